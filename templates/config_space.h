@@ -1,0 +1,100 @@
+// ConfigSpace: the knobs of one template for one task, the constraints between them, and exactly the configs that satisfy
+// them, counted, indexed and sampled without ever listing the product of all knobs.
+//
+// A knob has a finite list of candidate values. A constraint is an integer expression over knob values: data, not code.
+// Knobs that no constraint ties together are independent; each group of tied knobs becomes a tree of its valid prefixes,
+// pruned as early as interval bounds of the partially assigned constraint allow. The space is the product of the groups.
+//
+//   SplitKnob m = space.split("tile_m", w.m).at_most(16).try_first(8);
+//   FlagKnob pack_a = space.flag("pack_a").try_first(false);
+//   space.require(m.inner() * n.inner() / lanes + n.inner() / lanes + 1 <= registers);
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+// Knob name -> value, as stored everywhere. A value is an integer: a split's inner factor, 0/1 of a flag, the number itself
+// of an ordered choice, the position in its list of a categorical knob (printed by name).
+class Config {
+ public:
+  Config() = default;
+  explicit Config(std::map<std::string, int64_t> values) : values_(std::move(values)) {}
+  int64_t at(std::string_view knob) const;  // CHECKs that the knob is there
+  const std::map<std::string, int64_t>& values() const { return values_; }
+  std::string to_text() const;  // "pack_a=0 tile_m=8 tile_n=32": canonical, sorted by name
+  bool operator==(const Config&) const = default;
+  auto operator<=>(const Config&) const = default;
+
+ private:
+  std::map<std::string, int64_t> values_;
+};
+Result<Config> config_from_text(std::string_view text);
+
+// Integer expression over knob values. See config_space.cpp for the node; divisions floor.
+class IntExpr;
+
+enum class KnobKind : uint8_t { kOrdered, kSplit, kFlag, kCategorical };
+
+struct KnobInfo {
+  std::string name;
+  KnobKind kind;
+  std::vector<int64_t> candidates;  // ascending for ordered and split knobs
+  std::vector<std::string> labels;  // categorical: one name a candidate
+  int64_t extent = 0;               // split: of the axis
+  int64_t first = 0;                // value to try first
+};
+
+// Position of a config among the valid ones, 0..size()-1.
+using ConfigIndex = uint64_t;
+
+// Interface the search sees (knob handles, IntExpr and the declaring side are in knob.h).
+class ConfigSpace {
+ public:
+  ConfigSpace();
+  ~ConfigSpace();
+  ConfigSpace(ConfigSpace&&) noexcept;
+  ConfigSpace& operator=(ConfigSpace&&) noexcept;
+
+  // --- declaring (templates; see knob.h for the handle types) ---
+  class SplitBuilder split(std::string name, int64_t extent);
+  class FlagBuilder flag(std::string name);
+  class ChoiceBuilder choice(std::string name, std::vector<int64_t> candidates);
+  class CategoryBuilder category(std::string name, std::vector<std::string> labels);
+  void require(IntExpr constraint);
+  // Ends declaring: builds the trees. InvalidConfig when no config is valid or the default is not; names the constraint.
+  Status seal();
+
+  // --- after seal() ---
+  const std::vector<KnobInfo>& knobs() const;
+  uint64_t size() const;      // valid configs, exact (the product of knob sizes may be far beyond it)
+  Config at(ConfigIndex index) const;
+  // NotFound when the config is not valid here (names the knob or the constraint it breaks).
+  Result<ConfigIndex> index_of(const Config& config) const;
+  ConfigIndex sample(std::mt19937_64& rng) const;  // uniform over the valid configs
+  // All valid configs that differ in exactly one knob.
+  std::vector<ConfigIndex> neighbours(ConfigIndex index) const;
+  // A valid config near the knob-wise mix of two (crossover): takes each knob from a or b, repaired to be valid.
+  ConfigIndex crossover(ConfigIndex a, ConfigIndex b, std::mt19937_64& rng) const;
+  // One knob moved at random; for ordered and split knobs mostly to a nearby candidate. Never returns `index` unless the space has one config.
+  ConfigIndex mutate(ConfigIndex index, std::mt19937_64& rng) const;
+  ConfigIndex default_index() const;  // every knob at `first`, which seal() checked
+  // One number a knob, for the cost model: log2 of ordered and split values, one-hot of categorical ones. Same length for all configs.
+  std::vector<float> features(const Config& config) const;
+  std::vector<std::string> feature_names() const;
+
+ private:
+  friend class SpaceDeclaration;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tuner

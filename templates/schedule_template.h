@@ -1,0 +1,71 @@
+// ScheduleTemplate: a hand-written schedule with knobs. Read this page before adding one; templates/README.md walks through it.
+//
+// The typed class is what a template file implements; the untyped one is what everything else sees.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/schedule/schedule.h"
+#include "compiler_core/target.h"
+#include "templates/config_space.h"
+#include "templates/knob.h"
+#include "templates/workload.h"
+
+namespace tuner {
+
+// Whether a template serves a workload on a target, and if not why: "needs groups = 1, got 32".
+struct Support {
+  bool yes = false;
+  std::string reason;
+};
+inline Support supported() { return {true, {}}; }
+template <class... Args>
+Support declined(const Args&... args) { return {false, str(args...)}; }
+
+// A template applied to a task: its space, and how to turn a config into a scheduled Program. Owned by the caller;
+// instantiate() may be called from several threads.
+class TemplateInstance {
+ public:
+  virtual ~TemplateInstance() = default;
+  virtual const ConfigSpace& space() const = 0;
+  // The scheduled Program. InvalidConfig when the schedule refuses (a bug of the template if the space allowed it).
+  virtual Result<Program> instantiate(const Config& config) const = 0;
+  // The primitives as text (tuner show --as schedule).
+  virtual Result<std::string> schedule_text(const Config& config) const = 0;
+};
+
+class AnyTemplate {
+ public:
+  virtual ~AnyTemplate() = default;
+  virtual std::string_view name() const = 0;  // "matmul_x86"
+  virtual int version() const = 0;            // grows when the meaning of a stored config changes
+  virtual Support supports(const Workload& workload, const Target& target) const = 0;
+  // Requires supports(). Declares and seals the space.
+  virtual Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload, const Target& target) const = 0;
+};
+
+// What a template file derives from. W: its workload struct; K: its struct of knob handles.
+template <class W, class K>
+class ScheduleTemplate : public AnyTemplate {
+ public:
+  virtual Support supports(const W& w, const Target& t) const = 0;
+  virtual K declare(ConfigSpace& space, const W& w, const Target& t) const = 0;
+  // The math as this template wants it (usually workload.compute()); argument order is that of Workload::compute().
+  virtual Program compute(const W& w) const = 0;
+  virtual void schedule(Schedule& s, const W& w, const Target& t, const K& k, const Config& c) const = 0;
+
+  Support supports(const Workload& workload, const Target& target) const final;
+  Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload, const Target& target) const final;
+};
+
+// Every template, in the order of registry.cpp.
+const std::vector<const AnyTemplate*>& all_templates();
+// Those that serve the task. When none does: NotFound, one line a template with its reason.
+Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target);
+const AnyTemplate* find_template(std::string_view name);  // null when unknown
+
+}  // namespace tuner

@@ -1,0 +1,46 @@
+// CostModel: predicts how good a candidate is from its features, refit as results come.
+//
+// Scores are on a scale where higher is better (normalised throughput: best time / time, 0 for a failure). Single-threaded:
+// XGBoost with two OpenMP threads on a busy two-core host was seen to take seconds for a 20 ms fit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+// Row-major rows x columns.
+struct FeatureMatrix {
+  size_t columns = 0;
+  std::vector<float> values;
+  size_t rows() const { return columns == 0 ? 0 : values.size() / columns; }
+};
+
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  // Fits from scratch on all rows. `scores` has one value a row.
+  virtual Status fit(const FeatureMatrix& features, std::span<const float> scores) = 0;
+  virtual bool fitted() const = 0;
+  // One score a row. Requires fitted() and the same number of columns.
+  virtual Result<std::vector<float>> predict(const FeatureMatrix& features) const = 0;
+  virtual std::string digest() const = 0;  // of the fitted model
+};
+
+struct XgboostOptions {
+  int rounds = 60;
+  int max_depth = 4;
+  float eta = 0.2f;
+  uint64_t seed = 0;
+};
+std::unique_ptr<CostModel> make_xgboost_model(const XgboostOptions& options);
+
+// Spearman's rank correlation; 0 when either side is constant.
+double rank_correlation(std::span<const float> a, std::span<const float> b);
+
+}  // namespace tuner
