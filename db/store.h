@@ -1,0 +1,160 @@
+// Store: jobs, trials, measure records and tuned configs in one SQLite file. schema.sql tells the tables.
+//
+// One process opens it for writing (an OS lock on FILE-lock refuses a second and names the first); any number read. In the
+// writing process one connection, behind one mutex and with group commit, does all writes and all checkpoints (Debian 12's
+// SQLite 3.40 can corrupt a WAL that two connections checkpoint at once). Every method may be called from any thread.
+// When a write returns OK it is on disk (synchronous=FULL). Rows are added; of a trial only its state changes.
+// Keys are canonical text (Workload::key(), Target::name(), Config::to_text()); this module stores them, never looks inside.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+// As in proto/record.proto, same names in lower case in SQL and JSON.
+enum class Outcome : uint8_t {
+  kOk = 1, kInvalidConfig, kBuildError, kBuildTimeout, kRunTimeout, kCrashed, kWrongAnswer, kOutOfMemory, kDeviceLost,
+};
+std::string_view outcome_name(Outcome outcome);
+std::optional<Outcome> outcome_from_name(std::string_view name);
+
+enum class JobState : uint8_t { kQueued = 1, kRunning, kFinished, kCancelled, kFailed };
+std::string_view job_state_name(JobState state);
+
+struct MeasureOptions {
+  double min_repeat_ms = 1;
+  int repeats = 9;
+  double build_timeout_s = 10, run_timeout_s = 10;
+  int64_t memory_limit_bytes = int64_t{4} << 30;
+  double cut_factor = 2;  // negative: never
+};
+
+struct Environment {
+  std::string hardware, toolchain;
+  int harness_abi = 1;
+  std::string worker_id, worker_incarnation, host;
+};
+
+struct MeasureRecord {
+  std::string trial_id;
+  int attempt = 1;
+  Outcome outcome = Outcome::kOk;
+  std::string message;
+  std::vector<double> run_ns, cpu_ns;
+  bool cut = false;
+  double sentinel_before_ns = 0, sentinel_after_ns = 0;
+  double build_ms = 0, run_ms = 0, queue_ms = 0;
+  std::string artifact_digest;
+  double max_error = 0;
+  double peak_gflops = 0;
+  Environment environment;
+  MeasureOptions options;
+  int64_t finished_at_us = 0;  // Unix time, UTC
+};
+// Median of run_ns: the figure a trial is ranked by. 0 unless ok.
+double record_time_ns(const MeasureRecord& record);
+
+struct JobRow {
+  std::string id;
+  std::string request_id;
+  struct Task { std::string workload_key, target; };
+  std::vector<Task> tasks;
+  int trials = 0;  // per task
+  std::string search;
+  uint64_t seed = 0;
+  MeasureOptions options;
+  JobState state = JobState::kQueued;
+  std::string message;
+  int64_t submitted_at_us = 0, finished_at_us = 0;
+};
+
+enum class TrialState : uint8_t { kQueued = 1, kLeased, kDone, kCancelled };
+
+struct TrialRow {
+  std::string id;       // "t" + sequence number: short enough to type
+  std::string job_id;
+  int task_index = 0;
+  std::string template_name;
+  int template_version = 1;
+  std::string config;
+  TrialState state = TrialState::kQueued;
+  int attempt = 0;      // leases so far
+  int64_t fencing = 0;
+  // Who proposed it: position of the proposer's random numbers, and the model it used.
+  uint64_t rng_counter = 0;
+  std::string model_digest;
+  int64_t seq = 0;      // event sequence at creation; orders trials
+};
+
+struct TrialWithRecord {
+  TrialRow trial;
+  JobRow::Task task;
+  std::optional<MeasureRecord> record;  // the terminal one
+};
+
+struct TunedConfig {
+  std::string workload_key, target, template_name, config;
+  int template_version = 1;
+  double time_ns = 0, time_low_ns = 0, time_high_ns = 0;  // median, 95 % bootstrap interval
+  double peak_gflops = 0;
+  std::string trial_id, artifact_digest;
+  int64_t trials = 0;
+  std::vector<std::pair<Outcome, int64_t>> outcomes;
+  Environment environment;
+  int64_t finished_at_us = 0;
+};
+
+class Store {
+ public:
+  enum class Mode { kRead, kWrite };
+  // kWrite creates and migrates. A newer schema is refused; a network filesystem too. kRead: NotFound when there is no file.
+  static Result<std::unique_ptr<Store>> open(const std::string& path, Mode mode);
+  virtual ~Store() = default;
+
+  // --- jobs ---
+  virtual Status add_job(const JobRow& job) = 0;                       // same request_id twice: keeps the first
+  virtual Status set_job_state(std::string_view job_id, JobState state, std::string_view message) = 0;
+  virtual Status extend_job(std::string_view job_id, int trials) = 0;  // raises `trials`, state back to queued
+  virtual Result<JobRow> job(std::string_view job_id) const = 0;
+  virtual Result<std::vector<JobRow>> jobs() const = 0;
+  // The latest job with the same tasks, search and seed: what `submit` continues.
+  virtual Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const = 0;
+
+  // --- trials ---
+  // All of a proposed batch or none. Fills id and seq.
+  virtual Status add_trials(std::vector<TrialRow>& trials) = 0;
+  // queued -> leased, attempt + 1, a new fencing token. NotFound when it is not queued any more.
+  virtual Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) = 0;
+  virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;  // only while leased with that attempt
+  virtual Status cancel_open_trials(std::string_view job_id) = 0;
+  // Stores records of open trials as their terminal ones, in one transaction; a record for a closed trial is kept as an
+  // extra sample; the very same record again changes nothing. Returns OK when all of that is on disk.
+  virtual Status add_records(const std::vector<MeasureRecord>& records) = 0;
+  virtual Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const = 0;  // in seq order
+  virtual Result<TrialWithRecord> trial(std::string_view trial_id) const = 0;
+  // Every trial with a record, oldest first, for `records export` (empty job_id: all jobs).
+  virtual Status for_each_record(std::string_view job_id, const std::function<bool(const TrialWithRecord&)>& f) const = 0;
+
+  // --- tuned configs ---
+  // The fastest ok, uncut record of the task; ties go to the older. NotFound when there is none.
+  virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target) const = 0;
+
+  // --- events (for Watch) ---
+  // Appends; returns its sequence number. `json` is opaque here.
+  virtual Result<int64_t> add_event(std::string_view job_id, std::string_view json) = 0;
+  virtual Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq, int limit) const = 0;
+};
+
+// $XDG_DATA_HOME/tuner/tuner.db, or ~/.local/share/tuner/tuner.db.
+std::string default_db_path();
+
+}  // namespace tuner
