@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Installs what building and testing need on Debian 12, as root or with sudo. Quick when nothing is missing.
+# Sourced by run.sh and test.sh; runs on its own too.
+set -euo pipefail
+
+packages=(
+  build-essential cmake ninja-build ccache pkg-config
+  llvm-22-dev liblld-22-dev                    # bookworm-security
+  libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libssl-dev
+  libxgboost-dev libsqlite3-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libgtest-dev libgmock-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+  [[ $status == "install ok installed" ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || { [[ ${BASH_SOURCE[0]} != "$0" ]] || echo "install: nothing is missing"; return 0 2>/dev/null || exit 0; }
+
+if [[ $(id -u) -eq 0 ]]; then sudo=(); elif command -v sudo >/dev/null; then sudo=(sudo); else
+  echo "install: ${#missing[@]} packages are missing (${missing[*]}); run this as root, or install sudo" >&2; exit 1
+fi
+apt() { "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"; }
+
+echo "install: ${#missing[@]} packages are missing: ${missing[*]}" >&2
+apt update -q >&2
+if [[ " ${missing[*]} " == *llvm-22-dev* ]] && ! apt-cache show llvm-22-dev >/dev/null 2>&1; then
+  cat >&2 <<'END'
+install: apt knows no llvm-22-dev. On Debian 12 it comes from bookworm-security; this source seems to be off. Add a line like
+  deb http://deb.debian.org/debian-security bookworm-security main
+to /etc/apt/sources.list and run this again.
+END
+  exit 1
+fi
+apt install -q -y --no-install-recommends "${missing[@]}" >&2

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# test.sh [--preset dev|release|asan|tsan] [--suite fast|long] [CTEST ARGS...]
+# Installs what is missing, builds everything and runs the tests. `fast` leaves out the tests labelled long.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+preset=release suite=fast
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --preset) preset=${2:?--preset needs a name}; shift 2 ;;
+    --suite) suite=${2:?--suite needs fast or long}; shift 2 ;;
+    -h | --help) sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    *) break ;;
+  esac
+done
+case $preset in dev | release | asan | tsan) ;; *) echo "test: --preset: found $preset, expected dev, release, asan or tsan" >&2; exit 2 ;; esac
+case $suite in fast) label=(-LE long) ;; long) label=() ;; *) echo "test: --suite: found $suite, expected fast or long" >&2; exit 2 ;; esac
+
+"$root/deploy/build.sh" "$preset" all
+cd "$root"
+echo "test: preset $preset, suite $suite" >&2
+exec ctest --preset "$preset" "${label[@]}" -j 2 "$@"

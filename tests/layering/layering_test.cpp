@@ -1,0 +1,135 @@
+// Arrows between folders point one way. Reads every #include of ours and compares it with the table below, which is the
+// drawing in README.md ("How the folders meet") as data. A new arrow is a decision: change the table, say why beside it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Rule {
+  std::string folder;                 // files below it, unless a longer rule matches
+  std::vector<std::string> may_read;  // folders or files, besides itself
+};
+
+// What is not on the right is not included.
+const std::vector<Rule> kRules = {
+    {"compiler_core/base", {}},
+    {"compiler_core/target.h", {"compiler_core/base"}},
+    {"compiler_core/ir", {"compiler_core/base"}},
+    {"compiler_core/arith", {"compiler_core/base", "compiler_core/ir"}},
+    {"compiler_core/analysis", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
+    {"compiler_core/te", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
+    {"compiler_core/schedule", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
+    {"compiler_core/lower", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
+    {"compiler_core/oracle", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
+    {"compiler_core/artifact", {"compiler_core/base"}},
+    {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
+    // The reference answer is an unscheduled Program compiled in double precision and run in process.
+    {"compiler_core/codegen",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
+      "compiler_core/lower", "compiler_core/te", "compiler_core/schedule", "compiler_core/artifact", "compiler_core/runtime"}},
+    {"db", {"compiler_core/base"}},
+    {"templates",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
+      "compiler_core/te", "compiler_core/schedule"}},
+    // Records and tuned configs are the store's types, so convert knows the store's header as well as the templates'.
+    {"proto", {"compiler_core/base", "templates", "db"}},
+    {"measure_server/runner", {"compiler_core/base", "compiler_core/runtime", "compiler_core/artifact"}},
+    {"measure_server", {"compiler_core", "templates", "proto"}},
+    // Only the runner's client: `tuner verify` runs candidates as safely as a worker does. Worker code stays out.
+    {"tuner", {"compiler_core", "templates", "proto", "db", "measure_server/runner"}},
+    {"tuner/search", {"compiler_core/base", "templates", "tuner/cost_model"}},
+    {"tuner/cost_model", {"compiler_core/base"}},
+    {"deploy", {"compiler_core/base", "compiler_core/runtime", "compiler_core/artifact", "db", "templates"}},
+};
+
+// Headers of heavy libraries and the only folders that may see them.
+const std::vector<Rule> kLibraries = {
+    {"llvm/", {"compiler_core/codegen"}},
+    {"lld/", {"compiler_core/codegen"}},
+    {"grpc", {"proto", "measure_server/worker", "tuner/daemon", "tuner/cli"}},
+    {"xgboost/", {"tuner/cost_model"}},
+    {"sqlite3.h", {"db"}},
+};
+
+bool is_under(const std::string& path, const std::string& folder) {
+  return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
+}
+
+const Rule* rule_of(const std::string& path) {
+  const Rule* best = nullptr;
+  for (const Rule& rule : kRules)
+    if (is_under(path, rule.folder) && (best == nullptr || rule.folder.size() > best->folder.size())) best = &rule;
+  return best;
+}
+
+bool allowed(const Rule& rule, const std::string& included) {
+  if (is_under(included, rule.folder)) return true;
+  for (const std::string& folder : rule.may_read)
+    if (is_under(included, folder)) return true;
+  return false;
+}
+
+struct Include {
+  std::string file, included;
+  int line;
+};
+
+std::vector<Include> includes_of_the_tree() {
+  const fs::path root = TUNER_SOURCE_DIR;
+  const std::regex include(R"(^\s*#\s*include\s*[<"]([^">]+)[">])");
+  std::vector<Include> found;
+  for (const char* top : {"compiler_core", "templates", "db", "proto", "measure_server", "tuner", "deploy"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp" && extension != ".c") continue;
+      std::ifstream in(entry.path());
+      std::string text;
+      for (int line = 1; std::getline(in, text); ++line) {
+        std::smatch match;
+        if (std::regex_search(text, match, include))
+          found.push_back({fs::relative(entry.path(), root).string(), match[1].str(), line});
+      }
+    }
+  }
+  return found;
+}
+
+TEST(Layering, IncludesFollowTheArrows) {
+  const std::vector<Include> includes = includes_of_the_tree();
+  ASSERT_GT(includes.size(), 300u) << "the tree was not found below " << TUNER_SOURCE_DIR;
+  for (const Include& i : includes) {
+    if (!fs::exists(fs::path(TUNER_SOURCE_DIR) / i.included)) continue;  // not a header of ours
+    const Rule* rule = rule_of(i.file);
+    ASSERT_NE(rule, nullptr) << i.file << ": no rule for this folder; add one to kRules";
+    EXPECT_TRUE(allowed(*rule, i.included)) << i.file << ":" << i.line << " includes " << i.included << ", which "
+                                           << rule->folder << " may not read";
+  }
+}
+
+TEST(Layering, HeavyLibrariesStayBehindTheirFolder) {
+  for (const Include& i : includes_of_the_tree()) {
+    for (const Rule& library : kLibraries) {
+      if (!i.included.starts_with(library.folder)) continue;
+      EXPECT_TRUE(allowed({"-", library.may_read}, i.file))
+          << i.file << ":" << i.line << " includes " << i.included << ", which belongs behind " << library.may_read[0];
+    }
+  }
+}
+
+TEST(Layering, TheRulesRefuseABackwardArrow) {
+  EXPECT_FALSE(allowed(*rule_of("compiler_core/ir/expr.cpp"), "compiler_core/schedule/schedule.h"));
+  EXPECT_FALSE(allowed(*rule_of("templates/registry.cpp"), "compiler_core/codegen/compile.h"));
+  EXPECT_FALSE(allowed(*rule_of("measure_server/runner/main.cpp"), "templates/workload.h"));
+  EXPECT_FALSE(allowed(*rule_of("measure_server/worker/main.cpp"), "db/store.h"));
+  EXPECT_TRUE(allowed(*rule_of("templates/matmul_x86.cpp"), "compiler_core/schedule/schedule.h"));
+}
+
+}  // namespace
