@@ -1,0 +1,317 @@
+#include "measure_server/runner/reference_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <random>
+
+namespace tuner {
+
+static_assert(std::endian::native == std::endian::little, "the format is written as it lies in memory");
+
+namespace {
+
+constexpr char kMagic[8] = {'T', 'U', 'N', 'E', 'R', 'R', 'E', 'F'};
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kMaxRank = 16;
+constexpr int64_t kSamples = 4096;
+
+// Word-wise FNV-1a in four lanes: finds torn and altered files at memory speed; no defence against malice.
+uint64_t hash_words(const char* bytes, size_t size) {
+  constexpr uint64_t kPrime = 0x100000001b3;
+  uint64_t lane[4] = {0xcbf29ce484222325, 1, 2, 3};
+  const size_t words = size / 8;
+  for (size_t i = 0; i < words; ++i) {
+    uint64_t w;
+    std::memcpy(&w, bytes + 8 * i, 8);
+    uint64_t& l = lane[i % 4];
+    l = (l ^ w) * kPrime;
+    l ^= l >> 29;
+  }
+  uint64_t h = size;
+  for (uint64_t l : lane) h = ((h ^ l) * kPrime) ^ (h >> 31);
+  return h;
+}
+
+template <class T>
+void append(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+int64_t columns_of(const std::vector<int64_t>& shape) { return shape.empty() ? 1 : shape.back(); }
+
+// All corners, then every border of every dimension in turn, then anywhere. Sorted and without repeats.
+std::vector<uint64_t> sampled_indices(const std::vector<int64_t>& shape, int64_t count) {
+  std::vector<uint64_t> picked;
+  if (count <= kSamples) {
+    for (int64_t i = 0; i < count; ++i) picked.push_back(i);
+    return picked;
+  }
+  const int rank = static_cast<int>(shape.size());
+  std::mt19937_64 random(20250117);
+  const auto flat = [&](const std::vector<int64_t>& at) {
+    uint64_t index = 0;
+    for (int d = 0; d < rank; ++d) index = index * shape[d] + at[d];
+    return index;
+  };
+  std::vector<int64_t> at(rank);
+  for (uint32_t corner = 0; corner < (1u << std::min(rank, 8)); ++corner) {
+    for (int d = 0; d < rank; ++d) at[d] = (corner >> std::min(d, 7)) & 1 ? shape[d] - 1 : 0;
+    picked.push_back(flat(at));
+  }
+  const int on_each_border = static_cast<int>(kSamples / 2 / (2 * rank));
+  const auto anywhere = [&] {
+    for (int d = 0; d < rank; ++d) at[d] = static_cast<int64_t>(random() % static_cast<uint64_t>(shape[d]));
+  };
+  for (int d = 0; d < rank; ++d) {
+    for (int i = 0; i < 2 * on_each_border; ++i) {
+      anywhere();
+      at[d] = i % 2 ? shape[d] - 1 : 0;
+      picked.push_back(flat(at));
+    }
+  }
+  const auto unique = [&] {
+    std::sort(picked.begin(), picked.end());
+    picked.erase(std::unique(picked.begin(), picked.end()), picked.end());
+  };
+  unique();
+  while (static_cast<int64_t>(picked.size()) < kSamples) {
+    for (int64_t i = picked.size(); i < kSamples; ++i) {
+      anywhere();
+      picked.push_back(flat(at));
+    }
+    unique();
+  }
+  return picked;
+}
+
+Status write_file(const std::string& path, const std::string& bytes) {
+  const std::string temporary = str(path, ".tmp.", getpid());
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return failed(temporary, ": cannot be created: ", std::strerror(errno));
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += n;
+  }
+  const int error = done == bytes.size() ? 0 : errno;
+  if (close(fd) != 0 || error != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
+    const Status status = failed(path, ": cannot be written: ", std::strerror(error != 0 ? error : errno));
+    unlink(temporary.c_str());
+    return status;
+  }
+  return Status::ok();
+}
+
+void add(ReferenceView::Sums& s, double x) {
+  s.sum += x;
+  s.abs_sum += std::fabs(x);
+  s.square_sum += x * x;
+}
+
+}  // namespace
+
+Status write_reference(const std::string& path, std::span<const double> answer, const std::vector<int64_t>& shape,
+                       ReferenceKind kind) {
+  int64_t count = 1;
+  for (int64_t d : shape) {
+    if (d < 1) return invalid_argument(path, ": a reference needs dimensions >= 1, found ", d);
+    count *= d;
+  }
+  if (count != static_cast<int64_t>(answer.size()) || shape.size() > kMaxRank)
+    return invalid_argument(path, ": the shape has ", count, " elements, the answer ", answer.size());
+
+  std::string out(kMagic, sizeof kMagic);
+  append(out, kVersion);
+  append(out, static_cast<uint32_t>(kind));
+  append(out, static_cast<uint64_t>(shape.size()));
+  for (int64_t d : shape) append(out, d);
+  if (kind == ReferenceKind::kFull) {
+    out.append(reinterpret_cast<const char*>(answer.data()), answer.size_bytes());
+  } else {
+    const int64_t n = columns_of(shape);
+    std::vector<ReferenceView::Sums> rows(count / n), columns(n);
+    for (int64_t i = 0; i < count; ++i) {
+      add(rows[i / n], answer[i]);
+      add(columns[i % n], answer[i]);
+    }
+    for (const auto* sums : {&rows, &columns})
+      out.append(reinterpret_cast<const char*>(sums->data()), sums->size() * sizeof(ReferenceView::Sums));
+    const std::vector<uint64_t> indices = sampled_indices(shape, count);
+    append(out, static_cast<uint64_t>(indices.size()));
+    for (uint64_t i : indices) append(out, ReferenceView::Sample{i, answer[i]});
+  }
+  append(out, hash_words(out.data(), out.size()));
+  return write_file(path, out);
+}
+
+Result<ReferenceView> parse_reference(std::string_view bytes) {
+  const auto refuse = [](const auto&... why) -> Status { return failed("reference file: ", why..., "; let the worker write it again"); };
+  if (bytes.size() < 32 || bytes.size() % 8 != 0 || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    return refuse("not a reference file (", bytes.size(), " bytes)");
+  uint64_t hash;
+  std::memcpy(&hash, bytes.data() + bytes.size() - 8, 8);
+  if (hash != hash_words(bytes.data(), bytes.size() - 8)) return refuse("torn or altered: its hash does not fit its bytes");
+  size_t at = sizeof kMagic;
+  const size_t end = bytes.size() - 8;
+  const auto take = [&](void* to, size_t n) {
+    if (end - at < n) return false;
+    std::memcpy(to, bytes.data() + at, n);
+    at += n;
+    return true;
+  };
+  uint32_t version = 0, kind = 0;
+  uint64_t rank = 0;
+  take(&version, 4), take(&kind, 4), take(&rank, 8);
+  if (version != kVersion) return refuse("version ", version, ", this runner reads ", kVersion);
+  if (rank > kMaxRank) return refuse("rank ", rank);
+  ReferenceView view;
+  view.shape.resize(rank);
+  if (!take(view.shape.data(), rank * 8)) return refuse("shorter than its header says");
+  // Counts are bounded by the file's size before anything is multiplied further, so nothing overflows.
+  uint64_t count = 1;
+  for (int64_t d : view.shape) {
+    if (d < 1 || static_cast<uint64_t>(d) > (uint64_t{1} << 48) / count) return refuse("impossible shape");
+    count *= d;
+  }
+  const uint64_t words = (end - at) / 8;
+  const char* payload = bytes.data() + at;
+  view.kind = static_cast<ReferenceKind>(kind);
+  if (view.kind == ReferenceKind::kFull) {
+    if (words != count) return refuse("expected ", count, " elements, found ", words);
+    view.full = {reinterpret_cast<const double*>(payload), count};
+    return view;
+  }
+  if (view.kind != ReferenceKind::kChecksums) return refuse("unknown kind ", kind);
+  const uint64_t columns = columns_of(view.shape), rows = count / columns;
+  const uint64_t sums_words = 3 * (rows + columns);
+  if (words < sums_words + 1) return refuse("shorter than its shape needs");
+  uint64_t samples;
+  std::memcpy(&samples, payload + 8 * sums_words, 8);
+  if (samples > words || words != sums_words + 1 + 2 * samples) return refuse("expected ", samples, " samples in ", words, " words");
+  view.rows = {reinterpret_cast<const ReferenceView::Sums*>(payload), rows};
+  view.columns = {view.rows.data() + rows, columns};
+  view.samples = {reinterpret_cast<const ReferenceView::Sample*>(payload + 8 * (sums_words + 1)), samples};
+  for (const ReferenceView::Sample& s : view.samples)
+    if (s.index >= count) return refuse("sample outside the answer");
+  return view;
+}
+
+namespace {
+
+double bfloat16_value(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+double float16_value(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
+  const double sign = bits & 0x8000 ? -1 : 1;
+  if (exponent == 31) return mantissa != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
+  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
+  return sign * std::ldexp(mantissa + 1024, exponent - 25);
+}
+
+struct Half { uint16_t bits; operator double() const { return float16_value(bits); } };
+struct Brain { uint16_t bits; operator double() const { return bfloat16_value(bits); } };
+
+std::string element_name(std::string_view name, const std::vector<int64_t>& shape, uint64_t index) {
+  std::string at;
+  for (size_t d = shape.size(); d-- > 0; index /= shape[d]) at = str(index % shape[d], at.empty() ? "" : ", ", at);
+  return str(name, "[", at, "]");
+}
+
+// Shortest text that reads back as the same float: what a person compares.
+std::string number(double x) {
+  char text[32];
+  for (int digits = 3; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, x);
+    if (static_cast<float>(std::strtod(text, nullptr)) == static_cast<float>(x)) break;
+  }
+  return text;
+}
+
+class Comparer {
+ public:
+  explicit Comparer(CheckResult& result) : result_(result) {}
+  // Describe is called once, for the first wrong value.
+  template <class Describe>
+  void compare(double found, double expected, double tolerance, const Describe& describe) {
+    const double difference = std::fabs(found - expected);
+    // Equal values are right whatever the tolerance; infinities of one sign have no difference.
+    if (found == expected) return;
+    // A tolerance of 0 asks for equality. NaN anywhere fails every comparison, so it is not <=.
+    double error = tolerance > 0 ? difference / tolerance : std::numeric_limits<double>::infinity();
+    if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+    result_.max_error = std::max(result_.max_error, error);
+    if (!(error <= 1) && result_.ok) {
+      result_.ok = false;
+      char t[32];
+      std::snprintf(t, sizeof t, "%.3g", tolerance);
+      result_.message = str(describe(), " is ", number(found), ", reference ", number(expected), ", tolerance ", t);
+    }
+  }
+
+ private:
+  CheckResult& result_;
+};
+
+template <class T>
+void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, std::string_view name, CheckResult& result) {
+  Comparer comparer(result);
+  const auto tolerance = [&](double x) { return spec.absolute + spec.relative * std::fabs(x); };
+  if (ref.kind == ReferenceKind::kFull) {
+    for (size_t i = 0; i < ref.full.size(); ++i)
+      comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance(ref.full[i]),
+                       [&] { return element_name(name, ref.shape, i); });
+    return;
+  }
+  for (const ReferenceView::Sample& s : ref.samples)
+    comparer.compare(static_cast<double>(out[s.index]), s.value, tolerance(s.value),
+                     [&] { return element_name(name, ref.shape, s.index); });
+  const size_t n = ref.columns.size();
+  std::vector<double> columns(n, 0);
+  const auto sum_tolerance = [&](const ReferenceView::Sums& s, size_t terms) {
+    return std::sqrt(static_cast<double>(terms) * spec.absolute * spec.absolute +
+                     2 * spec.absolute * spec.relative * s.abs_sum + spec.relative * spec.relative * s.square_sum);
+  };
+  for (size_t r = 0; r < ref.rows.size(); ++r) {
+    double row = 0;
+    for (size_t c = 0; c < n; ++c) {
+      const double x = static_cast<double>(out[r * n + c]);
+      row += x;
+      columns[c] += x;
+    }
+    comparer.compare(row, ref.rows[r].sum, sum_tolerance(ref.rows[r], n),
+                     [&] { return str("sum of row ", r, " of ", name, " (from ", element_name(name, ref.shape, r * n), ")"); });
+  }
+  for (size_t c = 0; c < n; ++c)
+    comparer.compare(columns[c], ref.columns[c].sum, sum_tolerance(ref.columns[c], ref.rows.size()),
+                     [&] { return str("sum of column ", c, " of ", name); });
+}
+
+}  // namespace
+
+CheckResult check_output(const ReferenceView& ref, const void* output, DType dtype, const CheckSpec& spec,
+                         std::string_view name) {
+  CheckResult result;
+  switch (dtype) {
+    case DType::kBool: case DType::kUInt8: compare_all(ref, static_cast<const uint8_t*>(output), spec, name, result); break;
+    case DType::kInt8: compare_all(ref, static_cast<const int8_t*>(output), spec, name, result); break;
+    case DType::kInt32: compare_all(ref, static_cast<const int32_t*>(output), spec, name, result); break;
+    case DType::kInt64: compare_all(ref, static_cast<const int64_t*>(output), spec, name, result); break;
+    case DType::kFloat16: compare_all(ref, static_cast<const Half*>(output), spec, name, result); break;
+    case DType::kBFloat16: compare_all(ref, static_cast<const Brain*>(output), spec, name, result); break;
+    case DType::kFloat32: compare_all(ref, static_cast<const float*>(output), spec, name, result); break;
+    case DType::kFloat64: compare_all(ref, static_cast<const double*>(output), spec, name, result); break;
+  }
+  return result;
+}
+
+}  // namespace tuner

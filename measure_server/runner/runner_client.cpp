@@ -1,0 +1,158 @@
+#include "measure_server/runner/runner_client.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+extern char** environ;
+
+namespace tuner {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+Result<std::unique_ptr<RunnerClient>> RunnerClient::start(const std::string& runner_path) {
+  std::unique_ptr<RunnerClient> client(new RunnerClient(runner_path));
+  RETURN_IF_ERROR(client->spawn());
+  // An executable that is no runner is told now, not at the first candidate.
+  Result<std::string> hello = client->ask(to_json(ProbeRequest{.max_threads = -1}), steady_clock::now() + seconds(10));
+  if (!hello.is_ok()) return failed(runner_path, ": does not answer as a runner: ", hello.message());
+  return client;
+}
+
+RunnerClient::~RunnerClient() { stop(); }
+
+Status RunnerClient::spawn() {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return failed("socketpair: ", std::strerror(errno));
+
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, pair[1], 3);
+  // Nothing of ours is inherited: a runner holding a lock file or a listening socket would outlive us in it.
+  posix_spawn_file_actions_addclosefrom_np(&files, 4);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  sigdelset(&all, SIGKILL);
+  sigdelset(&all, SIGSTOP);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  // Its own process group: Ctrl-C at a terminal reaches us, and we end the runner in order.
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  char name[] = "runner", serve[] = "--serve";
+  char* argv[] = {name, serve, nullptr};
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, runner_path_.c_str(), &files, &attributes, argv, environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  close(pair[1]);
+  if (error != 0) {
+    close(pair[0]);
+    return failed(runner_path_, ": cannot be started: ", std::strerror(error));
+  }
+  std::lock_guard lock(socket_mutex_);
+  socket_ = pair[0];
+  pid_ = pid;
+  return Status::ok();
+}
+
+std::string RunnerClient::stop() {
+  {
+    std::lock_guard lock(socket_mutex_);
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+  }
+  const pid_t pid = pid_.exchange(-1);
+  if (pid < 0) return "not running";
+  // A child it may have dies with it (PR_SET_PDEATHSIG).
+  kill(pid, SIGKILL);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) return str("signal ", WTERMSIG(status));
+  return str("exit status ", WEXITSTATUS(status));
+}
+
+Result<std::string> RunnerClient::ask(const std::string& message, Deadline deadline) {
+  std::unique_lock turn(turn_, deadline);
+  if (!turn.owns_lock()) return Status(StatusCode::kDeadlineExceeded, "the runner was busy with another request");
+  if (pid_ < 0) RETURN_IF_ERROR(spawn().with_context("restarting the runner: "));
+  Status sent;
+  {
+    std::lock_guard lock(socket_mutex_);
+    sent = write_frame(socket_, message, deadline);
+  }
+  Result<std::string> reply = sent.is_ok() ? read_frame(socket_, deadline) : Result<std::string>(sent);
+  if (reply.is_ok()) return reply;
+  // A runner that is late, dead or speaks nonsense is replaced; what it was doing says nothing about the candidate.
+  // Give a dying one a moment to be reaped as what it was, before it is killed.
+  int status = 0;
+  std::string ended;
+  for (int i = 0; i < 20 && reply.status().code() == StatusCode::kUnavailable; ++i) {
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      ended = WIFSIGNALED(status) ? str("signal ", WTERMSIG(status)) : str("exit status ", WEXITSTATUS(status));
+      pid_ = -1;
+      break;
+    }
+    usleep(5000);
+  }
+  const std::string killed = stop();
+  if (ended.empty()) ended = killed;
+  const Status again = spawn();
+  const std::string next = again.is_ok() ? "it was restarted" : str("it cannot be restarted: ", again.message());
+  if (reply.status().code() == StatusCode::kDeadlineExceeded)
+    return Status(StatusCode::kDeadlineExceeded, str("the runner gave no answer in time and was killed; ", next));
+  return unavailable("the runner died (", ended, "): ", reply.message(), "; ", next);
+}
+
+Result<RunReply> RunnerClient::run(const RunRequest& request, Deadline deadline) {
+  ASSIGN_OR_RETURN(const std::string text, ask(to_json(request), deadline));
+  ASSIGN_OR_RETURN(RunReply reply, parse_run_reply(text));
+  if (reply.error == "cancelled") return Status(StatusCode::kAborted, str("run ", request.id, " was cancelled"));
+  if (!reply.error.empty()) return failed("runner: ", reply.error);
+  if (reply.id != request.id)
+    return Status(StatusCode::kInternal, str("runner: asked for run ", request.id, ", answered run ", reply.id));
+  return reply;
+}
+
+Result<RunReply> RunnerClient::run(const RunRequest& request) {
+  return run(request, steady_clock::now() + milliseconds(static_cast<int64_t>(request.run_timeout_s * 1000)) + seconds(30));
+}
+
+void RunnerClient::cancel(uint64_t id) {
+  std::lock_guard lock(socket_mutex_);
+  // A runner that cannot take 40 bytes in a second is about to miss its deadline anyway.
+  if (socket_ >= 0) (void)write_frame(socket_, to_json(CancelRequest{id}), steady_clock::now() + seconds(1));
+}
+
+Result<ProbeReply> RunnerClient::probe(int max_threads, Deadline deadline) {
+  ASSIGN_OR_RETURN(const std::string text, ask(to_json(ProbeRequest{max_threads}), deadline));
+  return parse_probe_reply(text);
+}
+
+Result<std::string> find_runner() {
+  if (const char* given = std::getenv("TUNER_RUNNER"); given != nullptr && *given != '\0') return std::string(given);
+  char self[4096];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+  if (n > 0 && n < static_cast<ssize_t>(sizeof self)) {
+    const std::string path(self, n);
+    const std::string beside = path.substr(0, path.rfind('/') + 1) + "runner";
+    if (access(beside.c_str(), X_OK) == 0) return beside;
+  }
+  return not_found("no executable `runner` beside this program; set TUNER_RUNNER to its path");
+}
+
+}  // namespace tuner

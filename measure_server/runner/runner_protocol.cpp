@@ -1,0 +1,221 @@
+#include "measure_server/runner/runner_protocol.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace tuner {
+
+using nlohmann::json;
+
+namespace {
+
+// Reads members of one JSON object; remembers the first thing that is wrong, so a parser reads like the struct.
+class Reader {
+ public:
+  Reader(std::string_view what, std::string_view text) : what_(what), value_(json::parse(text, nullptr, false)) {
+    if (value_.is_discarded()) fail("not JSON");
+    else if (!value_.is_object()) fail("expected a JSON object");
+  }
+
+  void read(const char* key, std::string& out, bool required = true) {
+    if (const json* v = find(key, required)) v->is_string() ? void(out = v->get<std::string>()) : wrong(key, "a string");
+  }
+  void read(const char* key, bool& out, bool required = true) {
+    if (const json* v = find(key, required)) v->is_boolean() ? void(out = v->get<bool>()) : wrong(key, "true or false");
+  }
+  void read(const char* key, uint64_t& out, bool required = true) {
+    if (const json* v = find(key, required)) v->is_number_unsigned() ? void(out = v->get<uint64_t>()) : wrong(key, "an integer >= 0");
+  }
+  // A finite number of at least `least`.
+  void read(const char* key, double& out, double least, bool required = true) {
+    const json* v = find(key, required);
+    if (v == nullptr) return;
+    if (!v->is_number() || !std::isfinite(v->get<double>()) || v->get<double>() < least) return wrong(key, str("a number >= ", least));
+    out = v->get<double>();
+  }
+  template <class Int>
+  void read_int(const char* key, Int& out, int64_t least, int64_t most, bool required = true) {
+    if (const json* v = find(key, required)) to_int(key, *v, out, least, most);
+  }
+  void read(const char* key, std::vector<double>& out) {
+    for_each(key, [&](const json& v) { v.is_number() ? out.push_back(v.get<double>()) : wrong(key, "numbers"); });
+  }
+  void read(const char* key, std::vector<int>& out) {
+    for_each(key, [&](const json& v) { to_int(key, v, out.emplace_back(), 0, 1 << 20); });
+  }
+  void read(const char* key, std::vector<RunRequest::Data>& out) {
+    for_each(key, [&](const json& v) {
+      if (!v.is_array() || v.size() != 2 || !v[0].is_string() || !v[1].is_string()) return wrong(key, "[argument, path] pairs");
+      out.push_back({v[0].get<std::string>(), v[1].get<std::string>()});
+    });
+  }
+  const json* find(const char* key, bool required) {
+    if (!status_.is_ok()) return nullptr;
+    const auto it = value_.find(key);
+    if (it != value_.end()) return &*it;
+    if (required) fail(str("key \"", key, "\" is missing"));
+    return nullptr;
+  }
+  void fail(const std::string& why) {
+    if (status_.is_ok()) status_ = invalid_argument(what_, ": ", why);
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  template <class Int>
+  void to_int(const char* key, const json& v, Int& out, int64_t least, int64_t most) {
+    // An unsigned number above the int64 range would wrap when read as signed.
+    const bool fits = v.is_number_integer() && (!v.is_number_unsigned() || v.get<uint64_t>() <= uint64_t{INT64_MAX});
+    if (!fits || v.get<int64_t>() < least || v.get<int64_t>() > most) return wrong(key, str("an integer in ", least, "..", most));
+    out = static_cast<Int>(v.get<int64_t>());
+  }
+  template <class F>
+  void for_each(const char* key, const F& f) {
+    const json* v = find(key, true);
+    if (v == nullptr) return;
+    if (!v->is_array()) return wrong(key, "an array");
+    for (const json& element : *v) f(element);
+  }
+  void wrong(const char* key, const std::string& expected) {
+    const std::string found = value_[key].dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80);
+    fail(str("key \"", key, "\": expected ", expected, ", found ", found));
+  }
+
+  std::string what_;
+  json value_;
+  Status status_;
+};
+
+std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+json pairs(const std::vector<RunRequest::Data>& data) {
+  json out = json::array();
+  for (const RunRequest::Data& d : data) out.push_back({d.arg, d.path});
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const RunRequest& r) {
+  return dump({{"kind", "run"},
+               {"id", r.id},
+               {"artifact_dir", r.artifact_dir},
+               {"digest", r.digest},
+               {"inputs", pairs(r.inputs)},
+               {"references", pairs(r.references)},
+               {"absolute", r.check.absolute},
+               {"relative", r.check.relative},
+               {"min_repeat_ms", r.min_repeat_ms},
+               {"repeats", r.repeats},
+               {"run_timeout_s", r.run_timeout_s},
+               {"memory_limit_bytes", r.memory_limit_bytes},
+               {"cut_above_ns", r.cut_above_ns},
+               {"cpus", r.cpus}});
+}
+
+std::string to_json(const ProbeRequest& r) { return dump({{"kind", "probe"}, {"max_threads", r.max_threads}}); }
+std::string to_json(const CancelRequest& r) { return dump({{"kind", "cancel"}, {"id", r.id}}); }
+
+std::string to_json(const RunReply& r) {
+  // max_error is infinite when an output is NaN; JSON has no infinity, so it travels as the largest double.
+  return dump({{"id", r.id},
+               {"outcome", r.outcome},
+               {"message", r.message},
+               {"run_ns", r.run_ns},
+               {"cpu_ns", r.cpu_ns},
+               {"cut", r.cut},
+               {"max_error", std::isfinite(r.max_error) ? r.max_error : std::numeric_limits<double>::max()},
+               {"sentinel_before_ns", r.sentinel_before_ns},
+               {"sentinel_after_ns", r.sentinel_after_ns},
+               {"run_ms", r.run_ms},
+               {"error", r.error}});
+}
+
+std::string to_json(const ProbeReply& r) {
+  return dump({{"harness_abi", r.harness_abi},
+               {"version", r.version},
+               {"hardware", r.hardware},
+               {"isolation", r.isolation},
+               {"peak_gflops", r.peak_gflops}});
+}
+
+Result<RunRequest> parse_run_request(std::string_view text) {
+  Reader in("run request", text);
+  RunRequest r;
+  std::string kind;
+  in.read("kind", kind);
+  if (in.status().is_ok() && kind != "run") in.fail(str("key \"kind\": expected \"run\", found \"", kind, "\""));
+  in.read("id", r.id);
+  in.read("artifact_dir", r.artifact_dir);
+  in.read("digest", r.digest);
+  in.read("inputs", r.inputs);
+  in.read("references", r.references);
+  in.read("absolute", r.check.absolute, 0);
+  in.read("relative", r.check.relative, 0);
+  in.read("min_repeat_ms", r.min_repeat_ms, 0);
+  in.read_int("repeats", r.repeats, 1, 1000);
+  in.read("run_timeout_s", r.run_timeout_s, 0);
+  in.read_int("memory_limit_bytes", r.memory_limit_bytes, 1, INT64_MAX);
+  in.read("cut_above_ns", r.cut_above_ns, 0);
+  in.read("cpus", r.cpus);
+  RETURN_IF_ERROR(in.status());
+  return r;
+}
+
+Result<RunnerMessage> parse_runner_message(std::string_view text) {
+  Reader in("message to the runner", text);
+  std::string kind;
+  in.read("kind", kind);
+  RETURN_IF_ERROR(in.status());
+  if (kind == "run") {
+    ASSIGN_OR_RETURN(RunRequest r, parse_run_request(text));
+    return RunnerMessage(std::move(r));
+  }
+  if (kind == "probe") {
+    ProbeRequest r;
+    in.read_int("max_threads", r.max_threads, -1, 4096);
+    RETURN_IF_ERROR(in.status());
+    return RunnerMessage(r);
+  }
+  if (kind == "cancel") {
+    CancelRequest r;
+    in.read("id", r.id);
+    RETURN_IF_ERROR(in.status());
+    return RunnerMessage(r);
+  }
+  return invalid_argument("message to the runner: key \"kind\": expected run, probe or cancel, found \"", kind, "\"");
+}
+
+Result<RunReply> parse_run_reply(std::string_view text) {
+  Reader in("run reply", text);
+  RunReply r;
+  in.read("id", r.id);
+  in.read("outcome", r.outcome);
+  in.read("message", r.message);
+  in.read("run_ns", r.run_ns);
+  in.read("cpu_ns", r.cpu_ns);
+  in.read("cut", r.cut);
+  in.read("max_error", r.max_error, 0);
+  in.read("sentinel_before_ns", r.sentinel_before_ns, 0);
+  in.read("sentinel_after_ns", r.sentinel_after_ns, 0);
+  in.read("run_ms", r.run_ms, 0);
+  in.read("error", r.error, /*required=*/false);
+  RETURN_IF_ERROR(in.status());
+  if (r.outcome.empty() == r.error.empty())
+    return invalid_argument("run reply: expected either an outcome or an error, found ", r.outcome.empty() ? "neither" : "both");
+  return r;
+}
+
+Result<ProbeReply> parse_probe_reply(std::string_view text) {
+  Reader in("probe reply", text);
+  ProbeReply r;
+  in.read_int("harness_abi", r.harness_abi, 1, 1 << 20);
+  in.read("version", r.version);
+  in.read("hardware", r.hardware);
+  in.read("isolation", r.isolation);
+  in.read("peak_gflops", r.peak_gflops);
+  RETURN_IF_ERROR(in.status());
+  return r;
+}
+
+}  // namespace tuner
