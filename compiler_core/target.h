@@ -1,6 +1,6 @@
 // Target: one device, described; parsed from and printed as text.
 //
-//   cpu                                    this host, one thread          (resolved by resolve_host, see codegen/host.h)
+//   cpu                                    this host, one thread          (resolved by resolve_target, see codegen/compile.h)
 //   llvm -mcpu=haswell -threads=2          a CPU by its LLVM name
 //   llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -mattr=+fp16
 //   cuda -arch=sm_90a                      a GPU by its architecture
@@ -28,7 +28,7 @@ struct Target {
   std::string arch;                // GPU: sm_90a
   int threads = 1;                 // CPU threads a kernel is built for
 
-  // What templates ask. Filled by parse() from a table of CPUs (target.cpp) and by resolve_host() from the CPU itself.
+  // What templates ask. Filled by parse_target() from a table of CPUs (target.cpp; a CPU it does not list keeps these defaults) and by host_target() from the CPU itself.
   int vector_bits = 128;        // widest useful vector
   int vector_registers_n = 16;  // architectural vector registers
   int64_t l1d_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 8 << 20;
@@ -41,7 +41,7 @@ struct Target {
   std::string name() const;
 };
 
-// Parses any spelling above but `cpu` (which needs the host: resolve_host). The error names the word it stumbled on.
+// Parses any spelling above but `cpu` (which needs the host: resolve_target). The error names the word it stumbled on.
 Result<Target> parse_target(std::string_view text);
 
 }  // namespace tuner

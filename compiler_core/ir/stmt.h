@@ -76,7 +76,7 @@ struct StmtNode {
 
 // Makers.
 Stmt make_for(Var var, int64_t extent, Stmt body, AxisKind axis = AxisKind::kSpatial, LoopKind loop = LoopKind::kSerial);
-Stmt make_seq(std::vector<Stmt> stmts);  // flattens nested sequences; one statement stays itself
+Stmt make_seq(std::vector<Stmt> stmts);  // flattens nested sequences, drops nulls; one statement stays itself, none is null
 Stmt make_if(Expr condition, Stmt body, Stmt else_body = nullptr);
 Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value);
 Stmt make_reduce(const Buffer& buffer, std::vector<Expr> indices, ReduceOp op, Expr init, Expr value, Expr first);
