@@ -1,0 +1,72 @@
+#include "compiler_core/runtime/kernel.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace tuner {
+
+Result<Kernel> Kernel::load_file(const std::string& path, const Manifest& manifest) {
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror();
+    return failed(path, ": cannot load: ", reason == nullptr ? "no reason given" : reason);
+  }
+  Kernel kernel;
+  kernel.library_ = std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
+  kernel.manifest_ = manifest;
+  kernel.entry_ = reinterpret_cast<Entry>(dlsym(handle, manifest.entry.c_str()));
+  if (kernel.entry_ == nullptr) return failed(path, ": no symbol ", manifest.entry, ", which the manifest names as entry");
+  if (!manifest.pack_entry.empty()) {
+    kernel.pack_entry_ = reinterpret_cast<Entry>(dlsym(handle, manifest.pack_entry.c_str()));
+    if (kernel.pack_entry_ == nullptr)
+      return failed(path, ": no symbol ", manifest.pack_entry, ", which the manifest names as packing entry");
+  }
+  return kernel;
+}
+
+Result<Kernel> Kernel::load(const Artifact& artifact) {
+  const int fd = memfd_create(artifact.manifest.entry.c_str(), MFD_CLOEXEC);
+  if (fd < 0) return failed("memfd_create: ", std::strerror(errno));
+  std::string_view bytes = artifact.shared_object;
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const Status status = failed("memfd of ", artifact.manifest.entry, ": cannot write: ", std::strerror(errno));
+      close(fd);
+      return status;
+    }
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  // The loader knows libraries by device and inode, and every memfd has its own, so two kernels never mix.
+  Result<Kernel> kernel = load_file(str("/proc/self/fd/", fd), artifact.manifest);
+  close(fd);
+  return kernel;
+}
+
+Status Kernel::checked(Entry entry, void* const* args, const tuner_runtime& rt) const {
+  CHECK(entry != nullptr) << manifest_.entry << " has no such entry";
+  const int32_t code = entry(args, &rt);
+  if (code == 0) return Status::ok();
+  return failed(manifest_.entry, ": returned ", code, code == -1   ? " (runtime of another ABI version)"
+                                                      : code == -2 ? " (no workspace given)"
+                                                                   : "");
+}
+
+AlignedBuffer::AlignedBuffer(int64_t bytes) : bytes_(bytes) {
+  CHECK(bytes >= 0) << "a buffer of " << bytes << " bytes";
+  const size_t rounded = (static_cast<size_t>(bytes) + 63) / 64 * 64 + 64;  // whole lines, and never empty
+  void* p = std::aligned_alloc(64, rounded);
+  CHECK(p != nullptr) << "out of memory: " << rounded << " bytes";
+  std::memset(p, 0, rounded);
+  data_.reset(p);
+}
+
+void AlignedBuffer::Free::operator()(void* p) const { std::free(p); }
+
+}  // namespace tuner

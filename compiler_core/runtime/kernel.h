@@ -1,0 +1,63 @@
+// Kernel: an artifact brought to life in this process. Loads the exact bytes of the artifact (through a memfd, so nothing is
+// left on disk), finds the entries, and unloads when it goes. Loading runs no code of the artifact but its constructors,
+// and a kernel of ours has none; a hostile one may crash here, so candidates are loaded in a child process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/runtime/tuner_runtime.h"
+
+namespace tuner {
+
+class Kernel {
+ public:
+  using Entry = int32_t (*)(void* const* args, const tuner_runtime* rt);
+
+  // Failed when the loader refuses the object or an entry of the manifest is missing.
+  static Result<Kernel> load(const Artifact& artifact);
+  // The same from a shared object on disk.
+  static Result<Kernel> load_file(const std::string& path, const Manifest& manifest);
+
+  Entry entry() const { return entry_; }
+  Entry pack_entry() const { return pack_entry_; }  // null when nothing is packed
+  const Manifest& manifest() const { return manifest_; }
+  // Bytes `tuner_runtime.workspace` must have for `threads` threads.
+  int64_t workspace_bytes(int threads) const {
+    return manifest_.workspace_bytes + threads * manifest_.workspace_bytes_per_thread;
+  }
+  // Calls an entry; Failed with the kernel's own number when it refuses the runtime.
+  Status call(void* const* args, const tuner_runtime& rt) const { return checked(entry_, args, rt); }
+  Status pack(void* const* args, const tuner_runtime& rt) const { return checked(pack_entry_, args, rt); }
+
+ private:
+  Status checked(Entry entry, void* const* args, const tuner_runtime& rt) const;
+
+  std::shared_ptr<void> library_;
+  Manifest manifest_;
+  Entry entry_ = nullptr, pack_entry_ = nullptr;
+};
+
+// `bytes` of memory on a 64-byte border, zeroed. Owned; moves.
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(int64_t bytes);
+  void* data() const { return data_.get(); }
+  template <class T>
+  T* as() const { return static_cast<T*>(data_.get()); }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  struct Free {
+    void operator()(void* p) const;
+  };
+  std::unique_ptr<void, Free> data_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace tuner
