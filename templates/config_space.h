@@ -22,13 +22,23 @@
 
 namespace tuner {
 
+// What a split knob says: `inner` is the factor, `outer` how many blocks cover the axis.
+struct SplitFactors {
+  int64_t inner = 1, outer = 1;
+};
+
 // Knob name -> value, as stored everywhere. A value is an integer: a split's inner factor, 0/1 of a flag, the number itself
-// of an ordered choice, the position in its list of a categorical knob (printed by name).
+// of an ordered choice, the position in its list of a categorical knob (ConfigSpace::describe prints it by name).
 class Config {
  public:
   Config() = default;
   explicit Config(std::map<std::string, int64_t> values) : values_(std::move(values)) {}
   int64_t at(std::string_view knob) const;  // CHECKs that the knob is there
+  // By handle, as templates read it; a categorical knob yields the position in its list.
+  SplitFactors operator[](const class SplitKnob& knob) const;
+  bool operator[](const class FlagKnob& knob) const;
+  int64_t operator[](const class ChoiceKnob& knob) const;
+  int64_t operator[](const class CategoryKnob& knob) const;
   const std::map<std::string, int64_t>& values() const { return values_; }
   std::string to_text() const;  // "pack_a=0 tile_m=8 tile_n=32": canonical, sorted by name
   bool operator==(const Config&) const = default;
@@ -37,9 +47,10 @@ class Config {
  private:
   std::map<std::string, int64_t> values_;
 };
+// Reads to_text() back. InvalidArgument names the word that is no name=integer, or the knob given twice.
 Result<Config> config_from_text(std::string_view text);
 
-// Integer expression over knob values. See config_space.cpp for the node; divisions floor.
+// Integer expression over knob values; declared in knob.h.
 class IntExpr;
 
 enum class KnobKind : uint8_t { kOrdered, kSplit, kFlag, kCategorical };
@@ -56,7 +67,8 @@ struct KnobInfo {
 // Position of a config among the valid ones, 0..size()-1.
 using ConfigIndex = uint64_t;
 
-// Interface the search sees (knob handles, IntExpr and the declaring side are in knob.h).
+// Interface the search sees (knob handles, IntExpr and the declaring side are in knob.h). After seal() the space never
+// changes and may be read from any thread; an index or a config from another space is our bug (CHECK) unless it says Result.
 class ConfigSpace {
  public:
   ConfigSpace();
@@ -90,9 +102,10 @@ class ConfigSpace {
   // One number a knob, for the cost model: log2 of ordered and split values, one-hot of categorical ones. Same length for all configs.
   std::vector<float> features(const Config& config) const;
   std::vector<std::string> feature_names() const;
+  // "order=oc_outer tile_m=8 unroll=yes": like Config::to_text(), with labels in place of positions and yes/no for flags.
+  std::string describe(const Config& config) const;
 
  private:
-  friend class SpaceDeclaration;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

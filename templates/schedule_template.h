@@ -60,7 +60,60 @@ class ScheduleTemplate : public AnyTemplate {
 
   Support supports(const Workload& workload, const Target& target) const final;
   Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload, const Target& target) const final;
+
+ private:
+  // One task of this template: the math is built once, each config rewrites it. Templates live as long as the process.
+  class Instance final : public TemplateInstance {
+   public:
+    Instance(const ScheduleTemplate& owner, const W& w, const Target& t)
+        : owner_(owner), workload_(w), target_(t), knobs_(owner.declare(space_, w, t)), math_(owner.compute(w)) {}
+    Status seal() { return space_.seal(); }
+    const ConfigSpace& space() const override { return space_; }
+    Result<Program> instantiate(const Config& config) const override {
+      ASSIGN_OR_RETURN(const Schedule s, scheduled(config));
+      return s.finish();
+    }
+    Result<std::string> schedule_text(const Config& config) const override {
+      ASSIGN_OR_RETURN(const Schedule s, scheduled(config));
+      const Result<Program> program = s.finish();
+      if (!program) return program.status();
+      return s.trace();
+    }
+
+   private:
+    Result<Schedule> scheduled(const Config& config) const {
+      const Result<ConfigIndex> index = space_.index_of(config);
+      if (!index) return invalid_config(owner_.name(), ": ", index.message());
+      Schedule s(math_);
+      owner_.schedule(s, workload_, target_, knobs_, config);
+      return s;
+    }
+
+    const ScheduleTemplate& owner_;
+    const W workload_;
+    const Target target_;
+    ConfigSpace space_;
+    const K knobs_;
+    const Program math_;
+  };
 };
+
+template <class W, class K>
+Support ScheduleTemplate<W, K>::supports(const Workload& workload, const Target& target) const {
+  const W* w = workload.get_if<W>();
+  if (w == nullptr) return declined("serves ", Workload(W{}).op_name(), ", got ", workload.op_name());
+  return supports(*w, target);
+}
+
+template <class W, class K>
+Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Workload& workload,
+                                                                        const Target& target) const {
+  const Support support = supports(workload, target);
+  CHECK(support.yes) << name() << " is applied to " << workload.key() << ", which it declines: " << support.reason;
+  auto instance = std::make_unique<Instance>(*this, *workload.get_if<W>(), target);
+  RETURN_IF_ERROR(instance->seal().with_context(str(name(), ": ")));
+  return std::unique_ptr<TemplateInstance>(std::move(instance));
+}
 
 // Every template, in the order of registry.cpp.
 const std::vector<const AnyTemplate*>& all_templates();

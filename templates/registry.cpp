@@ -1,0 +1,13 @@
+#include "templates/registry.h"
+
+namespace tuner {
+
+const std::vector<const AnyTemplate*>& all_templates() {
+  static const std::vector<const AnyTemplate*> templates = {
+      &matmul_x86(),
+      &conv2d_nchw_x86(),
+  };
+  return templates;
+}
+
+}  // namespace tuner

@@ -1,0 +1,11 @@
+// One maker a template. Adding a template: its declaration here, its line in registry.cpp.
+#pragma once
+
+#include "templates/schedule_template.h"
+
+namespace tuner {
+
+const AnyTemplate& matmul_x86();
+const AnyTemplate& conv2d_nchw_x86();
+
+}  // namespace tuner

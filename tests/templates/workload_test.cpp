@@ -1,0 +1,138 @@
+// Workloads: the key text both ways, the checks, the counts.
+#include "templates/workload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tuner {
+namespace {
+
+using testing::HasSubstr;
+
+Conv2dWorkload resnet_last() {
+  Conv2dWorkload w;
+  w.in_channels = w.out_channels = 512;
+  w.in_height = w.in_width = 7;
+  w.kernel_height = w.kernel_width = 3;
+  w.padding = {1, 1, 1, 1};
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  w.constant = {"weight"};
+  return w;
+}
+
+TEST(WorkloadKey, IsCanonicalText) {
+  EXPECT_EQ(Workload(resnet_last()).key(),
+            "v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu "
+            "dtype=float32 layout=NCHW const=weight");
+  MatmulWorkload m;
+  m.m = m.n = m.k = 1024;
+  EXPECT_EQ(Workload(m).key(),
+            "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+}
+
+TEST(WorkloadKey, ReadsBack) {
+  Conv2dWorkload c = resnet_last();
+  c.stride = {3, 2};
+  c.padding = {0, 1, 2, 3};
+  c.dilation = {2, 1};
+  c.groups = 4;
+  c.constant = {"bias", "weight"};
+  MatmulWorkload m;
+  m.batch = 3;
+  m.m = 7;
+  m.n = 13;
+  m.k = 29;
+  m.transpose_a = m.transpose_b = m.bias = true;
+  m.activation = Activation::kRelu;
+  m.constant = {"b"};
+  for (const Workload& w : {Workload(c), Workload(m), Workload(resnet_last()), Workload(MatmulWorkload{})}) {
+    const Result<Workload> back = workload_from_key(w.key());
+    ASSERT_TRUE(back.is_ok()) << back.message();
+    EXPECT_EQ(back->key(), w.key());
+    EXPECT_EQ(back->flops(), w.flops());
+    EXPECT_EQ(back->op_name(), w.op_name());
+  }
+}
+
+TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {
+  const std::string good = Workload(MatmulWorkload{}).key();
+  const auto why = [](const std::string& key) { return workload_from_key(key).message(); };
+  EXPECT_THAT(why("v2" + good.substr(2)), HasSubstr("expected to start with \"v1\", found \"v2\""));
+  EXPECT_THAT(why("v1 gemv m=1"), HasSubstr("expected matmul or conv2d, found \"gemv\""));
+  EXPECT_THAT(why(good + " x=1"), HasSubstr("matmul has no x"));
+  EXPECT_THAT(why(good + " m=1"), HasSubstr("m is given twice"));
+  EXPECT_THAT(why("v1 matmul b=1 m=1"), HasSubstr("n: expected an integer, found"));
+  std::string bad = good;
+  EXPECT_THAT(why(bad.replace(bad.find("ta=0"), 4, "ta=2")), HasSubstr("ta: expected 0 or 1, found \"2\""));
+  bad = good;
+  EXPECT_THAT(why(bad.replace(bad.find("m=1"), 3, "m=0")), HasSubstr("m (rows of a): expected an integer from 1"));
+}
+
+TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
+  const auto why = [](const std::function<void(Conv2dWorkload&)>& change) {
+    Conv2dWorkload w = resnet_last();
+    change(w);
+    return validate(w).message();
+  };
+  EXPECT_EQ(why([](auto&) {}), "");
+  EXPECT_EQ(why([](auto& w) { w.stride[0] = 0; }), "stride[0] (vertical): expected an integer from 1 to 2^31, found 0");
+  EXPECT_EQ(why([](auto& w) { w.padding[3] = -1; }), "padding[3] (right): expected an integer from 0 to 2^31, found -1");
+  EXPECT_EQ(why([](auto& w) { w.groups = 3; }), "groups: expected a divisor of the 512 input channels, found 3");
+  EXPECT_EQ(why([](auto& w) { w.kernel_height = 10; }),
+            "data[2] (height): 9 with padding, expected at least 10 for a kernel of 10 rows at dilation 1");
+  EXPECT_EQ(why([](auto& w) { w.dilation[1] = 5; }),
+            "data[3] (width): 9 with padding, expected at least 11 for a kernel of 3 columns at dilation 5");
+  EXPECT_EQ(why([](auto& w) { w.layout = "NHWC"; }), "layout: expected NCHW, found NHWC");
+  EXPECT_EQ(why([](auto& w) { w.dtype = DType::kFloat16; }), "dtype: expected float32, found float16");
+  EXPECT_EQ(why([](auto& w) { w.constant = {"wieght"}; }),
+            "constant: expected names of operands (data, weight, bias), found \"wieght\"");
+  EXPECT_EQ(why([](auto& w) { w.constant = {"weight", "bias"}; }),
+            "constant: expected each operand once, in alphabetical order, found weight,bias");
+  EXPECT_EQ(why([](auto& w) { w.in_height = w.in_width = 1 << 20; }),
+            "data: expected fewer than 2^40 bytes, the shape asks for more");
+  EXPECT_THAT(why([](auto& w) { w.in_height = INT64_MAX; }), HasSubstr("data[2] (height)"));
+}
+
+TEST(WorkloadValidate, RefusesCountsThatOverflow) {
+  MatmulWorkload w;
+  w.batch = 1;
+  w.m = w.n = 1 << 19;
+  w.k = 1 << 18;
+  EXPECT_TRUE(validate(w).is_ok());
+  EXPECT_EQ(Workload(w).flops(), int64_t{1} << 57);
+  w.m = w.n = int64_t{1} << 31;
+  w.k = 1;
+  EXPECT_THAT(validate(w).message(), HasSubstr("out: expected fewer than 2^40 bytes"));
+  w.bias = false;
+  w.m = w.n = w.k = 1;
+  w.constant = {"bias"};
+  EXPECT_THAT(validate(w).message(), HasSubstr("constant: expected names of operands (a, b)"));
+}
+
+TEST(Workload, CountsMultiplyAndAddAsTwo) {
+  EXPECT_EQ(Workload(resnet_last()).flops(), int64_t{2} * 512 * 512 * 9 * 49);
+  Conv2dWorkload grouped = resnet_last();
+  grouped.groups = 512;
+  EXPECT_EQ(Workload(grouped).flops(), int64_t{2} * 512 * 9 * 49);
+  Conv2dWorkload strided = resnet_last();
+  strided.stride = {2, 3};
+  strided.dilation = {2, 1};
+  EXPECT_EQ(strided.out_height(), 3);
+  EXPECT_EQ(strided.out_width(), 3);
+}
+
+TEST(Workload, KnowsItsConstants) {
+  EXPECT_TRUE(Workload(resnet_last()).is_constant("weight"));
+  EXPECT_FALSE(Workload(resnet_last()).is_constant("data"));
+}
+
+TEST(Workload, MathHasArgumentsInFileOrder) {
+  const Program p = Workload(resnet_last()).compute();
+  std::string names;
+  for (const Buffer& b : p.args) names += b->name + ":" + std::string(buffer_role_name(b->role)) + " ";
+  EXPECT_EQ(names, "data:input weight:constant bias:input out:output ");
+}
+
+}  // namespace
+}  // namespace tuner
