@@ -5,6 +5,7 @@
 // SQLite 3.40 can corrupt a WAL that two connections checkpoint at once). Every method may be called from any thread.
 // When a write returns OK it is on disk (synchronous=FULL). Rows are added; of a trial only its state changes.
 // Keys are canonical text (Workload::key(), Target::name(), Config::to_text()); this module stores them, never looks inside.
+// Every row read is checked against its checksum; a damaged one is an error that names it, never a wrong answer.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ std::optional<Outcome> outcome_from_name(std::string_view name);
 
 enum class JobState : uint8_t { kQueued = 1, kRunning, kFinished, kCancelled, kFailed };
 std::string_view job_state_name(JobState state);
+std::optional<JobState> job_state_from_name(std::string_view name);
 
 struct MeasureOptions {
   double min_repeat_ms = 1;
@@ -60,7 +62,7 @@ struct MeasureRecord {
   MeasureOptions options;
   int64_t finished_at_us = 0;  // Unix time, UTC
 };
-// Median of run_ns: the figure a trial is ranked by. 0 unless ok.
+// Median of run_ns: the figure a trial is ranked by (of a cut record: a bound). 0 unless ok.
 double record_time_ns(const MeasureRecord& record);
 
 struct JobRow {
@@ -78,6 +80,8 @@ struct JobRow {
 };
 
 enum class TrialState : uint8_t { kQueued = 1, kLeased, kDone, kCancelled };
+std::string_view trial_state_name(TrialState state);
+std::optional<TrialState> trial_state_from_name(std::string_view name);
 
 struct TrialRow {
   std::string id;       // "t" + sequence number: short enough to type
@@ -88,7 +92,8 @@ struct TrialRow {
   std::string config;
   TrialState state = TrialState::kQueued;
   int attempt = 0;      // leases so far
-  int64_t fencing = 0;
+  int64_t fencing = 0;  // of the last lease
+  std::string worker_id;  // of the last lease
   // Who proposed it: position of the proposer's random numbers, and the model it used.
   uint64_t rng_counter = 0;
   std::string model_digest;
@@ -116,12 +121,17 @@ struct TunedConfig {
 class Store {
  public:
   enum class Mode { kRead, kWrite };
-  // kWrite creates and migrates. A newer schema is refused; a network filesystem too. kRead: NotFound when there is no file.
+  // kWrite creates (folders too) and migrates. Refused with InvalidArgument: a newer schema, a file of another program, a
+  // network filesystem. Aborted: another process has it open for writing; the message names its pid. Failed: the disk.
+  // kRead works beside a writer, after one that was killed, and from a read-only folder. NotFound: no file, or an empty one.
   static Result<std::unique_ptr<Store>> open(const std::string& path, Mode mode);
   virtual ~Store() = default;
 
   // --- jobs ---
-  virtual Status add_job(const JobRow& job) = 0;                       // same request_id twice: keeps the first
+  // The same request_id twice keeps the first (job_by_request tells which); an empty one never repeats. `id` must be new.
+  virtual Status add_job(const JobRow& job) = 0;
+  virtual Result<JobRow> job_by_request(std::string_view request_id) const = 0;
+  // Sets finished_at_us to now when the state is a final one, else to 0.
   virtual Status set_job_state(std::string_view job_id, JobState state, std::string_view message) = 0;
   virtual Status extend_job(std::string_view job_id, int trials) = 0;  // raises `trials`, state back to queued
   virtual Result<JobRow> job(std::string_view job_id) const = 0;
@@ -134,14 +144,18 @@ class Store {
   virtual Status add_trials(std::vector<TrialRow>& trials) = 0;
   // queued -> leased, attempt + 1, a new fencing token. NotFound when it is not queued any more.
   virtual Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) = 0;
-  virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;  // only while leased with that attempt
-  virtual Status cancel_open_trials(std::string_view job_id) = 0;
+  // leased -> queued. NotFound unless it is leased with that attempt.
+  virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;
+  virtual Status cancel_open_trials(std::string_view job_id) = 0;  // queued and leased -> cancelled
   // Stores records of open trials as their terminal ones, in one transaction; a record for a closed trial is kept as an
-  // extra sample; the very same record again changes nothing. Returns OK when all of that is on disk.
+  // extra sample; the very same record again changes nothing. Returns OK when all of that is on disk; else none of it is
+  // (NotFound: an unknown trial; InvalidArgument: a number that is not finite, or an ok record without samples).
   virtual Status add_records(const std::vector<MeasureRecord>& records) = 0;
   virtual Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const = 0;  // in seq order
   virtual Result<TrialWithRecord> trial(std::string_view trial_id) const = 0;
-  // Every trial with a record, oldest first, for `records export` (empty job_id: all jobs).
+  // Every record of a trial, extra samples too, oldest first.
+  virtual Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const = 0;
+  // Every trial with a record, oldest first, for `records export` (empty job_id: all jobs). `f` returns false to stop.
   virtual Status for_each_record(std::string_view job_id, const std::function<bool(const TrialWithRecord&)>& f) const = 0;
 
   // --- tuned configs ---

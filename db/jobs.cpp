@@ -1,0 +1,117 @@
+// Jobs and what their watchers are told.
+#include "db/sql.h"
+#include "db/sqlite_store.h"
+
+namespace tuner::db {
+
+namespace {
+
+Status save_job(Connection& connection, const StoredJob& stored) {
+  const SqlRow row = to_row(stored);
+  const JobRow& j = stored.job;
+  return connection.run("UPDATE job SET trials = ?, state = ?, message = ?, finished_at_us = ?, crc = ? WHERE job_seq = ?",
+                        {int64_t{j.trials}, std::string(job_state_name(j.state)), j.message, j.finished_at_us, row.back(),
+                         stored.job_seq});
+}
+
+bool is_final(JobState state) { return state != JobState::kQueued && state != JobState::kRunning; }
+
+Result<JobRow> one_job(Connection& connection, std::string_view sql, const SqlRow& parameters, std::string_view what) {
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(sql, parameters));
+  if (!row) return not_found("no job ", what);
+  ASSIGN_OR_RETURN(StoredJob stored, job_from_row(*row));
+  return std::move(stored.job);
+}
+
+}  // namespace
+
+Status SqliteStore::add_job(const JobRow& job) {
+  if (job.id.empty() || job.tasks.empty()) return invalid_argument("a job needs an id and at least one task");
+  return write([&](Connection& c) -> Status {
+    if (!job.request_id.empty()) {
+      ASSIGN_OR_RETURN(const std::optional<SqlRow> known, c.one(kJobByRequest, {job.request_id}));
+      if (known) return Status::ok();
+    }
+    ASSIGN_OR_RETURN(const std::optional<SqlRow> same_id, c.one(kJobById, {job.id}));
+    if (same_id) return invalid_argument("job \"", job.id, "\" exists already");
+    static const std::string kInsert = str("INSERT INTO job (", kJobColumns, ") VALUES (", placeholders(kJobColumns), ")");
+    return c.run(kInsert, to_row(StoredJob{next_seq(), job}));
+  });
+}
+
+Status SqliteStore::set_job_state(std::string_view job_id, JobState state, std::string_view message) {
+  return write([&](Connection& c) -> Status {
+    ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
+    stored.job.state = state;
+    stored.job.message = message;
+    stored.job.finished_at_us = is_final(state) ? now_us() : 0;
+    return save_job(c, stored);
+  });
+}
+
+Status SqliteStore::extend_job(std::string_view job_id, int trials) {
+  return write([&](Connection& c) -> Status {
+    ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
+    stored.job.trials = std::max(stored.job.trials, trials);
+    stored.job.state = JobState::kQueued;
+    stored.job.finished_at_us = 0;
+    return save_job(c, stored);
+  });
+}
+
+Result<JobRow> SqliteStore::job(std::string_view job_id) const {
+  return read([&](Connection& c) -> Result<JobRow> {
+    ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
+    return std::move(stored.job);
+  });
+}
+
+Result<JobRow> SqliteStore::job_by_request(std::string_view request_id) const {
+  return read([&](Connection& c) {
+    return one_job(c, kJobByRequest, {std::string(request_id)}, str("of request \"", request_id, "\""));
+  });
+}
+
+Result<std::vector<JobRow>> SqliteStore::jobs() const {
+  return read([&](Connection& c) -> Result<std::vector<JobRow>> {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all("SELECT * FROM job ORDER BY job_seq"));
+    std::vector<JobRow> jobs;
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredJob stored, job_from_row(row));
+      jobs.push_back(std::move(stored.job));
+    }
+    return jobs;
+  });
+}
+
+Result<JobRow> SqliteStore::find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const {
+  return read([&](Connection& c) {
+    return one_job(c, kJobSame, {tasks_json(tasks), std::string(search), static_cast<int64_t>(seed)},
+                   str("with these tasks, search ", search, " and seed ", seed));
+  });
+}
+
+Result<int64_t> SqliteStore::add_event(std::string_view job_id, std::string_view json) {
+  int64_t seq = 0;
+  const Status status = write([&](Connection& c) -> Status {
+    ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
+    seq = next_seq();
+    return c.run("INSERT INTO event (seq, job_seq, json) VALUES (?, ?, ?)", {seq, stored.job_seq, std::string(json)});
+  });
+  if (!status) return status;
+  return seq;
+}
+
+Result<std::vector<std::pair<int64_t, std::string>>> SqliteStore::events(std::string_view job_id, int64_t after_seq,
+                                                                         int limit) const {
+  using Events = std::vector<std::pair<int64_t, std::string>>;
+  return read([&](Connection& c) -> Result<Events> {
+    ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
+    ASSIGN_OR_RETURN(std::vector<SqlRow> rows, c.all(kEventsOfJob, {stored.job_seq, after_seq, int64_t{limit}}));
+    Events events;
+    for (SqlRow& row : rows) events.emplace_back(std::get<int64_t>(row[0]), std::get<std::string>(std::move(row[1])));
+    return events;
+  });
+}
+
+}  // namespace tuner::db

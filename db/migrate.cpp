@@ -1,0 +1,95 @@
+#include "db/migrate.h"
+
+#include <string>
+
+#include "db/schema.h"  // generated from schema.sql
+
+namespace tuner::db {
+
+namespace {
+
+// Version 1 is the first, so there is nothing to step up from.
+constexpr std::span<const Migration> kMigrations{};
+
+Result<int64_t> number(Connection& connection, const char* sql) {
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(sql));
+  return row && !row->empty() ? std::get<int64_t>((*row)[0]) : 0;
+}
+
+struct Found {
+  int64_t version, application_id, tables;
+};
+Result<Found> look(Connection& connection) {
+  ASSIGN_OR_RETURN(const int64_t version, number(connection, "PRAGMA user_version"));
+  ASSIGN_OR_RETURN(const int64_t application_id, number(connection, "PRAGMA application_id"));
+  ASSIGN_OR_RETURN(const int64_t tables, number(connection, "SELECT count(*) FROM sqlite_master"));
+  return Found{version, application_id, tables};
+}
+
+Status refuse_foreign_or_newer(const Found& found, const SchemaPlan& plan) {
+  if (found.tables > 0 && found.application_id != kApplicationId)
+    return invalid_argument("is an SQLite file of another program (application_id ", found.application_id, ", expected ",
+                            kApplicationId, "). Give another file with --db");
+  if (found.version > plan.version)
+    return invalid_argument("has schema version ", found.version, ", this program knows up to ", plan.version,
+                            ": written by a newer tuner. Update this one, or give another file with --db");
+  return Status::ok();
+}
+
+Status create_or_step_up(Connection& connection, const SchemaPlan& plan, const Found& found) {
+  int64_t version = found.version;
+  if (found.tables == 0) {
+    RETURN_IF_ERROR(connection.exec(plan.create_sql));
+    RETURN_IF_ERROR(connection.exec(str("PRAGMA application_id = ", kApplicationId).c_str()));
+    version = plan.version;
+  }
+  while (version < plan.version) {
+    const Migration* step = nullptr;
+    for (const Migration& m : plan.migrations)
+      if (m.from == version) step = &m;
+    if (step == nullptr)
+      return invalid_argument("has schema version ", version, ", older than any this program can migrate (to ", plan.version,
+                              "). Use an earlier tuner to export its records");
+    RETURN_IF_ERROR(connection.exec(step->sql).with_context(str("migration from schema version ", version, ": ")));
+    ++version;
+  }
+  return connection.exec(str("PRAGMA user_version = ", version).c_str());
+}
+
+}  // namespace
+
+const SchemaPlan& current_schema() {
+  static const SchemaPlan plan{kSchemaSql, kSchemaVersion, kMigrations};
+  return plan;
+}
+
+Status refuse_foreign(Connection& connection, const SchemaPlan& plan) {
+  ASSIGN_OR_RETURN(const Found found, look(connection));
+  return refuse_foreign_or_newer(found, plan);
+}
+
+Status prepare_schema(Connection& connection, const SchemaPlan& plan) {
+  // One transaction around looking and changing: killed in the middle, the file is as it was.
+  RETURN_IF_ERROR(connection.exec("BEGIN IMMEDIATE"));
+  const Status status = [&]() -> Status {
+    ASSIGN_OR_RETURN(const Found found, look(connection));
+    RETURN_IF_ERROR(refuse_foreign_or_newer(found, plan));
+    if (found.tables > 0 && found.version == plan.version) return Status::ok();
+    return create_or_step_up(connection, plan, found);
+  }();
+  if (status) return connection.exec("COMMIT");
+  if (connection.in_transaction()) (void)connection.exec("ROLLBACK");
+  return status;
+}
+
+Status check_schema(Connection& connection, const SchemaPlan& plan) {
+  ASSIGN_OR_RETURN(const Found found, look(connection));
+  if (found.tables == 0) return not_found("holds nothing yet");
+  RETURN_IF_ERROR(refuse_foreign_or_newer(found, plan));
+  if (found.version < plan.version)
+    return invalid_argument("has schema version ", found.version, ", this program reads ", plan.version,
+                            ". The next `tuner submit` or `tuner serve` on this file migrates it");
+  return Status::ok();
+}
+
+}  // namespace tuner::db

@@ -1,0 +1,55 @@
+// Names of enumerators, as stored and printed; and the figure a record is ranked by.
+#include <array>
+#include <cstdlib>
+
+#include "db/stats.h"
+#include "db/store.h"
+
+namespace tuner {
+
+namespace {
+
+// Names in the order of their enumerators, which count from 1.
+constexpr std::array<std::string_view, 9> kOutcomes = {"ok",      "invalid_config", "build_error",   "build_timeout", "run_timeout",
+                                                       "crashed", "wrong_answer",   "out_of_memory", "device_lost"};
+constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled", "failed"};
+constexpr std::array<std::string_view, 4> kTrialStates = {"queued", "leased", "done", "cancelled"};
+
+template <class E, size_t N>
+std::string_view name_of(const std::array<std::string_view, N>& names, E value) {
+  const size_t i = static_cast<size_t>(value) - 1;
+  CHECK(i < N) << "enumerator " << static_cast<int>(value);
+  return names[i];
+}
+template <class E, size_t N>
+std::optional<E> from_name(const std::array<std::string_view, N>& names, std::string_view name) {
+  for (size_t i = 0; i < N; ++i)
+    if (names[i] == name) return static_cast<E>(i + 1);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view outcome_name(Outcome outcome) { return name_of(kOutcomes, outcome); }
+std::optional<Outcome> outcome_from_name(std::string_view name) { return from_name<Outcome>(kOutcomes, name); }
+std::string_view job_state_name(JobState state) { return name_of(kJobStates, state); }
+std::optional<JobState> job_state_from_name(std::string_view name) { return from_name<JobState>(kJobStates, name); }
+std::string_view trial_state_name(TrialState state) { return name_of(kTrialStates, state); }
+std::optional<TrialState> trial_state_from_name(std::string_view name) { return from_name<TrialState>(kTrialStates, name); }
+
+double record_time_ns(const MeasureRecord& record) {
+  return record.outcome == Outcome::kOk ? median(record.run_ns) : 0;
+}
+
+std::string default_db_path() {
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? std::string(value) : std::string();
+  };
+  // The XDG rule: a relative path in the variable is as good as none.
+  if (const std::string data = set("XDG_DATA_HOME"); !data.empty()) return data + "/tuner/tuner.db";
+  if (const std::string home = set("HOME"); !home.empty()) return home + "/.local/share/tuner/tuner.db";
+  return "tuner.db";
+}
+
+}  // namespace tuner

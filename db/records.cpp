@@ -1,0 +1,168 @@
+// Measure records: stored once, read with their trials.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "db/sql.h"
+#include "db/sqlite_store.h"
+
+namespace tuner::db {
+
+namespace {
+
+Status check_numbers(const MeasureRecord& r) {
+  const auto bad = [&](std::string_view field, double value) {
+    return invalid_argument("record of trial ", r.trial_id, ": ", field, " is ", value, ", expected a finite number >= 0");
+  };
+  const std::pair<std::string_view, double> single[] = {
+      {"sentinel_before_ns", r.sentinel_before_ns}, {"sentinel_after_ns", r.sentinel_after_ns}, {"build_ms", r.build_ms},
+      {"run_ms", r.run_ms}, {"queue_ms", r.queue_ms}, {"peak_gflops", r.peak_gflops}};
+  for (const auto& [field, value] : single)
+    if (!std::isfinite(value) || value < 0) return bad(field, value);
+  for (const double value : r.run_ns)
+    if (!std::isfinite(value) || value <= 0)
+      return invalid_argument("record of trial ", r.trial_id, ": run_ns has ", value, ", expected finite numbers > 0");
+  for (const double value : r.cpu_ns)
+    if (!std::isfinite(value) || value < 0) return bad("cpu_ns", value);
+  const MeasureOptions& o = r.options;
+  if (!std::isfinite(o.min_repeat_ms) || !std::isfinite(o.build_timeout_s) || !std::isfinite(o.run_timeout_s) ||
+      !std::isfinite(o.cut_factor))
+    return invalid_argument("record of trial ", r.trial_id, ": options hold a number that is not finite");
+  if (r.outcome == Outcome::kOk && r.run_ns.empty())
+    return invalid_argument("record of trial ", r.trial_id, ": outcome ok without a sample");
+  return Status::ok();
+}
+
+// The error of an answer with a NaN in it is not a number SQLite keeps; it stands for "as wrong as can be".
+MeasureRecord storable(MeasureRecord r) {
+  if (!std::isfinite(r.max_error)) r.max_error = std::numeric_limits<double>::max();
+  return r;
+}
+
+// The row without what the database adds, to recognise a record that comes again.
+bool same_content(StoredRecord a, StoredRecord b) {
+  a.record_id = b.record_id = 0;
+  a.terminal = b.terminal = true;
+  return to_row(a) == to_row(b);
+}
+
+Status insert_record(Connection& connection, const StoredRecord& record) {
+  static const std::string kInsert =
+      str("INSERT INTO record (", kRecordColumns, ") VALUES (", placeholders(kRecordColumns), ")");
+  return connection.run(kInsert, to_row(record));
+}
+
+Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t seq) {
+  ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, connection.all(kRecordsOfTrial, {seq}));
+  std::vector<StoredRecord> records;
+  for (const SqlRow& row : rows) {
+    ASSIGN_OR_RETURN(StoredRecord record, record_from_row(row));
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+constexpr int64_t kPage = 256;  // rows read in one snapshot: a long reader would hold up the checkpoints of the writer
+
+}  // namespace
+
+Status SqliteStore::add_records(const std::vector<MeasureRecord>& records) {
+  for (const MeasureRecord& record : records) RETURN_IF_ERROR(check_numbers(record));
+  return write([&](Connection& c) -> Status {
+    for (const MeasureRecord& record : records) {
+      ASSIGN_OR_RETURN(const int64_t seq, trial_seq(record.trial_id));
+      ASSIGN_OR_RETURN(StoredTrial trial, find_trial_row(c, seq));
+      StoredRecord stored{.trial_seq = seq, .task_id = trial.task_id, .record = storable(record)};
+      ASSIGN_OR_RETURN(const std::vector<StoredRecord> known, records_of(c, seq));
+      if (std::ranges::any_of(known, [&](const StoredRecord& k) { return same_content(k, stored); })) continue;
+      stored.record_id = next_seq();
+      stored.terminal = trial.trial.state == TrialState::kQueued || trial.trial.state == TrialState::kLeased;
+      RETURN_IF_ERROR(insert_record(c, stored));
+      if (!stored.terminal) continue;
+      trial.trial.state = TrialState::kDone;
+      RETURN_IF_ERROR(save_trial(c, trial));
+    }
+    return Status::ok();
+  });
+}
+
+Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored) {
+  TrialWithRecord out{.trial = std::move(stored.trial)};
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> job_row, connection.one(kJobBySeq, {stored.job_seq}));
+  if (!job_row) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
+  ASSIGN_OR_RETURN(const StoredJob job, job_from_row(*job_row));
+  out.trial.job_id = job.job.id;
+  ASSIGN_OR_RETURN(StoredTask task, find_task_row(connection, stored.task_id));
+  out.task = std::move(task.task);
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> record_row, connection.one(kTerminalRecord, {out.trial.seq}));
+  if (record_row) {
+    ASSIGN_OR_RETURN(StoredRecord record, record_from_row(*record_row));
+    out.record = std::move(record.record);
+  }
+  return out;
+}
+
+Result<TrialWithRecord> SqliteStore::trial(std::string_view trial_id) const {
+  ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
+  return read([&](Connection& c) -> Result<TrialWithRecord> {
+    ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
+    return with_record(c, std::move(stored));
+  });
+}
+
+Result<std::vector<MeasureRecord>> SqliteStore::records(std::string_view trial_id) const {
+  ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
+  return read([&](Connection& c) -> Result<std::vector<MeasureRecord>> {
+    ASSIGN_OR_RETURN(const StoredTrial stored, find_trial_row(c, seq));
+    ASSIGN_OR_RETURN(std::vector<StoredRecord> found, records_of(c, stored.trial.seq));
+    std::vector<MeasureRecord> out;
+    for (StoredRecord& record : found) out.push_back(std::move(record.record));
+    return out;
+  });
+}
+
+Result<std::vector<TrialWithRecord>> SqliteStore::trials(std::string_view job_id) const {
+  return read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
+    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
+    constexpr int64_t kAll = -1;
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kTrialsOfJob, {job.job_seq, int64_t{0}, kAll}));
+    std::vector<TrialWithRecord> out;
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
+      ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
+      out.push_back(std::move(trial));
+    }
+    return out;
+  });
+}
+
+Status SqliteStore::for_each_record(std::string_view job_id,
+                                    const std::function<bool(const TrialWithRecord&)>& f) const {
+  for (int64_t after = 0;;) {
+    size_t rows_read = 0;
+    const Result<std::vector<TrialWithRecord>> page = read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
+      std::vector<SqlRow> rows;
+      if (job_id.empty()) {
+        ASSIGN_OR_RETURN(rows, c.all(kTrialsOfAll, {after, kPage}));
+      } else {
+        ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
+        ASSIGN_OR_RETURN(rows, c.all(kTrialsOfJob, {job.job_seq, after, kPage}));
+      }
+      rows_read = rows.size();
+      std::vector<TrialWithRecord> out;
+      for (const SqlRow& row : rows) {
+        ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
+        after = stored.trial.seq;
+        ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
+        if (trial.record) out.push_back(std::move(trial));
+      }
+      return out;
+    });
+    if (!page) return page.status();
+    for (const TrialWithRecord& trial : *page)
+      if (!f(trial)) return Status::ok();
+    if (rows_read < static_cast<size_t>(kPage)) return Status::ok();
+  }
+}
+
+}  // namespace tuner::db

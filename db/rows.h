@@ -1,0 +1,63 @@
+// Our structs <-> rows of schema.sql. Column lists, their order and the checksum stand here and nowhere else.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "db/sqlite.h"
+#include "db/store.h"
+
+namespace tuner::db {
+
+inline constexpr char kTaskColumns[] = "task_id, workload_key, target, crc";
+inline constexpr char kJobColumns[] =
+    "job_seq, id, request_id, tasks, trials, search, seed, options, state, message, submitted_at_us, finished_at_us, crc";
+inline constexpr char kTrialColumns[] =
+    "seq, job_seq, task_index, task_id, template_name, template_version, config, state, attempt, fencing, worker_id, "
+    "rng_counter, model_digest, crc";
+inline constexpr char kRecordColumns[] =
+    "record_id, trial_seq, task_id, terminal, attempt, outcome, cut, time_ns, run_ns, cpu_ns, message, sentinel_before_ns, "
+    "sentinel_after_ns, build_ms, run_ms, queue_ms, artifact_digest, max_error, peak_gflops, hardware, toolchain, "
+    "harness_abi, worker_id, worker_incarnation, host, options, finished_at_us, crc";
+
+// "?, ?, ..." for a column list.
+std::string placeholders(std::string_view columns);
+
+// A row as the tables hold it: the struct and what only the database knows.
+struct StoredTask {
+  int64_t task_id = 0;
+  JobRow::Task task;
+};
+struct StoredJob {
+  int64_t job_seq = 0;
+  JobRow job;
+};
+struct StoredTrial {
+  TrialRow trial;  // job_id is not in the row: filled by the caller
+  int64_t job_seq = 0, task_id = 0;
+};
+struct StoredRecord {
+  int64_t record_id = 0, trial_seq = 0, task_id = 0;
+  bool terminal = true;
+  MeasureRecord record;
+};
+
+// To rows, checksum last.
+SqlRow to_row(const StoredTask& task);
+SqlRow to_row(const StoredJob& job);
+SqlRow to_row(const StoredTrial& trial);
+SqlRow to_row(const StoredRecord& record);
+
+// From rows. Failed, naming table and row, when the checksum or a value is not what to_row() would have written.
+Result<StoredTask> task_from_row(const SqlRow& row);
+Result<StoredJob> job_from_row(const SqlRow& row);
+Result<StoredTrial> trial_from_row(const SqlRow& row);
+Result<StoredRecord> record_from_row(const SqlRow& row);
+
+std::string tasks_json(const std::vector<JobRow::Task>& tasks);
+
+// "t12" <-> 12.
+std::string trial_id_text(int64_t seq);
+Result<int64_t> trial_seq(std::string_view trial_id);
+
+}  // namespace tuner::db

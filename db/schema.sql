@@ -1,0 +1,107 @@
+-- The tables of a tuner database: the manual of the file, and the text it is created from.
+--
+-- One file, one writing process (an OS lock on FILE-lock), any number of readers. journal_mode = WAL, synchronous = FULL:
+-- what a write acknowledged is on disk. PRAGMA application_id = 0x54554e52 ("TUNR"), PRAGMA user_version = the version of
+-- this schema; a newer one is refused, an older one migrated (migrate.cpp).
+--
+-- Rows are added, never deleted. Of a job only trials, state, message and finished_at_us change; of a trial only state,
+-- attempt, fencing and worker_id. Records never change.
+--
+-- Numbers called *_seq, seq or record_id come from one counter for the whole file: they order everything that happened.
+-- Gaps are normal. Times of day are microseconds of Unix time, UTC, for people; order comes from the counter.
+-- Unsigned 64-bit numbers (seed, rng_counter) are stored as the signed number with the same bits.
+-- crc: CRC-32C over all other columns of the row (rows.cpp). It is checked at every read: SQLite's own pages have no
+-- checksum, and a flipped bit in a time would otherwise win a search.
+
+-- One (workload, target), interned. Both are canonical text this module never looks into.
+CREATE TABLE task (
+  task_id       INTEGER PRIMARY KEY,
+  workload_key  TEXT NOT NULL,     -- 'v1 conv2d n=1 ic=512 ...'
+  target        TEXT NOT NULL,     -- 'llvm -mcpu=haswell -threads=1'
+  crc           INTEGER NOT NULL,
+  UNIQUE (workload_key, target)
+) STRICT;
+
+-- What somebody submitted.
+CREATE TABLE job (
+  job_seq          INTEGER PRIMARY KEY,
+  id               TEXT NOT NULL UNIQUE,  -- what people type
+  request_id       TEXT UNIQUE,           -- of the submission: repeating it changes nothing; NULL when it had none
+  tasks            TEXT NOT NULL,         -- JSON: [["workload key", "target"], ...] in task_index order
+  trials           INTEGER NOT NULL,      -- wanted, per task
+  search           TEXT NOT NULL,         -- 'xgb-annealing'
+  seed             INTEGER NOT NULL,
+  options          TEXT NOT NULL,         -- JSON: how to measure (MeasureOptions)
+  state            TEXT NOT NULL,         -- queued | running | finished | cancelled | failed
+  message          TEXT NOT NULL,         -- why, for people
+  submitted_at_us  INTEGER NOT NULL,
+  finished_at_us   INTEGER NOT NULL,      -- 0 while queued or running
+  crc              INTEGER NOT NULL
+) STRICT;
+-- The job that a second submission of the same thing continues.
+CREATE INDEX job_same ON job (tasks, search, seed, job_seq);
+
+-- One config of one task, to be measured.
+CREATE TABLE trial (
+  seq               INTEGER PRIMARY KEY,  -- people see 't' || seq
+  job_seq           INTEGER NOT NULL REFERENCES job,
+  task_index        INTEGER NOT NULL,     -- position in job.tasks
+  task_id           INTEGER NOT NULL REFERENCES task,
+  template_name     TEXT NOT NULL,
+  template_version  INTEGER NOT NULL,
+  config            TEXT NOT NULL,        -- 'tile_m=8 tile_n=32', sorted by knob
+  state             TEXT NOT NULL,        -- queued | leased | done | cancelled
+  attempt           INTEGER NOT NULL,     -- leases so far
+  fencing           INTEGER NOT NULL,     -- of the last lease; grows with every lease
+  worker_id         TEXT NOT NULL,        -- of the last lease
+  rng_counter       INTEGER NOT NULL,     -- of the proposer, when it proposed this
+  model_digest      TEXT NOT NULL,        -- of the cost model it used; '' when none
+  crc               INTEGER NOT NULL
+) STRICT;
+CREATE INDEX trial_job ON trial (job_seq, seq);
+CREATE INDEX trial_open ON trial (job_seq, seq) WHERE state IN ('queued', 'leased');
+
+-- What measuring found. Written once. terminal = 1: the one that closed its trial; 0: an extra sample of a closed trial.
+CREATE TABLE record (
+  record_id           INTEGER PRIMARY KEY,
+  trial_seq           INTEGER NOT NULL REFERENCES trial,
+  task_id             INTEGER NOT NULL REFERENCES task,
+  terminal            INTEGER NOT NULL,
+  attempt             INTEGER NOT NULL,
+  outcome             TEXT NOT NULL,  -- ok | invalid_config | build_error | build_timeout | run_timeout | crashed |
+                                      -- wrong_answer | out_of_memory | device_lost
+  cut                 INTEGER NOT NULL,  -- 1: ok, but stopped after a slow warm sample: time_ns is only a bound
+  time_ns             REAL NOT NULL,  -- median of run_ns; 0 unless ok
+  run_ns              TEXT NOT NULL,  -- JSON: every sample, per call, in run order
+  cpu_ns              TEXT NOT NULL,  -- JSON: thread CPU time of the same samples
+  message             TEXT NOT NULL,
+  sentinel_before_ns  REAL NOT NULL,  -- a fixed kernel timed around this one: shows a noisy or throttled device
+  sentinel_after_ns   REAL NOT NULL,
+  build_ms            REAL NOT NULL,
+  run_ms              REAL NOT NULL,
+  queue_ms            REAL NOT NULL,
+  artifact_digest     TEXT NOT NULL,  -- SHA-256 of the shared object measured
+  max_error           REAL NOT NULL,  -- in tolerances; <= 1 is right
+  peak_gflops         REAL NOT NULL,  -- FMA peak of the machine for the target's threads
+  hardware            TEXT NOT NULL,  -- fingerprint
+  toolchain           TEXT NOT NULL,  -- fingerprint
+  harness_abi         INTEGER NOT NULL,
+  worker_id           TEXT NOT NULL,
+  worker_incarnation  TEXT NOT NULL,
+  host                TEXT NOT NULL,
+  options             TEXT NOT NULL,  -- JSON: how it was measured
+  finished_at_us      INTEGER NOT NULL,  -- worker's clock
+  crc                 INTEGER NOT NULL
+) STRICT;
+CREATE INDEX record_trial ON record (trial_seq, record_id);
+CREATE UNIQUE INDEX record_terminal ON record (trial_seq) WHERE terminal = 1;
+-- Answers "fastest ok record of a task" and "outcomes of a task" without looking at another row.
+CREATE INDEX record_rank ON record (task_id, terminal, outcome, cut, time_ns);
+
+-- What watchers of a job are told. `json` is opaque here.
+CREATE TABLE event (
+  seq      INTEGER PRIMARY KEY,
+  job_seq  INTEGER NOT NULL REFERENCES job,
+  json     TEXT NOT NULL
+) STRICT;
+CREATE INDEX event_job ON event (job_seq, seq);

@@ -1,0 +1,32 @@
+// The statements whose plan matters: a test asserts that none of them reads a whole table.
+#pragma once
+
+namespace tuner::db {
+
+// Column lists are those of rows.h, written as * where the order of schema.sql is theirs.
+inline constexpr char kTaskByKey[] = "SELECT * FROM task WHERE workload_key = ? AND target = ?";
+inline constexpr char kTaskById[] = "SELECT * FROM task WHERE task_id = ?";
+
+inline constexpr char kJobById[] = "SELECT * FROM job WHERE id = ?";
+inline constexpr char kJobBySeq[] = "SELECT * FROM job WHERE job_seq = ?";
+inline constexpr char kJobByRequest[] = "SELECT * FROM job WHERE request_id = ?";
+inline constexpr char kJobSame[] =
+    "SELECT * FROM job WHERE tasks = ? AND search = ? AND seed = ? ORDER BY job_seq DESC LIMIT 1";
+
+inline constexpr char kTrialBySeq[] = "SELECT * FROM trial WHERE seq = ?";
+inline constexpr char kTrialsOfJob[] = "SELECT * FROM trial WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
+inline constexpr char kTrialsOfAll[] = "SELECT * FROM trial WHERE seq > ? ORDER BY seq LIMIT ?";
+inline constexpr char kOpenTrialsOfJob[] =
+    "SELECT * FROM trial WHERE job_seq = ? AND state IN ('queued', 'leased') ORDER BY seq";
+
+inline constexpr char kTerminalRecord[] = "SELECT * FROM record WHERE trial_seq = ? AND terminal = 1";
+inline constexpr char kRecordsOfTrial[] = "SELECT * FROM record WHERE trial_seq = ? ORDER BY record_id";
+inline constexpr char kBestRecord[] =
+    "SELECT * FROM record WHERE task_id = ? AND terminal = 1 AND outcome = 'ok' AND cut = 0 "
+    "ORDER BY time_ns, record_id LIMIT 1";
+inline constexpr char kOutcomesOfTask[] =
+    "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
+
+inline constexpr char kEventsOfJob[] = "SELECT seq, json FROM event WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
+
+}  // namespace tuner::db

@@ -1,0 +1,90 @@
+// SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp, records.cpp and tuned.cpp.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "db/file_lock.h"
+#include "db/rows.h"
+#include "db/sqlite.h"
+#include "db/store.h"
+#include "db/writer.h"
+
+namespace tuner::db {
+
+class SqliteStore final : public Store {
+ public:
+  static Result<std::unique_ptr<Store>> open_for_writing(const std::string& path);
+  static Result<std::unique_ptr<Store>> open_for_reading(const std::string& path);
+
+  Status add_job(const JobRow& job) override;
+  Result<JobRow> job_by_request(std::string_view request_id) const override;
+  Status set_job_state(std::string_view job_id, JobState state, std::string_view message) override;
+  Status extend_job(std::string_view job_id, int trials) override;
+  Result<JobRow> job(std::string_view job_id) const override;
+  Result<std::vector<JobRow>> jobs() const override;
+  Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const override;
+
+  Status add_trials(std::vector<TrialRow>& trials) override;
+  Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) override;
+  Status requeue_trial(std::string_view trial_id, int attempt) override;
+  Status cancel_open_trials(std::string_view job_id) override;
+  Status add_records(const std::vector<MeasureRecord>& records) override;
+  Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const override;
+  Result<TrialWithRecord> trial(std::string_view trial_id) const override;
+  Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const override;
+  Status for_each_record(std::string_view job_id, const std::function<bool(const TrialWithRecord&)>& f) const override;
+
+  Result<TunedConfig> best(std::string_view workload_key, std::string_view target) const override;
+
+  Result<int64_t> add_event(std::string_view job_id, std::string_view json) override;
+  Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq,
+                                                              int limit) const override;
+
+ private:
+  SqliteStore(std::string path, Connection::Access reading) : path_(std::move(path)), reading_(reading) {}
+
+  // The next number of the file's one counter. Only inside a write.
+  int64_t next_seq() { return ++last_seq_; }
+  // Runs `operation` on the writer's thread, in a transaction. Failed when this store only reads.
+  Status write(Writer::Operation operation);
+  // Runs `f(Connection&)` on a read connection inside one snapshot.
+  template <class F>
+  auto read(F f) const -> decltype(f(std::declval<Connection&>()));
+  Result<std::unique_ptr<Connection>> take_reader() const;
+  void give_back(std::unique_ptr<Connection> reader) const;
+
+  std::string path_;
+  Connection::Access reading_;
+  std::optional<FileLock> lock_;
+  int64_t last_seq_ = 0;
+  std::unique_ptr<Writer> writer_;  // null when this store only reads
+  mutable std::mutex readers_mutex_;
+  mutable std::vector<std::unique_ptr<Connection>> idle_readers_;
+};
+
+template <class F>
+auto SqliteStore::read(F f) const -> decltype(f(std::declval<Connection&>())) {
+  Result<std::unique_ptr<Connection>> reader = take_reader();
+  if (!reader) return reader.status();
+  Connection& connection = **reader;
+  if (const Status begun = connection.exec("BEGIN"); !begun) return begun;
+  auto result = f(connection);
+  (void)connection.exec("COMMIT");  // ends the snapshot; a read has nothing to lose
+  if (!connection.in_transaction() && !connection.broken()) give_back(*std::move(reader));
+  return result;
+}
+
+// Rows by key: what several subjects need. NotFound names what was asked for.
+Result<StoredJob> find_job_row(Connection& connection, std::string_view job_id);
+Result<StoredTrial> find_trial_row(Connection& connection, int64_t seq);  // without job_id
+Result<StoredTask> find_task_row(Connection& connection, int64_t task_id);
+// The trial with its job id, task and terminal record.
+Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored);
+Status save_trial(Connection& connection, const StoredTrial& stored);  // state, attempt, fencing, worker_id
+
+int64_t now_us();
+
+}  // namespace tuner::db

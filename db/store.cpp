@@ -1,0 +1,161 @@
+// Opening, and the pool of readers.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "db/migrate.h"
+#include "db/sql.h"
+#include "db/sqlite_store.h"
+
+namespace tuner {
+
+namespace fs = std::filesystem;
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& path, Mode mode) {
+  return mode == Mode::kWrite ? db::SqliteStore::open_for_writing(path) : db::SqliteStore::open_for_reading(path);
+}
+
+namespace db {
+
+namespace {
+
+// A file that was just made is only there after a power cut if its folder is on disk too.
+Status sync_folder(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed(folder.string(), ": ", std::strerror(errno));
+  const int rc = ::fsync(fd);
+  const int error = errno;
+  ::close(fd);
+  return rc == 0 ? Status::ok() : failed(folder.string(), ": fsync: ", std::strerror(error));
+}
+
+fs::path folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
+
+Status configure_writer(Connection& connection) {
+  RETURN_IF_ERROR(refuse_foreign(connection, current_schema()));
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> mode, connection.one("PRAGMA journal_mode = WAL"));
+  if (!mode || *mode != SqlRow{std::string("wal")}) return failed("its filesystem cannot hold a write-ahead log (WAL)");
+  RETURN_IF_ERROR(connection.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 1000; "
+                                  "PRAGMA journal_size_limit = 67108864"));
+  return prepare_schema(connection, current_schema());
+}
+
+Result<int64_t> last_sequence_number(Connection& connection) {
+  int64_t last = 0;
+  for (const char* sql : {"SELECT max(job_seq) FROM job", "SELECT max(seq) FROM trial", "SELECT max(fencing) FROM trial",
+                          "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event"}) {
+    ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(sql));
+    if (const auto* value = row ? std::get_if<int64_t>(&(*row)[0]) : nullptr) last = std::max(last, *value);
+  }
+  return last;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& path) {
+  const fs::path folder = folder_of(path);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return failed(path, ": its folder cannot be made: ", error.message(), ". Give another file with --db");
+  if (fs::is_directory(path)) return invalid_argument(path, ": is a folder, expected a database file");
+  RETURN_IF_ERROR(refuse_network_filesystem(folder.string()));
+  Result<FileLock> lock = FileLock::acquire(path + "-lock");
+  if (!lock && lock.status().code() == StatusCode::kAborted)
+    return Status(StatusCode::kAborted, str(path, ": is open for writing already: ", lock.message(),
+                                            ". Wait for it, stop it, or give another file with --db"));
+  if (!lock) return lock.status();
+
+  std::unique_ptr<SqliteStore> store(new SqliteStore(path, Connection::Access::kReadOnly));
+  store->lock_.emplace(*std::move(lock));
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::open(path, Connection::Access::kReadWrite));
+  RETURN_IF_ERROR(configure_writer(*connection).with_context(path + ": "));
+  RETURN_IF_ERROR(sync_folder(folder));
+  ASSIGN_OR_RETURN(store->last_seq_, last_sequence_number(*connection));
+  store->writer_ = std::make_unique<Writer>(std::move(connection));
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      return not_found(path, ": there is no database yet. The first `tuner submit` makes it; another file: --db");
+    return failed(path, ": ", std::strerror(errno));
+  }
+  if (S_ISDIR(info.st_mode)) return invalid_argument(path, ": is a folder, expected a database file");
+  if (info.st_size == 0) return not_found(path, ": holds nothing yet");
+
+  // Reading a WAL database needs its -shm file. Where that cannot be made, the file can still be read as it stands if no
+  // writer left anything in the log.
+  Connection::Access access = Connection::Access::kReadOnly;
+  const std::string folder = folder_of(path).string();
+  if (::access(folder.c_str(), W_OK) != 0 && ::access((path + "-shm").c_str(), F_OK) != 0) {
+    struct stat wal {};
+    if (::stat((path + "-wal").c_str(), &wal) == 0 && wal.st_size > 0)
+      return failed(path, ": its write-ahead log holds unfinished work and ", folder,
+                    " is not writable. Copy the file and its -wal to a writable folder and give the copy with --db");
+    access = Connection::Access::kImmutable;
+  }
+  std::unique_ptr<SqliteStore> store(new SqliteStore(path, access));
+  const Status checked = store->read([](Connection& c) -> Status { return check_schema(c, current_schema()); });
+  if (!checked) return checked.with_context(checked.message().starts_with(path) ? "" : path + ": ");
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Status SqliteStore::write(Writer::Operation operation) {
+  if (writer_ == nullptr) return failed(path_, ": is open for reading only");
+  return writer_->write(std::move(operation));
+}
+
+Result<std::unique_ptr<Connection>> SqliteStore::take_reader() const {
+  {
+    const std::lock_guard lock(readers_mutex_);
+    if (!idle_readers_.empty()) {
+      std::unique_ptr<Connection> reader = std::move(idle_readers_.back());
+      idle_readers_.pop_back();
+      return reader;
+    }
+  }
+  return Connection::open(path_, reading_);
+}
+
+void SqliteStore::give_back(std::unique_ptr<Connection> reader) const {
+  const std::lock_guard lock(readers_mutex_);
+  constexpr size_t kIdle = 8;
+  if (idle_readers_.size() < kIdle) idle_readers_.push_back(std::move(reader));
+}
+
+Result<StoredJob> find_job_row(Connection& connection, std::string_view job_id) {
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kJobById, {std::string(job_id)}));
+  if (!row) return not_found("no job \"", job_id, "\". `tuner jobs` lists them");
+  return job_from_row(*row);
+}
+
+Result<StoredTrial> find_trial_row(Connection& connection, int64_t seq) {
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kTrialBySeq, {seq}));
+  if (!row) return not_found("no trial \"", trial_id_text(seq), "\" in this database");
+  return trial_from_row(*row);
+}
+
+Result<StoredTask> find_task_row(Connection& connection, int64_t task_id) {
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kTaskById, {task_id}));
+  if (!row) return failed("row ", task_id, " of table task is missing: the file is damaged");
+  return task_from_row(*row);
+}
+
+int64_t now_us() {
+  using namespace std::chrono;
+  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace db
+}  // namespace tuner

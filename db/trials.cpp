@@ -1,0 +1,115 @@
+// Trials: proposed, leased, given back, cancelled.
+#include <map>
+
+#include "db/sql.h"
+#include "db/sqlite_store.h"
+
+namespace tuner::db {
+
+namespace {
+
+// The interned task, made when it is new. `seq` is only used then.
+Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task, const std::function<int64_t()>& new_id) {
+  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kTaskByKey, {task.workload_key, task.target}));
+  if (row) {
+    ASSIGN_OR_RETURN(const StoredTask known, task_from_row(*row));
+    return known.task_id;
+  }
+  const StoredTask fresh{new_id(), task};
+  static const std::string kInsert = str("INSERT INTO task (", kTaskColumns, ") VALUES (", placeholders(kTaskColumns), ")");
+  RETURN_IF_ERROR(connection.run(kInsert, to_row(fresh)));
+  return fresh.task_id;
+}
+
+}  // namespace
+
+Status save_trial(Connection& connection, const StoredTrial& stored) {
+  const TrialRow& t = stored.trial;
+  return connection.run("UPDATE trial SET state = ?, attempt = ?, fencing = ?, worker_id = ?, crc = ? WHERE seq = ?",
+                        {std::string(trial_state_name(t.state)), int64_t{t.attempt}, t.fencing, t.worker_id,
+                         to_row(stored).back(), t.seq});
+}
+
+Status SqliteStore::add_trials(std::vector<TrialRow>& trials) {
+  std::vector<TrialRow> added;
+  RETURN_IF_ERROR(write([&](Connection& c) -> Status {
+    added = trials;
+    std::map<std::string, StoredJob> jobs;
+    std::map<std::pair<int64_t, int>, int64_t> task_ids;
+    for (TrialRow& trial : added) {
+      if (!jobs.contains(trial.job_id)) {
+        ASSIGN_OR_RETURN(StoredJob job, find_job_row(c, trial.job_id));
+        jobs.emplace(trial.job_id, std::move(job));
+      }
+      const StoredJob& job = jobs.at(trial.job_id);
+      if (trial.task_index < 0 || static_cast<size_t>(trial.task_index) >= job.job.tasks.size())
+        return invalid_argument("trial of job ", trial.job_id, ": task_index ", trial.task_index, ", the job has ",
+                                job.job.tasks.size(), " tasks");
+      const std::pair key(job.job_seq, trial.task_index);
+      if (!task_ids.contains(key)) {
+        ASSIGN_OR_RETURN(const int64_t id, task_id_of(c, job.job.tasks[static_cast<size_t>(trial.task_index)],
+                                                      [this] { return next_seq(); }));
+        task_ids[key] = id;
+      }
+      trial.seq = next_seq();
+      trial.id = trial_id_text(trial.seq);
+      static const std::string kInsert =
+          str("INSERT INTO trial (", kTrialColumns, ") VALUES (", placeholders(kTrialColumns), ")");
+      RETURN_IF_ERROR(c.run(kInsert, to_row(StoredTrial{trial, job.job_seq, task_ids.at(key)})));
+    }
+    return Status::ok();
+  }));
+  trials = std::move(added);
+  return Status::ok();
+}
+
+Result<TrialRow> SqliteStore::lease_trial(std::string_view trial_id, std::string_view worker_id) {
+  ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
+  TrialRow leased;
+  RETURN_IF_ERROR(write([&](Connection& c) -> Status {
+    ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
+    TrialRow& t = stored.trial;
+    if (t.state != TrialState::kQueued)
+      return not_found("trial ", trial_id, " is ", trial_state_name(t.state), ", not queued any more");
+    t.state = TrialState::kLeased;
+    t.attempt += 1;
+    t.fencing = next_seq();
+    t.worker_id = worker_id;
+    RETURN_IF_ERROR(save_trial(c, stored));
+    ASSIGN_OR_RETURN(const std::optional<SqlRow> job, c.one(kJobBySeq, {stored.job_seq}));
+    if (!job) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
+    ASSIGN_OR_RETURN(const StoredJob owner, job_from_row(*job));
+    t.job_id = owner.job.id;
+    leased = t;
+    return Status::ok();
+  }));
+  return leased;
+}
+
+Status SqliteStore::requeue_trial(std::string_view trial_id, int attempt) {
+  ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
+  return write([&](Connection& c) -> Status {
+    ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
+    TrialRow& t = stored.trial;
+    if (t.state != TrialState::kLeased || t.attempt != attempt)
+      return not_found("trial ", trial_id, " is ", trial_state_name(t.state), " at attempt ", t.attempt,
+                       ", not leased at attempt ", attempt);
+    t.state = TrialState::kQueued;
+    return save_trial(c, stored);
+  });
+}
+
+Status SqliteStore::cancel_open_trials(std::string_view job_id) {
+  return write([&](Connection& c) -> Status {
+    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kOpenTrialsOfJob, {job.job_seq}));
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
+      stored.trial.state = TrialState::kCancelled;
+      RETURN_IF_ERROR(save_trial(c, stored));
+    }
+    return Status::ok();
+  });
+}
+
+}  // namespace tuner::db
