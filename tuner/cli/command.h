@@ -1,0 +1,58 @@
+// How a subcommand joins the `tuner` executable: one file each, exposing one add_NAME_command(), listed below and in main.cpp.
+//
+//   void add_jobs_command(CLI::App& app, CommandContext& context) {
+//     auto options = std::make_shared<Options>();      // lives as long as the command
+//     CLI::App* command = add_command(app, context, "jobs", "Lists jobs", [options] { return run(*options); });
+//     add_db_option(*command, options->db);
+//     command->add_option("FILE", options->file, "...")->required();
+//   }
+//
+// A body returns its exit code: 0 done, 1 failed or nothing found, 2 wrong use. Facts go to stdout, everything else to stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner::cli {
+
+constexpr int kExitDone = 0, kExitFailed = 1, kExitWrongUse = 2;
+
+// What main() and the commands share.
+struct CommandContext {
+  int exit_code = kExitDone;  // set by the command that ran
+  int verbose = 0;            // -v: progress of what is done; -vv: more
+};
+
+// Adds a subcommand whose body runs after parsing; its result becomes context.exit_code. Also gives it -v.
+CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name, const std::string& description,
+                      std::function<int()> body);
+
+// --db PATH, default default_db_path().
+void add_db_option(CLI::App& command, std::string& path);
+// --json: facts as one JSON document on stdout.
+void add_json_option(CLI::App& command, bool& json);
+// --target TEXT: replaces the target of every entry of the job file.
+void add_target_option(CLI::App& command, std::string& target);
+
+// Prints "tuner: message" on stderr and returns the exit code of the error's kind: 2 for InvalidArgument, else 1.
+// Of an OK status: prints nothing, returns 0.
+int report(const Status& status);
+
+void add_query_command(CLI::App& app, CommandContext& context);
+void add_jobs_command(CLI::App& app, CommandContext& context);
+void add_records_command(CLI::App& app, CommandContext& context);
+void add_verify_command(CLI::App& app, CommandContext& context);
+void add_build_command(CLI::App& app, CommandContext& context);
+void add_show_command(CLI::App& app, CommandContext& context);
+// These talk to a daemon.
+void add_serve_command(CLI::App& app, CommandContext& context);
+void add_submit_command(CLI::App& app, CommandContext& context);
+void add_watch_command(CLI::App& app, CommandContext& context);
+void add_cancel_command(CLI::App& app, CommandContext& context);
+void add_rerun_command(CLI::App& app, CommandContext& context);
+void add_workers_command(CLI::App& app, CommandContext& context);
+
+}  // namespace tuner::cli

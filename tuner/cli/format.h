@@ -1,0 +1,24 @@
+// Figures as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "db/store.h"
+
+namespace tuner::cli {
+
+// "812 ns", "1.234 us", "56.78 ms", "2.345 s": four digits.
+std::string format_time(double ns);
+// "1.234 ms (95 %: 1.221 .. 1.240 ms)" of a median and its interval.
+std::string format_time(double ns, double low_ns, double high_ns);
+// "123.4 GFLOP/s", and " (71.2 % of 173.3 peak)" when the peak is known.
+std::string format_gflops(int64_t flops, double ns, double peak_gflops);
+// "2026-11-20 21:10:08 UTC" of Unix microseconds; "-" of 0.
+std::string format_utc(int64_t us);
+// "2026-11-20T21:10:08.123456Z", for JSON; "" of 0.
+std::string iso_utc(int64_t us);
+// "118 ok, 6 build_error, 4 run_timeout".
+std::string format_outcomes(const std::vector<std::pair<Outcome, int64_t>>& outcomes);
+
+}  // namespace tuner::cli

@@ -1,0 +1,37 @@
+// Job files: examples/conv2d.json and its like, as README.md ("Job files") describes them.
+//
+// One object, or a list of them. Every key is checked; the first thing wrong is the error, one line: file, entry when the
+// file is a list, key, found, expected:
+//   conv2d.json: stride: expected an integer >= 1 or two of them, found [0, 1]. Order is [vertical, horizontal].
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "db/store.h"
+#include "templates/workload.h"
+
+namespace tuner::cli {
+
+// One object of a job file.
+struct JobEntry {
+  Workload workload;             // valid
+  std::string target = "cpu";    // as written; resolve_target() makes it canonical
+  int trials = 1000;
+  std::string search = "xgb-annealing";
+  uint64_t seed = 0;
+  MeasureOptions measure;
+};
+
+// The entries, at least one. InvalidArgument otherwise. `name` stands for the file in messages.
+Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name);
+// NotFound is never returned: a missing file is the user's mistake, InvalidArgument. `-` reads standard input.
+Result<std::vector<JobEntry>> read_job_file(const std::string& path);
+
+// Whether `name` is one of the search strategies a job may name.
+bool is_search_name(std::string_view name);
+
+}  // namespace tuner::cli
