@@ -2,6 +2,7 @@
 //
 // Scores are on a scale where higher is better (normalised throughput: best time / time, 0 for a failure). Single-threaded:
 // XGBoost with two OpenMP threads on a busy two-core host was seen to take seconds for a 20 ms fit.
+// Deterministic: the same rows in the same order and the same options give the same model and digest. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
   // Fits from scratch on all rows. `scores` has one value a row.
+  // A NaN feature means "does not apply to this row". InvalidArgument when sizes do not match; the earlier fit then stays.
   virtual Status fit(const FeatureMatrix& features, std::span<const float> scores) = 0;
   virtual bool fitted() const = 0;
   // One score a row. Requires fitted() and the same number of columns.
@@ -36,8 +38,11 @@ struct XgboostOptions {
   int rounds = 60;
   int max_depth = 4;
   float eta = 0.2f;
+  float subsample = 1;      // share of the rows a tree sees, in (0, 1]
+  float column_sample = 1;  // share of the columns a tree sees, in (0, 1]
   uint64_t seed = 0;
 };
+// Gradient boosted trees, squared error.
 std::unique_ptr<CostModel> make_xgboost_model(const XgboostOptions& options);
 
 // Spearman's rank correlation; 0 when either side is constant.

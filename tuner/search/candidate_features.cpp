@@ -1,0 +1,72 @@
+#include "tuner/search/candidate_features.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tuner {
+namespace {
+
+constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+constexpr size_t kKeptRows = 1 << 16;  // rows remembered before the memory is given back
+
+}  // namespace
+
+CandidateFeatures::CandidateFeatures(const SearchSpace& space) : space_(space) {
+  columns_ = space.parts.size() > 1 ? space.parts.size() : 0;
+  for (const SearchSpace::Part& part : space.parts) {
+    first_column_.push_back(columns_);
+    columns_ += part.space->feature_names().size();
+    has_program_features_ = has_program_features_ || static_cast<bool>(part.program_features);
+  }
+  columns_ = std::max<size_t>(columns_, 1);  // a space of one config without knobs
+}
+
+const std::vector<float>& CandidateFeatures::knob_row(const Candidate& c) {
+  if (knob_rows_.size() > kKeptRows && !knob_rows_.contains(c)) knob_rows_.clear();
+  const auto [found, is_new] = knob_rows_.try_emplace(c);
+  if (!is_new) return found->second;
+  std::vector<float>& row = found->second;
+  row.assign(columns_, kMissing);
+  if (space_.parts.size() > 1)
+    for (size_t i = 0; i < space_.parts.size(); ++i) row[i] = i == static_cast<size_t>(c.template_index) ? 1 : 0;
+  const ConfigSpace& space = *space_.parts[c.template_index].space;
+  const std::vector<float> knobs = space.features(space.at(c.config));
+  CHECK(first_column_[c.template_index] + knobs.size() <= columns_) << "features() and feature_names() differ in length";
+  std::copy(knobs.begin(), knobs.end(), row.begin() + static_cast<std::ptrdiff_t>(first_column_[c.template_index]));
+  return row;
+}
+
+const std::vector<float>& CandidateFeatures::program_row(const Candidate& c) {
+  const auto [found, is_new] = program_rows_.try_emplace(c);
+  const SearchSpace::Part& part = space_.parts[c.template_index];
+  if (is_new && part.program_features) {
+    found->second = part.program_features(part.space->at(c.config));
+    program_columns_ = std::max(program_columns_, found->second.size());
+  }
+  return found->second;
+}
+
+FeatureMatrix CandidateFeatures::knobs(std::span<const Candidate> candidates) {
+  FeatureMatrix matrix{columns_, {}};
+  matrix.values.reserve(candidates.size() * columns_);
+  for (const Candidate& c : candidates) {
+    const std::vector<float>& row = knob_row(c);
+    matrix.values.insert(matrix.values.end(), row.begin(), row.end());
+  }
+  return matrix;
+}
+
+FeatureMatrix CandidateFeatures::with_program(std::span<const Candidate> candidates) {
+  for (const Candidate& c : candidates) program_row(c);  // first, so that the number of columns is known
+  FeatureMatrix matrix{columns_ + program_columns_, {}};
+  for (const Candidate& c : candidates) {
+    const std::vector<float>& knobs = knob_row(c);
+    matrix.values.insert(matrix.values.end(), knobs.begin(), knobs.end());
+    const std::vector<float>& program = program_row(c);
+    matrix.values.insert(matrix.values.end(), program.begin(), program.end());
+    matrix.values.insert(matrix.values.end(), program_columns_ - program.size(), kMissing);
+  }
+  return matrix;
+}
+
+}  // namespace tuner

@@ -1,0 +1,34 @@
+// Feature rows of candidates of all templates of a task, in one layout: [is it template i | knobs of template 0 | knobs of
+// template 1 | ... | program features]. What does not apply to a candidate is NaN, which the model takes as "missing".
+#pragma once
+
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "tuner/cost_model/cost_model.h"
+#include "tuner/search/candidate_pool.h"
+
+namespace tuner {
+
+class CandidateFeatures {
+ public:
+  explicit CandidateFeatures(const SearchSpace& space);
+  FeatureMatrix knobs(std::span<const Candidate> candidates);
+  bool has_program_features() const { return has_program_features_; }
+  // Builds the Program of each candidate not seen before: dear, for the promising few.
+  FeatureMatrix with_program(std::span<const Candidate> candidates);
+
+ private:
+  const std::vector<float>& knob_row(const Candidate& c);
+  const std::vector<float>& program_row(const Candidate& c);
+
+  const SearchSpace& space_;
+  std::vector<size_t> first_column_;  // of each template's knobs
+  size_t columns_ = 0, program_columns_ = 0;
+  bool has_program_features_ = false;
+  std::unordered_map<Candidate, std::vector<float>, CandidateHash> knob_rows_, program_rows_;
+};
+
+}  // namespace tuner

@@ -1,0 +1,58 @@
+// CandidatePool: which candidates are taken, and fresh ones at random. The book-keeping every strategy needs besides its
+// idea: nothing is proposed twice, the templates' default configs come first, small spaces are exhausted completely.
+#pragma once
+
+#include <optional>
+#include <random>
+#include <unordered_set>
+#include <vector>
+
+#include "tuner/search/search_strategy.h"
+
+namespace tuner {
+
+struct CandidateHash {
+  size_t operator()(const Candidate& c) const {
+    uint64_t h = (c.config + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(c.template_index + 1));
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;
+    return static_cast<size_t>(h ^ (h >> 31));
+  }
+};
+
+class CandidatePool {
+ public:
+  CandidatePool(const SearchSpace& space, uint64_t seed);
+
+  const ConfigSpace& space_of(const Candidate& c) const;
+  const SearchSpace& space() const { return space_; }
+  // Marks a candidate as proposed or observed; false when it was already. A candidate outside the space is our bug.
+  bool take(const Candidate& c);
+  bool is_taken(const Candidate& c) const { return taken_.contains(c); }
+  uint64_t taken() const { return taken_.size(); }
+  uint64_t left() const { return space_.size() - taken_.size(); }
+  // The random stream of the next proposal: it depends on the seed and on how many candidates are taken, so a job resumed
+  // from its records stands where the uninterrupted one stood.
+  std::mt19937_64 stream() const;
+
+  // A template drawn with weight log(size), then one of its configs, uniformly: a huge space does not starve a small one.
+  Candidate random(std::mt19937_64& rng) const;
+  // Fresh candidates, taken by the call. Nothing when there is none left.
+  std::optional<Candidate> take_default();
+  std::optional<Candidate> take_random(std::mt19937_64& rng);
+  // A fresh config one knob away from `c`.
+  std::optional<Candidate> take_neighbour(const Candidate& c, std::mt19937_64& rng);
+  // All fresh configs one knob away from `c`, not taken by the call.
+  std::vector<Candidate> fresh_neighbours(const Candidate& c) const;
+
+ private:
+  bool exhausted(size_t part) const { return taken_of_[part] == space_.parts[part].space->size(); }
+
+  const SearchSpace& space_;
+  uint64_t seed_;
+  std::unordered_set<Candidate, CandidateHash> taken_;
+  std::vector<uint64_t> taken_of_;  // by template
+  size_t next_default_ = 0;         // template whose default is offered next
+};
+
+}  // namespace tuner

@@ -1,0 +1,17 @@
+// The strategies' makers, known to make_strategy() and to tests of one strategy only. One file each.
+#pragma once
+
+#include <memory>
+
+#include "tuner/search/search_strategy.h"
+
+namespace tuner {
+
+std::unique_ptr<SearchStrategy> make_random_search(const SearchSpace& space, uint64_t seed);
+std::unique_ptr<SearchStrategy> make_grid_search(const SearchSpace& space, uint64_t seed);
+std::unique_ptr<SearchStrategy> make_genetic_search(const SearchSpace& space, uint64_t seed);
+std::unique_ptr<SearchStrategy> make_annealing_search(const SearchSpace& space, uint64_t seed);
+std::unique_ptr<SearchStrategy> make_xgb_genetic_search(const SearchSpace& space, uint64_t seed);
+std::unique_ptr<SearchStrategy> make_xgb_annealing_search(const SearchSpace& space, uint64_t seed);
+
+}  // namespace tuner
