@@ -1,0 +1,376 @@
+#include "proto/convert.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <cmath>
+
+#include "compiler_core/target.h"
+
+namespace tuner {
+
+namespace {
+
+// Checks fields one after the other and keeps the first refusal, so that a conversion reads as a list of fields.
+class FieldChecker {
+ public:
+  explicit FieldChecker(std::string_view path) : path_(path) {}
+
+  template <class... Args>
+  void refuse(std::string_view field, const Args&... args) {
+    if (status_.is_ok()) status_ = invalid_argument(path_, ".", field, ": ", args...);
+  }
+  std::string text(std::string_view field, const std::string& value) {
+    if (value.size() > kMaxTextBytes)
+      refuse(field, "expected at most ", kMaxTextBytes, " bytes, found ", value.size());
+    return value;
+  }
+  std::string needed(std::string_view field, const std::string& value) {
+    if (value.empty()) refuse(field, "expected a value, found nothing");
+    return text(field, value);
+  }
+  double finite(std::string_view field, double value) {
+    if (!std::isfinite(value)) refuse(field, "expected a finite number, found ", value);
+    return value;
+  }
+  double at_least_zero(std::string_view field, double value) {
+    if (!std::isfinite(value) || value < 0) refuse(field, "expected a finite number >= 0, found ", value);
+    return value;
+  }
+  template <class T>
+  T in_range(std::string_view field, T value, T low, T high) {
+    if (value < low || value > high) refuse(field, "expected an integer from ", low, " to ", high, ", found ", value);
+    return value;
+  }
+  void at_most(std::string_view field, int count, int limit) {
+    if (count > limit) refuse(field, "expected at most ", limit, " items, found ", count);
+  }
+  template <class Repeated>
+  std::vector<double> times(std::string_view field, const Repeated& values, bool zero_is_fine) {
+    at_most(field, values.size(), kMaxSamples);
+    if (!status_.is_ok()) return {};
+    for (int i = 0; i < values.size(); ++i)
+      if (!std::isfinite(values[i]) || values[i] < 0 || (!zero_is_fine && values[i] == 0))
+        refuse(str(field, "[", i, "]"), "expected a finite number ", zero_is_fine ? ">= 0" : "> 0", ", found ", values[i]);
+    return {values.begin(), values.end()};
+  }
+  template <class T>
+  T part(const Result<T>& result) {
+    if (!result && status_.is_ok()) status_ = result.status();
+    return result ? *result : T{};
+  }
+  std::string path(std::string_view field) const { return str(path_, ".", field); }
+  bool failed() const { return !status_.is_ok(); }
+
+  template <class T>
+  Result<T> finish(T value) const {
+    if (failed()) return status_;
+    return value;
+  }
+
+ private:
+  std::string path_;
+  Status status_;
+};
+
+google::protobuf::Timestamp timestamp(int64_t us) { return google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(us); }
+
+int64_t microseconds(FieldChecker& check, std::string_view field, const google::protobuf::Timestamp& t) {
+  // The range protobuf itself documents; beyond it TimeUtil stops the process.
+  constexpr int64_t kMin = -62'135'596'800, kMax = 253'402'300'799;
+  check.in_range<int64_t>(str(field, ".seconds"), t.seconds(), kMin, kMax);
+  check.in_range<int64_t>(str(field, ".nanos"), t.nanos(), 0, 999'999'999);
+  return check.failed() ? 0 : t.seconds() * 1'000'000 + t.nanos() / 1'000;
+}
+
+}  // namespace
+
+v1::Outcome to_proto(Outcome outcome) { return static_cast<v1::Outcome>(outcome); }
+static_assert(static_cast<int>(v1::OK) == static_cast<int>(Outcome::kOk));
+static_assert(static_cast<int>(v1::INVALID_CONFIG) == static_cast<int>(Outcome::kInvalidConfig));
+static_assert(static_cast<int>(v1::BUILD_ERROR) == static_cast<int>(Outcome::kBuildError));
+static_assert(static_cast<int>(v1::BUILD_TIMEOUT) == static_cast<int>(Outcome::kBuildTimeout));
+static_assert(static_cast<int>(v1::RUN_TIMEOUT) == static_cast<int>(Outcome::kRunTimeout));
+static_assert(static_cast<int>(v1::CRASHED) == static_cast<int>(Outcome::kCrashed));
+static_assert(static_cast<int>(v1::WRONG_ANSWER) == static_cast<int>(Outcome::kWrongAnswer));
+static_assert(static_cast<int>(v1::OUT_OF_MEMORY) == static_cast<int>(Outcome::kOutOfMemory));
+static_assert(static_cast<int>(v1::DEVICE_LOST) == static_cast<int>(Outcome::kDeviceLost));
+static_assert(v1::Outcome_MAX == v1::DEVICE_LOST);
+
+Result<Outcome> from_proto(v1::Outcome outcome, std::string_view field) {
+  if (outcome <= v1::OUTCOME_UNSPECIFIED || outcome > v1::Outcome_MAX)
+    return invalid_argument(field, ": expected a known outcome, found number ", static_cast<int>(outcome));
+  return static_cast<Outcome>(outcome);
+}
+
+v1::JobState to_proto(JobState state) { return static_cast<v1::JobState>(state); }
+static_assert(static_cast<int>(v1::QUEUED) == static_cast<int>(JobState::kQueued));
+static_assert(static_cast<int>(v1::JOB_RUNNING) == static_cast<int>(JobState::kRunning));
+static_assert(static_cast<int>(v1::FINISHED) == static_cast<int>(JobState::kFinished));
+static_assert(static_cast<int>(v1::CANCELLED) == static_cast<int>(JobState::kCancelled));
+static_assert(static_cast<int>(v1::JOB_FAILED) == static_cast<int>(JobState::kFailed));
+static_assert(v1::JobState_MAX == v1::JOB_FAILED);
+
+Result<JobState> from_proto(v1::JobState state, std::string_view field) {
+  if (state <= v1::JOB_STATE_UNSPECIFIED || state > v1::JobState_MAX)
+    return invalid_argument(field, ": expected a known job state, found number ", static_cast<int>(state));
+  return static_cast<JobState>(state);
+}
+
+void to_proto(const MeasureOptions& options, v1::MeasureOptions* out) {
+  out->set_min_repeat_ms(options.min_repeat_ms);
+  out->set_repeats(options.repeats);
+  out->set_build_timeout_s(options.build_timeout_s);
+  out->set_run_timeout_s(options.run_timeout_s);
+  out->set_memory_limit_bytes(options.memory_limit_bytes);
+  out->set_cut_factor(options.cut_factor);
+}
+
+Result<MeasureOptions> from_proto(const v1::MeasureOptions& options, std::string_view field) {
+  FieldChecker check(field);
+  MeasureOptions out;
+  if (options.min_repeat_ms() != 0) out.min_repeat_ms = check.at_least_zero("min_repeat_ms", options.min_repeat_ms());
+  if (options.repeats() != 0) out.repeats = check.in_range("repeats", options.repeats(), 1, kMaxSamples);
+  if (options.build_timeout_s() != 0)
+    out.build_timeout_s = check.at_least_zero("build_timeout_s", options.build_timeout_s());
+  if (options.run_timeout_s() != 0) out.run_timeout_s = check.at_least_zero("run_timeout_s", options.run_timeout_s());
+  if (options.memory_limit_bytes() != 0)
+    out.memory_limit_bytes =
+        check.in_range<int64_t>("memory_limit_bytes", options.memory_limit_bytes(), 1, int64_t{1} << 50);
+  if (options.cut_factor() != 0) out.cut_factor = check.finite("cut_factor", options.cut_factor());
+  return check.finish(out);
+}
+
+void to_proto(const Environment& e, v1::Environment* out) {
+  out->set_hardware(e.hardware);
+  out->set_toolchain(e.toolchain);
+  out->set_harness_abi(e.harness_abi);
+  out->set_worker_id(e.worker_id);
+  out->set_worker_incarnation(e.worker_incarnation);
+  out->set_host(e.host);
+}
+
+Result<Environment> from_proto(const v1::Environment& e, std::string_view field) {
+  FieldChecker check(field);
+  return check.finish(Environment{.hardware = check.text("hardware", e.hardware()),
+                                  .toolchain = check.text("toolchain", e.toolchain()),
+                                  .harness_abi = check.in_range("harness_abi", e.harness_abi(), 1, 1 << 20),
+                                  .worker_id = check.text("worker_id", e.worker_id()),
+                                  .worker_incarnation = check.text("worker_incarnation", e.worker_incarnation()),
+                                  .host = check.text("host", e.host())});
+}
+
+void to_proto(const MeasureRecord& r, v1::MeasureRecord* out) {
+  out->set_trial_id(r.trial_id);
+  out->set_attempt(r.attempt);
+  out->set_outcome(to_proto(r.outcome));
+  out->set_message(r.message);
+  *out->mutable_run_ns() = {r.run_ns.begin(), r.run_ns.end()};
+  *out->mutable_cpu_ns() = {r.cpu_ns.begin(), r.cpu_ns.end()};
+  out->set_cut(r.cut);
+  out->set_sentinel_before_ns(r.sentinel_before_ns);
+  out->set_sentinel_after_ns(r.sentinel_after_ns);
+  out->set_build_ms(r.build_ms);
+  out->set_run_ms(r.run_ms);
+  out->set_queue_ms(r.queue_ms);
+  out->set_artifact_digest(r.artifact_digest);
+  out->set_max_error(r.max_error);
+  out->set_peak_gflops(r.peak_gflops);
+  to_proto(r.environment, out->mutable_environment());
+  to_proto(r.options, out->mutable_options());
+  *out->mutable_finished_at() = timestamp(r.finished_at_us);
+}
+
+Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view field) {
+  FieldChecker check(field);
+  MeasureRecord out;
+  out.trial_id = check.needed("trial_id", r.trial_id());
+  out.attempt = check.in_range("attempt", r.attempt(), 0, 1 << 30);
+  out.outcome = check.part(from_proto(r.outcome(), check.path("outcome")));
+  out.message = check.text("message", r.message());
+  out.run_ns = check.times("run_ns", r.run_ns(), /*zero_is_fine=*/false);
+  out.cpu_ns = check.times("cpu_ns", r.cpu_ns(), /*zero_is_fine=*/true);
+  if (out.outcome == Outcome::kOk && r.run_ns().empty()) check.refuse("run_ns", "expected a sample of an ok outcome, found none");
+  out.cut = r.cut();
+  out.sentinel_before_ns = check.at_least_zero("sentinel_before_ns", r.sentinel_before_ns());
+  out.sentinel_after_ns = check.at_least_zero("sentinel_after_ns", r.sentinel_after_ns());
+  out.build_ms = check.at_least_zero("build_ms", r.build_ms());
+  out.run_ms = check.at_least_zero("run_ms", r.run_ms());
+  out.queue_ms = check.at_least_zero("queue_ms", r.queue_ms());
+  out.artifact_digest = check.text("artifact_digest", r.artifact_digest());
+  // A NaN in the output is an infinite error; anything else here is not a number an honest runner makes.
+  if (std::isnan(r.max_error()) || r.max_error() < 0) check.refuse("max_error", "expected a number >= 0, found ", r.max_error());
+  out.max_error = r.max_error();
+  out.peak_gflops = check.at_least_zero("peak_gflops", r.peak_gflops());
+  out.environment = check.part(from_proto(r.environment(), check.path("environment")));
+  out.options = check.part(from_proto(r.options(), check.path("options")));
+  out.finished_at_us = microseconds(check, "finished_at", r.finished_at());
+  return check.finish(std::move(out));
+}
+
+Result<std::vector<MeasureRecord>> results_from_proto(const v1::SyncRequest& request) {
+  if (request.results_size() > kMaxResultsPerSync)
+    return invalid_argument("results: expected at most ", kMaxResultsPerSync, " items, found ", request.results_size());
+  std::vector<MeasureRecord> out;
+  for (int i = 0; i < request.results_size(); ++i) {
+    ASSIGN_OR_RETURN(MeasureRecord record, from_proto(request.results(i), str("results[", i, "]")));
+    out.push_back(std::move(record));
+  }
+  return out;
+}
+
+void to_proto(const TunedConfig& t, int64_t flops, v1::TunedConfig* out) {
+  out->set_workload_key(t.workload_key);
+  out->set_target(t.target);
+  out->set_template_name(t.template_name);
+  out->set_template_version(t.template_version);
+  out->set_config(t.config);
+  out->set_time_ns(t.time_ns);
+  out->set_time_low_ns(t.time_low_ns);
+  out->set_time_high_ns(t.time_high_ns);
+  out->set_gflops(t.time_ns > 0 ? static_cast<double>(flops) / t.time_ns : 0);
+  out->set_peak_gflops(t.peak_gflops);
+  out->set_trial_id(t.trial_id);
+  out->set_artifact_digest(t.artifact_digest);
+  out->set_trials(t.trials);
+  out->clear_outcomes();
+  for (const auto& [outcome, count] : t.outcomes) {
+    v1::OutcomeCount* item = out->add_outcomes();
+    item->set_outcome(to_proto(outcome));
+    item->set_count(count);
+  }
+  to_proto(t.environment, out->mutable_environment());
+  *out->mutable_finished_at() = timestamp(t.finished_at_us);
+}
+
+Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field) {
+  FieldChecker check(field);
+  TunedConfig out;
+  out.workload_key = check.needed("workload_key", t.workload_key());
+  out.target = check.needed("target", t.target());
+  out.template_name = check.needed("template_name", t.template_name());
+  out.template_version = t.template_version();
+  out.config = check.text("config", t.config());
+  out.time_ns = check.at_least_zero("time_ns", t.time_ns());
+  out.time_low_ns = check.at_least_zero("time_low_ns", t.time_low_ns());
+  out.time_high_ns = check.at_least_zero("time_high_ns", t.time_high_ns());
+  out.peak_gflops = check.at_least_zero("peak_gflops", t.peak_gflops());
+  out.trial_id = check.text("trial_id", t.trial_id());
+  out.artifact_digest = check.text("artifact_digest", t.artifact_digest());
+  out.trials = check.in_range<int64_t>("trials", t.trials(), 0, int64_t{1} << 60);
+  check.at_most("outcomes", t.outcomes_size(), v1::Outcome_MAX);
+  for (int i = 0; i < t.outcomes_size() && !check.failed(); ++i) {
+    const std::string at = str("outcomes[", i, "]");
+    const Outcome outcome = check.part(from_proto(t.outcomes(i).outcome(), check.path(at + ".outcome")));
+    out.outcomes.emplace_back(outcome,
+                              check.in_range<int64_t>(at + ".count", t.outcomes(i).count(), 0, int64_t{1} << 60));
+  }
+  out.environment = check.part(from_proto(t.environment(), check.path("environment")));
+  out.finished_at_us = microseconds(check, "finished_at", t.finished_at());
+  return check.finish(std::move(out));
+}
+
+void to_proto(const JobRow::Task& task, v1::TaskSpec* out) {
+  out->set_workload_key(task.workload_key);
+  out->set_target(task.target);
+}
+
+Result<JobRow::Task> from_proto(const v1::TaskSpec& task, std::string_view field) {
+  FieldChecker check(field);
+  const JobRow::Task out{check.needed("workload_key", task.workload_key()), check.needed("target", task.target())};
+  if (!check.failed()) {
+    const Result<Workload> workload = workload_from_key(out.workload_key);
+    const Status valid = workload ? validate(*workload) : workload.status();
+    if (!valid) check.refuse("workload_key", valid.message());
+    else if (workload->key() != out.workload_key)
+      check.refuse("workload_key", "expected the canonical \"", workload->key(), "\", found \"", out.workload_key, "\"");
+    const Result<Target> target = parse_target(out.target);
+    if (!target) check.refuse("target", target.message());
+    else if (target->name() != out.target)
+      check.refuse("target", "expected the canonical \"", target->name(), "\", found \"", out.target, "\"");
+  }
+  return check.finish(out);
+}
+
+Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
+  FieldChecker check("submit");
+  JobRow out;
+  out.request_id = check.needed("request_id", r.request_id());
+  check.at_most("tasks", r.tasks_size(), kMaxTasksPerJob);
+  if (r.tasks().empty()) check.refuse("tasks", "expected at least one, found none");
+  for (int i = 0; i < r.tasks_size() && !check.failed(); ++i)
+    out.tasks.push_back(check.part(from_proto(r.tasks(i), check.path(str("tasks[", i, "]")))));
+  out.trials = check.in_range("trials", r.trials(), 1, kMaxTrialsPerTask);
+  out.search = check.needed("search", r.search());
+  out.seed = r.seed();
+  out.options = check.part(from_proto(r.options(), check.path("options")));
+  return check.finish(std::move(out));
+}
+
+void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out) {
+  out->set_request_id(job.request_id);
+  for (const JobRow::Task& task : job.tasks) to_proto(task, out->add_tasks());
+  out->set_trials(job.trials);
+  out->set_search(job.search);
+  out->set_seed(job.seed);
+  to_proto(job.options, out->mutable_options());
+  out->set_fresh(fresh);
+}
+
+void to_proto(const JobRow& job, v1::JobSummary* out) {
+  out->set_job_id(job.id);
+  out->set_state(to_proto(job.state));
+  for (const JobRow::Task& task : job.tasks) to_proto(task, out->add_tasks());
+  out->set_trials(job.trials);
+  out->set_search(job.search);
+  out->set_seed(job.seed);
+  *out->mutable_submitted_at() = timestamp(job.submitted_at_us);
+  if (job.finished_at_us != 0) *out->mutable_finished_at() = timestamp(job.finished_at_us);
+}
+
+Result<JobRow> from_proto(const v1::JobSummary& s, std::string_view field) {
+  FieldChecker check(field);
+  JobRow out;
+  out.id = check.needed("job_id", s.job_id());
+  out.state = check.part(from_proto(s.state(), check.path("state")));
+  check.at_most("tasks", s.tasks_size(), kMaxTasksPerJob);
+  for (int i = 0; i < s.tasks_size() && !check.failed(); ++i)
+    out.tasks.push_back(check.part(from_proto(s.tasks(i), check.path(str("tasks[", i, "]")))));
+  out.trials = check.in_range("trials", s.trials(), 0, kMaxTrialsPerTask);
+  out.search = check.text("search", s.search());
+  out.seed = s.seed();
+  out.submitted_at_us = microseconds(check, "submitted_at", s.submitted_at());
+  out.finished_at_us = microseconds(check, "finished_at", s.finished_at());
+  return check.finish(std::move(out));
+}
+
+void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOptions& options, v1::Lease* out) {
+  out->set_trial_id(trial.id);
+  out->set_attempt(trial.attempt);
+  out->set_fencing(trial.fencing);
+  out->set_workload_key(task.workload_key);
+  out->set_target(task.target);
+  out->set_template_name(trial.template_name);
+  out->set_template_version(trial.template_version);
+  out->set_config(trial.config);
+  to_proto(options, out->mutable_options());
+}
+
+Result<LeasedTrial> from_proto(const v1::Lease& l, std::string_view field) {
+  FieldChecker check(field);
+  LeasedTrial out;
+  out.trial.id = check.needed("trial_id", l.trial_id());
+  out.trial.attempt = check.in_range("attempt", l.attempt(), 0, 1 << 30);
+  out.trial.fencing = l.fencing();
+  out.trial.template_name = check.needed("template_name", l.template_name());
+  out.trial.template_version = l.template_version();
+  out.trial.config = check.text("config", l.config());
+  // Whether the workload and target can be built is an outcome of the trial, not a fault of the message.
+  out.task.workload_key = check.needed("workload_key", l.workload_key());
+  out.task.target = check.needed("target", l.target());
+  out.options = check.part(from_proto(l.options(), check.path("options")));
+  out.input_seed = l.input_seed();
+  out.best_ns = check.at_least_zero("best_ns", l.best_ns());
+  return check.finish(std::move(out));
+}
+
+}  // namespace tuner
