@@ -1,0 +1,252 @@
+#include "measure_server/runner/candidate.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <system_error>
+
+#include "compiler_core/runtime/thread_pool.h"
+#include "compiler_core/runtime/tuner_runtime.h"
+#include "measure_server/runner/jail.h"
+
+namespace tuner {
+
+const char* phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::kStarting: return "starting";
+    case Phase::kLoading: return "loading";
+    case Phase::kPacking: return "packing constants";
+    case Phase::kFirstRun: return "in its first run";
+    case Phase::kTiming: return "being timed";
+    case Phase::kLastRun: return "in the run after timing";
+    case Phase::kDone: return "done";
+  }
+  return "in an unknown phase";
+}
+
+namespace {
+
+using Kernel = int32_t (*)(void* const*, const tuner_runtime*);
+
+double clock_ns(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+class Child {
+ public:
+  explicit Child(const CandidatePlan& plan) : plan_(plan), m_(*plan.manifest), report_(*plan.report) {}
+
+  void run() {
+    started_ns_ = clock_ns(CLOCK_MONOTONIC);
+    if (!map_operands() || !load()) return;
+    if (pack_ != nullptr) {
+      enter(Phase::kPacking);
+      if (!call(pack_, pack_args_)) return;
+    }
+    enter(Phase::kFirstRun);
+    if (!call(kernel_, first_args_) || !healthy()) return;
+    for (const auto& a : plan_.args)
+      if (a.first != nullptr) a.first->make_read_only();
+    enter(Phase::kTiming);
+    poison();
+    if (!time()) return;
+    if (report_.cut == 0) {
+      enter(Phase::kLastRun);
+      poison();
+      if (!call(kernel_, last_args_)) return;
+    }
+    (void)healthy();
+  }
+
+ private:
+  void enter(Phase phase) { report_.phase = phase; }
+  bool setup_failed(const std::string& why) {
+    std::snprintf(report_.setup_error, sizeof report_.setup_error, "%s", why.c_str());
+    return false;
+  }
+  bool load_failed(const std::string& why) {
+    std::snprintf(report_.load_error, sizeof report_.load_error, "%s", why.c_str());
+    return false;
+  }
+
+  // Inputs are mapped once, though constants may stand in both argument lists; packed operands are made here.
+  void* operand(const ArgInfo& info, const std::shared_ptr<SealedFile>& data, Status& status) {
+    if (const auto it = by_name_.find(info.name); it != by_name_.end()) return it->second.data();
+    Result<GuardedBuffer> buffer = data != nullptr ? GuardedBuffer::map_sealed(data->fd(), data->bytes())
+                                                   : GuardedBuffer::create(info.bytes, GuardedBuffer::Sharing::kPrivate);
+    if (!buffer.is_ok()) {
+      status = buffer.status();
+      return nullptr;
+    }
+    // Packing must write all that the kernel reads: what it leaves out is NaN, not a lucky zero.
+    if (data == nullptr) buffer->fill(poison_byte(info.dtype));
+    return by_name_.emplace(info.name, *std::move(buffer)).first->second.data();
+  }
+
+  bool map_operands() {
+    Status status;
+    for (size_t i = 0; i < m_.args.size(); ++i) {
+      const CandidatePlan::Operand& o = plan_.args[i];
+      if (o.first != nullptr) {
+        first_args_.push_back(o.first->data());
+        last_args_.push_back(o.last->data());
+      } else {
+        first_args_.push_back(operand(m_.args[i], o.data, status));
+        last_args_.push_back(first_args_.back());
+      }
+    }
+    for (size_t i = 0; i < m_.pack_args.size(); ++i)
+      pack_args_.push_back(operand(m_.pack_args[i], plan_.pack_args[i].data, status));
+    const int64_t workspace = m_.workspace_bytes + m_.threads * m_.workspace_bytes_per_thread;
+    if (status.is_ok() && workspace > 0) {
+      Result<GuardedBuffer> buffer = GuardedBuffer::create(workspace, GuardedBuffer::Sharing::kPrivate);
+      if (!buffer.is_ok()) return setup_failed(buffer.message());
+      workspace_ = *std::move(buffer);
+      workspace_.fill(0xFF);
+    }
+    return status.is_ok() || setup_failed(status.message());
+  }
+
+  bool load() {
+    const int fd = enter_jail(plan_.runner, plan_.shared_object->fd());
+    if (fd < 0) return setup_failed("the child's descriptors cannot be arranged");
+    const std::vector<int>& cpus = plan_.request->cpus;
+    try {
+      pool_ = std::make_unique<ThreadPool>(m_.threads, cpus);
+    } catch (const std::system_error& e) {
+      return setup_failed(str("the kernel's ", m_.threads, " threads cannot be started: ", e.what()));
+    }
+    rt_ = pool_->runtime(workspace_.data());
+
+    enter(Phase::kLoading);
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return load_failed(dlerror());
+    close(fd);
+    kernel_ = reinterpret_cast<Kernel>(dlsym(library, m_.entry.c_str()));
+    if (kernel_ == nullptr) return load_failed("entry \"" + m_.entry + "\" is not in the shared object");
+    if (m_.pack_entry.empty()) return true;
+    pack_ = reinterpret_cast<Kernel>(dlsym(library, m_.pack_entry.c_str()));
+    return pack_ != nullptr || load_failed("packing entry \"" + m_.pack_entry + "\" is not in the shared object");
+  }
+
+  bool call(Kernel kernel, const std::vector<void*>& args) {
+    const int32_t status = kernel(args.data(), &rt_);
+    if (status != 0) report_.kernel_status = status;
+    return status == 0;
+  }
+
+  // What a kernel must leave alone: our descriptors, the slack around operands only this process sees.
+  bool healthy() {
+    if (!descriptors_untouched()) report_.descriptors_closed = 1;
+    for (size_t i = 0; i < m_.args.size() && report_.damaged_operand == 0; ++i) {
+      const auto it = by_name_.find(m_.args[i].name);
+      if (it != by_name_.end() && plan_.args[i].data == nullptr && !it->second.intact()) report_.damaged_operand = i + 1;
+    }
+    return report_.descriptors_closed == 0 && report_.damaged_operand == 0;
+  }
+
+  void poison() {
+    for (size_t i = 0; i < m_.args.size(); ++i)
+      if (plan_.args[i].last != nullptr) plan_.args[i].last->fill(poison_byte(m_.args[i].dtype));
+  }
+
+  struct Sample {
+    double run_ns, cpu_ns;  // of all calls
+  };
+  bool sample(int64_t calls, Sample& s) {
+    const double cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
+    for (int64_t i = 0; i < calls; ++i)
+      if (!call(kernel_, last_args_)) return false;
+    s.run_ns = clock_ns(CLOCK_MONOTONIC) - wall;
+    s.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    return true;
+  }
+  void record(const Sample& s, int64_t calls) {
+    report_.run_ns[report_.samples] = s.run_ns / static_cast<double>(calls);
+    report_.cpu_ns[report_.samples] = s.cpu_ns / static_cast<double>(calls);
+    ++report_.samples;
+  }
+
+  // Half the width of the median's 68 % interval over the median, from the spread of the samples.
+  static double relative_precision(const double* values, uint32_t n) {
+    std::vector<double> v(values, values + n);
+    const auto median = [&] {
+      std::nth_element(v.begin(), v.begin() + n / 2, v.end());
+      return v[n / 2];
+    };
+    const double m = median();
+    for (double& x : v) x = std::fabs(x - m);
+    // 1.4826: median absolute deviation -> standard deviation; 1.2533: of a mean -> of a median (both: normal noise).
+    return 1.2533 * 1.4826 * median() / std::sqrt(n) / m;
+  }
+
+  bool time() {
+    const RunRequest& r = *plan_.request;
+    const double fill_ns = r.min_repeat_ms * 1e6;
+    // Slow kernels: the run after timing must still fit, so sampling ends at half of the time limit.
+    const double stop_ns = started_ns_ + r.run_timeout_s * 0.5e9;
+    // The first call on these outputs warms up; its time is not used, as caches and clock may still be cold. Then the
+    // number of calls grows until they fill min_repeat_ms; the sample that does is the first one that counts.
+    Sample s{};
+    if (!sample(1, s)) return false;
+    int64_t calls = 1;
+    if (s.run_ns < fill_ns) calls = std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(s.run_ns, 20.0)), 1, 1 << 20);
+    for (;;) {
+      if (!sample(calls, s)) return false;
+      if (s.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || clock_ns(CLOCK_MONOTONIC) > stop_ns) break;
+      const double grow = std::clamp(1.1 * fill_ns / std::max(s.run_ns, 1.0), 1.2, 10.0);
+      calls = static_cast<int64_t>(std::ceil(static_cast<double>(calls) * grow));
+    }
+    record(s, calls);
+    // A pre-empted sample is slow by no fault of the kernel: with one thread its CPU time must say the same.
+    const auto hopeless = [&](const Sample& x) {
+      const double limit = r.cut_above_ns * static_cast<double>(calls);
+      return r.cut_above_ns > 0 && x.run_ns > limit && (m_.threads > 1 || x.cpu_ns > limit);
+    };
+    if (hopeless(s)) {
+      report_.cut = 1;
+      return true;
+    }
+    const uint32_t most = std::min<uint32_t>(r.repeats, CandidateReport::kMaxSamples);
+    while (report_.samples < most && clock_ns(CLOCK_MONOTONIC) < stop_ns) {
+      if (report_.samples >= 3 && relative_precision(report_.run_ns, report_.samples) < 0.01) break;
+      if (!sample(calls, s)) return false;
+      record(s, calls);
+    }
+    return true;
+  }
+
+  const CandidatePlan& plan_;
+  const Manifest& m_;
+  CandidateReport& report_;
+  double started_ns_ = 0;
+  std::map<std::string, GuardedBuffer> by_name_;
+  GuardedBuffer workspace_;
+  std::vector<void*> first_args_, last_args_, pack_args_;
+  std::unique_ptr<ThreadPool> pool_;
+  tuner_runtime rt_{};
+  Kernel kernel_ = nullptr, pack_ = nullptr;
+};
+
+}  // namespace
+
+void run_candidate(const CandidatePlan& plan) {
+  static Child child(plan);  // never destroyed: nothing runs between the last check and the end
+  child.run();
+  if (plan.report->phase == Phase::kLastRun || plan.report->cut != 0) plan.report->phase = Phase::kDone;
+  plan.report->finished = plan.nonce;
+  _exit(0);
+}
+
+}  // namespace tuner

@@ -1,0 +1,89 @@
+// Memory a candidate may touch, and nothing around it: every operand ends at an unmapped page.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+inline constexpr int64_t kOperandAlignment = 64;
+
+// One operand between two unmapped guards of 64 KiB. The data ends at the trailing guard, save for what alignment to 64
+// bytes takes (at most 63 bytes); the slack before and after holds a pattern, so a stray write there shows in intact().
+class GuardedBuffer {
+ public:
+  enum class Sharing { kPrivate, kShared };  // kShared: a forked child's writes are seen by its parent
+
+  GuardedBuffer() = default;
+  // Zeroed memory. Failed when the system has none.
+  static Result<GuardedBuffer> create(int64_t bytes, Sharing sharing);
+  // Read-only view of a SealedFile made with Placement::kAtPageEnd.
+  static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes);
+  GuardedBuffer(GuardedBuffer&& other) noexcept { swap(other); }
+  GuardedBuffer& operator=(GuardedBuffer&& other) noexcept { swap(other); return *this; }
+  ~GuardedBuffer();
+
+  char* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  void fill(unsigned char byte) const;  // the data, not the slack
+  void make_read_only() const;
+  bool intact() const;
+
+ private:
+  void swap(GuardedBuffer& other) {
+    std::swap(base_, other.base_), std::swap(mapped_, other.mapped_);
+    std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);
+  }
+  char* base_ = nullptr;   // of the mapping, guards included
+  int64_t mapped_ = 0;     // all of it
+  char* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// A copy of a file in memory that nobody can change any more (a sealed memfd).
+class SealedFile {
+ public:
+  enum class Placement {
+    kAtStart,    // the bytes as they are
+    kAtPageEnd,  // zeros before, so that a mapping ends where the data ends (rounded up to 64 bytes)
+  };
+  static Result<std::shared_ptr<SealedFile>> copy_of(const std::string& path, Placement placement);
+  static Result<std::shared_ptr<SealedFile>> of_bytes(std::string_view bytes);
+  ~SealedFile();
+
+  int fd() const { return fd_; }
+  int64_t bytes() const { return bytes_; }  // of the data
+  // Read-only mapping of a kAtStart copy which a forked child does not have. Failed when it cannot be mapped.
+  Result<std::string_view> map_hidden_from_children();
+
+ private:
+  int fd_ = -1;
+  int64_t bytes_ = 0;
+  char* mapping_ = nullptr;
+};
+
+// Sealed copies of the files last used, found again while path, size and modification time are the same.
+class SealedFiles {
+ public:
+  explicit SealedFiles(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+  Result<std::shared_ptr<SealedFile>> get(const std::string& path, SealedFile::Placement placement);
+
+ private:
+  struct Entry {
+    std::string identity;
+    std::shared_ptr<SealedFile> file;
+    uint64_t used = 0;
+  };
+  int64_t capacity_bytes_;
+  uint64_t clock_ = 0;
+  std::map<std::pair<std::string, SealedFile::Placement>, Entry> entries_;
+};
+
+}  // namespace tuner
