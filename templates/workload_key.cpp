@@ -106,7 +106,7 @@ class KeyReader {
   std::string take(const std::string& name) {
     const auto found = words_.find(name);
     if (found == words_.end()) {
-      refuse(name, "a value", "nothing");
+      if (status_.is_ok()) status_ = invalid_argument("workload key \"", key_, "\": ", name, " is missing");
       return {};
     }
     std::string text = std::move(found->second);

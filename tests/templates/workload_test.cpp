@@ -62,7 +62,7 @@ TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(why("v1 gemv m=1"), HasSubstr("expected matmul or conv2d, found \"gemv\""));
   EXPECT_THAT(why(good + " x=1"), HasSubstr("matmul has no x"));
   EXPECT_THAT(why(good + " m=1"), HasSubstr("m is given twice"));
-  EXPECT_THAT(why("v1 matmul b=1 m=1"), HasSubstr("n: expected an integer, found"));
+  EXPECT_THAT(why("v1 matmul b=1 m=1"), HasSubstr("n is missing"));
   std::string bad = good;
   EXPECT_THAT(why(bad.replace(bad.find("ta=0"), 4, "ta=2")), HasSubstr("ta: expected 0 or 1, found \"2\""));
   bad = good;
