@@ -229,6 +229,7 @@ std::string element_name(std::string_view name, const std::vector<int64_t>& shap
 
 // Shortest text that reads back as the same float: what a person compares.
 std::string number(double x) {
+  if (std::isnan(x)) return "nan";
   char text[32];
   for (int digits = 3; digits <= 9; ++digits) {
     std::snprintf(text, sizeof text, "%.*g", digits, x);

@@ -1,0 +1,207 @@
+// Reference answers: written, read back, and what they catch.
+#include "measure_server/runner/reference_file.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+
+namespace tuner {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr CheckSpec kSpec{1e-4, 1e-4};
+
+class ReferenceFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = (std::filesystem::temp_directory_path() / ("reference_file_test_" + std::to_string(getpid()))).string();
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  // Writes and reads back `answer`; the bytes live in words_ (aligned).
+  ReferenceView round_trip(const std::vector<double>& answer, const std::vector<int64_t>& shape, ReferenceKind kind) {
+    const Status written = write_reference(path_, answer, shape, kind);
+    EXPECT_TRUE(written.is_ok()) << written.message();
+    load();
+    const Result<ReferenceView> view = parse_reference(bytes());
+    EXPECT_TRUE(view.is_ok()) << view.message();
+    return view.is_ok() ? *view : ReferenceView{};
+  }
+  void load() {
+    size_ = std::filesystem::file_size(path_);
+    words_.assign(size_ / 8 + 1, 0);
+    std::ifstream(path_, std::ios::binary).read(reinterpret_cast<char*>(words_.data()), size_);
+  }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(words_.data()), size_}; }
+
+  static std::vector<double> random_answer(int64_t n, unsigned seed) {
+    std::mt19937_64 random(seed);
+    std::vector<double> a(n);
+    for (double& x : a) x = std::uniform_real_distribution<double>(-4, 4)(random);
+    return a;
+  }
+  // As a kernel would: float32, each element off by rounding noise well inside the tolerance.
+  static std::vector<float> noisy(const std::vector<double>& answer) {
+    std::mt19937_64 random(5);
+    std::vector<float> out;
+    for (double x : answer) out.push_back(static_cast<float>(x + std::normal_distribution<double>(0, 2e-5)(random)));
+    return out;
+  }
+
+  std::string path_;
+  std::vector<uint64_t> words_;
+  size_t size_ = 0;
+};
+
+TEST_F(ReferenceFile, FullHoldsEveryElement) {
+  const std::vector<double> answer = random_answer(2 * 3 * 5, 1);
+  const ReferenceView view = round_trip(answer, {2, 3, 5}, ReferenceKind::kFull);
+  EXPECT_EQ(view.shape, (std::vector<int64_t>{2, 3, 5}));
+  EXPECT_TRUE(std::equal(answer.begin(), answer.end(), view.full.begin(), view.full.end()));
+  const std::vector<float> out = noisy(answer);
+  const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
+  EXPECT_TRUE(r.ok) << r.message;
+  EXPECT_GT(r.max_error, 0);
+  EXPECT_LE(r.max_error, 1);
+}
+
+TEST_F(ReferenceFile, FirstWrongElementIsNamed) {
+  std::vector<double> answer(1 * 4 * 20 * 6, 1.5);
+  const ReferenceView view = round_trip(answer, {1, 4, 20, 6}, ReferenceKind::kFull);
+  std::vector<float> out(answer.begin(), answer.end());
+  out[(3 * 20 + 17) * 6 + 5] = 1.25f;
+  out[(3 * 20 + 18) * 6 + 5] = 7.0f;
+  const CheckResult r = check_output(view, out.data(), DType::kFloat32, {1e-4, 0}, "out");
+  EXPECT_FALSE(r.ok);
+  EXPECT_EQ(r.message, "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 0.0001");
+  EXPECT_NEAR(r.max_error, 5.5e4, 1);
+}
+
+TEST_F(ReferenceFile, NanAndInfinityAreWrongEverywhere) {
+  const std::vector<double> answer = random_answer(64 * 128, 2);
+  for (ReferenceKind kind : {ReferenceKind::kFull, ReferenceKind::kChecksums}) {
+    const ReferenceView view = round_trip(answer, {64, 128}, kind);
+    for (float bad : {std::nanf(""), -INFINITY}) {
+      std::vector<float> out = noisy(answer);
+      out[77 * 31] = bad;
+      const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
+      EXPECT_FALSE(r.ok) << bad;
+      EXPECT_TRUE(std::isinf(r.max_error));
+    }
+  }
+}
+
+TEST_F(ReferenceFile, ZeroToleranceAsksForEquality) {
+  const ReferenceView view = round_trip({1, 2, 3}, {3}, ReferenceKind::kFull);
+  const int32_t right[] = {1, 2, 3}, wrong[] = {1, 2, 4};
+  EXPECT_TRUE(check_output(view, right, DType::kInt32, {0, 0}, "out").ok);
+  EXPECT_EQ(check_output(view, wrong, DType::kInt32, {0, 0}, "out").message, "out[2] is 4, reference 3, tolerance 0");
+}
+
+TEST_F(ReferenceFile, HalfPrecisionIsReadRight) {
+  const ReferenceView view = round_trip({1.5, -2, 0.0000152587890625, 65504}, {4}, ReferenceKind::kFull);
+  const uint16_t half[] = {0x3E00, 0xC000, 0x0100, 0x7BFF};
+  EXPECT_TRUE(check_output(view, half, DType::kFloat16, {0, 0}, "out").ok);
+  const ReferenceView brains = round_trip({1.5, -2, 0.0, 256}, {4}, ReferenceKind::kFull);
+  const uint16_t brain[] = {0x3FC0, 0xC000, 0x8000, 0x4380};
+  EXPECT_TRUE(check_output(brains, brain, DType::kBFloat16, {0, 0}, "out").ok);
+}
+
+TEST_F(ReferenceFile, ChecksumsAcceptRoundingNoise) {
+  const std::vector<double> answer = random_answer(300 * 700, 3);
+  const ReferenceView view = round_trip(answer, {3, 100, 700}, ReferenceKind::kChecksums);
+  EXPECT_LT(size_, answer.size() * 8 / 8) << "small beside the answer";
+  const std::vector<float> out = noisy(answer);
+  const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
+  EXPECT_TRUE(r.ok) << r.message;
+}
+
+TEST_F(ReferenceFile, ChecksumsSeeAnySingleWrongElement) {
+  const std::vector<double> answer = random_answer(300 * 700, 4);
+  const ReferenceView view = round_trip(answer, {3, 100, 700}, ReferenceKind::kChecksums);
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<float> out = noisy(answer);
+    const size_t at = random() % out.size();
+    out[at] += 0.1f;
+    const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
+    EXPECT_FALSE(r.ok) << "element " << at;
+  }
+}
+
+TEST_F(ReferenceFile, ChecksumsNameTheRowWhenTheElementIsNotSampled) {
+  const std::vector<double> answer = random_answer(200 * 300, 4);
+  const ReferenceView view = round_trip(answer, {200, 300}, ReferenceKind::kChecksums);
+  std::set<uint64_t> sampled;
+  for (const auto& s : view.samples) sampled.insert(s.index);
+  uint64_t at = 57 * 300 + 100;
+  while (sampled.contains(at)) ++at;
+  std::vector<float> out = noisy(answer);
+  out[at] += 1;
+  const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
+  EXPECT_THAT(r.message, StartsWith("sum of row 57 of out (from out[57, 0]) is "));
+}
+
+TEST_F(ReferenceFile, SamplesLieOnEveryBorderAndCorner) {
+  const std::vector<int64_t> shape = {2, 64, 30, 40};
+  const ReferenceView view = round_trip(random_answer(2 * 64 * 30 * 40, 7), shape, ReferenceKind::kChecksums);
+  EXPECT_EQ(view.samples.size(), 4096u);
+  std::set<uint64_t> distinct;
+  std::vector<int> first(4), last(4);
+  int corners = 0;
+  for (const auto& s : view.samples) {
+    distinct.insert(s.index);
+    uint64_t index = s.index;
+    int borders = 0;
+    for (int d = 3; d >= 0; index /= shape[d--]) {
+      const int64_t at = index % shape[d];
+      first[d] += at == 0;
+      last[d] += at == shape[d] - 1;
+      borders += at == 0 || at == shape[d] - 1;
+    }
+    corners += borders == 4;
+  }
+  EXPECT_EQ(distinct.size(), 4096u);
+  EXPECT_GE(corners, 16);
+  for (int d = 0; d < 4; ++d) {
+    EXPECT_GT(first[d], 50) << "dimension " << d;
+    EXPECT_GT(last[d], 50) << "dimension " << d;
+  }
+}
+
+TEST_F(ReferenceFile, SmallAnswersAreSampledWhole) {
+  const ReferenceView view = round_trip(random_answer(60, 8), {60}, ReferenceKind::kChecksums);
+  EXPECT_EQ(view.samples.size(), 60u);
+}
+
+TEST_F(ReferenceFile, AnyAlteredByteAndAnyTruncationIsRefused) {
+  for (ReferenceKind kind : {ReferenceKind::kFull, ReferenceKind::kChecksums}) {
+    (void)round_trip(random_answer(5 * 7, 9), {5, 7}, kind);
+    char* raw = reinterpret_cast<char*>(words_.data());
+    for (size_t i = 0; i < size_; ++i) {
+      raw[i] ^= 0x20;
+      EXPECT_FALSE(parse_reference(bytes()).is_ok()) << "byte " << i;
+      raw[i] ^= 0x20;
+    }
+    const size_t whole = size_;
+    for (size_ = 0; size_ < whole; ++size_) EXPECT_FALSE(parse_reference(bytes()).is_ok()) << size_ << " bytes";
+    EXPECT_TRUE(parse_reference(bytes()).is_ok());
+  }
+}
+
+TEST_F(ReferenceFile, WriterRefusesWhatDoesNotFit) {
+  EXPECT_THAT(write_reference(path_, std::vector<double>(5), {2, 3}, ReferenceKind::kFull).message(),
+              HasSubstr("the shape has 6 elements, the answer 5"));
+  EXPECT_THAT(write_reference("/nonexistent/r", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).message(),
+              HasSubstr("cannot be created"));
+}
+
+}  // namespace
+}  // namespace tuner

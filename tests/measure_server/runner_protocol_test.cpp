@@ -1,0 +1,183 @@
+// Messages between worker and runner: what goes in comes out, and what makes no sense is refused with the key.
+#include "measure_server/runner/runner_protocol.h"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+#include "measure_server/runner/frame.h"
+
+namespace tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+
+RunRequest example() {
+  RunRequest r;
+  r.id = 0xfedcba9876543210;
+  r.artifact_dir = "/some where/with \"quotes\"";
+  r.digest = std::string(64, 'a');
+  r.inputs = {{"data", "/a"}, {"weight", "/b"}};
+  r.references = {{"out", "/c"}};
+  r.check = {1e-5, 2e-4};
+  r.min_repeat_ms = 2.5;
+  r.repeats = 7;
+  r.run_timeout_s = 3;
+  r.memory_limit_bytes = int64_t{5} << 40;
+  r.cut_above_ns = 1234.5;
+  r.cpus = {0, 3};
+  return r;
+}
+
+TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
+  const Result<RunnerMessage> message = parse_runner_message(to_json(example()));
+  ASSERT_TRUE(message.is_ok()) << message.message();
+  const RunRequest r = std::get<RunRequest>(*message), e = example();
+  EXPECT_EQ(to_json(r), to_json(e));
+  EXPECT_EQ(r.id, e.id);
+  EXPECT_EQ(r.inputs[1].arg, "weight");
+  EXPECT_EQ(r.inputs[1].path, "/b");
+  EXPECT_EQ(r.references[0].path, "/c");
+  EXPECT_EQ(r.check.relative, 2e-4);
+  EXPECT_EQ(r.memory_limit_bytes, int64_t{5} << 40);
+  EXPECT_EQ(r.cpus, (std::vector<int>{0, 3}));
+}
+
+TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
+  RunReply r;
+  r.id = 7;
+  r.outcome = "ok";
+  r.message = "line\nbreak and \xff bytes";
+  r.run_ns = {1.25, 1e9 / 3};
+  r.cpu_ns = {1, 2};
+  r.cut = true;
+  r.max_error = 0.125;
+  r.sentinel_before_ns = 100;
+  r.sentinel_after_ns = 101;
+  r.run_ms = 12.5;
+  const Result<RunReply> back = parse_run_reply(to_json(r));
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->run_ns, r.run_ns);
+  EXPECT_EQ(back->cpu_ns, r.cpu_ns);
+  EXPECT_TRUE(back->cut);
+  EXPECT_EQ(back->max_error, 0.125);
+  EXPECT_EQ(back->sentinel_after_ns, 101);
+  EXPECT_THAT(back->message, HasSubstr("line\nbreak"));
+}
+
+TEST(RunnerProtocol, InfiniteErrorArrivesAsAVeryLargeOne) {
+  RunReply r;
+  r.outcome = "wrong_answer";
+  r.max_error = std::numeric_limits<double>::infinity();
+  const Result<RunReply> back = parse_run_reply(to_json(r));
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_GT(back->max_error, 1e300);
+}
+
+TEST(RunnerProtocol, ProbeAndCancelComeBack) {
+  ProbeReply p;
+  p.hardware = "a cpu";
+  p.version = "1";
+  p.isolation = "seccomp";
+  p.peak_gflops = {100, 199.5};
+  const Result<ProbeReply> back = parse_probe_reply(to_json(p));
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->peak_gflops, p.peak_gflops);
+  EXPECT_EQ(back->hardware, "a cpu");
+  EXPECT_EQ(std::get<ProbeRequest>(*parse_runner_message(to_json(ProbeRequest{3}))).max_threads, 3);
+  EXPECT_EQ(std::get<CancelRequest>(*parse_runner_message(to_json(CancelRequest{9}))).id, 9u);
+}
+
+TEST(RunnerProtocol, RefusesWithTheKey) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = to_json(example());
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return parse_run_request(text.replace(at, from.size(), to)).message();
+  };
+  EXPECT_EQ(with("\"repeats\":7", "\"repeats\":0"), "run request: key \"repeats\": expected an integer in 1..1000, found 0");
+  EXPECT_EQ(with("\"repeats\":7", "\"repeats\":1.5"), "run request: key \"repeats\": expected an integer in 1..1000, found 1.5");
+  EXPECT_EQ(with("\"repeats\":7,", ""), "run request: key \"repeats\" is missing");
+  EXPECT_EQ(with("\"min_repeat_ms\":2.5", "\"min_repeat_ms\":-1"), "run request: key \"min_repeat_ms\": expected a number >= 0, found -1");
+  EXPECT_EQ(with("[0,3]", "[0,\"3\"]"), "run request: key \"cpus\": expected an integer in 0..1048576, found [0,\"3\"]");
+  EXPECT_EQ(with("[0,3]", "[-1]"), "run request: key \"cpus\": expected an integer in 0..1048576, found [-1]");
+  EXPECT_THAT(with("5497558138880", "18446744073709551615"), HasSubstr("memory_limit_bytes"));
+  EXPECT_THAT(with("[\"data\",\"/a\"]", "[\"data\"]"), HasSubstr("[argument, path] pairs"));
+  EXPECT_EQ(parse_runner_message("{\"kind\":\"dance\"}").message(),
+            "message to the runner: key \"kind\": expected run, probe or cancel, found \"dance\"");
+  EXPECT_EQ(parse_runner_message("[1]").message(), "message to the runner: expected a JSON object");
+  EXPECT_EQ(parse_runner_message("garbage").message(), "message to the runner: not JSON");
+  EXPECT_THAT(parse_run_reply(to_json(RunReply{})).message(), HasSubstr("either an outcome or an error, found neither"));
+}
+
+TEST(RunnerProtocol, DamagedTextNeverCrashesTheParser) {
+  constexpr unsigned kSeed = 20240607;
+  std::mt19937 random(kSeed);
+  const std::string good = to_json(example());
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = good;
+    for (unsigned n = random() % 4 + 1; n > 0; --n) {
+      const size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0: text[at] = static_cast<char>(random()); break;
+        case 1: text.erase(at, random() % 20); break;
+        default: text.insert(at, 1, "{}[]\",:019eE-"[random() % 13]); break;
+      }
+      if (text.empty()) text.push_back('x');
+    }
+    refused += !parse_runner_message(text).is_ok();
+  }
+  EXPECT_GT(refused, 1000) << "seed " << kSeed;
+  EXPECT_FALSE(parse_runner_message(std::string(1 << 20, '[')).is_ok()) << "deep nesting";
+}
+
+class Frames : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0); }
+  void TearDown() override {
+    close(ends_[0]);
+    if (ends_[1] >= 0) close(ends_[1]);
+  }
+  static Deadline in(milliseconds t) { return steady_clock::now() + t; }
+  int ends_[2];
+};
+
+TEST_F(Frames, ArriveWholeHoweverLarge) {
+  const std::string large(5 << 20, 'q');
+  std::thread writer([&] {
+    EXPECT_TRUE(write_frame(ends_[1], "", in(seconds(20))).is_ok());
+    EXPECT_TRUE(write_frame(ends_[1], large, in(seconds(20))).is_ok());
+  });
+  EXPECT_EQ(*read_frame(ends_[0], in(seconds(20))), "");
+  EXPECT_TRUE(*read_frame(ends_[0], in(seconds(20))) == large);
+  writer.join();
+}
+
+TEST_F(Frames, EveryWaitEnds) {
+  EXPECT_EQ(read_frame(ends_[0], in(milliseconds(20))).status().code(), StatusCode::kDeadlineExceeded);
+  ASSERT_EQ(write(ends_[1], "\x10\0\0\0ab", 6), 6);  // a frame that never ends
+  EXPECT_EQ(read_frame(ends_[0], in(milliseconds(20))).status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(write_frame(ends_[0], std::string(8 << 20, 'x'), in(milliseconds(20))).code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(Frames, PeerThatIsGoneIsUnavailable) {
+  close(ends_[1]);
+  ends_[1] = -1;
+  EXPECT_EQ(read_frame(ends_[0], in(seconds(5))).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(write_frame(ends_[0], "x", in(seconds(5))).code(), StatusCode::kUnavailable);
+}
+
+TEST_F(Frames, ImpossibleLengthIsRefused) {
+  ASSERT_EQ(write(ends_[1], "\xff\xff\xff\xff", 4), 4);
+  EXPECT_EQ(read_frame(ends_[0], in(seconds(5))).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tuner

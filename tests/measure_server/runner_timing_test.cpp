@@ -1,0 +1,237 @@
+// A good candidate: what is timed, how often, and when timing stops. No figure here depends on how busy the machine is.
+#include <signal.h>
+
+#include <thread>
+
+#include "tests/measure_server/candidate_fixture.h"
+
+namespace tuner {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::Each;
+using testing::Gt;
+using testing::HasSubstr;
+
+constexpr const char* kGood = "return doubling_right(args);";
+
+class RunnerTiming : public CandidateTest {};
+
+TEST_F(RunnerTiming, GoodKernelHasSamplesAndSentinels) {
+  const RunReply r = run_kernel(kGood);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.message, "");
+  EXPECT_GE(r.run_ns.size(), 3u);
+  EXPECT_LE(r.run_ns.size(), 5u);
+  EXPECT_EQ(r.cpu_ns.size(), r.run_ns.size());
+  EXPECT_THAT(r.run_ns, Each(Gt(0)));
+  EXPECT_THAT(r.cpu_ns, Each(Gt(0)));
+  EXPECT_FALSE(r.cut);
+  EXPECT_LE(r.max_error, 1);
+  EXPECT_GT(r.sentinel_before_ns, 0);
+  EXPECT_GT(r.sentinel_after_ns, 0);
+  EXPECT_GT(r.run_ms, 0);
+}
+
+TEST_F(RunnerTiming, SamplesAreFilledWithCallsAndGivenPerCall) {
+  // The kernel sleeps 0.5 ms; a sample of at least 5 ms holds about ten calls, and each is given as one call.
+  RunRequest q = request(build_kernel("usleep(500); return doubling_right(args);"));
+  q.min_repeat_ms = 5;
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_THAT(r.run_ns, Each(Gt(0.5e6)));
+  for (double ns : r.cpu_ns) EXPECT_LT(ns, 0.5e6) << "sleeping takes no CPU time";
+}
+
+TEST_F(RunnerTiming, NeverMoreThanTheRepeatsAskedFor) {
+  RunRequest q = request(build_kernel(kGood));
+  q.repeats = 1;
+  EXPECT_EQ(run(q).run_ns.size(), 1u);
+  q = request(q.digest);
+  q.repeats = 2;
+  EXPECT_EQ(run(q).run_ns.size(), 2u);
+}
+
+TEST_F(RunnerTiming, StopsEarlyWhenTheMedianIsKnown) {
+  // Each call spins exactly 2 ms by the clock, so samples hardly differ; 200 would be allowed.
+  RunRequest q = request(build_kernel(R"(
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    do clock_gettime(CLOCK_MONOTONIC, &b);
+    while ((b.tv_sec - a.tv_sec) * 1e9 + b.tv_nsec - a.tv_nsec < 2e6);
+    return doubling_right(args);)"));
+  q.repeats = 200;
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_GE(r.run_ns.size(), 3u);
+  EXPECT_LT(r.run_ns.size(), 200u);
+}
+
+TEST_F(RunnerTiming, HopelessCandidateIsCutAfterOneWarmSample) {
+  RunRequest q = request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));
+  q.cut_above_ns = 10;
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_TRUE(r.cut);
+  ASSERT_EQ(r.run_ns.size(), 1u);
+  EXPECT_GT(r.run_ns[0], q.cut_above_ns);
+}
+
+TEST_F(RunnerTiming, ColdFirstCallsDecideNothing) {
+  // The first call is a thousand times slower than the limit, every later one far below it.
+  RunRequest q = request(build_kernel("static int calls; if (calls++ == 0) usleep(100000); return doubling_right(args);"));
+  q.cut_above_ns = 50e6;
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_FALSE(r.cut);
+}
+
+TEST_F(RunnerTiming, WrongAnswerIsNotHiddenByTheCut) {
+  RunRequest q = request(build_kernel("doubling_right(args); ((float*)args[1])[0] = 9; return 0;"));
+  q.cut_above_ns = 1;
+  EXPECT_EQ(run(q).outcome, "wrong_answer");
+}
+
+TEST_F(RunnerTiming, SlowKernelLeavesTimeForTheLastRun) {
+  // 0.2 s a call and 2 s in all: sampling stops at half of the limit, so the run after timing fits.
+  RunRequest q = request(build_kernel("usleep(200000); return doubling_right(args);"));
+  q.run_timeout_s = 2;
+  q.repeats = 100;
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_LT(r.run_ns.size(), 9u);
+}
+
+TEST_F(RunnerTiming, PackingRunsOnceAndIsNotTimed) {
+  Manifest m = doubling_manifest();
+  m.args = {m.args[0], {"packed_w", "packed", DType::kFloat32, {4}, "", 16}, m.args[1]};
+  m.pack_entry = "doubling_pack";
+  m.pack_args = {{"w", "constant", DType::kFloat32, {4}, "", 16}, {"packed_w", "packed", DType::kFloat32, {4}, "", 16}};
+  m.workspace_bytes = 100;
+  const std::vector<float> w = {2, 4, 8, 16};
+  std::ofstream(dir_ / "w.f32", std::ios::binary).write(reinterpret_cast<const char*>(w.data()), 16);
+  RunRequest q = request(build(R"(
+    static int packed;
+    int32_t doubling_pack(void* const* args, const tuner_runtime* rt) {
+      usleep(200000);
+      if (packed++) abort();
+      for (int i = 0; i < 4; ++i) ((float*)args[1])[i] = ((float*)args[0])[i] / (1 << i);
+      return 0;
+    }
+    int32_t doubling(void* const* args, const tuner_runtime* rt) {
+      float* buffer = rt->workspace;
+      for (int i = 0; i < 25; ++i) buffer[i] = 0;
+      const float* x = args[0], *scale = args[1];
+      float* out = args[2];
+      for (int i = 0; i < N; ++i) out[i] = scale[i % 4] * x[i] + buffer[i % 25];
+      return 0;
+    })", m));
+  q.inputs.push_back({"w", (dir_ / "w.f32").string()});
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  for (double ns : r.run_ns) EXPECT_LT(ns, 200e6);
+}
+
+TEST_F(RunnerTiming, ParallelKernelRunsOnItsThreads) {
+  Manifest m = doubling_manifest();
+  m.threads = 2;
+  const RunReply r = run(request(build(R"(
+    static int seen[2];
+    static void share(void* closure, int32_t begin, int32_t end, int32_t thread) {
+      void* const* args = closure;
+      seen[thread] = 1;
+      for (int i = begin; i < end; ++i) ((float*)args[1])[i] = 2 * ((const float*)args[0])[i];
+    }
+    int32_t doubling(void* const* args, const tuner_runtime* rt) {
+      if (rt->abi_version != TUNER_ABI_VERSION || rt->num_threads != 2) return -1;
+      rt->parallel_for(rt->pool, N, share, (void*)args);
+      return seen[0] + seen[1] == 2 ? 0 : -2;
+    })", m)));
+  EXPECT_EQ(r.outcome, "ok") << r.message;
+}
+
+TEST_F(RunnerTiming, PinsToTheGivenCpu) {
+  RunRequest q = request(build_kernel("cpu_set_t s; sched_getaffinity(0, sizeof s, &s); if (CPU_COUNT(&s) != 1 || !CPU_ISSET(0, &s)) return -3; return doubling_right(args);"));
+  q.cpus = {0};
+  EXPECT_EQ(run(q).message, "");
+}
+
+TEST_F(RunnerTiming, MissingAndMisfittingDataAreNotTheCandidatesFault) {
+  RunRequest q = request(build_kernel(kGood));
+  q.inputs[0].path = (dir_ / "absent").string();
+  Result<RunReply> r = runner->run(q);
+  EXPECT_EQ(r.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(r.message(), HasSubstr("absent: cannot be read"));
+  q = request(q.digest);
+  std::ofstream(dir_ / "x.f32", std::ios::app) << "more";
+  r = runner->run(q);
+  EXPECT_EQ(r.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(r.message(), HasSubstr("has 5124 bytes, input x of the artifact 5120"));
+}
+
+TEST_F(RunnerTiming, ReplacedDataFileIsReadAgain) {
+  const std::string digest = build_kernel(kGood);
+  EXPECT_EQ(run(request(digest)).outcome, "ok");
+  std::vector<double> other(kCount, 1.0);
+  ASSERT_TRUE(write_reference(dir_ / "out.ref", other, {4, 8, 40}, ReferenceKind::kFull).is_ok());
+  EXPECT_EQ(run(request(digest)).outcome, "wrong_answer");
+}
+
+TEST_F(RunnerTiming, CancelEndsTheRunAtOnce) {
+  const RunRequest q = request(build_kernel("for (;;) pause();"));
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    runner->cancel(q.id + 1000);  // another run: no effect
+    runner->cancel(q.id);
+  });
+  const auto begin = steady_clock::now();
+  const Result<RunReply> r = runner->run(q);
+  canceller.join();
+  EXPECT_EQ(r.status().code(), StatusCode::kAborted);
+  EXPECT_LT(steady_clock::now() - begin, seconds(15)) << "the run's own limit is 20 s";
+  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+}
+
+TEST_F(RunnerTiming, DeadRunnerIsRestartedAndTheCandidateNotBlamed) {
+  const RunRequest q = request(build_kernel("for (;;) pause();"));
+  const pid_t first = runner->pid();
+  std::thread killer([&] {
+    std::this_thread::sleep_for(milliseconds(200));
+    kill(first, SIGKILL);
+  });
+  const Result<RunReply> r = runner->run(q);
+  killer.join();
+  EXPECT_EQ(r.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(r.message(), HasSubstr("the runner died (signal 9)"));
+  EXPECT_NE(runner->pid(), first);
+  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+}
+
+TEST_F(RunnerTiming, SilentRunnerIsReplacedAtTheDeadline) {
+  const RunRequest q = request(build_kernel(kGood));
+  const pid_t first = runner->pid();
+  kill(first, SIGSTOP);
+  const Result<RunReply> r = runner->run(q, steady_clock::now() + milliseconds(300));
+  EXPECT_EQ(r.status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_NE(runner->pid(), first);
+  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+}
+
+TEST_F(RunnerTiming, ProbeTellsTheMachine) {
+  const Result<ProbeReply> r = runner->probe(1);
+  ASSERT_TRUE(r.is_ok()) << r.message();
+  EXPECT_EQ(r->harness_abi, kHarnessAbi);
+  EXPECT_THAT(r->hardware, HasSubstr(" cpus"));
+  ASSERT_EQ(r->peak_gflops.size(), 1u);
+  EXPECT_GE(r->peak_gflops[0], 0);
+}
+
+TEST(RunnerStart, SomethingElseIsNoRunner) {
+  EXPECT_THAT(RunnerClient::start("/nonexistent/runner").message(), HasSubstr("/nonexistent/runner: cannot be started"));
+  EXPECT_THAT(RunnerClient::start("/bin/true").message(), HasSubstr("does not answer as a runner"));
+}
+
+}  // namespace
+}  // namespace tuner
