@@ -10,10 +10,13 @@
 // (split, fused) is refused with its name.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler_core/base/status.h"
@@ -54,6 +57,7 @@ class Schedule {
   template <size_t N> std::array<Axis, N> inner_axes(const Tensor& t) { return pick<N>("inner_axes", t, spatial_axes(t)); }
   template <size_t N> std::array<Axis, N> reduce_axes(const Tensor& t) { return pick<N>("reduce_axes", t, reduce_axis_list(t)); }
   int64_t extent(Axis axis);
+  Axis axis(std::string_view label);                       // by the name that trace() prints: "oh.outer", "conv:oh"
 
   // --- loops ---
 
@@ -86,19 +90,25 @@ class Schedule {
   Tensor cache_write(const Tensor& t, MemoryScope scope);
   // Copies t into a new buffer of `scope` that `reader`'s stage reads in its place.
   Tensor cache_read(const Tensor& t, MemoryScope scope, const Tensor& reader);
-  // Moves the stage of t inside `axis` of its only consumer and shrinks it to the region read there (its loops then run
-  // over that region, the buffer becomes that small; reduce axes stay whole).
-  // Requires all readers of t under `axis`. Where the region reaches past t's shape, the stage is guarded.
+  // Puts the buffer of t into another memory: the compiler promotes kRegister. Not for arguments.
+  void set_scope(const Tensor& t, MemoryScope scope);
+  // Moves the stage of t inside `axis` of its consumer and shrinks it to the region read there: its loops then run over
+  // that region (the handles of its axes stay good), the buffer becomes that small; reduce axes stay whole.
+  // Requires all readers of t under `axis`, and the spatial axes of t not yet split, fused or annotated. Where the region
+  // may reach past t's shape, the stage is guarded; the guard of a dimension is left out when computing past the shape
+  // reads nothing out of bounds (blocks of a packed operand), because those elements are never read.
   void compute_at(const Tensor& t, Axis axis);
   // Replaces reads of t by its expression. Requires no reduction in t.
   void inline_compute(const Tensor& t);
   // Puts the initialisation of the reduction t in a nest of its own just before `axis` (a loop of t's stage at or outside
-  // all reduce axes). Otherwise lowering leaves `if (first)` inside.
+  // all reduce axes). Otherwise lowering leaves `if (first)` inside. The new nest has the spatial loops at and inside `axis`
+  // in their order and kind; a later split, unroll, vectorize or bind of one of them reaches its twin in the new nest too.
   void decompose_reduction(const Tensor& t, Axis axis);
 
   // Copies t into a packed layout and lets every reader use it. dims list the new dimensions, outermost first; a dimension
   // that its blocks do not divide is padded with zeros. A kConstant argument is packed by the Program's packing entry and
   // becomes a kPacked argument; any other tensor gets an ordinary stage (which may then be scheduled).
+  // Each source dimension appears once as itself, or twice as the blocks and the inside of blocks of one factor.
   //   pack(B, {{1, 16}, {0}, {1, 16, true}})     B[K, N] -> B.packed[N/16][K][16]
   Tensor pack(const Tensor& t, std::vector<PackDim> dims);
 
@@ -110,11 +120,28 @@ class Schedule {
 
  private:
   template <size_t N>
-  std::array<Axis, N> pick(std::string_view what, const Tensor& t, const std::vector<Axis>& found);
+  std::array<Axis, N> pick(std::string_view what, const Tensor& t, const std::vector<Axis>& found) {
+    std::array<Axis, N> axes{};
+    if (check_count(what, t, N, found.size())) std::copy(found.begin(), found.end(), axes.begin());
+    return axes;
+  }
+  bool check_count(std::string_view what, const Tensor& t, size_t wanted, size_t found);
+
+  // The first refusal stays. Each primitive runs `rewrite` (Status -> refusal with `call` in front) unless one is there.
+  template <class F>
+  void apply(const std::string& call, const F& rewrite);
+  void record(std::string line) { trace_.push_back(std::move(line)); }
+  Status annotate(Axis axis, LoopKind kind);
+  Status split_loop(const Var& var, int64_t factor, SplitAxes* result);
+  Buffer resolve(const Tensor& t) const;           // the buffer as it is now
+  void moved(const Buffer& from, const Buffer& to);  // handles of `from` now mean `to`
+  const Var* twin(const Var& var) const;
 
   Program program_;
   Status status_;
   std::vector<std::string> trace_;
+  std::vector<std::pair<Buffer, Buffer>> moved_;
+  std::vector<std::pair<Var, Var>> twins_;  // loop of a decomposed reduction, its twin in the initialisation
 };
 
 // Runs a trace on the same unscheduled Program. The error names the line.

@@ -1,0 +1,174 @@
+// replay: a trace, run again. One call a line, in the words that trace() prints; what follows " -> " is for people.
+#include <charconv>
+#include <functional>
+#include <map>
+
+#include "compiler_core/schedule/rewrite.h"
+
+namespace tuner {
+
+using namespace rewrite;
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+// "a, {b, c}, d" -> a | {b, c} | d
+std::vector<std::string_view> arguments(std::string_view text) {
+  std::vector<std::string_view> found;
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] == '{') ++depth;
+    if (i < text.size() && text[i] == '}') --depth;
+    if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
+    if (const std::string_view part = trimmed(text.substr(begin, i - begin)); !part.empty()) found.push_back(part);
+    begin = i + 1;
+  }
+  return found;
+}
+
+Result<int64_t> number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return invalid_argument("expected a number, found \"", text, "\"");
+  return value;
+}
+
+Result<std::vector<std::string_view>> list(std::string_view text) {
+  if (text.size() < 2 || text.front() != '{' || text.back() != '}')
+    return invalid_argument("expected a list {...}, found \"", text, "\"");
+  return arguments(text.substr(1, text.size() - 2));
+}
+
+Result<MemoryScope> scope(std::string_view text) {
+  for (int i = 0; i <= static_cast<int>(MemoryScope::kFragment); ++i)
+    if (memory_scope_name(static_cast<MemoryScope>(i)) == text) return static_cast<MemoryScope>(i);
+  return invalid_argument("\"", text, "\" is not a memory scope");
+}
+
+Result<LoopKind> loop_kind(std::string_view text) {
+  for (int i = 0; i <= static_cast<int>(LoopKind::kClusterY); ++i)
+    if (loop_kind_name(static_cast<LoopKind>(i)) == text) return static_cast<LoopKind>(i);
+  return invalid_argument("\"", text, "\" is not a kind of loop");
+}
+
+Result<PackDim> pack_dim(std::string_view text) {
+  const size_t mark = text.find_first_of("/%");
+  PackDim dim;
+  ASSIGN_OR_RETURN(const int64_t of, number(text.substr(0, mark)));
+  dim.dim = static_cast<int>(of);
+  if (mark == std::string_view::npos) return dim;
+  ASSIGN_OR_RETURN(dim.factor, number(text.substr(mark + 1)));
+  dim.inner = text[mark] == '%';
+  return dim;
+}
+
+Result<std::vector<Axis>> axes(Schedule& s, std::string_view text) {
+  ASSIGN_OR_RETURN(const std::vector<std::string_view> names, list(text));
+  std::vector<Axis> found;
+  for (std::string_view name : names) found.push_back(s.axis(name));
+  return found;
+}
+
+using Arguments = std::vector<std::string_view>;
+struct Call {
+  size_t arguments;
+  std::function<Status(Schedule&, const Arguments&)> run;
+};
+
+const std::map<std::string_view, Call>& calls() {
+  static const std::map<std::string_view, Call> kCalls = {
+      {"split", {2, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const int64_t factor, number(a[1]));
+         s.split(s.axis(a[0]), factor);
+         return Status::ok();
+       }}},
+      {"fuse", {1, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const std::vector<Axis> found, axes(s, a[0]));
+         s.fuse(found);
+         return Status::ok();
+       }}},
+      {"reorder", {1, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const std::vector<Axis> found, axes(s, a[0]));
+         s.reorder(found);
+         return Status::ok();
+       }}},
+      {"parallel", {1, [](Schedule& s, const Arguments& a) { s.parallel(s.axis(a[0])); return Status::ok(); }}},
+      {"vectorize", {1, [](Schedule& s, const Arguments& a) { s.vectorize(s.axis(a[0])); return Status::ok(); }}},
+      {"unroll", {1, [](Schedule& s, const Arguments& a) { s.unroll(s.axis(a[0])); return Status::ok(); }}},
+      {"bind", {2, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const LoopKind kind, loop_kind(a[1]));
+         s.bind(s.axis(a[0]), kind);
+         return Status::ok();
+       }}},
+      {"cache_write", {2, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
+         s.cache_write(s.tensor(a[0]), memory);
+         return Status::ok();
+       }}},
+      {"cache_read", {3, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
+         s.cache_read(s.tensor(a[0]), memory, s.tensor(a[2]));
+         return Status::ok();
+       }}},
+      {"set_scope", {2, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
+         s.set_scope(s.tensor(a[0]), memory);
+         return Status::ok();
+       }}},
+      {"compute_at", {2, [](Schedule& s, const Arguments& a) { s.compute_at(s.tensor(a[0]), s.axis(a[1])); return Status::ok(); }}},
+      {"inline_compute", {1, [](Schedule& s, const Arguments& a) { s.inline_compute(s.tensor(a[0])); return Status::ok(); }}},
+      {"decompose_reduction", {2, [](Schedule& s, const Arguments& a) {
+         s.decompose_reduction(s.tensor(a[0]), s.axis(a[1]));
+         return Status::ok();
+       }}},
+      {"pack", {2, [](Schedule& s, const Arguments& a) -> Status {
+         ASSIGN_OR_RETURN(const std::vector<std::string_view> texts, list(a[1]));
+         std::vector<PackDim> dims;
+         for (std::string_view text : texts) {
+           ASSIGN_OR_RETURN(const PackDim dim, pack_dim(text));
+           dims.push_back(dim);
+         }
+         s.pack(s.tensor(a[0]), std::move(dims));
+         return Status::ok();
+       }}},
+  };
+  return kCalls;
+}
+
+Status run_line(Schedule& s, std::string_view line) {
+  line = trimmed(line.substr(0, line.find(" -> ")));
+  const size_t open = line.find('(');
+  if (open == std::string_view::npos || line.back() != ')') return invalid_argument("expected NAME(...)");
+  const auto call = calls().find(line.substr(0, open));
+  if (call == calls().end()) return invalid_argument("no primitive is called \"", line.substr(0, open), "\"");
+  const Arguments given = arguments(line.substr(open + 1, line.size() - open - 2));
+  if (given.size() != call->second.arguments)
+    return invalid_argument(call->first, " takes ", call->second.arguments, " arguments, found ", given.size());
+  RETURN_IF_ERROR(call->second.run(s, given));
+  return s.finish().status();
+}
+
+}  // namespace
+
+Result<Program> replay(const Program& unscheduled, std::string_view trace) {
+  Schedule s(unscheduled);
+  int line_number = 0;
+  for (size_t begin = 0; begin < trace.size();) {
+    const size_t end = std::min(trace.find('\n', begin), trace.size());
+    const std::string_view line = trimmed(trace.substr(begin, end - begin));
+    begin = end + 1;
+    ++line_number;
+    if (line.empty()) continue;
+    if (Status status = run_line(s, line); !status.is_ok())
+      return status.with_context(str("line ", line_number, " \"", line, "\": "));
+  }
+  return s.finish();
+}
+
+}  // namespace tuner

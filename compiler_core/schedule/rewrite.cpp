@@ -1,0 +1,221 @@
+#include "compiler_core/schedule/rewrite.h"
+
+#include <algorithm>
+
+namespace tuner::rewrite {
+
+Path find_loop(const Stmt& root, const Var& var) {
+  return find_path(root, [&](const StmtNode& s) { return s.kind == StmtKind::kFor && s.var == var; });
+}
+
+Path find_statement(const Stmt& root, const StmtNode* statement) {
+  return find_path(root, [&](const StmtNode& s) { return &s == statement; });
+}
+
+Path prefix(const Path& path, size_t last) {
+  return {path.begin(), path.begin() + static_cast<std::ptrdiff_t>(last) + 1};
+}
+
+Stmt replace_at(const Path& path, Stmt replacement) {
+  for (size_t i = path.size() - 1; i-- > 0;) {
+    const StmtNode* child = path[i + 1].get();
+    replacement = map_children(path[i], [](const Expr& e) { return e; },
+                               [&](const Stmt& s) { return s.get() == child ? replacement : s; });
+  }
+  return replacement;
+}
+
+RangeMap ranges_at(const Path& path) {
+  RangeMap ranges;
+  for (size_t i = 0; i + 1 < path.size(); ++i) {
+    if (path[i]->kind == StmtKind::kFor) ranges.bind(path[i]->var, path[i]->extent);
+    if (path[i]->kind == StmtKind::kIf && path[i]->body == path[i + 1]) ranges.assume(path[i]->condition);
+  }
+  return ranges;
+}
+
+bool stores_to(const Stmt& s, const Buffer& buffer) {
+  bool found = false;
+  visit(s, [&](const Stmt& child) { found |= child->kind == StmtKind::kStore && child->buffer == buffer; });
+  return found;
+}
+
+bool reads_from(const Stmt& s, const Buffer& buffer) {
+  bool found = false;
+  visit_exprs(s, [&](const Expr& e) { found |= e->kind == ExprKind::kLoad && e->buffer == buffer; });
+  return found;
+}
+
+std::vector<Stmt> Stage::loops() const {
+  std::vector<Stmt> found;
+  for (size_t i = own; i < path.size(); ++i)
+    if (path[i]->kind == StmtKind::kFor) found.push_back(path[i]);
+  return found;
+}
+
+std::optional<Stage> find_stage(const Stmt& root, const Buffer& buffer) {
+  const auto computes = [&](const StmtNode& s) { return s.kind == StmtKind::kStore && s.buffer == buffer; };
+  Stage stage{.path = find_path(root, [&](const StmtNode& s) { return computes(s) && s.reduce != ReduceOp::kNone; })};
+  if (stage.path.empty()) stage.path = find_path(root, computes);
+  if (stage.path.empty()) return std::nullopt;
+  // Own are the statements from the end upwards below which only this buffer is stored.
+  stage.own = stage.path.size() - 1;
+  while (stage.own > 0) {
+    const Stmt& above = stage.path[stage.own - 1];
+    bool only = true;
+    if (above->kind == StmtKind::kSeq) {
+      visit(above, [&](const Stmt& child) {
+        const bool writes = child->kind == StmtKind::kStore || child->kind == StmtKind::kIntrinsic ||
+                            child->kind == StmtKind::kBarrier || child->kind == StmtKind::kAsync;
+        only &= !writes || computes(*child);
+      });
+    }
+    if (!only) break;
+    --stage.own;
+  }
+  return stage;
+}
+
+Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer) {
+  std::optional<Stage> stage = find_stage(root, buffer);
+  if (!stage.has_value()) return invalid_config(buffer->name, " is not computed in this Program");
+  PlainStage plain{.stage = *std::move(stage)};
+  const Path& path = plain.stage.path;
+  const StmtNode& store = *path.back();
+  if (store.reduce != ReduceOp::kNone && !store.first.defined())
+    return invalid_config("the initialisation of ", buffer->name, " is already decomposed; do that later");
+  plain.top = plain.stage.own;
+  while (path[plain.top]->kind == StmtKind::kAllocate) ++plain.top;
+  for (size_t i = plain.top; i + 1 < path.size(); ++i) {
+    if (path[i]->kind != StmtKind::kFor)
+      return invalid_config(buffer->name, path[i]->kind == StmtKind::kIf
+                                              ? " is guarded (an axis was split unevenly or moved); do that later"
+                                              : " is computed together with other statements");
+    if (path[i]->loop != LoopKind::kSerial && path[i]->axis == AxisKind::kSpatial)
+      return invalid_config("axis ", path[i]->var->name, " of ", buffer->name, " is ", loop_kind_name(path[i]->loop),
+                            "; annotate it later");
+    plain.loops.push_back(path[i]);
+  }
+  std::vector<const VarNode*> used;
+  for (size_t d = 0; d < store.indices.size(); ++d) {
+    const Expr& index = store.indices[d];
+    int64_t value = 0;
+    if (buffer->shape[d] == 1 && is_const_int(index, &value) && value == 0) {
+      plain.dims.emplace_back();
+      continue;
+    }
+    const auto loop = std::find_if(plain.loops.begin(), plain.loops.end(), [&](const Stmt& l) {
+      return index->kind == ExprKind::kVar && l->var == index->var && l->extent == buffer->shape[d];
+    });
+    if (loop == plain.loops.end() || std::find(used.begin(), used.end(), index->var.get()) != used.end())
+      return invalid_config("dimension ", d, " of ", buffer->name, " is indexed by ", to_text(index),
+                            ", not by one axis of its stage; split, fuse or move it later");
+    used.push_back(index->var.get());
+    plain.dims.emplace_back(index->var);
+  }
+  for (const Stmt& loop : plain.loops) {
+    if (loop->axis == AxisKind::kReduce || loop->extent == 1) continue;
+    if (std::find(used.begin(), used.end(), loop->var.get()) == used.end())
+      return invalid_config("axis ", loop->var->name, " is not a dimension of ", buffer->name);
+  }
+  return plain;
+}
+
+Stmt nest(const std::vector<Stmt>& loops, const std::vector<Expr>& guards, Stmt body) {
+  std::vector<bool> placed(guards.size(), false);
+  // Guards that need the variable of `loop` (or any, above all loops) and are not further inside already.
+  const auto guarded = [&](Stmt inside, const Var& var) {
+    std::vector<Expr> here;
+    for (size_t g = 0; g < guards.size(); ++g) {
+      if (placed[g] || (var != nullptr && !uses_var(guards[g], var))) continue;
+      placed[g] = true;
+      here.push_back(guards[g]);
+    }
+    return here.empty() ? inside : make_if(conjunction(here), std::move(inside));
+  };
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
+    body = with_body(*loop, guarded(std::move(body), (*loop)->var));
+  return guarded(std::move(body), nullptr);
+}
+
+Stmt allocate_at_root(const Stmt& root, const Buffer& buffer) {
+  // Below the allocations that are there, so that they read in the order they were made.
+  if (root->kind == StmtKind::kAllocate) return with_body(root, allocate_at_root(root->body, buffer));
+  return make_allocate(buffer, root);
+}
+
+Stmt drop_allocation(const Stmt& root, const Buffer& buffer) {
+  const Path path =
+      find_path(root, [&](const StmtNode& s) { return s.kind == StmtKind::kAllocate && s.buffer == buffer; });
+  return path.empty() ? root : replace_at(path, path.back()->body);
+}
+
+Buffer derived_buffer(const Buffer& like, std::string name, std::vector<int64_t> shape, MemoryScope scope) {
+  auto node = std::make_shared<BufferNode>(*like);
+  node->name = std::move(name);
+  node->shape = std::move(shape);
+  node->scope = scope;
+  node->role = BufferRole::kIntermediate;
+  return node;
+}
+
+std::string free_name(const Program& program, const std::string& wanted) {
+  const auto taken = [&](const std::string& name) {
+    bool found = false;
+    for (const Buffer& b : program.args) found |= b->name == name;
+    visit(program.body, [&](const Stmt& s) { found |= s->buffer != nullptr && s->buffer->name == name; });
+    return found;
+  };
+  std::string name = wanted;
+  for (int i = 2; taken(name); ++i) name = str(wanted, ".", i);
+  return name;
+}
+
+namespace {
+
+// The last tensor computed below s.
+std::string owner(const Stmt& s) {
+  std::string name;
+  visit(s, [&](const Stmt& child) {
+    if (child->kind == StmtKind::kStore) name = child->buffer->name;
+  });
+  return name;
+}
+
+std::vector<Stmt> loops_named(const Stmt& root, std::string_view name) {
+  std::vector<Stmt> found;
+  visit(root, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kFor && s->var->name == name) found.push_back(s);
+  });
+  return found;
+}
+
+}  // namespace
+
+std::string label(const Stmt& root, const Var& var) {
+  if (var == nullptr) return "(none)";
+  const std::vector<Stmt> same = loops_named(root, var->name);
+  if (same.size() <= 1) return var->name;
+  for (const Stmt& loop : same)
+    if (loop->var == var) return owner(loop) + ":" + var->name;
+  return var->name;
+}
+
+std::string labels(const Stmt& root, std::span<const Axis> axes) {
+  std::string text;
+  for (const Axis& axis : axes) text += (text.empty() ? "" : ", ") + label(root, axis.var);
+  return text;
+}
+
+Var loop_by_label(const Stmt& root, std::string_view label) {
+  const size_t colon = label.rfind(':');
+  if (colon == std::string_view::npos) {
+    const std::vector<Stmt> found = loops_named(root, label);
+    return found.size() == 1 ? found[0]->var : nullptr;
+  }
+  for (const Stmt& loop : loops_named(root, label.substr(colon + 1)))
+    if (owner(loop) == label.substr(0, colon)) return loop->var;
+  return nullptr;
+}
+
+}  // namespace tuner::rewrite
