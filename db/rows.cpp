@@ -266,7 +266,7 @@ Result<StoredRecord> record_from_row(const SqlRow& row) {
   return out;
 }
 
-std::string trial_id_text(int64_t seq) { return "t" + std::to_string(seq); }
+std::string trial_id_text(int64_t seq) { return str("t", seq); }
 
 Result<int64_t> trial_seq(std::string_view trial_id) {
   int64_t seq = 0;

@@ -1,0 +1,94 @@
+// Schema versions: an empty file is made, an older one stepped up whole or not at all, a newer or foreign one refused.
+#include <gmock/gmock.h>
+
+#include "db/migrate.h"
+#include "db/sqlite.h"
+#include "tests/db/store_fixture.h"
+
+namespace tuner::db {
+namespace {
+
+using testing::HasSubstr;
+
+// A schema with a history of its own: `pet` got an age in version 2 and a name index in version 3.
+constexpr char kCreate3[] = "CREATE TABLE pet (name TEXT, age INTEGER); CREATE INDEX pet_name ON pet (name);";
+constexpr Migration kSteps[] = {{1, "ALTER TABLE pet ADD COLUMN age INTEGER; UPDATE pet SET age = 7;"},
+                                {2, "CREATE INDEX pet_name ON pet (name);"}};
+constexpr SchemaPlan kVersion3{kCreate3, 3, kSteps};
+
+class MigrationTest : public testing::Test {
+ protected:
+  void SetUp() override { connection_ = *Connection::open(folder_.file("m.db"), Connection::Access::kReadWrite); }
+  void make_version_1() {
+    ASSERT_OK(connection_->exec(
+        str("CREATE TABLE pet (name TEXT); INSERT INTO pet VALUES ('rex'); PRAGMA user_version = 1; PRAGMA application_id = ",
+            kApplicationId).c_str()));
+  }
+  int64_t version() { return std::get<int64_t>((**connection_->one("PRAGMA user_version"))[0]); }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Connection> connection_;
+};
+
+TEST_F(MigrationTest, AnEmptyFileGetsTheCurrentTablesAtOnce) {
+  ASSERT_OK(prepare_schema(*connection_, kVersion3));
+  EXPECT_EQ(version(), 3);
+  EXPECT_TRUE(connection_->all("SELECT age FROM pet").is_ok());
+  ASSERT_OK(prepare_schema(*connection_, kVersion3));  // and again: nothing to do
+}
+
+TEST_F(MigrationTest, AnOlderFileIsSteppedUpAndKeepsItsRows) {
+  make_version_1();
+  EXPECT_THAT(check_schema(*connection_, kVersion3).message(), HasSubstr("has schema version 1, this program reads 3"));
+  ASSERT_OK(prepare_schema(*connection_, kVersion3));
+  EXPECT_EQ(version(), 3);
+  const auto row = connection_->one("SELECT name, age FROM pet INDEXED BY pet_name WHERE name = 'rex'");
+  ASSERT_TRUE(row.is_ok()) << row.message();
+  EXPECT_EQ(**row, (SqlRow{std::string("rex"), int64_t{7}}));
+  ASSERT_OK(check_schema(*connection_, kVersion3));
+}
+
+TEST_F(MigrationTest, AStepThatFailsLeavesTheFileAsItWas) {
+  make_version_1();
+  constexpr Migration kBroken[] = {kSteps[0], {2, "CREATE INDEX pet_name ON nothing_there (name);"}};
+  const Status status = prepare_schema(*connection_, {kCreate3, 3, kBroken});
+  EXPECT_THAT(status.message(), HasSubstr("migration from schema version 2: "));
+  EXPECT_EQ(version(), 1);
+  EXPECT_FALSE(connection_->all("SELECT age FROM pet").is_ok());
+}
+
+TEST_F(MigrationTest, AVersionWithoutAStepIsRefused) {
+  make_version_1();
+  EXPECT_THAT(prepare_schema(*connection_, {kCreate3, 3, {}}).message(), HasSubstr("older than any this program can migrate"));
+}
+
+TEST_F(MigrationTest, ANewerFileIsRefusedByReadersAndWritersWithoutTouchingIt) {
+  const std::string path = folder_.file("newer.db");
+  must_open(path);
+  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec("PRAGMA user_version = 99"));
+  for (const auto mode : {Store::Mode::kRead, Store::Mode::kWrite}) {
+    const auto store = Store::open(path, mode);
+    EXPECT_EQ(store.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(store.message(), str(path, ": has schema version 99, this program knows up to ", kSchemaVersion,
+                                   ": written by a newer tuner. Update this one, or give another file with --db"));
+  }
+}
+
+TEST_F(MigrationTest, AnotherProgramsDatabaseIsRefusedWithoutTouchingIt) {
+  const std::string path = folder_.file("foreign.db");
+  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec("CREATE TABLE bookmarks (url TEXT)"));
+  EXPECT_THAT(Store::open(path, Store::Mode::kWrite).message(), HasSubstr("is an SQLite file of another program"));
+  auto connection = *Connection::open(path, Connection::Access::kReadWrite);
+  EXPECT_EQ(**connection->one("PRAGMA journal_mode"), SqlRow{std::string("delete")});
+}
+
+TEST_F(MigrationTest, TheStoredVersionIsThatOfTheSchema) {
+  const std::string path = folder_.file("fresh.db");
+  must_open(path);
+  auto connection = *Connection::open(path, Connection::Access::kReadOnly);
+  EXPECT_EQ(**connection->one("PRAGMA user_version"), SqlRow{kSchemaVersion});
+  EXPECT_EQ(**connection->one("PRAGMA application_id"), SqlRow{kApplicationId});
+}
+
+}  // namespace
+}  // namespace tuner::db

@@ -1,0 +1,473 @@
+// The store: what is written comes back, what is refused, who may open the file, and which record is the best.
+#include "db/store.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "db/crc32c.h"
+#include "db/sql.h"
+#include "db/sqlite.h"
+#include "db/stats.h"
+#include "tests/db/store_fixture.h"
+
+namespace tuner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class StoreTest : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  std::string path_ = folder_.file("t.db");
+};
+
+// --- jobs ---
+
+TEST_F(StoreTest, AJobComesBackWhole) {
+  const auto store = must_open(path_);
+  JobRow job = job_row("j1", {{"v1 a", "cpu"}, {"v1 \"b\"", "llvm -mcpu=x"}});
+  job.options = {.min_repeat_ms = 2.5, .repeats = 3, .build_timeout_s = 4, .run_timeout_s = 5, .memory_limit_bytes = 6, .cut_factor = -1};
+  ASSERT_OK(store->add_job(job));
+  const auto back = store->job("j1");
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->request_id, "request-j1");
+  ASSERT_EQ(back->tasks.size(), 2u);
+  EXPECT_EQ(back->tasks[1].workload_key, "v1 \"b\"");
+  EXPECT_EQ(back->tasks[1].target, "llvm -mcpu=x");
+  EXPECT_EQ(back->trials, 64);
+  EXPECT_EQ(back->seed, 0xffffffffffffffffu);
+  EXPECT_EQ(back->options.min_repeat_ms, 2.5);
+  EXPECT_EQ(back->options.memory_limit_bytes, 6);
+  EXPECT_EQ(back->options.cut_factor, -1);
+  EXPECT_EQ(back->state, JobState::kQueued);
+  EXPECT_EQ(back->submitted_at_us, 1'700'000'000'000'000);
+}
+
+TEST_F(StoreTest, TheSameRequestTwiceKeepsTheFirstJob) {
+  const auto store = must_open(path_);
+  JobRow again = job_row("j2");
+  again.request_id = "request-j1";
+  ASSERT_OK(store->add_job(job_row("j1")));
+  ASSERT_OK(store->add_job(again));
+  EXPECT_EQ(store->jobs()->size(), 1u);
+  EXPECT_EQ(store->job_by_request("request-j1")->id, "j1");
+  EXPECT_EQ(store->job("j2").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(StoreTest, AJobIdIsUsedOnce) {
+  const auto store = must_open(path_);
+  JobRow other = job_row("j1");
+  other.request_id = "another";
+  ASSERT_OK(store->add_job(job_row("j1")));
+  EXPECT_EQ(store->add_job(other).message(), "job \"j1\" exists already");
+}
+
+TEST_F(StoreTest, FindsTheLatestJobOfTheSameTasksSearchAndSeed) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("old")));
+  ASSERT_OK(store->add_job(job_row("new")));
+  ASSERT_OK(store->add_job(job_row("other", {{"v1 else", "cpu one"}})));
+  EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "random", 0xffffffffffffffffu)->id, "new");
+  EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "grid", 0xffffffffffffffffu).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "random", 0).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(StoreTest, ExtendingAFinishedJobQueuesItAgainAndNeverLowersItsTrials) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  ASSERT_OK(store->set_job_state("j1", JobState::kFinished, "done"));
+  EXPECT_GT(store->job("j1")->finished_at_us, 0);
+  ASSERT_OK(store->extend_job("j1", 10));
+  const JobRow job = *store->job("j1");
+  EXPECT_EQ(job.trials, 64);
+  EXPECT_EQ(job.state, JobState::kQueued);
+  EXPECT_EQ(job.finished_at_us, 0);
+  ASSERT_OK(store->extend_job("j1", 100));
+  EXPECT_EQ(store->job("j1")->trials, 100);
+}
+
+TEST_F(StoreTest, AnUnknownJobIsNotFoundByName) {
+  const auto store = must_open(path_);
+  EXPECT_EQ(store->job("nope").message(), "no job \"nope\". `tuner jobs` lists them");
+  EXPECT_EQ(store->set_job_state("nope", JobState::kFailed, "").code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->add_event("nope", "{}").status().code(), StatusCode::kNotFound);
+}
+
+// --- trials ---
+
+TEST_F(StoreTest, TrialsGetIdsInOrderAndComeBackInOrder) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3"});
+  const auto trials = store->trials("j1");
+  ASSERT_TRUE(trials.is_ok()) << trials.message();
+  ASSERT_EQ(trials->size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const TrialRow& t = (*trials)[i].trial;
+    EXPECT_EQ(t.id, ids[i]);
+    EXPECT_EQ(t.job_id, "j1");
+    EXPECT_EQ(t.config, str("a=", i + 1));
+    EXPECT_EQ(t.template_version, 3);
+    EXPECT_EQ(t.rng_counter, 0xf000000000000001u);
+    EXPECT_EQ(t.model_digest, "m1");
+    EXPECT_EQ(t.state, TrialState::kQueued);
+    EXPECT_EQ((*trials)[i].task.workload_key, "v1 work");
+    EXPECT_FALSE((*trials)[i].record.has_value());
+  }
+  EXPECT_LT((*trials)[0].trial.seq, (*trials)[1].trial.seq);
+}
+
+TEST_F(StoreTest, ABatchOfTrialsIsAddedWholeOrNotAtAll) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  std::vector<TrialRow> batch{trial_row("j1", "a=1"), trial_row("j1", "a=2", /*task_index=*/7)};
+  EXPECT_EQ(store->add_trials(batch).message(), "trial of job j1: task_index 7, the job has 1 tasks");
+  EXPECT_TRUE(batch[0].id.empty());
+  EXPECT_TRUE(store->trials("j1")->empty());
+}
+
+TEST_F(StoreTest, ATrialIsLeasedOnceAndEveryLeaseHasALargerFencingToken) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  const auto first = store->lease_trial(id, "w1");
+  ASSERT_TRUE(first.is_ok()) << first.message();
+  EXPECT_EQ(first->attempt, 1);
+  EXPECT_EQ(first->job_id, "j1");
+  EXPECT_EQ(first->worker_id, "w1");
+  EXPECT_EQ(store->lease_trial(id, "w2").message(), "trial " + id + " is leased, not queued any more");
+  EXPECT_EQ(store->requeue_trial(id, /*attempt=*/2).code(), StatusCode::kNotFound);
+  ASSERT_OK(store->requeue_trial(id, /*attempt=*/1));
+  const auto second = store->lease_trial(id, "w2");
+  EXPECT_EQ(second->attempt, 2);
+  EXPECT_GT(second->fencing, first->fencing);
+}
+
+TEST_F(StoreTest, CancellingClosesOpenTrialsOnly) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3"});
+  ASSERT_TRUE(store->lease_trial(ids[1], "w").is_ok());
+  ASSERT_OK(store->add_records({ok_record(ids[2], {5})}));
+  ASSERT_OK(store->cancel_open_trials("j1"));
+  EXPECT_EQ(store->trial(ids[0])->trial.state, TrialState::kCancelled);
+  EXPECT_EQ(store->trial(ids[1])->trial.state, TrialState::kCancelled);
+  EXPECT_EQ(store->trial(ids[2])->trial.state, TrialState::kDone);
+}
+
+TEST_F(StoreTest, ATrialIdThatIsNoneSaysWhatOneLooksLike) {
+  const auto store = must_open(path_);
+  for (const char* id : {"", "t", "812", "tx", "t-1", "t1 ", "t99999999999999999999"})
+    EXPECT_THAT(store->trial(id).message(), HasSubstr("expected t and a number")) << id;
+  EXPECT_EQ(store->trial("t5").message(), "no trial \"t5\" in this database");
+}
+
+// --- records ---
+
+TEST_F(StoreTest, ARecordComesBackWholeToTheLastBit) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  MeasureRecord written = ok_record(id, {0.1 + 0.2, 1e-300, 123456789.123456789});
+  written.message = "line\twith \"quotes\" and \xff";
+  written.attempt = 2;
+  ASSERT_OK(store->add_records({written}));
+  const auto back = store->trial(id);
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  ASSERT_TRUE(back->record.has_value());
+  const MeasureRecord& r = *back->record;
+  EXPECT_EQ(r.run_ns, written.run_ns);
+  EXPECT_EQ(r.cpu_ns, written.cpu_ns);
+  EXPECT_EQ(r.message, written.message);
+  EXPECT_EQ(r.attempt, 2);
+  EXPECT_EQ(r.sentinel_before_ns, 100.25);
+  EXPECT_EQ(r.sentinel_after_ns, 101.5);
+  EXPECT_EQ(r.build_ms, 12.5);
+  EXPECT_EQ(r.queue_ms, 0.125);
+  EXPECT_EQ(r.artifact_digest, "d1g35t");
+  EXPECT_EQ(r.max_error, 0.1);
+  EXPECT_EQ(r.peak_gflops, 83.2);
+  EXPECT_EQ(r.environment.toolchain, "llvm 22");
+  EXPECT_EQ(r.environment.worker_incarnation, "inc1");
+  EXPECT_EQ(r.options.repeats, 5);
+  EXPECT_EQ(r.finished_at_us, written.finished_at_us);
+  EXPECT_EQ(back->trial.state, TrialState::kDone);
+}
+
+TEST_F(StoreTest, EveryOutcomeComesBackAsItself) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  for (int i = 1; i <= 9; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    EXPECT_EQ(outcome_from_name(outcome_name(outcome)), outcome);
+    const std::string id = add_trials(*store, "j1", {str("a=", i)})[0];
+    MeasureRecord record = ok_record(id, outcome == Outcome::kOk ? std::vector<double>{1} : std::vector<double>{});
+    record.outcome = outcome;
+    ASSERT_OK(store->add_records({record}));
+    EXPECT_EQ(store->trial(id)->record->outcome, outcome);
+  }
+  EXPECT_EQ(outcome_from_name("fine"), std::nullopt);
+}
+
+TEST_F(StoreTest, TheSameRecordAgainChangesNothing) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  for (int i = 0; i < 3; ++i) ASSERT_OK(store->add_records({ok_record(id, {5})}));
+  EXPECT_EQ(store->records(id)->size(), 1u);
+}
+
+TEST_F(StoreTest, ASecondRecordOfAClosedTrialIsKeptAsAnExtraSample) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  ASSERT_OK(store->add_records({ok_record(id, {5})}));
+  ASSERT_OK(store->add_records({ok_record(id, {4})}));
+  EXPECT_EQ(store->records(id)->size(), 2u);
+  EXPECT_THAT(store->trial(id)->record->run_ns, ElementsAre(5));
+  EXPECT_EQ(store->best("v1 work", "cpu one")->time_ns, 5);
+  EXPECT_EQ(store->best("v1 work", "cpu one")->trials, 1);
+}
+
+TEST_F(StoreTest, ALateRecordFillsATrialThatIsStillOpen) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  ASSERT_TRUE(store->lease_trial(id, "w1").is_ok());
+  ASSERT_OK(store->requeue_trial(id, 1));
+  ASSERT_OK(store->add_records({ok_record(id, {5})}));  // attempt 1, after its lease was given up
+  EXPECT_EQ(store->trial(id)->trial.state, TrialState::kDone);
+  EXPECT_EQ(store->lease_trial(id, "w2").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(StoreTest, RecordsAreStoredTogetherOrNotAtAll) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  EXPECT_EQ(store->add_records({ok_record(id, {5}), ok_record("t999", {5})}).code(), StatusCode::kNotFound);
+  EXPECT_FALSE(store->trial(id)->record.has_value());
+}
+
+TEST_F(StoreTest, ATimeThatIsNoTimeIsRefused) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  for (const double bad : {0.0, -1.0, std::nan(""), HUGE_VAL})
+    EXPECT_EQ(store->add_records({ok_record(id, {1, bad})}).code(), StatusCode::kInvalidArgument) << bad;
+  EXPECT_EQ(store->add_records({ok_record(id, {})}).message(), "record of trial " + id + ": outcome ok without a sample");
+  MeasureRecord record = ok_record(id, {1});
+  record.build_ms = std::nan("");
+  EXPECT_THAT(store->add_records({record}).message(), HasSubstr("build_ms is nan"));
+}
+
+TEST_F(StoreTest, EveryRecordIsVisitedOldestFirstOverManyPages) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  ASSERT_OK(store->add_job(job_row("j2")));
+  std::vector<std::string> configs, expected;
+  for (int i = 0; i < 600; ++i) configs.push_back(str("a=", i));
+  std::vector<MeasureRecord> records;
+  for (const std::string& id : add_trials(*store, "j1", configs)) {
+    if (records.size() == 590) break;  // ten trials stay without a record
+    records.push_back(ok_record(id, {7}));
+    expected.push_back(id);
+  }
+  ASSERT_OK(store->add_records(records));
+  const std::string of_j2 = add_trials(*store, "j2", {"b=1"})[0];
+  ASSERT_OK(store->add_records({ok_record(of_j2, {7})}));
+  const auto visited = [&](std::string_view job) {
+    std::vector<std::string> ids;
+    const Status status = store->for_each_record(job, [&](const TrialWithRecord& t) { return ids.push_back(t.trial.id), true; });
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    return ids;
+  };
+  EXPECT_EQ(visited("j1"), expected);
+  EXPECT_EQ(visited("j2"), std::vector{of_j2});
+  expected.push_back(of_j2);
+  EXPECT_EQ(visited(""), expected);
+  int count = 0;
+  ASSERT_OK(store->for_each_record("", [&](const TrialWithRecord&) { return ++count < 3; }));
+  EXPECT_EQ(count, 3);
+}
+
+// --- best ---
+
+TEST_F(StoreTest, BestIsTheFastestRightUncutRecordOfTheTask) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1", {{"v1 work", "cpu one"}, {"v1 other", "cpu one"}})));
+  const auto ids = add_trials(*store, "j1", {"slow=1", "fast=1", "cut=1", "wrong=1"});
+  const auto other = add_trials(*store, "j1", {"foreign=1"}, /*task_index=*/1);
+  MeasureRecord cut = ok_record(ids[2], {1}), wrong = ok_record(ids[3], {});
+  cut.cut = true;
+  wrong.outcome = Outcome::kWrongAnswer;
+  ASSERT_OK(store->add_records({ok_record(ids[0], {30, 31, 32}), ok_record(ids[1], {20, 90, 22}), cut, wrong, ok_record(other[0], {2})}));
+  const auto best = store->best("v1 work", "cpu one");
+  ASSERT_TRUE(best.is_ok()) << best.message();
+  EXPECT_EQ(best->config, "fast=1");
+  EXPECT_EQ(best->time_ns, 22);
+  EXPECT_GE(best->time_low_ns, 20);
+  EXPECT_LE(best->time_low_ns, 22);
+  EXPECT_EQ(best->time_high_ns, 90);
+  EXPECT_EQ(best->template_name, "toy_x86");
+  EXPECT_EQ(best->template_version, 3);
+  EXPECT_EQ(best->trial_id, ids[1]);
+  EXPECT_EQ(best->trials, 4);
+  EXPECT_THAT(best->outcomes, testing::UnorderedElementsAre(std::pair(Outcome::kOk, 3), std::pair(Outcome::kWrongAnswer, 1)));
+  EXPECT_EQ(best->environment.hardware, "cpu X");
+}
+
+TEST_F(StoreTest, OfTwoEquallyFastTheOlderIsBest) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const auto ids = add_trials(*store, "j1", {"a=1", "a=2"});
+  ASSERT_OK(store->add_records({ok_record(ids[1], {5})}));
+  ASSERT_OK(store->add_records({ok_record(ids[0], {5})}));
+  EXPECT_EQ(store->best("v1 work", "cpu one")->config, "a=2");
+}
+
+TEST_F(StoreTest, BestOfATaskWithoutARightAnswerIsNotFound) {
+  const auto store = must_open(path_);
+  EXPECT_EQ(store->best("v1 work", "cpu one").status().code(), StatusCode::kNotFound);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  MeasureRecord crashed = ok_record(id, {});
+  crashed.outcome = Outcome::kCrashed;
+  ASSERT_OK(store->add_records({crashed}));
+  EXPECT_EQ(store->best("v1 work", "cpu one").status().code(), StatusCode::kNotFound);
+}
+
+TEST(Stats, MedianAndItsIntervalOfKnownSamples) {
+  EXPECT_EQ(median(std::vector<double>{}), 0);
+  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
+  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
+  const Interval one = median_interval(std::vector<double>{7});
+  EXPECT_EQ(one.low, 7);
+  EXPECT_EQ(one.high, 7);
+  std::vector<double> samples;
+  for (int i = 1; i <= 101; ++i) samples.push_back(i);
+  const Interval wide = median_interval(samples);
+  // Order statistics give 41..61 as the exact 95 % interval of the median of 101 samples.
+  EXPECT_NEAR(wide.low, 41, 3);
+  EXPECT_NEAR(wide.high, 61, 3);
+  EXPECT_EQ(wide.low, median_interval(samples).low);
+}
+
+TEST(Checksum, IsCrc32c) { EXPECT_EQ(db::crc32c("123456789"), 0xe3069283u); }
+
+// --- events ---
+
+TEST_F(StoreTest, EventsOfAJobResumeAfterANumber) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  ASSERT_OK(store->add_job(job_row("j2")));
+  const int64_t a = *store->add_event("j1", "{\"a\":1}");
+  ASSERT_TRUE(store->add_event("j2", "{}").is_ok());
+  const int64_t b = *store->add_event("j1", "b");
+  EXPECT_THAT(*store->events("j1", 0, 10), ElementsAre(std::pair(a, "{\"a\":1}"), std::pair(b, "b")));
+  EXPECT_THAT(*store->events("j1", a, 10), ElementsAre(std::pair(b, "b")));
+  EXPECT_THAT(*store->events("j1", 0, 1), ElementsAre(std::pair(a, "{\"a\":1}")));
+}
+
+// --- opening ---
+
+TEST_F(StoreTest, ASecondWriterIsRefusedAndToldWhoHoldsTheFile) {
+  const auto store = must_open(path_);
+  const auto second = Store::open(path_, Store::Mode::kWrite);
+  EXPECT_EQ(second.status().code(), StatusCode::kAborted);
+  EXPECT_EQ(second.message(), str(path_, ": is open for writing already: held by process ", ::getpid(),
+                                  ". Wait for it, stop it, or give another file with --db"));
+}
+
+TEST_F(StoreTest, ReadingAFileThatIsNotThereSaysHowToMakeIt) {
+  const auto store = Store::open(path_, Store::Mode::kRead);
+  EXPECT_EQ(store.status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store.message(), path_ + ": there is no database yet. The first `tuner submit` makes it; another file: --db");
+}
+
+TEST_F(StoreTest, ReadersSeeAWritersRowsWhileItIsOpenAndAfter) {
+  auto writer = must_open(path_);
+  const auto reader = must_open(path_, Store::Mode::kRead);
+  ASSERT_OK(writer->add_job(job_row("j1")));
+  EXPECT_EQ(reader->jobs()->size(), 1u);
+  writer.reset();
+  EXPECT_EQ(reader->jobs()->size(), 1u);
+  EXPECT_EQ(must_open(path_, Store::Mode::kRead)->jobs()->size(), 1u);
+}
+
+TEST_F(StoreTest, AReaderDoesNotWrite) {
+  must_open(path_);
+  const auto reader = must_open(path_, Store::Mode::kRead);
+  EXPECT_EQ(reader->add_job(job_row("j1")).message(), path_ + ": is open for reading only");
+}
+
+TEST_F(StoreTest, MakesTheFoldersOfANewFile) {
+  const std::string deep = folder_.file("a/b/c.db");
+  EXPECT_TRUE(must_open(deep)->jobs()->empty());
+  EXPECT_TRUE(std::filesystem::exists(deep));
+}
+
+TEST_F(StoreTest, PathsWithSpecialCharactersNameTheFileAndNothingElse) {
+  const std::string odd = folder_.file("a?immutable=1#b%20c.db");
+  ASSERT_OK(must_open(odd)->add_job(job_row("j1")));
+  EXPECT_TRUE(std::filesystem::exists(odd));
+  EXPECT_EQ(must_open(odd, Store::Mode::kRead)->jobs()->size(), 1u);
+}
+
+TEST_F(StoreTest, ReadsFromAFolderNobodyMayWrite) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write every folder";
+  ASSERT_OK(must_open(path_)->add_job(job_row("j1")));
+  ::chmod(folder_.path().c_str(), 0555);
+  EXPECT_EQ(must_open(path_, Store::Mode::kRead)->jobs()->size(), 1u);
+  ::chmod(folder_.path().c_str(), 0755);
+}
+
+TEST_F(StoreTest, AFolderOrAForeignFileIsRefused) {
+  EXPECT_EQ(Store::open(folder_.path(), Store::Mode::kWrite).status().code(), StatusCode::kInvalidArgument);
+  std::ofstream(path_) << std::string(4096, 'x');
+  for (const auto mode : {Store::Mode::kRead, Store::Mode::kWrite})
+    EXPECT_THAT(Store::open(path_, mode).message(), HasSubstr("Give another file with --db"));
+}
+
+TEST_F(StoreTest, AFlippedBitInARowIsAnErrorThatNamesTheRow) {
+  {
+    const auto store = must_open(path_);
+    ASSERT_OK(store->add_job(job_row("j1")));
+    const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+    ASSERT_OK(store->add_records({ok_record(id, {5})}));
+  }
+  {
+    auto connection = db::Connection::open(path_, db::Connection::Access::kReadWrite);
+    ASSERT_OK((*connection)->exec("UPDATE record SET time_ns = 4"));
+  }
+  const auto best = must_open(path_, Store::Mode::kRead)->best("v1 work", "cpu one");
+  EXPECT_EQ(best.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(best.message(), HasSubstr("of table record is damaged: checksum"));
+}
+
+// --- plans ---
+
+TEST_F(StoreTest, NoQueryReadsAWholeTable) {
+  must_open(path_);
+  auto connection = db::Connection::open(path_, db::Connection::Access::kReadOnly);
+  ASSERT_TRUE(connection.is_ok());
+  const std::pair<const char*, size_t> queries[] = {
+      {db::kTaskByKey, 2}, {db::kTaskById, 1}, {db::kJobById, 1}, {db::kJobBySeq, 1}, {db::kJobByRequest, 1},
+      {db::kJobSame, 3}, {db::kTrialBySeq, 1}, {db::kTrialsOfJob, 3}, {db::kTrialsOfAll, 2}, {db::kOpenTrialsOfJob, 1},
+      {db::kTerminalRecord, 1}, {db::kRecordsOfTrial, 1}, {db::kBestRecord, 1}, {db::kOutcomesOfTask, 1},
+      {db::kEventsOfJob, 3}};
+  for (const auto& [sql, parameters] : queries) {
+    const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
+    ASSERT_TRUE(plan.is_ok()) << plan.message();
+    ASSERT_FALSE(plan->empty()) << sql;
+    for (const db::SqlRow& row : *plan) {
+      const auto& detail = std::get<std::string>(row.back());
+      EXPECT_TRUE(detail.starts_with("SEARCH")) << sql << "\n  " << detail;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tuner
