@@ -1,0 +1,143 @@
+// Coordinator: all of the daemon but the wire. Jobs, leases and workers of one database.
+//
+// Methods take and fill the messages of proto/, may be called from any thread, and block no longer than they say. One
+// thread of its own, the search thread, runs every job's search, expires leases and ends jobs; so searches are never called
+// concurrently and no lock is held while one thinks or while the disk writes.
+//
+// Error codes are those of Status; kAborted means "this session is unknown, register again" (service.cpp maps it to
+// FAILED_PRECONDITION).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/target.h"
+#include "db/store.h"
+#include "measure.pb.h"
+#include "tuner/daemon/clock.h"
+#include "tuner/daemon/job_runner.h"
+#include "tuner/daemon/lease_table.h"
+#include "tuning.pb.h"
+
+namespace tuner {
+
+struct CoordinatorOptions {
+  LeaseOptions leases;
+  bool resume_jobs = false;      // take up the store's unfinished jobs at start
+  int64_t max_wait_ms = 20'000;  // longest Sync
+  int64_t no_worker_hint_ms = 5'000;
+  int64_t rerun_limit_ms = 300'000;
+  TaskSpaceFactory make_space = make_task_space;
+  std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
+  StrategyFactory make_search = make_strategy;
+};
+
+class Coordinator {
+ public:
+  // `store` (opened for writing) and `clock` outlive this.
+  Coordinator(Store& store, const Clock& clock, CoordinatorOptions options);
+  ~Coordinator();  // stops
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // Loads unfinished jobs and starts the search thread. Before it no other method may be called.
+  Status start();
+  // Every blocked call returns kUnavailable with `reason`; running jobs go back to `queued` and can be continued. Twice is fine.
+  void stop(const std::string& reason);
+
+  using Cancelled = std::function<bool()>;  // asked about four times a second: has the caller gone?
+
+  // --- workers ---
+  Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply);
+  Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, const Cancelled& cancelled);
+
+  // --- jobs ---
+  Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply);
+  // Sends events until the job ends; `send` returns false when the reader is gone.
+  Status watch(const v1::WatchRequest& request, const std::function<bool(const v1::JobEvent&)>& send,
+               const Cancelled& cancelled);
+  Status list(v1::ListReply* reply) const;
+  Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply);
+  Status rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply, const Cancelled& cancelled);
+  Status list_workers(v1::ListWorkersReply* reply) const;
+  Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
+
+ private:
+  struct Worker {
+    LeaseTable::Owner owner;
+    std::string host;
+    std::vector<std::string> targets;
+    int max_threads = 1;
+    int64_t last_seen_ms = 0, trials_done = 0;
+    int capacity = 0;         // free slots and held leases at its last Sync
+    uint64_t generation = 0;  // of its latest Sync: an older one still waiting gives up
+    std::map<std::string, bool> serves;  // target -> may it be measured here; filled as asked
+  };
+  struct Job {
+    JobRow row;
+    int limit = 0;  // trials per task in this run
+    std::unique_ptr<JobRunner> runner;  // touched by the search thread only
+    std::vector<MeasureRecord> inbox;   // stored, not yet observed
+    std::vector<int64_t> flops;         // of each task
+    v1::Progress progress;
+    int64_t progress_version = 0, event_version = 0;
+    std::deque<int64_t> result_times_ms;
+    std::map<int, double> best_ns;      // by task
+    JobState state = JobState::kQueued;
+    bool cancel_asked = false, hinted = false;
+    int64_t idle_since_ms = 0;
+  };
+  struct Rerun {
+    std::optional<v1::MeasureRecord> record;
+    std::string error;
+  };
+
+  // Names end in _locked where mutex_ must be held.
+  bool serves_locked(Worker& worker, const std::string& target) const;
+  void lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session, const std::set<std::string>& held,
+                    int slots, v1::SyncReply* reply);
+  Status accept_results(const v1::SyncRequest& request, v1::SyncReply* reply);
+  void close_locked(const MeasureRecord& record, const v1::MeasureRecord& message, const std::string& session);
+  void add_job_locked(JobRow row, int limit);
+  void queue_trials(const std::string& job_id, const std::vector<TrialRow>& rows);
+  size_t low_water_locked() const;
+
+  void search_loop();
+  void step(const std::string& job_id);
+  void handle_losses(const std::vector<LeaseTable::Loss>& losses);
+  void update_progress(Job& job, size_t new_results);
+  void end_job(const std::string& job_id, JobState state, const std::string& message);
+  void add_event(const std::string& job_id, JobState state, const std::string& message, const v1::TunedConfig* tuned);
+
+  Store& store_;
+  const Clock& clock_;
+  CoordinatorOptions options_;
+
+  std::mutex submit_mutex_;  // one submit decides at a time; taken before mutex_
+  mutable std::mutex mutex_;
+  std::condition_variable work_;    // for waiting workers: trials queued, leases revoked
+  std::condition_variable search_;  // for the search thread: results, jobs, cancellations
+  std::condition_variable news_;    // for watchers, cancel and rerun
+  LeaseTable leases_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_;
+  std::map<std::string, Worker> workers_;      // by session
+  std::map<std::string, v1::Lease> specs_;     // what a worker must know of each open trial, by trial id
+  std::map<std::string, int> task_of_trial_;
+  std::map<std::string, Rerun> reruns_;        // by trial id
+  bool search_woken_ = false, stopping_ = false;
+  std::string stop_reason_;
+  std::thread search_thread_;
+};
+
+}  // namespace tuner

@@ -1,0 +1,281 @@
+// The coordinator's search thread: results in, proposals out, leases that ran out, jobs that end.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/convert.h"
+#include "templates/workload.h"
+#include "tuner/daemon/coordinator.h"
+
+namespace tuner {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{250};
+constexpr int kDefaultCapacity = 4;            // trials a worker holds, until one has said
+constexpr size_t kMostOpen = 4096;             // per job: proposals made long before they are measured are poor ones
+constexpr int64_t kRateWindowMs = 20'000;
+
+}  // namespace
+
+void Coordinator::search_loop() {
+  while (true) {
+    std::vector<LeaseTable::Loss> losses;
+    std::vector<std::string> ids;
+    {
+      std::unique_lock lock(mutex_);
+      search_.wait_for(lock, kTick, [&] { return search_woken_ || stopping_; });
+      if (stopping_) break;
+      search_woken_ = false;
+      losses = leases_.expire(clock_.now_ms());
+      for (const auto& [id, job] : jobs_)
+        if (job->state == JobState::kQueued || job->state == JobState::kRunning) ids.push_back(id);
+    }
+    handle_losses(losses);
+    for (const std::string& id : ids) step(id);
+  }
+  std::vector<std::string> running;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, job] : jobs_)
+      if (job->state == JobState::kQueued || job->state == JobState::kRunning) running.push_back(id);
+  }
+  for (const std::string& id : running)
+    if (const Status s = store_.set_job_state(id, JobState::kQueued, "interrupted; submit it again to continue"); !s)
+      spdlog::error("job {}: {}", id, s.message());
+}
+
+size_t Coordinator::low_water_locked() const {
+  int capacity = 0;
+  for (const auto& [session, worker] : workers_)
+    if (clock_.now_ms() - worker.last_seen_ms <= options_.leases.ttl_ms) capacity += worker.capacity;
+  // Twice what the workers hold: while one batch is measured the search thinks about the next.
+  return std::min<size_t>(2 * std::max(capacity, kDefaultCapacity), kMostOpen);
+}
+
+// One turn of one job.
+void Coordinator::step(const std::string& job_id) {
+  std::shared_ptr<Job> job;
+  std::vector<MeasureRecord> records;
+  size_t low_water = 0;
+  bool cancel = false;
+  {
+    const std::lock_guard lock(mutex_);
+    job = jobs_.at(job_id);
+    records.swap(job->inbox);
+    low_water = low_water_locked();
+    cancel = job->cancel_asked;
+  }
+  if (cancel) return end_job(job_id, JobState::kCancelled, "cancelled");
+  if (job->runner == nullptr) {
+    auto runner = std::make_unique<JobRunner>(store_, job->row, job->limit, options_.make_space, options_.make_search);
+    Status started = store_.set_job_state(job_id, JobState::kRunning, "");
+    if (started) started = runner->start();
+    if (!started) return end_job(job_id, JobState::kFailed, started.message());
+    job->runner = std::move(runner);
+    {
+      const std::lock_guard lock(mutex_);
+      job->state = JobState::kRunning;
+    }
+    queue_trials(job_id, job->runner->open_trials());
+    const JobProgress begun = job->runner->progress();
+    add_event(job_id, JobState::kRunning,
+              begun.trials_done > 0 ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
+                                    : str("searches with ", job->row.search, ", seed ", job->row.seed),
+              nullptr);
+  }
+  job->runner->observe(records);
+  Result<std::vector<TrialRow>> proposed = job->runner->propose(low_water);
+  if (!proposed) return end_job(job_id, JobState::kFailed, proposed.message());
+  queue_trials(job_id, *proposed);
+  update_progress(*job, records.size());
+
+  for (const int index : job->runner->take_finished_tasks()) {
+    const JobRow::Task& task = job->row.tasks[index];
+    const Result<TunedConfig> best = store_.best(task.workload_key, task.target);
+    if (best) {
+      v1::TunedConfig tuned;
+      to_proto(*best, job->flops[index], &tuned);
+      add_event(job_id, JobState::kRunning, str("task ", index + 1, " of ", job->row.tasks.size(), " is tuned"), &tuned);
+    } else {
+      add_event(job_id, JobState::kRunning, str("task ", index + 1, ": ", best.message()), nullptr);
+    }
+  }
+  if (!job->runner->finished()) return;
+  int untuned = 0;
+  for (const JobRow::Task& task : job->row.tasks) untuned += store_.best(task.workload_key, task.target) ? 0 : 1;
+  if (untuned == 0) return end_job(job_id, JobState::kFinished, "");
+  std::string counts;
+  for (const auto& [outcome, n] : job->runner->progress().outcomes)
+    counts += str(counts.empty() ? "" : ", ", n, " ", outcome_name(outcome));
+  end_job(job_id, JobState::kFailed,
+          str(untuned, " of ", job->row.tasks.size(), " tasks have no right answer that was timed in full (", counts,
+              "). What went wrong: tuner records export --job ", job_id));
+}
+
+// Makes stored trials leasable. Those whose result came while they were being loaded are observed instead.
+void Coordinator::queue_trials(const std::string& job_id, const std::vector<TrialRow>& rows) {
+  if (rows.empty()) return;
+  std::vector<std::string> answered;
+  // Leases of an earlier life that no worker can have survived go back to the queue at once.
+  if (options_.leases.restart_grace_ms == 0)
+    for (const TrialRow& row : rows)
+      if (row.state == TrialState::kLeased)
+        if (const Status s = store_.requeue_trial(row.id, row.attempt); !s) spdlog::warn("trial {}: {}", row.id, s.message());
+  {
+    const std::lock_guard lock(mutex_);
+    const std::shared_ptr<Job> job = jobs_.at(job_id);
+    for (const TrialRow& row : rows) {
+      const JobRow::Task& task = job->row.tasks[row.task_index];
+      const LeaseTable::Trial trial{row.id, job_id, task.target, row.attempt, row.fencing};
+      const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
+      const LeaseTable::Added added = may_live ? leases_.restore_leased(trial, clock_.now_ms()) : leases_.enqueue(trial);
+      if (added == LeaseTable::Added::kResultCame) answered.push_back(row.id);
+      if (added != LeaseTable::Added::kNew) continue;
+      v1::Lease lease;
+      to_proto(row, task, job->row.options, &lease);
+      specs_[row.id] = std::move(lease);
+      task_of_trial_[row.id] = row.task_index;
+    }
+  }
+  work_.notify_all();
+  std::vector<MeasureRecord> records;
+  for (const std::string& id : answered) {
+    Result<TrialWithRecord> trial = store_.trial(id);
+    if (trial && trial->record) records.push_back(*std::move(trial->record));
+  }
+  if (records.empty()) return;
+  const std::lock_guard lock(mutex_);
+  std::vector<MeasureRecord>& inbox = jobs_.at(job_id)->inbox;
+  inbox.insert(inbox.end(), records.begin(), records.end());
+  search_woken_ = true;
+}
+
+void Coordinator::handle_losses(const std::vector<LeaseTable::Loss>& losses) {
+  for (const LeaseTable::Loss& loss : losses) {
+    std::string job_id;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto rerun = reruns_.find(loss.trial_id); rerun != reruns_.end()) {
+        rerun->second.error = loss.message;  // the caller decides whether to try again
+        news_.notify_all();
+        continue;
+      }
+      job_id = leases_.job_of(loss.trial_id);
+    }
+    spdlog::warn("{}", loss.message);
+    if (loss.retry) {
+      const Status requeued = store_.requeue_trial(loss.trial_id, loss.attempt);
+      if (!requeued) spdlog::warn("trial {} stays as it is: {}", loss.trial_id, requeued.message());
+      {
+        const std::lock_guard lock(mutex_);
+        leases_.requeued(loss.trial_id);
+      }
+      work_.notify_all();
+    } else {
+      MeasureRecord record;
+      record.trial_id = loss.trial_id;
+      record.attempt = loss.attempt;
+      record.outcome = Outcome::kDeviceLost;
+      record.message = loss.message;
+      record.finished_at_us = wall_time_us();
+      if (const Status added = store_.add_records({record}); !added) {
+        spdlog::error("trial {}: {}", loss.trial_id, added.message());
+        continue;
+      }
+      const std::lock_guard lock(mutex_);
+      leases_.close(loss.trial_id);
+      specs_.erase(loss.trial_id);
+      task_of_trial_.erase(loss.trial_id);
+      if (const auto job = jobs_.find(job_id); job != jobs_.end()) job->second->inbox.push_back(record);
+      search_woken_ = true;
+      search_.notify_all();
+    }
+    if (!job_id.empty()) add_event(job_id, JobState::kRunning, loss.message, nullptr);
+  }
+}
+
+void Coordinator::update_progress(Job& job, size_t new_results) {
+  const JobProgress p = job.runner->progress();
+  std::string hint;
+  {
+    const std::lock_guard lock(mutex_);
+    const int64_t now = clock_.now_ms();
+    for (size_t i = 0; i < new_results; ++i) job.result_times_ms.push_back(now);
+    while (!job.result_times_ms.empty() && now - job.result_times_ms.front() > kRateWindowMs) job.result_times_ms.pop_front();
+    if (new_results > 0) job.idle_since_ms = now;
+    for (size_t i = 0; i < job.row.tasks.size(); ++i)
+      if (const double best_ns = job.runner->best_ns(static_cast<int>(i)); best_ns > 0) job.best_ns[static_cast<int>(i)] = best_ns;
+
+    v1::Progress next;
+    next.set_task_index(p.task_index);
+    next.set_trials_done(p.trials_done);
+    next.set_trials_total(p.trials_total);
+    next.set_best_ns(p.best_ns);
+    if (p.best_ns > 0) next.set_best_gflops(job.flops[p.task_index] / p.best_ns);
+    next.set_peak_gflops(p.peak_gflops);
+    next.set_search_status(p.search_status);
+    next.set_best_config(p.best_config);
+    next.set_best_template(p.best_template);
+    for (const auto& [outcome, n] : p.outcomes) {
+      v1::OutcomeCount* count = next.add_outcomes();
+      count->set_outcome(to_proto(outcome));
+      count->set_count(n);
+    }
+    if (const std::deque<int64_t>& times = job.result_times_ms; times.size() >= 2 && now > times.front()) {
+      next.set_trials_per_second((times.size() - 1) * 1000.0 / (now - times.front()));
+      next.set_eta_s((p.trials_total - p.trials_done) / next.trials_per_second());
+    }
+    if (new_results > 0 || job.progress_version == 0) {
+      job.progress = std::move(next);
+      ++job.progress_version;
+      news_.notify_all();
+    }
+
+    // A job nobody can measure would wait in silence.
+    if (!job.hinted && job.runner->open_count() > 0 && now - job.idle_since_ms > options_.no_worker_hint_ms) {
+      job.hinted = true;
+      for (const JobRow::Task& task : job.row.tasks) {
+        std::string offered;
+        bool served = false;
+        for (auto& [session, worker] : workers_) {
+          served = served || serves_locked(worker, task.target);
+          for (const std::string& t : worker.targets) offered += str(offered.empty() ? "" : "; ", worker.owner.worker_id, ": ", t);
+        }
+        if (served || !hint.empty()) continue;
+        hint = str("no worker measures \"", task.target, "\" (", offered.empty() ? "none is connected" : "here: " + offered,
+                   "). The job waits; start one on such a machine: measure_server --daemon ADDRESS");
+      }
+    }
+  }
+  if (!hint.empty()) add_event(job.row.id, JobState::kRunning, hint, nullptr);
+}
+
+void Coordinator::end_job(const std::string& job_id, JobState state, const std::string& message) {
+  if (state != JobState::kFinished)
+    if (const Status s = store_.cancel_open_trials(job_id); !s) spdlog::error("job {}: {}", job_id, s.message());
+  if (const Status s = store_.set_job_state(job_id, state, message); !s) spdlog::error("job {}: {}", job_id, s.message());
+  add_event(job_id, state, message.empty() ? std::string(job_state_name(state)) : message, nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    leases_.forget_job(job_id);
+    const std::shared_ptr<Job> job = jobs_.at(job_id);
+    for (auto it = task_of_trial_.begin(); it != task_of_trial_.end();) {
+      if (leases_.job_of(it->first).empty()) {
+        specs_.erase(it->first);
+        it = task_of_trial_.erase(it);
+      } else {
+        ++it;
+      }
+    }
+    job->runner.reset();
+    job->best_ns.clear();
+    job->inbox.clear();
+    job->state = state;
+  }
+  news_.notify_all();
+  work_.notify_all();
+  spdlog::info("job {} {}{}{}", job_id, job_state_name(state), message.empty() ? "" : ": ", message);
+}
+
+}  // namespace tuner

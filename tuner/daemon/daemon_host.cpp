@@ -1,0 +1,102 @@
+#include "tuner/daemon/daemon_host.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kWorkerGraceMs = 5'000;
+
+// FNV-1a of the database's real path: one socket and one work folder a database, whatever name it is called by.
+std::string hash_of(const std::string& db) {
+  std::error_code error;
+  fs::path real = fs::weakly_canonical(db, error);
+  if (error) real = fs::absolute(db, error);
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : real.string()) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+// A folder of mode 0700 that is ours, or why not: in /tmp anybody could have made it first.
+Status make_private_folder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return failed(path, ": cannot be made for the daemon's socket: ", std::strerror(errno), ". Set XDG_RUNTIME_DIR to a folder of yours");
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid())
+    return failed(path, ": expected a folder owned by this user, found something else. Set XDG_RUNTIME_DIR to a folder of yours");
+  if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0)
+    return failed(path, ": others may enter it, and that cannot be changed: ", std::strerror(errno));
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::string> private_socket(const std::string& db) {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const std::string name = "/" + hash_of(db) + ".sock";
+  std::string folder = runtime != nullptr && runtime[0] == '/' ? str(runtime, "/tuner") : "";
+  // A socket's path has at most 107 bytes.
+  if (folder.empty() || folder.size() + name.size() > 107 || access(runtime, W_OK) != 0) folder = str("/tmp/tuner-", getuid());
+  RETURN_IF_ERROR(make_private_folder(folder));
+  return "unix:" + folder + name;
+}
+
+std::string private_work_dir(const std::string& db) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const std::string root = cache != nullptr && cache[0] == '/' ? cache
+                           : home != nullptr && home[0] == '/' ? str(home, "/.cache")
+                                                               : str("/tmp/tuner-", getuid());
+  return root + "/tuner/worker-" + hash_of(db);
+}
+
+Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& options) {
+  std::string program;
+  if (options.own_worker) {
+    ASSIGN_OR_RETURN(program, find_measure_server());
+  }
+  std::unique_ptr<DaemonHost> host(new DaemonHost);
+  ASSIGN_OR_RETURN(host->store_, Store::open(options.db, Store::Mode::kWrite));
+  CoordinatorOptions coordinator;
+  coordinator.resume_jobs = options.resume_jobs;
+  if (options.own_worker) coordinator.leases.restart_grace_ms = 0;
+  host->coordinator_ = std::make_unique<Coordinator>(*host->store_, host->clock_, coordinator);
+  RETURN_IF_ERROR(host->coordinator_->start());
+
+  ASSIGN_OR_RETURN(const std::string socket, private_socket(options.db));
+  host->socket_path_ = socket.substr(5);
+  unlink(host->socket_path_.c_str());  // left by a host that was killed: its lock is ours now
+  std::vector<std::string> addresses = options.listen;
+  addresses.push_back(socket);
+  ASSIGN_OR_RETURN(host->server_, Server::start(*host->coordinator_, addresses));
+  if (options.own_worker)
+    host->worker_ = std::make_unique<WorkerProcess>(WorkerProcess::Options{program, socket, private_work_dir(options.db)});
+  return host;
+}
+
+DaemonHost::~DaemonHost() { stop("the daemon is stopping"); }
+
+void DaemonHost::stop(const std::string& reason) {
+  if (stopped_) return;
+  stopped_ = true;
+  if (worker_) worker_->stop(kWorkerGraceMs);  // first: its last results still have somebody to go to
+  if (coordinator_) coordinator_->stop(reason);
+  if (server_) server_->stop();
+  if (!socket_path_.empty()) unlink(socket_path_.c_str());  // before the lock is free: the next host makes its own
+  coordinator_.reset();
+  store_.reset();
+}
+
+}  // namespace tuner

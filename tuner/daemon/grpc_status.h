@@ -1,0 +1,14 @@
+// Status <-> grpc::Status, for the daemon and its clients.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+grpc::Status to_grpc(const Status& status);
+// `peer` names who answered (or did not), for the message of a broken connection.
+Status from_grpc(const grpc::Status& status, const std::string& peer);
+
+}  // namespace tuner

@@ -1,0 +1,104 @@
+// JobRunner: one job's search. Turns results into proposals and proposals into stored trials; knows nothing of workers.
+//
+// Tasks run one after the other: the next one is begun as soon as the one before has proposed its last trial, so that
+// workers do not idle in between. A task ends at `trials` results or when its space is exhausted.
+//
+// Crash safety is in the order of things: a proposal is in the store before anybody may lease it, a result is in the store
+// before it is observed here. So start() after a crash rebuilds the search from the store alone: stored results are observed
+// again in the order of their trials, trials without a result are handed back by open_trials(), and what the search proposes
+// again (same seed, same candidates) is dropped as known already.
+//
+// Not thread-safe: the daemon's search thread owns it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "db/store.h"
+#include "tuner/daemon/task_space.h"
+#include "tuner/search/search_strategy.h"
+
+namespace tuner {
+
+using TaskSpaceFactory = std::function<Result<TaskSpace>(const JobRow::Task&)>;
+using StrategyFactory =
+    std::function<Result<std::unique_ptr<SearchStrategy>>(std::string_view name, const SearchSpace&, uint64_t seed)>;
+
+// Trials proposed at a time: a model is refit on results of the batches before.
+inline constexpr int kProposalBatch = 16;
+
+struct JobProgress {
+  int task_index = 0;  // the task of the latest result, else the first unfinished one
+  int64_t trials_done = 0, trials_total = 0;
+  double best_ns = 0, peak_gflops = 0;  // of that task; 0: not known yet
+  std::string best_config, best_template, search_status;
+  std::map<Outcome, int64_t> outcomes;  // of the job
+};
+
+class JobRunner {
+ public:
+  // `store` outlives this. `trials` per task (a job may be run for fewer than its row says).
+  JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space, StrategyFactory make_search);
+
+  // Reads what the store knows of the job. Call once, first.
+  Status start();
+  // Trials without a result, in the order they were proposed: to be queued before new ones.
+  std::vector<TrialRow> open_trials() const;
+
+  // Records that are in the store. Unknown trials and those observed already are ignored.
+  void observe(const std::vector<MeasureRecord>& records);
+  // Batches of new trials, stored, until more than `low_water` are open; empty when enough are, or nothing is left.
+  Result<std::vector<TrialRow>> propose(size_t low_water);
+
+  bool finished() const;
+  // Tasks that ended since the last call.
+  std::vector<int> take_finished_tasks();
+  JobProgress progress() const;
+  const JobRow& job() const { return job_; }
+  // Fastest right and uncut result of a task in this job; 0: none yet.
+  double best_ns(int task_index) const { return tasks_[task_index].best_ns; }
+  size_t open_count() const { return open_.size(); }
+
+ private:
+  struct Task {
+    std::optional<TaskSpace> space;
+    std::unique_ptr<SearchStrategy> search;
+    std::set<Candidate> known;
+    std::vector<std::pair<TrialRow, MeasureRecord>> stored;  // results found by start(), until the task begins
+    std::vector<TrialRow> stored_open;
+    int64_t done = 0, open = 0;
+    bool exhausted = false, announced = false;
+    double best_ns = 0, peak_gflops = 0;
+    std::string best_config, best_template;
+  };
+  struct Open {
+    TrialRow row;
+    std::optional<Candidate> candidate;  // none: its template or config is not of this version
+  };
+
+  Status begin(Task& task, size_t index);
+  std::optional<Candidate> candidate_of(const Task& task, const TrialRow& row) const;
+  std::vector<Candidate> new_candidates(Task& task, size_t n);
+  void count(Task& task, int index, const TrialRow& row, const MeasureRecord& record);
+  bool ended(const Task& task) const { return task.open == 0 && (task.exhausted || task.done >= trials_); }
+
+  Store& store_;
+  JobRow job_;
+  int64_t trials_;
+  TaskSpaceFactory make_space_;
+  StrategyFactory make_search_;
+  std::vector<Task> tasks_;
+  std::map<std::string, Open> open_;  // by trial id
+  std::map<Outcome, int64_t> outcomes_;
+  int latest_task_ = 0;
+};
+
+}  // namespace tuner
