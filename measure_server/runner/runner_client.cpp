@@ -87,8 +87,22 @@ std::string RunnerClient::stop() {
 }
 
 Result<std::string> RunnerClient::ask(const std::string& message, Deadline deadline) {
-  std::unique_lock turn(turn_, deadline);
-  if (!turn.owns_lock()) return Status(StatusCode::kDeadlineExceeded, "the runner was busy with another request");
+  {
+    std::unique_lock lock(turn_mutex_);
+    if (!turn_free_.wait_until(lock, deadline, [this] { return !busy_; }))
+      return Status(StatusCode::kDeadlineExceeded, "the runner was busy with another request");
+    busy_ = true;
+  }
+  Result<std::string> reply = exchange(message, deadline);
+  {
+    std::lock_guard lock(turn_mutex_);
+    busy_ = false;
+  }
+  turn_free_.notify_one();
+  return reply;
+}
+
+Result<std::string> RunnerClient::exchange(const std::string& message, Deadline deadline) {
   if (pid_ < 0) RETURN_IF_ERROR(spawn().with_context("restarting the runner: "));
   Status sent;
   {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,10 +52,14 @@ class RunnerClient {
   Status spawn();
   // Kills and reaps the runner and says how it ended.
   std::string stop();
+  // Waits for its turn, sends, waits for the answer; replaces a runner that does not answer.
   Result<std::string> ask(const std::string& message, Deadline deadline);
+  Result<std::string> exchange(const std::string& message, Deadline deadline);
 
   const std::string runner_path_;
-  std::timed_mutex turn_;      // held while a request is being answered
+  std::mutex turn_mutex_;
+  std::condition_variable turn_free_;
+  bool busy_ = false;          // a request is being answered; guarded by turn_mutex_
   std::mutex socket_mutex_;    // guards socket_ against cancel()
   int socket_ = -1;
   std::atomic<pid_t> pid_{-1};

@@ -19,7 +19,7 @@ std::array<Vector, kLarge> large_data;
 
 void pass() {
   const Vector scale = {0.999f, 0.998f, 0.997f, 0.996f}, shift = {0.1f, 0.2f, 0.3f, 0.4f};
-  for (int round = 0; round < 300; ++round)
+  for (int round = 0; round < 1000; ++round)
     for (Vector& x : small_data) x = x * scale + shift;
   Vector sum = {};
   for (int i = 0; i < kLarge; i += 4) sum += large_data[i];  // one of each cache line

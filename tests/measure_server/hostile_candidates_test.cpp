@@ -251,6 +251,34 @@ TEST_F(HostileCandidate, AlteredSharedObjectIsNotRun) {
   EXPECT_THAT(r.message(), HasSubstr("digest"));
 }
 
+TEST_F(HostileCandidate, CrashInAThreadOfThePool) {
+  Manifest m = doubling_manifest();
+  m.threads = 2;
+  const RunReply r = run(request(build(R"(
+    static void share(void* closure, int32_t begin, int32_t end, int32_t thread) { if (thread == 1) *(volatile int*)16 = 1; }
+    int32_t doubling(void* const* args, const tuner_runtime* rt) {
+      rt->parallel_for(rt->pool, N, share, (void*)args);
+      return 0;
+    })", m)));
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
+}
+
+TEST_F(HostileCandidate, WritesPastItsWorkspace) {
+  Manifest m = doubling_manifest();
+  m.workspace_bytes = 4096;
+  const RunReply r = run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { ((char*)rt->workspace)[4096] = 1; return 0; }", m)));
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
+}
+
+TEST_F(HostileCandidate, OperandsBeyondTheMemoryLimitAreNotEvenMade) {
+  Manifest m = doubling_manifest();
+  m.workspace_bytes_per_thread = int64_t{1} << 45;
+  const RunReply r = run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { return 0; }", m)));
+  EXPECT_EQ(r.outcome, "out_of_memory");
+}
+
 TEST_F(HostileCandidate, KillsItselfSmall) {
   const RunReply r = run_kernel("kill(getpid(), SIGKILL); return 0;");
   EXPECT_EQ(r.outcome, "crashed");

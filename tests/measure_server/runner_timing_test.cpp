@@ -179,6 +179,36 @@ TEST_F(RunnerTiming, ReplacedDataFileIsReadAgain) {
   EXPECT_EQ(run(request(digest)).outcome, "wrong_answer");
 }
 
+TEST_F(RunnerTiming, ChecksumReferenceIsEnough) {
+  std::vector<double> answer(kCount);
+  for (int64_t i = 0; i < kCount; ++i) answer[i] = 2.0 * (0.25f + static_cast<float>((i * 7919) % 1009) / 1009.0f);
+  ASSERT_TRUE(write_reference(dir_ / "out.ref", answer, {4, 8, 40}, ReferenceKind::kChecksums).is_ok());
+  EXPECT_EQ(run_kernel(kGood).outcome, "ok");
+  EXPECT_EQ(run_kernel("doubling_right(args); ((float*)args[1])[777] += 1; return 0;").outcome, "wrong_answer");
+}
+
+TEST_F(RunnerTiming, ReferenceOfAnotherShapeIsNotTheCandidatesFault) {
+  ASSERT_TRUE(write_reference(dir_ / "out.ref", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).is_ok());
+  const Result<RunReply> r = runner->run(request(build_kernel(kGood)));
+  EXPECT_EQ(r.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(r.message(), HasSubstr("shape is not that of output out"));
+}
+
+TEST_F(RunnerTiming, CallersQueueForTheirTurn) {
+  const std::string digest = build_kernel("usleep(20000); return doubling_right(args);");
+  std::vector<RunRequest> requests;
+  for (int i = 0; i < 4; ++i) requests.push_back(request(digest));
+  std::vector<std::string> outcomes(requests.size());
+  std::vector<std::thread> callers;
+  for (size_t i = 0; i < requests.size(); ++i)
+    callers.emplace_back([&, i] {
+      const Result<RunReply> r = runner->run(requests[i]);
+      outcomes[i] = r.is_ok() ? r->outcome : r.message();
+    });
+  for (std::thread& t : callers) t.join();
+  EXPECT_THAT(outcomes, Each(std::string("ok")));
+}
+
 TEST_F(RunnerTiming, CancelEndsTheRunAtOnce) {
   const RunRequest q = request(build_kernel("for (;;) pause();"));
   std::thread canceller([&] {
