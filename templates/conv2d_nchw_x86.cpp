@@ -83,9 +83,7 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     lay_out_weight(s, w, block_ic, channels, parallel);
 
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
-    const Tensor tile = s.cache_write(acc, MemoryScope::kRegister);
-    s.inline_compute(acc);
-
+    s.set_scope(acc, MemoryScope::kRegister);
     const auto [n, oc, oh, ow] = s.axes<4>(out);
     const auto [oc_outer, oc_inner] = s.split(oc, channels);
     const auto [oc_vector, oc_lane] = s.split(oc_inner, lanes);
@@ -94,12 +92,12 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const bool channels_outer = c[k.order] == 0;
     if (channels_outer) s.reorder({oc_outer, oh_outer, ow_outer, oh_inner, ow_inner, oc_vector, oc_lane});
     else s.reorder({oh_outer, ow_outer, oc_outer, oh_inner, ow_inner, oc_vector, oc_lane});
-    s.compute_at(tile, channels_outer ? ow_outer : oc_outer);
+    s.compute_at(acc, channels_outer ? ow_outer : oc_outer);
     s.unroll(oh_inner);
     s.unroll(ow_inner);
     s.unroll(oc_vector);
     s.vectorize(oc_lane);
-    accumulate(s, tile, block_ic, c[k.unroll_ic], c[k.unroll_kw], lanes);
+    accumulate(s, acc, block_ic, c[k.unroll_ic], c[k.unroll_kw], lanes);
     if (parallel && channels_outer) s.parallel(s.fuse({n, oc_outer, oh_outer}));
     if (parallel && !channels_outer) s.parallel(s.fuse({n, oh_outer, ow_outer}));
   }
@@ -107,15 +105,17 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  private:
   static constexpr int64_t kMaxBody = 200;
 
-  // The tile that covers the output with least work: tiles times (pixels and what a tile costs besides).
+  // The tile that covers the output with least work; the last tiles of a row and of a column are smaller.
   static std::array<int64_t, 2> first_tile(int64_t height, int64_t width, int64_t pixels) {
+    // What a tile costs, in pixels: one more for its own start and end; fewer than four leave the multipliers waiting.
+    const auto tile = [](int64_t n) { return n == 0 ? 0 : std::max<int64_t>(n, 4) + 1; };
     std::array<int64_t, 2> best{1, 1};
-    double best_cost = 1e300;
+    int64_t best_cost = INT64_MAX;
     for (int64_t th = 1; th <= std::min<int64_t>(height, 7); ++th)
       for (int64_t tw = 1; tw <= std::min(width, pixels / th); ++tw) {
-        const auto tiles = static_cast<double>(((height + th - 1) / th) * ((width + tw - 1) / tw));
-        // Fewer than four pixels leave the multipliers waiting for each other.
-        const double cost = tiles * (static_cast<double>(std::max<int64_t>(th * tw, 4)) + 1.0);
+        const int64_t rest_h = height % th, rest_w = width % tw;
+        const int64_t cost = (height / th) * ((width / tw) * tile(th * tw) + tile(th * rest_w)) +
+                             (width / tw) * tile(rest_h * tw) + tile(rest_h * rest_w);
         if (cost < best_cost) {
           best_cost = cost;
           best = {th, tw};
@@ -144,17 +144,15 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (block_ic > 1) dims.push_back({1, block_ic, true});
     dims.push_back({0, channels, true});
     const Tensor packed = s.pack(s.tensor("weight"), dims);
-    if (Workload(w).is_constant("weight") || !parallel) return;
+    if (s.refused() || Workload(w).is_constant("weight") || !parallel) return;
     s.parallel(s.axes(packed).front());
   }
 
-  // The stage of the tile, inside its outer loops: [n,] oc, oh, ow and ic, kh, kw.
-  static void accumulate(Schedule& s, const Tensor& tile, int64_t block_ic, int64_t unroll_ic, bool unroll_kw,
+  // The stage of the tile, inside its outer loops.
+  static void accumulate(Schedule& s, const Tensor& acc, int64_t block_ic, int64_t unroll_ic, bool unroll_kw,
                          int64_t lanes) {
-    const std::vector<Axis> spatial = s.spatial_axes(tile);
-    const auto [ic, kh, kw] = s.reduce_axes<3>(tile);
-    if (s.refused()) return;
-    const Axis oc = spatial[spatial.size() - 3], oh = spatial[spatial.size() - 2], ow = spatial.back();
+    const auto [n, oh, ow, oc] = s.inner_axes<4>(acc);
+    const auto [ic, kh, kw] = s.reduce_axes<3>(acc);
     const auto [vector, lane] = s.split(oc, lanes);
     Axis ic_outer, ic_unrolled;
     if (block_ic > 1) {
@@ -169,13 +167,13 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       ic_unrolled = inside.inner;
       s.reorder({ic_outer, kh, kw, ic_unrolled, oh, ow, vector, lane});
     }
+    s.decompose_reduction(acc, ic_outer);
     s.unroll(ic_unrolled);
     if (unroll_kw) s.unroll(kw);
     s.unroll(oh);
     s.unroll(ow);
     s.unroll(vector);
     s.vectorize(lane);
-    s.decompose_reduction(tile, ic_outer);
   }
 };
 

@@ -45,7 +45,7 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
         .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(first_rows(w.m, registers)),
         // Columns of a tile and of a panel: whole vectors. More columns use each broadcast of a more often.
-        .tile_n = space.split("tile_n", w.n).multiples_of(lanes).at_most(8 * lanes).try_first(first_vectors(w.m) * lanes),
+        .tile_n = space.split("tile_n", w.n).multiples_of(lanes).at_most(8 * lanes).try_first(lanes * first_vectors(w.m, registers)),
         // Row tiles done with one panel before the next panel: the block of a stays in L2. 0: all rows, panels outermost.
         .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
         // Shares the loop's own instructions; the code grows.
@@ -74,6 +74,7 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const bool parallel = t.threads > 1;
     if (c[k.pack_b]) {
       const Tensor panels = pack(s, "b", w.batch > 1, /*blocked=*/w.transpose_b ? 0 : 1, columns);
+      if (s.refused()) return;
       if (!Workload(w).is_constant("b")) {
         const std::vector<Axis> axes = s.axes(panels);  // [batch,] panel, k, column
         if (!w.transpose_b) vectorized_by(s, axes.back(), lanes);
@@ -82,41 +83,37 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     }
     if (c[k.pack_a]) {
       const Tensor strips = pack(s, "a", w.batch > 1, /*blocked=*/w.transpose_a ? 1 : 0, rows);
+      if (s.refused()) return;
       if (!Workload(w).is_constant("a") && parallel) s.parallel(s.axes(strips).front());
     }
 
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
-    const Tensor tile = s.cache_write(acc, MemoryScope::kRegister);
-    s.inline_compute(acc);
-
-    std::vector<Axis> outer = s.axes(out);
+    s.set_scope(acc, MemoryScope::kRegister);
+    std::vector<Axis> outer = s.axes(out);                // [batch,] i, j
+    const std::vector<Axis> inner = s.spatial_axes(acc);  // the same, of the tile
+    const auto [sum] = s.reduce_axes<1>(acc);
     if (s.refused()) return;
-    const Axis j = outer.back();
-    outer.pop_back();
-    const Axis i = outer.back();
-    outer.pop_back();
-    const auto [row_tile, row] = s.split(i, rows);
-    const auto [panel, column] = s.split(j, columns);
-    const int64_t tiles = c[k.tile_m].outer;
-    const auto [block, tile_in_block] = s.split(row_tile, c[k.block_m] == 0 ? tiles : c[k.block_m]);
+    const auto [row_tile, row] = s.split(outer[outer.size() - 2], rows);
+    const auto [panel, column] = s.split(outer[outer.size() - 1], columns);
+    const auto [block, tile] = s.split(row_tile, c[k.block_m] == 0 ? c[k.tile_m].outer : c[k.block_m]);
     const auto [vector, lane] = s.split(column, lanes);
-    s.reorder({block, panel, tile_in_block, row, vector, lane});
-    s.compute_at(tile, tile_in_block);
+    s.reorder({block, panel, tile, row, vector, lane});
+    s.compute_at(acc, tile);
     s.unroll(row);
     s.unroll(vector);
     s.vectorize(lane);
 
-    const auto [acc_row, acc_column] = last_two(s.spatial_axes(tile));
-    const auto [sum] = s.reduce_axes<1>(tile);
+    const Axis acc_row = inner[inner.size() - 2];
     const auto [k_outer, k_inner] = s.split(sum, c[k.unroll_k]);
-    const auto [acc_vector, acc_lane] = s.split(acc_column, lanes);
+    const auto [acc_vector, acc_lane] = s.split(inner[inner.size() - 1], lanes);
     s.reorder({k_outer, k_inner, acc_row, acc_vector, acc_lane});
+    s.decompose_reduction(acc, k_outer);
     s.unroll(k_inner);
     s.unroll(acc_row);
     s.unroll(acc_vector);
     s.vectorize(acc_lane);
-    s.decompose_reduction(tile, k_outer);
 
+    outer.resize(outer.size() - 2);
     outer.push_back(block);
     outer.push_back(panel);
     if (parallel) s.parallel(s.fuse(outer));
@@ -124,7 +121,9 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
  private:
   // About eight accumulators are needed to keep the multipliers busy: few rows take more vectors each.
-  static int64_t first_vectors(int64_t m) { return m >= 4 ? 2 : m >= 2 ? 4 : 8; }
+  static int64_t first_vectors(int64_t m, int64_t registers) {
+    return m >= 4 ? 2 : std::min<int64_t>(m >= 2 ? 4 : 8, (registers - 1) / (m + 1));
+  }
 
   static int64_t first_rows(int64_t m, int64_t registers) {
     // Two vectors a row: rows * 2 + 2 + 1 registers; a few are left to the compiler. Evenly over the tiles.
@@ -148,11 +147,6 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const auto [vector, lane] = s.split(axis, lanes);
     s.unroll(vector);
     s.vectorize(lane);
-  }
-
-  static std::array<Axis, 2> last_two(const std::vector<Axis>& axes) {
-    if (axes.size() < 2) return {};
-    return {axes[axes.size() - 2], axes.back()};
   }
 };
 

@@ -81,20 +81,21 @@ Program conv2d_math(const Conv2dWorkload& w) {
         },
         BufferRole::kIntermediate, {"n", "ic", "ph", "pw"});
   }
+  // Channels innermost: a register tile of it then is vectors of channels.
   const Buffer acc = b.reduce(
-      "acc", {w.batch, w.out_channels, w.out_height(), w.out_width()},
+      "acc", {w.batch, w.out_height(), w.out_width(), w.out_channels},
       {{"ic", ic_group}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
       [&](const Indices& i, const Indices& r) {
-        const Expr ic = w.groups == 1 ? r[0] : floor_div(i[1], oc_group) * ic_group + r[0];
-        return load(data, {i[0], ic, i[2] * w.stride[0] + r[1] * w.dilation[0],
-                           i[3] * w.stride[1] + r[2] * w.dilation[1]}) *
-               load(weight, {i[1], r[0], r[1], r[2]});
+        const Expr ic = w.groups == 1 ? r[0] : floor_div(i[3], oc_group) * ic_group + r[0];
+        return load(data, {i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
+                           i[2] * w.stride[1] + r[2] * w.dilation[1]}) *
+               load(weight, {i[3], r[0], r[1], r[2]});
       },
-      BufferRole::kIntermediate, {"n", "oc", "oh", "ow"});
+      BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
   b.compute(
       "out", {w.batch, w.out_channels, w.out_height(), w.out_width()},
       [&](const Indices& i) {
-        Expr x = load(acc, i);
+        Expr x = load(acc, {i[0], i[2], i[3], i[1]});
         if (bias) x = x + load(bias, {i[1]});
         return activated(w.activation, x);
       },

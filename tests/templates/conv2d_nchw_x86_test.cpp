@@ -1,0 +1,147 @@
+// conv2d_nchw_x86: when it applies, its loops, and random configs on odd shapes against the oracle.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "templates/registry.h"
+#include "tests/templates/template_check.h"
+
+namespace tuner {
+namespace {
+
+Conv2dWorkload conv(int64_t ic, int64_t height, int64_t width, int64_t oc, int64_t kh, int64_t kw, int64_t stride,
+                    int64_t padding, int64_t dilation) {
+  Conv2dWorkload w;
+  w.in_channels = ic;
+  w.in_height = height;
+  w.in_width = width;
+  w.out_channels = oc;
+  w.kernel_height = kh;
+  w.kernel_width = kw;
+  w.stride = {stride, stride};
+  w.padding = {padding, padding, padding, padding};
+  w.dilation = {dilation, dilation};
+  w.constant = {"weight"};
+  return w;
+}
+
+TEST(Conv2dNchwX86, DeclinesWithTheReason) {
+  Conv2dWorkload w = conv(4, 5, 5, 4, 3, 3, 1, 1, 1);
+  EXPECT_TRUE(conv2d_nchw_x86().supports(w, cpu(256, 16)).yes);
+  w.groups = 2;
+  EXPECT_EQ(conv2d_nchw_x86().supports(w, cpu(256, 16)).reason, "needs groups = 1, got 2");
+  EXPECT_EQ(conv2d_nchw_x86().supports(MatmulWorkload{}, cpu(256, 16)).reason, "serves conv2d, got matmul");
+}
+
+TEST(Templates, RefusalListsEveryTemplateWithItsReason) {
+  Conv2dWorkload w = conv(4, 5, 5, 4, 3, 3, 1, 1, 1);
+  w.groups = 2;
+  EXPECT_EQ(templates_for(w, cpu(256, 16)).message(),
+            "no template serves " + Workload(w).key() + " on \"" + cpu(256, 16).name() +
+                "\":\n  matmul_x86  serves matmul, got conv2d\n  conv2d_nchw_x86  needs groups = 1, got 2");
+  w.groups = 1;
+  const auto serving = templates_for(w, cpu(256, 16));
+  ASSERT_TRUE(serving.is_ok());
+  ASSERT_EQ(serving->size(), 1u);
+  EXPECT_EQ(serving->front(), find_template("conv2d_nchw_x86"));
+  EXPECT_EQ(find_template("conv3d"), nullptr);
+}
+
+TEST(Conv2dNchwX86, LoopsOfOneConfig) {
+  Conv2dWorkload w = conv(4, 7, 7, 20, 3, 3, 1, 1, 1);
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  const auto instance = conv2d_nchw_x86().apply(w, cpu(256, 16, /*threads=*/2));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program = (*instance)->instantiate(
+      *config_from_text("block_ic=2 order=0 tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=2 unroll_kw=1"));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  ASSERT_NE(program->packing, nullptr);
+  EXPECT_EQ("\n" + to_text(*program), R"(
+kernel conv2d(input data float32[1, 4, 7, 7], packed weight.packed float32[2, 2, 3, 3, 2, 16], input bias float32[20], output out float32[1, 20, 7, 7])
+  allocate padded.packed float32[1, 2, 9, 9, 2]
+  parallel p0.p1.fused in 0..2
+    for p2 in 0..9
+      for p3 in 0..9
+        for p4 in 0..2
+          padded.packed[0, p0.p1.fused, p2, p3, p4] = select(p2 >= 1 && p2 < 8 && p3 >= 1 && p3 < 8, data[0, p0.p1.fused*2 + p4, p2 - 1, p3 - 1], 0)
+  parallel n.oc.outer.oh.outer.fused in 0..8
+    for ow.outer in 0..3
+      allocate acc float32[1, 2, 3, 16] register
+      for n in 0..1
+        unrolled oh.init in 0..2
+          if n.oc.outer.oh.outer.fused%4*2 + oh.init < 7
+            unrolled ow.init in 0..3
+              if ow.outer*3 + ow.init < 7
+                unrolled oc.outer.init in 0..2
+                  vectorized oc.inner.init in 0..8
+                    acc[0, oh.init, ow.init, oc.outer.init*8 + oc.inner.init] = 0
+        reduce ic.outer in 0..2
+          reduce kh in 0..3
+            unrolled reduce kw in 0..3
+              reduce ic.inner.outer in 0..1
+                unrolled reduce ic.inner.inner in 0..2
+                  unrolled oh in 0..2
+                    if n.oc.outer.oh.outer.fused%4*2 + oh < 7
+                      unrolled ow in 0..3
+                        if ow.outer*3 + ow < 7
+                          unrolled oc.outer in 0..2
+                            vectorized oc.inner in 0..8
+                              acc[0, oh, ow, oc.outer*8 + oc.inner] += padded.packed[0, ic.outer, n.oc.outer.oh.outer.fused%4*2 + oh + kh, ow.outer*3 + ow + kw, ic.inner.inner] * weight.packed[n.oc.outer.oh.outer.fused//4, ic.outer, kh, kw, ic.inner.inner, oc.outer*8 + oc.inner]
+      unrolled oh.inner in 0..2
+        if n.oc.outer.oh.outer.fused%4*2 + oh.inner < 7
+          unrolled ow.inner in 0..3
+            if ow.outer*3 + ow.inner < 7
+              unrolled oc.inner.outer in 0..2
+                vectorized oc.inner.inner in 0..8
+                  if n.oc.outer.oh.outer.fused//4*16 + oc.inner.outer*8 + oc.inner.inner < 20
+                    out[0, n.oc.outer.oh.outer.fused//4*16 + oc.inner.outer*8 + oc.inner.inner, n.oc.outer.oh.outer.fused%4*2 + oh.inner, ow.outer*3 + ow.inner] = max(acc[0, oh.inner, ow.inner, oc.inner.outer*8 + oc.inner.inner] + bias[n.oc.outer.oh.outer.fused//4*16 + oc.inner.outer*8 + oc.inner.inner], 0)
+packing conv2d_pack(constant weight float32[20, 4, 3, 3], packed weight.packed float32[2, 2, 3, 3, 2, 16])
+  for p0 in 0..2
+    for p1 in 0..2
+      for p2 in 0..3
+        for p3 in 0..3
+          for p4 in 0..2
+            for p5 in 0..16
+              weight.packed[p0, p1, p2, p3, p4, p5] = select(p0*16 + p5 < 20, weight[p0*16 + p5, p1*2 + p4, p2, p3], 0)
+)");
+}
+
+TEST(Conv2dNchwX86, DefaultIsValidForAnyShape) {
+  for (const Target& t : {cpu(128, 16), cpu(256, 16), cpu(512, 32)})
+    for (const int64_t size : {1, 5, 7, 56, 224})
+      for (const int64_t oc : {1, 5, 16, 512})
+        for (const int64_t ic : {1, 3, 64})
+          for (const int64_t kernel : {1, 3, 7, 11}) {
+            const auto instance = conv2d_nchw_x86().apply(conv(ic, size, size, oc, kernel, kernel, 1, kernel / 2, 1), t);
+            ASSERT_TRUE(instance.is_ok()) << instance.message();
+            EXPECT_GE((*instance)->space().size(), 1u);
+          }
+}
+
+TEST(Conv2dNchwX86, RandomConfigsOnOddShapes) {
+  const Conv2dWorkload shapes[] = {
+      conv(3, 17, 19, 5, 2, 2, 3, 2, 2), conv(1, 1, 1, 1, 1, 1, 1, 0, 1), conv(4, 7, 7, 33, 3, 3, 1, 1, 1),
+      conv(6, 5, 9, 20, 1, 1, 1, 0, 1),  conv(8, 6, 5, 17, 1, 1, 2, 0, 1), conv(2, 9, 8, 3, 5, 3, 2, 1, 1),
+  };
+  for (const auto& w : shapes) {
+    expect_configs_right(conv2d_nchw_x86(), w, cpu(256, 16), 8, 1);
+    expect_configs_right(conv2d_nchw_x86(), w, cpu(512, 32), 8, 2);
+    expect_configs_right(conv2d_nchw_x86(), w, cpu(512, 32, /*threads=*/2), 8, 3);
+  }
+}
+
+TEST(Conv2dNchwX86, EveryForm) {
+  for (int form = 0; form < 32; ++form) {
+    Conv2dWorkload w = conv(4, 6, 7, 18, 3, 2, 1, 0, 1);
+    if ((form & 1) != 0) w.padding = {0, 2, 1, 0};  // one side each
+    w.bias = (form & 2) != 0;
+    w.activation = (form & 4) != 0 ? Activation::kRelu : Activation::kNone;
+    if ((form & 8) != 0) w.constant = {};
+    w.batch = (form & 16) != 0 ? 2 : 1;
+    w.stride = {1 + form % 3, 1 + form % 2};
+    expect_configs_right(conv2d_nchw_x86(), w, cpu(256, 16, 1 + form % 2), 4, static_cast<uint64_t>(form));
+  }
+}
+
+}  // namespace
+}  // namespace tuner

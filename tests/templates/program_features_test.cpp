@@ -1,0 +1,74 @@
+// Features of scheduled Programs: one length, what they say of a known schedule, quick.
+#include "compiler_core/analysis/features.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "templates/registry.h"
+#include "tests/templates/template_check.h"
+
+namespace tuner {
+namespace {
+
+float feature(const std::vector<float>& values, const std::string& name) {
+  const auto& names = program_feature_names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  EXPECT_NE(at, names.end()) << name;
+  return at == names.end() ? 0 : values[static_cast<size_t>(at - names.begin())];
+}
+float log2p1(double x) { return static_cast<float>(std::log2(1 + x)); }
+
+TEST(ProgramFeatures, DescribeTheMicroKernel) {
+  MatmulWorkload w;
+  w.m = 64;
+  w.n = 128;
+  w.k = 256;
+  w.constant = {"b"};
+  const auto instance = matmul_x86().apply(w, cpu(512, 32));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const Config config({{"tile_m", 8}, {"tile_n", 32}, {"block_m", 0}, {"unroll_k", 2}, {"pack_a", 0}, {"pack_b", 1}});
+  const auto program = (*instance)->instantiate(config);
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  const std::vector<float> f = program_features(*program);
+  ASSERT_EQ(f.size(), program_feature_names().size());
+  EXPECT_EQ(feature(f, "log2(runs)"), log2p1(64.0 * 128 * 256));
+  EXPECT_EQ(feature(f, "log2(lanes)"), log2p1(16));
+  EXPECT_EQ(feature(f, "log2(accumulators)"), log2p1(16));
+  EXPECT_EQ(feature(f, "log2(unrolled_reduce)"), log2p1(2));
+  EXPECT_EQ(feature(f, "log2(vector_loads_in_body)"), log2p1(4));   // two vectors of b, twice
+  EXPECT_EQ(feature(f, "log2(scalar_loads_in_body)"), log2p1(16));  // eight rows of a, twice
+  EXPECT_EQ(feature(f, "log2(loop0.extent)"), log2p1(128));
+  EXPECT_EQ(feature(f, "loop0.reduces"), 1);
+  EXPECT_EQ(feature(f, "log2(loop0.bytes)"), log2p1(8 * 256 * 4 + 256 * 32 * 4));
+  EXPECT_EQ(feature(f, "packs_ahead"), 1);
+}
+
+TEST(ProgramFeatures, OfAnEmptyProgramHaveTheSameLength) {
+  EXPECT_EQ(program_features(Program{}).size(), program_feature_names().size());
+}
+
+TEST(ProgramFeatures, AreQuick) {
+  Conv2dWorkload w;
+  w.in_channels = w.out_channels = 512;
+  w.in_height = w.in_width = 7;
+  w.kernel_height = w.kernel_width = 3;
+  w.padding = {1, 1, 1, 1};
+  const auto instance = conv2d_nchw_x86().apply(w, cpu(512, 32, 2));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program = (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  std::vector<double> took_us;
+  for (int i = 0; i < 50; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(program_features(*program).empty());
+    took_us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  // The best of many: the machine may be busy. Twenty times the figure on an idle one, for instrumented builds.
+  EXPECT_LT(*std::min_element(took_us.begin(), took_us.end()), 4000);
+}
+
+}  // namespace
+}  // namespace tuner

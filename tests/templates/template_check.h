@@ -1,0 +1,76 @@
+// What every template is checked for: its loops as text, and its configs against the oracle.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compiler_core/lower/lower.h"
+#include "compiler_core/oracle/oracle.h"
+#include "compiler_core/target.h"
+#include "templates/schedule_template.h"
+
+namespace tuner {
+
+// A target as parse_target would fill it, with the numbers that templates ask for given here.
+inline Target cpu(int vector_bits, int registers, int threads = 1) {
+  Target t;
+  t.mcpu = vector_bits == 512 ? "skylake-avx512" : "haswell";
+  t.threads = threads;
+  t.vector_bits = vector_bits;
+  t.vector_registers_n = registers;
+  return t;
+}
+
+// Random values for the arguments of `math`, and its answer by the oracle in the last place.
+inline std::vector<std::vector<double>> oracle_arguments(const Program& math, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  std::vector<std::vector<double>> args;
+  for (const Buffer& b : math.args) {
+    int64_t n = 1;
+    for (const int64_t extent : b->shape) n *= extent;
+    std::vector<double>& values = args.emplace_back();
+    if (b->role == BufferRole::kOutput) continue;
+    for (int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(rng() % 2001) / 1000 - 1);
+  }
+  const Status status = interpret(math, args);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  return args;
+}
+
+// The scheduled Program computes what the math says, read and written in bounds, in double precision.
+inline void expect_same_answer(const Program& scheduled, const std::vector<std::vector<double>>& expected) {
+  std::vector<std::vector<double>> args = expected;
+  args.back().clear();
+  const Status status = interpret(scheduled, args);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  ASSERT_EQ(args.back().size(), expected.back().size());
+  for (size_t i = 0; i < expected.back().size(); ++i)
+    ASSERT_NEAR(args.back()[i], expected.back()[i], 1e-9 * (1 + std::abs(expected.back()[i]))) << "out[" << i << "]";
+}
+
+// The default and `samples` random configs of one template for one task, as scheduled and as lowered.
+inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const Target& target, int samples, uint64_t seed) {
+  SCOPED_TRACE(str(w.key(), " on ", target.name(), ", ", target.vector_bits, "-bit vectors, seed ", seed));
+  ASSERT_TRUE(validate(w).is_ok()) << validate(w).message();
+  const auto instance = t.apply(w, target);
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  const auto expected = oracle_arguments(w.compute(), seed);
+  std::mt19937_64 rng(seed);
+  for (int i = 0; i <= samples; ++i) {
+    const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+    SCOPED_TRACE(config.to_text());
+    const Result<Program> program = (*instance)->instantiate(config);
+    ASSERT_TRUE(program.is_ok()) << program.message();
+    ASSERT_NO_FATAL_FAILURE(expect_same_answer(*program, expected));
+    const Result<Program> lowered = lower(*program, /*max_unrolled_stores=*/4096);
+    ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+    ASSERT_NO_FATAL_FAILURE(expect_same_answer(*lowered, expected)) << "after lowering";
+  }
+}
+
+}  // namespace tuner
