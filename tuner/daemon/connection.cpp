@@ -1,6 +1,7 @@
 #include "tuner/daemon/connection.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -41,6 +42,8 @@ Result<Connection> connect(const ConnectOptions& options) {
       return unavailable("daemon ", options.daemon, ": nobody answers. Is `tuner serve --listen ", options.daemon, "` running there?");
     return connection;
   }
+  if (!options.own_worker && access(options.db.c_str(), F_OK) != 0)
+    return not_found(options.db, ": there is no database yet. The first `tuner submit` makes it; another file: --db");
   while (true) {
     Result<std::unique_ptr<DaemonHost>> host =
         DaemonHost::start({.db = options.db, .own_worker = options.own_worker});

@@ -1,8 +1,9 @@
 #include "tuner/daemon/task_space.h"
 
 #include <map>
-#include <mutex>
 #include <utility>
+
+#include "compiler_core/analysis/features.h"
 
 namespace tuner {
 namespace {
@@ -11,6 +12,26 @@ struct Owned {
   Workload workload;
   Target target;
   std::vector<std::unique_ptr<TemplateInstance>> instances;
+};
+
+// Features of scheduled Programs, each computed once. A config whose schedule is refused has the features of nothing: zeros.
+// Called by one search at a time.
+class FeatureCache {
+ public:
+  explicit FeatureCache(const TemplateInstance& instance) : instance_(instance) {}
+  std::vector<float> operator()(const Config& config) {
+    if (const auto known = known_.find(config); known != known_.end()) return known->second;
+    if (known_.size() >= kMostEntries) known_.clear();
+    const Result<Program> program = instance_.instantiate(config);
+    std::vector<float> features =
+        program ? program_features(*program) : std::vector<float>(program_feature_names().size(), 0.0f);
+    return known_[config] = std::move(features);
+  }
+
+ private:
+  static constexpr size_t kMostEntries = 50'000;  // about 10 MB
+  const TemplateInstance& instance_;
+  std::map<Config, std::vector<float>> known_;
 };
 
 struct Parsed {
@@ -45,7 +66,10 @@ Result<TaskSpace> make_task_space(const JobRow::Task& task) {
     Result<std::unique_ptr<TemplateInstance>> applied = t->apply(owned->workload, owned->target);
     if (!applied) return applied.status().with_context(str("template ", t->name(), ": "));
     owned->instances.push_back(std::move(*applied));
-    space.search.parts.push_back({std::string(t->name()), &owned->instances.back()->space(), {}});
+    const TemplateInstance& instance = *owned->instances.back();
+    const auto cache = std::make_shared<FeatureCache>(instance);
+    space.search.parts.push_back(
+        {std::string(t->name()), &instance.space(), [cache](const Config& config) { return (*cache)(config); }});
     space.template_versions.push_back(t->version());
   }
   space.owned = owned;

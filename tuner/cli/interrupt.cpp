@@ -1,0 +1,32 @@
+#include "tuner/cli/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace tuner::cli {
+namespace {
+
+std::atomic<bool> asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler writes it");
+
+void on_signal(int) {
+  if (asked.exchange(true)) _exit(1);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted() { return asked.load(); }
+
+}  // namespace tuner::cli

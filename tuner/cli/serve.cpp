@@ -1,0 +1,60 @@
+// tuner serve: the daemon, for workers and clients that dial in.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "tuner/cli/command.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/log.h"
+#include "tuner/daemon/daemon_host.h"
+
+namespace tuner::cli {
+namespace {
+
+struct ServeOptions {
+  std::string db;
+  std::vector<std::string> listen{"127.0.0.1:7070"};
+};
+
+// Connections and files of a whole farm: as many as the system lets us.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int run(const ServeOptions& options) {
+  for (const std::string& address : options.listen)
+    if (const Status s = check_listen_address(address); !s) return report(s);
+  raise_file_limit();
+  Result<std::unique_ptr<DaemonHost>> host =
+      DaemonHost::start({.db = options.db, .listen = options.listen, .own_worker = false, .resume_jobs = true});
+  if (!host) return report(host.status());
+  for (const std::string& address : (*host)->addresses()) std::printf("listening on %s\n", address.c_str());
+  std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(), (*host)->addresses()[0].c_str());
+  std::fflush(stdout);
+  while (!interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::fprintf(stderr, "stopping; unfinished jobs go on at the next start\n");
+  (*host)->stop("the daemon is stopping; its jobs go on when it is started again");
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = add_command(app, context, "serve", "Runs the daemon that workers and clients dial", [options] {
+    log_to_stderr(spdlog::level::info);
+    catch_interrupts();
+    return run(*options);
+  });
+  add_db_option(*command, options->db);
+  command->add_option("--listen", options->listen, "HOST:PORT on loopback, or unix:/path; may be given several times")
+      ->capture_default_str();
+}
+
+}  // namespace tuner::cli

@@ -1,0 +1,356 @@
+// tuner submit FILE: tunes every workload of a job file and says what came out.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/codegen/compile.h"
+#include "proto/convert.h"
+#include "tuner/cli/command.h"
+#include "tuner/cli/format.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/job_file.h"
+#include "tuner/cli/job_watch.h"
+#include "tuner/cli/log.h"
+#include "tuner/cli/progress_view.h"
+#include "tuner/daemon/connection.h"
+#include "tuner/daemon/grpc_status.h"
+#include "tuner/search/search_strategy.h"
+
+namespace tuner::cli {
+namespace {
+
+using std::chrono::steady_clock;
+constexpr std::chrono::seconds kReconnectFor{60};
+constexpr std::chrono::seconds kCallLimit{60};
+
+struct SubmitOptions {
+  std::string file, db, daemon, target, search;
+  int trials = 0;
+  uint64_t seed = 0;
+  bool seed_given = false, fresh = false, json = false;
+};
+
+// Tasks that share everything else become one job.
+struct Group {
+  JobRow job;
+  std::vector<Workload> workloads;
+};
+
+struct GroupOutcome {  // of one group
+  std::string job_id;
+  bool already_finished = false, interrupted = false, hosted = false;
+  v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+  std::string message;
+  int64_t trials_before = -1, trials_after = 0;
+  double wall_s = 0;
+  std::vector<std::optional<v1::TunedConfig>> tuned;  // one a task
+};
+
+std::string new_request_id() {
+  std::random_device random;
+  return str(std::hex, random(), random(), random(), random());
+}
+
+bool same_options(const MeasureOptions& a, const MeasureOptions& b) {
+  return a.min_repeat_ms == b.min_repeat_ms && a.repeats == b.repeats && a.build_timeout_s == b.build_timeout_s &&
+         a.run_timeout_s == b.run_timeout_s && a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor;
+}
+
+Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
+  ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(options.file));
+  std::vector<Group> groups;
+  for (const JobEntry& entry : entries) {
+    Result<Target> target = resolve_target(options.target.empty() ? entry.target : options.target);
+    if (!target) return target.status().with_context(options.target.empty() ? options.file + ": target: " : "--target: ");
+    JobRow job;
+    job.trials = options.trials > 0 ? options.trials : entry.trials;
+    job.search = options.search.empty() ? entry.search : options.search;
+    job.seed = options.seed_given ? options.seed : entry.seed;
+    job.options = entry.measure;
+    const JobRow::Task task{entry.workload.key(), target->name()};
+    Group* group = nullptr;
+    for (Group& g : groups)
+      if (g.job.trials == job.trials && g.job.search == job.search && g.job.seed == job.seed && same_options(g.job.options, job.options))
+        group = &g;
+    if (group == nullptr) {
+      job.request_id = new_request_id();
+      groups.push_back({std::move(job), {}});
+      group = &groups.back();
+    }
+    bool repeated = false;
+    for (const JobRow::Task& t : group->job.tasks)
+      repeated = repeated || (t.workload_key == task.workload_key && t.target == task.target);
+    if (repeated) continue;  // the same layer twice is tuned once
+    group->job.tasks.push_back(task);
+    group->workloads.push_back(entry.workload);
+  }
+  return groups;
+}
+
+Result<std::optional<v1::TunedConfig>> query(Connection& connection, const JobRow::Task& task) {
+  v1::QueryRequest request;
+  to_proto(task, request.mutable_task());
+  v1::QueryReply reply;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
+  RETURN_IF_ERROR(from_grpc(connection.jobs->Query(&context, request, &reply), connection.name));
+  return reply.found() ? std::optional(reply.tuned()) : std::nullopt;
+}
+
+// How one connection's share of the job went.
+struct Turn {
+  Status status;
+  bool interrupted = false;
+};
+
+// Submits over this connection and follows the job until it ends, the connection breaks or the user stops it.
+Turn follow(Connection& connection, const Group& group, const SubmitOptions& options, ProgressView& view, int64_t& after_seq,
+            GroupOutcome& out) {
+  v1::SubmitRequest request;
+  to_proto(group.job, options.fresh, &request);
+  v1::SubmitReply reply;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
+  if (Status s = from_grpc(connection.jobs->Submit(&context, request, &reply), connection.name); !s) return {s};
+  const bool first_turn = out.job_id.empty();
+  out.job_id = reply.job_id();
+  out.already_finished = reply.already_finished();
+  if (reply.already_finished()) {
+    out.state = v1::FINISHED;
+  } else {
+    if (first_turn) {
+      const char* where = connection.host ? "on this machine" : "by ";
+      view.say(str("job ", out.job_id, reply.continued() ? " continues " : " runs ", where,
+                   connection.host ? "" : connection.name, ": ", group.job.tasks.size(),
+                   group.job.tasks.size() == 1 ? " task, " : " tasks, ", group.job.trials, " trials each, ", group.job.search,
+                   ", seed ", group.job.seed));
+      // A continued job has a history of its own; only what comes now is news.
+      if (reply.continued()) after_seq = -1;
+    }
+    JobWatch watch(connection, out.job_id, std::max<int64_t>(after_seq, 0));
+    const bool skip_history = after_seq < 0;
+    bool live = !skip_history;
+    while (true) {
+      JobWatch::Next next = watch.next(100);
+      if (interrupted()) return {Status::ok(), true};
+      if (connection.host)
+        if (Status worker = connection.host->worker_state(); !worker) return {worker};
+      if (next.event) {
+        after_seq = std::max(after_seq, next.event->seq());
+        if (next.event->has_progress()) {
+          live = true;
+          if (out.trials_before < 0) out.trials_before = next.event->progress().trials_done();
+          out.trials_after = next.event->progress().trials_done();
+        }
+        if (live || next.event->state() != v1::JOB_RUNNING) view.show(*next.event);
+        out.state = next.event->state();
+        out.message = next.event->message();
+      } else if (next.ended) {
+        if (!next.status) return {next.status};
+        break;
+      }
+    }
+  }
+  for (size_t i = 0; i < group.job.tasks.size(); ++i) {
+    Result<std::optional<v1::TunedConfig>> tuned = query(connection, group.job.tasks[i]);
+    if (!tuned) return {tuned.status()};
+    out.tuned[i] = *std::move(tuned);
+  }
+  return {};
+}
+
+// Submits and follows, over a new connection whenever one breaks: when the command that hosted the daemon has ended, this
+// one becomes the host.
+Status run_group(const SubmitOptions& options, const Group& group, GroupOutcome& out) {
+  out.tuned.resize(group.job.tasks.size());
+  const steady_clock::time_point began = steady_clock::now();
+  steady_clock::time_point alive = began;
+  int64_t after_seq = 0;
+  ProgressView view(static_cast<int>(group.job.tasks.size()));
+  while (true) {
+    Result<Connection> connection =
+        connect({.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
+    Status status = connection.status();
+    if (connection) {
+      out.hosted = connection->host != nullptr;
+      const int64_t seq_before = after_seq;
+      Turn turn = follow(*connection, group, options, view, after_seq, out);
+      if (after_seq != seq_before) alive = steady_clock::now();
+      if (turn.interrupted) view.say("stopping...");
+      if (connection->host)
+        connection->host->stop(str("the command that hosted the daemon (process ", getpid(), ") has ended"));
+      out.interrupted = turn.interrupted;
+      out.wall_s = std::chrono::duration<double>(steady_clock::now() - began).count();
+      status = turn.status;
+      if (status) return status;
+    }
+    if (interrupted()) {
+      out.interrupted = true;
+      return Status::ok();
+    }
+    // Only a job that had been accepted is worth waiting for.
+    if (status.code() != StatusCode::kUnavailable || out.job_id.empty() || steady_clock::now() - alive > kReconnectFor) return status;
+    view.say(str("  ", status.message(), "; going on with job ", out.job_id));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+// Where the time went, from the records; empty when the database is not here.
+std::string time_split(const SubmitOptions& options, const std::string& job_id) {
+  if (!options.daemon.empty()) return {};
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+  if (!store) return {};
+  double build_ms = 0, run_ms = 0, queue_ms = 0;
+  const Status read = (*store)->for_each_record(job_id, [&](const TrialWithRecord& t) {
+    build_ms += t.record->build_ms;
+    run_ms += t.record->run_ms;
+    queue_ms += t.record->queue_ms;
+    return true;
+  });
+  if (!read) return {};
+  char text[128];
+  std::snprintf(text, sizeof text, "builds %.1f s, runs %.1f s, waiting for a build %.1f s (they overlap)", build_ms / 1000,
+                run_ms / 1000, queue_ms / 1000);
+  return text;
+}
+
+nlohmann::json task_json(const JobRow::Task& task, const std::optional<v1::TunedConfig>& tuned) {
+  nlohmann::json j{{"workload", task.workload_key}, {"target", task.target}, {"tuned", nullptr}};
+  if (!tuned) return j;
+  nlohmann::json outcomes = nlohmann::json::object();
+  for (const v1::OutcomeCount& o : tuned->outcomes())
+    if (const Result<Outcome> outcome = from_proto(o.outcome(), "outcome")) outcomes[std::string(outcome_name(*outcome))] = o.count();
+  j["tuned"] = {{"time_ns", tuned->time_ns()},
+                {"time_interval_ns", {tuned->time_low_ns(), tuned->time_high_ns()}},
+                {"gflops", tuned->gflops()},
+                {"peak_gflops", tuned->peak_gflops()},
+                {"template", tuned->template_name()},
+                {"template_version", tuned->template_version()},
+                {"config", tuned->config()},
+                {"trial", tuned->trial_id()},
+                {"trials", tuned->trials()},
+                {"outcomes", outcomes},
+                {"artifact", tuned->artifact_digest()},
+                {"hardware", tuned->environment().hardware()},
+                {"toolchain", tuned->environment().toolchain()}};
+  return j;
+}
+
+void print_task(const Group& group, size_t i, const GroupOutcome& out) {
+  const JobRow::Task& task = group.job.tasks[i];
+  std::printf("\n%s\non %s\n", task.workload_key.c_str(), task.target.c_str());
+  if (!out.tuned[i]) {
+    std::printf("  no right answer yet\n");
+    return;
+  }
+  const v1::TunedConfig& t = *out.tuned[i];
+  std::printf("  time      %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str());
+  std::printf("  speed     %s\n", format_gflops(group.workloads[i].flops(), t.time_ns(), t.peak_gflops()).c_str());
+  std::printf("  template  %s\n  config    %s\n", t.template_name().c_str(), t.config().c_str());
+  std::printf("  trials    %lld of this task: %s; the best is %s\n", static_cast<long long>(t.trials()),
+              outcome_counts(t.outcomes()).c_str(), t.trial_id().c_str());
+}
+
+void print_group(const SubmitOptions& options, const Group& group, const GroupOutcome& out) {
+  for (size_t i = 0; i < group.job.tasks.size(); ++i) print_task(group, i, out);
+  if (out.already_finished) {
+    std::printf("\njob %s was finished before: this is its stored answer. More trials: --trials N; from the start: --fresh\n",
+                out.job_id.c_str());
+    return;
+  }
+  const int64_t measured = out.trials_after - std::max<int64_t>(out.trials_before, 0);
+  std::printf("\njob %s: %lld trials in %.1f s, %.1f trials/s", out.job_id.c_str(), static_cast<long long>(measured), out.wall_s,
+              out.wall_s > 0 ? measured / out.wall_s : 0.0);
+  const std::string split = time_split(options, out.job_id);
+  std::printf("%s%s\n", split.empty() ? "" : "; ", split.c_str());
+}
+
+int run(SubmitOptions options) {
+  if (!options.search.empty() && !is_search_name(options.search)) {
+    std::string list;
+    for (const std::string& name : strategy_names()) list += (list.empty() ? "" : ", ") + name;
+    return report(invalid_argument("--search: found \"", options.search, "\", expected one of ", list));
+  }
+  const Result<std::vector<Group>> groups = groups_of(options);
+  if (!groups) return report(groups.status());
+
+  int exit_code = kExitDone;
+  nlohmann::json json = nlohmann::json::array();
+  for (const Group& group : *groups) {
+    GroupOutcome out;
+    const Status status = run_group(options, group, out);
+    if (!status) {
+      exit_code = report(status);
+      if (!out.job_id.empty()) std::fprintf(stderr, "What job %s measured is kept: tuner submit %s continues it\n", out.job_id.c_str(), options.file.c_str());
+      break;
+    }
+    if (out.interrupted) {
+      if (out.job_id.empty())
+        std::fprintf(stderr, "stopped\n");
+      else if (out.hosted)
+        std::fprintf(stderr, "stopped: job %s keeps what it measured; tuner submit %s continues it\n", out.job_id.c_str(), options.file.c_str());
+      else
+        std::fprintf(stderr, "left: job %s goes on without this command. Follow it: tuner watch %s; end it: tuner cancel %s\n",
+                     out.job_id.c_str(), out.job_id.c_str(), out.job_id.c_str());
+      return kExitFailed;
+    }
+    bool all_tuned = true;
+    nlohmann::json tasks = nlohmann::json::array();
+    for (size_t i = 0; i < group.job.tasks.size(); ++i) {
+      all_tuned = all_tuned && out.tuned[i].has_value();
+      tasks.push_back(task_json(group.job.tasks[i], out.tuned[i]));
+    }
+    if (options.json) {
+      json.push_back({{"job", out.job_id}, {"already_finished", out.already_finished}, {"wall_s", out.wall_s}, {"tasks", tasks},
+                      {"trials_measured", out.trials_after - std::max<int64_t>(out.trials_before, 0)}});
+    } else {
+      print_group(options, group, out);
+    }
+    if (out.state == v1::CANCELLED) std::fprintf(stderr, "tuner: job %s was cancelled\n", out.job_id.c_str());
+    if (out.state == v1::JOB_FAILED) std::fprintf(stderr, "tuner: job %s failed: %s\n", out.job_id.c_str(), out.message.c_str());
+    if (!all_tuned || out.state != v1::FINISHED) exit_code = kExitFailed;
+  }
+  if (options.json) {
+    std::printf("%s\n", json.dump(2).c_str());
+  } else if (exit_code == kExitDone) {
+    std::printf("stored in %s\nnext: tuner query %s\n      tuner build %s -o out/\n",
+                options.daemon.empty() ? options.db.c_str() : options.daemon.c_str(), options.file.c_str(), options.file.c_str());
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void add_submit_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<SubmitOptions>();
+  CLI::App* command = add_command(app, context, "submit", "Tunes every workload of a job file", [options, &context] {
+    log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
+    catch_interrupts();
+    return run(*options);
+  });
+  command->add_option("FILE", options->file, "job file, as examples/conv2d.json; - reads standard input")->required();
+  add_db_option(*command, options->db);
+  add_target_option(*command, options->target);
+  add_json_option(*command, options->json);
+  command->add_option("--trials", options->trials, "trials per task, instead of the file's")->check(CLI::Range(1, kMaxTrialsPerTask));
+  command->add_option("--search", options->search, "search strategy, instead of the file's");
+  command->add_option_function<uint64_t>(
+      "--seed",
+      [options](const uint64_t& seed) {
+        options->seed = seed;
+        options->seed_given = true;
+      },
+      "seed of the search, instead of the file's");
+  command->add_option("--daemon", options->daemon, "HOST:PORT or unix:/path of a daemon; without it everything runs here");
+  command->add_flag("--fresh", options->fresh, "start anew even when such a job is stored");
+}
+
+}  // namespace tuner::cli

@@ -1,0 +1,67 @@
+// tuner watch JOB: follows a job that a daemon runs, until it ends.
+#include <cstdio>
+#include <memory>
+
+#include "tuner/cli/command.h"
+#include "tuner/cli/format.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/job_watch.h"
+#include "tuner/cli/log.h"
+#include "tuner/cli/progress_view.h"
+
+namespace tuner::cli {
+namespace {
+
+struct WatchOptions {
+  std::string job, db, daemon;
+};
+
+int run(const WatchOptions& options) {
+  Result<Connection> connection = connect({.daemon = options.daemon, .db = options.db});
+  if (!connection) return report(connection.status());
+  ProgressView view(1);
+  v1::JobEvent last;
+  JobWatch watch(*connection, options.job, 0);
+  while (true) {
+    JobWatch::Next next = watch.next(100);
+    if (interrupted()) {
+      view.finish();
+      std::fprintf(stderr, "left; job %s goes on\n", options.job.c_str());
+      return kExitFailed;
+    }
+    if (next.event) {
+      view.show(*next.event);
+      if (next.event->has_tuned()) {
+        const v1::TunedConfig& t = next.event->tuned();
+        view.say(str("  ", t.workload_key(), ": ", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()), " with ",
+                     t.template_name(), " ", t.config()));
+      }
+      last = *next.event;
+    } else if (next.ended) {
+      view.finish();
+      if (!next.status) return report(next.status);
+      break;
+    }
+  }
+  const bool finished = last.state() == v1::FINISHED;
+  std::printf("job %s %s%s%s\n", options.job.c_str(),
+              finished ? "finished" : last.state() == v1::CANCELLED ? "was cancelled" : "failed",
+              last.message().empty() ? "" : ": ", last.message().c_str());
+  return finished ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+void add_watch_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<WatchOptions>();
+  CLI::App* command = add_command(app, context, "watch", "Follows a running job", [options, &context] {
+    log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
+    catch_interrupts();
+    return run(*options);
+  });
+  command->add_option("JOB", options->job, "as listed by tuner jobs: j3")->required();
+  add_db_option(*command, options->db);
+  command->add_option("--daemon", options->daemon, "HOST:PORT or unix:/path; else the one that runs on the database");
+}
+
+}  // namespace tuner::cli
