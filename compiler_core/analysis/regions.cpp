@@ -120,6 +120,8 @@ class Collector {
       if (!whole) start.constant += box->min;
       region.min.push_back(simplify(to_expr(start), outer_));
       region.extent.push_back(whole ? buffer_->shape[d] : box->max - box->min + 1);
+      const bool cut = whole && !dimensions_[d].whole && box->outer.terms.empty() && box->min + box->outer.constant == 0;
+      region.reached.push_back(cut ? box->max - box->min + 1 : region.extent.back());
     }
     return region;
   }

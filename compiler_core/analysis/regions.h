@@ -16,7 +16,8 @@ namespace tuner {
 
 struct Region {
   std::vector<Expr> min;
-  std::vector<int64_t> extent;  // of a dimension, at most the buffer's
+  std::vector<int64_t> extent;   // of a dimension, at most the buffer's
+  std::vector<int64_t> reached;  // the same before it was cut at the buffer's size, where min is then 0; else equal to extent
 };
 
 // The box of `buffer` loaded by `s`; empty when it is not loaded there. `outer` holds the ranges of the variables bound

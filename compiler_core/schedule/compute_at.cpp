@@ -40,40 +40,63 @@ bool all_readers_below(const Stmt& root, const Stmt& loop, const Buffer& buffer)
   return count(root) == count(loop);
 }
 
-// The moved stage: loops over `region`, stored from 0 into `tile`.
-Stmt moved_stage(const PlainStage& plain, const Region& region, const Buffer& tile, RangeMap ranges) {
-  const StmtNode& store = plain.stage.store();
-  std::vector<Expr> indices, guards;
-  std::vector<int64_t> extents(plain.loops.size());
-  VarMap values;
-  std::vector<Stmt> loops;
-  for (const Stmt& loop : plain.loops) {
-    int64_t extent = loop->extent;
-    for (size_t d = 0; d < plain.dims.size(); ++d)
-      if (plain.dims[d] == loop->var) extent = region.extent[d];
-    loops.push_back(make_for(loop->var, extent, loop->body, loop->axis, loop->loop));
-    ranges.bind(loop->var, extent);
+// Moves a plain stage to where `region` of its buffer is read.
+class Mover {
+ public:
+  Mover(const PlainStage& plain, const Region& region, const RangeMap& ranges)
+      : plain_(plain), region_(region), ranges_(ranges), extents_(plain.stage.store().reduce == ReduceOp::kNone ? region.extent : region.reached) {}
+
+  // Loops over the region, stored from 0 into tile(). In a reduction a dimension cut at the end of the buffer keeps the
+  // whole tile if that needs no guard: register tiles stay full vectors where the operands are padded.
+  Stmt moved() {
+    Stmt result = build();
+    for (size_t d = 0; d < extents_.size(); ++d)
+      if (guarded_[d]) extents_[d] = region_.extent[d];
+    if (std::find(guarded_.begin(), guarded_.end(), true) != guarded_.end()) result = build();
+    return result;
   }
-  for (size_t d = 0; d < plain.dims.size(); ++d) {
-    if (!plain.dims[d].has_value()) {
-      indices.emplace_back(0);
-      continue;
+  const Buffer& tile() const { return tile_; }
+
+ private:
+  Stmt build() {
+    const StmtNode& store = plain_.stage.store();
+    tile_ = derived_buffer(store.buffer, store.buffer->name, extents_, store.buffer->scope);
+    guarded_.assign(extents_.size(), false);
+    RangeMap ranges = ranges_;
+    std::vector<Stmt> loops;
+    for (const Stmt& loop : plain_.loops) {
+      const auto d = std::find(plain_.dims.begin(), plain_.dims.end(), loop->var);
+      const int64_t extent = d == plain_.dims.end() ? loop->extent : extents_[static_cast<size_t>(d - plain_.dims.begin())];
+      loops.push_back(make_for(loop->var, extent, loop->body, loop->axis, loop->loop));
+      ranges.bind(loop->var, extent);
     }
-    indices.emplace_back(*plain.dims[d]);
-    values[*plain.dims[d]] = region.min[d] + *plain.dims[d];
+    std::vector<Expr> indices;
+    VarMap whole;
+    for (size_t d = 0; d < plain_.dims.size(); ++d) {
+      indices.push_back(plain_.dims[d].has_value() ? Expr(*plain_.dims[d]) : Expr(0));
+      if (plain_.dims[d].has_value()) whole[*plain_.dims[d]] = region_.min[d] + *plain_.dims[d];
+    }
+    const Expr value = simplify(substitute(store.value, whole), ranges);
+    std::vector<Expr> guards;
+    for (size_t d = 0; d < plain_.dims.size(); ++d) {
+      if (!plain_.dims[d].has_value()) continue;
+      const Expr& index = whole[*plain_.dims[d]];
+      const Expr guard = simplify(index >= 0, ranges) && simplify(index < store.buffer->shape[d], ranges);
+      if (guard->kind == ExprKind::kIntImm && guard->int_value != 0) continue;
+      if (reads_stay_inside(value, *plain_.dims[d], ranges)) continue;
+      guarded_[d] = true;
+      guards.push_back(guard);
+    }
+    return simplify(nest(loops, guards, make_reduce(tile_, indices, store.reduce, store.init, value, store.first)), ranges);
   }
-  const Expr value = simplify(substitute(store.value, values), ranges);
-  for (size_t d = 0; d < plain.dims.size(); ++d) {
-    if (!plain.dims[d].has_value()) continue;
-    const Expr whole = values[*plain.dims[d]];
-    const Expr below = simplify(whole < plain.stage.store().buffer->shape[d], ranges), above = simplify(whole >= 0, ranges);
-    const Expr guard = above && below;
-    if (guard->kind == ExprKind::kIntImm && guard->int_value != 0) continue;
-    if (!reads_stay_inside(value, *plain.dims[d], ranges)) guards.push_back(guard);
-  }
-  Stmt moved = nest(loops, guards, make_reduce(tile, indices, store.reduce, store.init, value, store.first));
-  return simplify(moved, ranges);
-}
+
+  const PlainStage& plain_;
+  const Region& region_;
+  const RangeMap& ranges_;
+  std::vector<int64_t> extents_;
+  std::vector<bool> guarded_;
+  Buffer tile_;
+};
 
 }  // namespace
 
@@ -107,7 +130,9 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
     const RangeMap ranges = ranges_at(inside);
     const Region region = *region_read(readers, buffer, ranges);
 
-    const Buffer tile = derived_buffer(buffer, buffer->name, region.extent, buffer->scope);
+    Mover mover(plain, region, ranges);
+    Stmt moved_stage = mover.moved();
+    const Buffer tile = mover.tile();
     const auto shifted = [&](const auto& self, const Expr& e) -> Expr {
       const Expr mapped = map_children(e, [&](const Expr& operand) { return self(self, operand); });
       if (e->kind != ExprKind::kLoad || e->buffer != buffer) return mapped;
@@ -118,7 +143,7 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
     const auto rewritten = [&](const auto& self, const Stmt& s) -> Stmt {
       return map_children(s, [&](const Expr& e) { return shifted(shifted, e); }, [&](const Stmt& child) { return self(self, child); });
     };
-    Stmt body = make_seq({moved_stage(plain, region, tile, ranges), simplify(rewritten(rewritten, readers), ranges)});
+    Stmt body = make_seq({std::move(moved_stage), simplify(rewritten(rewritten, readers), ranges)});
     program_.body = replace_at(inside, make_allocate(tile, std::move(body)));
     moved(buffer, tile);
     record(call);
