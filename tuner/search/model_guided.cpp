@@ -77,7 +77,10 @@ class Ensemble {
   }
   std::string digest() const {
     std::string all;
-    for (const auto& model : models_) all += (all.empty() ? "" : "-") + model->digest();
+    for (const auto& model : models_) {
+      if (!all.empty()) all += '-';
+      all += model->digest();
+    }
     return all;
   }
 
@@ -195,7 +198,7 @@ class ModelGuidedSearch final : public SearchStrategy {
     score_everything_near(view, rng);
     const size_t want = options_.batch > planned_.size() ? options_.batch - planned_.size() : 0;
     std::vector<Ranked> ranking = rank(candidates_of(view.best(options_.program_feature_budget)));
-    std::vector<Ranked> local = rank(local_candidates(view));
+    const std::vector<Candidate> parents = fastest(options_.parents);
 
     std::uniform_real_distribution<double> chance(0, 1);
     std::vector<Ranked> chosen;
@@ -205,8 +208,11 @@ class ModelGuidedSearch final : public SearchStrategy {
         if (const auto c = pool_.take_random(rng)) planned_.push_back(*c);
         continue;
       }
-      std::vector<Ranked>& from = draw < options_.random_share + options_.local_share ? local : ranking;
-      std::optional<Ranked> next = take_best(from, chosen);
+      std::optional<Ranked> next;
+      if (draw < options_.random_share + options_.local_share) {
+        std::vector<Ranked> children = rank(bred(parents, rng));
+        next = take_best(children, chosen);
+      }
       if (!next) next = take_best(ranking, chosen);
       if (!next) break;
       planned_.push_back(next->candidate);
@@ -225,21 +231,23 @@ class ModelGuidedSearch final : public SearchStrategy {
     view.score(all);
   }
 
-  std::vector<Candidate> local_candidates(ModelView& view) {
-    std::vector<Candidate> near;
-    for (const Candidate& c : fastest(3)) {
-      const std::vector<Candidate> fresh = pool_.fresh_neighbours(c);
-      near.insert(near.end(), fresh.begin(), fresh.end());
+  // A few children of the fastest measured, fresh ones. Few, because a model that is wrong about a region would else keep
+  // the search out of it for ever: the measured results lead, the model only says which child first.
+  std::vector<Candidate> bred(const std::vector<Candidate>& parents, std::mt19937_64& rng) const {
+    std::vector<Candidate> children;
+    std::uniform_int_distribution<size_t> any(0, parents.size() - 1);
+    for (size_t attempt = 0; attempt < 8 * options_.children && children.size() < options_.children; ++attempt) {
+      const Candidate& a = parents[std::min(any(rng), any(rng))];
+      const Candidate& b = parents[std::min(any(rng), any(rng))];
+      const ConfigSpace& space = pool_.space_of(a);
+      Candidate child = a;
+      const bool crossed = a != b && a.template_index == b.template_index && rng() % 10 < 7;
+      if (crossed) child.config = space.crossover(a.config, b.config, rng);
+      if (!crossed || rng() % 10 < 4) child.config = space.mutate(child.config, rng);
+      if (!pool_.is_taken(child) && std::find(children.begin(), children.end(), child) == children.end())
+        children.push_back(child);
     }
-    std::sort(near.begin(), near.end());
-    near.erase(std::unique(near.begin(), near.end()), near.end());
-    const std::vector<float> scores = view.score(near);
-    std::vector<size_t> order(near.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-    std::vector<Candidate> best;
-    for (size_t i = 0; i < std::min<size_t>(order.size(), 2 * options_.batch); ++i) best.push_back(near[order[i]]);
-    return best;
+    return children;
   }
 
   static std::vector<Candidate> candidates_of(const std::vector<std::pair<float, Candidate>>& scored) {

@@ -20,7 +20,9 @@ namespace tuner {
 struct ModelGuidedOptions {
   size_t batch = 16;             // proposals between two fits; the first batch is the defaults and random ones
   double random_share = 0.06;    // of the proposals, for what the model does not dream of
-  double local_share = 0.25;     // of the proposals: the best predicted neighbours of the fastest measured
+  double local_share = 0.5;      // of the proposals: children of the fastest measured
+  size_t parents = 20;           // the fastest measured that have children
+  size_t children = 4;           // bred for each such proposal; the model picks one
   double uncertainty = 0.5;      // score = mean + uncertainty * deviation over the ensemble
   double likeness = 0.05;        // score lost by a candidate equal in all features to one already in the batch
   int models = 3;                // in the ensemble, each on its own draw of rows and columns

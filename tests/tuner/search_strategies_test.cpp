@@ -1,0 +1,238 @@
+// What every strategy promises: nothing twice, nothing outside the space, all of a small space, and the same again from
+// the same seed and results.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/tuner/measured_space.h"
+#include "tuner/search/model_guided.h"
+#include "tuner/search/search_strategy.h"
+
+namespace tuner {
+namespace {
+
+using testing::MeasuredSpace;
+
+// 3 * 4 * 2 = 24 configs less those with a * b > 8: 20.
+MeasuredSpace small_space(const std::string& name = "small") {
+  MeasuredSpace m{.name = name, .space = ConfigSpace(), .time_ns = {}};
+  const ChoiceKnob a = m.space.choice("a", {1, 2, 4}).try_first(2);
+  const ChoiceKnob b = m.space.choice("b", {1, 2, 3, 4}).try_first(3);
+  const FlagKnob c = m.space.flag("c").try_first(true);
+  static_cast<void>(c);
+  m.space.require(a * b <= 8);
+  CHECK(m.space.seal().is_ok()) << "the small space has configs";
+  for (ConfigIndex i = 0; i < m.space.size(); ++i)
+    m.time_ns.push_back(100 + 900 * testing::hash_to_unit(i + 17));
+  return m;
+}
+
+std::unique_ptr<SearchStrategy> strategy(const std::string& name, const SearchSpace& space, uint64_t seed) {
+  Result<std::unique_ptr<SearchStrategy>> made = make_strategy(name, space, seed);
+  CHECK(made.is_ok()) << made.message();
+  return *std::move(made);
+}
+
+class EveryStrategy : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, EveryStrategy, ::testing::ValuesIn(strategy_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST_P(EveryStrategy, ProposesEveryConfigOfSmallSpacesOnceAndThenNothing) {
+  const MeasuredSpace first = small_space("first"), second = small_space("second");
+  const SearchSpace space{.parts = {{"first", &first.space, {}}, {"second", &second.space, {}}}};
+  ASSERT_EQ(space.size(), 40u);
+  const auto search = strategy(GetParam(), space, /*seed=*/3);
+  EXPECT_EQ(search->name(), GetParam());
+  std::set<Candidate> seen;
+  for (;;) {
+    const std::vector<Candidate> batch = search->propose(5);
+    std::vector<Observation> results;
+    for (const Candidate& c : batch) {
+      ASSERT_LT(c.template_index, 2);
+      ASSERT_LT(c.config, 20u);
+      EXPECT_TRUE(seen.insert(c).second) << "proposed twice: template " << c.template_index << ", config " << c.config;
+      results.push_back((c.template_index == 0 ? first : second).measure(c));
+      results.back().candidate = c;
+    }
+    search->observe(results);
+    if (batch.size() < 5) break;
+  }
+  EXPECT_EQ(seen.size(), 40u);
+  EXPECT_EQ(search->rng_counter(), 40u);
+  EXPECT_TRUE(search->propose(5).empty());
+}
+
+TEST_P(EveryStrategy, NeverRepeatsInALargeSpaceWithResultsOutstanding) {
+  const MeasuredSpace m = testing::rugged_space(1);
+  const SearchSpace space = m.search_space();
+  const auto search = strategy(GetParam(), space, 11);
+  std::set<Candidate> seen;
+  std::vector<Candidate> open;
+  for (int round = 0; round < 40; ++round) {
+    const std::vector<Candidate> batch = search->propose(7);
+    ASSERT_EQ(batch.size(), 7u);
+    for (const Candidate& c : batch) {
+      ASSERT_LT(c.config, m.space.size());
+      ASSERT_TRUE(seen.insert(c).second) << "round " << round;
+      open.push_back(c);
+    }
+    // Three of the open ones are answered, latest first; the rest stay open.
+    std::vector<Observation> results;
+    for (int i = 0; i < 3; ++i, open.pop_back()) results.push_back(m.measure(open.back()));
+    search->observe(results);
+  }
+}
+
+TEST_P(EveryStrategy, SameSeedAndSameResultsInAnyOrderOfArrivalProposeTheSame) {
+  const MeasuredSpace m = testing::rugged_space(2);
+  const SearchSpace space = m.search_space();
+  const auto propose_all = [&](uint64_t seed) {
+    const auto search = strategy(GetParam(), space, seed);
+    std::vector<Candidate> all, held;
+    std::mt19937_64 shuffle(99);  // the order in which results arrive: late ones, swapped ones
+    for (int round = 0; round < 12; ++round) {
+      for (const Candidate& c : search->propose(9)) {
+        all.push_back(c);
+        held.push_back(c);
+      }
+      std::shuffle(held.begin(), held.end(), shuffle);
+      std::vector<Observation> results;
+      for (; held.size() > 4; held.pop_back()) results.push_back(m.measure(held.back()));
+      search->observe(results);
+    }
+    return all;
+  };
+  const std::vector<Candidate> once = propose_all(5);
+  EXPECT_EQ(once, propose_all(5));
+  if (GetParam() != "grid") {
+    EXPECT_NE(once, propose_all(6));
+  }
+}
+
+TEST_P(EveryStrategy, EndsWhereEveryConfigFails) {
+  const MeasuredSpace m = small_space();
+  const SearchSpace space = m.search_space();
+  const auto search = strategy(GetParam(), space, 1);
+  size_t proposed = 0;
+  for (;;) {
+    const std::vector<Candidate> batch = search->propose(4);
+    if (batch.empty()) break;
+    std::vector<Observation> results;
+    for (const Candidate& c : batch) results.push_back({.candidate = c, .ok = false});
+    search->observe(results);
+    proposed += batch.size();
+    ASSERT_LE(proposed, 20u);
+  }
+  EXPECT_EQ(proposed, 20u);
+}
+
+TEST_P(EveryStrategy, TakesRecordsOfAnEarlierRunAndDoesNotProposeThemAgain) {
+  const MeasuredSpace m = small_space();
+  const SearchSpace space = m.search_space();
+  const auto search = strategy(GetParam(), space, 1);
+  std::vector<Observation> records;
+  for (ConfigIndex i = 0; i < 10; ++i) records.push_back(m.measure({0, i}));
+  search->observe(records);
+  EXPECT_EQ(search->rng_counter(), 10u);
+  const std::vector<Candidate> rest = search->propose(100);
+  EXPECT_EQ(rest.size(), 10u);
+  for (const Candidate& c : rest) EXPECT_GE(c.config, 10u);
+}
+
+TEST_P(EveryStrategy, BeginsWithEachTemplatesDefault) {
+  if (GetParam() == "grid") {
+    const MeasuredSpace m = small_space();
+    const SearchSpace space = m.search_space();
+    const auto search = strategy("grid", space, 1);
+    EXPECT_THAT(search->propose(3), ::testing::ElementsAre(Candidate{0, 0}, Candidate{0, 1}, Candidate{0, 2}));
+    return;
+  }
+  const MeasuredSpace first = small_space("first"), second = testing::rugged_space(0);
+  const SearchSpace space{.parts = {{"first", &first.space, {}}, {"second", &second.space, {}}}};
+  const auto search = strategy(GetParam(), space, 1);
+  EXPECT_THAT(search->propose(2), ::testing::ElementsAre(Candidate{0, first.space.default_index()},
+                                                         Candidate{1, second.space.default_index()}));
+}
+
+TEST(SearchStrategies, UnknownNameListsTheKnownOnes) {
+  const MeasuredSpace m = small_space();
+  const SearchSpace space = m.search_space();
+  EXPECT_EQ(make_strategy("xgb", space, 0).message(),
+            "search: found \"xgb\", expected one of random, grid, genetic, annealing, xgb-genetic, xgb-annealing");
+}
+
+// --- model-guided only ---
+
+class ModelGuided : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Both, ModelGuided, ::testing::Values("xgb-genetic", "xgb-annealing"), [](const auto& info) {
+  return info.param == "xgb-genetic" ? std::string("genetic") : std::string("annealing");
+});
+
+TEST_P(ModelGuided, TellsHowWellItPredictedTheLastBatchAndWhichModelItUses) {
+  const MeasuredSpace m = testing::rugged_space(0);
+  const SearchSpace space = m.search_space();
+  const auto search = strategy(GetParam(), space, 7);
+  EXPECT_EQ(search->status_line(), "");
+  EXPECT_EQ(search->model_digest(), "");
+  std::set<std::string> digests;
+  for (int batch = 0; batch < 6; ++batch) {
+    std::vector<Observation> results;
+    for (const Candidate& c : search->propose(16)) results.push_back(m.measure(c));
+    search->observe(results);
+    digests.insert(search->model_digest());
+  }
+  EXPECT_THAT(search->status_line(), ::testing::MatchesRegex("rank correlation on the last batch -?[01]\\.[0-9][0-9] .*trials."));
+  EXPECT_EQ(digests.size(), 6u) << "none for the first batch, then one a refit";
+}
+
+TEST_P(ModelGuided, BuildsProgramsOnlyOfThePromisingFew) {
+  const MeasuredSpace m = testing::rugged_space(0);
+  SearchSpace space = m.search_space();
+  size_t built = 0;
+  space.parts[0].program_features = [&](const Config& c) {
+    ++built;
+    return std::vector<float>{static_cast<float>(c.at("mr") * c.at("nr")), static_cast<float>(c.at("kc") * c.at("mc"))};
+  };
+  const auto search = strategy(GetParam(), space, 7);
+  constexpr size_t kRounds = 5;
+  for (size_t round = 0; round < kRounds; ++round) {
+    std::vector<Observation> results;
+    for (const Candidate& c : search->propose(16)) results.push_back(m.measure(c));
+    search->observe(results);
+  }
+  const ModelGuidedOptions options;
+  const size_t a_round = options.program_feature_budget + options.batch * (1 + options.children);
+  EXPECT_GT(built, 16u);
+  EXPECT_LE(built, (kRounds - 1) * a_round);
+  EXPECT_FALSE(search->model_digest().empty());
+}
+
+// Where the model's best walk is cut short by the runner, the time is only a bound: such a config must not count as good.
+TEST_P(ModelGuided, CutResultsNeverBecomeTheBest) {
+  const MeasuredSpace m = testing::rugged_space(3);
+  const SearchSpace space = m.search_space();
+  const auto search = strategy(GetParam(), space, 2);
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 8; ++round) {
+    std::vector<Observation> results;
+    for (const Candidate& c : search->propose(16)) {
+      Observation r = m.measure(c);
+      if (r.ok && r.time_ns > 2 * best) {  // given up at twice the best: the true time is not known
+        r.time_ns = 2 * best;
+        r.cut = true;
+      }
+      if (r.ok && !r.cut) best = std::min(best, r.time_ns);
+      results.push_back(r);
+    }
+    search->observe(results);
+  }
+  EXPECT_GT(m.best_ns() / best, 0.7);
+}
+
+}  // namespace
+}  // namespace tuner
