@@ -1,0 +1,110 @@
+// The page behind compile.h: lower, emit, optimise, write, link.
+#include "compiler_core/codegen/compile.h"
+
+#include "compiler_core/codegen/machine.h"
+#include "compiler_core/lower/lower.h"
+#include "llvm/Config/llvm-config.h"
+
+namespace tuner {
+namespace {
+
+using codegen::Emitter;
+using codegen::Machine;
+using codegen::Workspace;
+
+// Grows when generated code changes for the same Program.
+constexpr int kCodegenVersion = 1;
+
+struct Compiled {
+  // The context must outlive the module.
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+  Machine* machine = nullptr;
+  Workspace workspace;
+  std::string pack_entry;
+};
+
+Status check_name(const std::string& name) {
+  const bool is_identifier = !name.empty() && (name[0] < '0' || name[0] > '9') &&
+                             name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+                                 std::string::npos;
+  if (is_identifier) return Status::ok();
+  return invalid_argument("program name '", name, "': expected a C identifier, because it becomes the entry's symbol");
+}
+
+Result<Compiled> to_module(const Program& program, const Target& target, const CompileOptions& options) {
+  RETURN_IF_ERROR(check_name(program.name));
+  Compiled c;
+  ASSIGN_OR_RETURN(c.machine, Machine::of(target));
+  c.context = std::make_unique<llvm::LLVMContext>();
+  c.module = std::make_unique<llvm::Module>(program.name, *c.context);
+  c.machine->prepare(*c.module);
+  ASSIGN_OR_RETURN(const Program lowered, lower(program, options.max_unrolled_stores));
+  ASSIGN_OR_RETURN(c.workspace, Emitter(*c.module, c.machine->traits()).emit(lowered, program.name));
+  if (program.packing != nullptr) {
+    c.pack_entry = program.name + "_pack";
+    ASSIGN_OR_RETURN(const Program packing, lower(*program.packing, options.max_unrolled_stores));
+    ASSIGN_OR_RETURN(const Workspace w, Emitter(*c.module, c.machine->traits()).emit(packing, c.pack_entry));
+    // One workspace serves both entries.
+    c.workspace.shared_bytes = std::max(c.workspace.shared_bytes, w.shared_bytes);
+    c.workspace.per_thread_bytes = std::max(c.workspace.per_thread_bytes, w.per_thread_bytes);
+  }
+  RETURN_IF_ERROR(c.machine->optimize(*c.module).with_context(str(program.name, ": ")));
+  return c;
+}
+
+std::vector<ArgInfo> describe(const std::vector<Buffer>& args) {
+  std::vector<ArgInfo> result;
+  for (const Buffer& b : args)
+    result.push_back({.name = b->name, .role = std::string(buffer_role_name(b->role)), .dtype = b->dtype, .shape = b->shape,
+                      .layout = b->layout, .bytes = b->bytes()});
+  return result;
+}
+
+Result<std::string> emit_file(const Program& program, const Target& target, const CompileOptions& options,
+                              llvm::CodeGenFileType type) {
+  ASSIGN_OR_RETURN(const Compiled c, to_module(program, target, options));
+  return c.machine->emit(*c.module, type, options.machine_scheduler);
+}
+
+}  // namespace
+
+Result<Artifact> compile(const Program& program, const Target& target, const CompileOptions& options) {
+  ASSIGN_OR_RETURN(const Compiled c, to_module(program, target, options));
+  ASSIGN_OR_RETURN(const std::string object,
+                   c.machine->emit(*c.module, llvm::CodeGenFileType::ObjectFile, options.machine_scheduler));
+  Artifact artifact;
+  ASSIGN_OR_RETURN(artifact.shared_object, codegen::link_shared(object, target));
+  Manifest& m = artifact.manifest;
+  m.entry = program.name;
+  m.args = describe(program.args);
+  m.pack_entry = c.pack_entry;
+  if (program.packing != nullptr) m.pack_args = describe(program.packing->args);
+  m.workspace_bytes = c.workspace.shared_bytes;
+  m.workspace_bytes_per_thread = c.workspace.per_thread_bytes;
+  m.threads = target.threads;
+  m.target = target.name();
+  m.toolchain = toolchain_fingerprint();
+  m.digest = sha256_hex(artifact.shared_object);
+  return artifact;
+}
+
+Result<std::string> emit_llvm(const Program& program, const Target& target, const CompileOptions& options) {
+  ASSIGN_OR_RETURN(const Compiled c, to_module(program, target, options));
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  c.module->print(out, nullptr);
+  return text;
+}
+
+Result<std::string> emit_asm(const Program& program, const Target& target, const CompileOptions& options) {
+  return emit_file(program, target, options, llvm::CodeGenFileType::AssemblyFile);
+}
+
+Result<std::string> emit_object(const Program& program, const Target& target, const CompileOptions& options) {
+  return emit_file(program, target, options, llvm::CodeGenFileType::ObjectFile);
+}
+
+std::string toolchain_fingerprint() { return str("llvm ", LLVM_VERSION_STRING, " codegen ", kCodegenVersion); }
+
+}  // namespace tuner

@@ -1,0 +1,191 @@
+// Loads and stores: where an element lies, and which instruction reaches it best.
+#include <algorithm>
+
+#include "compiler_core/codegen/emitter.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner::codegen {
+
+Emitter::Access Emitter::analyze(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr flat = 0;
+  for (size_t d = 0; d < indices.size(); ++d) flat = flat * Expr(buffer->shape[d]) + indices[d];
+  Access access;
+  const LinearForm form = linear_form(flat, ranges_);
+  access.form.constant = form.constant;
+  for (const auto& [term, coefficient] : form.terms) {
+    if (lane_var_ == nullptr || !uses_var(term, lane_var_)) {
+      access.form.terms.emplace_back(term, coefficient);
+    } else if (term->kind == ExprKind::kVar) {
+      access.stride = coefficient;
+    } else {
+      access.lane_terms.emplace_back(term, coefficient);
+    }
+  }
+  if (!access.affine() || (access.stride != 0 && access.stride != 1)) {
+    access.kind = Access::kStrided;
+  } else {
+    access.kind = access.stride == 1 ? Access::kContiguous : Access::kUniform;
+  }
+  return access;
+}
+
+llvm::Value* Emitter::base_pointer(const Buffer& buffer) {
+  const auto it = region_.buffers.find(buffer.get());
+  if (it != region_.buffers.end()) return it->second;
+  refuse("buffer ", buffer->name, " is neither an argument nor allocated where it is used",
+         region_.in_parallel ? " (register buffers are not seen inside a parallel loop around which they stand)" : "");
+  return llvm::PoisonValue::get(b_.getPtrTy());
+}
+
+// Terms of outer loops first, so that their sum does not change in inner loops; the constant last, as displacement.
+llvm::Value* Emitter::pointer(const Buffer& buffer, const Access& access) {
+  const auto depth_of = [&](const Expr& e) {
+    int depth = 0;
+    visit(e, [&](const Expr& inner) {
+      if (inner->kind != ExprKind::kVar) return;
+      const auto it = vars_.find(inner->var.get());
+      if (it != vars_.end()) depth = std::max(depth, it->second.depth);
+    });
+    return depth;
+  };
+  std::vector<std::pair<int, const std::pair<Expr, int64_t>*>> order;
+  for (const auto& term : access.form.terms) order.emplace_back(depth_of(term.first), &term);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  llvm::Value* p = base_pointer(buffer);
+  llvm::Type* element = memory_type(buffer->dtype);
+  for (const auto& [depth, term] : order) {
+    llvm::Value* step = b_.CreateMul(emit(term->first), int_of(term->second), "", /*nuw=*/false, /*nsw=*/true);
+    p = b_.CreateGEP(element, p, step);
+  }
+  if (access.form.constant != 0) p = b_.CreateGEP(element, p, int_of(access.form.constant));
+  return p;
+}
+
+llvm::Value* Emitter::lane_pointers(const Buffer& buffer, const Access& access) {
+  llvm::SmallVector<llvm::Constant*> steps;
+  for (int64_t lane = 0; lane < lanes_; ++lane) steps.push_back(b_.getInt64(static_cast<uint64_t>(lane * access.stride)));
+  llvm::Value* offsets = llvm::ConstantVector::get(steps);
+  for (const auto& [term, coefficient] : access.lane_terms)
+    offsets = b_.CreateAdd(offsets, b_.CreateMul(widen(emit(term)), widen(int_of(coefficient))));
+  return b_.CreateGEP(memory_type(buffer->dtype), pointer(buffer, access), offsets);
+}
+
+// Bytes the address is a proven multiple of, up to what one vector of all lanes can use.
+llvm::Align Emitter::alignment(const Buffer& buffer, const Access& access, int64_t lanes) {
+  const int64_t size = dtype_bytes(buffer->dtype);
+  for (int64_t bytes = 64; bytes > size; bytes /= 2) {
+    if (bytes > lanes * size) continue;
+    const int64_t elements = bytes / size;
+    bool proven = access.form.constant % elements == 0;
+    for (const auto& [term, coefficient] : access.form.terms)
+      proven = proven && (coefficient % elements == 0 || divisible(term * Expr(coefficient), elements, ranges_));
+    if (proven) return llvm::Align(static_cast<uint64_t>(bytes));
+  }
+  return llvm::Align(static_cast<uint64_t>(size));
+}
+
+// Register buffers have no address: every index must be known now.
+bool Emitter::register_offset(const Buffer& buffer, const Access& access) {
+  if (access.form.terms.empty() && access.affine()) return true;
+  refuse("register buffer ", buffer->name, " is indexed by ", to_text(to_expr(access.form)),
+         ", which is not a constant; unroll the loops that index it");
+  return false;
+}
+
+llvm::Value* Emitter::any_lane(llvm::Value* mask) { return b_.CreateOrReduce(mask); }
+
+llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& indices) {
+  const Access access = analyze(buffer, indices);
+  llvm::Type* element = memory_type(buffer->dtype);
+  const bool in_register = buffer->scope == MemoryScope::kRegister;
+  if (in_register && !register_offset(buffer, access)) return llvm::PoisonValue::get(type_of(buffer->dtype));
+  const auto as_value = [&](llvm::Value* v) {
+    if (buffer->dtype != DType::kBool) return v;
+    return b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
+  };
+  auto* vector = lanes_ > 0 ? llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_)) : nullptr;
+  const llvm::Align one(static_cast<uint64_t>(dtype_bytes(buffer->dtype)));
+  switch (access.kind) {
+    case Access::kUniform: {
+      llvm::Value* p = pointer(buffer, access);
+      // When no lane runs the element may not exist: then a dummy is read.
+      const auto* known = mask_ == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask_);
+      const bool may_be_idle = mask_ != nullptr && (known == nullptr || known->isNullValue());
+      if (may_be_idle && !in_register) {
+        llvm::BasicBlock& first = region_.function->getEntryBlock();
+        llvm::IRBuilder<> at_entry(&first, first.begin());
+        llvm::Value* dummy = at_entry.CreateAlloca(element);
+        at_entry.CreateStore(llvm::Constant::getNullValue(element), dummy);
+        p = b_.CreateSelect(any_lane(mask_), p, dummy);
+      }
+      return as_value(b_.CreateAlignedLoad(element, p, one));
+    }
+    case Access::kContiguous: {
+      llvm::Value* p = pointer(buffer, access);
+      const llvm::Align align = alignment(buffer, access, lanes_);
+      if (mask_ == nullptr || in_register) return as_value(b_.CreateAlignedLoad(vector, p, align));
+      return as_value(b_.CreateMaskedLoad(vector, p, align, mask_, llvm::Constant::getNullValue(vector)));
+    }
+    case Access::kStrided: break;
+  }
+  if (in_register) {
+    llvm::Value* v = llvm::PoisonValue::get(vector);
+    for (int64_t lane = 0; lane < lanes_; ++lane) {
+      Access at = access;
+      at.form.constant += lane * access.stride;
+      v = b_.CreateInsertElement(v, b_.CreateAlignedLoad(element, pointer(buffer, at), one), static_cast<uint64_t>(lane));
+    }
+    return as_value(v);
+  }
+  llvm::Value* all = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes_)));
+  return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one, mask_ == nullptr ? all : mask_,
+                                        llvm::Constant::getNullValue(vector)));
+}
+
+void Emitter::emit_store(const StmtNode& s) {
+  if (s.reduce != ReduceOp::kNone) return refuse("store to ", s.buffer->name, " is a reduction: the Program is not lowered");
+  const Access access = analyze(s.buffer, s.indices);
+  const bool in_register = s.buffer->scope == MemoryScope::kRegister;
+  if (in_register && !register_offset(s.buffer, access)) return;
+  llvm::Value* value = emit(s.value);
+  llvm::Type* element = memory_type(s.buffer->dtype);
+  if (s.buffer->dtype == DType::kBool)
+    value = b_.CreateZExt(value, lanes_ > 0 && value->getType()->isVectorTy()
+                                     ? llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_))
+                                     : element);
+  const llvm::Align one(static_cast<uint64_t>(dtype_bytes(s.buffer->dtype)));
+  if (access.kind == Access::kUniform) {
+    if (value->getType()->isVectorTy() || mask_ != nullptr)
+      return refuse("vectorized loop ", lane_var_->name, " writes the same element of ", s.buffer->name, " in every lane");
+    b_.CreateAlignedStore(value, pointer(s.buffer, access), one);
+    return;
+  }
+  value = widen(value);
+  if (access.kind == Access::kContiguous) {
+    llvm::Value* p = pointer(s.buffer, access);
+    const llvm::Align align = alignment(s.buffer, access, lanes_);
+    if (mask_ != nullptr && in_register) {
+      value = b_.CreateSelect(mask_, value, b_.CreateAlignedLoad(value->getType(), p, align));
+    } else if (mask_ != nullptr) {
+      b_.CreateMaskedStore(value, p, align, mask_);
+      return;
+    }
+    b_.CreateAlignedStore(value, p, align);
+    return;
+  }
+  if (in_register) {
+    for (int64_t lane = 0; lane < lanes_; ++lane) {
+      Access at = access;
+      at.form.constant += lane * access.stride;
+      llvm::Value* p = pointer(s.buffer, at);
+      llvm::Value* v = b_.CreateExtractElement(value, static_cast<uint64_t>(lane));
+      if (mask_ != nullptr)
+        v = b_.CreateSelect(b_.CreateExtractElement(mask_, static_cast<uint64_t>(lane)), v, b_.CreateAlignedLoad(element, p, one));
+      b_.CreateAlignedStore(v, p, one);
+    }
+    return;
+  }
+  b_.CreateMaskedScatter(value, lane_pointers(s.buffer, access), one, mask_);
+}
+
+}  // namespace tuner::codegen

@@ -1,0 +1,354 @@
+#include "compiler_core/codegen/emitter.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "compiler_core/ir/visitor.h"
+#include "compiler_core/runtime/tuner_runtime.h"
+
+namespace tuner::codegen {
+namespace {
+
+constexpr int64_t kMostLanes = 256;
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Offsets of tuner_runtime's fields (tuner_runtime.h) on 64-bit targets.
+static_assert(sizeof(void*) == 8);
+constexpr int64_t kNumThreads = offsetof(tuner_runtime, num_threads), kParallelFor = offsetof(tuner_runtime, parallel_for),
+                  kPool = offsetof(tuner_runtime, pool), kWorkspace = offsetof(tuner_runtime, workspace);
+
+}  // namespace
+
+Result<Workspace> Emitter::emit(const Program& program, const std::string& name) {
+  program_name_ = program.name;
+  assign_slots(program);
+  emit_entry(program, name);
+  if (!status_.is_ok()) return status_;
+  return workspace_;
+}
+
+// Every global allocation has memory of its own: buffers are noalias parameters, so none may share.
+void Emitter::assign_slots(const Program& program) {
+  for (const Buffer& arg : program.args) slots_.push_back({arg});
+  const std::function<void(const Stmt&, bool)> walk = [&](const Stmt& s, bool in_parallel) {
+    if (s == nullptr) return;
+    if (s->kind == StmtKind::kFor && s->loop == LoopKind::kParallel) in_parallel = true;
+    if (s->kind == StmtKind::kAllocate && s->buffer->scope == MemoryScope::kGlobal) {
+      const bool known = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& x) { return x.buffer == s->buffer; });
+      if (!known) {
+        int64_t& end = in_parallel ? workspace_.per_thread_bytes : workspace_.shared_bytes;
+        slots_.push_back({s->buffer, end, in_parallel});
+        // A vector store may reach past the last element of a buffer it fills only in part; never, but a line of distance
+        // also keeps neighbours out of one cache line.
+        end += round_up(s->buffer->bytes(), 64);
+      }
+    }
+    walk(s->body, in_parallel);
+    walk(s->else_body, in_parallel);
+    for (const Stmt& child : s->stmts) walk(child, in_parallel);
+  };
+  walk(program.body, false);
+}
+
+llvm::Function* Emitter::make_function(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> params,
+                                       bool exported) {
+  auto* type = llvm::FunctionType::get(result, params, false);
+  auto* f = llvm::Function::Create(type, exported ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage, name,
+                                   module_);
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  f->addFnAttr("target-cpu", machine_.cpu);
+  if (!machine_.features.empty()) f->addFnAttr("target-features", machine_.features);
+  f->addFnAttr("prefer-vector-width", std::to_string(machine_.vector_bits));
+  f->addFnAttr("frame-pointer", "none");
+  f->addFnAttr("no-trapping-math", "true");
+  if (!exported) f->addFnAttr(llvm::Attribute::NoInline);
+  return f;
+}
+
+// Parameters: every argument and shared workspace buffer, per-thread ones when `per_thread`, the runtime, `captured` loop
+// variables and `extra` numbers of 64 bits. Leaves the builder at its start.
+llvm::Function* Emitter::make_region(const std::string& name, bool per_thread, size_t captured, size_t extra) {
+  std::vector<llvm::Type*> params;
+  for (const Slot& slot : slots_)
+    if (per_thread || !slot.per_thread) params.push_back(b_.getPtrTy());
+  const size_t n_buffers = params.size();
+  params.push_back(b_.getPtrTy());
+  for (size_t i = 0; i < captured + extra; ++i) params.push_back(b_.getInt64Ty());
+  llvm::Function* f = make_function(name, b_.getVoidTy(), params, false);
+  region_ = {.function = f, .in_parallel = per_thread};
+  size_t p = 0;
+  for (const Slot& slot : slots_) {
+    if (slot.per_thread && !per_thread) continue;
+    llvm::Argument* arg = f->getArg(static_cast<unsigned>(p++));
+    arg->setName(slot.buffer->name);
+    arg->addAttr(llvm::Attribute::NoAlias);
+    arg->addAttr(llvm::Attribute::getWithAlignment(module_.getContext(), llvm::Align(64)));
+    region_.buffers[slot.buffer.get()] = arg;
+  }
+  region_.runtime = f->getArg(static_cast<unsigned>(n_buffers));
+  b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", f));
+  return f;
+}
+
+void Emitter::emit_entry(const Program& program, const std::string& name) {
+  llvm::Function* entry = make_function(name, b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}, true);
+  llvm::Function* body = make_region(name + ".body", false, 0, 0);
+  if (program.body != nullptr) emit(program.body);
+  b_.CreateRetVoid();
+
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::Value *args = entry->getArg(0), *runtime = entry->getArg(1);
+  const auto field = [&](llvm::Type* type, int64_t offset) {
+    return b_.CreateLoad(type, b_.CreatePtrAdd(runtime, int_of(offset)));
+  };
+  const auto refuse_unless = [&](llvm::Value* fits, int code) {
+    auto* bad = llvm::BasicBlock::Create(context, "refuse", entry);
+    auto* good = llvm::BasicBlock::Create(context, "fits", entry);
+    b_.CreateCondBr(fits, good, bad);
+    b_.SetInsertPoint(bad);
+    b_.CreateRet(b_.getInt32(static_cast<uint32_t>(code)));
+    b_.SetInsertPoint(good);
+  };
+  b_.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", entry));
+  refuse_unless(b_.CreateICmpEQ(field(b_.getInt32Ty(), 0), b_.getInt32(TUNER_ABI_VERSION)), -1);
+  llvm::Value* workspace = llvm::ConstantPointerNull::get(b_.getPtrTy());
+  if (workspace_.shared_bytes + workspace_.per_thread_bytes > 0) {
+    workspace = field(b_.getPtrTy(), kWorkspace);
+    refuse_unless(b_.CreateIsNotNull(workspace), -2);
+  }
+  refuse_unless(b_.CreateICmpSGE(field(b_.getInt32Ty(), kNumThreads), b_.getInt32(1)), -3);
+  std::vector<llvm::Value*> actuals;
+  size_t index = 0;
+  for (const Slot& slot : slots_) {
+    if (slot.per_thread) continue;
+    actuals.push_back(slot.offset < 0
+                          ? b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(args, int_of(static_cast<int64_t>(8 * index++))))
+                          : b_.CreatePtrAdd(workspace, int_of(slot.offset)));
+  }
+  actuals.push_back(runtime);
+  b_.CreateCall(body, actuals);
+  b_.CreateRet(b_.getInt32(0));
+}
+
+void Emitter::emit(const Stmt& s) {
+  if (s == nullptr || !status_.is_ok()) return;
+  switch (s->kind) {
+    case StmtKind::kFor: emit_for(*s); return;
+    case StmtKind::kSeq:
+      for (const Stmt& child : s->stmts) emit(child);
+      return;
+    case StmtKind::kIf: emit_if(*s); return;
+    case StmtKind::kStore: emit_store(*s); return;
+    case StmtKind::kAllocate: emit_allocate(*s); return;
+    case StmtKind::kBarrier:
+    case StmtKind::kIntrinsic:
+    case StmtKind::kAsync: refuse("barriers, tensor intrinsics and asynchronous copies are GPU statements"); return;
+  }
+}
+
+void Emitter::emit_for(const StmtNode& s) {
+  if (s.extent <= 0) return;
+  ranges_.bind(s.var, s.extent);
+  switch (s.loop) {
+    case LoopKind::kSerial:
+    case LoopKind::kUnrolled:  // written out by lowering; what is left has one iteration
+      if (s.extent == 1) {
+        vars_[s.var.get()] = {int_of(0), depth_};
+        emit(s.body);
+      } else {
+        emit_loop(s, int_of(0), int_of(s.extent));
+      }
+      return;
+    case LoopKind::kParallel: emit_parallel(s); return;
+    case LoopKind::kVectorized: emit_vectorized(s); return;
+    default: refuse("loop ", s.var->name, " is bound to ", loop_kind_name(s.loop), ", which a CPU does not have"); return;
+  }
+}
+
+// for (i = begin; i < end; ++i), rotated; begin < end is known.
+void Emitter::emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end) {
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(context, s.var->name, region_.function);
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2, s.var->name);
+  i->addIncoming(begin, before);
+  vars_[s.var.get()] = {i, ++depth_};
+  emit(s.body);
+  --depth_;
+  llvm::Value* next = b_.CreateAdd(i, int_of(1), "", /*nuw=*/true, /*nsw=*/true);
+  i->addIncoming(next, b_.GetInsertBlock());
+  auto* after = llvm::BasicBlock::Create(context, s.var->name + ".end", region_.function);
+  llvm::BranchInst* latch = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, after);
+  // Unrolling is decided by the schedule.
+  llvm::MDNode* disable = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, disable});
+  id->replaceOperandWith(0, id);
+  latch->setMetadata("llvm.loop", id);
+  b_.SetInsertPoint(after);
+}
+
+void Emitter::emit_vectorized(const StmtNode& s) {
+  if (s.extent == 1) {
+    vars_[s.var.get()] = {int_of(0), depth_};
+    emit(s.body);
+    return;
+  }
+  if (lane_var_ != nullptr) return refuse("vectorized loop ", s.var->name, " stands inside vectorized ", lane_var_->name);
+  if (s.extent > kMostLanes)
+    return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes, ", split it");
+  lane_var_ = s.var;
+  lanes_ = s.extent;
+  emit(s.body);
+  lane_var_ = nullptr;
+  lanes_ = 0;
+}
+
+void Emitter::emit_parallel(const StmtNode& s) {
+  if (region_.in_parallel || lane_var_ != nullptr)
+    return refuse("parallel loop ", s.var->name, " stands inside a parallel or vectorized loop");
+  if (s.extent > INT32_MAX) return refuse("parallel loop ", s.var->name, " has ", s.extent, " iterations; at most 2^31 - 1");
+  // Register buffers of the caller are its own: a share cannot see them. Loop variables around are handed over.
+  std::vector<Var> captured;
+  visit_exprs(s.body, [&](const Expr& e) {
+    if (e->kind == ExprKind::kVar && vars_.contains(e->var.get()) &&
+        std::find(captured.begin(), captured.end(), e->var) == captured.end())
+      captured.push_back(e->var);
+  });
+  const std::string name = str(region_.function->getName().str().substr(0, region_.function->getName().find('.')),
+                               ".parallel", regions_++);
+  const Region caller = region_;
+  const auto caller_vars = vars_;
+  const auto resume = b_.saveIP();
+
+  // The share: for i in begin..end.
+  llvm::Function* share = make_region(name + ".body", true, captured.size(), 2);
+  const auto param = [&](size_t from_end) { return share->getArg(static_cast<unsigned>(share->arg_size() - from_end)); };
+  vars_.clear();
+  for (size_t i = 0; i < captured.size(); ++i) vars_[captured[i].get()] = {param(2 + captured.size() - i), 0};
+  llvm::Value *begin = param(2), *end = param(1);
+  emit_loop(s, begin, end);
+  b_.CreateRetVoid();
+
+  // The task unpacks the closure: buffers, runtime, captured variables, eight bytes each.
+  llvm::Function* task = make_function(
+      name, b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()}, false);
+  auto* entry = llvm::BasicBlock::Create(module_.getContext(), "entry", task);
+  auto* run = llvm::BasicBlock::Create(module_.getContext(), "run", task);
+  auto* done = llvm::BasicBlock::Create(module_.getContext(), "done", task);
+  b_.SetInsertPoint(entry);
+  b_.CreateCondBr(b_.CreateICmpSLT(task->getArg(1), task->getArg(2)), run, done);
+  b_.SetInsertPoint(run);
+  int64_t place = 0;
+  const auto unpack = [&](llvm::Type* type) {
+    return b_.CreateLoad(type, b_.CreatePtrAdd(task->getArg(0), int_of(8 * place++)));
+  };
+  std::map<const BufferNode*, llvm::Value*> shared;
+  for (const Slot& slot : slots_)
+    if (!slot.per_thread) shared[slot.buffer.get()] = unpack(b_.getPtrTy());
+  llvm::Value* runtime = unpack(b_.getPtrTy());
+  llvm::Value* own = nullptr;
+  if (workspace_.per_thread_bytes > 0) {
+    llvm::Value* workspace = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(runtime, int_of(kWorkspace)));
+    llvm::Value* thread = b_.CreateSExt(task->getArg(3), b_.getInt64Ty());
+    own = b_.CreatePtrAdd(workspace, b_.CreateAdd(int_of(workspace_.shared_bytes),
+                                                  b_.CreateMul(thread, int_of(workspace_.per_thread_bytes))));
+  }
+  std::vector<llvm::Value*> actuals;
+  for (const Slot& slot : slots_)
+    actuals.push_back(slot.per_thread ? b_.CreatePtrAdd(own, int_of(slot.offset)) : shared[slot.buffer.get()]);
+  actuals.push_back(runtime);
+  for (size_t i = 0; i < captured.size(); ++i) actuals.push_back(unpack(b_.getInt64Ty()));
+  actuals.push_back(b_.CreateSExt(task->getArg(1), b_.getInt64Ty()));
+  actuals.push_back(b_.CreateSExt(task->getArg(2), b_.getInt64Ty()));
+  b_.CreateCall(share, actuals);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  b_.CreateRetVoid();
+
+  // The caller packs it.
+  region_ = caller;
+  vars_ = caller_vars;
+  b_.restoreIP(resume);
+  llvm::BasicBlock& first = region_.function->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&first, first.begin());
+  llvm::Value* closure = at_entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(place)));
+  int64_t at = 0;
+  const auto pack = [&](llvm::Value* v) { b_.CreateStore(v, b_.CreatePtrAdd(closure, int_of(8 * at++))); };
+  for (const Slot& slot : slots_)
+    if (!slot.per_thread) pack(region_.buffers.at(slot.buffer.get()));
+  pack(region_.runtime);
+  for (const Var& v : captured) pack(vars_.at(v.get()).value);
+  llvm::Value* parallel_for = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kParallelFor)));
+  llvm::Value* pool = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kPool)));
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(),
+                                       {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
+  b_.CreateCall(type, parallel_for, {pool, b_.getInt32(static_cast<uint32_t>(s.extent)), task, closure});
+}
+
+void Emitter::emit_if(const StmtNode& s) {
+  if (lane_var_ != nullptr && depends_on_lane(s.condition)) {
+    llvm::Value* outer = mask_;
+    llvm::Value* condition = emit(s.condition);
+    mask_ = with_mask(condition);
+    emit(s.body);
+    mask_ = outer;
+    if (s.else_body != nullptr) {
+      mask_ = with_mask(b_.CreateNot(condition));
+      emit(s.else_body);
+      mask_ = outer;
+    }
+    return;
+  }
+  llvm::LLVMContext& context = module_.getContext();
+  llvm::Value* condition = emit(s.condition);
+  auto* then_block = llvm::BasicBlock::Create(context, "then", region_.function);
+  auto* else_block = s.else_body == nullptr ? nullptr : llvm::BasicBlock::Create(context, "else", region_.function);
+  auto* after = llvm::BasicBlock::Create(context, "endif", region_.function);
+  b_.CreateCondBr(condition, then_block, else_block == nullptr ? after : else_block);
+  b_.SetInsertPoint(then_block);
+  emit(s.body);
+  b_.CreateBr(after);
+  if (else_block != nullptr) {
+    b_.SetInsertPoint(else_block);
+    emit(s.else_body);
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+}
+
+void Emitter::emit_allocate(const StmtNode& s) {
+  const Buffer& buffer = s.buffer;
+  if (buffer->scope == MemoryScope::kRegister) {
+    // At the function's entry, so that SROA sees it; a masked vector may lie partly past the last element.
+    llvm::BasicBlock& first = region_.function->getEntryBlock();
+    llvm::IRBuilder<> at_entry(&first, first.begin());
+    const uint64_t elements = static_cast<uint64_t>(buffer->elements() + kMostLanes);
+    auto* memory = at_entry.CreateAlloca(llvm::ArrayType::get(memory_type(buffer->dtype), elements), nullptr, buffer->name);
+    memory->setAlignment(llvm::Align(64));
+    region_.buffers[buffer.get()] = memory;
+  } else if (buffer->scope != MemoryScope::kGlobal) {
+    return refuse("buffer ", buffer->name, " is in ", memory_scope_name(buffer->scope), " memory, which a CPU does not have");
+  }
+  emit(s.body);
+}
+
+llvm::Type* Emitter::type_of(DType t) {
+  switch (t) {
+    case DType::kBool: return b_.getInt1Ty();
+    case DType::kInt8:
+    case DType::kUInt8: return b_.getInt8Ty();
+    case DType::kInt32: return b_.getInt32Ty();
+    case DType::kInt64: return b_.getInt64Ty();
+    case DType::kFloat16: return b_.getHalfTy();
+    case DType::kBFloat16: return b_.getBFloatTy();
+    case DType::kFloat32: return b_.getFloatTy();
+    case DType::kFloat64: return b_.getDoubleTy();
+  }
+  return nullptr;
+}
+
+llvm::Type* Emitter::memory_type(DType t) { return t == DType::kBool ? b_.getInt8Ty() : type_of(t); }
+
+}  // namespace tuner::codegen

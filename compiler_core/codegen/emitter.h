@@ -1,0 +1,142 @@
+// Emitter: one lowered Program -> LLVM IR in a module. Private to codegen.
+//
+// Shape of the code: the entry NAME(args, rt) checks the runtime, loads the argument pointers and calls NAME.body with every
+// buffer as a noalias parameter of its own (attributes of loaded pointers would be lost). A parallel loop is a task
+// NAME.parallelN(closure, begin, end, thread) that does the same for its share.
+//
+// A vectorised loop is evaluated once, with expressions that depend on its variable as vectors of `extent` lanes (LLVM splits
+// or widens them to what the target has) and its guards as masks. Register buffers are allocas with constant indices
+// that SROA turns into values.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler_core/arith/simplify.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/stmt.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace tuner::codegen {
+
+struct Workspace {
+  int64_t shared_bytes = 0, per_thread_bytes = 0;
+};
+
+// What the machine offers that decides which IR is best.
+struct MachineTraits {
+  bool has_fma = false;
+  std::string cpu, features;  // of LLVM
+  int vector_bits = 128;
+};
+
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const MachineTraits& machine) : module_(module), machine_(machine), b_(module.getContext()) {}
+  // Adds the entry `name` for the lowered `program`. The error is InvalidConfig, naming what cannot be compiled.
+  Result<Workspace> emit(const Program& program, const std::string& name);
+
+ private:
+  // --- emitter.cpp: functions and statements ---
+  struct Slot {  // a global buffer of the Program: an argument or workspace
+    Buffer buffer;
+    int64_t offset = -1;  // in its workspace; -1: an argument
+    bool per_thread = false;
+  };
+  void assign_slots(const Program& program);
+  llvm::Function* make_function(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> params, bool exported);
+  void emit_entry(const Program& program, const std::string& name);
+  llvm::Function* make_region(const std::string& name, bool per_thread, size_t captured, size_t extra);
+  void emit(const Stmt& s);
+  void emit_for(const StmtNode& s);
+  void emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end);
+  void emit_vectorized(const StmtNode& s);
+  void emit_parallel(const StmtNode& s);
+  void emit_if(const StmtNode& s);
+  void emit_allocate(const StmtNode& s);
+
+  // --- emit_access.cpp: loads and stores ---
+  struct Access {
+    enum Kind { kUniform, kContiguous, kStrided } kind = kUniform;
+    LinearForm form;                      // flat offset, in elements, without the terms of the vector variable
+    int64_t stride = 0;                   // elements a lane; only when kStrided and affine
+    std::vector<std::pair<Expr, int64_t>> lane_terms;  // other terms that differ between lanes
+    bool affine() const { return lane_terms.empty(); }
+  };
+  Access analyze(const Buffer& buffer, const std::vector<Expr>& indices);
+  llvm::Value* base_pointer(const Buffer& buffer);
+  llvm::Value* pointer(const Buffer& buffer, const Access& access);
+  llvm::Value* lane_pointers(const Buffer& buffer, const Access& access);
+  llvm::Align alignment(const Buffer& buffer, const Access& access, int64_t lanes);
+  llvm::Value* emit_load(const Buffer& buffer, const std::vector<Expr>& indices);
+  void emit_store(const StmtNode& s);
+  bool register_offset(const Buffer& buffer, const Access& access);
+  llvm::Value* any_lane(llvm::Value* mask);
+
+  // --- emit_expr.cpp: values ---
+  llvm::Value* emit(const Expr& e);
+  llvm::Value* emit_binary(const Expr& e);
+  llvm::Value* emit_index_division(const Expr& e, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_float_add(const Expr& e);
+  llvm::Value* emit_lane_compare(const Expr& e);
+  llvm::Value* emit_unary(const Expr& e);
+  llvm::Value* emit_select(const Expr& e);
+  llvm::Value* emit_cast(DType to, const Expr& e);
+  llvm::Value* widen(llvm::Value* v);  // scalar -> all lanes
+  void match(llvm::Value*& a, llvm::Value*& b);
+  bool depends_on_lane(const Expr& e) const;
+  llvm::Value* with_mask(llvm::Value* mask);  // mask and the one around
+
+  // --- emit_math.cpp: expansions, on scalars and vectors alike ---
+  llvm::Value* math(UnaryOp op, llvm::Value* x);
+  llvm::Value* exp32(llvm::Value* x);
+  llvm::Value* log32(llvm::Value* x);
+  llvm::Value* tanh32(llvm::Value* x);
+  llvm::Value* erf32(llvm::Value* x);
+  llvm::Value* fused(llvm::Value* a, llvm::Value* b, llvm::Value* c);  // a * b + c
+  llvm::Value* horner(llvm::Value* x, std::initializer_list<double> coefficients);  // highest power first
+  llvm::Value* number(llvm::Value* like, double value);
+  llvm::Value* per_lane_call(const char* symbol, llvm::Value* x);
+
+  llvm::Type* type_of(DType t);
+  llvm::Type* memory_type(DType t);  // bool is a byte
+  llvm::Value* int_of(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
+  // Remembers the first thing that cannot be compiled; what is emitted afterwards is thrown away.
+  template <class... Args>
+  void refuse(const Args&... args) {
+    if (status_.is_ok()) status_ = invalid_config(program_name_, ": ", args...);
+  }
+
+  llvm::Module& module_;
+  MachineTraits machine_;
+  llvm::IRBuilder<> b_;
+  std::string program_name_;
+  Status status_;
+
+  std::vector<Slot> slots_;
+  Workspace workspace_;
+  int regions_ = 0;
+
+  // State of the function being emitted.
+  struct Region {
+    llvm::Function* function = nullptr;
+    std::map<const BufferNode*, llvm::Value*> buffers;
+    llvm::Value* runtime = nullptr;
+    bool in_parallel = false;
+  };
+  Region region_;
+  struct LoopVar {
+    llvm::Value* value;
+    int depth;
+  };
+  std::map<const VarNode*, LoopVar> vars_;
+  int depth_ = 0;
+  RangeMap ranges_;
+  Var lane_var_;                 // of the vectorised loop around, or null
+  int64_t lanes_ = 0;
+  llvm::Value* mask_ = nullptr;  // lanes that run; null: all
+};
+
+}  // namespace tuner::codegen

@@ -1,0 +1,34 @@
+// Machine: one LLVM target machine, IR in, object or assembly out. Private to codegen.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/codegen/emitter.h"
+#include "compiler_core/target.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace tuner::codegen {
+
+class Machine {
+ public:
+  // Of this thread, made once per target: building one costs as much as optimising a kernel. InvalidArgument for a CPU that LLVM does not know.
+  static Result<Machine*> of(const Target& target);
+
+  const MachineTraits& traits() const { return traits_; }
+  void prepare(llvm::Module& module) const;  // triple and data layout
+  // Verifies (Internal when that fails: our bug), then runs the few passes that pay.
+  Status optimize(llvm::Module& module) const;
+  Result<std::string> emit(llvm::Module& module, llvm::CodeGenFileType type, bool machine_scheduler) const;
+
+ private:
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  MachineTraits traits_;
+};
+
+// An ELF shared object of one relocatable object that exports its default-visibility symbols. The same bytes for the same input.
+// One link at a time in a process; callers wait.
+Result<std::string> link_shared(const std::string& object, const Target& target);
+
+}  // namespace tuner::codegen

@@ -1,0 +1,298 @@
+#include "compiler_core/oracle/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner {
+namespace {
+
+struct Storage {
+  std::vector<double> values;
+  std::vector<bool> written;
+
+  explicit Storage(int64_t elements = 0) : values(static_cast<size_t>(elements)), written(static_cast<size_t>(elements)) {}
+};
+
+int64_t floor_div_of(int64_t a, int64_t b) {
+  const int64_t q = a / b;
+  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+class Interpreter {
+ public:
+  Status run(const Program& program, std::map<const BufferNode*, Storage>& args) {
+    program_ = &program;
+    memory_ = std::move(args);
+    execute(program.body);
+    args = std::move(memory_);
+    return status_;
+  }
+
+ private:
+  void execute(const Stmt& s) {
+    if (s == nullptr || !status_.is_ok()) return;
+    switch (s->kind) {
+      case StmtKind::kFor: {
+        const bool reverse = s->loop == LoopKind::kParallel || s->loop == LoopKind::kVectorized;
+        for (int64_t i = 0; i < s->extent && status_.is_ok(); ++i) {
+          vars_[s->var.get()] = reverse ? s->extent - 1 - i : i;
+          execute(s->body);
+        }
+        return;
+      }
+      case StmtKind::kSeq:
+        for (const Stmt& child : s->stmts) execute(child);
+        return;
+      case StmtKind::kIf: execute(index(s->condition) != 0 ? s->body : s->else_body); return;
+      case StmtKind::kAllocate:
+        memory_[s->buffer.get()] = Storage(s->buffer->elements());
+        execute(s->body);
+        memory_.erase(s->buffer.get());
+        return;
+      case StmtKind::kStore: store(*s); return;
+      case StmtKind::kBarrier: return;
+      case StmtKind::kIntrinsic:
+      case StmtKind::kAsync:
+        report("the oracle runs CPU Programs; found ", s->name);
+        return;
+    }
+  }
+
+  void store(const StmtNode& s) {
+    const size_t at = place(s.buffer, s.indices);
+    if (!status_.is_ok()) return;
+    if (s.reduce == ReduceOp::kNone) {
+      const double v = value(s.value);
+      write(s.buffer, at, v);
+      return;
+    }
+    if (s.first.defined() && index(s.first) != 0) write(s.buffer, at, value(s.init));
+    const double v = value(s.value);
+    if (!status_.is_ok()) return;
+    const double old = read(s.buffer, at, s.indices);
+    double sum = old + v;
+    if (s.reduce == ReduceOp::kMax) sum = old > v ? old : v;
+    if (s.reduce == ReduceOp::kMin) sum = old < v ? old : v;
+    write(s.buffer, at, sum);
+  }
+
+  // Index and truth values, exact.
+  int64_t index(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kIntImm: return e->int_value;
+      case ExprKind::kVar: return vars_[e->var.get()];
+      case ExprKind::kLoad:
+      case ExprKind::kFloatImm: return static_cast<int64_t>(value(e));
+      case ExprKind::kSelect: return index(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
+      case ExprKind::kCast: return is_float(e->operands[0]->dtype) ? static_cast<int64_t>(value(e->operands[0])) : index(e->operands[0]);
+      case ExprKind::kUnary: {
+        const int64_t a = index(e->operands[0]);
+        if (e->unary_op == UnaryOp::kNot) return a == 0;
+        if (e->unary_op == UnaryOp::kNeg) return -a;
+        return std::abs(a);
+      }
+      case ExprKind::kBinary: break;
+    }
+    if (is_float(e->operands[0]->dtype)) {
+      const double a = value(e->operands[0]), b = value(e->operands[1]);
+      switch (e->binary_op) {
+        case BinaryOp::kEq: return a == b;
+        case BinaryOp::kNe: return a != b;
+        case BinaryOp::kLt: return a < b;
+        case BinaryOp::kLe: return a <= b;
+        case BinaryOp::kGt: return a > b;
+        case BinaryOp::kGe: return a >= b;
+        default: report("no integer value in ", to_text(e)); return 0;
+      }
+    }
+    const int64_t a = index(e->operands[0]);
+    if (e->binary_op == BinaryOp::kAnd) return a != 0 && index(e->operands[1]) != 0;
+    if (e->binary_op == BinaryOp::kOr) return a != 0 || index(e->operands[1]) != 0;
+    const int64_t b = index(e->operands[1]);
+    switch (e->binary_op) {
+      case BinaryOp::kAdd: return a + b;
+      case BinaryOp::kSub: return a - b;
+      case BinaryOp::kMul: return a * b;
+      case BinaryOp::kFloorDiv:
+      case BinaryOp::kFloorMod:
+        if (b == 0) {
+          report("division by zero in ", to_text(e));
+          return 0;
+        }
+        return e->binary_op == BinaryOp::kFloorDiv ? floor_div_of(a, b) : a - floor_div_of(a, b) * b;
+      case BinaryOp::kMin: return std::min(a, b);
+      case BinaryOp::kMax: return std::max(a, b);
+      case BinaryOp::kEq: return a == b;
+      case BinaryOp::kNe: return a != b;
+      case BinaryOp::kLt: return a < b;
+      case BinaryOp::kLe: return a <= b;
+      case BinaryOp::kGt: return a > b;
+      case BinaryOp::kGe: return a >= b;
+      default: report("no integer value in ", to_text(e)); return 0;
+    }
+  }
+
+  double value(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kFloatImm: return e->float_value;
+      case ExprKind::kLoad: {
+        const size_t at = place(e->buffer, e->operands);
+        return status_.is_ok() ? read(e->buffer, at, e->operands) : 0;
+      }
+      case ExprKind::kSelect: return value(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
+      case ExprKind::kCast:
+        return is_float(e->operands[0]->dtype) && !is_float(e->dtype) ? std::trunc(value(e->operands[0])) : value(e->operands[0]);
+      default: break;
+    }
+    if (!is_float(e->dtype)) return static_cast<double>(index(e));
+    const double a = value(e->operands[0]);
+    if (e->kind == ExprKind::kUnary) {
+      switch (e->unary_op) {
+        case UnaryOp::kNeg: return -a;
+        case UnaryOp::kAbs: return std::fabs(a);
+        case UnaryOp::kSqrt: return std::sqrt(a);
+        case UnaryOp::kRsqrt: return 1 / std::sqrt(a);
+        case UnaryOp::kExp: return std::exp(a);
+        case UnaryOp::kLog: return std::log(a);
+        case UnaryOp::kTanh: return std::tanh(a);
+        case UnaryOp::kErf: return std::erf(a);
+        case UnaryOp::kFloor: return std::floor(a);
+        case UnaryOp::kNot: break;
+      }
+      report("no value in ", to_text(e));
+      return 0;
+    }
+    const double b = value(e->operands[1]);
+    switch (e->binary_op) {
+      case BinaryOp::kAdd: return a + b;
+      case BinaryOp::kSub: return a - b;
+      case BinaryOp::kMul: return a * b;
+      case BinaryOp::kDiv: return a / b;
+      case BinaryOp::kMin: return a < b ? a : b;
+      case BinaryOp::kMax: return a > b ? a : b;
+      default: report("no value in ", to_text(e)); return 0;
+    }
+  }
+
+  // Flat place of an element, after checking every dimension.
+  size_t place(const Buffer& buffer, const std::vector<Expr>& indices) {
+    int64_t flat = 0;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const int64_t i = index(indices[d]);
+      if (i < 0 || i >= buffer->shape[d]) {
+        report(element(buffer, indices), " is out of bounds: dimension ", d, " is ", buffer->shape[d], ", index ", i);
+        return 0;
+      }
+      flat = flat * buffer->shape[d] + i;
+    }
+    if (!memory_.contains(buffer.get())) {
+      report(buffer->name, " is neither an argument nor allocated where it is used");
+      return 0;
+    }
+    return static_cast<size_t>(flat);
+  }
+
+  double read(const Buffer& buffer, size_t at, const std::vector<Expr>& indices) {
+    const Storage& storage = memory_[buffer.get()];
+    if (!storage.written[at]) report(element(buffer, indices), " is read but was never written");
+    return storage.values[at];
+  }
+
+  void write(const Buffer& buffer, size_t at, double v) {
+    if (!status_.is_ok()) return;
+    Storage& storage = memory_[buffer.get()];
+    storage.values[at] = v;
+    storage.written[at] = true;
+  }
+
+  std::string element(const Buffer& buffer, const std::vector<Expr>& indices) {
+    std::string text = buffer->name + "[";
+    for (size_t d = 0; d < indices.size(); ++d) text += (d == 0 ? "" : ", ") + str(index(indices[d]));
+    return text + "]";
+  }
+
+  template <class... Args>
+  void report(const Args&... args) {
+    if (status_.is_ok()) status_ = Status(StatusCode::kInternal, str(program_->name, ": ", args...));
+  }
+
+  const Program* program_ = nullptr;
+  std::map<const BufferNode*, Storage> memory_;
+  std::map<const VarNode*, int64_t> vars_;
+  Status status_;
+};
+
+// The first buffer that the store of `packed` reads.
+Buffer source_of(const Program& packing, const Buffer& packed) {
+  Buffer source;
+  visit(packing.body, [&](const Stmt& s) {
+    if (s->kind != StmtKind::kStore || s->buffer != packed) return;
+    visit(s->value, [&](const Expr& e) {
+      if (source == nullptr && e->kind == ExprKind::kLoad) source = e->buffer;
+    });
+  });
+  return source;
+}
+
+std::string position(const Buffer& buffer, size_t flat) {
+  std::string text;
+  for (size_t d = buffer->shape.size(); d-- > 0;) {
+    const auto extent = static_cast<size_t>(buffer->shape[d]);
+    text = str(flat % extent) + (text.empty() ? "" : ", ") + text;
+    flat /= extent;
+  }
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+std::vector<Buffer> unpacked_args(const Program& program) {
+  std::vector<Buffer> args;
+  for (const Buffer& arg : program.args) {
+    Buffer source = arg;
+    if (arg->role == BufferRole::kPacked && program.packing != nullptr) source = source_of(*program.packing, arg);
+    CHECK(source != nullptr) << program.name << ": the packing entry does not write " << arg->name;
+    // A constant packed twice is still one argument.
+    if (std::find(args.begin(), args.end(), source) == args.end()) args.push_back(source);
+  }
+  return args;
+}
+
+Status interpret(const Program& program, std::vector<std::vector<double>>& args) {
+  const std::vector<Buffer> buffers = unpacked_args(program);
+  if (args.size() != buffers.size())
+    return invalid_argument(program.name, ": expected ", buffers.size(), " arguments, found ", args.size());
+  std::map<const BufferNode*, Storage> memory;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    Storage storage(buffers[i]->elements());
+    if (buffers[i]->role != BufferRole::kOutput) {
+      if (static_cast<int64_t>(args[i].size()) != buffers[i]->elements())
+        return invalid_argument(program.name, ": ", buffers[i]->name, ": expected ", buffers[i]->elements(), " elements, found ",
+                                args[i].size());
+      storage.values = args[i];
+      storage.written.assign(storage.written.size(), true);
+    }
+    memory[buffers[i].get()] = std::move(storage);
+  }
+  if (program.packing != nullptr) {
+    for (const Buffer& b : program.packing->args)
+      if (b->role == BufferRole::kPacked) memory[b.get()] = Storage(b->elements());
+    RETURN_IF_ERROR(Interpreter().run(*program.packing, memory));
+  }
+  RETURN_IF_ERROR(Interpreter().run(program, memory));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i]->role != BufferRole::kOutput) continue;
+    Storage& storage = memory[buffers[i].get()];
+    for (size_t at = 0; at < storage.written.size(); ++at)
+      if (!storage.written[at])
+        return Status(StatusCode::kInternal, str(program.name, ": ", buffers[i]->name, position(buffers[i], at),
+                                                 " was never written"));
+    args[i] = std::move(storage.values);
+  }
+  return Status::ok();
+}
+
+}  // namespace tuner
