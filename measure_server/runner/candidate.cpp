@@ -20,13 +20,20 @@ namespace tuner {
 
 const char* phase_name(Phase phase) {
   switch (phase) {
-    case Phase::kStarting: return "starting";
-    case Phase::kLoading: return "loading";
-    case Phase::kPacking: return "packing constants";
-    case Phase::kFirstRun: return "in its first run";
-    case Phase::kTiming: return "being timed";
-    case Phase::kLastRun: return "in the run after timing";
-    case Phase::kDone: return "done";
+    case Phase::kStarting:
+      return "starting";
+    case Phase::kLoading:
+      return "loading";
+    case Phase::kPacking:
+      return "packing constants";
+    case Phase::kFirstRun:
+      return "in its first run";
+    case Phase::kTiming:
+      return "being timed";
+    case Phase::kLastRun:
+      return "in the run after timing";
+    case Phase::kDone:
+      return "done";
   }
   return "in an unknown phase";
 }
@@ -81,8 +88,9 @@ class Child {
   // Inputs are mapped once, though constants may stand in both argument lists; packed operands are made here.
   void* operand(const ArgInfo& info, const std::shared_ptr<SealedFile>& data, Status& status) {
     if (const auto it = by_name_.find(info.name); it != by_name_.end()) return it->second.data();
-    Result<GuardedBuffer> buffer = data != nullptr ? GuardedBuffer::map_sealed(data->fd(), data->bytes())
-                                                   : GuardedBuffer::create(info.bytes, GuardedBuffer::Sharing::kPrivate);
+    Result<GuardedBuffer> buffer = data != nullptr
+                                       ? GuardedBuffer::map_sealed(data->fd(), data->bytes())
+                                       : GuardedBuffer::create(info.bytes, GuardedBuffer::Sharing::kPrivate);
     if (!buffer.is_ok()) {
       status = buffer.status();
       return nullptr;
@@ -137,7 +145,8 @@ class Child {
     if (kernel_ == nullptr) return load_failed("entry \"" + m_.entry + "\" is not in the shared object");
     if (m_.pack_entry.empty()) return true;
     pack_ = reinterpret_cast<Kernel>(dlsym(library, m_.pack_entry.c_str()));
-    return pack_ != nullptr || load_failed("packing entry \"" + m_.pack_entry + "\" is not in the shared object");
+    return pack_ != nullptr ||
+           load_failed("packing entry \"" + m_.pack_entry + "\" is not in the shared object");
   }
 
   bool call(Kernel kernel, const std::vector<void*>& args) {
@@ -151,7 +160,8 @@ class Child {
     if (!descriptors_untouched()) report_.descriptors_closed = 1;
     for (size_t i = 0; i < m_.args.size() && report_.damaged_operand == 0; ++i) {
       const auto it = by_name_.find(m_.args[i].name);
-      if (it != by_name_.end() && plan_.args[i].data == nullptr && !it->second.intact()) report_.damaged_operand = i + 1;
+      if (it != by_name_.end() && plan_.args[i].data == nullptr && !it->second.intact())
+        report_.damaged_operand = i + 1;
     }
     return report_.descriptors_closed == 0 && report_.damaged_operand == 0;
   }
@@ -187,7 +197,8 @@ class Child {
     };
     const double m = median();
     for (double& x : v) x = std::fabs(x - m);
-    // 1.4826: median absolute deviation -> standard deviation; 1.2533: of a mean -> of a median (both: normal noise).
+    // 1.4826: median absolute deviation -> standard deviation; 1.2533: of a mean -> of a median (both: normal
+    // noise).
     return 1.2533 * 1.4826 * median() / std::sqrt(n) / m;
   }
 
@@ -196,15 +207,18 @@ class Child {
     const double fill_ns = r.min_repeat_ms * 1e6;
     // Slow kernels: the run after timing must still fit, so sampling ends at half of the time limit.
     const double stop_ns = started_ns_ + r.run_timeout_s * 0.5e9;
-    // The first call on these outputs warms up; its time is not used, as caches and clock may still be cold. Then the
-    // number of calls grows until they fill min_repeat_ms; the sample that does is the first one that counts.
+    // The first call on these outputs warms up; its time is not used, as caches and clock may still be cold.
+    // Then the number of calls grows until they fill min_repeat_ms; the sample that does is the first one
+    // that counts.
     Sample s{};
     if (!sample(1, s)) return false;
     int64_t calls = 1;
-    if (s.run_ns < fill_ns) calls = std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(s.run_ns, 20.0)), 1, 1 << 20);
+    if (s.run_ns < fill_ns)
+      calls = std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(s.run_ns, 20.0)), 1, 1 << 20);
     for (;;) {
       if (!sample(calls, s)) return false;
-      if (s.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || clock_ns(CLOCK_MONOTONIC) > stop_ns) break;
+      if (s.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || clock_ns(CLOCK_MONOTONIC) > stop_ns)
+        break;
       const double grow = std::clamp(1.1 * fill_ns / std::max(s.run_ns, 1.0), 1.2, 10.0);
       calls = static_cast<int64_t>(std::ceil(static_cast<double>(calls) * grow));
     }

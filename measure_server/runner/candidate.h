@@ -1,5 +1,5 @@
-// The child's side: one candidate, loaded, run and timed in its own process. What it found travels through a page shared
-// with the parent; what it computed lies in shared outputs, which the parent compares.
+// The child's side: one candidate, loaded, run and timed in its own process. What it found travels through a
+// page shared with the parent; what it computed lies in shared outputs, which the parent compares.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ const char* phase_name(Phase phase);
 struct CandidateReport {
   static constexpr uint32_t kMaxSamples = 1000;
 
-  uint64_t finished;      // the plan's nonce, written last: anything else means it never came to the end
-  Phase phase;            // where it is
+  uint64_t finished;  // the plan's nonce, written last: anything else means it never came to the end
+  Phase phase;        // where it is
   uint32_t samples;
   uint32_t cut;
   int32_t kernel_status;  // what the kernel or its packing returned, when not 0
@@ -42,11 +42,11 @@ struct CandidatePlan {
   CandidateReport* report = nullptr;
 
   struct Operand {
-    std::shared_ptr<SealedFile> data;    // input, constant
+    std::shared_ptr<SealedFile> data;      // input, constant
     const GuardedBuffer* first = nullptr;  // output of the first run
     const GuardedBuffer* last = nullptr;   // output of the timed runs and of the run after them
   };
-  std::vector<Operand> args;       // as manifest->args; packed operands have nothing here: the child makes them
+  std::vector<Operand> args;  // as manifest->args; packed operands have nothing here: the child makes them
   std::vector<Operand> pack_args;  // as manifest->pack_args
 };
 

@@ -10,7 +10,8 @@
 namespace tuner {
 
 int poll_ms(Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000'000));
 }
 
@@ -22,7 +23,8 @@ Status wait_for(int fd, short events, Deadline deadline) {
     pollfd p{fd, events, 0};
     const int n = poll(&p, 1, poll_ms(deadline));
     if (n > 0) return Status::ok();
-    if (n == 0 && std::chrono::steady_clock::now() >= deadline) return {StatusCode::kDeadlineExceeded, "no answer in time"};
+    if (n == 0 && std::chrono::steady_clock::now() >= deadline)
+      return {StatusCode::kDeadlineExceeded, "no answer in time"};
     if (n < 0 && errno != EINTR) return failed("poll: ", std::strerror(errno));
   }
 }
@@ -48,7 +50,8 @@ Status read_exactly(int fd, char* to, size_t size, Deadline deadline) {
 
 Status write_frame(int fd, std::string_view bytes, Deadline deadline) {
   if (bytes.size() > kMaxFrameBytes)
-    return invalid_argument("a message of ", bytes.size(), " bytes; at most ", kMaxFrameBytes, " can be sent");
+    return invalid_argument("a message of ", bytes.size(), " bytes; at most ", kMaxFrameBytes,
+                            " can be sent");
   std::string frame(4, '\0');
   const uint32_t size = static_cast<uint32_t>(bytes.size());
   for (int i = 0; i < 4; ++i) frame[i] = static_cast<char>(size >> (8 * i));
@@ -70,7 +73,8 @@ Result<std::string> read_frame(int fd, Deadline deadline) {
   unsigned char head[4];
   RETURN_IF_ERROR(read_exactly(fd, reinterpret_cast<char*>(head), 4, deadline));
   const size_t size = head[0] | head[1] << 8 | head[2] << 16 | static_cast<uint32_t>(head[3]) << 24;
-  if (size > kMaxFrameBytes) return invalid_argument("the peer announced ", size, " bytes; at most ", kMaxFrameBytes, " are accepted");
+  if (size > kMaxFrameBytes)
+    return invalid_argument("the peer announced ", size, " bytes; at most ", kMaxFrameBytes, " are accepted");
   std::string bytes(size, '\0');
   RETURN_IF_ERROR(read_exactly(fd, bytes.data(), size, deadline));
   return bytes;

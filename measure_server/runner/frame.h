@@ -14,8 +14,8 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 inline constexpr size_t kMaxFrameBytes = 16 << 20;
 
-// Unavailable when the peer is gone, DeadlineExceeded at the deadline (the stream is then unusable: half a frame may have
-// gone). Never raises SIGPIPE.
+// Unavailable when the peer is gone, DeadlineExceeded at the deadline (the stream is then unusable: half a
+// frame may have gone). Never raises SIGPIPE.
 Status write_frame(int fd, std::string_view bytes, Deadline deadline);
 // One whole frame. Errors as above; InvalidArgument when the peer announces more than kMaxFrameBytes.
 Result<std::string> read_frame(int fd, Deadline deadline);

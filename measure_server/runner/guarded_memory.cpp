@@ -31,7 +31,8 @@ Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
   const int64_t middle = middle_bytes(bytes);
   const int flags = (sharing == Sharing::kShared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE;
   void* base = mmap(nullptr, middle + 2 * kGuardBytes, PROT_NONE, flags, -1, 0);
-  if (base == MAP_FAILED) return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
+  if (base == MAP_FAILED)
+    return failed("no memory for an operand of ", bytes, " bytes: ", std::strerror(errno));
   b.base_ = static_cast<char*>(base);
   b.mapped_ = middle + 2 * kGuardBytes;
   b.data_ = b.base_ + kGuardBytes + data_offset(bytes);
@@ -46,13 +47,16 @@ Result<GuardedBuffer> GuardedBuffer::create(int64_t bytes, Sharing sharing) {
 Result<GuardedBuffer> GuardedBuffer::map_sealed(int fd, int64_t bytes) {
   GuardedBuffer b;
   const int64_t middle = middle_bytes(bytes);
-  void* base = mmap(nullptr, middle + 2 * kGuardBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) return failed("no address space for an input of ", bytes, " bytes: ", std::strerror(errno));
+  void* base =
+      mmap(nullptr, middle + 2 * kGuardBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED)
+    return failed("no address space for an input of ", bytes, " bytes: ", std::strerror(errno));
   b.base_ = static_cast<char*>(base);
   b.mapped_ = middle + 2 * kGuardBytes;
   b.data_ = b.base_ + kGuardBytes + data_offset(bytes);
   b.bytes_ = bytes;
-  if (mmap(b.base_ + kGuardBytes, middle, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+  if (mmap(b.base_ + kGuardBytes, middle, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) ==
+      MAP_FAILED)
     return failed("an input of ", bytes, " bytes cannot be mapped: ", std::strerror(errno));
   return b;
 }
@@ -63,7 +67,9 @@ GuardedBuffer::~GuardedBuffer() {
 
 void GuardedBuffer::fill(unsigned char byte) const { std::memset(data_, byte, bytes_); }
 
-void GuardedBuffer::make_read_only() const { mprotect(base_ + kGuardBytes, mapped_ - 2 * kGuardBytes, PROT_READ); }
+void GuardedBuffer::make_read_only() const {
+  mprotect(base_ + kGuardBytes, mapped_ - 2 * kGuardBytes, PROT_READ);
+}
 
 bool GuardedBuffer::intact() const {
   const char* const end = base_ + mapped_ - kGuardBytes;
@@ -112,7 +118,9 @@ Result<std::shared_ptr<SealedFile>> SealedFile::of_bytes(std::string_view bytes)
 Result<std::shared_ptr<SealedFile>> SealedFile::copy_of(const std::string& path, Placement placement) {
   struct Closer {
     int fd;
-    ~Closer() { if (fd >= 0) close(fd); }
+    ~Closer() {
+      if (fd >= 0) close(fd);
+    }
   } in{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat st;
   if (in.fd < 0 || fstat(in.fd, &st) != 0) return failed(path, ": cannot be read: ", std::strerror(errno));
@@ -123,7 +131,8 @@ Result<std::shared_ptr<SealedFile>> SealedFile::copy_of(const std::string& path,
   int64_t at = 0;
   if (placement == Placement::kAtPageEnd) {
     at = data_offset(st.st_size);
-    if (ftruncate(file->fd_, middle_bytes(st.st_size)) != 0) return failed(path, ": no memory for a copy: ", std::strerror(errno));
+    if (ftruncate(file->fd_, middle_bytes(st.st_size)) != 0)
+      return failed(path, ": no memory for a copy: ", std::strerror(errno));
   }
   std::string chunk(std::min<int64_t>(st.st_size, 1 << 20), '\0');
   for (int64_t done = 0; done < st.st_size;) {
@@ -148,15 +157,18 @@ Result<std::string_view> SealedFile::map_hidden_from_children() {
     void* p = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_POPULATE, fd_, 0);
     if (p == MAP_FAILED) return failed("mapping ", bytes_, " bytes: ", std::strerror(errno));
     mapping_ = static_cast<char*>(p);
-    if (madvise(mapping_, bytes_, MADV_DONTFORK) != 0) return failed("madvise(MADV_DONTFORK): ", std::strerror(errno));
+    if (madvise(mapping_, bytes_, MADV_DONTFORK) != 0)
+      return failed("madvise(MADV_DONTFORK): ", std::strerror(errno));
   }
   return std::string_view(mapping_, bytes_);
 }
 
-Result<std::shared_ptr<SealedFile>> SealedFiles::get(const std::string& path, SealedFile::Placement placement) {
+Result<std::shared_ptr<SealedFile>> SealedFiles::get(const std::string& path,
+                                                     SealedFile::Placement placement) {
   struct stat st;
   if (stat(path.c_str(), &st) != 0) return failed(path, ": cannot be read: ", std::strerror(errno));
-  const std::string identity = str(st.st_dev, " ", st.st_ino, " ", st.st_size, " ", st.st_mtim.tv_sec, " ", st.st_mtim.tv_nsec);
+  const std::string identity =
+      str(st.st_dev, " ", st.st_ino, " ", st.st_size, " ", st.st_mtim.tv_sec, " ", st.st_mtim.tv_nsec);
   Entry& entry = entries_[{path, placement}];
   entry.used = ++clock_;
   if (entry.identity != identity || entry.file == nullptr) {
@@ -166,7 +178,8 @@ Result<std::shared_ptr<SealedFile>> SealedFiles::get(const std::string& path, Se
     while (held + st.st_size > capacity_bytes_) {
       auto oldest = entries_.end();
       for (auto it = entries_.begin(); it != entries_.end(); ++it)
-        if (it->second.file != nullptr && (oldest == entries_.end() || it->second.used < oldest->second.used)) oldest = it;
+        if (it->second.file != nullptr && (oldest == entries_.end() || it->second.used < oldest->second.used))
+          oldest = it;
       if (oldest == entries_.end()) break;  // one file larger than the cache: kept while it is in use
       held -= oldest->second.file->bytes();
       entries_.erase(oldest);

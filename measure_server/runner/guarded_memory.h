@@ -15,8 +15,9 @@ namespace tuner {
 
 inline constexpr int64_t kOperandAlignment = 64;
 
-// One operand between two unmapped guards of 64 KiB. The data ends at the trailing guard, save for what alignment to 64
-// bytes takes (at most 63 bytes); the slack before and after holds a pattern, so a stray write there shows in intact().
+// One operand between two unmapped guards of 64 KiB. The data ends at the trailing guard, save for what
+// alignment to 64 bytes takes (at most 63 bytes); the slack before and after holds a pattern, so a stray
+// write there shows in intact().
 class GuardedBuffer {
  public:
   enum class Sharing { kPrivate, kShared };  // kShared: a forked child's writes are seen by its parent
@@ -27,7 +28,10 @@ class GuardedBuffer {
   // Read-only view of a SealedFile made with Placement::kAtPageEnd.
   static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes);
   GuardedBuffer(GuardedBuffer&& other) noexcept { swap(other); }
-  GuardedBuffer& operator=(GuardedBuffer&& other) noexcept { swap(other); return *this; }
+  GuardedBuffer& operator=(GuardedBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
   ~GuardedBuffer();
 
   char* data() const { return data_; }
@@ -41,8 +45,8 @@ class GuardedBuffer {
     std::swap(base_, other.base_), std::swap(mapped_, other.mapped_);
     std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);
   }
-  char* base_ = nullptr;   // of the mapping, guards included
-  int64_t mapped_ = 0;     // all of it
+  char* base_ = nullptr;  // of the mapping, guards included
+  int64_t mapped_ = 0;    // all of it
   char* data_ = nullptr;
   int64_t bytes_ = 0;
 };

@@ -43,7 +43,8 @@ std::string caches() {
   std::string out;
   for (int i = 0; i < 8; ++i) {
     const std::string folder = str("/sys/devices/system/cpu/cpu0/cache/index", i, "/");
-    const std::string level = first_line(folder + "level"), type = first_line(folder + "type"), size = first_line(folder + "size");
+    const std::string level = first_line(folder + "level"), type = first_line(folder + "type"),
+                      size = first_line(folder + "size");
     if (size.empty() || type == "Instruction") continue;
     out += str(out.empty() ? "" : " ", "L", level, level == "1" ? "d " : " ", size);
   }
@@ -57,9 +58,10 @@ std::string instruction_sets(const std::map<std::string, std::string>& cpu) {
   std::set<std::string> have;
   for (std::string word; words >> word;) have.insert(word);
   std::string out;
-  for (const char* isa : {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vl", "avx512_vnni", "avx_vnni", "avx512_bf16",
-                          "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve",
-                          "sve2"})
+  for (const char* isa :
+       {"sse4_2",      "avx",      "avx2",        "fma",         "f16c",     "avx512f",  "avx512vl",
+        "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8",
+        "asimd",       "asimdhp",  "asimddp",     "bf16",        "i8mm",     "sve",      "sve2"})
     if (have.contains(isa)) out += str(out.empty() ? "" : " ", isa);
   return out;
 }
@@ -85,7 +87,8 @@ std::string hardware_fingerprint() {
   };
   std::string out = value("model name");
   if (out.empty()) out = str("CPU implementer ", value("CPU implementer"), " part ", value("CPU part"));
-  if (!value("cpu family").empty()) out += str(" ", value("cpu family"), ".", value("model"), ".", value("stepping"));
+  if (!value("cpu family").empty())
+    out += str(" ", value("cpu family"), ".", value("model"), ".", value("stepping"));
   if (!value("microcode").empty()) out += str(" microcode ", value("microcode"));
   out += str(" | ", usable_cpus().size(), " cpus");
   for (const std::string& part : {caches(), instruction_sets(cpu)})

@@ -67,9 +67,13 @@ class Filter {
   }
 
  private:
-  static unsigned argument(int i) { return offsetof(seccomp_data, args) + 8 * i; }  // little-endian: the low half
+  static unsigned argument(int i) {
+    return offsetof(seccomp_data, args) + 8 * i;
+  }  // little-endian: the low half
   void load(unsigned offset) { add(BPF_LD | BPF_W | BPF_ABS, offset); }
-  void add(unsigned short op, unsigned k, unsigned char yes = 0, unsigned char no = 0) { code_.push_back({op, yes, no, k}); }
+  void add(unsigned short op, unsigned k, unsigned char yes = 0, unsigned char no = 0) {
+    code_.push_back({op, yes, no, k});
+  }
   std::vector<sock_filter> code_;
 };
 
@@ -79,7 +83,8 @@ void install_filter() {
   // Signals to itself stay: abort() is one.
   f.only_if_equal(SYS_kill, 0, self);
   f.only_if_equal(SYS_tgkill, 0, self);
-  // Threads, but no processes. clone3's flags lie in memory which a filter cannot read; libc falls back to clone.
+  // Threads, but no processes. clone3's flags lie in memory which a filter cannot read; libc falls back to
+  // clone.
   f.only_if_bits(SYS_clone, 0, /*CLONE_THREAD*/ 0x10000, /*want_set=*/true);
   f.refuse(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
   // Reading files is how libraries are loaded; writing is not for kernels.
@@ -89,18 +94,64 @@ void install_filter() {
   f.refuse(SYS_openat2, SECCOMP_RET_ERRNO | ENOSYS);
 #if defined(__x86_64__)
   f.only_if_bits(SYS_open, 1, kWriting, /*want_set=*/false);
-  for (unsigned nr : {SYS_fork, SYS_vfork, SYS_creat, SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir, SYS_link, SYS_symlink,
-                      SYS_mknod, SYS_chmod, SYS_chown, SYS_lchown})
+  for (unsigned nr : {SYS_fork, SYS_vfork, SYS_creat, SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir, SYS_link,
+                      SYS_symlink, SYS_mknod, SYS_chmod, SYS_chown, SYS_lchown})
     f.refuse(nr);
 #endif
-  for (unsigned nr :
-       {SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_tkill, SYS_rt_sigqueueinfo,
-        SYS_rt_tgsigqueueinfo, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_pidfd_getfd, SYS_setsid, SYS_setpgid, SYS_setns,
-        SYS_unshare, SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_unlinkat, SYS_renameat2, SYS_mkdirat, SYS_linkat,
-        SYS_symlinkat, SYS_mknodat, SYS_fchmodat, SYS_fchownat, SYS_fchmod, SYS_fchown, SYS_truncate, SYS_mount, SYS_umount2,
-        SYS_pivot_root, SYS_chroot, SYS_reboot, SYS_io_uring_setup, SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_keyctl,
-        SYS_add_key, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_setpriority,
-        SYS_sched_setscheduler, SYS_sched_setattr, SYS_shmget, SYS_shmat, SYS_msgget, SYS_semget, SYS_mq_open, SYS_setrlimit})
+  for (unsigned nr : {SYS_execve,
+                      SYS_execveat,
+                      SYS_ptrace,
+                      SYS_process_vm_readv,
+                      SYS_process_vm_writev,
+                      SYS_tkill,
+                      SYS_rt_sigqueueinfo,
+                      SYS_rt_tgsigqueueinfo,
+                      SYS_pidfd_open,
+                      SYS_pidfd_send_signal,
+                      SYS_pidfd_getfd,
+                      SYS_setsid,
+                      SYS_setpgid,
+                      SYS_setns,
+                      SYS_unshare,
+                      SYS_socket,
+                      SYS_socketpair,
+                      SYS_connect,
+                      SYS_bind,
+                      SYS_unlinkat,
+                      SYS_renameat2,
+                      SYS_mkdirat,
+                      SYS_linkat,
+                      SYS_symlinkat,
+                      SYS_mknodat,
+                      SYS_fchmodat,
+                      SYS_fchownat,
+                      SYS_fchmod,
+                      SYS_fchown,
+                      SYS_truncate,
+                      SYS_mount,
+                      SYS_umount2,
+                      SYS_pivot_root,
+                      SYS_chroot,
+                      SYS_reboot,
+                      SYS_io_uring_setup,
+                      SYS_bpf,
+                      SYS_userfaultfd,
+                      SYS_perf_event_open,
+                      SYS_keyctl,
+                      SYS_add_key,
+                      SYS_init_module,
+                      SYS_finit_module,
+                      SYS_delete_module,
+                      SYS_kexec_load,
+                      SYS_setpriority,
+                      SYS_sched_setscheduler,
+                      SYS_sched_setattr,
+                      SYS_shmget,
+                      SYS_shmat,
+                      SYS_msgget,
+                      SYS_semget,
+                      SYS_mq_open,
+                      SYS_setrlimit})
     f.refuse(nr);
   (void)f.install();  // where the kernel has none, ProbeReply::isolation says so
 }

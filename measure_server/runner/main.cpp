@@ -1,4 +1,5 @@
-// runner: runs candidates that may do anything, and says what they did. See runner_protocol.h for what it is asked.
+// runner: runs candidates that may do anything, and says what they did. See runner_protocol.h for what it is
+// asked.
 //
 //   runner --serve       answers on descriptor 3 until it is closed (started by RunnerClient)
 //   runner --probe       prints what this machine is and its FMA peak as JSON
@@ -33,7 +34,9 @@ int main(int argc, char** argv) {
   if (what == "--serve") {
     struct stat st;
     if (fstat(3, &st) == 0 && S_ISSOCK(st.st_mode)) return tuner::serve(3);
-    std::fprintf(stderr, "runner: --serve: descriptor 3 is not a socket; this mode is for the worker and `tuner verify`\n");
+    std::fprintf(
+        stderr,
+        "runner: --serve: descriptor 3 is not a socket; this mode is for the worker and `tuner verify`\n");
     return 2;
   }
   const bool help = what == "--help";

@@ -120,8 +120,8 @@ void add(ReferenceView::Sums& s, double x) {
 
 }  // namespace
 
-Status write_reference(const std::string& path, std::span<const double> answer, const std::vector<int64_t>& shape,
-                       ReferenceKind kind) {
+Status write_reference(const std::string& path, std::span<const double> answer,
+                       const std::vector<int64_t>& shape, ReferenceKind kind) {
   int64_t count = 1;
   for (int64_t d : shape) {
     if (d < 1) return invalid_argument(path, ": a reference needs dimensions >= 1, found ", d);
@@ -155,12 +155,15 @@ Status write_reference(const std::string& path, std::span<const double> answer, 
 }
 
 Result<ReferenceView> parse_reference(std::string_view bytes) {
-  const auto refuse = [](const auto&... why) -> Status { return failed("reference file: ", why..., "; let the worker write it again"); };
+  const auto refuse = [](const auto&... why) -> Status {
+    return failed("reference file: ", why..., "; let the worker write it again");
+  };
   if (bytes.size() < 32 || bytes.size() % 8 != 0 || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     return refuse("not a reference file (", bytes.size(), " bytes)");
   uint64_t hash;
   std::memcpy(&hash, bytes.data() + bytes.size() - 8, 8);
-  if (hash != hash_words(bytes.data(), bytes.size() - 8)) return refuse("torn or altered: its hash does not fit its bytes");
+  if (hash != hash_words(bytes.data(), bytes.size() - 8))
+    return refuse("torn or altered: its hash does not fit its bytes");
   size_t at = sizeof kMagic;
   const size_t end = bytes.size() - 8;
   const auto take = [&](void* to, size_t n) {
@@ -197,7 +200,8 @@ Result<ReferenceView> parse_reference(std::string_view bytes) {
   if (words < sums_words + 1) return refuse("shorter than its shape needs");
   uint64_t samples;
   std::memcpy(&samples, payload + 8 * sums_words, 8);
-  if (samples > words || words != sums_words + 1 + 2 * samples) return refuse("expected ", samples, " samples in ", words, " words");
+  if (samples > words || words != sums_words + 1 + 2 * samples)
+    return refuse("expected ", samples, " samples in ", words, " words");
   view.rows = {reinterpret_cast<const ReferenceView::Sums*>(payload), rows};
   view.columns = {view.rows.data() + rows, columns};
   view.samples = {reinterpret_cast<const ReferenceView::Sample*>(payload + 8 * (sums_words + 1)), samples};
@@ -218,12 +222,19 @@ double float16_value(uint16_t bits) {
   return sign * std::ldexp(mantissa + 1024, exponent - 25);
 }
 
-struct Half { uint16_t bits; operator double() const { return float16_value(bits); } };
-struct Brain { uint16_t bits; operator double() const { return bfloat16_value(bits); } };
+struct Half {
+  uint16_t bits;
+  operator double() const { return float16_value(bits); }
+};
+struct Brain {
+  uint16_t bits;
+  operator double() const { return bfloat16_value(bits); }
+};
 
 std::string element_name(std::string_view name, const std::vector<int64_t>& shape, uint64_t index) {
   std::string at;
-  for (size_t d = shape.size(); d-- > 0; index /= shape[d]) at = str(index % shape[d], at.empty() ? "" : ", ", at);
+  for (size_t d = shape.size(); d-- > 0; index /= shape[d])
+    at = str(index % shape[d], at.empty() ? "" : ", ", at);
   return str(name, "[", at, "]");
 }
 
@@ -255,7 +266,8 @@ class Comparer {
       result_.ok = false;
       char t[32];
       std::snprintf(t, sizeof t, "%.3g", tolerance);
-      result_.message = str(describe(), " is ", number(found), ", reference ", number(expected), ", tolerance ", t);
+      result_.message =
+          str(describe(), " is ", number(found), ", reference ", number(expected), ", tolerance ", t);
     }
   }
 
@@ -264,7 +276,8 @@ class Comparer {
 };
 
 template <class T>
-void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, std::string_view name, CheckResult& result) {
+void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, std::string_view name,
+                 CheckResult& result) {
   Comparer comparer(result);
   const auto tolerance = [&](double x) { return spec.absolute + spec.relative * std::fabs(x); };
   if (ref.kind == ReferenceKind::kFull) {
@@ -280,7 +293,8 @@ void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, 
   std::vector<double> columns(n, 0);
   const auto sum_tolerance = [&](const ReferenceView::Sums& s, size_t terms) {
     return std::sqrt(static_cast<double>(terms) * spec.absolute * spec.absolute +
-                     2 * spec.absolute * spec.relative * s.abs_sum + spec.relative * spec.relative * s.square_sum);
+                     2 * spec.absolute * spec.relative * s.abs_sum +
+                     spec.relative * spec.relative * s.square_sum);
   };
   for (size_t r = 0; r < ref.rows.size(); ++r) {
     double row = 0;
@@ -289,8 +303,9 @@ void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, 
       row += x;
       columns[c] += x;
     }
-    comparer.compare(row, ref.rows[r].sum, sum_tolerance(ref.rows[r], n),
-                     [&] { return str("sum of row ", r, " of ", name, " (from ", element_name(name, ref.shape, r * n), ")"); });
+    comparer.compare(row, ref.rows[r].sum, sum_tolerance(ref.rows[r], n), [&] {
+      return str("sum of row ", r, " of ", name, " (from ", element_name(name, ref.shape, r * n), ")");
+    });
   }
   for (size_t c = 0; c < n; ++c)
     comparer.compare(columns[c], ref.columns[c].sum, sum_tolerance(ref.columns[c], ref.rows.size()),
@@ -303,14 +318,31 @@ CheckResult check_output(const ReferenceView& ref, const void* output, DType dty
                          std::string_view name) {
   CheckResult result;
   switch (dtype) {
-    case DType::kBool: case DType::kUInt8: compare_all(ref, static_cast<const uint8_t*>(output), spec, name, result); break;
-    case DType::kInt8: compare_all(ref, static_cast<const int8_t*>(output), spec, name, result); break;
-    case DType::kInt32: compare_all(ref, static_cast<const int32_t*>(output), spec, name, result); break;
-    case DType::kInt64: compare_all(ref, static_cast<const int64_t*>(output), spec, name, result); break;
-    case DType::kFloat16: compare_all(ref, static_cast<const Half*>(output), spec, name, result); break;
-    case DType::kBFloat16: compare_all(ref, static_cast<const Brain*>(output), spec, name, result); break;
-    case DType::kFloat32: compare_all(ref, static_cast<const float*>(output), spec, name, result); break;
-    case DType::kFloat64: compare_all(ref, static_cast<const double*>(output), spec, name, result); break;
+    case DType::kBool:
+    case DType::kUInt8:
+      compare_all(ref, static_cast<const uint8_t*>(output), spec, name, result);
+      break;
+    case DType::kInt8:
+      compare_all(ref, static_cast<const int8_t*>(output), spec, name, result);
+      break;
+    case DType::kInt32:
+      compare_all(ref, static_cast<const int32_t*>(output), spec, name, result);
+      break;
+    case DType::kInt64:
+      compare_all(ref, static_cast<const int64_t*>(output), spec, name, result);
+      break;
+    case DType::kFloat16:
+      compare_all(ref, static_cast<const Half*>(output), spec, name, result);
+      break;
+    case DType::kBFloat16:
+      compare_all(ref, static_cast<const Brain*>(output), spec, name, result);
+      break;
+    case DType::kFloat32:
+      compare_all(ref, static_cast<const float*>(output), spec, name, result);
+      break;
+    case DType::kFloat64:
+      compare_all(ref, static_cast<const double*>(output), spec, name, result);
+      break;
   }
   return result;
 }

@@ -1,18 +1,22 @@
-// Reference answers on disk: what a worker computes once a (workload, seed) and the runner compares every candidate with.
+// Reference answers on disk: what a worker computes once a (workload, seed) and the runner compares every
+// candidate with.
 //
-// Two kinds. kFull holds every element as a double. kChecksums is for answers that cost too much to keep and to read back
-// after every candidate (used above 20 GFLOP): the answer is seen as a matrix, columns = last dimension, rows = all others;
-// kept are the sum of every row and of every column, which together cover every element, and 4,096 single elements: all
-// corners, elements of every border (first and last index of each dimension), the rest drawn evenly from a fixed seed.
+// Two kinds. kFull holds every element as a double. kChecksums is for answers that cost too much to keep and
+// to read back after every candidate (used above 20 GFLOP): the answer is seen as a matrix, columns = last
+// dimension, rows = all others; kept are the sum of every row and of every column, which together cover every
+// element, and 4,096 single elements: all corners, elements of every border (first and last index of each
+// dimension), the rest drawn evenly from a fixed seed.
 //
-// Tolerance of a sum. An element may be off by t = absolute + relative * |reference|. Rounding errors of different
-// elements are independent, so a sum of n elements may be off by sqrt(sum of t^2), which grows with sqrt(n), not n; one
-// wrong element of size d is therefore seen in its row and its column when d > sqrt(n) * t. To form that sum for any
-// tolerance the file also holds, per row and column, the sums of |reference| and of reference^2.
+// Tolerance of a sum. An element may be off by t = absolute + relative * |reference|. Rounding errors of
+// different elements are independent, so a sum of n elements may be off by sqrt(sum of t^2), which grows with
+// sqrt(n), not n; one wrong element of size d is therefore seen in its row and its column when d > sqrt(n) *
+// t. To form that sum for any tolerance the file also holds, per row and column, the sums of |reference| and
+// of reference^2.
 //
-// Layout, little-endian: "TUNERREF", u32 version (1), u32 kind, u64 rank, i64 dims[rank], payload of doubles, u64 hash of
-// everything before it. Payload: full: the elements; checksums: per row {sum, abs sum, square sum}, per column the same,
-// u64 count, per sample {u64 flat index, value}. A torn or altered file is refused.
+// Layout, little-endian: "TUNERREF", u32 version (1), u32 kind, u64 rank, i64 dims[rank], payload of doubles,
+// u64 hash of everything before it. Payload: full: the elements; checksums: per row {sum, abs sum, square
+// sum}, per column the same, u64 count, per sample {u64 flat index, value}. A torn or altered file is
+// refused.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +37,19 @@ enum class ReferenceKind : uint32_t { kFull = 1, kChecksums = 2 };
 inline constexpr double kChecksumsAboveFlops = 20e9;
 
 // Writes the file whole or not at all (temporary file, rename). answer.size() must be the product of `shape`.
-Status write_reference(const std::string& path, std::span<const double> answer, const std::vector<int64_t>& shape,
-                       ReferenceKind kind);
+Status write_reference(const std::string& path, std::span<const double> answer,
+                       const std::vector<int64_t>& shape, ReferenceKind kind);
 
-// A parsed file: spans into the bytes given to parse_reference(), which must outlive it and be aligned to 8 bytes.
+// A parsed file: spans into the bytes given to parse_reference(), which must outlive it and be aligned to 8
+// bytes.
 struct ReferenceView {
-  struct Sums { double sum, abs_sum, square_sum; };
-  struct Sample { uint64_t index; double value; };
+  struct Sums {
+    double sum, abs_sum, square_sum;
+  };
+  struct Sample {
+    uint64_t index;
+    double value;
+  };
 
   ReferenceKind kind = ReferenceKind::kFull;
   std::vector<int64_t> shape;
@@ -53,10 +63,12 @@ Result<ReferenceView> parse_reference(std::string_view bytes);
 struct CheckResult {
   bool ok = true;
   double max_error = 0;  // largest |out - reference| in tolerances; infinity for NaN
-  std::string message;   // first wrong element: "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; empty when ok
+  std::string message;   // first wrong element: "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4";
+                         // empty when ok
 };
-// Compares `output` (elements of `dtype`, reference.shape, row-major) with the reference. `name` is for the message.
-CheckResult check_output(const ReferenceView& reference, const void* output, DType dtype, const CheckSpec& spec,
-                         std::string_view name);
+// Compares `output` (elements of `dtype`, reference.shape, row-major) with the reference. `name` is for the
+// message.
+CheckResult check_output(const ReferenceView& reference, const void* output, DType dtype,
+                         const CheckSpec& spec, std::string_view name);
 
 }  // namespace tuner

@@ -23,7 +23,8 @@ Result<std::unique_ptr<RunnerClient>> RunnerClient::start(const std::string& run
   std::unique_ptr<RunnerClient> client(new RunnerClient(runner_path));
   RETURN_IF_ERROR(client->spawn());
   // An executable that is no runner is told now, not at the first candidate.
-  Result<std::string> hello = client->ask(to_json(ProbeRequest{.max_threads = -1}), steady_clock::now() + seconds(10));
+  Result<std::string> hello =
+      client->ask(to_json(ProbeRequest{.max_threads = -1}), steady_clock::now() + seconds(10));
   if (!hello.is_ok()) return failed(runner_path, ": does not answer as a runner: ", hello.message());
   return client;
 }
@@ -32,7 +33,8 @@ RunnerClient::~RunnerClient() { stop(); }
 
 Status RunnerClient::spawn() {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return failed("socketpair: ", std::strerror(errno));
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return failed("socketpair: ", std::strerror(errno));
 
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
@@ -51,7 +53,8 @@ Status RunnerClient::spawn() {
   posix_spawnattr_setsigdefault(&attributes, &all);
   // Its own process group: Ctrl-C at a terminal reaches us, and we end the runner in order.
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   char name[] = "runner", serve[] = "--serve";
   char* argv[] = {name, serve, nullptr};
   pid_t pid = -1;
@@ -111,13 +114,14 @@ Result<std::string> RunnerClient::exchange(const std::string& message, Deadline 
   }
   Result<std::string> reply = sent.is_ok() ? read_frame(socket_, deadline) : Result<std::string>(sent);
   if (reply.is_ok()) return reply;
-  // A runner that is late, dead or speaks nonsense is replaced; what it was doing says nothing about the candidate.
-  // Give a dying one a moment to be reaped as what it was, before it is killed.
+  // A runner that is late, dead or speaks nonsense is replaced; what it was doing says nothing about the
+  // candidate. Give a dying one a moment to be reaped as what it was, before it is killed.
   int status = 0;
   std::string ended;
   for (int i = 0; i < 20 && reply.status().code() == StatusCode::kUnavailable; ++i) {
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
-      ended = WIFSIGNALED(status) ? str("signal ", WTERMSIG(status)) : str("exit status ", WEXITSTATUS(status));
+      ended =
+          WIFSIGNALED(status) ? str("signal ", WTERMSIG(status)) : str("exit status ", WEXITSTATUS(status));
       pid_ = -1;
       break;
     }
@@ -126,24 +130,29 @@ Result<std::string> RunnerClient::exchange(const std::string& message, Deadline 
   const std::string killed = stop();
   if (ended.empty()) ended = killed;
   const Status again = spawn();
-  const std::string next = again.is_ok() ? "it was restarted" : str("it cannot be restarted: ", again.message());
+  const std::string next =
+      again.is_ok() ? "it was restarted" : str("it cannot be restarted: ", again.message());
   if (reply.status().code() == StatusCode::kDeadlineExceeded)
-    return Status(StatusCode::kDeadlineExceeded, str("the runner gave no answer in time and was killed; ", next));
+    return Status(StatusCode::kDeadlineExceeded,
+                  str("the runner gave no answer in time and was killed; ", next));
   return unavailable("the runner died (", ended, "): ", reply.message(), "; ", next);
 }
 
 Result<RunReply> RunnerClient::run(const RunRequest& request, Deadline deadline) {
   ASSIGN_OR_RETURN(const std::string text, ask(to_json(request), deadline));
   ASSIGN_OR_RETURN(RunReply reply, parse_run_reply(text));
-  if (reply.error == "cancelled") return Status(StatusCode::kAborted, str("run ", request.id, " was cancelled"));
+  if (reply.error == "cancelled")
+    return Status(StatusCode::kAborted, str("run ", request.id, " was cancelled"));
   if (!reply.error.empty()) return failed("runner: ", reply.error);
   if (reply.id != request.id)
-    return Status(StatusCode::kInternal, str("runner: asked for run ", request.id, ", answered run ", reply.id));
+    return Status(StatusCode::kInternal,
+                  str("runner: asked for run ", request.id, ", answered run ", reply.id));
   return reply;
 }
 
 Result<RunReply> RunnerClient::run(const RunRequest& request) {
-  return run(request, steady_clock::now() + milliseconds(static_cast<int64_t>(request.run_timeout_s * 1000)) + seconds(30));
+  return run(request, steady_clock::now() + milliseconds(static_cast<int64_t>(request.run_timeout_s * 1000)) +
+                          seconds(30));
 }
 
 void RunnerClient::cancel(uint64_t id) {
@@ -158,7 +167,8 @@ Result<ProbeReply> RunnerClient::probe(int max_threads, Deadline deadline) {
 }
 
 Result<std::string> find_runner() {
-  if (const char* given = std::getenv("TUNER_RUNNER"); given != nullptr && *given != '\0') return std::string(given);
+  if (const char* given = std::getenv("TUNER_RUNNER"); given != nullptr && *given != '\0')
+    return std::string(given);
   char self[4096];
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
   if (n > 0 && n < static_cast<ssize_t>(sizeof self)) {

@@ -1,8 +1,9 @@
 // RunnerClient: starts the runner executable and asks it; used by the worker and by `tuner verify`.
 //
-// Start it before gRPC: the runner is exec'ed (posix_spawn), so a restart later is safe too. The runner ends when this
-// object does, and when this process dies. One request is answered at a time: run() and probe() of several threads queue
-// for their turn, their deadline running; cancel() may be called from any thread at any time. No wait is without deadline.
+// Start it before gRPC: the runner is exec'ed (posix_spawn), so a restart later is safe too. The runner ends
+// when this object does, and when this process dies. One request is answered at a time: run() and probe() of
+// several threads queue for their turn, their deadline running; cancel() may be called from any thread at any
+// time. No wait is without deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -27,8 +28,8 @@ class RunnerClient {
   RunnerClient(const RunnerClient&) = delete;
   RunnerClient& operator=(const RunnerClient&) = delete;
 
-  // Runs one candidate. Whatever a candidate does is a RunReply; an error says nothing about the candidate and the run may
-  // be tried again:
+  // Runs one candidate. Whatever a candidate does is a RunReply; an error says nothing about the candidate
+  // and the run may be tried again:
   //   Unavailable       the runner died (it has been restarted), or cannot be restarted just now
   //   DeadlineExceeded  no answer by `deadline`: the runner was killed and restarted
   //   Aborted           cancelled
@@ -40,8 +41,10 @@ class RunnerClient {
   // Ends the run with this id if it is going on; its run() returns Aborted within milliseconds.
   void cancel(uint64_t id);
 
-  // Hardware fingerprint and FMA peak with 1..max_threads threads (0: all CPUs). Takes 50 ms or so a thread count.
-  Result<ProbeReply> probe(int max_threads = 0, Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  // Hardware fingerprint and FMA peak with 1..max_threads threads (0: all CPUs). Takes 50 ms or so a thread
+  // count.
+  Result<ProbeReply> probe(int max_threads = 0,
+                           Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60));
 
   // Of the runner process now; changes when it is restarted. For tests and logs.
   pid_t pid() const { return pid_.load(); }
@@ -59,13 +62,14 @@ class RunnerClient {
   const std::string runner_path_;
   std::mutex turn_mutex_;
   std::condition_variable turn_free_;
-  bool busy_ = false;          // a request is being answered; guarded by turn_mutex_
-  std::mutex socket_mutex_;    // guards socket_ against cancel()
+  bool busy_ = false;        // a request is being answered; guarded by turn_mutex_
+  std::mutex socket_mutex_;  // guards socket_ against cancel()
   int socket_ = -1;
   std::atomic<pid_t> pid_{-1};
 };
 
-// Where the runner lies: beside this executable (bin/runner), or in $TUNER_RUNNER when that is set. NotFound otherwise.
+// Where the runner lies: beside this executable (bin/runner), or in $TUNER_RUNNER when that is set. NotFound
+// otherwise.
 Result<std::string> find_runner();
 
 }  // namespace tuner

@@ -9,28 +9,36 @@ using nlohmann::json;
 
 namespace {
 
-// Reads members of one JSON object; remembers the first thing that is wrong, so a parser reads like the struct.
+// Reads members of one JSON object; remembers the first thing that is wrong, so a parser reads like the
+// struct.
 class Reader {
  public:
-  Reader(std::string_view what, std::string_view text) : what_(what), value_(json::parse(text, nullptr, false)) {
-    if (value_.is_discarded()) fail("not JSON");
-    else if (!value_.is_object()) fail("expected a JSON object");
+  Reader(std::string_view what, std::string_view text)
+      : what_(what), value_(json::parse(text, nullptr, false)) {
+    if (value_.is_discarded())
+      fail("not JSON");
+    else if (!value_.is_object())
+      fail("expected a JSON object");
   }
 
   void read(const char* key, std::string& out, bool required = true) {
-    if (const json* v = find(key, required)) v->is_string() ? void(out = v->get<std::string>()) : wrong(key, "a string");
+    if (const json* v = find(key, required))
+      v->is_string() ? void(out = v->get<std::string>()) : wrong(key, "a string");
   }
   void read(const char* key, bool& out, bool required = true) {
-    if (const json* v = find(key, required)) v->is_boolean() ? void(out = v->get<bool>()) : wrong(key, "true or false");
+    if (const json* v = find(key, required))
+      v->is_boolean() ? void(out = v->get<bool>()) : wrong(key, "true or false");
   }
   void read(const char* key, uint64_t& out, bool required = true) {
-    if (const json* v = find(key, required)) v->is_number_unsigned() ? void(out = v->get<uint64_t>()) : wrong(key, "an integer >= 0");
+    if (const json* v = find(key, required))
+      v->is_number_unsigned() ? void(out = v->get<uint64_t>()) : wrong(key, "an integer >= 0");
   }
   // A finite number of at least `least`.
   void read(const char* key, double& out, double least, bool required = true) {
     const json* v = find(key, required);
     if (v == nullptr) return;
-    if (!v->is_number() || !std::isfinite(v->get<double>()) || v->get<double>() < least) return wrong(key, str("a number >= ", least));
+    if (!v->is_number() || !std::isfinite(v->get<double>()) || v->get<double>() < least)
+      return wrong(key, str("a number >= ", least));
     out = v->get<double>();
   }
   template <class Int>
@@ -38,14 +46,16 @@ class Reader {
     if (const json* v = find(key, required)) to_int(key, *v, out, least, most);
   }
   void read(const char* key, std::vector<double>& out) {
-    for_each(key, [&](const json& v) { v.is_number() ? out.push_back(v.get<double>()) : wrong(key, "numbers"); });
+    for_each(key,
+             [&](const json& v) { v.is_number() ? out.push_back(v.get<double>()) : wrong(key, "numbers"); });
   }
   void read(const char* key, std::vector<int>& out) {
     for_each(key, [&](const json& v) { to_int(key, v, out.emplace_back(), 0, 1 << 20); });
   }
   void read(const char* key, std::vector<RunRequest::Data>& out) {
     for_each(key, [&](const json& v) {
-      if (!v.is_array() || v.size() != 2 || !v[0].is_string() || !v[1].is_string()) return wrong(key, "[argument, path] pairs");
+      if (!v.is_array() || v.size() != 2 || !v[0].is_string() || !v[1].is_string())
+        return wrong(key, "[argument, path] pairs");
       out.push_back({v[0].get<std::string>(), v[1].get<std::string>()});
     });
   }
@@ -65,8 +75,10 @@ class Reader {
   template <class Int>
   void to_int(const char* key, const json& v, Int& out, int64_t least, int64_t most) {
     // An unsigned number above the int64 range would wrap when read as signed.
-    const bool fits = v.is_number_integer() && (!v.is_number_unsigned() || v.get<uint64_t>() <= uint64_t{INT64_MAX});
-    if (!fits || v.get<int64_t>() < least || v.get<int64_t>() > most) return wrong(key, str("an integer in ", least, "..", most));
+    const bool fits =
+        v.is_number_integer() && (!v.is_number_unsigned() || v.get<uint64_t>() <= uint64_t{INT64_MAX});
+    if (!fits || v.get<int64_t>() < least || v.get<int64_t>() > most)
+      return wrong(key, str("an integer in ", least, "..", most));
     out = static_cast<Int>(v.get<int64_t>());
   }
   template <class F>
@@ -113,7 +125,9 @@ std::string to_json(const RunRequest& r) {
                {"cpus", r.cpus}});
 }
 
-std::string to_json(const ProbeRequest& r) { return dump({{"kind", "probe"}, {"max_threads", r.max_threads}}); }
+std::string to_json(const ProbeRequest& r) {
+  return dump({{"kind", "probe"}, {"max_threads", r.max_threads}});
+}
 std::string to_json(const CancelRequest& r) { return dump({{"kind", "cancel"}, {"id", r.id}}); }
 
 std::string to_json(const RunReply& r) {
@@ -144,7 +158,8 @@ Result<RunRequest> parse_run_request(std::string_view text) {
   RunRequest r;
   std::string kind;
   in.read("kind", kind);
-  if (in.status().is_ok() && kind != "run") in.fail(str("key \"kind\": expected \"run\", found \"", kind, "\""));
+  if (in.status().is_ok() && kind != "run")
+    in.fail(str("key \"kind\": expected \"run\", found \"", kind, "\""));
   in.read("id", r.id);
   in.read("artifact_dir", r.artifact_dir);
   in.read("digest", r.digest);
@@ -183,7 +198,8 @@ Result<RunnerMessage> parse_runner_message(std::string_view text) {
     RETURN_IF_ERROR(in.status());
     return RunnerMessage(r);
   }
-  return invalid_argument("message to the runner: key \"kind\": expected run, probe or cancel, found \"", kind, "\"");
+  return invalid_argument("message to the runner: key \"kind\": expected run, probe or cancel, found \"",
+                          kind, "\"");
 }
 
 Result<RunReply> parse_run_reply(std::string_view text) {
@@ -202,7 +218,8 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("error", r.error, /*required=*/false);
   RETURN_IF_ERROR(in.status());
   if (r.outcome.empty() == r.error.empty())
-    return invalid_argument("run reply: expected either an outcome or an error, found ", r.outcome.empty() ? "neither" : "both");
+    return invalid_argument("run reply: expected either an outcome or an error, found ",
+                            r.outcome.empty() ? "neither" : "both");
   return r;
 }
 

@@ -1,9 +1,10 @@
-// What the worker and the runner say to each other: length-prefixed JSON over a socket pair (fd 3 of the runner).
+// What the worker and the runner say to each other: length-prefixed JSON over a socket pair (fd 3 of the
+// runner).
 //
-// The runner is a small executable (no gRPC, no LLVM, never sanitizer-instrumented), exec'ed before any gRPC starts. It
-// forks one child per candidate, so a candidate can at worst kill its own child. The worker asks; the runner answers every
-// request exactly once. A message is a 4-byte little-endian length and that many bytes of JSON, 16 MiB at most.
-// The one message that may arrive while a request is being answered is cancel.
+// The runner is a small executable (no gRPC, no LLVM, never sanitizer-instrumented), exec'ed before any gRPC
+// starts. It forks one child per candidate, so a candidate can at worst kill its own child. The worker asks;
+// the runner answers every request exactly once. A message is a 4-byte little-endian length and that many
+// bytes of JSON, 16 MiB at most. The one message that may arrive while a request is being answered is cancel.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@
 
 namespace tuner {
 
-// Grows when the way candidates are run, checked or timed changes: results of two harness ABIs are not compared.
+// Grows when the way candidates are run, checked or timed changes: results of two harness ABIs are not
+// compared.
 inline constexpr int kHarnessAbi = 1;
 
 // How an output is compared with the reference answer.
@@ -28,42 +30,46 @@ struct CheckSpec {
 
 struct RunRequest {
   uint64_t id = 0;
-  std::string artifact_dir, digest;    // load_artifact(); verified again by the runner
-  // Data files, one per argument of the *unpacked* kernel by name: inputs and constants raw little-endian, exactly
-  // ArgInfo::bytes long; outputs have the reference answer (reference_file.h). Written by the worker, once a (workload,
-  // seed); the runner keeps sealed copies, so a file is not to be changed in place.
-  struct Data { std::string arg, path; };
+  std::string artifact_dir, digest;  // load_artifact(); verified again by the runner
+  // Data files, one per argument of the *unpacked* kernel by name: inputs and constants raw little-endian,
+  // exactly ArgInfo::bytes long; outputs have the reference answer (reference_file.h). Written by the worker,
+  // once a (workload, seed); the runner keeps sealed copies, so a file is not to be changed in place.
+  struct Data {
+    std::string arg, path;
+  };
   std::vector<Data> inputs, references;
   CheckSpec check;
-  double min_repeat_ms = 1;            // one sample is as many calls as fill this
-  int repeats = 9;                     // samples at most
-  double run_timeout_s = 10;           // wall clock from fork to exit
+  double min_repeat_ms = 1;                       // one sample is as many calls as fill this
+  int repeats = 9;                                // samples at most
+  double run_timeout_s = 10;                      // wall clock from fork to exit
   int64_t memory_limit_bytes = int64_t{4} << 30;  // resident size of the child
-  double cut_above_ns = 0;             // stop after a warm sample above this; 0: never
-  std::vector<int> cpus;               // to pin the kernel's threads to; empty: not pinned
+  double cut_above_ns = 0;                        // stop after a warm sample above this; 0: never
+  std::vector<int> cpus;                          // to pin the kernel's threads to; empty: not pinned
 };
 
 struct RunReply {
   uint64_t id = 0;
-  std::string outcome;                 // ok, crashed, run_timeout, out_of_memory, wrong_answer, build_error (cannot be loaded)
-  std::string message;                 // "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; "signal 11 (SIGSEGV)"
-  std::vector<double> run_ns, cpu_ns;  // per call, one value a sample; wall clock and CPU time of the calling thread
+  std::string
+      outcome;  // ok, crashed, run_timeout, out_of_memory, wrong_answer, build_error (cannot be loaded)
+  std::string message;  // "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4"; "signal 11 (SIGSEGV)"
+  std::vector<double> run_ns,
+      cpu_ns;  // per call, one value a sample; wall clock and CPU time of the calling thread
   bool cut = false;
-  double max_error = 0;                // in tolerances
+  double max_error = 0;  // in tolerances
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
-  double run_ms = 0;                   // from fork to the end of the check
-  // Not empty: the runner could not do its part (missing file, no memory...); says nothing about the candidate, and
-  // outcome is empty. RunnerClient turns it into a Status.
+  double run_ms = 0;  // from fork to the end of the check
+  // Not empty: the runner could not do its part (missing file, no memory...); says nothing about the
+  // candidate, and outcome is empty. RunnerClient turns it into a Status.
   std::string error;
 };
 
 // What this machine is and can do.
 struct ProbeReply {
   int harness_abi = kHarnessAbi;
-  std::string version;               // of the runner: "0.1.0"
-  std::string hardware;              // fingerprint, see hardware.h
-  std::string isolation;             // seccomp: candidates cannot fork, signal others, write files; process: they could
-  std::vector<double> peak_gflops;   // FMA peak in float32 with 1, 2, .. n threads
+  std::string version;    // of the runner: "0.1.0"
+  std::string hardware;   // fingerprint, see hardware.h
+  std::string isolation;  // seccomp: candidates cannot fork, signal others, write files; process: they could
+  std::vector<double> peak_gflops;  // FMA peak in float32 with 1, 2, .. n threads
 };
 
 struct ProbeRequest {

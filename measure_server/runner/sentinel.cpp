@@ -12,7 +12,7 @@ namespace {
 
 using Vector = float __attribute__((vector_size(16)));  // what every CPU of the architecture has
 
-constexpr int kSmall = 4096 / sizeof(Vector);      // stays in the first cache
+constexpr int kSmall = 4096 / sizeof(Vector);       // stays in the first cache
 constexpr int kLarge = (1 << 20) / sizeof(Vector);  // does not
 std::array<Vector, kSmall> small_data;
 std::array<Vector, kLarge> large_data;

@@ -31,7 +31,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Resident size is looked at this often; a process that touches memory as fast as it can is then tens of megabytes over.
+// Resident size is looked at this often; a process that touches memory as fast as it can is then tens of
+// megabytes over.
 constexpr std::chrono::milliseconds kWatchEvery{10};
 // Copies of data files kept in memory: several workloads' inputs and references.
 constexpr int64_t kCacheBytes = int64_t{2} << 30;
@@ -52,13 +53,16 @@ std::string signal_name(int signal) {
 // How the child's life ended.
 struct End {
   enum Kind { kExited, kSignaled, kTimeout, kMemory, kCancelled, kPeerGone } kind = kExited;
-  int value = 0;           // exit status or signal
+  int value = 0;               // exit status or signal
   int64_t resident_bytes = 0;  // the largest seen
 };
 
 class Run {
  public:
-  Run(int socket, SealedFiles& files, const RunRequest& request) : socket_(socket), files_(files), r_(request) { reply_.id = r_.id; }
+  Run(int socket, SealedFiles& files, const RunRequest& request)
+      : socket_(socket), files_(files), r_(request) {
+    reply_.id = r_.id;
+  }
 
   // The peer is gone: there is nobody to answer.
   bool peer_gone() const { return end_.kind == End::kPeerGone; }
@@ -95,21 +99,25 @@ class Run {
     ASSIGN_OR_RETURN(artifact_, load_artifact(r_.artifact_dir, r_.digest));
     const Manifest& m = artifact_.manifest;
     if (m.abi_version != TUNER_ABI_VERSION) {
-      outcome("build_error", str("artifact ", r_.digest, " has kernel ABI ", m.abi_version, ", this runner runs ABI ", TUNER_ABI_VERSION));
+      outcome("build_error", str("artifact ", r_.digest, " has kernel ABI ", m.abi_version,
+                                 ", this runner runs ABI ", TUNER_ABI_VERSION));
       return Status::ok();
     }
     int64_t needed = m.workspace_bytes + m.threads * m.workspace_bytes_per_thread;
     for (const auto* list : {&m.args, &m.pack_args})
       for (const ArgInfo& a : *list)
-        if (__builtin_add_overflow(needed, a.bytes, &needed) || a.bytes < 0) return failed("manifest: impossible size of ", a.name);
+        if (__builtin_add_overflow(needed, a.bytes, &needed) || a.bytes < 0)
+          return failed("manifest: impossible size of ", a.name);
     if (needed > r_.memory_limit_bytes) {
-      outcome("out_of_memory", str("operands and workspace take ", gib(needed), ", limit ", gib(r_.memory_limit_bytes)));
+      outcome("out_of_memory",
+              str("operands and workspace take ", gib(needed), ", limit ", gib(r_.memory_limit_bytes)));
       return Status::ok();
     }
     ASSIGN_OR_RETURN(plan_.shared_object, SealedFile::of_bytes(artifact_.shared_object));
     RETURN_IF_ERROR(bind(m.args, plan_.args, /*packing=*/false));
     RETURN_IF_ERROR(bind(m.pack_args, plan_.pack_args, /*packing=*/true));
-    ASSIGN_OR_RETURN(report_, GuardedBuffer::create(sizeof(CandidateReport), GuardedBuffer::Sharing::kShared));
+    ASSIGN_OR_RETURN(report_,
+                     GuardedBuffer::create(sizeof(CandidateReport), GuardedBuffer::Sharing::kShared));
     report_.fill(0);
     plan_.report = reinterpret_cast<CandidateReport*>(report_.data());
     plan_.request = &r_;
@@ -120,7 +128,8 @@ class Run {
   }
 
   Status bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands, bool packing) {
-    const auto path_of = [](const std::vector<RunRequest::Data>& data, const std::string& name) -> const std::string* {
+    const auto path_of = [](const std::vector<RunRequest::Data>& data,
+                            const std::string& name) -> const std::string* {
       for (const RunRequest::Data& d : data)
         if (d.arg == name) return &d.path;
       return nullptr;
@@ -150,12 +159,14 @@ class Run {
         o.last = &outputs_.back().last;
         continue;
       }
-      if (a.role != "input" && a.role != "constant") return failed("manifest: argument ", a.name, " has role \"", a.role, "\"");
+      if (a.role != "input" && a.role != "constant")
+        return failed("manifest: argument ", a.name, " has role \"", a.role, "\"");
       const std::string* path = path_of(r_.inputs, a.name);
       if (path == nullptr) return failed("run ", r_.id, ": no data file for ", a.role, " ", a.name);
       ASSIGN_OR_RETURN(o.data, files_.get(*path, SealedFile::Placement::kAtPageEnd));
       if (o.data->bytes() != a.bytes)
-        return failed(*path, ": has ", o.data->bytes(), " bytes, ", a.role, " ", a.name, " of the artifact ", a.bytes);
+        return failed(*path, ": has ", o.data->bytes(), " bytes, ", a.role, " ", a.name, " of the artifact ",
+                      a.bytes);
     }
     return Status::ok();
   }
@@ -206,8 +217,8 @@ class Run {
 
   // Returns when the child has ended or must end; end_.kind says why, kExited meaning "by itself".
   void watch(pid_t child, int pidfd) {
-    const Deadline deadline =
-        steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s));
+    const Deadline deadline = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
+                                                        std::chrono::duration<double>(r_.run_timeout_s));
     const int statm = open(str("/proc/", child, "/statm").c_str(), O_RDONLY | O_CLOEXEC);
     for (;;) {
       pollfd wait[2] = {{pidfd, POLLIN, 0}, {socket_, POLLIN, 0}};
@@ -236,10 +247,12 @@ class Run {
     return sscanf(text, "%ld %ld", &total, &resident) == 2 ? int64_t{resident} * sysconf(_SC_PAGESIZE) : 0;
   }
 
-  // A message while a candidate runs: only cancel makes sense. A peer that is gone or talks nonsense ends everything.
+  // A message while a candidate runs: only cancel makes sense. A peer that is gone or talks nonsense ends
+  // everything.
   bool stop_asked() {
     const Result<std::string> text = read_frame(socket_, soon());
-    const Result<RunnerMessage> message = text.is_ok() ? parse_runner_message(*text) : Result<RunnerMessage>(text.status());
+    const Result<RunnerMessage> message =
+        text.is_ok() ? parse_runner_message(*text) : Result<RunnerMessage>(text.status());
     if (!message.is_ok() || !std::holds_alternative<CancelRequest>(*message)) {
       end_.kind = End::kPeerGone;
       return true;
@@ -249,7 +262,8 @@ class Run {
     return true;
   }
 
-  // Processes a candidate left behind come to us (PR_SET_CHILD_SUBREAPER); possible only where seccomp is not.
+  // Processes a candidate left behind come to us (PR_SET_CHILD_SUBREAPER); possible only where seccomp is
+  // not.
   static void kill_orphans() {
     for (int round = 0; round < 100; ++round) {
       std::ifstream children(str("/proc/self/task/", getpid(), "/children"));
@@ -267,32 +281,48 @@ class Run {
     const CandidateReport& report = *plan_.report;
     const std::string when = str(" while ", phase_name(report.phase));
     switch (end_.kind) {
-      case End::kCancelled: reply_ = trouble("cancelled"); return;
-      case End::kPeerGone: reply_ = trouble("the peer is gone"); return;
-      case End::kTimeout: return outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
+      case End::kCancelled:
+        reply_ = trouble("cancelled");
+        return;
+      case End::kPeerGone:
+        reply_ = trouble("the peer is gone");
+        return;
+      case End::kTimeout:
+        return outcome("run_timeout", str("still running after ", r_.run_timeout_s, " s", when));
       case End::kMemory:
-        return outcome("out_of_memory", str("resident size ", gib(end_.resident_bytes), ", limit ", gib(r_.memory_limit_bytes), when));
+        return outcome("out_of_memory", str("resident size ", gib(end_.resident_bytes), ", limit ",
+                                            gib(r_.memory_limit_bytes), when));
       case End::kSignaled:
         // A SIGKILL that is not ours is the kernel's, out of memory, unless the process was small.
         if (end_.value == SIGKILL && end_.resident_bytes > r_.memory_limit_bytes / 2)
           return outcome("out_of_memory", str("killed by the system at ", gib(end_.resident_bytes), when));
         return outcome("crashed", signal_name(end_.value) + when);
-      case End::kExited: break;
+      case End::kExited:
+        break;
     }
     if (end_.value != 0 || report.finished != plan_.nonce || !report_.intact())
       return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
     if (report.setup_error[0] != '\0') {
-      reply_ = trouble(std::string(report.setup_error, strnlen(report.setup_error, sizeof report.setup_error)));
+      reply_ =
+          trouble(std::string(report.setup_error, strnlen(report.setup_error, sizeof report.setup_error)));
       return;
     }
     if (report.load_error[0] != '\0')
-      return outcome("build_error", str("cannot be loaded: ", std::string(report.load_error, strnlen(report.load_error, sizeof report.load_error))));
-    if (report.kernel_status != 0) return outcome("crashed", str("the kernel returned ", report.kernel_status, when));
-    if (report.descriptors_closed != 0) return outcome("crashed", str("closed descriptors that are not its own,", when));
+      return outcome("build_error", str("cannot be loaded: ",
+                                        std::string(report.load_error,
+                                                    strnlen(report.load_error, sizeof report.load_error))));
+    if (report.kernel_status != 0)
+      return outcome("crashed", str("the kernel returned ", report.kernel_status, when));
+    if (report.descriptors_closed != 0)
+      return outcome("crashed", str("closed descriptors that are not its own,", when));
     if (report.damaged_operand != 0)
-      return outcome("crashed", str("wrote beside operand ", artifact_.manifest.args[(report.damaged_operand - 1) % artifact_.manifest.args.size()].name));
+      return outcome(
+          "crashed",
+          str("wrote beside operand ",
+              artifact_.manifest.args[(report.damaged_operand - 1) % artifact_.manifest.args.size()].name));
     for (const Output& out : outputs_)
-      if (!out.first.intact() || !out.last.intact()) return outcome("crashed", str("wrote beside output ", out.arg->name));
+      if (!out.first.intact() || !out.last.intact())
+        return outcome("crashed", str("wrote beside output ", out.arg->name));
     if (!samples_fit()) return outcome("crashed", "its report is damaged");
     for (const Output& out : outputs_) {
       compare(out, out.first, "");
@@ -307,9 +337,12 @@ class Run {
 
   bool samples_fit() const {
     const CandidateReport& report = *plan_.report;
-    if (report.phase != Phase::kDone || report.samples < 1 || report.samples > CandidateReport::kMaxSamples) return false;
+    if (report.phase != Phase::kDone || report.samples < 1 || report.samples > CandidateReport::kMaxSamples)
+      return false;
     for (uint32_t i = 0; i < report.samples; ++i)
-      if (!(report.run_ns[i] > 0) || !std::isfinite(report.run_ns[i]) || !(report.cpu_ns[i] >= 0) || !std::isfinite(report.cpu_ns[i])) return false;
+      if (!(report.run_ns[i] > 0) || !std::isfinite(report.run_ns[i]) || !(report.cpu_ns[i] >= 0) ||
+          !std::isfinite(report.cpu_ns[i]))
+        return false;
     return true;
   }
 
@@ -321,7 +354,8 @@ class Run {
   };
 
   void compare(const Output& out, const GuardedBuffer& buffer, const char* when) {
-    const CheckResult check = check_output(out.reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name);
+    const CheckResult check =
+        check_output(out.reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name);
     reply_.max_error = std::max(reply_.max_error, check.max_error);
     if (!check.ok) outcome("wrong_answer", check.message + when);
   }

@@ -1,4 +1,5 @@
-// The runner's loop: a message in, an answer out, one candidate at a time, until the other side closes the socket.
+// The runner's loop: a message in, an answer out, one candidate at a time, until the other side closes the
+// socket.
 #pragma once
 
 namespace tuner {

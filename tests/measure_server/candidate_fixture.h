@@ -1,5 +1,5 @@
-// Candidates written in C: compiled by the test into an artifact and run by the real runner. The kernel asked for is
-// out[i] = 2 * x[i] on float32 [4, 8, 40]; what a test writes in its place may do anything.
+// Candidates written in C: compiled by the test into an artifact and run by the real runner. The kernel asked
+// for is out[i] = 2 * x[i] on float32 [4, 8, 40]; what a test writes in its place may do anything.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -41,7 +41,8 @@ class CandidateTest : public testing::Test {
       x[i] = 0.25f + static_cast<float>((i * 7919) % 1009) / 1009.0f;
       answer[i] = 2.0 * x[i];
     }
-    std::ofstream(dir_ / "x.f32", std::ios::binary).write(reinterpret_cast<const char*>(x.data()), kCount * sizeof(float));
+    std::ofstream(dir_ / "x.f32", std::ios::binary)
+        .write(reinterpret_cast<const char*>(x.data()), kCount * sizeof(float));
     ASSERT_TRUE(write_reference(dir_ / "out.ref", answer, {4, 8, 40}, ReferenceKind::kFull).is_ok());
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
@@ -49,13 +50,15 @@ class CandidateTest : public testing::Test {
   static Manifest doubling_manifest() {
     Manifest m;
     m.entry = "doubling";
-    m.args = {{"x", "input", DType::kFloat32, {4, 8, 40}, "", kCount * 4}, {"out", "output", DType::kFloat32, {4, 8, 40}, "", kCount * 4}};
+    m.args = {{"x", "input", DType::kFloat32, {4, 8, 40}, "", kCount * 4},
+              {"out", "output", DType::kFloat32, {4, 8, 40}, "", kCount * 4}};
     m.target = "llvm -mcpu=x86-64 -threads=1";
     m.toolchain = "cc";
     return m;
   }
 
-  // Compiles C `code` (with the usual headers, `N`, and `doubling_right()` at hand) and stores it as an artifact.
+  // Compiles C `code` (with the usual headers, `N`, and `doubling_right()` at hand) and stores it as an
+  // artifact.
   std::string build(const std::string& code, Manifest manifest = doubling_manifest()) {
     static int counter = 0;
     const std::string base = (dir_ / str("candidate", counter++)).string();
@@ -80,7 +83,8 @@ __attribute__((unused)) static int32_t doubling_right(void* const* args) {
   return 0;
 }
 )" << code;
-    const std::string command = "cc -O1 -w -shared -fPIC -I" TUNER_SOURCE_DIR " -o " + base + ".so " + base + ".c";
+    const std::string command =
+        "cc -O1 -w -shared -fPIC -I" TUNER_SOURCE_DIR " -o " + base + ".so " + base + ".c";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     std::ifstream in(base + ".so", std::ios::binary);
     Artifact artifact{std::move(manifest), std::string(std::istreambuf_iterator<char>(in), {})};

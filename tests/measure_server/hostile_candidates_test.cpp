@@ -1,4 +1,5 @@
-// Candidates that misbehave: each gets the right verdict, leaves no process behind, and the next candidate is unaffected.
+// Candidates that misbehave: each gets the right verdict, leaves no process behind, and the next candidate is
+// unaffected.
 #include "tests/measure_server/candidate_fixture.h"
 
 namespace tuner {
@@ -7,7 +8,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Processes a runner left behind: its children (it takes in orphans too) and those that were given to process 1.
+// Processes a runner left behind: its children (it takes in orphans too) and those that were given to
+// process 1.
 std::vector<std::string> left_behind(pid_t runner) {
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -133,7 +135,8 @@ TEST_F(HostileCandidate, Sleep) {
 }
 
 TEST_F(HostileCandidate, LoopThatIgnoresEverySignalItMay) {
-  RunRequest q = request(build_kernel("for (int s = 1; s < 65; ++s) signal(s, SIG_IGN); for (;;) pause(); return 0;"));
+  RunRequest q =
+      request(build_kernel("for (int s = 1; s < 65; ++s) signal(s, SIG_IGN); for (;;) pause(); return 0;"));
   q.run_timeout_s = 0.3;
   EXPECT_EQ(run(q).outcome, "run_timeout");
 }
@@ -153,7 +156,8 @@ TEST_F(HostileCandidate, TouchingAHundredGigabytes) {
 }
 
 TEST_F(HostileCandidate, OneWrongElement) {
-  const RunReply r = run_kernel("doubling_right(args); ((float*)args[1])[(2 * 8 + 5) * 40 + 17] += 0.5f; return 0;");
+  const RunReply r =
+      run_kernel("doubling_right(args); ((float*)args[1])[(2 * 8 + 5) * 40 + 17] += 0.5f; return 0;");
   EXPECT_EQ(r.outcome, "wrong_answer");
   EXPECT_THAT(r.message, StartsWith("out[2, 5, 17] is "));
   EXPECT_GT(r.max_error, 100);
@@ -161,14 +165,17 @@ TEST_F(HostileCandidate, OneWrongElement) {
 }
 
 TEST_F(HostileCandidate, OneElementNeverWritten) {
-  const RunReply r = run_kernel("float* out = args[1]; const float* x = args[0]; for (int i = 0; i < N - 1; ++i) out[i] = 2 * x[i]; return 0;");
+  const RunReply r = run_kernel(
+      "float* out = args[1]; const float* x = args[0]; for (int i = 0; i < N - 1; ++i) out[i] = 2 * x[i]; "
+      "return 0;");
   EXPECT_EQ(r.outcome, "wrong_answer");
   EXPECT_THAT(r.message, StartsWith("out[3, 7, 39] is "));
   EXPECT_THAT(r.message, HasSubstr("nan"));
 }
 
 TEST_F(HostileCandidate, RightAtFirstWrongLater) {
-  const RunReply r = run_kernel("static int calls; doubling_right(args); if (++calls > 1) ((float*)args[1])[7] = 0; return 0;");
+  const RunReply r = run_kernel(
+      "static int calls; doubling_right(args); if (++calls > 1) ((float*)args[1])[7] = 0; return 0;");
   EXPECT_EQ(r.outcome, "wrong_answer");
   EXPECT_THAT(r.message, StartsWith("out[0, 0, 7] is 0, reference "));
   EXPECT_THAT(r.message, HasSubstr("right in the first run, wrong in the run after timing"));
@@ -181,7 +188,8 @@ TEST_F(HostileCandidate, DoesNothingAfterTheFirstCall) {
 }
 
 TEST_F(HostileCandidate, ForkedChildThatSleeps) {
-  const RunReply r = run_kernel("if (fork() == 0) { setsid(); sleep(1000); _exit(0); } return doubling_right(args);");
+  const RunReply r =
+      run_kernel("if (fork() == 0) { setsid(); sleep(1000); _exit(0); } return doubling_right(args);");
   EXPECT_EQ(r.outcome, "ok") << r.message;  // it cannot fork; what it left behind is looked for in TearDown
 }
 
@@ -192,12 +200,16 @@ TEST_F(HostileCandidate, ForkBomb) {
 }
 
 TEST_F(HostileCandidate, KillsItsParent) {
-  const RunReply r = run_kernel("kill(getppid(), SIGKILL); kill(-1, SIGKILL); kill(0, SIGTERM); return doubling_right(args);");
-  EXPECT_EQ(r.outcome, "ok") << r.message;  // none of the signals was sent; the runner is the same one, see TearDown
+  const RunReply r = run_kernel(
+      "kill(getppid(), SIGKILL); kill(-1, SIGKILL); kill(0, SIGTERM); return doubling_right(args);");
+  EXPECT_EQ(r.outcome, "ok")
+      << r.message;  // none of the signals was sent; the runner is the same one, see TearDown
 }
 
 TEST_F(HostileCandidate, PrintsWithoutEnd) {
-  const RunReply r = run_kernel("for (int i = 0; i < 20000; ++i) { puts(\"out\"); fputs(\"err\\n\", stderr); } return doubling_right(args);");
+  const RunReply r = run_kernel(
+      "for (int i = 0; i < 20000; ++i) { puts(\"out\"); fputs(\"err\\n\", stderr); } return "
+      "doubling_right(args);");
   EXPECT_EQ(r.outcome, "ok") << r.message;
 }
 
@@ -238,7 +250,9 @@ TEST_F(HostileCandidate, EntryMissing) {
 }
 
 TEST_F(HostileCandidate, UnresolvedSymbol) {
-  const RunReply r = run(request(build("int nowhere(void); int32_t doubling(void* const* args, const tuner_runtime* rt) { return nowhere(); }")));
+  const RunReply r =
+      run(request(build("int nowhere(void); int32_t doubling(void* const* args, const tuner_runtime* rt) { "
+                        "return nowhere(); }")));
   EXPECT_EQ(r.outcome, "build_error");
   EXPECT_THAT(r.message, HasSubstr("nowhere"));
 }
@@ -259,7 +273,8 @@ TEST_F(HostileCandidate, CrashInAThreadOfThePool) {
     int32_t doubling(void* const* args, const tuner_runtime* rt) {
       rt->parallel_for(rt->pool, N, share, (void*)args);
       return 0;
-    })", m)));
+    })",
+                                       m)));
   EXPECT_EQ(r.outcome, "crashed");
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
@@ -267,7 +282,10 @@ TEST_F(HostileCandidate, CrashInAThreadOfThePool) {
 TEST_F(HostileCandidate, WritesPastItsWorkspace) {
   Manifest m = doubling_manifest();
   m.workspace_bytes = 4096;
-  const RunReply r = run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { ((char*)rt->workspace)[4096] = 1; return 0; }", m)));
+  const RunReply r =
+      run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { "
+                        "((char*)rt->workspace)[4096] = 1; return 0; }",
+                        m)));
   EXPECT_EQ(r.outcome, "crashed");
   EXPECT_THAT(r.message, StartsWith("signal 11 (SIGSEGV)"));
 }
@@ -275,7 +293,8 @@ TEST_F(HostileCandidate, WritesPastItsWorkspace) {
 TEST_F(HostileCandidate, OperandsBeyondTheMemoryLimitAreNotEvenMade) {
   Manifest m = doubling_manifest();
   m.workspace_bytes_per_thread = int64_t{1} << 45;
-  const RunReply r = run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { return 0; }", m)));
+  const RunReply r =
+      run(request(build("int32_t doubling(void* const* args, const tuner_runtime* rt) { return 0; }", m)));
   EXPECT_EQ(r.outcome, "out_of_memory");
 }
 

@@ -21,12 +21,14 @@ constexpr CheckSpec kSpec{1e-4, 1e-4};
 class ReferenceFile : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = (std::filesystem::temp_directory_path() / ("reference_file_test_" + std::to_string(getpid()))).string();
+    path_ = (std::filesystem::temp_directory_path() / ("reference_file_test_" + std::to_string(getpid())))
+                .string();
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
   // Writes and reads back `answer`; the bytes live in words_ (aligned).
-  ReferenceView round_trip(const std::vector<double>& answer, const std::vector<int64_t>& shape, ReferenceKind kind) {
+  ReferenceView round_trip(const std::vector<double>& answer, const std::vector<int64_t>& shape,
+                           ReferenceKind kind) {
     const Status written = write_reference(path_, answer, shape, kind);
     EXPECT_TRUE(written.is_ok()) << written.message();
     load();
@@ -51,7 +53,8 @@ class ReferenceFile : public testing::Test {
   static std::vector<float> noisy(const std::vector<double>& answer) {
     std::mt19937_64 random(5);
     std::vector<float> out;
-    for (double x : answer) out.push_back(static_cast<float>(x + std::normal_distribution<double>(0, 2e-5)(random)));
+    for (double x : answer)
+      out.push_back(static_cast<float>(x + std::normal_distribution<double>(0, 2e-5)(random)));
     return out;
   }
 
@@ -102,7 +105,8 @@ TEST_F(ReferenceFile, ZeroToleranceAsksForEquality) {
   const ReferenceView view = round_trip({1, 2, 3}, {3}, ReferenceKind::kFull);
   const int32_t right[] = {1, 2, 3}, wrong[] = {1, 2, 4};
   EXPECT_TRUE(check_output(view, right, DType::kInt32, {0, 0}, "out").ok);
-  EXPECT_EQ(check_output(view, wrong, DType::kInt32, {0, 0}, "out").message, "out[2] is 4, reference 3, tolerance 0");
+  EXPECT_EQ(check_output(view, wrong, DType::kInt32, {0, 0}, "out").message,
+            "out[2] is 4, reference 3, tolerance 0");
 }
 
 TEST_F(ReferenceFile, HalfPrecisionIsReadRight) {
@@ -191,7 +195,8 @@ TEST_F(ReferenceFile, AnyAlteredByteAndAnyTruncationIsRefused) {
       raw[i] ^= 0x20;
     }
     const size_t whole = size_;
-    for (size_ = 0; size_ < whole; ++size_) EXPECT_FALSE(parse_reference(bytes()).is_ok()) << size_ << " bytes";
+    for (size_ = 0; size_ < whole; ++size_)
+      EXPECT_FALSE(parse_reference(bytes()).is_ok()) << size_ << " bytes";
     EXPECT_TRUE(parse_reference(bytes()).is_ok());
   }
 }
@@ -199,8 +204,9 @@ TEST_F(ReferenceFile, AnyAlteredByteAndAnyTruncationIsRefused) {
 TEST_F(ReferenceFile, WriterRefusesWhatDoesNotFit) {
   EXPECT_THAT(write_reference(path_, std::vector<double>(5), {2, 3}, ReferenceKind::kFull).message(),
               HasSubstr("the shape has 6 elements, the answer 5"));
-  EXPECT_THAT(write_reference("/nonexistent/r", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).message(),
-              HasSubstr("cannot be created"));
+  EXPECT_THAT(
+      write_reference("/nonexistent/r", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).message(),
+      HasSubstr("cannot be created"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Messages between worker and runner: what goes in comes out, and what makes no sense is refused with the key.
+// Messages between worker and runner: what goes in comes out, and what makes no sense is refused with the
+// key.
 #include "measure_server/runner/runner_protocol.h"
 
 #include <gmock/gmock.h>
@@ -101,19 +102,25 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
     EXPECT_NE(at, std::string::npos) << from;
     return parse_run_request(text.replace(at, from.size(), to)).message();
   };
-  EXPECT_EQ(with("\"repeats\":7", "\"repeats\":0"), "run request: key \"repeats\": expected an integer in 1..1000, found 0");
-  EXPECT_EQ(with("\"repeats\":7", "\"repeats\":1.5"), "run request: key \"repeats\": expected an integer in 1..1000, found 1.5");
+  EXPECT_EQ(with("\"repeats\":7", "\"repeats\":0"),
+            "run request: key \"repeats\": expected an integer in 1..1000, found 0");
+  EXPECT_EQ(with("\"repeats\":7", "\"repeats\":1.5"),
+            "run request: key \"repeats\": expected an integer in 1..1000, found 1.5");
   EXPECT_EQ(with("\"repeats\":7,", ""), "run request: key \"repeats\" is missing");
-  EXPECT_EQ(with("\"min_repeat_ms\":2.5", "\"min_repeat_ms\":-1"), "run request: key \"min_repeat_ms\": expected a number >= 0, found -1");
-  EXPECT_EQ(with("[0,3]", "[0,\"3\"]"), "run request: key \"cpus\": expected an integer in 0..1048576, found [0,\"3\"]");
-  EXPECT_EQ(with("[0,3]", "[-1]"), "run request: key \"cpus\": expected an integer in 0..1048576, found [-1]");
+  EXPECT_EQ(with("\"min_repeat_ms\":2.5", "\"min_repeat_ms\":-1"),
+            "run request: key \"min_repeat_ms\": expected a number >= 0, found -1");
+  EXPECT_EQ(with("[0,3]", "[0,\"3\"]"),
+            "run request: key \"cpus\": expected an integer in 0..1048576, found [0,\"3\"]");
+  EXPECT_EQ(with("[0,3]", "[-1]"),
+            "run request: key \"cpus\": expected an integer in 0..1048576, found [-1]");
   EXPECT_THAT(with("5497558138880", "18446744073709551615"), HasSubstr("memory_limit_bytes"));
   EXPECT_THAT(with("[\"data\",\"/a\"]", "[\"data\"]"), HasSubstr("[argument, path] pairs"));
   EXPECT_EQ(parse_runner_message("{\"kind\":\"dance\"}").message(),
             "message to the runner: key \"kind\": expected run, probe or cancel, found \"dance\"");
   EXPECT_EQ(parse_runner_message("[1]").message(), "message to the runner: expected a JSON object");
   EXPECT_EQ(parse_runner_message("garbage").message(), "message to the runner: not JSON");
-  EXPECT_THAT(parse_run_reply(to_json(RunReply{})).message(), HasSubstr("either an outcome or an error, found neither"));
+  EXPECT_THAT(parse_run_reply(to_json(RunReply{})).message(),
+              HasSubstr("either an outcome or an error, found neither"));
 }
 
 TEST(RunnerProtocol, DamagedTextNeverCrashesTheParser) {
@@ -126,9 +133,15 @@ TEST(RunnerProtocol, DamagedTextNeverCrashesTheParser) {
     for (unsigned n = random() % 4 + 1; n > 0; --n) {
       const size_t at = random() % text.size();
       switch (random() % 3) {
-        case 0: text[at] = static_cast<char>(random()); break;
-        case 1: text.erase(at, random() % 20); break;
-        default: text.insert(at, 1, "{}[]\",:019eE-"[random() % 13]); break;
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, random() % 20);
+          break;
+        default:
+          text.insert(at, 1, "{}[]\",:019eE-"[random() % 13]);
+          break;
       }
       if (text.empty()) text.push_back('x');
     }
@@ -164,7 +177,8 @@ TEST_F(Frames, EveryWaitEnds) {
   EXPECT_EQ(read_frame(ends_[0], in(milliseconds(20))).status().code(), StatusCode::kDeadlineExceeded);
   ASSERT_EQ(write(ends_[1], "\x10\0\0\0ab", 6), 6);  // a frame that never ends
   EXPECT_EQ(read_frame(ends_[0], in(milliseconds(20))).status().code(), StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(write_frame(ends_[0], std::string(8 << 20, 'x'), in(milliseconds(20))).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(write_frame(ends_[0], std::string(8 << 20, 'x'), in(milliseconds(20))).code(),
+            StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(Frames, PeerThatIsGoneIsUnavailable) {

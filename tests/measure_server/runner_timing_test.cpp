@@ -1,4 +1,5 @@
-// A good candidate: what is timed, how often, and when timing stops. No figure here depends on how busy the machine is.
+// A good candidate: what is timed, how often, and when timing stops. No figure here depends on how busy the
+// machine is.
 #include <signal.h>
 
 #include <thread>
@@ -70,7 +71,8 @@ TEST_F(RunnerTiming, StopsEarlyWhenTheMedianIsKnown) {
 }
 
 TEST_F(RunnerTiming, HopelessCandidateIsCutAfterOneWarmSample) {
-  RunRequest q = request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));
+  RunRequest q =
+      request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));
   q.cut_above_ns = 10;
   const RunReply r = run(q);
   ASSERT_EQ(r.outcome, "ok") << r.message;
@@ -81,7 +83,8 @@ TEST_F(RunnerTiming, HopelessCandidateIsCutAfterOneWarmSample) {
 
 TEST_F(RunnerTiming, ColdFirstCallsDecideNothing) {
   // The first call is a thousand times slower than the limit, every later one far below it.
-  RunRequest q = request(build_kernel("static int calls; if (calls++ == 0) usleep(100000); return doubling_right(args);"));
+  RunRequest q = request(
+      build_kernel("static int calls; if (calls++ == 0) usleep(100000); return doubling_right(args);"));
   q.cut_above_ns = 50e6;
   const RunReply r = run(q);
   ASSERT_EQ(r.outcome, "ok") << r.message;
@@ -108,7 +111,8 @@ TEST_F(RunnerTiming, PackingRunsOnceAndIsNotTimed) {
   Manifest m = doubling_manifest();
   m.args = {m.args[0], {"packed_w", "packed", DType::kFloat32, {4}, "", 16}, m.args[1]};
   m.pack_entry = "doubling_pack";
-  m.pack_args = {{"w", "constant", DType::kFloat32, {4}, "", 16}, {"packed_w", "packed", DType::kFloat32, {4}, "", 16}};
+  m.pack_args = {{"w", "constant", DType::kFloat32, {4}, "", 16},
+                 {"packed_w", "packed", DType::kFloat32, {4}, "", 16}};
   m.workspace_bytes = 100;
   const std::vector<float> w = {2, 4, 8, 16};
   std::ofstream(dir_ / "w.f32", std::ios::binary).write(reinterpret_cast<const char*>(w.data()), 16);
@@ -127,7 +131,8 @@ TEST_F(RunnerTiming, PackingRunsOnceAndIsNotTimed) {
       float* out = args[2];
       for (int i = 0; i < N; ++i) out[i] = scale[i % 4] * x[i] + buffer[i % 25];
       return 0;
-    })", m));
+    })",
+                               m));
   q.inputs.push_back({"w", (dir_ / "w.f32").string()});
   const RunReply r = run(q);
   ASSERT_EQ(r.outcome, "ok") << r.message;
@@ -148,12 +153,15 @@ TEST_F(RunnerTiming, ParallelKernelRunsOnItsThreads) {
       if (rt->abi_version != TUNER_ABI_VERSION || rt->num_threads != 2) return -1;
       rt->parallel_for(rt->pool, N, share, (void*)args);
       return seen[0] + seen[1] == 2 ? 0 : -2;
-    })", m)));
+    })",
+                                       m)));
   EXPECT_EQ(r.outcome, "ok") << r.message;
 }
 
 TEST_F(RunnerTiming, PinsToTheGivenCpu) {
-  RunRequest q = request(build_kernel("cpu_set_t s; sched_getaffinity(0, sizeof s, &s); if (CPU_COUNT(&s) != 1 || !CPU_ISSET(0, &s)) return -3; return doubling_right(args);"));
+  RunRequest q =
+      request(build_kernel("cpu_set_t s; sched_getaffinity(0, sizeof s, &s); if (CPU_COUNT(&s) != 1 || "
+                           "!CPU_ISSET(0, &s)) return -3; return doubling_right(args);"));
   q.cpus = {0};
   EXPECT_EQ(run(q).message, "");
 }
@@ -181,14 +189,17 @@ TEST_F(RunnerTiming, ReplacedDataFileIsReadAgain) {
 
 TEST_F(RunnerTiming, ChecksumReferenceIsEnough) {
   std::vector<double> answer(kCount);
-  for (int64_t i = 0; i < kCount; ++i) answer[i] = 2.0 * (0.25f + static_cast<float>((i * 7919) % 1009) / 1009.0f);
+  for (int64_t i = 0; i < kCount; ++i)
+    answer[i] = 2.0 * (0.25f + static_cast<float>((i * 7919) % 1009) / 1009.0f);
   ASSERT_TRUE(write_reference(dir_ / "out.ref", answer, {4, 8, 40}, ReferenceKind::kChecksums).is_ok());
   EXPECT_EQ(run_kernel(kGood).outcome, "ok");
-  EXPECT_EQ(run_kernel("doubling_right(args); ((float*)args[1])[777] += 1; return 0;").outcome, "wrong_answer");
+  EXPECT_EQ(run_kernel("doubling_right(args); ((float*)args[1])[777] += 1; return 0;").outcome,
+            "wrong_answer");
 }
 
 TEST_F(RunnerTiming, ReferenceOfAnotherShapeIsNotTheCandidatesFault) {
-  ASSERT_TRUE(write_reference(dir_ / "out.ref", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).is_ok());
+  ASSERT_TRUE(
+      write_reference(dir_ / "out.ref", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).is_ok());
   const Result<RunReply> r = runner->run(request(build_kernel(kGood)));
   EXPECT_EQ(r.status().code(), StatusCode::kFailed);
   EXPECT_THAT(r.message(), HasSubstr("shape is not that of output out"));
@@ -259,7 +270,8 @@ TEST_F(RunnerTiming, ProbeTellsTheMachine) {
 }
 
 TEST(RunnerStart, SomethingElseIsNoRunner) {
-  EXPECT_THAT(RunnerClient::start("/nonexistent/runner").message(), HasSubstr("/nonexistent/runner: cannot be started"));
+  EXPECT_THAT(RunnerClient::start("/nonexistent/runner").message(),
+              HasSubstr("/nonexistent/runner: cannot be started"));
   EXPECT_THAT(RunnerClient::start("/bin/true").message(), HasSubstr("does not answer as a runner"));
 }
 
