@@ -84,6 +84,14 @@ Result<std::vector<JobRow>> SqliteStore::jobs() const {
   });
 }
 
+Result<int64_t> SqliteStore::trials_done(std::string_view job_id) const {
+  return read([&](Connection& c) -> Result<int64_t> {
+    ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
+    ASSIGN_OR_RETURN(const std::optional<SqlRow> row, c.one(kDoneTrialsOfJob, {stored.job_seq}));
+    return std::get<int64_t>(row->at(0));
+  });
+}
+
 Result<JobRow> SqliteStore::find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const {
   return read([&](Connection& c) {
     return one_job(c, kJobSame, {tasks_json(tasks), std::string(search), static_cast<int64_t>(seed)},

@@ -59,6 +59,7 @@ CREATE TABLE trial (
   crc               INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX trial_job ON trial (job_seq, seq);
+CREATE INDEX trial_state ON trial (job_seq, state);
 CREATE INDEX trial_open ON trial (job_seq, seq) WHERE state IN ('queued', 'leased');
 
 -- What measuring found. Written once. terminal = 1: the one that closed its trial; 0: an extra sample of a closed trial.

@@ -19,6 +19,8 @@ inline constexpr char kTrialsOfAll[] = "SELECT * FROM trial WHERE seq > ? ORDER 
 inline constexpr char kOpenTrialsOfJob[] =
     "SELECT * FROM trial WHERE job_seq = ? AND state IN ('queued', 'leased') ORDER BY seq";
 
+inline constexpr char kDoneTrialsOfJob[] = "SELECT count(*) FROM trial WHERE job_seq = ? AND state = 'done'";
+
 inline constexpr char kTerminalRecord[] = "SELECT * FROM record WHERE trial_seq = ? AND terminal = 1";
 inline constexpr char kRecordsOfTrial[] = "SELECT * FROM record WHERE trial_seq = ? ORDER BY record_id";
 inline constexpr char kBestRecord[] =

@@ -25,6 +25,7 @@ class SqliteStore final : public Store {
   Status extend_job(std::string_view job_id, int trials) override;
   Result<JobRow> job(std::string_view job_id) const override;
   Result<std::vector<JobRow>> jobs() const override;
+  Result<int64_t> trials_done(std::string_view job_id) const override;
   Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const override;
 
   Status add_trials(std::vector<TrialRow>& trials) override;

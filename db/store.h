@@ -136,6 +136,7 @@ class Store {
   virtual Status extend_job(std::string_view job_id, int trials) = 0;  // raises `trials`, state back to queued
   virtual Result<JobRow> job(std::string_view job_id) const = 0;
   virtual Result<std::vector<JobRow>> jobs() const = 0;
+  virtual Result<int64_t> trials_done(std::string_view job_id) const = 0;  // of all its tasks
   // The latest job with the same tasks, search and seed: what `submit` continues.
   virtual Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const = 0;
 

@@ -156,6 +156,7 @@ TEST_F(StoreTest, CancellingClosesOpenTrialsOnly) {
   EXPECT_EQ(store->trial(ids[0])->trial.state, TrialState::kCancelled);
   EXPECT_EQ(store->trial(ids[1])->trial.state, TrialState::kCancelled);
   EXPECT_EQ(store->trial(ids[2])->trial.state, TrialState::kDone);
+  EXPECT_EQ(*store->trials_done("j1"), 1);
 }
 
 TEST_F(StoreTest, ATrialIdThatIsNoneSaysWhatOneLooksLike) {
@@ -455,7 +456,7 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
   ASSERT_TRUE(connection.is_ok());
   const std::pair<const char*, size_t> queries[] = {
       {db::kTaskByKey, 2}, {db::kTaskById, 1}, {db::kJobById, 1}, {db::kJobBySeq, 1}, {db::kJobByRequest, 1},
-      {db::kJobSame, 3}, {db::kTrialBySeq, 1}, {db::kTrialsOfJob, 3}, {db::kTrialsOfAll, 2}, {db::kOpenTrialsOfJob, 1},
+      {db::kJobSame, 3}, {db::kTrialBySeq, 1}, {db::kTrialsOfJob, 3}, {db::kTrialsOfAll, 2}, {db::kOpenTrialsOfJob, 1}, {db::kDoneTrialsOfJob, 1},
       {db::kTerminalRecord, 1}, {db::kRecordsOfTrial, 1}, {db::kBestRecord, 1}, {db::kOutcomesOfTask, 1},
       {db::kEventsOfJob, 3}};
   for (const auto& [sql, parameters] : queries) {

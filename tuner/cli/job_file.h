@@ -2,7 +2,8 @@
 //
 // One object, or a list of them. Every key is checked; the first thing wrong is the error, one line: file, entry when the
 // file is a list, key, found, expected:
-//   conv2d.json: stride: expected an integer >= 1 or two of them, found [0, 1]. Order is [vertical, horizontal].
+//   conv2d.json: stride: expected two integers >= 1, found [0, 1]. Order is [vertical, horizontal].
+//   layers.json: [2].trials: expected an integer from 1 to 10000000, found "many".
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,38 @@
+#include "tuner/cli/command.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "db/store.h"
+
+namespace tuner::cli {
+
+CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name, const std::string& description,
+                      std::function<int()> body) {
+  CLI::App* command = app.add_subcommand(name, description);
+  command->add_flag("-v,--verbose", context.verbose, "Say what is being done, on stderr; twice: more");
+  command->callback([&context, body = std::move(body)] { context.exit_code = body(); });
+  return command;
+}
+
+void add_db_option(CLI::App& command, std::string& path) {
+  path = default_db_path();
+  command.add_option("--db", path, "Database file")->type_name("PATH")->capture_default_str();
+}
+
+void add_json_option(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print the facts as one JSON document");
+}
+
+void add_target_option(CLI::App& command, std::string& target) {
+  command.add_option("--target", target, "Use this target instead of the file's: cpu, or llvm -mcpu=... -threads=N")
+      ->type_name("TEXT");
+}
+
+int report(const Status& status) {
+  if (status) return kExitDone;
+  std::fprintf(stderr, "tuner: %s\n", status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
+}
+
+}  // namespace tuner::cli

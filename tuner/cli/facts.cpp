@@ -1,0 +1,100 @@
+#include "tuner/cli/facts.h"
+
+#include "tuner/cli/format.h"
+
+namespace tuner::cli {
+
+using nlohmann::ordered_json;
+
+ordered_json config_json(std::string_view config_text) {
+  const Result<Config> config = config_from_text(config_text);
+  if (!config) return std::string(config_text);
+  ordered_json out = ordered_json::object();
+  for (const auto& [name, value] : config->values()) out[name] = value;
+  return out;
+}
+
+ordered_json tuned_json(const TunedConfig& t, int64_t flops) {
+  ordered_json out{{"workload", t.workload_key},
+                   {"target", t.target},
+                   {"time_ns", t.time_ns},
+                   {"time_low_ns", t.time_low_ns},
+                   {"time_high_ns", t.time_high_ns}};
+  if (flops > 0 && t.time_ns > 0) {
+    const double gflops = static_cast<double>(flops) / t.time_ns;
+    out["gflops"] = gflops;
+    if (t.peak_gflops > 0) out["percent_of_peak"] = 100 * gflops / t.peak_gflops;
+  }
+  out["peak_gflops"] = t.peak_gflops;
+  out["template"] = t.template_name;
+  out["template_version"] = t.template_version;
+  out["config"] = config_json(t.config);
+  out["trial"] = t.trial_id;
+  out["artifact"] = t.artifact_digest;
+  out["trials"] = t.trials;
+  out["outcomes"] = ordered_json::object();
+  for (const auto& [outcome, count] : t.outcomes) out["outcomes"][std::string(outcome_name(outcome))] = count;
+  out["fingerprint"] = {{"hardware", t.environment.hardware},
+                        {"toolchain", t.environment.toolchain},
+                        {"harness_abi", t.environment.harness_abi}};
+  out["worker"] = t.environment.worker_id;
+  out["host"] = t.environment.host;
+  out["when"] = iso_utc(t.finished_at_us);
+  return out;
+}
+
+ordered_json options_json(const MeasureOptions& o) {
+  return {{"min_repeat_ms", o.min_repeat_ms},       {"repeats", o.repeats},
+          {"build_timeout_s", o.build_timeout_s},   {"run_timeout_s", o.run_timeout_s},
+          {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
+}
+
+ordered_json record_json(const TrialWithRecord& t) {
+  constexpr int kFormat = 1;
+  ordered_json out{{"format", kFormat},
+                   {"trial", t.trial.id},
+                   {"seq", t.trial.seq},
+                   {"job", t.trial.job_id},
+                   {"workload", t.task.workload_key},
+                   {"target", t.task.target},
+                   {"template", t.trial.template_name},
+                   {"template_version", t.trial.template_version},
+                   {"config", config_json(t.trial.config)},
+                   {"rng_counter", t.trial.rng_counter},
+                   {"model_digest", t.trial.model_digest}};
+  if (!t.record) return out;
+  const MeasureRecord& r = *t.record;
+  out.update({{"attempt", r.attempt},
+              {"outcome", outcome_name(r.outcome)},
+              {"cut", r.cut},
+              {"message", r.message},
+              {"time_ns", record_time_ns(r)},
+              {"run_ns", r.run_ns},
+              {"cpu_ns", r.cpu_ns},
+              {"sentinel_before_ns", r.sentinel_before_ns},
+              {"sentinel_after_ns", r.sentinel_after_ns},
+              {"queue_ms", r.queue_ms},
+              {"build_ms", r.build_ms},
+              {"run_ms", r.run_ms},
+              {"max_error", r.max_error},
+              {"peak_gflops", r.peak_gflops},
+              {"artifact", r.artifact_digest},
+              {"hardware", r.environment.hardware},
+              {"toolchain", r.environment.toolchain},
+              {"harness_abi", r.environment.harness_abi},
+              {"worker", r.environment.worker_id},
+              {"worker_incarnation", r.environment.worker_incarnation},
+              {"host", r.environment.host},
+              {"options", options_json(r.options)},
+              {"when", iso_utc(r.finished_at_us)}});
+  return out;
+}
+
+std::string one_line(const ordered_json& document) {
+  return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+std::string pretty(const ordered_json& document) {
+  return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace tuner::cli

@@ -1,0 +1,24 @@
+// Database contents as JSON, the same keys in every command that prints them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "db/store.h"
+#include "templates/config_space.h"
+
+namespace tuner::cli {
+
+// "a=1 b=2" -> {"a": 1, "b": 2}; text that is no config stays text.
+nlohmann::ordered_json config_json(std::string_view config_text);
+// `flops` of the workload; 0 when it is not known (gflops is then left out).
+nlohmann::ordered_json tuned_json(const TunedConfig& tuned, int64_t flops);
+// One line of `records export`; its first key is the version of this format.
+nlohmann::ordered_json record_json(const TrialWithRecord& trial);
+nlohmann::ordered_json options_json(const MeasureOptions& options);
+
+// One line; bytes that are not UTF-8 are replaced.
+std::string one_line(const nlohmann::ordered_json& document);
+// Indented, for people and jq alike.
+std::string pretty(const nlohmann::ordered_json& document);
+
+}  // namespace tuner::cli

@@ -1,0 +1,86 @@
+// tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR or assembler.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "compiler_core/codegen/compile.h"
+#include "tuner/cli/command.h"
+#include "tuner/cli/format.h"
+#include "tuner/cli/tasks.h"
+
+namespace tuner::cli {
+
+namespace {
+
+struct Options {
+  std::string what, as = "loops", db, target;
+};
+
+bool is_trial_id(const std::string& text) {
+  return text.size() > 1 && text[0] == 't' && text.find_first_not_of("0123456789", 1) == std::string::npos &&
+         !std::filesystem::exists(text);
+}
+
+Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, const std::string& as) {
+  if (as == "schedule") return kernel.instance->schedule_text(kernel.config);
+  ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
+  if (as == "llvm") return emit_llvm(program, task.target);
+  if (as == "asm") return emit_asm(program, task.target);
+  return (program.packing != nullptr ? to_text(*program.packing) + "\n" : std::string()) + to_text(program);
+}
+
+Status show(const CliTask& task, const ChosenKernel& kernel, const std::string& as) {
+  if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
+  ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, as));
+  const char* comment = as == "llvm" ? ";" : "#";
+  std::printf("%s %s\n%s on %s\n%s template %s, config %s\n", comment, task.key.c_str(), comment, task.target_name.c_str(), comment,
+              std::string(kernel.schedule_template->name()).c_str(), kernel.config.to_text().c_str());
+  if (kernel.tuned)
+    std::printf("%s measured %s in trial %s\n", comment,
+                format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns).c_str(),
+                kernel.tuned->trial_id.c_str());
+  std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
+  return Status::ok();
+}
+
+Status show_trial(const Options& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.db, Store::Mode::kRead));
+  ASSIGN_OR_RETURN(const TrialWithRecord trial, store->trial(options.what));
+  ASSIGN_OR_RETURN(const CliTask task, task_from_keys(trial.task.workload_key, trial.task.target));
+  Result<ChosenKernel> kernel =
+      choose_config(task, trial.trial.template_name, trial.trial.template_version, trial.trial.config);
+  if (!kernel) return Status(kernel.status()).with_context(str("trial ", options.what, " rests on "));
+  if (trial.record)
+    std::fprintf(stderr, "trial %s: %s%s%s\n", options.what.c_str(), std::string(outcome_name(trial.record->outcome)).c_str(),
+                 trial.record->message.empty() ? "" : ": ", trial.record->message.c_str());
+  return show(task, *kernel, options.as);
+}
+
+Status show_file(const Options& options) {
+  ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.what, options.target));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    ASSIGN_OR_RETURN(const ChosenKernel kernel, choose_kernel(tasks[i], store.get()));
+    if (i > 0) std::printf("\n");
+    RETURN_IF_ERROR(show(tasks[i], kernel, options.as));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+void add_show_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(app, context, "show", "Print a kernel: the tuned one of a job file's tasks, or that of a trial", [options] {
+        return report(is_trial_id(options->what) ? show_trial(*options) : show_file(*options));
+      });
+  command->add_option("FILE|TRIAL", options->what, "Job file, or a trial such as t812")->required();
+  command->add_option("--as", options->as, "What to print")
+      ->check(CLI::IsMember({"schedule", "loops", "llvm", "asm"}))
+      ->capture_default_str();
+  add_db_option(*command, options->db);
+  add_target_option(*command, options->target);
+}
+
+}  // namespace tuner::cli
