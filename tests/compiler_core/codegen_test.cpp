@@ -1,0 +1,333 @@
+// Machine code from Programs built by hand, compared with the oracle element by element.
+#include "tests/compiler_core/kernel_testing.h"
+
+#include <gmock/gmock.h>
+
+namespace tuner {
+namespace {
+
+using namespace tuner::testing;
+using ::testing::HasSubstr;
+
+constexpr LoopKind kVector = LoopKind::kVectorized, kUnroll = LoopKind::kUnrolled, kParallel = LoopKind::kParallel;
+
+// y[i] = x[i] * 2 + 1
+Program doubling(int64_t n, LoopKind kind) {
+  const Buffer x = input("x", {n}), y = output("y", {n});
+  return {"doubling", {x, y}, loop("i", n, kind, [&](Expr i) { return make_store(y, {i}, load(x, {i}) * 2 + 1); })};
+}
+
+// C = A B with an mr x nr register tile; guards where tiles do not divide.
+Program tiled_matmul(int64_t m, int64_t n, int64_t k, int64_t mr, int64_t nr, bool parallel) {
+  const Buffer a = input("A", {m, k}), b = input("B", {k, n}), c = output("C", {m, n});
+  const Buffer acc = scratch("acc", {mr, nr}, MemoryScope::kRegister);
+  const auto tile = [&](auto body) {
+    return loop("i", mr, kUnroll, [&](Expr i) { return loop("j", nr, kVector, [&](Expr j) { return body(i, j); }); });
+  };
+  Stmt body = loop("io", (m + mr - 1) / mr, parallel ? kParallel : LoopKind::kSerial, [&](Expr io) {
+    return loop("jo", (n + nr - 1) / nr, [&](Expr jo) {
+      const auto guarded = [&](Expr i, Expr j, Stmt s) { return make_if(io * mr + i < m && jo * nr + j < n, s); };
+      Stmt init = tile([&](Expr i, Expr j) { return make_store(acc, {i, j}, float_imm(0)); });
+      Stmt update = loop("kk", k, [&](Expr kk) {
+        return tile([&](Expr i, Expr j) {
+          return guarded(i, j, make_reduce(acc, {i, j}, ReduceOp::kSum, Expr(),
+                                           load(a, {io * mr + i, kk}) * load(b, {kk, jo * nr + j}), Expr()));
+        });
+      });
+      Stmt copy = tile([&](Expr i, Expr j) {
+        return guarded(i, j, make_store(c, {io * mr + i, jo * nr + j}, load(acc, {i, j})));
+      });
+      return make_allocate(acc, make_seq({init, update, copy}));
+    });
+  });
+  return {"matmul", {a, b, c}, body};
+}
+
+TEST(Codegen, SerialAndVectorLoopsOfAnyLength) {
+  for (const LoopKind kind : {LoopKind::kSerial, kVector, kUnroll})
+    for (const int64_t n : {1, 2, 3, 7, 16, 17, 33, 100}) EXPECT_TRUE(matches_oracle(doubling(n, kind))) << n;
+}
+
+TEST(Codegen, RegisterTileMatmul) {
+  EXPECT_TRUE(matches_oracle(tiled_matmul(16, 64, 20, 8, 32, false)));
+  EXPECT_TRUE(matches_oracle(tiled_matmul(4, 8, 5, 4, 8, false)));
+}
+
+TEST(Codegen, RegisterTileMatmulWithTailsInBothDirections) {
+  EXPECT_TRUE(matches_oracle(tiled_matmul(17, 37, 11, 4, 16, false)));
+  EXPECT_TRUE(matches_oracle(tiled_matmul(3, 5, 2, 4, 16, false)));
+  EXPECT_TRUE(matches_oracle(tiled_matmul(1, 1, 1, 4, 16, false)));
+}
+
+TEST(Codegen, ParallelLoopOnOneTwoAndThreeThreads) {
+  for (const int threads : {1, 2, 3}) EXPECT_TRUE(matches_oracle(tiled_matmul(29, 40, 9, 4, 16, true), threads));
+}
+
+TEST(Codegen, OlderProcessorsGetTheSameAnswers) {
+  for (const char* name : {"llvm -mcpu=x86-64 -threads=1", "llvm -mcpu=haswell -threads=1"}) {
+    const Result<Target> target = parse_target(name);
+    ASSERT_TRUE(target) << target.message();
+    EXPECT_TRUE(matches_oracle(tiled_matmul(9, 19, 7, 4, 16, false), 1, 2e-5, 1, *target)) << name;
+  }
+}
+
+// y[i, j] = x[j, i]: vector store, gathered load; y[j, i] = x[i, j]: contiguous load, scattered store.
+TEST(Codegen, GatherAndScatter) {
+  const Buffer x = input("x", {5, 19}), y = output("y", {19, 5});
+  const Program gather{"gather", {x, y}, loop("i", 19, [&](Expr i) {
+                         return loop("j", 5, kVector, [&](Expr j) { return make_store(y, {i, j}, load(x, {j, i})); });
+                       })};
+  EXPECT_TRUE(matches_oracle(gather));
+  const Program scatter{"scatter", {x, y}, loop("i", 5, [&](Expr i) {
+                          return loop("j", 19, kVector, [&](Expr j) { return make_store(y, {j, i}, load(x, {i, j})); });
+                        })};
+  EXPECT_TRUE(matches_oracle(scatter));
+}
+
+// A fused vector axis: neither contiguous nor of one stride.
+TEST(Codegen, LanesMayCrossRows) {
+  const Buffer x = input("x", {7, 9}), y = output("y", {5, 6});
+  const Program p{"crossing", {x, y}, loop("f", 30, kVector, [&](Expr f) {
+                    return make_store(y, {floor_div(f, 6), floor_mod(f, 6)},
+                                      load(x, {floor_div(f, 6) + 1, floor_mod(f, 6) + 2}));
+                  })};
+  EXPECT_TRUE(matches_oracle(p));
+}
+
+// Zero padding: a load that is out of bounds in the branch not taken. Rows before the buffer lie in its page or fault.
+Program padding(LoopKind kind) {
+  const Buffer x = input("x", {3, 5}), y = output("y", {7, 11});
+  return {"padding", {x, y}, loop("h", 7, [&](Expr h) {
+            return loop("w", 11, kind, [&](Expr w) {
+              const Expr inside = h >= 2 && h < 5 && w >= 3 && w < 8;
+              return make_store(y, {h, w}, select(inside, load(x, {h - 2, w - 3}), float_imm(0)));
+            });
+          })};
+}
+
+TEST(Codegen, SelectKeepsLoadsInBounds) {
+  EXPECT_TRUE(matches_oracle(padding(LoopKind::kSerial)));
+  EXPECT_TRUE(matches_oracle(padding(kVector)));
+}
+
+TEST(Codegen, VectorGuardMasksLoadsAndStores) {
+  const Buffer x = input("x", {21}), y = output("y", {21});
+  const Program p{"tail", {x, y}, loop("o", 3, [&](Expr o) {
+                    return loop("i", 8, kVector, [&](Expr i) {
+                      const Expr at = o * 8 + i;
+                      return make_if(at < 21, make_store(y, {at}, load(x, {at}) * 3));
+                    });
+                  })};
+  EXPECT_TRUE(matches_oracle(p));
+}
+
+// Guards whose bound is not a whole block: the mask differs with the row.
+TEST(Codegen, TriangularGuard) {
+  const Buffer x = input("x", {9, 9}), y = output("y", {9, 9});
+  const Program p{"triangle", {x, y}, loop("i", 9, [&](Expr i) {
+                    return loop("j", 9, kVector, [&](Expr j) {
+                      return make_if(j <= i, make_store(y, {i, j}, load(x, {i, j})), make_store(y, {i, j}, float_imm(0)));
+                    });
+                  })};
+  EXPECT_TRUE(matches_oracle(p));
+}
+
+// Workspace of the whole call feeds a parallel loop that has workspace of its own in each thread.
+TEST(Codegen, SharedAndPerThreadWorkspace) {
+  const Buffer x = input("x", {13, 10}), y = output("y", {13, 10}), twice = scratch("twice", {13, 10}),
+               row = scratch("row", {10});
+  Stmt fill = loop("i", 13, [&](Expr i) {
+    return loop("j", 10, kVector, [&](Expr j) { return make_store(twice, {i, j}, load(x, {i, j}) * 2); });
+  });
+  Stmt use = loop("i", 13, kParallel, [&](Expr i) {
+    return make_allocate(row, make_seq({loop("j", 10, [&](Expr j) { return make_store(row, {j}, load(twice, {i, 9 - j})); }),
+                                        loop("j", 10, [&](Expr j) { return make_store(y, {i, j}, load(row, {j}) + 1); })}));
+  });
+  const Program p{"workspace", {x, y}, make_allocate(twice, make_seq({fill, use}))};
+  const Result<Artifact> artifact = compile(p, host_target());
+  ASSERT_TRUE(artifact) << artifact.message();
+  EXPECT_EQ(artifact->manifest.workspace_bytes, 576);            // 13 * 10 floats in whole lines
+  EXPECT_EQ(artifact->manifest.workspace_bytes_per_thread, 64);  // 10 floats
+  for (const int threads : {1, 2, 4}) EXPECT_TRUE(matches_oracle(p, threads));
+}
+
+// A parallel loop inside a serial one sees the serial variable.
+TEST(Codegen, ParallelInsideSerial) {
+  const Buffer x = input("x", {3, 8}), y = output("y", {3, 8});
+  const Program p{"nested", {x, y}, loop("s", 3, [&](Expr s) {
+                    return loop("p", 8, kParallel, [&](Expr i) { return make_store(y, {s, i}, load(x, {s, i}) * 2); });
+                  })};
+  for (const int threads : {1, 2}) EXPECT_TRUE(matches_oracle(p, threads));
+}
+
+TEST(Codegen, ReductionsWithTheirInitialisationInside) {
+  const Buffer x = input("x", {6, 15});
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin}) {
+    const Buffer y = output("y", {6});
+    const double start = op == ReduceOp::kSum ? 0 : op == ReduceOp::kMax ? -INFINITY : INFINITY;
+    const Var k = make_var("k");
+    const Program p{"reduce", {x, y}, loop("i", 6, [&](Expr i) {
+                      return make_for(k, 15, make_reduce(y, {i}, op, float_imm(start), load(x, {i, Expr(k)}),
+                                                         binary(BinaryOp::kEq, Expr(k), 0)),
+                                      AxisKind::kReduce);
+                    })};
+    EXPECT_TRUE(matches_oracle(p));
+  }
+}
+
+// float32 expansions against the C library, through many magnitudes; float64 is the C library.
+class CodegenMath : public ::testing::TestWithParam<UnaryOp> {};
+
+TEST_P(CodegenMath, IsWithinAFewUlpOfTheLibrary) {
+  const UnaryOp op = GetParam();
+  constexpr int64_t kN = 4096;
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    const Buffer x = input("x", {kN}, dtype), y = output("y", {kN}, dtype);
+    const Program p{"math", {x, y}, loop("o", kN / 64, [&](Expr o) {
+                      return loop("i", 64, kVector, [&](Expr i) {
+                        return make_store(y, {o * 64 + i}, unary(op, load(x, {o * 64 + i})));
+                      });
+                    })};
+    std::vector<std::vector<double>> args(2);
+    for (int64_t i = 0; i < kN; ++i) {
+      const double t = static_cast<double>(i) / kN * 2 - 1;
+      double v = t * std::exp2((i % 13) - 5);  // magnitudes 2^-5 .. 2^7
+      if (op == UnaryOp::kExp) v = t * 87;
+      if (op == UnaryOp::kLog || op == UnaryOp::kSqrt || op == UnaryOp::kRsqrt) v = std::fabs(v) + 1e-6;
+      args[0].push_back(static_cast<float>(v));
+    }
+    std::vector<std::vector<double>> expected = args;
+    ASSERT_TRUE(interpret(p, expected));
+    const Status ran = run_compiled(p, args, host_target(), 1);
+    ASSERT_TRUE(ran) << ran.message();
+    const double ulps = dtype == DType::kFloat32 ? 4 * 1.2e-7 : 4 * 2.3e-16;
+    for (size_t i = 0; i < kN; ++i)
+      ASSERT_LE(std::fabs(args[1][i] - expected[1][i]), ulps * std::max(std::fabs(expected[1][i]), 1e-6))
+          << "x = " << args[0][i] << ", found " << args[1][i] << ", library " << expected[1][i];
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, CodegenMath, ::testing::Values(UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kTanh, UnaryOp::kErf,
+                                                             UnaryOp::kSqrt, UnaryOp::kRsqrt, UnaryOp::kFloor, UnaryOp::kAbs));
+
+TEST(Codegen, MathAtTheEdges) {
+  const auto at = [](UnaryOp op, double v) {
+    const Buffer x = input("x", {1}), y = output("y", {1});
+    const Program p{"edge", {x, y}, make_store(y, {0}, unary(op, load(x, {0})))};
+    std::vector<std::vector<double>> args{{v}, {}};
+    const Status ran = run_compiled(p, args, host_target(), 1);
+    EXPECT_TRUE(ran) << ran.message();
+    return args[1].empty() ? NAN : args[1][0];
+  };
+  EXPECT_EQ(at(UnaryOp::kExp, 1000), INFINITY);
+  EXPECT_EQ(at(UnaryOp::kExp, -1000), 0);
+  EXPECT_TRUE(std::isnan(at(UnaryOp::kExp, NAN)));
+  EXPECT_EQ(at(UnaryOp::kLog, 0), -INFINITY);
+  EXPECT_EQ(at(UnaryOp::kLog, INFINITY), INFINITY);
+  EXPECT_TRUE(std::isnan(at(UnaryOp::kLog, -1)));
+  EXPECT_EQ(at(UnaryOp::kTanh, 1000), 1);
+  EXPECT_EQ(at(UnaryOp::kTanh, -1000), -1);
+  EXPECT_EQ(at(UnaryOp::kErf, 100), 1);
+  EXPECT_EQ(at(UnaryOp::kErf, -100), -1);
+  EXPECT_TRUE(std::isnan(at(UnaryOp::kErf, NAN)));
+}
+
+TEST(Codegen, RefusesARegisterBufferWithAVariableIndexNamingIt) {
+  const Buffer x = input("x", {4}), y = output("y", {4}), acc = scratch("acc", {4}, MemoryScope::kRegister);
+  const Program p{"variable", {x, y}, make_allocate(acc, loop("i", 4, kParallel, [&](Expr i) {
+                                                      return make_store(y, {i}, load(acc, {i}));
+                                                    }))};
+  const Result<Artifact> artifact = compile(p, host_target());
+  ASSERT_FALSE(artifact);
+  EXPECT_EQ(artifact.status().code(), StatusCode::kInvalidConfig);
+  EXPECT_THAT(artifact.message(), HasSubstr("register buffer acc is indexed by i"));
+}
+
+TEST(Codegen, RefusesToUnrollWithoutEnd) {
+  const Result<Artifact> artifact = compile(doubling(5000, kUnroll), host_target());
+  ASSERT_FALSE(artifact);
+  EXPECT_EQ(artifact.status().code(), StatusCode::kInvalidConfig);
+  EXPECT_EQ(artifact.message(), "doubling: unrolls to more than 4096 stores; unroll less or choose smaller tiles");
+}
+
+TEST(Codegen, RefusesGpuLoops) {
+  const Result<Artifact> artifact = compile(doubling(4, LoopKind::kThreadX), host_target());
+  ASSERT_FALSE(artifact);
+  EXPECT_EQ(artifact.status().code(), StatusCode::kInvalidConfig);
+}
+
+TEST(Codegen, RefusesACpuThatLlvmDoesNotKnow) {
+  Target target = host_target();
+  target.mcpu = "pentium-nine";
+  const Result<Artifact> artifact = compile(doubling(4, kVector), target);
+  ASSERT_FALSE(artifact);
+  EXPECT_THAT(artifact.message(), HasSubstr("-mcpu=pentium-nine is not a CPU that LLVM knows"));
+}
+
+TEST(Codegen, RefusesARuntimeThatDoesNotFit) {
+  const Buffer x = input("x", {4}), y = output("y", {4}), t = scratch("t", {4});
+  const Program p{"fits", {x, y}, make_allocate(t, make_seq({make_store(t, {0}, load(x, {0})),
+                                                            loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(t, {0})); })}))};
+  const Result<Artifact> artifact = compile(p, host_target());
+  ASSERT_TRUE(artifact) << artifact.message();
+  const Result<Kernel> kernel = Kernel::load(*artifact);
+  ASSERT_TRUE(kernel) << kernel.message();
+  ThreadPool pool(1);
+  AlignedBuffer in(16), out(16), workspace(kernel->workspace_bytes(1));
+  void* args[] = {in.data(), out.data()};
+  tuner_runtime runtime = pool.runtime(workspace.data());
+  EXPECT_EQ(kernel->entry()(args, &runtime), 0);
+  runtime.abi_version = 99;
+  EXPECT_EQ(kernel->entry()(args, &runtime), -1);
+  runtime = pool.runtime(nullptr);
+  EXPECT_EQ(kernel->entry()(args, &runtime), -2);
+  runtime = pool.runtime(workspace.data());
+  runtime.num_threads = 0;
+  EXPECT_EQ(kernel->entry()(args, &runtime), -3);
+}
+
+TEST(Codegen, SameProgramAndTargetGiveTheSameBytes) {
+  const Program p = tiled_matmul(17, 37, 11, 4, 16, true);
+  const Result<Artifact> first = compile(p, host_target()), second = compile(p, host_target());
+  ASSERT_TRUE(first) << first.message();
+  ASSERT_TRUE(second) << second.message();
+  EXPECT_EQ(first->manifest.digest, second->manifest.digest);
+  EXPECT_EQ(first->manifest.digest, sha256_hex(first->shared_object));
+}
+
+TEST(Codegen, WithoutTheMachineSchedulerTheAnswerIsTheSame) {
+  const Program p = tiled_matmul(8, 32, 20, 4, 16, false);
+  std::vector<std::vector<double>> expected = random_args(p, 3), found = expected;
+  ASSERT_TRUE(interpret(p, expected));
+  const Status ran = run_compiled(p, found, host_target(), 1, {.machine_scheduler = false});
+  ASSERT_TRUE(ran) << ran.message();
+  for (size_t i = 0; i < expected[2].size(); ++i) EXPECT_NEAR(found[2][i], expected[2][i], 1e-4);
+}
+
+TEST(Codegen, TextOfEveryStage) {
+  const Program p = tiled_matmul(16, 32, 20, 8, 32, false);
+  const Result<std::string> llvm = emit_llvm(p, host_target()), assembly = emit_asm(p, host_target());
+  ASSERT_TRUE(llvm) << llvm.message();
+  ASSERT_TRUE(assembly) << assembly.message();
+  EXPECT_THAT(*llvm, HasSubstr("define i32 @matmul(ptr"));
+  EXPECT_THAT(*assembly, HasSubstr("matmul:"));
+  const Result<std::string> object = emit_object(p, host_target());
+  ASSERT_TRUE(object) << object.message();
+  EXPECT_EQ(object->substr(0, 4), "\x7f""ELF");
+}
+
+TEST(Codegen, ResolvesCpuToThisHost) {
+  const Result<Target> one = resolve_target("cpu"), two = resolve_target("cpu -threads=2");
+  ASSERT_TRUE(one) << one.message();
+  ASSERT_TRUE(two) << two.message();
+  EXPECT_EQ(one->threads, 1);
+  EXPECT_EQ(two->threads, 2);
+  EXPECT_EQ(one->mcpu, two->mcpu);
+  const Result<Target> again = resolve_target(one->name());
+  ASSERT_TRUE(again) << again.message();
+  EXPECT_EQ(again->name(), one->name());
+  EXPECT_FALSE(resolve_target("cpu -threads=0"));
+  EXPECT_THAT(resolve_target("cpu fast").message(), HasSubstr("found 'fast' after cpu"));
+}
+
+}  // namespace
+}  // namespace tuner
