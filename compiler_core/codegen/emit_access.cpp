@@ -8,7 +8,10 @@ namespace tuner::codegen {
 
 Emitter::Access Emitter::analyze(const Buffer& buffer, const std::vector<Expr>& indices) {
   Expr flat = 0;
-  for (size_t d = 0; d < indices.size(); ++d) flat = flat * Expr(buffer->shape[d]) + indices[d];
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const bool pads = buffer->scope == MemoryScope::kRegister && d + 1 == indices.size();
+    flat = flat * Expr(pads ? padded_row(buffer->shape[d]) : buffer->shape[d]) + indices[d];
+  }
   Access access;
   const LinearForm form = linear_form(flat, ranges_);
   access.form.constant = form.constant;
@@ -17,6 +20,7 @@ Emitter::Access Emitter::analyze(const Buffer& buffer, const std::vector<Expr>& 
       access.form.terms.emplace_back(term, coefficient);
     } else if (term->kind == ExprKind::kVar) {
       access.stride = coefficient;
+      access.form.constant += coefficient * lane_begin_;
     } else {
       access.lane_terms.emplace_back(term, coefficient);
     }
@@ -94,6 +98,11 @@ bool Emitter::register_offset(const Buffer& buffer, const Access& access) {
 
 llvm::Value* Emitter::any_lane(llvm::Value* mask) { return b_.CreateOrReduce(mask); }
 
+llvm::Value* Emitter::memory_mask() {
+  if (mask_ == nullptr || piece_mask_ == nullptr) return mask_ == nullptr ? piece_mask_ : mask_;
+  return b_.CreateAnd(mask_, piece_mask_);
+}
+
 llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& indices) {
   const Access access = analyze(buffer, indices);
   llvm::Type* element = memory_type(buffer->dtype);
@@ -105,32 +114,33 @@ llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& i
   };
   auto* vector = lanes_ > 0 ? llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_)) : nullptr;
   const llvm::Align one(static_cast<uint64_t>(dtype_bytes(buffer->dtype)));
+  llvm::Value* mask = lanes_ > 0 && !in_register ? memory_mask() : nullptr;
   switch (access.kind) {
     case Access::kUniform: {
       llvm::Value* p = pointer(buffer, access);
       // When no lane runs the element may not exist: then a dummy is read.
-      const auto* known = mask_ == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask_);
-      const bool may_be_idle = mask_ != nullptr && (known == nullptr || known->isNullValue());
-      if (may_be_idle && !in_register) {
+      const bool may_be_idle = mask != nullptr && !llvm::isa<llvm::Constant>(mask);
+      if (may_be_idle) {
         llvm::BasicBlock& first = region_.function->getEntryBlock();
         llvm::IRBuilder<> at_entry(&first, first.begin());
         llvm::Value* dummy = at_entry.CreateAlloca(element);
         at_entry.CreateStore(llvm::Constant::getNullValue(element), dummy);
-        p = b_.CreateSelect(any_lane(mask_), p, dummy);
+        p = b_.CreateSelect(any_lane(mask), p, dummy);
       }
       return as_value(b_.CreateAlignedLoad(element, p, one));
     }
     case Access::kContiguous: {
       llvm::Value* p = pointer(buffer, access);
       const llvm::Align align = alignment(buffer, access, lanes_);
-      if (mask_ == nullptr || in_register) return as_value(b_.CreateAlignedLoad(vector, p, align));
-      return as_value(b_.CreateMaskedLoad(vector, p, align, mask_, llvm::Constant::getNullValue(vector)));
+      if (mask == nullptr) return as_value(b_.CreateAlignedLoad(vector, p, align));
+      return as_value(b_.CreateMaskedLoad(vector, p, align, mask, llvm::Constant::getNullValue(vector)));
     }
     case Access::kStrided: break;
   }
   if (in_register) {
     llvm::Value* v = llvm::PoisonValue::get(vector);
     for (int64_t lane = 0; lane < lanes_; ++lane) {
+      if (piece_mask_ != nullptr && piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) break;
       Access at = access;
       at.form.constant += lane * access.stride;
       v = b_.CreateInsertElement(v, b_.CreateAlignedLoad(element, pointer(buffer, at), one), static_cast<uint64_t>(lane));
@@ -138,7 +148,7 @@ llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& i
     return as_value(v);
   }
   llvm::Value* all = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes_)));
-  return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one, mask_ == nullptr ? all : mask_,
+  return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one, mask == nullptr ? all : mask,
                                         llvm::Constant::getNullValue(vector)));
 }
 
@@ -166,8 +176,8 @@ void Emitter::emit_store(const StmtNode& s) {
     const llvm::Align align = alignment(s.buffer, access, lanes_);
     if (mask_ != nullptr && in_register) {
       value = b_.CreateSelect(mask_, value, b_.CreateAlignedLoad(value->getType(), p, align));
-    } else if (mask_ != nullptr) {
-      b_.CreateMaskedStore(value, p, align, mask_);
+    } else if (llvm::Value* mask = in_register ? nullptr : memory_mask()) {
+      b_.CreateMaskedStore(value, p, align, mask);
       return;
     }
     b_.CreateAlignedStore(value, p, align);
@@ -175,6 +185,7 @@ void Emitter::emit_store(const StmtNode& s) {
   }
   if (in_register) {
     for (int64_t lane = 0; lane < lanes_; ++lane) {
+      if (piece_mask_ != nullptr && piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) break;
       Access at = access;
       at.form.constant += lane * access.stride;
       llvm::Value* p = pointer(s.buffer, at);
@@ -185,7 +196,7 @@ void Emitter::emit_store(const StmtNode& s) {
     }
     return;
   }
-  b_.CreateMaskedScatter(value, lane_pointers(s.buffer, access), one, mask_);
+  b_.CreateMaskedScatter(value, lane_pointers(s.buffer, access), one, memory_mask());
 }
 
 }  // namespace tuner::codegen

@@ -29,7 +29,7 @@ llvm::Value* Emitter::emit(const Expr& e) {
     case ExprKind::kVar: {
       if (e->var == lane_var_) {
         llvm::SmallVector<llvm::Constant*> lanes;
-        for (int64_t lane = 0; lane < lanes_; ++lane) lanes.push_back(b_.getInt64(static_cast<uint64_t>(lane)));
+        for (int64_t lane = 0; lane < lanes_; ++lane) lanes.push_back(b_.getInt64(static_cast<uint64_t>(lane_begin_ + lane)));
         return llvm::ConstantVector::get(lanes);
       }
       const auto it = vars_.find(e->var.get());
@@ -99,7 +99,7 @@ llvm::Value* Emitter::emit_lane_compare(const Expr& e) {
   }
   llvm::SmallVector<llvm::Constant*> steps;
   for (int64_t lane = 0; lane < lanes_; ++lane)
-    steps.push_back(llvm::ConstantInt::getSigned(b_.getInt32Ty(), static_cast<int32_t>(lane * stride)));
+    steps.push_back(llvm::ConstantInt::getSigned(b_.getInt32Ty(), static_cast<int32_t>((lane_begin_ + lane) * stride)));
   llvm::Value* a = b_.CreateAdd(widen(b_.CreateTrunc(uniform, b_.getInt32Ty())), llvm::ConstantVector::get(steps));
   llvm::Value* zero = llvm::Constant::getNullValue(a->getType());
   switch (e->binary_op) {
@@ -188,6 +188,10 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
   };
   const Expr &then_value = e->operands[1], &else_value = e->operands[2];
   llvm::Value* condition = emit(e->operands[0]);
+  if (const auto* known = llvm::dyn_cast<llvm::Constant>(condition)) {
+    if (known->isAllOnesValue()) return emit(then_value);
+    if (known->isNullValue()) return emit(else_value);
+  }
   if (condition->getType()->isVectorTy()) {
     llvm::Value* outer = mask_;
     mask_ = with_mask(condition);

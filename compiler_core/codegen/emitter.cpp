@@ -1,6 +1,7 @@
 #include "compiler_core/codegen/emitter.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 #include "compiler_core/ir/visitor.h"
@@ -190,19 +191,43 @@ void Emitter::emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end)
 }
 
 void Emitter::emit_vectorized(const StmtNode& s) {
-  if (s.extent == 1) {
-    vars_[s.var.get()] = {int_of(0), depth_};
-    emit(s.body);
-    return;
-  }
   if (lane_var_ != nullptr) return refuse("vectorized loop ", s.var->name, " stands inside vectorized ", lane_var_->name);
   if (s.extent > kMostLanes)
     return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes, ", split it");
+  // Whole vectors, then what is left: one masked vector where masks are cheap, shorter vectors where they are not.
+  const int64_t whole = machine_.vector_bits / 32;
+  const bool has_masks = machine_.vector_bits >= 256;
+  for (int64_t begin = 0; begin < s.extent;) {
+    const int64_t left = s.extent - begin;
+    const auto shorter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)));
+    int64_t lanes = whole;
+    if (left < whole) lanes = has_masks && shorter != left ? 2 * shorter : shorter;
+    emit_piece(s, begin, lanes, std::min(lanes, left));
+    begin += lanes;
+  }
+  ranges_.bind(s.var, s.extent);
+}
+
+void Emitter::emit_piece(const StmtNode& s, int64_t begin, int64_t lanes, int64_t active) {
+  ranges_.bind(s.var, begin, begin + active);
+  if (lanes == 1) {
+    vars_[s.var.get()] = {int_of(begin), depth_};
+    emit(s.body);
+    vars_.erase(s.var.get());
+    return;
+  }
   lane_var_ = s.var;
-  lanes_ = s.extent;
+  lane_begin_ = begin;
+  lanes_ = lanes;
+  if (active < lanes) {
+    llvm::SmallVector<llvm::Constant*> exists;
+    for (int64_t lane = 0; lane < lanes; ++lane) exists.push_back(b_.getInt1(lane < active));
+    piece_mask_ = llvm::ConstantVector::get(exists);
+  }
   emit(s.body);
   lane_var_ = nullptr;
   lanes_ = 0;
+  piece_mask_ = nullptr;
 }
 
 void Emitter::emit_parallel(const StmtNode& s) {
@@ -291,14 +316,15 @@ void Emitter::emit_if(const StmtNode& s) {
   if (lane_var_ != nullptr && depends_on_lane(s.condition)) {
     llvm::Value* outer = mask_;
     llvm::Value* condition = emit(s.condition);
-    mask_ = with_mask(condition);
-    emit(s.body);
-    mask_ = outer;
-    if (s.else_body != nullptr) {
-      mask_ = with_mask(b_.CreateNot(condition));
-      emit(s.else_body);
+    const auto run = [&](llvm::Value* lanes, const Stmt& body) {
+      const auto* known = llvm::dyn_cast<llvm::Constant>(lanes);
+      if (known != nullptr && known->isNullValue()) return;
+      if (known == nullptr || !known->isAllOnesValue()) mask_ = with_mask(lanes);
+      emit(body);
       mask_ = outer;
-    }
+    };
+    run(condition, s.body);
+    if (s.else_body != nullptr) run(b_.CreateNot(condition), s.else_body);
     return;
   }
   llvm::LLVMContext& context = module_.getContext();
@@ -324,7 +350,10 @@ void Emitter::emit_allocate(const StmtNode& s) {
     // At the function's entry, so that SROA sees it; a masked vector may lie partly past the last element.
     llvm::BasicBlock& first = region_.function->getEntryBlock();
     llvm::IRBuilder<> at_entry(&first, first.begin());
-    const uint64_t elements = static_cast<uint64_t>(buffer->elements() + kMostLanes);
+    int64_t rows = 1;
+    for (size_t d = 0; d + 1 < buffer->shape.size(); ++d) rows *= buffer->shape[d];
+    const int64_t row = buffer->shape.empty() ? 1 : buffer->shape.back();
+    const auto elements = static_cast<uint64_t>(rows * padded_row(row) + kMostLanes);
     auto* memory = at_entry.CreateAlloca(llvm::ArrayType::get(memory_type(buffer->dtype), elements), nullptr, buffer->name);
     memory->setAlignment(llvm::Align(64));
     region_.buffers[buffer.get()] = memory;

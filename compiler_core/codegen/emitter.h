@@ -4,9 +4,10 @@
 // buffer as a noalias parameter of its own (attributes of loaded pointers would be lost). A parallel loop is a task
 // NAME.parallelN(closure, begin, end, thread) that does the same for its share.
 //
-// A vectorised loop is evaluated once, with expressions that depend on its variable as vectors of `extent` lanes (LLVM splits
-// or widens them to what the target has) and its guards as masks. Register buffers are allocas with constant indices
-// that SROA turns into values.
+// A vectorised loop is cut into pieces of whole vectors and evaluated piece by piece, with expressions that depend on its
+// variable as vectors and its guards as masks; a last piece that fills no vector is a masked one. Register buffers are
+// allocas with constant indices that SROA turns into values; their rows are padded to whole vectors, so a piece needs no
+// mask there.
 #pragma once
 
 #include <map>
@@ -20,6 +21,9 @@
 #include "llvm/IR/Module.h"
 
 namespace tuner::codegen {
+
+// Elements between the rows of a register buffer: whole vectors of any target.
+inline int64_t padded_row(int64_t row) { return row == 1 ? 1 : (row + 15) / 16 * 16; }
 
 struct Workspace {
   int64_t shared_bytes = 0, per_thread_bytes = 0;
@@ -53,6 +57,7 @@ class Emitter {
   void emit_for(const StmtNode& s);
   void emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end);
   void emit_vectorized(const StmtNode& s);
+  void emit_piece(const StmtNode& s, int64_t begin, int64_t lanes, int64_t active);
   void emit_parallel(const StmtNode& s);
   void emit_if(const StmtNode& s);
   void emit_allocate(const StmtNode& s);
@@ -74,6 +79,7 @@ class Emitter {
   void emit_store(const StmtNode& s);
   bool register_offset(const Buffer& buffer, const Access& access);
   llvm::Value* any_lane(llvm::Value* mask);
+  llvm::Value* memory_mask();  // lanes that may touch memory; null: all
 
   // --- emit_expr.cpp: values ---
   llvm::Value* emit(const Expr& e);
@@ -134,9 +140,11 @@ class Emitter {
   std::map<const VarNode*, LoopVar> vars_;
   int depth_ = 0;
   RangeMap ranges_;
-  Var lane_var_;                 // of the vectorised loop around, or null
+  Var lane_var_;            // of the vectorised loop around, or null
+  int64_t lane_begin_ = 0;  // its value in lane 0 of this piece
   int64_t lanes_ = 0;
-  llvm::Value* mask_ = nullptr;  // lanes that run; null: all
+  llvm::Value* mask_ = nullptr;           // lanes whose guards hold; null: all
+  llvm::Constant* piece_mask_ = nullptr;  // lanes that exist; null: all
 };
 
 }  // namespace tuner::codegen
