@@ -98,6 +98,42 @@ class Mover {
   Buffer tile_;
 };
 
+// The loops around the stage must be around its new place too: its expression uses their variables.
+Status check_loops_around(const Path& place, const Path& at) {
+  for (size_t i = 0; i + 1 < place.size(); ++i)
+    if (place[i]->kind == StmtKind::kFor && std::find(at.begin(), at.end(), place[i]) == at.end())
+      return invalid_config("it is computed inside loop ", place[i]->var->name, " already and can only move further in");
+  return Status::ok();
+}
+
+// From the loop path.back() down to the block of its first reader of `buffer`. Guards are entered: where they fail nothing
+// is read.
+Path block_of_readers(Path path, const Buffer& buffer) {
+  path.push_back(path.back()->body);
+  for (;;) {
+    const Stmt s = path.back();
+    const Stmt& only = s->kind == StmtKind::kSeq ? s->stmts.back() : s;
+    if (s->kind == StmtKind::kSeq && std::any_of(s->stmts.begin(), s->stmts.end() - 1,
+                                                 [&](const Stmt& child) { return reads_from(child, buffer); }))
+      return path;
+    const bool guard = only->kind == StmtKind::kIf && only->else_body == nullptr;
+    if (only->kind != StmtKind::kAllocate && !guard) return path;
+    if (s->kind == StmtKind::kSeq) path.push_back(only);
+    path.push_back(path.back()->body);
+  }
+}
+
+// What the stage reads must not be computed after its new place.
+Status check_inputs(const Stmt& store, const std::vector<Stmt>& after) {
+  Status status;
+  visit_exprs(store, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad &&
+        std::any_of(after.begin(), after.end(), [&](const Stmt& s) { return stores_to(s, e->buffer); }))
+      status = invalid_config("it reads ", e->buffer->name, ", which is computed later there");
+  });
+  return status;
+}
+
 }  // namespace
 
 void Schedule::compute_at(const Tensor& t, Axis axis) {
@@ -119,16 +155,19 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
     if (!all_readers_below(program_.body, at.back(), buffer))
       return invalid_config("a reader of ", buffer->name, " stands outside this axis");
 
+    const Path place = prefix(plain.stage.path, plain.top);
+    RETURN_IF_ERROR(check_loops_around(place, at));
+
     // Out of its place first, so that what is left under the axis are the readers.
-    Stmt root = replace_at(prefix(plain.stage.path, plain.top), nullptr);
-    root = drop_allocation(root, buffer);
-    at = find_loop(root, axis.var);
-    while (at.back()->body->kind == StmtKind::kIf && at.back()->body->else_body == nullptr) at.push_back(at.back()->body);
-    const Stmt readers = at.back()->body;
-    Path inside = at;
-    inside.push_back(readers);
+    Stmt root = drop_allocation(replace_at(place, nullptr), buffer);
+    const Path inside = block_of_readers(find_loop(root, axis.var), buffer);
+    const Stmt block = inside.back();
+    std::vector<Stmt> before, readers;
+    for (const Stmt& s : block->kind == StmtKind::kSeq ? block->stmts : std::vector<Stmt>{block})
+      (readers.empty() && !reads_from(s, buffer) ? before : readers).push_back(s);
+    RETURN_IF_ERROR(check_inputs(plain.stage.path.back(), readers));
     const RangeMap ranges = ranges_at(inside);
-    const Region region = *region_read(readers, buffer, ranges);
+    const Region region = *region_read(block, buffer, ranges);
 
     Mover mover(plain, region, ranges);
     Stmt moved_stage = mover.moved();
@@ -143,8 +182,10 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
     const auto rewritten = [&](const auto& self, const Stmt& s) -> Stmt {
       return map_children(s, [&](const Expr& e) { return shifted(shifted, e); }, [&](const Stmt& child) { return self(self, child); });
     };
-    Stmt body = make_seq({std::move(moved_stage), simplify(rewritten(rewritten, readers), ranges)});
-    program_.body = replace_at(inside, make_allocate(tile, std::move(body)));
+    std::vector<Stmt> body = std::move(before);
+    body.push_back(std::move(moved_stage));
+    for (const Stmt& s : readers) body.push_back(simplify(rewritten(rewritten, s), ranges));
+    program_.body = replace_at(inside, make_allocate(tile, make_seq(std::move(body))));
     moved(buffer, tile);
     record(call);
     return Status::ok();

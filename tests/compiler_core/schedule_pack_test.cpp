@@ -1,0 +1,109 @@
+// pack: tensors in blocks; constants ahead of time, others as a stage.
+#include <gmock/gmock.h>
+
+#include "tests/compiler_core/programs.h"
+
+namespace tuner {
+namespace {
+
+using testing::loops;
+
+TEST(SchedulePack, AConstantIsPackedByAnEntryOfItsOwn) {
+  Schedule s(testing::matmul(2, 8, 3));
+  s.pack(s.tensor("B"), {{1, 4}, {0}, {1, 4, true}});
+  EXPECT_EQ("\n" + to_text(*s.finish()), R"(
+kernel matmul(input A float32[2, 3], packed B.packed float32[2, 3, 4], output C float32[2, 8])
+  for m in 0..2
+    for n in 0..8
+      reduce k in 0..3
+        C[m, n] += A[m, k] * B.packed[n//4, k, n%4], from 0 when k == 0
+packing matmul_pack(constant B float32[3, 8], packed B.packed float32[2, 3, 4])
+  for p0 in 0..2
+    for p1 in 0..3
+      for p2 in 0..4
+        B.packed[p0, p1, p2] = B[p1, p0*4 + p2]
+)");
+}
+
+TEST(SchedulePack, BlocksThatReachPastTheShapeHoldZeros) {
+  Schedule s(testing::matmul(2, 7, 3));
+  s.pack(s.tensor("B"), {{1, 4}, {0}, {1, 4, true}});
+  EXPECT_EQ("\n" + to_text(s.program().packing->body), R"(
+for p0 in 0..2
+  for p1 in 0..3
+    for p2 in 0..4
+      B.packed[p0, p1, p2] = select(p0*4 + p2 < 7, B[p1, p0*4 + p2], 0)
+)");
+}
+
+TEST(SchedulePack, AnInputGetsAStageThatMayBeScheduled) {
+  Schedule s(testing::matmul(6, 2, 3));
+  const Tensor c = s.tensor("C"), a = s.pack(s.tensor("A"), {{0, 2}, {1}, {0, 2, true}});
+  const auto [m, n] = s.axes<2>(c);
+  const auto [m_outer, m_inner] = s.split(m, 2);
+  s.compute_at(a, m_outer);
+  EXPECT_EQ(loops(s), R"(
+for m.outer in 0..3
+  allocate A.packed float32[1, 3, 2]
+  for p0 in 0..1
+    for p1 in 0..3
+      for p2 in 0..2
+        A.packed[0, p1, p2] = A[m.outer*2 + p2, p1]
+  for m.inner in 0..2
+    for n in 0..2
+      reduce k in 0..3
+        C[m.outer*2 + m.inner, n] += A.packed[0, k, m.inner] * B[k, n], from 0 when k == 0
+)");
+  EXPECT_EQ(s.program().packing, nullptr);
+}
+
+TEST(SchedulePack, ThePaddingOfAConvolutionGoesStraightIntoItsPackedInput) {
+  Schedule s(testing::conv2d({.ic = 3, .h = 2, .w = 2, .kh = 1, .kw = 1, .padding = 1}));
+  const Tensor pad = s.tensor("data_pad");
+  s.pack(pad, {{0}, {1, 2}, {2}, {3}, {1, 2, true}});
+  s.inline_compute(pad);
+  ASSERT_TRUE(s.finish().is_ok()) << s.finish().message();
+  const std::string text = loops(s);
+  EXPECT_THAT(text, ::testing::HasSubstr(R"(
+for p0 in 0..1
+  for p1 in 0..2
+    for p2 in 0..4
+      for p3 in 0..4
+        for p4 in 0..2
+          data_pad.packed[0, p1, p2, p3, p4] = select(p1*2 + p4 < 3, select(p2 >= 1 && p2 < 3 && p3 >= 1 && p3 < 3, data[0, p1*2 + p4, p2 - 1, p3 - 1], 0), 0)
+)"));
+}
+
+TEST(SchedulePack, TwoConstantsStandInOrderInThePackingEntry) {
+  te::Builder b("two");
+  const Buffer v = b.constant("v", {4}), w = b.constant("w", {4});
+  b.compute("y", {4}, [&](const te::Indices& i) { return load(v, i) + load(w, i); }, BufferRole::kOutput);
+  Schedule s(b.finish());
+  s.pack(s.tensor("v"), {{0, 2}, {0, 2, true}});
+  s.pack(s.tensor("w"), {{0, 4}, {0, 4, true}});
+  std::string names;
+  for (const Buffer& arg : s.finish()->packing->args) names += arg->name + " ";
+  EXPECT_EQ(names, "v w v.packed w.packed ");
+}
+
+TEST(SchedulePack, RefusesDimensionsLeftOutOrTwice) {
+  const auto refusal = [](std::vector<PackDim> dims) {
+    Schedule s(testing::matmul(2, 8, 3));
+    s.pack(s.tensor("B"), std::move(dims));
+    return s.finish().message();
+  };
+  EXPECT_EQ(refusal({{1, 4}, {0}}),
+            "pack(B, {1/4, 0}): dimension 1 must appear once whole, or once as blocks and once as their inside");
+  EXPECT_EQ(refusal({{1}}), "pack(B, {1}): dimension 0 must appear once whole, or once as blocks and once as their inside");
+  EXPECT_EQ(refusal({{0}, {1, 4}, {1, 2, true}}), "pack(B, {0, 1/4, 1%2}): dimension 1 in blocks of two sizes");
+  EXPECT_EQ(refusal({{0}, {1}, {2}}), "pack(B, {0, 1, 2}): dimension 2; B has 2");
+}
+
+TEST(SchedulePack, RefusesWhatNobodyReads) {
+  Schedule s(testing::matmul(2, 8, 3));
+  s.pack(s.tensor("C"), {{0}, {1}});
+  EXPECT_EQ(s.finish().message(), "pack(C, {0, 1}): nothing reads C");
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,234 @@
+// Index arithmetic: what simplifies to what, and that it stays the same number everywhere.
+#include "compiler_core/arith/simplify.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "compiler_core/analysis/regions.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner {
+namespace {
+
+struct Vars : ::testing::Test {
+  Var o = make_var("o"), i = make_var("i"), r = make_var("r"), f = make_var("f");
+  RangeMap ranges;
+  std::string text(const Expr& e) { return to_text(simplify(e, ranges)); }
+};
+using Simplify = Vars;
+
+TEST_F(Simplify, SplitsDivisionsIntoWhatDividesAndWhatDoesNot) {
+  ranges.bind(o, 4), ranges.bind(i, 14);
+  EXPECT_EQ(text(floor_div(Expr(o) * 14 + i, 7)), "o*2 + i//7");
+  EXPECT_EQ(text(floor_mod(Expr(o) * 14 + i, 7)), "i%7");
+  EXPECT_EQ(text(floor_div(Expr(o) * 14 + i, 14)), "o");
+  EXPECT_EQ(text(floor_mod(Expr(o) * 14 + i, 14)), "i");
+  EXPECT_EQ(text(floor_div(Expr(o) * 28 + i, 56)), "o//2");
+  EXPECT_EQ(text(floor_mod(Expr(o) * 28 + i, 56)), "o%2*28 + i");
+}
+
+TEST_F(Simplify, FoldsTheInnerPartAway) {
+  ranges.bind(f, 100), ranges.bind(r, 8);
+  EXPECT_EQ(text(floor_mod(Expr(f) * 8 + r, 8)), "r");
+  EXPECT_EQ(text(floor_div(Expr(f) * 8 + r, 8)), "f");
+  EXPECT_EQ(text(floor_div(Expr(f) * 8 + r - 8, 8)), "f - 1");
+}
+
+TEST_F(Simplify, PutsFusedIndicesTogetherAgain) {
+  ranges.bind(f, 2 * 3 * 5);
+  const Expr a = floor_div(f, 15), b = floor_mod(floor_div(f, 5), 3), c = floor_mod(f, 5);
+  EXPECT_EQ(text(a * 15 + b * 5 + c), "f");
+  EXPECT_EQ(text((a * 3 + b) * 5 + c), "f");
+  EXPECT_EQ(text(floor_div(floor_div(f, 3), 5)), "f//15");
+  EXPECT_EQ(text(floor_div(floor_mod(f, 12), 4)), "f//4%3");
+}
+
+TEST_F(Simplify, DecidesGuardsFromRanges) {
+  ranges.bind(o, 3), ranges.bind(r, 4);
+  const Expr whole = Expr(o) * 4 + r;
+  EXPECT_EQ(text(whole < 12), "true");
+  EXPECT_EQ(text(whole < 10), "o*4 + r < 10");
+  EXPECT_EQ(text(whole < 8), "o < 2");
+  EXPECT_EQ(text(whole >= 12), "false");
+  EXPECT_EQ(text(whole >= 4), "o >= 1");
+  EXPECT_EQ(text(Expr(0) - r < 1), "true");
+  EXPECT_EQ(text(Expr(3) - r >= 1), "r <= 2");
+}
+
+TEST_F(Simplify, UsesWhatIsAssumed) {
+  ranges.bind(o, 3), ranges.bind(r, 4);
+  const Expr whole = Expr(o) * 4 + r;
+  ranges.assume(whole < 10 && r >= 1);
+  EXPECT_EQ(text(whole < 10), "true");
+  EXPECT_EQ(text(whole <= 8), "o*4 + r <= 8");
+  EXPECT_EQ(text(whole + 5 < 15), "true");
+  EXPECT_EQ(const_bounds(whole * 2 + 1, ranges), std::pair(int64_t{3}, int64_t{19}));
+  EXPECT_EQ(text(min(whole, 9)), "o*4 + r");
+}
+
+TEST_F(Simplify, ValuesKeepTheirOperations) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {16});
+  ranges.bind(i, 4);
+  const Expr value = load(x, {Expr(i) + 0 + i}) * float_imm(0) + load(x, {floor_div(Expr(i), 4)});
+  EXPECT_EQ(text(value), "x[i*2] * 0 + x[0]");
+  EXPECT_EQ(text(select(Expr(i) < 4, load(x, {i}), float_imm(1))), "x[i]");
+}
+
+TEST_F(Simplify, UnchangedExpressionsAreShared) {
+  ranges.bind(o, 3), ranges.bind(r, 4);
+  const Expr e = Expr(o) * 4 + r;
+  EXPECT_TRUE(simplify(e, ranges).same_as(e));
+}
+
+TEST_F(Simplify, StatementsLoseGuardsThatAlwaysHold) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {12});
+  const auto store = [&](Expr guard) {
+    const Expr whole = Expr(o) * 4 + r;
+    return make_for(o, 3, make_for(r, 4, make_if(guard, make_store(x, {whole}, float_imm(1)))));
+  };
+  EXPECT_EQ(to_text(simplify(store(Expr(o) * 4 + r < 12))), "for o in 0..3\n  for r in 0..4\n    x[o*4 + r] = 1\n");
+  EXPECT_EQ(simplify(store(Expr(o) * 4 + r < 0)), nullptr);
+}
+
+TEST_F(Simplify, RegionsAreAMinimumAndAConstantExtent) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {64, 10});
+  const Buffer y = make_buffer("y", DType::kFloat32, {64});
+  // for r in 0..4: y[o*4 + r] = x[o*8 + r*2 + 1, r] + x[o*8 + r*2, 3]
+  const Stmt s = make_for(r, 4, make_store(y, {Expr(o) * 4 + r}, load(x, {Expr(o) * 8 + Expr(r) * 2 + 1, r}) +
+                                                                     load(x, {Expr(o) * 8 + Expr(r) * 2, 3})));
+  ranges.bind(o, 6);
+  const auto read = region_read(s, x, ranges);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(to_text(read->min[0]), "o*8");
+  EXPECT_EQ(read->extent[0], 8);
+  EXPECT_EQ(to_text(read->min[1]), "0");
+  EXPECT_EQ(read->extent[1], 4);
+  const auto written = region_written(s, y, ranges);
+  EXPECT_EQ(to_text(written->min[0]), "o*4");
+  EXPECT_EQ(written->extent[0], 4);
+  EXPECT_FALSE(region_read(s, y, ranges).has_value());
+}
+
+TEST_F(Simplify, ARegionOfBlocksIsInBlocks) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {16, 4});
+  const Buffer y = make_buffer("y", DType::kFloat32, {64});
+  const Expr index = Expr(o) * 6 + r;
+  const Stmt s = make_for(r, 6, make_store(y, {index}, load(x, {floor_div(index, 4), floor_mod(index, 4)})));
+  ranges.bind(o, 10);
+  const auto read = region_read(s, x, ranges);
+  EXPECT_EQ(to_text(read->min[0]), "o*3//2");
+  EXPECT_EQ(read->extent[0], 3);
+  EXPECT_EQ(read->extent[1], 4);
+}
+
+// Random expressions, evaluated at every point of their variables' ranges before and after.
+int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+int64_t evaluate(const Expr& e, const std::map<const VarNode*, int64_t>& at) {
+  const auto operand = [&](int n) { return evaluate(e->operands[static_cast<size_t>(n)], at); };
+  switch (e->kind) {
+    case ExprKind::kIntImm: return e->int_value;
+    case ExprKind::kVar: return at.at(e->var.get());
+    case ExprKind::kSelect: return operand(0) != 0 ? operand(1) : operand(2);
+    case ExprKind::kUnary: return e->unary_op == UnaryOp::kNot ? !operand(0) : -operand(0);
+    default: break;
+  }
+  const int64_t a = operand(0), b = operand(1);
+  switch (e->binary_op) {
+    case BinaryOp::kAdd: return a + b;
+    case BinaryOp::kSub: return a - b;
+    case BinaryOp::kMul: return a * b;
+    case BinaryOp::kFloorDiv: return floor_divide(a, b);
+    case BinaryOp::kFloorMod: return a - floor_divide(a, b) * b;
+    case BinaryOp::kMin: return std::min(a, b);
+    case BinaryOp::kMax: return std::max(a, b);
+    case BinaryOp::kEq: return a == b;
+    case BinaryOp::kNe: return a != b;
+    case BinaryOp::kLt: return a < b;
+    case BinaryOp::kLe: return a <= b;
+    case BinaryOp::kGt: return a > b;
+    case BinaryOp::kGe: return a >= b;
+    case BinaryOp::kAnd: return a && b;
+    case BinaryOp::kOr: return a || b;
+    default: ADD_FAILURE() << "no integer operation"; return 0;
+  }
+}
+
+class RandomExpressions {
+ public:
+  explicit RandomExpressions(uint32_t seed) : random_(seed) {
+    for (const char* name : {"a", "b", "c"}) vars_.push_back({make_var(name), pick(1, 7)});
+  }
+
+  void check() {
+    RangeMap ranges;
+    for (const auto& [var, extent] : vars_) ranges.bind(var, extent);
+    const Expr assumed = pick(0, 2) == 0 ? condition(2) : bool_imm(true);
+    const RangeMap plain = ranges;
+    ranges.assume(simplify(assumed, plain));
+    const Expr e = pick(0, 3) == 0 ? condition(3) : index(4);
+    const Expr simple = simplify(e, ranges);
+    const auto bounds = e->dtype == DType::kInt64 ? const_bounds(e, ranges) : std::nullopt;
+    std::map<const VarNode*, int64_t> at;
+    for (int64_t a = 0; a < vars_[0].second; ++a) {
+      for (int64_t b = 0; b < vars_[1].second; ++b) {
+        for (int64_t c = 0; c < vars_[2].second; ++c) {
+          at[vars_[0].first.get()] = a, at[vars_[1].first.get()] = b, at[vars_[2].first.get()] = c;
+          if (evaluate(assumed, at) == 0) continue;
+          const int64_t value = evaluate(e, at);
+          ASSERT_EQ(evaluate(simple, at), value)
+              << to_text(e) << " became " << to_text(simple) << " at a=" << a << " b=" << b << " c=" << c << ", extents "
+              << vars_[0].second << " " << vars_[1].second << " " << vars_[2].second << ", assumed " << to_text(assumed);
+          if (bounds.has_value()) {
+            ASSERT_TRUE(bounds->first <= value && value <= bounds->second)
+                << to_text(e) << " is " << value << ", outside [" << bounds->first << ", " << bounds->second << "], assumed "
+                << to_text(assumed);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  Expr index(int depth) {
+    if (depth == 0 || pick(0, 5) == 0) return pick(0, 3) == 0 ? Expr(pick(-9, 9)) : Expr(vars_[static_cast<size_t>(pick(0, 2))].first);
+    switch (pick(0, 7)) {
+      case 0: case 1: return index(depth - 1) + index(depth - 1);
+      case 2: return index(depth - 1) - index(depth - 1);
+      case 3: return index(depth - 1) * pick(-4, 12);
+      case 4: return floor_div(index(depth - 1), pick(1, 12));
+      case 5: return floor_mod(index(depth - 1), pick(1, 12));
+      case 6: return pick(0, 1) == 0 ? min(index(depth - 1), index(depth - 1)) : max(index(depth - 1), index(depth - 1));
+      default: return select(condition(depth - 1), index(depth - 1), index(depth - 1));
+    }
+  }
+  Expr condition(int depth) {
+    if (depth > 0 && pick(0, 3) == 0) {
+      if (pick(0, 2) == 0) return unary(UnaryOp::kNot, condition(depth - 1));
+      return pick(0, 1) == 0 ? condition(depth - 1) && condition(depth - 1) : condition(depth - 1) || condition(depth - 1);
+    }
+    const auto op = static_cast<BinaryOp>(static_cast<int>(BinaryOp::kEq) + pick(0, 5));
+    const int below = depth > 0 ? depth - 1 : 0;
+    return binary(op, index(below), index(below));
+  }
+
+  std::mt19937 random_;
+  std::vector<std::pair<Var, int64_t>> vars_;
+};
+
+TEST(SimplifyRandom, KeepsEveryValue) {
+  const uint32_t first = std::random_device{}();
+  RecordProperty("seed", std::to_string(first));
+  std::printf("seeds %u..%u\n", first, first + 3999);
+  for (uint32_t n = 0; n < 4000; ++n) {
+    SCOPED_TRACE(::testing::Message() << "seed " << first + n);
+    RandomExpressions(first + n).check();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,83 @@
+// Targets as text: one spelling for one device, and errors that name the word they stumbled on.
+#include "compiler_core/target.h"
+
+#include <gtest/gtest.h>
+
+namespace tuner {
+namespace {
+
+std::string canonical(std::string_view text) {
+  const Result<Target> t = parse_target(text);
+  return t.is_ok() ? t->name() : "error: " + t.message();
+}
+
+TEST(Target, NameIsCanonical) {
+  EXPECT_EQ(canonical("llvm -mcpu=haswell"), "llvm -mcpu=haswell -threads=1");
+  EXPECT_EQ(canonical("llvm   -threads=2 -mcpu=haswell "), "llvm -mcpu=haswell -threads=2");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -mtriple=x86_64-linux-gnu"), "llvm -mcpu=haswell -threads=1");
+  EXPECT_EQ(canonical("llvm -mattr=+fp16,-sve,+dotprod -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"),
+            "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -mattr=+dotprod,+fp16,-sve -threads=1");
+  EXPECT_EQ(canonical("cuda -arch=sm_90a"), "cuda -arch=sm_90a");
+}
+
+TEST(Target, NameParsesBackToItself) {
+  for (const char* text : {"llvm -mcpu=znver5 -threads=16", "llvm -mcpu=generic -mtriple=aarch64-linux-gnu -threads=4",
+                           "llvm -mcpu=skylake -mattr=+avx512f -threads=1", "cuda -arch=sm_80"})
+    EXPECT_EQ(canonical(text), text);
+}
+
+TEST(Target, KnowsWhatTemplatesAsk) {
+  const Target haswell = *parse_target("llvm -mcpu=haswell");
+  EXPECT_EQ(haswell.f32_lanes(), 8);
+  EXPECT_EQ(haswell.vector_registers(), 16);
+  EXPECT_TRUE(haswell.is_x86());
+  const Target zen5 = *parse_target("llvm -mcpu=znver5");
+  EXPECT_EQ(zen5.f32_lanes(), 16);
+  EXPECT_EQ(zen5.vector_registers(), 32);
+  EXPECT_EQ(zen5.l1d_bytes, 48 << 10);
+  const Target arm = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu");
+  EXPECT_FALSE(arm.is_x86());
+  EXPECT_EQ(arm.f32_lanes(), 4);
+  EXPECT_EQ(arm.vector_registers(), 32);
+  EXPECT_TRUE(parse_target("cuda -arch=sm_90a")->is_cuda());
+}
+
+TEST(Target, FeaturesChangeTheVectors) {
+  EXPECT_EQ(parse_target("llvm -mcpu=skylake -mattr=+avx512f")->f32_lanes(), 16);
+  EXPECT_EQ(parse_target("llvm -mcpu=znver4 -mattr=-avx512f")->f32_lanes(), 8);
+  EXPECT_EQ(parse_target("llvm -mcpu=znver4 -mattr=-avx512f")->vector_registers(), 16);
+}
+
+TEST(Target, AnUnlistedCpuHasTheDefaults) {
+  const Target t = *parse_target("llvm -mcpu=some-new-cpu");
+  EXPECT_EQ(t.name(), "llvm -mcpu=some-new-cpu -threads=1");
+  EXPECT_EQ(t.f32_lanes(), 4);
+}
+
+TEST(Target, ErrorsNameTheWord) {
+  const std::string usage =
+      "expected \"cpu\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]\" or \"cuda -arch=sm_NN\"";
+  EXPECT_EQ(canonical(""), "error: target: empty; " + usage);
+  EXPECT_EQ(canonical("gpu"), "error: target: unknown kind \"gpu\"; " + usage);
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -cores=2"), "error: target: unknown option \"-cores=2\"; " + usage);
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -mcpu=skylake"), "error: target: -mcpu is given twice");
+  EXPECT_EQ(canonical("llvm -mcpu="), "error: target: -mcpu needs a value: -mcpu=...");
+  EXPECT_EQ(canonical("llvm -threads=2"), "error: target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=0"), "error: target: -threads: expected a number in 1..4096, found \"0\"");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=2x"),
+            "error: target: -threads: expected a number in 1..4096, found \"2x\"");
+  EXPECT_EQ(canonical("llvm -mcpu=a;b"), "error: target: -mcpu: \"a;b\" is not a name");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -mattr=avx2"), "error: target: -mattr: expected +FEATURE or -FEATURE, found \"avx2\"");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -mattr=+avx2,-avx2"), "error: target: -mattr: +avx2 and -avx2 contradict each other");
+  EXPECT_EQ(canonical("cuda"), "error: target: cuda needs -arch=sm_NN");
+  EXPECT_EQ(canonical("cuda -arch=hopper"), "error: target: -arch: expected sm_NN, found \"hopper\"");
+  EXPECT_EQ(canonical("cuda -mcpu=haswell"), "error: target: unknown option \"-mcpu=haswell\"; " + usage);
+}
+
+TEST(Target, TheHostIsNotKnownHere) {
+  EXPECT_EQ(parse_target("cpu").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(parse_target("cpu").message().find("means this host"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,86 @@
+// Tensor expressions become plain loops; and the same Program in another float type.
+#include "compiler_core/te/te.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler_core/ir/visitor.h"
+#include "tests/compiler_core/programs.h"
+
+namespace tuner {
+namespace {
+
+TEST(Te, StagesInOrderWithTheirIntermediates) {
+  EXPECT_EQ("\n" + to_text(testing::dense(2, 3, 4)), R"(
+kernel dense(input A float32[2, 4], constant B float32[4, 3], input bias float32[3], output out float32[2, 3])
+  allocate C float32[2, 3]
+  for m in 0..2
+    for n in 0..3
+      reduce k in 0..4
+        C[m, n] += A[m, k] * B[k, n], from 0 when k == 0
+  for m in 0..2
+    for n in 0..3
+      out[m, n] = max(C[m, n] + bias[n], 0)
+)");
+}
+
+TEST(Te, ReductionsStartWhereTheirOperationDoes) {
+  const auto program = [](ReduceOp op) {
+    te::Builder b("reduction");
+    const Buffer x = b.input("x", {3, 2});
+    b.reduce("y", {3}, {{"r", 2}}, op, [&](const te::Indices& i, const te::Indices& r) { return load(x, {i[0], r[0]}); },
+             BufferRole::kOutput);
+    return "\n" + to_text(b.finish().body);
+  };
+  EXPECT_EQ(program(ReduceOp::kMax), R"(
+for i0 in 0..3
+  reduce r in 0..2
+    y[i0] max= x[i0, r], from -inf when r == 0
+)");
+  EXPECT_EQ(program(ReduceOp::kMin), R"(
+for i0 in 0..3
+  reduce r in 0..2
+    y[i0] min= x[i0, r], from inf when r == 0
+)");
+}
+
+TEST(Te, EveryFloatTypeIsReplacedAndTheOriginalStays) {
+  const Program p = testing::dense(2, 3, 4);
+  const std::string before = to_text(p);
+  const Program d = te::with_float_type(p, DType::kFloat64);
+  EXPECT_EQ(to_text(p), before);
+  std::string expected = before;
+  for (size_t at; (at = expected.find("float32")) != std::string::npos;) expected.replace(at, 7, "float64");
+  EXPECT_EQ(to_text(d), expected);
+  visit_exprs(d.body, [&](const Expr& e) { EXPECT_NE(e->dtype, DType::kFloat32) << to_text(e); });
+  for (size_t i = 0; i < p.args.size(); ++i) {
+    EXPECT_EQ(d.args[i]->name, p.args[i]->name);
+    EXPECT_EQ(d.args[i]->dtype, DType::kFloat64);
+    EXPECT_NE(d.args[i], p.args[i]);
+  }
+}
+
+TEST(Te, ThePackingEntryUsesTheSameReplacedBuffers) {
+  Schedule s(testing::matmul(2, 8, 3));
+  s.pack(s.tensor("B"), {{1, 4}, {0}, {1, 4, true}});
+  const Program d = te::with_float_type(*s.finish(), DType::kFloat64);
+  EXPECT_EQ(d.packing->args[1], d.args[1]);
+}
+
+TEST(Te, NumbersTakeTheTypeBesideThem) {
+  const Buffer x = make_buffer("x", DType::kFloat64, {4});
+  const Expr e = load(x, {0}) * 2 + float_imm(0.5);
+  EXPECT_EQ(e->dtype, DType::kFloat64);
+  EXPECT_EQ(to_text(e), "x[0] * 2 + 0.5");
+  EXPECT_EQ(to_text((load(x, {1}) - (load(x, {2}) - load(x, {3}))) / 3), "(x[1] - (x[2] - x[3])) / 3");
+}
+
+TEST(Te, IndexConstantsFold) {
+  const Var i = make_var("i");
+  EXPECT_EQ(to_text(Expr(i) * 1 + 0), "i");
+  EXPECT_EQ(to_text(floor_div(Expr(-7), 2)), "-4");
+  EXPECT_EQ(to_text(floor_mod(Expr(-7), 2)), "1");
+  EXPECT_EQ(to_text(floor_mod(Expr(i), 1)), "0");
+}
+
+}  // namespace
+}  // namespace tuner
