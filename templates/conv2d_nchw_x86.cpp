@@ -44,7 +44,7 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
-    const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
+    const int64_t lanes = lanes_of(w, t), registers = t.vector_registers();
     const int64_t pixels = (registers - 3) / 2;  // with two vectors of channels
     const auto [first_oh, first_ow] = first_tile(w.out_height(), w.out_width(), pixels);
     Knobs k{
@@ -55,10 +55,10 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         .tile_ow = space.split("tile_ow", w.out_width()).at_most(registers - 2).try_first(first_ow),
         // Input channels side by side in the copy of data: 1 is the plain layout, which needs no copy when nothing is padded.
         .block_ic = space.split("block_ic", w.in_channels).divisors_only().at_most(16).try_first(1),
-        // Both share the loop's own instructions; the code grows.
+        // Both share the loop's own instructions; the code grows. Neighbouring taps read the same pixels: with kw unrolled the
+        // compiler likes to keep those in registers that the accumulators need.
         .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
-        .unroll_kw = space.flag("unroll_kw").try_first(
-            w.kernel_width > 1 && 2 * first_oh * first_ow * w.kernel_width <= kMaxBody),
+        .unroll_kw = space.flag("unroll_kw").try_first(false),
         // What stays in the cache between tiles: the weights of a channel block, or the pixels of a tile.
         .order = space.category("order", {"channels_outer", "pixels_outer"}).try_first("channels_outer"),
     };
@@ -77,7 +77,7 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Program compute(const Conv2dWorkload& w) const override { return Workload(w).compute(); }
 
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k, const Config& c) const override {
-    const int64_t channels = c[k.tile_oc].inner, block_ic = c[k.block_ic].inner, lanes = t.f32_lanes();
+    const int64_t channels = c[k.tile_oc].inner, block_ic = c[k.block_ic].inner, lanes = lanes_of(w, t);
     const bool parallel = t.threads > 1;
     lay_out_data(s, w, block_ic, parallel);
     lay_out_weight(s, w, block_ic, channels, parallel);
@@ -96,13 +96,16 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.unroll(oh_inner);
     s.unroll(ow_inner);
     s.unroll(oc_vector);
-    s.vectorize(oc_lane);
+    if (lanes > 1) s.vectorize(oc_lane);
     accumulate(s, acc, block_ic, c[k.unroll_ic], c[k.unroll_kw], lanes);
     if (parallel && channels_outer) s.parallel(s.fuse({n, oc_outer, oh_outer}));
     if (parallel && !channels_outer) s.parallel(s.fuse({n, oh_outer, ow_outer}));
   }
 
  private:
+  // A single channel has nothing to be a vector of.
+  static int64_t lanes_of(const Conv2dWorkload& w, const Target& t) { return w.out_channels == 1 ? 1 : t.f32_lanes(); }
+
   static constexpr int64_t kMaxBody = 200;
 
   // The tile that covers the output with least work; the last tiles of a row and of a column are smaller.
@@ -173,7 +176,7 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.unroll(oh);
     s.unroll(ow);
     s.unroll(vector);
-    s.vectorize(lane);
+    if (lanes > 1) s.vectorize(lane);
   }
 };
 

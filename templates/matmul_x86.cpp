@@ -39,7 +39,7 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   }
 
   Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
-    const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
+    const int64_t lanes = lanes_of(w, t), registers = t.vector_registers();
     const bool constant_b = Workload(w).is_constant("b");
     Knobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
@@ -70,7 +70,7 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
 
   void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k, const Config& c) const override {
-    const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = t.f32_lanes();
+    const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = lanes_of(w, t);
     const bool parallel = t.threads > 1;
     if (c[k.pack_b]) {
       const Tensor panels = pack(s, "b", w.batch > 1, /*blocked=*/w.transpose_b ? 0 : 1, columns);
@@ -101,7 +101,7 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.compute_at(acc, tile);
     s.unroll(row);
     s.unroll(vector);
-    s.vectorize(lane);
+    if (lanes > 1) s.vectorize(lane);
 
     const Axis acc_row = inner[inner.size() - 2];
     const auto [k_outer, k_inner] = s.split(sum, c[k.unroll_k]);
@@ -111,7 +111,7 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.unroll(k_inner);
     s.unroll(acc_row);
     s.unroll(acc_vector);
-    s.vectorize(acc_lane);
+    if (lanes > 1) s.vectorize(acc_lane);
 
     outer.resize(outer.size() - 2);
     outer.push_back(block);
@@ -120,6 +120,9 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   }
 
  private:
+  // A single column has nothing to be a vector of.
+  static int64_t lanes_of(const MatmulWorkload& w, const Target& t) { return w.n == 1 ? 1 : t.f32_lanes(); }
+
   // About eight accumulators are needed to keep the multipliers busy: few rows take more vectors each.
   static int64_t first_vectors(int64_t m, int64_t registers) {
     return m >= 4 ? 2 : std::min<int64_t>(m >= 2 ? 4 : 8, (registers - 1) / (m + 1));
@@ -146,7 +149,7 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   static void vectorized_by(Schedule& s, Axis axis, int64_t lanes) {
     const auto [vector, lane] = s.split(axis, lanes);
     s.unroll(vector);
-    s.vectorize(lane);
+    if (lanes > 1) s.vectorize(lane);
   }
 };
 
