@@ -34,11 +34,18 @@ Tensor Schedule::cache_write(const Tensor& t, MemoryScope scope) {
     }
     compute = nest(loops, {}, std::move(compute));
     Stmt copy = nest(copy_loops, {}, make_store(buffer, store.indices, load(cache, store.indices)));
+    // The cache lives as long as the block that t's stage stands in.
     const Path path = prefix(plain.stage.path, plain.top);
     const bool at_root = std::none_of(path.begin(), path.end() - 1, [](const Stmt& s) { return s->kind == StmtKind::kFor; });
     Stmt both = make_seq({std::move(compute), std::move(copy)});
-    program_.body = replace_at(path, at_root ? both : make_allocate(cache, both));
-    if (at_root) program_.body = allocate_at_root(program_.body, cache);
+    if (at_root) {
+      program_.body = allocate_at_root(replace_at(path, std::move(both)), cache);
+    } else if (const Stmt& block = path[plain.top - 1]; block->kind == StmtKind::kSeq) {
+      const Stmt whole = replace_at({block, path.back()}, std::move(both));
+      program_.body = replace_at(prefix(path, plain.top - 1), make_allocate(cache, whole));
+    } else {
+      program_.body = replace_at(path, make_allocate(cache, std::move(both)));
+    }
     result.buffer = cache;
     record(str(call, " -> ", cache->name));
     return Status::ok();

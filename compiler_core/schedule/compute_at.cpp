@@ -76,7 +76,7 @@ class Mover {
       indices.push_back(plain_.dims[d].has_value() ? Expr(*plain_.dims[d]) : Expr(0));
       if (plain_.dims[d].has_value()) whole[*plain_.dims[d]] = region_.min[d] + *plain_.dims[d];
     }
-    const Expr value = simplify(substitute(store.value, whole), ranges);
+    const Expr value = substitute(store.value, whole);  // not simplified: that would hide an axis of extent 1
     std::vector<Expr> guards;
     for (size_t d = 0; d < plain_.dims.size(); ++d) {
       if (!plain_.dims[d].has_value()) continue;
@@ -185,7 +185,9 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
     std::vector<Stmt> body = std::move(before);
     body.push_back(std::move(moved_stage));
     for (const Stmt& s : readers) body.push_back(simplify(rewritten(rewritten, s), ranges));
-    program_.body = replace_at(inside, make_allocate(tile, make_seq(std::move(body))));
+    Stmt changed = replace_at(inside, make_allocate(tile, make_seq(std::move(body))));
+    RETURN_IF_ERROR(check_allocated(program_, changed));
+    program_.body = std::move(changed);
     moved(buffer, tile);
     record(call);
     return Status::ok();

@@ -25,7 +25,7 @@ void Schedule::decompose_reduction(const Tensor& t, Axis axis) {
     if (at == stage->path.end() || at < stage->path.begin() + static_cast<std::ptrdiff_t>(stage->own))
       return invalid_config("not an axis of the stage of ", buffer->name);
     for (auto above = stage->path.begin(); above != at; ++above)
-      if ((*above)->kind == StmtKind::kFor && uses_var(store.first, (*above)->var))
+      if ((*above)->kind == StmtKind::kFor && (*above)->axis == AxisKind::kReduce && owner(*above) == buffer)
         return invalid_config("reduce axis ", label(program_.body, (*above)->var),
                               " is outside; its later iterations would start over");
 

@@ -31,7 +31,9 @@ void Schedule::inline_compute(const Tensor& t) {
       return map_children(s, [&](const Expr& e) { return inlined(inlined, e); }, [&](const Stmt& child) { return self(self, child); });
     };
     Stmt root = drop_allocation(replace_at(prefix(plain.stage.path, plain.top), nullptr), buffer);
-    program_.body = simplify(rewritten(rewritten, root));
+    root = simplify(rewritten(rewritten, root));
+    RETURN_IF_ERROR(check_allocated(program_, root));
+    program_.body = std::move(root);
     record(call);
     return Status::ok();
   });

@@ -46,6 +46,14 @@ bool reads_from(const Stmt& s, const Buffer& buffer) {
   return found;
 }
 
+Buffer owner(const Stmt& s) {
+  Buffer last;
+  visit(s, [&](const Stmt& child) {
+    if (child->kind == StmtKind::kStore) last = child->buffer;
+  });
+  return last;
+}
+
 std::vector<Stmt> Stage::loops() const {
   std::vector<Stmt> found;
   for (size_t i = own; i < path.size(); ++i)
@@ -86,6 +94,10 @@ Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer) {
     return invalid_config("the initialisation of ", buffer->name, " is already decomposed; do that later");
   plain.top = plain.stage.own;
   while (path[plain.top]->kind == StmtKind::kAllocate) ++plain.top;
+  for (size_t i = 0; i < plain.top; ++i)
+    if (path[i]->kind == StmtKind::kFor && path[i]->axis == AxisKind::kReduce && owner(path[i]) == buffer)
+      return invalid_config("other statements are computed inside reduce axis ", path[i]->var->name, " of ", buffer->name,
+                            "; move them there later");
   for (size_t i = plain.top; i + 1 < path.size(); ++i) {
     if (path[i]->kind != StmtKind::kFor)
       return invalid_config(buffer->name, path[i]->kind == StmtKind::kIf
@@ -150,6 +162,34 @@ Stmt drop_allocation(const Stmt& root, const Buffer& buffer) {
   return path.empty() ? root : replace_at(path, path.back()->body);
 }
 
+namespace {
+Status check_allocated(const Stmt& s, std::vector<Buffer>& there) {
+  if (s == nullptr) return Status::ok();
+  const auto missing = [&](const Buffer& b) { return std::find(there.begin(), there.end(), b) == there.end(); };
+  Status status;
+  own_exprs(*s, [&](const Expr& whole) {
+    visit(whole, [&](const Expr& e) {
+      if (e->kind == ExprKind::kLoad && missing(e->buffer))
+        status = invalid_config(e->buffer->name, " would be read outside the block it is allocated in");
+    });
+  });
+  if (s->kind == StmtKind::kStore && missing(s->buffer))
+    status = invalid_config(s->buffer->name, " would be stored outside the block it is allocated in");
+  RETURN_IF_ERROR(status);
+  if (s->kind == StmtKind::kAllocate) there.push_back(s->buffer);
+  RETURN_IF_ERROR(check_allocated(s->body, there));
+  if (s->kind == StmtKind::kAllocate) there.pop_back();
+  RETURN_IF_ERROR(check_allocated(s->else_body, there));
+  for (const Stmt& child : s->stmts) RETURN_IF_ERROR(check_allocated(child, there));
+  return Status::ok();
+}
+}  // namespace
+
+Status check_allocated(const Program& program, const Stmt& root) {
+  std::vector<Buffer> there = program.args;
+  return check_allocated(root, there);
+}
+
 Buffer derived_buffer(const Buffer& like, std::string name, std::vector<int64_t> shape, MemoryScope scope) {
   auto node = std::make_shared<BufferNode>(*like);
   node->name = std::move(name);
@@ -173,15 +213,6 @@ std::string free_name(const Program& program, const std::string& wanted) {
 
 namespace {
 
-// The last tensor computed below s.
-std::string owner(const Stmt& s) {
-  std::string name;
-  visit(s, [&](const Stmt& child) {
-    if (child->kind == StmtKind::kStore) name = child->buffer->name;
-  });
-  return name;
-}
-
 std::vector<Stmt> loops_named(const Stmt& root, std::string_view name) {
   std::vector<Stmt> found;
   visit(root, [&](const Stmt& s) {
@@ -197,7 +228,7 @@ std::string label(const Stmt& root, const Var& var) {
   const std::vector<Stmt> same = loops_named(root, var->name);
   if (same.size() <= 1) return var->name;
   for (const Stmt& loop : same)
-    if (loop->var == var) return owner(loop) + ":" + var->name;
+    if (loop->var == var) return owner(loop)->name + ":" + var->name;
   return var->name;
 }
 
@@ -214,7 +245,7 @@ Var loop_by_label(const Stmt& root, std::string_view label) {
     return found.size() == 1 ? found[0]->var : nullptr;
   }
   for (const Stmt& loop : loops_named(root, label.substr(colon + 1)))
-    if (owner(loop) == label.substr(0, colon)) return loop->var;
+    if (owner(loop)->name == label.substr(0, colon)) return loop->var;
   return nullptr;
 }
 

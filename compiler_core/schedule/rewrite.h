@@ -47,6 +47,9 @@ RangeMap ranges_at(const Path& path);
 bool stores_to(const Stmt& s, const Buffer& buffer);
 bool reads_from(const Stmt& s, const Buffer& buffer);
 
+// The last tensor computed in s: the one whose axis a loop is, as what is computed at an axis stands before its consumer.
+Buffer owner(const Stmt& s);
+
 // The loop nest whose store computes a buffer: path to that store (of a reduction: the updating one), and where on the path
 // the part begins that computes nothing else.
 struct Stage {
@@ -74,6 +77,9 @@ Stmt nest(const std::vector<Stmt>& loops, const std::vector<Expr>& guards, Stmt 
 Stmt allocate_at_root(const Stmt& root, const Buffer& buffer);
 // Takes the allocation of `buffer` away.
 Stmt drop_allocation(const Stmt& root, const Buffer& buffer);
+
+// Refuses when a buffer would be used where it is not allocated (a statement left the block of what it reads).
+Status check_allocated(const Program& program, const Stmt& root);
 
 // A buffer like `like`, with another name, shape and scope, not an argument.
 Buffer derived_buffer(const Buffer& like, std::string name, std::vector<int64_t> shape, MemoryScope scope);

@@ -1,0 +1,180 @@
+// Random schedules compute what the unscheduled Program computes: primitives drawn from a printed seed, refusals skipped,
+// every element compared in the interpreter, which also reports out-of-bounds and uninitialised reads. Each trace is
+// replayed too.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "compiler_core/ir/visitor.h"
+#include "compiler_core/oracle/oracle.h"
+#include "tests/compiler_core/programs.h"
+
+namespace tuner {
+namespace {
+
+class RandomSchedule {
+ public:
+  RandomSchedule(Program program, uint32_t seed) : random_(seed), program_(std::move(program)), s_(program_) {}
+
+  // Draws primitives until `wanted` were accepted, or many were refused.
+  void draw(int wanted) {
+    for (int tries = 0, accepted = 0; tries < wanted * 6 && accepted < wanted; ++tries) {
+      Schedule next = s_;
+      if (!step(next)) continue;
+      if (next.refused()) {
+        EXPECT_EQ(next.finish().status().code(), StatusCode::kInvalidConfig) << next.finish().message();
+        continue;
+      }
+      s_ = std::move(next);
+      ++accepted;
+    }
+  }
+
+  void check() {
+    SCOPED_TRACE("\n" + to_text(program_) + s_.trace() + to_text(s_.program()));
+    std::vector<std::vector<double>> inputs = random_arguments();
+    std::vector<std::vector<double>> expected = inputs, found = inputs;
+    const Status reference = interpret(program_, expected), scheduled = interpret(s_.program(), found);
+    ASSERT_TRUE(reference.is_ok()) << reference.message();
+    ASSERT_TRUE(scheduled.is_ok()) << scheduled.message();
+    for (size_t a = 0; a < expected.size(); ++a) {
+      ASSERT_EQ(found[a].size(), expected[a].size());
+      for (size_t i = 0; i < expected[a].size(); ++i)
+        ASSERT_NEAR(found[a][i], expected[a][i], 1e-9) << program_.args[a]->name << ", element " << i;
+    }
+    const Result<Program> again = replay(program_, s_.trace());
+    ASSERT_TRUE(again.is_ok()) << again.message();
+    EXPECT_EQ(to_text(*again), to_text(s_.program()));
+  }
+
+  const Schedule& schedule() const { return s_; }
+
+ private:
+  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  template <class T>
+  const T& one_of(const std::vector<T>& from) { return from[static_cast<size_t>(pick(0, static_cast<int64_t>(from.size()) - 1))]; }
+
+  std::vector<std::vector<double>> random_arguments() {
+    std::vector<std::vector<double>> args;
+    std::uniform_real_distribution<double> number(-1, 1);
+    for (const Buffer& b : program_.args) {
+      args.emplace_back();
+      if (b->role == BufferRole::kOutput) continue;
+      for (int64_t i = 0; i < b->elements(); ++i) args.back().push_back(number(random_));
+    }
+    return args;
+  }
+
+  std::vector<Tensor> computed(const Schedule& s) {
+    std::vector<Tensor> found;
+    visit(s.program().body, [&](const Stmt& stmt) { if (stmt->kind == StmtKind::kStore) found.push_back({stmt->buffer}); });
+    return found;
+  }
+  std::vector<Tensor> read(const Schedule& s) {
+    std::vector<Tensor> found;
+    visit_exprs(s.program().body, [&](const Expr& e) { if (e->kind == ExprKind::kLoad) found.push_back({e->buffer}); });
+    return found;
+  }
+  Axis any_axis(const Schedule& s) {
+    std::vector<Axis> found;
+    visit(s.program().body, [&](const Stmt& stmt) { if (stmt->kind == StmtKind::kFor) found.push_back({stmt->var}); });
+    return one_of(found);
+  }
+
+  // False when there is nothing to do it to.
+  bool step(Schedule& s) {
+    const std::vector<Tensor> stages = computed(s), loads = read(s);
+    switch (pick(0, 15)) {
+      case 0: case 1: case 2: s.split(any_axis(s), pick(1, 6)); return true;
+      case 3: {
+        const std::vector<Axis> axes = s.axes(one_of(stages));
+        if (axes.size() < 2) return false;
+        const size_t first = static_cast<size_t>(pick(0, static_cast<int64_t>(axes.size()) - 2));
+        s.fuse({axes[first], axes[first + 1]});
+        return true;
+      }
+      case 4: case 5: {
+        std::vector<Axis> axes = s.axes(one_of(stages));
+        if (axes.size() < 2) return false;
+        std::shuffle(axes.begin(), axes.end(), random_);
+        axes.resize(static_cast<size_t>(pick(2, static_cast<int64_t>(axes.size()))));
+        s.reorder(axes);
+        return true;
+      }
+      case 6: case 7: case 8: s.compute_at(one_of(stages), any_axis(s)); return true;
+      case 9: s.cache_write(one_of(stages), MemoryScope::kGlobal); return true;
+      case 10: s.cache_read(one_of(loads), MemoryScope::kGlobal, one_of(stages)); return true;
+      case 11: s.inline_compute(one_of(stages)); return true;
+      case 12: s.decompose_reduction(one_of(stages), any_axis(s)); return true;
+      case 13: pack(s, one_of(loads)); return true;
+      case 14: s.unroll(any_axis(s)); return true;
+      default:
+        if (pick(0, 1) == 0) s.parallel(any_axis(s));
+        else s.vectorize(any_axis(s));
+        return true;
+    }
+  }
+
+  void pack(Schedule& s, const Tensor& t) {
+    std::vector<PackDim> dims;
+    for (size_t d = 0; d < t.buffer->shape.size(); ++d) {
+      const int64_t factor = pick(1, 4);
+      dims.push_back({static_cast<int>(d), factor});
+      if (factor > 1) dims.push_back({static_cast<int>(d), factor, true});
+    }
+    std::shuffle(dims.begin(), dims.end(), random_);
+    s.pack(t, dims);
+  }
+
+  std::mt19937 random_;
+  Program program_;
+  Schedule s_;
+};
+
+void run(const std::function<Program(std::mt19937&)>& make, int schedules, int steps) {
+  const uint32_t first = std::random_device{}();
+  std::printf("seeds %u..%u\n", first, first + static_cast<uint32_t>(schedules) - 1);
+  int64_t applied = 0;
+  for (int n = 0; n < schedules; ++n) {
+    const uint32_t seed = first + static_cast<uint32_t>(n);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    RandomSchedule schedule(make(random), seed);
+    schedule.draw(steps);
+    schedule.check();
+    if (::testing::Test::HasFailure()) return;
+    const std::string trace = schedule.schedule().trace();
+    applied += std::count(trace.begin(), trace.end(), '\n');
+  }
+  EXPECT_GT(applied, schedules * steps / 2) << "too many primitives were refused for this test to say much";
+}
+
+int64_t between(std::mt19937& random, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
+
+TEST(ScheduleRandom, TwoElementwiseStages) {
+  run([](std::mt19937& r) { return testing::two_stages(between(r, 1, 13), between(r, 0, 1) == 1); }, 400, 8);
+}
+
+TEST(ScheduleRandom, Matmul) {
+  run([](std::mt19937& r) { return testing::matmul(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); }, 300, 12);
+}
+
+TEST(ScheduleRandom, DenseWithBiasAndRelu) {
+  run([](std::mt19937& r) { return testing::dense(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); }, 300, 14);
+}
+
+TEST(ScheduleRandom, Convolution) {
+  run(
+      [](std::mt19937& r) {
+        return testing::conv2d({.n = between(r, 1, 2), .ic = between(r, 1, 3), .h = between(r, 3, 5), .w = between(r, 3, 5),
+                                .oc = between(r, 1, 4), .kh = between(r, 1, 2), .kw = between(r, 1, 2),
+                                .stride = between(r, 1, 3), .padding = between(r, 0, 2), .dilation = between(r, 1, 2)});
+      },
+      100, 16);
+}
+
+}  // namespace
+}  // namespace tuner
