@@ -1,0 +1,140 @@
+#include "measure_server/worker/builder.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/codegen/compile.h"
+#include "measure_server/runner/frame.h"
+#include "measure_server/worker/task_data.h"
+#include "measure_server/worker/text_file.h"
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+
+BuildReply refusal(const Status& status) {
+  BuildReply reply;
+  reply.outcome = status.code() == StatusCode::kInvalidConfig ? "invalid_config" : "build_error";
+  reply.message = status.message();
+  return reply;
+}
+
+// Artifacts by what they are made from, so that a candidate proposed again, by another job say, is not built
+// again.
+fs::path index_path(const BuildRequest& r) {
+  return fs::path(r.directory) / "artifacts" / "by_source" /
+         sha256_hex(str(r.workload_key, "|", r.target, "|", r.template_name, "|", r.template_version, "|",
+                        r.config, "|", toolchain_fingerprint()));
+}
+
+}  // namespace
+
+// The sum of n products of two numbers drawn evenly from [-1, 1) is about sqrt(n)/3, and so are its partial
+// sums; each of the n roundings errs by up to 2^-24 of the partial sum at hand. Errors are independent, so
+// their sum has a standard deviation of at most 2^-24 * sqrt(sum over i of i/9) = 2^-24 * n / (3 * sqrt(2)).
+// Eight of those are never reached by a right kernel, in whatever order it sums, and a single missing term
+// (about 1/3) is seen up to n of a million.
+double absolute_tolerance(int64_t terms) {
+  return std::max(1e-6, 8.0 / 16777216 * static_cast<double>(terms) / 4.243);
+}
+
+Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const Workload& workload,
+                                                  const Target& target) {
+  const std::string key = str(r.workload_key, "|", r.target, "|", r.template_name);
+  auto& slot = instances_[key];
+  if (slot == nullptr) {
+    const AnyTemplate* found = find_template(r.template_name);
+    if (found == nullptr)
+      return failed("this worker has no template ", r.template_name,
+                    "; its programs are older than the daemon's: update them");
+    if (found->version() != r.template_version)
+      return failed("template ", r.template_name, " is version ", found->version(), " here, the trial wants ",
+                    r.template_version, "; run the same release on daemon and worker");
+    if (const Support support = found->supports(workload, target); !support.yes)
+      return failed(r.template_name, " does not serve this task: ", support.reason);
+    ASSIGN_OR_RETURN(slot, found->apply(workload, target));
+    if (instances_.size() > 64) {
+      auto kept = std::move(slot);
+      instances_.clear();
+      return (instances_[key] = std::move(kept)).get();
+    }
+  }
+  return slot.get();
+}
+
+BuildReply Builder::hello() const {
+  BuildReply reply;
+  reply.outcome = "ok";
+  reply.host_target = host_target().name();
+  reply.toolchain = toolchain_fingerprint();
+  return reply;
+}
+
+BuildReply Builder::build(const BuildRequest& r) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto compiled = [&]() -> Result<std::string> {
+    const fs::path index = index_path(r), artifacts = fs::path(r.directory) / "artifacts";
+    if (const Result<std::string> known = read_text(index);
+        known.is_ok() && fs::exists(artifacts / (*known + ".so")))
+      return *known;
+    ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
+    ASSIGN_OR_RETURN(const Target target, resolve_target(r.target));
+    ASSIGN_OR_RETURN(const Config config, config_from_text(r.config));
+    ASSIGN_OR_RETURN(const TemplateInstance* found, instance(r, workload, target));
+    if (const Result<ConfigIndex> index_of = found->space().index_of(config); !index_of.is_ok())
+      return invalid_config(index_of.message());
+    ASSIGN_OR_RETURN(const Program program, found->instantiate(config));
+    ASSIGN_OR_RETURN(const Artifact artifact, compile(program, target));
+    ASSIGN_OR_RETURN(const std::string digest, save_artifact(artifact, artifacts.string()));
+    RETURN_IF_ERROR(write_text(index, digest));
+    return digest;
+  }();
+  BuildReply reply =
+      compiled.is_ok() ? BuildReply{.outcome = "ok", .digest = *compiled} : refusal(compiled.status());
+  reply.build_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return reply;
+}
+
+BuildReply Builder::data(const BuildRequest& r) {
+  const auto made = [&]() -> Result<TaskData> {
+    ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
+    return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string());
+  }();
+  if (!made.is_ok()) return refusal(made.status());
+  BuildReply reply;
+  reply.outcome = "ok";
+  reply.absolute = made->absolute;
+  reply.relative = made->relative;
+  for (const auto& [arg, path] : made->inputs) reply.inputs.push_back({arg, path});
+  for (const auto& [arg, path] : made->references) reply.references.push_back({arg, path});
+  return reply;
+}
+
+BuildReply Builder::answer(const BuildRequest& request) {
+  if (request.kind == "hello") return hello();
+  if (request.kind == "build") return build(request);
+  if (request.kind == "data") return data(request);
+  return refusal(failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
+}
+
+int run_builder() {
+  Builder builder;
+  const auto a_day = std::chrono::hours(24);
+  for (;;) {
+    const Result<std::string> frame = read_frame(kBuilderFd, std::chrono::steady_clock::now() + a_day);
+    if (!frame.is_ok()) {
+      if (frame.status().code() == StatusCode::kDeadlineExceeded) continue;
+      return 0;
+    }
+    const Result<BuildRequest> request = parse_build_request(*frame);
+    const BuildReply reply = request.is_ok() ? builder.answer(*request) : refusal(request.status());
+    if (!write_frame(kBuilderFd, to_json(reply), std::chrono::steady_clock::now() + std::chrono::seconds(30))
+             .is_ok())
+      return 0;
+  }
+}
+
+}  // namespace tuner

@@ -1,0 +1,36 @@
+// The builder process's side: turns requests into artifacts and reference data. See builder_protocol.h.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "measure_server/worker/builder_protocol.h"
+#include "templates/schedule_template.h"
+
+namespace tuner {
+
+class Builder {
+ public:
+  BuildReply answer(const BuildRequest& request);
+
+ private:
+  BuildReply hello() const;
+  BuildReply build(const BuildRequest& request);
+  BuildReply data(const BuildRequest& request);
+  Result<const TemplateInstance*> instance(const BuildRequest& request, const Workload& workload,
+                                           const Target& target);
+
+  // Spaces take milliseconds to declare; the few tasks of a job share them.
+  std::map<std::string, std::unique_ptr<TemplateInstance>> instances_;
+};
+
+// Answers requests on kBuilderFd until the worker closes it. Returns the exit code.
+int run_builder();
+
+// How far a right float32 result may be from the double precision answer, for outputs that are each a sum of
+// `terms` products of numbers in [-1, 1). See builder.cpp for the reasoning.
+double absolute_tolerance(int64_t terms);
+inline constexpr double kRelativeTolerance = 1e-5;
+
+}  // namespace tuner

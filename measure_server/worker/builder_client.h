@@ -1,0 +1,46 @@
+// BuilderClient: starts the builder process and asks it; restarts it when it dies or has to be killed. One
+// thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "measure_server/worker/builder_protocol.h"
+
+namespace tuner {
+
+class BuilderClient {
+ public:
+  // `program`: measure_server itself. `cpus`: where it may run; empty: anywhere. Failed when it does not
+  // answer.
+  static Result<std::unique_ptr<BuilderClient>> start(std::string program, std::vector<int> cpus);
+  ~BuilderClient();
+  BuilderClient(const BuilderClient&) = delete;
+  BuilderClient& operator=(const BuilderClient&) = delete;
+
+  // DeadlineExceeded: it did not answer in `limit` and was killed. Failed: it died, the message says how.
+  // Either way a new one is started for the next request. Unavailable: it cannot be started just now.
+  Result<BuildReply> ask(const BuildRequest& request, std::chrono::milliseconds limit);
+  // What it said of this host when it started.
+  const BuildReply& hello() const { return hello_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  BuilderClient(std::string program, std::vector<int> cpus)
+      : program_(std::move(program)), cpus_(std::move(cpus)) {}
+  Status spawn();
+  std::string stop();  // kills, reaps, says how it ended
+
+  std::string program_;
+  std::vector<int> cpus_;
+  BuildReply hello_;
+  int socket_ = -1;
+  pid_t pid_ = -1;
+};
+
+}  // namespace tuner

@@ -1,0 +1,41 @@
+#include "measure_server/worker/builder_protocol.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tuner {
+
+using nlohmann::json;
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildRequest, kind, directory, workload_key, target, template_name, config,
+                                   template_version, input_seed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Data, arg, path)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, host_target, toolchain,
+                                   absolute, relative, inputs, references)
+
+namespace {
+
+template <class T>
+Result<T> parse(std::string_view text, const char* what) {
+  try {
+    return json::parse(text).get<T>();
+  } catch (const json::exception& e) {
+    return invalid_argument(what, ": ", e.what());
+  }
+}
+
+// Messages of compilers may hold anything; JSON holds UTF-8.
+template <class T>
+std::string dump(const T& value) {
+  return json(value).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const BuildRequest& request) { return dump(request); }
+std::string to_json(const BuildReply& reply) { return dump(reply); }
+Result<BuildRequest> parse_build_request(std::string_view json) {
+  return parse<BuildRequest>(json, "build request");
+}
+Result<BuildReply> parse_build_reply(std::string_view json) { return parse<BuildReply>(json, "build reply"); }
+
+}  // namespace tuner

@@ -1,0 +1,120 @@
+// measure_server: the worker. `measure_server --builder` is its builder process, started by itself.
+#include <sched.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "measure_server/worker/builder.h"
+#include "measure_server/worker/worker.h"
+
+namespace {
+
+std::string default_work_dir() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0)
+    return std::string(cache) + "/tuner/worker";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0)
+    return std::string(home) + "/.cache/tuner/worker";
+  return "/tmp/tuner-worker";
+}
+
+void pin(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+int work(const std::string& daemon, const tuner::WorkerOptions& options, bool exit_with_parent) {
+  // Blocked here, before any thread starts, so that only the thread below receives them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  const pid_t parent = ::getppid();
+
+  auto worker = tuner::Worker::start(options);
+  if (!worker.is_ok()) {
+    spdlog::error("{}", worker.message());
+    return 1;
+  }
+  std::thread([&signals, parent, exit_with_parent, w = worker->get()] {
+    for (int seen = 0;;) {
+      const timespec wait{0, 200'000'000};
+      const int signal = ::sigtimedwait(&signals, nullptr, &wait);
+      // The daemon that started this worker is gone, and with it whoever would take the results; they stay in
+      // the spool.
+      if (exit_with_parent && ::getppid() != parent) std::_Exit(1);
+      if (signal <= 0) continue;
+      if (++seen > 1) std::_Exit(1);
+      spdlog::info("finishing what is held, then leaving; once more to leave at once");
+      w->drain();
+    }
+  }).detach();
+
+  const auto link = tuner::make_grpc_link(daemon);
+  const tuner::Status status = (*worker)->run(*link);
+  const int code = status.is_ok() ? 0 : 1;
+  // The signal thread uses the worker: leave without running its destructor under it.
+  worker->reset(nullptr);
+  std::_Exit(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measurement worker: takes trials from a daemon, builds, checks and times them on this host.",
+               "measure_server");
+  std::string daemon;
+  bool builder = false, exit_with_parent = false;
+  std::vector<int> cpus;
+  tuner::WorkerOptions options;
+  options.work_dir = default_work_dir();
+  app.add_option("--daemon", daemon, "The daemon to work for: HOST:PORT or unix:/path");
+  app.add_option("--worker-id", options.worker_id,
+                 "Name of this worker, kept over restarts (default: the host name)");
+  app.add_option("--work-dir", options.work_dir,
+                 "Folder for artifacts, reference answers and results not yet reported")
+      ->capture_default_str();
+  app.add_option("--runner", options.runner, "The runner executable (default: beside this one)");
+  app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_flag("--exit-with-parent", exit_with_parent, "End when the process that started this one ends");
+  app.add_flag("--builder", builder, "Be the builder process of a worker (started by the worker itself)")
+      ->group("");
+  app.add_option("--cpus", cpus, "CPUs of the builder")->delimiter(',')->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : 2;
+  }
+  if (builder) {
+    pin(cpus);
+    return tuner::run_builder();
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("measure_server"));
+  spdlog::set_pattern("%H:%M:%S %l: %v");
+  if (daemon.empty()) {
+    std::fprintf(
+        stderr,
+        "measure_server: --daemon is missing: expected HOST:PORT or unix:/path of a running `tuner serve`\n");
+    return 2;
+  }
+  std::error_code error;
+  options.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) {
+    std::fprintf(stderr, "measure_server: /proc/self/exe: %s; is /proc mounted?\n", error.message().c_str());
+    return 1;
+  }
+  return work(daemon, options, exit_with_parent);
+}

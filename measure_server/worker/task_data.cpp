@@ -1,0 +1,78 @@
+#include "measure_server/worker/task_data.h"
+
+#include <filesystem>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/codegen/reference.h"
+#include "measure_server/runner/reference_file.h"
+#include "measure_server/worker/builder.h"
+#include "measure_server/worker/text_file.h"
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+
+uint64_t splitmix64(uint64_t& state) {
+  uint64_t z = state += 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+std::vector<float> random_values(uint64_t seed, int argument, int64_t count) {
+  uint64_t state = seed * 0x2545f4914f6cdd1dull + static_cast<uint64_t>(argument) + 1;
+  std::vector<float> values(static_cast<size_t>(count));
+  // 24 random bits over 2^23, less 1: every value is exact in float32.
+  for (float& v : values) v = static_cast<float>(splitmix64(state) >> 40) / 8388608.0f - 1.0f;
+  return values;
+}
+
+Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory) {
+  const Program program = workload.compute();
+  const fs::path folder = fs::path(directory) / str(sha256_hex(workload.key()).substr(0, 24), "-", seed);
+  TaskData data;
+  int64_t outputs = 0;
+  for (const Buffer& arg : program.args) {
+    const bool output = arg->role == BufferRole::kOutput;
+    (output ? data.references : data.inputs)
+        .emplace_back(arg->name, (folder / (arg->name + (output ? ".ref" : ".bin"))).string());
+    if (output) outputs += arg->elements();
+  }
+  data.absolute =
+      absolute_tolerance(std::max<int64_t>(1, workload.flops() / (2 * std::max<int64_t>(1, outputs))));
+  data.relative = kRelativeTolerance;
+
+  // Written last: whoever finds it finds the rest. It holds the key, against a collision of shortened
+  // digests.
+  const fs::path complete = folder / "workload";
+  if (const Result<std::string> found = read_text(complete); found.is_ok() && *found == workload.key())
+    return data;
+
+  std::vector<std::vector<float>> inputs;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (arg->role == BufferRole::kOutput) continue;
+    if (arg->dtype != DType::kFloat32)
+      return failed(arg->name, ": inputs of type ", arg->dtype, " are not made yet; float32 is");
+    inputs.push_back(random_values(seed, static_cast<int>(i), arg->elements()));
+    const auto* bytes = reinterpret_cast<const char*>(inputs.back().data());
+    RETURN_IF_ERROR(write_text(folder / (arg->name + ".bin"), {bytes, inputs.back().size() * sizeof(float)}));
+  }
+  ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
+  const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
+                                 ? ReferenceKind::kChecksums
+                                 : ReferenceKind::kFull;
+  size_t next = 0;
+  for (const Buffer& arg : program.args) {
+    if (arg->role != BufferRole::kOutput) continue;
+    RETURN_IF_ERROR(
+        write_reference((folder / (arg->name + ".ref")).string(), answers.at(next++), arg->shape, kind));
+  }
+  RETURN_IF_ERROR(write_text(complete, workload.key()));
+  return data;
+}
+
+}  // namespace tuner

@@ -1,0 +1,27 @@
+// TaskData: the inputs of a task and its reference answer, as files the runner reads. Made once a (workload,
+// seed) and kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "templates/workload.h"
+
+namespace tuner {
+
+struct TaskData {
+  std::vector<std::pair<std::string, std::string>> inputs, references;  // argument name, path
+  double absolute = 0, relative = 0;                                    // tolerance, see builder.h
+};
+
+// Numbers drawn evenly from [-1, 1), never zeros: the same for the same seed and position of the argument, on
+// any machine.
+std::vector<float> random_values(uint64_t seed, int argument, int64_t count);
+
+// The data in a folder of its own below `directory`; computed when it is not there yet.
+Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory);
+
+}  // namespace tuner

@@ -1,0 +1,351 @@
+#include "measure_server/worker/worker.h"
+
+#include <google/protobuf/util/time_util.h>
+#include <sched.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+namespace tuner {
+namespace {
+
+constexpr int kPollMs = 2'000;           // how long an idle Sync waits; well below a lease's life
+constexpr int kInfrastructureTries = 3;  // of a run that failed through no fault of the candidate
+
+v1::Outcome outcome_of(const std::string& name) {
+  std::string upper = name;
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  v1::Outcome outcome = v1::OUTCOME_UNSPECIFIED;
+  v1::Outcome_Parse(upper, &outcome);
+  return outcome;
+}
+
+std::string random_id() {
+  std::random_device device;
+  char text[17];
+  std::snprintf(text, sizeof text, "%08x%08x", device(), device());
+  return text;
+}
+
+std::vector<int> affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+void pin_this_process(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options) {
+  std::unique_ptr<Worker> worker(new Worker(std::move(options)));
+  RETURN_IF_ERROR(worker->open());
+  return worker;
+}
+
+Worker::~Worker() { stop(); }
+
+Status Worker::open() {
+  char host[256] = "unknown";
+  ::gethostname(host, sizeof host - 1);
+  host_ = host;
+  incarnation_ = random_id();
+  cpus_ = affinity();
+  std::error_code error;
+  std::filesystem::create_directories(options_.work_dir, error);
+  if (error)
+    return failed("work folder ", options_.work_dir, ": ", error.message(),
+                  "; choose another with --work-dir");
+  ASSIGN_OR_RETURN(spool_, Spool::open(options_.work_dir + "/results.spool"));
+  if (!spool_->warning().empty()) spdlog::warn("{}", spool_->warning());
+  if (!spool_->records().empty())
+    spdlog::info("{} results of an earlier run are still to be reported", spool_->records().size());
+
+  std::string runner = options_.runner;
+  if (runner.empty()) {
+    ASSIGN_OR_RETURN(runner, find_runner());
+  }
+  ASSIGN_OR_RETURN(runner_, RunnerClient::start(runner));
+  // The peak is measured before the builder or anything else of ours is busy.
+  ASSIGN_OR_RETURN(probe_, runner_->probe());
+  const std::vector<int> last = runner_cpus(1);
+  std::vector<int> others;
+  for (const int cpu : cpus_)
+    if (std::find(last.begin(), last.end(), cpu) == last.end()) others.push_back(cpu);
+  ASSIGN_OR_RETURN(builder_, BuilderClient::start(options_.program, others));
+  pin_this_process(others);
+  core_ = std::make_unique<WorkerCore>(
+      WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
+  core_->on_revoked_run([this](const std::string& trial) {
+    std::lock_guard lock(mutex_);
+    if (const auto it = running_.find(trial); it != running_.end()) runner_->cancel(it->second);
+  });
+  return Status::ok();
+}
+
+std::vector<int> Worker::runner_cpus(int threads) const {
+  const size_t n = std::min<size_t>(std::max(threads, 1), cpus_.size());
+  return {cpus_.end() - static_cast<std::ptrdiff_t>(n), cpus_.end()};
+}
+
+void Worker::stop() {
+  stopped_ = true;
+  if (core_ != nullptr) core_->stop();
+  std::lock_guard lock(mutex_);
+  for (const auto& [trial, id] : running_) runner_->cancel(id);
+}
+
+void Worker::fail(Status status) {
+  spdlog::error("{}", status.message());
+  {
+    std::lock_guard lock(mutex_);
+    if (end_.is_ok()) end_ = std::move(status);
+  }
+  stop();
+}
+
+Status Worker::run(DaemonLink& link) {
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { poll(link); });
+  threads.emplace_back([&] { news(link); });
+  threads.emplace_back([&] { build(); });
+  threads.emplace_back([&] { run_candidates(); });
+  // poll() ends when drained or stopped; the others follow.
+  threads.front().join();
+  stop();
+  link.cancel();
+  for (size_t i = 1; i < threads.size(); ++i) threads[i].join();
+  std::lock_guard lock(mutex_);
+  return end_;
+}
+
+Status Worker::register_with(DaemonLink& link) {
+  v1::RegisterRequest request;
+  request.set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
+  request.set_incarnation(incarnation_);
+  request.set_protocol(1);
+  request.set_harness_abi(probe_.harness_abi);
+  request.add_targets(builder_->hello().host_target);
+  request.set_max_threads(static_cast<int>(cpus_.size()));
+  v1::Environment* environment = request.mutable_environment();
+  *environment = record_for({}).environment();
+  v1::RegisterReply reply;
+  RETURN_IF_ERROR(link.register_worker(request, &reply));
+  core_->set_session(reply.session());
+  spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", request.worker_id(),
+               builder_->hello().host_target, probe_.peak_gflops.empty() ? 0.0 : probe_.peak_gflops.front());
+  return Status::ok();
+}
+
+// --- talking ---
+
+void Worker::poll(DaemonLink& link) {
+  std::mt19937 jitter(std::random_device{}());
+  int backoff_ms = 100;
+  bool registered = false, said_unreachable = false;
+  while (!stopped_ && !(core_->draining() && core_->idle())) {
+    Status status;
+    v1::SyncReply reply;
+    if (!registered)
+      status = register_with(link);
+    else
+      status = link.sync(core_->make_request(core_->draining() ? 200 : kPollMs), &reply);
+    if (status.is_ok()) {
+      if (registered) core_->apply(reply);
+      registered = true;
+      said_unreachable = false;
+      backoff_ms = 100;
+      continue;
+    }
+    if (stopped_) return;
+    if (status.code() == StatusCode::kAborted) {  // the daemon restarted: what is held is kept
+      registered = false;
+      continue;
+    }
+    if (status.code() != StatusCode::kUnavailable && status.code() != StatusCode::kDeadlineExceeded)
+      return fail(status);
+    // A draining worker does not wait for a daemon that may never come back: results stay in the spool.
+    if (core_->draining()) return;
+    if (!std::exchange(said_unreachable, true))
+      spdlog::warn("{}; held work goes on, trying again", status.message());
+    const int pause = backoff_ms / 2 + static_cast<int>(jitter() % static_cast<unsigned>(backoff_ms));
+    for (int waited = 0; waited < pause && !stopped_; waited += 20)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    backoff_ms = std::min(backoff_ms * 2, 2'000);
+  }
+}
+
+void Worker::news(DaemonLink& link) {
+  while (!stopped_) {
+    if (!core_->wait_for_news(std::chrono::milliseconds(1'000))) continue;
+    if (core_->session().empty()) continue;  // poll() will tell after registering
+    v1::SyncReply reply;
+    if (link.sync(core_->make_request(0), &reply).is_ok()) core_->apply(reply);
+  }
+}
+
+// --- building ---
+
+v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
+  v1::MeasureRecord record;
+  record.set_trial_id(lease.trial_id());
+  record.set_attempt(lease.attempt());
+  *record.mutable_options() = lease.options();
+  v1::Environment* e = record.mutable_environment();
+  e->set_hardware(probe_.hardware);
+  e->set_toolchain(builder_->hello().toolchain);
+  e->set_harness_abi(probe_.harness_abi);
+  e->set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
+  e->set_worker_incarnation(incarnation_);
+  e->set_host(host_);
+  const auto threads = static_cast<size_t>(threads_of(lease.target()));
+  if (threads <= probe_.peak_gflops.size()) record.set_peak_gflops(probe_.peak_gflops[threads - 1]);
+  return record;
+}
+
+void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {
+  *record.mutable_finished_at() = google::protobuf::util::TimeUtil::GetCurrentTime();
+  const Status status = core_->finish(lease, record);
+  if (!status.is_ok()) fail(status);
+}
+
+void Worker::build() {
+  while (const std::optional<v1::Lease> lease = core_->next_to_build()) {
+    v1::MeasureRecord record = record_for(*lease);
+    const auto now_ms = [] {
+      return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+          .count();
+    };
+    const double started_ms = now_ms();
+    const double queue_ms = std::max(0.0, started_ms - static_cast<double>(core_->held_since_ms(*lease)));
+    const double limit_s = lease->options().build_timeout_s() > 0 ? lease->options().build_timeout_s() : 10;
+    const BuildRequest request{.kind = "build",
+                               .directory = options_.work_dir,
+                               .workload_key = lease->workload_key(),
+                               .target = lease->target(),
+                               .template_name = lease->template_name(),
+                               .config = lease->config(),
+                               .template_version = lease->template_version()};
+    const Result<BuildReply> reply =
+        builder_->ask(request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+    record.set_build_ms(now_ms() - started_ms);
+    record.set_queue_ms(queue_ms);
+    if (!reply.is_ok()) {
+      record.set_outcome(reply.status().code() == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
+                                                                                : v1::BUILD_ERROR);
+      record.set_message(reply.message());
+    } else if (reply->outcome != "ok") {
+      record.set_outcome(outcome_of(reply->outcome));
+      record.set_message(reply->message);
+    } else {
+      // The reference answer belongs to the task: made here, so that a run never waits for a compile.
+      const Result<BuildReply> data = data_for(*lease);
+      if (data.is_ok()) {
+        core_->built(*lease, reply->digest, record.build_ms(), queue_ms);
+        continue;
+      }
+      record.set_outcome(v1::DEVICE_LOST);
+      record.set_message(str("no reference answer: ", data.message()));
+    }
+    finish(*lease, record);
+  }
+}
+
+Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
+  const std::string key = str(lease.workload_key(), "|", lease.input_seed());
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto it = data_.find(key); it != data_.end()) return it->second;
+  }
+  const BuildRequest request{.kind = "data",
+                             .directory = options_.work_dir,
+                             .workload_key = lease.workload_key(),
+                             .input_seed = lease.input_seed()};
+  ASSIGN_OR_RETURN(BuildReply data, builder_->ask(request, std::chrono::minutes(10)));
+  if (data.outcome != "ok") return failed(data.message);
+  std::lock_guard lock(mutex_);
+  return data_[key] = data;
+}
+
+// --- running ---
+
+v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
+  const v1::Lease& lease = built.lease;
+  const v1::MeasureOptions& options = lease.options();
+  v1::MeasureRecord record = record_for(lease);
+  record.set_build_ms(built.build_ms);
+  record.set_queue_ms(built.queue_ms);
+  record.set_artifact_digest(built.digest);
+  const Result<BuildReply> data = data_for(lease);
+  RunRequest request;
+  request.artifact_dir = options_.work_dir + "/artifacts";
+  request.digest = built.digest;
+  if (data.is_ok()) {
+    for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
+    for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
+    request.check = {data->absolute, data->relative};
+  }
+  if (options.min_repeat_ms() > 0) request.min_repeat_ms = options.min_repeat_ms();
+  if (options.repeats() > 0) request.repeats = options.repeats();
+  if (options.run_timeout_s() > 0) request.run_timeout_s = options.run_timeout_s();
+  if (options.memory_limit_bytes() > 0) request.memory_limit_bytes = options.memory_limit_bytes();
+  const double factor = options.cut_factor() == 0 ? 2 : options.cut_factor();
+  if (factor > 0 && built.best_ns > 0) request.cut_above_ns = factor * built.best_ns;
+  request.cpus = runner_cpus(threads_of(lease.target()));
+
+  Result<RunReply> reply = failed("not run");
+  for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
+    request.id = next_request_++;
+    {
+      std::lock_guard lock(mutex_);
+      running_[lease.trial_id()] = request.id;
+    }
+    reply = runner_->run(request);
+    {
+      std::lock_guard lock(mutex_);
+      running_.erase(lease.trial_id());
+    }
+    if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
+    spdlog::warn("trial {}: {}; trying again", lease.trial_id(), reply.message());
+  }
+  if (!reply.is_ok()) {
+    record.set_outcome(v1::DEVICE_LOST);
+    record.set_message(reply.message());
+    return record;
+  }
+  record.set_outcome(outcome_of(reply->outcome));
+  record.set_message(reply->message);
+  record.mutable_run_ns()->Add(reply->run_ns.begin(), reply->run_ns.end());
+  record.mutable_cpu_ns()->Add(reply->cpu_ns.begin(), reply->cpu_ns.end());
+  record.set_cut(reply->cut);
+  record.set_max_error(std::isfinite(reply->max_error) ? reply->max_error : 0);
+  record.set_sentinel_before_ns(reply->sentinel_before_ns);
+  record.set_sentinel_after_ns(reply->sentinel_after_ns);
+  record.set_run_ms(reply->run_ms);
+  return record;
+}
+
+void Worker::run_candidates() {
+  while (const std::optional<WorkerCore::Built> built = core_->next_to_run()) {
+    const v1::MeasureRecord record = measure(*built);
+    // A run ended by a revocation or by stop() says nothing: the daemon has given the trial up, or will give
+    // it to another.
+    if (record.outcome() == v1::DEVICE_LOST && (stopped_ || !core_->holds(built->lease))) continue;
+    finish(built->lease, record);
+  }
+}
+
+}  // namespace tuner

@@ -1,0 +1,78 @@
+// Worker: the threads around a WorkerCore. One builds, one runs, one polls the daemon and one tells it news
+// at once.
+//
+//   poll  Sync that waits for leases            news  Sync with results, as soon as there are any
+//   build lease -> builder process -> artifact  run   artifact -> runner -> record -> spool -> owed
+//
+// The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
+// never run beside a build.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "measure_server/runner/runner_client.h"
+#include "measure_server/worker/builder_client.h"
+#include "measure_server/worker/daemon_link.h"
+#include "measure_server/worker/worker_core.h"
+
+namespace tuner {
+
+struct WorkerOptions {
+  std::string worker_id;  // stable over restarts; default: host name
+  std::string work_dir;   // artifacts, references, spool
+  std::string runner;     // path of the runner executable; empty: beside this one
+  std::string program;    // path of this executable, for the builder
+  int slots = 4;
+};
+
+class Worker {
+ public:
+  // Starts runner and builder (before any gRPC: both are exec'ed) and measures the machine's peak. Takes a
+  // second.
+  static Result<std::unique_ptr<Worker>> start(WorkerOptions options);
+  ~Worker();
+
+  // Works for the daemon until drained or stopped. OK after a drain; else why the daemon refused, or what
+  // broke here.
+  Status run(DaemonLink& link);
+  void drain() { core_->drain(); }  // finish what is held, report, then run() returns; from any thread
+  void stop();                      // run() returns as soon as its threads have; from any thread
+
+ private:
+  explicit Worker(WorkerOptions options) : options_(std::move(options)) {}
+  Status open();
+  Status register_with(DaemonLink& link);
+  void poll(DaemonLink& link);
+  void news(DaemonLink& link);
+  void build();
+  void run_candidates();
+  v1::MeasureRecord record_for(const v1::Lease& lease) const;
+  v1::MeasureRecord measure(const WorkerCore::Built& built);
+  Result<BuildReply> data_for(const v1::Lease& lease);
+  void finish(const v1::Lease& lease, v1::MeasureRecord record);
+  void fail(Status status);
+  std::vector<int> runner_cpus(int threads) const;
+
+  const WorkerOptions options_;
+  std::vector<int> cpus_;
+  std::string host_, incarnation_;
+  ProbeReply probe_;
+  std::unique_ptr<Spool> spool_;
+  std::unique_ptr<WorkerCore> core_;
+  std::unique_ptr<RunnerClient> runner_;
+  std::unique_ptr<BuilderClient> builder_;
+
+  std::mutex mutex_;
+  std::map<std::string, uint64_t> running_;  // trial -> request id at the runner
+  std::map<std::string, BuildReply> data_;   // by workload key and seed
+  Status end_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<uint64_t> next_request_{1};
+};
+
+}  // namespace tuner
