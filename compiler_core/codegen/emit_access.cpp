@@ -165,8 +165,20 @@ void Emitter::emit_store(const StmtNode& s) {
                                      : element);
   const llvm::Align one(static_cast<uint64_t>(dtype_bytes(s.buffer->dtype)));
   if (access.kind == Access::kUniform) {
-    if (value->getType()->isVectorTy() || mask_ != nullptr)
-      return refuse("vectorized loop ", lane_var_->name, " writes the same element of ", s.buffer->name, " in every lane");
+    if (lanes_ > 0) {
+      // A guard that leaves one lane makes its index a constant. Of several lanes the last one would win.
+      llvm::Value* mask = memory_mask();
+      auto* known = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);
+      int64_t active = 0, last = 0;
+      for (int64_t lane = 0; known != nullptr && lane < lanes_; ++lane) {
+        if (known->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) continue;
+        ++active;
+        last = lane;
+      }
+      if (active != 1)
+        return refuse("vectorized loop ", lane_var_->name, " writes the same element of ", s.buffer->name, " in every lane");
+      if (value->getType()->isVectorTy()) value = b_.CreateExtractElement(value, static_cast<uint64_t>(last));
+    }
     b_.CreateAlignedStore(value, pointer(s.buffer, access), one);
     return;
   }

@@ -241,10 +241,10 @@ std::string position(const Buffer& buffer, size_t flat) {
   std::string text;
   for (size_t d = buffer->shape.size(); d-- > 0;) {
     const auto extent = static_cast<size_t>(buffer->shape[d]);
-    text = str(flat % extent) + (text.empty() ? "" : ", ") + text;
+    text = str(flat % extent, text.empty() ? "" : ", ", text);
     flat /= extent;
   }
-  return "[" + text + "]";
+  return str("[", text, "]");
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+// Artifacts on disk: what goes in comes out, and damage is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/runtime/kernel.h"
+
+namespace tuner {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+Artifact sample() {
+  Artifact a;
+  a.shared_object = std::string("\x7f""ELF not really, \0 with a zero", 31);
+  a.manifest = {.entry = "matmul",
+                .args = {{"A", "input", DType::kFloat32, {2, 3}, "", 24}, {"C", "output", DType::kFloat64, {}, "scalar", 8}},
+                .pack_entry = "matmul_pack",
+                .pack_args = {{"B", "constant", DType::kInt8, {5}, "", 5}},
+                .workspace_bytes = 128,
+                .workspace_bytes_per_thread = 64,
+                .threads = 2,
+                .target = "llvm -mcpu=haswell -threads=2",
+                .toolchain = "llvm 22.1.8 codegen 1"};
+  return a;
+}
+
+class ArtifactFiles : public ::testing::Test {
+ protected:
+  std::string folder_ = ::testing::TempDir() + "/artifact_test." + std::to_string(getpid()) + "/deep/er";
+  void TearDown() override { fs::remove_all(fs::path(folder_).parent_path().parent_path()); }
+};
+
+TEST_F(ArtifactFiles, RoundTrip) {
+  const Result<std::string> digest = save_artifact(sample(), folder_);
+  ASSERT_TRUE(digest) << digest.message();
+  EXPECT_EQ(*digest, sha256_hex(sample().shared_object));
+  const Result<Artifact> loaded = load_artifact(folder_, *digest);
+  ASSERT_TRUE(loaded) << loaded.message();
+  EXPECT_EQ(loaded->shared_object, sample().shared_object);
+  Manifest expected = sample().manifest;
+  expected.digest = *digest;
+  EXPECT_EQ(loaded->manifest.to_json(), expected.to_json());
+  EXPECT_EQ(loaded->manifest.args[0].shape, (std::vector<int64_t>{2, 3}));
+}
+
+TEST_F(ArtifactFiles, SavingTwiceIsSavingOnce) {
+  const Result<std::string> first = save_artifact(sample(), folder_), second = save_artifact(sample(), folder_);
+  ASSERT_TRUE(first) << first.message();
+  ASSERT_TRUE(second) << second.message();
+  EXPECT_EQ(*first, *second);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);  // no temporary file is left
+}
+
+TEST_F(ArtifactFiles, DamageIsRefused) {
+  const Result<std::string> digest = save_artifact(sample(), folder_);
+  ASSERT_TRUE(digest) << digest.message();
+  std::ofstream(folder_ + "/" + *digest + ".so", std::ios::app) << "x";
+  const Result<Artifact> loaded = load_artifact(folder_, *digest);
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.message(), HasSubstr("the artifact is damaged"));
+}
+
+TEST_F(ArtifactFiles, MissingAndMalformedNames) {
+  const std::string unknown(64, 'a');
+  EXPECT_EQ(load_artifact(folder_, unknown).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(load_artifact(folder_, "../../etc/passwd").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Manifest, ErrorsNameTheKey) {
+  std::string json = sample().manifest.to_json();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = json;
+    const size_t at = changed.find(from);
+    CHECK(at != std::string::npos) << from;
+    return changed.replace(at, from.size(), to);
+  };
+  EXPECT_TRUE(parse_manifest(json)) << parse_manifest(json).message();
+  EXPECT_TRUE(parse_manifest(with("{\"abi", "{\"later_key\":1,\"abi")));
+  EXPECT_EQ(parse_manifest("[]").message(), "manifest: expected a JSON object, found []");
+  EXPECT_EQ(parse_manifest(with("\"threads\":2", "\"threads\":\"2\"")).message(),
+            "manifest: threads: expected an integer, found \"2\"");
+  EXPECT_EQ(parse_manifest(with("\"threads\":2,", "")).message(), "manifest: threads: missing");
+  EXPECT_EQ(parse_manifest(with("float64", "float65")).message(), "manifest: args[1].dtype: unknown type float65");
+  EXPECT_EQ(parse_manifest(with("\"bytes\":24", "\"bytes\":23")).message(),
+            "manifest: args[0].bytes: found 23, expected 6 elements of float32");
+  EXPECT_THAT(parse_manifest(with("\"abi_version\":1", "\"abi_version\":7")).message(), HasSubstr("expected 1, found 7"));
+  EXPECT_THAT(parse_manifest(with("[2,3]", "[2,-3]")).message(), HasSubstr("expected integers >= 0"));
+}
+
+TEST(KernelLoad, WhatIsNotASharedObjectIsRefused) {
+  const Result<Kernel> kernel = Kernel::load(sample());
+  ASSERT_FALSE(kernel);
+  EXPECT_THAT(kernel.message(), HasSubstr("cannot load"));
+}
+
+TEST(Sha256, KnownValue) {
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace tuner

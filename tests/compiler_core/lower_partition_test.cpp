@@ -1,0 +1,122 @@
+// Guards move out of inner loops: what the loops look like after partition_loops.
+#include <gtest/gtest.h>
+
+#include "compiler_core/lower/lower.h"
+#include "tests/compiler_core/kernel_testing.h"
+
+namespace tuner {
+namespace {
+
+using namespace tuner::testing;
+
+std::string partitioned(const Stmt& body, int64_t max_stores = 4096) {
+  return "\n" + to_text(simplify_program(partition_loops({"p", {}, body}, max_stores)).body);
+}
+
+const Buffer y = output("y", {20, 20});
+
+TEST(LowerPartition, TheLastIterationBecomesShorterAndTheOthersLoseTheirGuard) {
+  const Stmt s = loop("o", 3, [&](Expr o) {
+    return loop("r", 8, [&](Expr r) { return make_if(o * 8 + r < 20, make_store(y, {0, o * 8 + r}, float_imm(1))); });
+  });
+  EXPECT_EQ(partitioned(s), R"(
+for o in 0..3
+  if o <= 1
+    for r in 0..8
+      y[0, o*8 + r] = 1
+  else
+    for r in 0..4
+      y[0, r + 16] = 1
+)");
+}
+
+TEST(LowerPartition, TailsInTwoDirectionsGiveFourTilesWithoutGuards) {
+  const Stmt s = loop("io", 2, [&](Expr io) {
+    return loop("jo", 2, [&](Expr jo) {
+      return loop("i", 8, [&](Expr i) {
+        return loop("j", 16, [&](Expr j) {
+          return make_if(io * 8 + i < 11 && jo * 16 + j < 20, make_store(y, {io * 8 + i, jo * 16 + j}, float_imm(1)));
+        });
+      });
+    });
+  });
+  EXPECT_EQ(partitioned(s), R"(
+for io in 0..2
+  if io <= 0
+    for jo in 0..2
+      if jo <= 0
+        for i in 0..8
+          for j in 0..16
+            y[i, j] = 1
+      else
+        for i in 0..8
+          for j in 0..4
+            y[i, j + 16] = 1
+  else
+    for jo in 0..2
+      if jo <= 0
+        for i in 0..3
+          for j in 0..16
+            y[i + 8, j] = 1
+      else
+        for i in 0..3
+          for j in 0..4
+            y[i + 8, j + 16] = 1
+)");
+}
+
+TEST(LowerPartition, FusedAxesAreTakenApart) {
+  const Stmt s = loop("f", 6, LoopKind::kParallel, [&](Expr f) {
+    return loop("r", 8, [&](Expr r) {
+      const Expr at = floor_mod(f, 3) * 8 + r;
+      return make_if(at < 20, make_store(y, {floor_div(f, 3), at}, float_imm(1)));
+    });
+  });
+  const std::string text = partitioned(s);
+  EXPECT_NE(text.find("for r in 0..8"), std::string::npos) << text;
+  EXPECT_NE(text.find("for r in 0..4"), std::string::npos) << text;
+  EXPECT_EQ(text.find("if f % 3*8"), std::string::npos) << text;
+}
+
+TEST(LowerPartition, ALoopWhoseRestNeverRunsIsShortened) {
+  const Stmt s = loop("r", 8, [&](Expr r) { return make_if(r < 5, make_store(y, {0, r}, float_imm(1))); });
+  EXPECT_EQ(partitioned(s), R"(
+for r in 0..5
+  y[0, r] = 1
+)");
+}
+
+TEST(LowerPartition, AGuardOfTheFirstIterationIsDecidedToo) {
+  const Stmt s = loop("k", 4, [&](Expr k) {
+    return loop("i", 2, [&](Expr i) {
+      return make_seq({make_if(binary(BinaryOp::kEq, k, 0), make_store(y, {0, i}, float_imm(0))),
+                       make_store(y, {0, i}, load(y, {0, i}) + 1)});
+    });
+  });
+  const std::string text = partitioned(s);
+  EXPECT_NE(text.find("if k >= 1"), std::string::npos) << text;
+  EXPECT_EQ(text.find("k == 0"), std::string::npos) << text;
+}
+
+TEST(LowerPartition, StopsCopyingAtTheLimitAndKeepsTheGuard) {
+  const Stmt s = loop("o", 3, [&](Expr o) {
+    return loop("r", 8, [&](Expr r) { return make_if(o * 8 + r < 20, make_store(y, {0, o * 8 + r}, float_imm(1))); });
+  });
+  EXPECT_EQ(partitioned(s, 1), R"(
+for o in 0..3
+  for r in 0..8
+    if o*8 + r < 20
+      y[0, o*8 + r] = 1
+)");
+}
+
+TEST(LowerPartition, AnUndecidableGuardStays) {
+  const Stmt s = loop("i", 9, [&](Expr i) {
+    return loop("j", 9, [&](Expr j) { return make_if(j <= i, make_store(y, {i, j}, float_imm(1))); });
+  });
+  const std::string text = partitioned(s);
+  EXPECT_NE(text.find("j <= i"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,91 @@
+// The host's pool: every iteration once, shares in order, through sleep and wake.
+#include "compiler_core/runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <numeric>
+
+#include "compiler_core/runtime/peak.h"
+
+namespace tuner {
+namespace {
+
+using Share = std::function<void(int32_t begin, int32_t end, int32_t thread)>;
+
+void run(ThreadPool& pool, int32_t extent, const Share& share) {
+  pool.parallel_for(extent, [](void* closure, int32_t begin, int32_t end, int32_t thread) {
+    (*static_cast<const Share*>(closure))(begin, end, thread);
+  }, const_cast<Share*>(&share));
+}
+
+TEST(ThreadPool, EveryIterationRunsOnce) {
+  for (const int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    for (const int32_t extent : {0, 1, 2, 3, 7, 8, 9, 1000}) {
+      std::vector<int> runs(static_cast<size_t>(extent));
+      run(pool, extent, [&](int32_t begin, int32_t end, int32_t) {
+        for (int32_t i = begin; i < end; ++i) ++runs[static_cast<size_t>(i)];
+      });
+      EXPECT_EQ(std::accumulate(runs.begin(), runs.end(), 0), extent);
+      for (const int n : runs) EXPECT_EQ(n, 1);
+    }
+  }
+}
+
+TEST(ThreadPool, SharesAreContiguousAndEqualAndThreadZeroIsTheCaller) {
+  ThreadPool pool(4);
+  std::mutex mutex;
+  std::vector<std::array<int32_t, 3>> shares;
+  std::thread::id zero;
+  run(pool, 10, [&](int32_t begin, int32_t end, int32_t thread) {
+    const std::lock_guard lock(mutex);
+    if (thread == 0) zero = std::this_thread::get_id();
+    shares.push_back({thread, begin, end});
+  });
+  std::sort(shares.begin(), shares.end());
+  EXPECT_EQ(shares, (std::vector<std::array<int32_t, 3>>{{0, 0, 2}, {1, 2, 5}, {2, 5, 7}, {3, 7, 10}}));
+  EXPECT_EQ(zero, std::this_thread::get_id());
+}
+
+TEST(ThreadPool, ManyShortLoopsAndLongPauses) {
+  ThreadPool pool(3);
+  std::atomic<int64_t> sum{0};
+  for (int round = 0; round < 2000; ++round) {
+    run(pool, 3, [&](int32_t begin, int32_t end, int32_t) { sum += end - begin; });
+    // Long enough for the workers to fall asleep.
+    if (round % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(sum.load(), 6000);
+}
+
+TEST(ThreadPool, RuntimeCarriesThePool) {
+  ThreadPool pool(2);
+  int marker = 0;
+  const tuner_runtime rt = pool.runtime(&marker);
+  EXPECT_EQ(rt.abi_version, static_cast<uint32_t>(TUNER_ABI_VERSION));
+  EXPECT_EQ(rt.num_threads, 2);
+  EXPECT_EQ(rt.workspace, &marker);
+  std::atomic<int> runs{0};
+  rt.parallel_for(rt.pool, 5, [](void* closure, int32_t begin, int32_t end, int32_t) {
+    *static_cast<std::atomic<int>*>(closure) += end - begin;
+  }, &runs);
+  EXPECT_EQ(runs.load(), 5);
+}
+
+TEST(ThreadPool, PinningToACpuThatIsNotThereChangesNothing) {
+  ThreadPool pool(2, {0, 100000});
+  std::atomic<int> runs{0};
+  run(pool, 4, [&](int32_t begin, int32_t end, int32_t) { runs += end - begin; });
+  EXPECT_EQ(runs.load(), 4);
+}
+
+TEST(Peak, IsPositiveWhereThereAreVectors) {
+  if (fma_peak_vector_bits() == 0) GTEST_SKIP() << "this CPU has no vector FMA known to peak.cpp";
+  EXPECT_GT(measure_fma_peak_gflops(5), 0.5);
+}
+
+}  // namespace
+}  // namespace tuner
