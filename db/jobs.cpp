@@ -17,9 +17,9 @@ Status save_job(Connection& connection, const StoredJob& stored) {
 bool is_final(JobState state) { return state != JobState::kQueued && state != JobState::kRunning; }
 
 Result<JobRow> one_job(Connection& connection, std::string_view sql, const SqlRow& parameters, std::string_view what) {
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(sql, parameters));
-  if (!row) return not_found("no job ", what);
-  ASSIGN_OR_RETURN(StoredJob stored, job_from_row(*row));
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql, parameters));
+  if (row.empty()) return not_found("no job ", what);
+  ASSIGN_OR_RETURN(StoredJob stored, job_from_row(row));
   return std::move(stored.job);
 }
 
@@ -29,11 +29,11 @@ Status SqliteStore::add_job(const JobRow& job) {
   if (job.id.empty() || job.tasks.empty()) return invalid_argument("a job needs an id and at least one task");
   return write([&](Connection& c) -> Status {
     if (!job.request_id.empty()) {
-      ASSIGN_OR_RETURN(const std::optional<SqlRow> known, c.one(kJobByRequest, {job.request_id}));
-      if (known) return Status::ok();
+      ASSIGN_OR_RETURN(const SqlRow known, c.one(kJobByRequest, {job.request_id}));
+      if (!known.empty()) return Status::ok();
     }
-    ASSIGN_OR_RETURN(const std::optional<SqlRow> same_id, c.one(kJobById, {job.id}));
-    if (same_id) return invalid_argument("job \"", job.id, "\" exists already");
+    ASSIGN_OR_RETURN(const SqlRow same_id, c.one(kJobById, {job.id}));
+    if (!same_id.empty()) return invalid_argument("job \"", job.id, "\" exists already");
     static const std::string kInsert = str("INSERT INTO job (", kJobColumns, ") VALUES (", placeholders(kJobColumns), ")");
     return c.run(kInsert, to_row(StoredJob{next_seq(), job}));
   });
@@ -87,8 +87,8 @@ Result<std::vector<JobRow>> SqliteStore::jobs() const {
 Result<int64_t> SqliteStore::trials_done(std::string_view job_id) const {
   return read([&](Connection& c) -> Result<int64_t> {
     ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
-    ASSIGN_OR_RETURN(const std::optional<SqlRow> row, c.one(kDoneTrialsOfJob, {stored.job_seq}));
-    return std::get<int64_t>(row->at(0));
+    ASSIGN_OR_RETURN(const SqlRow row, c.one(kDoneTrialsOfJob, {stored.job_seq}));
+    return std::get<int64_t>(row.at(0));
   });
 }
 

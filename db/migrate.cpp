@@ -12,8 +12,8 @@ namespace {
 constexpr std::span<const Migration> kMigrations{};
 
 Result<int64_t> number(Connection& connection, const char* sql) {
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(sql));
-  return row && !row->empty() ? std::get<int64_t>((*row)[0]) : 0;
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));
+  return !row.empty() ? std::get<int64_t>(row[0]) : 0;
 }
 
 struct Found {

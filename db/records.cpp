@@ -88,15 +88,15 @@ Status SqliteStore::add_records(const std::vector<MeasureRecord>& records) {
 
 Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored) {
   TrialWithRecord out{.trial = std::move(stored.trial)};
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> job_row, connection.one(kJobBySeq, {stored.job_seq}));
-  if (!job_row) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
-  ASSIGN_OR_RETURN(const StoredJob job, job_from_row(*job_row));
+  ASSIGN_OR_RETURN(const SqlRow job_row, connection.one(kJobBySeq, {stored.job_seq}));
+  if (job_row.empty()) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
+  ASSIGN_OR_RETURN(const StoredJob job, job_from_row(job_row));
   out.trial.job_id = job.job.id;
   ASSIGN_OR_RETURN(StoredTask task, find_task_row(connection, stored.task_id));
   out.task = std::move(task.task);
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> record_row, connection.one(kTerminalRecord, {out.trial.seq}));
-  if (record_row) {
-    ASSIGN_OR_RETURN(StoredRecord record, record_from_row(*record_row));
+  ASSIGN_OR_RETURN(const SqlRow record_row, connection.one(kTerminalRecord, {out.trial.seq}));
+  if (!record_row.empty()) {
+    ASSIGN_OR_RETURN(StoredRecord record, record_from_row(record_row));
     out.record = std::move(record.record);
   }
   return out;

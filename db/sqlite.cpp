@@ -147,12 +147,11 @@ Result<std::vector<SqlRow>> Connection::all(std::string_view sql, const SqlRow& 
   }
 }
 
-Result<std::optional<SqlRow>> Connection::one(std::string_view sql, const SqlRow& parameters) {
+Result<SqlRow> Connection::one(std::string_view sql, const SqlRow& parameters) {
   ASSIGN_OR_RETURN(sqlite3_stmt * statement, prepare(sql, parameters));
   const Reset reset{statement};
   ASSIGN_OR_RETURN(const bool row, step(statement, sql));
-  if (!row) return std::optional<SqlRow>{};
-  return std::optional<SqlRow>(row_of(statement));
+  return row ? row_of(statement) : SqlRow();
 }
 
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -41,8 +40,8 @@ class Connection {
   Status run(std::string_view sql, const SqlRow& parameters = {});
   // All rows of one statement.
   Result<std::vector<SqlRow>> all(std::string_view sql, const SqlRow& parameters = {});
-  // The first row, if there is one.
-  Result<std::optional<SqlRow>> one(std::string_view sql, const SqlRow& parameters = {});
+  // The first row; empty when there is none.
+  Result<SqlRow> one(std::string_view sql, const SqlRow& parameters = {});
 
   bool in_transaction() const;
   // True once the disk or the file failed under us (I/O error, corrupt page): nothing later may be trusted.

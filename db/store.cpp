@@ -42,8 +42,8 @@ fs::path folder_of(const std::string& path) {
 
 Status configure_writer(Connection& connection) {
   RETURN_IF_ERROR(refuse_foreign(connection, current_schema()));
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> mode, connection.one("PRAGMA journal_mode = WAL"));
-  if (!mode || *mode != SqlRow{std::string("wal")}) return failed("its filesystem cannot hold a write-ahead log (WAL)");
+  ASSIGN_OR_RETURN(const SqlRow mode, connection.one("PRAGMA journal_mode = WAL"));
+  if (mode != SqlRow{std::string("wal")}) return failed("its filesystem cannot hold a write-ahead log (WAL)");
   RETURN_IF_ERROR(connection.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 1000; "
                                   "PRAGMA journal_size_limit = 67108864"));
   return prepare_schema(connection, current_schema());
@@ -53,8 +53,8 @@ Result<int64_t> last_sequence_number(Connection& connection) {
   int64_t last = 0;
   for (const char* sql : {"SELECT max(job_seq) FROM job", "SELECT max(seq) FROM trial", "SELECT max(fencing) FROM trial",
                           "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event"}) {
-    ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(sql));
-    if (const auto* value = row ? std::get_if<int64_t>(&(*row)[0]) : nullptr) last = std::max(last, *value);
+    ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));
+    if (const auto* value = !row.empty() ? std::get_if<int64_t>(&row[0]) : nullptr) last = std::max(last, *value);
   }
   return last;
 }
@@ -135,21 +135,21 @@ void SqliteStore::give_back(std::unique_ptr<Connection> reader) const {
 }
 
 Result<StoredJob> find_job_row(Connection& connection, std::string_view job_id) {
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kJobById, {std::string(job_id)}));
-  if (!row) return not_found("no job \"", job_id, "\". `tuner jobs` lists them");
-  return job_from_row(*row);
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(kJobById, {std::string(job_id)}));
+  if (row.empty()) return not_found("no job \"", job_id, "\". `tuner jobs` lists them");
+  return job_from_row(row);
 }
 
 Result<StoredTrial> find_trial_row(Connection& connection, int64_t seq) {
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kTrialBySeq, {seq}));
-  if (!row) return not_found("no trial \"", trial_id_text(seq), "\" in this database");
-  return trial_from_row(*row);
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(kTrialBySeq, {seq}));
+  if (row.empty()) return not_found("no trial \"", trial_id_text(seq), "\" in this database");
+  return trial_from_row(row);
 }
 
 Result<StoredTask> find_task_row(Connection& connection, int64_t task_id) {
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kTaskById, {task_id}));
-  if (!row) return failed("row ", task_id, " of table task is missing: the file is damaged");
-  return task_from_row(*row);
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(kTaskById, {task_id}));
+  if (row.empty()) return failed("row ", task_id, " of table task is missing: the file is damaged");
+  return task_from_row(row);
 }
 
 int64_t now_us() {

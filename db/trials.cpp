@@ -10,9 +10,9 @@ namespace {
 
 // The interned task, made when it is new. `seq` is only used then.
 Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task, const std::function<int64_t()>& new_id) {
-  ASSIGN_OR_RETURN(const std::optional<SqlRow> row, connection.one(kTaskByKey, {task.workload_key, task.target}));
-  if (row) {
-    ASSIGN_OR_RETURN(const StoredTask known, task_from_row(*row));
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(kTaskByKey, {task.workload_key, task.target}));
+  if (!row.empty()) {
+    ASSIGN_OR_RETURN(const StoredTask known, task_from_row(row));
     return known.task_id;
   }
   const StoredTask fresh{new_id(), task};
@@ -76,9 +76,9 @@ Result<TrialRow> SqliteStore::lease_trial(std::string_view trial_id, std::string
     t.fencing = next_seq();
     t.worker_id = worker_id;
     RETURN_IF_ERROR(save_trial(c, stored));
-    ASSIGN_OR_RETURN(const std::optional<SqlRow> job, c.one(kJobBySeq, {stored.job_seq}));
-    if (!job) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
-    ASSIGN_OR_RETURN(const StoredJob owner, job_from_row(*job));
+    ASSIGN_OR_RETURN(const SqlRow job, c.one(kJobBySeq, {stored.job_seq}));
+    if (job.empty()) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
+    ASSIGN_OR_RETURN(const StoredJob owner, job_from_row(job));
     t.job_id = owner.job.id;
     leased = t;
     return Status::ok();

@@ -7,14 +7,14 @@ namespace tuner::db {
 
 Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string_view target) const {
   return read([&](Connection& c) -> Result<TunedConfig> {
-    ASSIGN_OR_RETURN(const std::optional<SqlRow> task_row,
+    ASSIGN_OR_RETURN(const SqlRow task_row,
                      c.one(kTaskByKey, {std::string(workload_key), std::string(target)}));
-    if (!task_row) return not_found("no trial of ", workload_key, " on \"", target, "\" in ", path_);
-    ASSIGN_OR_RETURN(const StoredTask task, task_from_row(*task_row));
-    ASSIGN_OR_RETURN(const std::optional<SqlRow> best_row, c.one(kBestRecord, {task.task_id}));
-    if (!best_row)
+    if (task_row.empty()) return not_found("no trial of ", workload_key, " on \"", target, "\" in ", path_);
+    ASSIGN_OR_RETURN(const StoredTask task, task_from_row(task_row));
+    ASSIGN_OR_RETURN(const SqlRow best_row, c.one(kBestRecord, {task.task_id}));
+    if (best_row.empty())
       return not_found("no trial of ", workload_key, " on \"", target, "\" has been measured with a right answer yet, in ", path_);
-    ASSIGN_OR_RETURN(const StoredRecord best, record_from_row(*best_row));
+    ASSIGN_OR_RETURN(const StoredRecord best, record_from_row(best_row));
     ASSIGN_OR_RETURN(const StoredTrial trial, find_trial_row(c, best.trial_seq));
     ASSIGN_OR_RETURN(const std::vector<SqlRow> outcomes, c.all(kOutcomesOfTask, {task.task_id}));
 

@@ -107,7 +107,7 @@ TEST(StoreConcurrency, WaitingWritesShareACommit) {
       EXPECT_TRUE(writer.write([&](db::Connection& c) {
         // Inside the same transaction the rows of the earlier members of the group are visible though nobody committed.
         const auto rows = c.one("SELECT count(*) FROM n");
-        in_group = std::max(in_group.load(), static_cast<int>(std::get<int64_t>((**rows)[0])) + 1);
+        in_group = std::max(in_group.load(), static_cast<int>(std::get<int64_t>((*rows)[0])) + 1);
         return c.run("INSERT INTO n VALUES (1)");
       }).is_ok());
     });

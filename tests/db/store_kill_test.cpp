@@ -93,7 +93,7 @@ TEST(StoreKill, NoAcknowledgedRecordIsLostOrStoredTwice) {
   for (const TrialWithRecord& t : *trials)
     EXPECT_EQ(t.record.has_value(), t.trial.state == TrialState::kDone) << t.trial.id;
   auto connection = *db::Connection::open(path, db::Connection::Access::kReadOnly);
-  EXPECT_EQ(**connection->one("PRAGMA quick_check"), db::SqlRow{std::string("ok")});
+  EXPECT_EQ(*connection->one("PRAGMA quick_check"), db::SqlRow{std::string("ok")});
   std::printf("%d kills, %zu records acknowledged, %zu stored\n", kKills, acknowledged.size(), stored.size());
 }
 

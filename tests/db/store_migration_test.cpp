@@ -24,7 +24,7 @@ class MigrationTest : public testing::Test {
         str("CREATE TABLE pet (name TEXT); INSERT INTO pet VALUES ('rex'); PRAGMA user_version = 1; PRAGMA application_id = ",
             kApplicationId).c_str()));
   }
-  int64_t version() { return std::get<int64_t>((**connection_->one("PRAGMA user_version"))[0]); }
+  int64_t version() { return std::get<int64_t>(connection_->one("PRAGMA user_version")->at(0)); }
 
   TemporaryFolder folder_;
   std::unique_ptr<Connection> connection_;
@@ -44,7 +44,7 @@ TEST_F(MigrationTest, AnOlderFileIsSteppedUpAndKeepsItsRows) {
   EXPECT_EQ(version(), 3);
   const auto row = connection_->one("SELECT name, age FROM pet INDEXED BY pet_name WHERE name = 'rex'");
   ASSERT_TRUE(row.is_ok()) << row.message();
-  EXPECT_EQ(**row, (SqlRow{std::string("rex"), int64_t{7}}));
+  EXPECT_EQ(*row, (SqlRow{std::string("rex"), int64_t{7}}));
   ASSERT_OK(check_schema(*connection_, kVersion3));
 }
 
@@ -79,15 +79,15 @@ TEST_F(MigrationTest, AnotherProgramsDatabaseIsRefusedWithoutTouchingIt) {
   ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec("CREATE TABLE bookmarks (url TEXT)"));
   EXPECT_THAT(Store::open(path, Store::Mode::kWrite).message(), HasSubstr("is an SQLite file of another program"));
   auto connection = *Connection::open(path, Connection::Access::kReadWrite);
-  EXPECT_EQ(**connection->one("PRAGMA journal_mode"), SqlRow{std::string("delete")});
+  EXPECT_EQ(*connection->one("PRAGMA journal_mode"), SqlRow{std::string("delete")});
 }
 
 TEST_F(MigrationTest, TheStoredVersionIsThatOfTheSchema) {
   const std::string path = folder_.file("fresh.db");
   must_open(path);
   auto connection = *Connection::open(path, Connection::Access::kReadOnly);
-  EXPECT_EQ(**connection->one("PRAGMA user_version"), SqlRow{kSchemaVersion});
-  EXPECT_EQ(**connection->one("PRAGMA application_id"), SqlRow{kApplicationId});
+  EXPECT_EQ(*connection->one("PRAGMA user_version"), SqlRow{kSchemaVersion});
+  EXPECT_EQ(*connection->one("PRAGMA application_id"), SqlRow{kApplicationId});
 }
 
 }  // namespace

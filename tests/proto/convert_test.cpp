@@ -1,0 +1,232 @@
+// Messages and our types: what goes out comes back the same, and what a peer may not send is refused by field.
+#include "proto/convert.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+namespace tuner {
+namespace {
+
+using testing::HasSubstr;
+
+MeasureRecord a_record() {
+  MeasureRecord r{.trial_id = "t7", .attempt = 2, .outcome = Outcome::kOk, .message = "note"};
+  r.run_ns = {1.5, 2.5};
+  r.cpu_ns = {1.25, 0};
+  r.cut = true;
+  r.sentinel_before_ns = 10;
+  r.sentinel_after_ns = 11;
+  r.build_ms = 1;
+  r.run_ms = 2;
+  r.queue_ms = 3;
+  r.artifact_digest = "abc";
+  r.max_error = 0.5;
+  r.peak_gflops = 99;
+  r.environment = {"cpu", "llvm", 1, "w", "i", "h"};
+  r.options = {.min_repeat_ms = 2, .repeats = 3, .build_timeout_s = 4, .run_timeout_s = 5, .memory_limit_bytes = 6, .cut_factor = -1};
+  r.finished_at_us = 1'700'000'000'123'456;
+  return r;
+}
+
+v1::MeasureRecord a_message() {
+  v1::MeasureRecord m;
+  to_proto(a_record(), &m);
+  return m;
+}
+
+const char kKey[] = "v1 matmul b=1 m=8 n=8 k=8 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
+const char kTarget[] = "llvm -mcpu=haswell -threads=1";
+
+v1::SubmitRequest a_submission() {
+  JobRow job{.request_id = "r", .tasks = {{kKey, kTarget}}, .trials = 64, .search = "random", .seed = ~uint64_t{0}};
+  v1::SubmitRequest m;
+  to_proto(job, /*fresh=*/true, &m);
+  return m;
+}
+
+TEST(Convert, ARecordComesBackTheSame) {
+  const auto back = from_proto(a_message());
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  v1::MeasureRecord again;
+  to_proto(*back, &again);
+  EXPECT_EQ(again.SerializeAsString(), a_message().SerializeAsString());
+  EXPECT_EQ(back->run_ns, a_record().run_ns);
+  EXPECT_EQ(back->finished_at_us, a_record().finished_at_us);
+  EXPECT_EQ(back->options.cut_factor, -1);
+  EXPECT_EQ(back->environment.worker_incarnation, "i");
+}
+
+TEST(Convert, EveryOutcomeAndJobStateComesBackTheSame) {
+  for (int i = 1; i <= v1::Outcome_MAX; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    EXPECT_EQ(*from_proto(to_proto(outcome), "outcome"), outcome);
+  }
+  for (int i = 1; i <= v1::JobState_MAX; ++i) {
+    const auto state = static_cast<JobState>(i);
+    EXPECT_EQ(*from_proto(to_proto(state), "state"), state);
+  }
+}
+
+TEST(Convert, AnUnspecifiedOrUnknownOutcomeIsRefused) {
+  v1::MeasureRecord m = a_message();
+  m.set_outcome(v1::OUTCOME_UNSPECIFIED);
+  EXPECT_EQ(from_proto(m).message(), "record.outcome: expected a known outcome, found number 0");
+  m.set_outcome(static_cast<v1::Outcome>(77));
+  EXPECT_EQ(from_proto(m).message(), "record.outcome: expected a known outcome, found number 77");
+  m.set_outcome(static_cast<v1::Outcome>(-1));
+  EXPECT_FALSE(from_proto(m).is_ok());
+}
+
+TEST(Convert, TimesThatAreNoTimesAreRefusedByPosition) {
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -1.0, 0.0, -0.0}) {
+    v1::MeasureRecord m = a_message();
+    m.set_run_ns(1, bad);
+    EXPECT_THAT(from_proto(m).message(), HasSubstr("record.run_ns[1]: expected a finite number > 0, found ")) << bad;
+  }
+  v1::MeasureRecord m = a_message();
+  m.set_cpu_ns(0, std::nan(""));
+  EXPECT_THAT(from_proto(m).message(), HasSubstr("record.cpu_ns[0]: "));
+  m = a_message();
+  m.set_build_ms(-1);
+  EXPECT_EQ(from_proto(m).message(), "record.build_ms: expected a finite number >= 0, found -1");
+  m = a_message();
+  m.set_max_error(std::nan(""));
+  EXPECT_EQ(from_proto(m).message(), "record.max_error: expected a number >= 0, found nan");
+}
+
+TEST(Convert, TooManySamplesOrResultsAreRefused) {
+  v1::MeasureRecord m = a_message();
+  while (m.run_ns_size() <= kMaxSamples) m.add_run_ns(1);
+  EXPECT_EQ(from_proto(m).message(), "record.run_ns: expected at most 10000 items, found 10001");
+  v1::SyncRequest sync;
+  for (int i = 0; i < 65; ++i) *sync.add_results() = a_message();
+  EXPECT_EQ(results_from_proto(sync).message(), "results: expected at most 64 items, found 65");
+}
+
+TEST(Convert, ABadResultOfManyIsNamed) {
+  v1::SyncRequest sync;
+  for (int i = 0; i < 3; ++i) *sync.add_results() = a_message();
+  EXPECT_EQ(results_from_proto(sync)->size(), 3u);
+  sync.mutable_results(2)->clear_trial_id();
+  EXPECT_EQ(results_from_proto(sync).message(), "results[2].trial_id: expected a value, found nothing");
+}
+
+TEST(Convert, AnOkRecordNeedsASample) {
+  v1::MeasureRecord m = a_message();
+  m.clear_run_ns();
+  EXPECT_EQ(from_proto(m).message(), "record.run_ns: expected a sample of an ok outcome, found none");
+  m.set_outcome(v1::CRASHED);
+  EXPECT_TRUE(from_proto(m).is_ok());
+}
+
+TEST(Convert, ATimestampOutsideTheCalendarIsRefused) {
+  v1::MeasureRecord m = a_message();
+  m.mutable_finished_at()->set_seconds(INT64_MAX);
+  EXPECT_THAT(from_proto(m).message(), HasSubstr("record.finished_at.seconds: expected an integer from"));
+  m.mutable_finished_at()->set_seconds(0);
+  m.mutable_finished_at()->set_nanos(-1);
+  EXPECT_THAT(from_proto(m).message(), HasSubstr("record.finished_at.nanos"));
+}
+
+TEST(Convert, ATextLargerThanTheLimitIsRefused) {
+  v1::MeasureRecord m = a_message();
+  m.set_message(std::string(kMaxTextBytes + 1, 'x'));
+  EXPECT_EQ(from_proto(m).message(), "record.message: expected at most 65536 bytes, found 65537");
+}
+
+TEST(Convert, ZeroOptionsMeanTheDefaults) {
+  const auto options = from_proto(v1::MeasureOptions{});
+  ASSERT_TRUE(options.is_ok());
+  EXPECT_EQ(options->repeats, MeasureOptions{}.repeats);
+  EXPECT_EQ(options->min_repeat_ms, MeasureOptions{}.min_repeat_ms);
+  EXPECT_EQ(options->cut_factor, MeasureOptions{}.cut_factor);
+  v1::MeasureOptions bad;
+  bad.set_repeats(-3);
+  EXPECT_EQ(from_proto(bad).message(), "options.repeats: expected an integer from 1 to 10000, found -3");
+}
+
+TEST(Convert, ASubmissionComesBackAsAJob) {
+  const auto job = job_from_proto(a_submission());
+  ASSERT_TRUE(job.is_ok()) << job.message();
+  EXPECT_EQ(job->request_id, "r");
+  EXPECT_EQ(job->tasks[0].workload_key, kKey);
+  EXPECT_EQ(job->tasks[0].target, kTarget);
+  EXPECT_EQ(job->trials, 64);
+  EXPECT_EQ(job->seed, ~uint64_t{0});
+}
+
+TEST(Convert, ASubmissionOfSomethingImpossibleIsRefusedByField) {
+  v1::SubmitRequest m = a_submission();
+  m.mutable_tasks(0)->set_workload_key("v1 matmul b=1 m=0 n=8 k=8 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+  EXPECT_THAT(job_from_proto(m).message(), HasSubstr("submit.tasks[0].workload_key: "));
+  m = a_submission();
+  m.mutable_tasks(0)->set_target("toaster");
+  EXPECT_THAT(job_from_proto(m).message(), HasSubstr("submit.tasks[0].target: "));
+  m = a_submission();
+  m.mutable_tasks(0)->set_target("llvm -threads=1 -mcpu=haswell");
+  EXPECT_THAT(job_from_proto(m).message(), HasSubstr("expected the canonical \"llvm -mcpu=haswell -threads=1\""));
+  m = a_submission();
+  m.clear_tasks();
+  EXPECT_EQ(job_from_proto(m).message(), "submit.tasks: expected at least one, found none");
+  m = a_submission();
+  m.set_trials(0);
+  EXPECT_EQ(job_from_proto(m).message(), "submit.trials: expected an integer from 1 to 10000000, found 0");
+  m = a_submission();
+  m.clear_request_id();
+  EXPECT_EQ(job_from_proto(m).message(), "submit.request_id: expected a value, found nothing");
+}
+
+TEST(Convert, ATunedConfigComesBackTheSame) {
+  TunedConfig t{.workload_key = kKey, .target = kTarget, .template_name = "matmul_x86", .config = "a=1", .template_version = 2,
+                .time_ns = 10, .time_low_ns = 9, .time_high_ns = 11, .peak_gflops = 50, .trial_id = "t3",
+                .artifact_digest = "d", .trials = 12, .outcomes = {{Outcome::kOk, 10}, {Outcome::kCrashed, 2}}};
+  t.environment = {"cpu", "llvm", 1, "w", "i", "h"};
+  t.finished_at_us = 1'000'000;
+  v1::TunedConfig m;
+  to_proto(t, /*flops=*/1000, &m);
+  EXPECT_EQ(m.gflops(), 100);
+  const auto back = from_proto(m);
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->config, "a=1");
+  EXPECT_EQ(back->time_high_ns, 11);
+  EXPECT_EQ(back->outcomes, t.outcomes);
+  m.mutable_outcomes(1)->set_outcome(v1::OUTCOME_UNSPECIFIED);
+  EXPECT_THAT(from_proto(m).message(), HasSubstr("tuned.outcomes[1].outcome: "));
+}
+
+TEST(Convert, ALeaseComesBackTheSame) {
+  TrialRow trial{.id = "t5", .template_name = "x", .template_version = 4, .config = "a=1", .attempt = 3, .fencing = 99};
+  v1::Lease m;
+  to_proto(trial, {kKey, kTarget}, MeasureOptions{}, &m);
+  m.set_input_seed(7);
+  m.set_best_ns(1.5);
+  const auto back = from_proto(m);
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->trial.id, "t5");
+  EXPECT_EQ(back->trial.fencing, 99);
+  EXPECT_EQ(back->trial.attempt, 3);
+  EXPECT_EQ(back->task.target, kTarget);
+  EXPECT_EQ(back->input_seed, 7u);
+  EXPECT_EQ(back->best_ns, 1.5);
+  m.set_best_ns(std::nan(""));
+  EXPECT_THAT(from_proto(m).message(), HasSubstr("lease.best_ns"));
+}
+
+TEST(Convert, AJobSummaryComesBackAsAJob) {
+  JobRow job{.id = "j1", .tasks = {{kKey, kTarget}}, .trials = 8, .search = "grid", .seed = 3, .state = JobState::kRunning};
+  job.submitted_at_us = 5'000'000;
+  v1::JobSummary m;
+  to_proto(job, &m);
+  const auto back = from_proto(m);
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->id, "j1");
+  EXPECT_EQ(back->state, JobState::kRunning);
+  EXPECT_EQ(back->submitted_at_us, 5'000'000);
+  EXPECT_EQ(back->finished_at_us, 0);
+  m.set_state(v1::JOB_STATE_UNSPECIFIED);
+  EXPECT_EQ(from_proto(m).message(), "job.state: expected a known job state, found number 0");
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,337 @@
+// The `tuner` command as a person meets it: exit codes, what goes to which stream, and files that other programs can use.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "compiler_core/codegen/compile.h"
+#include "db/store.h"
+#include "templates/schedule_template.h"
+
+namespace tuner {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+struct Outcome3 {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A small convolution with everything in it: odd sizes, stride, padding, bias, ReLU and a packed weight.
+constexpr char kConv[] =
+    R"({"op":"conv2d","data":[1,3,9,11],"weight":[5,3,3,2],"stride":[2,1],"padding":[1,0],"bias":true,"activation":"relu",)"
+    R"("constant":["weight"],"target":"cpu"})";
+
+class CliTest : public testing::Test {
+ protected:
+  CliTest() {
+    std::string pattern = fs::temp_directory_path() / "tuner-cli-XXXXXX";
+    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
+    folder_ = pattern;
+    write("conv.json", kConv);
+  }
+  ~CliTest() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  void write(const std::string& name, std::string_view text) { std::ofstream(folder_ / name) << text; }
+
+  // Runs a command line in the folder, through the shell.
+  Outcome3 shell(const std::string& line) {
+    const std::string full = str("cd ", folder_.string(), " && { ", line, "; } >out.txt 2>err.txt </dev/null");
+    const int status = std::system(full.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / "out.txt"), contents(folder_ / "err.txt")};
+  }
+  Outcome3 tuner(const std::string& arguments) { return shell(str("XDG_DATA_HOME=", folder_.string(), "/data ", TUNER_BINARY, " ", arguments)); }
+
+  // Fills t.db with a job of three trials of conv.json: the default config fastest, a slower one, and a crash.
+  void fill_database() {
+    auto workload = workload_from_key(kKey);
+    ASSERT_TRUE(workload.is_ok()) << workload.message();
+    const Target target = host_target();
+    const auto serving = templates_for(*workload, target);
+    ASSERT_TRUE(serving.is_ok()) << serving.message();
+    const auto instance = serving->front()->apply(*workload, target);
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    auto store = Store::open(folder_ / "t.db", Store::Mode::kWrite);
+    ASSERT_TRUE(store.is_ok()) << store.message();
+    JobRow job{.id = "j1", .request_id = "r1", .tasks = {{kKey, target.name()}}, .trials = 3, .search = "random"};
+    ASSERT_TRUE((*store)->add_job(job).is_ok());
+    std::vector<TrialRow> trials(3);
+    for (size_t i = 0; i < 3; ++i) {
+      trials[i].job_id = "j1";
+      trials[i].template_name = serving->front()->name();
+      trials[i].template_version = serving->front()->version();
+      trials[i].config = space.at(i == 0 ? space.default_index() : i % space.size()).to_text();
+    }
+    ASSERT_TRUE((*store)->add_trials(trials).is_ok());
+    std::vector<MeasureRecord> records(3);
+    for (size_t i = 0; i < 3; ++i) {
+      records[i].trial_id = trials[i].id;
+      records[i].environment.hardware = "test cpu";
+      records[i].finished_at_us = 1'700'000'000'000'000;
+      if (i < 2) records[i].run_ns = {1000.0 * double(i + 1), 1001.0 * double(i + 1), 1002.0 * double(i + 1)};
+    }
+    records[2].outcome = Outcome::kCrashed;
+    records[2].message = "signal 11 (SIGSEGV)";
+    ASSERT_TRUE((*store)->add_records(records).is_ok());
+    best_trial_ = trials[0].id;
+    best_config_ = trials[0].config;
+  }
+
+  static constexpr char kKey[] =
+      "v1 conv2d n=1 ic=3 ih=9 iw=11 oc=5 kh=3 kw=2 stride=2,1 pad=1,0,1,0 dil=1,1 groups=1 bias=1 act=relu dtype=float32 "
+      "layout=NCHW const=weight";
+  fs::path folder_;
+  std::string best_trial_, best_config_;
+};
+
+TEST_F(CliTest, HelpIsExit0AndWrongUseIsExit2) {
+  EXPECT_EQ(tuner("--help").exit_code, 0);
+  for (const char* command : {"query", "build", "show", "verify", "jobs", "records", "records export"}) {
+    const Outcome3 help = tuner(str(command, " --help"));
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_THAT(help.out, HasSubstr("--help")) << command;
+  }
+  for (const char* wrong : {"", "dance", "query", "query a b", "show conv.json --as poem", "verify conv.json --samples 0", "build conv.json"}) {
+    const Outcome3 refused = tuner(wrong);
+    EXPECT_EQ(refused.exit_code, 2) << wrong;
+    EXPECT_FALSE(refused.err.empty()) << wrong;
+  }
+}
+
+TEST_F(CliTest, ABadJobFileIsOneLineAndExit2InEveryCommand) {
+  write("bad.json", R"({"op": "conv2d", "data": [1, 3, 9, 9], "weight": [5, 3, 3, 3], "stride": [0, 1]})");
+  for (const char* command : {"query", "build -o out", "show", "verify"}) {
+    const Outcome3 refused = tuner(str(command, " bad.json"));
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_EQ(refused.err, "tuner: bad.json: stride: expected two integers >= 1, found [0, 1]. Order is [vertical, horizontal].\n") << command;
+    EXPECT_EQ(refused.out, "") << command;
+  }
+  EXPECT_EQ(tuner("query nowhere.json").exit_code, 2);
+}
+
+TEST_F(CliTest, WithoutADatabaseQueryAndJobsSayWhatToType) {
+  const Outcome3 query = tuner("query conv.json --db none.db");
+  EXPECT_EQ(query.exit_code, 1);
+  EXPECT_EQ(query.err, "tuner: none.db: there is no database yet. To tune: tuner submit conv.json --db none.db\n");
+  const Outcome3 jobs = tuner("jobs");
+  EXPECT_EQ(jobs.exit_code, 1);
+  EXPECT_THAT(jobs.err, HasSubstr("tuner submit"));
+  EXPECT_FALSE(fs::exists(folder_ / "none.db"));
+}
+
+TEST_F(CliTest, QueryPrintsTheBestConfigAndWhatItRestsOn) {
+  fill_database();
+  const Outcome3 text = tuner("query conv.json --db t.db");
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("1.001 us (95 %: 1.000 .. 1.002 us)"));
+  EXPECT_THAT(text.out, HasSubstr(best_config_));
+  EXPECT_THAT(text.out, HasSubstr("trial " + best_trial_ + " of 3 (1 crashed, 2 ok)"));
+  const Outcome3 document = tuner("query conv.json --db t.db --json");
+  const json facts = json::parse(document.out);
+  EXPECT_EQ(facts.at("time_ns"), 1001);
+  EXPECT_EQ(facts.at("time_low_ns"), 1000);
+  EXPECT_EQ(facts.at("time_high_ns"), 1002);
+  EXPECT_EQ(facts.at("workload"), kKey);
+  EXPECT_EQ(facts.at("target"), host_target().name());
+  EXPECT_EQ(facts.at("trials"), 3);
+  EXPECT_EQ(facts.at("outcomes"), (json{{"ok", 2}, {"crashed", 1}}));
+  EXPECT_EQ(facts.at("fingerprint").at("hardware"), "test cpu");
+  EXPECT_EQ(facts.at("when"), "2023-11-14T22:13:20.000000Z");
+  EXPECT_TRUE(facts.at("config").is_object());
+  EXPECT_GT(facts.at("gflops"), 0);
+}
+
+TEST_F(CliTest, QueryOfATaskWithoutARecordIsExit1WithTheNextCommand) {
+  fill_database();
+  write("other.json", R"({"op":"matmul","a":[4,4],"b":[4,4]})");
+  const Outcome3 other = tuner("query other.json --db t.db");
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.err, HasSubstr("To tune: tuner submit other.json --db t.db"));
+}
+
+TEST_F(CliTest, JobsListsStateAndProgress) {
+  fill_database();
+  EXPECT_THAT(tuner("jobs --db t.db").out, HasSubstr("j1  queued  3 of 3 trials  random seed 0"));
+  const json jobs = json::parse(tuner("jobs --db t.db --json").out);
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].at("trials_done"), 3);
+  EXPECT_EQ(jobs[0].at("tasks")[0].at("workload"), kKey);
+}
+
+TEST_F(CliTest, RecordsExportWritesOneLineATrialWithAllSamples) {
+  fill_database();
+  const Outcome3 printed = tuner("records export --db t.db");
+  ASSERT_EQ(printed.exit_code, 0) << printed.err;
+  std::istringstream lines(printed.out);
+  std::vector<json> records;
+  for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].at("format"), 1);
+  EXPECT_EQ(records[0].at("run_ns"), (json{1000.0, 1001.0, 1002.0}));
+  EXPECT_EQ(records[0].at("hardware"), "test cpu");
+  EXPECT_EQ(records[2].at("outcome"), "crashed");
+  EXPECT_EQ(records[2].at("message"), "signal 11 (SIGSEGV)");
+  EXPECT_EQ(tuner("records export --db t.db --job j1 -o all.jsonl").exit_code, 0);
+  EXPECT_EQ(contents(folder_ / "all.jsonl"), printed.out);
+  EXPECT_EQ(tuner("records export --db t.db --job j9").exit_code, 1);
+  EXPECT_EQ(tuner("records export --db t.db -o no/such/folder").exit_code, 2);
+}
+
+TEST_F(CliTest, AClosedPipeIsNotACrash) {
+  fill_database();
+  EXPECT_EQ(shell(str(TUNER_BINARY, " records export --db t.db | head -n 0")).exit_code, 0);
+}
+
+TEST_F(CliTest, ShowPrintsEveryFormOfTheDefaultAndOfTheTunedKernel) {
+  for (const char* as : {"schedule", "loops", "llvm", "asm"}) {
+    const Outcome3 shown = tuner(str("show conv.json --db none.db --as ", as));
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    EXPECT_THAT(shown.err, HasSubstr("no database yet: this is the default config")) << as;
+    EXPECT_THAT(shown.out, HasSubstr(kKey)) << as;
+    EXPECT_GT(shown.out.size(), 300u) << as;
+  }
+  EXPECT_THAT(tuner("show conv.json --as loops").out, HasSubstr("for "));
+  EXPECT_THAT(tuner("show conv.json --as llvm").out, HasSubstr("define "));
+  EXPECT_THAT(tuner("show conv.json --as asm").out, HasSubstr("ret"));
+  fill_database();
+  const Outcome3 tuned = tuner("show conv.json --db t.db --as schedule");
+  EXPECT_EQ(tuned.err, "");
+  EXPECT_THAT(tuned.out, HasSubstr("measured 1.001 us"));
+  const Outcome3 trial = tuner(str("show ", best_trial_, " --db t.db --as schedule"));
+  EXPECT_EQ(trial.exit_code, 0) << trial.err;
+  EXPECT_THAT(trial.out, HasSubstr(best_config_));
+  EXPECT_EQ(tuner("show t99999 --db t.db").exit_code, 1);
+}
+
+TEST_F(CliTest, ShowOfATargetOtherThanThisHost) {
+  const Outcome3 shown = tuner("show conv.json --target 'llvm -mcpu=haswell -threads=2' --as asm");
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("llvm -mcpu=haswell -threads=2"));
+  EXPECT_EQ(tuner("show conv.json --target toaster").exit_code, 2);
+}
+
+// Calls the built kernel and compares with the plain loops of the definition.
+constexpr char kCaller[] = R"(
+#include <stdio.h>
+#include <stdlib.h>
+#include "mykernel.h"
+static float* make(size_t bytes, unsigned seed) {
+  float* p = (float*)aligned_alloc(64, (bytes + 63) / 64 * 64);
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    p[i] = (float)(seed >> 8) / (1u << 24) - 0.5f;
+  }
+  return p;
+}
+static void* workspace(size_t bytes) { return bytes == 0 ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64); }
+int main(void) {
+  enum { C = 3, H = 9, W = 11, O = 5, KH = 3, KW = 2, OH = 5, OW = 10 };
+  float *data = make(C * H * W * 4, 1), *weight = make(O * C * KH * KW * 4, 2), *bias = make(O * 4, 3), *out = make(O * OH * OW * 4, 4);
+  if (MYKERNEL_DATA_BYTES != C * H * W * 4 || MYKERNEL_OUT_BYTES != O * OH * OW * 4) return 3;
+  CALL
+  for (int o = 0; o < O; ++o)
+    for (int y = 0; y < OH; ++y)
+      for (int x = 0; x < OW; ++x) {
+        double sum = bias[o];
+        for (int c = 0; c < C; ++c)
+          for (int r = 0; r < KH; ++r)
+            for (int s = 0; s < KW; ++s) {
+              int h = y * 2 + r - 1, w = x + s;
+              if (h < 0 || h >= H) continue;
+              sum += (double)data[(c * H + h) * W + w] * weight[((o * C + c) * KH + r) * KW + s];
+            }
+        if (sum < 0) sum = 0;
+        double difference = sum - out[(o * OH + y) * OW + x];
+        if (difference > 1e-4 || difference < -1e-4) {
+          printf("out[%d, %d, %d] is %f, expected %f\n", o, y, x, out[(o * OH + y) * OW + x], sum);
+          return 1;
+        }
+      }
+  printf("right\n");
+  return 0;
+}
+)";
+
+TEST_F(CliTest, ABuiltKernelIsCalledFromCAndFromCpp) {
+  fill_database();
+  const Outcome3 built = tuner("build conv.json --db t.db -o out --name mykernel");
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  const json manifest = json::parse(contents(folder_ / "out/manifest.json"));
+  EXPECT_EQ(manifest.at("function"), "mykernel");
+  EXPECT_EQ(manifest.at("workload"), kKey);
+  EXPECT_EQ(manifest.at("tuned"), true);
+  EXPECT_EQ(manifest.at("measured").at("time_ns"), 1001);
+  EXPECT_EQ(manifest.at("threads"), 1);
+  ASSERT_FALSE(manifest.at("args").empty());
+  for (const json& arg : manifest.at("args"))
+    for (const char* key : {"name", "shape", "dtype", "layout", "role", "bytes"}) EXPECT_TRUE(arg.contains(key)) << key;
+
+  std::string call;
+  if (manifest.at("pack_entry") != "") {
+    EXPECT_GT(manifest.at("packed_bytes"), 0);
+    std::string packed;
+    for (const json& arg : manifest.at("pack_args"))
+      if (arg.at("role") == "packed") packed = arg.at("name");
+    for (char& c : packed)
+      if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+    call = str("float* packed = make(", manifest.at("packed_bytes").get<int64_t>(),
+               ", 5);\n  if (mykernel_prepack(weight, packed) != 0) return 4;\n  if (mykernel(data, packed, bias, out, "
+               "workspace(MYKERNEL_WORKSPACE_BYTES)) != 0) return 5;");
+  } else {
+    call = "if (mykernel(data, weight, bias, out, workspace(MYKERNEL_WORKSPACE_BYTES)) != 0) return 5;";
+  }
+  std::string caller = kCaller;
+  caller.replace(caller.find("CALL"), 4, call);
+  write("caller.c", caller);
+  write("caller.cpp", caller);
+  for (const char* compiler : {"cc -std=c11 -Wall -Wextra -Werror -pedantic caller.c", "c++ -std=c++17 -Wall -Wextra -Werror -pedantic caller.cpp"}) {
+    const Outcome3 compiled = shell(str(compiler, " -Iout -Lout -lmykernel -lm -Wl,-rpath,$PWD/out -o caller && ./caller"));
+    EXPECT_EQ(compiled.exit_code, 0) << compiled.err << compiled.out;
+    EXPECT_EQ(compiled.out, "right\n");
+  }
+}
+
+TEST_F(CliTest, BuildWithoutARecordShipsTheDefaultAndSaysSo) {
+  write("list.json", str("[", kConv, R"(,{"op":"matmul","a":[4,8],"b":[8,4]}])"));
+  const Outcome3 built = tuner("build list.json --db none.db -o out --json");
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  EXPECT_THAT(built.err, HasSubstr("2 of 2 kernels run default configs. To tune them: tuner submit list.json"));
+  const json manifests = json::parse(built.out);
+  ASSERT_EQ(manifests.size(), 2u);
+  for (const json& m : manifests) {
+    const fs::path directory = folder_ / "out" / m.at("function").get<std::string>();
+    EXPECT_TRUE(fs::exists(directory / m.at("library").get<std::string>())) << directory;
+    EXPECT_TRUE(fs::exists(directory / m.at("header").get<std::string>())) << directory;
+    EXPECT_EQ(m.at("tuned"), false);
+  }
+  EXPECT_NE(manifests[0].at("entry"), manifests[1].at("entry"));
+}
+
+TEST_F(CliTest, VerifyComparesDistinctConfigsAndCountsThem) {
+  const Outcome3 verified = tuner("verify conv.json --samples 4 --seed 7 --oracle");
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("4 configs compared, 0 wrong"));
+  EXPECT_EQ(tuner("verify conv.json --samples 4 --seed 7 --oracle").out, verified.out);
+}
+
+}  // namespace
+}  // namespace tuner
