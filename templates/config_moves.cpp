@@ -15,7 +15,9 @@ uint64_t uniform(std::mt19937_64& rng, uint64_t n) {
   }
 }
 
-bool is_ordered(const KnobInfo& knob) { return knob.kind == KnobKind::kOrdered || knob.kind == KnobKind::kSplit; }
+bool is_ordered(const KnobInfo& knob) {
+  return knob.kind == KnobKind::kOrdered || knob.kind == KnobKind::kSplit;
+}
 
 // Another choice of this knob: of ordered ones, three times in four at most two steps away.
 int moved(const KnobInfo& knob, int choice, std::mt19937_64& rng) {
@@ -97,8 +99,10 @@ std::vector<float> ConfigSpace::features(const Config& config) const {
     const int64_t value = config.at(knob.name);
     if (knob.kind == KnobKind::kCategorical)
       for (const int64_t c : knob.candidates) out.push_back(c == value ? 1.0F : 0.0F);
-    else if (knob.kind == KnobKind::kFlag) out.push_back(static_cast<float>(value));
-    else out.push_back(value > 0 ? std::log2(static_cast<float>(value)) : -1.0F);
+    else if (knob.kind == KnobKind::kFlag)
+      out.push_back(static_cast<float>(value));
+    else
+      out.push_back(value > 0 ? std::log2(static_cast<float>(value)) : -1.0F);
   }
   return out;
 }
@@ -108,8 +112,10 @@ std::vector<std::string> ConfigSpace::feature_names() const {
   for (const KnobInfo& knob : impl_->ready().knobs) {
     if (knob.kind == KnobKind::kCategorical)
       for (const std::string& label : knob.labels) out.push_back(knob.name + "=" + label);
-    else if (knob.kind == KnobKind::kFlag) out.push_back(knob.name);
-    else out.push_back("log2(" + knob.name + ")");
+    else if (knob.kind == KnobKind::kFlag)
+      out.push_back(knob.name);
+    else
+      out.push_back("log2(" + knob.name + ")");
   }
   return out;
 }

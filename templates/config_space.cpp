@@ -1,4 +1,5 @@
-// ConfigSpace: declaring and sealing, and the mapping between configs and indices. Moves of the search: config_moves.cpp.
+// ConfigSpace: declaring and sealing, and the mapping between configs and indices. Moves of the search:
+// config_moves.cpp.
 #include "templates/config_space.h"
 
 #include <algorithm>
@@ -39,7 +40,8 @@ void list_split_candidates(KnobSpec& spec) {
 Status list_candidates(KnobSpec& spec) {
   KnobInfo& knob = spec.info;
   if (knob.kind == KnobKind::kSplit) {
-    if (knob.extent < 1) return invalid_config("knob ", knob.name, ": extent ", knob.extent, ", expected at least 1");
+    if (knob.extent < 1)
+      return invalid_config("knob ", knob.name, ": extent ", knob.extent, ", expected at least 1");
     list_split_candidates(spec);
   } else {
     std::sort(knob.candidates.begin(), knob.candidates.end());
@@ -48,7 +50,8 @@ Status list_candidates(KnobSpec& spec) {
       return knob.kind == KnobKind::kOrdered && (v < spec.at_least || v > spec.at_most);
     });
   }
-  if (knob.candidates.empty()) return invalid_config("knob ", knob.name, ": no candidate is left; widen its limits");
+  if (knob.candidates.empty())
+    return invalid_config("knob ", knob.name, ": no candidate is left; widen its limits");
   knob.first = spec.has_first ? snap(knob.candidates, spec.first) : knob.candidates.front();
   return Status::ok();
 }
@@ -63,7 +66,8 @@ ConfigSpace& ConfigSpace::operator=(ConfigSpace&&) noexcept = default;
 KnobSpec& ConfigSpace::Impl::add(std::string name, KnobKind kind) {
   CHECK(!sealed) << "knob " << name << " is declared after seal()";
   for (const KnobSpec& s : specs) CHECK(s.info.name != name) << "knob " << name << " is declared twice";
-  specs.push_back({.info = {.name = std::move(name), .kind = kind}, .position = static_cast<int>(specs.size())});
+  specs.push_back(
+      {.info = {.name = std::move(name), .kind = kind}, .position = static_cast<int>(specs.size())});
   return specs.back();
 }
 
@@ -149,7 +153,8 @@ Status ConfigSpace::seal() {
   std::map<std::string, int64_t> first;
   for (const KnobInfo& knob : d.knobs) first.emplace(knob.name, knob.first);
   const Result<ConfigIndex> index = index_of(Config(std::move(first)));
-  if (!index) return invalid_config("default config: ", index.message(), "; give those knobs another try_first");
+  if (!index)
+    return invalid_config("default config: ", index.message(), "; give those knobs another try_first");
   d.default_index = *index;
   return Status::ok();
 }
@@ -214,12 +219,15 @@ std::string ConfigSpace::describe(const Config& config) const {
   for (const auto& [name, value] : config.values()) {
     text += text.empty() ? name + "=" : " " + name + "=";
     const auto p = impl_->position_of.find(name);
-    const KnobInfo* knob = p == impl_->position_of.end() ? nullptr : &impl_->knobs[static_cast<size_t>(p->second)];
-    if (knob != nullptr && knob->kind == KnobKind::kFlag) text += value != 0 ? "yes" : "no";
+    const KnobInfo* knob =
+        p == impl_->position_of.end() ? nullptr : &impl_->knobs[static_cast<size_t>(p->second)];
+    if (knob != nullptr && knob->kind == KnobKind::kFlag)
+      text += value != 0 ? "yes" : "no";
     else if (knob != nullptr && knob->kind == KnobKind::kCategorical && value >= 0 &&
              value < static_cast<int64_t>(knob->labels.size()))
       text += knob->labels[static_cast<size_t>(value)];
-    else text += str(value);
+    else
+      text += str(value);
   }
   return text;
 }

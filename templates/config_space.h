@@ -1,9 +1,10 @@
-// ConfigSpace: the knobs of one template for one task, the constraints between them, and exactly the configs that satisfy
-// them, counted, indexed and sampled without ever listing the product of all knobs.
+// ConfigSpace: the knobs of one template for one task, the constraints between them, and exactly the configs
+// that satisfy them, counted, indexed and sampled without ever listing the product of all knobs.
 //
-// A knob has a finite list of candidate values. A constraint is an integer expression over knob values: data, not code.
-// Knobs that no constraint ties together are independent; each group of tied knobs becomes a tree of its valid prefixes,
-// pruned as early as interval bounds of the partially assigned constraint allow. The space is the product of the groups.
+// A knob has a finite list of candidate values. A constraint is an integer expression over knob values: data,
+// not code. Knobs that no constraint ties together are independent; each group of tied knobs becomes a tree
+// of its valid prefixes, pruned as early as interval bounds of the partially assigned constraint allow. The
+// space is the product of the groups.
 //
 //   SplitKnob m = space.split("tile_m", w.m).at_most(16).try_first(8);
 //   FlagKnob pack_a = space.flag("pack_a").try_first(false);
@@ -27,8 +28,9 @@ struct SplitFactors {
   int64_t inner = 1, outer = 1;
 };
 
-// Knob name -> value, as stored everywhere. A value is an integer: a split's inner factor, 0/1 of a flag, the number itself
-// of an ordered choice, the position in its list of a categorical knob (ConfigSpace::describe prints it by name).
+// Knob name -> value, as stored everywhere. A value is an integer: a split's inner factor, 0/1 of a flag, the
+// number itself of an ordered choice, the position in its list of a categorical knob (ConfigSpace::describe
+// prints it by name).
 class Config {
  public:
   Config() = default;
@@ -67,8 +69,9 @@ struct KnobInfo {
 // Position of a config among the valid ones, 0..size()-1.
 using ConfigIndex = uint64_t;
 
-// Interface the search sees (knob handles, IntExpr and the declaring side are in knob.h). After seal() the space never
-// changes and may be read from any thread; an index or a config from another space is our bug (CHECK) unless it says Result.
+// Interface the search sees (knob handles, IntExpr and the declaring side are in knob.h). After seal() the
+// space never changes and may be read from any thread; an index or a config from another space is our bug
+// (CHECK) unless it says Result.
 class ConfigSpace {
  public:
   ConfigSpace();
@@ -82,27 +85,32 @@ class ConfigSpace {
   class ChoiceBuilder choice(std::string name, std::vector<int64_t> candidates);
   class CategoryBuilder category(std::string name, std::vector<std::string> labels);
   void require(IntExpr constraint);
-  // Ends declaring: builds the trees. InvalidConfig when no config is valid or the default is not; names the constraint.
+  // Ends declaring: builds the trees. InvalidConfig when no config is valid or the default is not; names the
+  // constraint.
   Status seal();
 
   // --- after seal() ---
   const std::vector<KnobInfo>& knobs() const;
-  uint64_t size() const;      // valid configs, exact (the product of knob sizes may be far beyond it)
+  uint64_t size() const;  // valid configs, exact (the product of knob sizes may be far beyond it)
   Config at(ConfigIndex index) const;
   // NotFound when the config is not valid here (names the knob or the constraint it breaks).
   Result<ConfigIndex> index_of(const Config& config) const;
   ConfigIndex sample(std::mt19937_64& rng) const;  // uniform over the valid configs
   // All valid configs that differ in exactly one knob.
   std::vector<ConfigIndex> neighbours(ConfigIndex index) const;
-  // A valid config near the knob-wise mix of two (crossover): takes each knob from a or b, repaired to be valid.
+  // A valid config near the knob-wise mix of two (crossover): takes each knob from a or b, repaired to be
+  // valid.
   ConfigIndex crossover(ConfigIndex a, ConfigIndex b, std::mt19937_64& rng) const;
-  // One knob moved at random; for ordered and split knobs mostly to a nearby candidate. Never returns `index` unless the space has one config.
+  // One knob moved at random; for ordered and split knobs mostly to a nearby candidate. Never returns `index`
+  // unless the space has one config.
   ConfigIndex mutate(ConfigIndex index, std::mt19937_64& rng) const;
   ConfigIndex default_index() const;  // every knob at `first`, which seal() checked
-  // One number a knob, for the cost model: log2 of ordered and split values, one-hot of categorical ones. Same length for all configs.
+  // One number a knob, for the cost model: log2 of ordered and split values, one-hot of categorical ones.
+  // Same length for all configs.
   std::vector<float> features(const Config& config) const;
   std::vector<std::string> feature_names() const;
-  // "order=oc_outer tile_m=8 unroll=yes": like Config::to_text(), with labels in place of positions and yes/no for flags.
+  // "order=oc_outer tile_m=8 unroll=yes": like Config::to_text(), with labels in place of positions and
+  // yes/no for flags.
   std::string describe(const Config& config) const;
 
  private:

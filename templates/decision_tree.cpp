@@ -26,8 +26,8 @@ struct WordsHash {
   size_t operator()(const std::vector<int64_t>& w) const { return hash_words(w.data(), w.size()); }
 };
 
-// Expressions of one group, each stored once, so that equal residuals have equal ids. An expression whose bounds leave one
-// value is that constant.
+// Expressions of one group, each stored once, so that equal residuals have equal ids. An expression whose
+// bounds leave one value is that constant.
 class Residuals {
  public:
   explicit Residuals(const std::vector<KnobInfo>& knobs) : knobs_(knobs) {}
@@ -40,7 +40,8 @@ class Residuals {
       const auto& c = knobs_[static_cast<size_t>(e.value)].candidates;
       const auto [lo, hi] = std::minmax_element(c.begin(), c.end());
       if (*lo == *hi) return constant(*lo);
-      return intern({IntOp::kKnob, e.value, -1, -1, {*lo, *hi}, uint64_t{1} << layer_of[static_cast<size_t>(e.value)]});
+      return intern(
+          {IntOp::kKnob, e.value, -1, -1, {*lo, *hi}, uint64_t{1} << layer_of[static_cast<size_t>(e.value)]});
     }
     const int a = import(*e.a, layer_of), b = import(*e.b, layer_of);
     return make(e.op, a, b);
@@ -96,8 +97,8 @@ class Residuals {
 // Builds one order; gives up past the edge limit.
 class ValidTree::Builder {
  public:
-  Builder(const std::vector<KnobInfo>& knobs, const std::vector<int>& order, const std::vector<IntExpr>& constraints,
-          int64_t max_edges)
+  Builder(const std::vector<KnobInfo>& knobs, const std::vector<int>& order,
+          const std::vector<IntExpr>& constraints, int64_t max_edges)
       : knobs_(knobs), residuals_(knobs), max_edges_(max_edges), memo_(order.size()) {
     tree_.order_ = order;
     std::vector<int> layer_of(knobs.size(), 0);
@@ -199,8 +200,10 @@ Result<ValidTree> ValidTree::build(const std::vector<KnobInfo>& knobs, std::vect
     for (const auto& order : orders) {
       Builder builder(knobs, order, constraints, limit);
       switch (builder.run()) {
-        case Builder::End::kDone: return builder.take();
-        case Builder::End::kTooLarge: break;
+        case Builder::End::kDone:
+          return builder.take();
+        case Builder::End::kTooLarge:
+          break;
         case Builder::End::kTooMany:
           return invalid_config("knobs ", names(), ": more than 2^62 valid configs; narrow a knob");
         case Builder::End::kNothingValid: {
@@ -220,12 +223,15 @@ void ValidTree::at(uint64_t index, std::vector<int>& choices) const {
   int32_t node = root_;
   for (size_t layer = 0; layer < order_.size(); ++layer) {
     const Edge* edges = edges_of(node);
-    // The last edge that starts at or before the index and is alive: dead edges start where the next one does.
+    // The last edge that starts at or before the index and is alive: dead edges start where the next one
+    // does.
     int lo = 0, hi = widths_[layer] - 1;
     while (lo < hi) {
       const int mid = (lo + hi + 1) / 2;
-      if (edges[mid].before <= index) lo = mid;
-      else hi = mid - 1;
+      if (edges[mid].before <= index)
+        lo = mid;
+      else
+        hi = mid - 1;
     }
     while (edges[lo].child < 0) --lo;
     choices[static_cast<size_t>(order_[layer])] = lo;

@@ -1,8 +1,9 @@
 // ValidTree: all valid assignments of a few knobs that constraints tie together, as a decision diagram.
 //
-// Layer i decides one knob. A node stands for "what the constraints still say about the knobs below": two prefixes that
-// leave the same residual constraints share one node, so the size follows the number of different residuals (shared
-// register budgets, divisibility...), not the number of valid configs. Every node that exists can be completed.
+// Layer i decides one knob. A node stands for "what the constraints still say about the knobs below": two
+// prefixes that leave the same residual constraints share one node, so the size follows the number of
+// different residuals (shared register budgets, divisibility...), not the number of valid configs. Every node
+// that exists can be completed.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ namespace tuner {
 
 class ValidTree {
  public:
-  // `members`: positions (in `knobs`) of the knobs of this group; `constraints` read no others. InvalidConfig when nothing
-  // is valid, when the diagram has more than `max_edges` edges in every order tried, or when the count exceeds 2^62.
+  // `members`: positions (in `knobs`) of the knobs of this group; `constraints` read no others. InvalidConfig
+  // when nothing is valid, when the diagram has more than `max_edges` edges in every order tried, or when the
+  // count exceeds 2^62.
   static Result<ValidTree> build(const std::vector<KnobInfo>& knobs, std::vector<int> members,
                                  const std::vector<IntExpr>& constraints, int64_t max_edges = 5'000'000);
 
@@ -26,13 +28,13 @@ class ValidTree {
   const std::vector<int>& order() const { return order_; }
   int64_t edges() const { return static_cast<int64_t>(edges_.size()); }
 
-  // A choice is the position of the value in the knob's candidates; `choices` has one per knob of the whole space and only
-  // members are read or written.
+  // A choice is the position of the value in the knob's candidates; `choices` has one per knob of the whole
+  // space and only members are read or written.
   void at(uint64_t index, std::vector<int>& choices) const;
   // False when the choices are not valid here.
   bool index_of(const std::vector<int>& choices, uint64_t& index) const;
-  // Moves `choices` to a valid assignment: layer by layer the wish itself, else `second`'s wish, else the closest candidate
-  // that can be completed.
+  // Moves `choices` to a valid assignment: layer by layer the wish itself, else `second`'s wish, else the
+  // closest candidate that can be completed.
   void repair(std::vector<int>& choices, const std::vector<int>& second) const;
 
  private:

@@ -5,8 +5,9 @@
 //   space.require(tile.inner() * 2 + 3 <= 32 && (!pack || tile.inner() >= 4));
 //   ... c[tile].inner, c[pack]
 //
-// A constraint is data: it can be bounded, partially evaluated, counted and printed. Division and modulo floor; x / 0 and
-// x % 0 are 0; comparisons and logic yield 0 or 1, any value but 0 counts as true. Arithmetic saturates at 64 bits.
+// A constraint is data: it can be bounded, partially evaluated, counted and printed. Division and modulo
+// floor; x / 0 and x % 0 are 0; comparisons and logic yield 0 or 1, any value but 0 counts as true.
+// Arithmetic saturates at 64 bits.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,21 @@
 namespace tuner {
 
 enum class IntOp : uint8_t {
-  kConst, kKnob,  // leaves: `value` is the number, or the position of the knob in ConfigSpace::knobs()
-  kAdd, kSub, kMul, kDiv, kMod, kMin, kMax, kLt, kLe, kEq, kNe, kAnd, kOr,
+  kConst,
+  kKnob,  // leaves: `value` is the number, or the position of the knob in ConfigSpace::knobs()
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kMin,
+  kMax,
+  kLt,
+  kLe,
+  kEq,
+  kNe,
+  kAnd,
+  kOr,
 };
 
 struct IntExprNode {
@@ -87,7 +101,8 @@ class KnobHandle {
 class SplitKnob : public KnobHandle {
  public:
   SplitKnob() = default;
-  SplitKnob(std::string name, int position, int64_t extent) : KnobHandle(std::move(name), position), extent_(extent) {}
+  SplitKnob(std::string name, int position, int64_t extent)
+      : KnobHandle(std::move(name), position), extent_(extent) {}
   IntExpr inner() const { return expr(); }
   IntExpr outer() const { return ceil_div(extent_, expr()); }
   int64_t extent() const { return extent_; }
@@ -111,7 +126,8 @@ class CategoryKnob : public KnobHandle {
   operator IntExpr() const { return expr(); }  // position in the list
 };
 
-// --- declaring: ConfigSpace::split() and its like return a builder, which becomes the handle where it is stored ---
+// --- declaring: ConfigSpace::split() and its like return a builder, which becomes the handle where it is
+// stored ---
 
 // What has been said of a knob so far. Candidates are listed by ConfigSpace::seal().
 struct KnobSpec {
@@ -121,19 +137,39 @@ struct KnobSpec {
   bool divisors_only = false, powers_of_two = false, has_first = false;
 };
 
-// Inner factors of an axis: 1..extent unless narrowed. When more than 256 remain, only divisors of the extent, powers of
-// two, multiples of 1/64 of the largest, and the one to try first are kept.
+// Inner factors of an axis: 1..extent unless narrowed. When more than 256 remain, only divisors of the
+// extent, powers of two, multiples of 1/64 of the largest, and the one to try first are kept.
 class SplitBuilder {
  public:
   explicit SplitBuilder(KnobSpec& spec) : spec_(spec) {}
-  // n, 2n, ... up to the extent rounded up to n: for an extent below n the factor n stays (its blocks are partly empty).
-  SplitBuilder& multiples_of(int64_t n) { spec_.multiple = n; return *this; }
-  SplitBuilder& at_most(int64_t n) { spec_.at_most = n; return *this; }
-  SplitBuilder& at_least(int64_t n) { spec_.at_least = n; return *this; }
-  SplitBuilder& divisors_only() { spec_.divisors_only = true; return *this; }
-  SplitBuilder& powers_of_two() { spec_.powers_of_two = true; return *this; }
+  // n, 2n, ... up to the extent rounded up to n: for an extent below n the factor n stays (its blocks are
+  // partly empty).
+  SplitBuilder& multiples_of(int64_t n) {
+    spec_.multiple = n;
+    return *this;
+  }
+  SplitBuilder& at_most(int64_t n) {
+    spec_.at_most = n;
+    return *this;
+  }
+  SplitBuilder& at_least(int64_t n) {
+    spec_.at_least = n;
+    return *this;
+  }
+  SplitBuilder& divisors_only() {
+    spec_.divisors_only = true;
+    return *this;
+  }
+  SplitBuilder& powers_of_two() {
+    spec_.powers_of_two = true;
+    return *this;
+  }
   // The largest candidate not above v is tried first, or the smallest. Without: the smallest.
-  SplitBuilder& try_first(int64_t v) { spec_.first = v; spec_.has_first = true; return *this; }
+  SplitBuilder& try_first(int64_t v) {
+    spec_.first = v;
+    spec_.has_first = true;
+    return *this;
+  }
   operator SplitKnob() const { return SplitKnob(spec_.info.name, spec_.position, spec_.info.extent); }
 
  private:
@@ -143,7 +179,11 @@ class SplitBuilder {
 class FlagBuilder {
  public:
   explicit FlagBuilder(KnobSpec& spec) : spec_(spec) {}
-  FlagBuilder& try_first(bool v) { spec_.first = v ? 1 : 0; spec_.has_first = true; return *this; }
+  FlagBuilder& try_first(bool v) {
+    spec_.first = v ? 1 : 0;
+    spec_.has_first = true;
+    return *this;
+  }
   operator FlagKnob() const { return FlagKnob(spec_.info.name, spec_.position); }
 
  private:
@@ -153,9 +193,19 @@ class FlagBuilder {
 class ChoiceBuilder {
  public:
   explicit ChoiceBuilder(KnobSpec& spec) : spec_(spec) { spec_.at_least = INT64_MIN; }
-  ChoiceBuilder& at_most(int64_t n) { spec_.at_most = n; return *this; }
-  ChoiceBuilder& at_least(int64_t n) { spec_.at_least = n; return *this; }
-  ChoiceBuilder& try_first(int64_t v) { spec_.first = v; spec_.has_first = true; return *this; }  // as SplitBuilder
+  ChoiceBuilder& at_most(int64_t n) {
+    spec_.at_most = n;
+    return *this;
+  }
+  ChoiceBuilder& at_least(int64_t n) {
+    spec_.at_least = n;
+    return *this;
+  }
+  ChoiceBuilder& try_first(int64_t v) {
+    spec_.first = v;
+    spec_.has_first = true;
+    return *this;
+  }  // as SplitBuilder
   operator ChoiceKnob() const { return ChoiceKnob(spec_.info.name, spec_.position); }
 
  private:

@@ -2,17 +2,18 @@
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch outermost]
 //
-//   b packed in panels [N/NR][K][NR]: by the packing entry when b is constant, else by a stage before the product
+//   b packed in panels of NR columns, [N/NR][K][NR], NR a tile or a vector of them:
+//       by the packing entry when b is constant, else by a stage before the product
 //   parallel batch, row block, panel
 //     for row tile in block              MR rows; a may be packed likewise, [M/MR][K][MR]
 //       for k                            unrolled by 1, 2 or 4
 //         unrolled row of tile           one broadcast of a...
-//           unrolled vector of panel     ...times each vector of the panel row: one accumulator register each
+//           unrolled vector of panel     ...times each vector of b: one accumulator register each
 //             vectorized lane
 //       write the tile: bias, activation
 //
-// Serves batches, transposed operands, any sizes: the last tiles of rows and columns are smaller. Declines types other
-// than float32.
+// Serves batches, transposed operands, any sizes: the last tiles of rows and columns are smaller. Declines
+// types other than float32.
 #include <algorithm>
 
 #include "templates/registry.h"
@@ -23,7 +24,7 @@ namespace {
 struct Knobs {
   SplitKnob tile_m, tile_n;
   ChoiceKnob block_m, unroll_k;
-  FlagKnob pack_a, pack_b;
+  FlagKnob pack_a, pack_b, narrow_panels;
 };
 
 class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
@@ -45,15 +46,24 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
         .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(first_rows(w.m, registers)),
         // Columns of a tile and of a panel: whole vectors. More columns use each broadcast of a more often.
-        .tile_n = space.split("tile_n", w.n).multiples_of(lanes).at_most(8 * lanes).try_first(lanes * first_vectors(w.m, registers)),
-        // Row tiles done with one panel before the next panel: the block of a stays in L2. 0: all rows, panels outermost.
+        .tile_n = space.split("tile_n", w.n)
+                      .multiples_of(lanes)
+                      .at_most(8 * lanes)
+                      .try_first(lanes * first_vectors(w.m, registers)),
+        // Row tiles done with one panel before the next panel: the block of a stays in L2. 0: all rows,
+        // panels outermost.
         .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
         // Shares the loop's own instructions; the code grows.
         .unroll_k = space.choice("unroll_k", {1, 2, 4}).try_first(1),
-        // Rows of a side by side: no strided streams (they alias in L1 when K is a power of two), for a copy of a.
+        // Rows of a side by side: no strided streams (they alias in L1 when K is a power of two), for a copy
+        // of a.
         .pack_a = space.flag("pack_a").try_first(false),
-        // A constant b is packed ahead for nothing, a transposed one has to be; else the copy pays from some rows on.
-        .pack_b = space.flag("pack_b").try_first(constant_b || w.transpose_b || w.m >= 16),
+        // A constant b is packed ahead for nothing, a transposed one has to be; else the copy pays from some
+        // rows on.
+        .pack_b = space.flag("pack_b").try_first(packs_first(w)),
+        // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
+        // follow faster when b comes from the outer caches.
+        .narrow_panels = space.flag("narrow_panels").try_first(first_narrow(w, t)),
     };
     const IntExpr vectors = k.tile_n.inner() / lanes;
     // Accumulators, one vector of b each, and one broadcast must fit the registers.
@@ -63,17 +73,20 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     space.require(k.unroll_k <= w.k);
     // One spelling for "all row tiles".
     space.require(k.block_m < k.tile_m.outer());
+    space.require(!k.narrow_panels || (k.pack_b && vectors >= 2));
     if (constant_b || w.transpose_b) space.require(k.pack_b == 1);
     return k;
   }
 
   Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
 
-  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k, const Config& c) const override {
+  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
+                const Config& c) const override {
     const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = lanes_of(w, t);
     const bool parallel = t.threads > 1;
     if (c[k.pack_b]) {
-      const Tensor panels = pack(s, "b", w.batch > 1, /*blocked=*/w.transpose_b ? 0 : 1, columns);
+      const Tensor panels =
+          pack(s, "b", w.batch > 1, /*blocked=*/w.transpose_b ? 0 : 1, c[k.narrow_panels] ? lanes : columns);
       if (s.refused()) return;
       if (!Workload(w).is_constant("b")) {
         const std::vector<Axis> axes = s.axes(panels);  // [batch,] panel, k, column
@@ -123,6 +136,14 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   // A single column has nothing to be a vector of.
   static int64_t lanes_of(const MatmulWorkload& w, const Target& t) { return w.n == 1 ? 1 : t.f32_lanes(); }
 
+  static bool packs_first(const MatmulWorkload& w) {
+    return Workload(w).is_constant("b") || w.transpose_b || w.m >= 16;
+  }
+  // Pays when the panels are not in L2 already.
+  static bool first_narrow(const MatmulWorkload& w, const Target& t) {
+    return packs_first(w) && w.n > lanes_of(w, t) && w.k * w.n * 4 > t.l2_bytes;
+  }
+
   // About eight accumulators are needed to keep the multipliers busy: few rows take more vectors each.
   static int64_t first_vectors(int64_t m, int64_t registers) {
     return m >= 4 ? 2 : std::min<int64_t>(m >= 2 ? 4 : 8, (registers - 1) / (m + 1));
@@ -135,7 +156,8 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     return (m + tiles - 1) / tiles;
   }
 
-  // [batch,] x, y with dimension `blocked` (0: x, 1: y) in blocks: [batch,] blocks, the other, inside of the block.
+  // [batch,] x, y with dimension `blocked` (0: x, 1: y) in blocks: [batch,] blocks, the other, inside of the
+  // block.
   static Tensor pack(Schedule& s, std::string_view operand, bool batch, int blocked, int64_t block) {
     const int d = batch ? 1 : 0;
     std::vector<PackDim> dims;

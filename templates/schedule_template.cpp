@@ -9,8 +9,10 @@ Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, 
   std::string reasons;
   for (const AnyTemplate* t : all_templates()) {
     const Support support = t->supports(workload, target);
-    if (support.yes) serving.push_back(t);
-    else reasons += str("\n  ", t->name(), "  ", support.reason);
+    if (support.yes)
+      serving.push_back(t);
+    else
+      reasons += str("\n  ", t->name(), "  ", support.reason);
   }
   if (serving.empty())
     return not_found("no template serves ", workload.key(), " on \"", target.name(), "\":", reasons);

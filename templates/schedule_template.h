@@ -1,4 +1,5 @@
-// ScheduleTemplate: a hand-written schedule with knobs. Read this page before adding one; templates/README.md walks through it.
+// ScheduleTemplate: a hand-written schedule with knobs. Read this page before adding one; templates/README.md
+// walks through it.
 //
 // The typed class is what a template file implements; the untyped one is what everything else sees.
 #pragma once
@@ -24,15 +25,18 @@ struct Support {
 };
 inline Support supported() { return {true, {}}; }
 template <class... Args>
-Support declined(const Args&... args) { return {false, str(args...)}; }
+Support declined(const Args&... args) {
+  return {false, str(args...)};
+}
 
-// A template applied to a task: its space, and how to turn a config into a scheduled Program. Owned by the caller;
-// instantiate() may be called from several threads.
+// A template applied to a task: its space, and how to turn a config into a scheduled Program. Owned by the
+// caller; instantiate() may be called from several threads.
 class TemplateInstance {
  public:
   virtual ~TemplateInstance() = default;
   virtual const ConfigSpace& space() const = 0;
-  // The scheduled Program. InvalidConfig when the schedule refuses (a bug of the template if the space allowed it).
+  // The scheduled Program. InvalidConfig when the schedule refuses (a bug of the template if the space
+  // allowed it).
   virtual Result<Program> instantiate(const Config& config) const = 0;
   // The primitives as text (tuner show --as schedule).
   virtual Result<std::string> schedule_text(const Config& config) const = 0;
@@ -45,7 +49,8 @@ class AnyTemplate {
   virtual int version() const = 0;            // grows when the meaning of a stored config changes
   virtual Support supports(const Workload& workload, const Target& target) const = 0;
   // Requires supports(). Declares and seals the space.
-  virtual Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload, const Target& target) const = 0;
+  virtual Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload,
+                                                          const Target& target) const = 0;
 };
 
 // What a template file derives from. W: its workload struct; K: its struct of knob handles.
@@ -54,7 +59,8 @@ class ScheduleTemplate : public AnyTemplate {
  public:
   virtual Support supports(const W& w, const Target& t) const = 0;
   virtual K declare(ConfigSpace& space, const W& w, const Target& t) const = 0;
-  // The math as this template wants it (usually workload.compute()); argument order is that of Workload::compute().
+  // The math as this template wants it (usually workload.compute()); argument order is that of
+  // Workload::compute().
   virtual Program compute(const W& w) const = 0;
   virtual void schedule(Schedule& s, const W& w, const Target& t, const K& k, const Config& c) const = 0;
 
@@ -62,11 +68,16 @@ class ScheduleTemplate : public AnyTemplate {
   Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload, const Target& target) const final;
 
  private:
-  // One task of this template: the math is built once, each config rewrites it. Templates live as long as the process.
+  // One task of this template: the math is built once, each config rewrites it. Templates live as long as the
+  // process.
   class Instance final : public TemplateInstance {
    public:
     Instance(const ScheduleTemplate& owner, const W& w, const Target& t)
-        : owner_(owner), workload_(w), target_(t), knobs_(owner.declare(space_, w, t)), math_(owner.compute(w)) {}
+        : owner_(owner),
+          workload_(w),
+          target_(t),
+          knobs_(owner.declare(space_, w, t)),
+          math_(owner.compute(w)) {}
     Status seal() { return space_.seal(); }
     const ConfigSpace& space() const override { return space_; }
     Result<Program> instantiate(const Config& config) const override {
@@ -109,7 +120,8 @@ template <class W, class K>
 Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Workload& workload,
                                                                         const Target& target) const {
   const Support support = supports(workload, target);
-  CHECK(support.yes) << name() << " is applied to " << workload.key() << ", which it declines: " << support.reason;
+  CHECK(support.yes) << name() << " is applied to " << workload.key()
+                     << ", which it declines: " << support.reason;
   auto instance = std::make_unique<Instance>(*this, *workload.get_if<W>(), target);
   RETURN_IF_ERROR(instance->seal().with_context(str(name(), ": ")));
   return std::unique_ptr<TemplateInstance>(std::move(instance));

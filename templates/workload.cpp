@@ -12,8 +12,10 @@ using te::Indices;
 
 Expr activated(Activation activation, Expr x) {
   switch (activation) {
-    case Activation::kNone: return x;
-    case Activation::kRelu: return max(std::move(x), float_imm(0));
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return max(std::move(x), float_imm(0));
   }
   return x;
 }
@@ -68,44 +70,47 @@ Program conv2d_math(const Conv2dWorkload& w) {
   const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.out_channels}) : nullptr;
   if (top + left + bottom + right > 0) {
     const Buffer plain = data;
-    data = b.compute(
-        "padded", {w.batch, w.in_channels, w.in_height + top + bottom, w.in_width + left + right},
-        [&](const Indices& i) {
-          Expr inside;  // only the sides that are padded are asked about
-          const auto narrow = [&](Expr condition) { inside = inside.defined() ? inside && condition : condition; };
-          if (top > 0) narrow(i[2] >= top);
-          if (bottom > 0) narrow(i[2] < top + w.in_height);
-          if (left > 0) narrow(i[3] >= left);
-          if (right > 0) narrow(i[3] < left + w.in_width);
-          return select(inside, load(plain, {i[0], i[1], i[2] - top, i[3] - left}), float_imm(0));
-        },
-        BufferRole::kIntermediate, {"n", "ic", "ph", "pw"});
+    data =
+        b.compute("padded", {w.batch, w.in_channels, w.in_height + top + bottom, w.in_width + left + right},
+                  [&](const Indices& i) {
+                    Expr inside;  // only the sides that are padded are asked about
+                    const auto narrow = [&](Expr condition) {
+                      inside = inside.defined() ? inside && condition : condition;
+                    };
+                    if (top > 0) narrow(i[2] >= top);
+                    if (bottom > 0) narrow(i[2] < top + w.in_height);
+                    if (left > 0) narrow(i[3] >= left);
+                    if (right > 0) narrow(i[3] < left + w.in_width);
+                    return select(inside, load(plain, {i[0], i[1], i[2] - top, i[3] - left}), float_imm(0));
+                  },
+                  BufferRole::kIntermediate, {"n", "ic", "ph", "pw"});
   }
   // Channels innermost: a register tile of it then is vectors of channels.
-  const Buffer acc = b.reduce(
-      "acc", {w.batch, w.out_height(), w.out_width(), w.out_channels},
-      {{"ic", ic_group}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
-      [&](const Indices& i, const Indices& r) {
-        const Expr ic = w.groups == 1 ? r[0] : floor_div(i[3], oc_group) * ic_group + r[0];
-        return load(data, {i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
-                           i[2] * w.stride[1] + r[2] * w.dilation[1]}) *
-               load(weight, {i[3], r[0], r[1], r[2]});
-      },
-      BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
-  b.compute(
-      "out", {w.batch, w.out_channels, w.out_height(), w.out_width()},
-      [&](const Indices& i) {
-        Expr x = load(acc, {i[0], i[2], i[3], i[1]});
-        if (bias) x = x + load(bias, {i[1]});
-        return activated(w.activation, x);
-      },
-      BufferRole::kOutput, {"n", "oc", "oh", "ow"});
+  const Buffer acc =
+      b.reduce("acc", {w.batch, w.out_height(), w.out_width(), w.out_channels},
+               {{"ic", ic_group}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
+               [&](const Indices& i, const Indices& r) {
+                 const Expr ic = w.groups == 1 ? r[0] : floor_div(i[3], oc_group) * ic_group + r[0];
+                 return load(data, {i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
+                                    i[2] * w.stride[1] + r[2] * w.dilation[1]}) *
+                        load(weight, {i[3], r[0], r[1], r[2]});
+               },
+               BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
+  b.compute("out", {w.batch, w.out_channels, w.out_height(), w.out_width()},
+            [&](const Indices& i) {
+              Expr x = load(acc, {i[0], i[2], i[3], i[1]});
+              if (bias) x = x + load(bias, {i[1]});
+              return activated(w.activation, x);
+            },
+            BufferRole::kOutput, {"n", "oc", "oh", "ow"});
   return b.finish();
 }
 
 }  // namespace
 
-std::string_view Workload::op_name() const { return get_if<MatmulWorkload>() != nullptr ? "matmul" : "conv2d"; }
+std::string_view Workload::op_name() const {
+  return get_if<MatmulWorkload>() != nullptr ? "matmul" : "conv2d";
+}
 
 int64_t Workload::flops() const {
   if (const auto* w = get_if<MatmulWorkload>()) return 2 * w->batch * w->m * w->n * w->k;
@@ -116,7 +121,9 @@ int64_t Workload::flops() const {
 
 bool Workload::is_constant(std::string_view operand) const {
   return std::visit(
-      [&](const auto& w) { return std::find(w.constant.begin(), w.constant.end(), operand) != w.constant.end(); },
+      [&](const auto& w) {
+        return std::find(w.constant.begin(), w.constant.end(), operand) != w.constant.end();
+      },
       op_);
 }
 

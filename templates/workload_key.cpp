@@ -36,8 +36,8 @@ class KeyReader {
     std::string version, word;
     in >> version >> reader.op_;
     if (version != kVersion)
-      return invalid_argument("workload key \"", key, "\": expected to start with \"", kVersion, "\", found \"",
-                              version, "\"");
+      return invalid_argument("workload key \"", key, "\": expected to start with \"", kVersion,
+                              "\", found \"", version, "\"");
     while (in >> word) {
       const size_t equals = word.find('=');
       if (equals == std::string::npos || equals == 0)
@@ -74,8 +74,10 @@ class KeyReader {
   }
   void read(const std::string& name, DType& value) {
     const std::string text = take(name);
-    if (const auto t = dtype_from_name(text)) value = *t;
-    else refuse(name, "a type such as float32", text);
+    if (const auto t = dtype_from_name(text))
+      value = *t;
+    else
+      refuse(name, "a type such as float32", text);
   }
   void read(const std::string& name, std::vector<std::string>& names) {
     const std::string text = take(name);
@@ -115,8 +117,8 @@ class KeyReader {
   }
   void refuse(const std::string& name, const std::string& expected, const std::string& found) {
     if (status_.is_ok())
-      status_ = invalid_argument("workload key \"", key_, "\": ", name, ": expected ", expected, ", found \"", found,
-                                 "\"");
+      status_ = invalid_argument("workload key \"", key_, "\": ", name, ": expected ", expected, ", found \"",
+                                 found, "\"");
   }
 
   std::string key_, op_;
@@ -147,7 +149,8 @@ Status only(const std::vector<std::string>& constant, std::initializer_list<std:
       return invalid_argument("constant: expected names of operands (", known, "), found \"", name, "\"");
     }
   if (std::adjacent_find(constant.begin(), constant.end(), std::greater_equal<>()) != constant.end())
-    return invalid_argument("constant: expected each operand once, in alphabetical order, found ", joined(constant));
+    return invalid_argument("constant: expected each operand once, in alphabetical order, found ",
+                            joined(constant));
   return Status::ok();
 }
 
@@ -181,24 +184,35 @@ Status validate_matmul(const MatmulWorkload& w) {
 }
 
 Status validate_conv2d(const Conv2dWorkload& w) {
-  const struct { std::string_view name; int64_t value; } extents[] = {
-      {"data[0] (batch)", w.batch},           {"data[1] (channels)", w.in_channels},
-      {"data[2] (height)", w.in_height},      {"data[3] (width)", w.in_width},
-      {"weight[0] (output channels)", w.out_channels}, {"weight[2] (kernel height)", w.kernel_height},
-      {"weight[3] (kernel width)", w.kernel_width},    {"stride[0] (vertical)", w.stride[0]},
-      {"stride[1] (horizontal)", w.stride[1]},         {"dilation[0] (vertical)", w.dilation[0]},
-      {"dilation[1] (horizontal)", w.dilation[1]},     {"groups", w.groups}};
+  const struct {
+    std::string_view name;
+    int64_t value;
+  } extents[] = {{"data[0] (batch)", w.batch},
+                 {"data[1] (channels)", w.in_channels},
+                 {"data[2] (height)", w.in_height},
+                 {"data[3] (width)", w.in_width},
+                 {"weight[0] (output channels)", w.out_channels},
+                 {"weight[2] (kernel height)", w.kernel_height},
+                 {"weight[3] (kernel width)", w.kernel_width},
+                 {"stride[0] (vertical)", w.stride[0]},
+                 {"stride[1] (horizontal)", w.stride[1]},
+                 {"dilation[0] (vertical)", w.dilation[0]},
+                 {"dilation[1] (horizontal)", w.dilation[1]},
+                 {"groups", w.groups}};
   for (const auto& [name, value] : extents) RETURN_IF_ERROR(at_least(name, value, 1));
   constexpr std::string_view kSides[] = {"padding[0] (top)", "padding[1] (left)", "padding[2] (bottom)",
                                          "padding[3] (right)"};
   for (size_t i = 0; i < 4; ++i) RETURN_IF_ERROR(at_least(kSides[i], w.padding[i], 0));
   if (w.in_channels % w.groups != 0)
-    return invalid_argument("groups: expected a divisor of the ", w.in_channels, " input channels, found ", w.groups);
+    return invalid_argument("groups: expected a divisor of the ", w.in_channels, " input channels, found ",
+                            w.groups);
   if (w.out_channels % w.groups != 0)
     return invalid_argument("groups: expected a divisor of the ", w.out_channels, " output channels, found ",
                             w.groups);
-  const int64_t height = w.in_height + w.padding[0] + w.padding[2], width = w.in_width + w.padding[1] + w.padding[3];
-  const int64_t tall = w.dilation[0] * (w.kernel_height - 1) + 1, wide = w.dilation[1] * (w.kernel_width - 1) + 1;
+  const int64_t height = w.in_height + w.padding[0] + w.padding[2],
+                width = w.in_width + w.padding[1] + w.padding[3];
+  const int64_t tall = w.dilation[0] * (w.kernel_height - 1) + 1,
+                wide = w.dilation[1] * (w.kernel_width - 1) + 1;
   if (height < tall)
     return invalid_argument("data[2] (height): ", height, " with padding, expected at least ", tall,
                             " for a kernel of ", w.kernel_height, " rows at dilation ", w.dilation[0]);
@@ -208,7 +222,8 @@ Status validate_conv2d(const Conv2dWorkload& w) {
   RETURN_IF_ERROR(float32_only(w.dtype));
   if (w.layout != "NCHW") return invalid_argument("layout: expected NCHW, found ", w.layout);
   RETURN_IF_ERROR(fits("data", {w.batch, w.in_channels, height, width}, w.dtype));
-  RETURN_IF_ERROR(fits("weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));
+  RETURN_IF_ERROR(
+      fits("weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));
   RETURN_IF_ERROR(fits("out", {w.batch, w.out_channels, w.out_height(), w.out_width()}, w.dtype));
   RETURN_IF_ERROR(countable({w.batch, w.out_channels, w.out_height(), w.out_width(), w.in_channels / w.groups,
                              w.kernel_height, w.kernel_width}));
@@ -219,15 +234,15 @@ Status validate_conv2d(const Conv2dWorkload& w) {
 
 std::string Workload::key() const {
   if (const auto* m = get_if<MatmulWorkload>())
-    return str(kVersion, " matmul b=", m->batch, " m=", m->m, " n=", m->n, " k=", m->k, " ta=", m->transpose_a,
-               " tb=", m->transpose_b, " bias=", m->bias, " act=", activation_name(m->activation),
-               " dtype=", m->dtype, " const=", joined(m->constant));
+    return str(kVersion, " matmul b=", m->batch, " m=", m->m, " n=", m->n, " k=", m->k,
+               " ta=", m->transpose_a, " tb=", m->transpose_b, " bias=", m->bias,
+               " act=", activation_name(m->activation), " dtype=", m->dtype, " const=", joined(m->constant));
   const auto& w = std::get<Conv2dWorkload>(op_);
   return str(kVersion, " conv2d n=", w.batch, " ic=", w.in_channels, " ih=", w.in_height, " iw=", w.in_width,
-             " oc=", w.out_channels, " kh=", w.kernel_height, " kw=", w.kernel_width, " stride=", joined(w.stride),
-             " pad=", joined(w.padding), " dil=", joined(w.dilation), " groups=", w.groups, " bias=", w.bias,
-             " act=", activation_name(w.activation), " dtype=", w.dtype, " layout=", w.layout,
-             " const=", joined(w.constant));
+             " oc=", w.out_channels, " kh=", w.kernel_height, " kw=", w.kernel_width,
+             " stride=", joined(w.stride), " pad=", joined(w.padding), " dil=", joined(w.dilation),
+             " groups=", w.groups, " bias=", w.bias, " act=", activation_name(w.activation),
+             " dtype=", w.dtype, " layout=", w.layout, " const=", joined(w.constant));
 }
 
 Result<Workload> workload_from_key(std::string_view key) {

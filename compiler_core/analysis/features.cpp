@@ -34,7 +34,8 @@ using Point = std::vector<std::pair<const VarNode*, int64_t>>;
 
 double value_at(const Expr& e, const Point& point) {
   switch (e->kind) {
-    case ExprKind::kIntImm: return static_cast<double>(e->int_value);
+    case ExprKind::kIntImm:
+      return static_cast<double>(e->int_value);
     case ExprKind::kVar:
       for (const auto& [var, value] : point)
         if (var == e->var.get()) return static_cast<double>(value);
@@ -42,23 +43,35 @@ double value_at(const Expr& e, const Point& point) {
     case ExprKind::kBinary: {
       const double a = value_at(e->operands[0], point), b = value_at(e->operands[1], point);
       switch (e->binary_op) {
-        case BinaryOp::kAdd: return a + b;
-        case BinaryOp::kSub: return a - b;
-        case BinaryOp::kMul: return a * b;
-        case BinaryOp::kFloorDiv: return b == 0 ? 0 : std::floor(a / b);
-        case BinaryOp::kFloorMod: return b == 0 ? 0 : a - b * std::floor(a / b);
-        case BinaryOp::kMin: return std::min(a, b);
-        case BinaryOp::kMax: return std::max(a, b);
-        default: return 0;
+        case BinaryOp::kAdd:
+          return a + b;
+        case BinaryOp::kSub:
+          return a - b;
+        case BinaryOp::kMul:
+          return a * b;
+        case BinaryOp::kFloorDiv:
+          return b == 0 ? 0 : std::floor(a / b);
+        case BinaryOp::kFloorMod:
+          return b == 0 ? 0 : a - b * std::floor(a / b);
+        case BinaryOp::kMin:
+          return std::min(a, b);
+        case BinaryOp::kMax:
+          return std::max(a, b);
+        default:
+          return 0;
       }
     }
-    case ExprKind::kSelect: return value_at(e->operands[1], point);
-    case ExprKind::kCast: return value_at(e->operands[0], point);
-    default: return 0;
+    case ExprKind::kSelect:
+      return value_at(e->operands[1], point);
+    case ExprKind::kCast:
+      return value_at(e->operands[0], point);
+    default:
+      return 0;
   }
 }
 
-// One access of the hot statement: how far each loop around moves each of its indices. Exact for affine indices.
+// One access of the hot statement: how far each loop around moves each of its indices. Exact for affine
+// indices.
 struct Access {
   const BufferNode* buffer;
   std::vector<std::vector<double>> span;  // [loop][dimension]: |index at the loop's end - index at 0|
@@ -161,7 +174,9 @@ class Sheet {
     names.push_back(std::move(name));
     values.push_back(static_cast<float>(value));
   }
-  void add_log(std::string name, double value) { add("log2(" + std::move(name) + ")", std::log2(1 + std::max(value, 0.0))); }
+  void add_log(std::string name, double value) {
+    add("log2(" + std::move(name) + ")", std::log2(1 + std::max(value, 0.0)));
+  }
 
   std::vector<std::string> names;
   std::vector<float> values;
@@ -190,7 +205,8 @@ Sheet survey(const Program& program) {
   for (const Loop& l : loops) {
     const auto extent = static_cast<double>(l.extent);
     if (l.kind == LoopKind::kVectorized) lanes *= extent;
-    if (l.kind == LoopKind::kUnrolled) (l.axis == AxisKind::kSpatial ? unrolled_spatial : unrolled_reduce) *= extent;
+    if (l.kind == LoopKind::kUnrolled)
+      (l.axis == AxisKind::kSpatial ? unrolled_spatial : unrolled_reduce) *= extent;
     if (l.kind == LoopKind::kParallel) parallel *= extent;
   }
   // Loads of one unrolled body: as many as there are different addresses.

@@ -1,8 +1,10 @@
-// Features of a scheduled Program for a cost model: a fixed-length vector of what its hottest statement looks like.
+// Features of a scheduled Program for a cost model: a fixed-length vector of what its hottest statement looks
+// like.
 //
-// The *hot statement* is the reducing store that runs most often (or, without a reduction, the store that does). Loops around
-// it are read from the inside out. Counts, extents and bytes stand as log2(1 + x), so that a regression tree sees ratios.
-// Computed from the Program before lowering, in well under 200 us; the same for any template and target.
+// The *hot statement* is the reducing store that runs most often (or, without a reduction, the store that
+// does). Loops around it are read from the inside out. Counts, extents and bytes stand as log2(1 + x), so
+// that a regression tree sees ratios. Computed from the Program before lowering, in well under 200 us; the
+// same for any template and target.
 #pragma once
 
 #include <string>

@@ -78,8 +78,9 @@ TEST(IntExprs, PrintWithFewParentheses) {
 
 TEST(IntExprs, BoundsContainEveryValue) {
   std::mt19937_64 rng(7);
-  const IntOp ops[] = {IntOp::kAdd, IntOp::kSub, IntOp::kMul, IntOp::kDiv, IntOp::kMod, IntOp::kMin, IntOp::kMax,
-                       IntOp::kLt,  IntOp::kLe,  IntOp::kEq,  IntOp::kNe,  IntOp::kAnd, IntOp::kOr};
+  const IntOp ops[] = {IntOp::kAdd, IntOp::kSub, IntOp::kMul, IntOp::kDiv, IntOp::kMod,
+                       IntOp::kMin, IntOp::kMax, IntOp::kLt,  IntOp::kLe,  IntOp::kEq,
+                       IntOp::kNe,  IntOp::kAnd, IntOp::kOr};
   const auto range = [&] {
     const auto a = static_cast<int64_t>(rng() % 15) - 7, b = static_cast<int64_t>(rng() % 15) - 7;
     return IntRange{std::min(a, b), std::max(a, b)};
@@ -92,8 +93,9 @@ TEST(IntExprs, BoundsContainEveryValue) {
         for (int64_t y = b.lo; y <= b.hi; ++y) {
           const int64_t v = apply(op, x, y);
           ASSERT_TRUE(bounds.lo <= v && v <= bounds.hi)
-              << "op " << static_cast<int>(op) << " on " << x << ", " << y << " is " << v << ", bounds " << bounds.lo
-              << ".." << bounds.hi << " from " << a.lo << ".." << a.hi << ", " << b.lo << ".." << b.hi;
+              << "op " << static_cast<int>(op) << " on " << x << ", " << y << " is " << v << ", bounds "
+              << bounds.lo << ".." << bounds.hi << " from " << a.lo << ".." << a.hi << ", " << b.lo << ".."
+              << b.hi;
         }
     }
   }
@@ -176,8 +178,10 @@ TEST(ConfigSpace, HoldsExactlyTheValidConfigs) {
     SCOPED_TRACE(str("round ", round));
     const RandomSpace r(rng);
     if (!r.usable()) {
-      if (r.valid.empty()) EXPECT_THAT(r.sealed.message(), testing::AnyOf(HasSubstr("no config"), HasSubstr("never")));
-      else EXPECT_THAT(r.sealed.message(), HasSubstr("default config"));
+      if (r.valid.empty())
+        EXPECT_THAT(r.sealed.message(), testing::AnyOf(HasSubstr("no config"), HasSubstr("never")));
+      else
+        EXPECT_THAT(r.sealed.message(), HasSubstr("default config"));
       continue;
     }
     ++used;
@@ -259,7 +263,8 @@ TEST(ConfigSpace, CountsBeyondWhatCouldBeListed) {
   // Products of 1e12 and more, tied by one register budget and one divisibility.
   ConfigSpace space;
   std::vector<SplitKnob> k;
-  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) k.push_back(space.split(name, 64).try_first(2));
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"})
+    k.push_back(space.split(name, 64).try_first(2));
   space.require(k[0].inner() * k[1].inner() + k[1].inner() + 1 <= 200);
   space.require(k[2].inner() + k[3].inner() + k[4].inner() + k[5].inner() + k[6].inner() <= 200);
   space.require((k[5].inner() * k[6].inner()) % 4 == 0);
@@ -364,8 +369,8 @@ TEST(ConfigSpace, FeaturesHaveOneLengthAndNames) {
   space.choice("unroll", {0, 4}).try_first(0);
   ASSERT_TRUE(space.seal().is_ok());
   EXPECT_THAT(space.features(space.at(space.default_index())), ElementsAre(3, 1, 0, 0, 1, -1));
-  EXPECT_THAT(space.feature_names(), ElementsAre("log2(m)", "pack", "order=rows", "order=columns", "order=blocks",
-                                                 "log2(unroll)"));
+  EXPECT_THAT(space.feature_names(),
+              ElementsAre("log2(m)", "pack", "order=rows", "order=columns", "order=blocks", "log2(unroll)"));
 }
 
 }  // namespace

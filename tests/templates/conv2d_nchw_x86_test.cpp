@@ -8,8 +8,8 @@
 namespace tuner {
 namespace {
 
-Conv2dWorkload conv(int64_t ic, int64_t height, int64_t width, int64_t oc, int64_t kh, int64_t kw, int64_t stride,
-                    int64_t padding, int64_t dilation) {
+Conv2dWorkload conv(int64_t ic, int64_t height, int64_t width, int64_t oc, int64_t kh, int64_t kw,
+                    int64_t stride, int64_t padding, int64_t dilation) {
   Conv2dWorkload w;
   w.in_channels = ic;
   w.in_height = height;
@@ -52,8 +52,8 @@ TEST(Conv2dNchwX86, LoopsOfOneConfig) {
   w.activation = Activation::kRelu;
   const auto instance = conv2d_nchw_x86().apply(w, cpu(256, 16, /*threads=*/2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program = (*instance)->instantiate(
-      *config_from_text("block_ic=2 order=0 tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=2 unroll_kw=1"));
+  const auto program = (*instance)->instantiate(*config_from_text(
+      "block_ic=2 narrow_panels=0 order=0 tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=2 unroll_kw=1"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   ASSERT_NE(program->packing, nullptr);
   EXPECT_EQ("\n" + to_text(*program), R"(
@@ -112,7 +112,8 @@ TEST(Conv2dNchwX86, DefaultIsValidForAnyShape) {
       for (const int64_t oc : {1, 5, 16, 512})
         for (const int64_t ic : {1, 3, 64})
           for (const int64_t kernel : {1, 3, 7, 11}) {
-            const auto instance = conv2d_nchw_x86().apply(conv(ic, size, size, oc, kernel, kernel, 1, kernel / 2, 1), t);
+            const auto instance =
+                conv2d_nchw_x86().apply(conv(ic, size, size, oc, kernel, kernel, 1, kernel / 2, 1), t);
             ASSERT_TRUE(instance.is_ok()) << instance.message();
             EXPECT_GE((*instance)->space().size(), 1u);
           }
@@ -120,7 +121,7 @@ TEST(Conv2dNchwX86, DefaultIsValidForAnyShape) {
 
 TEST(Conv2dNchwX86, RandomConfigsOnOddShapes) {
   const Conv2dWorkload shapes[] = {
-      conv(3, 17, 19, 5, 2, 2, 3, 2, 2), conv(1, 1, 1, 1, 1, 1, 1, 0, 1), conv(4, 7, 7, 33, 3, 3, 1, 1, 1),
+      conv(3, 17, 19, 5, 2, 2, 3, 2, 2), conv(1, 1, 1, 1, 1, 1, 1, 0, 1),  conv(4, 7, 7, 33, 3, 3, 1, 1, 1),
       conv(6, 5, 9, 20, 1, 1, 1, 0, 1),  conv(8, 6, 5, 17, 1, 1, 2, 0, 1), conv(2, 9, 8, 3, 5, 3, 2, 1, 1),
   };
   for (const auto& w : shapes) {

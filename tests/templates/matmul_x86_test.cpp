@@ -32,8 +32,8 @@ TEST(MatmulX86, LoopsOfOneConfig) {
   w.constant = {"b"};
   const auto instance = matmul_x86().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program =
-      (*instance)->instantiate(*config_from_text("block_m=2 pack_a=0 pack_b=1 tile_m=4 tile_n=16 unroll_k=2"));
+  const auto program = (*instance)->instantiate(
+      *config_from_text("block_m=2 narrow_panels=0 pack_a=0 pack_b=1 tile_m=4 tile_n=16 unroll_k=2"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   ASSERT_NE(program->packing, nullptr);
   EXPECT_EQ("\n" + to_text(*program), R"(
@@ -70,11 +70,12 @@ packing matmul_pack(constant b float32[9, 60], packed b.packed float32[4, 9, 16]
 TEST(MatmulX86, RefusesAConfigOfAnotherSpace) {
   const auto instance = matmul_x86().apply(matmul(20, 60, 9), cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto refused =
-      (*instance)->instantiate(*config_from_text("block_m=0 pack_a=0 pack_b=1 tile_m=8 tile_n=16 unroll_k=1"));
+  const auto refused = (*instance)->instantiate(
+      *config_from_text("block_m=0 narrow_panels=0 pack_a=0 pack_b=1 tile_m=8 tile_n=16 unroll_k=1"));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidConfig);
   EXPECT_EQ(refused.message(),
-            "matmul_x86: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_m=0 pack_a=0 "
+            "matmul_x86: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_m=0 "
+            "narrow_panels=0 pack_a=0 "
             "pack_b=1 tile_m=8 tile_n=16 unroll_k=1");
 }
 
@@ -104,7 +105,8 @@ TEST(MatmulX86, DefaultIsValidForAnyShape) {
 }
 
 TEST(MatmulX86, RandomConfigsOnOddShapes) {
-  for (const auto& w : {matmul(1, 1, 1), matmul(7, 13, 29), matmul(1, 40, 9), matmul(33, 1, 5), matmul(20, 50, 3)}) {
+  for (const auto& w :
+       {matmul(1, 1, 1), matmul(7, 13, 29), matmul(1, 40, 9), matmul(33, 1, 5), matmul(20, 50, 3)}) {
     expect_configs_right(matmul_x86(), w, cpu(256, 16), 12, 1);
     expect_configs_right(matmul_x86(), w, cpu(512, 32), 12, 2);
     expect_configs_right(matmul_x86(), w, cpu(512, 32, /*threads=*/2), 12, 3);
@@ -130,7 +132,9 @@ TEST(MatmulX86, ConstantAIsPackedAhead) {
   expect_configs_right(matmul_x86(), w, cpu(256, 16), 12, 5);
 }
 
-TEST(MatmulX86, LargerShapeOnce) { expect_configs_right(matmul_x86(), matmul(127, 255, 3), cpu(512, 32), 3, 6); }
+TEST(MatmulX86, LargerShapeOnce) {
+  expect_configs_right(matmul_x86(), matmul(127, 255, 3), cpu(512, 32), 3, 6);
+}
 
 }  // namespace
 }  // namespace tuner

@@ -29,7 +29,13 @@ TEST(ProgramFeatures, DescribeTheMicroKernel) {
   w.constant = {"b"};
   const auto instance = matmul_x86().apply(w, cpu(512, 32));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const Config config({{"tile_m", 8}, {"tile_n", 32}, {"block_m", 0}, {"unroll_k", 2}, {"pack_a", 0}, {"pack_b", 1}});
+  const Config config({{"tile_m", 8},
+                       {"tile_n", 32},
+                       {"block_m", 0},
+                       {"unroll_k", 2},
+                       {"pack_a", 0},
+                       {"pack_b", 1},
+                       {"narrow_panels", 0}});
   const auto program = (*instance)->instantiate(config);
   ASSERT_TRUE(program.is_ok()) << program.message();
   const std::vector<float> f = program_features(*program);
@@ -58,15 +64,18 @@ TEST(ProgramFeatures, AreQuick) {
   w.padding = {1, 1, 1, 1};
   const auto instance = conv2d_nchw_x86().apply(w, cpu(512, 32, 2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program = (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
+  const auto program =
+      (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));
   ASSERT_TRUE(program.is_ok()) << program.message();
   std::vector<double> took_us;
   for (int i = 0; i < 50; ++i) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_FALSE(program_features(*program).empty());
-    took_us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    took_us.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   }
-  // The best of many: the machine may be busy. Twenty times the figure on an idle one, for instrumented builds.
+  // The best of many: the machine may be busy. Twenty times the figure on an idle one, for instrumented
+  // builds.
   EXPECT_LT(*std::min_element(took_us.begin(), took_us.end()), 4000);
 }
 

@@ -49,11 +49,13 @@ inline void expect_same_answer(const Program& scheduled, const std::vector<std::
   ASSERT_TRUE(status.is_ok()) << status.message();
   ASSERT_EQ(args.back().size(), expected.back().size());
   for (size_t i = 0; i < expected.back().size(); ++i)
-    ASSERT_NEAR(args.back()[i], expected.back()[i], 1e-9 * (1 + std::abs(expected.back()[i]))) << "out[" << i << "]";
+    ASSERT_NEAR(args.back()[i], expected.back()[i], 1e-9 * (1 + std::abs(expected.back()[i])))
+        << "out[" << i << "]";
 }
 
 // The default and `samples` random configs of one template for one task, as scheduled and as lowered.
-inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const Target& target, int samples, uint64_t seed) {
+inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const Target& target, int samples,
+                                 uint64_t seed) {
   SCOPED_TRACE(str(w.key(), " on ", target.name(), ", ", target.vector_bits, "-bit vectors, seed ", seed));
   ASSERT_TRUE(validate(w).is_ok()) << validate(w).message();
   const auto instance = t.apply(w, target);

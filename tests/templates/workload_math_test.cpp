@@ -48,8 +48,10 @@ std::vector<double> plain_conv2d(const Conv2dWorkload& w, const std::vector<std:
                 const int64_t x = ow * w.stride[1] + kw * w.dilation[1] - w.padding[1];
                 if (h < 0 || h >= w.in_height || x < 0 || x >= w.in_width) continue;
                 const int64_t channel = oc / oc_group * ic_group + ic;
-                sum += args[0][static_cast<size_t>(((n * w.in_channels + channel) * w.in_height + h) * w.in_width + x)] *
-                       args[1][static_cast<size_t>(((oc * ic_group + ic) * w.kernel_height + kh) * w.kernel_width + kw)];
+                sum += args[0][static_cast<size_t>(
+                           ((n * w.in_channels + channel) * w.in_height + h) * w.in_width + x)] *
+                       args[1][static_cast<size_t>(
+                           ((oc * ic_group + ic) * w.kernel_height + kh) * w.kernel_width + kw)];
               }
           if (w.bias) sum += args[2][static_cast<size_t>(oc)];
           out.push_back(activated(w.activation, sum));

@@ -23,7 +23,8 @@ Conv2dWorkload resnet_last() {
 
 TEST(WorkloadKey, IsCanonicalText) {
   EXPECT_EQ(Workload(resnet_last()).key(),
-            "v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu "
+            "v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 "
+            "act=relu "
             "dtype=float32 layout=NCHW const=weight");
   MatmulWorkload m;
   m.m = m.n = m.k = 1024;
@@ -66,7 +67,8 @@ TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {
   std::string bad = good;
   EXPECT_THAT(why(bad.replace(bad.find("ta=0"), 4, "ta=2")), HasSubstr("ta: expected 0 or 1, found \"2\""));
   bad = good;
-  EXPECT_THAT(why(bad.replace(bad.find("m=1"), 3, "m=0")), HasSubstr("m (rows of a): expected an integer from 1"));
+  EXPECT_THAT(why(bad.replace(bad.find("m=1"), 3, "m=0")),
+              HasSubstr("m (rows of a): expected an integer from 1"));
 }
 
 TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
@@ -76,9 +78,12 @@ TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
     return validate(w).message();
   };
   EXPECT_EQ(why([](auto&) {}), "");
-  EXPECT_EQ(why([](auto& w) { w.stride[0] = 0; }), "stride[0] (vertical): expected an integer from 1 to 2^31, found 0");
-  EXPECT_EQ(why([](auto& w) { w.padding[3] = -1; }), "padding[3] (right): expected an integer from 0 to 2^31, found -1");
-  EXPECT_EQ(why([](auto& w) { w.groups = 3; }), "groups: expected a divisor of the 512 input channels, found 3");
+  EXPECT_EQ(why([](auto& w) { w.stride[0] = 0; }),
+            "stride[0] (vertical): expected an integer from 1 to 2^31, found 0");
+  EXPECT_EQ(why([](auto& w) { w.padding[3] = -1; }),
+            "padding[3] (right): expected an integer from 0 to 2^31, found -1");
+  EXPECT_EQ(why([](auto& w) { w.groups = 3; }),
+            "groups: expected a divisor of the 512 input channels, found 3");
   EXPECT_EQ(why([](auto& w) { w.kernel_height = 10; }),
             "data[2] (height): 9 with padding, expected at least 10 for a kernel of 10 rows at dilation 1");
   EXPECT_EQ(why([](auto& w) { w.dilation[1] = 5; }),
@@ -87,7 +92,9 @@ TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
   EXPECT_EQ(why([](auto& w) { w.dtype = DType::kFloat16; }), "dtype: expected float32, found float16");
   EXPECT_EQ(why([](auto& w) { w.constant = {"wieght"}; }),
             "constant: expected names of operands (data, weight, bias), found \"wieght\"");
-  EXPECT_EQ(why([](auto& w) { w.constant = {"weight", "bias"}; }),
+  EXPECT_EQ(why([](auto& w) {
+              w.constant = {"weight", "bias"};
+            }),
             "constant: expected each operand once, in alphabetical order, found weight,bias");
   EXPECT_EQ(why([](auto& w) { w.in_height = w.in_width = 1 << 20; }),
             "data: expected fewer than 2^40 bytes, the shape asks for more");
