@@ -279,8 +279,9 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
 
   std::unique_lock lock(mutex_);
   if (stopping_) return unavailable(stop_reason_);
-  // Attempts of a rerun count from its Unix time in seconds: each is a sample of its own, told apart from the job's.
-  LeaseTable::Trial again{id, "rerun " + id, trial.task.target, static_cast<int>(wall_time_us() / 1'000'000), trial.trial.fencing};
+  // A rerun's attempt is a million and its time in seconds: each is a sample of its own, told apart from the job's.
+  const int attempt = static_cast<int>(1'000'000 + wall_time_us() / 1'000'000 % 1'000'000'000);
+  LeaseTable::Trial again{id, "rerun " + id, trial.task.target, attempt, trial.trial.fencing};
   if (reruns_.contains(id) || leases_.enqueue_again(again) == LeaseTable::Added::kKnownAlready)
     return Status(StatusCode::kAborted, str("trial ", id, " is being measured right now; try again when that is done"));
   reruns_[id] = {};

@@ -1,0 +1,77 @@
+// A task whose times are a formula: jobs can be run without templates, compilers or devices.
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "db/store.h"
+#include "templates/knob.h"
+#include "tuner/daemon/task_space.h"
+
+namespace tuner::testing {
+
+inline const char* const kAnalyticKey =
+    "v1 matmul b=1 m=64 n=64 k=64 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
+inline const char* const kAnalyticTarget = "llvm -mcpu=haswell -threads=1";
+
+// 4 knobs, `width` candidates each.
+inline Result<TaskSpace> analytic_space(int width) {
+  auto space = std::make_shared<ConfigSpace>();
+  std::vector<int64_t> candidates;
+  for (int i = 0; i < width; ++i) candidates.push_back(i);
+  for (const char* knob : {"a", "b", "c", "d"}) space->choice(knob, candidates).try_first(knob[0] == 'd' ? 1 : 0);
+  RETURN_IF_ERROR(space->seal());
+  TaskSpace task;
+  task.flops = 2 * 64 * 64 * 64;
+  task.search.parts.push_back({"analytic", space.get(), {}});
+  task.template_versions.push_back(1);
+  task.owned = space;
+  return task;
+}
+
+// A bowl with its bottom at (2, 3, 1, 4); every config with a == d fails.
+inline MeasureRecord analytic_record(const std::string& trial_id, int attempt, const std::string& config_text) {
+  const Config config = config_from_text(config_text).value();
+  const auto square = [&](const char* knob, int64_t bottom) {
+    const double x = static_cast<double>(config.at(knob) - bottom);
+    return x * x;
+  };
+  MeasureRecord record;
+  record.trial_id = trial_id;
+  record.attempt = attempt;
+  record.finished_at_us = 1;
+  record.environment = {.hardware = "formula", .toolchain = "none", .worker_id = "w", .worker_incarnation = "1", .host = "h"};
+  if (config.at("a") == config.at("d")) {
+    record.outcome = Outcome::kCrashed;
+    record.message = "a == d";
+  } else {
+    const double ns = 1000 + 100 * (square("a", 2) + square("b", 3) + square("c", 1) + square("d", 4));
+    record.run_ns = {ns, ns, ns};
+    record.cpu_ns = record.run_ns;
+  }
+  return record;
+}
+
+// A folder of its own for a test, removed with it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "tuner-test-XXXXXX").string();
+    CHECK(mkdtemp(name.data()) != nullptr) << name << " cannot be made";
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tuner::testing

@@ -1,0 +1,241 @@
+// A job's search: what it proposes, when it ends, and what a crash at any moment leaves.
+#include "tuner/daemon/job_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <random>
+
+#include "tests/tuner/analytic_task.h"
+
+namespace tuner {
+namespace {
+
+using testing::analytic_record;
+using testing::analytic_space;
+using testing::ScratchFolder;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+JobRow job_row(const std::string& search, int trials, uint64_t seed, int tasks = 1) {
+  JobRow job;
+  job.id = "j1";
+  job.request_id = "r1";
+  for (int i = 0; i < tasks; ++i) job.tasks.push_back({str("workload ", i), "device"});
+  job.trials = trials;
+  job.search = search;
+  job.seed = seed;
+  return job;
+}
+
+// The daemon's part around a JobRunner, with a worker that answers from the formula.
+class Life {
+ public:
+  Life(const std::string& db, const JobRow& job, int width) {
+    store = Store::open(db, Store::Mode::kWrite).value();
+    EXPECT_TRUE(store->add_job(job).is_ok());
+    runner = std::make_unique<JobRunner>(
+        *store, store->job(job.id).value(), job.trials, [width](const JobRow::Task&) { return analytic_space(width); },
+        make_strategy);
+    EXPECT_TRUE(runner->start().is_ok());
+    for (const TrialRow& t : runner->open_trials()) {
+      if (t.state == TrialState::kLeased) {
+        EXPECT_TRUE(store->requeue_trial(t.id, t.attempt).is_ok());
+      }
+      queue.push_back(t);
+    }
+  }
+  // One step of the pipeline chosen by `dice`: propose, lease, measure or observe. False when the job is finished.
+  bool step(std::mt19937_64& dice) {
+    if (runner->finished()) return false;
+    switch (dice() % 4) {
+      case 0: {
+        const std::vector<TrialRow> rows = runner->propose(8).value();
+        queue.insert(queue.end(), rows.begin(), rows.end());
+        break;
+      }
+      case 1:
+        if (!queue.empty() && leased.size() < 4) {
+          leased.push_back(store->lease_trial(queue.front().id, "w").value());
+          queue.pop_front();
+        }
+        break;
+      case 2:
+        if (!leased.empty()) {
+          const size_t which = dice() % leased.size();
+          const TrialRow trial = leased[which];
+          leased.erase(leased.begin() + static_cast<int64_t>(which));
+          const MeasureRecord record = analytic_record(trial.id, trial.attempt, trial.config);
+          EXPECT_TRUE(store->add_records({record}).is_ok());
+          measured.push_back(record);
+        }
+        break;
+      default:
+        runner->observe(measured);
+        measured.clear();
+    }
+    return true;
+  }
+
+  std::unique_ptr<Store> store;
+  std::unique_ptr<JobRunner> runner;
+  std::deque<TrialRow> queue;
+  std::vector<TrialRow> leased;
+  std::vector<MeasureRecord> measured;
+};
+
+std::vector<std::string> configs_in_order(Store& store) {
+  std::vector<std::string> configs;
+  const std::vector<TrialWithRecord> trials = store.trials("j1").value();
+  for (const TrialWithRecord& t : trials) configs.push_back(t.trial.config);
+  return configs;
+}
+
+TEST(JobRunner, EndsAtItsTrialsAndKnowsTheBest) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("genetic", 60, 1), 6);
+  std::mt19937_64 dice(1);
+  while (life.step(dice)) {}
+  const std::vector<TrialWithRecord> trials = life.store->trials("j1").value();
+  ASSERT_THAT(trials, SizeIs(60));
+  double best = 1e18;
+  int64_t ok = 0;
+  for (const TrialWithRecord& t : trials) {
+    ASSERT_TRUE(t.record.has_value());
+    if (t.record->outcome != Outcome::kOk) continue;
+    ++ok;
+    best = std::min(best, record_time_ns(*t.record));
+  }
+  JobProgress p = life.runner->progress();
+  EXPECT_EQ(p.trials_done, 60);
+  EXPECT_EQ(p.trials_total, 60);
+  EXPECT_EQ(p.best_ns, best);
+  EXPECT_EQ(p.outcomes[Outcome::kOk], ok);
+  EXPECT_EQ(p.outcomes[Outcome::kCrashed], 60 - ok);
+  EXPECT_THAT(life.runner->take_finished_tasks(), ::testing::ElementsAre(0));
+  EXPECT_THAT(life.runner->take_finished_tasks(), ::testing::IsEmpty());
+}
+
+TEST(JobRunner, EndsWhenTheSpaceIsExhausted) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("random", 1000, 1), 2);  // 16 configs
+  std::mt19937_64 dice(2);
+  while (life.step(dice)) {}
+  EXPECT_THAT(life.store->trials("j1").value(), SizeIs(16));
+  EXPECT_EQ(life.runner->progress().trials_total, 16);
+}
+
+TEST(JobRunner, KeepsAboutAsManyTrialsOpenAsAskedAndProposesInBatches) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("random", 100, 1), 6);
+  EXPECT_THAT(life.runner->propose(8).value(), SizeIs(16));
+  EXPECT_THAT(life.runner->propose(8).value(), SizeIs(0));
+  EXPECT_THAT(life.runner->propose(40).value(), SizeIs(32));
+  EXPECT_THAT(life.runner->propose(4096).value(), SizeIs(52)) << "never more than the job's trials";
+}
+
+TEST(JobRunner, BeginsTheNextTaskWhileTheLastTrialsOfTheOneBeforeRun) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("random", 16, 1, /*tasks=*/2), 6);
+  EXPECT_THAT(life.runner->propose(8).value(), SizeIs(16));
+  std::vector<MeasureRecord> nine;
+  for (const TrialRow& t : life.runner->open_trials())
+    if (nine.size() < 9) nine.push_back(analytic_record(t.id, 1, t.config));
+  ASSERT_TRUE(life.store->add_records(nine).is_ok());
+  life.runner->observe(nine);
+  const std::vector<TrialRow> next = life.runner->propose(8).value();
+  ASSERT_THAT(next, SizeIs(16));
+  EXPECT_EQ(next[0].task_index, 1);
+  EXPECT_THAT(life.runner->take_finished_tasks(), SizeIs(0)) << "7 of the first are open";
+}
+
+TEST(JobRunner, TheSameSeedAndResultsGiveTheSameTrials) {
+  for (const char* search : {"random", "grid", "genetic", "annealing", "xgb-annealing"}) {
+    std::vector<std::string> configs[2];
+    for (std::vector<std::string>& c : configs) {
+      ScratchFolder folder;
+      Life life(folder.file("db"), job_row(search, 48, 7), 6);
+      std::mt19937_64 dice(3);
+      while (life.step(dice)) {}
+      c = configs_in_order(*life.store);
+    }
+    EXPECT_EQ(configs[0], configs[1]) << search;
+  }
+}
+
+TEST(JobRunner, ObservingTheSameResultTwiceCountsItOnce) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("random", 16, 1), 6);
+  const std::vector<TrialRow> proposed = life.runner->propose(8).value();
+  const TrialRow trial = proposed[0];
+  const MeasureRecord record = analytic_record(trial.id, 1, trial.config);
+  life.runner->observe({record});
+  life.runner->observe({record});
+  EXPECT_EQ(life.runner->progress().trials_done, 1);
+}
+
+TEST(JobRunner, ASearchThatIsNotKnownEndsTheJobWithTheReason) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("guess", 16, 1), 6);
+  EXPECT_THAT(life.runner->propose(8).message(), HasSubstr("guess"));
+}
+
+// Killed at random moments and resumed from the file alone: no config is measured twice, no result is lost, and the job
+// ends with exactly its trials.
+TEST(JobRunner, SurvivesCrashesAtAnyMoment) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    const char* const searches[] = {"random", "grid", "genetic", "annealing", "xgb-genetic", "xgb-annealing"};
+    const JobRow job = job_row(searches[seed % 6], 64, seed);
+    ScratchFolder folder;
+    std::mt19937_64 dice(seed);
+    std::map<std::string, std::string> recorded;  // trial -> config, as acknowledged before each crash
+    bool finished = false;
+    for (int crash = 0; !finished; ++crash) {
+      Life life(folder.file("db"), job, 6);
+      for (const auto& [id, config] : recorded)
+        ASSERT_TRUE(life.store->trial(id).value().record.has_value()) << id << " was acknowledged, then lost";
+      const int64_t done = life.runner->progress().trials_done;
+      EXPECT_EQ(done, static_cast<int64_t>(recorded.size()));
+      int64_t steps = crash < 6 ? static_cast<int64_t>(dice() % 120) : 1'000'000;
+      while (steps-- > 0 && !finished) finished = !life.step(dice);
+      std::map<std::string, int> times_measured;
+      recorded.clear();
+      const std::vector<TrialWithRecord> trials = life.store->trials("j1").value();
+      for (const TrialWithRecord& t : trials) {
+        if (!t.record) continue;
+        recorded[t.trial.id] = t.trial.config;
+        EXPECT_EQ(++times_measured[t.trial.config], 1) << t.trial.config << " was measured twice";
+      }
+    }
+    EXPECT_EQ(recorded.size(), 64u);
+  }
+}
+
+// A search whose proposals do not depend on results proposes after a crash exactly what it would have proposed without.
+TEST(JobRunner, ACrashDoesNotChangeWhatARandomSearchMeasures) {
+  const JobRow job = job_row("random", 48, 5);
+  std::vector<std::string> whole, resumed;
+  {
+    ScratchFolder folder;
+    Life life(folder.file("db"), job, 6);
+    std::mt19937_64 dice(1);
+    while (life.step(dice)) {}
+    whole = configs_in_order(*life.store);
+  }
+  ScratchFolder folder;
+  std::mt19937_64 dice(1);
+  for (bool more = true; more;) {
+    Life life(folder.file("db"), job, 6);
+    for (int i = 0; i < 60 && more; ++i) more = life.step(dice);
+    resumed = configs_in_order(*life.store);
+  }
+  std::sort(whole.begin(), whole.end());
+  std::sort(resumed.begin(), resumed.end());
+  EXPECT_EQ(whole, resumed);
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,228 @@
+// Leases: who may run a trial until when, and what becomes of it when a worker is lost.
+#include "tuner/daemon/lease_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tuner {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Trial = LeaseTable::Trial;
+
+const LeaseTable::Serves kAny = [](const std::string&) { return true; };
+const LeaseTable::Owner kW1{"w1", "a"}, kW2{"w2", "a"};
+
+class Leases : public testing::Test {
+ protected:
+  void enqueue(const std::string& id, const std::string& job = "j1") {
+    ASSERT_EQ(table.enqueue({id, job, "cpu1", 0, 0}), LeaseTable::Added::kNew);
+  }
+  // Leases the oldest queued trial as the store would: attempt + 1 and a larger token. Empty when nothing is queued.
+  LeaseTable::Held lease(const LeaseTable::Owner& owner) {
+    const std::vector<Trial> got = table.reserve(kAny, {}, 1);
+    if (got.empty()) return {};
+    const LeaseTable::Held held{got[0].id, got[0].attempt + 1, ++token};
+    EXPECT_TRUE(table.grant(held.trial_id, owner, held.attempt, held.fencing, now));
+    return held;
+  }
+  // Lets time pass in steps short enough not to look like a stall of the daemon.
+  std::vector<LeaseTable::Loss> pass(int64_t ms) {
+    std::vector<LeaseTable::Loss> losses;
+    for (const int64_t end = now + ms; now < end;) {
+      now += std::min<int64_t>(1000, end - now);
+      for (const LeaseTable::Loss& l : table.expire(now)) losses.push_back(l);
+    }
+    return losses;
+  }
+  LeaseTable table;
+  int64_t now = 1000, token = 0;
+};
+
+TEST_F(Leases, AreGivenOldestFirstAndOnce) {
+  enqueue("t1");
+  enqueue("t2");
+  EXPECT_EQ(lease(kW1).trial_id, "t1");
+  EXPECT_EQ(lease(kW2).trial_id, "t2");
+  EXPECT_EQ(lease(kW2).trial_id, "");
+}
+
+TEST_F(Leases, OnlyGoToAWorkerThatServesTheTarget) {
+  enqueue("t1");
+  EXPECT_THAT(table.reserve([](const std::string& t) { return t == "gpu"; }, {}, 8), IsEmpty());
+  EXPECT_FALSE(table.has_work([](const std::string& t) { return t == "gpu"; }, {}));
+  EXPECT_TRUE(table.has_work(kAny, {}));
+}
+
+TEST_F(Leases, LastAsLongAsHeartbeatsComeAndEndATtlAfterTheLast) {
+  enqueue("t1");
+  const LeaseTable::Held held = lease(kW1);
+  EXPECT_THAT(pass(14'000), IsEmpty());
+  EXPECT_THAT(table.heartbeat(kW1, {held}, now).revoked, IsEmpty());
+  EXPECT_THAT(pass(14'000), IsEmpty());
+  const std::vector<LeaseTable::Loss> losses = pass(1'000);
+  ASSERT_THAT(losses, SizeIs(1));
+  EXPECT_EQ(losses[0].trial_id, "t1");
+  EXPECT_EQ(losses[0].attempt, 1);
+  EXPECT_TRUE(losses[0].retry);
+  EXPECT_EQ(losses[0].message, "trial t1 re-queued after attempt 1: worker w1 was silent for 15 s");
+}
+
+TEST_F(Leases, ALostTrialGoesToTheNextWorkerBeforeYoungerOnes) {
+  enqueue("t1");
+  lease(kW1);
+  enqueue("t2");
+  pass(15'000);
+  table.requeued("t1");
+  const LeaseTable::Held again = lease(kW2);
+  EXPECT_EQ(again.trial_id, "t1");
+  EXPECT_EQ(again.attempt, 2);
+}
+
+TEST_F(Leases, ALateResultClosesATrialInWhateverStateItIs) {
+  enqueue("t1");
+  lease(kW1);
+  pass(15'000);
+  EXPECT_EQ(table.close("t1"), "j1");  // lost, not yet re-queued
+  table.requeued("t1");
+  EXPECT_EQ(lease(kW2).trial_id, "");
+
+  enqueue("t2");
+  const LeaseTable::Held old = lease(kW1);
+  pass(15'000);
+  table.requeued("t2");
+  const LeaseTable::Held newer = lease(kW2);
+  EXPECT_EQ(table.close("t2"), "j1");  // the first worker was late but right
+  EXPECT_THAT(table.heartbeat(kW2, {newer}, now).revoked, SizeIs(1));
+  EXPECT_EQ(table.close("t2"), std::nullopt);
+  EXPECT_EQ(old.attempt, 1);
+}
+
+TEST_F(Leases, AnExpiredLeaseIsNeitherRenewedNorRevokedWhileItsTrialIsOpen) {
+  enqueue("t1");
+  const LeaseTable::Held old = lease(kW1);
+  pass(15'000);
+  table.requeued("t1");
+  EXPECT_THAT(table.heartbeat(kW1, {old}, now).revoked, IsEmpty());
+  // Its own worker is not given a second copy of what it still runs.
+  EXPECT_THAT(table.reserve(kAny, {"t1"}, 8), IsEmpty());
+  EXPECT_THAT(table.reserve(kAny, {}, 8), SizeIs(1));
+}
+
+TEST_F(Leases, WhatAWorkerDoesNotNameAfterALostReplyIsDeliveredAgain) {
+  enqueue("t1");
+  const LeaseTable::Held held = lease(kW1);
+  EXPECT_THAT(table.heartbeat(kW1, {}, now).missing, testing::ElementsAre("t1"));
+  EXPECT_THAT(table.heartbeat(kW1, {held}, now).missing, IsEmpty());
+  EXPECT_THAT(table.heartbeat(kW2, {}, now).missing, IsEmpty());
+}
+
+TEST_F(Leases, AStoppedDaemonCostsNobodyALease) {
+  enqueue("t1");
+  lease(kW1);
+  table.expire(now);
+  now += 60'000;  // the daemon was suspended
+  EXPECT_THAT(table.expire(now), IsEmpty());
+  EXPECT_THAT(pass(14'000), IsEmpty());
+  EXPECT_THAT(pass(1'000), SizeIs(1));
+}
+
+TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
+  ASSERT_EQ(table.restore_leased({"t1", "j1", "cpu1", 2, 77}, now), LeaseTable::Added::kNew);
+  EXPECT_THAT(table.reserve(kAny, {}, 8), IsEmpty());
+  pass(10'000);
+  EXPECT_THAT(table.heartbeat(kW1, {{"t1", 2, 77}}, now).revoked, IsEmpty());
+  EXPECT_THAT(pass(14'000), IsEmpty()) << "renewed by the heartbeat";
+  EXPECT_EQ(table.leases_of(kW1), 1u);
+}
+
+TEST_F(Leases, AfterARestartAnUnclaimedLeaseGetsOneTtlThenIsRetried) {
+  ASSERT_EQ(table.restore_leased({"t1", "j1", "cpu1", 2, 77}, now), LeaseTable::Added::kNew);
+  EXPECT_THAT(table.heartbeat(kW1, {{"t1", 1, 70}}, now).revoked, IsEmpty()) << "an older token does not claim it";
+  EXPECT_THAT(pass(14'000), IsEmpty());
+  const std::vector<LeaseTable::Loss> losses = pass(1'000);
+  ASSERT_THAT(losses, SizeIs(1));
+  EXPECT_TRUE(losses[0].retry);
+  EXPECT_THAT(losses[0].message, HasSubstr("no worker took its lease up again"));
+}
+
+TEST_F(Leases, TwoDistinctWorkersLostMakeATrialPoison) {
+  enqueue("t1");
+  lease(kW1);
+  ASSERT_THAT(table.worker_lost(kW1), SizeIs(1));
+  table.requeued("t1");
+  lease(kW2);
+  const std::vector<LeaseTable::Loss> losses = table.worker_lost(kW2);
+  ASSERT_THAT(losses, SizeIs(1));
+  EXPECT_FALSE(losses[0].retry);
+  EXPECT_EQ(losses[0].message, "poison: 2 workers were lost while they held it (w1, w2)");
+}
+
+TEST_F(Leases, OneWorkerMayLoseATrialFourTimesNotFive) {
+  enqueue("t1");
+  for (int attempt = 1; attempt <= 4; ++attempt) {
+    EXPECT_EQ(lease(kW1).attempt, attempt);
+    const std::vector<LeaseTable::Loss> losses = table.worker_lost(kW1);
+    ASSERT_THAT(losses, SizeIs(1));
+    EXPECT_TRUE(losses[0].retry);
+    table.requeued("t1");
+  }
+  lease(kW1);
+  const std::vector<LeaseTable::Loss> losses = table.worker_lost(kW1);
+  ASSERT_THAT(losses, SizeIs(1));
+  EXPECT_FALSE(losses[0].retry);
+  EXPECT_THAT(losses[0].message, HasSubstr("given up after 5 attempts"));
+}
+
+TEST_F(Leases, AResultThatCameBeforeItsTrialWasLoadedKeepsItFromRunning) {
+  EXPECT_EQ(table.close("t1"), std::nullopt);
+  EXPECT_EQ(table.enqueue({"t1", "j1", "cpu1", 0, 0}), LeaseTable::Added::kResultCame);
+  EXPECT_EQ(table.restore_leased({"t1", "j1", "cpu1", 1, 5}, now), LeaseTable::Added::kResultCame);
+  EXPECT_EQ(lease(kW1).trial_id, "");
+}
+
+TEST_F(Leases, AClosedTrialRunsAgainOnlyWhenAskedFor) {
+  enqueue("t1");
+  lease(kW1);
+  table.close("t1");
+  enqueue("t2");
+  EXPECT_EQ(table.enqueue_again({"t1", "rerun t1", "cpu1", 9, 1}), LeaseTable::Added::kNew);
+  EXPECT_EQ(table.enqueue_again({"t1", "rerun t1", "cpu1", 9, 1}), LeaseTable::Added::kKnownAlready);
+  EXPECT_EQ(lease(kW1).trial_id, "t1") << "before what is queued";
+}
+
+TEST_F(Leases, OfACancelledJobAreRevokedAndItsTrialsForgotten) {
+  enqueue("t1", "j1");
+  enqueue("t2", "j2");
+  const LeaseTable::Held held = lease(kW1);
+  table.forget_job("j1");
+  const LeaseTable::Heartbeat heartbeat = table.heartbeat(kW1, {held}, now);
+  ASSERT_THAT(heartbeat.revoked, SizeIs(1));
+  EXPECT_EQ(heartbeat.revoked[0].trial_id, "t1");
+  EXPECT_EQ(lease(kW1).trial_id, "t2");
+}
+
+TEST_F(Leases, AReservationThatTheStoreRefusedGoesBackToTheFront) {
+  enqueue("t1");
+  enqueue("t2");
+  ASSERT_THAT(table.reserve(kAny, {}, 1), SizeIs(1));
+  table.release("t1");
+  EXPECT_EQ(lease(kW1).trial_id, "t1");
+  table.reserve(kAny, {}, 1);
+  table.close("t2");
+  EXPECT_FALSE(table.grant("t2", kW1, 1, 99, now)) << "closed between reserve and grant: not to be delivered";
+}
+
+TEST_F(Leases, AResultNobodyCanReadCountsAsALoss) {
+  enqueue("t1");
+  lease(kW1);
+  table.drop("t1");
+  const std::vector<LeaseTable::Loss> losses = table.expire(now);
+  ASSERT_THAT(losses, SizeIs(1));
+  EXPECT_THAT(losses[0].message, HasSubstr("its result could not be read"));
+}
+
+}  // namespace
+}  // namespace tuner
