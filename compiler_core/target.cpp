@@ -6,51 +6,34 @@
 namespace tuner {
 namespace {
 
-// CPUs by their LLVM name: what a template asks when it is tuned for a machine other than this one. Caches are those of
-// one core (L3: of one socket slice that a core sees); a server part's L3 is larger, which only shifts what is tried first.
+// CPUs by their LLVM name: what a template asks when it is tuned for a machine other than this one. Caches
+// are those of one core (L3: of one socket slice that a core sees); a server part's L3 is larger, which only
+// shifts what is tried first.
 struct CpuRow {
   std::string_view name;
   int vector_bits, vector_registers;
   int64_t l1d_kb, l2_kb, l3_kb;
 };
 constexpr CpuRow kCpus[] = {
-    {"x86-64", 128, 16, 32, 256, 8192},
-    {"x86-64-v2", 128, 16, 32, 256, 8192},
-    {"x86-64-v3", 256, 16, 32, 512, 8192},
-    {"x86-64-v4", 512, 32, 32, 1024, 16384},
-    {"nehalem", 128, 16, 32, 256, 8192},
-    {"sandybridge", 256, 16, 32, 256, 8192},
-    {"ivybridge", 256, 16, 32, 256, 8192},
-    {"haswell", 256, 16, 32, 256, 8192},
-    {"broadwell", 256, 16, 32, 256, 8192},
-    {"skylake", 256, 16, 32, 256, 8192},
-    {"skylake-avx512", 512, 32, 32, 1024, 16384},
-    {"cascadelake", 512, 32, 32, 1024, 16384},
-    {"cooperlake", 512, 32, 32, 1024, 16384},
-    {"icelake-client", 512, 32, 48, 512, 8192},
-    {"icelake-server", 512, 32, 48, 1280, 24576},
-    {"tigerlake", 512, 32, 48, 1280, 12288},
-    {"sapphirerapids", 512, 32, 48, 2048, 30720},
-    {"emeraldrapids", 512, 32, 48, 2048, 32768},
-    {"graniterapids", 512, 32, 48, 2048, 32768},
-    {"alderlake", 256, 16, 48, 1280, 30720},
-    {"raptorlake", 256, 16, 48, 2048, 36864},
-    {"znver1", 256, 16, 32, 512, 8192},
-    {"znver2", 256, 16, 32, 512, 16384},
-    {"znver3", 256, 16, 32, 512, 32768},
-    {"znver4", 512, 32, 32, 1024, 32768},
-    {"znver5", 512, 32, 48, 1024, 32768},
+    {"x86-64", 128, 16, 32, 256, 8192},           {"x86-64-v2", 128, 16, 32, 256, 8192},
+    {"x86-64-v3", 256, 16, 32, 512, 8192},        {"x86-64-v4", 512, 32, 32, 1024, 16384},
+    {"nehalem", 128, 16, 32, 256, 8192},          {"sandybridge", 256, 16, 32, 256, 8192},
+    {"ivybridge", 256, 16, 32, 256, 8192},        {"haswell", 256, 16, 32, 256, 8192},
+    {"broadwell", 256, 16, 32, 256, 8192},        {"skylake", 256, 16, 32, 256, 8192},
+    {"skylake-avx512", 512, 32, 32, 1024, 16384}, {"cascadelake", 512, 32, 32, 1024, 16384},
+    {"cooperlake", 512, 32, 32, 1024, 16384},     {"icelake-client", 512, 32, 48, 512, 8192},
+    {"icelake-server", 512, 32, 48, 1280, 24576}, {"tigerlake", 512, 32, 48, 1280, 12288},
+    {"sapphirerapids", 512, 32, 48, 2048, 30720}, {"emeraldrapids", 512, 32, 48, 2048, 32768},
+    {"graniterapids", 512, 32, 48, 2048, 32768},  {"alderlake", 256, 16, 48, 1280, 30720},
+    {"raptorlake", 256, 16, 48, 2048, 36864},     {"znver1", 256, 16, 32, 512, 8192},
+    {"znver2", 256, 16, 32, 512, 16384},          {"znver3", 256, 16, 32, 512, 32768},
+    {"znver4", 512, 32, 32, 1024, 32768},         {"znver5", 512, 32, 48, 1024, 32768},
     {"generic", 128, 32, 32, 512, 2048},  // of its -mtriple: AArch64 has 32 registers
-    {"cortex-a53", 128, 32, 32, 512, 0},
-    {"cortex-a72", 128, 32, 32, 1024, 0},
-    {"cortex-a76", 128, 32, 64, 512, 4096},
-    {"cortex-a78", 128, 32, 64, 512, 4096},
-    {"neoverse-n1", 128, 32, 64, 1024, 32768},
-    {"neoverse-n2", 128, 32, 64, 1024, 32768},
-    {"neoverse-v1", 256, 32, 64, 1024, 32768},
-    {"neoverse-v2", 128, 32, 64, 2048, 65536},
-    {"apple-m1", 128, 32, 128, 12288, 8192},
-    {"apple-m2", 128, 32, 128, 16384, 8192},
+    {"cortex-a53", 128, 32, 32, 512, 0},          {"cortex-a72", 128, 32, 32, 1024, 0},
+    {"cortex-a76", 128, 32, 64, 512, 4096},       {"cortex-a78", 128, 32, 64, 512, 4096},
+    {"neoverse-n1", 128, 32, 64, 1024, 32768},    {"neoverse-n2", 128, 32, 64, 1024, 32768},
+    {"neoverse-v1", 256, 32, 64, 1024, 32768},    {"neoverse-v2", 128, 32, 64, 2048, 65536},
+    {"apple-m1", 128, 32, 128, 12288, 8192},      {"apple-m2", 128, 32, 128, 16384, 8192},
 };
 
 constexpr std::string_view kDefaultTriple = "x86_64-linux-gnu";
@@ -79,7 +62,8 @@ void apply_features(Target& t) {
   for (const std::string& feature : t.mattr) {
     if (feature == "+avx2" || feature == "+avx") t.vector_bits = std::max(t.vector_bits, 256);
     if (feature == "+avx512f") t.vector_bits = 512, t.vector_registers_n = 32;
-    if (feature == "-avx512f" && t.is_x86() && t.vector_bits > 256) t.vector_bits = 256, t.vector_registers_n = 16;
+    if (feature == "-avx512f" && t.is_x86() && t.vector_bits > 256)
+      t.vector_bits = 256, t.vector_registers_n = 16;
     if (feature == "-avx" && t.is_x86()) t.vector_bits = 128, t.vector_registers_n = 16;
   }
 }
@@ -104,11 +88,14 @@ Status parse_mattr(std::string_view value, Target& t) {
 Status parse_option(std::string_view word, Target& t, std::vector<std::string_view>& seen) {
   const size_t equals = word.find('=');
   const std::string_view key = word.substr(0, equals);
-  const std::string_view value = equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
+  const std::string_view value =
+      equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
   if (std::find(seen.begin(), seen.end(), key) != seen.end())
     return invalid_argument("target: ", key, " is given twice");
   seen.push_back(key);
-  const bool known = t.is_cuda() ? key == "-arch" : key == "-mcpu" || key == "-mtriple" || key == "-mattr" || key == "-threads";
+  const bool known = t.is_cuda()
+                         ? key == "-arch"
+                         : key == "-mcpu" || key == "-mtriple" || key == "-mattr" || key == "-threads";
   if (!known) return invalid_argument("target: unknown option \"", word, "\"; ", kUsage);
   if (value.empty()) return invalid_argument("target: ", key, " needs a value: ", key, "=...");
   if (key == "-mattr") return parse_mattr(value, t);
@@ -122,7 +109,8 @@ Status parse_option(std::string_view word, Target& t, std::vector<std::string_vi
   if (key == "-mcpu") t.mcpu = value;
   if (key == "-mtriple") t.mtriple = value == kDefaultTriple ? std::string_view() : value;
   if (key == "-arch") {
-    if (!value.starts_with("sm_")) return invalid_argument("target: -arch: expected sm_NN, found \"", value, "\"");
+    if (!value.starts_with("sm_"))
+      return invalid_argument("target: -arch: expected sm_NN, found \"", value, "\"");
     t.arch = value;
   }
   return Status::ok();
@@ -145,19 +133,24 @@ Result<Target> parse_target(std::string_view text) {
   const std::vector<std::string_view> words = split_at(text, ' ');
   if (words.empty()) return invalid_argument("target: empty; ", kUsage);
   Target t;
-  if (words[0] == "cuda") t.kind = DeviceKind::kCuda;
-  else if (words[0] == "cpu") return invalid_argument("target: \"cpu\" means this host and is resolved where kernels are compiled; "
-                                                      "here expected \"llvm -mcpu=NAME\" or \"cuda -arch=sm_NN\"");
-  else if (words[0] != "llvm") return invalid_argument("target: unknown kind \"", words[0], "\"; ", kUsage);
+  if (words[0] == "cuda")
+    t.kind = DeviceKind::kCuda;
+  else if (words[0] == "cpu")
+    return invalid_argument(
+        "target: \"cpu\" means this host and is resolved where kernels are compiled; "
+        "here expected \"llvm -mcpu=NAME\" or \"cuda -arch=sm_NN\"");
+  else if (words[0] != "llvm")
+    return invalid_argument("target: unknown kind \"", words[0], "\"; ", kUsage);
   std::vector<std::string_view> seen;
   for (size_t i = 1; i < words.size(); ++i) RETURN_IF_ERROR(parse_option(words[i], t, seen));
   if (t.is_cuda()) {
     if (t.arch.empty()) return invalid_argument("target: cuda needs -arch=sm_NN");
-    t.vector_bits = 128;          // widest load of a thread
-    t.vector_registers_n = 255;   // 32-bit registers of a thread
+    t.vector_bits = 128;         // widest load of a thread
+    t.vector_registers_n = 255;  // 32-bit registers of a thread
     return t;
   }
-  if (t.mcpu.empty()) return invalid_argument("target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");
+  if (t.mcpu.empty())
+    return invalid_argument("target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");
   for (const CpuRow& row : kCpus) {
     if (row.name != t.mcpu) continue;
     t.vector_bits = row.vector_bits;

@@ -1,12 +1,12 @@
 // Target: one device, described; parsed from and printed as text.
 //
-//   cpu                                    this host, one thread          (resolved by resolve_target, see codegen/compile.h)
-//   llvm -mcpu=haswell -threads=2          a CPU by its LLVM name
-//   llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -mattr=+fp16
-//   cuda -arch=sm_90a                      a GPU by its architecture
+//   cpu                                    this host, one thread          (resolved by resolve_target, see
+//   codegen/compile.h) llvm -mcpu=haswell -threads=2          a CPU by its LLVM name llvm -mcpu=cortex-a72
+//   -mtriple=aarch64-linux-gnu -mattr=+fp16 cuda -arch=sm_90a                      a GPU by its architecture
 //
-// name() is canonical: one spelling for one device, options in the order -mcpu -mtriple -mattr -threads (or -arch),
-// defaults left out except -threads. It is a key in the database. Hardware and toolchain fingerprints are not part of it.
+// name() is canonical: one spelling for one device, options in the order -mcpu -mtriple -mattr -threads (or
+// -arch), defaults left out except -threads. It is a key in the database. Hardware and toolchain fingerprints
+// are not part of it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct Target {
   std::string arch;                // GPU: sm_90a
   int threads = 1;                 // CPU threads a kernel is built for
 
-  // What templates ask. Filled by parse_target() from a table of CPUs (target.cpp; a CPU it does not list keeps these defaults) and by host_target() from the CPU itself.
+  // What templates ask. Filled by parse_target() from a table of CPUs (target.cpp; a CPU it does not list
+  // keeps these defaults) and by host_target() from the CPU itself.
   int vector_bits = 128;        // widest useful vector
   int vector_registers_n = 16;  // architectural vector registers
   int64_t l1d_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 8 << 20;
@@ -41,7 +42,8 @@ struct Target {
   std::string name() const;
 };
 
-// Parses any spelling above but `cpu` (which needs the host: resolve_target). The error names the word it stumbled on.
+// Parses any spelling above but `cpu` (which needs the host: resolve_target). The error names the word it
+// stumbled on.
 Result<Target> parse_target(std::string_view text);
 
 }  // namespace tuner

@@ -27,8 +27,10 @@ class Access {
 
  private:
   bool has_inner(const Expr& e) const {
-    if (e->kind == ExprKind::kVar) return std::find(inner_.begin(), inner_.end(), e->var.get()) != inner_.end();
-    return std::any_of(e->operands.begin(), e->operands.end(), [&](const Expr& operand) { return has_inner(operand); });
+    if (e->kind == ExprKind::kVar)
+      return std::find(inner_.begin(), inner_.end(), e->var.get()) != inner_.end();
+    return std::any_of(e->operands.begin(), e->operands.end(),
+                       [&](const Expr& operand) { return has_inner(operand); });
   }
 
   std::optional<Interval> interval(const LinearForm& form) const {
@@ -41,7 +43,8 @@ class Access {
       int64_t low = 0, high = 0;
       if (const auto bounds = const_bounds(atom, all_); bounds.has_value() && !has_outer(atom)) {
         std::tie(low, high) = *bounds;
-      } else if (const auto quotient = divided(atom); quotient.has_value() && coefficient == 1 && form.terms.size() == 1) {
+      } else if (const auto quotient = divided(atom);
+                 quotient.has_value() && coefficient == 1 && form.terms.size() == 1) {
         // (outer + [a, b]) // c + constant
         return Interval{quotient->outer, quotient->min + form.constant, quotient->max + form.constant};
       } else if (bounds.has_value()) {
@@ -64,7 +67,8 @@ class Access {
   // x // c where x = outer + [a, b]: (outer + a) // c + [0, (b - a + c - 1) // c].
   std::optional<Interval> divided(const Expr& e) const {
     int64_t c = 0;
-    if (e->kind != ExprKind::kBinary || e->binary_op != BinaryOp::kFloorDiv || !is_const_int(e->operands[1], &c) || c <= 0)
+    if (e->kind != ExprKind::kBinary || e->binary_op != BinaryOp::kFloorDiv ||
+        !is_const_int(e->operands[1], &c) || c <= 0)
       return std::nullopt;
     const std::optional<Interval> x = interval(linear_form(e->operands[0], all_));
     if (!x.has_value()) return std::nullopt;
@@ -120,7 +124,8 @@ class Collector {
       if (!whole) start.constant += box->min;
       region.min.push_back(simplify(to_expr(start), outer_));
       region.extent.push_back(whole ? buffer_->shape[d] : box->max - box->min + 1);
-      const bool cut = whole && !dimensions_[d].whole && box->outer.terms.empty() && box->min + box->outer.constant == 0;
+      const bool cut =
+          whole && !dimensions_[d].whole && box->outer.terms.empty() && box->min + box->outer.constant == 0;
       region.reached.push_back(cut ? box->max - box->min + 1 : region.extent.back());
     }
     return region;

@@ -33,7 +33,9 @@ Bounds scaled(const Bounds& a, int64_t c) {
   const int64_t x = times(a.min, c), y = times(a.max, c);
   return {std::min(x, y), std::max(x, y)};
 }
-Bounds intersect(const Bounds& a, const Bounds& b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
+Bounds intersect(const Bounds& a, const Bounds& b) {
+  return {std::max(a.min, b.min), std::min(a.max, b.max)};
+}
 Bounds unite(const Bounds& a, const Bounds& b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 
 int64_t floor_of(int64_t a, int64_t b) {
@@ -45,7 +47,9 @@ int64_t ceil_of(int64_t a, int64_t b) { return -floor_of(-a, b); }
 bool is_index(const Expr& e) { return e->dtype == DType::kInt64; }
 bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary_op == op; }
 // x // c or x % c with a constant c > 0.
-bool has_const_divisor(const Expr& e, int64_t* divisor) { return is_const_int(e->operands[1], divisor) && *divisor > 0; }
+bool has_const_divisor(const Expr& e, int64_t* divisor) {
+  return is_const_int(e->operands[1], divisor) && *divisor > 0;
+}
 
 void add_term(LinearForm& form, const Expr& atom, int64_t coefficient) {
   if (coefficient == 0) return;
@@ -73,11 +77,15 @@ class Simplifier {
   LinearForm linear(const Expr& e) {
     LinearForm form;
     switch (e->kind) {
-      case ExprKind::kIntImm: form.constant = e->int_value; return form;
+      case ExprKind::kIntImm:
+        form.constant = e->int_value;
+        return form;
       case ExprKind::kVar: {
         const auto range = ranges_.range(e->var.get());
-        if (range.has_value() && range->first == range->second) form.constant = range->first;
-        else form.terms.emplace_back(e, 1);
+        if (range.has_value() && range->first == range->second)
+          form.constant = range->first;
+        else
+          form.terms.emplace_back(e, 1);
         return form;
       }
       case ExprKind::kUnary:
@@ -86,8 +94,10 @@ class Simplifier {
           return form;
         }
         break;
-      case ExprKind::kBinary: return linear_binary(e);
-      default: break;
+      case ExprKind::kBinary:
+        return linear_binary(e);
+      default:
+        break;
     }
     form.terms.emplace_back(map_children(e, [&](const Expr& operand) { return simplify(operand); }), 1);
     return form;
@@ -119,7 +129,8 @@ class Simplifier {
     if (e->kind == ExprKind::kBinary && e->dtype == DType::kBool) {
       if (e->binary_op == BinaryOp::kAnd) return simplify_and(e);
       if (e->binary_op == BinaryOp::kOr) return simplify(e->operands[0]) || simplify(e->operands[1]);
-      if (is_index(e->operands[0])) return compare(e->binary_op, minus(linear(e->operands[0]), linear(e->operands[1])));
+      if (is_index(e->operands[0]))
+        return compare(e->binary_op, minus(linear(e->operands[0]), linear(e->operands[1])));
     }
     return map_children(e, [&](const Expr& operand) { return simplify(operand); });
   }
@@ -146,13 +157,20 @@ class Simplifier {
     if (e->kind == ExprKind::kUnary && e->unary_op == UnaryOp::kNot) return e->operands[0];
     if (e->kind == ExprKind::kBinary && is_index(e->operands[0])) {
       switch (e->binary_op) {
-        case BinaryOp::kEq: return binary(BinaryOp::kNe, e->operands[0], e->operands[1]);
-        case BinaryOp::kNe: return binary(BinaryOp::kEq, e->operands[0], e->operands[1]);
-        case BinaryOp::kLt: return e->operands[0] >= e->operands[1];
-        case BinaryOp::kLe: return binary(BinaryOp::kGt, e->operands[0], e->operands[1]);
-        case BinaryOp::kGt: return e->operands[0] <= e->operands[1];
-        case BinaryOp::kGe: return e->operands[0] < e->operands[1];
-        default: break;
+        case BinaryOp::kEq:
+          return binary(BinaryOp::kNe, e->operands[0], e->operands[1]);
+        case BinaryOp::kNe:
+          return binary(BinaryOp::kEq, e->operands[0], e->operands[1]);
+        case BinaryOp::kLt:
+          return e->operands[0] >= e->operands[1];
+        case BinaryOp::kLe:
+          return binary(BinaryOp::kGt, e->operands[0], e->operands[1]);
+        case BinaryOp::kGt:
+          return e->operands[0] <= e->operands[1];
+        case BinaryOp::kGe:
+          return e->operands[0] < e->operands[1];
+        default:
+          break;
       }
     }
     return unary(UnaryOp::kNot, e);
@@ -163,15 +181,19 @@ class Simplifier {
     LinearForm form;
     int64_t divisor = 0;
     switch (e->binary_op) {
-      case BinaryOp::kAdd: case BinaryOp::kSub:
+      case BinaryOp::kAdd:
+      case BinaryOp::kSub:
         form = linear(a);
         add_form(form, linear(b), e->binary_op == BinaryOp::kAdd ? 1 : -1);
         return recombined(std::move(form));
       case BinaryOp::kMul: {
         const LinearForm la = linear(a), lb = linear(b);
-        if (lb.terms.empty()) add_form(form, la, lb.constant);
-        else if (la.terms.empty()) add_form(form, lb, la.constant);
-        else form.terms.emplace_back(to_expr(la) * to_expr(lb), 1);
+        if (lb.terms.empty())
+          add_form(form, la, lb.constant);
+        else if (la.terms.empty())
+          add_form(form, lb, la.constant);
+        else
+          form.terms.emplace_back(to_expr(la) * to_expr(lb), 1);
         return form;
       }
       case BinaryOp::kFloorDiv:
@@ -180,7 +202,8 @@ class Simplifier {
       case BinaryOp::kFloorMod:
         if (has_const_divisor(e, &divisor)) return modulo(linear(a), divisor);
         break;
-      case BinaryOp::kMin: case BinaryOp::kMax: {
+      case BinaryOp::kMin:
+      case BinaryOp::kMax: {
         const LinearForm la = linear(a), lb = linear(b);
         const Bounds d = bounds(minus(la, lb));
         const bool is_min = e->binary_op == BinaryOp::kMin;
@@ -189,11 +212,14 @@ class Simplifier {
         form.terms.emplace_back(binary(e->binary_op, to_expr(la), to_expr(lb)), 1);
         return form;
       }
-      default: break;
+      default:
+        break;
     }
     const Expr atom = binary(e->binary_op, simplify(a), simplify(b));
-    if (atom->kind == ExprKind::kIntImm) form.constant = atom->int_value;
-    else form.terms.emplace_back(atom, 1);
+    if (atom->kind == ExprKind::kIntImm)
+      form.constant = atom->int_value;
+    else
+      form.terms.emplace_back(atom, 1);
     return form;
   }
 
@@ -208,7 +234,8 @@ class Simplifier {
       const LinearForm quotient = divided(x, a);
       if (quotient.terms.size() != 1 || quotient.terms[0].second != 1 || quotient.constant != 0) continue;
       for (size_t j = 0; j < form.terms.size(); ++j) {
-        if (form.terms[j].second != coefficient * a || !equal(form.terms[j].first, quotient.terms[0].first)) continue;
+        if (form.terms[j].second != coefficient * a || !equal(form.terms[j].first, quotient.terms[0].first))
+          continue;
         form.terms.erase(form.terms.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
         form.terms.erase(form.terms.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
         add_form(form, x, coefficient);
@@ -227,14 +254,17 @@ class Simplifier {
     std::vector<int64_t> candidates;
     for (const Term& t : rest.terms) {
       const int64_t g = std::gcd(t.second, c);
-      if (g > 1 && std::find(candidates.begin(), candidates.end(), g) == candidates.end()) candidates.push_back(g);
+      if (g > 1 && std::find(candidates.begin(), candidates.end(), g) == candidates.end())
+        candidates.push_back(g);
     }
     std::sort(candidates.rbegin(), candidates.rend());
     for (const int64_t g : candidates) {
       Blocks blocks{.g = g};
       for (const Term& t : rest.terms) {
-        if (t.second % g == 0) blocks.high.terms.emplace_back(t.first, t.second / g);
-        else blocks.low.terms.push_back(t);
+        if (t.second % g == 0)
+          blocks.high.terms.emplace_back(t.first, t.second / g);
+        else
+          blocks.low.terms.push_back(t);
       }
       blocks.low.constant = rest.constant;
       const Bounds low = bounds(blocks.low);
@@ -249,8 +279,10 @@ class Simplifier {
   LinearForm divided(const LinearForm& form, int64_t c) {
     LinearForm result, rest;
     for (const Term& t : form.terms) {
-      if (t.second % c == 0) result.terms.emplace_back(t.first, t.second / c);
-      else rest.terms.push_back(t);
+      if (t.second % c == 0)
+        result.terms.emplace_back(t.first, t.second / c);
+      else
+        rest.terms.push_back(t);
     }
     result.constant = floor_of(form.constant, c);
     rest.constant = form.constant - result.constant * c;
@@ -275,7 +307,8 @@ class Simplifier {
         return result;
       }
       // (x % a) // c is (x // c) % (a / c) when c divides a
-      if (is_binary(atom, BinaryOp::kFloorMod) && has_const_divisor(atom, &a) && a % c == 0 && rest.constant == 0) {
+      if (is_binary(atom, BinaryOp::kFloorMod) && has_const_divisor(atom, &a) && a % c == 0 &&
+          rest.constant == 0) {
         add_form(result, modulo(divided(linear(atom->operands[0]), c), a / c), 1);
         return result;
       }
@@ -291,7 +324,8 @@ class Simplifier {
       // (x % a) * k is x * k modulo c when c divides a * k
       if (is_binary(t.first, BinaryOp::kFloorMod) && has_const_divisor(t.first, &a) && a * t.second % c == 0)
         add_form(rest, linear(t.first->operands[0]), t.second);
-      else add_term(rest, t.first, t.second);
+      else
+        add_term(rest, t.first, t.second);
     }
     std::vector<Term> terms;
     for (Term& t : rest.terms)
@@ -320,13 +354,32 @@ class Simplifier {
     form = recombined(std::move(form));
     const Bounds b = bounds(form);
     switch (op) {
-      case BinaryOp::kLt: if (b.max < 0) return bool_imm(true); if (b.min >= 0) return bool_imm(false); break;
-      case BinaryOp::kLe: if (b.max <= 0) return bool_imm(true); if (b.min > 0) return bool_imm(false); break;
-      case BinaryOp::kGt: if (b.min > 0) return bool_imm(true); if (b.max <= 0) return bool_imm(false); break;
-      case BinaryOp::kGe: if (b.min >= 0) return bool_imm(true); if (b.max < 0) return bool_imm(false); break;
-      case BinaryOp::kEq: if (b.min == 0 && b.max == 0) return bool_imm(true); if (b.min > 0 || b.max < 0) return bool_imm(false); break;
-      case BinaryOp::kNe: if (b.min == 0 && b.max == 0) return bool_imm(false); if (b.min > 0 || b.max < 0) return bool_imm(true); break;
-      default: break;
+      case BinaryOp::kLt:
+        if (b.max < 0) return bool_imm(true);
+        if (b.min >= 0) return bool_imm(false);
+        break;
+      case BinaryOp::kLe:
+        if (b.max <= 0) return bool_imm(true);
+        if (b.min > 0) return bool_imm(false);
+        break;
+      case BinaryOp::kGt:
+        if (b.min > 0) return bool_imm(true);
+        if (b.max <= 0) return bool_imm(false);
+        break;
+      case BinaryOp::kGe:
+        if (b.min >= 0) return bool_imm(true);
+        if (b.max < 0) return bool_imm(false);
+        break;
+      case BinaryOp::kEq:
+        if (b.min == 0 && b.max == 0) return bool_imm(true);
+        if (b.min > 0 || b.max < 0) return bool_imm(false);
+        break;
+      case BinaryOp::kNe:
+        if (b.min == 0 && b.max == 0) return bool_imm(false);
+        if (b.min > 0 || b.max < 0) return bool_imm(true);
+        break;
+      default:
+        break;
     }
     Expr result = written(op, std::move(form));
     return ranges_.assumed(result) ? bool_imm(true) : result;
@@ -349,45 +402,59 @@ class Simplifier {
       }
     }
     if (g > 1) {
-      if ((op == BinaryOp::kEq || op == BinaryOp::kNe) && limit % g != 0) return bool_imm(op == BinaryOp::kNe);
+      if ((op == BinaryOp::kEq || op == BinaryOp::kNe) && limit % g != 0)
+        return bool_imm(op == BinaryOp::kNe);
       for (Term& t : form.terms) t.second /= g;
       limit = op == BinaryOp::kLt || op == BinaryOp::kGe ? ceil_of(limit, g) : floor_of(limit, g);
     }
     LinearForm left, right;
     for (const Term& t : form.terms) {
-      if (t.second > 0) left.terms.push_back(t);
-      else right.terms.emplace_back(t.first, -t.second);
+      if (t.second > 0)
+        left.terms.push_back(t);
+      else
+        right.terms.emplace_back(t.first, -t.second);
     }
     if (left.terms.empty()) {  // -i < -3 is i > 3
       std::swap(left, right);
       limit = -limit;
-      if (op == BinaryOp::kLt) op = BinaryOp::kGt;
-      else if (op == BinaryOp::kGt) op = BinaryOp::kLt;
-      else if (op == BinaryOp::kLe) op = BinaryOp::kGe;
-      else if (op == BinaryOp::kGe) op = BinaryOp::kLe;
+      if (op == BinaryOp::kLt)
+        op = BinaryOp::kGt;
+      else if (op == BinaryOp::kGt)
+        op = BinaryOp::kLt;
+      else if (op == BinaryOp::kLe)
+        op = BinaryOp::kGe;
+      else if (op == BinaryOp::kGe)
+        op = BinaryOp::kLe;
     }
-    if (limit >= 0 || right.terms.empty()) right.constant = limit;
-    else left.constant = -limit;
+    if (limit >= 0 || right.terms.empty())
+      right.constant = limit;
+    else
+      left.constant = -limit;
     return binary(op, to_expr(left), to_expr(right));
   }
 
   Bounds atom_bounds(const Expr& e) {
     int64_t c = 0;
     switch (e->kind) {
-      case ExprKind::kIntImm: return {e->int_value, e->int_value};
+      case ExprKind::kIntImm:
+        return {e->int_value, e->int_value};
       case ExprKind::kVar: {
         const auto range = ranges_.range(e->var.get());
         return range.has_value() ? Bounds{range->first, range->second} : Bounds{};
       }
-      case ExprKind::kBinary: break;
-      case ExprKind::kSelect: return unite(bounds(linear(e->operands[1])), bounds(linear(e->operands[2])));
-      default: return {};
+      case ExprKind::kBinary:
+        break;
+      case ExprKind::kSelect:
+        return unite(bounds(linear(e->operands[1])), bounds(linear(e->operands[2])));
+      default:
+        return {};
     }
     switch (e->binary_op) {
       case BinaryOp::kFloorDiv: {
         if (!has_const_divisor(e, &c)) return {};
         const Bounds b = bounds(linear(e->operands[0]));
-        return {b.min <= -kInfinite ? b.min : floor_of(b.min, c), b.max >= kInfinite ? b.max : floor_of(b.max, c)};
+        return {b.min <= -kInfinite ? b.min : floor_of(b.min, c),
+                b.max >= kInfinite ? b.max : floor_of(b.max, c)};
       }
       case BinaryOp::kFloorMod: {
         if (!has_const_divisor(e, &c)) return {};
@@ -407,7 +474,8 @@ class Simplifier {
         if (!a.finite() || !b.finite()) return {};
         return unite(scaled(a, b.min), scaled(a, b.max));
       }
-      default: return {};
+      default:
+        return {};
     }
   }
 
@@ -466,14 +534,26 @@ void RangeMap::assume(const Expr& condition) {
       Fact fact{.terms = std::move(form.terms), .min = -kInfinite, .max = kInfinite};
       const int64_t limit = -form.constant;
       switch (part->binary_op) {
-        case BinaryOp::kLt: fact.max = limit - 1; break;
-        case BinaryOp::kLe: fact.max = limit; break;
-        case BinaryOp::kGt: fact.min = limit + 1; break;
-        case BinaryOp::kGe: fact.min = limit; break;
-        case BinaryOp::kEq: fact.min = fact.max = limit; break;
-        default: break;
+        case BinaryOp::kLt:
+          fact.max = limit - 1;
+          break;
+        case BinaryOp::kLe:
+          fact.max = limit;
+          break;
+        case BinaryOp::kGt:
+          fact.min = limit + 1;
+          break;
+        case BinaryOp::kGe:
+          fact.min = limit;
+          break;
+        case BinaryOp::kEq:
+          fact.min = fact.max = limit;
+          break;
+        default:
+          break;
       }
-      if (!fact.terms.empty() && (fact.min > -kInfinite || fact.max < kInfinite)) facts_.push_back(std::move(fact));
+      if (!fact.terms.empty() && (fact.min > -kInfinite || fact.max < kInfinite))
+        facts_.push_back(std::move(fact));
     }
     assumed_.push_back(part);
   }
@@ -491,18 +571,21 @@ Stmt simplify(const Stmt& s, const RangeMap& ranges) {
   }
   if (s->kind == StmtKind::kIf) {
     const Expr condition = simplify(s->condition, ranges);
-    if (condition->kind == ExprKind::kIntImm) return simplify(condition->int_value != 0 ? s->body : s->else_body, ranges);
+    if (condition->kind == ExprKind::kIntImm)
+      return simplify(condition->int_value != 0 ? s->body : s->else_body, ranges);
     RangeMap inside = ranges;
     inside.assume(condition);
     Stmt body = simplify(s->body, inside), else_body = simplify(s->else_body, ranges);
     if (body == nullptr && else_body == nullptr) return nullptr;
-    if (body == nullptr) return make_if(simplify(unary(UnaryOp::kNot, condition), ranges), std::move(else_body));
+    if (body == nullptr)
+      return make_if(simplify(unary(UnaryOp::kNot, condition), ranges), std::move(else_body));
     if (condition.same_as(s->condition) && body == s->body && else_body == s->else_body) return s;
     return make_if(condition, std::move(body), std::move(else_body));
   }
   Simplifier simplifier(ranges);
-  return map_children(s, [&](const Expr& e) { return simplifier.simplify(e); },
-                      [&](const Stmt& child) { return simplify(child, ranges); });
+  return map_children(
+      s, [&](const Expr& e) { return simplifier.simplify(e); },
+      [&](const Stmt& child) { return simplify(child, ranges); });
 }
 
 std::optional<std::pair<int64_t, int64_t>> const_bounds(const Expr& e, const RangeMap& ranges) {
@@ -527,13 +610,17 @@ LinearForm linear_form(const Expr& e, const RangeMap& ranges) { return Simplifie
 
 Expr to_expr(const LinearForm& form) {
   // A sum starts with something positive: 3 - i, not -i + 3.
-  const auto positive = std::find_if(form.terms.begin(), form.terms.end(), [](const Term& t) { return t.second > 0; });
+  const auto positive =
+      std::find_if(form.terms.begin(), form.terms.end(), [](const Term& t) { return t.second > 0; });
   Expr sum = positive == form.terms.end() ? Expr(form.constant) : positive->first * positive->second;
   for (auto t = form.terms.begin(); t != form.terms.end(); ++t) {
     if (t == positive) continue;
-    if (t->second >= 0) sum = sum + t->first * t->second;
-    else if (is_const_int(sum) && sum->int_value == 0) sum = t->first * t->second;
-    else sum = sum - t->first * -t->second;
+    if (t->second >= 0)
+      sum = sum + t->first * t->second;
+    else if (is_const_int(sum) && sum->int_value == 0)
+      sum = t->first * t->second;
+    else
+      sum = sum - t->first * -t->second;
   }
   if (positive == form.terms.end()) return sum;
   return form.constant < 0 ? sum - -form.constant : sum + form.constant;

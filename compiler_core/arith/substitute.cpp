@@ -9,10 +9,14 @@ Expr rebuild(const Expr& old, const Expr& mapped) {
   if (mapped.same_as(old)) return old;
   const std::vector<Expr>& operands = mapped->operands;
   switch (old->kind) {
-    case ExprKind::kBinary: return binary(old->binary_op, operands[0], operands[1]);
-    case ExprKind::kUnary: return unary(old->unary_op, operands[0]);
-    case ExprKind::kSelect: return select(operands[0], operands[1], operands[2]);
-    default: return mapped;
+    case ExprKind::kBinary:
+      return binary(old->binary_op, operands[0], operands[1]);
+    case ExprKind::kUnary:
+      return unary(old->unary_op, operands[0]);
+    case ExprKind::kSelect:
+      return select(operands[0], operands[1], operands[2]);
+    default:
+      return mapped;
   }
 }
 
@@ -36,13 +40,15 @@ Expr substitute(const Expr& e, const VarMap& values) {
 }
 
 Stmt substitute(const Stmt& s, const VarMap& values) {
-  return map_children(s, [&](const Expr& e) { return substitute(e, values); },
-                      [&](const Stmt& child) { return substitute(child, values); });
+  return map_children(
+      s, [&](const Expr& e) { return substitute(e, values); },
+      [&](const Stmt& child) { return substitute(child, values); });
 }
 
 Stmt replace_buffers(const Stmt& s, const BufferMap& buffers) {
-  Stmt mapped = map_children(s, [&](const Expr& e) { return replace_loads(e, buffers); },
-                             [&](const Stmt& child) { return replace_buffers(child, buffers); });
+  Stmt mapped = map_children(
+      s, [&](const Expr& e) { return replace_loads(e, buffers); },
+      [&](const Stmt& child) { return replace_buffers(child, buffers); });
   const auto found = mapped->buffer == nullptr ? buffers.end() : buffers.find(mapped->buffer);
   if (found == buffers.end()) return mapped;
   auto node = std::make_shared<StmtNode>(*mapped);

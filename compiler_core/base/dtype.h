@@ -1,4 +1,5 @@
-// DType: element types of buffers and expressions. float32 is what templates use today; the others have their place.
+// DType: element types of buffers and expressions. float32 is what templates use today; the others have their
+// place.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,19 @@ enum class DType : uint8_t { kBool, kInt8, kUInt8, kInt32, kInt64, kFloat16, kBF
 
 constexpr int64_t dtype_bytes(DType t) {
   switch (t) {
-    case DType::kBool: case DType::kInt8: case DType::kUInt8: return 1;
-    case DType::kFloat16: case DType::kBFloat16: return 2;
-    case DType::kInt32: case DType::kFloat32: return 4;
-    case DType::kInt64: case DType::kFloat64: return 8;
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kUInt8:
+      return 1;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 2;
+    case DType::kInt32:
+    case DType::kFloat32:
+      return 4;
+    case DType::kInt64:
+    case DType::kFloat64:
+      return 8;
   }
   return 0;
 }
@@ -23,7 +33,8 @@ constexpr bool is_float(DType t) { return t >= DType::kFloat16; }
 
 // "float32"; the same spelling in JSON, keys, manifests and messages.
 constexpr std::string_view dtype_name(DType t) {
-  constexpr std::string_view kNames[] = {"bool", "int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"};
+  constexpr std::string_view kNames[] = {"bool",    "int8",     "uint8",   "int32",  "int64",
+                                         "float16", "bfloat16", "float32", "float64"};
   return kNames[static_cast<int>(t)];
 }
 inline std::optional<DType> dtype_from_name(std::string_view name) {

@@ -1,6 +1,7 @@
 // Status and Result<T>: errors are values. CHECK: our own bugs stop the process, saying what was believed.
 //
-// Four kinds, never mixed. A message names the thing, what was found, what was expected and the next step, on one line.
+// Four kinds, never mixed. A message names the thing, what was found, what was expected and the next step, on
+// one line.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@ namespace tuner {
 
 enum class StatusCode : uint8_t {
   kOk,
-  kInvalidArgument,  // the user's mistake: bad file, option, shape; exit code 2
-  kInvalidConfig,    // this config cannot be scheduled or built: normal in a search
-  kNotFound,         // asked for something that is not there
-  kUnavailable,      // a peer or device is not there right now; trying again may work
-  kDeadlineExceeded, // a wait reached its limit
-  kAborted,          // cancelled, or lost a race for a lease or a lock
-  kFailed,           // the environment failed us: disk, compiler, process
-  kInternal,         // our bug, reported instead of stopping where a service must go on
+  kInvalidArgument,   // the user's mistake: bad file, option, shape; exit code 2
+  kInvalidConfig,     // this config cannot be scheduled or built: normal in a search
+  kNotFound,          // asked for something that is not there
+  kUnavailable,       // a peer or device is not there right now; trying again may work
+  kDeadlineExceeded,  // a wait reached its limit
+  kAborted,           // cancelled, or lost a race for a lease or a lock
+  kFailed,            // the environment failed us: disk, compiler, process
+  kInternal,          // our bug, reported instead of stopping where a service must go on
 };
 
 std::string_view status_code_name(StatusCode code);
@@ -55,15 +56,25 @@ std::string str(const Args&... args) {
 }
 
 template <class... Args>
-Status invalid_argument(const Args&... args) { return {StatusCode::kInvalidArgument, str(args...)}; }
+Status invalid_argument(const Args&... args) {
+  return {StatusCode::kInvalidArgument, str(args...)};
+}
 template <class... Args>
-Status invalid_config(const Args&... args) { return {StatusCode::kInvalidConfig, str(args...)}; }
+Status invalid_config(const Args&... args) {
+  return {StatusCode::kInvalidConfig, str(args...)};
+}
 template <class... Args>
-Status not_found(const Args&... args) { return {StatusCode::kNotFound, str(args...)}; }
+Status not_found(const Args&... args) {
+  return {StatusCode::kNotFound, str(args...)};
+}
 template <class... Args>
-Status unavailable(const Args&... args) { return {StatusCode::kUnavailable, str(args...)}; }
+Status unavailable(const Args&... args) {
+  return {StatusCode::kUnavailable, str(args...)};
+}
 template <class... Args>
-Status failed(const Args&... args) { return {StatusCode::kFailed, str(args...)}; }
+Status failed(const Args&... args) {
+  return {StatusCode::kFailed, str(args...)};
+}
 
 namespace internal {
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
@@ -73,16 +84,22 @@ struct CheckMessage {
   const char* condition;
   std::ostringstream out;
   template <class T>
-  CheckMessage& operator<<(const T& value) { out << value; return *this; }
+  CheckMessage& operator<<(const T& value) {
+    out << value;
+    return *this;
+  }
   [[noreturn]] ~CheckMessage() { check_failed(file, line, condition, out.str()); }
 };
 }  // namespace internal
 
-// CHECK(believed) << "what that means": prints file, line, condition, message and aborts when it does not hold.
-#define CHECK(condition)      \
-  if (condition) [[likely]] { \
-  } else                      \
-    ::tuner::internal::CheckMessage{__FILE__, __LINE__, #condition, {}}
+// CHECK(believed) << "what that means": prints file, line, condition, message and aborts when it does not
+// hold.
+#define CHECK(condition)                 \
+  if (condition) [[likely]] {            \
+  } else                                 \
+    ::tuner::internal::CheckMessage {    \
+      __FILE__, __LINE__, #condition, {} \
+    }
 
 // A T or the reason why there is none. Reading the value of an error is our bug.
 template <class T>
@@ -98,9 +115,18 @@ class [[nodiscard]] Result {
   const Status& status() const { return status_; }
   const std::string& message() const { return status_.message(); }
 
-  const T& value() const& { CHECK(is_ok()) << status_.message(); return *value_; }
-  T& value() & { CHECK(is_ok()) << status_.message(); return *value_; }
-  T&& value() && { CHECK(is_ok()) << status_.message(); return *std::move(value_); }
+  const T& value() const& {
+    CHECK(is_ok()) << status_.message();
+    return *value_;
+  }
+  T& value() & {
+    CHECK(is_ok()) << status_.message();
+    return *value_;
+  }
+  T&& value() && {
+    CHECK(is_ok()) << status_.message();
+    return *std::move(value_);
+  }
   const T& operator*() const& { return value(); }
   T& operator*() & { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -115,10 +141,9 @@ class [[nodiscard]] Result {
 #define TUNER_JOIN2(a, b) a##b
 #define TUNER_JOIN(a, b) TUNER_JOIN2(a, b)
 // RETURN_IF_ERROR(status_expression): leaves the function with the error.
-#define RETURN_IF_ERROR(expr)                                              \
-  do {                                                                     \
-    if (::tuner::Status status_of_expr = (expr); !status_of_expr.is_ok()) \
-      return status_of_expr;                                               \
+#define RETURN_IF_ERROR(expr)                                                                    \
+  do {                                                                                           \
+    if (::tuner::Status status_of_expr = (expr); !status_of_expr.is_ok()) return status_of_expr; \
   } while (0)
 // ASSIGN_OR_RETURN(auto x, result_expression): x, or leaves the function with the error.
 #define ASSIGN_OR_RETURN(decl, expr) ASSIGN_OR_RETURN_IMPL(TUNER_JOIN(result_, __LINE__), decl, expr)

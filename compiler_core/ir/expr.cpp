@@ -20,27 +20,57 @@ int64_t floor_div_value(int64_t a, int64_t b) {
 // The constant a op b of index arithmetic; false when it has none (division by zero).
 bool fold(BinaryOp op, int64_t a, int64_t b, int64_t* result) {
   switch (op) {
-    case BinaryOp::kAdd: *result = a + b; return true;
-    case BinaryOp::kSub: *result = a - b; return true;
-    case BinaryOp::kMul: *result = a * b; return true;
-    case BinaryOp::kFloorDiv: if (b == 0) return false; *result = floor_div_value(a, b); return true;
-    case BinaryOp::kFloorMod: if (b == 0) return false; *result = a - floor_div_value(a, b) * b; return true;
-    case BinaryOp::kMin: *result = std::min(a, b); return true;
-    case BinaryOp::kMax: *result = std::max(a, b); return true;
-    case BinaryOp::kEq: *result = a == b; return true;
-    case BinaryOp::kNe: *result = a != b; return true;
-    case BinaryOp::kLt: *result = a < b; return true;
-    case BinaryOp::kLe: *result = a <= b; return true;
-    case BinaryOp::kGt: *result = a > b; return true;
-    case BinaryOp::kGe: *result = a >= b; return true;
-    default: return false;
+    case BinaryOp::kAdd:
+      *result = a + b;
+      return true;
+    case BinaryOp::kSub:
+      *result = a - b;
+      return true;
+    case BinaryOp::kMul:
+      *result = a * b;
+      return true;
+    case BinaryOp::kFloorDiv:
+      if (b == 0) return false;
+      *result = floor_div_value(a, b);
+      return true;
+    case BinaryOp::kFloorMod:
+      if (b == 0) return false;
+      *result = a - floor_div_value(a, b) * b;
+      return true;
+    case BinaryOp::kMin:
+      *result = std::min(a, b);
+      return true;
+    case BinaryOp::kMax:
+      *result = std::max(a, b);
+      return true;
+    case BinaryOp::kEq:
+      *result = a == b;
+      return true;
+    case BinaryOp::kNe:
+      *result = a != b;
+      return true;
+    case BinaryOp::kLt:
+      *result = a < b;
+      return true;
+    case BinaryOp::kLe:
+      *result = a <= b;
+      return true;
+    case BinaryOp::kGt:
+      *result = a > b;
+      return true;
+    case BinaryOp::kGe:
+      *result = a >= b;
+      return true;
+    default:
+      return false;
   }
 }
 
 // A number takes the type of what stands beside it: load(A, i) * 2 is a float product.
 void match_immediate(Expr& number, const Expr& other) {
   if (number->dtype == other->dtype || other->dtype == DType::kBool) return;
-  if (number->kind == ExprKind::kFloatImm && is_float(other->dtype)) number = float_imm(number->float_value, other->dtype);
+  if (number->kind == ExprKind::kFloatImm && is_float(other->dtype))
+    number = float_imm(number->float_value, other->dtype);
   else if (number->kind == ExprKind::kIntImm && number->dtype == DType::kInt64)
     number = is_float(other->dtype) ? float_imm(static_cast<double>(number->int_value), other->dtype)
                                     : int_imm(number->int_value, other->dtype);
@@ -64,17 +94,27 @@ Expr identity(BinaryOp op, const Expr& a, const Expr& b) {
   int64_t va = 0, vb = 0;
   const bool ca = is_const_int(a, &va), cb = is_const_int(b, &vb);
   switch (op) {
-    case BinaryOp::kAdd: if (ca && va == 0) return b; if (cb && vb == 0) return a; return {};
-    case BinaryOp::kSub: if (cb && vb == 0) return a; return {};
+    case BinaryOp::kAdd:
+      if (ca && va == 0) return b;
+      if (cb && vb == 0) return a;
+      return {};
+    case BinaryOp::kSub:
+      if (cb && vb == 0) return a;
+      return {};
     case BinaryOp::kMul:
       if (ca && va == 1) return b;
       if (cb && vb == 1) return a;
       if (ca && va == 0) return a;
       if (cb && vb == 0) return b;
       return {};
-    case BinaryOp::kFloorDiv: if (cb && vb == 1) return a; return {};
-    case BinaryOp::kFloorMod: if (cb && vb == 1) return int_imm(0, a->dtype); return {};
-    default: return {};
+    case BinaryOp::kFloorDiv:
+      if (cb && vb == 1) return a;
+      return {};
+    case BinaryOp::kFloorMod:
+      if (cb && vb == 1) return int_imm(0, a->dtype);
+      return {};
+    default:
+      return {};
   }
 }
 
@@ -95,7 +135,9 @@ std::string_view buffer_role_name(BufferRole role) {
   return kNames[static_cast<int>(role)];
 }
 
-Expr int_imm(int64_t value, DType dtype) { return make({.kind = ExprKind::kIntImm, .dtype = dtype, .int_value = value}); }
+Expr int_imm(int64_t value, DType dtype) {
+  return make({.kind = ExprKind::kIntImm, .dtype = dtype, .int_value = value});
+}
 Expr float_imm(double value, DType dtype) {
   return make({.kind = ExprKind::kFloatImm, .dtype = dtype, .float_value = value});
 }
@@ -104,7 +146,8 @@ Expr bool_imm(bool value) { return int_imm(value, DType::kBool); }
 Expr load(const Buffer& buffer, std::vector<Expr> indices) {
   CHECK(indices.size() == buffer->shape.size())
       << buffer->name << " has " << buffer->shape.size() << " dimensions, indexed with " << indices.size();
-  return make({.kind = ExprKind::kLoad, .dtype = buffer->dtype, .buffer = buffer, .operands = std::move(indices)});
+  return make(
+      {.kind = ExprKind::kLoad, .dtype = buffer->dtype, .buffer = buffer, .operands = std::move(indices)});
 }
 
 Expr binary(BinaryOp op, Expr a, Expr b) {
@@ -115,10 +158,12 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
   const DType dtype = is_comparison(op) || is_logical(op) ? DType::kBool : a->dtype;
   if (!is_float(a->dtype)) {
     int64_t va = 0, vb = 0, result = 0;
-    if (is_const_int(a, &va) && is_const_int(b, &vb) && fold(op, va, vb, &result)) return int_imm(result, dtype);
+    if (is_const_int(a, &va) && is_const_int(b, &vb) && fold(op, va, vb, &result))
+      return int_imm(result, dtype);
     if (Expr same = identity(op, a, b); same.defined()) return same;
   }
-  return make({.kind = ExprKind::kBinary, .dtype = dtype, .binary_op = op, .operands = {std::move(a), std::move(b)}});
+  return make(
+      {.kind = ExprKind::kBinary, .dtype = dtype, .binary_op = op, .operands = {std::move(a), std::move(b)}});
 }
 
 Expr unary(UnaryOp op, Expr a) {
@@ -138,7 +183,8 @@ Expr select(Expr condition, Expr then_value, Expr else_value) {
   if (is_true(condition)) return then_value;
   if (is_false(condition)) return else_value;
   const DType dtype = then_value->dtype;
-  return make({.kind = ExprKind::kSelect, .dtype = dtype,
+  return make({.kind = ExprKind::kSelect,
+               .dtype = dtype,
                .operands = {std::move(condition), std::move(then_value), std::move(else_value)}});
 }
 
@@ -149,10 +195,15 @@ Expr cast(DType dtype, Expr a) {
 
 Var make_var(std::string name) { return std::make_shared<const VarNode>(VarNode{std::move(name)}); }
 
-Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape, MemoryScope scope, BufferRole role) {
+Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape, MemoryScope scope,
+                   BufferRole role) {
   for (int64_t d : shape) CHECK(d >= 1) << name << " has a dimension of " << d;
-  return std::make_shared<const BufferNode>(BufferNode{.name = std::move(name), .dtype = dtype, .shape = std::move(shape),
-                                                       .scope = scope, .role = role, .layout = {}});
+  return std::make_shared<const BufferNode>(BufferNode{.name = std::move(name),
+                                                       .dtype = dtype,
+                                                       .shape = std::move(shape),
+                                                       .scope = scope,
+                                                       .role = role,
+                                                       .layout = {}});
 }
 
 Expr operator+(Expr a, Expr b) { return binary(BinaryOp::kAdd, std::move(a), std::move(b)); }
@@ -180,14 +231,25 @@ bool equal(const Expr& a, const Expr& b) {
   if (!a.defined() || !b.defined() || a->kind != b->kind || a->dtype != b->dtype) return false;
   if (a->operands.size() != b->operands.size()) return false;
   switch (a->kind) {
-    case ExprKind::kIntImm: return a->int_value == b->int_value;
+    case ExprKind::kIntImm:
+      return a->int_value == b->int_value;
     case ExprKind::kFloatImm:
-      return a->float_value == b->float_value || (a->float_value != a->float_value && b->float_value != b->float_value);
-    case ExprKind::kVar: return a->var == b->var;
-    case ExprKind::kLoad: if (a->buffer != b->buffer) return false; break;
-    case ExprKind::kBinary: if (a->binary_op != b->binary_op) return false; break;
-    case ExprKind::kUnary: if (a->unary_op != b->unary_op) return false; break;
-    case ExprKind::kSelect: case ExprKind::kCast: break;
+      return a->float_value == b->float_value ||
+             (a->float_value != a->float_value && b->float_value != b->float_value);
+    case ExprKind::kVar:
+      return a->var == b->var;
+    case ExprKind::kLoad:
+      if (a->buffer != b->buffer) return false;
+      break;
+    case ExprKind::kBinary:
+      if (a->binary_op != b->binary_op) return false;
+      break;
+    case ExprKind::kUnary:
+      if (a->unary_op != b->unary_op) return false;
+      break;
+    case ExprKind::kSelect:
+    case ExprKind::kCast:
+      break;
   }
   for (size_t i = 0; i < a->operands.size(); ++i)
     if (!equal(a->operands[i], b->operands[i])) return false;

@@ -1,8 +1,9 @@
 // Expressions of a Program: immutable nodes in shared subtrees; an Expr is a cheap handle to one.
 //
-// Index arithmetic is int64 with floor division and floor modulo; every index is exact. Values are of the type of the
-// buffers they come from. Equality of handles (`same_as`) is identity; `equal()` compares structure.
-// An expression has no side effects and no memory of its own, so subtrees may be shared and re-used freely.
+// Index arithmetic is int64 with floor division and floor modulo; every index is exact. Values are of the
+// type of the buffers they come from. Equality of handles (`same_as`) is identity; `equal()` compares
+// structure. An expression has no side effects and no memory of its own, so subtrees may be shared and
+// re-used freely.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct ExprNode;
 struct VarNode;
 struct BufferNode;
 
-// A loop variable. Identity is the node: two variables may have the same name, and every loop has one of its own.
+// A loop variable. Identity is the node: two variables may have the same name, and every loop has one of its
+// own.
 using Var = std::shared_ptr<const VarNode>;
 // A buffer (a tensor once it has storage). Identity is the node.
 using Buffer = std::shared_ptr<const BufferNode>;
@@ -27,8 +29,22 @@ using Buffer = std::shared_ptr<const BufferNode>;
 enum class ExprKind : uint8_t { kIntImm, kFloatImm, kVar, kLoad, kBinary, kUnary, kSelect, kCast };
 
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv /* float */, kFloorDiv, kFloorMod, kMin, kMax,
-  kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv /* float */,
+  kFloorDiv,
+  kFloorMod,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,
+  kOr,
 };
 // kErf and the like are lowered to the target's own text or to a polynomial by the code generators.
 enum class UnaryOp : uint8_t { kNeg, kNot, kAbs, kSqrt, kRsqrt, kExp, kLog, kTanh, kErf, kFloor };
@@ -58,7 +74,8 @@ struct VarNode {
 enum class MemoryScope : uint8_t {
   kGlobal,    // arguments, and workspace when allocated inside the Program
   kShared,    // one per GPU block
-  kRegister,  // one per thread; on a CPU promoted to registers, so every access needs constant indices after unrolling
+  kRegister,  // one per thread; on a CPU promoted to registers, so every access needs constant indices after
+              // unrolling
   kFragment,  // GPU: spread over the lanes of a warp or warpgroup by `BufferNode::layout`
 };
 std::string_view memory_scope_name(MemoryScope scope);
@@ -79,28 +96,35 @@ struct BufferNode {
   std::vector<int64_t> shape;  // row-major, last dimension contiguous; empty for a scalar
   MemoryScope scope = MemoryScope::kGlobal;
   BufferRole role = BufferRole::kIntermediate;
-  // Address function of shared and fragment buffers: "" is row-major; "pad:1", "xor:3,4,3", "mma.m16n8k16.a"... name
-  // entries of the layout table of the GPU back end (issue: CUDA). Never set on global buffers.
+  // Address function of shared and fragment buffers: "" is row-major; "pad:1", "xor:3,4,3",
+  // "mma.m16n8k16.a"... name entries of the layout table of the GPU back end (issue: CUDA). Never set on
+  // global buffers.
   std::string layout;
 
-  int64_t elements() const { int64_t n = 1; for (int64_t d : shape) n *= d; return n; }
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int64_t d : shape) n *= d;
+    return n;
+  }
   int64_t bytes() const { return elements() * dtype_bytes(dtype); }
 };
 
 // One node type for all kinds: which fields are used follows from `kind`.
 struct ExprNode {
   ExprKind kind;
-  DType dtype;                   // of the value; comparisons, kAnd, kOr and kNot give kBool; indices are kInt64
-  int64_t int_value = 0;         // kIntImm
-  double float_value = 0;        // kFloatImm
-  Var var;                       // kVar
-  Buffer buffer;                 // kLoad
-  BinaryOp binary_op{};          // kBinary
-  UnaryOp unary_op{};            // kUnary
-  std::vector<Expr> operands;    // kLoad: one index a dimension; kBinary: a, b; kUnary, kCast: a; kSelect: condition, then, else
+  DType dtype;                 // of the value; comparisons, kAnd, kOr and kNot give kBool; indices are kInt64
+  int64_t int_value = 0;       // kIntImm
+  double float_value = 0;      // kFloatImm
+  Var var;                     // kVar
+  Buffer buffer;               // kLoad
+  BinaryOp binary_op{};        // kBinary
+  UnaryOp unary_op{};          // kUnary
+  std::vector<Expr> operands;  // kLoad: one index a dimension; kBinary: a, b; kUnary, kCast: a; kSelect:
+                               // condition, then, else
 };
 
-// Makers. They fold constants of index arithmetic and the identities x+0, x*1, x*0, x/1, x%1; nothing deeper (arith/simplify.h).
+// Makers. They fold constants of index arithmetic and the identities x+0, x*1, x*0, x/1, x%1; nothing deeper
+// (arith/simplify.h).
 Expr int_imm(int64_t value, DType dtype = DType::kInt64);
 Expr float_imm(double value, DType dtype = DType::kFloat32);
 Expr bool_imm(bool value);
@@ -111,8 +135,8 @@ Expr unary(UnaryOp op, Expr a);
 Expr select(Expr condition, Expr then_value, Expr else_value);
 Expr cast(DType dtype, Expr a);
 Var make_var(std::string name);
-Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape, MemoryScope scope = MemoryScope::kGlobal,
-                   BufferRole role = BufferRole::kIntermediate);
+Buffer make_buffer(std::string name, DType dtype, std::vector<int64_t> shape,
+                   MemoryScope scope = MemoryScope::kGlobal, BufferRole role = BufferRole::kIntermediate);
 
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);

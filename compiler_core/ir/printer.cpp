@@ -1,4 +1,5 @@
-// Programs as text. Two loops of the same name, one inside the other, are told apart: the inner one prints as name_1.
+// Programs as text. Two loops of the same name, one inside the other, are told apart: the inner one prints as
+// name_1.
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -26,28 +27,45 @@ struct OpText {
 };
 OpText op_text(BinaryOp op) {
   switch (op) {
-    case BinaryOp::kAdd: return {"+", kSumLevel};
-    case BinaryOp::kSub: return {"-", kSumLevel};
-    case BinaryOp::kMul: return {"*", kProductLevel};
-    case BinaryOp::kDiv: return {"/", kProductLevel};
-    case BinaryOp::kFloorDiv: return {"//", kProductLevel};
-    case BinaryOp::kFloorMod: return {"%", kProductLevel};
-    case BinaryOp::kMin: return {"min", kAtomLevel};
-    case BinaryOp::kMax: return {"max", kAtomLevel};
-    case BinaryOp::kEq: return {"==", kCompareLevel};
-    case BinaryOp::kNe: return {"!=", kCompareLevel};
-    case BinaryOp::kLt: return {"<", kCompareLevel};
-    case BinaryOp::kLe: return {"<=", kCompareLevel};
-    case BinaryOp::kGt: return {">", kCompareLevel};
-    case BinaryOp::kGe: return {">=", kCompareLevel};
-    case BinaryOp::kAnd: return {"&&", kAndLevel};
-    case BinaryOp::kOr: return {"||", kOrLevel};
+    case BinaryOp::kAdd:
+      return {"+", kSumLevel};
+    case BinaryOp::kSub:
+      return {"-", kSumLevel};
+    case BinaryOp::kMul:
+      return {"*", kProductLevel};
+    case BinaryOp::kDiv:
+      return {"/", kProductLevel};
+    case BinaryOp::kFloorDiv:
+      return {"//", kProductLevel};
+    case BinaryOp::kFloorMod:
+      return {"%", kProductLevel};
+    case BinaryOp::kMin:
+      return {"min", kAtomLevel};
+    case BinaryOp::kMax:
+      return {"max", kAtomLevel};
+    case BinaryOp::kEq:
+      return {"==", kCompareLevel};
+    case BinaryOp::kNe:
+      return {"!=", kCompareLevel};
+    case BinaryOp::kLt:
+      return {"<", kCompareLevel};
+    case BinaryOp::kLe:
+      return {"<=", kCompareLevel};
+    case BinaryOp::kGt:
+      return {">", kCompareLevel};
+    case BinaryOp::kGe:
+      return {">=", kCompareLevel};
+    case BinaryOp::kAnd:
+      return {"&&", kAndLevel};
+    case BinaryOp::kOr:
+      return {"||", kOrLevel};
   }
   return {"?", kLoose};
 }
 
 std::string_view unary_text(UnaryOp op) {
-  constexpr std::string_view kNames[] = {"-", "!", "abs", "sqrt", "rsqrt", "exp", "log", "tanh", "erf", "floor"};
+  constexpr std::string_view kNames[] = {"-",   "!",   "abs",  "sqrt", "rsqrt",
+                                         "exp", "log", "tanh", "erf",  "floor"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -62,33 +80,50 @@ class Printer {
     }
     switch (e->kind) {
       case ExprKind::kIntImm:
-        if (e->dtype == DType::kBool) out_ += e->int_value != 0 ? "true" : "false";
-        else out_ += std::to_string(e->int_value);
+        if (e->dtype == DType::kBool)
+          out_ += e->int_value != 0 ? "true" : "false";
+        else
+          out_ += std::to_string(e->int_value);
         return;
-      case ExprKind::kFloatImm: out_ += float_text(e->float_value); return;
-      case ExprKind::kVar: out_ += name_of(*e->var); return;
-      case ExprKind::kLoad: access(e->buffer, e->operands); return;
-      case ExprKind::kBinary: binary(*e, place); return;
+      case ExprKind::kFloatImm:
+        out_ += float_text(e->float_value);
+        return;
+      case ExprKind::kVar:
+        out_ += name_of(*e->var);
+        return;
+      case ExprKind::kLoad:
+        access(e->buffer, e->operands);
+        return;
+      case ExprKind::kBinary:
+        binary(*e, place);
+        return;
       case ExprKind::kUnary:
         out_ += unary_text(e->unary_op);
         if (e->unary_op <= UnaryOp::kNot) return expr(e->operands[0], kUnaryLevel);
         return list("(", e->operands, ")");
-      case ExprKind::kSelect: out_ += "select"; return list("(", e->operands, ")");
-      case ExprKind::kCast: out_ += dtype_name(e->dtype); return list("(", e->operands, ")");
+      case ExprKind::kSelect:
+        out_ += "select";
+        return list("(", e->operands, ")");
+      case ExprKind::kCast:
+        out_ += dtype_name(e->dtype);
+        return list("(", e->operands, ")");
     }
   }
 
   void stmt(const Stmt& s, int depth) {
     if (s == nullptr) return;
     switch (s->kind) {
-      case StmtKind::kFor: return loop(s, depth);
-      case StmtKind::kSeq: return sequence(s->stmts, depth);
+      case StmtKind::kFor:
+        return loop(s, depth);
+      case StmtKind::kSeq:
+        return sequence(s->stmts, depth);
       case StmtKind::kIf:
         begin(depth), out_ += "if ", expr(s->condition), out_ += "\n";
         stmt(s->body, depth + 1);
         if (s->else_body != nullptr) begin(depth), out_ += "else\n", stmt(s->else_body, depth + 1);
         return;
-      case StmtKind::kStore: return store(*s, depth);
+      case StmtKind::kStore:
+        return store(*s, depth);
       case StmtKind::kAllocate:
         begin(depth), out_ += "allocate ", declare(*s->buffer), out_ += "\n";
         return stmt(s->body, depth);
@@ -127,7 +162,9 @@ class Printer {
     }
     out_ += close;
   }
-  void access(const Buffer& buffer, const std::vector<Expr>& indices) { out_ += buffer->name, list("[", indices, "]"); }
+  void access(const Buffer& buffer, const std::vector<Expr>& indices) {
+    out_ += buffer->name, list("[", indices, "]");
+  }
 
   // "name float32[4, 16]", then the scope and layout when they are not the plain ones.
   void declare(const BufferNode& b) {
@@ -161,8 +198,10 @@ class Printer {
   void loop(const Stmt& s, int depth) {
     begin(depth);
     const bool reduce = s->axis == AxisKind::kReduce;
-    if (s->loop == LoopKind::kSerial) out_ += reduce ? "reduce " : "for ";
-    else out_ += loop_kind_name(s->loop), out_ += reduce ? " reduce " : " ";
+    if (s->loop == LoopKind::kSerial)
+      out_ += reduce ? "reduce " : "for ";
+    else
+      out_ += loop_kind_name(s->loop), out_ += reduce ? " reduce " : " ";
     enter(*s->var);
     out_ += name_of(*s->var), out_ += " in 0..", out_ += std::to_string(s->extent), out_ += "\n";
     stmt(s->body, depth + 1);
@@ -184,10 +223,18 @@ class Printer {
   void store(const StmtNode& s, int depth) {
     begin(depth), access(s.buffer, s.indices);
     switch (s.reduce) {
-      case ReduceOp::kNone: out_ += " = "; break;
-      case ReduceOp::kSum: out_ += " += "; break;
-      case ReduceOp::kMax: out_ += " max= "; break;
-      case ReduceOp::kMin: out_ += " min= "; break;
+      case ReduceOp::kNone:
+        out_ += " = ";
+        break;
+      case ReduceOp::kSum:
+        out_ += " += ";
+        break;
+      case ReduceOp::kMax:
+        out_ += " max= ";
+        break;
+      case ReduceOp::kMin:
+        out_ += " min= ";
+        break;
     }
     expr(s.value);
     if (s.reduce != ReduceOp::kNone && s.first.defined())

@@ -5,17 +5,21 @@
 namespace tuner {
 
 std::string_view loop_kind_name(LoopKind kind) {
-  constexpr std::string_view kNames[] = {"serial",      "parallel",    "vectorized",  "unrolled", "blockIdx.x",
-                                         "blockIdx.y",  "blockIdx.z",  "threadIdx.x", "threadIdx.y", "threadIdx.z",
-                                         "vthread",     "cluster.x",   "cluster.y"};
+  constexpr std::string_view kNames[] = {
+      "serial",      "parallel",    "vectorized",  "unrolled", "blockIdx.x", "blockIdx.y", "blockIdx.z",
+      "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread",  "cluster.x",  "cluster.y"};
   return kNames[static_cast<int>(kind)];
 }
 
 Stmt make_for(Var var, int64_t extent, Stmt body, AxisKind axis, LoopKind loop) {
   CHECK(extent >= 1) << "loop " << var->name << " of " << extent << " iterations";
   CHECK(body != nullptr) << "loop " << var->name << " has no body";
-  return std::make_shared<const StmtNode>(StmtNode{
-      .kind = StmtKind::kFor, .var = std::move(var), .extent = extent, .loop = loop, .axis = axis, .body = std::move(body)});
+  return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kFor,
+                                                   .var = std::move(var),
+                                                   .extent = extent,
+                                                   .loop = loop,
+                                                   .axis = axis,
+                                                   .body = std::move(body)});
 }
 
 Stmt make_seq(std::vector<Stmt> stmts) {
@@ -23,8 +27,10 @@ Stmt make_seq(std::vector<Stmt> stmts) {
   flat.reserve(stmts.size());
   for (Stmt& s : stmts) {
     if (s == nullptr) continue;
-    if (s->kind == StmtKind::kSeq) flat.insert(flat.end(), s->stmts.begin(), s->stmts.end());
-    else flat.push_back(std::move(s));
+    if (s->kind == StmtKind::kSeq)
+      flat.insert(flat.end(), s->stmts.begin(), s->stmts.end());
+    else
+      flat.push_back(std::move(s));
   }
   if (flat.empty()) return nullptr;
   if (flat.size() == 1) return flat[0];
@@ -33,27 +39,36 @@ Stmt make_seq(std::vector<Stmt> stmts) {
 
 Stmt make_if(Expr condition, Stmt body, Stmt else_body) {
   CHECK(body != nullptr) << "a guard of nothing";
-  return std::make_shared<const StmtNode>(StmtNode{
-      .kind = StmtKind::kIf, .condition = std::move(condition), .body = std::move(body), .else_body = std::move(else_body)});
+  return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kIf,
+                                                   .condition = std::move(condition),
+                                                   .body = std::move(body),
+                                                   .else_body = std::move(else_body)});
 }
 
 Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value) {
   return make_reduce(buffer, std::move(indices), ReduceOp::kNone, {}, std::move(value), {});
 }
 
-Stmt make_reduce(const Buffer& buffer, std::vector<Expr> indices, ReduceOp op, Expr init, Expr value, Expr first) {
+Stmt make_reduce(const Buffer& buffer, std::vector<Expr> indices, ReduceOp op, Expr init, Expr value,
+                 Expr first) {
   CHECK(indices.size() == buffer->shape.size())
       << buffer->name << " has " << buffer->shape.size() << " dimensions, stored with " << indices.size();
   CHECK(value.defined() && value->dtype == buffer->dtype)
-      << buffer->name << " is " << buffer->dtype << "; the value stored is " << (value.defined() ? value->dtype : DType::kBool);
-  return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kStore, .buffer = buffer, .indices = std::move(indices),
-                                                   .value = std::move(value), .reduce = op, .init = std::move(init),
+      << buffer->name << " is " << buffer->dtype << "; the value stored is "
+      << (value.defined() ? value->dtype : DType::kBool);
+  return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kStore,
+                                                   .buffer = buffer,
+                                                   .indices = std::move(indices),
+                                                   .value = std::move(value),
+                                                   .reduce = op,
+                                                   .init = std::move(init),
                                                    .first = std::move(first)});
 }
 
 Stmt make_allocate(const Buffer& buffer, Stmt body) {
   CHECK(body != nullptr) << "allocation of " << buffer->name << " has no body";
-  return std::make_shared<const StmtNode>(StmtNode{.kind = StmtKind::kAllocate, .buffer = buffer, .body = std::move(body)});
+  return std::make_shared<const StmtNode>(
+      StmtNode{.kind = StmtKind::kAllocate, .buffer = buffer, .body = std::move(body)});
 }
 
 Stmt make_barrier(MemoryScope scope) {

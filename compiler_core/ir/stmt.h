@@ -1,7 +1,8 @@
 // Statements and Programs: a tree of loops over stores.
 //
-// Loop extents are constants and loops start at 0: shapes are known when a kernel is tuned, and everything that analysis,
-// feature extraction and code generation ask then has an exact answer. A tail is a guard (kIf), and lowering peels it.
+// Loop extents are constants and loops start at 0: shapes are known when a kernel is tuned, and everything
+// that analysis, feature extraction and code generation ask then has an exact answer. A tail is a guard
+// (kIf), and lowering peels it.
 #pragma once
 
 #include <memory>
@@ -21,15 +22,20 @@ enum class LoopKind : uint8_t {
   kParallel,    // CPU: iterations are shared among the threads of the host's pool; outermost only
   kVectorized,  // CPU: one vector operation; innermost only
   kUnrolled,    // emitted once per iteration
-  kBlockX, kBlockY, kBlockZ,     // GPU grid
-  kThreadX, kThreadY, kThreadZ,  // GPU threads of a block
-  kVirtualThread,                // GPU: like kUnrolled, but interleaved by the caller's tile
-  kClusterX, kClusterY,          // GPU: blocks of a cluster
+  kBlockX,
+  kBlockY,
+  kBlockZ,  // GPU grid
+  kThreadX,
+  kThreadY,
+  kThreadZ,        // GPU threads of a block
+  kVirtualThread,  // GPU: like kUnrolled, but interleaved by the caller's tile
+  kClusterX,
+  kClusterY,  // GPU: blocks of a cluster
 };
 std::string_view loop_kind_name(LoopKind kind);
 
-// What an axis is to the tensor computed under it. Spatial iterations are independent; reduce iterations may be reordered
-// but all add to the same element.
+// What an axis is to the tensor computed under it. Spatial iterations are independent; reduce iterations may
+// be reordered but all add to the same element.
 enum class AxisKind : uint8_t { kSpatial, kReduce };
 
 enum class ReduceOp : uint8_t { kNone, kSum, kMax, kMin };
@@ -49,11 +55,12 @@ struct StmtNode {
   // kIf: if (condition) body else else_body
   Expr condition;
 
-  // kStore: buffer[indices] = value                                                            when reduce is kNone
+  // kStore: buffer[indices] = value                                                            when reduce is
+  // kNone
   //         if (first) buffer[indices] = init;  buffer[indices] = buffer[indices] (op) value   otherwise
-  // `first` is true at the first iteration of all reduce axes around; an undefined `first` means the initialisation
-  // stands elsewhere (decompose_reduction put it there).
-  // kAllocate: buffer exists (uninitialised) while body runs.
+  // `first` is true at the first iteration of all reduce axes around; an undefined `first` means the
+  // initialisation stands elsewhere (decompose_reduction put it there). kAllocate: buffer exists
+  // (uninitialised) while body runs.
   Buffer buffer;
   std::vector<Expr> indices;
   Expr value;
@@ -66,20 +73,25 @@ struct StmtNode {
   std::vector<Stmt> stmts;  // kSeq: one after the other
 
   // kBarrier: all threads of `scope` (kShared: block, kRegister: warp, kGlobal: cluster) pass together.
-  // kIntrinsic: a registered tensor intrinsic by name: meaning, fragment layout and text stand in its registry entry;
+  // kIntrinsic: a registered tensor intrinsic by name: meaning, fragment layout and text stand in its
+  // registry entry;
   //             `operands` are its arguments.
-  // kAsync: `name` is copy (body = the stores to be done asynchronously), commit or wait (operands[0] = groups left in flight).
+  // kAsync: `name` is copy (body = the stores to be done asynchronously), commit or wait (operands[0] =
+  // groups left in flight).
   MemoryScope scope = MemoryScope::kShared;
   std::string name;
   std::vector<Expr> operands;
 };
 
 // Makers.
-Stmt make_for(Var var, int64_t extent, Stmt body, AxisKind axis = AxisKind::kSpatial, LoopKind loop = LoopKind::kSerial);
-Stmt make_seq(std::vector<Stmt> stmts);  // flattens nested sequences, drops nulls; one statement stays itself, none is null
+Stmt make_for(Var var, int64_t extent, Stmt body, AxisKind axis = AxisKind::kSpatial,
+              LoopKind loop = LoopKind::kSerial);
+Stmt make_seq(std::vector<Stmt>
+                  stmts);  // flattens nested sequences, drops nulls; one statement stays itself, none is null
 Stmt make_if(Expr condition, Stmt body, Stmt else_body = nullptr);
 Stmt make_store(const Buffer& buffer, std::vector<Expr> indices, Expr value);
-Stmt make_reduce(const Buffer& buffer, std::vector<Expr> indices, ReduceOp op, Expr init, Expr value, Expr first);
+Stmt make_reduce(const Buffer& buffer, std::vector<Expr> indices, ReduceOp op, Expr init, Expr value,
+                 Expr first);
 Stmt make_allocate(const Buffer& buffer, Stmt body);
 Stmt make_barrier(MemoryScope scope);
 // The same node with another body (or bodies): what a rewrite does all day.
@@ -87,17 +99,19 @@ Stmt with_body(const Stmt& stmt, Stmt body);
 
 // A computation, whole: arguments in the order of the kernel's `args`, and what to do with them.
 //
-// `packing` is the second entry: it reads kConstant arguments and writes kPacked ones, once, outside the timed region. Its
-// loops stand in a Program of their own whose `args` are [constants..., packed...]. The main Program then takes the packed
-// buffers in place of the constants. A Program without packed operands has none.
+// `packing` is the second entry: it reads kConstant arguments and writes kPacked ones, once, outside the
+// timed region. Its loops stand in a Program of their own whose `args` are [constants..., packed...]. The
+// main Program then takes the packed buffers in place of the constants. A Program without packed operands has
+// none.
 struct Program {
-  std::string name;           // of the entry: a C identifier
-  std::vector<Buffer> args;   // roles kInput, kConstant, kPacked, kOutput
+  std::string name;          // of the entry: a C identifier
+  std::vector<Buffer> args;  // roles kInput, kConstant, kPacked, kOutput
   Stmt body;
   std::shared_ptr<const Program> packing;
 };
 
-// Loops as text, one statement a line, two spaces a level; what tests compare and `tuner show --as loops` prints.
+// Loops as text, one statement a line, two spaces a level; what tests compare and `tuner show --as loops`
+// prints.
 std::string to_text(const Program& program);
 std::string to_text(const Stmt& stmt);
 std::string to_text(const Expr& expr);

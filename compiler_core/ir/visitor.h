@@ -1,5 +1,5 @@
-// Walking and rebuilding Programs. A rewrite handles the nodes it cares about and calls map_children for the rest; nodes
-// without a changed child are returned as they are, so subtrees stay shared.
+// Walking and rebuilding Programs. A rewrite handles the nodes it cares about and calls map_children for the
+// rest; nodes without a changed child are returned as they are, so subtrees stay shared.
 #pragma once
 
 #include <utility>
@@ -27,7 +27,8 @@ void visit(const Stmt& s, const F& f) {
   for (const Stmt& child : s->stmts) visit(child, f);
 }
 
-// Calls f(const Expr&) for each expression that stands in this one statement (not below it): the whole expressions.
+// Calls f(const Expr&) for each expression that stands in this one statement (not below it): the whole
+// expressions.
 template <class F>
 void own_exprs(const StmtNode& s, const F& f) {
   if (s.condition.defined()) f(s.condition);
@@ -64,8 +65,9 @@ Expr map_children(const Expr& e, const F& f) {
   return Expr(std::shared_ptr<const ExprNode>(std::move(node)));
 }
 
-// s with each own expression replaced by fe(expression) and each child statement by fs(child). A child for which fs returns
-// null disappears, and with it a loop, guard or allocation that has nothing left to run (the result is then null).
+// s with each own expression replaced by fe(expression) and each child statement by fs(child). A child for
+// which fs returns null disappears, and with it a loop, guard or allocation that has nothing left to run (the
+// result is then null).
 template <class FE, class FS>
 Stmt map_children(const Stmt& s, const FE& fe, const FS& fs) {
   auto node = std::make_shared<StmtNode>(*s);

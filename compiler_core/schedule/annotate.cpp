@@ -18,7 +18,8 @@ bool has_loop_below(const Stmt& loop) {
 }
 
 Status check_vectorized(const Stmt& loop) {
-  if (loop->axis == AxisKind::kReduce) return invalid_config("a reduce axis; its iterations add to the same element");
+  if (loop->axis == AxisKind::kReduce)
+    return invalid_config("a reduce axis; its iterations add to the same element");
   if (has_loop_below(loop)) return invalid_config("not innermost; reorder it inside first");
   return Status::ok();
 }
@@ -26,7 +27,9 @@ Status check_vectorized(const Stmt& loop) {
 // Iterations that store the same elements would race.
 Status check_independent(const Stmt& loop) {
   std::vector<Buffer> own;
-  visit(loop->body, [&](const Stmt& s) { if (s->kind == StmtKind::kAllocate) own.push_back(s->buffer); });
+  visit(loop->body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kAllocate) own.push_back(s->buffer);
+  });
   Status status;
   visit(loop->body, [&](const Stmt& s) {
     if (s->kind != StmtKind::kStore || std::find(own.begin(), own.end(), s->buffer) != own.end()) return;
@@ -39,7 +42,8 @@ Status check_independent(const Stmt& loop) {
 
 Status check_parallel(const Path& path) {
   const Stmt& loop = path.back();
-  if (loop->axis == AxisKind::kReduce) return invalid_config("a reduce axis; its iterations add to the same element");
+  if (loop->axis == AxisKind::kReduce)
+    return invalid_config("a reduce axis; its iterations add to the same element");
   for (size_t i = 0; i + 1 < path.size(); ++i)
     if (path[i]->kind == StmtKind::kFor)
       return invalid_config("inside loop ", path[i]->var->name, "; only an outermost loop may be parallel");
@@ -49,19 +53,23 @@ Status check_parallel(const Path& path) {
 Status check_bound(const Path& path, LoopKind kind) {
   const Stmt& loop = path.back();
   if (!is_thread_axis(kind)) return invalid_config(loop_kind_name(kind), " is not a thread axis");
-  if (loop->axis == AxisKind::kReduce) return invalid_config("a reduce axis; threads would add to the same element");
+  if (loop->axis == AxisKind::kReduce)
+    return invalid_config("a reduce axis; threads would add to the same element");
   if (kind == LoopKind::kVirtualThread) return Status::ok();
   Status status;
   const auto compare = [&](const StmtNode& s) {
     if (s.kind == StmtKind::kFor && s.loop == kind && s.var != loop->var)
-      status = invalid_config(s.var->name, " on the same path is bound to ", loop_kind_name(kind), " already");
+      status =
+          invalid_config(s.var->name, " on the same path is bound to ", loop_kind_name(kind), " already");
   };
   for (const Stmt& s : path) compare(*s);
   visit(loop->body, [&](const Stmt& s) { compare(*s); });
   return status;
 }
 
-Stmt of_kind(const Stmt& loop, LoopKind kind) { return make_for(loop->var, loop->extent, loop->body, loop->axis, kind); }
+Stmt of_kind(const Stmt& loop, LoopKind kind) {
+  return make_for(loop->var, loop->extent, loop->body, loop->axis, kind);
+}
 
 }  // namespace
 
@@ -69,7 +77,8 @@ Status Schedule::annotate(Axis axis, LoopKind kind) {
   if (axis.var == nullptr) return invalid_config("the axis handle is empty");
   const Path path = find_loop(program_.body, axis.var);
   if (path.empty()) return invalid_config("not an axis of the Program (split, fused or never there)");
-  if (path.back()->loop != LoopKind::kSerial) return invalid_config("is ", loop_kind_name(path.back()->loop), " already");
+  if (path.back()->loop != LoopKind::kSerial)
+    return invalid_config("is ", loop_kind_name(path.back()->loop), " already");
   if (kind == LoopKind::kVectorized) RETURN_IF_ERROR(check_vectorized(path.back()));
   if (kind == LoopKind::kParallel) RETURN_IF_ERROR(check_parallel(path));
   if (is_thread_axis(kind)) RETURN_IF_ERROR(check_bound(path, kind));
@@ -112,9 +121,11 @@ void Schedule::unroll(Axis axis) {
 
 void Schedule::bind(Axis axis, LoopKind thread_axis) {
   if (refused()) return;
-  const std::string call = str("bind(", label(program_.body, axis.var), ", ", loop_kind_name(thread_axis), ")");
+  const std::string call =
+      str("bind(", label(program_.body, axis.var), ", ", loop_kind_name(thread_axis), ")");
   apply(call, [&] {
-    if (!is_thread_axis(thread_axis)) return invalid_config(loop_kind_name(thread_axis), " is not a thread axis");
+    if (!is_thread_axis(thread_axis))
+      return invalid_config(loop_kind_name(thread_axis), " is not a thread axis");
     return annotate(axis, thread_axis);
   });
   if (!refused()) record(call);

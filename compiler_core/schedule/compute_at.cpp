@@ -10,8 +10,8 @@ using namespace rewrite;
 
 namespace {
 
-// True when every index below e that uses `var` stays inside its buffer without any guard on the moved stage. A load in a
-// select counts under the select's condition.
+// True when every index below e that uses `var` stays inside its buffer without any guard on the moved stage.
+// A load in a select counts under the select's condition.
 bool reads_stay_inside(const Expr& e, const Var& var, const RangeMap& ranges) {
   if (e->kind == ExprKind::kSelect) {
     RangeMap inside = ranges;
@@ -44,10 +44,14 @@ bool all_readers_below(const Stmt& root, const Stmt& loop, const Buffer& buffer)
 class Mover {
  public:
   Mover(const PlainStage& plain, const Region& region, const RangeMap& ranges)
-      : plain_(plain), region_(region), ranges_(ranges), extents_(plain.stage.store().reduce == ReduceOp::kNone ? region.extent : region.reached) {}
+      : plain_(plain),
+        region_(region),
+        ranges_(ranges),
+        extents_(plain.stage.store().reduce == ReduceOp::kNone ? region.extent : region.reached) {}
 
-  // Loops over the region, stored from 0 into tile(). In a reduction a dimension cut at the end of the buffer keeps the
-  // whole tile if that needs no guard: register tiles stay full vectors where the operands are padded.
+  // Loops over the region, stored from 0 into tile(). In a reduction a dimension cut at the end of the buffer
+  // keeps the whole tile if that needs no guard: register tiles stay full vectors where the operands are
+  // padded.
   Stmt moved() {
     Stmt result = build();
     for (size_t d = 0; d < extents_.size(); ++d)
@@ -66,7 +70,8 @@ class Mover {
     std::vector<Stmt> loops;
     for (const Stmt& loop : plain_.loops) {
       const auto d = std::find(plain_.dims.begin(), plain_.dims.end(), loop->var);
-      const int64_t extent = d == plain_.dims.end() ? loop->extent : extents_[static_cast<size_t>(d - plain_.dims.begin())];
+      const int64_t extent =
+          d == plain_.dims.end() ? loop->extent : extents_[static_cast<size_t>(d - plain_.dims.begin())];
       loops.push_back(make_for(loop->var, extent, loop->body, loop->axis, loop->loop));
       ranges.bind(loop->var, extent);
     }
@@ -87,7 +92,9 @@ class Mover {
       guarded_[d] = true;
       guards.push_back(guard);
     }
-    return simplify(nest(loops, guards, make_reduce(tile_, indices, store.reduce, store.init, value, store.first)), ranges);
+    return simplify(
+        nest(loops, guards, make_reduce(tile_, indices, store.reduce, store.init, value, store.first)),
+        ranges);
   }
 
   const PlainStage& plain_;
@@ -102,19 +109,21 @@ class Mover {
 Status check_loops_around(const Path& place, const Path& at) {
   for (size_t i = 0; i + 1 < place.size(); ++i)
     if (place[i]->kind == StmtKind::kFor && std::find(at.begin(), at.end(), place[i]) == at.end())
-      return invalid_config("it is computed inside loop ", place[i]->var->name, " already and can only move further in");
+      return invalid_config("it is computed inside loop ", place[i]->var->name,
+                            " already and can only move further in");
   return Status::ok();
 }
 
-// From the loop path.back() down to the block of its first reader of `buffer`. Guards are entered: where they fail nothing
-// is read.
+// From the loop path.back() down to the block of its first reader of `buffer`. Guards are entered: where they
+// fail nothing is read.
 Path block_of_readers(Path path, const Buffer& buffer) {
   path.push_back(path.back()->body);
   for (;;) {
     const Stmt s = path.back();
     const Stmt& only = s->kind == StmtKind::kSeq ? s->stmts.back() : s;
-    if (s->kind == StmtKind::kSeq && std::any_of(s->stmts.begin(), s->stmts.end() - 1,
-                                                 [&](const Stmt& child) { return reads_from(child, buffer); }))
+    if (s->kind == StmtKind::kSeq &&
+        std::any_of(s->stmts.begin(), s->stmts.end() - 1,
+                    [&](const Stmt& child) { return reads_from(child, buffer); }))
       return path;
     const bool guard = only->kind == StmtKind::kIf && only->else_body == nullptr;
     if (only->kind != StmtKind::kAllocate && !guard) return path;
@@ -139,17 +148,19 @@ Status check_inputs(const Stmt& store, const std::vector<Stmt>& after) {
 void Schedule::compute_at(const Tensor& t, Axis axis) {
   if (refused()) return;
   const Buffer buffer = resolve(t);
-  const std::string call =
-      str("compute_at(", buffer == nullptr ? "(none)" : buffer->name, ", ", label(program_.body, axis.var), ")");
+  const std::string call = str("compute_at(", buffer == nullptr ? "(none)" : buffer->name, ", ",
+                               label(program_.body, axis.var), ")");
   apply(call, [&]() -> Status {
     if (buffer == nullptr) return invalid_config("the tensor handle is empty");
     if (axis.var == nullptr) return invalid_config("the axis handle is empty");
     if (buffer->role != BufferRole::kIntermediate)
-      return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role), "), computed whole");
+      return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role),
+                            "), computed whole");
     ASSIGN_OR_RETURN(const PlainStage plain, plain_stage(program_.body, buffer));
     Path at = find_loop(program_.body, axis.var);
     if (at.empty()) return invalid_config("not an axis of the Program (split, fused or never there)");
-    if (stores_to(at.back(), buffer) && std::find(plain.loops.begin(), plain.loops.end(), at.back()) != plain.loops.end())
+    if (stores_to(at.back(), buffer) &&
+        std::find(plain.loops.begin(), plain.loops.end(), at.back()) != plain.loops.end())
       return invalid_config("this is an axis of ", buffer->name, " itself");
     if (!reads_from(at.back(), buffer)) return invalid_config("nothing under this axis reads ", buffer->name);
     if (!all_readers_below(program_.body, at.back(), buffer))
@@ -180,7 +191,9 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
       return load(tile, std::move(indices));
     };
     const auto rewritten = [&](const auto& self, const Stmt& s) -> Stmt {
-      return map_children(s, [&](const Expr& e) { return shifted(shifted, e); }, [&](const Stmt& child) { return self(self, child); });
+      return map_children(
+          s, [&](const Expr& e) { return shifted(shifted, e); },
+          [&](const Stmt& child) { return self(self, child); });
     };
     std::vector<Stmt> body = std::move(before);
     body.push_back(std::move(moved_stage));

@@ -10,15 +10,16 @@ using namespace rewrite;
 void Schedule::decompose_reduction(const Tensor& t, Axis axis) {
   if (refused()) return;
   const Buffer buffer = resolve(t);
-  const std::string call =
-      str("decompose_reduction(", buffer == nullptr ? "(none)" : buffer->name, ", ", label(program_.body, axis.var), ")");
+  const std::string call = str("decompose_reduction(", buffer == nullptr ? "(none)" : buffer->name, ", ",
+                               label(program_.body, axis.var), ")");
   apply(call, [&]() -> Status {
     if (buffer == nullptr) return invalid_config("the tensor handle is empty");
     const std::optional<Stage> stage = find_stage(program_.body, buffer);
     if (!stage.has_value()) return invalid_config(buffer->name, " is not computed in this Program");
     const StmtNode& store = stage->store();
     if (store.reduce == ReduceOp::kNone) return invalid_config(buffer->name, " is not a reduction");
-    if (!store.first.defined()) return invalid_config("the initialisation of ", buffer->name, " is already decomposed");
+    if (!store.first.defined())
+      return invalid_config("the initialisation of ", buffer->name, " is already decomposed");
     const auto at = std::find_if(stage->path.begin(), stage->path.end(), [&](const Stmt& s) {
       return s->kind == StmtKind::kFor && s->var == axis.var;
     });
@@ -47,7 +48,8 @@ void Schedule::decompose_reduction(const Tensor& t, Axis axis) {
       loops.push_back(make_for(copy, (*s)->extent, (*s)->body, (*s)->axis, (*s)->loop));
     }
     std::erase_if(guards, [&](const Expr& guard) {
-      return std::any_of(reduced.begin(), reduced.end(), [&](const Var& var) { return uses_var(guard, var); });
+      return std::any_of(reduced.begin(), reduced.end(),
+                         [&](const Var& var) { return uses_var(guard, var); });
     });
     for (Expr& guard : guards) guard = substitute(guard, fresh);
     Stmt init = nest(loops, guards, substitute(make_store(buffer, store.indices, store.init), fresh));

@@ -12,10 +12,12 @@ void Schedule::inline_compute(const Tensor& t) {
   apply(call, [&]() -> Status {
     if (buffer == nullptr) return invalid_config("the tensor handle is empty");
     if (buffer->role != BufferRole::kIntermediate)
-      return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role), "), it must be stored");
+      return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role),
+                            "), it must be stored");
     ASSIGN_OR_RETURN(const PlainStage plain, plain_stage(program_.body, buffer));
     const StmtNode& store = plain.stage.store();
-    if (store.reduce != ReduceOp::kNone) return invalid_config(buffer->name, " is a reduction; its value is not one expression");
+    if (store.reduce != ReduceOp::kNone)
+      return invalid_config(buffer->name, " is a reduction; its value is not one expression");
     if (!reads_from(program_.body, buffer)) return invalid_config("nothing reads ", buffer->name);
     const auto inlined = [&](const auto& self, const Expr& e) -> Expr {
       const Expr mapped = map_children(e, [&](const Expr& operand) { return self(self, operand); });
@@ -28,7 +30,9 @@ void Schedule::inline_compute(const Tensor& t) {
       return substitute(store.value, values);
     };
     const auto rewritten = [&](const auto& self, const Stmt& s) -> Stmt {
-      return map_children(s, [&](const Expr& e) { return inlined(inlined, e); }, [&](const Stmt& child) { return self(self, child); });
+      return map_children(
+          s, [&](const Expr& e) { return inlined(inlined, e); },
+          [&](const Stmt& child) { return self(self, child); });
     };
     Stmt root = drop_allocation(replace_at(prefix(plain.stage.path, plain.top), nullptr), buffer);
     root = simplify(rewritten(rewritten, root));

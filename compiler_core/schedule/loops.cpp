@@ -17,11 +17,11 @@ bool is_guard(const Stmt& s) { return s->kind == StmtKind::kIf && s->else_body =
 
 // The loops of `axes` found on one path, outermost first, and the guards among and just below them.
 struct Chain {
-  Path path;            // down to the innermost of the axes
-  size_t first = 0;     // on the path: the outermost of the axes
-  std::vector<Stmt> loops;   // every loop from the outermost to the innermost axis
+  Path path;                // down to the innermost of the axes
+  size_t first = 0;         // on the path: the outermost of the axes
+  std::vector<Stmt> loops;  // every loop from the outermost to the innermost axis
   std::vector<Expr> guards;
-  Stmt body;            // inside loops and guards
+  Stmt body;  // inside loops and guards
 };
 
 Result<Chain> find_chain(const Stmt& root, std::span<const Axis> axes) {
@@ -48,11 +48,13 @@ Result<Chain> find_chain(const Stmt& root, std::span<const Axis> axes) {
   }
   for (size_t i = chain.first; i < chain.path.size(); ++i) {
     const Stmt& s = chain.path[i];
-    if (s->kind == StmtKind::kFor) chain.loops.push_back(s);
-    else if (is_guard(s)) for (Expr& e : conjuncts(s->condition)) chain.guards.push_back(std::move(e));
+    if (s->kind == StmtKind::kFor)
+      chain.loops.push_back(s);
+    else if (is_guard(s))
+      for (Expr& e : conjuncts(s->condition)) chain.guards.push_back(std::move(e));
     else
-      return invalid_config("other statements stand between ", label(root, chain.path[chain.first]->var), " and ",
-                            label(root, chain.path.back()->var));
+      return invalid_config("other statements stand between ", label(root, chain.path[chain.first]->var),
+                            " and ", label(root, chain.path.back()->var));
   }
   chain.body = chain.path.back()->body;
   while (is_guard(chain.body)) {
@@ -125,11 +127,12 @@ Axis Schedule::fuse(std::span<const Axis> axes) {
     for (size_t i = 0; i < axes.size(); ++i) {
       const Stmt& loop = chain.loops[i];
       if (loop->var != axes[i].var)
-        return invalid_config("the axes must be given outermost first: ", label(program_.body, loop->var), " is outside ",
-                              label(program_.body, axes[i].var));
+        return invalid_config("the axes must be given outermost first: ", label(program_.body, loop->var),
+                              " is outside ", label(program_.body, axes[i].var));
       RETURN_IF_ERROR(needs_serial(program_.body, loop));
       if (loop->axis != chain.loops[0]->axis)
-        return invalid_config(label(program_.body, loop->var), " and ", label(program_.body, chain.loops[0]->var),
+        return invalid_config(label(program_.body, loop->var), " and ",
+                              label(program_.body, chain.loops[0]->var),
                               " are not of one kind (spatial, reduce)");
       extent *= loop->extent;
       name += loop->var->name + ".";
@@ -171,9 +174,11 @@ void Schedule::reorder(std::span<const Axis> axes) {
       const bool moves = std::find(wanted.begin(), wanted.end(), loop) != wanted.end();
       const Stmt& placed = moves ? wanted[next++] : loop;
       if (placed != loop && (placed->loop == LoopKind::kParallel || placed->loop == LoopKind::kVectorized))
-        return invalid_config(label(program_.body, placed->var), " is ", loop_kind_name(placed->loop), "; reorder before");
+        return invalid_config(label(program_.body, placed->var), " is ", loop_kind_name(placed->loop),
+                              "; reorder before");
       if (placed != loop && (loop->loop == LoopKind::kParallel || loop->loop == LoopKind::kVectorized))
-        return invalid_config(label(program_.body, loop->var), " is ", loop_kind_name(loop->loop), "; reorder before");
+        return invalid_config(label(program_.body, loop->var), " is ", loop_kind_name(loop->loop),
+                              "; reorder before");
       ordered.push_back(placed);
     }
     program_.body = replace_at(prefix(chain.path, chain.first), nest(ordered, chain.guards, chain.body));

@@ -22,7 +22,8 @@ std::string dims_text(const std::vector<PackDim>& dims) {
 Status check_dims(const Buffer& buffer, const std::vector<PackDim>& dims) {
   const int rank = static_cast<int>(buffer->shape.size());
   for (const PackDim& d : dims) {
-    if (d.dim < 0 || d.dim >= rank) return invalid_config("dimension ", d.dim, "; ", buffer->name, " has ", rank);
+    if (d.dim < 0 || d.dim >= rank)
+      return invalid_config("dimension ", d.dim, "; ", buffer->name, " has ", rank);
     if (d.factor < 1) return invalid_config("dimension ", d.dim, " in blocks of ", d.factor, "; at least 1");
   }
   for (int dim = 0; dim < rank; ++dim) {
@@ -37,7 +38,8 @@ Status check_dims(const Buffer& buffer, const std::vector<PackDim>& dims) {
     }
     if (!same) return invalid_config("dimension ", dim, " in blocks of two sizes");
     if (outer != 1 || (inner != 1 && factor != 1) || inner > 1)
-      return invalid_config("dimension ", dim, " must appear once whole, or once as blocks and once as their inside");
+      return invalid_config("dimension ", dim,
+                            " must appear once whole, or once as blocks and once as their inside");
   }
   return Status::ok();
 }
@@ -75,8 +77,10 @@ Stmt packing_nest(const Buffer& source, const Buffer& packed, const std::vector<
   return nest(loops, {}, make_store(packed, to, select(inside, load(source, from), zero)));
 }
 
-Expr read_packed(const Expr& e, const Buffer& source, const Buffer& packed, const std::vector<PackDim>& dims) {
-  const Expr mapped = map_children(e, [&](const Expr& operand) { return read_packed(operand, source, packed, dims); });
+Expr read_packed(const Expr& e, const Buffer& source, const Buffer& packed,
+                 const std::vector<PackDim>& dims) {
+  const Expr mapped =
+      map_children(e, [&](const Expr& operand) { return read_packed(operand, source, packed, dims); });
   if (e->kind != ExprKind::kLoad || e->buffer != source) return mapped;
   std::vector<Expr> indices;
   for (const PackDim& d : dims) {
@@ -86,16 +90,21 @@ Expr read_packed(const Expr& e, const Buffer& source, const Buffer& packed, cons
   return load(packed, std::move(indices));
 }
 
-Stmt read_packed(const Stmt& s, const Buffer& source, const Buffer& packed, const std::vector<PackDim>& dims) {
-  return map_children(s, [&](const Expr& e) { return read_packed(e, source, packed, dims); },
-                      [&](const Stmt& child) { return read_packed(child, source, packed, dims); });
+Stmt read_packed(const Stmt& s, const Buffer& source, const Buffer& packed,
+                 const std::vector<PackDim>& dims) {
+  return map_children(
+      s, [&](const Expr& e) { return read_packed(e, source, packed, dims); },
+      [&](const Stmt& child) { return read_packed(child, source, packed, dims); });
 }
 
 // The Program with one more constant packed ahead.
-void pack_ahead(Program& program, const Buffer& source, const Buffer& packed, const std::vector<PackDim>& dims) {
+void pack_ahead(Program& program, const Buffer& source, const Buffer& packed,
+                const std::vector<PackDim>& dims) {
   Program packing;
-  if (program.packing != nullptr) packing = *program.packing;
-  else packing.name = program.name + "_pack";
+  if (program.packing != nullptr)
+    packing = *program.packing;
+  else
+    packing.name = program.name + "_pack";
   const auto first_packed = std::find_if(packing.args.begin(), packing.args.end(),
                                          [](const Buffer& b) { return b->role == BufferRole::kPacked; });
   packing.args.insert(first_packed, source);
@@ -105,7 +114,8 @@ void pack_ahead(Program& program, const Buffer& source, const Buffer& packed, co
   std::replace(program.args.begin(), program.args.end(), source, packed);
 }
 
-// Where a stage that reads `source` and feeds all of its readers can stand: before the first nest that reads it.
+// Where a stage that reads `source` and feeds all of its readers can stand: before the first nest that reads
+// it.
 Result<Path> before_readers(const Stmt& root, const Buffer& source) {
   Path path;
   for (Stmt s = root;;) {
@@ -113,7 +123,8 @@ Result<Path> before_readers(const Stmt& root, const Buffer& source) {
     if (s->kind == StmtKind::kAllocate) {
       s = s->body;
     } else if (s->kind == StmtKind::kSeq) {
-      const auto reader = std::find_if(s->stmts.begin(), s->stmts.end(), [&](const Stmt& child) { return reads_from(child, source); });
+      const auto reader = std::find_if(s->stmts.begin(), s->stmts.end(),
+                                       [&](const Stmt& child) { return reads_from(child, source); });
       if (reader == s->stmts.end()) return invalid_config("nothing reads ", source->name);
       s = *reader;
     } else {
@@ -122,7 +133,8 @@ Result<Path> before_readers(const Stmt& root, const Buffer& source) {
   }
   if (!reads_from(path.back(), source)) return invalid_config("nothing reads ", source->name);
   if (stores_to(path.back(), source))
-    return invalid_config(source->name, " is computed inside the loops of its reader; pack before compute_at");
+    return invalid_config(source->name,
+                          " is computed inside the loops of its reader; pack before compute_at");
   return path;
 }
 
@@ -132,7 +144,8 @@ Tensor Schedule::pack(const Tensor& t, std::vector<PackDim> dims) {
   Tensor result;
   if (refused()) return result;
   const Buffer source = resolve(t);
-  const std::string call = str("pack(", source == nullptr ? "(none)" : source->name, ", {", dims_text(dims), "})");
+  const std::string call =
+      str("pack(", source == nullptr ? "(none)" : source->name, ", {", dims_text(dims), "})");
   apply(call, [&]() -> Status {
     if (source == nullptr) return invalid_config("the tensor handle is empty");
     RETURN_IF_ERROR(check_dims(source, dims));

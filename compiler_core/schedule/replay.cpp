@@ -1,4 +1,5 @@
-// replay: a trace, run again. One call a line, in the words that trace() prints; what follows " -> " is for people.
+// replay: a trace, run again. One call a line, in the words that trace() prints; what follows " -> " is for
+// people.
 #include <charconv>
 #include <functional>
 #include <map>
@@ -26,7 +27,8 @@ std::vector<std::string_view> arguments(std::string_view text) {
     if (i < text.size() && text[i] == '{') ++depth;
     if (i < text.size() && text[i] == '}') --depth;
     if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
-    if (const std::string_view part = trimmed(text.substr(begin, i - begin)); !part.empty()) found.push_back(part);
+    if (const std::string_view part = trimmed(text.substr(begin, i - begin)); !part.empty())
+      found.push_back(part);
     begin = i + 1;
   }
   return found;
@@ -35,7 +37,8 @@ std::vector<std::string_view> arguments(std::string_view text) {
 Result<int64_t> number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return invalid_argument("expected a number, found \"", text, "\"");
+  if (error != std::errc() || end != text.data() + text.size())
+    return invalid_argument("expected a number, found \"", text, "\"");
   return value;
 }
 
@@ -83,60 +86,103 @@ struct Call {
 
 const std::map<std::string_view, Call>& calls() {
   static const std::map<std::string_view, Call> kCalls = {
-      {"split", {2, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const int64_t factor, number(a[1]));
-         s.split(s.axis(a[0]), factor);
-         return Status::ok();
-       }}},
-      {"fuse", {1, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const std::vector<Axis> found, axes(s, a[0]));
-         s.fuse(found);
-         return Status::ok();
-       }}},
-      {"reorder", {1, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const std::vector<Axis> found, axes(s, a[0]));
-         s.reorder(found);
-         return Status::ok();
-       }}},
-      {"parallel", {1, [](Schedule& s, const Arguments& a) { s.parallel(s.axis(a[0])); return Status::ok(); }}},
-      {"vectorize", {1, [](Schedule& s, const Arguments& a) { s.vectorize(s.axis(a[0])); return Status::ok(); }}},
-      {"unroll", {1, [](Schedule& s, const Arguments& a) { s.unroll(s.axis(a[0])); return Status::ok(); }}},
-      {"bind", {2, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const LoopKind kind, loop_kind(a[1]));
-         s.bind(s.axis(a[0]), kind);
-         return Status::ok();
-       }}},
-      {"cache_write", {2, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
-         s.cache_write(s.tensor(a[0]), memory);
-         return Status::ok();
-       }}},
-      {"cache_read", {3, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
-         s.cache_read(s.tensor(a[0]), memory, s.tensor(a[2]));
-         return Status::ok();
-       }}},
-      {"set_scope", {2, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
-         s.set_scope(s.tensor(a[0]), memory);
-         return Status::ok();
-       }}},
-      {"compute_at", {2, [](Schedule& s, const Arguments& a) { s.compute_at(s.tensor(a[0]), s.axis(a[1])); return Status::ok(); }}},
-      {"inline_compute", {1, [](Schedule& s, const Arguments& a) { s.inline_compute(s.tensor(a[0])); return Status::ok(); }}},
-      {"decompose_reduction", {2, [](Schedule& s, const Arguments& a) {
-         s.decompose_reduction(s.tensor(a[0]), s.axis(a[1]));
-         return Status::ok();
-       }}},
-      {"pack", {2, [](Schedule& s, const Arguments& a) -> Status {
-         ASSIGN_OR_RETURN(const std::vector<std::string_view> texts, list(a[1]));
-         std::vector<PackDim> dims;
-         for (std::string_view text : texts) {
-           ASSIGN_OR_RETURN(const PackDim dim, pack_dim(text));
-           dims.push_back(dim);
-         }
-         s.pack(s.tensor(a[0]), std::move(dims));
-         return Status::ok();
-       }}},
+      {"split",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const int64_t factor, number(a[1]));
+          s.split(s.axis(a[0]), factor);
+          return Status::ok();
+        }}},
+      {"fuse",
+       {1,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const std::vector<Axis> found, axes(s, a[0]));
+          s.fuse(found);
+          return Status::ok();
+        }}},
+      {"reorder",
+       {1,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const std::vector<Axis> found, axes(s, a[0]));
+          s.reorder(found);
+          return Status::ok();
+        }}},
+      {"parallel",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.parallel(s.axis(a[0]));
+          return Status::ok();
+        }}},
+      {"vectorize",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.vectorize(s.axis(a[0]));
+          return Status::ok();
+        }}},
+      {"unroll",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.unroll(s.axis(a[0]));
+          return Status::ok();
+        }}},
+      {"bind",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const LoopKind kind, loop_kind(a[1]));
+          s.bind(s.axis(a[0]), kind);
+          return Status::ok();
+        }}},
+      {"cache_write",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
+          s.cache_write(s.tensor(a[0]), memory);
+          return Status::ok();
+        }}},
+      {"cache_read",
+       {3,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
+          s.cache_read(s.tensor(a[0]), memory, s.tensor(a[2]));
+          return Status::ok();
+        }}},
+      {"set_scope",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const MemoryScope memory, scope(a[1]));
+          s.set_scope(s.tensor(a[0]), memory);
+          return Status::ok();
+        }}},
+      {"compute_at",
+       {2,
+        [](Schedule& s, const Arguments& a) {
+          s.compute_at(s.tensor(a[0]), s.axis(a[1]));
+          return Status::ok();
+        }}},
+      {"inline_compute",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.inline_compute(s.tensor(a[0]));
+          return Status::ok();
+        }}},
+      {"decompose_reduction",
+       {2,
+        [](Schedule& s, const Arguments& a) {
+          s.decompose_reduction(s.tensor(a[0]), s.axis(a[1]));
+          return Status::ok();
+        }}},
+      {"pack",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const std::vector<std::string_view> texts, list(a[1]));
+          std::vector<PackDim> dims;
+          for (std::string_view text : texts) {
+            ASSIGN_OR_RETURN(const PackDim dim, pack_dim(text));
+            dims.push_back(dim);
+          }
+          s.pack(s.tensor(a[0]), std::move(dims));
+          return Status::ok();
+        }}},
   };
   return kCalls;
 }
@@ -149,7 +195,8 @@ Status run_line(Schedule& s, std::string_view line) {
   if (call == calls().end()) return invalid_argument("no primitive is called \"", line.substr(0, open), "\"");
   const Arguments given = arguments(line.substr(open + 1, line.size() - open - 2));
   if (given.size() != call->second.arguments)
-    return invalid_argument(call->first, " takes ", call->second.arguments, " arguments, found ", given.size());
+    return invalid_argument(call->first, " takes ", call->second.arguments, " arguments, found ",
+                            given.size());
   RETURN_IF_ERROR(call->second.run(s, given));
   return s.finish().status();
 }

@@ -19,8 +19,9 @@ Path prefix(const Path& path, size_t last) {
 Stmt replace_at(const Path& path, Stmt replacement) {
   for (size_t i = path.size() - 1; i-- > 0;) {
     const StmtNode* child = path[i + 1].get();
-    replacement = map_children(path[i], [](const Expr& e) { return e; },
-                               [&](const Stmt& s) { return s.get() == child ? replacement : s; });
+    replacement = map_children(
+        path[i], [](const Expr& e) { return e; },
+        [&](const Stmt& s) { return s.get() == child ? replacement : s; });
   }
   return replacement;
 }
@@ -63,7 +64,8 @@ std::vector<Stmt> Stage::loops() const {
 
 std::optional<Stage> find_stage(const Stmt& root, const Buffer& buffer) {
   const auto computes = [&](const StmtNode& s) { return s.kind == StmtKind::kStore && s.buffer == buffer; };
-  Stage stage{.path = find_path(root, [&](const StmtNode& s) { return computes(s) && s.reduce != ReduceOp::kNone; })};
+  Stage stage{
+      .path = find_path(root, [&](const StmtNode& s) { return computes(s) && s.reduce != ReduceOp::kNone; })};
   if (stage.path.empty()) stage.path = find_path(root, computes);
   if (stage.path.empty()) return std::nullopt;
   // Own are the statements from the end upwards below which only this buffer is stored.
@@ -96,16 +98,17 @@ Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer) {
   while (path[plain.top]->kind == StmtKind::kAllocate) ++plain.top;
   for (size_t i = 0; i < plain.top; ++i)
     if (path[i]->kind == StmtKind::kFor && path[i]->axis == AxisKind::kReduce && owner(path[i]) == buffer)
-      return invalid_config("other statements are computed inside reduce axis ", path[i]->var->name, " of ", buffer->name,
-                            "; move them there later");
+      return invalid_config("other statements are computed inside reduce axis ", path[i]->var->name, " of ",
+                            buffer->name, "; move them there later");
   for (size_t i = plain.top; i + 1 < path.size(); ++i) {
     if (path[i]->kind != StmtKind::kFor)
-      return invalid_config(buffer->name, path[i]->kind == StmtKind::kIf
-                                              ? " is guarded (an axis was split unevenly or moved); do that later"
-                                              : " is computed together with other statements");
+      return invalid_config(buffer->name,
+                            path[i]->kind == StmtKind::kIf
+                                ? " is guarded (an axis was split unevenly or moved); do that later"
+                                : " is computed together with other statements");
     if (path[i]->loop != LoopKind::kSerial && path[i]->axis == AxisKind::kSpatial)
-      return invalid_config("axis ", path[i]->var->name, " of ", buffer->name, " is ", loop_kind_name(path[i]->loop),
-                            "; annotate it later");
+      return invalid_config("axis ", path[i]->var->name, " of ", buffer->name, " is ",
+                            loop_kind_name(path[i]->loop), "; annotate it later");
     plain.loops.push_back(path[i]);
   }
   std::vector<const VarNode*> used;
@@ -165,7 +168,9 @@ Stmt drop_allocation(const Stmt& root, const Buffer& buffer) {
 namespace {
 Status check_allocated(const Stmt& s, std::vector<Buffer>& there) {
   if (s == nullptr) return Status::ok();
-  const auto missing = [&](const Buffer& b) { return std::find(there.begin(), there.end(), b) == there.end(); };
+  const auto missing = [&](const Buffer& b) {
+    return std::find(there.begin(), there.end(), b) == there.end();
+  };
   Status status;
   own_exprs(*s, [&](const Expr& whole) {
     visit(whole, [&](const Expr& e) {

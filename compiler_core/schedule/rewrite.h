@@ -1,4 +1,5 @@
-// What the primitives share: finding loops and stages in a Program, and putting a changed subtree back. Internal.
+// What the primitives share: finding loops and stages in a Program, and putting a changed subtree back.
+// Internal.
 #pragma once
 
 #include <optional>
@@ -47,11 +48,12 @@ RangeMap ranges_at(const Path& path);
 bool stores_to(const Stmt& s, const Buffer& buffer);
 bool reads_from(const Stmt& s, const Buffer& buffer);
 
-// The last tensor computed in s: the one whose axis a loop is, as what is computed at an axis stands before its consumer.
+// The last tensor computed in s: the one whose axis a loop is, as what is computed at an axis stands before
+// its consumer.
 Buffer owner(const Stmt& s);
 
-// The loop nest whose store computes a buffer: path to that store (of a reduction: the updating one), and where on the path
-// the part begins that computes nothing else.
+// The loop nest whose store computes a buffer: path to that store (of a reduction: the updating one), and
+// where on the path the part begins that computes nothing else.
 struct Stage {
   Path path;
   size_t own = 0;
@@ -60,12 +62,14 @@ struct Stage {
 };
 std::optional<Stage> find_stage(const Stmt& root, const Buffer& buffer);
 
-// A stage whose spatial loops still run over the dimensions of its buffer, one each: it can be moved, cached or inlined.
+// A stage whose spatial loops still run over the dimensions of its buffer, one each: it can be moved, cached
+// or inlined.
 struct PlainStage {
   Stage stage;
-  size_t top = 0;                      // on the path: the outermost own loop or the store
-  std::vector<Stmt> loops;             // outermost first
-  std::vector<std::optional<Var>> dims;  // the loop variable of each dimension; none where the index is 0 (extent 1)
+  size_t top = 0;           // on the path: the outermost own loop or the store
+  std::vector<Stmt> loops;  // outermost first
+  std::vector<std::optional<Var>>
+      dims;  // the loop variable of each dimension; none where the index is 0 (extent 1)
 };
 // The error says what was done to it that cannot be undone.
 Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer);
@@ -78,7 +82,8 @@ Stmt allocate_at_root(const Stmt& root, const Buffer& buffer);
 // Takes the allocation of `buffer` away.
 Stmt drop_allocation(const Stmt& root, const Buffer& buffer);
 
-// Refuses when a buffer would be used where it is not allocated (a statement left the block of what it reads).
+// Refuses when a buffer would be used where it is not allocated (a statement left the block of what it
+// reads).
 Status check_allocated(const Program& program, const Stmt& root);
 
 // A buffer like `like`, with another name, shape and scope, not an argument.
@@ -86,8 +91,8 @@ Buffer derived_buffer(const Buffer& like, std::string name, std::vector<int64_t>
 // `wanted`, or wanted.2, wanted.3... when a buffer of that name exists.
 std::string free_name(const Program& program, const std::string& wanted);
 
-// The name of a loop in traces and messages: its variable's when only one loop has it, else "tensor:name" where tensor is
-// the last one computed in that loop.
+// The name of a loop in traces and messages: its variable's when only one loop has it, else "tensor:name"
+// where tensor is the last one computed in that loop.
 std::string label(const Stmt& root, const Var& var);
 std::string labels(const Stmt& root, std::span<const Axis> axes);
 // The loop that label() names so; null when there is none.

@@ -31,7 +31,8 @@ std::vector<Axis> Schedule::axes(const Tensor& t) {
     const Buffer buffer = resolve(t);
     if (buffer == nullptr) return invalid_config("the tensor handle is empty");
     const std::optional<Stage> stage = find_stage(program_.body, buffer);
-    if (!stage.has_value()) return invalid_config(buffer->name, " is not computed in this Program (an argument or inlined)");
+    if (!stage.has_value())
+      return invalid_config(buffer->name, " is not computed in this Program (an argument or inlined)");
     for (const Stmt& loop : stage->loops()) result.push_back({loop->var});
     return Status::ok();
   });
@@ -47,7 +48,9 @@ std::vector<Axis> of_kind(const Stmt& root, const std::vector<Axis>& axes, AxisK
 }
 }  // namespace
 
-std::vector<Axis> Schedule::spatial_axes(const Tensor& t) { return of_kind(program_.body, axes(t), AxisKind::kSpatial); }
+std::vector<Axis> Schedule::spatial_axes(const Tensor& t) {
+  return of_kind(program_.body, axes(t), AxisKind::kSpatial);
+}
 std::vector<Axis> Schedule::reduce_axis_list(const Tensor& t) {
   return of_kind(program_.body, axes(t), AxisKind::kReduce);
 }
@@ -77,7 +80,8 @@ Axis Schedule::axis(std::string_view wanted) {
   Axis result;
   apply(str("axis(", wanted, ")"), [&]() -> Status {
     result.var = loop_by_label(program_.body, wanted);
-    if (result.var == nullptr) return invalid_config("no axis, or more than one, has this name; tensor:axis tells them apart");
+    if (result.var == nullptr)
+      return invalid_config("no axis, or more than one, has this name; tensor:axis tells them apart");
     return Status::ok();
   });
   return result;
@@ -90,7 +94,8 @@ void Schedule::set_scope(const Tensor& t, MemoryScope scope) {
   apply(call, [&]() -> Status {
     if (buffer == nullptr) return invalid_config("the tensor handle is empty");
     if (buffer->role != BufferRole::kIntermediate)
-      return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role), "); its memory is the caller's");
+      return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role),
+                            "); its memory is the caller's");
     const Buffer changed = derived_buffer(buffer, buffer->name, buffer->shape, scope);
     program_.body = replace_buffers(program_.body, {{buffer, changed}});
     moved(buffer, changed);

@@ -1,13 +1,13 @@
 // Schedule: a Program being rewritten, one primitive at a time.
 //
-// Each primitive is a rewrite Program -> Program that checks its own precondition. The first refusal stops the schedule:
-// later calls do nothing (and return empty handles), and finish() returns that refusal, so a template needs no checks
-// between its calls. program() may be printed after any step; trace() is the list of calls as text, and replay() runs
-// such a list on the same math again.
+// Each primitive is a rewrite Program -> Program that checks its own precondition. The first refusal stops
+// the schedule: later calls do nothing (and return empty handles), and finish() returns that refusal, so a
+// template needs no checks between its calls. program() may be printed after any step; trace() is the list of
+// calls as text, and replay() runs such a list on the same math again.
 //
-// Axes and tensors are handles: an Axis is a loop of the current Program (its Var), a Tensor the buffer a stage computes.
-// A *stage* is the loop nest whose innermost store writes that buffer. A handle of an axis that a primitive consumed
-// (split, fused) is refused with its name.
+// Axes and tensors are handles: an Axis is a loop of the current Program (its Var), a Tensor the buffer a
+// stage computes. A *stage* is the loop nest whose innermost store writes that buffer. A handle of an axis
+// that a primitive consumed (split, fused) is refused with its name.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,8 @@ struct Tensor {
   Buffer buffer;
 };
 
-// One dimension of a packed layout: source dimension `dim`, either its blocks of `factor` (outer) or the position inside a
-// block (inner). factor 1 and outer: the dimension itself.
+// One dimension of a packed layout: source dimension `dim`, either its blocks of `factor` (outer) or the
+// position inside a block (inner). factor 1 and outer: the dimension itself.
 struct PackDim {
   int dim;
   int64_t factor = 1;
@@ -47,17 +47,27 @@ class Schedule {
   explicit Schedule(Program program);
 
   // --- handles ---
-  Tensor tensor(std::string_view buffer_name);             // any buffer of the Program by name
-  std::vector<Axis> axes(const Tensor& t);                 // all loops of its stage that only this stage is in, outermost first
-  std::vector<Axis> spatial_axes(const Tensor& t);         // of these, the spatial ones
-  std::vector<Axis> reduce_axis_list(const Tensor& t);     // of these, the reduce ones
-  // Structured-binding forms: refuse when the stage does not have exactly N such axes. axes<N>: spatial axes of a stage at
-  // its root; inner_axes<N>: spatial axes of a stage after compute_at; reduce_axes<N>.
-  template <size_t N> std::array<Axis, N> axes(const Tensor& t) { return pick<N>("axes", t, spatial_axes(t)); }
-  template <size_t N> std::array<Axis, N> inner_axes(const Tensor& t) { return pick<N>("inner_axes", t, spatial_axes(t)); }
-  template <size_t N> std::array<Axis, N> reduce_axes(const Tensor& t) { return pick<N>("reduce_axes", t, reduce_axis_list(t)); }
+  Tensor tensor(std::string_view buffer_name);  // any buffer of the Program by name
+  std::vector<Axis> axes(
+      const Tensor& t);  // all loops of its stage that only this stage is in, outermost first
+  std::vector<Axis> spatial_axes(const Tensor& t);      // of these, the spatial ones
+  std::vector<Axis> reduce_axis_list(const Tensor& t);  // of these, the reduce ones
+  // Structured-binding forms: refuse when the stage does not have exactly N such axes. axes<N>: spatial axes
+  // of a stage at its root; inner_axes<N>: spatial axes of a stage after compute_at; reduce_axes<N>.
+  template <size_t N>
+  std::array<Axis, N> axes(const Tensor& t) {
+    return pick<N>("axes", t, spatial_axes(t));
+  }
+  template <size_t N>
+  std::array<Axis, N> inner_axes(const Tensor& t) {
+    return pick<N>("inner_axes", t, spatial_axes(t));
+  }
+  template <size_t N>
+  std::array<Axis, N> reduce_axes(const Tensor& t) {
+    return pick<N>("reduce_axes", t, reduce_axis_list(t));
+  }
   int64_t extent(Axis axis);
-  Axis axis(std::string_view label);                       // by the name that trace() prints: "oh.outer", "conv:oh"
+  Axis axis(std::string_view label);  // by the name that trace() prints: "oh.outer", "conv:oh"
 
   // --- loops ---
 
@@ -71,11 +81,12 @@ class Schedule {
   // Requires   factor >= 1, and `axis` serial (not bound, vectorized, unrolled or parallel).
   // Ensures    every element is computed once, in the same order; `axis` may no longer be used.
   SplitAxes split(Axis axis, int64_t factor);
-  // Replaces perfectly nested axes, outermost first, by one: i = f / (n1*n2), ... Requires them directly nested, the same kind.
+  // Replaces perfectly nested axes, outermost first, by one: i = f / (n1*n2), ... Requires them directly
+  // nested, the same kind.
   Axis fuse(std::initializer_list<Axis> axes) { return fuse(std::span(axes.begin(), axes.size())); }
   Axis fuse(std::span<const Axis> axes);
-  // Reorders these axes of one stage among the places they hold. Requires perfect nesting between the outermost and the
-  // innermost of them (guards move inside).
+  // Reorders these axes of one stage among the places they hold. Requires perfect nesting between the
+  // outermost and the innermost of them (guards move inside).
   void reorder(std::initializer_list<Axis> axes) { reorder(std::span(axes.begin(), axes.size())); }
   void reorder(std::span<const Axis> axes);
   void parallel(Axis axis);   // spatial only; outermost only
@@ -85,38 +96,42 @@ class Schedule {
 
   // --- stages ---
 
-  // Computes t in a new buffer of `scope` first, then copies it to t. Returns the new tensor: it holds the reduction, t's
-  // own stage becomes the copy (and keeps the spatial axes). Elementwise consumers inlined into t stay with the copy.
+  // Computes t in a new buffer of `scope` first, then copies it to t. Returns the new tensor: it holds the
+  // reduction, t's own stage becomes the copy (and keeps the spatial axes). Elementwise consumers inlined
+  // into t stay with the copy.
   Tensor cache_write(const Tensor& t, MemoryScope scope);
   // Copies t into a new buffer of `scope` that `reader`'s stage reads in its place.
   Tensor cache_read(const Tensor& t, MemoryScope scope, const Tensor& reader);
   // Puts the buffer of t into another memory: the compiler promotes kRegister. Not for arguments.
   void set_scope(const Tensor& t, MemoryScope scope);
-  // Moves the stage of t inside `axis` of its consumer and shrinks it to the region read there: its loops then run over
-  // that region (the handles of its axes stay good), the buffer becomes that small; reduce axes stay whole.
-  // Requires all readers of t under `axis`, and the spatial axes of t not yet split, fused or annotated. Where the region
-  // may reach past t's shape, the stage is guarded; the guard of a dimension is left out when computing past the shape
-  // reads nothing out of bounds (blocks of a packed operand), because those elements are never read.
+  // Moves the stage of t inside `axis` of its consumer and shrinks it to the region read there: its loops
+  // then run over that region (the handles of its axes stay good), the buffer becomes that small; reduce axes
+  // stay whole. Requires all readers of t under `axis`, and the spatial axes of t not yet split, fused or
+  // annotated. Where the region may reach past t's shape, the stage is guarded; the guard of a dimension is
+  // left out when computing past the shape reads nothing out of bounds (blocks of a packed operand), because
+  // those elements are never read.
   void compute_at(const Tensor& t, Axis axis);
   // Replaces reads of t by its expression. Requires no reduction in t.
   void inline_compute(const Tensor& t);
-  // Puts the initialisation of the reduction t in a nest of its own just before `axis` (a loop of t's stage at or outside
-  // all reduce axes). Otherwise lowering leaves `if (first)` inside. The new nest has the spatial loops at and inside `axis`
-  // in their order and kind; a later split, unroll, vectorize or bind of one of them reaches its twin in the new nest too.
+  // Puts the initialisation of the reduction t in a nest of its own just before `axis` (a loop of t's stage
+  // at or outside all reduce axes). Otherwise lowering leaves `if (first)` inside. The new nest has the
+  // spatial loops at and inside `axis` in their order and kind; a later split, unroll, vectorize or bind of
+  // one of them reaches its twin in the new nest too.
   void decompose_reduction(const Tensor& t, Axis axis);
 
-  // Copies t into a packed layout and lets every reader use it. dims list the new dimensions, outermost first; a dimension
-  // that its blocks do not divide is padded with zeros. A kConstant argument is packed by the Program's packing entry and
-  // becomes a kPacked argument; any other tensor gets an ordinary stage (which may then be scheduled).
-  // Each source dimension appears once as itself, or twice as the blocks and the inside of blocks of one factor.
+  // Copies t into a packed layout and lets every reader use it. dims list the new dimensions, outermost
+  // first; a dimension that its blocks do not divide is padded with zeros. A kConstant argument is packed by
+  // the Program's packing entry and becomes a kPacked argument; any other tensor gets an ordinary stage
+  // (which may then be scheduled). Each source dimension appears once as itself, or twice as the blocks and
+  // the inside of blocks of one factor.
   //   pack(B, {{1, 16}, {0}, {1, 16, true}})     B[K, N] -> B.packed[N/16][K][16]
   Tensor pack(const Tensor& t, std::vector<PackDim> dims);
 
   // --- results ---
   bool refused() const { return !status_.is_ok(); }
   const Program& program() const { return program_; }
-  std::string trace() const;          // one primitive a line, axes and tensors by name
-  Result<Program> finish() const;     // the Program, or the first refusal
+  std::string trace() const;       // one primitive a line, axes and tensors by name
+  Result<Program> finish() const;  // the Program, or the first refusal
 
  private:
   template <size_t N>
@@ -127,13 +142,14 @@ class Schedule {
   }
   bool check_count(std::string_view what, const Tensor& t, size_t wanted, size_t found);
 
-  // The first refusal stays. Each primitive runs `rewrite` (Status -> refusal with `call` in front) unless one is there.
+  // The first refusal stays. Each primitive runs `rewrite` (Status -> refusal with `call` in front) unless
+  // one is there.
   template <class F>
   void apply(const std::string& call, const F& rewrite);
   void record(std::string line) { trace_.push_back(std::move(line)); }
   Status annotate(Axis axis, LoopKind kind);
   Status split_loop(const Var& var, int64_t factor, SplitAxes* result);
-  Buffer resolve(const Tensor& t) const;           // the buffer as it is now
+  Buffer resolve(const Tensor& t) const;             // the buffer as it is now
   void moved(const Buffer& from, const Buffer& to);  // handles of `from` now mean `to`
   const Var* twin(const Var& var) const;
 

@@ -64,15 +64,21 @@ class FloatTypes {
     std::vector<Expr> operands;
     for (const Expr& operand : e->operands) operands.push_back(expr(operand));
     switch (e->kind) {
-      case ExprKind::kLoad: return load(buffer(e->buffer), std::move(operands));
-      case ExprKind::kBinary: return binary(e->binary_op, operands[0], operands[1]);
-      case ExprKind::kUnary: return unary(e->unary_op, operands[0]);
-      case ExprKind::kSelect: return select(operands[0], operands[1], operands[2]);
-      default: return cast(is_float(e->dtype) ? dtype_ : e->dtype, operands[0]);
+      case ExprKind::kLoad:
+        return load(buffer(e->buffer), std::move(operands));
+      case ExprKind::kBinary:
+        return binary(e->binary_op, operands[0], operands[1]);
+      case ExprKind::kUnary:
+        return unary(e->unary_op, operands[0]);
+      case ExprKind::kSelect:
+        return select(operands[0], operands[1], operands[2]);
+      default:
+        return cast(is_float(e->dtype) ? dtype_ : e->dtype, operands[0]);
     }
   }
   Stmt stmt(const Stmt& s) {
-    Stmt mapped = map_children(s, [&](const Expr& e) { return expr(e); }, [&](const Stmt& child) { return stmt(child); });
+    Stmt mapped = map_children(
+        s, [&](const Expr& e) { return expr(e); }, [&](const Stmt& child) { return stmt(child); });
     if (s->buffer == nullptr) return mapped;
     auto node = std::make_shared<StmtNode>(*mapped);
     node->buffer = buffer(s->buffer);
@@ -104,33 +110,40 @@ Buffer Builder::constant(const std::string& name, std::vector<int64_t> shape) {
   return args_.back();
 }
 
-Buffer Builder::compute(const std::string& name, std::vector<int64_t> shape, const std::function<Expr(const Indices&)>& f,
-                        BufferRole role, std::vector<std::string> axis_names) {
+Buffer Builder::compute(const std::string& name, std::vector<int64_t> shape,
+                        const std::function<Expr(const Indices&)>& f, BufferRole role,
+                        std::vector<std::string> axis_names) {
   const std::vector<Loop> loops = spatial_loops(shape, axis_names);
   const Indices indices = indices_of(loops);
   const Expr value = f(indices);
-  const Buffer buffer = make_buffer(name, value->dtype == DType::kInt64 ? dtype_ : value->dtype, std::move(shape),
-                                    MemoryScope::kGlobal, role);
+  const Buffer buffer = make_buffer(name, value->dtype == DType::kInt64 ? dtype_ : value->dtype,
+                                    std::move(shape), MemoryScope::kGlobal, role);
   // A plain number stored everywhere takes the Program's type.
   const bool plain = value->kind == ExprKind::kIntImm && value->dtype == DType::kInt64;
-  nests_.push_back(nest(loops, make_store(buffer, indices, plain ? number_like(static_cast<double>(value->int_value), dtype_) : value)));
+  nests_.push_back(
+      nest(loops, make_store(buffer, indices,
+                             plain ? number_like(static_cast<double>(value->int_value), dtype_) : value)));
   if (role == BufferRole::kOutput) outputs_.push_back(buffer);
   return buffer;
 }
 
-Buffer Builder::reduce(const std::string& name, std::vector<int64_t> shape, std::vector<ReduceAxis> reduce_axes, ReduceOp op,
+Buffer Builder::reduce(const std::string& name, std::vector<int64_t> shape,
+                       std::vector<ReduceAxis> reduce_axes, ReduceOp op,
                        const std::function<Expr(const Indices&, const Indices&)>& f, BufferRole role,
                        std::vector<std::string> axis_names) {
-  CHECK(op != ReduceOp::kNone && !reduce_axes.empty()) << name << ": a reduction needs an operation and an axis";
+  CHECK(op != ReduceOp::kNone && !reduce_axes.empty())
+      << name << ": a reduction needs an operation and an axis";
   std::vector<Loop> loops = spatial_loops(shape, axis_names), reduce_loops;
-  for (const ReduceAxis& axis : reduce_axes) reduce_loops.push_back({make_var(axis.name), axis.extent, AxisKind::kReduce});
+  for (const ReduceAxis& axis : reduce_axes)
+    reduce_loops.push_back({make_var(axis.name), axis.extent, AxisKind::kReduce});
   const Indices indices = indices_of(loops);
   const Expr value = f(indices, indices_of(reduce_loops));
   const Buffer buffer = make_buffer(name, value->dtype, std::move(shape), MemoryScope::kGlobal, role);
   Expr first = bool_imm(true);
   for (const Loop& loop : reduce_loops) first = first && binary(BinaryOp::kEq, loop.var, 0);
   loops.insert(loops.end(), reduce_loops.begin(), reduce_loops.end());
-  nests_.push_back(nest(loops, make_reduce(buffer, indices, op, number_like(start_of(op), value->dtype), value, first)));
+  nests_.push_back(
+      nest(loops, make_reduce(buffer, indices, op, number_like(start_of(op), value->dtype), value, first)));
   if (role == BufferRole::kOutput) outputs_.push_back(buffer);
   return buffer;
 }

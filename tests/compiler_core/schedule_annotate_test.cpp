@@ -51,14 +51,25 @@ TEST(ScheduleAnnotate, RefusesWhatWouldRaceOrCannotBeDone) {
             "vectorize(k): a reduce axis; its iterations add to the same element");
   EXPECT_EQ(refusal([](Schedule& s, Axis, Axis n, Axis) { s.parallel(n); }),
             "parallel(n): inside loop m; only an outermost loop may be parallel");
-  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis k) { s.reorder({k, m, n}); s.parallel(k); }),
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis k) {
+              s.reorder({k, m, n});
+              s.parallel(k);
+            }),
             "parallel(k): a reduce axis; its iterations add to the same element");
-  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis, Axis) { s.unroll(m); s.unroll(m); }), "unroll(m): is unrolled already");
-  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis) { s.bind(m, LoopKind::kThreadX); s.bind(n, LoopKind::kThreadX); }),
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis, Axis) {
+              s.unroll(m);
+              s.unroll(m);
+            }),
+            "unroll(m): is unrolled already");
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis) {
+              s.bind(m, LoopKind::kThreadX);
+              s.bind(n, LoopKind::kThreadX);
+            }),
             "bind(n, threadIdx.x): m on the same path is bound to threadIdx.x already");
   EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis, Axis) { s.bind(m, LoopKind::kUnrolled); }),
             "bind(m, unrolled): unrolled is not a thread axis");
-  EXPECT_EQ(refusal([](Schedule& s, Axis, Axis, Axis) { s.unroll(Axis{}); }), "unroll((none)): the axis handle is empty");
+  EXPECT_EQ(refusal([](Schedule& s, Axis, Axis, Axis) { s.unroll(Axis{}); }),
+            "unroll((none)): the axis handle is empty");
 }
 
 TEST(ScheduleAnnotate, CountsAxesBeforeHandingThemOut) {
@@ -116,7 +127,8 @@ TEST(ScheduleTrace, NamesTheCallsAndWhatTheyMade) {
   const auto [outer, inner] = p.s.split(p.i, 4);
   p.s.unroll(inner);
   p.s.fuse({outer});
-  EXPECT_EQ(p.s.trace(), "split(i, 4) -> i.outer, i.inner\nunroll(i.inner)\nfuse({i.outer}) -> i.outer.fused\n");
+  EXPECT_EQ(p.s.trace(),
+            "split(i, 4) -> i.outer, i.inner\nunroll(i.inner)\nfuse({i.outer}) -> i.outer.fused\n");
 }
 
 TEST(ScheduleTrace, ABadLineIsNamed) {
@@ -126,8 +138,10 @@ TEST(ScheduleTrace, ABadLineIsNamed) {
   EXPECT_EQ(replay(p, "split(i)").message(), "line 1 \"split(i)\": split takes 2 arguments, found 1");
   EXPECT_EQ(replay(p, "split(i, x)").message(), "line 1 \"split(i, x)\": expected a number, found \"x\"");
   EXPECT_EQ(replay(p, "unroll(q)").message(),
-            "line 1 \"unroll(q)\": axis(q): no axis, or more than one, has this name; tensor:axis tells them apart");
-  EXPECT_EQ(replay(p, "split(i, 0)").message(), "line 1 \"split(i, 0)\": split(i, 0): factor must be at least 1");
+            "line 1 \"unroll(q)\": axis(q): no axis, or more than one, has this name; tensor:axis tells them "
+            "apart");
+  EXPECT_EQ(replay(p, "split(i, 0)").message(),
+            "line 1 \"split(i, 0)\": split(i, 0): factor must be at least 1");
 }
 
 }  // namespace

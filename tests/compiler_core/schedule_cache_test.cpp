@@ -79,7 +79,8 @@ TEST(ScheduleCache, RefusesWhatIsNotReadOrNotPlain) {
   {
     Schedule s(testing::matmul(5, 3, 4));
     s.set_scope(s.tensor("C"), MemoryScope::kRegister);
-    EXPECT_EQ(s.finish().message(), "set_scope(C, register): C is an argument (output); its memory is the caller's");
+    EXPECT_EQ(s.finish().message(),
+              "set_scope(C, register): C is an argument (output); its memory is the caller's");
   }
 }
 
@@ -163,7 +164,8 @@ TEST(ScheduleDecompose, RefusesAnAxisInsideTheReductionAndTheSecondTime) {
     const Tensor c = s.tensor("C");
     s.decompose_reduction(c, s.reduce_axes<1>(c)[0]);
     s.decompose_reduction(c, s.reduce_axes<1>(c)[0]);
-    EXPECT_EQ(s.finish().message(), "decompose_reduction(C, k): the initialisation of C is already decomposed");
+    EXPECT_EQ(s.finish().message(),
+              "decompose_reduction(C, k): the initialisation of C is already decomposed");
   }
   {
     Schedule s(testing::dense(2, 3, 4));

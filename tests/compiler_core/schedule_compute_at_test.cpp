@@ -1,4 +1,5 @@
-// compute_at: a producer moves under an axis of its consumer and shrinks to what is read there. Also inline_compute.
+// compute_at: a producer moves under an axis of its consumer and shrinks to what is read there. Also
+// inline_compute.
 #include "tests/compiler_core/programs.h"
 
 namespace tuner {
@@ -102,7 +103,8 @@ for m in 0..1
 }
 
 TEST(ScheduleComputeAt, TheHaloOfAConvolution) {
-  Schedule s(testing::conv2d({.ic = 2, .h = 6, .w = 6, .oc = 2, .kh = 3, .kw = 3, .stride = 2, .padding = 1}));
+  Schedule s(
+      testing::conv2d({.ic = 2, .h = 6, .w = 6, .oc = 2, .kh = 3, .kw = 3, .stride = 2, .padding = 1}));
   const Tensor out = s.tensor("out"), conv = s.tensor("conv");
   const auto [n, oc, oh, ow] = s.axes<4>(out);
   s.compute_at(conv, ow);
@@ -157,9 +159,29 @@ TEST(ScheduleComputeAt, RefusesOutputsOwnAxesAndSplitProducers) {
     Schedule s(testing::two_stages(8));
     s.split(s.axes<1>(s.tensor("t"))[0], 4);
     s.compute_at(s.tensor("t"), s.axes<1>(s.tensor("y"))[0]);
+    EXPECT_EQ(
+        s.finish().message(),
+        "compute_at(t, i): dimension 0 of t is indexed by j.outer*4 + j.inner, not by one axis of its stage; "
+        "split, fuse or move it later");
+  }
+}
+
+TEST(ScheduleComputeAt, RefusesToMoveOutAgainOrAheadOfWhatItReads) {
+  {
+    Schedule s(testing::two_stages(8));
+    const auto [outer, inner] = s.split(s.axes<1>(s.tensor("y"))[0], 4);
+    s.compute_at(s.tensor("t"), inner);
+    s.compute_at(s.tensor("t"), outer);
     EXPECT_EQ(s.finish().message(),
-              "compute_at(t, i): dimension 0 of t is indexed by j.outer*4 + j.inner, not by one axis of its stage; "
-              "split, fuse or move it later");
+              "compute_at(t, i.outer): it is computed inside loop i.inner already and can only move further in");
+  }
+  {
+    Schedule s(testing::dense(2, 3, 4));
+    const Tensor c = s.tensor("C");
+    s.compute_at(s.cache_read(s.tensor("A"), MemoryScope::kGlobal, c), s.reduce_axes<1>(c)[0]);
+    s.compute_at(c, s.axes<2>(s.tensor("out"))[0]);
+    EXPECT_EQ(s.finish().message(),
+              "compute_at(C, out:m): other statements are computed inside reduce axis k of C; move them there later");
   }
 }
 
@@ -176,7 +198,8 @@ TEST(ScheduleInline, PaddingGoesIntoTheConvolution) {
   Schedule s(testing::conv2d({.h = 3, .w = 3, .kh = 2, .kw = 1, .padding = 1}));
   s.inline_compute(s.tensor("data_pad"));
   s.inline_compute(s.tensor("conv"));
-  EXPECT_EQ(s.finish().message(), "inline_compute(conv): conv is a reduction; its value is not one expression");
+  EXPECT_EQ(s.finish().message(),
+            "inline_compute(conv): conv is a reduction; its value is not one expression");
   EXPECT_EQ(loops(s), R"(
 allocate conv float32[1, 1, 4, 5]
 for n in 0..1

@@ -9,7 +9,8 @@ using testing::loops;
 Program plane(int64_t a, int64_t b, int64_t c) {
   te::Builder builder("plane");
   const Buffer x = builder.input("x", {a, b, c});
-  builder.compute("y", {a, b, c}, [&](const te::Indices& i) { return load(x, i) + 1; }, BufferRole::kOutput, {"a", "b", "c"});
+  builder.compute("y", {a, b, c}, [&](const te::Indices& i) { return load(x, i) + 1; }, BufferRole::kOutput,
+                  {"a", "b", "c"});
   return builder.finish();
 }
 
@@ -72,7 +73,8 @@ TEST(ScheduleFuse, RefusesWrongOrderGapsAndMixedKinds) {
     Schedule s(plane(2, 3, 5));
     const auto [a, b, c] = s.axes<3>(s.tensor("y"));
     s.fuse({a, c});
-    EXPECT_EQ(s.finish().message(), "fuse({a, c}): the axes must be directly nested; other loops stand between them");
+    EXPECT_EQ(s.finish().message(),
+              "fuse({a, c}): the axes must be directly nested; other loops stand between them");
   }
   {
     Schedule s(testing::matmul(2, 3, 4));

@@ -77,7 +77,8 @@ for p0 in 0..1
 TEST(SchedulePack, TwoConstantsStandInOrderInThePackingEntry) {
   te::Builder b("two");
   const Buffer v = b.constant("v", {4}), w = b.constant("w", {4});
-  b.compute("y", {4}, [&](const te::Indices& i) { return load(v, i) + load(w, i); }, BufferRole::kOutput);
+  b.compute(
+      "y", {4}, [&](const te::Indices& i) { return load(v, i) + load(w, i); }, BufferRole::kOutput);
   Schedule s(b.finish());
   s.pack(s.tensor("v"), {{0, 2}, {0, 2, true}});
   s.pack(s.tensor("w"), {{0, 4}, {0, 4, true}});
@@ -92,10 +93,13 @@ TEST(SchedulePack, RefusesDimensionsLeftOutOrTwice) {
     s.pack(s.tensor("B"), std::move(dims));
     return s.finish().message();
   };
-  EXPECT_EQ(refusal({{1, 4}, {0}}),
-            "pack(B, {1/4, 0}): dimension 1 must appear once whole, or once as blocks and once as their inside");
-  EXPECT_EQ(refusal({{1}}), "pack(B, {1}): dimension 0 must appear once whole, or once as blocks and once as their inside");
-  EXPECT_EQ(refusal({{0}, {1, 4}, {1, 2, true}}), "pack(B, {0, 1/4, 1%2}): dimension 1 in blocks of two sizes");
+  EXPECT_EQ(
+      refusal({{1, 4}, {0}}),
+      "pack(B, {1/4, 0}): dimension 1 must appear once whole, or once as blocks and once as their inside");
+  EXPECT_EQ(refusal({{1}}),
+            "pack(B, {1}): dimension 0 must appear once whole, or once as blocks and once as their inside");
+  EXPECT_EQ(refusal({{0}, {1, 4}, {1, 2, true}}),
+            "pack(B, {0, 1/4, 1%2}): dimension 1 in blocks of two sizes");
   EXPECT_EQ(refusal({{0}, {1}, {2}}), "pack(B, {0, 1, 2}): dimension 2; B has 2");
 }
 

@@ -1,6 +1,6 @@
-// Random schedules compute what the unscheduled Program computes: primitives drawn from a printed seed, refusals skipped,
-// every element compared in the interpreter, which also reports out-of-bounds and uninitialised reads. Each trace is
-// replayed too.
+// Random schedules compute what the unscheduled Program computes: primitives drawn from a printed seed,
+// refusals skipped, every element compared in the interpreter, which also reports out-of-bounds and
+// uninitialised reads. Each trace is replayed too.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,8 @@ namespace {
 
 class RandomSchedule {
  public:
-  RandomSchedule(Program program, uint32_t seed) : random_(seed), program_(std::move(program)), s_(program_) {}
+  RandomSchedule(Program program, uint32_t seed)
+      : random_(seed), program_(std::move(program)), s_(program_) {}
 
   // Draws primitives until `wanted` were accepted, or many were refused.
   void draw(int wanted) {
@@ -51,9 +52,13 @@ class RandomSchedule {
   const Schedule& schedule() const { return s_; }
 
  private:
-  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
   template <class T>
-  const T& one_of(const std::vector<T>& from) { return from[static_cast<size_t>(pick(0, static_cast<int64_t>(from.size()) - 1))]; }
+  const T& one_of(const std::vector<T>& from) {
+    return from[static_cast<size_t>(pick(0, static_cast<int64_t>(from.size()) - 1))];
+  }
 
   std::vector<std::vector<double>> random_arguments() {
     std::vector<std::vector<double>> args;
@@ -68,17 +73,23 @@ class RandomSchedule {
 
   std::vector<Tensor> computed(const Schedule& s) {
     std::vector<Tensor> found;
-    visit(s.program().body, [&](const Stmt& stmt) { if (stmt->kind == StmtKind::kStore) found.push_back({stmt->buffer}); });
+    visit(s.program().body, [&](const Stmt& stmt) {
+      if (stmt->kind == StmtKind::kStore) found.push_back({stmt->buffer});
+    });
     return found;
   }
   std::vector<Tensor> read(const Schedule& s) {
     std::vector<Tensor> found;
-    visit_exprs(s.program().body, [&](const Expr& e) { if (e->kind == ExprKind::kLoad) found.push_back({e->buffer}); });
+    visit_exprs(s.program().body, [&](const Expr& e) {
+      if (e->kind == ExprKind::kLoad) found.push_back({e->buffer});
+    });
     return found;
   }
   Axis any_axis(const Schedule& s) {
     std::vector<Axis> found;
-    visit(s.program().body, [&](const Stmt& stmt) { if (stmt->kind == StmtKind::kFor) found.push_back({stmt->var}); });
+    visit(s.program().body, [&](const Stmt& stmt) {
+      if (stmt->kind == StmtKind::kFor) found.push_back({stmt->var});
+    });
     return one_of(found);
   }
 
@@ -86,7 +97,11 @@ class RandomSchedule {
   bool step(Schedule& s) {
     const std::vector<Tensor> stages = computed(s), loads = read(s);
     switch (pick(0, 15)) {
-      case 0: case 1: case 2: s.split(any_axis(s), pick(1, 6)); return true;
+      case 0:
+      case 1:
+      case 2:
+        s.split(any_axis(s), pick(1, 6));
+        return true;
       case 3: {
         const std::vector<Axis> axes = s.axes(one_of(stages));
         if (axes.size() < 2) return false;
@@ -94,7 +109,8 @@ class RandomSchedule {
         s.fuse({axes[first], axes[first + 1]});
         return true;
       }
-      case 4: case 5: {
+      case 4:
+      case 5: {
         std::vector<Axis> axes = s.axes(one_of(stages));
         if (axes.size() < 2) return false;
         std::shuffle(axes.begin(), axes.end(), random_);
@@ -102,16 +118,34 @@ class RandomSchedule {
         s.reorder(axes);
         return true;
       }
-      case 6: case 7: case 8: s.compute_at(one_of(stages), any_axis(s)); return true;
-      case 9: s.cache_write(one_of(stages), MemoryScope::kGlobal); return true;
-      case 10: s.cache_read(one_of(loads), MemoryScope::kGlobal, one_of(stages)); return true;
-      case 11: s.inline_compute(one_of(stages)); return true;
-      case 12: s.decompose_reduction(one_of(stages), any_axis(s)); return true;
-      case 13: pack(s, one_of(loads)); return true;
-      case 14: s.unroll(any_axis(s)); return true;
+      case 6:
+      case 7:
+      case 8:
+        s.compute_at(one_of(stages), any_axis(s));
+        return true;
+      case 9:
+        s.cache_write(one_of(stages), MemoryScope::kGlobal);
+        return true;
+      case 10:
+        s.cache_read(one_of(loads), MemoryScope::kGlobal, one_of(stages));
+        return true;
+      case 11:
+        s.inline_compute(one_of(stages));
+        return true;
+      case 12:
+        s.decompose_reduction(one_of(stages), any_axis(s));
+        return true;
+      case 13:
+        pack(s, one_of(loads));
+        return true;
+      case 14:
+        s.unroll(any_axis(s));
+        return true;
       default:
-        if (pick(0, 1) == 0) s.parallel(any_axis(s));
-        else s.vectorize(any_axis(s));
+        if (pick(0, 1) == 0)
+          s.parallel(any_axis(s));
+        else
+          s.vectorize(any_axis(s));
         return true;
     }
   }
@@ -159,19 +193,28 @@ TEST(ScheduleRandom, TwoElementwiseStages) {
 }
 
 TEST(ScheduleRandom, Matmul) {
-  run([](std::mt19937& r) { return testing::matmul(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); }, 300, 12);
+  run([](std::mt19937& r) { return testing::matmul(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); },
+      300, 12);
 }
 
 TEST(ScheduleRandom, DenseWithBiasAndRelu) {
-  run([](std::mt19937& r) { return testing::dense(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); }, 300, 14);
+  run([](std::mt19937& r) { return testing::dense(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); },
+      300, 14);
 }
 
 TEST(ScheduleRandom, Convolution) {
   run(
       [](std::mt19937& r) {
-        return testing::conv2d({.n = between(r, 1, 2), .ic = between(r, 1, 3), .h = between(r, 3, 5), .w = between(r, 3, 5),
-                                .oc = between(r, 1, 4), .kh = between(r, 1, 2), .kw = between(r, 1, 2),
-                                .stride = between(r, 1, 3), .padding = between(r, 0, 2), .dilation = between(r, 1, 2)});
+        return testing::conv2d({.n = between(r, 1, 2),
+                                .ic = between(r, 1, 3),
+                                .h = between(r, 3, 5),
+                                .w = between(r, 3, 5),
+                                .oc = between(r, 1, 4),
+                                .kh = between(r, 1, 2),
+                                .kw = between(r, 1, 2),
+                                .stride = between(r, 1, 3),
+                                .padding = between(r, 0, 2),
+                                .dilation = between(r, 1, 2)});
       },
       100, 16);
 }

@@ -57,7 +57,8 @@ TEST(ScheduleReorder, RefusesWhatStandsApart) {
     const auto [m, n] = s.axes<2>(out);
     s.compute_at(s.tensor("C"), m);
     s.reorder({n, m});
-    EXPECT_EQ(s.finish().message(), "reorder({out:n, out:m}): other statements stand between out:m and out:n");
+    EXPECT_EQ(s.finish().message(),
+              "reorder({out:n, out:m}): other statements stand between out:m and out:n");
   }
   {
     testing::Doubling p(4);

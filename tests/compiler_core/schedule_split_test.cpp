@@ -75,7 +75,8 @@ TEST(ScheduleSplit, RefusesAnAxisThatWasSplit) {
   Doubling p(/*n=*/10);
   p.s.split(p.i, 2);
   p.s.split(p.i, 5);
-  EXPECT_EQ(p.s.finish().message(), "split(i, 5): i is not an axis of the Program (split, fused or never there)");
+  EXPECT_EQ(p.s.finish().message(),
+            "split(i, 5): i is not an axis of the Program (split, fused or never there)");
 }
 
 TEST(ScheduleSplit, RefusesAnAnnotatedAxis) {

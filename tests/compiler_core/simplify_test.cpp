@@ -88,7 +88,8 @@ TEST_F(Simplify, StatementsLoseGuardsThatAlwaysHold) {
     const Expr whole = Expr(o) * 4 + r;
     return make_for(o, 3, make_for(r, 4, make_if(guard, make_store(x, {whole}, float_imm(1)))));
   };
-  EXPECT_EQ(to_text(simplify(store(Expr(o) * 4 + r < 12))), "for o in 0..3\n  for r in 0..4\n    x[o*4 + r] = 1\n");
+  EXPECT_EQ(to_text(simplify(store(Expr(o) * 4 + r < 12))),
+            "for o in 0..3\n  for r in 0..4\n    x[o*4 + r] = 1\n");
   EXPECT_EQ(simplify(store(Expr(o) * 4 + r < 0)), nullptr);
 }
 
@@ -96,8 +97,10 @@ TEST_F(Simplify, RegionsAreAMinimumAndAConstantExtent) {
   const Buffer x = make_buffer("x", DType::kFloat32, {64, 10});
   const Buffer y = make_buffer("y", DType::kFloat32, {64});
   // for r in 0..4: y[o*4 + r] = x[o*8 + r*2 + 1, r] + x[o*8 + r*2, 3]
-  const Stmt s = make_for(r, 4, make_store(y, {Expr(o) * 4 + r}, load(x, {Expr(o) * 8 + Expr(r) * 2 + 1, r}) +
-                                                                     load(x, {Expr(o) * 8 + Expr(r) * 2, 3})));
+  const Stmt s = make_for(
+      r, 4,
+      make_store(y, {Expr(o) * 4 + r},
+                 load(x, {Expr(o) * 8 + Expr(r) * 2 + 1, r}) + load(x, {Expr(o) * 8 + Expr(r) * 2, 3})));
   ranges.bind(o, 6);
   const auto read = region_read(s, x, ranges);
   ASSERT_TRUE(read.has_value());
@@ -129,30 +132,52 @@ int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 
 int64_t evaluate(const Expr& e, const std::map<const VarNode*, int64_t>& at) {
   const auto operand = [&](int n) { return evaluate(e->operands[static_cast<size_t>(n)], at); };
   switch (e->kind) {
-    case ExprKind::kIntImm: return e->int_value;
-    case ExprKind::kVar: return at.at(e->var.get());
-    case ExprKind::kSelect: return operand(0) != 0 ? operand(1) : operand(2);
-    case ExprKind::kUnary: return e->unary_op == UnaryOp::kNot ? !operand(0) : -operand(0);
-    default: break;
+    case ExprKind::kIntImm:
+      return e->int_value;
+    case ExprKind::kVar:
+      return at.at(e->var.get());
+    case ExprKind::kSelect:
+      return operand(0) != 0 ? operand(1) : operand(2);
+    case ExprKind::kUnary:
+      return e->unary_op == UnaryOp::kNot ? !operand(0) : -operand(0);
+    default:
+      break;
   }
   const int64_t a = operand(0), b = operand(1);
   switch (e->binary_op) {
-    case BinaryOp::kAdd: return a + b;
-    case BinaryOp::kSub: return a - b;
-    case BinaryOp::kMul: return a * b;
-    case BinaryOp::kFloorDiv: return floor_divide(a, b);
-    case BinaryOp::kFloorMod: return a - floor_divide(a, b) * b;
-    case BinaryOp::kMin: return std::min(a, b);
-    case BinaryOp::kMax: return std::max(a, b);
-    case BinaryOp::kEq: return a == b;
-    case BinaryOp::kNe: return a != b;
-    case BinaryOp::kLt: return a < b;
-    case BinaryOp::kLe: return a <= b;
-    case BinaryOp::kGt: return a > b;
-    case BinaryOp::kGe: return a >= b;
-    case BinaryOp::kAnd: return a && b;
-    case BinaryOp::kOr: return a || b;
-    default: ADD_FAILURE() << "no integer operation"; return 0;
+    case BinaryOp::kAdd:
+      return a + b;
+    case BinaryOp::kSub:
+      return a - b;
+    case BinaryOp::kMul:
+      return a * b;
+    case BinaryOp::kFloorDiv:
+      return floor_divide(a, b);
+    case BinaryOp::kFloorMod:
+      return a - floor_divide(a, b) * b;
+    case BinaryOp::kMin:
+      return std::min(a, b);
+    case BinaryOp::kMax:
+      return std::max(a, b);
+    case BinaryOp::kEq:
+      return a == b;
+    case BinaryOp::kNe:
+      return a != b;
+    case BinaryOp::kLt:
+      return a < b;
+    case BinaryOp::kLe:
+      return a <= b;
+    case BinaryOp::kGt:
+      return a > b;
+    case BinaryOp::kGe:
+      return a >= b;
+    case BinaryOp::kAnd:
+      return a && b;
+    case BinaryOp::kOr:
+      return a || b;
+    default:
+      ADD_FAILURE() << "no integer operation";
+      return 0;
   }
 }
 
@@ -170,7 +195,8 @@ class RandomExpressions {
     ranges.assume(simplify(assumed, plain));
     const Expr e = pick(0, 3) == 0 ? condition(3) : index(4);
     const Expr simple = simplify(e, ranges);
-    const auto bounds = e->dtype == DType::kInt64 ? const_bounds(e, ranges) : std::nullopt;
+    constexpr int64_t kAny = int64_t{1} << 60;
+    const auto bounds = const_bounds(e, ranges).value_or(std::pair(-kAny, kAny));
     std::map<const VarNode*, int64_t> at;
     for (int64_t a = 0; a < vars_[0].second; ++a) {
       for (int64_t b = 0; b < vars_[1].second; ++b) {
@@ -179,36 +205,48 @@ class RandomExpressions {
           if (evaluate(assumed, at) == 0) continue;
           const int64_t value = evaluate(e, at);
           ASSERT_EQ(evaluate(simple, at), value)
-              << to_text(e) << " became " << to_text(simple) << " at a=" << a << " b=" << b << " c=" << c << ", extents "
-              << vars_[0].second << " " << vars_[1].second << " " << vars_[2].second << ", assumed " << to_text(assumed);
-          if (bounds.has_value()) {
-            ASSERT_TRUE(bounds->first <= value && value <= bounds->second)
-                << to_text(e) << " is " << value << ", outside [" << bounds->first << ", " << bounds->second << "], assumed "
-                << to_text(assumed);
-          }
+              << to_text(e) << " became " << to_text(simple) << " at a=" << a << " b=" << b << " c=" << c
+              << ", extents " << vars_[0].second << " " << vars_[1].second << " " << vars_[2].second
+              << ", assumed " << to_text(assumed);
+          ASSERT_TRUE(bounds.first <= value && value <= bounds.second)
+              << to_text(e) << " is " << value << ", outside [" << bounds.first << ", " << bounds.second
+              << "], assumed " << to_text(assumed);
         }
       }
     }
   }
 
  private:
-  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  int64_t pick(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
   Expr index(int depth) {
-    if (depth == 0 || pick(0, 5) == 0) return pick(0, 3) == 0 ? Expr(pick(-9, 9)) : Expr(vars_[static_cast<size_t>(pick(0, 2))].first);
+    if (depth == 0 || pick(0, 5) == 0)
+      return pick(0, 3) == 0 ? Expr(pick(-9, 9)) : Expr(vars_[static_cast<size_t>(pick(0, 2))].first);
     switch (pick(0, 7)) {
-      case 0: case 1: return index(depth - 1) + index(depth - 1);
-      case 2: return index(depth - 1) - index(depth - 1);
-      case 3: return index(depth - 1) * pick(-4, 12);
-      case 4: return floor_div(index(depth - 1), pick(1, 12));
-      case 5: return floor_mod(index(depth - 1), pick(1, 12));
-      case 6: return pick(0, 1) == 0 ? min(index(depth - 1), index(depth - 1)) : max(index(depth - 1), index(depth - 1));
-      default: return select(condition(depth - 1), index(depth - 1), index(depth - 1));
+      case 0:
+      case 1:
+        return index(depth - 1) + index(depth - 1);
+      case 2:
+        return index(depth - 1) - index(depth - 1);
+      case 3:
+        return index(depth - 1) * pick(-4, 12);
+      case 4:
+        return floor_div(index(depth - 1), pick(1, 12));
+      case 5:
+        return floor_mod(index(depth - 1), pick(1, 12));
+      case 6:
+        return pick(0, 1) == 0 ? min(index(depth - 1), index(depth - 1))
+                               : max(index(depth - 1), index(depth - 1));
+      default:
+        return select(condition(depth - 1), index(depth - 1), index(depth - 1));
     }
   }
   Expr condition(int depth) {
     if (depth > 0 && pick(0, 3) == 0) {
       if (pick(0, 2) == 0) return unary(UnaryOp::kNot, condition(depth - 1));
-      return pick(0, 1) == 0 ? condition(depth - 1) && condition(depth - 1) : condition(depth - 1) || condition(depth - 1);
+      return pick(0, 1) == 0 ? condition(depth - 1) && condition(depth - 1)
+                             : condition(depth - 1) || condition(depth - 1);
     }
     const auto op = static_cast<BinaryOp>(static_cast<int>(BinaryOp::kEq) + pick(0, 5));
     const int below = depth > 0 ? depth - 1 : 0;

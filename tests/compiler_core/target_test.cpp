@@ -21,8 +21,9 @@ TEST(Target, NameIsCanonical) {
 }
 
 TEST(Target, NameParsesBackToItself) {
-  for (const char* text : {"llvm -mcpu=znver5 -threads=16", "llvm -mcpu=generic -mtriple=aarch64-linux-gnu -threads=4",
-                           "llvm -mcpu=skylake -mattr=+avx512f -threads=1", "cuda -arch=sm_80"})
+  for (const char* text :
+       {"llvm -mcpu=znver5 -threads=16", "llvm -mcpu=generic -mtriple=aarch64-linux-gnu -threads=4",
+        "llvm -mcpu=skylake -mattr=+avx512f -threads=1", "cuda -arch=sm_80"})
     EXPECT_EQ(canonical(text), text);
 }
 
@@ -56,19 +57,24 @@ TEST(Target, AnUnlistedCpuHasTheDefaults) {
 
 TEST(Target, ErrorsNameTheWord) {
   const std::string usage =
-      "expected \"cpu\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]\" or \"cuda -arch=sm_NN\"";
+      "expected \"cpu\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]\" or \"cuda "
+      "-arch=sm_NN\"";
   EXPECT_EQ(canonical(""), "error: target: empty; " + usage);
   EXPECT_EQ(canonical("gpu"), "error: target: unknown kind \"gpu\"; " + usage);
   EXPECT_EQ(canonical("llvm -mcpu=haswell -cores=2"), "error: target: unknown option \"-cores=2\"; " + usage);
   EXPECT_EQ(canonical("llvm -mcpu=haswell -mcpu=skylake"), "error: target: -mcpu is given twice");
   EXPECT_EQ(canonical("llvm -mcpu="), "error: target: -mcpu needs a value: -mcpu=...");
-  EXPECT_EQ(canonical("llvm -threads=2"), "error: target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");
-  EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=0"), "error: target: -threads: expected a number in 1..4096, found \"0\"");
+  EXPECT_EQ(canonical("llvm -threads=2"),
+            "error: target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=0"),
+            "error: target: -threads: expected a number in 1..4096, found \"0\"");
   EXPECT_EQ(canonical("llvm -mcpu=haswell -threads=2x"),
             "error: target: -threads: expected a number in 1..4096, found \"2x\"");
   EXPECT_EQ(canonical("llvm -mcpu=a;b"), "error: target: -mcpu: \"a;b\" is not a name");
-  EXPECT_EQ(canonical("llvm -mcpu=haswell -mattr=avx2"), "error: target: -mattr: expected +FEATURE or -FEATURE, found \"avx2\"");
-  EXPECT_EQ(canonical("llvm -mcpu=haswell -mattr=+avx2,-avx2"), "error: target: -mattr: +avx2 and -avx2 contradict each other");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -mattr=avx2"),
+            "error: target: -mattr: expected +FEATURE or -FEATURE, found \"avx2\"");
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -mattr=+avx2,-avx2"),
+            "error: target: -mattr: +avx2 and -avx2 contradict each other");
   EXPECT_EQ(canonical("cuda"), "error: target: cuda needs -arch=sm_NN");
   EXPECT_EQ(canonical("cuda -arch=hopper"), "error: target: -arch: expected sm_NN, found \"hopper\"");
   EXPECT_EQ(canonical("cuda -mcpu=haswell"), "error: target: unknown option \"-mcpu=haswell\"; " + usage);

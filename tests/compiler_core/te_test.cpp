@@ -27,8 +27,12 @@ TEST(Te, ReductionsStartWhereTheirOperationDoes) {
   const auto program = [](ReduceOp op) {
     te::Builder b("reduction");
     const Buffer x = b.input("x", {3, 2});
-    b.reduce("y", {3}, {{"r", 2}}, op, [&](const te::Indices& i, const te::Indices& r) { return load(x, {i[0], r[0]}); },
-             BufferRole::kOutput);
+    b.reduce(
+        "y", {3}, {{"r", 2}}, op,
+        [&](const te::Indices& i, const te::Indices& r) {
+          return load(x, {i[0], r[0]});
+        },
+        BufferRole::kOutput);
     return "\n" + to_text(b.finish().body);
   };
   EXPECT_EQ(program(ReduceOp::kMax), R"(
