@@ -1,0 +1,70 @@
+// tuner submit without a daemon: stopping, continuing, finished jobs, and two commands on one database.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tuner/real_job.h"
+
+namespace tuner {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using testing::eventually;
+using testing::Process;
+using testing::RealJob;
+
+TEST(Embedded, CtrlCStopsInOrderAndTheSameCommandContinuesThenAnswersFromTheStore) {
+  RealJob job;
+  Process first(job.submit(80), job.folder.file("first"));
+  ASSERT_TRUE(eventually(120s, [&] { return job.recorded().size() >= 16; })) << first.err();
+  first.signal(SIGINT);
+  EXPECT_EQ(first.wait(30s), 1);
+  EXPECT_THAT(first.err(), HasSubstr("continues it"));
+  const auto before = job.recorded();
+  EXPECT_LT(before.size(), 80u);
+
+  Process second(job.submit(80), job.folder.file("second"));
+  EXPECT_EQ(second.wait(180s), 0) << second.err();
+  EXPECT_THAT(second.err(), HasSubstr("continues"));
+  job.expect_complete(80);
+  for (const auto& [id, t] : before) EXPECT_EQ(job.recorded()[id].trial.attempt, t.trial.attempt) << id << " ran again";
+
+  Process third(job.submit(80), job.folder.file("third"));
+  EXPECT_EQ(third.wait(60s), 0) << third.err();
+  EXPECT_THAT(third.out(), HasSubstr("was finished before"));
+  job.expect_complete(80);
+
+  const std::string trial = job.recorded().begin()->first;
+  Process rerun(job.tuner({"rerun", trial, "--db", job.db}), job.folder.file("rerun"));
+  EXPECT_TRUE(rerun.wait(60s).has_value());
+  EXPECT_THAT(rerun.out(), HasSubstr("before "));
+  EXPECT_THAT(rerun.out(), HasSubstr("now "));
+}
+
+TEST(Embedded, ASecondCommandJoinsAndGoesOnWhenItsHostEnds) {
+  RealJob job;
+  Process host(job.submit(40, {"--seed", "1"}), job.folder.file("host"));
+  ASSERT_TRUE(eventually(120s, [&] { return job.recorded().size() >= 4; })) << host.err();
+  Process guest(job.submit(120, {"--seed", "2"}), job.folder.file("guest"));
+  EXPECT_EQ(host.wait(180s), 0) << host.err();
+  EXPECT_EQ(guest.wait(240s), 0) << guest.err();
+  EXPECT_THAT(guest.err(), HasSubstr("by the daemon on"));
+  EXPECT_THAT(guest.err(), HasSubstr("has ended"));
+  EXPECT_EQ(job.recorded().size(), 160u);
+}
+
+TEST(Embedded, CommandsWithoutADaemonSayWhatToDo) {
+  RealJob job;
+  Process workers(job.tuner({"workers", "--db", job.db}), job.folder.file("workers"));
+  EXPECT_EQ(workers.wait(30s), 1);
+  EXPECT_THAT(workers.err(), HasSubstr("there is no database yet"));
+  Process lost(job.submit(8, {"--daemon", "127.0.0.1:1"}), job.folder.file("lost"));
+  EXPECT_EQ(lost.wait(60s), 1);
+  EXPECT_THAT(lost.err(), HasSubstr("nobody answers"));
+  Process open(job.tuner({"serve", "--listen", "0.0.0.0:7070", "--db", job.db}), job.folder.file("open"));
+  EXPECT_EQ(open.wait(30s), 2);
+  EXPECT_THAT(open.err(), HasSubstr("only loopback"));
+}
+
+}  // namespace
+}  // namespace tuner
