@@ -1,5 +1,6 @@
 #include "measure_server/worker/builder.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -14,12 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-BuildReply refusal(const Status& status) {
+BuildReply refusal(const char* outcome, const Status& status) {
   BuildReply reply;
-  reply.outcome = status.code() == StatusCode::kInvalidConfig ? "invalid_config" : "build_error";
+  reply.outcome = status.code() == StatusCode::kInvalidConfig ? "invalid_config" : outcome;
   reply.message = status.message();
   return reply;
 }
+
+constexpr size_t kMaxInstances = 64;
 
 // Artifacts by what they are made from, so that a candidate proposed again, by another job say, is not built
 // again.
@@ -42,26 +45,20 @@ double absolute_tolerance(int64_t terms) {
 
 Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const Workload& workload,
                                                   const Target& target) {
-  const std::string key = str(r.workload_key, "|", r.target, "|", r.template_name);
-  auto& slot = instances_[key];
-  if (slot == nullptr) {
-    const AnyTemplate* found = find_template(r.template_name);
-    if (found == nullptr)
-      return failed("this worker has no template ", r.template_name,
-                    "; its programs are older than the daemon's: update them");
-    if (found->version() != r.template_version)
-      return failed("template ", r.template_name, " is version ", found->version(), " here, the trial wants ",
-                    r.template_version, "; run the same release on daemon and worker");
-    if (const Support support = found->supports(workload, target); !support.yes)
-      return failed(r.template_name, " does not serve this task: ", support.reason);
-    ASSIGN_OR_RETURN(slot, found->apply(workload, target));
-    if (instances_.size() > 64) {
-      auto kept = std::move(slot);
-      instances_.clear();
-      return (instances_[key] = std::move(kept)).get();
-    }
-  }
-  return slot.get();
+  const std::string key = str(r.workload_key, "|", r.target, "|", r.template_name, "|", r.template_version);
+  if (const auto known = instances_.find(key); known != instances_.end()) return known->second.get();
+  const AnyTemplate* found = find_template(r.template_name);
+  if (found == nullptr)
+    return failed("this worker has no template ", r.template_name,
+                  "; its programs are older than the daemon's: update them");
+  if (found->version() != r.template_version)
+    return failed("template ", r.template_name, " is version ", found->version(), " here, the trial wants ",
+                  r.template_version, "; run the same release on daemon and worker");
+  if (const Support support = found->supports(workload, target); !support.yes)
+    return failed(r.template_name, " does not serve this task: ", support.reason);
+  ASSIGN_OR_RETURN(std::unique_ptr<TemplateInstance> made, found->apply(workload, target));
+  if (instances_.size() >= kMaxInstances) instances_.clear();
+  return (instances_[key] = std::move(made)).get();
 }
 
 BuildReply Builder::hello() const {
@@ -74,10 +71,12 @@ BuildReply Builder::hello() const {
 
 BuildReply Builder::build(const BuildRequest& r) {
   const auto start = std::chrono::steady_clock::now();
+  const char* blame = "unable";  // until the candidate itself is at work
   const auto compiled = [&]() -> Result<std::string> {
     const fs::path index = index_path(r), artifacts = fs::path(r.directory) / "artifacts";
+    // Loading verifies: a file damaged or half written in a power loss is built anew.
     if (const Result<std::string> known = read_text(index);
-        known.is_ok() && fs::exists(artifacts / (*known + ".so")))
+        known.is_ok() && load_artifact(artifacts.string(), *known).is_ok())
       return *known;
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
     ASSIGN_OR_RETURN(const Target target, resolve_target(r.target));
@@ -85,14 +84,16 @@ BuildReply Builder::build(const BuildRequest& r) {
     ASSIGN_OR_RETURN(const TemplateInstance* found, instance(r, workload, target));
     if (const Result<ConfigIndex> index_of = found->space().index_of(config); !index_of.is_ok())
       return invalid_config(index_of.message());
+    blame = "build_error";
     ASSIGN_OR_RETURN(const Program program, found->instantiate(config));
     ASSIGN_OR_RETURN(const Artifact artifact, compile(program, target));
+    blame = "unable";
     ASSIGN_OR_RETURN(const std::string digest, save_artifact(artifact, artifacts.string()));
     RETURN_IF_ERROR(write_text(index, digest));
     return digest;
   }();
   BuildReply reply =
-      compiled.is_ok() ? BuildReply{.outcome = "ok", .digest = *compiled} : refusal(compiled.status());
+      compiled.is_ok() ? BuildReply{.outcome = "ok", .digest = *compiled} : refusal(blame, compiled.status());
   reply.build_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return reply;
@@ -103,7 +104,7 @@ BuildReply Builder::data(const BuildRequest& r) {
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
     return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string());
   }();
-  if (!made.is_ok()) return refusal(made.status());
+  if (!made.is_ok()) return refusal("unable", made.status());
   BuildReply reply;
   reply.outcome = "ok";
   reply.absolute = made->absolute;
@@ -117,7 +118,7 @@ BuildReply Builder::answer(const BuildRequest& request) {
   if (request.kind == "hello") return hello();
   if (request.kind == "build") return build(request);
   if (request.kind == "data") return data(request);
-  return refusal(failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
+  return refusal("unable", failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
 }
 
 int run_builder() {
@@ -130,7 +131,7 @@ int run_builder() {
       return 0;
     }
     const Result<BuildRequest> request = parse_build_request(*frame);
-    const BuildReply reply = request.is_ok() ? builder.answer(*request) : refusal(request.status());
+    const BuildReply reply = request.is_ok() ? builder.answer(*request) : refusal("unable", request.status());
     if (!write_frame(kBuilderFd, to_json(reply), std::chrono::steady_clock::now() + std::chrono::seconds(30))
              .is_ok())
       return 0;

@@ -1,8 +1,7 @@
 // The wire over gRPC. Keepalive is on: without it a vanished host is only noticed at the call's own deadline.
 #include <grpcpp/grpcpp.h>
 
-#include <mutex>
-#include <set>
+#include <chrono>
 
 #include "measure.grpc.pb.h"
 #include "measure_server/worker/daemon_link.h"
@@ -46,42 +45,26 @@ class GrpcLink final : public DaemonLink {
   }
 
   Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) override {
-    return call(5'000,
-                [&](grpc::ClientContext* context) { return stub_->Register(context, request, reply); });
+    grpc::ClientContext context;
+    limit(context, 5'000);
+    return to_status(stub_->Register(&context, request, reply), address_);
   }
-  Status sync(const v1::SyncRequest& request, v1::SyncReply* reply) override {
-    return call(request.wait_ms() + 10'000,
-                [&](grpc::ClientContext* context) { return stub_->Sync(context, request, reply); });
-  }
-  void cancel() override {
-    std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    for (grpc::ClientContext* context : open_) context->TryCancel();
+
+  Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) override {
+    grpc::ClientContext context;
+    limit(context, request.wait_ms() + 10'000);
+    // Cancelling a context before its call starts is fine: the call then ends at once.
+    const std::stop_callback cancel(interrupt, [&context] { context.TryCancel(); });
+    return to_status(stub_->Sync(&context, request, reply), address_);
   }
 
  private:
-  template <class F>
-  Status call(int limit_ms, const F& f) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(limit_ms));
-    {
-      std::lock_guard lock(mutex_);
-      if (cancelled_) return unavailable("daemon ", address_, ": this worker is stopping");
-      open_.insert(&context);
-    }
-    const grpc::Status status = f(&context);
-    {
-      std::lock_guard lock(mutex_);
-      open_.erase(&context);
-    }
-    return to_status(status, address_);
+  static void limit(grpc::ClientContext& context, int ms) {
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(ms));
   }
 
   const std::string address_;
   std::unique_ptr<v1::Workers::Stub> stub_;
-  std::mutex mutex_;
-  std::set<grpc::ClientContext*> open_;
-  bool cancelled_ = false;
 };
 
 }  // namespace

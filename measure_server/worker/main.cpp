@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -46,26 +47,26 @@ int work(const std::string& daemon, const tuner::WorkerOptions& options, bool ex
     spdlog::error("{}", worker.message());
     return 1;
   }
-  std::thread([&signals, parent, exit_with_parent, w = worker->get()] {
-    for (int seen = 0;;) {
-      const timespec wait{0, 200'000'000};
+  std::atomic<bool> done{false};
+  std::thread watch([&signals, &done, parent, exit_with_parent, w = worker->get()] {
+    for (int seen = 0; !done;) {
+      const timespec wait{0, 100'000'000};
       const int signal = ::sigtimedwait(&signals, nullptr, &wait);
       // The daemon that started this worker is gone, and with it whoever would take the results; they stay in
-      // the spool.
+      // the spool. Runner and builder end with this process.
       if (exit_with_parent && ::getppid() != parent) std::_Exit(1);
       if (signal <= 0) continue;
       if (++seen > 1) std::_Exit(1);
       spdlog::info("finishing what is held, then leaving; once more to leave at once");
       w->drain();
     }
-  }).detach();
+  });
 
   const auto link = tuner::make_grpc_link(daemon);
   const tuner::Status status = (*worker)->run(*link);
-  const int code = status.is_ok() ? 0 : 1;
-  // The signal thread uses the worker: leave without running its destructor under it.
-  worker->reset(nullptr);
-  std::_Exit(code);
+  done = true;
+  watch.join();
+  return status.is_ok() ? 0 : 1;
 }
 
 }  // namespace

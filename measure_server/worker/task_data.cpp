@@ -20,6 +20,17 @@ uint64_t splitmix64(uint64_t& state) {
   return z ^ (z >> 31);
 }
 
+// The workload's key, and each file with its size and digest ("missing" when it cannot be read).
+std::string description(const Workload& workload, const TaskData& data) {
+  std::string text = workload.key() + "\n";
+  for (const auto* files : {&data.inputs, &data.references})
+    for (const auto& [arg, path] : *files) {
+      const Result<std::string> bytes = read_text(path);
+      text += bytes.is_ok() ? str(arg, " ", bytes->size(), " ", sha256_hex(*bytes), "\n") : arg + " missing\n";
+    }
+  return text;
+}
+
 }  // namespace
 
 std::vector<float> random_values(uint64_t seed, int argument, int64_t count) {
@@ -45,10 +56,11 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
       absolute_tolerance(std::max<int64_t>(1, workload.flops() / (2 * std::max<int64_t>(1, outputs))));
   data.relative = kRelativeTolerance;
 
-  // Written last: whoever finds it finds the rest. It holds the key, against a collision of shortened
-  // digests.
-  const fs::path complete = folder / "workload";
-  if (const Result<std::string> found = read_text(complete); found.is_ok() && *found == workload.key())
+  // Written last: whoever finds it finds the rest. It holds the key, against a collision of shortened digests, and
+  // the digest of every file: what a power loss left half written is made again.
+  const fs::path complete = folder / "complete";
+  if (const Result<std::string> found = read_text(complete);
+      found.is_ok() && *found == description(workload, data))
     return data;
 
   std::vector<std::vector<float>> inputs;
@@ -71,7 +83,7 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
     RETURN_IF_ERROR(
         write_reference((folder / (arg->name + ".ref")).string(), answers.at(next++), arg->shape, kind));
   }
-  RETURN_IF_ERROR(write_text(complete, workload.key()));
+  RETURN_IF_ERROR(write_text(complete, description(workload, data)));
   return data;
 }
 

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <random>
+#include <thread>
+#include <utility>
 
 namespace tuner {
 namespace {
@@ -39,6 +42,8 @@ std::vector<int> affinity() {
       if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   return cpus;
 }
+
+std::string data_key(const v1::Lease& lease) { return str(lease.workload_key(), "|", lease.input_seed()); }
 
 void pin_this_process(const std::vector<int>& cpus) {
   if (cpus.empty()) return;
@@ -89,6 +94,7 @@ Status Worker::open() {
   pin_this_process(others);
   core_ = std::make_unique<WorkerCore>(
       WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
+  core_->on_news([this] { interrupt_wait(); });
   core_->on_revoked_run([this](const std::string& trial) {
     std::lock_guard lock(mutex_);
     if (const auto it = running_.find(trial); it != running_.end()) runner_->cancel(it->second);
@@ -104,6 +110,7 @@ std::vector<int> Worker::runner_cpus(int threads) const {
 void Worker::stop() {
   stopped_ = true;
   if (core_ != nullptr) core_->stop();
+  interrupt_wait();
   std::lock_guard lock(mutex_);
   for (const auto& [trial, id] : running_) runner_->cancel(id);
 }
@@ -118,16 +125,11 @@ void Worker::fail(Status status) {
 }
 
 Status Worker::run(DaemonLink& link) {
-  std::vector<std::thread> threads;
-  threads.emplace_back([&] { poll(link); });
-  threads.emplace_back([&] { news(link); });
-  threads.emplace_back([&] { build(); });
-  threads.emplace_back([&] { run_candidates(); });
-  // poll() ends when drained or stopped; the others follow.
-  threads.front().join();
+  std::thread builds([&] { build(); }), runs([&] { run_candidates(); });
+  talk(link);
   stop();
-  link.cancel();
-  for (size_t i = 1; i < threads.size(); ++i) threads[i].join();
+  builds.join();
+  runs.join();
   std::lock_guard lock(mutex_);
   return end_;
 }
@@ -152,35 +154,49 @@ Status Worker::register_with(DaemonLink& link) {
 
 // --- talking ---
 
-void Worker::poll(DaemonLink& link) {
+void Worker::talk(DaemonLink& link) {
   std::mt19937 jitter(std::random_device{}());
   int backoff_ms = 100;
   bool registered = false, said_unreachable = false;
   while (!stopped_ && !(core_->draining() && core_->idle())) {
     Status status;
-    v1::SyncReply reply;
-    if (!registered)
+    if (registered) {
+      std::stop_token interrupt;
+      {
+        std::lock_guard lock(mutex_);
+        wait_ = std::stop_source();
+        interrupt = wait_.get_token();
+      }
+      const v1::SyncRequest request = core_->make_request(core_->draining() ? 200 : kPollMs);
+      if (stopped_) return;
+      v1::SyncReply reply;
+      // With results in it the call is answered at once; cutting it short would only send them twice.
+      status = link.sync(request, &reply, request.results_size() > 0 ? std::stop_token() : interrupt);
+      if (status.is_ok()) core_->apply(reply);
+      else if (request.results_size() == 0 && interrupt.stop_requested()) continue;
+    } else {
       status = register_with(link);
-    else
-      status = link.sync(core_->make_request(core_->draining() ? 200 : kPollMs), &reply);
+      registered = status.is_ok();
+    }
     if (status.is_ok()) {
-      if (registered) core_->apply(reply);
-      registered = true;
-      said_unreachable = false;
+      if (std::exchange(said_unreachable, false)) spdlog::info("the daemon is there again");
       backoff_ms = 100;
       continue;
     }
     if (stopped_) return;
-    if (status.code() == StatusCode::kAborted) {  // the daemon restarted: what is held is kept
-      registered = false;
-      continue;
-    }
-    if (status.code() != StatusCode::kUnavailable && status.code() != StatusCode::kDeadlineExceeded)
+    const bool unknown_session = status.code() == StatusCode::kAborted;
+    if (!unknown_session && status.code() != StatusCode::kUnavailable &&
+        status.code() != StatusCode::kDeadlineExceeded)
       return fail(status);
-    // A draining worker does not wait for a daemon that may never come back: results stay in the spool.
-    if (core_->draining()) return;
-    if (!std::exchange(said_unreachable, true))
+    if (unknown_session) {  // the daemon restarted: what is held is kept
+      registered = false;
+    } else if (core_->draining()) {
+      // A draining worker does not wait for a daemon that may never come back: results stay in the spool.
+      spdlog::warn("{}; leaving, unreported results are kept", status.message());
+      return;
+    } else if (!std::exchange(said_unreachable, true)) {
       spdlog::warn("{}; held work goes on, trying again", status.message());
+    }
     const int pause = backoff_ms / 2 + static_cast<int>(jitter() % static_cast<unsigned>(backoff_ms));
     for (int waited = 0; waited < pause && !stopped_; waited += 20)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -188,13 +204,9 @@ void Worker::poll(DaemonLink& link) {
   }
 }
 
-void Worker::news(DaemonLink& link) {
-  while (!stopped_) {
-    if (!core_->wait_for_news(std::chrono::milliseconds(1'000))) continue;
-    if (core_->session().empty()) continue;  // poll() will tell after registering
-    v1::SyncReply reply;
-    if (link.sync(core_->make_request(0), &reply).is_ok()) core_->apply(reply);
-  }
+void Worker::interrupt_wait() {
+  std::lock_guard lock(mutex_);
+  wait_.request_stop();
 }
 
 // --- building ---
@@ -240,13 +252,18 @@ void Worker::build() {
                                .config = lease->config(),
                                .template_version = lease->template_version()};
     const Result<BuildReply> reply =
-        builder_->ask(request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+        ask_builder(request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
     record.set_build_ms(now_ms() - started_ms);
     record.set_queue_ms(queue_ms);
     if (!reply.is_ok()) {
-      record.set_outcome(reply.status().code() == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
-                                                                                : v1::BUILD_ERROR);
+      const StatusCode code = reply.status().code();
+      record.set_outcome(code == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
+                         : code == StatusCode::kUnavailable    ? v1::DEVICE_LOST
+                                                               : v1::BUILD_ERROR);
       record.set_message(reply.message());
+    } else if (reply->outcome == "unable") {
+      record.set_outcome(v1::DEVICE_LOST);
+      record.set_message(reply->message);
     } else if (reply->outcome != "ok") {
       record.set_outcome(outcome_of(reply->outcome));
       record.set_message(reply->message);
@@ -264,8 +281,20 @@ void Worker::build() {
   }
 }
 
+// Unavailable only after several tries: that is this host's trouble, not the candidate's.
+Result<BuildReply> Worker::ask_builder(const BuildRequest& request, std::chrono::milliseconds limit) {
+  std::lock_guard lock(builder_mutex_);
+  for (int i = 1;; ++i) {
+    Result<BuildReply> reply = builder_->ask(request, limit);
+    if (reply.is_ok() || reply.status().code() != StatusCode::kUnavailable || i == kInfrastructureTries ||
+        stopped_)
+      return reply;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200 * i));
+  }
+}
+
 Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
-  const std::string key = str(lease.workload_key(), "|", lease.input_seed());
+  const std::string key = data_key(lease);
   {
     std::lock_guard lock(mutex_);
     if (const auto it = data_.find(key); it != data_.end()) return it->second;
@@ -274,7 +303,7 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
                              .directory = options_.work_dir,
                              .workload_key = lease.workload_key(),
                              .input_seed = lease.input_seed()};
-  ASSIGN_OR_RETURN(BuildReply data, builder_->ask(request, std::chrono::minutes(10)));
+  ASSIGN_OR_RETURN(BuildReply data, ask_builder(request, std::chrono::minutes(10)));
   if (data.outcome != "ok") return failed(data.message);
   std::lock_guard lock(mutex_);
   return data_[key] = data;
@@ -289,15 +318,9 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   record.set_build_ms(built.build_ms);
   record.set_queue_ms(built.queue_ms);
   record.set_artifact_digest(built.digest);
-  const Result<BuildReply> data = data_for(lease);
   RunRequest request;
   request.artifact_dir = options_.work_dir + "/artifacts";
   request.digest = built.digest;
-  if (data.is_ok()) {
-    for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
-    for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
-    request.check = {data->absolute, data->relative};
-  }
   if (options.min_repeat_ms() > 0) request.min_repeat_ms = options.min_repeat_ms();
   if (options.repeats() > 0) request.repeats = options.repeats();
   if (options.run_timeout_s() > 0) request.run_timeout_s = options.run_timeout_s();
@@ -308,18 +331,30 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
 
   Result<RunReply> reply = failed("not run");
   for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
+    const Result<BuildReply> data = data_for(lease);
+    if (!data.is_ok()) {
+      reply = data.status();
+      continue;
+    }
+    request.inputs.clear();
+    request.references.clear();
+    for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
+    for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
+    request.check = {data->absolute, data->relative};
     request.id = next_request_++;
     {
       std::lock_guard lock(mutex_);
       running_[lease.trial_id()] = request.id;
     }
-    reply = runner_->run(request);
-    {
-      std::lock_guard lock(mutex_);
-      running_.erase(lease.trial_id());
-    }
+    // Asked after the id can be cancelled, so that no revocation falls between.
+    if (!core_->holds(lease)) reply = Status(StatusCode::kAborted, "revoked");
+    else reply = runner_->run(request);
+    std::lock_guard lock(mutex_);
+    running_.erase(lease.trial_id());
     if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
-    spdlog::warn("trial {}: {}; trying again", lease.trial_id(), reply.message());
+    spdlog::warn("trial {}: {}", lease.trial_id(), reply.message());
+    // Perhaps its data is gone or damaged: look again, and make it anew if so.
+    data_.erase(data_key(lease));
   }
   if (!reply.is_ok()) {
     record.set_outcome(v1::DEVICE_LOST);

@@ -1,8 +1,8 @@
-// Worker: the threads around a WorkerCore. One builds, one runs, one polls the daemon and one tells it news
-// at once.
+// Worker: the threads around a WorkerCore. One talks to the daemon, one builds, one runs.
 //
-//   poll  Sync that waits for leases            news  Sync with results, as soon as there are any
-//   build lease -> builder process -> artifact  run   artifact -> runner -> record -> spool -> owed
+//   talk   Sync: waits for leases; a result interrupts the wait and goes out at once
+//   build  lease -> builder process -> artifact
+//   run    artifact -> runner -> record -> spool -> owed
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
 // never run beside a build.
@@ -11,8 +11,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "measure_server/runner/runner_client.h"
@@ -47,13 +48,14 @@ class Worker {
   explicit Worker(WorkerOptions options) : options_(std::move(options)) {}
   Status open();
   Status register_with(DaemonLink& link);
-  void poll(DaemonLink& link);
-  void news(DaemonLink& link);
+  void talk(DaemonLink& link);
   void build();
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
   v1::MeasureRecord measure(const WorkerCore::Built& built);
+  Result<BuildReply> ask_builder(const BuildRequest& request, std::chrono::milliseconds limit);
   Result<BuildReply> data_for(const v1::Lease& lease);
+  void interrupt_wait();
   void finish(const v1::Lease& lease, v1::MeasureRecord record);
   void fail(Status status);
   std::vector<int> runner_cpus(int threads) const;
@@ -65,9 +67,11 @@ class Worker {
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;
+  std::mutex builder_mutex_;  // one request at a time
   std::unique_ptr<BuilderClient> builder_;
 
   std::mutex mutex_;
+  std::stop_source wait_;  // of the Sync that waits for something to happen
   std::map<std::string, uint64_t> running_;  // trial -> request id at the runner
   std::map<std::string, BuildReply> data_;   // by workload key and seed
   Status end_;

@@ -8,6 +8,7 @@ namespace tuner {
 namespace {
 
 constexpr int kMaxResults = 64;  // of one Sync
+constexpr int64_t kCompactAboveBytes = 4 << 20;
 
 int64_t steady_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -30,7 +31,6 @@ WorkerCore::WorkerCore(Options options, Spool& spool)
       spool_(spool) {
   for (const v1::MeasureRecord& record : spool_.records())
     owed_[{record.trial_id(), record.attempt()}] = record;
-  news_pending_ = !owed_.empty();
 }
 
 void WorkerCore::set_session(std::string session) {
@@ -69,7 +69,12 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
   {
     std::lock_guard lock(mutex_);
     for (const v1::Ack& ack : reply.acks()) owed_.erase({ack.trial_id(), ack.attempt()});
-    if (owed_.empty() && spooling_ == 0 && reply.acks_size() > 0) spool_.clear();
+    if (spooling_ == 0 && reply.acks_size() > 0) {
+      std::vector<v1::MeasureRecord> still_owed;
+      if (!owed_.empty() && spool_.bytes() > kCompactAboveBytes)
+        for (const auto& [k, record] : owed_) still_owed.push_back(record);
+      if (owed_.empty() || !still_owed.empty()) spool_.keep_only(still_owed);
+    }
     for (const v1::BestTime& best : reply.best())
       best_ns_[{best.workload_key(), best.target()}] = best.best_ns();
     for (const v1::Ack& revoked : reply.revoked()) {
@@ -89,15 +94,8 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
     if (reply.drain()) draining_ = true;
   }
   changed_.notify_all();
-  news_.notify_all();
   if (revoked_run_)
     for (const std::string& trial : revoked_runs) revoked_run_(trial);
-}
-
-bool WorkerCore::wait_for_news(std::chrono::milliseconds wait) {
-  std::unique_lock lock(mutex_);
-  news_.wait_for(lock, wait, [&] { return news_pending_ || stopped_; });
-  return std::exchange(news_pending_, false) && !stopped_;
 }
 
 WorkerCore::Held* WorkerCore::next_locked(bool built) {
@@ -109,7 +107,7 @@ WorkerCore::Held* WorkerCore::next_locked(bool built) {
 }
 
 bool WorkerCore::uses_every_core(const v1::Lease& lease) const {
-  return options_.cpus > 1 && threads_of(lease.target()) >= options_.cpus;
+  return threads_of(lease.target()) >= options_.cpus;
 }
 
 std::optional<v1::Lease> WorkerCore::next_to_build() {
@@ -178,10 +176,9 @@ Status WorkerCore::finish(const v1::Lease& lease, const v1::MeasureRecord& recor
     if (!spooled.is_ok()) return spooled;
     held_.erase(key(lease));
     owed_[key(lease)] = record;
-    news_pending_ = true;
   }
   changed_.notify_all();
-  news_.notify_all();
+  if (news_) news_();
   return Status::ok();
 }
 
@@ -191,10 +188,11 @@ bool WorkerCore::holds(const v1::Lease& lease) const {
 }
 
 void WorkerCore::drain() {
-  std::lock_guard lock(mutex_);
-  draining_ = true;
-  news_pending_ = true;
-  news_.notify_all();
+  {
+    std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
+  if (news_) news_();
 }
 
 bool WorkerCore::draining() const {
@@ -211,7 +209,6 @@ void WorkerCore::stop() {
   std::lock_guard lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
-  news_.notify_all();
 }
 
 int64_t WorkerCore::held_since_ms(const v1::Lease& lease) const {

@@ -6,7 +6,6 @@
 // applied by difference.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -25,7 +24,7 @@ class WorkerCore {
  public:
   struct Options {
     int slots = 4;                  // leases held at once: one runs, the others are built or wait
-    int cpus = 1;                   // of this host
+    int cpus = 1;                   // this worker may use
     int64_t (*now_ms)() = nullptr;  // monotonic; default: steady_clock
   };
   // `spool` outlives this; what it holds is owed from the start.
@@ -36,12 +35,12 @@ class WorkerCore {
   std::string session() const;
   v1::SyncRequest make_request(int wait_ms) const;
   void apply(const v1::SyncReply& reply);
-  // Blocks until there are results the daemon has not been told of since the last call, or `wait` passed, or
-  // stop().
-  bool wait_for_news(std::chrono::milliseconds wait);
+  // Called (without locks) when there is something the daemon should hear at once: a result, or a drain.
+  void on_news(std::function<void()> f) { news_ = std::move(f); }
 
   // --- the build thread's side ---
-  // The next lease to build; empty after stop(). Waits while a run uses every core, so no build disturbs it.
+  // The next lease to build, in the order they came; empty after stop(). Waits while a run uses every core, so
+  // no build disturbs it.
   std::optional<v1::Lease> next_to_build();
   // It is built: may run now. False: revoked meanwhile, forget it.
   bool built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms);
@@ -53,6 +52,8 @@ class WorkerCore {
     double build_ms = 0, queue_ms = 0;
     double best_ns = 0;  // of the task, the latest news
   };
+  // The next built lease, in the order they came; empty after stop(). One that uses every core waits until no
+  // build is going on.
   std::optional<Built> next_to_run();
 
   // The result of a lease, in whatever phase: on disk before this returns. Results of revoked leases are kept
@@ -60,7 +61,7 @@ class WorkerCore {
   // the caller stops.
   Status finish(const v1::Lease& lease, const v1::MeasureRecord& record);
 
-  // Called (without locks) when a running lease was revoked.
+  // Called (without locks) when a running lease was revoked. Set both callbacks before any thread starts.
   void on_revoked_run(std::function<void(const std::string& trial_id)> f) { revoked_run_ = std::move(f); }
 
   bool holds(const v1::Lease& lease) const;
@@ -89,15 +90,16 @@ class WorkerCore {
   const Options options_;
   Spool& spool_;
   std::function<void(const std::string&)> revoked_run_;
+  std::function<void()> news_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_, news_;
+  std::condition_variable changed_;
   std::string session_;
   std::map<Key, Held> held_;
   std::map<Key, v1::MeasureRecord> owed_;
   std::map<std::pair<std::string, std::string>, double> best_ns_;  // by workload key and target
   uint64_t order_ = 0;
   int spooling_ = 0;  // appends to the spool going on
-  bool news_pending_ = false, draining_ = false, stopped_ = false;
+  bool draining_ = false, stopped_ = false;
 };
 
 // Threads a target's kernels use: its -threads option, 1 when it has none or is a GPU.
