@@ -1,11 +1,11 @@
 // search_replay: scores the search strategies on spaces whose every time is known, no device needed.
 //
-//   search_replay [--seeds N] [--batch N] [--strategies a,b] [SPACE.csv[.gz]...]
+//   search_replay [--seeds N] [--batch N] [--strategies a,b] [--options "key=value ..."] [SPACE.csv[.gz]...]
 //
-// Prints, for each strategy, best time of the space / best time found after 32, 64, 128, 256 trials in percent: the mean
-// over spaces and seeds, and the worst run. Without files: synthetic spaces. A file has a header, one column a knob, then
-// time_ms and status ("ok", or how the config failed); configs that are absent break a constraint. Constraints are
-// recovered as the combinations of a few knobs that never occur.
+// Prints, for each strategy, best time of the space / best time found after 32, 64, 128, 256 trials in
+// percent: the mean over spaces and seeds, and the worst run. Without files: synthetic spaces. A file has a
+// header, one column a knob, then time_ms and status ("ok", or how the config failed); configs that are
+// absent break a constraint. Constraints are recovered as the combinations of a few knobs that never occur.
 #include <zlib.h>
 
 #include <algorithm>
@@ -50,8 +50,8 @@ Row project(const Row& row, const std::vector<size_t>& columns) {
 }
 
 // Forbids, over every subset of knobs from pairs up, the combinations that occur in no row.
-void require_only(ConfigSpace& space, const std::vector<ChoiceKnob>& knobs, const std::vector<Row>& candidates,
-                  const std::vector<Row>& rows) {
+void require_only(ConfigSpace& space, const std::vector<ChoiceKnob>& knobs,
+                  const std::vector<Row>& candidates, const std::vector<Row>& rows) {
   std::vector<Row> allowed{{}};
   for (const Row& values : candidates) {
     std::vector<Row> longer;
@@ -95,11 +95,13 @@ Result<MeasuredSpace> load(const std::string& path) {
   while (std::getline(lines, line)) {
     const std::vector<std::string> fields = split(line, ',');
     if (fields.size() != header.size())
-      return invalid_argument(path, ": found ", fields.size(), " fields, expected ", header.size(), " in: ", line);
+      return invalid_argument(path, ": found ", fields.size(), " fields, expected ", header.size(),
+                              " in: ", line);
     Row row;
     for (size_t i = 0; i < width; ++i) row.push_back(std::stoll(fields[i]));
     rows.push_back(row);
-    times[row] = fields.back() == "ok" ? 1e6 * std::stod(fields[width]) : std::numeric_limits<double>::infinity();
+    times[row] =
+        fields.back() == "ok" ? 1e6 * std::stod(fields[width]) : std::numeric_limits<double>::infinity();
   }
   std::vector<Row> candidates(width);
   for (size_t i = 0; i < width; ++i) {
@@ -111,7 +113,8 @@ Result<MeasuredSpace> load(const std::string& path) {
   std::vector<ChoiceKnob> knobs;
   // These files have no default config; the middle row is as good as any valid one.
   const Row& first = rows[rows.size() / 2];
-  for (size_t i = 0; i < width; ++i) knobs.push_back(m.space.choice(header[i], candidates[i]).try_first(first[i]));
+  for (size_t i = 0; i < width; ++i)
+    knobs.push_back(m.space.choice(header[i], candidates[i]).try_first(first[i]));
   require_only(m.space, knobs, candidates, rows);
   RETURN_IF_ERROR(m.space.seal().with_context(path + ": "));
   for (ConfigIndex i = 0; i < m.space.size(); ++i) {
@@ -134,21 +137,40 @@ Status set_options(ModelGuidedOptions& o, const std::string& text) {
     const std::string key = pair.substr(0, equals);
     if (equals == std::string::npos) return invalid_argument("option ", pair, ": expected key=value");
     const double v = std::stod(pair.substr(equals + 1));
-    if (key == "batch") o.batch = static_cast<size_t>(v);
-    else if (key == "random_share") o.random_share = v;
-    else if (key == "local_share") o.local_share = v;
-    else if (key == "uncertainty") o.uncertainty = v;
-    else if (key == "parents") o.parents = static_cast<size_t>(v);
-    else if (key == "children") o.children = static_cast<size_t>(v);
-    else if (key == "likeness") o.likeness = v;
-    else if (key == "models") o.models = static_cast<int>(v);
-    else if (key == "rank_whole") o.rank_whole = static_cast<size_t>(v);
-    else if (key == "rounds") o.xgboost.rounds = static_cast<int>(v);
-    else if (key == "max_depth") o.xgboost.max_depth = static_cast<int>(v);
-    else if (key == "eta") o.xgboost.eta = static_cast<float>(v);
-    else if (key == "subsample") o.xgboost.subsample = static_cast<float>(v);
-    else if (key == "column_sample") o.xgboost.column_sample = static_cast<float>(v);
-    else return invalid_argument("option ", key, ": not one of the model-guided options");
+    if (key == "batch")
+      o.batch = static_cast<size_t>(v);
+    else if (key == "random_share")
+      o.random_share = v;
+    else if (key == "local_share")
+      o.local_share = v;
+    else if (key == "uncertainty")
+      o.uncertainty = v;
+    else if (key == "crossover")
+      o.crossover = v;
+    else if (key == "mutation")
+      o.mutation = v;
+    else if (key == "parents")
+      o.parents = static_cast<size_t>(v);
+    else if (key == "children")
+      o.children = static_cast<size_t>(v);
+    else if (key == "likeness")
+      o.likeness = v;
+    else if (key == "models")
+      o.models = static_cast<int>(v);
+    else if (key == "rank_whole")
+      o.rank_whole = static_cast<size_t>(v);
+    else if (key == "rounds")
+      o.xgboost.rounds = static_cast<int>(v);
+    else if (key == "max_depth")
+      o.xgboost.max_depth = static_cast<int>(v);
+    else if (key == "eta")
+      o.xgboost.eta = static_cast<float>(v);
+    else if (key == "subsample")
+      o.xgboost.subsample = static_cast<float>(v);
+    else if (key == "column_sample")
+      o.xgboost.column_sample = static_cast<float>(v);
+    else
+      return invalid_argument("option ", key, ": not one of the model-guided options");
   }
   return Status::ok();
 }
@@ -163,13 +185,17 @@ Status run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const bool has_value = i + 1 < argc;
-    if (arg == "--seeds" && has_value) seeds = std::stoi(argv[++i]);
-    else if (arg == "--batch" && has_value) batch = std::stoul(argv[++i]);
-    else if (arg == "--strategies" && has_value) names = split(argv[++i], ',');
+    if (arg == "--seeds" && has_value)
+      seeds = std::stoi(argv[++i]);
+    else if (arg == "--batch" && has_value)
+      batch = std::stoul(argv[++i]);
+    else if (arg == "--strategies" && has_value)
+      names = split(argv[++i], ',');
     else if (arg == "--options" && has_value) {
       RETURN_IF_ERROR(set_options(options, argv[++i]));
       own_options = true;
-    } else if (arg.starts_with("--")) return invalid_argument(arg, ": unknown option, or its value is missing");
+    } else if (arg.starts_with("--"))
+      return invalid_argument(arg, ": unknown option, or its value is missing");
     else {
       ASSIGN_OR_RETURN(MeasuredSpace loaded, load(arg));
       spaces.push_back(std::move(loaded));
@@ -179,8 +205,10 @@ Status run(int argc, char** argv) {
     for (uint64_t variant = 0; variant < 6; ++variant) spaces.push_back(rugged_space(variant));
   for (const MeasuredSpace& m : spaces) {
     std::vector<double> sorted = m.time_ns;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
-    std::printf("%s: %zu configs, median/best %.1f\n", m.name.c_str(), m.time_ns.size(), sorted[sorted.size() / 2] / m.best_ns());
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
+                     sorted.end());
+    std::printf("%s: %zu configs, median/best %.1f\n", m.name.c_str(), m.time_ns.size(),
+                sorted[sorted.size() / 2] / m.best_ns());
   }
 
   constexpr size_t kMarks[] = {32, 64, 128, 256};
@@ -206,9 +234,9 @@ Status run(int argc, char** argv) {
       }
     const double runs = static_cast<double>(spaces.size()) * seeds;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("%-14s %7.1f %7.1f %7.1f %7.1f   %7.1f %7.1f %7.1f %7.1f  %.2f\n", name.c_str(), 100 * mean[0] / runs,
-                100 * mean[1] / runs, 100 * mean[2] / runs, 100 * mean[3] / runs, 100 * worst[0], 100 * worst[1],
-                100 * worst[2], 100 * worst[3], seconds / runs);
+    std::printf("%-14s %7.1f %7.1f %7.1f %7.1f   %7.1f %7.1f %7.1f %7.1f  %.2f\n", name.c_str(),
+                100 * mean[0] / runs, 100 * mean[1] / runs, 100 * mean[2] / runs, 100 * mean[3] / runs,
+                100 * worst[0], 100 * worst[1], 100 * worst[2], 100 * worst[3], seconds / runs);
     std::fflush(stdout);
   }
   return Status::ok();

@@ -38,7 +38,8 @@ TEST(CostModel, RanksUnseenRowsOfAFunctionItLearnt) {
   const Result<std::vector<float>> predicted = model->predict(test.features);
   ASSERT_TRUE(predicted.is_ok()) << predicted.message();
   EXPECT_GT(rank_correlation(*predicted, test.scores), 0.95);
-  for (size_t i = 0; i < predicted->size(); ++i) EXPECT_NEAR((*predicted)[i], test.scores[i], 0.15) << "row " << i;
+  for (size_t i = 0; i < predicted->size(); ++i)
+    EXPECT_NEAR((*predicted)[i], test.scores[i], 0.15) << "row " << i;
 }
 
 TEST(CostModel, DigestFollowsTheRowsAndTheSeedOfTheDraws) {
@@ -56,7 +57,8 @@ TEST(CostModel, DigestFollowsTheRowsAndTheSeedOfTheDraws) {
 
 TEST(CostModel, MissingFeaturesAreTakenAsSuch) {
   Samples s = samples(128, 3);
-  for (size_t row = 0; row < 64; ++row) s.features.values[row * 4 + 1] = std::numeric_limits<float>::quiet_NaN();
+  for (size_t row = 0; row < 64; ++row)
+    s.features.values[row * 4 + 1] = std::numeric_limits<float>::quiet_NaN();
   const auto model = make_xgboost_model({});
   ASSERT_TRUE(model->fit(s.features, s.scores).is_ok());
   const Result<std::vector<float>> predicted = model->predict(s.features);

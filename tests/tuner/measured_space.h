@@ -38,9 +38,10 @@ inline double hash_to_unit(uint64_t x) {  // 0..1, fixed for ever
   return static_cast<double>((x ^ (x >> 31)) >> 11) / 9007199254740992.0;
 }
 
-// A blocked matrix product as a rough machine would run it: cliffs at the register file and at two caches, whole vectors,
-// interactions of pairs of knobs, failures that no constraint foretells, and a fixed roughness. `variant` draws the
-// machine. About 10 thousand configs; the fastest is some 5 to 15 times faster than the median.
+// A blocked matrix product as a rough machine would run it: cliffs at the register file and at two caches,
+// whole vectors, interactions of pairs of knobs, failures that no constraint foretells, and a fixed
+// roughness. `variant` draws the machine. About 10 thousand configs; the fastest is some 5 to 15 times faster
+// than the median.
 inline MeasuredSpace rugged_space(uint64_t variant) {
   MeasuredSpace m{.name = "rugged" + std::to_string(variant), .space = ConfigSpace(), .time_ns = {}};
   const int64_t registers = variant % 2 == 0 ? 32 : 16;
@@ -68,24 +69,25 @@ inline MeasuredSpace rugged_space(uint64_t variant) {
     const double u = static_cast<double>(c.at("unroll"));
     const int64_t walk = c.at("order");
     const bool packed = c.at("pack") != 0;
-    double t = 1 + 1 / r + 1.5 / n;                                     // loads for each multiply-add
-    if (r * n + n + 1 > static_cast<double>(registers)) t *= 2.5;       // spills
-    if (r * n < 8) t *= 1 + (8 - r * n) / 6;                            // latency shows
+    double t = 1 + 1 / r + 1.5 / n;                                // loads for each multiply-add
+    if (r * n + n + 1 > static_cast<double>(registers)) t *= 2.5;  // spills
+    if (r * n < 8) t *= 1 + (8 - r * n) / 6;                       // latency shows
     if (k * n * 8 > l1) t *= 1.6;
     if (r * blocks * k > l2) t *= packed ? 1.3 : 2.1;
-    t *= 1 + 12 / k + (packed ? 0.06 : 0.35 * std::log2(1 + k / 64));   // packing pays for long panels
+    t *= 1 + 12 / k + (packed ? 0.06 : 0.35 * std::log2(1 + k / 64));  // packing pays for long panels
     t *= walk == 0 ? 1 : walk == 1 ? (packed ? 0.93 : 1.2) : 1.5;
-    t *= u * r * n > 64 ? 1.5 : 1 + 0.25 / u;                           // instruction cache
+    t *= u * r * n > 64 ? 1.5 : 1 + 0.25 / u;  // instruction cache
     const uint64_t pair = static_cast<uint64_t>(r * 64 + u * 7 + n * 1000) + variant * 7919;
     t *= 0.85 + 0.3 * hash_to_unit(pair);
     t *= 0.97 + 0.06 * hash_to_unit(i * 31 + variant * 104729);
-    const bool fails = u >= 8 && packed && blocks >= 16;                // no constraint says so
+    const bool fails = u >= 8 && packed && blocks >= 16;  // no constraint says so
     m.time_ns.push_back(fails ? std::numeric_limits<double>::infinity() : 1000 * t);
   }
   return m;
 }
 
-// Best time of the space / best time found, after each trial. Batches of `batch` results, as a device would give them.
+// Best time of the space / best time found, after each trial. Batches of `batch` results, as a device would
+// give them.
 inline std::vector<double> share_of_optimum(const MeasuredSpace& m, SearchStrategy& search, size_t trials,
                                             size_t batch = 8) {
   const double optimum = m.best_ns();

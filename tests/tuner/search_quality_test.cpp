@@ -1,4 +1,5 @@
-// Search works: on rugged spaces whose every time is known, guided search finds more in the same number of trials.
+// Search works: on rugged spaces whose every time is known, guided search finds more in the same number of
+// trials.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What every strategy promises: nothing twice, nothing outside the space, all of a small space, and the same again from
-// the same seed and results.
+// What every strategy promises: nothing twice, nothing outside the space, all of a small space, and the same
+// again from the same seed and results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,8 @@ TEST_P(EveryStrategy, ProposesEveryConfigOfSmallSpacesOnceAndThenNothing) {
     for (const Candidate& c : batch) {
       ASSERT_LT(c.template_index, 2);
       ASSERT_LT(c.config, 20u);
-      EXPECT_TRUE(seen.insert(c).second) << "proposed twice: template " << c.template_index << ", config " << c.config;
+      EXPECT_TRUE(seen.insert(c).second)
+          << "proposed twice: template " << c.template_index << ", config " << c.config;
       results.push_back((c.template_index == 0 ? first : second).measure(c));
       results.back().candidate = c;
     }
@@ -149,7 +150,8 @@ TEST_P(EveryStrategy, BeginsWithEachTemplatesDefault) {
     const MeasuredSpace m = small_space();
     const SearchSpace space = m.search_space();
     const auto search = strategy("grid", space, 1);
-    EXPECT_THAT(search->propose(3), ::testing::ElementsAre(Candidate{0, 0}, Candidate{0, 1}, Candidate{0, 2}));
+    EXPECT_THAT(search->propose(3),
+                ::testing::ElementsAre(Candidate{0, 0}, Candidate{0, 1}, Candidate{0, 2}));
     return;
   }
   const MeasuredSpace first = small_space("first"), second = testing::rugged_space(0);
@@ -162,16 +164,19 @@ TEST_P(EveryStrategy, BeginsWithEachTemplatesDefault) {
 TEST(SearchStrategies, UnknownNameListsTheKnownOnes) {
   const MeasuredSpace m = small_space();
   const SearchSpace space = m.search_space();
-  EXPECT_EQ(make_strategy("xgb", space, 0).message(),
-            "search: found \"xgb\", expected one of random, grid, genetic, annealing, xgb-genetic, xgb-annealing");
+  EXPECT_EQ(
+      make_strategy("xgb", space, 0).message(),
+      "search: found \"xgb\", expected one of random, grid, genetic, annealing, xgb-genetic, xgb-annealing");
 }
 
 // --- model-guided only ---
 
 class ModelGuided : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Both, ModelGuided, ::testing::Values("xgb-genetic", "xgb-annealing"), [](const auto& info) {
-  return info.param == "xgb-genetic" ? std::string("genetic") : std::string("annealing");
-});
+INSTANTIATE_TEST_SUITE_P(Both, ModelGuided, ::testing::Values("xgb-genetic", "xgb-annealing"),
+                         [](const auto& info) {
+                           return info.param == "xgb-genetic" ? std::string("genetic")
+                                                              : std::string("annealing");
+                         });
 
 TEST_P(ModelGuided, TellsHowWellItPredictedTheLastBatchAndWhichModelItUses) {
   const MeasuredSpace m = testing::rugged_space(0);
@@ -186,7 +191,8 @@ TEST_P(ModelGuided, TellsHowWellItPredictedTheLastBatchAndWhichModelItUses) {
     search->observe(results);
     digests.insert(search->model_digest());
   }
-  EXPECT_THAT(search->status_line(), ::testing::MatchesRegex("rank correlation on the last batch -?[01]\\.[0-9][0-9] .*trials."));
+  EXPECT_THAT(search->status_line(),
+              ::testing::MatchesRegex("rank correlation on the last batch -?[01]\\.[0-9][0-9] .*trials."));
   EXPECT_EQ(digests.size(), 6u) << "none for the first batch, then one a refit";
 }
 
@@ -196,7 +202,8 @@ TEST_P(ModelGuided, BuildsProgramsOnlyOfThePromisingFew) {
   size_t built = 0;
   space.parts[0].program_features = [&](const Config& c) {
     ++built;
-    return std::vector<float>{static_cast<float>(c.at("mr") * c.at("nr")), static_cast<float>(c.at("kc") * c.at("mc"))};
+    return std::vector<float>{static_cast<float>(c.at("mr") * c.at("nr")),
+                              static_cast<float>(c.at("kc") * c.at("mc"))};
   };
   const auto search = strategy(GetParam(), space, 7);
   constexpr size_t kRounds = 5;
@@ -212,7 +219,8 @@ TEST_P(ModelGuided, BuildsProgramsOnlyOfThePromisingFew) {
   EXPECT_FALSE(search->model_digest().empty());
 }
 
-// Where the model's best walk is cut short by the runner, the time is only a bound: such a config must not count as good.
+// Where the model's best walk is cut short by the runner, the time is only a bound: such a config must not
+// count as good.
 TEST_P(ModelGuided, CutResultsNeverBecomeTheBest) {
   const MeasuredSpace m = testing::rugged_space(3);
   const SearchSpace space = m.search_space();

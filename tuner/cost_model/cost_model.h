@@ -1,8 +1,9 @@
 // CostModel: predicts how good a candidate is from its features, refit as results come.
 //
-// Scores are on a scale where higher is better (normalised throughput: best time / time, 0 for a failure). Single-threaded:
-// XGBoost with two OpenMP threads on a busy two-core host was seen to take seconds for a 20 ms fit.
-// Deterministic: the same rows in the same order and the same options give the same model and digest. Not thread-safe.
+// Scores are on a scale where higher is better (normalised throughput: best time / time, 0 for a failure).
+// Single-threaded: XGBoost with two OpenMP threads on a busy two-core host was seen to take seconds for a 20
+// ms fit. Deterministic: the same rows in the same order and the same options give the same model and digest.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
   // Fits from scratch on all rows. `scores` has one value a row.
-  // A NaN feature means "does not apply to this row". InvalidArgument when sizes do not match; the earlier fit then stays.
+  // A NaN feature means "does not apply to this row". InvalidArgument when sizes do not match; the earlier
+  // fit then stays.
   virtual Status fit(const FeatureMatrix& features, std::span<const float> scores) = 0;
   virtual bool fitted() const = 0;
   // One score a row. Requires fitted() and the same number of columns.

@@ -1,6 +1,6 @@
-// The only file that knows XGBoost's C API (1.7). Traps met: two OpenMP threads on a busy two-core host turn a 20 ms fit
-// into seconds, so every handle gets nthread=1; the in-place prediction of 1.7 wants "cache_id" in its configuration and
-// takes a bare NaN there, which is not JSON by the book.
+// The only file that knows XGBoost's C API (1.7). Traps met: two OpenMP threads on a busy two-core host turn
+// a 20 ms fit into seconds, so every handle gets nthread=1; the in-place prediction of 1.7 wants "cache_id"
+// in its configuration and takes a bare NaN there, which is not JSON by the book.
 #include <xgboost/c_api.h>
 
 #include <cmath>
@@ -49,9 +49,10 @@ class XgboostModel final : public CostModel {
       if (!std::isfinite(score)) return invalid_argument("cost model: a score is not finite");
 
     void* handle = nullptr;
-    RETURN_IF_ERROR(checked(XGDMatrixCreateFromMat_omp(features.values.data(), features.rows(), features.columns,
-                                                       std::numeric_limits<float>::quiet_NaN(), &handle, 1),
-                            "making the training matrix"));
+    RETURN_IF_ERROR(
+        checked(XGDMatrixCreateFromMat_omp(features.values.data(), features.rows(), features.columns,
+                                           std::numeric_limits<float>::quiet_NaN(), &handle, 1),
+                "making the training matrix"));
     const Matrix rows(handle);
     RETURN_IF_ERROR(checked(XGDMatrixSetFloatInfo(rows.get(), "label", scores.data(), scores.size()),
                             "setting the labels"));
@@ -80,9 +81,9 @@ class XgboostModel final : public CostModel {
       return invalid_argument("cost model: found ", features.columns, " feature columns, expected ", columns_,
                               " as in the fit");
     if (features.rows() == 0) return std::vector<float>{};
-    const std::string values = str(R"({"data":[)", reinterpret_cast<uintptr_t>(features.values.data()),
-                                   R"(,true],"shape":[)", features.rows(), ",", columns_,
-                                   R"(],"typestr":"<f4","version":3})");
+    const std::string values =
+        str(R"({"data":[)", reinterpret_cast<uintptr_t>(features.values.data()), R"(,true],"shape":[)",
+            features.rows(), ",", columns_, R"(],"typestr":"<f4","version":3})");
     const char* config =
         R"({"type":0,"training":false,"iteration_begin":0,"iteration_end":0,"strict_shape":false,"cache_id":0,"missing":NaN})";
     const bst_ulong* shape = nullptr;

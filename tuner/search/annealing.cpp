@@ -1,8 +1,10 @@
-// annealing: simulated annealing on the device, without a model; the baseline printed beside every other strategy.
+// annealing: simulated annealing on the device, without a model; the baseline printed beside every other
+// strategy.
 //
-// A few chains take turns, so that several proposals may be open. A move changes one knob. A slower result is accepted
-// with probability exp(-log(time / current time) / temperature): a ratio of times, so no scale of time has to be known.
-// A chain that is stuck starts again from the fastest config found, or from a random one.
+// A few chains take turns, so that several proposals may be open. A move changes one knob. A slower result is
+// accepted with probability exp(-log(time / current time) / temperature): a ratio of times, so no scale of
+// time has to be known. A chain that is stuck starts again from the fastest config found, or from a random
+// one.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>

@@ -7,6 +7,7 @@ namespace tuner {
 namespace {
 
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+constexpr size_t kMostSums = 45;       // all pairs of 10 knobs; more would slow the fit
 constexpr size_t kKeptRows = 1 << 16;  // rows remembered before the memory is given back
 
 }  // namespace
@@ -15,7 +16,12 @@ CandidateFeatures::CandidateFeatures(const SearchSpace& space) : space_(space) {
   columns_ = space.parts.size() > 1 ? space.parts.size() : 0;
   for (const SearchSpace::Part& part : space.parts) {
     first_column_.push_back(columns_);
-    columns_ += part.space->feature_names().size();
+    const std::vector<std::string> names = part.space->feature_names();
+    std::vector<std::pair<size_t, size_t>>& sums = sums_.emplace_back();
+    for (size_t i = 0; i < names.size(); ++i)
+      for (size_t j = i + 1; j < names.size() && sums.size() < kMostSums; ++j)
+        if (names[i].starts_with("log2(") && names[j].starts_with("log2(")) sums.emplace_back(i, j);
+    columns_ += names.size() + sums.size();
     has_program_features_ = has_program_features_ || static_cast<bool>(part.program_features);
   }
   columns_ = std::max<size_t>(columns_, 1);  // a space of one config without knobs
@@ -28,11 +34,15 @@ const std::vector<float>& CandidateFeatures::knob_row(const Candidate& c) {
   std::vector<float>& row = found->second;
   row.assign(columns_, kMissing);
   if (space_.parts.size() > 1)
-    for (size_t i = 0; i < space_.parts.size(); ++i) row[i] = i == static_cast<size_t>(c.template_index) ? 1 : 0;
+    for (size_t i = 0; i < space_.parts.size(); ++i)
+      row[i] = i == static_cast<size_t>(c.template_index) ? 1 : 0;
   const ConfigSpace& space = *space_.parts[c.template_index].space;
   const std::vector<float> knobs = space.features(space.at(c.config));
-  CHECK(first_column_[c.template_index] + knobs.size() <= columns_) << "features() and feature_names() differ in length";
-  std::copy(knobs.begin(), knobs.end(), row.begin() + static_cast<std::ptrdiff_t>(first_column_[c.template_index]));
+  size_t column = first_column_[c.template_index];
+  CHECK(column + knobs.size() + sums_[c.template_index].size() <= columns_)
+      << "features() and feature_names() differ in length";
+  for (float knob : knobs) row[column++] = knob;
+  for (const auto& [i, j] : sums_[c.template_index]) row[column++] = knobs[i] + knobs[j];
   return row;
 }
 

@@ -1,10 +1,14 @@
-// Feature rows of candidates of all templates of a task, in one layout: [is it template i | knobs of template 0 | knobs of
-// template 1 | ... | program features]. What does not apply to a candidate is NaN, which the model takes as "missing".
+// Feature rows of candidates of all templates of a task, in one layout: [is it template i | knobs of template
+// 0 | knobs of template 1 | ... | program features]. The knobs of a template are followed by the sums of
+// every two of its log2 columns: products of tile sizes are what registers, caches and threads run out of,
+// and trees are slow to find sums. What does not apply to a candidate is NaN, which the model takes as
+// "missing".
 #pragma once
 
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tuner/cost_model/cost_model.h"
@@ -26,6 +30,8 @@ class CandidateFeatures {
 
   const SearchSpace& space_;
   std::vector<size_t> first_column_;  // of each template's knobs
+  std::vector<std::vector<std::pair<size_t, size_t>>>
+      sums_;  // of each template: pairs of its log2 knob columns
   size_t columns_ = 0, program_columns_ = 0;
   bool has_program_features_ = false;
   std::unordered_map<Candidate, std::vector<float>, CandidateHash> knob_rows_, program_rows_;

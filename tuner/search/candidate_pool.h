@@ -1,5 +1,6 @@
-// CandidatePool: which candidates are taken, and fresh ones at random. The book-keeping every strategy needs besides its
-// idea: nothing is proposed twice, the templates' default configs come first, small spaces are exhausted completely.
+// CandidatePool: which candidates are taken, and fresh ones at random. The book-keeping every strategy needs
+// besides its idea: nothing is proposed twice, the templates' default configs come first, small spaces are
+// exhausted completely.
 #pragma once
 
 #include <optional>
@@ -26,16 +27,18 @@ class CandidatePool {
 
   const ConfigSpace& space_of(const Candidate& c) const;
   const SearchSpace& space() const { return space_; }
-  // Marks a candidate as proposed or observed; false when it was already. A candidate outside the space is our bug.
+  // Marks a candidate as proposed or observed; false when it was already. A candidate outside the space is
+  // our bug.
   bool take(const Candidate& c);
   bool is_taken(const Candidate& c) const { return taken_.contains(c); }
   uint64_t taken() const { return taken_.size(); }
   uint64_t left() const { return space_.size() - taken_.size(); }
-  // The random stream of the next proposal: it depends on the seed and on how many candidates are taken, so a job resumed
-  // from its records stands where the uninterrupted one stood.
+  // The random stream of the next proposal: it depends on the seed and on how many candidates are taken, so a
+  // job resumed from its records stands where the uninterrupted one stood.
   std::mt19937_64 stream() const;
 
-  // A template drawn with weight log(size), then one of its configs, uniformly: a huge space does not starve a small one.
+  // A template drawn with weight log(size), then one of its configs, uniformly: a huge space does not starve
+  // a small one.
   Candidate random(std::mt19937_64& rng) const;
   // Fresh candidates, taken by the call. Nothing when there is none left.
   std::optional<Candidate> take_default();

@@ -1,5 +1,6 @@
-// genetic: steady state. The parents are the kPopulation best measured so far (elitism is built in); a child is the
-// crossover of two of them, picked by tournament, usually mutated. No generations, so results may come in any order.
+// genetic: steady state. The parents are the kPopulation best measured so far (elitism is built in); a child
+// is the crossover of two of them, picked by tournament, usually mutated. No generations, so results may come
+// in any order.
 //
 // The population is small: on recorded spaces one of 20 needs 40 % fewer trials than AutoTVM's 100.
 #include <algorithm>

@@ -40,7 +40,8 @@ std::vector<std::pair<float, Candidate>> ModelView::best(size_t n) const {
 
 namespace {
 
-// Several models of the same rows, each on its own random share of them: their mean predicts, their spread tells how sure.
+// Several models of the same rows, each on its own random share of them: their mean predicts, their spread
+// tells how sure.
 class Ensemble {
  public:
   Ensemble(const ModelGuidedOptions& options, uint64_t seed) {
@@ -146,7 +147,8 @@ class ModelGuidedSearch final : public SearchStrategy {
   }
 
   bool fit() {
-    if (best_ns_ == std::numeric_limits<double>::infinity()) return false;  // nothing worked yet: nothing to normalise by
+    if (best_ns_ == std::numeric_limits<double>::infinity())
+      return false;  // nothing worked yet: nothing to normalise by
     if (fitted_rows_ == results_.size()) return knob_model_.fitted();
     std::vector<Candidate> candidates;
     for (const auto& [c, r] : results_) candidates.push_back(c);
@@ -166,8 +168,8 @@ class ModelGuidedSearch final : public SearchStrategy {
     return true;
   }
 
-  // Normalised throughput; 0 for a failure. A cut row was at least as slow as its time says, so its score is a bound from
-  // above: the previous model's opinion stands when it is lower.
+  // Normalised throughput; 0 for a failure. A cut row was at least as slow as its time says, so its score is
+  // a bound from above: the previous model's opinion stands when it is lower.
   std::vector<float> targets(const std::vector<Candidate>& candidates, const FeatureMatrix& knobs) const {
     std::vector<float> opinion;
     if (knob_model_.fitted()) opinion = knob_model_.predict(knobs).mean;
@@ -231,19 +233,22 @@ class ModelGuidedSearch final : public SearchStrategy {
     view.score(all);
   }
 
-  // A few children of the fastest measured, fresh ones. Few, because a model that is wrong about a region would else keep
-  // the search out of it for ever: the measured results lead, the model only says which child first.
+  // A few children of the fastest measured, fresh ones. Few, because a model that is wrong about a region
+  // would else keep the search out of it for ever: the measured results lead, the model only says which child
+  // first.
   std::vector<Candidate> bred(const std::vector<Candidate>& parents, std::mt19937_64& rng) const {
     std::vector<Candidate> children;
+    std::uniform_real_distribution<double> chance(0, 1);
     std::uniform_int_distribution<size_t> any(0, parents.size() - 1);
-    for (size_t attempt = 0; attempt < 8 * options_.children && children.size() < options_.children; ++attempt) {
+    for (size_t attempt = 0; attempt < 8 * options_.children && children.size() < options_.children;
+         ++attempt) {
       const Candidate& a = parents[std::min(any(rng), any(rng))];
       const Candidate& b = parents[std::min(any(rng), any(rng))];
       const ConfigSpace& space = pool_.space_of(a);
       Candidate child = a;
-      const bool crossed = a != b && a.template_index == b.template_index && rng() % 10 < 7;
+      const bool crossed = a != b && a.template_index == b.template_index && chance(rng) < options_.crossover;
       if (crossed) child.config = space.crossover(a.config, b.config, rng);
-      if (!crossed || rng() % 10 < 4) child.config = space.mutate(child.config, rng);
+      if (!crossed || chance(rng) < options_.mutation) child.config = space.mutate(child.config, rng);
       if (!pool_.is_taken(child) && std::find(children.begin(), children.end(), child) == children.end())
         children.push_back(child);
     }
@@ -276,7 +281,8 @@ class ModelGuidedSearch final : public SearchStrategy {
   }
   std::vector<float> values(const Ensemble::Prediction& p) const {
     std::vector<float> value = p.mean;
-    for (size_t i = 0; i < value.size(); ++i) value[i] += static_cast<float>(options_.uncertainty) * p.deviation[i];
+    for (size_t i = 0; i < value.size(); ++i)
+      value[i] += static_cast<float>(options_.uncertainty) * p.deviation[i];
     return value;
   }
 
@@ -343,10 +349,10 @@ class ModelGuidedSearch final : public SearchStrategy {
   CandidateFeatures features_;
   Ensemble knob_model_, program_model_;  // the second only where the space gives program features
   size_t fitted_rows_ = 0;
-  size_t program_columns_ = 0;  // of the rows the program model was fitted on
+  size_t program_columns_ = 0;                // of the rows the program model was fitted on
   std::map<Candidate, Observation> results_;  // ordered: the fit does not depend on the order of arrival
   double best_ns_ = std::numeric_limits<double>::infinity();
-  std::deque<Candidate> planned_;  // taken, not yet proposed
+  std::deque<Candidate> planned_;         // taken, not yet proposed
   std::map<Candidate, float> predicted_;  // of open proposals the model chose
   std::vector<Candidate> judged_;         // of those, the ones observed since the last status line
   std::string status_;
@@ -354,8 +360,9 @@ class ModelGuidedSearch final : public SearchStrategy {
 
 }  // namespace
 
-std::unique_ptr<SearchStrategy> make_model_guided_search(std::string_view name, const SearchSpace& space, uint64_t seed,
-                                                         Walk walk, const ModelGuidedOptions& options) {
+std::unique_ptr<SearchStrategy> make_model_guided_search(std::string_view name, const SearchSpace& space,
+                                                         uint64_t seed, Walk walk,
+                                                         const ModelGuidedOptions& options) {
   return std::make_unique<ModelGuidedSearch>(name, space, seed, std::move(walk), options);
 }
 

@@ -1,4 +1,5 @@
-// random: the defaults, then uniform draws without repetition. The floor every other strategy is compared with.
+// random: the defaults, then uniform draws without repetition. The floor every other strategy is compared
+// with.
 #include "tuner/search/candidate_pool.h"
 #include "tuner/search/strategies.h"
 

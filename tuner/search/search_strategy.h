@@ -1,9 +1,12 @@
-// SearchStrategy: proposes configs, observes what they measured. One file a strategy; they share nothing but this page.
+// SearchStrategy: proposes configs, observes what they measured. One file a strategy; they share nothing but
+// this page.
 //
-// Asynchronous: results arrive in any order, several proposals may be open at once. Seeded: the same seed and the same
-// sequence of calls give the same proposals. Not thread-safe: the job that owns it calls it from one thread at a time.
+// Asynchronous: results arrive in any order, several proposals may be open at once. Seeded: the same seed and
+// the same sequence of calls give the same proposals. Not thread-safe: the job that owns it calls it from one
+// thread at a time.
 //
-// A candidate is (template, config): several templates may serve a task, and the template is the first choice of the search.
+// A candidate is (template, config): several templates may serve a task, and the template is the first choice
+// of the search.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +34,9 @@ struct SearchSpace {
   struct Part {
     std::string template_name;
     const ConfigSpace* space;
-    // Features beyond the knobs, from the scheduled Program (may be empty: knob features only). Same length for every
-    // config of the task; cached by the caller. Called for at most a few hundred promising candidates a round.
+    // Features beyond the knobs, from the scheduled Program (may be empty: knob features only). Same length
+    // for every config of the task; cached by the caller. Called for at most a few hundred promising
+    // candidates a round.
     std::function<std::vector<float>(const Config&)> program_features;
   };
   std::vector<Part> parts;
@@ -41,9 +45,9 @@ struct SearchSpace {
 
 struct Observation {
   Candidate candidate;
-  bool ok = false;       // false: failed in whatever way; it is data, not silence
-  double time_ns = 0;    // when ok; lower is better
-  bool cut = false;      // ok, but stopped early: time_ns is only a lower bound of how slow it is
+  bool ok = false;     // false: failed in whatever way; it is data, not silence
+  double time_ns = 0;  // when ok; lower is better
+  bool cut = false;    // ok, but stopped early: time_ns is only a lower bound of how slow it is
 };
 
 class SearchStrategy {
@@ -52,9 +56,11 @@ class SearchStrategy {
   virtual std::string_view name() const = 0;
   // Up to n candidates never proposed before. Fewer, or none, when the space is exhausted.
   virtual std::vector<Candidate> propose(size_t n) = 0;
-  // Every proposal is observed at most once. Candidates not proposed here (a resumed job's records) are welcome.
+  // Every proposal is observed at most once. Candidates not proposed here (a resumed job's records) are
+  // welcome.
   virtual void observe(std::span<const Observation> results) = 0;
-  // One line about the model for people: "rank correlation on the last batch 0.71 (16 trials)"; empty without a model.
+  // One line about the model for people: "rank correlation on the last batch 0.71 (16 trials)"; empty without
+  // a model.
   virtual std::string status_line() const { return {}; }
   // Draws made so far: stored with the trials they proposed, so that a resumed job can say where it stood.
   virtual uint64_t rng_counter() const = 0;
@@ -63,7 +69,8 @@ class SearchStrategy {
 };
 
 // name: random | grid | genetic | annealing | xgb-genetic | xgb-annealing. InvalidArgument lists the names.
-Result<std::unique_ptr<SearchStrategy>> make_strategy(std::string_view name, const SearchSpace& space, uint64_t seed);
+Result<std::unique_ptr<SearchStrategy>> make_strategy(std::string_view name, const SearchSpace& space,
+                                                      uint64_t seed);
 const std::vector<std::string>& strategy_names();
 
 }  // namespace tuner

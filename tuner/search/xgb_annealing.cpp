@@ -1,4 +1,5 @@
-// xgb-annealing: the walk over the model is simulated annealing, many chains in step so that the model scores them together.
+// xgb-annealing: the walk over the model is simulated annealing, many chains in step so that the model scores
+// them together.
 #include <algorithm>
 #include <cmath>
 
@@ -25,8 +26,8 @@ void walk_annealing(ModelView& view, std::mt19937_64& rng) {
   std::vector<float> scores = view.score(at);
 
   for (int step = 0; step < kSteps; ++step) {
-    const double temperature =
-        kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature, static_cast<double>(step) / (kSteps - 1));
+    const double temperature = kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature,
+                                                            static_cast<double>(step) / (kSteps - 1));
     std::vector<Candidate> moved = at;
     for (Candidate& c : moved) c.config = view.pool().space_of(c).mutate(c.config, rng);
     const std::vector<float> moved_scores = view.score(moved);
