@@ -20,7 +20,7 @@ Result<std::string> read_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? not_found(path, ": no such artifact") : system_error(path, "open");
   std::string bytes;
-  struct stat info{};
+  struct stat info {};
   if (fstat(fd, &info) == 0 && info.st_size > 0) bytes.reserve(static_cast<size_t>(info.st_size));
   char chunk[1 << 16];
   for (;;) {
@@ -38,7 +38,8 @@ Result<std::string> read_file(const std::string& path) {
   return bytes;
 }
 
-// Whole or not at all: written beside, synced, renamed. The name holds process and counter, so writers never share one.
+// Whole or not at all: written beside, synced, renamed. The name holds process and counter, so writers never
+// share one.
 Status write_file(const std::string& path, std::string_view bytes) {
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = str(path, ".", getpid(), ".", counter++, ".tmp");
@@ -52,7 +53,8 @@ Status write_file(const std::string& path, std::string_view bytes) {
   }
   if (status.is_ok() && fsync(fd) != 0) status = system_error(temporary, "sync");
   close(fd);
-  if (status.is_ok() && rename(temporary.c_str(), path.c_str()) != 0) status = system_error(path, "rename into place");
+  if (status.is_ok() && rename(temporary.c_str(), path.c_str()) != 0)
+    status = system_error(path, "rename into place");
   if (!status.is_ok()) unlink(temporary.c_str());
   return status;
 }
@@ -60,7 +62,8 @@ Status write_file(const std::string& path, std::string_view bytes) {
 Status make_directories(const std::string& directory) {
   for (size_t slash = directory.find('/', 1);; slash = directory.find('/', slash + 1)) {
     const std::string part = directory.substr(0, slash);
-    if (!part.empty() && mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) return system_error(part, "create folder");
+    if (!part.empty() && mkdir(part.c_str(), 0755) != 0 && errno != EEXIST)
+      return system_error(part, "create folder");
     if (slash == std::string::npos) return Status::ok();
   }
 }
@@ -87,13 +90,16 @@ Result<std::string> save_artifact(const Artifact& artifact, const std::string& d
   RETURN_IF_ERROR(make_directories(directory));
   const std::string base = directory + "/" + manifest.digest;
   // The manifest comes last: who sees it finds the shared object complete.
-  if (access((base + ".so").c_str(), R_OK) != 0) RETURN_IF_ERROR(write_file(base + ".so", artifact.shared_object));
-  if (access((base + ".json").c_str(), R_OK) != 0) RETURN_IF_ERROR(write_file(base + ".json", manifest.to_json() + "\n"));
+  if (access((base + ".so").c_str(), R_OK) != 0)
+    RETURN_IF_ERROR(write_file(base + ".so", artifact.shared_object));
+  if (access((base + ".json").c_str(), R_OK) != 0)
+    RETURN_IF_ERROR(write_file(base + ".json", manifest.to_json() + "\n"));
   return manifest.digest;
 }
 
 Result<Artifact> load_artifact(const std::string& directory, const std::string& digest) {
-  const bool is_digest = digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool is_digest =
+      digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!is_digest) return invalid_argument("artifact: expected 64 hex digits, found '", digest, "'");
   const std::string base = directory + "/" + digest;
   Artifact artifact;
@@ -104,8 +110,8 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
   artifact.manifest = *std::move(manifest);
   const std::string found = sha256_hex(artifact.shared_object);
   if (found != digest || artifact.manifest.digest != digest)
-    return failed(base, ".so: digest is ", found, ", manifest says ", artifact.manifest.digest, ", expected ", digest,
-                  "; the artifact is damaged, remove both files and build it again");
+    return failed(base, ".so: digest is ", found, ", manifest says ", artifact.manifest.digest, ", expected ",
+                  digest, "; the artifact is damaged, remove both files and build it again");
   return artifact;
 }
 

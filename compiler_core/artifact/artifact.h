@@ -1,7 +1,9 @@
-// Artifact: what was measured is exactly what is shipped: an ELF shared object and the manifest that says how to call it.
+// Artifact: what was measured is exactly what is shipped: an ELF shared object and the manifest that says how
+// to call it.
 //
-// Stored as two files, DIGEST.so and DIGEST.json, where DIGEST is the SHA-256 of the shared object in hex. The manifest is
-// JSON; unknown keys are ignored, so older runners read newer manifests of the same ABI. Needs neither LLVM nor gRPC.
+// Stored as two files, DIGEST.so and DIGEST.json, where DIGEST is the SHA-256 of the shared object in hex.
+// The manifest is JSON; unknown keys are ignored, so older runners read newer manifests of the same ABI.
+// Needs neither LLVM nor gRPC.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,7 @@ namespace tuner {
 // One argument of an entry, in call order.
 struct ArgInfo {
   std::string name;
-  std::string role;   // input | constant | packed | output
+  std::string role;  // input | constant | packed | output
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::string layout;  // "NCHW", "[N/32][K][32]"...: for people
@@ -25,16 +27,16 @@ struct ArgInfo {
 
 struct Manifest {
   int abi_version = 1;
-  std::string entry;                       // symbol of the kernel
+  std::string entry;  // symbol of the kernel
   std::vector<ArgInfo> args;
-  std::string pack_entry;                  // empty when nothing is packed
-  std::vector<ArgInfo> pack_args;          // constants first, then packed
-  int64_t workspace_bytes = 0;             // shared by all threads of a call
+  std::string pack_entry;          // empty when nothing is packed
+  std::vector<ArgInfo> pack_args;  // constants first, then packed
+  int64_t workspace_bytes = 0;     // shared by all threads of a call
   int64_t workspace_bytes_per_thread = 0;
   int threads = 1;
-  std::string target;                      // canonical name
-  std::string toolchain;                   // "llvm 22.1.8 codegen 1"
-  std::string digest;                      // SHA-256 of the shared object, hex
+  std::string target;     // canonical name
+  std::string toolchain;  // "llvm 22.1.8 codegen 1"
+  std::string digest;     // SHA-256 of the shared object, hex
 
   std::string to_json() const;  // one line
 };
@@ -45,7 +47,8 @@ struct Artifact {
   std::string shared_object;  // ELF bytes
 };
 
-// Writes DIGEST.so and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest. Twice is once.
+// Writes DIGEST.so and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest. Twice is
+// once.
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory);
 // Reads and verifies the digest.
 Result<Artifact> load_artifact(const std::string& directory, const std::string& digest);

@@ -20,7 +20,8 @@ Result<T> get(const json& object, const std::string& key, const std::string& whe
   if (it == object.end()) return invalid_argument("manifest: ", where, key, ": missing");
   constexpr bool kIsText = std::is_same_v<T, std::string>;
   if constexpr (kIsText) {
-    if (!it->is_string()) return invalid_argument("manifest: ", where, key, ": expected text, found ", it->dump());
+    if (!it->is_string())
+      return invalid_argument("manifest: ", where, key, ": expected text, found ", it->dump());
   } else {
     if (!it->is_number_integer())
       return invalid_argument("manifest: ", where, key, ": expected an integer, found ", it->dump());
@@ -46,7 +47,8 @@ Result<std::vector<ArgInfo>> args_from_json(const json& object, const std::strin
     if (!parsed) return invalid_argument("manifest: ", where, "dtype: unknown type ", dtype);
     info.dtype = *parsed;
     const auto shape = a.find("shape");
-    if (shape == a.end() || !shape->is_array()) return invalid_argument("manifest: ", where, "shape: expected a list");
+    if (shape == a.end() || !shape->is_array())
+      return invalid_argument("manifest: ", where, "shape: expected a list");
     int64_t elements = 1;
     for (const json& d : *shape) {
       if (!d.is_number_integer() || d.get<int64_t>() < 0)
@@ -56,8 +58,8 @@ Result<std::vector<ArgInfo>> args_from_json(const json& object, const std::strin
         return invalid_argument("manifest: ", where, "shape: ", shape->dump(), " overflows");
     }
     if (info.bytes / dtype_bytes(info.dtype) != elements || info.bytes % dtype_bytes(info.dtype) != 0)
-      return invalid_argument("manifest: ", where, "bytes: found ", info.bytes, ", expected ", elements, " elements of ",
-                              dtype);
+      return invalid_argument("manifest: ", where, "bytes: found ", info.bytes, ", expected ", elements,
+                              " elements of ", dtype);
     args.push_back(std::move(info));
   }
   return args;
@@ -88,7 +90,8 @@ Result<Manifest> parse_manifest(std::string_view text) {
   Manifest m;
   ASSIGN_OR_RETURN(m.abi_version, get<int>(j, "abi_version", ""));
   if (m.abi_version != 1)
-    return invalid_argument("manifest: abi_version: expected 1, found ", m.abi_version, "; this program is older or newer");
+    return invalid_argument("manifest: abi_version: expected 1, found ", m.abi_version,
+                            "; this program is older or newer");
   ASSIGN_OR_RETURN(m.entry, get<std::string>(j, "entry", ""));
   ASSIGN_OR_RETURN(m.pack_entry, get<std::string>(j, "pack_entry", ""));
   ASSIGN_OR_RETURN(m.workspace_bytes, get<int64_t>(j, "workspace_bytes", ""));
@@ -101,8 +104,9 @@ Result<Manifest> parse_manifest(std::string_view text) {
   ASSIGN_OR_RETURN(m.pack_args, args_from_json(j, "pack_args"));
   if (m.entry.empty()) return invalid_argument("manifest: entry: expected a symbol, found nothing");
   if (m.workspace_bytes < 0 || m.workspace_bytes_per_thread < 0 || m.threads < 1)
-    return invalid_argument("manifest: workspace_bytes, workspace_bytes_per_thread and threads: found ", m.workspace_bytes,
-                            ", ", m.workspace_bytes_per_thread, ", ", m.threads, ", expected >= 0, >= 0, >= 1");
+    return invalid_argument("manifest: workspace_bytes, workspace_bytes_per_thread and threads: found ",
+                            m.workspace_bytes, ", ", m.workspace_bytes_per_thread, ", ", m.threads,
+                            ", expected >= 0, >= 0, >= 1");
   return m;
 }
 

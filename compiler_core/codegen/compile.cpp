@@ -25,11 +25,13 @@ struct Compiled {
 };
 
 Status check_name(const std::string& name) {
-  const bool is_identifier = !name.empty() && (name[0] < '0' || name[0] > '9') &&
-                             name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-                                 std::string::npos;
+  const bool is_identifier =
+      !name.empty() && (name[0] < '0' || name[0] > '9') &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+          std::string::npos;
   if (is_identifier) return Status::ok();
-  return invalid_argument("program name '", name, "': expected a C identifier, because it becomes the entry's symbol");
+  return invalid_argument("program name '", name,
+                          "': expected a C identifier, because it becomes the entry's symbol");
 }
 
 Result<Compiled> to_module(const Program& program, const Target& target, const CompileOptions& options) {
@@ -56,8 +58,12 @@ Result<Compiled> to_module(const Program& program, const Target& target, const C
 std::vector<ArgInfo> describe(const std::vector<Buffer>& args) {
   std::vector<ArgInfo> result;
   for (const Buffer& b : args)
-    result.push_back({.name = b->name, .role = std::string(buffer_role_name(b->role)), .dtype = b->dtype, .shape = b->shape,
-                      .layout = b->layout, .bytes = b->bytes()});
+    result.push_back({.name = b->name,
+                      .role = std::string(buffer_role_name(b->role)),
+                      .dtype = b->dtype,
+                      .shape = b->shape,
+                      .layout = b->layout,
+                      .bytes = b->bytes()});
   return result;
 }
 
@@ -105,6 +111,8 @@ Result<std::string> emit_object(const Program& program, const Target& target, co
   return emit_file(program, target, options, llvm::CodeGenFileType::ObjectFile);
 }
 
-std::string toolchain_fingerprint() { return str("llvm ", LLVM_VERSION_STRING, " codegen ", kCodegenVersion); }
+std::string toolchain_fingerprint() {
+  return str("llvm ", LLVM_VERSION_STRING, " codegen ", kCodegenVersion);
+}
 
 }  // namespace tuner

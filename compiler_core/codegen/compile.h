@@ -1,5 +1,6 @@
-// Program -> machine code, behind one page without a single LLVM type. The library behind it is codegen_llvm, the only user
-// of LLVM and LLD. Everything here may be called from any thread; each call has its own LLVM context.
+// Program -> machine code, behind one page without a single LLVM type. The library behind it is codegen_llvm,
+// the only user of LLVM and LLD. Everything here may be called from any thread; each call has its own LLVM
+// context.
 #pragma once
 
 #include <string>
@@ -12,26 +13,31 @@
 namespace tuner {
 
 struct CompileOptions {
-  // A switch of the machine scheduler: at high register pressure (>= 28 accumulators) either may win, so it can be a knob.
+  // A switch of the machine scheduler: at high register pressure (>= 28 accumulators) either may win, so it
+  // can be a knob.
   bool machine_scheduler = true;
   // Refuse programs that unroll to more than this many stores (compile time grows with them): InvalidConfig.
   int64_t max_unrolled_stores = 4096;
 };
 
-// Lowers, generates code and links. InvalidConfig when the Program cannot be compiled (unrolled too far, register buffer
-// with a variable index...); Internal when LLVM's verifier finds our bug.
+// Lowers, generates code and links. InvalidConfig when the Program cannot be compiled (unrolled too far,
+// register buffer with a variable index...); Internal when LLVM's verifier finds our bug.
 Result<Artifact> compile(const Program& program, const Target& target, const CompileOptions& options = {});
 
 // What `tuner show` and `tuner build --emit` print.
-Result<std::string> emit_llvm(const Program& program, const Target& target, const CompileOptions& options = {});
-Result<std::string> emit_asm(const Program& program, const Target& target, const CompileOptions& options = {});
-Result<std::string> emit_object(const Program& program, const Target& target, const CompileOptions& options = {});
+Result<std::string> emit_llvm(const Program& program, const Target& target,
+                              const CompileOptions& options = {});
+Result<std::string> emit_asm(const Program& program, const Target& target,
+                             const CompileOptions& options = {});
+Result<std::string> emit_object(const Program& program, const Target& target,
+                                const CompileOptions& options = {});
 
 // The CPU this runs on, with its caches and vector width, and `threads` threads: what "cpu" means.
 Target host_target(int threads = 1);
 // parse_target, and "cpu" / "cpu -threads=N" resolved to the host.
 Result<Target> resolve_target(std::string_view text);
-// "llvm 22.1.8 codegen 1": part of every record. The number after codegen is ours and grows when generated code changes.
+// "llvm 22.1.8 codegen 1": part of every record. The number after codegen is ours and grows when generated
+// code changes.
 std::string toolchain_fingerprint();
 
 }  // namespace tuner

@@ -37,11 +37,14 @@ llvm::Value* Emitter::base_pointer(const Buffer& buffer) {
   const auto it = region_.buffers.find(buffer.get());
   if (it != region_.buffers.end()) return it->second;
   refuse("buffer ", buffer->name, " is neither an argument nor allocated where it is used",
-         region_.in_parallel ? " (register buffers are not seen inside a parallel loop around which they stand)" : "");
+         region_.in_parallel
+             ? " (register buffers are not seen inside a parallel loop around which they stand)"
+             : "");
   return llvm::PoisonValue::get(b_.getPtrTy());
 }
 
-// Terms of outer loops first, so that their sum does not change in inner loops; the constant last, as displacement.
+// Terms of outer loops first, so that their sum does not change in inner loops; the constant last, as
+// displacement.
 llvm::Value* Emitter::pointer(const Buffer& buffer, const Access& access) {
   const auto depth_of = [&](const Expr& e) {
     int depth = 0;
@@ -54,11 +57,13 @@ llvm::Value* Emitter::pointer(const Buffer& buffer, const Access& access) {
   };
   std::vector<std::pair<int, const std::pair<Expr, int64_t>*>> order;
   for (const auto& term : access.form.terms) order.emplace_back(depth_of(term.first), &term);
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   llvm::Value* p = base_pointer(buffer);
   llvm::Type* element = memory_type(buffer->dtype);
   for (const auto& [depth, term] : order) {
-    llvm::Value* step = b_.CreateMul(emit(term->first), int_of(term->second), "", /*nuw=*/false, /*nsw=*/true);
+    llvm::Value* step =
+        b_.CreateMul(emit(term->first), int_of(term->second), "", /*nuw=*/false, /*nsw=*/true);
     p = b_.CreateGEP(element, p, step);
   }
   if (access.form.constant != 0) p = b_.CreateGEP(element, p, int_of(access.form.constant));
@@ -67,7 +72,8 @@ llvm::Value* Emitter::pointer(const Buffer& buffer, const Access& access) {
 
 llvm::Value* Emitter::lane_pointers(const Buffer& buffer, const Access& access) {
   llvm::SmallVector<llvm::Constant*> steps;
-  for (int64_t lane = 0; lane < lanes_; ++lane) steps.push_back(b_.getInt64(static_cast<uint64_t>(lane * access.stride)));
+  for (int64_t lane = 0; lane < lanes_; ++lane)
+    steps.push_back(b_.getInt64(static_cast<uint64_t>(lane * access.stride)));
   llvm::Value* offsets = llvm::ConstantVector::get(steps);
   for (const auto& [term, coefficient] : access.lane_terms)
     offsets = b_.CreateAdd(offsets, b_.CreateMul(widen(emit(term)), widen(int_of(coefficient))));
@@ -82,7 +88,8 @@ llvm::Align Emitter::alignment(const Buffer& buffer, const Access& access, int64
     const int64_t elements = bytes / size;
     bool proven = access.form.constant % elements == 0;
     for (const auto& [term, coefficient] : access.form.terms)
-      proven = proven && (coefficient % elements == 0 || divisible(term * Expr(coefficient), elements, ranges_));
+      proven =
+          proven && (coefficient % elements == 0 || divisible(term * Expr(coefficient), elements, ranges_));
     if (proven) return llvm::Align(static_cast<uint64_t>(bytes));
   }
   return llvm::Align(static_cast<uint64_t>(size));
@@ -135,25 +142,31 @@ llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& i
       if (mask == nullptr) return as_value(b_.CreateAlignedLoad(vector, p, align));
       return as_value(b_.CreateMaskedLoad(vector, p, align, mask, llvm::Constant::getNullValue(vector)));
     }
-    case Access::kStrided: break;
+    case Access::kStrided:
+      break;
   }
   if (in_register) {
     llvm::Value* v = llvm::PoisonValue::get(vector);
     for (int64_t lane = 0; lane < lanes_; ++lane) {
-      if (piece_mask_ != nullptr && piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) break;
+      if (piece_mask_ != nullptr &&
+          piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue())
+        break;
       Access at = access;
       at.form.constant += lane * access.stride;
-      v = b_.CreateInsertElement(v, b_.CreateAlignedLoad(element, pointer(buffer, at), one), static_cast<uint64_t>(lane));
+      v = b_.CreateInsertElement(v, b_.CreateAlignedLoad(element, pointer(buffer, at), one),
+                                 static_cast<uint64_t>(lane));
     }
     return as_value(v);
   }
-  llvm::Value* all = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes_)));
-  return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one, mask == nullptr ? all : mask,
-                                        llvm::Constant::getNullValue(vector)));
+  llvm::Value* all = llvm::Constant::getAllOnesValue(
+      llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes_)));
+  return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one,
+                                        mask == nullptr ? all : mask, llvm::Constant::getNullValue(vector)));
 }
 
 void Emitter::emit_store(const StmtNode& s) {
-  if (s.reduce != ReduceOp::kNone) return refuse("store to ", s.buffer->name, " is a reduction: the Program is not lowered");
+  if (s.reduce != ReduceOp::kNone)
+    return refuse("store to ", s.buffer->name, " is a reduction: the Program is not lowered");
   const Access access = analyze(s.buffer, s.indices);
   const bool in_register = s.buffer->scope == MemoryScope::kRegister;
   if (in_register && !register_offset(s.buffer, access)) return;
@@ -176,7 +189,8 @@ void Emitter::emit_store(const StmtNode& s) {
         last = lane;
       }
       if (active != 1)
-        return refuse("vectorized loop ", lane_var_->name, " writes the same element of ", s.buffer->name, " in every lane");
+        return refuse("vectorized loop ", lane_var_->name, " writes the same element of ", s.buffer->name,
+                      " in every lane");
       if (value->getType()->isVectorTy()) value = b_.CreateExtractElement(value, static_cast<uint64_t>(last));
     }
     b_.CreateAlignedStore(value, pointer(s.buffer, access), one);
@@ -197,13 +211,16 @@ void Emitter::emit_store(const StmtNode& s) {
   }
   if (in_register) {
     for (int64_t lane = 0; lane < lanes_; ++lane) {
-      if (piece_mask_ != nullptr && piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) break;
+      if (piece_mask_ != nullptr &&
+          piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue())
+        break;
       Access at = access;
       at.form.constant += lane * access.stride;
       llvm::Value* p = pointer(s.buffer, at);
       llvm::Value* v = b_.CreateExtractElement(value, static_cast<uint64_t>(lane));
       if (mask_ != nullptr)
-        v = b_.CreateSelect(b_.CreateExtractElement(mask_, static_cast<uint64_t>(lane)), v, b_.CreateAlignedLoad(element, p, one));
+        v = b_.CreateSelect(b_.CreateExtractElement(mask_, static_cast<uint64_t>(lane)), v,
+                            b_.CreateAlignedLoad(element, p, one));
       b_.CreateAlignedStore(v, p, one);
     }
     return;

@@ -1,4 +1,5 @@
-// Values: expressions of the Program as LLVM values; scalars where all lanes agree, vectors where they differ.
+// Values: expressions of the Program as LLVM values; scalars where all lanes agree, vectors where they
+// differ.
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -24,12 +25,15 @@ llvm::Value* Emitter::with_mask(llvm::Value* mask) {
 
 llvm::Value* Emitter::emit(const Expr& e) {
   switch (e->kind) {
-    case ExprKind::kIntImm: return llvm::ConstantInt::get(type_of(e->dtype), static_cast<uint64_t>(e->int_value), true);
-    case ExprKind::kFloatImm: return llvm::ConstantFP::get(type_of(e->dtype), e->float_value);
+    case ExprKind::kIntImm:
+      return llvm::ConstantInt::get(type_of(e->dtype), static_cast<uint64_t>(e->int_value), true);
+    case ExprKind::kFloatImm:
+      return llvm::ConstantFP::get(type_of(e->dtype), e->float_value);
     case ExprKind::kVar: {
       if (e->var == lane_var_) {
         llvm::SmallVector<llvm::Constant*> lanes;
-        for (int64_t lane = 0; lane < lanes_; ++lane) lanes.push_back(b_.getInt64(static_cast<uint64_t>(lane_begin_ + lane)));
+        for (int64_t lane = 0; lane < lanes_; ++lane)
+          lanes.push_back(b_.getInt64(static_cast<uint64_t>(lane_begin_ + lane)));
         return llvm::ConstantVector::get(lanes);
       }
       const auto it = vars_.find(e->var.get());
@@ -37,11 +41,16 @@ llvm::Value* Emitter::emit(const Expr& e) {
       refuse("variable ", e->var->name, " is used outside its loop");
       return int_of(0);
     }
-    case ExprKind::kLoad: return emit_load(e->buffer, e->operands);
-    case ExprKind::kBinary: return emit_binary(e);
-    case ExprKind::kUnary: return emit_unary(e);
-    case ExprKind::kSelect: return emit_select(e);
-    case ExprKind::kCast: return emit_cast(e->dtype, e->operands[0]);
+    case ExprKind::kLoad:
+      return emit_load(e->buffer, e->operands);
+    case ExprKind::kBinary:
+      return emit_binary(e);
+    case ExprKind::kUnary:
+      return emit_unary(e);
+    case ExprKind::kSelect:
+      return emit_select(e);
+    case ExprKind::kCast:
+      return emit_cast(e->dtype, e->operands[0]);
   }
   return nullptr;
 }
@@ -49,7 +58,9 @@ llvm::Value* Emitter::emit(const Expr& e) {
 // a * b + c in one rounding where the target has it: what every reduction's inner statement is.
 llvm::Value* Emitter::emit_float_add(const Expr& e) {
   Expr product = e->operands[1], rest = e->operands[0];
-  const auto is_product = [](const Expr& x) { return x->kind == ExprKind::kBinary && x->binary_op == BinaryOp::kMul; };
+  const auto is_product = [](const Expr& x) {
+    return x->kind == ExprKind::kBinary && x->binary_op == BinaryOp::kMul;
+  };
   if (!is_product(product)) std::swap(product, rest);
   if (!is_product(product) || !machine_.has_fma) {
     llvm::Value *a = emit(e->operands[0]), *b = emit(e->operands[1]);
@@ -74,12 +85,14 @@ llvm::Value* Emitter::emit_index_division(const Expr& e, llvm::Value* a, llvm::V
     return quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
   llvm::Value* zero = llvm::Constant::getNullValue(a->getType());
   llvm::Value* remainder = b_.CreateSRem(a, b);
-  llvm::Value* wrong = b_.CreateAnd(b_.CreateICmpNE(remainder, zero), b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero));
+  llvm::Value* wrong =
+      b_.CreateAnd(b_.CreateICmpNE(remainder, zero), b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero));
   if (!quotient) return b_.CreateAdd(remainder, b_.CreateSelect(wrong, b, zero));
   return b_.CreateSub(b_.CreateSDiv(a, b), b_.CreateZExt(wrong, a->getType()));
 }
 
-// Comparison of affine indices between lanes in 32 bits: half the vectors of the 64-bit form. Null when it does not apply.
+// Comparison of affine indices between lanes in 32 bits: half the vectors of the 64-bit form. Null when it
+// does not apply.
 llvm::Value* Emitter::emit_lane_compare(const Expr& e) {
   if (e->operands[0]->dtype != DType::kInt64) return nullptr;
   const Expr difference = e->operands[0] - e->operands[1];
@@ -99,17 +112,26 @@ llvm::Value* Emitter::emit_lane_compare(const Expr& e) {
   }
   llvm::SmallVector<llvm::Constant*> steps;
   for (int64_t lane = 0; lane < lanes_; ++lane)
-    steps.push_back(llvm::ConstantInt::getSigned(b_.getInt32Ty(), static_cast<int32_t>((lane_begin_ + lane) * stride)));
-  llvm::Value* a = b_.CreateAdd(widen(b_.CreateTrunc(uniform, b_.getInt32Ty())), llvm::ConstantVector::get(steps));
+    steps.push_back(
+        llvm::ConstantInt::getSigned(b_.getInt32Ty(), static_cast<int32_t>((lane_begin_ + lane) * stride)));
+  llvm::Value* a =
+      b_.CreateAdd(widen(b_.CreateTrunc(uniform, b_.getInt32Ty())), llvm::ConstantVector::get(steps));
   llvm::Value* zero = llvm::Constant::getNullValue(a->getType());
   switch (e->binary_op) {
-    case BinaryOp::kEq: return b_.CreateICmpEQ(a, zero);
-    case BinaryOp::kNe: return b_.CreateICmpNE(a, zero);
-    case BinaryOp::kLt: return b_.CreateICmpSLT(a, zero);
-    case BinaryOp::kLe: return b_.CreateICmpSLE(a, zero);
-    case BinaryOp::kGt: return b_.CreateICmpSGT(a, zero);
-    case BinaryOp::kGe: return b_.CreateICmpSGE(a, zero);
-    default: return nullptr;
+    case BinaryOp::kEq:
+      return b_.CreateICmpEQ(a, zero);
+    case BinaryOp::kNe:
+      return b_.CreateICmpNE(a, zero);
+    case BinaryOp::kLt:
+      return b_.CreateICmpSLT(a, zero);
+    case BinaryOp::kLe:
+      return b_.CreateICmpSLE(a, zero);
+    case BinaryOp::kGt:
+      return b_.CreateICmpSGT(a, zero);
+    case BinaryOp::kGe:
+      return b_.CreateICmpSGE(a, zero);
+    default:
+      return nullptr;
   }
 }
 
@@ -125,39 +147,68 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
   const bool is_unsigned = type == DType::kUInt8 || type == DType::kBool;
   if (is_float(type)) {
     switch (op) {
-      case BinaryOp::kSub: return b_.CreateFSub(a, b);
-      case BinaryOp::kMul: return b_.CreateFMul(a, b);
-      case BinaryOp::kDiv: return b_.CreateFDiv(a, b);
-      // a when a > b, otherwise b (also when either is not a number): one instruction on x86, and what the oracle does.
-      case BinaryOp::kMax: return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
-      case BinaryOp::kMin: return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
-      case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, b);
-      case BinaryOp::kNe: return b_.CreateFCmpUNE(a, b);
-      case BinaryOp::kLt: return b_.CreateFCmpOLT(a, b);
-      case BinaryOp::kLe: return b_.CreateFCmpOLE(a, b);
-      case BinaryOp::kGt: return b_.CreateFCmpOGT(a, b);
-      case BinaryOp::kGe: return b_.CreateFCmpOGE(a, b);
-      default: refuse("no such operation on ", type, " values: ", to_text(e)); return a;
+      case BinaryOp::kSub:
+        return b_.CreateFSub(a, b);
+      case BinaryOp::kMul:
+        return b_.CreateFMul(a, b);
+      case BinaryOp::kDiv:
+        return b_.CreateFDiv(a, b);
+      // a when a > b, otherwise b (also when either is not a number): one instruction on x86, and what the
+      // oracle does.
+      case BinaryOp::kMax:
+        return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
+      case BinaryOp::kMin:
+        return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
+      case BinaryOp::kEq:
+        return b_.CreateFCmpOEQ(a, b);
+      case BinaryOp::kNe:
+        return b_.CreateFCmpUNE(a, b);
+      case BinaryOp::kLt:
+        return b_.CreateFCmpOLT(a, b);
+      case BinaryOp::kLe:
+        return b_.CreateFCmpOLE(a, b);
+      case BinaryOp::kGt:
+        return b_.CreateFCmpOGT(a, b);
+      case BinaryOp::kGe:
+        return b_.CreateFCmpOGE(a, b);
+      default:
+        refuse("no such operation on ", type, " values: ", to_text(e));
+        return a;
     }
   }
   const bool wraps = type != DType::kInt64;  // indices never overflow; small integers wrap
   switch (op) {
-    case BinaryOp::kAdd: return b_.CreateAdd(a, b, "", false, !wraps);
-    case BinaryOp::kSub: return b_.CreateSub(a, b, "", false, !wraps);
-    case BinaryOp::kMul: return b_.CreateMul(a, b, "", false, !wraps);
+    case BinaryOp::kAdd:
+      return b_.CreateAdd(a, b, "", false, !wraps);
+    case BinaryOp::kSub:
+      return b_.CreateSub(a, b, "", false, !wraps);
+    case BinaryOp::kMul:
+      return b_.CreateMul(a, b, "", false, !wraps);
     case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod: return emit_index_division(e, a, b);
-    case BinaryOp::kMin: return b_.CreateSelect(is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
-    case BinaryOp::kMax: return b_.CreateSelect(is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
-    case BinaryOp::kEq: return b_.CreateICmpEQ(a, b);
-    case BinaryOp::kNe: return b_.CreateICmpNE(a, b);
-    case BinaryOp::kLt: return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
-    case BinaryOp::kLe: return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
-    case BinaryOp::kGt: return is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
-    case BinaryOp::kGe: return is_unsigned ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
-    case BinaryOp::kAnd: return b_.CreateAnd(a, b);
-    case BinaryOp::kOr: return b_.CreateOr(a, b);
-    case BinaryOp::kDiv: break;
+    case BinaryOp::kFloorMod:
+      return emit_index_division(e, a, b);
+    case BinaryOp::kMin:
+      return b_.CreateSelect(is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b), a, b);
+    case BinaryOp::kMax:
+      return b_.CreateSelect(is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b), a, b);
+    case BinaryOp::kEq:
+      return b_.CreateICmpEQ(a, b);
+    case BinaryOp::kNe:
+      return b_.CreateICmpNE(a, b);
+    case BinaryOp::kLt:
+      return is_unsigned ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
+    case BinaryOp::kLe:
+      return is_unsigned ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
+    case BinaryOp::kGt:
+      return is_unsigned ? b_.CreateICmpUGT(a, b) : b_.CreateICmpSGT(a, b);
+    case BinaryOp::kGe:
+      return is_unsigned ? b_.CreateICmpUGE(a, b) : b_.CreateICmpSGE(a, b);
+    case BinaryOp::kAnd:
+      return b_.CreateAnd(a, b);
+    case BinaryOp::kOr:
+      return b_.CreateOr(a, b);
+    case BinaryOp::kDiv:
+      break;
   }
   refuse("no such operation on ", type, " values: ", to_text(e));
   return a;
@@ -167,12 +218,15 @@ llvm::Value* Emitter::emit_unary(const Expr& e) {
   llvm::Value* x = emit(e->operands[0]);
   const DType type = e->operands[0]->dtype;
   switch (e->unary_op) {
-    case UnaryOp::kNot: return b_.CreateNot(x);
-    case UnaryOp::kNeg: return is_float(type) ? b_.CreateFNeg(x) : b_.CreateNeg(x);
+    case UnaryOp::kNot:
+      return b_.CreateNot(x);
+    case UnaryOp::kNeg:
+      return is_float(type) ? b_.CreateFNeg(x) : b_.CreateNeg(x);
     case UnaryOp::kAbs:
       if (is_float(type)) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
       return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse());
-    default: break;
+    default:
+      break;
   }
   if (is_float(type)) return math(e->unary_op, x);
   refuse("no such operation on ", type, " values: ", to_text(e));
@@ -239,7 +293,8 @@ llvm::Value* Emitter::emit_cast(DType to, const Expr& e) {
   if (from == to) return x;
   const bool from_unsigned = from == DType::kUInt8 || from == DType::kBool, to_unsigned = to == DType::kUInt8;
   if (to == DType::kBool)
-    return is_float(from) ? b_.CreateFCmpUNE(x, llvm::Constant::getNullValue(x->getType())) : b_.CreateIsNotNull(x);
+    return is_float(from) ? b_.CreateFCmpUNE(x, llvm::Constant::getNullValue(x->getType()))
+                          : b_.CreateIsNotNull(x);
   if (is_float(from) && is_float(to)) return b_.CreateFPCast(x, type);
   if (is_float(from)) return to_unsigned ? b_.CreateFPToUI(x, type) : b_.CreateFPToSI(x, type);
   if (is_float(to)) return from_unsigned ? b_.CreateUIToFP(x, type) : b_.CreateSIToFP(x, type);

@@ -1,13 +1,15 @@
-// Elementary functions, expanded so that a vector loop stays a vector loop. float32 follows Cephes (a few ulp; the test
-// holds them against the C library); smaller floats go through float32. float64 is for reference answers: calls to the C
-// library, which the process that loads the kernel provides.
+// Elementary functions, expanded so that a vector loop stays a vector loop. float32 follows Cephes (a few
+// ulp; the test holds them against the C library); smaller floats go through float32. float64 is for
+// reference answers: calls to the C library, which the process that loads the kernel provides.
 #include <numbers>
 
 #include "compiler_core/codegen/emitter.h"
 
 namespace tuner::codegen {
 
-llvm::Value* Emitter::number(llvm::Value* like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
+llvm::Value* Emitter::number(llvm::Value* like, double value) {
+  return llvm::ConstantFP::get(like->getType(), value);
+}
 
 llvm::Value* Emitter::fused(llvm::Value* a, llvm::Value* b, llvm::Value* c) {
   if (!machine_.has_fma) return b_.CreateFAdd(b_.CreateFMul(a, b), c);
@@ -26,22 +28,29 @@ llvm::Value* Emitter::per_lane_call(const char* symbol, llvm::Value* x) {
   if (vector == nullptr) return b_.CreateCall(f, {x});
   llvm::Value* result = llvm::PoisonValue::get(x->getType());
   for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
-    result = b_.CreateInsertElement(result, b_.CreateCall(f, {b_.CreateExtractElement(x, uint64_t{lane})}), uint64_t{lane});
+    result = b_.CreateInsertElement(result, b_.CreateCall(f, {b_.CreateExtractElement(x, uint64_t{lane})}),
+                                    uint64_t{lane});
   return result;
 }
 
 llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
   llvm::Type* type = x->getType();
   if (op == UnaryOp::kSqrt) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
-  if (op == UnaryOp::kRsqrt) return b_.CreateFDiv(number(x, 1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+  if (op == UnaryOp::kRsqrt)
+    return b_.CreateFDiv(number(x, 1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   if (op == UnaryOp::kFloor) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
   if (type->getScalarType()->isDoubleTy()) {
     switch (op) {
-      case UnaryOp::kExp: return per_lane_call("exp", x);
-      case UnaryOp::kLog: return per_lane_call("log", x);
-      case UnaryOp::kTanh: return per_lane_call("tanh", x);
-      case UnaryOp::kErf: return per_lane_call("erf", x);
-      default: break;
+      case UnaryOp::kExp:
+        return per_lane_call("exp", x);
+      case UnaryOp::kLog:
+        return per_lane_call("log", x);
+      case UnaryOp::kTanh:
+        return per_lane_call("tanh", x);
+      case UnaryOp::kErf:
+        return per_lane_call("erf", x);
+      default:
+        break;
     }
   }
   if (!type->getScalarType()->isFloatTy()) {
@@ -51,24 +60,34 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
     return b_.CreateFPTrunc(math(op, b_.CreateFPExt(x, wide)), type);
   }
   switch (op) {
-    case UnaryOp::kExp: return exp32(x);
-    case UnaryOp::kLog: return log32(x);
-    case UnaryOp::kTanh: return tanh32(x);
-    case UnaryOp::kErf: return erf32(x);
-    default: refuse("no expansion of this function"); return x;
+    case UnaryOp::kExp:
+      return exp32(x);
+    case UnaryOp::kLog:
+      return log32(x);
+    case UnaryOp::kTanh:
+      return tanh32(x);
+    case UnaryOp::kErf:
+      return erf32(x);
+    default:
+      refuse("no expansion of this function");
+      return x;
   }
 }
 
-// e^x = 2^n * e^r, |r| <= ln(2)/2. 2^n is applied in two halves, so results below the normal range come out right.
+// e^x = 2^n * e^r, |r| <= ln(2)/2. 2^n is applied in two halves, so results below the normal range come out
+// right.
 llvm::Value* Emitter::exp32(llvm::Value* x) {
   llvm::Value* unordered = b_.CreateFCmpUNO(x, x);
   llvm::Value* too_big = b_.CreateFCmpOGT(x, number(x, 88.72283935546875));
   llvm::Value* too_small = b_.CreateFCmpOLT(x, number(x, -104));
-  llvm::Value* safe = b_.CreateSelect(b_.CreateOr(unordered, b_.CreateOr(too_big, too_small)), number(x, 0), x);
-  llvm::Value* n = b_.CreateUnaryIntrinsic(llvm::Intrinsic::rint, b_.CreateFMul(safe, number(x, std::numbers::log2e)));
+  llvm::Value* safe =
+      b_.CreateSelect(b_.CreateOr(unordered, b_.CreateOr(too_big, too_small)), number(x, 0), x);
+  llvm::Value* n =
+      b_.CreateUnaryIntrinsic(llvm::Intrinsic::rint, b_.CreateFMul(safe, number(x, std::numbers::log2e)));
   llvm::Value* r = fused(n, number(x, -0.693359375), safe);
   r = fused(n, number(x, 2.12194440e-4), r);
-  llvm::Value* p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  llvm::Value* p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
+                              1.6666665459e-1, 5.0000001201e-1});
   llvm::Value* y = b_.CreateFAdd(fused(p, b_.CreateFMul(r, r), r), number(x, 1));
   llvm::Type* ints = b_.getInt32Ty();
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
@@ -101,22 +120,25 @@ llvm::Value* Emitter::log32(llvm::Value* x) {
   e = b_.CreateFSub(e, b_.CreateSelect(tiny, number(x, 23), number(x, 0)));
   llvm::Value* f = b_.CreateFSub(m, number(x, 1));
   llvm::Value* z = b_.CreateFMul(f, f);
-  llvm::Value* p = horner(f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-                              -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+  llvm::Value* p =
+      horner(f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+                 -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
   llvm::Value* y = b_.CreateFMul(b_.CreateFMul(p, f), z);
   y = fused(e, number(x, -2.12194440e-4), y);
   y = fused(z, number(x, -0.5), y);
   y = fused(e, number(x, 0.693359375), b_.CreateFAdd(f, y));
   llvm::Value* infinity = llvm::ConstantFP::getInfinity(x->getType());
   y = b_.CreateSelect(b_.CreateFCmpOEQ(x, infinity), infinity, y);
-  y = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, 0)), llvm::ConstantFP::getInfinity(x->getType(), true), y);
+  y = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, 0)), llvm::ConstantFP::getInfinity(x->getType(), true),
+                      y);
   return b_.CreateSelect(b_.CreateFCmpULT(x, number(x, 0)), llvm::ConstantFP::getNaN(x->getType()), y);
 }
 
 llvm::Value* Emitter::tanh32(llvm::Value* x) {
   llvm::Value* a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   llvm::Value* z = b_.CreateFMul(x, x);
-  llvm::Value* p = horner(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  llvm::Value* p = horner(
+      z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   llvm::Value* near = fused(b_.CreateFMul(p, z), x, x);
   llvm::Value* e = exp32(b_.CreateFAdd(a, a));
   llvm::Value* far = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), b_.CreateFAdd(e, number(x, 1))));
@@ -132,11 +154,12 @@ llvm::Value* Emitter::erf32(llvm::Value* x) {
                     1.128358514861418e-1, -3.761262582423300e-1, 1.128379165726710e+0}));
   // erfc(a) = e^(-a^2) * P(1/a) / ... for 1 < a < 4; beyond, erf is 1 in float32.
   llvm::Value* bounded = b_.CreateSelect(b_.CreateFCmpOLT(a, number(x, 4)), a, number(x, 4));
-  llvm::Value* q = b_.CreateFDiv(number(x, 1), b_.CreateSelect(b_.CreateFCmpOGT(bounded, number(x, 1)), bounded, number(x, 1)));
+  llvm::Value* q = b_.CreateFDiv(
+      number(x, 1), b_.CreateSelect(b_.CreateFCmpOGT(bounded, number(x, 1)), bounded, number(x, 1)));
   llvm::Value* y = b_.CreateFMul(q, q);
-  llvm::Value* p = horner(y, {2.326819970068386e-2, -1.387039388740657e-1, 3.687424674597105e-1, -5.824733027278666e-1,
-                              6.210004621745983e-1, -4.944515323274145e-1, 3.404879937665872e-1, -2.741127028184656e-1,
-                              5.638259427386472e-1});
+  llvm::Value* p = horner(y, {2.326819970068386e-2, -1.387039388740657e-1, 3.687424674597105e-1,
+                              -5.824733027278666e-1, 6.210004621745983e-1, -4.944515323274145e-1,
+                              3.404879937665872e-1, -2.741127028184656e-1, 5.638259427386472e-1});
   llvm::Value* e = exp32(b_.CreateFNeg(b_.CreateFMul(bounded, bounded)));
   llvm::Value* far = b_.CreateFSub(number(x, 1), b_.CreateFMul(b_.CreateFMul(e, q), p));
   far = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, far, x);

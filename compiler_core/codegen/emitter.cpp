@@ -15,8 +15,9 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // Offsets of tuner_runtime's fields (tuner_runtime.h) on 64-bit targets.
 static_assert(sizeof(void*) == 8);
-constexpr int64_t kNumThreads = offsetof(tuner_runtime, num_threads), kParallelFor = offsetof(tuner_runtime, parallel_for),
-                  kPool = offsetof(tuner_runtime, pool), kWorkspace = offsetof(tuner_runtime, workspace);
+constexpr int64_t kNumThreads = offsetof(tuner_runtime, num_threads),
+                  kParallelFor = offsetof(tuner_runtime, parallel_for), kPool = offsetof(tuner_runtime, pool),
+                  kWorkspace = offsetof(tuner_runtime, workspace);
 
 }  // namespace
 
@@ -35,12 +36,13 @@ void Emitter::assign_slots(const Program& program) {
     if (s == nullptr) return;
     if (s->kind == StmtKind::kFor && s->loop == LoopKind::kParallel) in_parallel = true;
     if (s->kind == StmtKind::kAllocate && s->buffer->scope == MemoryScope::kGlobal) {
-      const bool known = std::any_of(slots_.begin(), slots_.end(), [&](const Slot& x) { return x.buffer == s->buffer; });
+      const bool known =
+          std::any_of(slots_.begin(), slots_.end(), [&](const Slot& x) { return x.buffer == s->buffer; });
       if (!known) {
         int64_t& end = in_parallel ? workspace_.per_thread_bytes : workspace_.shared_bytes;
         slots_.push_back({s->buffer, end, in_parallel});
-        // A vector store may reach past the last element of a buffer it fills only in part; never, but a line of distance
-        // also keeps neighbours out of one cache line.
+        // A vector store may reach past the last element of a buffer it fills only in part; never, but a line
+        // of distance also keeps neighbours out of one cache line.
         end += round_up(s->buffer->bytes(), 64);
       }
     }
@@ -51,11 +53,11 @@ void Emitter::assign_slots(const Program& program) {
   walk(program.body, false);
 }
 
-llvm::Function* Emitter::make_function(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> params,
-                                       bool exported) {
+llvm::Function* Emitter::make_function(const std::string& name, llvm::Type* result,
+                                       std::vector<llvm::Type*> params, bool exported) {
   auto* type = llvm::FunctionType::get(result, params, false);
-  auto* f = llvm::Function::Create(type, exported ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage, name,
-                                   module_);
+  auto* f = llvm::Function::Create(
+      type, exported ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage, name, module_);
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->addFnAttr("target-cpu", machine_.cpu);
   if (!machine_.features.empty()) f->addFnAttr("target-features", machine_.features);
@@ -66,9 +68,10 @@ llvm::Function* Emitter::make_function(const std::string& name, llvm::Type* resu
   return f;
 }
 
-// Parameters: every argument and shared workspace buffer, per-thread ones when `per_thread`, the runtime, `captured` loop
-// variables and `extra` numbers of 64 bits. Leaves the builder at its start.
-llvm::Function* Emitter::make_region(const std::string& name, bool per_thread, size_t captured, size_t extra) {
+// Parameters: every argument and shared workspace buffer, per-thread ones when `per_thread`, the runtime,
+// `captured` loop variables and `extra` numbers of 64 bits. Leaves the builder at its start.
+llvm::Function* Emitter::make_region(const std::string& name, bool per_thread, size_t captured,
+                                     size_t extra) {
   std::vector<llvm::Type*> params;
   for (const Slot& slot : slots_)
     if (per_thread || !slot.per_thread) params.push_back(b_.getPtrTy());
@@ -122,9 +125,10 @@ void Emitter::emit_entry(const Program& program, const std::string& name) {
   size_t index = 0;
   for (const Slot& slot : slots_) {
     if (slot.per_thread) continue;
-    actuals.push_back(slot.offset < 0
-                          ? b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(args, int_of(static_cast<int64_t>(8 * index++))))
-                          : b_.CreatePtrAdd(workspace, int_of(slot.offset)));
+    actuals.push_back(
+        slot.offset < 0
+            ? b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(args, int_of(static_cast<int64_t>(8 * index++))))
+            : b_.CreatePtrAdd(workspace, int_of(slot.offset)));
   }
   actuals.push_back(runtime);
   b_.CreateCall(body, actuals);
@@ -134,16 +138,26 @@ void Emitter::emit_entry(const Program& program, const std::string& name) {
 void Emitter::emit(const Stmt& s) {
   if (s == nullptr || !status_.is_ok()) return;
   switch (s->kind) {
-    case StmtKind::kFor: emit_for(*s); return;
+    case StmtKind::kFor:
+      emit_for(*s);
+      return;
     case StmtKind::kSeq:
       for (const Stmt& child : s->stmts) emit(child);
       return;
-    case StmtKind::kIf: emit_if(*s); return;
-    case StmtKind::kStore: emit_store(*s); return;
-    case StmtKind::kAllocate: emit_allocate(*s); return;
+    case StmtKind::kIf:
+      emit_if(*s);
+      return;
+    case StmtKind::kStore:
+      emit_store(*s);
+      return;
+    case StmtKind::kAllocate:
+      emit_allocate(*s);
+      return;
     case StmtKind::kBarrier:
     case StmtKind::kIntrinsic:
-    case StmtKind::kAsync: refuse("barriers, tensor intrinsics and asynchronous copies are GPU statements"); return;
+    case StmtKind::kAsync:
+      refuse("barriers, tensor intrinsics and asynchronous copies are GPU statements");
+      return;
   }
 }
 
@@ -160,9 +174,15 @@ void Emitter::emit_for(const StmtNode& s) {
         emit_loop(s, int_of(0), int_of(s.extent));
       }
       return;
-    case LoopKind::kParallel: emit_parallel(s); return;
-    case LoopKind::kVectorized: emit_vectorized(s); return;
-    default: refuse("loop ", s.var->name, " is bound to ", loop_kind_name(s.loop), ", which a CPU does not have"); return;
+    case LoopKind::kParallel:
+      emit_parallel(s);
+      return;
+    case LoopKind::kVectorized:
+      emit_vectorized(s);
+      return;
+    default:
+      refuse("loop ", s.var->name, " is bound to ", loop_kind_name(s.loop), ", which a CPU does not have");
+      return;
   }
 }
 
@@ -183,7 +203,8 @@ void Emitter::emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end)
   auto* after = llvm::BasicBlock::Create(context, s.var->name + ".end", region_.function);
   llvm::BranchInst* latch = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, after);
   // Unrolling is decided by the schedule.
-  llvm::MDNode* disable = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  llvm::MDNode* disable =
+      llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
   llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, disable});
   id->replaceOperandWith(0, id);
   latch->setMetadata("llvm.loop", id);
@@ -191,10 +212,13 @@ void Emitter::emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end)
 }
 
 void Emitter::emit_vectorized(const StmtNode& s) {
-  if (lane_var_ != nullptr) return refuse("vectorized loop ", s.var->name, " stands inside vectorized ", lane_var_->name);
+  if (lane_var_ != nullptr)
+    return refuse("vectorized loop ", s.var->name, " stands inside vectorized ", lane_var_->name);
   if (s.extent > kMostLanes)
-    return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes, ", split it");
-  // Whole vectors, then what is left: one masked vector where masks are cheap, shorter vectors where they are not.
+    return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes,
+                  ", split it");
+  // Whole vectors, then what is left: one masked vector where masks are cheap, shorter vectors where they are
+  // not.
   const int64_t whole = machine_.vector_bits / 32;
   const bool has_masks = machine_.vector_bits >= 256;
   for (int64_t begin = 0; begin < s.extent;) {
@@ -233,23 +257,28 @@ void Emitter::emit_piece(const StmtNode& s, int64_t begin, int64_t lanes, int64_
 void Emitter::emit_parallel(const StmtNode& s) {
   if (region_.in_parallel || lane_var_ != nullptr)
     return refuse("parallel loop ", s.var->name, " stands inside a parallel or vectorized loop");
-  if (s.extent > INT32_MAX) return refuse("parallel loop ", s.var->name, " has ", s.extent, " iterations; at most 2^31 - 1");
-  // Register buffers of the caller are its own: a share cannot see them. Loop variables around are handed over.
+  if (s.extent > INT32_MAX)
+    return refuse("parallel loop ", s.var->name, " has ", s.extent, " iterations; at most 2^31 - 1");
+  // Register buffers of the caller are its own: a share cannot see them. Loop variables around are handed
+  // over.
   std::vector<Var> captured;
   visit_exprs(s.body, [&](const Expr& e) {
     if (e->kind == ExprKind::kVar && vars_.contains(e->var.get()) &&
         std::find(captured.begin(), captured.end(), e->var) == captured.end())
       captured.push_back(e->var);
   });
-  const std::string name = str(region_.function->getName().str().substr(0, region_.function->getName().find('.')),
-                               ".parallel", regions_++);
+  const std::string name =
+      str(region_.function->getName().str().substr(0, region_.function->getName().find('.')), ".parallel",
+          regions_++);
   const Region caller = region_;
   const auto caller_vars = vars_;
   const auto resume = b_.saveIP();
 
   // The share: for i in begin..end.
   llvm::Function* share = make_region(name + ".body", true, captured.size(), 2);
-  const auto param = [&](size_t from_end) { return share->getArg(static_cast<unsigned>(share->arg_size() - from_end)); };
+  const auto param = [&](size_t from_end) {
+    return share->getArg(static_cast<unsigned>(share->arg_size() - from_end));
+  };
   vars_.clear();
   for (size_t i = 0; i < captured.size(); ++i) vars_[captured[i].get()] = {param(2 + captured.size() - i), 0};
   llvm::Value *begin = param(2), *end = param(1);
@@ -282,7 +311,8 @@ void Emitter::emit_parallel(const StmtNode& s) {
   }
   std::vector<llvm::Value*> actuals;
   for (const Slot& slot : slots_)
-    actuals.push_back(slot.per_thread ? b_.CreatePtrAdd(own, int_of(slot.offset)) : shared[slot.buffer.get()]);
+    actuals.push_back(slot.per_thread ? b_.CreatePtrAdd(own, int_of(slot.offset))
+                                      : shared[slot.buffer.get()]);
   actuals.push_back(runtime);
   for (size_t i = 0; i < captured.size(); ++i) actuals.push_back(unpack(b_.getInt64Ty()));
   actuals.push_back(b_.CreateSExt(task->getArg(1), b_.getInt64Ty()));
@@ -298,14 +328,16 @@ void Emitter::emit_parallel(const StmtNode& s) {
   b_.restoreIP(resume);
   llvm::BasicBlock& first = region_.function->getEntryBlock();
   llvm::IRBuilder<> at_entry(&first, first.begin());
-  llvm::Value* closure = at_entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(place)));
+  llvm::Value* closure =
+      at_entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(place)));
   int64_t at = 0;
   const auto pack = [&](llvm::Value* v) { b_.CreateStore(v, b_.CreatePtrAdd(closure, int_of(8 * at++))); };
   for (const Slot& slot : slots_)
     if (!slot.per_thread) pack(region_.buffers.at(slot.buffer.get()));
   pack(region_.runtime);
   for (const Var& v : captured) pack(vars_.at(v.get()).value);
-  llvm::Value* parallel_for = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kParallelFor)));
+  llvm::Value* parallel_for =
+      b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kParallelFor)));
   llvm::Value* pool = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kPool)));
   auto* type = llvm::FunctionType::get(b_.getVoidTy(),
                                        {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
@@ -330,7 +362,8 @@ void Emitter::emit_if(const StmtNode& s) {
   llvm::LLVMContext& context = module_.getContext();
   llvm::Value* condition = emit(s.condition);
   auto* then_block = llvm::BasicBlock::Create(context, "then", region_.function);
-  auto* else_block = s.else_body == nullptr ? nullptr : llvm::BasicBlock::Create(context, "else", region_.function);
+  auto* else_block =
+      s.else_body == nullptr ? nullptr : llvm::BasicBlock::Create(context, "else", region_.function);
   auto* after = llvm::BasicBlock::Create(context, "endif", region_.function);
   b_.CreateCondBr(condition, then_block, else_block == nullptr ? after : else_block);
   b_.SetInsertPoint(then_block);
@@ -354,26 +387,36 @@ void Emitter::emit_allocate(const StmtNode& s) {
     for (size_t d = 0; d + 1 < buffer->shape.size(); ++d) rows *= buffer->shape[d];
     const int64_t row = buffer->shape.empty() ? 1 : buffer->shape.back();
     const auto elements = static_cast<uint64_t>(rows * padded_row(row) + kMostLanes);
-    auto* memory = at_entry.CreateAlloca(llvm::ArrayType::get(memory_type(buffer->dtype), elements), nullptr, buffer->name);
+    auto* memory = at_entry.CreateAlloca(llvm::ArrayType::get(memory_type(buffer->dtype), elements), nullptr,
+                                         buffer->name);
     memory->setAlignment(llvm::Align(64));
     region_.buffers[buffer.get()] = memory;
   } else if (buffer->scope != MemoryScope::kGlobal) {
-    return refuse("buffer ", buffer->name, " is in ", memory_scope_name(buffer->scope), " memory, which a CPU does not have");
+    return refuse("buffer ", buffer->name, " is in ", memory_scope_name(buffer->scope),
+                  " memory, which a CPU does not have");
   }
   emit(s.body);
 }
 
 llvm::Type* Emitter::type_of(DType t) {
   switch (t) {
-    case DType::kBool: return b_.getInt1Ty();
+    case DType::kBool:
+      return b_.getInt1Ty();
     case DType::kInt8:
-    case DType::kUInt8: return b_.getInt8Ty();
-    case DType::kInt32: return b_.getInt32Ty();
-    case DType::kInt64: return b_.getInt64Ty();
-    case DType::kFloat16: return b_.getHalfTy();
-    case DType::kBFloat16: return b_.getBFloatTy();
-    case DType::kFloat32: return b_.getFloatTy();
-    case DType::kFloat64: return b_.getDoubleTy();
+    case DType::kUInt8:
+      return b_.getInt8Ty();
+    case DType::kInt32:
+      return b_.getInt32Ty();
+    case DType::kInt64:
+      return b_.getInt64Ty();
+    case DType::kFloat16:
+      return b_.getHalfTy();
+    case DType::kBFloat16:
+      return b_.getBFloatTy();
+    case DType::kFloat32:
+      return b_.getFloatTy();
+    case DType::kFloat64:
+      return b_.getDoubleTy();
   }
   return nullptr;
 }

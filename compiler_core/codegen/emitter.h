@@ -1,13 +1,14 @@
 // Emitter: one lowered Program -> LLVM IR in a module. Private to codegen.
 //
-// Shape of the code: the entry NAME(args, rt) checks the runtime, loads the argument pointers and calls NAME.body with every
-// buffer as a noalias parameter of its own (attributes of loaded pointers would be lost). A parallel loop is a task
-// NAME.parallelN(closure, begin, end, thread) that does the same for its share.
+// Shape of the code: the entry NAME(args, rt) checks the runtime, loads the argument pointers and calls
+// NAME.body with every buffer as a noalias parameter of its own (attributes of loaded pointers would be
+// lost). A parallel loop is a task NAME.parallelN(closure, begin, end, thread) that does the same for its
+// share.
 //
-// A vectorised loop is cut into pieces of whole vectors and evaluated piece by piece, with expressions that depend on its
-// variable as vectors and its guards as masks; a last piece that fills no vector is a masked one. Register buffers are
-// allocas with constant indices that SROA turns into values; their rows are padded to whole vectors, so a piece needs no
-// mask there.
+// A vectorised loop is cut into pieces of whole vectors and evaluated piece by piece, with expressions that
+// depend on its variable as vectors and its guards as masks; a last piece that fills no vector is a masked
+// one. Register buffers are allocas with constant indices that SROA turns into values; their rows are padded
+// to whole vectors, so a piece needs no mask there.
 #pragma once
 
 #include <map>
@@ -38,8 +39,10 @@ struct MachineTraits {
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const MachineTraits& machine) : module_(module), machine_(machine), b_(module.getContext()) {}
-  // Adds the entry `name` for the lowered `program`. The error is InvalidConfig, naming what cannot be compiled.
+  Emitter(llvm::Module& module, const MachineTraits& machine)
+      : module_(module), machine_(machine), b_(module.getContext()) {}
+  // Adds the entry `name` for the lowered `program`. The error is InvalidConfig, naming what cannot be
+  // compiled.
   Result<Workspace> emit(const Program& program, const std::string& name);
 
  private:
@@ -50,7 +53,8 @@ class Emitter {
     bool per_thread = false;
   };
   void assign_slots(const Program& program);
-  llvm::Function* make_function(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> params, bool exported);
+  llvm::Function* make_function(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> params,
+                                bool exported);
   void emit_entry(const Program& program, const std::string& name);
   llvm::Function* make_region(const std::string& name, bool per_thread, size_t captured, size_t extra);
   void emit(const Stmt& s);
@@ -65,8 +69,8 @@ class Emitter {
   // --- emit_access.cpp: loads and stores ---
   struct Access {
     enum Kind { kUniform, kContiguous, kStrided } kind = kUniform;
-    LinearForm form;                      // flat offset, in elements, without the terms of the vector variable
-    int64_t stride = 0;                   // elements a lane; only when kStrided and affine
+    LinearForm form;     // flat offset, in elements, without the terms of the vector variable
+    int64_t stride = 0;  // elements a lane; only when kStrided and affine
     std::vector<std::pair<Expr, int64_t>> lane_terms;  // other terms that differ between lanes
     bool affine() const { return lane_terms.empty(); }
   };
@@ -101,7 +105,7 @@ class Emitter {
   llvm::Value* log32(llvm::Value* x);
   llvm::Value* tanh32(llvm::Value* x);
   llvm::Value* erf32(llvm::Value* x);
-  llvm::Value* fused(llvm::Value* a, llvm::Value* b, llvm::Value* c);  // a * b + c
+  llvm::Value* fused(llvm::Value* a, llvm::Value* b, llvm::Value* c);               // a * b + c
   llvm::Value* horner(llvm::Value* x, std::initializer_list<double> coefficients);  // highest power first
   llvm::Value* number(llvm::Value* like, double value);
   llvm::Value* per_lane_call(const char* symbol, llvm::Value* x);

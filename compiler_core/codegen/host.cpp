@@ -34,14 +34,17 @@ int64_t cache_bytes(int level, int64_t fallback) {
     const int64_t bytes = sysfs_bytes(folder + "/size");
     if (bytes > 0) return bytes;
   }
-  const int name = level == 1 ? _SC_LEVEL1_DCACHE_SIZE : level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE;
+  const int name = level == 1   ? _SC_LEVEL1_DCACHE_SIZE
+                   : level == 2 ? _SC_LEVEL2_CACHE_SIZE
+                                : _SC_LEVEL3_CACHE_SIZE;
   const int64_t bytes = sysconf(name);
   return bytes > 0 ? bytes : fallback;
 }
 
-// Vector extensions whose presence changes what we generate. A virtual machine may hide some of the named CPU's (then "-x" is
-// written) or show more than the name has ("+x").
-constexpr const char* kDecisive[] = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"};
+// Vector extensions whose presence changes what we generate. A virtual machine may hide some of the named
+// CPU's (then "-x" is written) or show more than the name has ("+x").
+constexpr const char* kDecisive[] = {"avx",      "avx2",     "fma",      "f16c",    "avx512f",
+                                     "avx512bw", "avx512dq", "avx512vl", "avx512cd"};
 
 }  // namespace
 
@@ -84,10 +87,12 @@ Result<Target> resolve_target(std::string_view text) {
   int64_t threads = 0;
   const bool is_option = rest.starts_with(threads_option);
   const std::string_view digits = is_option ? rest.substr(threads_option.size()) : "";
-  const bool is_number = !digits.empty() && digits.size() <= 4 && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  const bool is_number = !digits.empty() && digits.size() <= 4 &&
+                         digits.find_first_not_of("0123456789") == std::string_view::npos;
   if (is_number) threads = std::stoll(std::string(digits));
   if (threads < 1)
-    return invalid_argument("target '", text, "': found '", rest, "' after cpu, expected nothing or -threads=N with N >= 1");
+    return invalid_argument("target '", text, "': found '", rest,
+                            "' after cpu, expected nothing or -threads=N with N >= 1");
   return host_target(static_cast<int>(threads));
 }
 

@@ -78,12 +78,18 @@ Result<std::string> link_shared(const std::string& object, const Target& target)
   RETURN_IF_ERROR(write_whole(in, object));
   const char* emulation = target.is_x86() ? "elf_x86_64" : "aarch64linux";
   // Nothing in the output may depend on where it was linked: a fixed soname, no build id, no paths.
-  const std::vector<const char*> args = {"ld.lld", "-m", emulation, "--shared", "-soname", "tuner_kernel.so", "--hash-style=gnu",
-                                         "-z", "noexecstack", "-z", "now", "--build-id=none", "--strip-all",
-                                         "--threads=1", "-o", out.c_str(), in.c_str()};
+  const std::vector<const char*> args = {
+      "ld.lld",           "-m",          emulation,     "--shared",  "-soname", "tuner_kernel.so",
+      "--hash-style=gnu", "-z",          "noexecstack", "-z",        "now",     "--build-id=none",
+      "--strip-all",      "--threads=1", "-o",          out.c_str(), in.c_str()};
   std::string messages;
   llvm::raw_string_ostream stream(messages);
+  static bool broken = false;
+  if (broken)
+    return Status(StatusCode::kInternal,
+                  "the linker failed earlier in this process and cannot run again; restart it");
   const lld::Result result = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  broken = !result.canRunAgain;
   if (result.retCode != 0) return Status(StatusCode::kInternal, str("linking a kernel failed: ", messages));
   return read_whole(out);
 }

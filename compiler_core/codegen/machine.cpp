@@ -4,10 +4,10 @@
 #include <mutex>
 
 #include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
-#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -49,12 +49,15 @@ Result<Machine*> Machine::of(const Target& target) {
   if (llvm_target == nullptr) return invalid_argument("target ", target.name(), ": ", error);
   const std::unique_ptr<llvm::MCSubtargetInfo> known(llvm_target->createMCSubtargetInfo(triple, "", ""));
   if (!target.mcpu.empty() && known != nullptr && !known->isCPUStringValid(target.mcpu))
-    return invalid_argument("target ", target.name(), ": -mcpu=", target.mcpu, " is not a CPU that LLVM knows for ",
-                            triple.getArchName().str(), "; `llc -mcpu=help` lists them");
+    return invalid_argument("target ", target.name(), ": -mcpu=", target.mcpu,
+                            " is not a CPU that LLVM knows for ", triple.getArchName().str(),
+                            "; `llc -mcpu=help` lists them");
   Machine m;
-  m.machine_.reset(llvm_target->createTargetMachine(triple, target.mcpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_,
-                                                    llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
-  if (m.machine_ == nullptr) return invalid_argument("target ", target.name(), ": LLVM has no code generator for it");
+  m.machine_.reset(llvm_target->createTargetMachine(triple, target.mcpu, features, llvm::TargetOptions(),
+                                                    llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                    llvm::CodeGenOptLevel::Default));
+  if (m.machine_ == nullptr)
+    return invalid_argument("target ", target.name(), ": LLVM has no code generator for it");
   const llvm::MCSubtargetInfo* sub = m.machine_->getMCSubtargetInfo();
   m.traits_ = {.has_fma = triple.isAArch64() || (triple.isX86() && sub->checkFeatures("+fma")),
                .cpu = target.mcpu,
@@ -72,9 +75,10 @@ void Machine::prepare(llvm::Module& module) const {
 Status Machine::optimize(llvm::Module& module) const {
   std::string found;
   llvm::raw_string_ostream out(found);
-  if (llvm::verifyModule(module, &out)) return {StatusCode::kInternal, str("code generation made invalid IR: ", found)};
-  // SROA turns register tiles into values; CSE merges the loads and addresses that unrolled copies share. Nothing else made
-  // a kernel faster, and code generation is 90 % of the time.
+  if (llvm::verifyModule(module, &out))
+    return {StatusCode::kInternal, str("code generation made invalid IR: ", found)};
+  // SROA turns register tiles into values; CSE merges the loads and addresses that unrolled copies share.
+  // Nothing else made a kernel faster, and code generation is 90 % of the time.
   llvm::FunctionAnalysisManager functions;
   llvm::PassBuilder builder(machine_.get());
   builder.registerFunctionAnalyses(functions);
@@ -93,7 +97,8 @@ Status Machine::optimize(llvm::Module& module) const {
   return Status::ok();
 }
 
-Result<std::string> Machine::emit(llvm::Module& module, llvm::CodeGenFileType type, bool machine_scheduler) const {
+Result<std::string> Machine::emit(llvm::Module& module, llvm::CodeGenFileType type,
+                                  bool machine_scheduler) const {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
@@ -109,7 +114,8 @@ Result<std::string> Machine::emit(llvm::Module& module, llvm::CodeGenFileType ty
     config->disablePass(&llvm::MachineSchedulerID);
     passes.add(config);
     passes.add(info);
-    if (config->addISelPasses()) return Status(StatusCode::kInternal, "LLVM cannot select instructions for the target");
+    if (config->addISelPasses())
+      return Status(StatusCode::kInternal, "LLVM cannot select instructions for the target");
     config->addMachinePasses();
     config->setInitialized();
     if (machine.addAsmPrinter(passes, out, nullptr, type, info->getMMI().getContext()))

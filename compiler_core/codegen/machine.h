@@ -13,7 +13,8 @@ namespace tuner::codegen {
 
 class Machine {
  public:
-  // Of this thread, made once per target: building one costs as much as optimising a kernel. InvalidArgument for a CPU that LLVM does not know.
+  // Of this thread, made once per target: building one costs as much as optimising a kernel. InvalidArgument
+  // for a CPU that LLVM does not know.
   static Result<Machine*> of(const Target& target);
 
   const MachineTraits& traits() const { return traits_; }
@@ -27,8 +28,8 @@ class Machine {
   MachineTraits traits_;
 };
 
-// An ELF shared object of one relocatable object that exports its default-visibility symbols. The same bytes for the same input.
-// One link at a time in a process; callers wait.
+// An ELF shared object of one relocatable object that exports its default-visibility symbols. The same bytes
+// for the same input. One link at a time in a process; callers wait.
 Result<std::string> link_shared(const std::string& object, const Target& target);
 
 }  // namespace tuner::codegen

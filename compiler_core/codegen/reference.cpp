@@ -51,11 +51,16 @@ Stmt block_nest(const Stmt& s) {
   const bool is_reduction = store.reduce != ReduceOp::kNone;
   if (is_reduction != !nest.reduce.empty() || (is_reduction && !store.first.defined())) return s;
 
-  const int64_t extent = (*axis)->extent, lanes = std::min(extent, kMostLanes), blocks = (extent + lanes - 1) / lanes;
+  const int64_t extent = (*axis)->extent, lanes = std::min(extent, kMostLanes),
+                blocks = (extent + lanes - 1) / lanes;
   const Var block = make_var((*axis)->var->name + ".block");
   const auto in_block = [&](const Var& lane) { return Expr(block) * Expr(lanes) + Expr(lane); };
-  const auto guard = [&](const Var& lane) { return extent % lanes == 0 ? Expr() : in_block(lane) < Expr(extent); };
-  const auto at = [&](const Expr& e, const Var& lane) { return substitute(e, {{(*axis)->var, in_block(lane)}}); };
+  const auto guard = [&](const Var& lane) {
+    return extent % lanes == 0 ? Expr() : in_block(lane) < Expr(extent);
+  };
+  const auto at = [&](const Expr& e, const Var& lane) {
+    return substitute(e, {{(*axis)->var, in_block(lane)}});
+  };
   const auto indices_at = [&](const Var& lane) {
     std::vector<Expr> indices;
     for (const Expr& index : store.indices) indices.push_back(at(index, lane));
@@ -65,16 +70,20 @@ Stmt block_nest(const Stmt& s) {
   Stmt body;
   const Var lane = make_var((*axis)->var->name);
   if (!is_reduction) {
-    body = vector_store(lane, lanes, guard(lane), make_store(store.buffer, indices_at(lane), at(store.value, lane)));
+    body = vector_store(lane, lanes, guard(lane),
+                        make_store(store.buffer, indices_at(lane), at(store.value, lane)));
   } else {
-    const Buffer sums = make_buffer(store.buffer->name + ".sums", store.buffer->dtype, {lanes}, MemoryScope::kRegister);
+    const Buffer sums =
+        make_buffer(store.buffer->name + ".sums", store.buffer->dtype, {lanes}, MemoryScope::kRegister);
     const Var first = make_var(lane->name), done = make_var(lane->name);
     Stmt init = vector_store(first, lanes, Expr(), make_store(sums, {Expr(first)}, at(store.init, first)));
-    Stmt update = vector_store(lane, lanes, guard(lane),
-                               make_reduce(sums, {Expr(lane)}, store.reduce, Expr(), at(store.value, lane), Expr()));
+    Stmt update =
+        vector_store(lane, lanes, guard(lane),
+                     make_reduce(sums, {Expr(lane)}, store.reduce, Expr(), at(store.value, lane), Expr()));
     for (auto loop = nest.reduce.rbegin(); loop != nest.reduce.rend(); ++loop)
       update = make_for((*loop)->var, (*loop)->extent, update, AxisKind::kReduce);
-    Stmt copy = vector_store(done, lanes, guard(done), make_store(store.buffer, indices_at(done), load(sums, {Expr(done)})));
+    Stmt copy = vector_store(done, lanes, guard(done),
+                             make_store(store.buffer, indices_at(done), load(sums, {Expr(done)})));
     body = make_allocate(sums, make_seq({init, update, copy}));
   }
   // Blocks go outside: the part of the operands that one block reads stays in cache.
@@ -86,7 +95,8 @@ Stmt block_nest(const Stmt& s) {
 Stmt block_nests(const Stmt& s) {
   if (s == nullptr) return s;
   if (s->kind == StmtKind::kFor) return block_nest(s);
-  return map_children(s, [](const Expr& e) { return e; }, block_nests);
+  return map_children(
+      s, [](const Expr& e) { return e; }, block_nests);
 }
 
 }  // namespace
@@ -110,13 +120,15 @@ Result<std::vector<std::vector<double>>> reference_answer(const Program& unsched
     args.push_back(memory.back().data());
     if (arg->role == BufferRole::kOutput) continue;
     if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != arg->elements())
-      return invalid_argument("reference of ", program.name, ": ", arg->name, ": expected ", arg->elements(), " elements, found ",
+      return invalid_argument("reference of ", program.name, ": ", arg->name, ": expected ", arg->elements(),
+                              " elements, found ",
                               next < inputs.size() ? str(inputs[next].size()) : std::string("no data"));
     std::copy(inputs[next].begin(), inputs[next].end(), memory.back().as<double>());
     ++next;
   }
   if (next != inputs.size())
-    return invalid_argument("reference of ", program.name, ": expected ", next, " inputs, found ", inputs.size());
+    return invalid_argument("reference of ", program.name, ": expected ", next, " inputs, found ",
+                            inputs.size());
   ThreadPool pool(1);
   const AlignedBuffer workspace(kernel.workspace_bytes(1));
   const tuner_runtime runtime = pool.runtime(workspace.data());

@@ -1,5 +1,6 @@
-// The reference answer of a task: its unscheduled Program in double precision, compiled for this host and run in this
-// process. Proved equal to the oracle on small shapes; fast enough for real ones (1024^3 in about a second).
+// The reference answer of a task: its unscheduled Program in double precision, compiled for this host and run
+// in this process. Proved equal to the oracle on small shapes; fast enough for real ones (1024^3 in about a
+// second).
 #pragma once
 
 #include <vector>
@@ -9,12 +10,13 @@
 
 namespace tuner {
 
-// `unscheduled` in float64 with a plain schedule: per nest, blocks of the last spatial axis are vectors held in registers while
-// the reduction runs. The values and the order of each sum are those of the Program.
+// `unscheduled` in float64 with a plain schedule: per nest, blocks of the last spatial axis are vectors held
+// in registers while the reduction runs. The values and the order of each sum are those of the Program.
 Program reference_program(const Program& unscheduled);
 
-// Outputs, in argument order, for `inputs`: one vector for each input and constant, in argument order, row-major.
-// InvalidArgument when their number or sizes do not fit. One thread; may be called from several at once.
+// Outputs, in argument order, for `inputs`: one vector for each input and constant, in argument order,
+// row-major. InvalidArgument when their number or sizes do not fit. One thread; may be called from several at
+// once.
 Result<std::vector<std::vector<double>>> reference_answer(const Program& unscheduled,
                                                           const std::vector<std::vector<float>>& inputs);
 

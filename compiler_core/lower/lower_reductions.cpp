@@ -10,10 +10,14 @@ namespace {
 
 Expr combine(ReduceOp op, Expr accumulated, Expr value) {
   switch (op) {
-    case ReduceOp::kSum: return accumulated + value;
-    case ReduceOp::kMax: return max(accumulated, value);
-    case ReduceOp::kMin: return min(accumulated, value);
-    case ReduceOp::kNone: break;
+    case ReduceOp::kSum:
+      return accumulated + value;
+    case ReduceOp::kMax:
+      return max(accumulated, value);
+    case ReduceOp::kMin:
+      return min(accumulated, value);
+    case ReduceOp::kNone:
+      break;
   }
   CHECK(false) << "a reduction needs an operator";
   return value;
@@ -22,7 +26,8 @@ Expr combine(ReduceOp op, Expr accumulated, Expr value) {
 Stmt lower_stmt(const Stmt& s) {
   if (s == nullptr) return s;
   if (s->kind != StmtKind::kStore || s->reduce == ReduceOp::kNone)
-    return map_children(s, [](const Expr& e) { return e; }, lower_stmt);
+    return map_children(
+        s, [](const Expr& e) { return e; }, lower_stmt);
   Stmt update = make_store(s->buffer, s->indices, combine(s->reduce, load(s->buffer, s->indices), s->value));
   if (!s->first.defined()) return update;
   return make_seq({make_if(s->first, make_store(s->buffer, s->indices, s->init)), update});

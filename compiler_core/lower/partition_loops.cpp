@@ -6,8 +6,8 @@
 //         body(o*8 + r)                        else
 //                                                for r in 0..4: body(16 + r)
 //
-// An *iteration number* is a loop variable or a quotient or remainder of one (a fused axis taken apart). A guard is worth
-// deciding when it is settled for all iteration numbers but the last, or all but the first.
+// An *iteration number* is a loop variable or a quotient or remainder of one (a fused axis taken apart). A
+// guard is worth deciding when it is settled for all iteration numbers but the last, or all but the first.
 #include <algorithm>
 #include <functional>
 
@@ -31,7 +31,8 @@ int64_t unrolled_stores(const Stmt& s) {
 int64_t live_extent(const Stmt& s, const Var& var, int64_t extent) {
   switch (s->kind) {
     case StmtKind::kFor:
-    case StmtKind::kAllocate: return live_extent(s->body, var, extent);
+    case StmtKind::kAllocate:
+      return live_extent(s->body, var, extent);
     case StmtKind::kSeq: {
       int64_t most = 0;
       for (const Stmt& child : s->stmts) most = std::max(most, live_extent(child, var, extent));
@@ -56,7 +57,8 @@ int64_t live_extent(const Stmt& s, const Var& var, int64_t extent) {
       }
       return most;
     }
-    default: return extent;
+    default:
+      return extent;
   }
 }
 
@@ -68,7 +70,8 @@ class Partitioner {
     if (s == nullptr) return s;
     const auto same = [](const Expr& e) { return e; };
     switch (s->kind) {
-      case StmtKind::kFor: return loop(s, ranges);
+      case StmtKind::kFor:
+        return loop(s, ranges);
       case StmtKind::kIf: {
         RangeMap inside = ranges;
         inside.assume(s->condition);
@@ -79,7 +82,8 @@ class Partitioner {
         if (body == nullptr) return make_if(unary(UnaryOp::kNot, s->condition), otherwise);
         return make_if(s->condition, body, otherwise);
       }
-      default: return map_children(s, same, [&](const Stmt& child) { return run(child, ranges); });
+      default:
+        return map_children(s, same, [&](const Stmt& child) { return run(child, ranges); });
     }
   }
 
@@ -141,7 +145,8 @@ class Partitioner {
   std::optional<Split> find_split(const Stmt& body, const Var& var, const RangeMap& ranges) {
     std::optional<Split> found;
     std::vector<Var> inner;  // bound inside the body: an iteration number may not use them
-    const std::function<void(const Stmt&, const RangeMap&)> search = [&](const Stmt& s, const RangeMap& known) {
+    const std::function<void(const Stmt&, const RangeMap&)> search = [&](const Stmt& s,
+                                                                         const RangeMap& known) {
       if (s == nullptr || found) return;
       if (s->kind == StmtKind::kFor) {
         RangeMap inside = known;
@@ -171,7 +176,8 @@ class Partitioner {
     return always_true(c, ranges) || always_true(simplify(unary(UnaryOp::kNot, c), ranges), ranges);
   }
 
-  std::optional<Split> split_for(const Expr& c, const Var& var, const std::vector<Var>& inner, const RangeMap& ranges) {
+  std::optional<Split> split_for(const Expr& c, const Var& var, const std::vector<Var>& inner,
+                                 const RangeMap& ranges) {
     if (settled(c, ranges)) return std::nullopt;
     std::optional<Split> found;
     visit(c, [&](const Expr& e) {
@@ -187,7 +193,8 @@ class Partitioner {
       const auto [low, high] = *bounds;
       for (const bool odd_is_last : {true, false}) {
         RangeMap common = ranges;
-        common.assume(odd_is_last ? binary(BinaryOp::kLe, e, Expr(high - 1)) : binary(BinaryOp::kGe, e, Expr(low + 1)));
+        common.assume(odd_is_last ? binary(BinaryOp::kLe, e, Expr(high - 1))
+                                  : binary(BinaryOp::kGe, e, Expr(low + 1)));
         if (is_var) odd_is_last ? common.bind(var, low, high) : common.bind(var, low + 1, high + 1);
         if (settled(c, common)) {
           found = Split{e, low, high, odd_is_last};

@@ -30,9 +30,11 @@ class Unroller {
   Stmt run(const Stmt& s) {
     if (s == nullptr || overflow_) return s;
     if (s->kind == StmtKind::kStore && ++stores_ > max_stores_) overflow_ = true;
-    if (s->kind != StmtKind::kFor) return map_children(s, [](const Expr& e) { return e; }, [&](const Stmt& c) { return run(c); });
-    const bool unrolled = s->loop == LoopKind::kUnrolled ||
-                          (s->loop == LoopKind::kSerial && indexes_register(s->body, s->var));
+    if (s->kind != StmtKind::kFor)
+      return map_children(
+          s, [](const Expr& e) { return e; }, [&](const Stmt& c) { return run(c); });
+    const bool unrolled =
+        s->loop == LoopKind::kUnrolled || (s->loop == LoopKind::kSerial && indexes_register(s->body, s->var));
     if (!unrolled) {
       Stmt body = run(s->body);
       if (body == nullptr) return nullptr;
@@ -64,7 +66,8 @@ Result<Program> unroll_loops(const Program& program, int64_t max_stores) {
   Program result = program;
   result.body = unroller.run(program.body);
   if (unroller.overflow())
-    return invalid_config(program.name, ": unrolls to more than ", max_stores, " stores; unroll less or choose smaller tiles");
+    return invalid_config(program.name, ": unrolls to more than ", max_stores,
+                          " stores; unroll less or choose smaller tiles");
   return result;
 }
 

@@ -13,7 +13,8 @@ struct Storage {
   std::vector<double> values;
   std::vector<bool> written;
 
-  explicit Storage(int64_t elements = 0) : values(static_cast<size_t>(elements)), written(static_cast<size_t>(elements)) {}
+  explicit Storage(int64_t elements = 0)
+      : values(static_cast<size_t>(elements)), written(static_cast<size_t>(elements)) {}
 };
 
 int64_t floor_div_of(int64_t a, int64_t b) {
@@ -46,14 +47,19 @@ class Interpreter {
       case StmtKind::kSeq:
         for (const Stmt& child : s->stmts) execute(child);
         return;
-      case StmtKind::kIf: execute(index(s->condition) != 0 ? s->body : s->else_body); return;
+      case StmtKind::kIf:
+        execute(index(s->condition) != 0 ? s->body : s->else_body);
+        return;
       case StmtKind::kAllocate:
         memory_[s->buffer.get()] = Storage(s->buffer->elements());
         execute(s->body);
         memory_.erase(s->buffer.get());
         return;
-      case StmtKind::kStore: store(*s); return;
-      case StmtKind::kBarrier: return;
+      case StmtKind::kStore:
+        store(*s);
+        return;
+      case StmtKind::kBarrier:
+        return;
       case StmtKind::kIntrinsic:
       case StmtKind::kAsync:
         report("the oracle runs CPU Programs; found ", s->name);
@@ -82,30 +88,45 @@ class Interpreter {
   // Index and truth values, exact.
   int64_t index(const Expr& e) {
     switch (e->kind) {
-      case ExprKind::kIntImm: return e->int_value;
-      case ExprKind::kVar: return vars_[e->var.get()];
+      case ExprKind::kIntImm:
+        return e->int_value;
+      case ExprKind::kVar:
+        return vars_[e->var.get()];
       case ExprKind::kLoad:
-      case ExprKind::kFloatImm: return static_cast<int64_t>(value(e));
-      case ExprKind::kSelect: return index(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
-      case ExprKind::kCast: return is_float(e->operands[0]->dtype) ? static_cast<int64_t>(value(e->operands[0])) : index(e->operands[0]);
+      case ExprKind::kFloatImm:
+        return static_cast<int64_t>(value(e));
+      case ExprKind::kSelect:
+        return index(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
+      case ExprKind::kCast:
+        return is_float(e->operands[0]->dtype) ? static_cast<int64_t>(value(e->operands[0]))
+                                               : index(e->operands[0]);
       case ExprKind::kUnary: {
         const int64_t a = index(e->operands[0]);
         if (e->unary_op == UnaryOp::kNot) return a == 0;
         if (e->unary_op == UnaryOp::kNeg) return -a;
         return std::abs(a);
       }
-      case ExprKind::kBinary: break;
+      case ExprKind::kBinary:
+        break;
     }
     if (is_float(e->operands[0]->dtype)) {
       const double a = value(e->operands[0]), b = value(e->operands[1]);
       switch (e->binary_op) {
-        case BinaryOp::kEq: return a == b;
-        case BinaryOp::kNe: return a != b;
-        case BinaryOp::kLt: return a < b;
-        case BinaryOp::kLe: return a <= b;
-        case BinaryOp::kGt: return a > b;
-        case BinaryOp::kGe: return a >= b;
-        default: report("no integer value in ", to_text(e)); return 0;
+        case BinaryOp::kEq:
+          return a == b;
+        case BinaryOp::kNe:
+          return a != b;
+        case BinaryOp::kLt:
+          return a < b;
+        case BinaryOp::kLe:
+          return a <= b;
+        case BinaryOp::kGt:
+          return a > b;
+        case BinaryOp::kGe:
+          return a >= b;
+        default:
+          report("no integer value in ", to_text(e));
+          return 0;
       }
     }
     const int64_t a = index(e->operands[0]);
@@ -113,9 +134,12 @@ class Interpreter {
     if (e->binary_op == BinaryOp::kOr) return a != 0 || index(e->operands[1]) != 0;
     const int64_t b = index(e->operands[1]);
     switch (e->binary_op) {
-      case BinaryOp::kAdd: return a + b;
-      case BinaryOp::kSub: return a - b;
-      case BinaryOp::kMul: return a * b;
+      case BinaryOp::kAdd:
+        return a + b;
+      case BinaryOp::kSub:
+        return a - b;
+      case BinaryOp::kMul:
+        return a * b;
       case BinaryOp::kFloorDiv:
       case BinaryOp::kFloorMod:
         if (b == 0) {
@@ -123,57 +147,89 @@ class Interpreter {
           return 0;
         }
         return e->binary_op == BinaryOp::kFloorDiv ? floor_div_of(a, b) : a - floor_div_of(a, b) * b;
-      case BinaryOp::kMin: return std::min(a, b);
-      case BinaryOp::kMax: return std::max(a, b);
-      case BinaryOp::kEq: return a == b;
-      case BinaryOp::kNe: return a != b;
-      case BinaryOp::kLt: return a < b;
-      case BinaryOp::kLe: return a <= b;
-      case BinaryOp::kGt: return a > b;
-      case BinaryOp::kGe: return a >= b;
-      default: report("no integer value in ", to_text(e)); return 0;
+      case BinaryOp::kMin:
+        return std::min(a, b);
+      case BinaryOp::kMax:
+        return std::max(a, b);
+      case BinaryOp::kEq:
+        return a == b;
+      case BinaryOp::kNe:
+        return a != b;
+      case BinaryOp::kLt:
+        return a < b;
+      case BinaryOp::kLe:
+        return a <= b;
+      case BinaryOp::kGt:
+        return a > b;
+      case BinaryOp::kGe:
+        return a >= b;
+      default:
+        report("no integer value in ", to_text(e));
+        return 0;
     }
   }
 
   double value(const Expr& e) {
     switch (e->kind) {
-      case ExprKind::kFloatImm: return e->float_value;
+      case ExprKind::kFloatImm:
+        return e->float_value;
       case ExprKind::kLoad: {
         const size_t at = place(e->buffer, e->operands);
         return status_.is_ok() ? read(e->buffer, at, e->operands) : 0;
       }
-      case ExprKind::kSelect: return value(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
+      case ExprKind::kSelect:
+        return value(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
       case ExprKind::kCast:
-        return is_float(e->operands[0]->dtype) && !is_float(e->dtype) ? std::trunc(value(e->operands[0])) : value(e->operands[0]);
-      default: break;
+        return is_float(e->operands[0]->dtype) && !is_float(e->dtype) ? std::trunc(value(e->operands[0]))
+                                                                      : value(e->operands[0]);
+      default:
+        break;
     }
     if (!is_float(e->dtype)) return static_cast<double>(index(e));
     const double a = value(e->operands[0]);
     if (e->kind == ExprKind::kUnary) {
       switch (e->unary_op) {
-        case UnaryOp::kNeg: return -a;
-        case UnaryOp::kAbs: return std::fabs(a);
-        case UnaryOp::kSqrt: return std::sqrt(a);
-        case UnaryOp::kRsqrt: return 1 / std::sqrt(a);
-        case UnaryOp::kExp: return std::exp(a);
-        case UnaryOp::kLog: return std::log(a);
-        case UnaryOp::kTanh: return std::tanh(a);
-        case UnaryOp::kErf: return std::erf(a);
-        case UnaryOp::kFloor: return std::floor(a);
-        case UnaryOp::kNot: break;
+        case UnaryOp::kNeg:
+          return -a;
+        case UnaryOp::kAbs:
+          return std::fabs(a);
+        case UnaryOp::kSqrt:
+          return std::sqrt(a);
+        case UnaryOp::kRsqrt:
+          return 1 / std::sqrt(a);
+        case UnaryOp::kExp:
+          return std::exp(a);
+        case UnaryOp::kLog:
+          return std::log(a);
+        case UnaryOp::kTanh:
+          return std::tanh(a);
+        case UnaryOp::kErf:
+          return std::erf(a);
+        case UnaryOp::kFloor:
+          return std::floor(a);
+        case UnaryOp::kNot:
+          break;
       }
       report("no value in ", to_text(e));
       return 0;
     }
     const double b = value(e->operands[1]);
     switch (e->binary_op) {
-      case BinaryOp::kAdd: return a + b;
-      case BinaryOp::kSub: return a - b;
-      case BinaryOp::kMul: return a * b;
-      case BinaryOp::kDiv: return a / b;
-      case BinaryOp::kMin: return a < b ? a : b;
-      case BinaryOp::kMax: return a > b ? a : b;
-      default: report("no value in ", to_text(e)); return 0;
+      case BinaryOp::kAdd:
+        return a + b;
+      case BinaryOp::kSub:
+        return a - b;
+      case BinaryOp::kMul:
+        return a * b;
+      case BinaryOp::kDiv:
+        return a / b;
+      case BinaryOp::kMin:
+        return a < b ? a : b;
+      case BinaryOp::kMax:
+        return a > b ? a : b;
+      default:
+        report("no value in ", to_text(e));
+        return 0;
     }
   }
 
@@ -183,7 +239,8 @@ class Interpreter {
     for (size_t d = 0; d < indices.size(); ++d) {
       const int64_t i = index(indices[d]);
       if (i < 0 || i >= buffer->shape[d]) {
-        report(element(buffer, indices), " is out of bounds: dimension ", d, " is ", buffer->shape[d], ", index ", i);
+        report(element(buffer, indices), " is out of bounds: dimension ", d, " is ", buffer->shape[d],
+               ", index ", i);
         return 0;
       }
       flat = flat * buffer->shape[d] + i;
@@ -253,7 +310,8 @@ std::vector<Buffer> unpacked_args(const Program& program) {
   std::vector<Buffer> args;
   for (const Buffer& arg : program.args) {
     Buffer source = arg;
-    if (arg->role == BufferRole::kPacked && program.packing != nullptr) source = source_of(*program.packing, arg);
+    if (arg->role == BufferRole::kPacked && program.packing != nullptr)
+      source = source_of(*program.packing, arg);
     CHECK(source != nullptr) << program.name << ": the packing entry does not write " << arg->name;
     // A constant packed twice is still one argument.
     if (std::find(args.begin(), args.end(), source) == args.end()) args.push_back(source);
@@ -270,8 +328,8 @@ Status interpret(const Program& program, std::vector<std::vector<double>>& args)
     Storage storage(buffers[i]->elements());
     if (buffers[i]->role != BufferRole::kOutput) {
       if (static_cast<int64_t>(args[i].size()) != buffers[i]->elements())
-        return invalid_argument(program.name, ": ", buffers[i]->name, ": expected ", buffers[i]->elements(), " elements, found ",
-                                args[i].size());
+        return invalid_argument(program.name, ": ", buffers[i]->name, ": expected ", buffers[i]->elements(),
+                                " elements, found ", args[i].size());
       storage.values = args[i];
       storage.written.assign(storage.written.size(), true);
     }
@@ -288,8 +346,8 @@ Status interpret(const Program& program, std::vector<std::vector<double>>& args)
     Storage& storage = memory[buffers[i].get()];
     for (size_t at = 0; at < storage.written.size(); ++at)
       if (!storage.written[at])
-        return Status(StatusCode::kInternal, str(program.name, ": ", buffers[i]->name, position(buffers[i], at),
-                                                 " was never written"));
+        return Status(StatusCode::kInternal, str(program.name, ": ", buffers[i]->name,
+                                                 position(buffers[i], at), " was never written"));
     args[i] = std::move(storage.values);
   }
   return Status::ok();

@@ -11,7 +11,8 @@
 namespace tuner {
 
 Result<Kernel> Kernel::load_file(const std::string& path, const Manifest& manifest) {
-  // float64 kernels (reference answers) call exp, log, tanh and erf of the C library, which a static program may not have.
+  // float64 kernels (reference answers) call exp, log, tanh and erf of the C library, which a static program
+  // may not have.
   static void* const math = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
   static_cast<void>(math);
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -23,7 +24,8 @@ Result<Kernel> Kernel::load_file(const std::string& path, const Manifest& manife
   kernel.library_ = std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
   kernel.manifest_ = manifest;
   kernel.entry_ = reinterpret_cast<Entry>(dlsym(handle, manifest.entry.c_str()));
-  if (kernel.entry_ == nullptr) return failed(path, ": no symbol ", manifest.entry, ", which the manifest names as entry");
+  if (kernel.entry_ == nullptr)
+    return failed(path, ": no symbol ", manifest.entry, ", which the manifest names as entry");
   if (!manifest.pack_entry.empty()) {
     kernel.pack_entry_ = reinterpret_cast<Entry>(dlsym(handle, manifest.pack_entry.c_str()));
     if (kernel.pack_entry_ == nullptr)
@@ -40,7 +42,8 @@ Result<Kernel> Kernel::load(const Artifact& artifact) {
     const ssize_t n = write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      const Status status = failed("memfd of ", artifact.manifest.entry, ": cannot write: ", std::strerror(errno));
+      const Status status =
+          failed("memfd of ", artifact.manifest.entry, ": cannot write: ", std::strerror(errno));
       close(fd);
       return status;
     }
@@ -56,9 +59,10 @@ Status Kernel::checked(Entry entry, void* const* args, const tuner_runtime& rt) 
   CHECK(entry != nullptr) << manifest_.entry << " has no such entry";
   const int32_t code = entry(args, &rt);
   if (code == 0) return Status::ok();
-  return failed(manifest_.entry, ": returned ", code, code == -1   ? " (runtime of another ABI version)"
-                                                      : code == -2 ? " (no workspace given)"
-                                                                   : "");
+  return failed(manifest_.entry, ": returned ", code,
+                code == -1   ? " (runtime of another ABI version)"
+                : code == -2 ? " (no workspace given)"
+                             : "");
 }
 
 AlignedBuffer::AlignedBuffer(int64_t bytes) : bytes_(bytes) {

@@ -1,6 +1,7 @@
-// Kernel: an artifact brought to life in this process. Loads the exact bytes of the artifact (through a memfd, so nothing is
-// left on disk), finds the entries, and unloads when it goes. Loading runs no code of the artifact but its constructors,
-// and a kernel of ours has none; a hostile one may crash here, so candidates are loaded in a child process.
+// Kernel: an artifact brought to life in this process. Loads the exact bytes of the artifact (through a
+// memfd, so nothing is left on disk), finds the entries, and unloads when it goes. Loading runs no code of
+// the artifact but its constructors, and a kernel of ours has none; a hostile one may crash here, so
+// candidates are loaded in a child process.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,9 @@ class AlignedBuffer {
   explicit AlignedBuffer(int64_t bytes);
   void* data() const { return data_.get(); }
   template <class T>
-  T* as() const { return static_cast<T*>(data_.get()); }
+  T* as() const {
+    return static_cast<T*>(data_.get());
+  }
   int64_t bytes() const { return bytes_; }
 
  private:

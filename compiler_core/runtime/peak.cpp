@@ -13,9 +13,9 @@
 namespace tuner {
 namespace {
 
-// Twenty independent chains: more than latency (4) times units (2), few enough for the registers of AVX-512 and of NEON;
-// 256-bit code has 16 registers and takes twelve. Each step is one FMA a chain. The empty asm keeps every chain in its
-// register: the compiler may neither merge, vectorise nor drop them.
+// Twenty independent chains: more than latency (4) times units (2), few enough for the registers of AVX-512
+// and of NEON; 256-bit code has 16 registers and takes twelve. Each step is one FMA a chain. The empty asm
+// keeps every chain in its register: the compiler may neither merge, vectorise nor drop them.
 #define KEEP(x) asm volatile("" : "+" REGISTER_CLASS(x))
 
 #if defined(__x86_64__)

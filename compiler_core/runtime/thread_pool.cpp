@@ -8,7 +8,8 @@
 namespace tuner {
 namespace {
 
-// About 20,000 pauses before sleeping: longer than the gap between two kernels of a graph, shorter than a time slice.
+// About 20,000 pauses before sleeping: longer than the gap between two kernels of a graph, shorter than a
+// time slice.
 constexpr int kSpins = 20000;
 
 void pause_cpu() {

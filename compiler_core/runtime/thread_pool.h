@@ -1,6 +1,7 @@
-// ThreadPool: the host's threads for kernels. Persistent; a parallel loop is cut into equal contiguous shares, share t runs
-// on thread t, and thread 0 is the caller. Workers spin for a moment after a loop (a fork and join then costs well under a
-// microsecond) and sleep on a futex when nothing comes (waking takes 20-45 us).
+// ThreadPool: the host's threads for kernels. Persistent; a parallel loop is cut into equal contiguous
+// shares, share t runs on thread t, and thread 0 is the caller. Workers spin for a moment after a loop (a
+// fork and join then costs well under a microsecond) and sleep on a futex when nothing comes (waking takes
+// 20-45 us).
 //
 // One caller at a time: parallel_for is not re-entrant. Construction and destruction belong to one thread.
 #pragma once
@@ -16,8 +17,8 @@ namespace tuner {
 
 class ThreadPool {
  public:
-  // `threads` >= 1, the caller included. `cpus`: thread t is pinned to cpus[t % size]; empty pins nothing. The caller is
-  // pinned too (in the constructor), and stays so.
+  // `threads` >= 1, the caller included. `cpus`: thread t is pinned to cpus[t % size]; empty pins nothing.
+  // The caller is pinned too (in the constructor), and stays so.
   explicit ThreadPool(int threads, std::vector<int> cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -35,7 +36,8 @@ class ThreadPool {
   int threads_;
   std::vector<int> cpus_;
   std::vector<std::thread> workers_;
-  // One loop at a time: written by the caller before `generation_` grows, read by workers after they see it grow.
+  // One loop at a time: written by the caller before `generation_` grows, read by workers after they see it
+  // grow.
   tuner_task task_ = nullptr;
   void* closure_ = nullptr;
   int32_t extent_ = 0;

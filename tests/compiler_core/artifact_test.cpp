@@ -16,9 +16,13 @@ namespace fs = std::filesystem;
 
 Artifact sample() {
   Artifact a;
-  a.shared_object = std::string("\x7f""ELF not really, \0 with a zero", 31);
+  a.shared_object = std::string(
+      "\x7f"
+      "ELF not really, \0 with a zero",
+      31);
   a.manifest = {.entry = "matmul",
-                .args = {{"A", "input", DType::kFloat32, {2, 3}, "", 24}, {"C", "output", DType::kFloat64, {}, "scalar", 8}},
+                .args = {{"A", "input", DType::kFloat32, {2, 3}, "", 24},
+                         {"C", "output", DType::kFloat64, {}, "scalar", 8}},
                 .pack_entry = "matmul_pack",
                 .pack_args = {{"B", "constant", DType::kInt8, {5}, "", 5}},
                 .workspace_bytes = 128,
@@ -49,11 +53,13 @@ TEST_F(ArtifactFiles, RoundTrip) {
 }
 
 TEST_F(ArtifactFiles, SavingTwiceIsSavingOnce) {
-  const Result<std::string> first = save_artifact(sample(), folder_), second = save_artifact(sample(), folder_);
+  const Result<std::string> first = save_artifact(sample(), folder_),
+                            second = save_artifact(sample(), folder_);
   ASSERT_TRUE(first) << first.message();
   ASSERT_TRUE(second) << second.message();
   EXPECT_EQ(*first, *second);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);  // no temporary file is left
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()),
+            2);  // no temporary file is left
 }
 
 TEST_F(ArtifactFiles, DamageIsRefused) {
@@ -85,10 +91,12 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_EQ(parse_manifest(with("\"threads\":2", "\"threads\":\"2\"")).message(),
             "manifest: threads: expected an integer, found \"2\"");
   EXPECT_EQ(parse_manifest(with("\"threads\":2,", "")).message(), "manifest: threads: missing");
-  EXPECT_EQ(parse_manifest(with("float64", "float65")).message(), "manifest: args[1].dtype: unknown type float65");
+  EXPECT_EQ(parse_manifest(with("float64", "float65")).message(),
+            "manifest: args[1].dtype: unknown type float65");
   EXPECT_EQ(parse_manifest(with("\"bytes\":24", "\"bytes\":23")).message(),
             "manifest: args[0].bytes: found 23, expected 6 elements of float32");
-  EXPECT_THAT(parse_manifest(with("\"abi_version\":1", "\"abi_version\":7")).message(), HasSubstr("expected 1, found 7"));
+  EXPECT_THAT(parse_manifest(with("\"abi_version\":1", "\"abi_version\":7")).message(),
+              HasSubstr("expected 1, found 7"));
   EXPECT_THAT(parse_manifest(with("[2,3]", "[2,-3]")).message(), HasSubstr("expected integers >= 0"));
 }
 

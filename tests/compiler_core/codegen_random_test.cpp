@@ -1,5 +1,6 @@
-// Random shapes, tiles and schedules: compiled code equals the oracle on the same Program, and the oracle on the unscheduled
-// one. The seed is printed with a failure; TUNER_TEST_SEED repeats it, TUNER_TEST_ROUNDS makes the run longer.
+// Random shapes, tiles and schedules: compiled code equals the oracle on the same Program, and the oracle on
+// the unscheduled one. The seed is printed with a failure; TUNER_TEST_SEED repeats it, TUNER_TEST_ROUNDS
+// makes the run longer.
 #include <cstdlib>
 
 #include "compiler_core/schedule/schedule.h"
@@ -19,7 +20,9 @@ int64_t from_environment(const char* name, int64_t otherwise) {
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
-  int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine_); }
+  int64_t between(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(engine_);
+  }
   bool coin() { return between(0, 1) == 1; }
 
  private:
@@ -30,10 +33,12 @@ class Random {
 void check(const Program& unscheduled, const Schedule& s, uint64_t seed) {
   const Result<Program> scheduled = s.finish();
   ASSERT_TRUE(scheduled) << scheduled.message() << "\nseed " << seed << "\n" << s.trace();
-  std::vector<std::vector<double>> truth = random_args(unscheduled, static_cast<uint32_t>(seed)), oracle = truth;
+  std::vector<std::vector<double>> truth = random_args(unscheduled, static_cast<uint32_t>(seed)),
+                                   oracle = truth;
   ASSERT_TRUE(interpret(unscheduled, truth));
   const Status interpreted = interpret(*scheduled, oracle);
-  ASSERT_TRUE(interpreted) << interpreted.message() << "\nseed " << seed << "\n" << s.trace() << to_text(*scheduled);
+  ASSERT_TRUE(interpreted) << interpreted.message() << "\nseed " << seed << "\n"
+                           << s.trace() << to_text(*scheduled);
   for (const int threads : {1, 3}) {
     std::vector<std::vector<double>> found = random_args(unscheduled, static_cast<uint32_t>(seed));
     const Status ran = run_compiled(*scheduled, found, host_target(), threads);
@@ -41,7 +46,8 @@ void check(const Program& unscheduled, const Schedule& s, uint64_t seed) {
     for (size_t i = 0; i < truth.back().size(); ++i) {
       ASSERT_NEAR(oracle.back()[i], truth.back()[i], 1e-9) << "schedule, seed " << seed << "\n" << s.trace();
       ASSERT_NEAR(found.back()[i], truth.back()[i], 1e-4 * (1 + std::fabs(truth.back()[i])))
-          << "code, element " << i << ", seed " << seed << "\n" << s.trace() << to_text(*scheduled);
+          << "code, element " << i << ", seed " << seed << "\n"
+          << s.trace() << to_text(*scheduled);
     }
   }
 }
@@ -49,9 +55,12 @@ void check(const Program& unscheduled, const Schedule& s, uint64_t seed) {
 Program matmul(int64_t m, int64_t n, int64_t k) {
   te::Builder b("matmul");
   const Buffer a = b.input("A", {m, k}), w = b.constant("B", {k, n}), bias = b.input("bias", {n});
-  const Buffer c = b.reduce("C", {m, n}, {{"k", k}}, ReduceOp::kSum,
-                            [&](auto i, auto r) { return load(a, {i[0], r[0]}) * load(w, {r[0], i[1]}); });
-  b.compute("out", {m, n}, [&](auto i) { return max(load(c, i) + load(bias, {i[1]}), float_imm(0)); }, BufferRole::kOutput);
+  const Buffer c = b.reduce("C", {m, n}, {{"k", k}}, ReduceOp::kSum, [&](auto i, auto r) {
+    return load(a, {i[0], r[0]}) * load(w, {r[0], i[1]});
+  });
+  b.compute(
+      "out", {m, n}, [&](auto i) { return max(load(c, i) + load(bias, {i[1]}), float_imm(0)); },
+      BufferRole::kOutput);
   return b.finish();
 }
 
@@ -101,8 +110,8 @@ TEST(CodegenRandom, PaddedConvolution) {
   for (uint64_t round = seed; round < seed + static_cast<uint64_t>(rounds); ++round) {
     Random random(round);
     const int64_t channels = random.between(1, 4), h = random.between(3, 9), w = random.between(3, 9),
-                  filters = random.between(1, 20), kernel = random.between(1, 3), stride = random.between(1, 2),
-                  pad = random.between(0, 2);
+                  filters = random.between(1, 20), kernel = random.between(1, 3),
+                  stride = random.between(1, 2), pad = random.between(0, 2);
     te::Builder b("conv");
     const Buffer x = b.input("x", {channels, h, w}), f = b.constant("f", {filters, channels, kernel, kernel});
     const Buffer padded = b.compute("padded", {channels, h + 2 * pad, w + 2 * pad}, [&](auto i) {
@@ -110,12 +119,14 @@ TEST(CodegenRandom, PaddedConvolution) {
       return select(inside, load(x, {i[0], i[1] - pad, i[2] - pad}), float_imm(0));
     });
     const int64_t oh = (h + 2 * pad - kernel) / stride + 1, ow = (w + 2 * pad - kernel) / stride + 1;
-    const Buffer sum = b.reduce("sum", {filters, oh, ow}, {{"c", channels}, {"kh", kernel}, {"kw", kernel}}, ReduceOp::kSum,
-                                [&](auto i, auto r) {
+    const Buffer sum = b.reduce("sum", {filters, oh, ow}, {{"c", channels}, {"kh", kernel}, {"kw", kernel}},
+                                ReduceOp::kSum, [&](auto i, auto r) {
                                   return load(padded, {r[0], i[1] * stride + r[1], i[2] * stride + r[2]}) *
                                          load(f, {i[0], r[0], r[1], r[2]});
                                 });
-    b.compute("out", {filters, oh, ow}, [&](auto i) { return max(load(sum, i), float_imm(0)); }, BufferRole::kOutput);
+    b.compute(
+        "out", {filters, oh, ow}, [&](auto i) { return max(load(sum, i), float_imm(0)); },
+        BufferRole::kOutput);
     const Program unscheduled = b.finish();
 
     Schedule s(unscheduled);
@@ -124,7 +135,8 @@ TEST(CodegenRandom, PaddedConvolution) {
     const int64_t lanes = random.between(1, 20);
     if (random.coin()) s.pack(s.tensor("f"), {{0, lanes}, {1}, {2}, {3}, {0, lanes, true}});
     const auto [oc, y, z] = s.axes<3>(out);
-    const SplitAxes c = s.split(oc, lanes), p = s.split(y, random.between(1, 3)), q = s.split(z, random.between(1, 5));
+    const SplitAxes c = s.split(oc, lanes), p = s.split(y, random.between(1, 3)),
+                    q = s.split(z, random.between(1, 5));
     s.reorder({c.outer, p.outer, q.outer, p.inner, q.inner, c.inner});
     if (random.coin()) s.parallel(s.fuse({c.outer, p.outer}));
     s.vectorize(c.inner);

@@ -9,12 +9,15 @@ namespace {
 using namespace tuner::testing;
 using ::testing::HasSubstr;
 
-constexpr LoopKind kVector = LoopKind::kVectorized, kUnroll = LoopKind::kUnrolled, kParallel = LoopKind::kParallel;
+constexpr LoopKind kVector = LoopKind::kVectorized, kUnroll = LoopKind::kUnrolled,
+                   kParallel = LoopKind::kParallel;
 
 // y[i] = x[i] * 2 + 1
 Program doubling(int64_t n, LoopKind kind) {
   const Buffer x = input("x", {n}), y = output("y", {n});
-  return {"doubling", {x, y}, loop("i", n, kind, [&](Expr i) { return make_store(y, {i}, load(x, {i}) * 2 + 1); })};
+  return {"doubling", {x, y}, loop("i", n, kind, [&](Expr i) {
+            return make_store(y, {i}, load(x, {i}) * 2 + 1);
+          })};
 }
 
 // C = A B with an mr x nr register tile; guards where tiles do not divide.
@@ -22,16 +25,20 @@ Program tiled_matmul(int64_t m, int64_t n, int64_t k, int64_t mr, int64_t nr, bo
   const Buffer a = input("A", {m, k}), b = input("B", {k, n}), c = output("C", {m, n});
   const Buffer acc = scratch("acc", {mr, nr}, MemoryScope::kRegister);
   const auto tile = [&](auto body) {
-    return loop("i", mr, kUnroll, [&](Expr i) { return loop("j", nr, kVector, [&](Expr j) { return body(i, j); }); });
+    return loop("i", mr, kUnroll,
+                [&](Expr i) { return loop("j", nr, kVector, [&](Expr j) { return body(i, j); }); });
   };
   Stmt body = loop("io", (m + mr - 1) / mr, parallel ? kParallel : LoopKind::kSerial, [&](Expr io) {
     return loop("jo", (n + nr - 1) / nr, [&](Expr jo) {
-      const auto guarded = [&](Expr i, Expr j, Stmt s) { return make_if(io * mr + i < m && jo * nr + j < n, s); };
+      const auto guarded = [&](Expr i, Expr j, Stmt s) {
+        return make_if(io * mr + i < m && jo * nr + j < n, s);
+      };
       Stmt init = tile([&](Expr i, Expr j) { return make_store(acc, {i, j}, float_imm(0)); });
       Stmt update = loop("kk", k, [&](Expr kk) {
         return tile([&](Expr i, Expr j) {
-          return guarded(i, j, make_reduce(acc, {i, j}, ReduceOp::kSum, Expr(),
-                                           load(a, {io * mr + i, kk}) * load(b, {kk, jo * nr + j}), Expr()));
+          return guarded(i, j,
+                         make_reduce(acc, {i, j}, ReduceOp::kSum, Expr(),
+                                     load(a, {io * mr + i, kk}) * load(b, {kk, jo * nr + j}), Expr()));
         });
       });
       Stmt copy = tile([&](Expr i, Expr j) {
@@ -60,7 +67,8 @@ TEST(Codegen, RegisterTileMatmulWithTailsInBothDirections) {
 }
 
 TEST(Codegen, ParallelLoopOnOneTwoAndThreeThreads) {
-  for (const int threads : {1, 2, 3}) EXPECT_TRUE(matches_oracle(tiled_matmul(29, 40, 9, 4, 16, true), threads));
+  for (const int threads : {1, 2, 3})
+    EXPECT_TRUE(matches_oracle(tiled_matmul(29, 40, 9, 4, 16, true), threads));
 }
 
 TEST(Codegen, OlderProcessorsGetTheSameAnswers) {
@@ -74,13 +82,15 @@ TEST(Codegen, OlderProcessorsGetTheSameAnswers) {
 // y[i, j] = x[j, i]: vector store, gathered load; y[j, i] = x[i, j]: contiguous load, scattered store.
 TEST(Codegen, GatherAndScatter) {
   const Buffer x = input("x", {5, 19}), y = output("y", {19, 5});
-  const Program gather{"gather", {x, y}, loop("i", 19, [&](Expr i) {
-                         return loop("j", 5, kVector, [&](Expr j) { return make_store(y, {i, j}, load(x, {j, i})); });
-                       })};
+  const Program gather{
+      "gather", {x, y}, loop("i", 19, [&](Expr i) {
+        return loop("j", 5, kVector, [&](Expr j) { return make_store(y, {i, j}, load(x, {j, i})); });
+      })};
   EXPECT_TRUE(matches_oracle(gather));
-  const Program scatter{"scatter", {x, y}, loop("i", 5, [&](Expr i) {
-                          return loop("j", 19, kVector, [&](Expr j) { return make_store(y, {j, i}, load(x, {i, j})); });
-                        })};
+  const Program scatter{
+      "scatter", {x, y}, loop("i", 5, [&](Expr i) {
+        return loop("j", 19, kVector, [&](Expr j) { return make_store(y, {j, i}, load(x, {i, j})); });
+      })};
   EXPECT_TRUE(matches_oracle(scatter));
 }
 
@@ -94,7 +104,8 @@ TEST(Codegen, LanesMayCrossRows) {
   EXPECT_TRUE(matches_oracle(p));
 }
 
-// Zero padding: a load that is out of bounds in the branch not taken. Rows before the buffer lie in its page or fault.
+// Zero padding: a load that is out of bounds in the branch not taken. Rows before the buffer lie in its page
+// or fault.
 Program padding(LoopKind kind) {
   const Buffer x = input("x", {3, 5}), y = output("y", {7, 11});
   return {"padding", {x, y}, loop("h", 7, [&](Expr h) {
@@ -124,11 +135,12 @@ TEST(Codegen, VectorGuardMasksLoadsAndStores) {
 // Guards whose bound is not a whole block: the mask differs with the row.
 TEST(Codegen, TriangularGuard) {
   const Buffer x = input("x", {9, 9}), y = output("y", {9, 9});
-  const Program p{"triangle", {x, y}, loop("i", 9, [&](Expr i) {
-                    return loop("j", 9, kVector, [&](Expr j) {
-                      return make_if(j <= i, make_store(y, {i, j}, load(x, {i, j})), make_store(y, {i, j}, float_imm(0)));
-                    });
-                  })};
+  const Program p{
+      "triangle", {x, y}, loop("i", 9, [&](Expr i) {
+        return loop("j", 9, kVector, [&](Expr j) {
+          return make_if(j <= i, make_store(y, {i, j}, load(x, {i, j})), make_store(y, {i, j}, float_imm(0)));
+        });
+      })};
   EXPECT_TRUE(matches_oracle(p));
 }
 
@@ -140,8 +152,13 @@ TEST(Codegen, SharedAndPerThreadWorkspace) {
     return loop("j", 10, kVector, [&](Expr j) { return make_store(twice, {i, j}, load(x, {i, j}) * 2); });
   });
   Stmt use = loop("i", 13, kParallel, [&](Expr i) {
-    return make_allocate(row, make_seq({loop("j", 10, [&](Expr j) { return make_store(row, {j}, load(twice, {i, 9 - j})); }),
-                                        loop("j", 10, [&](Expr j) { return make_store(y, {i, j}, load(row, {j}) + 1); })}));
+    return make_allocate(row, make_seq({loop("j", 10,
+                                             [&](Expr j) {
+                                               return make_store(row, {j}, load(twice, {i, 9 - j}));
+                                             }),
+                                        loop("j", 10, [&](Expr j) {
+                                          return make_store(y, {i, j}, load(row, {j}) + 1);
+                                        })}));
   });
   const Program p{"workspace", {x, y}, make_allocate(twice, make_seq({fill, use}))};
   const Result<Artifact> artifact = compile(p, host_target());
@@ -154,9 +171,10 @@ TEST(Codegen, SharedAndPerThreadWorkspace) {
 // A parallel loop inside a serial one sees the serial variable.
 TEST(Codegen, ParallelInsideSerial) {
   const Buffer x = input("x", {3, 8}), y = output("y", {3, 8});
-  const Program p{"nested", {x, y}, loop("s", 3, [&](Expr s) {
-                    return loop("p", 8, kParallel, [&](Expr i) { return make_store(y, {s, i}, load(x, {s, i}) * 2); });
-                  })};
+  const Program p{
+      "nested", {x, y}, loop("s", 3, [&](Expr s) {
+        return loop("p", 8, kParallel, [&](Expr i) { return make_store(y, {s, i}, load(x, {s, i}) * 2); });
+      })};
   for (const int threads : {1, 2}) EXPECT_TRUE(matches_oracle(p, threads));
 }
 
@@ -167,8 +185,9 @@ TEST(Codegen, ReductionsWithTheirInitialisationInside) {
     const double start = op == ReduceOp::kSum ? 0 : op == ReduceOp::kMax ? -INFINITY : INFINITY;
     const Var k = make_var("k");
     const Program p{"reduce", {x, y}, loop("i", 6, [&](Expr i) {
-                      return make_for(k, 15, make_reduce(y, {i}, op, float_imm(start), load(x, {i, Expr(k)}),
-                                                         binary(BinaryOp::kEq, Expr(k), 0)),
+                      return make_for(k, 15,
+                                      make_reduce(y, {i}, op, float_imm(start), load(x, {i, Expr(k)}),
+                                                  binary(BinaryOp::kEq, Expr(k), 0)),
                                       AxisKind::kReduce);
                     })};
     EXPECT_TRUE(matches_oracle(p));
@@ -206,8 +225,9 @@ TEST_P(CodegenMath, IsWithinAFewUlpOfTheLibrary) {
           << "x = " << args[0][i] << ", found " << args[1][i] << ", library " << expected[1][i];
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, CodegenMath, ::testing::Values(UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kTanh, UnaryOp::kErf,
-                                                             UnaryOp::kSqrt, UnaryOp::kRsqrt, UnaryOp::kFloor, UnaryOp::kAbs));
+INSTANTIATE_TEST_SUITE_P(All, CodegenMath,
+                         ::testing::Values(UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kTanh, UnaryOp::kErf,
+                                           UnaryOp::kSqrt, UnaryOp::kRsqrt, UnaryOp::kFloor, UnaryOp::kAbs));
 
 TEST(Codegen, MathAtTheEdges) {
   const auto at = [](UnaryOp op, double v) {
@@ -246,7 +266,8 @@ TEST(Codegen, RefusesToUnrollWithoutEnd) {
   const Result<Artifact> artifact = compile(doubling(5000, kUnroll), host_target());
   ASSERT_FALSE(artifact);
   EXPECT_EQ(artifact.status().code(), StatusCode::kInvalidConfig);
-  EXPECT_EQ(artifact.message(), "doubling: unrolls to more than 4096 stores; unroll less or choose smaller tiles");
+  EXPECT_EQ(artifact.message(),
+            "doubling: unrolls to more than 4096 stores; unroll less or choose smaller tiles");
 }
 
 TEST(Codegen, RefusesGpuLoops) {
@@ -265,8 +286,10 @@ TEST(Codegen, RefusesACpuThatLlvmDoesNotKnow) {
 
 TEST(Codegen, RefusesARuntimeThatDoesNotFit) {
   const Buffer x = input("x", {4}), y = output("y", {4}), t = scratch("t", {4});
-  const Program p{"fits", {x, y}, make_allocate(t, make_seq({make_store(t, {0}, load(x, {0})),
-                                                            loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(t, {0})); })}))};
+  const Program p{
+      "fits", {x, y}, make_allocate(t, make_seq({make_store(t, {0}, load(x, {0})), loop("i", 4, [&](Expr i) {
+                                                   return make_store(y, {i}, load(t, {0}));
+                                                 })}))};
   const Result<Artifact> artifact = compile(p, host_target());
   ASSERT_TRUE(artifact) << artifact.message();
   const Result<Kernel> kernel = Kernel::load(*artifact);
@@ -312,7 +335,9 @@ TEST(Codegen, TextOfEveryStage) {
   EXPECT_THAT(*assembly, HasSubstr("matmul:"));
   const Result<std::string> object = emit_object(p, host_target());
   ASSERT_TRUE(object) << object.message();
-  EXPECT_EQ(object->substr(0, 4), "\x7f""ELF");
+  EXPECT_EQ(object->substr(0, 4),
+            "\x7f"
+            "ELF");
 }
 
 TEST(Codegen, ResolvesCpuToThisHost) {

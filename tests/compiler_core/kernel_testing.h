@@ -34,7 +34,8 @@ inline std::vector<std::vector<double>> random_args(const Program& program, uint
 // Memory of an argument with canaries behind it, so that a store past the end shows.
 class ArgMemory {
  public:
-  ArgMemory(const Buffer& buffer, const std::vector<double>& values) : buffer_(buffer), memory_(buffer->bytes() + 256) {
+  ArgMemory(const Buffer& buffer, const std::vector<double>& values)
+      : buffer_(buffer), memory_(buffer->bytes() + 256) {
     std::memset(memory_.data(), 0x7f, static_cast<size_t>(memory_.bytes()));
     for (size_t i = 0; i < values.size(); ++i) {
       if (buffer->dtype == DType::kFloat32) memory_.as<float>()[i] = static_cast<float>(values[i]);
@@ -59,9 +60,10 @@ class ArgMemory {
   AlignedBuffer memory_;
 };
 
-// Compiles for `target`, packs, runs on `threads` threads, and fills the outputs of `args` (those of unpacked_args).
-inline Status run_compiled(const Program& program, std::vector<std::vector<double>>& args, const Target& target, int threads,
-                           const CompileOptions& options = {}) {
+// Compiles for `target`, packs, runs on `threads` threads, and fills the outputs of `args` (those of
+// unpacked_args).
+inline Status run_compiled(const Program& program, std::vector<std::vector<double>>& args,
+                           const Target& target, int threads, const CompileOptions& options = {}) {
   ASSIGN_OR_RETURN(const Artifact artifact, compile(program, target, options));
   ASSIGN_OR_RETURN(const Kernel kernel, Kernel::load(artifact));
   ThreadPool pool(threads);
@@ -69,7 +71,8 @@ inline Status run_compiled(const Program& program, std::vector<std::vector<doubl
   const tuner_runtime runtime = pool.runtime(workspace.data());
   std::map<const BufferNode*, std::unique_ptr<ArgMemory>> memory;
   const std::vector<Buffer> unpacked = unpacked_args(program);
-  for (size_t i = 0; i < unpacked.size(); ++i) memory[unpacked[i].get()] = std::make_unique<ArgMemory>(unpacked[i], args[i]);
+  for (size_t i = 0; i < unpacked.size(); ++i)
+    memory[unpacked[i].get()] = std::make_unique<ArgMemory>(unpacked[i], args[i]);
   const auto pointers = [&](const std::vector<Buffer>& buffers) {
     std::vector<void*> result;
     for (const Buffer& b : buffers) {
@@ -78,7 +81,8 @@ inline Status run_compiled(const Program& program, std::vector<std::vector<doubl
     }
     return result;
   };
-  if (program.packing != nullptr) RETURN_IF_ERROR(kernel.pack(pointers(program.packing->args).data(), runtime));
+  if (program.packing != nullptr)
+    RETURN_IF_ERROR(kernel.pack(pointers(program.packing->args).data(), runtime));
   RETURN_IF_ERROR(kernel.call(pointers(program.args).data(), runtime));
   for (const auto& [buffer, m] : memory)
     if (!m->canaries_live()) return failed(buffer->name, ": memory behind it was written");
@@ -88,17 +92,20 @@ inline Status run_compiled(const Program& program, std::vector<std::vector<doubl
 }
 
 // Compiled and interpreted outputs agree within `tolerance` (absolute and relative) on random data.
-inline ::testing::AssertionResult matches_oracle(const Program& program, int threads = 1, double tolerance = 2e-5,
-                                                 uint32_t seed = 1, const Target& target = host_target()) {
+inline ::testing::AssertionResult matches_oracle(const Program& program, int threads = 1,
+                                                 double tolerance = 2e-5, uint32_t seed = 1,
+                                                 const Target& target = host_target()) {
   std::vector<std::vector<double>> expected = random_args(program, seed), found = expected;
-  if (const Status s = interpret(program, expected); !s) return ::testing::AssertionFailure() << "oracle: " << s.message();
+  if (const Status s = interpret(program, expected); !s)
+    return ::testing::AssertionFailure() << "oracle: " << s.message();
   if (const Status s = run_compiled(program, found, target, threads); !s)
     return ::testing::AssertionFailure() << "compiled: " << s.message();
   for (size_t a = 0; a < expected.size(); ++a)
     for (size_t i = 0; i < expected[a].size(); ++i)
       if (!(std::fabs(found[a][i] - expected[a][i]) <= tolerance * (1 + std::fabs(expected[a][i]))))
-        return ::testing::AssertionFailure() << unpacked_args(program)[a]->name << " element " << i << " is " << found[a][i]
-                                             << ", oracle " << expected[a][i] << "\n" << to_text(program);
+        return ::testing::AssertionFailure() << unpacked_args(program)[a]->name << " element " << i << " is "
+                                             << found[a][i] << ", oracle " << expected[a][i] << "\n"
+                                             << to_text(program);
   return ::testing::AssertionSuccess();
 }
 
@@ -109,7 +116,9 @@ Stmt loop(const char* name, int64_t extent, LoopKind kind, const F& body) {
   return make_for(v, extent, body(Expr(v)), AxisKind::kSpatial, kind);
 }
 template <class F>
-Stmt loop(const char* name, int64_t extent, const F& body) { return loop(name, extent, LoopKind::kSerial, body); }
+Stmt loop(const char* name, int64_t extent, const F& body) {
+  return loop(name, extent, LoopKind::kSerial, body);
+}
 
 inline Buffer input(const char* name, std::vector<int64_t> shape, DType dtype = DType::kFloat32) {
   return make_buffer(name, dtype, std::move(shape), MemoryScope::kGlobal, BufferRole::kInput);
@@ -117,7 +126,8 @@ inline Buffer input(const char* name, std::vector<int64_t> shape, DType dtype = 
 inline Buffer output(const char* name, std::vector<int64_t> shape, DType dtype = DType::kFloat32) {
   return make_buffer(name, dtype, std::move(shape), MemoryScope::kGlobal, BufferRole::kOutput);
 }
-inline Buffer scratch(const char* name, std::vector<int64_t> shape, MemoryScope scope = MemoryScope::kGlobal) {
+inline Buffer scratch(const char* name, std::vector<int64_t> shape,
+                      MemoryScope scope = MemoryScope::kGlobal) {
   return make_buffer(name, DType::kFloat32, std::move(shape), scope);
 }
 

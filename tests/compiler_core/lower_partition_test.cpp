@@ -17,7 +17,9 @@ const Buffer y = output("y", {20, 20});
 
 TEST(LowerPartition, TheLastIterationBecomesShorterAndTheOthersLoseTheirGuard) {
   const Stmt s = loop("o", 3, [&](Expr o) {
-    return loop("r", 8, [&](Expr r) { return make_if(o * 8 + r < 20, make_store(y, {0, o * 8 + r}, float_imm(1))); });
+    return loop("r", 8, [&](Expr r) {
+      return make_if(o * 8 + r < 20, make_store(y, {0, o * 8 + r}, float_imm(1)));
+    });
   });
   EXPECT_EQ(partitioned(s), R"(
 for o in 0..3
@@ -35,7 +37,8 @@ TEST(LowerPartition, TailsInTwoDirectionsGiveFourTilesWithoutGuards) {
     return loop("jo", 2, [&](Expr jo) {
       return loop("i", 8, [&](Expr i) {
         return loop("j", 16, [&](Expr j) {
-          return make_if(io * 8 + i < 11 && jo * 16 + j < 20, make_store(y, {io * 8 + i, jo * 16 + j}, float_imm(1)));
+          return make_if(io * 8 + i < 11 && jo * 16 + j < 20,
+                         make_store(y, {io * 8 + i, jo * 16 + j}, float_imm(1)));
         });
       });
     });
@@ -100,7 +103,9 @@ TEST(LowerPartition, AGuardOfTheFirstIterationIsDecidedToo) {
 
 TEST(LowerPartition, StopsCopyingAtTheLimitAndKeepsTheGuard) {
   const Stmt s = loop("o", 3, [&](Expr o) {
-    return loop("r", 8, [&](Expr r) { return make_if(o * 8 + r < 20, make_store(y, {0, o * 8 + r}, float_imm(1))); });
+    return loop("r", 8, [&](Expr r) {
+      return make_if(o * 8 + r < 20, make_store(y, {0, o * 8 + r}, float_imm(1)));
+    });
   });
   EXPECT_EQ(partitioned(s, 1), R"(
 for o in 0..3

@@ -17,7 +17,8 @@ std::string unrolled(const Stmt& body) {
 }
 
 TEST(LowerUnroll, EveryIterationIsWrittenOut) {
-  const Stmt s = loop("i", 3, LoopKind::kUnrolled, [&](Expr i) { return make_store(y, {i * 4 + 1}, load(x, {i})); });
+  const Stmt s =
+      loop("i", 3, LoopKind::kUnrolled, [&](Expr i) { return make_store(y, {i * 4 + 1}, load(x, {i})); });
   EXPECT_EQ(unrolled(s), R"(
 y[1] = x[0]
 y[5] = x[1]
@@ -26,9 +27,8 @@ y[9] = x[2]
 }
 
 TEST(LowerUnroll, GuardsOfSingleIterationsFold) {
-  const Stmt s = loop("i", 4, LoopKind::kUnrolled, [&](Expr i) {
-    return make_if(i * 8 < 20, make_store(y, {i}, load(x, {i})));
-  });
+  const Stmt s = loop("i", 4, LoopKind::kUnrolled,
+                      [&](Expr i) { return make_if(i * 8 < 20, make_store(y, {i}, load(x, {i}))); });
   EXPECT_EQ(unrolled(s), R"(
 y[0] = x[0]
 y[1] = x[1]
@@ -53,8 +53,9 @@ TEST(LowerUnroll, RefusesMoreStoresThanAllowed) {
 
 TEST(LowerReductions, AnUndecomposedReductionInitialisesAtItsFirstIteration) {
   const Var k = make_var("k");
-  const Stmt s = make_for(k, 4, make_reduce(y, {0}, ReduceOp::kMax, float_imm(-1), load(x, {Expr(k)}),
-                                            binary(BinaryOp::kEq, Expr(k), 0)),
+  const Stmt s = make_for(k, 4,
+                          make_reduce(y, {0}, ReduceOp::kMax, float_imm(-1), load(x, {Expr(k)}),
+                                      binary(BinaryOp::kEq, Expr(k), 0)),
                           AxisKind::kReduce);
   EXPECT_EQ("\n" + to_text(lower_reductions({"p", {}, s}).body), R"(
 reduce k in 0..4

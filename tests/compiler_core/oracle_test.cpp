@@ -11,13 +11,19 @@ namespace {
 
 using namespace tuner::testing;
 
-std::string error_of(const Program& p, std::vector<std::vector<double>> args) { return interpret(p, args).message(); }
+std::string error_of(const Program& p, std::vector<std::vector<double>> args) {
+  return interpret(p, args).message();
+}
 
 TEST(Oracle, MatmulByHand) {
   te::Builder b("matmul");
   const Buffer a = b.input("A", {2, 2}), w = b.constant("B", {2, 2});
-  b.reduce("C", {2, 2}, {{"k", 2}}, ReduceOp::kSum,
-           [&](auto i, auto r) { return load(a, {i[0], r[0]}) * load(w, {r[0], i[1]}); }, BufferRole::kOutput);
+  b.reduce(
+      "C", {2, 2}, {{"k", 2}}, ReduceOp::kSum,
+      [&](auto i, auto r) {
+        return load(a, {i[0], r[0]}) * load(w, {r[0], i[1]});
+      },
+      BufferRole::kOutput);
   std::vector<std::vector<double>> args{{1, 2, 3, 4}, {5, 6, 7, 8}, {}};
   const Status ran = interpret(b.finish(), args);
   ASSERT_TRUE(ran) << ran.message();
@@ -27,7 +33,8 @@ TEST(Oracle, MatmulByHand) {
 TEST(Oracle, FloorDivisionRoundsTowardsMinusInfinity) {
   const Buffer y = output("y", {5});
   const Program p{"floor", {y}, loop("i", 5, [&](Expr i) {
-                    return make_store(y, {i}, cast(DType::kFloat32, floor_div(i - 4, 3) * 10 + floor_mod(i - 4, 3)));
+                    return make_store(y, {i},
+                                      cast(DType::kFloat32, floor_div(i - 4, 3) * 10 + floor_mod(i - 4, 3)));
                   })};
   std::vector<std::vector<double>> args{{}};
   const Status ran = interpret(p, args);
@@ -38,11 +45,15 @@ TEST(Oracle, FloorDivisionRoundsTowardsMinusInfinity) {
 TEST(Oracle, PackingRunsFirstAndArgumentsAreTheUnpackedOnes) {
   const Buffer x = input("x", {4}), y = output("y", {4});
   const Buffer w = make_buffer("w", DType::kFloat32, {4}, MemoryScope::kGlobal, BufferRole::kConstant);
-  const Buffer packed = make_buffer("w.packed", DType::kFloat32, {4}, MemoryScope::kGlobal, BufferRole::kPacked);
-  const Program packing{"pack", {w, packed}, loop("i", 4, [&](Expr i) { return make_store(packed, {i}, load(w, {3 - i})); })};
-  const Program p{"main", {x, packed, y},
-                  loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(x, {i}) * load(packed, {3 - i})); }),
-                  std::make_shared<const Program>(packing)};
+  const Buffer packed =
+      make_buffer("w.packed", DType::kFloat32, {4}, MemoryScope::kGlobal, BufferRole::kPacked);
+  const Program packing{
+      "pack", {w, packed}, loop("i", 4, [&](Expr i) { return make_store(packed, {i}, load(w, {3 - i})); })};
+  const Program p{
+      "main",
+      {x, packed, y},
+      loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(x, {i}) * load(packed, {3 - i})); }),
+      std::make_shared<const Program>(packing)};
   EXPECT_EQ(unpacked_args(p), (std::vector<Buffer>{x, w, y}));
   std::vector<std::vector<double>> args{{1, 2, 3, 4}, {10, 20, 30, 40}, {}};
   const Status ran = interpret(p, args);
@@ -54,14 +65,16 @@ TEST(Oracle, PackingRunsFirstAndArgumentsAreTheUnpackedOnes) {
 TEST(Oracle, ReportsAnIndexOutOfBounds) {
   const Buffer x = input("x", {2, 3}), y = output("y", {4});
   const Program p{"wide", {x, y}, loop("i", 4, [&](Expr i) { return make_store(y, {i}, load(x, {1, i})); })};
-  EXPECT_EQ(error_of(p, {{1, 2, 3, 4, 5, 6}, {}}), "wide: x[1, 3] is out of bounds: dimension 1 is 3, index 3");
+  EXPECT_EQ(error_of(p, {{1, 2, 3, 4, 5, 6}, {}}),
+            "wide: x[1, 3] is out of bounds: dimension 1 is 3, index 3");
 }
 
 TEST(Oracle, ReportsAReadOfWhatWasNeverWritten) {
   const Buffer y = output("y", {2}), t = scratch("t", {2});
-  const Program p{"hole", {y}, make_allocate(t, make_seq({make_store(t, {0}, float_imm(1)), loop("i", 2, [&](Expr i) {
-                                                            return make_store(y, {i}, load(t, {i}));
-                                                          })}))};
+  const Program p{
+      "hole", {y}, make_allocate(t, make_seq({make_store(t, {0}, float_imm(1)), loop("i", 2, [&](Expr i) {
+                                                return make_store(y, {i}, load(t, {i}));
+                                              })}))};
   EXPECT_EQ(error_of(p, {{}}), "hole: t[1] is read but was never written");
 }
 
@@ -90,42 +103,53 @@ TEST(Oracle, ParallelLoopsThatDependOnOrderShow) {
   std::vector<std::vector<float>> inputs;
   for (const auto& arg : expected)
     if (!arg.empty()) inputs.emplace_back(arg.begin(), arg.end());
-  if (const Status s = interpret(unscheduled, expected); !s) return ::testing::AssertionFailure() << s.message();
+  if (const Status s = interpret(unscheduled, expected); !s)
+    return ::testing::AssertionFailure() << s.message();
   const Result<std::vector<std::vector<double>>> found = reference_answer(unscheduled, inputs);
   if (!found) return ::testing::AssertionFailure() << found.message();
   const std::vector<double>& out = found->back();
   for (size_t i = 0; i < out.size(); ++i)
     if (!(std::fabs(out[i] - expected.back()[i]) <= 1e-13 * (1 + std::fabs(expected.back()[i]))))
-      return ::testing::AssertionFailure() << "element " << i << " is " << out[i] << ", oracle " << expected.back()[i];
+      return ::testing::AssertionFailure()
+             << "element " << i << " is " << out[i] << ", oracle " << expected.back()[i];
   return ::testing::AssertionSuccess();
 }
 
 Program matmul_bias_gelu(int64_t m, int64_t n, int64_t k) {
   te::Builder b("matmul");
   const Buffer a = b.input("A", {m, k}), w = b.constant("B", {k, n}), bias = b.constant("bias", {n});
-  const Buffer c = b.reduce("C", {m, n}, {{"k", k}}, ReduceOp::kSum,
-                            [&](auto i, auto r) { return load(a, {i[0], r[0]}) * load(w, {r[0], i[1]}); });
-  b.compute("out", {m, n}, [&](auto i) {
-    const Expr x = load(c, i) + load(bias, {i[1]});
-    return x * float_imm(0.5) * (unary(UnaryOp::kErf, x * float_imm(0.70710678)) + 1);
-  }, BufferRole::kOutput);
+  const Buffer c = b.reduce("C", {m, n}, {{"k", k}}, ReduceOp::kSum, [&](auto i, auto r) {
+    return load(a, {i[0], r[0]}) * load(w, {r[0], i[1]});
+  });
+  b.compute(
+      "out", {m, n},
+      [&](auto i) {
+        const Expr x = load(c, i) + load(bias, {i[1]});
+        return x * float_imm(0.5) * (unary(UnaryOp::kErf, x * float_imm(0.70710678)) + 1);
+      },
+      BufferRole::kOutput);
   return b.finish();
 }
 
-Program conv_relu(int64_t channels, int64_t h, int64_t w, int64_t filters, int64_t kernel, int64_t stride, int64_t pad) {
+Program conv_relu(int64_t channels, int64_t h, int64_t w, int64_t filters, int64_t kernel, int64_t stride,
+                  int64_t pad) {
   te::Builder b("conv");
-  const Buffer x = b.input("x", {1, channels, h, w}), f = b.constant("f", {filters, channels, kernel, kernel});
+  const Buffer x = b.input("x", {1, channels, h, w}),
+               f = b.constant("f", {filters, channels, kernel, kernel});
   const Buffer padded = b.compute("padded", {1, channels, h + 2 * pad, w + 2 * pad}, [&](auto i) {
     const Expr inside = i[2] >= pad && i[2] < h + pad && i[3] >= pad && i[3] < w + pad;
     return select(inside, load(x, {i[0], i[1], i[2] - pad, i[3] - pad}), float_imm(0));
   });
   const int64_t oh = (h + 2 * pad - kernel) / stride + 1, ow = (w + 2 * pad - kernel) / stride + 1;
-  const Buffer conv = b.reduce("conv", {1, filters, oh, ow}, {{"c", channels}, {"kh", kernel}, {"kw", kernel}}, ReduceOp::kSum,
-                               [&](auto i, auto r) {
-                                 return load(padded, {i[0], r[0], i[2] * stride + r[1], i[3] * stride + r[2]}) *
-                                        load(f, {i[1], r[0], r[1], r[2]});
-                               });
-  b.compute("out", {1, filters, oh, ow}, [&](auto i) { return max(load(conv, i), float_imm(0)); }, BufferRole::kOutput);
+  const Buffer conv =
+      b.reduce("conv", {1, filters, oh, ow}, {{"c", channels}, {"kh", kernel}, {"kw", kernel}},
+               ReduceOp::kSum, [&](auto i, auto r) {
+                 return load(padded, {i[0], r[0], i[2] * stride + r[1], i[3] * stride + r[2]}) *
+                        load(f, {i[1], r[0], r[1], r[2]});
+               });
+  b.compute(
+      "out", {1, filters, oh, ow}, [&](auto i) { return max(load(conv, i), float_imm(0)); },
+      BufferRole::kOutput);
   return b.finish();
 }
 

@@ -16,9 +16,12 @@ namespace {
 using Share = std::function<void(int32_t begin, int32_t end, int32_t thread)>;
 
 void run(ThreadPool& pool, int32_t extent, const Share& share) {
-  pool.parallel_for(extent, [](void* closure, int32_t begin, int32_t end, int32_t thread) {
-    (*static_cast<const Share*>(closure))(begin, end, thread);
-  }, const_cast<Share*>(&share));
+  pool.parallel_for(
+      extent,
+      [](void* closure, int32_t begin, int32_t end, int32_t thread) {
+        (*static_cast<const Share*>(closure))(begin, end, thread);
+      },
+      const_cast<Share*>(&share));
 }
 
 TEST(ThreadPool, EveryIterationRunsOnce) {
@@ -69,9 +72,12 @@ TEST(ThreadPool, RuntimeCarriesThePool) {
   EXPECT_EQ(rt.num_threads, 2);
   EXPECT_EQ(rt.workspace, &marker);
   std::atomic<int> runs{0};
-  rt.parallel_for(rt.pool, 5, [](void* closure, int32_t begin, int32_t end, int32_t) {
-    *static_cast<std::atomic<int>*>(closure) += end - begin;
-  }, &runs);
+  rt.parallel_for(
+      rt.pool, 5,
+      [](void* closure, int32_t begin, int32_t end, int32_t) {
+        *static_cast<std::atomic<int>*>(closure) += end - begin;
+      },
+      &runs);
   EXPECT_EQ(runs.load(), 5);
 }
 
