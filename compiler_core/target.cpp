@@ -22,6 +22,7 @@ constexpr CpuRow kCpus[] = {
     {"broadwell", 256, 16, 32, 256, 8192},        {"skylake", 256, 16, 32, 256, 8192},
     {"skylake-avx512", 512, 32, 32, 1024, 16384}, {"cascadelake", 512, 32, 32, 1024, 16384},
     {"cooperlake", 512, 32, 32, 1024, 16384},     {"icelake-client", 512, 32, 48, 512, 8192},
+    {"cannonlake", 512, 32, 32, 256, 8192},       {"rocketlake", 512, 32, 48, 512, 16384},
     {"icelake-server", 512, 32, 48, 1280, 24576}, {"tigerlake", 512, 32, 48, 1280, 12288},
     {"sapphirerapids", 512, 32, 48, 2048, 30720}, {"emeraldrapids", 512, 32, 48, 2048, 32768},
     {"graniterapids", 512, 32, 48, 2048, 32768},  {"alderlake", 256, 16, 48, 1280, 30720},
