@@ -22,7 +22,8 @@ inline Result<TaskSpace> analytic_space(int width) {
   auto space = std::make_shared<ConfigSpace>();
   std::vector<int64_t> candidates;
   for (int i = 0; i < width; ++i) candidates.push_back(i);
-  for (const char* knob : {"a", "b", "c", "d"}) space->choice(knob, candidates).try_first(knob[0] == 'd' ? 1 : 0);
+  for (const char* knob : {"a", "b", "c", "d"})
+    space->choice(knob, candidates).try_first(knob[0] == 'd' ? 1 : 0);
   RETURN_IF_ERROR(space->seal());
   TaskSpace task;
   task.flops = 2 * 64 * 64 * 64;
@@ -33,7 +34,8 @@ inline Result<TaskSpace> analytic_space(int width) {
 }
 
 // A bowl with its bottom at (2, 3, 1, 4); every config with a == d fails.
-inline MeasureRecord analytic_record(const std::string& trial_id, int attempt, const std::string& config_text) {
+inline MeasureRecord analytic_record(const std::string& trial_id, int attempt,
+                                     const std::string& config_text) {
   const Config config = config_from_text(config_text).value();
   const auto square = [&](const char* knob, int64_t bottom) {
     const double x = static_cast<double>(config.at(knob) - bottom);
@@ -43,7 +45,8 @@ inline MeasureRecord analytic_record(const std::string& trial_id, int attempt, c
   record.trial_id = trial_id;
   record.attempt = attempt;
   record.finished_at_us = 1;
-  record.environment = {.hardware = "formula", .toolchain = "none", .worker_id = "w", .worker_incarnation = "1", .host = "h"};
+  record.environment = {
+      .hardware = "formula", .toolchain = "none", .worker_id = "w", .worker_incarnation = "1", .host = "h"};
   if (config.at("a") == config.at("d")) {
     record.outcome = Outcome::kCrashed;
     record.message = "a == d";

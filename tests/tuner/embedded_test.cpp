@@ -8,8 +8,8 @@ namespace tuner {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using testing::eventually;
+using ::testing::HasSubstr;
 using testing::Process;
 using testing::RealJob;
 
@@ -27,7 +27,8 @@ TEST(Embedded, CtrlCStopsInOrderAndTheSameCommandContinuesThenAnswersFromTheStor
   EXPECT_EQ(second.wait(180s), 0) << second.err();
   EXPECT_THAT(second.err(), HasSubstr("continues"));
   job.expect_complete(80);
-  for (const auto& [id, t] : before) EXPECT_EQ(job.recorded()[id].trial.attempt, t.trial.attempt) << id << " ran again";
+  for (const auto& [id, t] : before)
+    EXPECT_EQ(job.recorded()[id].trial.attempt, t.trial.attempt) << id << " ran again";
 
   Process third(job.submit(80), job.folder.file("third"));
   EXPECT_EQ(third.wait(60s), 0) << third.err();

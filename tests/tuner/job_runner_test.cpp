@@ -15,8 +15,8 @@ namespace {
 
 using testing::analytic_record;
 using testing::analytic_space;
-using testing::ScratchFolder;
 using ::testing::HasSubstr;
+using testing::ScratchFolder;
 using ::testing::SizeIs;
 
 JobRow job_row(const std::string& search, int trials, uint64_t seed, int tasks = 1) {
@@ -37,8 +37,8 @@ class Life {
     store = Store::open(db, Store::Mode::kWrite).value();
     EXPECT_TRUE(store->add_job(job).is_ok());
     runner = std::make_unique<JobRunner>(
-        *store, store->job(job.id).value(), job.trials, [width](const JobRow::Task&) { return analytic_space(width); },
-        make_strategy);
+        *store, store->job(job.id).value(), job.trials,
+        [width](const JobRow::Task&) { return analytic_space(width); }, make_strategy);
     EXPECT_TRUE(runner->start().is_ok());
     for (const TrialRow& t : runner->open_trials()) {
       if (t.state == TrialState::kLeased) {
@@ -47,7 +47,8 @@ class Life {
       queue.push_back(t);
     }
   }
-  // One step of the pipeline chosen by `dice`: propose, lease, measure or observe. False when the job is finished.
+  // One step of the pipeline chosen by `dice`: propose, lease, measure or observe. False when the job is
+  // finished.
   bool step(std::mt19937_64& dice) {
     if (runner->finished()) return false;
     switch (dice() % 4) {
@@ -97,7 +98,8 @@ TEST(JobRunner, EndsAtItsTrialsAndKnowsTheBest) {
   ScratchFolder folder;
   Life life(folder.file("db"), job_row("genetic", 60, 1), 6);
   std::mt19937_64 dice(1);
-  while (life.step(dice)) {}
+  while (life.step(dice)) {
+  }
   const std::vector<TrialWithRecord> trials = life.store->trials("j1").value();
   ASSERT_THAT(trials, SizeIs(60));
   double best = 1e18;
@@ -122,7 +124,8 @@ TEST(JobRunner, EndsWhenTheSpaceIsExhausted) {
   ScratchFolder folder;
   Life life(folder.file("db"), job_row("random", 1000, 1), 2);  // 16 configs
   std::mt19937_64 dice(2);
-  while (life.step(dice)) {}
+  while (life.step(dice)) {
+  }
   EXPECT_THAT(life.store->trials("j1").value(), SizeIs(16));
   EXPECT_EQ(life.runner->progress().trials_total, 16);
 }
@@ -158,7 +161,8 @@ TEST(JobRunner, TheSameSeedAndResultsGiveTheSameTrials) {
       ScratchFolder folder;
       Life life(folder.file("db"), job_row(search, 48, 7), 6);
       std::mt19937_64 dice(3);
-      while (life.step(dice)) {}
+      while (life.step(dice)) {
+      }
       c = configs_in_order(*life.store);
     }
     EXPECT_EQ(configs[0], configs[1]) << search;
@@ -182,8 +186,8 @@ TEST(JobRunner, ASearchThatIsNotKnownEndsTheJobWithTheReason) {
   EXPECT_THAT(life.runner->propose(8).message(), HasSubstr("guess"));
 }
 
-// Killed at random moments and resumed from the file alone: no config is measured twice, no result is lost, and the job
-// ends with exactly its trials.
+// Killed at random moments and resumed from the file alone: no config is measured twice, no result is lost,
+// and the job ends with exactly its trials.
 TEST(JobRunner, SurvivesCrashesAtAnyMoment) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(str("seed ", seed));
@@ -214,7 +218,8 @@ TEST(JobRunner, SurvivesCrashesAtAnyMoment) {
   }
 }
 
-// A search whose proposals do not depend on results proposes after a crash exactly what it would have proposed without.
+// A search whose proposals do not depend on results proposes after a crash exactly what it would have
+// proposed without.
 TEST(JobRunner, ACrashDoesNotChangeWhatARandomSearchMeasures) {
   const JobRow job = job_row("random", 48, 5);
   std::vector<std::string> whole, resumed;
@@ -222,7 +227,8 @@ TEST(JobRunner, ACrashDoesNotChangeWhatARandomSearchMeasures) {
     ScratchFolder folder;
     Life life(folder.file("db"), job, 6);
     std::mt19937_64 dice(1);
-    while (life.step(dice)) {}
+    while (life.step(dice)) {
+    }
     whole = configs_in_order(*life.store);
   }
   ScratchFolder folder;

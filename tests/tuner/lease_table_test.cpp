@@ -20,7 +20,8 @@ class Leases : public testing::Test {
   void enqueue(const std::string& id, const std::string& job = "j1") {
     ASSERT_EQ(table.enqueue({id, job, "cpu1", 0, 0}), LeaseTable::Added::kNew);
   }
-  // Leases the oldest queued trial as the store would: attempt + 1 and a larger token. Empty when nothing is queued.
+  // Leases the oldest queued trial as the store would: attempt + 1 and a larger token. Empty when nothing is
+  // queued.
   LeaseTable::Held lease(const LeaseTable::Owner& owner) {
     const std::vector<Trial> got = table.reserve(kAny, {}, 1);
     if (got.empty()) return {};
@@ -140,7 +141,8 @@ TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
 
 TEST_F(Leases, AfterARestartAnUnclaimedLeaseGetsOneTtlThenIsRetried) {
   ASSERT_EQ(table.restore_leased({"t1", "j1", "cpu1", 2, 77}, now), LeaseTable::Added::kNew);
-  EXPECT_THAT(table.heartbeat(kW1, {{"t1", 1, 70}}, now).revoked, IsEmpty()) << "an older token does not claim it";
+  EXPECT_THAT(table.heartbeat(kW1, {{"t1", 1, 70}}, now).revoked, IsEmpty())
+      << "an older token does not claim it";
   EXPECT_THAT(pass(14'000), IsEmpty());
   const std::vector<LeaseTable::Loss> losses = pass(1'000);
   ASSERT_THAT(losses, SizeIs(1));

@@ -41,15 +41,18 @@ inline bool eventually(std::chrono::seconds limit, const std::function<bool()>& 
   return true;
 }
 
-// One program, in its own process group; stdout and stderr go to files. Killed with its descendants when destroyed.
+// One program, in its own process group; stdout and stderr go to files. Killed with its descendants when
+// destroyed.
 class Process {
  public:
   Process(const std::vector<std::string>& words, const std::string& log) : log_(log) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, (log + ".out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    posix_spawn_file_actions_addopen(&actions, 2, (log + ".err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    posix_spawn_file_actions_addopen(&actions, 1, (log + ".out").c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0644);
+    posix_spawn_file_actions_addopen(&actions, 2, (log + ".err").c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                     0644);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setpgroup(&attributes, 0);
@@ -101,7 +104,8 @@ class Process {
       const size_t end = stat.rfind(')');  // the name before it may hold anything
       char state = 0;
       int ppid = 0;
-      if (end != std::string::npos && std::sscanf(stat.c_str() + end + 1, " %c %d", &state, &ppid) == 2 && ppid == parent)
+      if (end != std::string::npos && std::sscanf(stat.c_str() + end + 1, " %c %d", &state, &ppid) == 2 &&
+          ppid == parent)
         tree.push_back(pid);
     }
     closedir(proc);

@@ -20,8 +20,9 @@ class RealJob {
     setenv("XDG_RUNTIME_DIR", folder.path().c_str(), 1);
     setenv("XDG_CACHE_HOME", folder.file("cache").c_str(), 1);
     setenv("XDG_DATA_HOME", folder.file("data").c_str(), 1);
-    std::ofstream(file) << R"({"op": "matmul", "a": [48, 64], "b": [64, 96], "target": "cpu", "search": "random",)"
-                        << R"( "measure": {"min_repeat_ms": 0.05, "repeats": 3}})";
+    std::ofstream(file)
+        << R"({"op": "matmul", "a": [48, 64], "b": [64, 96], "target": "cpu", "search": "random",)"
+        << R"( "measure": {"min_repeat_ms": 0.05, "repeats": 3}})";
   }
   std::vector<std::string> tuner(std::vector<std::string> words) const {
     words.insert(words.begin(), std::string(TUNER_BIN_DIR) + "/tuner");
@@ -51,7 +52,8 @@ class RealJob {
     std::set<std::string> configs;
     size_t ok = 0;
     for (const auto& [id, t] : all) {
-      EXPECT_TRUE(configs.insert(t.trial.template_name + " " + t.trial.config).second) << t.trial.config << " twice";
+      EXPECT_TRUE(configs.insert(t.trial.template_name + " " + t.trial.config).second)
+          << t.trial.config << " twice";
       ok += t.record->outcome == Outcome::kOk ? 1 : 0;
       EXPECT_NE(t.record->outcome, Outcome::kDeviceLost) << id << ": " << t.record->message;
     }

@@ -1,4 +1,5 @@
-// Daemon, worker and client as three processes over TCP on loopback; the worker is killed and restarted in mid-job.
+// Daemon, worker and client as three processes over TCP on loopback; the worker is killed and restarted in
+// mid-job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,9 @@ std::string address_of(const Process& serve) {
   const std::string text = serve.out(), start = "listening on ";
   const size_t at = text.find(start);
   const size_t end = text.find('\n', at);
-  return at == std::string::npos || end == std::string::npos ? "" : text.substr(at + start.size(), end - at - start.size());
+  return at == std::string::npos || end == std::string::npos
+             ? ""
+             : text.substr(at + start.size(), end - at - start.size());
 }
 
 TEST(ThreeProcesses, AJobSurvivesItsWorkerBeingKilled) {
@@ -24,12 +27,18 @@ TEST(ThreeProcesses, AJobSurvivesItsWorkerBeingKilled) {
   Process serve(job.tuner({"serve", "--listen", "127.0.0.1:0", "--db", job.db}), job.folder.file("serve"));
   ASSERT_TRUE(eventually(30s, [&] { return !address_of(serve).empty(); })) << serve.err();
   const std::string address = address_of(serve);
-  const std::vector<std::string> worker_words = {std::string(TUNER_BIN_DIR) + "/measure_server", "--daemon", address,
-                                                 "--worker-id", "w1", "--work-dir", job.folder.file("worker")};
+  const std::vector<std::string> worker_words = {std::string(TUNER_BIN_DIR) + "/measure_server",
+                                                 "--daemon",
+                                                 address,
+                                                 "--worker-id",
+                                                 "w1",
+                                                 "--work-dir",
+                                                 job.folder.file("worker")};
   Process submit(job.submit(96, {"--daemon", address}), job.folder.file("submit"));
   {
     Process worker(worker_words, job.folder.file("worker1"));
-    ASSERT_TRUE(eventually(120s, [&] { return job.recorded().size() >= 20; })) << worker.err() << submit.err();
+    ASSERT_TRUE(eventually(120s, [&] { return job.recorded().size() >= 20; }))
+        << worker.err() << submit.err();
   }  // killed, with its builder and its runner
   const size_t before = job.recorded().size();
   EXPECT_LT(before, 96u) << "the worker was to be killed in mid-job";

@@ -25,7 +25,8 @@ int run(const CancelOptions& options) {
   v1::CancelReply reply;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  if (const Status s = from_grpc(connection->jobs->Cancel(&context, request, &reply), connection->name); !s) return report(s);
+  if (const Status s = from_grpc(connection->jobs->Cancel(&context, request, &reply), connection->name); !s)
+    return report(s);
   if (reply.state() == v1::CANCELLED) {
     std::printf("job %s is cancelled; what it measured stays\n", options.job.c_str());
     return kExitDone;
@@ -44,7 +45,8 @@ void add_cancel_command(CLI::App& app, CommandContext& context) {
   });
   command->add_option("JOB", options->job, "as listed by tuner jobs: j3")->required();
   add_db_option(*command, options->db);
-  command->add_option("--daemon", options->daemon, "HOST:PORT or unix:/path; else the one that runs on the database");
+  command->add_option("--daemon", options->daemon,
+                      "HOST:PORT or unix:/path; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

@@ -6,7 +6,8 @@
 
 namespace tuner::cli {
 
-JobWatch::JobWatch(Connection& connection, const std::string& job_id, int64_t after_seq) : peer_(connection.name) {
+JobWatch::JobWatch(Connection& connection, const std::string& job_id, int64_t after_seq)
+    : peer_(connection.name) {
   v1::WatchRequest request;
   request.set_job_id(job_id);
   request.set_after_seq(after_seq);

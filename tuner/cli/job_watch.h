@@ -1,4 +1,5 @@
-// JobWatch: follows a job's events in the background while the command looks after the screen and the keyboard.
+// JobWatch: follows a job's events in the background while the command looks after the screen and the
+// keyboard.
 #pragma once
 
 #include <grpcpp/client_context.h>

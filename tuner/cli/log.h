@@ -7,7 +7,8 @@
 namespace tuner::cli {
 
 inline void log_to_stderr(spdlog::level::level_enum level) {
-  auto logger = std::make_shared<spdlog::logger>("tuner", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>("tuner", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_level(level);
   logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %L %v");
   spdlog::set_default_logger(std::move(logger));

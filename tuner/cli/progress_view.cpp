@@ -42,7 +42,8 @@ std::string outcome_counts(const google::protobuf::RepeatedPtrField<v1::OutcomeC
   std::string text;
   for (const v1::OutcomeCount& o : outcomes) {
     const Result<Outcome> outcome = from_proto(o.outcome(), "outcome");
-    if (o.count() > 0 && outcome) text += str(text.empty() ? "" : ", ", o.count(), " ", outcome_name(*outcome));
+    if (o.count() > 0 && outcome)
+      text += str(text.empty() ? "" : ", ", o.count(), " ", outcome_name(*outcome));
   }
   return text;
 }
@@ -50,12 +51,15 @@ std::string outcome_counts(const google::protobuf::RepeatedPtrField<v1::OutcomeC
 std::string best_so_far(const v1::Progress& p) {
   if (p.best_ns() <= 0) return "no right answer yet";
   std::string text = str(format_time(p.best_ns()), ", ", fixed(p.best_gflops(), 1), " GFLOP/s");
-  if (p.peak_gflops() > 0) text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of peak)");
+  if (p.peak_gflops() > 0)
+    text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of peak)");
   return text;
 }
 
 ProgressView::ProgressView(int tasks)
-    : tasks_(tasks), terminal_(isatty(STDERR_FILENO) == 1 && std::string_view(std::getenv("TERM") ? std::getenv("TERM") : "") != "dumb") {}
+    : tasks_(tasks),
+      terminal_(isatty(STDERR_FILENO) == 1 &&
+                std::string_view(std::getenv("TERM") ? std::getenv("TERM") : "") != "dumb") {}
 
 ProgressView::~ProgressView() { finish(); }
 
@@ -101,7 +105,8 @@ void ProgressView::print_line() {
   if (tasks_ > 1) line += str("task ", p.task_index() + 1, "/", tasks_, "  ");
   line += str("best ", best_so_far(p));
   if (p.trials_per_second() > 0) line += str("  ", fixed(p.trials_per_second(), 1), " trials/s");
-  if (p.trials_per_second() > 0 && p.trials_done() < p.trials_total()) line += str("  about ", duration(p.eta_s()), " left");
+  if (p.trials_per_second() > 0 && p.trials_done() < p.trials_total())
+    line += str("  about ", duration(p.eta_s()), " left");
   line += str("  [", outcome_counts(p.outcomes()), "]");
   std::fprintf(stderr, "%s\n", line.c_str());
 }
@@ -110,11 +115,13 @@ void ProgressView::draw_bar() {
   const v1::Progress& p = latest_;
   const double share = p.trials_total() > 0 ? static_cast<double>(p.trials_done()) / p.trials_total() : 0;
   const int filled = std::clamp(static_cast<int>(share * kBarWidth), 0, kBarWidth);
-  std::string line = str("[", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), "] ", p.trials_done(), "/", p.trials_total());
+  std::string line = str("[", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), "] ",
+                         p.trials_done(), "/", p.trials_total());
   if (tasks_ > 1) line += str("  task ", p.task_index() + 1, "/", tasks_);
   line += str("  best ", best_so_far(p));
   if (p.trials_per_second() > 0)
-    line += str("  ", fixed(p.trials_per_second(), 1), "/s  ", p.trials_done() < p.trials_total() ? duration(p.eta_s()) + " left" : "");
+    line += str("  ", fixed(p.trials_per_second(), 1), "/s  ",
+                p.trials_done() < p.trials_total() ? duration(p.eta_s()) + " left" : "");
   std::string failures;
   for (const v1::OutcomeCount& o : p.outcomes()) {
     const Result<Outcome> outcome = from_proto(o.outcome(), "outcome");

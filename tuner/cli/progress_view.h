@@ -1,4 +1,5 @@
-// ProgressView: a running job on the screen: one line that is rewritten on a terminal, plain lines into a pipe.
+// ProgressView: a running job on the screen: one line that is rewritten on a terminal, plain lines into a
+// pipe.
 #pragma once
 
 #include <chrono>
@@ -14,8 +15,8 @@ class ProgressView {
   // Draws on stderr. `tasks`: of the job.
   explicit ProgressView(int tasks);
   ~ProgressView();
-  // Shows the event when it says something; progress at most a few times a second, in a pipe about once a second and at
-  // each improvement.
+  // Shows the event when it says something; progress at most a few times a second, in a pipe about once a
+  // second and at each improvement.
   void show(const v1::JobEvent& event);
   // A line of its own above the bar.
   void say(const std::string& line);

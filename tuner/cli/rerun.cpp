@@ -26,17 +26,21 @@ struct RerunOptions {
 std::string describe(const MeasureRecord& record) {
   const std::string outcome(outcome_name(record.outcome));
   if (record.outcome == Outcome::kOk)
-    return str(format_time(record_time_ns(record)), " (", record.run_ns.size(), " samples", record.cut ? ", cut: a bound only" : "", ")");
+    return str(format_time(record_time_ns(record)), " (", record.run_ns.size(), " samples",
+               record.cut ? ", cut: a bound only" : "", ")");
   return record.message.empty() ? outcome : outcome + ": " + record.message;
 }
 
 nlohmann::json to_json(const MeasureRecord& record) {
-  return {{"outcome", outcome_name(record.outcome)}, {"time_ns", record_time_ns(record)}, {"run_ns", record.run_ns},
+  return {{"outcome", outcome_name(record.outcome)},
+          {"time_ns", record_time_ns(record)},
+          {"run_ns", record.run_ns},
           {"message", record.message}};
 }
 
 int run(const RerunOptions& options) {
-  Result<Connection> connection = connect({.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
+  Result<Connection> connection =
+      connect({.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
   if (!connection) return report(connection.status());
   // The old record is in the file when the file is here.
   std::optional<MeasureRecord> old;
@@ -50,12 +54,15 @@ int run(const RerunOptions& options) {
   v1::MeasureRecord reply;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kLimit);
-  if (const Status s = from_grpc(connection->jobs->Rerun(&context, request, &reply), connection->name); !s) return report(s);
+  if (const Status s = from_grpc(connection->jobs->Rerun(&context, request, &reply), connection->name); !s)
+    return report(s);
   const Result<MeasureRecord> record = from_proto(reply);
   if (!record) return report(record.status());
   if (connection->host) connection->host->stop("rerun is done");
   if (options.json) {
-    const nlohmann::json json{{"trial", options.trial}, {"before", old ? to_json(*old) : nlohmann::json(nullptr)}, {"now", to_json(*record)}};
+    const nlohmann::json json{{"trial", options.trial},
+                              {"before", old ? to_json(*old) : nlohmann::json(nullptr)},
+                              {"now", to_json(*record)}};
     std::printf("%s\n", json.dump(2).c_str());
   } else {
     if (old) std::printf("before  %s\n", describe(*old).c_str());
@@ -75,7 +82,8 @@ void add_rerun_command(CLI::App& app, CommandContext& context) {
   command->add_option("TRIAL", options->trial, "as in messages and tuner records export: t812")->required();
   add_db_option(*command, options->db);
   add_json_option(*command, options->json);
-  command->add_option("--daemon", options->daemon, "HOST:PORT or unix:/path; without it the trial runs on this machine");
+  command->add_option("--daemon", options->daemon,
+                      "HOST:PORT or unix:/path; without it the trial runs on this machine");
 }
 
 }  // namespace tuner::cli

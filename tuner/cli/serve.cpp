@@ -31,11 +31,12 @@ int run(const ServeOptions& options) {
   for (const std::string& address : options.listen)
     if (const Status s = check_listen_address(address); !s) return report(s);
   raise_file_limit();
-  Result<std::unique_ptr<DaemonHost>> host =
-      DaemonHost::start({.db = options.db, .listen = options.listen, .own_worker = false, .resume_jobs = true});
+  Result<std::unique_ptr<DaemonHost>> host = DaemonHost::start(
+      {.db = options.db, .listen = options.listen, .own_worker = false, .resume_jobs = true});
   if (!host) return report(host.status());
   for (const std::string& address : (*host)->addresses()) std::printf("listening on %s\n", address.c_str());
-  std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(), (*host)->addresses()[0].c_str());
+  std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(),
+              (*host)->addresses()[0].c_str());
   std::fflush(stdout);
   while (!interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::fprintf(stderr, "stopping; unfinished jobs go on at the next start\n");
@@ -47,13 +48,16 @@ int run(const ServeOptions& options) {
 
 void add_serve_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<ServeOptions>();
-  CLI::App* command = add_command(app, context, "serve", "Runs the daemon that workers and clients dial", [options] {
-    log_to_stderr(spdlog::level::info);
-    catch_interrupts();
-    return run(*options);
-  });
+  CLI::App* command =
+      add_command(app, context, "serve", "Runs the daemon that workers and clients dial", [options] {
+        log_to_stderr(spdlog::level::info);
+        catch_interrupts();
+        return run(*options);
+      });
   add_db_option(*command, options->db);
-  command->add_option("--listen", options->listen, "HOST:PORT on loopback, or unix:/path; may be given several times")
+  command
+      ->add_option("--listen", options->listen,
+                   "HOST:PORT on loopback, or unix:/path; may be given several times")
       ->capture_default_str();
 }
 

@@ -49,8 +49,10 @@ struct GroupOutcome {  // of one group
   bool already_finished = false, interrupted = false, hosted = false;
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   std::string message;
-  int64_t trials_before = -1, trials_after = 0;
+  int64_t trials_before = -1, trials_after = 0, first_done = 0;
   double wall_s = 0;
+  // Of the results that came while this command looked on: the rate without start and end.
+  std::optional<steady_clock::time_point> first_result, last_result;
   std::vector<std::optional<v1::TunedConfig>> tuned;  // one a task
 };
 
@@ -60,8 +62,9 @@ std::string new_request_id() {
 }
 
 bool same_options(const MeasureOptions& a, const MeasureOptions& b) {
-  return a.min_repeat_ms == b.min_repeat_ms && a.repeats == b.repeats && a.build_timeout_s == b.build_timeout_s &&
-         a.run_timeout_s == b.run_timeout_s && a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor;
+  return a.min_repeat_ms == b.min_repeat_ms && a.repeats == b.repeats &&
+         a.build_timeout_s == b.build_timeout_s && a.run_timeout_s == b.run_timeout_s &&
+         a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor;
 }
 
 Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
@@ -69,7 +72,9 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
   std::vector<Group> groups;
   for (const JobEntry& entry : entries) {
     Result<Target> target = resolve_target(options.target.empty() ? entry.target : options.target);
-    if (!target) return target.status().with_context(options.target.empty() ? options.file + ": target: " : "--target: ");
+    if (!target)
+      return target.status().with_context(options.target.empty() ? options.file + ": target: "
+                                                                 : "--target: ");
     JobRow job;
     job.trials = options.trials > 0 ? options.trials : entry.trials;
     job.search = options.search.empty() ? entry.search : options.search;
@@ -78,7 +83,8 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
     const JobRow::Task task{entry.workload.key(), target->name()};
     Group* group = nullptr;
     for (Group& g : groups)
-      if (g.job.trials == job.trials && g.job.search == job.search && g.job.seed == job.seed && same_options(g.job.options, job.options))
+      if (g.job.trials == job.trials && g.job.search == job.search && g.job.seed == job.seed &&
+          same_options(g.job.options, job.options))
         group = &g;
     if (group == nullptr) {
       job.request_id = new_request_id();
@@ -112,14 +118,15 @@ struct Turn {
 };
 
 // Submits over this connection and follows the job until it ends, the connection breaks or the user stops it.
-Turn follow(Connection& connection, const Group& group, const SubmitOptions& options, ProgressView& view, int64_t& after_seq,
-            GroupOutcome& out) {
+Turn follow(Connection& connection, const Group& group, const SubmitOptions& options, ProgressView& view,
+            int64_t& after_seq, GroupOutcome& out) {
   v1::SubmitRequest request;
   to_proto(group.job, options.fresh, &request);
   v1::SubmitReply reply;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
-  if (Status s = from_grpc(connection.jobs->Submit(&context, request, &reply), connection.name); !s) return {s};
+  if (Status s = from_grpc(connection.jobs->Submit(&context, request, &reply), connection.name); !s)
+    return {s};
   const bool first_turn = out.job_id.empty();
   out.job_id = reply.job_id();
   out.already_finished = reply.already_finished();
@@ -130,8 +137,8 @@ Turn follow(Connection& connection, const Group& group, const SubmitOptions& opt
       const char* where = connection.host ? "on this machine" : "by ";
       view.say(str("job ", out.job_id, reply.continued() ? " continues " : " runs ", where,
                    connection.host ? "" : connection.name, ": ", group.job.tasks.size(),
-                   group.job.tasks.size() == 1 ? " task, " : " tasks, ", group.job.trials, " trials each, ", group.job.search,
-                   ", seed ", group.job.seed));
+                   group.job.tasks.size() == 1 ? " task, " : " tasks, ", group.job.trials, " trials each, ",
+                   group.job.search, ", seed ", group.job.seed));
       // A continued job has a history of its own; only what comes now is news.
       if (reply.continued()) after_seq = -1;
     }
@@ -148,7 +155,15 @@ Turn follow(Connection& connection, const Group& group, const SubmitOptions& opt
         if (next.event->has_progress()) {
           live = true;
           if (out.trials_before < 0) out.trials_before = next.event->progress().trials_done();
-          out.trials_after = next.event->progress().trials_done();
+          const int64_t done = next.event->progress().trials_done();
+          if (done > out.trials_before) {
+            out.last_result = steady_clock::now();
+            if (!out.first_result) {
+              out.first_result = out.last_result;
+              out.first_done = done;
+            }
+          }
+          out.trials_after = done;
         }
         if (live || next.event->state() != v1::JOB_RUNNING) view.show(*next.event);
         out.state = next.event->state();
@@ -167,8 +182,8 @@ Turn follow(Connection& connection, const Group& group, const SubmitOptions& opt
   return {};
 }
 
-// Submits and follows, over a new connection whenever one breaks: when the command that hosted the daemon has ended, this
-// one becomes the host.
+// Submits and follows, over a new connection whenever one breaks: when the command that hosted the daemon has
+// ended, this one becomes the host.
 Status run_group(const SubmitOptions& options, const Group& group, GroupOutcome& out) {
   out.tuned.resize(group.job.tasks.size());
   const steady_clock::time_point began = steady_clock::now();
@@ -197,7 +212,9 @@ Status run_group(const SubmitOptions& options, const Group& group, GroupOutcome&
       return Status::ok();
     }
     // Only a job that had been accepted is worth waiting for.
-    if (status.code() != StatusCode::kUnavailable || out.job_id.empty() || steady_clock::now() - alive > kReconnectFor) return status;
+    if (status.code() != StatusCode::kUnavailable || out.job_id.empty() ||
+        steady_clock::now() - alive > kReconnectFor)
+      return status;
     view.say(str("  ", status.message(), "; going on with job ", out.job_id));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
@@ -217,8 +234,8 @@ std::string time_split(const SubmitOptions& options, const std::string& job_id) 
   });
   if (!read) return {};
   char text[128];
-  std::snprintf(text, sizeof text, "builds %.1f s, runs %.1f s, waiting for a build %.1f s (they overlap)", build_ms / 1000,
-                run_ms / 1000, queue_ms / 1000);
+  std::snprintf(text, sizeof text, "builds %.1f s, runs %.1f s, waiting for a build %.1f s (they overlap)",
+                build_ms / 1000, run_ms / 1000, queue_ms / 1000);
   return text;
 }
 
@@ -227,7 +244,8 @@ nlohmann::json task_json(const JobRow::Task& task, const std::optional<v1::Tuned
   if (!tuned) return j;
   nlohmann::json outcomes = nlohmann::json::object();
   for (const v1::OutcomeCount& o : tuned->outcomes())
-    if (const Result<Outcome> outcome = from_proto(o.outcome(), "outcome")) outcomes[std::string(outcome_name(*outcome))] = o.count();
+    if (const Result<Outcome> outcome = from_proto(o.outcome(), "outcome"))
+      outcomes[std::string(outcome_name(*outcome))] = o.count();
   j["tuned"] = {{"time_ns", tuned->time_ns()},
                 {"time_interval_ns", {tuned->time_low_ns(), tuned->time_high_ns()}},
                 {"gflops", tuned->gflops()},
@@ -253,7 +271,8 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
   }
   const v1::TunedConfig& t = *out.tuned[i];
   std::printf("  time      %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str());
-  std::printf("  speed     %s\n", format_gflops(group.workloads[i].flops(), t.time_ns(), t.peak_gflops()).c_str());
+  std::printf("  speed     %s\n",
+              format_gflops(group.workloads[i].flops(), t.time_ns(), t.peak_gflops()).c_str());
   std::printf("  template  %s\n  config    %s\n", t.template_name().c_str(), t.config().c_str());
   std::printf("  trials    %lld of this task: %s; the best is %s\n", static_cast<long long>(t.trials()),
               outcome_counts(t.outcomes()).c_str(), t.trial_id().c_str());
@@ -262,13 +281,20 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
 void print_group(const SubmitOptions& options, const Group& group, const GroupOutcome& out) {
   for (size_t i = 0; i < group.job.tasks.size(); ++i) print_task(group, i, out);
   if (out.already_finished) {
-    std::printf("\njob %s was finished before: this is its stored answer. More trials: --trials N; from the start: --fresh\n",
-                out.job_id.c_str());
+    std::printf(
+        "\njob %s was finished before: this is its stored answer. More trials: --trials N; from the start: "
+        "--fresh\n",
+        out.job_id.c_str());
     return;
   }
   const int64_t measured = out.trials_after - std::max<int64_t>(out.trials_before, 0);
-  std::printf("\njob %s: %lld trials in %.1f s, %.1f trials/s", out.job_id.c_str(), static_cast<long long>(measured), out.wall_s,
-              out.wall_s > 0 ? measured / out.wall_s : 0.0);
+  std::printf("\njob %s: %lld trials in %.1f s", out.job_id.c_str(), static_cast<long long>(measured),
+              out.wall_s);
+  if (out.first_result && *out.last_result > *out.first_result) {
+    const double measuring_s = std::chrono::duration<double>(*out.last_result - *out.first_result).count();
+    std::printf(", of which start and end %.1f s; %.1f trials/s", out.wall_s - measuring_s,
+                (out.trials_after - out.first_done) / measuring_s);
+  }
   const std::string split = time_split(options, out.job_id);
   std::printf("%s%s\n", split.empty() ? "" : "; ", split.c_str());
 }
@@ -289,17 +315,22 @@ int run(SubmitOptions options) {
     const Status status = run_group(options, group, out);
     if (!status) {
       exit_code = report(status);
-      if (!out.job_id.empty()) std::fprintf(stderr, "What job %s measured is kept: tuner submit %s continues it\n", out.job_id.c_str(), options.file.c_str());
+      if (!out.job_id.empty())
+        std::fprintf(stderr, "What job %s measured is kept: tuner submit %s continues it\n",
+                     out.job_id.c_str(), options.file.c_str());
       break;
     }
     if (out.interrupted) {
       if (out.job_id.empty())
         std::fprintf(stderr, "stopped\n");
       else if (out.hosted)
-        std::fprintf(stderr, "stopped: job %s keeps what it measured; tuner submit %s continues it\n", out.job_id.c_str(), options.file.c_str());
+        std::fprintf(stderr, "stopped: job %s keeps what it measured; tuner submit %s continues it\n",
+                     out.job_id.c_str(), options.file.c_str());
       else
-        std::fprintf(stderr, "left: job %s goes on without this command. Follow it: tuner watch %s; end it: tuner cancel %s\n",
-                     out.job_id.c_str(), out.job_id.c_str(), out.job_id.c_str());
+        std::fprintf(
+            stderr,
+            "left: job %s goes on without this command. Follow it: tuner watch %s; end it: tuner cancel %s\n",
+            out.job_id.c_str(), out.job_id.c_str(), out.job_id.c_str());
       return kExitFailed;
     }
     bool all_tuned = true;
@@ -309,20 +340,25 @@ int run(SubmitOptions options) {
       tasks.push_back(task_json(group.job.tasks[i], out.tuned[i]));
     }
     if (options.json) {
-      json.push_back({{"job", out.job_id}, {"already_finished", out.already_finished}, {"wall_s", out.wall_s}, {"tasks", tasks},
+      json.push_back({{"job", out.job_id},
+                      {"already_finished", out.already_finished},
+                      {"wall_s", out.wall_s},
+                      {"tasks", tasks},
                       {"trials_measured", out.trials_after - std::max<int64_t>(out.trials_before, 0)}});
     } else {
       print_group(options, group, out);
     }
     if (out.state == v1::CANCELLED) std::fprintf(stderr, "tuner: job %s was cancelled\n", out.job_id.c_str());
-    if (out.state == v1::JOB_FAILED) std::fprintf(stderr, "tuner: job %s failed: %s\n", out.job_id.c_str(), out.message.c_str());
+    if (out.state == v1::JOB_FAILED)
+      std::fprintf(stderr, "tuner: job %s failed: %s\n", out.job_id.c_str(), out.message.c_str());
     if (!all_tuned || out.state != v1::FINISHED) exit_code = kExitFailed;
   }
   if (options.json) {
     std::printf("%s\n", json.dump(2).c_str());
   } else if (exit_code == kExitDone) {
     std::printf("stored in %s\nnext: tuner query %s\n      tuner build %s -o out/\n",
-                options.daemon.empty() ? options.db.c_str() : options.daemon.c_str(), options.file.c_str(), options.file.c_str());
+                options.daemon.empty() ? options.db.c_str() : options.daemon.c_str(), options.file.c_str(),
+                options.file.c_str());
   }
   return exit_code;
 }
@@ -331,16 +367,19 @@ int run(SubmitOptions options) {
 
 void add_submit_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<SubmitOptions>();
-  CLI::App* command = add_command(app, context, "submit", "Tunes every workload of a job file", [options, &context] {
-    log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
-    catch_interrupts();
-    return run(*options);
-  });
-  command->add_option("FILE", options->file, "job file, as examples/conv2d.json; - reads standard input")->required();
+  CLI::App* command =
+      add_command(app, context, "submit", "Tunes every workload of a job file", [options, &context] {
+        log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
+        catch_interrupts();
+        return run(*options);
+      });
+  command->add_option("FILE", options->file, "job file, as examples/conv2d.json; - reads standard input")
+      ->required();
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);
   add_json_option(*command, options->json);
-  command->add_option("--trials", options->trials, "trials per task, instead of the file's")->check(CLI::Range(1, kMaxTrialsPerTask));
+  command->add_option("--trials", options->trials, "trials per task, instead of the file's")
+      ->check(CLI::Range(1, kMaxTrialsPerTask));
   command->add_option("--search", options->search, "search strategy, instead of the file's");
   command->add_option_function<uint64_t>(
       "--seed",
@@ -349,7 +388,8 @@ void add_submit_command(CLI::App& app, CommandContext& context) {
         options->seed_given = true;
       },
       "seed of the search, instead of the file's");
-  command->add_option("--daemon", options->daemon, "HOST:PORT or unix:/path of a daemon; without it everything runs here");
+  command->add_option("--daemon", options->daemon,
+                      "HOST:PORT or unix:/path of a daemon; without it everything runs here");
   command->add_flag("--fresh", options->fresh, "start anew even when such a job is stored");
 }
 

@@ -33,8 +33,9 @@ int run(const WatchOptions& options) {
       view.show(*next.event);
       if (next.event->has_tuned()) {
         const v1::TunedConfig& t = next.event->tuned();
-        view.say(str("  ", t.workload_key(), ": ", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()), " with ",
-                     t.template_name(), " ", t.config()));
+        view.say(str("  ", t.workload_key(), ": ",
+                     format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()), " with ", t.template_name(),
+                     " ", t.config()));
       }
       last = *next.event;
     } else if (next.ended) {
@@ -45,7 +46,9 @@ int run(const WatchOptions& options) {
   }
   const bool finished = last.state() == v1::FINISHED;
   std::printf("job %s %s%s%s\n", options.job.c_str(),
-              finished ? "finished" : last.state() == v1::CANCELLED ? "was cancelled" : "failed",
+              finished                        ? "finished"
+              : last.state() == v1::CANCELLED ? "was cancelled"
+                                              : "failed",
               last.message().empty() ? "" : ": ", last.message().c_str());
   return finished ? kExitDone : kExitFailed;
 }
@@ -61,7 +64,8 @@ void add_watch_command(CLI::App& app, CommandContext& context) {
   });
   command->add_option("JOB", options->job, "as listed by tuner jobs: j3")->required();
   add_db_option(*command, options->db);
-  command->add_option("--daemon", options->daemon, "HOST:PORT or unix:/path; else the one that runs on the database");
+  command->add_option("--daemon", options->daemon,
+                      "HOST:PORT or unix:/path; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

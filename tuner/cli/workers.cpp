@@ -23,23 +23,30 @@ int run(const WorkersOptions& options) {
   Result<Connection> connection = connect({.daemon = options.daemon, .db = options.db});
   if (!connection) return report(connection.status());
   if (connection->host)
-    return report(not_found("no daemon runs on ", options.db, ". Start one: tuner serve; of another machine: --daemon HOST:PORT"));
+    return report(not_found("no daemon runs on ", options.db,
+                            ". Start one: tuner serve; of another machine: --daemon HOST:PORT"));
   v1::ListWorkersReply reply;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-  if (const Status s = from_grpc(connection->jobs->ListWorkers(&context, {}, &reply), connection->name); !s) return report(s);
+  if (const Status s = from_grpc(connection->jobs->ListWorkers(&context, {}, &reply), connection->name); !s)
+    return report(s);
   if (options.json) {
     nlohmann::json json = nlohmann::json::array();
     for (const v1::WorkerSummary& w : reply.workers())
-      json.push_back({{"worker", w.worker_id()}, {"host", w.host()}, {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
-                      {"leases", w.leases()}, {"trials_done", w.trials_done()}, {"silent_s", w.silent_s()}});
+      json.push_back({{"worker", w.worker_id()},
+                      {"host", w.host()},
+                      {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
+                      {"leases", w.leases()},
+                      {"trials_done", w.trials_done()},
+                      {"silent_s", w.silent_s()}});
     std::printf("%s\n", json.dump(2).c_str());
     return kExitDone;
   }
-  if (reply.workers().empty()) std::printf("no worker is connected. Start one: measure_server --daemon ADDRESS\n");
+  if (reply.workers().empty())
+    std::printf("no worker is connected. Start one: measure_server --daemon ADDRESS\n");
   for (const v1::WorkerSummary& w : reply.workers()) {
-    std::printf("%s on %s: %d leases, %lld trials done, last heard of %.1f s ago\n", w.worker_id().c_str(), w.host().c_str(),
-                w.leases(), static_cast<long long>(w.trials_done()), w.silent_s());
+    std::printf("%s on %s: %d leases, %lld trials done, last heard of %.1f s ago\n", w.worker_id().c_str(),
+                w.host().c_str(), w.leases(), static_cast<long long>(w.trials_done()), w.silent_s());
     for (const std::string& target : w.targets()) std::printf("  %s\n", target.c_str());
   }
   return kExitDone;
@@ -55,7 +62,8 @@ void add_workers_command(CLI::App& app, CommandContext& context) {
   });
   add_db_option(*command, options->db);
   add_json_option(*command, options->json);
-  command->add_option("--daemon", options->daemon, "HOST:PORT or unix:/path; else the one that runs on the database");
+  command->add_option("--daemon", options->daemon,
+                      "HOST:PORT or unix:/path; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

@@ -1,4 +1,5 @@
-// Clock: monotonic time of the daemon, injectable. Leases and rates are counted on it; wall time is for display only.
+// Clock: monotonic time of the daemon, injectable. Leases and rates are counted on it; wall time is for
+// display only.
 #pragma once
 
 #include <chrono>

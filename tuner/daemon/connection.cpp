@@ -20,7 +20,8 @@ Connection dial(const std::string& address) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a daemon that came back is a new one, not a backed-off old one
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+                   1);  // a daemon that came back is a new one, not a backed-off old one
   Connection connection;
   connection.name = address;
   connection.channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
@@ -39,11 +40,13 @@ Result<Connection> connect(const ConnectOptions& options) {
   if (!options.daemon.empty()) {
     Connection connection = dial(options.daemon);
     if (!answers(connection, kPatience))
-      return unavailable("daemon ", options.daemon, ": nobody answers. Is `tuner serve --listen ", options.daemon, "` running there?");
+      return unavailable("daemon ", options.daemon, ": nobody answers. Is `tuner serve --listen ",
+                         options.daemon, "` running there?");
     return connection;
   }
   if (!options.own_worker && access(options.db.c_str(), F_OK) != 0)
-    return not_found(options.db, ": there is no database yet. The first `tuner submit` makes it; another file: --db");
+    return not_found(options.db,
+                     ": there is no database yet. The first `tuner submit` makes it; another file: --db");
   while (true) {
     Result<std::unique_ptr<DaemonHost>> host =
         DaemonHost::start({.db = options.db, .own_worker = options.own_worker});
@@ -51,7 +54,8 @@ Result<Connection> connect(const ConnectOptions& options) {
       Connection connection = dial((*host)->addresses().back());
       connection.host = std::move(*host);
       connection.name = "this command";
-      if (!answers(connection, kPatience)) return unavailable(connection.name, ": its own socket does not answer");
+      if (!answers(connection, kPatience))
+        return unavailable(connection.name, ": its own socket does not answer");
       return connection;
     }
     if (host.status().code() != StatusCode::kAborted) return host.status();

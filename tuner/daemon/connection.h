@@ -1,4 +1,5 @@
-// Connection: how a command reaches a daemon: a given one, the one that runs on this database already, or its own.
+// Connection: how a command reaches a daemon: a given one, the one that runs on this database already, or its
+// own.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -19,7 +20,7 @@ struct ConnectOptions {
 };
 
 struct Connection {
-  std::string name;  // of the daemon, for messages
+  std::string name;                  // of the daemon, for messages
   std::unique_ptr<DaemonHost> host;  // set when the daemon is this process
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Jobs::Stub> jobs;

@@ -1,4 +1,5 @@
-// Start, stop, jobs and what clients ask. Workers: coordinator_workers.cpp; the search thread: coordinator_search.cpp.
+// Start, stop, jobs and what clients ask. Workers: coordinator_workers.cpp; the search thread:
+// coordinator_search.cpp.
 #include "tuner/daemon/coordinator.h"
 
 #include <google/protobuf/util/json_util.h>
@@ -14,8 +15,8 @@ namespace tuner {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kLook{250};           // how often a blocked call looks whether its caller has gone
-constexpr int64_t kProgressEveryMs = 100;    // to one watcher
+constexpr milliseconds kLook{250};         // how often a blocked call looks whether its caller has gone
+constexpr int64_t kProgressEveryMs = 100;  // to one watcher
 constexpr int64_t kCancelLimitMs = 30'000;
 
 bool terminal(JobState state) {
@@ -94,7 +95,8 @@ Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* re
     return invalid_argument("search: found \"", wanted.search, "\", expected one of ", list);
   }
   for (size_t i = 0; i < wanted.tasks.size(); ++i)
-    RETURN_IF_ERROR(options_.check_task(wanted.tasks[i]).with_context(wanted.tasks.size() > 1 ? str("task ", i, ": ") : ""));
+    RETURN_IF_ERROR(options_.check_task(wanted.tasks[i])
+                        .with_context(wanted.tasks.size() > 1 ? str("task ", i, ": ") : ""));
 
   const std::lock_guard one_at_a_time(submit_mutex_);
   ASSIGN_OR_RETURN(const std::vector<JobRow> all, store_.jobs());
@@ -128,8 +130,9 @@ Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* re
     const auto running = jobs_.find(existing->id);
     if (running != jobs_.end() && !terminal(running->second->state)) {
       if (wanted.trials <= running->second->limit) return Status::ok();  // joins it
-      return Status(StatusCode::kAborted, str("job ", existing->id, " is running with --trials ", running->second->limit,
-                                              "; when it is finished, submit again with --trials ", wanted.trials));
+      return Status(StatusCode::kAborted,
+                    str("job ", existing->id, " is running with --trials ", running->second->limit,
+                        "; when it is finished, submit again with --trials ", wanted.trials));
     }
   }
   ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_.trials(existing->id));
@@ -153,8 +156,8 @@ Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* re
   return Status::ok();
 }
 
-Status Coordinator::watch(const v1::WatchRequest& request, const std::function<bool(const v1::JobEvent&)>& send,
-                          const Cancelled& cancelled) {
+Status Coordinator::watch(const v1::WatchRequest& request,
+                          const std::function<bool(const v1::JobEvent&)>& send, const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(JobRow row, store_.job(request.job_id()));
   int64_t after = request.after_seq(), events_seen = -1, progress_seen = 0, progress_sent_ms = 0;
   while (true) {
@@ -171,7 +174,8 @@ Status Coordinator::watch(const v1::WatchRequest& request, const std::function<b
         ended = terminal(job.state);
         const bool due = ended || clock_.now_ms() - progress_sent_ms >= kProgressEveryMs;
         if (job.progress_version != progress_seen && due) {
-          progress.set_state(to_proto(job.state == JobState::kQueued ? JobState::kQueued : JobState::kRunning));
+          progress.set_state(
+              to_proto(job.state == JobState::kQueued ? JobState::kQueued : JobState::kRunning));
           *progress.mutable_progress() = job.progress;
           progress_seen = job.progress_version;
         }
@@ -180,7 +184,8 @@ Status Coordinator::watch(const v1::WatchRequest& request, const std::function<b
     if (!loaded) {
       ended = terminal(row.state);
       if (!ended)
-        return not_found("job ", row.id, " is ", job_state_name(row.state), " and no daemon runs it. Submit its file again to continue");
+        return not_found("job ", row.id, " is ", job_state_name(row.state),
+                         " and no daemon runs it. Submit its file again to continue");
     }
     if (progress.has_progress()) {
       progress.set_seq(after);
@@ -217,7 +222,9 @@ Status Coordinator::watch(const v1::WatchRequest& request, const std::function<b
     if (cancelled()) return Status(StatusCode::kAborted, "the reader has gone");
     const auto found = jobs_.find(row.id);
     const bool news = found == jobs_.end() || found->second->event_version != events_seen || stopping_;
-    if (!news) news_.wait_for(lock, found->second->progress_version != progress_seen ? milliseconds(kProgressEveryMs) : kLook);
+    if (!news)
+      news_.wait_for(
+          lock, found->second->progress_version != progress_seen ? milliseconds(kProgressEveryMs) : kLook);
   }
 }
 
@@ -252,7 +259,8 @@ Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* re
     const bool done =
         news_.wait_for(lock, milliseconds(kCancelLimitMs), [&] { return terminal(job->state) || stopping_; });
     if (!done)
-      return Status(StatusCode::kDeadlineExceeded, str("job ", row.id, " has not stopped within ", kCancelLimitMs / 1000, " s"));
+      return Status(StatusCode::kDeadlineExceeded,
+                    str("job ", row.id, " has not stopped within ", kCancelLimitMs / 1000, " s"));
     if (!terminal(job->state)) return unavailable(stop_reason_);
     reply->set_state(to_proto(job->state));
     return Status::ok();
@@ -267,10 +275,12 @@ Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* re
   return Status::ok();
 }
 
-Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply, const Cancelled& cancelled) {
+Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply,
+                          const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(TrialWithRecord trial, store_.trial(request.trial_id()));
   if (!trial.record)
-    return invalid_argument("trial ", trial.trial.id, " has no result yet, so it cannot be measured again; see tuner jobs");
+    return invalid_argument("trial ", trial.trial.id,
+                            " has no result yet, so it cannot be measured again; see tuner jobs");
   ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
   MeasureOptions options = trial.record->options;
   options.cut_factor = -1;  // all its samples are wanted
@@ -279,11 +289,13 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
 
   std::unique_lock lock(mutex_);
   if (stopping_) return unavailable(stop_reason_);
-  // A rerun's attempt is a million and its time in seconds: each is a sample of its own, told apart from the job's.
+  // A rerun's attempt is a million and its time in seconds: each is a sample of its own, told apart from the
+  // job's.
   const int attempt = static_cast<int>(1'000'000 + wall_time_us() / 1'000'000 % 1'000'000'000);
   LeaseTable::Trial again{id, "rerun " + id, trial.task.target, attempt, trial.trial.fencing};
   if (reruns_.contains(id) || leases_.enqueue_again(again) == LeaseTable::Added::kKnownAlready)
-    return Status(StatusCode::kAborted, str("trial ", id, " is being measured right now; try again when that is done"));
+    return Status(StatusCode::kAborted,
+                  str("trial ", id, " is being measured right now; try again when that is done"));
   reruns_[id] = {};
   v1::Lease lease;
   to_proto(trial.trial, trial.task, options, &lease);
@@ -296,9 +308,10 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
     } else if (cancelled()) {
       status = Status(StatusCode::kAborted, "the caller has gone");
     } else if (clock_.now_ms() >= limit) {
-      status = Status(StatusCode::kDeadlineExceeded,
-                      str("trial ", id, ": no worker measured it within ", options_.rerun_limit_ms / 1000,
-                          " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
+      status =
+          Status(StatusCode::kDeadlineExceeded,
+                 str("trial ", id, ": no worker measured it within ", options_.rerun_limit_ms / 1000,
+                     " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
     }
     if (!status) break;
     news_.wait_for(lock, kLook);
@@ -343,7 +356,8 @@ void Coordinator::add_event(const std::string& job_id, JobState state, const std
   event.set_message(message);
   if (tuned != nullptr) *event.mutable_tuned() = *tuned;
   std::string json;
-  CHECK(google::protobuf::util::MessageToJsonString(event, &json).ok()) << "a JobEvent of ours has a JSON form";
+  CHECK(google::protobuf::util::MessageToJsonString(event, &json).ok())
+      << "a JobEvent of ours has a JSON form";
   if (const Result<int64_t> added = store_.add_event(job_id, json); !added)
     spdlog::error("job {}: its event \"{}\" is lost: {}", job_id, message, added.message());
   const std::lock_guard lock(mutex_);

@@ -1,11 +1,11 @@
 // Coordinator: all of the daemon but the wire. Jobs, leases and workers of one database.
 //
-// Methods take and fill the messages of proto/, may be called from any thread, and block no longer than they say. One
-// thread of its own, the search thread, runs every job's search, expires leases and ends jobs; so searches are never called
-// concurrently and no lock is held while one thinks or while the disk writes.
+// Methods take and fill the messages of proto/, may be called from any thread, and block no longer than they
+// say. One thread of its own, the search thread, runs every job's search, expires leases and ends jobs; so
+// searches are never called concurrently and no lock is held while one thinks or while the disk writes.
 //
-// Error codes are those of Status; kAborted means "this session is unknown, register again" (service.cpp maps it to
-// FAILED_PRECONDITION).
+// Error codes are those of Status; kAborted means "this session is unknown, register again" (service.cpp maps
+// it to FAILED_PRECONDITION).
 #pragma once
 
 #include <condition_variable>
@@ -53,7 +53,8 @@ class Coordinator {
 
   // Loads unfinished jobs and starts the search thread. Before it no other method may be called.
   Status start();
-  // Every blocked call returns kUnavailable with `reason`; running jobs go back to `queued` and can be continued. Twice is fine.
+  // Every blocked call returns kUnavailable with `reason`; running jobs go back to `queued` and can be
+  // continued. Twice is fine.
   void stop(const std::string& reason);
 
   using Cancelled = std::function<bool()>;  // asked about four times a second: has the caller gone?
@@ -80,20 +81,20 @@ class Coordinator {
     std::vector<std::string> targets;
     int max_threads = 1;
     int64_t last_seen_ms = 0, trials_done = 0;
-    int capacity = 0;         // free slots and held leases at its last Sync
-    uint64_t generation = 0;  // of its latest Sync: an older one still waiting gives up
+    int capacity = 0;                    // free slots and held leases at its last Sync
+    uint64_t generation = 0;             // of its latest Sync: an older one still waiting gives up
     std::map<std::string, bool> serves;  // target -> may it be measured here; filled as asked
   };
   struct Job {
     JobRow row;
-    int limit = 0;  // trials per task in this run
+    int limit = 0;                      // trials per task in this run
     std::unique_ptr<JobRunner> runner;  // touched by the search thread only
     std::vector<MeasureRecord> inbox;   // stored, not yet observed
     std::vector<int64_t> flops;         // of each task
     v1::Progress progress;
     int64_t progress_version = 0, event_version = 0;
     std::deque<int64_t> result_times_ms;
-    std::map<int, double> best_ns;      // by task
+    std::map<int, double> best_ns;  // by task
     JobState state = JobState::kQueued;
     bool cancel_asked = false, hinted = false;
     int64_t idle_since_ms = 0;
@@ -105,10 +106,11 @@ class Coordinator {
 
   // Names end in _locked where mutex_ must be held.
   bool serves_locked(Worker& worker, const std::string& target) const;
-  void lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session, const std::set<std::string>& held,
-                    int slots, v1::SyncReply* reply);
+  void lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session,
+                    const std::set<std::string>& held, int slots, v1::SyncReply* reply);
   Status accept_results(const v1::SyncRequest& request, v1::SyncReply* reply);
-  void close_locked(const MeasureRecord& record, const v1::MeasureRecord& message, const std::string& session);
+  void close_locked(const MeasureRecord& record, const v1::MeasureRecord& message,
+                    const std::string& session);
   void add_job_locked(JobRow row, int limit);
   void queue_trials(const std::string& job_id, const std::vector<TrialRow>& rows);
   size_t low_water_locked() const;
@@ -118,7 +120,8 @@ class Coordinator {
   void handle_losses(const std::vector<LeaseTable::Loss>& losses);
   void update_progress(Job& job, size_t new_results);
   void end_job(const std::string& job_id, JobState state, const std::string& message);
-  void add_event(const std::string& job_id, JobState state, const std::string& message, const v1::TunedConfig* tuned);
+  void add_event(const std::string& job_id, JobState state, const std::string& message,
+                 const v1::TunedConfig* tuned);
 
   Store& store_;
   const Clock& clock_;
@@ -131,10 +134,10 @@ class Coordinator {
   std::condition_variable news_;    // for watchers, cancel and rerun
   LeaseTable leases_;
   std::map<std::string, std::shared_ptr<Job>> jobs_;
-  std::map<std::string, Worker> workers_;      // by session
-  std::map<std::string, v1::Lease> specs_;     // what a worker must know of each open trial, by trial id
+  std::map<std::string, Worker> workers_;   // by session
+  std::map<std::string, v1::Lease> specs_;  // what a worker must know of each open trial, by trial id
   std::map<std::string, int> task_of_trial_;
-  std::map<std::string, Rerun> reruns_;        // by trial id
+  std::map<std::string, Rerun> reruns_;  // by trial id
   bool search_woken_ = false, stopping_ = false;
   std::string stop_reason_;
   std::thread search_thread_;

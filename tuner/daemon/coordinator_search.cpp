@@ -12,8 +12,8 @@ namespace tuner {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{250};
-constexpr int kDefaultCapacity = 4;            // trials a worker holds, until one has said
-constexpr size_t kMostOpen = 4096;             // per job: proposals made long before they are measured are poor ones
+constexpr int kDefaultCapacity = 4;  // trials a worker holds, until one has said
+constexpr size_t kMostOpen = 4096;   // per job: proposals made long before they are measured are poor ones
 constexpr int64_t kRateWindowMs = 20'000;
 
 }  // namespace
@@ -41,7 +41,9 @@ void Coordinator::search_loop() {
       if (job->state == JobState::kQueued || job->state == JobState::kRunning) running.push_back(id);
   }
   for (const std::string& id : running)
-    if (const Status s = store_.set_job_state(id, JobState::kQueued, "interrupted; submit it again to continue"); !s)
+    if (const Status s =
+            store_.set_job_state(id, JobState::kQueued, "interrupted; submit it again to continue");
+        !s)
       spdlog::error("job {}: {}", id, s.message());
 }
 
@@ -68,7 +70,8 @@ void Coordinator::step(const std::string& job_id) {
   }
   if (cancel) return end_job(job_id, JobState::kCancelled, "cancelled");
   if (job->runner == nullptr) {
-    auto runner = std::make_unique<JobRunner>(store_, job->row, job->limit, options_.make_space, options_.make_search);
+    auto runner =
+        std::make_unique<JobRunner>(store_, job->row, job->limit, options_.make_space, options_.make_search);
     Status started = store_.set_job_state(job_id, JobState::kRunning, "");
     if (started) started = runner->start();
     if (!started) return end_job(job_id, JobState::kFailed, started.message());
@@ -80,8 +83,9 @@ void Coordinator::step(const std::string& job_id) {
     queue_trials(job_id, job->runner->open_trials());
     const JobProgress begun = job->runner->progress();
     add_event(job_id, JobState::kRunning,
-              begun.trials_done > 0 ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
-                                    : str("searches with ", job->row.search, ", seed ", job->row.seed),
+              begun.trials_done > 0
+                  ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
+                  : str("searches with ", job->row.search, ", seed ", job->row.seed),
               nullptr);
   }
   job->runner->observe(records);
@@ -96,21 +100,23 @@ void Coordinator::step(const std::string& job_id) {
     if (best) {
       v1::TunedConfig tuned;
       to_proto(*best, job->flops[index], &tuned);
-      add_event(job_id, JobState::kRunning, str("task ", index + 1, " of ", job->row.tasks.size(), " is tuned"), &tuned);
+      add_event(job_id, JobState::kRunning,
+                str("task ", index + 1, " of ", job->row.tasks.size(), " is tuned"), &tuned);
     } else {
       add_event(job_id, JobState::kRunning, str("task ", index + 1, ": ", best.message()), nullptr);
     }
   }
   if (!job->runner->finished()) return;
   int untuned = 0;
-  for (const JobRow::Task& task : job->row.tasks) untuned += store_.best(task.workload_key, task.target) ? 0 : 1;
+  for (const JobRow::Task& task : job->row.tasks)
+    untuned += store_.best(task.workload_key, task.target) ? 0 : 1;
   if (untuned == 0) return end_job(job_id, JobState::kFinished, "");
   std::string counts;
   for (const auto& [outcome, n] : job->runner->progress().outcomes)
     counts += str(counts.empty() ? "" : ", ", n, " ", outcome_name(outcome));
   end_job(job_id, JobState::kFailed,
-          str(untuned, " of ", job->row.tasks.size(), " tasks have no right answer that was timed in full (", counts,
-              "). What went wrong: tuner records export --job ", job_id));
+          str(untuned, " of ", job->row.tasks.size(), " tasks have no right answer that was timed in full (",
+              counts, "). What went wrong: tuner records export --job ", job_id));
 }
 
 // Makes stored trials leasable. Those whose result came while they were being loaded are observed instead.
@@ -121,7 +127,8 @@ void Coordinator::queue_trials(const std::string& job_id, const std::vector<Tria
   if (options_.leases.restart_grace_ms == 0)
     for (const TrialRow& row : rows)
       if (row.state == TrialState::kLeased)
-        if (const Status s = store_.requeue_trial(row.id, row.attempt); !s) spdlog::warn("trial {}: {}", row.id, s.message());
+        if (const Status s = store_.requeue_trial(row.id, row.attempt); !s)
+          spdlog::warn("trial {}: {}", row.id, s.message());
   {
     const std::lock_guard lock(mutex_);
     const std::shared_ptr<Job> job = jobs_.at(job_id);
@@ -129,7 +136,8 @@ void Coordinator::queue_trials(const std::string& job_id, const std::vector<Tria
       const JobRow::Task& task = job->row.tasks[row.task_index];
       const LeaseTable::Trial trial{row.id, job_id, task.target, row.attempt, row.fencing};
       const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
-      const LeaseTable::Added added = may_live ? leases_.restore_leased(trial, clock_.now_ms()) : leases_.enqueue(trial);
+      const LeaseTable::Added added =
+          may_live ? leases_.restore_leased(trial, clock_.now_ms()) : leases_.enqueue(trial);
       if (added == LeaseTable::Added::kResultCame) answered.push_back(row.id);
       if (added != LeaseTable::Added::kNew) continue;
       v1::Lease lease;
@@ -202,10 +210,12 @@ void Coordinator::update_progress(Job& job, size_t new_results) {
     const std::lock_guard lock(mutex_);
     const int64_t now = clock_.now_ms();
     for (size_t i = 0; i < new_results; ++i) job.result_times_ms.push_back(now);
-    while (!job.result_times_ms.empty() && now - job.result_times_ms.front() > kRateWindowMs) job.result_times_ms.pop_front();
+    while (!job.result_times_ms.empty() && now - job.result_times_ms.front() > kRateWindowMs)
+      job.result_times_ms.pop_front();
     if (new_results > 0) job.idle_since_ms = now;
     for (size_t i = 0; i < job.row.tasks.size(); ++i)
-      if (const double best_ns = job.runner->best_ns(static_cast<int>(i)); best_ns > 0) job.best_ns[static_cast<int>(i)] = best_ns;
+      if (const double best_ns = job.runner->best_ns(static_cast<int>(i)); best_ns > 0)
+        job.best_ns[static_cast<int>(i)] = best_ns;
 
     v1::Progress next;
     next.set_task_index(p.task_index);
@@ -240,10 +250,12 @@ void Coordinator::update_progress(Job& job, size_t new_results) {
         bool served = false;
         for (auto& [session, worker] : workers_) {
           served = served || serves_locked(worker, task.target);
-          for (const std::string& t : worker.targets) offered += str(offered.empty() ? "" : "; ", worker.owner.worker_id, ": ", t);
+          for (const std::string& t : worker.targets)
+            offered += str(offered.empty() ? "" : "; ", worker.owner.worker_id, ": ", t);
         }
         if (served || !hint.empty()) continue;
-        hint = str("no worker measures \"", task.target, "\" (", offered.empty() ? "none is connected" : "here: " + offered,
+        hint = str("no worker measures \"", task.target, "\" (",
+                   offered.empty() ? "none is connected" : "here: " + offered,
                    "). The job waits; start one on such a machine: measure_server --daemon ADDRESS");
       }
     }
@@ -253,8 +265,10 @@ void Coordinator::update_progress(Job& job, size_t new_results) {
 
 void Coordinator::end_job(const std::string& job_id, JobState state, const std::string& message) {
   if (state != JobState::kFinished)
-    if (const Status s = store_.cancel_open_trials(job_id); !s) spdlog::error("job {}: {}", job_id, s.message());
-  if (const Status s = store_.set_job_state(job_id, state, message); !s) spdlog::error("job {}: {}", job_id, s.message());
+    if (const Status s = store_.cancel_open_trials(job_id); !s)
+      spdlog::error("job {}: {}", job_id, s.message());
+  if (const Status s = store_.set_job_state(job_id, state, message); !s)
+    spdlog::error("job {}: {}", job_id, s.message());
   add_event(job_id, state, message.empty() ? std::string(job_state_name(state)) : message, nullptr);
   {
     const std::lock_guard lock(mutex_);

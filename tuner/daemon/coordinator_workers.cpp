@@ -39,13 +39,14 @@ bool same_but_threads(const std::string& a, const std::string& b, int max_thread
 
 Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) {
   if (request.worker_id().empty() || request.incarnation().empty())
-    return invalid_argument("worker_id, incarnation: found \"", request.worker_id(), "\" and \"", request.incarnation(),
-                            "\", expected a name for each");
+    return invalid_argument("worker_id, incarnation: found \"", request.worker_id(), "\" and \"",
+                            request.incarnation(), "\", expected a name for each");
   if (request.protocol() != 1)
     return invalid_argument("worker ", request.worker_id(), ": protocol: found ", request.protocol(),
                             ", expected 1. Use the measure_server of the daemon's version");
   if (request.targets_size() == 0)
-    return invalid_argument("worker ", request.worker_id(), ": targets: found none, expected what it can measure");
+    return invalid_argument("worker ", request.worker_id(),
+                            ": targets: found none, expected what it can measure");
   Worker worker;
   worker.owner = {request.worker_id(), request.incarnation()};
   worker.host = request.environment().host();
@@ -57,7 +58,9 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
     const std::lock_guard lock(mutex_);
     if (stopping_) return unavailable(stop_reason_);
     worker.last_seen_ms = clock_.now_ms();
-    std::erase_if(workers_, [&](const auto& item) { return clock_.now_ms() - item.second.last_seen_ms > kForgetWorkerMs; });
+    std::erase_if(workers_, [&](const auto& item) {
+      return clock_.now_ms() - item.second.last_seen_ms > kForgetWorkerMs;
+    });
     for (auto it = workers_.begin(); it != workers_.end();) {
       if (it->second.owner.worker_id != request.worker_id()) {
         ++it;
@@ -91,7 +94,8 @@ bool Coordinator::serves_locked(Worker& worker, const std::string& target) const
   return it->second;
 }
 
-// Stores the results, then tells the searches. Fills acks; what could not be stored stays unacknowledged and comes again.
+// Stores the results, then tells the searches. Fills acks; what could not be stored stays unacknowledged and
+// comes again.
 Status Coordinator::accept_results(const v1::SyncRequest& request, v1::SyncReply* reply) {
   std::vector<MeasureRecord> records;
   std::vector<const v1::MeasureRecord*> messages, refused;
@@ -138,7 +142,8 @@ Status Coordinator::accept_results(const v1::SyncRequest& request, v1::SyncReply
   return Status::ok();
 }
 
-void Coordinator::close_locked(const MeasureRecord& record, const v1::MeasureRecord& message, const std::string& session) {
+void Coordinator::close_locked(const MeasureRecord& record, const v1::MeasureRecord& message,
+                               const std::string& session) {
   const std::string& id = record.trial_id;
   if (const auto worker = workers_.find(session); worker != workers_.end()) ++worker->second.trials_done;
   if (const auto rerun = reruns_.find(id); rerun != reruns_.end()) {
@@ -161,8 +166,8 @@ void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::st
   const auto found = workers_.find(session);
   if (found == workers_.end() || slots <= 0) return;
   const LeaseTable::Owner owner = found->second.owner;
-  const std::vector<LeaseTable::Trial> reserved =
-      leases_.reserve([&](const std::string& target) { return serves_locked(found->second, target); }, held, slots);
+  const std::vector<LeaseTable::Trial> reserved = leases_.reserve(
+      [&](const std::string& target) { return serves_locked(found->second, target); }, held, slots);
   for (const LeaseTable::Trial& trial : reserved) {
     int attempt = trial.attempt + 1;
     int64_t fencing = trial.fencing + 1;
@@ -192,8 +197,9 @@ void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::st
 
 Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, const Cancelled& cancelled) {
   if (request.results_size() > kMaxResultsPerSync || request.held_size() > kMaxHeldPerSync)
-    return invalid_argument("sync: found ", request.results_size(), " results and ", request.held_size(), " held leases, at most ",
-                            kMaxResultsPerSync, " and ", kMaxHeldPerSync, " are taken at once");
+    return invalid_argument("sync: found ", request.results_size(), " results and ", request.held_size(),
+                            " held leases, at most ", kMaxResultsPerSync, " and ", kMaxHeldPerSync,
+                            " are taken at once");
   const Status unknown(StatusCode::kAborted, "unknown session; register again and keep your work");
   uint64_t generation = 0;
   {
@@ -219,7 +225,8 @@ Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, c
   while (true) {
     const auto worker = workers_.find(request.session());
     if (worker == workers_.end()) return unknown;
-    if (worker->second.generation != generation) return Status(StatusCode::kDeadlineExceeded, "a newer Sync took over");
+    if (worker->second.generation != generation)
+      return Status(StatusCode::kDeadlineExceeded, "a newer Sync took over");
     worker->second.last_seen_ms = clock_.now_ms();
     const LeaseTable::Heartbeat heartbeat = leases_.heartbeat(worker->second.owner, held, clock_.now_ms());
     for (const LeaseTable::Held& h : heartbeat.revoked) {
@@ -227,8 +234,8 @@ Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, c
       revoked->set_trial_id(h.trial_id);
       revoked->set_attempt(h.attempt);
     }
-    // Leases whose reply got lost are delivered again. Only before this call leases more itself, and not to a worker that
-    // still has results to send: those may be the missing ones.
+    // Leases whose reply got lost are delivered again. Only before this call leases more itself, and not to a
+    // worker that still has results to send: those may be the missing ones.
     int redelivered = 0;
     if (first && request.results_size() < kMaxResultsPerSync) {
       for (const std::string& id : heartbeat.missing) {
@@ -239,11 +246,16 @@ Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, c
       }
     }
     first = false;
-    if (stopping_) reply->set_drain(true);
-    if (!stopping_) lease_locked(lock, request.session(), held_ids, request.free_slots() - redelivered, reply);
-    if (reply->acks_size() + reply->leases_size() + reply->revoked_size() > 0 || stopping_) break;
+    if (cancelled()) break;  // nobody would hear of new leases
+    if (stopping_) {
+      // A worker outlives its daemon: it keeps its work and tries again. But what was stored is acknowledged.
+      if (reply->acks_size() == 0) return unavailable(stop_reason_);
+      break;
+    }
+    lease_locked(lock, request.session(), held_ids, request.free_slots() - redelivered, reply);
+    if (reply->acks_size() + reply->leases_size() + reply->revoked_size() > 0) break;
     const int64_t left = deadline - clock_.now_ms();
-    if (left <= 0 || cancelled()) break;
+    if (left <= 0) break;
     work_.wait_for(lock, milliseconds(std::min(left, kLookMs)));
   }
   for (const auto& [id, job] : jobs_) {
@@ -254,8 +266,8 @@ Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, c
       best->set_best_ns(best_ns);
       for (v1::Lease& lease : *reply->mutable_leases()) {
         const auto of = task_of_trial_.find(lease.trial_id());
-        if (of != task_of_trial_.end() && of->second == task && lease.workload_key() == best->workload_key() &&
-            lease.target() == best->target())
+        if (of != task_of_trial_.end() && of->second == task &&
+            lease.workload_key() == best->workload_key() && lease.target() == best->target())
           lease.set_best_ns(best_ns);
       }
     }

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int kWorkerGraceMs = 5'000;
 
-// FNV-1a of the database's real path: one socket and one work folder a database, whatever name it is called by.
+// FNV-1a of the database's real path: one socket and one work folder a database, whatever name it is called
+// by.
 std::string hash_of(const std::string& db) {
   std::error_code error;
   fs::path real = fs::weakly_canonical(db, error);
@@ -32,10 +33,13 @@ std::string hash_of(const std::string& db) {
 // A folder of mode 0700 that is ours, or why not: in /tmp anybody could have made it first.
 Status make_private_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return failed(path, ": cannot be made for the daemon's socket: ", std::strerror(errno), ". Set XDG_RUNTIME_DIR to a folder of yours");
+    return failed(path, ": cannot be made for the daemon's socket: ", std::strerror(errno),
+                  ". Set XDG_RUNTIME_DIR to a folder of yours");
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid())
-    return failed(path, ": expected a folder owned by this user, found something else. Set XDG_RUNTIME_DIR to a folder of yours");
+    return failed(path,
+                  ": expected a folder owned by this user, found something else. Set XDG_RUNTIME_DIR to a "
+                  "folder of yours");
   if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0)
     return failed(path, ": others may enter it, and that cannot be changed: ", std::strerror(errno));
   return Status::ok();
@@ -48,7 +52,8 @@ Result<std::string> private_socket(const std::string& db) {
   const std::string name = "/" + hash_of(db) + ".sock";
   std::string folder = runtime != nullptr && runtime[0] == '/' ? str(runtime, "/tuner") : "";
   // A socket's path has at most 107 bytes.
-  if (folder.empty() || folder.size() + name.size() > 107 || access(runtime, W_OK) != 0) folder = str("/tmp/tuner-", getuid());
+  if (folder.empty() || folder.size() + name.size() > 107 || access(runtime, W_OK) != 0)
+    folder = str("/tmp/tuner-", getuid());
   RETURN_IF_ERROR(make_private_folder(folder));
   return "unix:" + folder + name;
 }
@@ -82,7 +87,8 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
   addresses.push_back(socket);
   ASSIGN_OR_RETURN(host->server_, Server::start(*host->coordinator_, addresses));
   if (options.own_worker)
-    host->worker_ = std::make_unique<WorkerProcess>(WorkerProcess::Options{program, socket, private_work_dir(options.db)});
+    host->worker_ = std::make_unique<WorkerProcess>(
+        WorkerProcess::Options{program, socket, private_work_dir(options.db)});
   return host;
 }
 
@@ -94,7 +100,8 @@ void DaemonHost::stop(const std::string& reason) {
   if (worker_) worker_->stop(kWorkerGraceMs);  // first: its last results still have somebody to go to
   if (coordinator_) coordinator_->stop(reason);
   if (server_) server_->stop();
-  if (!socket_path_.empty()) unlink(socket_path_.c_str());  // before the lock is free: the next host makes its own
+  if (!socket_path_.empty())
+    unlink(socket_path_.c_str());  // before the lock is free: the next host makes its own
   coordinator_.reset();
   store_.reset();
 }

@@ -1,7 +1,9 @@
-// DaemonHost: a daemon inside this process: store, coordinator, server, and in embedded mode a worker beside it.
+// DaemonHost: a daemon inside this process: store, coordinator, server, and in embedded mode a worker beside
+// it.
 //
-// `tuner serve` hosts one for others; `tuner submit` without --daemon hosts one for itself (embedded). Both hold the
-// database's lock and listen on the database's private socket, where a second command on the same database joins.
+// `tuner serve` hosts one for others; `tuner submit` without --daemon hosts one for itself (embedded). Both
+// hold the database's lock and listen on the database's private socket, where a second command on the same
+// database joins.
 #pragma once
 
 #include <memory>
@@ -20,7 +22,7 @@ namespace tuner {
 struct DaemonHostOptions {
   std::string db;
   std::vector<std::string> listen;  // besides the private socket
-  bool own_worker = false;          // start a measure_server here, and no other ever: leases found are dead ones
+  bool own_worker = false;  // start a measure_server here, and no other ever: leases found are dead ones
   bool resume_jobs = false;
 };
 
@@ -29,7 +31,8 @@ class DaemonHost {
   // Aborted when another process has the database open for writing: join it at private_socket().
   static Result<std::unique_ptr<DaemonHost>> start(const DaemonHostOptions& options);
   ~DaemonHost();  // stops
-  // Lets the worker finish and report, tells clients `reason`, gives the database free. Bounded: about ten seconds.
+  // Lets the worker finish and report, tells clients `reason`, gives the database free. Bounded: about ten
+  // seconds.
   void stop(const std::string& reason);
   const std::vector<std::string>& addresses() const { return server_->addresses(); }
   // Of the worker beside it; OK without one.
@@ -46,8 +49,8 @@ class DaemonHost {
   bool stopped_ = false;
 };
 
-// "unix:/run/user/1000/tuner/3f...c2.sock": derived from the database's real path, in a folder only this user may enter.
-// Makes the folder. Failed when that folder belongs to somebody else.
+// "unix:/run/user/1000/tuner/3f...c2.sock": derived from the database's real path, in a folder only this user
+// may enter. Makes the folder. Failed when that folder belongs to somebody else.
 Result<std::string> private_socket(const std::string& db);
 // Folder for the worker beside this database: $XDG_CACHE_HOME/tuner/worker-HASH.
 std::string private_work_dir(const std::string& db);

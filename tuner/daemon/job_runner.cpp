@@ -4,16 +4,22 @@
 
 namespace tuner {
 
-JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space, StrategyFactory make_search)
-    : store_(store), job_(std::move(job)), trials_(trials), make_space_(std::move(make_space)),
-      make_search_(std::move(make_search)), tasks_(job_.tasks.size()) {}
+JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space,
+                     StrategyFactory make_search)
+    : store_(store),
+      job_(std::move(job)),
+      trials_(trials),
+      make_space_(std::move(make_space)),
+      make_search_(std::move(make_search)),
+      tasks_(job_.tasks.size()) {}
 
 Status JobRunner::start() {
   ASSIGN_OR_RETURN(std::vector<TrialWithRecord> stored, store_.trials(job_.id));
   for (TrialWithRecord& t : stored) {
     const int index = t.trial.task_index;
     if (index < 0 || index >= static_cast<int>(tasks_.size()))
-      return failed("trial ", t.trial.id, " is of task ", index, ", but job ", job_.id, " has ", tasks_.size(), " tasks");
+      return failed("trial ", t.trial.id, " is of task ", index, ", but job ", job_.id, " has ",
+                    tasks_.size(), " tasks");
     Task& task = tasks_[index];
     if (t.record) {
       count(task, index, t.trial, *t.record);
@@ -45,8 +51,7 @@ Status JobRunner::begin(Task& task, size_t index) {
     const std::optional<Candidate> candidate = candidate_of(task, row);
     if (!candidate) continue;
     task.known.insert(*candidate);
-    observations.push_back(
-        {*candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut});
+    observations.push_back({*candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut});
   }
   task.stored = {};
   for (const TrialRow& row : task.stored_open) {
@@ -63,7 +68,9 @@ Status JobRunner::begin(Task& task, size_t index) {
 std::optional<Candidate> JobRunner::candidate_of(const Task& task, const TrialRow& row) const {
   const std::vector<SearchSpace::Part>& parts = task.space->search.parts;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].template_name != row.template_name || task.space->template_versions[i] != row.template_version) continue;
+    if (parts[i].template_name != row.template_name ||
+        task.space->template_versions[i] != row.template_version)
+      continue;
     const Result<Config> config = config_from_text(row.config);
     if (!config) return std::nullopt;
     const Result<ConfigIndex> index = parts[i].space->index_of(*config);
@@ -73,8 +80,8 @@ std::optional<Candidate> JobRunner::candidate_of(const Task& task, const TrialRo
   return std::nullopt;
 }
 
-// A resumed search proposes again what it proposed before the crash; those are known and dropped, and it is asked for more.
-// Ends because a strategy never proposes anything twice.
+// A resumed search proposes again what it proposed before the crash; those are known and dropped, and it is
+// asked for more. Ends because a strategy never proposes anything twice.
 std::vector<Candidate> JobRunner::new_candidates(Task& task, size_t n) {
   std::vector<Candidate> fresh;
   while (fresh.size() < n) {

@@ -1,12 +1,13 @@
-// JobRunner: one job's search. Turns results into proposals and proposals into stored trials; knows nothing of workers.
+// JobRunner: one job's search. Turns results into proposals and proposals into stored trials; knows nothing
+// of workers.
 //
-// Tasks run one after the other: the next one is begun as soon as the one before has proposed its last trial, so that
-// workers do not idle in between. A task ends at `trials` results or when its space is exhausted.
+// Tasks run one after the other: the next one is begun as soon as the one before has proposed its last trial,
+// so that workers do not idle in between. A task ends at `trials` results or when its space is exhausted.
 //
-// Crash safety is in the order of things: a proposal is in the store before anybody may lease it, a result is in the store
-// before it is observed here. So start() after a crash rebuilds the search from the store alone: stored results are observed
-// again in the order of their trials, trials without a result are handed back by open_trials(), and what the search proposes
-// again (same seed, same candidates) is dropped as known already.
+// Crash safety is in the order of things: a proposal is in the store before anybody may lease it, a result is
+// in the store before it is observed here. So start() after a crash rebuilds the search from the store alone:
+// stored results are observed again in the order of their trials, trials without a result are handed back by
+// open_trials(), and what the search proposes again (same seed, same candidates) is dropped as known already.
 //
 // Not thread-safe: the daemon's search thread owns it.
 #pragma once
@@ -29,8 +30,8 @@
 namespace tuner {
 
 using TaskSpaceFactory = std::function<Result<TaskSpace>(const JobRow::Task&)>;
-using StrategyFactory =
-    std::function<Result<std::unique_ptr<SearchStrategy>>(std::string_view name, const SearchSpace&, uint64_t seed)>;
+using StrategyFactory = std::function<Result<std::unique_ptr<SearchStrategy>>(
+    std::string_view name, const SearchSpace&, uint64_t seed)>;
 
 // Trials proposed at a time: a model is refit on results of the batches before.
 inline constexpr int kProposalBatch = 16;
@@ -55,7 +56,8 @@ class JobRunner {
 
   // Records that are in the store. Unknown trials and those observed already are ignored.
   void observe(const std::vector<MeasureRecord>& records);
-  // Batches of new trials, stored, until more than `low_water` are open; empty when enough are, or nothing is left.
+  // Batches of new trials, stored, until more than `low_water` are open; empty when enough are, or nothing is
+  // left.
   Result<std::vector<TrialRow>> propose(size_t low_water);
 
   bool finished() const;
@@ -72,7 +74,8 @@ class JobRunner {
     std::optional<TaskSpace> space;
     std::unique_ptr<SearchStrategy> search;
     std::set<Candidate> known;
-    std::vector<std::pair<TrialRow, MeasureRecord>> stored;  // results found by start(), until the task begins
+    std::vector<std::pair<TrialRow, MeasureRecord>>
+        stored;  // results found by start(), until the task begins
     std::vector<TrialRow> stored_open;
     int64_t done = 0, open = 0;
     bool exhausted = false, announced = false;

@@ -24,11 +24,13 @@ LeaseTable::Added LeaseTable::enqueue_again(const Trial& trial) {
 
 LeaseTable::Added LeaseTable::restore_leased(const Trial& trial, int64_t now_ms) {
   if (closed_.contains(trial.id)) return Added::kResultCame;
-  const Entry entry{.trial = trial, .state = State::kLeased, .expires_ms = now_ms + options_.restart_grace_ms};
+  const Entry entry{
+      .trial = trial, .state = State::kLeased, .expires_ms = now_ms + options_.restart_grace_ms};
   return trials_.try_emplace(trial.id, entry).second ? Added::kNew : Added::kKnownAlready;
 }
 
-std::vector<LeaseTable::Trial> LeaseTable::reserve(const Serves& serves, const std::set<std::string>& held, size_t n) {
+std::vector<LeaseTable::Trial> LeaseTable::reserve(const Serves& serves, const std::set<std::string>& held,
+                                                   size_t n) {
   std::vector<Trial> reserved;
   for (auto it = queue_.begin(); it != queue_.end() && reserved.size() < n;) {
     const auto found = trials_.find(*it);
@@ -53,11 +55,13 @@ bool LeaseTable::has_work(const Serves& serves, const std::set<std::string>& hel
   });
 }
 
-bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing, int64_t now_ms) {
+bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing,
+                       int64_t now_ms) {
   const auto found = trials_.find(trial_id);
   if (found == trials_.end()) return false;
   Entry& entry = found->second;
-  CHECK(entry.state == State::kReserved) << "trial " << trial_id << " is granted without having been reserved";
+  CHECK(entry.state == State::kReserved)
+      << "trial " << trial_id << " is granted without having been reserved";
   CHECK(fencing > entry.trial.fencing) << "trial " << trial_id << ": fencing token " << fencing << " after "
                                        << entry.trial.fencing << "; tokens only grow";
   entry.state = State::kLeased;
@@ -75,7 +79,8 @@ void LeaseTable::release(const std::string& trial_id) {
   queue_.push_front(trial_id);
 }
 
-LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms) {
+LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held,
+                                            int64_t now_ms) {
   Heartbeat answer;
   std::set<std::string> named;
   for (const Held& h : held) {
@@ -91,10 +96,12 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
       entry.owner = owner;
       entry.expires_ms = now_ms + options_.ttl_ms;
     }
-    // An expired lease is not renewed, and not revoked either: its result is welcome for as long as the trial is open.
+    // An expired lease is not renewed, and not revoked either: its result is welcome for as long as the trial
+    // is open.
   }
   for (const auto& [id, entry] : trials_)
-    if (entry.state == State::kLeased && entry.owner == owner && !named.contains(id)) answer.missing.push_back(id);
+    if (entry.state == State::kLeased && entry.owner == owner && !named.contains(id))
+      answer.missing.push_back(id);
   return answer;
 }
 
@@ -119,7 +126,8 @@ LeaseTable::Loss LeaseTable::lose(Entry& entry, const std::string& why) {
     std::string names;
     for (const std::string& w : entry.lost_workers) names += (names.empty() ? "" : ", ") + w;
     loss.retry = false;
-    loss.message = str("poison: ", entry.lost_workers.size(), " workers were lost while they held it (", names, ")");
+    loss.message =
+        str("poison: ", entry.lost_workers.size(), " workers were lost while they held it (", names, ")");
   } else if (entry.trial.attempt >= options_.max_attempts) {
     loss.retry = false;
     loss.message = str("given up after ", entry.trial.attempt, " attempts; the last: ", why);
@@ -141,9 +149,10 @@ std::vector<LeaseTable::Loss> LeaseTable::expire(int64_t now_ms) {
     } else if (stalled) {
       entry.expires_ms = std::max(entry.expires_ms, now_ms + options_.ttl_ms);
     } else if (now_ms >= entry.expires_ms) {
-      losses.push_back(lose(entry, entry.owner ? str("worker ", entry.owner->worker_id, " was silent for ",
-                                                     options_.ttl_ms / 1000.0, " s")
-                                               : "no worker took its lease up again after the daemon's restart"));
+      losses.push_back(lose(entry, entry.owner
+                                       ? str("worker ", entry.owner->worker_id, " was silent for ",
+                                             options_.ttl_ms / 1000.0, " s")
+                                       : "no worker took its lease up again after the daemon's restart"));
     }
   }
   return losses;

@@ -1,16 +1,16 @@
 // LeaseTable: which open trial is queued, and which worker may run which one until when.
 //
-// Pure: no clock, no disk, no threads. The caller says what time it is (milliseconds, monotonic), does the writing in the
-// store between the two halves of a step, and holds its own lock around every call.
+// Pure: no clock, no disk, no threads. The caller says what time it is (milliseconds, monotonic), does the
+// writing in the store between the two halves of a step, and holds its own lock around every call.
 //
 //              reserve            grant                 close
 //   queued ------------> reserved ------> leased ----------------> forgotten
 //      ^                                   |  expire, worker_lost
 //      +------------- requeued ---- lost <-+        (attempts used up, or poison: lost for good)
 //
-// A result closes a trial in whatever state it is: work done late is still work done. The attempt and the fencing token
-// come from the store, so they survive a restart; a lease found in the store at start is kept for one fresh TTL, and a
-// worker that lived through the restart takes it up again by naming its token.
+// A result closes a trial in whatever state it is: work done late is still work done. The attempt and the
+// fencing token come from the store, so they survive a restart; a lease found in the store at start is kept
+// for one fresh TTL, and a worker that lived through the restart takes it up again by naming its token.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct LeaseOptions {
   int64_t ttl_ms = 15'000;
   int64_t restart_grace_ms = 15'000;  // for leases found in the store; 0 where no worker can have survived
   int max_attempts = 5;               // leases of one trial before it is given up as device_lost
-  int poison_workers = 2;             // distinct workers lost while they held it: it is poison, given up at once
+  int poison_workers = 2;  // distinct workers lost while they held it: it is poison, given up at once
 };
 
 class LeaseTable {
@@ -57,8 +57,8 @@ class LeaseTable {
   Added enqueue_again(const Trial& trial);
   Added restore_leased(const Trial& trial, int64_t now_ms);
 
-  // Up to n queued trials, oldest first, whose target `serves` accepts; none of those in `held`. They are reserved:
-  // grant() or release() each.
+  // Up to n queued trials, oldest first, whose target `serves` accepts; none of those in `held`. They are
+  // reserved: grant() or release() each.
   using Serves = std::function<bool(const std::string& target)>;
   std::vector<Trial> reserve(const Serves& serves, const std::set<std::string>& held, size_t n);
   bool has_work(const Serves& serves, const std::set<std::string>& held) const;
@@ -79,11 +79,12 @@ class LeaseTable {
   struct Loss {
     std::string trial_id;
     int attempt = 0;
-    bool retry = false;   // requeue in the store, then requeued(); else store a device_lost record, then close()
+    bool retry =
+        false;  // requeue in the store, then requeued(); else store a device_lost record, then close()
     std::string message;  // for people
   };
-  // Leases past their time. A stall of the daemon itself (no call for half a TTL) must not cost the workers their leases:
-  // everybody then gets one fresh TTL instead.
+  // Leases past their time. A stall of the daemon itself (no call for half a TTL) must not cost the workers
+  // their leases: everybody then gets one fresh TTL instead.
   std::vector<Loss> expire(int64_t now_ms);
   // The worker is known to be dead: all it held is lost now.
   std::vector<Loss> worker_lost(const Owner& owner);
@@ -111,7 +112,8 @@ class LeaseTable {
   LeaseOptions options_;
   std::map<std::string, Entry> trials_;
   std::deque<std::string> queue_;  // ids; those not kQueued any more are skipped
-  std::map<std::string, std::string> closed_;  // trial -> job (empty: closed while unknown), until the job is forgotten
+  std::map<std::string, std::string>
+      closed_;  // trial -> job (empty: closed while unknown), until the job is forgotten
   std::optional<int64_t> last_expire_ms_;
 };
 

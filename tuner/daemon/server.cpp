@@ -20,10 +20,12 @@ constexpr std::chrono::seconds kShutdownGrace{2};
 class WorkersService final : public v1::Workers::Service {
  public:
   explicit WorkersService(Coordinator& coordinator) : coordinator_(coordinator) {}
-  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request, v1::RegisterReply* reply) override {
+  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
+                        v1::RegisterReply* reply) override {
     return to_grpc(coordinator_.register_worker(*request, reply));
   }
-  grpc::Status Sync(grpc::ServerContext* context, const v1::SyncRequest* request, v1::SyncReply* reply) override {
+  grpc::Status Sync(grpc::ServerContext* context, const v1::SyncRequest* request,
+                    v1::SyncReply* reply) override {
     return to_grpc(coordinator_.sync(*request, reply, [context] { return context->IsCancelled(); }));
   }
 
@@ -34,7 +36,8 @@ class WorkersService final : public v1::Workers::Service {
 class JobsService final : public v1::Jobs::Service {
  public:
   explicit JobsService(Coordinator& coordinator) : coordinator_(coordinator) {}
-  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitReply* reply) override {
+  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+                      v1::SubmitReply* reply) override {
     return to_grpc(coordinator_.submit(*request, reply));
   }
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
@@ -46,13 +49,16 @@ class JobsService final : public v1::Jobs::Service {
   grpc::Status List(grpc::ServerContext*, const v1::ListRequest*, v1::ListReply* reply) override {
     return to_grpc(coordinator_.list(reply));
   }
-  grpc::Status Cancel(grpc::ServerContext*, const v1::CancelRequest* request, v1::CancelReply* reply) override {
+  grpc::Status Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
+                      v1::CancelReply* reply) override {
     return to_grpc(coordinator_.cancel(*request, reply));
   }
-  grpc::Status Rerun(grpc::ServerContext* context, const v1::RerunRequest* request, v1::MeasureRecord* reply) override {
+  grpc::Status Rerun(grpc::ServerContext* context, const v1::RerunRequest* request,
+                     v1::MeasureRecord* reply) override {
     return to_grpc(coordinator_.rerun(*request, reply, [context] { return context->IsCancelled(); }));
   }
-  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*, v1::ListWorkersReply* reply) override {
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+                           v1::ListWorkersReply* reply) override {
     return to_grpc(coordinator_.list_workers(reply));
   }
   grpc::Status Query(grpc::ServerContext*, const v1::QueryRequest* request, v1::QueryReply* reply) override {
@@ -73,7 +79,7 @@ class GrpcServer final : public Server {
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     builder.SetMaxSendMessageSize(kMaxMessageBytes);
     builder.AddChannelArgument("grpc.server_handshake_timeout_ms", 3000);  // a silent peer is dropped
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);               // a second daemon on the port must fail
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second daemon on the port must fail
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -92,9 +98,11 @@ class GrpcServer final : public Server {
     server_ = builder.BuildAndStart();
     for (size_t i = 0; i < addresses.size(); ++i) {
       if (server_ == nullptr || ports[i] == 0)
-        return failed("listen ", addresses[i], ": it could not be bound. Is another daemon there, or is the name wrong?");
+        return failed("listen ", addresses[i],
+                      ": it could not be bound. Is another daemon there, or is the name wrong?");
       const bool is_unix = addresses[i].starts_with("unix:");
-      addresses_.push_back(is_unix ? addresses[i] : str(addresses[i].substr(0, addresses[i].rfind(':') + 1), ports[i]));
+      addresses_.push_back(is_unix ? addresses[i]
+                                   : str(addresses[i].substr(0, addresses[i].rfind(':') + 1), ports[i]));
     }
     return Status::ok();
   }
@@ -120,7 +128,8 @@ class GrpcServer final : public Server {
 Status check_listen_address(const std::string& address) {
   if (address.starts_with("unix:")) {
     if (address.size() - 5 >= 108)
-      return invalid_argument("listen ", address, ": the path has ", address.size() - 5, " bytes, a socket's has at most 107");
+      return invalid_argument("listen ", address, ": the path has ", address.size() - 5,
+                              " bytes, a socket's has at most 107");
     return Status::ok();
   }
   const size_t colon = address.rfind(':');
@@ -129,15 +138,19 @@ Status check_listen_address(const std::string& address) {
       port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535)
     return invalid_argument("listen ", address, ": expected HOST:PORT or unix:/path, as 127.0.0.1:7070");
   const std::string host = address.substr(0, colon);
-  const bool loopback = host == "localhost" || host == "[::1]" ||
-                        (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
+  const bool loopback =
+      host == "localhost" || host == "[::1]" ||
+      (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
   if (!loopback)
-    return invalid_argument("listen ", address, ": only loopback (127.0.0.1, [::1], localhost) is served without TLS: whoever "
-                            "reaches the daemon can run code on its workers. From elsewhere: ssh -L ", port, ":127.0.0.1:", port);
+    return invalid_argument("listen ", address,
+                            ": only loopback (127.0.0.1, [::1], localhost) is served without TLS: whoever "
+                            "reaches the daemon can run code on its workers. From elsewhere: ssh -L ",
+                            port, ":127.0.0.1:", port);
   return Status::ok();
 }
 
-Result<std::unique_ptr<Server>> Server::start(Coordinator& coordinator, const std::vector<std::string>& addresses) {
+Result<std::unique_ptr<Server>> Server::start(Coordinator& coordinator,
+                                              const std::vector<std::string>& addresses) {
   auto server = std::make_unique<GrpcServer>(coordinator);
   RETURN_IF_ERROR(server->listen(addresses));
   return std::unique_ptr<Server>(std::move(server));

@@ -14,8 +14,8 @@ struct Owned {
   std::vector<std::unique_ptr<TemplateInstance>> instances;
 };
 
-// Features of scheduled Programs, each computed once. A config whose schedule is refused has the features of nothing: zeros.
-// Called by one search at a time.
+// Features of scheduled Programs, each computed once. A config whose schedule is refused has the features of
+// nothing: zeros. Called by one search at a time.
 class FeatureCache {
  public:
   explicit FeatureCache(const TemplateInstance& instance) : instance_(instance) {}
@@ -68,8 +68,8 @@ Result<TaskSpace> make_task_space(const JobRow::Task& task) {
     owned->instances.push_back(std::move(*applied));
     const TemplateInstance& instance = *owned->instances.back();
     const auto cache = std::make_shared<FeatureCache>(instance);
-    space.search.parts.push_back(
-        {std::string(t->name()), &instance.space(), [cache](const Config& config) { return (*cache)(config); }});
+    space.search.parts.push_back({std::string(t->name()), &instance.space(),
+                                  [cache](const Config& config) { return (*cache)(config); }});
     space.template_versions.push_back(t->version());
   }
   space.owned = owned;

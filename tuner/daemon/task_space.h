@@ -1,4 +1,5 @@
-// TaskSpace: a task as the search sees it: the applicable templates, their spaces and their Programs' features.
+// TaskSpace: a task as the search sees it: the applicable templates, their spaces and their Programs'
+// features.
 #pragma once
 
 #include <cstdint>

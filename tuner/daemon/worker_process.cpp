@@ -25,7 +25,8 @@ constexpr std::chrono::seconds kSoon{10};  // dying sooner than this after a sta
 constexpr int kGiveUpAfter = 3;
 
 std::string describe(int status) {
-  if (WIFSIGNALED(status)) return str("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
+  if (WIFSIGNALED(status))
+    return str("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
   return str("exited with code ", WEXITSTATUS(status));
 }
 
@@ -36,7 +37,8 @@ Result<std::string> find_measure_server() {
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   const fs::path program = self.parent_path() / "measure_server";
   if (error || access(program.c_str(), X_OK) != 0)
-    return not_found(program.string(), ": the worker is not there. It is built beside `tuner`: cmake --build --preset release");
+    return not_found(program.string(),
+                     ": the worker is not there. It is built beside `tuner`: cmake --build --preset release");
   return program.string();
 }
 
@@ -74,16 +76,18 @@ Result<pid_t> WorkerProcess::spawn() const {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  // Its own process group: Ctrl-C is for the command, which then stops the worker in order. Signals as at a login.
+  // Its own process group: Ctrl-C is for the command, which then stops the worker in order. Signals as at a
+  // login.
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> words = {options_.program, "--daemon", options_.daemon, "--work-dir", options_.work_dir,
-                                    "--exit-with-parent"};
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> words = {options_.program, "--daemon",        options_.daemon,
+                                    "--work-dir",     options_.work_dir, "--exit-with-parent"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -91,7 +95,8 @@ Result<pid_t> WorkerProcess::spawn() const {
   const int error = posix_spawn(&pid, options_.program.c_str(), &actions, &attributes, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (error != 0) return failed(options_.program, ": cannot be started (log ", log, "): ", std::strerror(error));
+  if (error != 0)
+    return failed(options_.program, ": cannot be started (log ", log, "): ", std::strerror(error));
   return pid;
 }
 
@@ -130,8 +135,8 @@ void WorkerProcess::supervise() {
     spdlog::warn("{}; its log: {}/worker.log", how, options_.work_dir);
     std::unique_lock lock(mutex_);
     if (failures >= kGiveUpAfter) {
-      state_ = failed("the worker does not stay up: ", how, ", ", failures, " times soon after its start. Its log: ",
-                      options_.work_dir, "/worker.log");
+      state_ = failed("the worker does not stay up: ", how, ", ", failures,
+                      " times soon after its start. Its log: ", options_.work_dir, "/worker.log");
       wake_.wait(lock, [&] { return stopping_; });
       return;
     }

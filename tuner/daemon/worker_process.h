@@ -1,4 +1,5 @@
-// WorkerProcess: the measure_server that an embedded daemon starts beside itself, and starts again when it dies.
+// WorkerProcess: the measure_server that an embedded daemon starts beside itself, and starts again when it
+// dies.
 #pragma once
 
 #include <sys/types.h>
@@ -15,9 +16,10 @@ namespace tuner {
 class WorkerProcess {
  public:
   struct Options {
-    std::string program;   // measure_server
-    std::string daemon;    // unix:/path it dials
-    std::string work_dir;  // its artifacts, references, results not yet acknowledged, and log; made when missing
+    std::string program;  // measure_server
+    std::string daemon;   // unix:/path it dials
+    std::string
+        work_dir;  // its artifacts, references, results not yet acknowledged, and log; made when missing
   };
   // Starts it and the thread that watches it. It ends with this process, however this process ends.
   explicit WorkerProcess(Options options);
