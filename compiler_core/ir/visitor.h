@@ -70,6 +70,18 @@ Expr map_children(const Expr& e, const F& f) {
 // result is then null).
 template <class FE, class FS>
 Stmt map_children(const Stmt& s, const FE& fe, const FS& fs) {
+  // Nodes with nothing but children are not copied to find out that nothing changed: rewrites pass by many of
+  // them.
+  if (s->kind == StmtKind::kFor || s->kind == StmtKind::kAllocate) {
+    Stmt body = fs(s->body);
+    return body == nullptr ? nullptr : with_body(s, std::move(body));
+  }
+  if (s->kind == StmtKind::kSeq) {
+    std::vector<Stmt> stmts;
+    stmts.reserve(s->stmts.size());
+    for (const Stmt& child : s->stmts) stmts.push_back(fs(child));
+    return stmts == s->stmts ? s : make_seq(std::move(stmts));
+  }
   auto node = std::make_shared<StmtNode>(*s);
   bool changed = false;
   const auto map_expr = [&](Expr& e) {
@@ -92,9 +104,7 @@ Stmt map_children(const Stmt& s, const FE& fe, const FS& fs) {
   for (Expr& operand : node->operands) map_expr(operand);
   map_stmt(node->body);
   map_stmt(node->else_body);
-  for (Stmt& child : node->stmts) map_stmt(child);
   if (!changed) return s;
-  if (s->kind == StmtKind::kSeq) return make_seq(std::move(node->stmts));
   if (s->body != nullptr && node->body == nullptr) {
     if (node->else_body == nullptr) return nullptr;
     return make_if(unary(UnaryOp::kNot, node->condition), node->else_body);

@@ -172,8 +172,9 @@ TEST(ScheduleComputeAt, RefusesToMoveOutAgainOrAheadOfWhatItReads) {
     const auto [outer, inner] = s.split(s.axes<1>(s.tensor("y"))[0], 4);
     s.compute_at(s.tensor("t"), inner);
     s.compute_at(s.tensor("t"), outer);
-    EXPECT_EQ(s.finish().message(),
-              "compute_at(t, i.outer): it is computed inside loop i.inner already and can only move further in");
+    EXPECT_EQ(
+        s.finish().message(),
+        "compute_at(t, i.outer): it is computed inside loop i.inner already and can only move further in");
   }
   {
     Schedule s(testing::dense(2, 3, 4));
@@ -181,7 +182,8 @@ TEST(ScheduleComputeAt, RefusesToMoveOutAgainOrAheadOfWhatItReads) {
     s.compute_at(s.cache_read(s.tensor("A"), MemoryScope::kGlobal, c), s.reduce_axes<1>(c)[0]);
     s.compute_at(c, s.axes<2>(s.tensor("out"))[0]);
     EXPECT_EQ(s.finish().message(),
-              "compute_at(C, out:m): other statements are computed inside reduce axis k of C; move them there later");
+              "compute_at(C, out:m): other statements are computed inside reduce axis k of C; move them "
+              "there later");
   }
 }
 
