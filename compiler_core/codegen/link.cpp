@@ -77,11 +77,12 @@ Result<std::string> link_shared(const std::string& object, const Target& target)
   const std::string in = scratch->file("kernel.o"), out = scratch->file("kernel.so");
   RETURN_IF_ERROR(write_whole(in, object));
   const char* emulation = target.is_x86() ? "elf_x86_64" : "aarch64linux";
-  // Nothing in the output may depend on where it was linked: a fixed soname, no build id, no paths.
+  // Nothing in the output may depend on where it was linked: no build id, no paths. No soname either: the
+  // file is renamed (DIGEST.so, libNAME.so), and who links against it needs it under the name it has then.
   const std::vector<const char*> args = {
-      "ld.lld",           "-m",          emulation,     "--shared",  "-soname", "tuner_kernel.so",
-      "--hash-style=gnu", "-z",          "noexecstack", "-z",        "now",     "--build-id=none",
-      "--strip-all",      "--threads=1", "-o",          out.c_str(), in.c_str()};
+      "ld.lld",      "-m",          emulation, "--shared",  "--hash-style=gnu",
+      "-z",          "noexecstack", "-z",      "now",       "--build-id=none",
+      "--strip-all", "--threads=1", "-o",      out.c_str(), in.c_str()};
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   static bool broken = false;

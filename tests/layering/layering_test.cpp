@@ -22,6 +22,7 @@ struct Rule {
 const std::vector<Rule> kRules = {
     {"compiler_core/base", {}},
     {"compiler_core/target.h", {"compiler_core/base"}},
+    {"compiler_core/target.cpp", {"compiler_core/base", "compiler_core/target.h"}},
     {"compiler_core/ir", {"compiler_core/base"}},
     {"compiler_core/arith", {"compiler_core/base", "compiler_core/ir"}},
     {"compiler_core/analysis", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},

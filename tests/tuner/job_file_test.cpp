@@ -30,8 +30,8 @@ std::string refusal(std::string_view text) {
 // A conv2d with `more` keys, and with `data` and `weight` unless more gives them.
 std::string conv(const std::string& more) {
   std::string text = R"({"op": "conv2d")";
-  if (more.find("\"data\"") == std::string::npos) text += R"(, "data": [1, 8, 7, 7])";
-  if (more.find("\"weight\"") == std::string::npos) text += R"(, "weight": [16, 8, 3, 3])";
+  if (more.find("\"data\":") == std::string::npos) text += R"(, "data": [1, 8, 7, 7])";
+  if (more.find("\"weight\":") == std::string::npos) text += R"(, "weight": [16, 8, 3, 3])";
   return text + (more.empty() ? "" : ", ") + more + "}";
 }
 std::string matmul(const std::string& more) { return R"({"op": "matmul", )" + more + "}"; }
