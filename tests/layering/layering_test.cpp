@@ -41,7 +41,7 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
       "compiler_core/te", "compiler_core/schedule"}},
     // Records and tuned configs are the store's types, so convert knows the store's header as well as the templates'.
-    {"proto", {"compiler_core/base", "templates", "db"}},
+    {"proto", {"compiler_core/base", "compiler_core/target.h", "templates", "db"}},
     {"measure_server/runner", {"compiler_core/base", "compiler_core/runtime", "compiler_core/artifact"}},
     {"measure_server", {"compiler_core", "templates", "proto"}},
     // Only the runner's client: `tuner verify` runs candidates as safely as a worker does. Worker code stays out.
