@@ -4,7 +4,7 @@
 #   tests/bench/search_seeds.sh examples/conv2d.json 128 5
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-tuner=$root/build/release/bin/tuner
+tuner=${TUNER:-$root/build/release/bin/tuner}
 file=${1:-$root/examples/conv2d.json} trials=${2:-128} seeds=${3:-5}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

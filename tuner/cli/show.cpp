@@ -26,7 +26,7 @@ Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, con
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
   if (as == "llvm") return emit_llvm(program, task.target);
   if (as == "asm") return emit_asm(program, task.target);
-  return (program.packing != nullptr ? to_text(*program.packing) + "\n" : std::string()) + to_text(program);
+  return to_text(program) + "\n";
 }
 
 Status show(const CliTask& task, const ChosenKernel& kernel, const std::string& as) {
