@@ -74,10 +74,12 @@ BuildReply Builder::build(const BuildRequest& r) {
   const char* blame = "unable";  // until the candidate itself is at work
   const auto compiled = [&]() -> Result<std::string> {
     const fs::path index = index_path(r), artifacts = fs::path(r.directory) / "artifacts";
-    // Loading verifies: a file damaged or half written in a power loss is built anew.
-    if (const Result<std::string> known = read_text(index);
-        known.is_ok() && load_artifact(artifacts.string(), *known).is_ok())
-      return *known;
+    if (const Result<std::string> known = read_text(index); known.is_ok()) {
+      // Loading verifies: files damaged or half written in a power loss are made anew.
+      if (load_artifact(artifacts.string(), *known).is_ok()) return *known;
+      std::error_code ignored;
+      for (const char* ending : {".so", ".json"}) fs::remove(artifacts / (*known + ending), ignored);
+    }
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
     ASSIGN_OR_RETURN(const Target target, resolve_target(r.target));
     ASSIGN_OR_RETURN(const Config config, config_from_text(r.config));
@@ -118,7 +120,8 @@ BuildReply Builder::answer(const BuildRequest& request) {
   if (request.kind == "hello") return hello();
   if (request.kind == "build") return build(request);
   if (request.kind == "data") return data(request);
-  return refusal("unable", failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
+  return refusal("unable",
+                 failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
 }
 
 int run_builder() {

@@ -91,6 +91,11 @@ std::string BuilderClient::stop() {
 }
 
 Result<BuildReply> BuilderClient::ask(const BuildRequest& request, std::chrono::milliseconds limit) {
+  // One that died while idle is replaced: that was no candidate's doing.
+  if (int status = 0; pid_ > 0 && ::waitpid(pid_, &status, WNOHANG) == pid_) {
+    pid_ = -1;
+    stop();
+  }
   if (pid_ <= 0) RETURN_IF_ERROR(spawn());
   const Deadline deadline = std::chrono::steady_clock::now() + limit;
   Status status = write_frame(socket_, to_json(request), deadline);

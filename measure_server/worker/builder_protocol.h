@@ -22,8 +22,8 @@ struct BuildRequest {
 };
 
 struct BuildReply {
-  std::string
-      outcome;  // ok | invalid_config | build_error: of the candidate; unable: this host's or release's trouble
+  std::string outcome;  // ok | invalid_config | build_error: of the candidate; unable: this host's or
+                        // release's trouble
   std::string message;
   std::string digest;  // build: of the artifact saved in directory/artifacts
   double build_ms = 0;

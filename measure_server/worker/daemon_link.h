@@ -16,8 +16,8 @@ class DaemonLink {
   // Unavailable or DeadlineExceeded: try again. Aborted: the session is not known, register again. Anything
   // else: the daemon refuses this worker and says why.
   virtual Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) = 0;
-  // Returns early, with any error, when `interrupt` is requested. What the daemon answered is then lost, which
-  // is harmless: the next request makes it say it again.
+  // Returns early, with any error, when `interrupt` is requested. What the daemon answered is then lost,
+  // which is harmless: the next request makes it say it again.
   virtual Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) = 0;
 };
 

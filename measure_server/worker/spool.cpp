@@ -74,8 +74,9 @@ Result<std::unique_ptr<Spool>> Spool::open(const std::string& path) {
     end += 8 + header[0];
   }
   if (damaged > 0 || end < bytes.size())
-    spool->warning_ = str("spool ", path, ": left out ", damaged, " damaged records and ", bytes.size() - end,
-                          " bytes of a torn one, kept ", spool->found_.size(), "; their trials will run again");
+    spool->warning_ =
+        str("spool ", path, ": left out ", damaged, " damaged records and ", bytes.size() - end,
+            " bytes of a torn one, kept ", spool->found_.size(), "; their trials will run again");
   if (end < bytes.size() && ::ftruncate(fd, static_cast<off_t>(end)) != 0)
     return failed("spool ", path, ": cannot be cut: ", errno_text());
   if (::lseek(fd, static_cast<off_t>(end), SEEK_SET) < 0) return failed("spool ", path, ": ", errno_text());

@@ -1,6 +1,7 @@
-// Spool: results on disk until the daemon has them. Append-only file of frames: u32 length, u32 CRC-32C of the
-// bytes, the bytes of a MeasureRecord; little-endian. At open a torn tail (the process died while writing) is cut
-// off, and a record whose sum is wrong is left out: its trial will be measured again. Any thread.
+// Spool: results on disk until the daemon has them. Append-only file of frames: u32 length, u32 CRC-32C of
+// the bytes, the bytes of a MeasureRecord; little-endian. At open a torn tail (the process died while
+// writing) is cut off, and a record whose sum is wrong is left out: its trial will be measured again. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ class Spool {
   const std::string& warning() const { return warning_; }
   // On disk when this returns OK.
   Status append(const v1::MeasureRecord& record);
-  // All but `owed` has been acknowledged: shortens the file to these. The caller sees to it that no append is going
-  // on. A failure is harmless: what is still in the file is sent once more after a restart.
+  // All but `owed` has been acknowledged: shortens the file to these. The caller sees to it that no append is
+  // going on. A failure is harmless: what is still in the file is sent once more after a restart.
   void keep_only(const std::vector<v1::MeasureRecord>& owed);
   int64_t bytes() const;
 

@@ -26,7 +26,8 @@ std::string description(const Workload& workload, const TaskData& data) {
   for (const auto* files : {&data.inputs, &data.references})
     for (const auto& [arg, path] : *files) {
       const Result<std::string> bytes = read_text(path);
-      text += bytes.is_ok() ? str(arg, " ", bytes->size(), " ", sha256_hex(*bytes), "\n") : arg + " missing\n";
+      text +=
+          bytes.is_ok() ? str(arg, " ", bytes->size(), " ", sha256_hex(*bytes), "\n") : arg + " missing\n";
     }
   return text;
 }
@@ -56,8 +57,8 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
       absolute_tolerance(std::max<int64_t>(1, workload.flops() / (2 * std::max<int64_t>(1, outputs))));
   data.relative = kRelativeTolerance;
 
-  // Written last: whoever finds it finds the rest. It holds the key, against a collision of shortened digests, and
-  // the digest of every file: what a power loss left half written is made again.
+  // Written last: whoever finds it finds the rest. It holds the key, against a collision of shortened
+  // digests, and the digest of every file: what a power loss left half written is made again.
   const fs::path complete = folder / "complete";
   if (const Result<std::string> found = read_text(complete);
       found.is_ok() && *found == description(workload, data))

@@ -172,8 +172,10 @@ void Worker::talk(DaemonLink& link) {
       v1::SyncReply reply;
       // With results in it the call is answered at once; cutting it short would only send them twice.
       status = link.sync(request, &reply, request.results_size() > 0 ? std::stop_token() : interrupt);
-      if (status.is_ok()) core_->apply(reply);
-      else if (request.results_size() == 0 && interrupt.stop_requested()) continue;
+      if (status.is_ok())
+        core_->apply(reply);
+      else if (request.results_size() == 0 && interrupt.stop_requested())
+        continue;
     } else {
       status = register_with(link);
       registered = status.is_ok();
@@ -347,8 +349,10 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
       running_[lease.trial_id()] = request.id;
     }
     // Asked after the id can be cancelled, so that no revocation falls between.
-    if (!core_->holds(lease)) reply = Status(StatusCode::kAborted, "revoked");
-    else reply = runner_->run(request);
+    if (!core_->holds(lease))
+      reply = Status(StatusCode::kAborted, "revoked");
+    else
+      reply = runner_->run(request);
     std::lock_guard lock(mutex_);
     running_.erase(lease.trial_id());
     if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;

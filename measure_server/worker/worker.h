@@ -71,7 +71,7 @@ class Worker {
   std::unique_ptr<BuilderClient> builder_;
 
   std::mutex mutex_;
-  std::stop_source wait_;  // of the Sync that waits for something to happen
+  std::stop_source wait_;                    // of the Sync that waits for something to happen
   std::map<std::string, uint64_t> running_;  // trial -> request id at the runner
   std::map<std::string, BuildReply> data_;   // by workload key and seed
   Status end_;

@@ -39,8 +39,8 @@ class WorkerCore {
   void on_news(std::function<void()> f) { news_ = std::move(f); }
 
   // --- the build thread's side ---
-  // The next lease to build, in the order they came; empty after stop(). Waits while a run uses every core, so
-  // no build disturbs it.
+  // The next lease to build, in the order they came; empty after stop(). Waits while a run uses every core,
+  // so no build disturbs it.
   std::optional<v1::Lease> next_to_build();
   // It is built: may run now. False: revoked meanwhile, forget it.
   bool built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms);

@@ -1,0 +1,266 @@
+// The builder process: what it makes, what it refuses, and that its hanging or dying costs one request.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/oracle/oracle.h"
+#include "measure_server/runner/reference_file.h"
+#include "measure_server/worker/builder.h"
+#include "measure_server/worker/builder_client.h"
+#include "measure_server/worker/task_data.h"
+#include "templates/schedule_template.h"
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+Conv2dWorkload small_conv() {
+  Conv2dWorkload w;
+  w.in_channels = 8, w.in_height = 9, w.in_width = 7, w.out_channels = 16;
+  w.kernel_height = w.kernel_width = 3;
+  w.padding = {1, 1, 1, 1};
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  w.constant = {"weight"};
+  return w;
+}
+
+std::string slurp(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+class BuilderProcess : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "builder_test_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    auto started = BuilderClient::start(TUNER_MEASURE_SERVER_PATH, {});
+    ASSERT_TRUE(started.is_ok()) << started.message();
+    builder_ = *std::move(started);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  BuildRequest build_request() const {
+    const Workload workload(small_conv());
+    const Result<Target> target = parse_target(builder_->hello().host_target);
+    EXPECT_TRUE(target.is_ok()) << target.message();
+    const auto found = templates_for(workload, *target);
+    EXPECT_TRUE(found.is_ok()) << found.message();
+    const AnyTemplate* t = found->front();
+    const auto instance = t->apply(workload, *target);
+    EXPECT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    return {.kind = "build",
+            .directory = dir_,
+            .workload_key = workload.key(),
+            .target = target->name(),
+            .template_name = std::string(t->name()),
+            .config = space.at(space.default_index()).to_text(),
+            .template_version = t->version(),
+            .input_seed = 1};
+  }
+  BuildRequest data_request(const Workload& workload) const {
+    return {.kind = "data", .directory = dir_, .workload_key = workload.key(), .input_seed = 1};
+  }
+  BuildReply ask(const BuildRequest& request) {
+    const Result<BuildReply> reply = builder_->ask(request, seconds(120));
+    EXPECT_TRUE(reply.is_ok()) << reply.message();
+    return reply.is_ok() ? *reply : BuildReply{};
+  }
+
+  std::string dir_;
+  std::unique_ptr<BuilderClient> builder_;
+};
+
+TEST_F(BuilderProcess, SaysWhatThisHostIs) {
+  EXPECT_THAT(builder_->hello().host_target, HasSubstr("llvm -mcpu="));
+  EXPECT_THAT(builder_->hello().toolchain, HasSubstr("llvm 22"));
+}
+
+TEST_F(BuilderProcess, BuildsAnArtifactAndDoesNotBuildItTwice) {
+  const BuildReply first = ask(build_request());
+  ASSERT_EQ(first.outcome, "ok") << first.message;
+  const auto artifact = load_artifact(dir_ + "/artifacts", first.digest);
+  ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+  EXPECT_EQ(artifact->manifest.target, build_request().target);
+  EXPECT_EQ(artifact->manifest.toolchain, builder_->hello().toolchain);
+
+  const fs::path file = dir_ + "/artifacts/" + first.digest + ".so";
+  const auto written = fs::last_write_time(file);
+  EXPECT_EQ(ask(build_request()).digest, first.digest);
+  EXPECT_EQ(fs::last_write_time(file), written);
+}
+
+TEST_F(BuilderProcess, ADamagedArtifactIsBuiltAgain) {
+  const BuildReply first = ask(build_request());
+  ASSERT_EQ(first.outcome, "ok") << first.message;
+  const std::string file = dir_ + "/artifacts/" + first.digest + ".so";
+  std::ofstream(file, std::ios::app) << "x";
+  ASSERT_FALSE(load_artifact(dir_ + "/artifacts", first.digest).is_ok());
+  EXPECT_EQ(ask(build_request()).digest, first.digest);
+  const auto again = load_artifact(dir_ + "/artifacts", first.digest);
+  EXPECT_TRUE(again.is_ok()) << again.message();
+}
+
+TEST_F(BuilderProcess, AConfigOutsideTheSpaceIsAnInvalidConfig) {
+  BuildRequest request = build_request();
+  request.config = "no_such_knob=1";
+  const BuildReply reply = ask(request);
+  EXPECT_EQ(reply.outcome, "invalid_config");
+  EXPECT_NE(reply.message, "");
+}
+
+TEST_F(BuilderProcess, WhatThisReleaseCannotDoIsNotBlamedOnTheCandidate) {
+  BuildRequest other_version = build_request();
+  other_version.template_version += 1;
+  const BuildReply version = ask(other_version);
+  EXPECT_EQ(version.outcome, "unable");
+  EXPECT_THAT(version.message, HasSubstr("run the same release on daemon and worker"));
+  BuildRequest unknown = build_request();
+  unknown.template_name = "conv2d_abacus";
+  const BuildReply no_template = ask(unknown);
+  EXPECT_EQ(no_template.outcome, "unable");
+  EXPECT_THAT(no_template.message, HasSubstr("conv2d_abacus"));
+  EXPECT_EQ(ask(build_request()).outcome, "ok");
+}
+
+TEST_F(BuilderProcess, ABuildThatTakesTooLongEndsAndTheNextOneGoesOn) {
+  const pid_t before = builder_->pid();
+  const Result<BuildReply> late =
+      builder_->ask(data_request(MatmulWorkload{.m = 4096, .n = 4096, .k = 4096}), milliseconds(50));
+  ASSERT_FALSE(late.is_ok());
+  EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(late.message(), HasSubstr("0.05 s"));
+  EXPECT_NE(::kill(before, 0), 0) << "the builder that hung is gone";
+  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  EXPECT_NE(builder_->pid(), before);
+}
+
+TEST_F(BuilderProcess, ABuilderThatDiesInABuildSaysHowAndTheNextOneGoesOn) {
+  std::thread killer([pid = builder_->pid()] {
+    std::this_thread::sleep_for(milliseconds(100));
+    ::kill(pid, SIGABRT);
+  });
+  const Result<BuildReply> died =
+      builder_->ask(data_request(MatmulWorkload{.m = 4096, .n = 4096, .k = 4096}), seconds(60));
+  killer.join();
+  ASSERT_FALSE(died.is_ok());
+  EXPECT_EQ(died.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(died.message(), HasSubstr("the builder died: signal 6 (Aborted)"));
+  EXPECT_EQ(ask(build_request()).outcome, "ok");
+}
+
+TEST_F(BuilderProcess, ABuilderThatDiedBetweenBuildsIsReplacedAndNobodyIsBlamed) {
+  const pid_t before = builder_->pid();
+  ::kill(before, SIGKILL);
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  EXPECT_NE(builder_->pid(), before);
+}
+
+TEST_F(BuilderProcess, ReferenceDataIsTheInterpretersAnswerToTheInputsOnDisk) {
+  const Workload workload(small_conv());
+  const BuildReply reply = ask(data_request(workload));
+  ASSERT_EQ(reply.outcome, "ok") << reply.message;
+  const Program program = workload.compute();
+  ASSERT_EQ(reply.inputs.size() + reply.references.size(), program.args.size());
+  std::vector<std::vector<double>> args;
+  for (size_t i = 0; i < reply.inputs.size(); ++i) {
+    EXPECT_EQ(reply.inputs[i].arg, program.args[i]->name);
+    const std::string bytes = slurp(reply.inputs[i].path);
+    ASSERT_EQ(static_cast<int64_t>(bytes.size()), program.args[i]->elements() * 4);
+    const auto* values = reinterpret_cast<const float*>(bytes.data());
+    args.emplace_back(values, values + bytes.size() / 4);
+    double largest = 0;
+    for (const double v : args.back()) largest = std::max(largest, std::abs(v));
+    EXPECT_LE(largest, 1.0);
+    EXPECT_GT(largest, 0.5) << "random, not zeros";
+  }
+  args.emplace_back();
+  ASSERT_TRUE(interpret(program, args).is_ok());
+  const std::string bytes = slurp(reply.references[0].path);
+  const auto reference = parse_reference(bytes);
+  ASSERT_TRUE(reference.is_ok()) << reference.message();
+  ASSERT_EQ(reference->full.size(), args.back().size());
+  for (size_t i = 0; i < reference->full.size(); ++i) EXPECT_NEAR(reference->full[i], args.back()[i], 1e-12);
+}
+
+TEST_F(BuilderProcess, OneElementWrongByAPercentIsOutsideTheTolerance) {
+  const Workload workload(Conv2dWorkload{.in_channels = 512,
+                                         .in_height = 4,
+                                         .in_width = 4,
+                                         .out_channels = 32,
+                                         .kernel_height = 3,
+                                         .kernel_width = 3});
+  const BuildReply reply = ask(data_request(workload));
+  ASSERT_EQ(reply.outcome, "ok") << reply.message;
+  const std::string bytes = slurp(reply.references[0].path);
+  const auto reference = parse_reference(bytes);
+  ASSERT_TRUE(reference.is_ok()) << reference.message();
+  std::vector<float> out(reference->full.begin(), reference->full.end());
+  const CheckSpec spec{reply.absolute, reply.relative};
+  const auto check = [&] { return check_output(*reference, out.data(), DType::kFloat32, spec, "out"); };
+  EXPECT_TRUE(check().ok);
+  int caught = 0;
+  for (float& value : out) {
+    const float right = value;
+    value *= 1.01f;
+    caught += check().ok ? 0 : 1;
+    value = right;
+  }
+  // All but values so near to zero that a percent of them is less than rounding.
+  EXPECT_GE(caught, static_cast<int>(out.size()) * 99 / 100);
+}
+
+TEST_F(BuilderProcess, ReferenceDataIsKeptAndMadeAgainWhenDamaged) {
+  const Workload workload(small_conv());
+  const BuildReply first = ask(data_request(workload));
+  ASSERT_EQ(first.outcome, "ok") << first.message;
+  const std::string path = first.inputs[0].path, whole = slurp(path);
+  const auto written = fs::last_write_time(path);
+  EXPECT_EQ(ask(data_request(workload)).inputs[0].path, path);
+  EXPECT_EQ(fs::last_write_time(path), written);
+  std::string damaged = whole;
+  damaged[100] = static_cast<char>(damaged[100] ^ 1);
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
+  EXPECT_EQ(ask(data_request(workload)).outcome, "ok");
+  EXPECT_EQ(slurp(path), whole);
+}
+
+TEST(RandomValues, FollowFromSeedAndArgumentAlone) {
+  EXPECT_EQ(random_values(1, 0, 100), random_values(1, 0, 100));
+  EXPECT_NE(random_values(1, 0, 100), random_values(1, 1, 100));
+  EXPECT_NE(random_values(1, 0, 100), random_values(2, 0, 100));
+  double sum = 0;
+  for (const float v : random_values(7, 3, 100'000)) {
+    ASSERT_GE(v, -1.0f);
+    ASSERT_LT(v, 1.0f);
+    sum += v;
+  }
+  EXPECT_NEAR(sum / 100'000, 0, 0.01);
+}
+
+TEST(Tolerance, GrowsWithTheSumAndNeverVanishes) {
+  EXPECT_GE(absolute_tolerance(1), 1e-6);
+  EXPECT_LT(absolute_tolerance(100), absolute_tolerance(10'000));
+  // A missing term, a third on average, shows in any sum we know.
+  EXPECT_LT(absolute_tolerance(100'000), 1.0 / 3);
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,426 @@
+// What a worker holds and owes while messages are lost, repeated and late, and while the daemon or the worker
+// itself starts anew.
+#include "measure_server/worker/worker_core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace tuner {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+int64_t test_now_ms = 1'000;
+
+v1::Lease lease(const std::string& trial, int attempt = 1,
+                const std::string& target = "llvm -mcpu=haswell -threads=1") {
+  v1::Lease l;
+  l.set_trial_id(trial);
+  l.set_attempt(attempt);
+  l.set_fencing(attempt * 10);
+  l.set_workload_key("w");
+  l.set_target(target);
+  return l;
+}
+
+v1::MeasureRecord record(const std::string& trial, int attempt = 1,
+                         const std::string& incarnation = "life 1") {
+  v1::MeasureRecord r;
+  r.set_trial_id(trial);
+  r.set_attempt(attempt);
+  r.set_outcome(v1::OK);
+  r.mutable_environment()->set_worker_incarnation(incarnation);
+  return r;
+}
+
+v1::SyncReply leases(const std::vector<v1::Lease>& all) {
+  v1::SyncReply reply;
+  for (const v1::Lease& l : all) *reply.add_leases() = l;
+  return reply;
+}
+
+v1::SyncReply acks(const std::vector<std::string>& trials) {
+  v1::SyncReply reply;
+  for (const std::string& trial : trials) {
+    v1::Ack* ack = reply.add_acks();
+    ack->set_trial_id(trial);
+    ack->set_attempt(1);
+  }
+  return reply;
+}
+
+v1::SyncReply revocation(const std::string& trial, int attempt = 1) {
+  v1::SyncReply reply;
+  v1::Ack* revoked = reply.add_revoked();
+  revoked->set_trial_id(trial);
+  revoked->set_attempt(attempt);
+  return reply;
+}
+
+class WorkerCoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "worker_core_test_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    start();
+  }
+  void TearDown() override {
+    core_.reset();
+    spool_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+  // A new life of the worker on the same folder.
+  void start(WorkerCore::Options options = {.slots = 4, .cpus = 2}) {
+    core_.reset();
+    spool_.reset();
+    Result<std::unique_ptr<Spool>> spool = Spool::open(dir_ + "/results.spool");
+    ASSERT_TRUE(spool.is_ok()) << spool.message();
+    spool_ = *std::move(spool);
+    options.now_ms = [] { return test_now_ms; };
+    core_ = std::make_unique<WorkerCore>(options, *spool_);
+  }
+  // "trial phase" of every lease the worker says it holds.
+  std::vector<std::string> held() const {
+    std::vector<std::string> all;
+    const v1::SyncRequest request = core_->make_request(0);
+    for (const v1::HeldLease& h : request.held())
+      all.push_back(h.trial_id() + " " + v1::LeasePhase_Name(h.phase()));
+    return all;
+  }
+  std::vector<std::string> owed() const {
+    std::vector<std::string> all;
+    const v1::SyncRequest request = core_->make_request(0);
+    for (const v1::MeasureRecord& r : request.results()) all.push_back(r.trial_id());
+    return all;
+  }
+  // The next lease goes through all phases.
+  std::string do_next() {
+    const std::optional<v1::Lease> next = core_->next_to_build();
+    if (!next) return "";
+    EXPECT_TRUE(core_->built(*next, "digest", 1, 1));
+    const std::optional<WorkerCore::Built> run = core_->next_to_run();
+    if (!run) return "";
+    EXPECT_TRUE(core_->finish(run->lease, record(run->lease.trial_id(), run->lease.attempt())).is_ok());
+    return run->lease.trial_id();
+  }
+
+  std::string dir_;
+  std::unique_ptr<Spool> spool_;
+  std::unique_ptr<WorkerCore> core_;
+};
+
+TEST_F(WorkerCoreTest, ALeaseIsBuiltRunReportedAndForgottenOnceAcknowledged) {
+  EXPECT_EQ(core_->make_request(7).free_slots(), 4);
+  EXPECT_EQ(core_->make_request(7).wait_ms(), 7);
+  core_->apply(leases({lease("a")}));
+  EXPECT_THAT(held(), ElementsAre("a WAITING"));
+  EXPECT_EQ(core_->make_request(0).free_slots(), 3);
+
+  const std::optional<v1::Lease> build = core_->next_to_build();
+  EXPECT_EQ(build->fencing(), 10);
+  EXPECT_THAT(held(), ElementsAre("a BUILDING"));
+  EXPECT_TRUE(core_->built(*build, "d1", 12, 3));
+  EXPECT_THAT(held(), ElementsAre("a WAITING"));
+  const std::optional<WorkerCore::Built> run = core_->next_to_run();
+  EXPECT_EQ(run->digest, "d1");
+  EXPECT_EQ(run->build_ms, 12);
+  EXPECT_EQ(run->queue_ms, 3);
+  EXPECT_THAT(held(), ElementsAre("a RUNNING"));
+
+  EXPECT_TRUE(core_->finish(run->lease, record("a")).is_ok());
+  EXPECT_THAT(held(), IsEmpty());
+  EXPECT_THAT(owed(), ElementsAre("a"));
+  EXPECT_EQ(core_->make_request(0).free_slots(), 4);
+  EXPECT_FALSE(core_->idle());
+  core_->apply(acks({"a"}));
+  EXPECT_THAT(owed(), IsEmpty());
+  EXPECT_TRUE(core_->idle());
+  EXPECT_EQ(spool_->bytes(), 0) << "what the daemon has on disk needs no second place";
+}
+
+TEST_F(WorkerCoreTest, OneIsBuiltWhileAnotherRunsAndBothInTheOrderTheyCame) {
+  core_->apply(leases({lease("z"), lease("a")}));
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  EXPECT_EQ(core_->next_to_run()->lease.trial_id(), "z");
+  EXPECT_EQ(core_->next_to_build()->trial_id(), "a");
+  EXPECT_THAT(held(), ElementsAre("a BUILDING", "z RUNNING"));
+}
+
+TEST_F(WorkerCoreTest, AResultIsSentUntilAcknowledgedAndARepeatedAckIsHarmless) {
+  core_->apply(leases({lease("a")}));
+  do_next();
+  EXPECT_THAT(owed(), ElementsAre("a"));
+  EXPECT_THAT(owed(), ElementsAre("a")) << "the reply got lost: said again";
+  core_->apply(acks({"a"}));
+  core_->apply(acks({"a", "never heard of"}));
+  EXPECT_THAT(owed(), IsEmpty());
+}
+
+TEST_F(WorkerCoreTest, ALeaseDeliveredAgainIsOneLease) {
+  core_->apply(leases({lease("a")}));
+  const auto building = core_->next_to_build();
+  core_->apply(leases({lease("a")}));
+  EXPECT_THAT(held(), ElementsAre("a BUILDING"));
+  core_->built(*building, "", 0, 0);
+  const auto running = core_->next_to_run();
+  EXPECT_TRUE(core_->finish(running->lease, record("a")).is_ok());
+  core_->apply(leases({lease("a")}));
+  EXPECT_THAT(held(), IsEmpty()) << "its result is owed: not run again";
+  EXPECT_THAT(owed(), ElementsAre("a"));
+}
+
+TEST_F(WorkerCoreTest, ANewAttemptReplacesTheOneThatStillWaits) {
+  core_->apply(leases({lease("a", 1)}));
+  core_->apply(leases({lease("a", 2)}));
+  const v1::SyncRequest request = core_->make_request(0);
+  ASSERT_EQ(request.held_size(), 1);
+  EXPECT_EQ(request.held(0).attempt(), 2);
+  EXPECT_EQ(request.held(0).fencing(), 20);
+}
+
+TEST_F(WorkerCoreTest, ARevokedLeaseIsDroppedInEveryPhase) {
+  std::vector<std::string> stopped;
+  core_->on_revoked_run([&](const std::string& trial) { stopped.push_back(trial); });
+  core_->apply(leases({lease("waits"), lease("builds"), lease("runs")}));
+  core_->apply(revocation("waits"));
+  const auto builds = core_->next_to_build();
+  EXPECT_EQ(builds->trial_id(), "builds");
+  core_->apply(revocation("builds"));
+  EXPECT_FALSE(core_->built(*builds, "", 0, 0)) << "its builder hears of it";
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  const auto runs = core_->next_to_run();
+  core_->apply(revocation("runs"));
+  EXPECT_THAT(stopped, ElementsAre("runs"));
+  EXPECT_FALSE(core_->holds(runs->lease));
+  EXPECT_THAT(held(), IsEmpty());
+}
+
+TEST_F(WorkerCoreTest, AResultThatCameAfterItsRevocationIsStillReported) {
+  core_->apply(leases({lease("a")}));
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  const auto running = core_->next_to_run();
+  core_->apply(revocation("a"));
+  EXPECT_TRUE(core_->finish(running->lease, record("a")).is_ok());
+  EXPECT_THAT(owed(), ElementsAre("a")) << "the daemon decides what late work is worth";
+}
+
+TEST_F(WorkerCoreTest, ADaemonThatStartsAnewHearsEverythingAgain) {
+  core_->set_session("old");
+  core_->apply(leases({lease("a"), lease("b")}));
+  do_next();
+  core_->set_session("new");
+  const v1::SyncRequest request = core_->make_request(0);
+  EXPECT_EQ(request.session(), "new");
+  EXPECT_THAT(held(), ElementsAre("b WAITING"));
+  EXPECT_THAT(owed(), ElementsAre("a"));
+}
+
+TEST_F(WorkerCoreTest, AWorkerThatStartsAnewOwesWhatItsSpoolHoldsUnderTheLifeThatMadeIt) {
+  core_->apply(leases({lease("a"), lease("b"), lease("c")}));
+  do_next();
+  do_next();
+  start();
+  EXPECT_THAT(held(), IsEmpty());
+  EXPECT_THAT(owed(), ElementsAre("a", "b"));
+  const v1::SyncRequest request = core_->make_request(0);
+  EXPECT_EQ(request.results(0).environment().worker_incarnation(), "life 1");
+  core_->apply(leases({lease("a")}));
+  EXPECT_THAT(held(), IsEmpty()) << "measured already";
+  core_->apply(acks({"a"}));
+  start();
+  EXPECT_THAT(owed(), UnorderedElementsAre("a", "b"))
+      << "the spool shrinks when nothing is owed: until then, again";
+  core_->apply(acks({"a", "b"}));
+  start();
+  EXPECT_THAT(owed(), IsEmpty());
+}
+
+TEST_F(WorkerCoreTest, AtMost64ResultsTravelAtOnceAndTheRestFollows) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(spool_->append(record(str("t", 1000 + i))).is_ok());
+  start();
+  std::set<std::string> seen;
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<std::string> sent = owed();
+    EXPECT_LE(sent.size(), 64u);
+    seen.insert(sent.begin(), sent.end());
+    core_->apply(acks(sent));
+  }
+  EXPECT_EQ(seen.size(), 100u);
+  EXPECT_TRUE(core_->idle());
+}
+
+TEST_F(WorkerCoreTest, NewsAreToldAtOnce) {
+  int told = 0;
+  core_->on_news([&] { ++told; });
+  core_->apply(leases({lease("a")}));
+  EXPECT_EQ(told, 0);
+  do_next();
+  EXPECT_EQ(told, 1);
+  core_->drain();
+  EXPECT_EQ(told, 2);
+}
+
+TEST_F(WorkerCoreTest, DrainingFinishesWhatIsHeldAndTakesNoMore) {
+  core_->apply(leases({lease("a")}));
+  v1::SyncReply drain;
+  drain.set_drain(true);
+  core_->apply(drain);
+  EXPECT_TRUE(core_->draining());
+  EXPECT_EQ(core_->make_request(0).free_slots(), 0);
+  EXPECT_FALSE(core_->idle());
+  EXPECT_EQ(do_next(), "a");
+  EXPECT_FALSE(core_->idle()) << "its result is owed";
+  core_->apply(acks({"a"}));
+  EXPECT_TRUE(core_->idle());
+}
+
+TEST_F(WorkerCoreTest, TheBestTimeIsTheLatestNewsOrTheLeasesWhicheverIsLess) {
+  v1::SyncReply news;
+  v1::BestTime* best = news.add_best();
+  best->set_workload_key("w");
+  best->set_target("llvm -mcpu=haswell -threads=1");
+  best->set_best_ns(500);
+  v1::Lease l = lease("a");
+  l.set_best_ns(800);
+  core_->apply(leases({l}));
+  core_->apply(news);
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  EXPECT_EQ(core_->next_to_run()->best_ns, 500);
+
+  v1::Lease newer = lease("b");
+  newer.set_best_ns(300);
+  core_->apply(leases({newer}));
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  EXPECT_EQ(core_->next_to_run()->best_ns, 300);
+}
+
+TEST_F(WorkerCoreTest, QueueTimeCountsFromTheLease) {
+  test_now_ms = 5'000;
+  core_->apply(leases({lease("a")}));
+  test_now_ms = 5'250;
+  EXPECT_EQ(core_->held_since_ms(lease("a")), 5'000);
+}
+
+TEST_F(WorkerCoreTest, ThreadsOfATarget) {
+  EXPECT_EQ(threads_of("llvm -mcpu=haswell -threads=3"), 3);
+  EXPECT_EQ(threads_of("cuda -arch=sm_90"), 1);
+  EXPECT_EQ(threads_of("nonsense"), 1);
+}
+
+// Builds and runs on their own threads; `together` counts moments at which both were going on.
+void expect_exclusive(WorkerCore& core, const std::vector<v1::Lease>& all, bool exclusive) {
+  std::atomic<int> building{0}, running{0}, together{0}, done{0};
+  std::thread builder([&] {
+    while (const auto l = core.next_to_build()) {
+      ++building;
+      if (running > 0) ++together;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (running > 0) ++together;
+      --building;
+      core.built(*l, "", 0, 0);
+    }
+  });
+  std::thread runner([&] {
+    while (const auto b = core.next_to_run()) {
+      ++running;
+      if (building > 0) ++together;
+      std::this_thread::sleep_for(std::chrono::milliseconds(4));
+      if (building > 0) ++together;
+      --running;
+      EXPECT_TRUE(core.finish(b->lease, record(b->lease.trial_id())).is_ok());
+      ++done;
+    }
+  });
+  core.apply(leases(all));
+  for (int i = 0; i < 5'000 && done < static_cast<int>(all.size()); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  core.stop();
+  builder.join();
+  runner.join();
+  EXPECT_EQ(done, static_cast<int>(all.size()));
+  if (exclusive) {
+    EXPECT_EQ(together, 0);
+  }
+}
+
+TEST_F(WorkerCoreTest, AKernelThatUsesEveryCoreNeverRunsBesideABuild) {
+  start({.slots = 8, .cpus = 2});
+  std::vector<v1::Lease> all;
+  for (int i = 0; i < 20; ++i) all.push_back(lease(str("t", i), 1, "llvm -mcpu=haswell -threads=2"));
+  expect_exclusive(*core_, all, true);
+}
+
+TEST_F(WorkerCoreTest, OnOneCoreEveryKernelUsesEveryCore) {
+  start({.slots = 8, .cpus = 1});
+  expect_exclusive(*core_, {lease("a"), lease("b"), lease("c"), lease("d")}, true);
+}
+
+TEST_F(WorkerCoreTest, SpareCoresLetBuildsAndRunsGoTogetherAndAllAreDone) {
+  start({.slots = 8, .cpus = 2});
+  std::vector<v1::Lease> all;
+  for (int i = 0; i < 20; ++i) all.push_back(lease(str("t", i)));
+  expect_exclusive(*core_, all, false);
+}
+
+// A daemon that means well behind a wire that does not: requests and replies are lost or come twice, either
+// side starts anew. In the end every trial has a record, and nothing acknowledged was lost.
+TEST_F(WorkerCoreTest, EveryTrialEndsUnderLossRepetitionAndRestarts) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    std::filesystem::remove(dir_ + "/results.spool");
+    start();
+    std::mt19937_64 rng(seed);
+    const auto chance = [&](int percent) { return static_cast<int>(rng() % 100) < percent; };
+    constexpr int kTrials = 30;
+    std::map<std::string, v1::MeasureRecord> stored;  // the daemon's disk
+    std::map<std::string, int> leased;                // trial -> attempt
+    std::optional<v1::SyncReply> late;
+    int steps = 0;
+    while (stored.size() < kTrials || !core_->idle()) {
+      ASSERT_LT(++steps, 20'000) << "the system is stuck with " << stored.size() << " records";
+      if (chance(2)) start();  // the worker dies: what it held comes back by redelivery
+      if (!held().empty() && chance(60)) do_next();
+      if (chance(20)) continue;  // the request is lost
+      const v1::SyncRequest request = core_->make_request(0);
+      v1::SyncReply reply;
+      std::set<std::string> busy;
+      for (const v1::HeldLease& h : request.held()) busy.insert(h.trial_id());
+      for (const v1::MeasureRecord& r : request.results()) {
+        stored.emplace(r.trial_id(), r);
+        busy.insert(r.trial_id());
+        v1::Ack* ack = reply.add_acks();
+        ack->set_trial_id(r.trial_id());
+        ack->set_attempt(r.attempt());
+      }
+      int slots = request.free_slots();
+      for (int i = 0; i < kTrials && slots > 0; ++i) {
+        const std::string trial = str("t", i);
+        if (stored.contains(trial) || busy.contains(trial)) continue;
+        leased.emplace(trial, 1);
+        *reply.add_leases() = lease(trial, leased[trial]);
+        --slots;
+      }
+      if (chance(20)) continue;  // the reply is lost
+      core_->apply(reply);
+      if (chance(10)) core_->apply(reply);
+      if (late && chance(50)) core_->apply(*std::exchange(late, std::nullopt));
+      if (chance(10)) late = reply;
+    }
+    EXPECT_EQ(stored.size(), static_cast<size_t>(kTrials));
+    EXPECT_TRUE(owed().empty());
+  }
+}
+
+}  // namespace
+}  // namespace tuner
