@@ -34,6 +34,7 @@ namespace tuner {
 
 struct CoordinatorOptions {
   LeaseOptions leases;
+  bool beside_worker = false;    // a worker measures on this host: the search keeps off its CPU
   bool resume_jobs = false;      // take up the store's unfinished jobs at start
   int64_t max_wait_ms = 20'000;  // longest Sync
   int64_t no_worker_hint_ms = 5'000;

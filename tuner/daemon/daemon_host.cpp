@@ -77,6 +77,7 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
   CoordinatorOptions coordinator;
   coordinator.resume_jobs = options.resume_jobs;
   if (options.own_worker) coordinator.leases.restart_grace_ms = 0;
+  coordinator.beside_worker = options.own_worker;
   host->coordinator_ = std::make_unique<Coordinator>(*host->store_, host->clock_, coordinator);
   RETURN_IF_ERROR(host->coordinator_->start());
 
