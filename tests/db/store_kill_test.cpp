@@ -57,7 +57,9 @@ TEST(StoreKill, NoAcknowledgedRecordIsLostOrStoredTwice) {
     ::close(pipe_ends[1]);
     // Every fourth is killed at a random moment of its start, the others after their first acknowledgement.
     pollfd first{.fd = pipe_ends[0], .events = POLLIN, .revents = 0};
-    if (round % 4 != 0) ASSERT_EQ(::poll(&first, 1, 30'000), 1) << "nothing acknowledged within 30 s";
+    if (round % 4 != 0) {
+      ASSERT_EQ(::poll(&first, 1, 30'000), 1) << "nothing acknowledged within 30 s";
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
     ::kill(child, SIGKILL);
     int status = 0;
