@@ -16,22 +16,18 @@ int main(int argc, char** argv) {
   app.footer("First steps: tuner submit examples/conv2d.json, then tuner query examples/conv2d.json\n"
              "Exit codes: 0 done, 1 failed or nothing found, 2 wrong use.");
   CommandContext context;
-#ifdef TUNER_WITH_DAEMON
   add_submit_command(app, context);
-#endif
   add_query_command(app, context);
   add_build_command(app, context);
   add_show_command(app, context);
   add_verify_command(app, context);
   add_jobs_command(app, context);
   add_records_command(app, context);
-#ifdef TUNER_WITH_DAEMON
   add_watch_command(app, context);
   add_cancel_command(app, context);
   add_rerun_command(app, context);
   add_serve_command(app, context);
   add_workers_command(app, context);
-#endif
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
