@@ -49,7 +49,8 @@ Status refuse_network_filesystem(const std::string& path) {
   if (::statfs(path.c_str(), &info) != 0) return failed(path, ": ", std::strerror(errno));
   for (const auto& [magic, name] : kNetwork)
     if (static_cast<uint32_t>(info.f_type) == magic)
-      return invalid_argument(path, ": is on ", name, ", a network filesystem, whose locks a database cannot rely on. ",
+      return invalid_argument(path, ": is on ", name,
+                              ", a network filesystem, whose locks a database cannot rely on. ",
                               "Give a local file with --db");
   return Status::ok();
 }

@@ -7,7 +7,8 @@
 
 namespace tuner::db {
 
-// Held from acquire() until destroyed or the process ends, however it ends. Not inherited by programs this process starts.
+// Held from acquire() until destroyed or the process ends, however it ends. Not inherited by programs this
+// process starts.
 class FileLock {
  public:
   // Aborted when another process holds it; the message names its pid.
@@ -21,7 +22,8 @@ class FileLock {
   int fd_;
 };
 
-// Refuses filesystems over a network: their locks and shared memory do not keep the promises SQLite's WAL needs.
+// Refuses filesystems over a network: their locks and shared memory do not keep the promises SQLite's WAL
+// needs.
 Status refuse_network_filesystem(const std::string& path);
 
 }  // namespace tuner::db

@@ -9,14 +9,16 @@ namespace {
 Status save_job(Connection& connection, const StoredJob& stored) {
   const SqlRow row = to_row(stored);
   const JobRow& j = stored.job;
-  return connection.run("UPDATE job SET trials = ?, state = ?, message = ?, finished_at_us = ?, crc = ? WHERE job_seq = ?",
-                        {int64_t{j.trials}, std::string(job_state_name(j.state)), j.message, j.finished_at_us, row.back(),
-                         stored.job_seq});
+  return connection.run(
+      "UPDATE job SET trials = ?, state = ?, message = ?, finished_at_us = ?, crc = ? WHERE job_seq = ?",
+      {int64_t{j.trials}, std::string(job_state_name(j.state)), j.message, j.finished_at_us, row.back(),
+       stored.job_seq});
 }
 
 bool is_final(JobState state) { return state != JobState::kQueued && state != JobState::kRunning; }
 
-Result<JobRow> one_job(Connection& connection, std::string_view sql, const SqlRow& parameters, std::string_view what) {
+Result<JobRow> one_job(Connection& connection, std::string_view sql, const SqlRow& parameters,
+                       std::string_view what) {
   ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql, parameters));
   if (row.empty()) return not_found("no job ", what);
   ASSIGN_OR_RETURN(StoredJob stored, job_from_row(row));
@@ -34,7 +36,8 @@ Status SqliteStore::add_job(const JobRow& job) {
     }
     ASSIGN_OR_RETURN(const SqlRow same_id, c.one(kJobById, {job.id}));
     if (!same_id.empty()) return invalid_argument("job \"", job.id, "\" exists already");
-    static const std::string kInsert = str("INSERT INTO job (", kJobColumns, ") VALUES (", placeholders(kJobColumns), ")");
+    static const std::string kInsert =
+        str("INSERT INTO job (", kJobColumns, ") VALUES (", placeholders(kJobColumns), ")");
     return c.run(kInsert, to_row(StoredJob{next_seq(), job}));
   });
 }
@@ -92,7 +95,8 @@ Result<int64_t> SqliteStore::trials_done(std::string_view job_id) const {
   });
 }
 
-Result<JobRow> SqliteStore::find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const {
+Result<JobRow> SqliteStore::find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
+                                     uint64_t seed) const {
   return read([&](Connection& c) {
     return one_job(c, kJobSame, {tasks_json(tasks), std::string(search), static_cast<int64_t>(seed)},
                    str("with these tasks, search ", search, " and seed ", seed));
@@ -104,20 +108,23 @@ Result<int64_t> SqliteStore::add_event(std::string_view job_id, std::string_view
   const Status status = write([&](Connection& c) -> Status {
     ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
     seq = next_seq();
-    return c.run("INSERT INTO event (seq, job_seq, json) VALUES (?, ?, ?)", {seq, stored.job_seq, std::string(json)});
+    return c.run("INSERT INTO event (seq, job_seq, json) VALUES (?, ?, ?)",
+                 {seq, stored.job_seq, std::string(json)});
   });
   if (!status) return status;
   return seq;
 }
 
-Result<std::vector<std::pair<int64_t, std::string>>> SqliteStore::events(std::string_view job_id, int64_t after_seq,
-                                                                         int limit) const {
+Result<std::vector<std::pair<int64_t, std::string>>> SqliteStore::events(std::string_view job_id,
+                                                                         int64_t after_seq, int limit) const {
   using Events = std::vector<std::pair<int64_t, std::string>>;
   return read([&](Connection& c) -> Result<Events> {
     ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
-    ASSIGN_OR_RETURN(std::vector<SqlRow> rows, c.all(kEventsOfJob, {stored.job_seq, after_seq, int64_t{limit}}));
+    ASSIGN_OR_RETURN(std::vector<SqlRow> rows,
+                     c.all(kEventsOfJob, {stored.job_seq, after_seq, int64_t{limit}}));
     Events events;
-    for (SqlRow& row : rows) events.emplace_back(std::get<int64_t>(row[0]), std::get<std::string>(std::move(row[1])));
+    for (SqlRow& row : rows)
+      events.emplace_back(std::get<int64_t>(row[0]), std::get<std::string>(std::move(row[1])));
     return events;
   });
 }

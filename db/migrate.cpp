@@ -28,8 +28,8 @@ Result<Found> look(Connection& connection) {
 
 Status refuse_foreign_or_newer(const Found& found, const SchemaPlan& plan) {
   if (found.tables > 0 && found.application_id != kApplicationId)
-    return invalid_argument("is an SQLite file of another program (application_id ", found.application_id, ", expected ",
-                            kApplicationId, "). Give another file with --db");
+    return invalid_argument("is an SQLite file of another program (application_id ", found.application_id,
+                            ", expected ", kApplicationId, "). Give another file with --db");
   if (found.version > plan.version)
     return invalid_argument("has schema version ", found.version, ", this program knows up to ", plan.version,
                             ": written by a newer tuner. Update this one, or give another file with --db");
@@ -48,9 +48,11 @@ Status create_or_step_up(Connection& connection, const SchemaPlan& plan, const F
     for (const Migration& m : plan.migrations)
       if (m.from == version) step = &m;
     if (step == nullptr)
-      return invalid_argument("has schema version ", version, ", older than any this program can migrate (to ", plan.version,
+      return invalid_argument("has schema version ", version,
+                              ", older than any this program can migrate (to ", plan.version,
                               "). Use an earlier tuner to export its records");
-    RETURN_IF_ERROR(connection.exec(step->sql).with_context(str("migration from schema version ", version, ": ")));
+    RETURN_IF_ERROR(
+        connection.exec(step->sql).with_context(str("migration from schema version ", version, ": ")));
     ++version;
   }
   return connection.exec(str("PRAGMA user_version = ", version).c_str());

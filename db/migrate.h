@@ -11,8 +11,9 @@ namespace tuner::db {
 inline constexpr int64_t kApplicationId = 0x54554e52;  // "TUNR"
 inline constexpr int64_t kSchemaVersion = 1;
 
-// Turns version `from` into from + 1. To change schema.sql: raise kSchemaVersion, append a step to kMigrations
-// (migrate.cpp), and give the step a file of the old version in tests/db/store_migration_test.cpp.
+// Turns version `from` into from + 1. To change schema.sql: raise kSchemaVersion, append a step to
+// kMigrations (migrate.cpp), and give the step a file of the old version in
+// tests/db/store_migration_test.cpp.
 struct Migration {
   int64_t from;
   const char* sql;
@@ -27,8 +28,8 @@ const SchemaPlan& current_schema();
 
 // Refuses a newer schema and a database that is not ours. Changes nothing.
 Status refuse_foreign(Connection& connection, const SchemaPlan& plan);
-// For the writer: creates an empty file's tables or migrates an older file, all or nothing. Refuses a newer schema and a
-// database that is not ours.
+// For the writer: creates an empty file's tables or migrates an older file, all or nothing. Refuses a newer
+// schema and a database that is not ours.
 Status prepare_schema(Connection& connection, const SchemaPlan& plan);
 // For readers: the file must have exactly this version.
 Status check_schema(Connection& connection, const SchemaPlan& plan);

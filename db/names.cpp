@@ -10,9 +10,11 @@ namespace tuner {
 namespace {
 
 // Names in the order of their enumerators, which count from 1.
-constexpr std::array<std::string_view, 9> kOutcomes = {"ok",      "invalid_config", "build_error",   "build_timeout", "run_timeout",
-                                                       "crashed", "wrong_answer",   "out_of_memory", "device_lost"};
-constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled", "failed"};
+constexpr std::array<std::string_view, 9> kOutcomes = {
+    "ok",      "invalid_config", "build_error",   "build_timeout", "run_timeout",
+    "crashed", "wrong_answer",   "out_of_memory", "device_lost"};
+constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled",
+                                                        "failed"};
 constexpr std::array<std::string_view, 4> kTrialStates = {"queued", "leased", "done", "cancelled"};
 
 template <class E, size_t N>
@@ -31,11 +33,17 @@ std::optional<E> from_name(const std::array<std::string_view, N>& names, std::st
 }  // namespace
 
 std::string_view outcome_name(Outcome outcome) { return name_of(kOutcomes, outcome); }
-std::optional<Outcome> outcome_from_name(std::string_view name) { return from_name<Outcome>(kOutcomes, name); }
+std::optional<Outcome> outcome_from_name(std::string_view name) {
+  return from_name<Outcome>(kOutcomes, name);
+}
 std::string_view job_state_name(JobState state) { return name_of(kJobStates, state); }
-std::optional<JobState> job_state_from_name(std::string_view name) { return from_name<JobState>(kJobStates, name); }
+std::optional<JobState> job_state_from_name(std::string_view name) {
+  return from_name<JobState>(kJobStates, name);
+}
 std::string_view trial_state_name(TrialState state) { return name_of(kTrialStates, state); }
-std::optional<TrialState> trial_state_from_name(std::string_view name) { return from_name<TrialState>(kTrialStates, name); }
+std::optional<TrialState> trial_state_from_name(std::string_view name) {
+  return from_name<TrialState>(kTrialStates, name);
+}
 
 double record_time_ns(const MeasureRecord& record) {
   return record.outcome == Outcome::kOk ? median(record.run_ns) : 0;

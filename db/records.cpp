@@ -12,21 +12,26 @@ namespace {
 
 Status check_numbers(const MeasureRecord& r) {
   const auto bad = [&](std::string_view field, double value) {
-    return invalid_argument("record of trial ", r.trial_id, ": ", field, " is ", value, ", expected a finite number >= 0");
+    return invalid_argument("record of trial ", r.trial_id, ": ", field, " is ", value,
+                            ", expected a finite number >= 0");
   };
-  const std::pair<std::string_view, double> single[] = {
-      {"sentinel_before_ns", r.sentinel_before_ns}, {"sentinel_after_ns", r.sentinel_after_ns}, {"build_ms", r.build_ms},
-      {"run_ms", r.run_ms}, {"queue_ms", r.queue_ms}, {"peak_gflops", r.peak_gflops}};
+  const std::pair<std::string_view, double> single[] = {{"sentinel_before_ns", r.sentinel_before_ns},
+                                                        {"sentinel_after_ns", r.sentinel_after_ns},
+                                                        {"build_ms", r.build_ms},
+                                                        {"run_ms", r.run_ms},
+                                                        {"queue_ms", r.queue_ms},
+                                                        {"peak_gflops", r.peak_gflops}};
   for (const auto& [field, value] : single)
     if (!std::isfinite(value) || value < 0) return bad(field, value);
   for (const double value : r.run_ns)
     if (!std::isfinite(value) || value <= 0)
-      return invalid_argument("record of trial ", r.trial_id, ": run_ns has ", value, ", expected finite numbers > 0");
+      return invalid_argument("record of trial ", r.trial_id, ": run_ns has ", value,
+                              ", expected finite numbers > 0");
   for (const double value : r.cpu_ns)
     if (!std::isfinite(value) || value < 0) return bad("cpu_ns", value);
   const MeasureOptions& o = r.options;
-  if (!std::isfinite(o.min_repeat_ms) || !std::isfinite(o.build_timeout_s) || !std::isfinite(o.run_timeout_s) ||
-      !std::isfinite(o.cut_factor))
+  if (!std::isfinite(o.min_repeat_ms) || !std::isfinite(o.build_timeout_s) ||
+      !std::isfinite(o.run_timeout_s) || !std::isfinite(o.cut_factor))
     return invalid_argument("record of trial ", r.trial_id, ": options hold a number that is not finite");
   if (r.outcome == Outcome::kOk && r.run_ns.empty())
     return invalid_argument("record of trial ", r.trial_id, ": outcome ok without a sample");
@@ -62,7 +67,8 @@ Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t seq
   return records;
 }
 
-constexpr int64_t kPage = 256;  // rows read in one snapshot: a long reader would hold up the checkpoints of the writer
+constexpr int64_t kPage =
+    256;  // rows read in one snapshot: a long reader would hold up the checkpoints of the writer
 
 }  // namespace
 
@@ -74,7 +80,8 @@ Status SqliteStore::add_records(const std::vector<MeasureRecord>& records) {
       ASSIGN_OR_RETURN(StoredTrial trial, find_trial_row(c, seq));
       StoredRecord stored{.trial_seq = seq, .task_id = trial.task_id, .record = storable(record)};
       ASSIGN_OR_RETURN(const std::vector<StoredRecord> known, records_of(c, seq));
-      if (std::ranges::any_of(known, [&](const StoredRecord& k) { return same_content(k, stored); })) continue;
+      if (std::ranges::any_of(known, [&](const StoredRecord& k) { return same_content(k, stored); }))
+        continue;
       stored.record_id = next_seq();
       stored.terminal = trial.trial.state == TrialState::kQueued || trial.trial.state == TrialState::kLeased;
       RETURN_IF_ERROR(insert_record(c, stored));
@@ -140,24 +147,25 @@ Status SqliteStore::for_each_record(std::string_view job_id,
                                     const std::function<bool(const TrialWithRecord&)>& f) const {
   for (int64_t after = 0;;) {
     size_t rows_read = 0;
-    const Result<std::vector<TrialWithRecord>> page = read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
-      std::vector<SqlRow> rows;
-      if (job_id.empty()) {
-        ASSIGN_OR_RETURN(rows, c.all(kTrialsOfAll, {after, kPage}));
-      } else {
-        ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
-        ASSIGN_OR_RETURN(rows, c.all(kTrialsOfJob, {job.job_seq, after, kPage}));
-      }
-      rows_read = rows.size();
-      std::vector<TrialWithRecord> out;
-      for (const SqlRow& row : rows) {
-        ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
-        after = stored.trial.seq;
-        ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
-        if (trial.record) out.push_back(std::move(trial));
-      }
-      return out;
-    });
+    const Result<std::vector<TrialWithRecord>> page =
+        read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
+          std::vector<SqlRow> rows;
+          if (job_id.empty()) {
+            ASSIGN_OR_RETURN(rows, c.all(kTrialsOfAll, {after, kPage}));
+          } else {
+            ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
+            ASSIGN_OR_RETURN(rows, c.all(kTrialsOfJob, {job.job_seq, after, kPage}));
+          }
+          rows_read = rows.size();
+          std::vector<TrialWithRecord> out;
+          for (const SqlRow& row : rows) {
+            ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
+            after = stored.trial.seq;
+            ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
+            if (trial.record) out.push_back(std::move(trial));
+          }
+          return out;
+        });
     if (!page) return page.status();
     for (const TrialWithRecord& trial : *page)
       if (!f(trial)) return Status::ok();

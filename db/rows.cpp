@@ -27,7 +27,8 @@ int64_t checksum(const SqlRow& row, size_t values) {
   for (size_t i = 0; i < values; ++i) {
     feed(row[i].index());
     if (const auto* integer = std::get_if<int64_t>(&row[i])) feed(static_cast<uint64_t>(*integer));
-    if (const auto* real = std::get_if<double>(&row[i])) feed(std::bit_cast<uint64_t>(*real == 0 ? 0.0 : *real));
+    if (const auto* real = std::get_if<double>(&row[i]))
+      feed(std::bit_cast<uint64_t>(*real == 0 ? 0.0 : *real));
     if (const auto* text = std::get_if<std::string>(&row[i])) {
       feed(text->size());
       crc = crc32c(*text, crc);
@@ -41,8 +42,8 @@ SqlRow sealed(SqlRow row) {
   return row;
 }
 
-// Reads a row column by column. A wrong type or name only happens in a damaged or foreign row, which the checksum tells
-// first, so it is noted and reported once at the end.
+// Reads a row column by column. A wrong type or name only happens in a damaged or foreign row, which the
+// checksum tells first, so it is noted and reported once at the end.
 class RowReader {
  public:
   explicit RowReader(const SqlRow& row) : row_(row) {}
@@ -67,7 +68,8 @@ class RowReader {
   }
   std::vector<double> numbers() {
     const json value = parsed();
-    if (!value.is_array() || !std::ranges::all_of(value, [](const json& v) { return v.is_number(); })) return wrong_ = true, std::vector<double>{};
+    if (!value.is_array() || !std::ranges::all_of(value, [](const json& v) { return v.is_number(); }))
+      return wrong_ = true, std::vector<double>{};
     return value.get<std::vector<double>>();
   }
   bool wrong() const { return wrong_; }
@@ -91,18 +93,20 @@ Status check(const SqlRow& row, std::string_view table) {
   const auto* stored = row.empty() ? nullptr : std::get_if<int64_t>(&row.back());
   const int64_t computed = row.empty() ? 0 : checksum(row, row.size() - 1);
   if (id != nullptr && stored != nullptr && *stored == computed) return Status::ok();
-  return failed("row ", id != nullptr ? std::to_string(*id) : "?", " of table ", table, " is damaged: checksum ", computed,
-                ", stored ", stored != nullptr ? std::to_string(*stored) : "nothing",
+  return failed("row ", id != nullptr ? std::to_string(*id) : "?", " of table ", table,
+                " is damaged: checksum ", computed, ", stored ",
+                stored != nullptr ? std::to_string(*stored) : "nothing",
                 ". Check the disk, then restore a copy of the file or start with another --db");
 }
 Status unreadable(const SqlRow& row, std::string_view table) {
-  return failed("row ", std::get<int64_t>(row[0]), " of table ", table,
-                " holds a value this program does not know, though its checksum is right. Use the tuner that wrote it");
+  return failed(
+      "row ", std::get<int64_t>(row[0]), " of table ", table,
+      " holds a value this program does not know, though its checksum is right. Use the tuner that wrote it");
 }
 
 std::string options_json(const MeasureOptions& o) {
-  return json{{"min_repeat_ms", o.min_repeat_ms},       {"repeats", o.repeats},
-              {"build_timeout_s", o.build_timeout_s},   {"run_timeout_s", o.run_timeout_s},
+  return json{{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
+              {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
               {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}}
       .dump();
 }
@@ -124,7 +128,8 @@ MeasureOptions options_from(const json& j, RowReader& reader) {
 std::vector<JobRow::Task> tasks_from(const json& j, RowReader& reader) {
   std::vector<JobRow::Task> tasks;
   try {
-    for (const json& task : j) tasks.push_back({task.at(0).get<std::string>(), task.at(1).get<std::string>()});
+    for (const json& task : j)
+      tasks.push_back({task.at(0).get<std::string>(), task.at(1).get<std::string>()});
   } catch (const json::exception&) {
     reader.mark_wrong();
   }
@@ -153,26 +158,50 @@ SqlRow to_row(const StoredTask& t) { return sealed({t.task_id, t.task.workload_k
 
 SqlRow to_row(const StoredJob& s) {
   const JobRow& j = s.job;
-  return sealed({s.job_seq, j.id, j.request_id.empty() ? SqlValue{} : SqlValue{j.request_id}, tasks_json(j.tasks),
-                 int64_t{j.trials}, j.search, static_cast<int64_t>(j.seed), options_json(j.options),
-                 std::string(job_state_name(j.state)), j.message, j.submitted_at_us, j.finished_at_us});
+  return sealed({s.job_seq, j.id, j.request_id.empty() ? SqlValue{} : SqlValue{j.request_id},
+                 tasks_json(j.tasks), int64_t{j.trials}, j.search, static_cast<int64_t>(j.seed),
+                 options_json(j.options), std::string(job_state_name(j.state)), j.message, j.submitted_at_us,
+                 j.finished_at_us});
 }
 
 SqlRow to_row(const StoredTrial& s) {
   const TrialRow& t = s.trial;
-  return sealed({t.seq, s.job_seq, int64_t{t.task_index}, s.task_id, t.template_name, int64_t{t.template_version}, t.config,
-                 std::string(trial_state_name(t.state)), int64_t{t.attempt}, t.fencing, t.worker_id,
-                 static_cast<int64_t>(t.rng_counter), t.model_digest});
+  return sealed({t.seq, s.job_seq, int64_t{t.task_index}, s.task_id, t.template_name,
+                 int64_t{t.template_version}, t.config, std::string(trial_state_name(t.state)),
+                 int64_t{t.attempt}, t.fencing, t.worker_id, static_cast<int64_t>(t.rng_counter),
+                 t.model_digest});
 }
 
 SqlRow to_row(const StoredRecord& s) {
   const MeasureRecord& r = s.record;
   const Environment& e = r.environment;
-  return sealed({s.record_id, s.trial_seq, s.task_id, int64_t{s.terminal}, int64_t{r.attempt},
-                 std::string(outcome_name(r.outcome)), int64_t{r.cut}, record_time_ns(r), dumped(r.run_ns), dumped(r.cpu_ns),
-                 r.message, r.sentinel_before_ns, r.sentinel_after_ns, r.build_ms, r.run_ms, r.queue_ms, r.artifact_digest,
-                 r.max_error, r.peak_gflops, e.hardware, e.toolchain, int64_t{e.harness_abi}, e.worker_id,
-                 e.worker_incarnation, e.host, options_json(r.options), r.finished_at_us});
+  return sealed({s.record_id,
+                 s.trial_seq,
+                 s.task_id,
+                 int64_t{s.terminal},
+                 int64_t{r.attempt},
+                 std::string(outcome_name(r.outcome)),
+                 int64_t{r.cut},
+                 record_time_ns(r),
+                 dumped(r.run_ns),
+                 dumped(r.cpu_ns),
+                 r.message,
+                 r.sentinel_before_ns,
+                 r.sentinel_after_ns,
+                 r.build_ms,
+                 r.run_ms,
+                 r.queue_ms,
+                 r.artifact_digest,
+                 r.max_error,
+                 r.peak_gflops,
+                 e.hardware,
+                 e.toolchain,
+                 int64_t{e.harness_abi},
+                 e.worker_id,
+                 e.worker_incarnation,
+                 e.host,
+                 options_json(r.options),
+                 r.finished_at_us});
 }
 
 Result<StoredTask> task_from_row(const SqlRow& row) {

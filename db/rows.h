@@ -11,13 +11,17 @@ namespace tuner::db {
 
 inline constexpr char kTaskColumns[] = "task_id, workload_key, target, crc";
 inline constexpr char kJobColumns[] =
-    "job_seq, id, request_id, tasks, trials, search, seed, options, state, message, submitted_at_us, finished_at_us, crc";
+    "job_seq, id, request_id, tasks, trials, search, seed, options, state, message, submitted_at_us, "
+    "finished_at_us, crc";
 inline constexpr char kTrialColumns[] =
-    "seq, job_seq, task_index, task_id, template_name, template_version, config, state, attempt, fencing, worker_id, "
+    "seq, job_seq, task_index, task_id, template_name, template_version, config, state, attempt, fencing, "
+    "worker_id, "
     "rng_counter, model_digest, crc";
 inline constexpr char kRecordColumns[] =
-    "record_id, trial_seq, task_id, terminal, attempt, outcome, cut, time_ns, run_ns, cpu_ns, message, sentinel_before_ns, "
-    "sentinel_after_ns, build_ms, run_ms, queue_ms, artifact_digest, max_error, peak_gflops, hardware, toolchain, "
+    "record_id, trial_seq, task_id, terminal, attempt, outcome, cut, time_ns, run_ns, cpu_ns, message, "
+    "sentinel_before_ns, "
+    "sentinel_after_ns, build_ms, run_ms, queue_ms, artifact_digest, max_error, peak_gflops, hardware, "
+    "toolchain, "
     "harness_abi, worker_id, worker_incarnation, host, options, finished_at_us, crc";
 
 // "?, ?, ..." for a column list.
@@ -48,7 +52,8 @@ SqlRow to_row(const StoredJob& job);
 SqlRow to_row(const StoredTrial& trial);
 SqlRow to_row(const StoredRecord& record);
 
-// From rows. Failed, naming table and row, when the checksum or a value is not what to_row() would have written.
+// From rows. Failed, naming table and row, when the checksum or a value is not what to_row() would have
+// written.
 Result<StoredTask> task_from_row(const SqlRow& row);
 Result<StoredJob> job_from_row(const SqlRow& row);
 Result<StoredTrial> trial_from_row(const SqlRow& row);

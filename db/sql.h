@@ -14,7 +14,8 @@ inline constexpr char kJobSame[] =
     "SELECT * FROM job WHERE tasks = ? AND search = ? AND seed = ? ORDER BY job_seq DESC LIMIT 1";
 
 inline constexpr char kTrialBySeq[] = "SELECT * FROM trial WHERE seq = ?";
-inline constexpr char kTrialsOfJob[] = "SELECT * FROM trial WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
+inline constexpr char kTrialsOfJob[] =
+    "SELECT * FROM trial WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
 inline constexpr char kTrialsOfAll[] = "SELECT * FROM trial WHERE seq > ? ORDER BY seq LIMIT ?";
 inline constexpr char kOpenTrialsOfJob[] =
     "SELECT * FROM trial WHERE job_seq = ? AND state IN ('queued', 'leased') ORDER BY seq";
@@ -29,6 +30,7 @@ inline constexpr char kBestRecord[] =
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
 
-inline constexpr char kEventsOfJob[] = "SELECT seq, json FROM event WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
+inline constexpr char kEventsOfJob[] =
+    "SELECT seq, json FROM event WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
 
 }  // namespace tuner::db

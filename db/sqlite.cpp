@@ -23,12 +23,16 @@ std::string as_uri(const std::string& path) {
 
 SqlValue column(sqlite3_stmt* statement, int i) {
   switch (sqlite3_column_type(statement, i)) {
-    case SQLITE_INTEGER: return static_cast<int64_t>(sqlite3_column_int64(statement, i));
-    case SQLITE_FLOAT: return sqlite3_column_double(statement, i);
-    case SQLITE_NULL: return std::monostate{};
+    case SQLITE_INTEGER:
+      return static_cast<int64_t>(sqlite3_column_int64(statement, i));
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, i);
+    case SQLITE_NULL:
+      return std::monostate{};
     default: {
       const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, i));
-      return std::string(bytes == nullptr ? "" : bytes, static_cast<size_t>(sqlite3_column_bytes(statement, i)));
+      return std::string(bytes == nullptr ? "" : bytes,
+                         static_cast<size_t>(sqlite3_column_bytes(statement, i)));
     }
   }
 }
@@ -52,9 +56,11 @@ struct Reset {
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, Access access) {
   std::unique_ptr<Connection> connection(new Connection);
   connection->path_ = path;
-  const int flags = access == Access::kReadWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int flags =
+      access == Access::kReadWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
   const std::string uri = as_uri(path) + (access == Access::kImmutable ? "?immutable=1" : "");
-  const int rc = sqlite3_open_v2(uri.c_str(), &connection->db_, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int rc =
+      sqlite3_open_v2(uri.c_str(), &connection->db_, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   if (connection->db_ == nullptr) return failed(path, ": out of memory while opening the database");
   sqlite3_extended_result_codes(connection->db_, 1);
   if (rc != SQLITE_OK) return connection->error("cannot be opened");
@@ -62,7 +68,8 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, Ac
   sqlite3_db_config(connection->db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(connection->db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   // Only one connection may ever checkpoint the file: two can corrupt the WAL (SQLite before 3.51.3).
-  if (access != Access::kReadWrite) sqlite3_db_config(connection->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  if (access != Access::kReadWrite)
+    sqlite3_db_config(connection->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (access != Access::kReadWrite) sqlite3_wal_autocheckpoint(connection->db_, 0);
   return connection;
 }
@@ -77,14 +84,18 @@ Status Connection::error(std::string_view doing) {
   const std::string text = str(path_, ": ", doing, ": ", sqlite3_errmsg(db_), " (SQLite error ", code, ")");
   switch (code & 0xff) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return unavailable(text, ". Another process holds the file; try again");
-    case SQLITE_FULL: return failed(text, ". The disk is full: free some space; nothing of this write was kept");
-    case SQLITE_NOTADB: return failed(text, ". Give another file with --db");
+    case SQLITE_LOCKED:
+      return unavailable(text, ". Another process holds the file; try again");
+    case SQLITE_FULL:
+      return failed(text, ". The disk is full: free some space; nothing of this write was kept");
+    case SQLITE_NOTADB:
+      return failed(text, ". Give another file with --db");
     case SQLITE_IOERR:
     case SQLITE_CORRUPT:
       broken_ = true;
       return failed(text, ". Check the disk, then restore a copy of the file or start with another --db");
-    default: return failed(text);
+    default:
+      return failed(text);
   }
 }
 
@@ -97,8 +108,8 @@ Result<sqlite3_stmt*> Connection::prepare(std::string_view sql, const SqlRow& pa
   auto it = statements_.find(sql);
   if (it == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement, nullptr) !=
-        SQLITE_OK)
+    if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                           &statement, nullptr) != SQLITE_OK)
       return error(str("cannot prepare \"", sql, "\""));
     it = statements_.emplace(sql, statement).first;
   }
@@ -108,11 +119,14 @@ Result<sqlite3_stmt*> Connection::prepare(std::string_view sql, const SqlRow& pa
   for (size_t i = 0; i < parameters.size(); ++i) {
     const int at = static_cast<int>(i) + 1;
     int rc = SQLITE_OK;
-    if (const auto* integer = std::get_if<int64_t>(&parameters[i])) rc = sqlite3_bind_int64(statement, at, *integer);
-    else if (const auto* real = std::get_if<double>(&parameters[i])) rc = sqlite3_bind_double(statement, at, *real);
+    if (const auto* integer = std::get_if<int64_t>(&parameters[i]))
+      rc = sqlite3_bind_int64(statement, at, *integer);
+    else if (const auto* real = std::get_if<double>(&parameters[i]))
+      rc = sqlite3_bind_double(statement, at, *real);
     else if (const auto* text = std::get_if<std::string>(&parameters[i]))
       rc = sqlite3_bind_text64(statement, at, text->data(), text->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-    else rc = sqlite3_bind_null(statement, at);
+    else
+      rc = sqlite3_bind_null(statement, at);
     if (rc != SQLITE_OK) return error(str("cannot bind parameter ", at, " of \"", sql, "\""));
   }
   return statement;
@@ -120,9 +134,12 @@ Result<sqlite3_stmt*> Connection::prepare(std::string_view sql, const SqlRow& pa
 
 Result<bool> Connection::step(sqlite3_stmt* statement, std::string_view sql) {
   switch (sqlite3_step(statement)) {
-    case SQLITE_ROW: return true;
-    case SQLITE_DONE: return false;
-    default: return error(str("\"", sql.substr(0, 60), sql.size() > 60 ? "...\"" : "\""));
+    case SQLITE_ROW:
+      return true;
+    case SQLITE_DONE:
+      return false;
+    default:
+      return error(str("\"", sql.substr(0, 60), sql.size() > 60 ? "...\"" : "\""));
   }
 }
 

@@ -1,6 +1,7 @@
 // Connection: the one wrapper of SQLite's C API. Only the files of db/ use it.
 //
-// Values in and out are SqlValue; statements are prepared once and kept. A connection is used by one thread at a time.
+// Values in and out are SqlValue; statements are prepared once and kept. A connection is used by one thread
+// at a time.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class Connection {
   enum class Access {
     kReadWrite,  // created when missing; this connection does all writes and all checkpoints of the file
     kReadOnly,   // beside a writer or without one; never checkpoints, not even when closed
-    kImmutable,  // a file that nobody writes, in a folder where not even SQLite's shared-memory file can be made
+    kImmutable,  // a file that nobody writes, in a folder where not even SQLite's shared-memory file can be
+                 // made
   };
   // Does not touch the tables; configure() and the first read do.
   static Result<std::unique_ptr<Connection>> open(const std::string& path, Access access);

@@ -1,4 +1,5 @@
-// SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp, records.cpp and tuned.cpp.
+// SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp,
+// records.cpp and tuned.cpp.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ class SqliteStore final : public Store {
   Result<JobRow> job(std::string_view job_id) const override;
   Result<std::vector<JobRow>> jobs() const override;
   Result<int64_t> trials_done(std::string_view job_id) const override;
-  Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const override;
+  Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
+                          uint64_t seed) const override;
 
   Status add_trials(std::vector<TrialRow>& trials) override;
   Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) override;
@@ -36,7 +38,8 @@ class SqliteStore final : public Store {
   Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const override;
   Result<TrialWithRecord> trial(std::string_view trial_id) const override;
   Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const override;
-  Status for_each_record(std::string_view job_id, const std::function<bool(const TrialWithRecord&)>& f) const override;
+  Status for_each_record(std::string_view job_id,
+                         const std::function<bool(const TrialWithRecord&)>& f) const override;
 
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target) const override;
 

@@ -12,8 +12,8 @@ double median(std::span<const double> values);
 struct Interval {
   double low = 0, high = 0;
 };
-// 95 % bootstrap interval of the median: percentiles of the medians of 2,000 resamples. The same samples give the same
-// interval on every machine (own generator, fixed seed). One sample: that sample twice; none: zeros.
+// 95 % bootstrap interval of the median: percentiles of the medians of 2,000 resamples. The same samples give
+// the same interval on every machine (own generator, fixed seed). One sample: that sample twice; none: zeros.
 Interval median_interval(std::span<const double> samples);
 
 }  // namespace tuner

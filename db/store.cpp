@@ -18,7 +18,8 @@ namespace tuner {
 namespace fs = std::filesystem;
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, Mode mode) {
-  return mode == Mode::kWrite ? db::SqliteStore::open_for_writing(path) : db::SqliteStore::open_for_reading(path);
+  return mode == Mode::kWrite ? db::SqliteStore::open_for_writing(path)
+                              : db::SqliteStore::open_for_reading(path);
 }
 
 namespace db {
@@ -44,17 +45,20 @@ Status configure_writer(Connection& connection) {
   RETURN_IF_ERROR(refuse_foreign(connection, current_schema()));
   ASSIGN_OR_RETURN(const SqlRow mode, connection.one("PRAGMA journal_mode = WAL"));
   if (mode != SqlRow{std::string("wal")}) return failed("its filesystem cannot hold a write-ahead log (WAL)");
-  RETURN_IF_ERROR(connection.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 1000; "
-                                  "PRAGMA journal_size_limit = 67108864"));
+  RETURN_IF_ERROR(connection.exec(
+      "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 1000; "
+      "PRAGMA journal_size_limit = 67108864"));
   return prepare_schema(connection, current_schema());
 }
 
 Result<int64_t> last_sequence_number(Connection& connection) {
   int64_t last = 0;
-  for (const char* sql : {"SELECT max(job_seq) FROM job", "SELECT max(seq) FROM trial", "SELECT max(fencing) FROM trial",
-                          "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event"}) {
+  for (const char* sql :
+       {"SELECT max(job_seq) FROM job", "SELECT max(seq) FROM trial", "SELECT max(fencing) FROM trial",
+        "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event"}) {
     ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));
-    if (const auto* value = !row.empty() ? std::get_if<int64_t>(&row[0]) : nullptr) last = std::max(last, *value);
+    if (const auto* value = !row.empty() ? std::get_if<int64_t>(&row[0]) : nullptr)
+      last = std::max(last, *value);
   }
   return last;
 }
@@ -65,7 +69,8 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& 
   const fs::path folder = folder_of(path);
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return failed(path, ": its folder cannot be made: ", error.message(), ". Give another file with --db");
+  if (error)
+    return failed(path, ": its folder cannot be made: ", error.message(), ". Give another file with --db");
   if (fs::is_directory(path)) return invalid_argument(path, ": is a folder, expected a database file");
   RETURN_IF_ERROR(refuse_network_filesystem(folder.string()));
   Result<FileLock> lock = FileLock::acquire(path + "-lock");
@@ -76,7 +81,8 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& 
 
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, Connection::Access::kReadOnly));
   store->lock_.emplace(*std::move(lock));
-  ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, Connection::open(path, Connection::Access::kReadWrite));
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
+                   Connection::open(path, Connection::Access::kReadWrite));
   RETURN_IF_ERROR(configure_writer(*connection).with_context(path + ": "));
   RETURN_IF_ERROR(sync_folder(folder));
   ASSIGN_OR_RETURN(store->last_seq_, last_sequence_number(*connection));
@@ -88,25 +94,28 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& 
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
-      return not_found(path, ": there is no database yet. The first `tuner submit` makes it; another file: --db");
+      return not_found(path,
+                       ": there is no database yet. The first `tuner submit` makes it; another file: --db");
     return failed(path, ": ", std::strerror(errno));
   }
   if (S_ISDIR(info.st_mode)) return invalid_argument(path, ": is a folder, expected a database file");
   if (info.st_size == 0) return not_found(path, ": holds nothing yet");
 
-  // Reading a WAL database needs its -shm file. Where that cannot be made, the file can still be read as it stands if no
-  // writer left anything in the log.
+  // Reading a WAL database needs its -shm file. Where that cannot be made, the file can still be read as it
+  // stands if no writer left anything in the log.
   Connection::Access access = Connection::Access::kReadOnly;
   const std::string folder = folder_of(path).string();
   if (::access(folder.c_str(), W_OK) != 0 && ::access((path + "-shm").c_str(), F_OK) != 0) {
     struct stat wal {};
     if (::stat((path + "-wal").c_str(), &wal) == 0 && wal.st_size > 0)
-      return failed(path, ": its write-ahead log holds unfinished work and ", folder,
-                    " is not writable. Copy the file and its -wal to a writable folder and give the copy with --db");
+      return failed(
+          path, ": its write-ahead log holds unfinished work and ", folder,
+          " is not writable. Copy the file and its -wal to a writable folder and give the copy with --db");
     access = Connection::Access::kImmutable;
   }
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, access));
-  const Status checked = store->read([](Connection& c) -> Status { return check_schema(c, current_schema()); });
+  const Status checked =
+      store->read([](Connection& c) -> Status { return check_schema(c, current_schema()); });
   if (!checked) return checked.with_context(checked.message().starts_with(path) ? "" : path + ": ");
   return std::unique_ptr<Store>(std::move(store));
 }

@@ -1,11 +1,12 @@
 // Store: jobs, trials, measure records and tuned configs in one SQLite file. schema.sql tells the tables.
 //
-// One process opens it for writing (an OS lock on FILE-lock refuses a second and names the first); any number read. In the
-// writing process one connection, behind one mutex and with group commit, does all writes and all checkpoints (Debian 12's
-// SQLite 3.40 can corrupt a WAL that two connections checkpoint at once). Every method may be called from any thread.
-// When a write returns OK it is on disk (synchronous=FULL). Rows are added; of a trial only its state changes.
-// Keys are canonical text (Workload::key(), Target::name(), Config::to_text()); this module stores them, never looks inside.
-// Every row read is checked against its checksum; a damaged one is an error that names it, never a wrong answer.
+// One process opens it for writing (an OS lock on FILE-lock refuses a second and names the first); any number
+// read. In the writing process one connection, behind one mutex and with group commit, does all writes and
+// all checkpoints (Debian 12's SQLite 3.40 can corrupt a WAL that two connections checkpoint at once). Every
+// method may be called from any thread. When a write returns OK it is on disk (synchronous=FULL). Rows are
+// added; of a trial only its state changes. Keys are canonical text (Workload::key(), Target::name(),
+// Config::to_text()); this module stores them, never looks inside. Every row read is checked against its
+// checksum; a damaged one is an error that names it, never a wrong answer.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,15 @@ namespace tuner {
 
 // As in proto/record.proto, same names in lower case in SQL and JSON.
 enum class Outcome : uint8_t {
-  kOk = 1, kInvalidConfig, kBuildError, kBuildTimeout, kRunTimeout, kCrashed, kWrongAnswer, kOutOfMemory, kDeviceLost,
+  kOk = 1,
+  kInvalidConfig,
+  kBuildError,
+  kBuildTimeout,
+  kRunTimeout,
+  kCrashed,
+  kWrongAnswer,
+  kOutOfMemory,
+  kDeviceLost,
 };
 std::string_view outcome_name(Outcome outcome);
 std::optional<Outcome> outcome_from_name(std::string_view name);
@@ -68,7 +77,9 @@ double record_time_ns(const MeasureRecord& record);
 struct JobRow {
   std::string id;
   std::string request_id;
-  struct Task { std::string workload_key, target; };
+  struct Task {
+    std::string workload_key, target;
+  };
   std::vector<Task> tasks;
   int trials = 0;  // per task
   std::string search;
@@ -84,20 +95,20 @@ std::string_view trial_state_name(TrialState state);
 std::optional<TrialState> trial_state_from_name(std::string_view name);
 
 struct TrialRow {
-  std::string id;       // "t" + sequence number: short enough to type
+  std::string id;  // "t" + sequence number: short enough to type
   std::string job_id;
   int task_index = 0;
   std::string template_name;
   int template_version = 1;
   std::string config;
   TrialState state = TrialState::kQueued;
-  int attempt = 0;      // leases so far
-  int64_t fencing = 0;  // of the last lease
+  int attempt = 0;        // leases so far
+  int64_t fencing = 0;    // of the last lease
   std::string worker_id;  // of the last lease
   // Who proposed it: position of the proposer's random numbers, and the model it used.
   uint64_t rng_counter = 0;
   std::string model_digest;
-  int64_t seq = 0;      // event sequence at creation; orders trials
+  int64_t seq = 0;  // event sequence at creation; orders trials
 };
 
 struct TrialWithRecord {
@@ -121,24 +132,28 @@ struct TunedConfig {
 class Store {
  public:
   enum class Mode { kRead, kWrite };
-  // kWrite creates (folders too) and migrates. Refused with InvalidArgument: a newer schema, a file of another program, a
-  // network filesystem. Aborted: another process has it open for writing; the message names its pid. Failed: the disk.
-  // kRead works beside a writer, after one that was killed, and from a read-only folder. NotFound: no file, or an empty one.
+  // kWrite creates (folders too) and migrates. Refused with InvalidArgument: a newer schema, a file of
+  // another program, a network filesystem. Aborted: another process has it open for writing; the message
+  // names its pid. Failed: the disk. kRead works beside a writer, after one that was killed, and from a
+  // read-only folder. NotFound: no file, or an empty one.
   static Result<std::unique_ptr<Store>> open(const std::string& path, Mode mode);
   virtual ~Store() = default;
 
   // --- jobs ---
-  // The same request_id twice keeps the first (job_by_request tells which); an empty one never repeats. `id` must be new.
+  // The same request_id twice keeps the first (job_by_request tells which); an empty one never repeats. `id`
+  // must be new.
   virtual Status add_job(const JobRow& job) = 0;
   virtual Result<JobRow> job_by_request(std::string_view request_id) const = 0;
   // Sets finished_at_us to now when the state is a final one, else to 0.
   virtual Status set_job_state(std::string_view job_id, JobState state, std::string_view message) = 0;
-  virtual Status extend_job(std::string_view job_id, int trials) = 0;  // raises `trials`, state back to queued
+  virtual Status extend_job(std::string_view job_id,
+                            int trials) = 0;  // raises `trials`, state back to queued
   virtual Result<JobRow> job(std::string_view job_id) const = 0;
   virtual Result<std::vector<JobRow>> jobs() const = 0;
   virtual Result<int64_t> trials_done(std::string_view job_id) const = 0;  // of all its tasks
   // The latest job with the same tasks, search and seed: what `submit` continues.
-  virtual Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed) const = 0;
+  virtual Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
+                                  uint64_t seed) const = 0;
 
   // --- trials ---
   // All of a proposed batch or none. Fills id and seq.
@@ -148,16 +163,19 @@ class Store {
   // leased -> queued. NotFound unless it is leased with that attempt.
   virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;
   virtual Status cancel_open_trials(std::string_view job_id) = 0;  // queued and leased -> cancelled
-  // Stores records of open trials as their terminal ones, in one transaction; a record for a closed trial is kept as an
-  // extra sample; the very same record again changes nothing. Returns OK when all of that is on disk; else none of it is
-  // (NotFound: an unknown trial; InvalidArgument: a number that is not finite, or an ok record without samples).
+  // Stores records of open trials as their terminal ones, in one transaction; a record for a closed trial is
+  // kept as an extra sample; the very same record again changes nothing. Returns OK when all of that is on
+  // disk; else none of it is (NotFound: an unknown trial; InvalidArgument: a number that is not finite, or an
+  // ok record without samples).
   virtual Status add_records(const std::vector<MeasureRecord>& records) = 0;
   virtual Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const = 0;  // in seq order
   virtual Result<TrialWithRecord> trial(std::string_view trial_id) const = 0;
   // Every record of a trial, extra samples too, oldest first.
   virtual Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const = 0;
-  // Every trial with a record, oldest first, for `records export` (empty job_id: all jobs). `f` returns false to stop.
-  virtual Status for_each_record(std::string_view job_id, const std::function<bool(const TrialWithRecord&)>& f) const = 0;
+  // Every trial with a record, oldest first, for `records export` (empty job_id: all jobs). `f` returns false
+  // to stop.
+  virtual Status for_each_record(std::string_view job_id,
+                                 const std::function<bool(const TrialWithRecord&)>& f) const = 0;
 
   // --- tuned configs ---
   // The fastest ok, uncut record of the task; ties go to the older. NotFound when there is none.
@@ -166,7 +184,8 @@ class Store {
   // --- events (for Watch) ---
   // Appends; returns its sequence number. `json` is opaque here.
   virtual Result<int64_t> add_event(std::string_view job_id, std::string_view json) = 0;
-  virtual Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq, int limit) const = 0;
+  virtual Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id,
+                                                                      int64_t after_seq, int limit) const = 0;
 };
 
 // $XDG_DATA_HOME/tuner/tuner.db, or ~/.local/share/tuner/tuner.db.

@@ -9,14 +9,16 @@ namespace tuner::db {
 namespace {
 
 // The interned task, made when it is new. `seq` is only used then.
-Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task, const std::function<int64_t()>& new_id) {
+Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task,
+                           const std::function<int64_t()>& new_id) {
   ASSIGN_OR_RETURN(const SqlRow row, connection.one(kTaskByKey, {task.workload_key, task.target}));
   if (!row.empty()) {
     ASSIGN_OR_RETURN(const StoredTask known, task_from_row(row));
     return known.task_id;
   }
   const StoredTask fresh{new_id(), task};
-  static const std::string kInsert = str("INSERT INTO task (", kTaskColumns, ") VALUES (", placeholders(kTaskColumns), ")");
+  static const std::string kInsert =
+      str("INSERT INTO task (", kTaskColumns, ") VALUES (", placeholders(kTaskColumns), ")");
   RETURN_IF_ERROR(connection.run(kInsert, to_row(fresh)));
   return fresh.task_id;
 }
@@ -25,9 +27,10 @@ Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task, con
 
 Status save_trial(Connection& connection, const StoredTrial& stored) {
   const TrialRow& t = stored.trial;
-  return connection.run("UPDATE trial SET state = ?, attempt = ?, fencing = ?, worker_id = ?, crc = ? WHERE seq = ?",
-                        {std::string(trial_state_name(t.state)), int64_t{t.attempt}, t.fencing, t.worker_id,
-                         to_row(stored).back(), t.seq});
+  return connection.run(
+      "UPDATE trial SET state = ?, attempt = ?, fencing = ?, worker_id = ?, crc = ? WHERE seq = ?",
+      {std::string(trial_state_name(t.state)), int64_t{t.attempt}, t.fencing, t.worker_id,
+       to_row(stored).back(), t.seq});
 }
 
 Status SqliteStore::add_trials(std::vector<TrialRow>& trials) {
@@ -43,8 +46,8 @@ Status SqliteStore::add_trials(std::vector<TrialRow>& trials) {
       }
       const StoredJob& job = jobs.at(trial.job_id);
       if (trial.task_index < 0 || static_cast<size_t>(trial.task_index) >= job.job.tasks.size())
-        return invalid_argument("trial of job ", trial.job_id, ": task_index ", trial.task_index, ", the job has ",
-                                job.job.tasks.size(), " tasks");
+        return invalid_argument("trial of job ", trial.job_id, ": task_index ", trial.task_index,
+                                ", the job has ", job.job.tasks.size(), " tasks");
       const std::pair key(job.job_seq, trial.task_index);
       if (!task_ids.contains(key)) {
         ASSIGN_OR_RETURN(const int64_t id, task_id_of(c, job.job.tasks[static_cast<size_t>(trial.task_index)],

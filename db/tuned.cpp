@@ -13,7 +13,8 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
     ASSIGN_OR_RETURN(const StoredTask task, task_from_row(task_row));
     ASSIGN_OR_RETURN(const SqlRow best_row, c.one(kBestRecord, {task.task_id}));
     if (best_row.empty())
-      return not_found("no trial of ", workload_key, " on \"", target, "\" has been measured with a right answer yet, in ", path_);
+      return not_found("no trial of ", workload_key, " on \"", target,
+                       "\" has been measured with a right answer yet, in ", path_);
     ASSIGN_OR_RETURN(const StoredRecord best, record_from_row(best_row));
     ASSIGN_OR_RETURN(const StoredTrial trial, find_trial_row(c, best.trial_seq));
     ASSIGN_OR_RETURN(const std::vector<SqlRow> outcomes, c.all(kOutcomesOfTask, {task.task_id}));
@@ -36,7 +37,8 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
     for (const SqlRow& row : outcomes) {
       const auto* name = std::get_if<std::string>(&row[0]);
       const std::optional<Outcome> outcome = name != nullptr ? outcome_from_name(*name) : std::nullopt;
-      if (!outcome) return failed("a record of ", workload_key, " has an unknown outcome: the file is damaged");
+      if (!outcome)
+        return failed("a record of ", workload_key, " has an unknown outcome: the file is damaged");
       out.outcomes.emplace_back(*outcome, std::get<int64_t>(row[1]));
       out.trials += std::get<int64_t>(row[1]);
     }

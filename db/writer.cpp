@@ -4,7 +4,8 @@
 
 namespace tuner::db {
 
-Writer::Writer(std::unique_ptr<Connection> connection) : connection_(std::move(connection)), thread_([this] { loop(); }) {}
+Writer::Writer(std::unique_ptr<Connection> connection)
+    : connection_(std::move(connection)), thread_([this] { loop(); }) {}
 
 Writer::~Writer() {
   {
@@ -48,7 +49,8 @@ void Writer::commit(std::deque<Pending*>& group) {
   const auto all_fail = [&](const Status& status) {
     if (connection_->in_transaction()) (void)connection_->exec("ROLLBACK");
     if (connection_->broken() && broken_.is_ok())
-      broken_ = Status(status.code(), status.message() + " (nothing is written any more; restart after the repair)");
+      broken_ = Status(status.code(),
+                       status.message() + " (nothing is written any more; restart after the repair)");
     for (Pending* pending : group) pending->status = broken_.is_ok() ? status : broken_;
   };
   if (!broken_.is_ok()) return all_fail(broken_);
@@ -58,7 +60,8 @@ void Writer::commit(std::deque<Pending*>& group) {
     pending->status = pending->operation(*connection_);
     // Some errors (disk full, I/O) end the whole transaction, and with it the writes before this one.
     if (!connection_->in_transaction() || connection_->broken()) return all_fail(Status(pending->status));
-    const Status released = connection_->exec(pending->status ? "RELEASE one" : "ROLLBACK TO one; RELEASE one");
+    const Status released =
+        connection_->exec(pending->status ? "RELEASE one" : "ROLLBACK TO one; RELEASE one");
     if (!released) return all_fail(released);
   }
   if (const Status committed = connection_->exec("COMMIT"); !committed) all_fail(committed);

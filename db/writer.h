@@ -1,7 +1,7 @@
 // Writer: the thread that owns the one writing connection, with group commit.
 //
-// Writes of many threads that arrive while a commit is under way share the next one: one fsync for all of them. A write
-// that fails is undone alone; the others of its group are kept.
+// Writes of many threads that arrive while a commit is under way share the next one: one fsync for all of
+// them. A write that fails is undone alone; the others of its group are kept.
 #pragma once
 
 #include <condition_variable>
@@ -23,8 +23,9 @@ class Writer {
   explicit Writer(std::unique_ptr<Connection> connection);
   ~Writer();  // commits what is queued
 
-  // Runs `operation` in a transaction on the writer's thread; returns when it is on disk, or why it is not (then nothing
-  // of it is). After an I/O error every later write is refused: what the disk holds is then known only after a restart.
+  // Runs `operation` in a transaction on the writer's thread; returns when it is on disk, or why it is not
+  // (then nothing of it is). After an I/O error every later write is refused: what the disk holds is then
+  // known only after a restart.
   Status write(Operation operation);
 
  private:

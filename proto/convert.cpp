@@ -10,7 +10,8 @@ namespace tuner {
 
 namespace {
 
-// Checks fields one after the other and keeps the first refusal, so that a conversion reads as a list of fields.
+// Checks fields one after the other and keeps the first refusal, so that a conversion reads as a list of
+// fields.
 class FieldChecker {
  public:
   explicit FieldChecker(std::string_view path) : path_(path) {}
@@ -38,7 +39,8 @@ class FieldChecker {
   }
   template <class T>
   T in_range(std::string_view field, T value, T low, T high) {
-    if (value < low || value > high) refuse(field, "expected an integer from ", low, " to ", high, ", found ", value);
+    if (value < low || value > high)
+      refuse(field, "expected an integer from ", low, " to ", high, ", found ", value);
     return value;
   }
   void at_most(std::string_view field, int count, int limit) {
@@ -50,7 +52,8 @@ class FieldChecker {
     if (!status_.is_ok()) return {};
     for (int i = 0; i < values.size(); ++i)
       if (!std::isfinite(values[i]) || values[i] < 0 || (!zero_is_fine && values[i] == 0))
-        refuse(str(field, "[", i, "]"), "expected a finite number ", zero_is_fine ? ">= 0" : "> 0", ", found ", values[i]);
+        refuse(str(field, "[", i, "]"), "expected a finite number ", zero_is_fine ? ">= 0" : "> 0",
+               ", found ", values[i]);
     return {values.begin(), values.end()};
   }
   template <class T>
@@ -72,7 +75,9 @@ class FieldChecker {
   Status status_;
 };
 
-google::protobuf::Timestamp timestamp(int64_t us) { return google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(us); }
+google::protobuf::Timestamp timestamp(int64_t us) {
+  return google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(us);
+}
 
 int64_t microseconds(FieldChecker& check, std::string_view field, const google::protobuf::Timestamp& t) {
   // The range protobuf itself documents; beyond it TimeUtil stops the process.
@@ -128,11 +133,13 @@ void to_proto(const MeasureOptions& options, v1::MeasureOptions* out) {
 Result<MeasureOptions> from_proto(const v1::MeasureOptions& options, std::string_view field) {
   FieldChecker check(field);
   MeasureOptions out;
-  if (options.min_repeat_ms() != 0) out.min_repeat_ms = check.at_least_zero("min_repeat_ms", options.min_repeat_ms());
+  if (options.min_repeat_ms() != 0)
+    out.min_repeat_ms = check.at_least_zero("min_repeat_ms", options.min_repeat_ms());
   if (options.repeats() != 0) out.repeats = check.in_range("repeats", options.repeats(), 1, kMaxSamples);
   if (options.build_timeout_s() != 0)
     out.build_timeout_s = check.at_least_zero("build_timeout_s", options.build_timeout_s());
-  if (options.run_timeout_s() != 0) out.run_timeout_s = check.at_least_zero("run_timeout_s", options.run_timeout_s());
+  if (options.run_timeout_s() != 0)
+    out.run_timeout_s = check.at_least_zero("run_timeout_s", options.run_timeout_s());
   if (options.memory_limit_bytes() != 0)
     out.memory_limit_bytes =
         check.in_range<int64_t>("memory_limit_bytes", options.memory_limit_bytes(), 1, int64_t{1} << 50);
@@ -151,12 +158,13 @@ void to_proto(const Environment& e, v1::Environment* out) {
 
 Result<Environment> from_proto(const v1::Environment& e, std::string_view field) {
   FieldChecker check(field);
-  return check.finish(Environment{.hardware = check.text("hardware", e.hardware()),
-                                  .toolchain = check.text("toolchain", e.toolchain()),
-                                  .harness_abi = check.in_range("harness_abi", e.harness_abi(), 1, 1 << 20),
-                                  .worker_id = check.text("worker_id", e.worker_id()),
-                                  .worker_incarnation = check.text("worker_incarnation", e.worker_incarnation()),
-                                  .host = check.text("host", e.host())});
+  return check.finish(
+      Environment{.hardware = check.text("hardware", e.hardware()),
+                  .toolchain = check.text("toolchain", e.toolchain()),
+                  .harness_abi = check.in_range("harness_abi", e.harness_abi(), 1, 1 << 20),
+                  .worker_id = check.text("worker_id", e.worker_id()),
+                  .worker_incarnation = check.text("worker_incarnation", e.worker_incarnation()),
+                  .host = check.text("host", e.host())});
 }
 
 void to_proto(const MeasureRecord& r, v1::MeasureRecord* out) {
@@ -189,7 +197,8 @@ Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view fi
   out.message = check.text("message", r.message());
   out.run_ns = check.times("run_ns", r.run_ns(), /*zero_is_fine=*/false);
   out.cpu_ns = check.times("cpu_ns", r.cpu_ns(), /*zero_is_fine=*/true);
-  if (out.outcome == Outcome::kOk && r.run_ns().empty()) check.refuse("run_ns", "expected a sample of an ok outcome, found none");
+  if (out.outcome == Outcome::kOk && r.run_ns().empty())
+    check.refuse("run_ns", "expected a sample of an ok outcome, found none");
   out.cut = r.cut();
   out.sentinel_before_ns = check.at_least_zero("sentinel_before_ns", r.sentinel_before_ns());
   out.sentinel_after_ns = check.at_least_zero("sentinel_after_ns", r.sentinel_after_ns());
@@ -198,7 +207,8 @@ Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view fi
   out.queue_ms = check.at_least_zero("queue_ms", r.queue_ms());
   out.artifact_digest = check.text("artifact_digest", r.artifact_digest());
   // A NaN in the output is an infinite error; anything else here is not a number an honest runner makes.
-  if (std::isnan(r.max_error()) || r.max_error() < 0) check.refuse("max_error", "expected a number >= 0, found ", r.max_error());
+  if (std::isnan(r.max_error()) || r.max_error() < 0)
+    check.refuse("max_error", "expected a number >= 0, found ", r.max_error());
   out.max_error = r.max_error();
   out.peak_gflops = check.at_least_zero("peak_gflops", r.peak_gflops());
   out.environment = check.part(from_proto(r.environment(), check.path("environment")));
@@ -209,7 +219,8 @@ Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view fi
 
 Result<std::vector<MeasureRecord>> results_from_proto(const v1::SyncRequest& request) {
   if (request.results_size() > kMaxResultsPerSync)
-    return invalid_argument("results: expected at most ", kMaxResultsPerSync, " items, found ", request.results_size());
+    return invalid_argument("results: expected at most ", kMaxResultsPerSync, " items, found ",
+                            request.results_size());
   std::vector<MeasureRecord> out;
   for (int i = 0; i < request.results_size(); ++i) {
     ASSIGN_OR_RETURN(MeasureRecord record, from_proto(request.results(i), str("results[", i, "]")));
@@ -261,8 +272,8 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
   for (int i = 0; i < t.outcomes_size() && !check.failed(); ++i) {
     const std::string at = str("outcomes[", i, "]");
     const Outcome outcome = check.part(from_proto(t.outcomes(i).outcome(), check.path(at + ".outcome")));
-    out.outcomes.emplace_back(outcome,
-                              check.in_range<int64_t>(at + ".count", t.outcomes(i).count(), 0, int64_t{1} << 60));
+    out.outcomes.emplace_back(
+        outcome, check.in_range<int64_t>(at + ".count", t.outcomes(i).count(), 0, int64_t{1} << 60));
   }
   out.environment = check.part(from_proto(t.environment(), check.path("environment")));
   out.finished_at_us = microseconds(check, "finished_at", t.finished_at());
@@ -276,15 +287,19 @@ void to_proto(const JobRow::Task& task, v1::TaskSpec* out) {
 
 Result<JobRow::Task> from_proto(const v1::TaskSpec& task, std::string_view field) {
   FieldChecker check(field);
-  const JobRow::Task out{check.needed("workload_key", task.workload_key()), check.needed("target", task.target())};
+  const JobRow::Task out{check.needed("workload_key", task.workload_key()),
+                         check.needed("target", task.target())};
   if (!check.failed()) {
     const Result<Workload> workload = workload_from_key(out.workload_key);
     const Status valid = workload ? validate(*workload) : workload.status();
-    if (!valid) check.refuse("workload_key", valid.message());
+    if (!valid)
+      check.refuse("workload_key", valid.message());
     else if (workload->key() != out.workload_key)
-      check.refuse("workload_key", "expected the canonical \"", workload->key(), "\", found \"", out.workload_key, "\"");
+      check.refuse("workload_key", "expected the canonical \"", workload->key(), "\", found \"",
+                   out.workload_key, "\"");
     const Result<Target> target = parse_target(out.target);
-    if (!target) check.refuse("target", target.message());
+    if (!target)
+      check.refuse("target", target.message());
     else if (target->name() != out.target)
       check.refuse("target", "expected the canonical \"", target->name(), "\", found \"", out.target, "\"");
   }
@@ -343,7 +358,8 @@ Result<JobRow> from_proto(const v1::JobSummary& s, std::string_view field) {
   return check.finish(std::move(out));
 }
 
-void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOptions& options, v1::Lease* out) {
+void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOptions& options,
+              v1::Lease* out) {
   out->set_trial_id(trial.id);
   out->set_attempt(trial.attempt);
   out->set_fencing(trial.fencing);

@@ -1,8 +1,8 @@
 // Messages <-> our types: the only place that knows both.
 //
-// Everything that comes from a peer passes through a from_proto(): what it returns may be trusted as much as what this
-// program made itself. Refusals are InvalidArgument and start with the field's path, as "results[3].run_ns[0]: ...".
-// In the other direction nothing is checked.
+// Everything that comes from a peer passes through a from_proto(): what it returns may be trusted as much as
+// what this program made itself. Refusals are InvalidArgument and start with the field's path, as
+// "results[3].run_ns[0]: ...". In the other direction nothing is checked.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace tuner {
 
 // The most of each repeated or text field that is taken from a peer.
-inline constexpr int kMaxSamples = 10'000;        // of one record
+inline constexpr int kMaxSamples = 10'000;  // of one record
 inline constexpr int kMaxResultsPerSync = 64;
 inline constexpr int kMaxHeldPerSync = 1'024;
 inline constexpr int kMaxTasksPerJob = 4'096;
@@ -40,8 +40,8 @@ Result<Environment> from_proto(const v1::Environment& environment, std::string_v
 
 void to_proto(const MeasureRecord& record, v1::MeasureRecord* out);
 Result<MeasureRecord> from_proto(const v1::MeasureRecord& record, std::string_view field = "record");
-// The results of one Sync: all of them or the first refusal. A session goes on when an item of it is refused, so the
-// daemon may also convert them one by one.
+// The results of one Sync: all of them or the first refusal. A session goes on when an item of it is refused,
+// so the daemon may also convert them one by one.
 Result<std::vector<MeasureRecord>> results_from_proto(const v1::SyncRequest& request);
 
 // `flops`: of the workload, for the derived gflops of the message (which is not read back).

@@ -65,10 +65,13 @@ Target host_target(int threads) {
   }
   t.vector_bits = has("avx512f") ? 512 : has("avx") ? 256 : 128;
   t.vector_registers_n = has("avx512f") ? 32 : 16;
-  // The name alone must tell everybody the vector width: a CPU that the table of targets does not know says it by a feature.
-  if (const Result<Target> named = parse_target(t.name()); named.is_ok() && named->vector_bits < t.vector_bits)
+  // The name alone must tell everybody the vector width: a CPU that the table of targets does not know says
+  // it by a feature.
+  if (const Result<Target> named = parse_target(t.name());
+      named.is_ok() && named->vector_bits < t.vector_bits)
     t.mattr.push_back(t.vector_bits == 512 ? "+avx512f" : "+avx");
-  std::sort(t.mattr.begin(), t.mattr.end(), [](const std::string& a, const std::string& b) { return a.substr(1) < b.substr(1); });
+  std::sort(t.mattr.begin(), t.mattr.end(),
+            [](const std::string& a, const std::string& b) { return a.substr(1) < b.substr(1); });
 #elif defined(__aarch64__)
   t.mtriple = "aarch64-linux-gnu";
   t.vector_bits = 128;

@@ -31,7 +31,8 @@ TEST(StoreConcurrency, WritesOfManyThreadsAreAllThereWithDistinctNumbers) {
     while (!stop) {
       const auto trials = view->trials("j1");
       ASSERT_TRUE(trials.is_ok()) << trials.message();
-      for (const TrialWithRecord& t : *trials) EXPECT_EQ(t.record.has_value(), t.trial.state == TrialState::kDone);
+      for (const TrialWithRecord& t : *trials)
+        EXPECT_EQ(t.record.has_value(), t.trial.state == TrialState::kDone);
     }
   });
   for (std::thread& thread : threads) thread.join();
@@ -90,26 +91,32 @@ TEST(StoreConcurrency, WaitingWritesShareACommit) {
   ASSERT_TRUE(connection.is_ok());
   ASSERT_OK((*connection)->exec("CREATE TABLE n (transaction_id INTEGER)"));
   db::Writer writer(*std::move(connection));
-  // The first write holds the thread until the others wait; those must then come in one transaction. The busy counter of
-  // transactions is read from within: total changes seen before the group's own.
+  // The first write holds the thread until the others wait; those must then come in one transaction. The busy
+  // counter of transactions is read from within: total changes seen before the group's own.
   std::atomic<int> waiting = 0, in_group = 0;
   std::thread first([&] {
-    EXPECT_TRUE(writer.write([&](db::Connection&) {
-      while (waiting < 5) std::this_thread::yield();
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      return Status::ok();
-    }).is_ok());
+    EXPECT_TRUE(writer
+                    .write([&](db::Connection&) {
+                      while (waiting < 5) std::this_thread::yield();
+                      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                      return Status::ok();
+                    })
+                    .is_ok());
   });
   std::vector<std::thread> others;
   for (int i = 0; i < 5; ++i)
     others.emplace_back([&] {
       ++waiting;
-      EXPECT_TRUE(writer.write([&](db::Connection& c) {
-        // Inside the same transaction the rows of the earlier members of the group are visible though nobody committed.
-        const auto rows = c.one("SELECT count(*) FROM n");
-        in_group = std::max(in_group.load(), static_cast<int>(std::get<int64_t>((*rows)[0])) + 1);
-        return c.run("INSERT INTO n VALUES (1)");
-      }).is_ok());
+      EXPECT_TRUE(writer
+                      .write([&](db::Connection& c) {
+                        // Inside the same transaction the rows of the earlier members of the group are
+                        // visible though nobody committed.
+                        const auto rows = c.one("SELECT count(*) FROM n");
+                        in_group =
+                            std::max(in_group.load(), static_cast<int>(std::get<int64_t>((*rows)[0])) + 1);
+                        return c.run("INSERT INTO n VALUES (1)");
+                      })
+                      .is_ok());
     });
   first.join();
   for (std::thread& thread : others) thread.join();

@@ -36,17 +36,28 @@ inline std::unique_ptr<Store> must_open(const std::string& path, Store::Mode mod
 }
 
 inline JobRow job_row(const std::string& id, std::vector<JobRow::Task> tasks = {{"v1 work", "cpu one"}}) {
-  return {.id = id, .request_id = "request-" + id, .tasks = std::move(tasks), .trials = 64, .search = "random",
-          .seed = 0xffffffffffffffffu, .submitted_at_us = 1'700'000'000'000'000};
+  return {.id = id,
+          .request_id = "request-" + id,
+          .tasks = std::move(tasks),
+          .trials = 64,
+          .search = "random",
+          .seed = 0xffffffffffffffffu,
+          .submitted_at_us = 1'700'000'000'000'000};
 }
 
 inline TrialRow trial_row(const std::string& job, const std::string& config, int task_index = 0) {
-  return {.job_id = job, .task_index = task_index, .template_name = "toy_x86", .template_version = 3, .config = config,
-          .rng_counter = 0xf000000000000001u, .model_digest = "m1"};
+  return {.job_id = job,
+          .task_index = task_index,
+          .template_name = "toy_x86",
+          .template_version = 3,
+          .config = config,
+          .rng_counter = 0xf000000000000001u,
+          .model_digest = "m1"};
 }
 
 inline MeasureRecord ok_record(const std::string& trial_id, std::vector<double> run_ns) {
-  MeasureRecord r{.trial_id = trial_id, .outcome = Outcome::kOk, .run_ns = run_ns, .cpu_ns = std::move(run_ns)};
+  MeasureRecord r{
+      .trial_id = trial_id, .outcome = Outcome::kOk, .run_ns = run_ns, .cpu_ns = std::move(run_ns)};
   r.sentinel_before_ns = 100.25;
   r.sentinel_after_ns = 101.5;
   r.build_ms = 12.5;
@@ -62,8 +73,8 @@ inline MeasureRecord ok_record(const std::string& trial_id, std::vector<double> 
 }
 
 // Adds one trial a config and returns their ids.
-inline std::vector<std::string> add_trials(Store& store, const std::string& job, const std::vector<std::string>& configs,
-                                           int task_index = 0) {
+inline std::vector<std::string> add_trials(Store& store, const std::string& job,
+                                           const std::vector<std::string>& configs, int task_index = 0) {
   std::vector<TrialRow> rows;
   for (const std::string& config : configs) rows.push_back(trial_row(job, config, task_index));
   const Status status = store.add_trials(rows);
@@ -73,9 +84,9 @@ inline std::vector<std::string> add_trials(Store& store, const std::string& job,
   return ids;
 }
 
-#define ASSERT_OK(expr)                                      \
-  do {                                                       \
-    const ::tuner::Status status_of_assert = (expr);         \
+#define ASSERT_OK(expr)                                                  \
+  do {                                                                   \
+    const ::tuner::Status status_of_assert = (expr);                     \
     ASSERT_TRUE(status_of_assert.is_ok()) << status_of_assert.message(); \
   } while (0)
 

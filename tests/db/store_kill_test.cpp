@@ -1,5 +1,5 @@
-// kill -9 of a writing process at random moments: every acknowledged record is there afterwards, none twice, and the file
-// is sound. The child tells what was acknowledged through a pipe, which outlives it.
+// kill -9 of a writing process at random moments: every acknowledged record is there afterwards, none twice,
+// and the file is sound. The child tells what was acknowledged through a pipe, which outlives it.
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-// Schema versions: an empty file is made, an older one stepped up whole or not at all, a newer or foreign one refused.
+// Schema versions: an empty file is made, an older one stepped up whole or not at all, a newer or foreign one
+// refused.
 #include <gmock/gmock.h>
 
 #include "db/migrate.h"
@@ -18,11 +19,14 @@ constexpr SchemaPlan kVersion3{kCreate3, 3, kSteps};
 
 class MigrationTest : public testing::Test {
  protected:
-  void SetUp() override { connection_ = *Connection::open(folder_.file("m.db"), Connection::Access::kReadWrite); }
+  void SetUp() override {
+    connection_ = *Connection::open(folder_.file("m.db"), Connection::Access::kReadWrite);
+  }
   void make_version_1() {
-    ASSERT_OK(connection_->exec(
-        str("CREATE TABLE pet (name TEXT); INSERT INTO pet VALUES ('rex'); PRAGMA user_version = 1; PRAGMA application_id = ",
-            kApplicationId).c_str()));
+    ASSERT_OK(connection_->exec(str("CREATE TABLE pet (name TEXT); INSERT INTO pet VALUES ('rex'); PRAGMA "
+                                    "user_version = 1; PRAGMA application_id = ",
+                                    kApplicationId)
+                                    .c_str()));
   }
   int64_t version() { return std::get<int64_t>(connection_->one("PRAGMA user_version")->at(0)); }
 
@@ -39,7 +43,8 @@ TEST_F(MigrationTest, AnEmptyFileGetsTheCurrentTablesAtOnce) {
 
 TEST_F(MigrationTest, AnOlderFileIsSteppedUpAndKeepsItsRows) {
   make_version_1();
-  EXPECT_THAT(check_schema(*connection_, kVersion3).message(), HasSubstr("has schema version 1, this program reads 3"));
+  EXPECT_THAT(check_schema(*connection_, kVersion3).message(),
+              HasSubstr("has schema version 1, this program reads 3"));
   ASSERT_OK(prepare_schema(*connection_, kVersion3));
   EXPECT_EQ(version(), 3);
   const auto row = connection_->one("SELECT name, age FROM pet INDEXED BY pet_name WHERE name = 'rex'");
@@ -59,7 +64,8 @@ TEST_F(MigrationTest, AStepThatFailsLeavesTheFileAsItWas) {
 
 TEST_F(MigrationTest, AVersionWithoutAStepIsRefused) {
   make_version_1();
-  EXPECT_THAT(prepare_schema(*connection_, {kCreate3, 3, {}}).message(), HasSubstr("older than any this program can migrate"));
+  EXPECT_THAT(prepare_schema(*connection_, {kCreate3, 3, {}}).message(),
+              HasSubstr("older than any this program can migrate"));
 }
 
 TEST_F(MigrationTest, ANewerFileIsRefusedByReadersAndWritersWithoutTouchingIt) {
@@ -69,15 +75,18 @@ TEST_F(MigrationTest, ANewerFileIsRefusedByReadersAndWritersWithoutTouchingIt) {
   for (const auto mode : {Store::Mode::kRead, Store::Mode::kWrite}) {
     const auto store = Store::open(path, mode);
     EXPECT_EQ(store.status().code(), StatusCode::kInvalidArgument);
-    EXPECT_EQ(store.message(), str(path, ": has schema version 99, this program knows up to ", kSchemaVersion,
-                                   ": written by a newer tuner. Update this one, or give another file with --db"));
+    EXPECT_EQ(store.message(),
+              str(path, ": has schema version 99, this program knows up to ", kSchemaVersion,
+                  ": written by a newer tuner. Update this one, or give another file with --db"));
   }
 }
 
 TEST_F(MigrationTest, AnotherProgramsDatabaseIsRefusedWithoutTouchingIt) {
   const std::string path = folder_.file("foreign.db");
-  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec("CREATE TABLE bookmarks (url TEXT)"));
-  EXPECT_THAT(Store::open(path, Store::Mode::kWrite).message(), HasSubstr("is an SQLite file of another program"));
+  ASSERT_OK(
+      (*Connection::open(path, Connection::Access::kReadWrite))->exec("CREATE TABLE bookmarks (url TEXT)"));
+  EXPECT_THAT(Store::open(path, Store::Mode::kWrite).message(),
+              HasSubstr("is an SQLite file of another program"));
   auto connection = *Connection::open(path, Connection::Access::kReadWrite);
   EXPECT_EQ(*connection->one("PRAGMA journal_mode"), SqlRow{std::string("delete")});
 }

@@ -1,4 +1,5 @@
-// The store: what is written comes back, what is refused, who may open the file, and which record is the best.
+// The store: what is written comes back, what is refused, who may open the file, and which record is the
+// best.
 #include "db/store.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,12 @@ class StoreTest : public testing::Test {
 TEST_F(StoreTest, AJobComesBackWhole) {
   const auto store = must_open(path_);
   JobRow job = job_row("j1", {{"v1 a", "cpu"}, {"v1 \"b\"", "llvm -mcpu=x"}});
-  job.options = {.min_repeat_ms = 2.5, .repeats = 3, .build_timeout_s = 4, .run_timeout_s = 5, .memory_limit_bytes = 6, .cut_factor = -1};
+  job.options = {.min_repeat_ms = 2.5,
+                 .repeats = 3,
+                 .build_timeout_s = 4,
+                 .run_timeout_s = 5,
+                 .memory_limit_bytes = 6,
+                 .cut_factor = -1};
   ASSERT_OK(store->add_job(job));
   const auto back = store->job("j1");
   ASSERT_TRUE(back.is_ok()) << back.message();
@@ -71,7 +77,8 @@ TEST_F(StoreTest, FindsTheLatestJobOfTheSameTasksSearchAndSeed) {
   ASSERT_OK(store->add_job(job_row("new")));
   ASSERT_OK(store->add_job(job_row("other", {{"v1 else", "cpu one"}})));
   EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "random", 0xffffffffffffffffu)->id, "new");
-  EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "grid", 0xffffffffffffffffu).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "grid", 0xffffffffffffffffu).status().code(),
+            StatusCode::kNotFound);
   EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "random", 0).status().code(), StatusCode::kNotFound);
 }
 
@@ -205,7 +212,8 @@ TEST_F(StoreTest, EveryOutcomeComesBackAsItself) {
     const auto outcome = static_cast<Outcome>(i);
     EXPECT_EQ(outcome_from_name(outcome_name(outcome)), outcome);
     const std::string id = add_trials(*store, "j1", {str("a=", i)})[0];
-    MeasureRecord record = ok_record(id, outcome == Outcome::kOk ? std::vector<double>{1} : std::vector<double>{});
+    MeasureRecord record =
+        ok_record(id, outcome == Outcome::kOk ? std::vector<double>{1} : std::vector<double>{});
     record.outcome = outcome;
     ASSERT_OK(store->add_records({record}));
     EXPECT_EQ(store->trial(id)->record->outcome, outcome);
@@ -258,7 +266,8 @@ TEST_F(StoreTest, ATimeThatIsNoTimeIsRefused) {
   const std::string id = add_trials(*store, "j1", {"a=1"})[0];
   for (const double bad : {0.0, -1.0, std::nan(""), HUGE_VAL})
     EXPECT_EQ(store->add_records({ok_record(id, {1, bad})}).code(), StatusCode::kInvalidArgument) << bad;
-  EXPECT_EQ(store->add_records({ok_record(id, {})}).message(), "record of trial " + id + ": outcome ok without a sample");
+  EXPECT_EQ(store->add_records({ok_record(id, {})}).message(),
+            "record of trial " + id + ": outcome ok without a sample");
   MeasureRecord record = ok_record(id, {1});
   record.build_ms = std::nan("");
   EXPECT_THAT(store->add_records({record}).message(), HasSubstr("build_ms is nan"));
@@ -281,7 +290,8 @@ TEST_F(StoreTest, EveryRecordIsVisitedOldestFirstOverManyPages) {
   ASSERT_OK(store->add_records({ok_record(of_j2, {7})}));
   const auto visited = [&](std::string_view job) {
     std::vector<std::string> ids;
-    const Status status = store->for_each_record(job, [&](const TrialWithRecord& t) { return ids.push_back(t.trial.id), true; });
+    const Status status = store->for_each_record(
+        job, [&](const TrialWithRecord& t) { return ids.push_back(t.trial.id), true; });
     EXPECT_TRUE(status.is_ok()) << status.message();
     return ids;
   };
@@ -304,7 +314,8 @@ TEST_F(StoreTest, BestIsTheFastestRightUncutRecordOfTheTask) {
   MeasureRecord cut = ok_record(ids[2], {1}), wrong = ok_record(ids[3], {});
   cut.cut = true;
   wrong.outcome = Outcome::kWrongAnswer;
-  ASSERT_OK(store->add_records({ok_record(ids[0], {30, 31, 32}), ok_record(ids[1], {20, 90, 22}), cut, wrong, ok_record(other[0], {2})}));
+  ASSERT_OK(store->add_records({ok_record(ids[0], {30, 31, 32}), ok_record(ids[1], {20, 90, 22}), cut, wrong,
+                                ok_record(other[0], {2})}));
   const auto best = store->best("v1 work", "cpu one");
   ASSERT_TRUE(best.is_ok()) << best.message();
   EXPECT_EQ(best->config, "fast=1");
@@ -316,7 +327,8 @@ TEST_F(StoreTest, BestIsTheFastestRightUncutRecordOfTheTask) {
   EXPECT_EQ(best->template_version, 3);
   EXPECT_EQ(best->trial_id, ids[1]);
   EXPECT_EQ(best->trials, 4);
-  EXPECT_THAT(best->outcomes, testing::UnorderedElementsAre(std::pair(Outcome::kOk, 3), std::pair(Outcome::kWrongAnswer, 1)));
+  EXPECT_THAT(best->outcomes,
+              testing::UnorderedElementsAre(std::pair(Outcome::kOk, 3), std::pair(Outcome::kWrongAnswer, 1)));
   EXPECT_EQ(best->environment.hardware, "cpu X");
 }
 
@@ -385,7 +397,8 @@ TEST_F(StoreTest, ASecondWriterIsRefusedAndToldWhoHoldsTheFile) {
 TEST_F(StoreTest, ReadingAFileThatIsNotThereSaysHowToMakeIt) {
   const auto store = Store::open(path_, Store::Mode::kRead);
   EXPECT_EQ(store.status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(store.message(), path_ + ": there is no database yet. The first `tuner submit` makes it; another file: --db");
+  EXPECT_EQ(store.message(),
+            path_ + ": there is no database yet. The first `tuner submit` makes it; another file: --db");
 }
 
 TEST_F(StoreTest, ReadersSeeAWritersRowsWhileItIsOpenAndAfter) {
@@ -455,9 +468,11 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
   auto connection = db::Connection::open(path_, db::Connection::Access::kReadOnly);
   ASSERT_TRUE(connection.is_ok());
   const std::pair<const char*, size_t> queries[] = {
-      {db::kTaskByKey, 2}, {db::kTaskById, 1}, {db::kJobById, 1}, {db::kJobBySeq, 1}, {db::kJobByRequest, 1},
-      {db::kJobSame, 3}, {db::kTrialBySeq, 1}, {db::kTrialsOfJob, 3}, {db::kTrialsOfAll, 2}, {db::kOpenTrialsOfJob, 1}, {db::kDoneTrialsOfJob, 1},
-      {db::kTerminalRecord, 1}, {db::kRecordsOfTrial, 1}, {db::kBestRecord, 1}, {db::kOutcomesOfTask, 1},
+      {db::kTaskByKey, 2},       {db::kTaskById, 1},        {db::kJobById, 1},
+      {db::kJobBySeq, 1},        {db::kJobByRequest, 1},    {db::kJobSame, 3},
+      {db::kTrialBySeq, 1},      {db::kTrialsOfJob, 3},     {db::kTrialsOfAll, 2},
+      {db::kOpenTrialsOfJob, 1}, {db::kDoneTrialsOfJob, 1}, {db::kTerminalRecord, 1},
+      {db::kRecordsOfTrial, 1},  {db::kBestRecord, 1},      {db::kOutcomesOfTask, 1},
       {db::kEventsOfJob, 3}};
   for (const auto& [sql, parameters] : queries) {
     const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));

@@ -1,5 +1,6 @@
-// Arrows between folders point one way. Reads every #include of ours and compares it with the table below, which is the
-// drawing in README.md ("How the folders meet") as data. A new arrow is a decision: change the table, say why beside it.
+// Arrows between folders point one way. Reads every #include of ours and compares it with the table below,
+// which is the drawing in README.md ("How the folders meet") as data. A new arrow is a decision: change the
+// table, say why beside it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -26,25 +27,31 @@ const std::vector<Rule> kRules = {
     {"compiler_core/ir", {"compiler_core/base"}},
     {"compiler_core/arith", {"compiler_core/base", "compiler_core/ir"}},
     {"compiler_core/analysis", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
-    {"compiler_core/te", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
-    {"compiler_core/schedule", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
-    {"compiler_core/lower", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
+    {"compiler_core/te",
+     {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
+    {"compiler_core/schedule",
+     {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
+    {"compiler_core/lower",
+     {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
     {"compiler_core/oracle", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.
     {"compiler_core/codegen",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
-      "compiler_core/lower", "compiler_core/te", "compiler_core/schedule", "compiler_core/artifact", "compiler_core/runtime"}},
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
+      "compiler_core/analysis", "compiler_core/lower", "compiler_core/te", "compiler_core/schedule",
+      "compiler_core/artifact", "compiler_core/runtime"}},
     {"db", {"compiler_core/base"}},
     {"templates",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
-      "compiler_core/te", "compiler_core/schedule"}},
-    // Records and tuned configs are the store's types, so convert knows the store's header as well as the templates'.
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
+      "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule"}},
+    // Records and tuned configs are the store's types, so convert knows the store's header as well as the
+    // templates'.
     {"proto", {"compiler_core/base", "compiler_core/target.h", "templates", "db"}},
     {"measure_server/runner", {"compiler_core/base", "compiler_core/runtime", "compiler_core/artifact"}},
     {"measure_server", {"compiler_core", "templates", "proto"}},
-    // Only the runner's client: `tuner verify` runs candidates as safely as a worker does. Worker code stays out.
+    // Only the runner's client: `tuner verify` runs candidates as safely as a worker does. Worker code stays
+    // out.
     {"tuner", {"compiler_core", "templates", "proto", "db", "measure_server/runner"}},
     {"tuner/search", {"compiler_core/base", "templates", "tuner/cost_model"}},
     {"tuner/cost_model", {"compiler_core/base"}},
@@ -67,7 +74,8 @@ bool is_under(const std::string& path, const std::string& folder) {
 const Rule* rule_of(const std::string& path) {
   const Rule* best = nullptr;
   for (const Rule& rule : kRules)
-    if (is_under(path, rule.folder) && (best == nullptr || rule.folder.size() > best->folder.size())) best = &rule;
+    if (is_under(path, rule.folder) && (best == nullptr || rule.folder.size() > best->folder.size()))
+      best = &rule;
   return best;
 }
 
@@ -110,8 +118,8 @@ TEST(Layering, IncludesFollowTheArrows) {
     if (!fs::exists(fs::path(TUNER_SOURCE_DIR) / i.included)) continue;  // not a header of ours
     const Rule* rule = rule_of(i.file);
     ASSERT_NE(rule, nullptr) << i.file << ": no rule for this folder; add one to kRules";
-    EXPECT_TRUE(allowed(*rule, i.included)) << i.file << ":" << i.line << " includes " << i.included << ", which "
-                                           << rule->folder << " may not read";
+    EXPECT_TRUE(allowed(*rule, i.included)) << i.file << ":" << i.line << " includes " << i.included
+                                            << ", which " << rule->folder << " may not read";
   }
 }
 
@@ -120,7 +128,8 @@ TEST(Layering, HeavyLibrariesStayBehindTheirFolder) {
     for (const Rule& library : kLibraries) {
       if (!i.included.starts_with(library.folder)) continue;
       EXPECT_TRUE(allowed({"-", library.may_read}, i.file))
-          << i.file << ":" << i.line << " includes " << i.included << ", which belongs behind " << library.may_read[0];
+          << i.file << ":" << i.line << " includes " << i.included << ", which belongs behind "
+          << library.may_read[0];
     }
   }
 }

@@ -1,4 +1,5 @@
-// Messages and our types: what goes out comes back the same, and what a peer may not send is refused by field.
+// Messages and our types: what goes out comes back the same, and what a peer may not send is refused by
+// field.
 #include "proto/convert.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,12 @@ MeasureRecord a_record() {
   r.max_error = 0.5;
   r.peak_gflops = 99;
   r.environment = {"cpu", "llvm", 1, "w", "i", "h"};
-  r.options = {.min_repeat_ms = 2, .repeats = 3, .build_timeout_s = 4, .run_timeout_s = 5, .memory_limit_bytes = 6, .cut_factor = -1};
+  r.options = {.min_repeat_ms = 2,
+               .repeats = 3,
+               .build_timeout_s = 4,
+               .run_timeout_s = 5,
+               .memory_limit_bytes = 6,
+               .cut_factor = -1};
   r.finished_at_us = 1'700'000'000'123'456;
   return r;
 }
@@ -39,7 +45,8 @@ const char kKey[] = "v1 matmul b=1 m=8 n=8 k=8 ta=0 tb=0 bias=0 act=none dtype=f
 const char kTarget[] = "llvm -mcpu=haswell -threads=1";
 
 v1::SubmitRequest a_submission() {
-  JobRow job{.request_id = "r", .tasks = {{kKey, kTarget}}, .trials = 64, .search = "random", .seed = ~uint64_t{0}};
+  JobRow job{
+      .request_id = "r", .tasks = {{kKey, kTarget}}, .trials = 64, .search = "random", .seed = ~uint64_t{0}};
   v1::SubmitRequest m;
   to_proto(job, /*fresh=*/true, &m);
   return m;
@@ -82,7 +89,8 @@ TEST(Convert, TimesThatAreNoTimesAreRefusedByPosition) {
   for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -1.0, 0.0, -0.0}) {
     v1::MeasureRecord m = a_message();
     m.set_run_ns(1, bad);
-    EXPECT_THAT(from_proto(m).message(), HasSubstr("record.run_ns[1]: expected a finite number > 0, found ")) << bad;
+    EXPECT_THAT(from_proto(m).message(), HasSubstr("record.run_ns[1]: expected a finite number > 0, found "))
+        << bad;
   }
   v1::MeasureRecord m = a_message();
   m.set_cpu_ns(0, std::nan(""));
@@ -158,14 +166,16 @@ TEST(Convert, ASubmissionComesBackAsAJob) {
 
 TEST(Convert, ASubmissionOfSomethingImpossibleIsRefusedByField) {
   v1::SubmitRequest m = a_submission();
-  m.mutable_tasks(0)->set_workload_key("v1 matmul b=1 m=0 n=8 k=8 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+  m.mutable_tasks(0)->set_workload_key(
+      "v1 matmul b=1 m=0 n=8 k=8 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
   EXPECT_THAT(job_from_proto(m).message(), HasSubstr("submit.tasks[0].workload_key: "));
   m = a_submission();
   m.mutable_tasks(0)->set_target("toaster");
   EXPECT_THAT(job_from_proto(m).message(), HasSubstr("submit.tasks[0].target: "));
   m = a_submission();
   m.mutable_tasks(0)->set_target("llvm -threads=1 -mcpu=haswell");
-  EXPECT_THAT(job_from_proto(m).message(), HasSubstr("expected the canonical \"llvm -mcpu=haswell -threads=1\""));
+  EXPECT_THAT(job_from_proto(m).message(),
+              HasSubstr("expected the canonical \"llvm -mcpu=haswell -threads=1\""));
   m = a_submission();
   m.clear_tasks();
   EXPECT_EQ(job_from_proto(m).message(), "submit.tasks: expected at least one, found none");
@@ -178,9 +188,19 @@ TEST(Convert, ASubmissionOfSomethingImpossibleIsRefusedByField) {
 }
 
 TEST(Convert, ATunedConfigComesBackTheSame) {
-  TunedConfig t{.workload_key = kKey, .target = kTarget, .template_name = "matmul_x86", .config = "a=1", .template_version = 2,
-                .time_ns = 10, .time_low_ns = 9, .time_high_ns = 11, .peak_gflops = 50, .trial_id = "t3",
-                .artifact_digest = "d", .trials = 12, .outcomes = {{Outcome::kOk, 10}, {Outcome::kCrashed, 2}}};
+  TunedConfig t{.workload_key = kKey,
+                .target = kTarget,
+                .template_name = "matmul_x86",
+                .config = "a=1",
+                .template_version = 2,
+                .time_ns = 10,
+                .time_low_ns = 9,
+                .time_high_ns = 11,
+                .peak_gflops = 50,
+                .trial_id = "t3",
+                .artifact_digest = "d",
+                .trials = 12,
+                .outcomes = {{Outcome::kOk, 10}, {Outcome::kCrashed, 2}}};
   t.environment = {"cpu", "llvm", 1, "w", "i", "h"};
   t.finished_at_us = 1'000'000;
   v1::TunedConfig m;
@@ -196,7 +216,8 @@ TEST(Convert, ATunedConfigComesBackTheSame) {
 }
 
 TEST(Convert, ALeaseComesBackTheSame) {
-  TrialRow trial{.id = "t5", .template_name = "x", .template_version = 4, .config = "a=1", .attempt = 3, .fencing = 99};
+  TrialRow trial{
+      .id = "t5", .template_name = "x", .template_version = 4, .config = "a=1", .attempt = 3, .fencing = 99};
   v1::Lease m;
   to_proto(trial, {kKey, kTarget}, MeasureOptions{}, &m);
   m.set_input_seed(7);
@@ -214,7 +235,12 @@ TEST(Convert, ALeaseComesBackTheSame) {
 }
 
 TEST(Convert, AJobSummaryComesBackAsAJob) {
-  JobRow job{.id = "j1", .tasks = {{kKey, kTarget}}, .trials = 8, .search = "grid", .seed = 3, .state = JobState::kRunning};
+  JobRow job{.id = "j1",
+             .tasks = {{kKey, kTarget}},
+             .trials = 8,
+             .search = "grid",
+             .seed = 3,
+             .state = JobState::kRunning};
   job.submitted_at_us = 5'000'000;
   v1::JobSummary m;
   to_proto(job, &m);

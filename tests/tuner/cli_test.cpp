@@ -1,4 +1,5 @@
-// The `tuner` command as a person meets it: exit codes, what goes to which stream, and files that other programs can use.
+// The `tuner` command as a person meets it: exit codes, what goes to which stream, and files that other
+// programs can use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -54,13 +55,18 @@ class CliTest : public testing::Test {
 
   // Runs a command line in the folder, through the shell.
   Outcome3 shell(const std::string& line) {
-    const std::string full = str("cd ", folder_.string(), " && { ", line, "; } >out.txt 2>err.txt </dev/null");
+    const std::string full =
+        str("cd ", folder_.string(), " && { ", line, "; } >out.txt 2>err.txt </dev/null");
     const int status = std::system(full.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / "out.txt"), contents(folder_ / "err.txt")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / "out.txt"),
+            contents(folder_ / "err.txt")};
   }
-  Outcome3 tuner(const std::string& arguments) { return shell(str("XDG_DATA_HOME=", folder_.string(), "/data ", TUNER_BINARY, " ", arguments)); }
+  Outcome3 tuner(const std::string& arguments) {
+    return shell(str("XDG_DATA_HOME=", folder_.string(), "/data ", TUNER_BINARY, " ", arguments));
+  }
 
-  // Fills t.db with a job of three trials of conv.json: the default config fastest, a slower one, and a crash.
+  // Fills t.db with a job of three trials of conv.json: the default config fastest, a slower one, and a
+  // crash.
   void fill_database() {
     auto workload = workload_from_key(kKey);
     ASSERT_TRUE(workload.is_ok()) << workload.message();
@@ -72,7 +78,8 @@ class CliTest : public testing::Test {
     const ConfigSpace& space = (*instance)->space();
     auto store = Store::open(folder_ / "t.db", Store::Mode::kWrite);
     ASSERT_TRUE(store.is_ok()) << store.message();
-    JobRow job{.id = "j1", .request_id = "r1", .tasks = {{kKey, target.name()}}, .trials = 3, .search = "random"};
+    JobRow job{
+        .id = "j1", .request_id = "r1", .tasks = {{kKey, target.name()}}, .trials = 3, .search = "random"};
     ASSERT_TRUE((*store)->add_job(job).is_ok());
     std::vector<TrialRow> trials(3);
     for (size_t i = 0; i < 3; ++i) {
@@ -97,7 +104,8 @@ class CliTest : public testing::Test {
   }
 
   static constexpr char kKey[] =
-      "v1 conv2d n=1 ic=3 ih=9 iw=11 oc=5 kh=3 kw=2 stride=2,1 pad=1,0,1,0 dil=1,1 groups=1 bias=1 act=relu dtype=float32 "
+      "v1 conv2d n=1 ic=3 ih=9 iw=11 oc=5 kh=3 kw=2 stride=2,1 pad=1,0,1,0 dil=1,1 groups=1 bias=1 act=relu "
+      "dtype=float32 "
       "layout=NCHW const=weight";
   fs::path folder_;
   std::string best_trial_, best_config_;
@@ -110,7 +118,8 @@ TEST_F(CliTest, HelpIsExit0AndWrongUseIsExit2) {
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr("--help")) << command;
   }
-  for (const char* wrong : {"", "dance", "query", "query a b", "show conv.json --as poem", "verify conv.json --samples 0", "build conv.json"}) {
+  for (const char* wrong : {"", "dance", "query", "query a b", "show conv.json --as poem",
+                            "verify conv.json --samples 0", "build conv.json"}) {
     const Outcome3 refused = tuner(wrong);
     EXPECT_EQ(refused.exit_code, 2) << wrong;
     EXPECT_FALSE(refused.err.empty()) << wrong;
@@ -122,7 +131,10 @@ TEST_F(CliTest, ABadJobFileIsOneLineAndExit2InEveryCommand) {
   for (const char* command : {"query", "build -o out", "show", "verify"}) {
     const Outcome3 refused = tuner(str(command, " bad.json"));
     EXPECT_EQ(refused.exit_code, 2) << command;
-    EXPECT_EQ(refused.err, "tuner: bad.json: stride: expected two integers >= 1, found [0, 1]. Order is [vertical, horizontal].\n") << command;
+    EXPECT_EQ(refused.err,
+              "tuner: bad.json: stride: expected two integers >= 1, found [0, 1]. Order is [vertical, "
+              "horizontal].\n")
+        << command;
     EXPECT_EQ(refused.out, "") << command;
   }
   EXPECT_EQ(tuner("query nowhere.json").exit_code, 2);
@@ -131,7 +143,8 @@ TEST_F(CliTest, ABadJobFileIsOneLineAndExit2InEveryCommand) {
 TEST_F(CliTest, WithoutADatabaseQueryAndJobsSayWhatToType) {
   const Outcome3 query = tuner("query conv.json --db none.db");
   EXPECT_EQ(query.exit_code, 1);
-  EXPECT_EQ(query.err, "tuner: none.db: there is no database yet. To tune: tuner submit conv.json --db none.db\n");
+  EXPECT_EQ(query.err,
+            "tuner: none.db: there is no database yet. To tune: tuner submit conv.json --db none.db\n");
   const Outcome3 jobs = tuner("jobs");
   EXPECT_EQ(jobs.exit_code, 1);
   EXPECT_THAT(jobs.err, HasSubstr("tuner submit"));
@@ -283,7 +296,8 @@ TEST_F(CliTest, ABuiltKernelIsCalledFromCAndFromCpp) {
   EXPECT_EQ(manifest.at("threads"), 1);
   ASSERT_FALSE(manifest.at("args").empty());
   for (const json& arg : manifest.at("args"))
-    for (const char* key : {"name", "shape", "dtype", "layout", "role", "bytes"}) EXPECT_TRUE(arg.contains(key)) << key;
+    for (const char* key : {"name", "shape", "dtype", "layout", "role", "bytes"})
+      EXPECT_TRUE(arg.contains(key)) << key;
 
   std::string call;
   if (manifest.at("pack_entry") != "") {
@@ -294,7 +308,8 @@ TEST_F(CliTest, ABuiltKernelIsCalledFromCAndFromCpp) {
     for (char& c : packed)
       if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
     call = str("float* packed = make(", manifest.at("packed_bytes").get<int64_t>(),
-               ", 5);\n  if (mykernel_prepack(weight, packed) != 0) return 4;\n  if (mykernel(data, packed, bias, out, "
+               ", 5);\n  if (mykernel_prepack(weight, packed) != 0) return 4;\n  if (mykernel(data, packed, "
+               "bias, out, "
                "workspace(MYKERNEL_WORKSPACE_BYTES)) != 0) return 5;");
   } else {
     call = "if (mykernel(data, weight, bias, out, workspace(MYKERNEL_WORKSPACE_BYTES)) != 0) return 5;";
@@ -303,8 +318,10 @@ TEST_F(CliTest, ABuiltKernelIsCalledFromCAndFromCpp) {
   caller.replace(caller.find("CALL"), 4, call);
   write("caller.c", caller);
   write("caller.cpp", caller);
-  for (const char* compiler : {"cc -std=c11 -Wall -Wextra -Werror -pedantic caller.c", "c++ -std=c++17 -Wall -Wextra -Werror -pedantic caller.cpp"}) {
-    const Outcome3 compiled = shell(str(compiler, " -Iout -Lout -lmykernel -lm -Wl,-rpath,$PWD/out -o caller && ./caller"));
+  for (const char* compiler : {"cc -std=c11 -Wall -Wextra -Werror -pedantic caller.c",
+                               "c++ -std=c++17 -Wall -Wextra -Werror -pedantic caller.cpp"}) {
+    const Outcome3 compiled =
+        shell(str(compiler, " -Iout -Lout -lmykernel -lm -Wl,-rpath,$PWD/out -o caller && ./caller"));
     EXPECT_EQ(compiled.exit_code, 0) << compiled.err << compiled.out;
     EXPECT_EQ(compiled.out, "right\n");
   }
@@ -314,7 +331,8 @@ TEST_F(CliTest, BuildWithoutARecordShipsTheDefaultAndSaysSo) {
   write("list.json", str("[", kConv, R"(,{"op":"matmul","a":[4,8],"b":[8,4]}])"));
   const Outcome3 built = tuner("build list.json --db none.db -o out --json");
   ASSERT_EQ(built.exit_code, 0) << built.err;
-  EXPECT_THAT(built.err, HasSubstr("2 of 2 kernels run default configs. To tune them: tuner submit list.json"));
+  EXPECT_THAT(built.err,
+              HasSubstr("2 of 2 kernels run default configs. To tune them: tuner submit list.json"));
   const json manifests = json::parse(built.out);
   ASSERT_EQ(manifests.size(), 2u);
   for (const json& m : manifests) {

@@ -1,4 +1,5 @@
-// The job file parser against damaged input: whatever comes, it answers with entries or with one line, and does so again.
+// The job file parser against damaged input: whatever comes, it answers with entries or with one line, and
+// does so again.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,21 +14,59 @@ const std::string kSeeds[] = {
     R"([{"op":"matmul","a":[13,7],"b":[29,13],"transpose_a":true,"transpose_b":true,"batch":3,"constant":["b"],"target":"llvm -mcpu=haswell -threads=2"},{"op":"matmul","a":[1,1],"b":[1,1],"activation":null}])",
 };
 // Pieces that are likelier to get far into the parser than random bytes.
-const std::string kPieces[] = {"{", "}", "[", "]", ",", ":", "null", "true", "-1", "0", "1e999", "-0", "18446744073709551616",
-                               "9223372036854775808", "\"op\"", "\"conv2d\"", "\"matmul\"", "\"stride\"", "\"measure\"", "\"",
-                               "\\u0000", "\\ud800", "\xff", "\xef\xbb\xbf", "NaN", "/*", "1.5", "\"groups\":8,", "[[[[[[[["};
+const std::string kPieces[] = {"{",
+                               "}",
+                               "[",
+                               "]",
+                               ",",
+                               ":",
+                               "null",
+                               "true",
+                               "-1",
+                               "0",
+                               "1e999",
+                               "-0",
+                               "18446744073709551616",
+                               "9223372036854775808",
+                               "\"op\"",
+                               "\"conv2d\"",
+                               "\"matmul\"",
+                               "\"stride\"",
+                               "\"measure\"",
+                               "\"",
+                               "\\u0000",
+                               "\\ud800",
+                               "\xff",
+                               "\xef\xbb\xbf",
+                               "NaN",
+                               "/*",
+                               "1.5",
+                               "\"groups\":8,",
+                               "[[[[[[[["};
 
 std::string mutated(std::mt19937_64& random) {
   std::string text = kSeeds[random() % std::size(kSeeds)];
   for (uint64_t edits = 1 + random() % 6; edits > 0; --edits) {
     const size_t at = random() % (text.size() + 1);
     switch (random() % 6) {
-      case 0: if (at < text.size()) text[at] = static_cast<char>(random()); break;
-      case 1: if (at < text.size()) text[at] ^= static_cast<char>(1 << random() % 8); break;
-      case 2: text.insert(at, kPieces[random() % std::size(kPieces)]); break;
-      case 3: text.erase(at, 1 + random() % 12); break;
-      case 4: text.insert(at, text.substr(random() % (text.size() + 1), random() % 40)); break;
-      default: text.resize(at); break;
+      case 0:
+        if (at < text.size()) text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        if (at < text.size()) text[at] ^= static_cast<char>(1 << random() % 8);
+        break;
+      case 2:
+        text.insert(at, kPieces[random() % std::size(kPieces)]);
+        break;
+      case 3:
+        text.erase(at, 1 + random() % 12);
+        break;
+      case 4:
+        text.insert(at, text.substr(random() % (text.size() + 1), random() % 40));
+        break;
+      default:
+        text.resize(at);
+        break;
     }
   }
   return text;
@@ -44,7 +83,8 @@ TEST(JobFileFuzz, AnyTextIsAnsweredWithEntriesOrOneLine) {
       for (const JobEntry& e : *entries) {
         ASSERT_TRUE(validate(e.workload).is_ok()) << "seed " << seed;
         const auto again = workload_from_key(e.workload.key());
-        ASSERT_TRUE(again.is_ok() && again->key() == e.workload.key()) << "seed " << seed << ": " << e.workload.key();
+        ASSERT_TRUE(again.is_ok() && again->key() == e.workload.key())
+            << "seed " << seed << ": " << e.workload.key();
       }
       continue;
     }

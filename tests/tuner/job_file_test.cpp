@@ -48,7 +48,8 @@ TEST(JobFile, TheConvolutionExampleMeansWhatItSays) {
   ASSERT_TRUE(entries.is_ok()) << entries.message();
   const JobEntry& e = entries->front();
   EXPECT_EQ(e.workload.key(),
-            "v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu "
+            "v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 "
+            "act=relu "
             "dtype=float32 layout=NCHW const=weight");
   EXPECT_EQ(e.target, "cpu");
   EXPECT_EQ(e.trials, 1000);
@@ -57,13 +58,15 @@ TEST(JobFile, TheConvolutionExampleMeansWhatItSays) {
 }
 
 TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
-  const JobEntry e = one(conv(R"("stride": [2, 1], "padding": [1, 2, 3, 4], "dilation": [1, 2], "groups": 1, "bias": true,
+  const JobEntry e =
+      one(conv(R"("stride": [2, 1], "padding": [1, 2, 3, 4], "dilation": [1, 2], "groups": 1, "bias": true,
       "activation": null, "dtype": "float32", "layout": "NCHW", "constant": ["weight", "bias"],
       "target": "llvm -mcpu=haswell -threads=2", "trials": 7, "search": "grid", "seed": 18446744073709551615,
       "measure": {"min_repeat_ms": 0.5, "repeats": 3, "build_timeout_s": 2, "run_timeout_s": 4.5})"));
-  EXPECT_EQ(e.workload.key(),
-            "v1 conv2d n=1 ic=8 ih=7 iw=7 oc=16 kh=3 kw=3 stride=2,1 pad=1,2,3,4 dil=1,2 groups=1 bias=1 act=none "
-            "dtype=float32 layout=NCHW const=bias,weight");
+  EXPECT_EQ(
+      e.workload.key(),
+      "v1 conv2d n=1 ic=8 ih=7 iw=7 oc=16 kh=3 kw=3 stride=2,1 pad=1,2,3,4 dil=1,2 groups=1 bias=1 act=none "
+      "dtype=float32 layout=NCHW const=bias,weight");
   EXPECT_EQ(e.target, "llvm -mcpu=haswell -threads=2");
   EXPECT_EQ(e.trials, 7);
   EXPECT_EQ(e.search, "grid");
@@ -75,7 +78,9 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
 }
 
 TEST(JobFile, PaddingIsOneNumberOrTwoOrFour) {
-  const auto padding = [](const std::string& text) { return one(conv("\"padding\": " + text)).workload.get_if<Conv2dWorkload>()->padding; };
+  const auto padding = [](const std::string& text) {
+    return one(conv("\"padding\": " + text)).workload.get_if<Conv2dWorkload>()->padding;
+  };
   EXPECT_EQ(padding("2"), (std::array<int64_t, 4>{2, 2, 2, 2}));
   EXPECT_EQ(padding("[1, 2]"), (std::array<int64_t, 4>{1, 2, 1, 2}));
   EXPECT_EQ(padding("[1, 2, 3, 4]"), (std::array<int64_t, 4>{1, 2, 3, 4}));
@@ -85,20 +90,25 @@ TEST(JobFile, PaddingIsOneNumberOrTwoOrFour) {
 TEST(JobFile, MatmulShapesAreAsStored) {
   EXPECT_EQ(one(matmul(R"("a": [7, 13], "b": [13, 29])")).workload.key(),
             "v1 matmul b=1 m=7 n=29 k=13 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
-  EXPECT_EQ(one(matmul(R"("a": [13, 7], "b": [29, 13], "transpose_a": true, "transpose_b": true, "batch": 3)")).workload.key(),
-            "v1 matmul b=3 m=7 n=29 k=13 ta=1 tb=1 bias=0 act=none dtype=float32 const=none");
+  EXPECT_EQ(
+      one(matmul(R"("a": [13, 7], "b": [29, 13], "transpose_a": true, "transpose_b": true, "batch": 3)"))
+          .workload.key(),
+      "v1 matmul b=3 m=7 n=29 k=13 ta=1 tb=1 bias=0 act=none dtype=float32 const=none");
 }
 
 TEST(JobFile, AListIsManyEntries) {
-  const auto entries = parse("[" + conv("") + "," + matmul(R"("a": [1, 1], "b": [1, 1], "constant": ["b"])") + "]");
+  const auto entries =
+      parse("[" + conv("") + "," + matmul(R"("a": [1, 1], "b": [1, 1], "constant": ["b"])") + "]");
   ASSERT_TRUE(entries.is_ok()) << entries.message();
   EXPECT_EQ(entries->size(), 2u);
   EXPECT_TRUE((*entries)[1].workload.is_constant("b"));
 }
 
 TEST(JobFile, TheKeyHoldsNeitherTrialsNorSearchNorSeedNorMeasure) {
-  EXPECT_EQ(one(conv("")).workload.key(),
-            one(conv(R"("trials": 5, "search": "random", "seed": 9, "measure": {"repeats": 2}, "target": "cpu")")).workload.key());
+  EXPECT_EQ(
+      one(conv("")).workload.key(),
+      one(conv(R"("trials": 5, "search": "random", "seed": 9, "measure": {"repeats": 2}, "target": "cpu")"))
+          .workload.key());
 }
 
 struct Mistake {
@@ -108,7 +118,9 @@ struct Mistake {
 TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
   const Mistake mistakes[] = {
       // not JSON, not an entry
-      {"", "line 1, column 1: not JSON: syntax error while parsing value - unexpected end of input; expected '[', '{', or a literal"},
+      {"",
+       "line 1, column 1: not JSON: syntax error while parsing value - unexpected end of input; expected "
+       "'[', '{', or a literal"},
       {"3", "expected an object { ... }, found 3."},
       {"[]", "expected at least one entry, found []."},
       {"[7]", "[0]: expected an object { ... }, found 7."},
@@ -117,45 +129,60 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
       {conv(R"("strides": 1)"),
-       "\"strides\": unknown key. Known here: activation, bias, constant, data, dilation, dtype, groups, layout, measure, op, "
+       "\"strides\": unknown key. Known here: activation, bias, constant, data, dilation, dtype, groups, "
+       "layout, measure, op, "
        "padding, search, seed, stride, target, trials, weight."},
       {conv(R"("stride": 1, "stride": 2)"), "\"stride\": the key is given twice in one object."},
-      {conv(R"("measure": {"repeats": 1, "repeats": 2})"), "\"repeats\": the key is given twice in one object."},
+      {conv(R"("measure": {"repeats": 1, "repeats": 2})"),
+       "\"repeats\": the key is given twice in one object."},
       {R"({"op": "conv2d", "data": [1, 8, 7, 7]})", "weight: expected a value, found nothing."},
       {conv(R"("measure": {"repeat": 3})"),
-       "measure.\"repeat\": unknown key. Known here: build_timeout_s, min_repeat_ms, repeats, run_timeout_s."},
+       "measure.\"repeat\": unknown key. Known here: build_timeout_s, min_repeat_ms, repeats, "
+       "run_timeout_s."},
       {conv(R"("a": [1, 1])"),
-       "\"a\": unknown key. Known here: activation, bias, constant, data, dilation, dtype, groups, layout, measure, op, padding, "
+       "\"a\": unknown key. Known here: activation, bias, constant, data, dilation, dtype, groups, layout, "
+       "measure, op, padding, "
        "search, seed, stride, target, trials, weight."},
       // pairs
-      {conv(R"("stride": [0, 1])"), "stride: expected two integers >= 1, found [0, 1]. Order is [vertical, horizontal]."},
+      {conv(R"("stride": [0, 1])"),
+       "stride: expected two integers >= 1, found [0, 1]. Order is [vertical, horizontal]."},
       {conv(R"("stride": 0)"), "stride: expected an integer >= 1, found 0."},
-      {conv(R"("stride": [1, 1, 1])"), "stride: expected two integers >= 1, found [1, 1, 1]. Order is [vertical, horizontal]."},
-      {conv(R"("stride": "2")"), "stride: expected an integer >= 1 or two of them, found \"2\". Order is [vertical, horizontal]."},
+      {conv(R"("stride": [1, 1, 1])"),
+       "stride: expected two integers >= 1, found [1, 1, 1]. Order is [vertical, horizontal]."},
+      {conv(R"("stride": "2")"),
+       "stride: expected an integer >= 1 or two of them, found \"2\". Order is [vertical, horizontal]."},
       {conv(R"("stride": 1.5)"), "stride: expected an integer >= 1, found 1.5."},
-      {conv(R"("dilation": [1, -1])"), "dilation: expected two integers >= 1, found [1, -1]. Order is [vertical, horizontal]."},
+      {conv(R"("dilation": [1, -1])"),
+       "dilation: expected two integers >= 1, found [1, -1]. Order is [vertical, horizontal]."},
       {conv(R"("padding": [1, 2, 3])"),
-       "padding: expected two or four integers >= 0, found [1, 2, 3]. Order is [vertical, horizontal] or [top, left, bottom, right]."},
+       "padding: expected two or four integers >= 0, found [1, 2, 3]. Order is [vertical, horizontal] or "
+       "[top, left, bottom, right]."},
       {conv(R"("padding": -1)"), "padding: expected an integer >= 0, found -1."},
       {conv(R"("padding": 1e30)"), "padding: expected an integer >= 0, found 1e+30."},
       {conv(R"("stride": 99999999999999999999)"), "stride: expected an integer >= 1, found 1e+20."},
       // shapes
       {conv(R"("data": [1, 8, 7])"),
-       "data: expected 4 integers from 1 to 2147483648, found [1, 8, 7]. Order is [batch, channels, height, width]."},
+       "data: expected 4 integers from 1 to 2147483648, found [1, 8, 7]. Order is [batch, channels, height, "
+       "width]."},
       {conv(R"("data": [1, 8, 0, 7])"),
-       "data: expected 4 integers from 1 to 2147483648, found [1, 8, 0, 7]. Order is [batch, channels, height, width]."},
+       "data: expected 4 integers from 1 to 2147483648, found [1, 8, 0, 7]. Order is [batch, channels, "
+       "height, width]."},
       {conv(R"("weight": [16, 4, 3, 3])"),
-       "weight: expected 8 channels (those of data over 1 group), found 4. Order is [output channels, channels of a group, "
+       "weight: expected 8 channels (those of data over 1 group), found 4. Order is [output channels, "
+       "channels of a group, "
        "kernel height, kernel width]."},
       {conv(R"("groups": 3)"), "groups: expected a divisor of the 8 channels of data, found 3."},
       {conv(R"("data": [1, 8, 2, 7])"),
        "data[2] (height): 2 with padding, expected at least 3 for a kernel of 3 rows at dilation 1"},
-      {conv(R"("data": [1048576, 8, 1048576, 7])"), "data: expected fewer than 2^40 bytes, the shape asks for more"},
-      {matmul(R"("a": [2, 3], "b": [4, 5])"), "b: expected K = 3 as in a, found K = 4 in [4, 5]. Order is [K, N], as stored."},
+      {conv(R"("data": [1048576, 8, 1048576, 7])"),
+       "data: expected fewer than 2^40 bytes, the shape asks for more"},
+      {matmul(R"("a": [2, 3], "b": [4, 5])"),
+       "b: expected K = 3 as in a, found K = 4 in [4, 5]. Order is [K, N], as stored."},
       {matmul(R"("a": [2, 3], "b": [4, 5], "transpose_b": true)"),
        "b: expected K = 3 as in a, found K = 5 in [4, 5]. Order is [N, K], as stored."},
       {matmul(R"("a": [2, 3])"), "b: expected a value, found nothing."},
-      {matmul(R"("a": [1, 1], "b": [1, 1], "batch": 0)"), "batch: expected an integer from 1 to 2147483648, found 0."},
+      {matmul(R"("a": [1, 1], "b": [1, 1], "batch": 0)"),
+       "batch: expected an integer from 1 to 2147483648, found 0."},
       // the rest
       {conv(R"("bias": 1)"), "bias: expected true or false, found 1."},
       {conv(R"("activation": "gelu")"), "activation: expected \"relu\" or null, found \"gelu\"."},
@@ -166,16 +193,19 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("constant": "weight")"),
        "constant: expected a list of different operands out of \"data\", \"weight\", found \"weight\"."},
       {conv(R"("constant": ["weight", "weight"])"),
-       "constant: expected a list of different operands out of \"data\", \"weight\", found [\"weight\",\"weight\"]."},
+       "constant: expected a list of different operands out of \"data\", \"weight\", found "
+       "[\"weight\",\"weight\"]."},
       {conv(R"("trials": 0)"), "trials: expected an integer from 1 to 10000000, found 0."},
       {conv(R"("trials": "many")"), "trials: expected an integer from 1 to 10000000, found \"many\"."},
       {conv(R"("seed": -1)"), "seed: expected an integer from 0 to 18446744073709551615, found -1."},
       {conv(R"("search": "psychic")"),
-       "search: expected one of random, grid, genetic, annealing, xgb-genetic, xgb-annealing, found \"psychic\"."},
+       "search: expected one of random, grid, genetic, annealing, xgb-genetic, xgb-annealing, found "
+       "\"psychic\"."},
       {conv(R"("measure": {"run_timeout_s": 0})"),
        "measure.run_timeout_s: expected a number above 0 and at most 86400, found 0."},
       {conv(R"("measure": [])"), "measure: expected an object { ... }, found []."},
-      {"[" + conv("") + "," + conv(R"("trials": -5)") + "]", "[1].trials: expected an integer from 1 to 10000000, found -5."},
+      {"[" + conv("") + "," + conv(R"("trials": -5)") + "]",
+       "[1].trials: expected an integer from 1 to 10000000, found -5."},
   };
   for (const Mistake& m : mistakes) EXPECT_EQ(refusal(m.text), m.message) << m.text;
 }
@@ -207,7 +237,9 @@ TEST(JobFile, ALongValueIsShortenedAndControlCharactersDoNotReachTheTerminal) {
 TEST(JobFile, AMissingFileIsTheUsersMistake) {
   const auto entries = read_job_file("/nonexistent/conv2d.json");
   EXPECT_EQ(entries.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(entries.message(), "/nonexistent/conv2d.json: cannot be read: No such file or directory. Expected a job file such as examples/conv2d.json");
+  EXPECT_EQ(entries.message(),
+            "/nonexistent/conv2d.json: cannot be read: No such file or directory. Expected a job file such "
+            "as examples/conv2d.json");
 }
 
 TEST(JobFile, AFolderIsNoJobFile) {

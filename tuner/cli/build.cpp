@@ -1,10 +1,11 @@
 // tuner build FILE -o DIR: the tuned kernel as something a program can link.
 //
-//   DIR/libNAME.so  NAME.h  tuner_runtime.h  manifest.json  schedule.txt        (DIR/NAME/... for each entry of a list)
+//   DIR/libNAME.so  NAME.h  tuner_runtime.h  manifest.json  schedule.txt        (DIR/NAME/... for each entry
+//   of a list)
 //
-// Every kernel gets an entry symbol of its own, so that several can be linked into one program. The measured artifact has
-// the template's symbol instead; whether the code is otherwise the measured one is checked by building that too and
-// comparing digests, and stands in the manifest.
+// Every kernel gets an entry symbol of its own, so that several can be linked into one program. The measured
+// artifact has the template's symbol instead; whether the code is otherwise the measured one is checked by
+// building that too and comparing digests, and stands in the manifest.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -48,7 +49,8 @@ Program renamed(Program program, const std::string& name) {
   return program;
 }
 
-ordered_json manifest_json(const CliTask& task, const ChosenKernel& kernel, const Artifact& artifact, const std::string& name) {
+ordered_json manifest_json(const CliTask& task, const ChosenKernel& kernel, const Artifact& artifact,
+                           const std::string& name) {
   ordered_json out = ordered_json::parse(artifact.manifest.to_json());
   out["function"] = name;
   out["library"] = "lib" + name + ".so";
@@ -68,20 +70,24 @@ ordered_json manifest_json(const CliTask& task, const ChosenKernel& kernel, cons
 }
 
 // What is known of the tuned config, and whether the code built here is the code that was measured.
-Status add_measurement(const CliTask& task, const ChosenKernel& kernel, const Program& program, ordered_json& manifest) {
+Status add_measurement(const CliTask& task, const ChosenKernel& kernel, const Program& program,
+                       ordered_json& manifest) {
   if (!kernel.tuned) return Status::ok();
   ASSIGN_OR_RETURN(const Artifact measured, compile(program, task.target));
   manifest["measured"] = tuned_json(*kernel.tuned, task.workload.flops());
   manifest["same_code_as_measured"] = measured.manifest.digest == kernel.tuned->artifact_digest;
   if (measured.manifest.digest != kernel.tuned->artifact_digest)
     std::fprintf(stderr,
-                 "tuner: %s: this program generates other code for the config than was measured (by %s; here %s), so the "
+                 "tuner: %s: this program generates other code for the config than was measured (by %s; here "
+                 "%s), so the "
                  "stated time is that of the measured code\n",
-                 task.key.c_str(), kernel.tuned->environment.toolchain.c_str(), toolchain_fingerprint().c_str());
+                 task.key.c_str(), kernel.tuned->environment.toolchain.c_str(),
+                 toolchain_fingerprint().c_str());
   return Status::ok();
 }
 
-Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, const std::string& name, const fs::path& directory) {
+Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, const std::string& name,
+                               const fs::path& directory) {
   if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
   ASSIGN_OR_RETURN(const Artifact artifact, compile(renamed(program, "tuner_" + name), task.target));
@@ -93,11 +99,14 @@ Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, 
   fs::create_directories(directory, error);
   if (error) return invalid_argument(directory.string(), ": cannot be made: ", error.message());
   const std::string origin =
-      kernel.tuned ? str("tuned: ", format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
-                         " in trial ", kernel.tuned->trial_id, "; config ", kernel.config.to_text())
-                   : "not tuned: default config " + kernel.config.to_text();
+      kernel.tuned
+          ? str("tuned: ",
+                format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
+                " in trial ", kernel.tuned->trial_id, "; config ", kernel.config.to_text())
+          : "not tuned: default config " + kernel.config.to_text();
   RETURN_IF_ERROR(write_file(directory / ("lib" + name + ".so"), artifact.shared_object));
-  RETURN_IF_ERROR(write_file(directory / (name + ".h"), c_header(artifact.manifest, {name, task.key, origin})));
+  RETURN_IF_ERROR(
+      write_file(directory / (name + ".h"), c_header(artifact.manifest, {name, task.key, origin})));
   RETURN_IF_ERROR(write_file(directory / "tuner_runtime.h", kRuntimeHeader));
   RETURN_IF_ERROR(write_file(directory / "schedule.txt", schedule));
   RETURN_IF_ERROR(write_file(directory / "manifest.json", pretty(manifest) + "\n"));
@@ -106,7 +115,8 @@ Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, 
 
 bool is_c_identifier(const std::string& name) {
   return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+             std::string::npos;
 }
 
 Status build(const Options& options) {
@@ -120,7 +130,8 @@ Status build(const Options& options) {
   int defaults = 0;
   for (const CliTask& task : tasks) {
     const std::string name = options.name.empty() ? kernel_name(task) : options.name;
-    const fs::path directory = tasks.size() == 1 ? fs::path(options.directory) : fs::path(options.directory) / name;
+    const fs::path directory =
+        tasks.size() == 1 ? fs::path(options.directory) : fs::path(options.directory) / name;
     ASSIGN_OR_RETURN(const ChosenKernel kernel, choose_kernel(task, store.get()));
     ASSIGN_OR_RETURN(ordered_json manifest, build_one(task, kernel, name, directory));
     defaults += kernel.tuned ? 0 : 1;
@@ -131,8 +142,8 @@ Status build(const Options& options) {
   }
   if (options.json) std::printf("%s\n", pretty(tasks.size() == 1 ? built[0] : built).c_str());
   if (defaults > 0)
-    std::fprintf(stderr, "tuner: %d of %zu kernels run default configs. To tune them: tuner submit %s\n", defaults, tasks.size(),
-                 options.file.c_str());
+    std::fprintf(stderr, "tuner: %d of %zu kernels run default configs. To tune them: tuner submit %s\n",
+                 defaults, tasks.size(), options.file.c_str());
   return Status::ok();
 }
 
@@ -140,10 +151,13 @@ Status build(const Options& options) {
 
 void add_build_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(app, context, "build", "Write the tuned kernel as a shared library with a C header",
-                                  [options] { return report(build(*options)); });
+  CLI::App* command =
+      add_command(app, context, "build", "Write the tuned kernel as a shared library with a C header",
+                  [options] { return report(build(*options)); });
   command->add_option("FILE", options->file, "Job file; - is standard input")->required();
-  command->add_option("-o,--output", options->directory, "Folder to write into, made when missing")->type_name("DIR")->required();
+  command->add_option("-o,--output", options->directory, "Folder to write into, made when missing")
+      ->type_name("DIR")
+      ->required();
   command->add_option("--name", options->name, "Name of the C function and the library");
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);

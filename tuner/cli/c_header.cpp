@@ -22,23 +22,35 @@ std::string identifier(const std::string& name) {
 
 const char* c_type(DType dtype) {
   switch (dtype) {
-    case DType::kBool: case DType::kUInt8: return "uint8_t";
-    case DType::kInt8: return "int8_t";
-    case DType::kInt32: return "int32_t";
-    case DType::kInt64: return "int64_t";
-    case DType::kFloat16: case DType::kBFloat16: return "uint16_t";  // C has no such types: their bits
-    case DType::kFloat32: return "float";
-    case DType::kFloat64: return "double";
+    case DType::kBool:
+    case DType::kUInt8:
+      return "uint8_t";
+    case DType::kInt8:
+      return "int8_t";
+    case DType::kInt32:
+      return "int32_t";
+    case DType::kInt64:
+      return "int64_t";
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return "uint16_t";  // C has no such types: their bits
+    case DType::kFloat32:
+      return "float";
+    case DType::kFloat64:
+      return "double";
   }
   return "void";
 }
 
-bool is_written(const ArgInfo& arg, bool by_packing) { return arg.role == "output" || (by_packing && arg.role == "packed"); }
+bool is_written(const ArgInfo& arg, bool by_packing) {
+  return arg.role == "output" || (by_packing && arg.role == "packed");
+}
 
 std::string parameters(const std::vector<ArgInfo>& args, bool packing) {
   std::string out;
   for (const ArgInfo& arg : args)
-    out += str(out.empty() ? "" : ", ", is_written(arg, packing) ? "" : "const ", c_type(arg.dtype), "* ", identifier(arg.name));
+    out += str(out.empty() ? "" : ", ", is_written(arg, packing) ? "" : "const ", c_type(arg.dtype), "* ",
+               identifier(arg.name));
   return out;
 }
 
@@ -54,20 +66,22 @@ std::string described(const std::vector<ArgInfo>& args) {
   for (const ArgInfo& arg : args) {
     std::string shape;
     for (const int64_t d : arg.shape) shape += str(shape.empty() ? "" : ", ", d);
-    out += str(" *   ", identifier(arg.name), ": ", arg.dtype, " [", shape, "]", arg.layout.empty() ? "" : ", " + arg.layout, ", ",
-               arg.role, ", ", arg.bytes, " bytes\n");
+    out += str(" *   ", identifier(arg.name), ": ", arg.dtype, " [", shape, "]",
+               arg.layout.empty() ? "" : ", " + arg.layout, ", ", arg.role, ", ", arg.bytes, " bytes\n");
   }
   return out;
 }
 
 std::string pointer_array(const std::vector<ArgInfo>& args) {
   std::string out = "  void* pointers[] = {";
-  for (size_t i = 0; i < args.size(); ++i) out += str(i == 0 ? "" : ", ", "(void*)", identifier(args[i].name));
+  for (size_t i = 0; i < args.size(); ++i)
+    out += str(i == 0 ? "" : ", ", "(void*)", identifier(args[i].name));
   return out + "};\n";
 }
 
 void write_sizes(std::ostream& out, const std::string& prefix, const std::vector<ArgInfo>& args) {
-  for (const ArgInfo& arg : args) out << "#define " << prefix << upper(identifier(arg.name)) << "_BYTES " << arg.bytes << "\n";
+  for (const ArgInfo& arg : args)
+    out << "#define " << prefix << upper(identifier(arg.name)) << "_BYTES " << arg.bytes << "\n";
 }
 
 }  // namespace
@@ -77,30 +91,40 @@ std::string c_header(const Manifest& m, const HeaderText& text) {
   std::ostringstream out;
   out << "/* " << text.workload << "\n * on " << m.target << "\n * " << text.origin << "\n *\n"
       << " * Written by `tuner build`; link with lib" << name << ".so. C11 and C++.\n *\n"
-      << " * Arguments, row-major, in this order:\n" << described(m.args)
-      << " * Every pointer must be aligned to 64 bytes (aligned_alloc(64, ...)), and no output may overlap another argument.\n"
+      << " * Arguments, row-major, in this order:\n"
+      << described(m.args)
+      << " * Every pointer must be aligned to 64 bytes (aligned_alloc(64, ...)), and no output may overlap "
+         "another argument.\n"
       << " * A function returns 0, or a negative number when the runtime does not fit the kernel.\n";
   if (!m.pack_entry.empty())
-    out << " * Packed arguments are made once from the constants by " << name << "_prepack():\n" << described(m.pack_args);
-  out << " */\n#ifndef " << macro << "H_\n#define " << macro << "H_\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+    out << " * Packed arguments are made once from the constants by " << name << "_prepack():\n"
+        << described(m.pack_args);
+  out << " */\n#ifndef " << macro << "H_\n#define " << macro
+      << "H_\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
       << "#include \"tuner_runtime.h\"\n\n";
 
   write_sizes(out, macro, m.args);
-  out << "/* " << name << "() on one thread; " << name << "_with() on n threads needs WORKSPACE + n * WORKSPACE_PER_THREAD. */\n"
+  out << "/* " << name << "() on one thread; " << name
+      << "_with() on n threads needs WORKSPACE + n * WORKSPACE_PER_THREAD. */\n"
       << "#define " << macro << "WORKSPACE " << m.workspace_bytes << "\n"
       << "#define " << macro << "WORKSPACE_PER_THREAD " << m.workspace_bytes_per_thread << "\n"
-      << "#define " << macro << "WORKSPACE_BYTES " << m.workspace_bytes + m.workspace_bytes_per_thread << "\n\n"
+      << "#define " << macro << "WORKSPACE_BYTES " << m.workspace_bytes + m.workspace_bytes_per_thread
+      << "\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
       << "/* The kernel itself; see tuner_runtime.h. */\n"
       << "int32_t " << m.entry << "(void* const* args, const tuner_runtime* rt);\n";
-  if (!m.pack_entry.empty()) out << "int32_t " << m.pack_entry << "(void* const* args, const tuner_runtime* rt);\n";
+  if (!m.pack_entry.empty())
+    out << "int32_t " << m.pack_entry << "(void* const* args, const tuner_runtime* rt);\n";
 
-  out << "\nstatic inline void " << name << "_serial_for(void* pool, int32_t extent, tuner_task task, void* closure) {\n"
+  out << "\nstatic inline void " << name
+      << "_serial_for(void* pool, int32_t extent, tuner_task task, void* closure) {\n"
       << "  (void)pool;\n  task(closure, 0, extent, 0);\n}\n\n"
       << "/* On the threads of `runtime`, whose workspace must be as large as said above. */\n"
-      << "static inline int32_t " << name << "_with(const tuner_runtime* runtime, " << parameters(m.args, false) << ") {\n"
+      << "static inline int32_t " << name << "_with(const tuner_runtime* runtime, "
+      << parameters(m.args, false) << ") {\n"
       << pointer_array(m.args) << "  return " << m.entry << "(pointers, runtime);\n}\n\n"
-      << "/* On the calling thread. `workspace`: " << macro << "WORKSPACE_BYTES bytes, NULL when that is 0. */\n"
+      << "/* On the calling thread. `workspace`: " << macro
+      << "WORKSPACE_BYTES bytes, NULL when that is 0. */\n"
       << "static inline int32_t " << name << "(" << parameters(m.args, false) << ", void* workspace) {\n"
       << "  tuner_runtime runtime = {TUNER_ABI_VERSION, 1, " << name << "_serial_for, NULL, workspace};\n"
       << "  return " << name << "_with(&runtime, " << names(m.args) << ");\n}\n";

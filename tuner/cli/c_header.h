@@ -1,4 +1,5 @@
-// The C header of a built kernel: a plain function over typed pointers, written around the artifact's one entry.
+// The C header of a built kernel: a plain function over typed pointers, written around the artifact's one
+// entry.
 #pragma once
 
 #include <string>

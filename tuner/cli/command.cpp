@@ -7,8 +7,8 @@
 
 namespace tuner::cli {
 
-CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name, const std::string& description,
-                      std::function<int()> body) {
+CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name,
+                      const std::string& description, std::function<int()> body) {
   CLI::App* command = app.add_subcommand(name, description);
   command->add_flag("-v,--verbose", context.verbose, "Say what is being done, on stderr; twice: more");
   command->callback([&context, body = std::move(body)] { context.exit_code = body(); });
@@ -25,7 +25,9 @@ void add_json_option(CLI::App& command, bool& json) {
 }
 
 void add_target_option(CLI::App& command, std::string& target) {
-  command.add_option("--target", target, "Use this target instead of the file's: cpu, or llvm -mcpu=... -threads=N")
+  command
+      .add_option("--target", target,
+                  "Use this target instead of the file's: cpu, or llvm -mcpu=... -threads=N")
       ->type_name("TEXT");
 }
 

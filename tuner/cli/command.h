@@ -1,13 +1,15 @@
-// How a subcommand joins the `tuner` executable: one file each, exposing one add_NAME_command(), listed below and in main.cpp.
+// How a subcommand joins the `tuner` executable: one file each, exposing one add_NAME_command(), listed below
+// and in main.cpp.
 //
 //   void add_jobs_command(CLI::App& app, CommandContext& context) {
 //     auto options = std::make_shared<Options>();      // lives as long as the command
-//     CLI::App* command = add_command(app, context, "jobs", "Lists jobs", [options] { return run(*options); });
-//     add_db_option(*command, options->db);
-//     command->add_option("FILE", options->file, "...")->required();
+//     CLI::App* command = add_command(app, context, "jobs", "Lists jobs", [options] { return run(*options);
+//     }); add_db_option(*command, options->db); command->add_option("FILE", options->file,
+//     "...")->required();
 //   }
 //
-// A body returns its exit code: 0 done, 1 failed or nothing found, 2 wrong use. Facts go to stdout, everything else to stderr.
+// A body returns its exit code: 0 done, 1 failed or nothing found, 2 wrong use. Facts go to stdout,
+// everything else to stderr.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,8 +29,8 @@ struct CommandContext {
 };
 
 // Adds a subcommand whose body runs after parsing; its result becomes context.exit_code. Also gives it -v.
-CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name, const std::string& description,
-                      std::function<int()> body);
+CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name,
+                      const std::string& description, std::function<int()> body);
 
 // --db PATH, default default_db_path().
 void add_db_option(CLI::App& command, std::string& path);
@@ -37,8 +39,8 @@ void add_json_option(CLI::App& command, bool& json);
 // --target TEXT: replaces the target of every entry of the job file.
 void add_target_option(CLI::App& command, std::string& target);
 
-// Prints "tuner: message" on stderr and returns the exit code of the error's kind: 2 for InvalidArgument, else 1.
-// Of an OK status: prints nothing, returns 0.
+// Prints "tuner: message" on stderr and returns the exit code of the error's kind: 2 for InvalidArgument,
+// else 1. Of an OK status: prints nothing, returns 0.
 int report(const Status& status);
 
 void add_query_command(CLI::App& app, CommandContext& context);

@@ -44,8 +44,8 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops) {
 }
 
 ordered_json options_json(const MeasureOptions& o) {
-  return {{"min_repeat_ms", o.min_repeat_ms},       {"repeats", o.repeats},
-          {"build_timeout_s", o.build_timeout_s},   {"run_timeout_s", o.run_timeout_s},
+  return {{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
+          {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
           {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
 }
 

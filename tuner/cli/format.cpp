@@ -49,34 +49,38 @@ std::string format_time(double ns) {
 
 std::string format_time(double ns, double low_ns, double high_ns) {
   const Unit unit = unit_of(ns);
-  return number(ns / unit.ns) + " " + unit.name + " (95 %: " + number(low_ns / unit.ns) + " .. " + number(high_ns / unit.ns) +
-         " " + unit.name + ")";
+  return number(ns / unit.ns) + " " + unit.name + " (95 %: " + number(low_ns / unit.ns) + " .. " +
+         number(high_ns / unit.ns) + " " + unit.name + ")";
 }
 
 std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
   if (ns <= 0) return "-";
   const double gflops = static_cast<double>(flops) / ns;
   std::string text = number(gflops) + " GFLOP/s";
-  if (peak_gflops > 0) text += print(" (%.1f %% of the measured peak of %s)", 100 * gflops / peak_gflops, number(peak_gflops).c_str());
+  if (peak_gflops > 0)
+    text += print(" (%.1f %% of the measured peak of %s)", 100 * gflops / peak_gflops,
+                  number(peak_gflops).c_str());
   return text;
 }
 
 std::string format_utc(int64_t us) {
   if (us == 0) return "-";
   const std::tm tm = utc(us);
-  return print("%04d-%02d-%02d %02d:%02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+  return print("%04d-%02d-%02d %02d:%02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
+               tm.tm_min, tm.tm_sec);
 }
 
 std::string iso_utc(int64_t us) {
   if (us == 0) return "";
   const std::tm tm = utc(us);
-  return print("%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
-               tm.tm_sec, static_cast<int>(us % 1'000'000));
+  return print("%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+               tm.tm_hour, tm.tm_min, tm.tm_sec, static_cast<int>(us % 1'000'000));
 }
 
 std::string format_outcomes(const std::vector<std::pair<Outcome, int64_t>>& outcomes) {
   std::string text;
-  for (const auto& [outcome, count] : outcomes) text += str(text.empty() ? "" : ", ", count, " ", outcome_name(outcome));
+  for (const auto& [outcome, count] : outcomes)
+    text += str(text.empty() ? "" : ", ", count, " ", outcome_name(outcome));
   return text.empty() ? "none" : text;
 }
 

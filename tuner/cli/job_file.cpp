@@ -39,8 +39,8 @@ std::string found(const json& value) {
   return text.substr(0, cut) + "...";
 }
 
-// One object of the file: hands out its keys, notes the first thing that is wrong, and at the end every key must have
-// been asked for.
+// One object of the file: hands out its keys, notes the first thing that is wrong, and at the end every key
+// must have been asked for.
 class ObjectReader {
  public:
   ObjectReader(const json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {
@@ -90,7 +90,8 @@ class ObjectReader {
     const json* v = get(key);
     if (v == nullptr) return;
     if (!v->is_number() || !(v->get<double>() > above) || v->get<double>() > high)
-      return refuse(key, "expected a number above ", above, " and at most ", high, ", found ", found(*v), ".");
+      return refuse(key, "expected a number above ", above, " and at most ", high, ", found ", found(*v),
+                    ".");
     value = v->get<double>();
   }
   void read(const std::string& key, std::string& value, bool required = false) {
@@ -104,14 +105,16 @@ class ObjectReader {
     const json* v = get(key, /*required=*/true);
     if (v == nullptr) return std::vector<int64_t>(n, 1);
     if (!v->is_array() || v->size() != n || !all_integers(*v, 1)) {
-      refuse(key, "expected ", n, " integers from 1 to ", kMaxExtent, ", found ", found(*v), ". Order is ", what, ".");
+      refuse(key, "expected ", n, " integers from 1 to ", kMaxExtent, ", found ", found(*v), ". Order is ",
+             what, ".");
       return std::vector<int64_t>(n, 1);
     }
     return v->get<std::vector<int64_t>>();
   }
   // One integer for all, or one of the given numbers of integers.
-  std::optional<std::vector<int64_t>> integers(const std::string& key, int64_t low, std::initializer_list<size_t> sizes,
-                                               std::string_view words, std::string_view order) {
+  std::optional<std::vector<int64_t>> integers(const std::string& key, int64_t low,
+                                               std::initializer_list<size_t> sizes, std::string_view words,
+                                               std::string_view order) {
     const json* v = get(key);
     if (v == nullptr) return std::nullopt;
     if (v->is_number()) {
@@ -122,7 +125,8 @@ class ObjectReader {
     } else if (v->is_array()) {
       refuse(key, "expected ", words, " integers >= ", low, ", found ", found(*v), ". Order is ", order, ".");
     } else {
-      refuse(key, "expected an integer >= ", low, " or ", words, " of them, found ", found(*v), ". Order is ", order, ".");
+      refuse(key, "expected an integer >= ", low, " or ", words, " of them, found ", found(*v), ". Order is ",
+             order, ".");
     }
     return std::nullopt;
   }
@@ -141,7 +145,8 @@ class ObjectReader {
 
  private:
   static bool is_integer(const json& v, int64_t low) {
-    if (v.is_number_unsigned()) return v.get<uint64_t>() <= static_cast<uint64_t>(kMaxExtent) && v.get<int64_t>() >= low;
+    if (v.is_number_unsigned())
+      return v.get<uint64_t>() <= static_cast<uint64_t>(kMaxExtent) && v.get<int64_t>() >= low;
     return v.is_number_integer() && v.get<int64_t>() >= low;
   }
   static bool all_integers(const json& v, int64_t low) {
@@ -159,7 +164,8 @@ template <class W>
 void read_epilogue(ObjectReader& in, W& w) {
   in.read("bias", w.bias);
   if (const json* activation = in.get("activation"); activation != nullptr && !activation->is_null()) {
-    if (*activation != "relu") in.refuse("activation", "expected \"relu\" or null, found ", found(*activation), ".");
+    if (*activation != "relu")
+      in.refuse("activation", "expected \"relu\" or null, found ", found(*activation), ".");
     w.activation = Activation::kRelu;
   }
   std::string dtype(dtype_name(w.dtype));
@@ -175,11 +181,13 @@ void read_constant(ObjectReader& in, W& w, std::vector<std::string> operands) {
   std::string known;
   for (const std::string& o : operands) known += (known.empty() ? "\"" : ", \"") + o + "\"";
   const auto refuse = [&] {
-    in.refuse("constant", "expected a list of different operands out of ", known, ", found ", found(*constant), ".");
+    in.refuse("constant", "expected a list of different operands out of ", known, ", found ",
+              found(*constant), ".");
   };
   if (!constant->is_array()) return refuse();
   for (const json& name : *constant) {
-    if (!name.is_string() || std::ranges::find(operands, name.get<std::string>()) == operands.end()) return refuse();
+    if (!name.is_string() || std::ranges::find(operands, name.get<std::string>()) == operands.end())
+      return refuse();
     w.constant.push_back(name.get<std::string>());
   }
   std::ranges::sort(w.constant);
@@ -197,8 +205,8 @@ Workload read_matmul(ObjectReader& in) {
   if (w.transpose_a) std::swap(a[0], a[1]);
   if (w.transpose_b) std::swap(b[0], b[1]);
   if (shape_of_b != nullptr && a[1] != b[0])
-    in.refuse("b", "expected K = ", a[1], " as in a, found K = ", b[0], " in ", found(*shape_of_b), ". Order is ",
-              w.transpose_b ? "[N, K]" : "[K, N]", ", as stored.");
+    in.refuse("b", "expected K = ", a[1], " as in a, found K = ", b[0], " in ", found(*shape_of_b),
+              ". Order is ", w.transpose_b ? "[N, K]" : "[K, N]", ", as stored.");
   w.m = a[0];
   w.k = a[1];
   w.n = b[1];
@@ -216,9 +224,11 @@ Workload read_conv2d(ObjectReader& in) {
   w.out_channels = weight[0], w.kernel_height = weight[2], w.kernel_width = weight[3];
   in.read("groups", w.groups, 1, kMaxExtent);
   if (w.in_channels % w.groups != 0)
-    in.refuse("groups", "expected a divisor of the ", w.in_channels, " channels of data, found ", w.groups, ".");
+    in.refuse("groups", "expected a divisor of the ", w.in_channels, " channels of data, found ", w.groups,
+              ".");
   else if (w.out_channels % w.groups != 0)
-    in.refuse("groups", "expected a divisor of the ", w.out_channels, " output channels of weight, found ", w.groups, ".");
+    in.refuse("groups", "expected a divisor of the ", w.out_channels, " output channels of weight, found ",
+              w.groups, ".");
   else if (weight[1] != w.in_channels / w.groups)
     in.refuse("weight", "expected ", w.in_channels / w.groups, " channels (those of data over ", w.groups,
               w.groups == 1 ? " group" : " groups", "), found ", weight[1],
@@ -229,7 +239,8 @@ Workload read_conv2d(ObjectReader& in) {
   if (const auto v = in.integers("padding", 0, {2, 4}, "two or four",
                                  "[vertical, horizontal] or [top, left, bottom, right]")) {
     const auto& p = *v;
-    w.padding = p.size() == 4 ? std::array{p[0], p[1], p[2], p[3]} : std::array{p.front(), p.back(), p.front(), p.back()};
+    w.padding = p.size() == 4 ? std::array{p[0], p[1], p[2], p[3]}
+                              : std::array{p.front(), p.back(), p.front(), p.back()};
   }
   in.read("layout", w.layout);
   if (w.layout != "NCHW") in.refuse("layout", "expected \"NCHW\", found ", found(json(w.layout)), ".");
@@ -264,9 +275,12 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   std::string op;
   in.read("op", op, /*required=*/true);
   if (!in.failed()) {
-    if (op == "conv2d") entry.workload = read_conv2d(in);
-    else if (op == "matmul") entry.workload = read_matmul(in);
-    else in.refuse("op", "expected \"conv2d\" or \"matmul\", found ", found(json(op)), ".");
+    if (op == "conv2d")
+      entry.workload = read_conv2d(in);
+    else if (op == "matmul")
+      entry.workload = read_matmul(in);
+    else
+      in.refuse("op", "expected \"conv2d\" or \"matmul\", found ", found(json(op)), ".");
   }
   read_target(in, entry.target);
   in.read("trials", entry.trials, 1, 10'000'000);
@@ -288,7 +302,8 @@ std::string position(std::string_view text, size_t byte) {
   const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
   const auto line = 1 + std::ranges::count(before, '\n');
   const size_t newline = before.rfind('\n');
-  return str("line ", line, ", column ", newline == std::string_view::npos ? before.size() + 1 : before.size() - newline);
+  return str("line ", line, ", column ",
+             newline == std::string_view::npos ? before.size() + 1 : before.size() - newline);
 }
 
 // The document, each key of an object given once.
@@ -301,7 +316,8 @@ Result<json> parse_json(std::string_view text) {
     too_deep = too_deep || depth > kDeepest;
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second && repeated.empty())
+    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second &&
+        repeated.empty())
       repeated = parsed.get<std::string>();
     return !too_deep;  // what lies deeper is not kept
   };
@@ -310,14 +326,16 @@ Result<json> parse_json(std::string_view text) {
     document = json::parse(text.begin(), text.end(), watch);
   } catch (const json::parse_error& error) {
     std::string what = error.what();
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." -> from "syntax error" on
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." -> from "syntax
+    // error" on
     if (const size_t colon = what.find(": "); colon != std::string::npos) what = what.substr(colon + 2);
     return invalid_argument(position(text, error.byte), ": not JSON: ", what);
   } catch (const json::exception& error) {
     return invalid_argument("not JSON: ", error.what());
   }
   if (too_deep) return invalid_argument("expected at most ", kDeepest, " levels of brackets, found more.");
-  if (!repeated.empty()) return invalid_argument(found(json(repeated)), ": the key is given twice in one object.");
+  if (!repeated.empty())
+    return invalid_argument(found(json(repeated)), ": the key is given twice in one object.");
   return document;
 }
 
@@ -348,7 +366,9 @@ std::string one_line(std::string message) {
 
 }  // namespace
 
-bool is_search_name(std::string_view name) { return std::ranges::find(strategy_names(), name) != strategy_names().end(); }
+bool is_search_name(std::string_view name) {
+  return std::ranges::find(strategy_names(), name) != strategy_names().end();
+}
 
 Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name) {
   Result<std::vector<JobEntry>> entries = read_document(text);
@@ -361,14 +381,19 @@ Result<std::vector<JobEntry>> read_job_file(const std::string& path) {
   if (path != "-") {
     errno = 0;
     file.open(path, std::ios::binary);
-    if (!file) return invalid_argument(path, ": cannot be read: ", std::strerror(errno), ". Expected a job file such as examples/conv2d.json");
+    if (!file)
+      return invalid_argument(path, ": cannot be read: ", std::strerror(errno),
+                              ". Expected a job file such as examples/conv2d.json");
   }
   std::istream& in = path == "-" ? std::cin : file;
   std::string text(kMaxFileBytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(in.gcount()));
-  if (in.bad()) return invalid_argument(path, ": cannot be read: ", std::strerror(errno), ". Expected a job file such as examples/conv2d.json");
-  if (text.size() > kMaxFileBytes) return invalid_argument(path, ": expected at most ", kMaxFileBytes, " bytes, found more");
+  if (in.bad())
+    return invalid_argument(path, ": cannot be read: ", std::strerror(errno),
+                            ". Expected a job file such as examples/conv2d.json");
+  if (text.size() > kMaxFileBytes)
+    return invalid_argument(path, ": expected at most ", kMaxFileBytes, " bytes, found more");
   return parse_job_text(text, path == "-" ? "standard input" : path);
 }
 

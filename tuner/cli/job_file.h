@@ -1,7 +1,7 @@
 // Job files: examples/conv2d.json and its like, as README.md ("Job files") describes them.
 //
-// One object, or a list of them. Every key is checked; the first thing wrong is the error, one line: file, entry when the
-// file is a list, key, found, expected:
+// One object, or a list of them. Every key is checked; the first thing wrong is the error, one line: file,
+// entry when the file is a list, key, found, expected:
 //   conv2d.json: stride: expected two integers >= 1, found [0, 1]. Order is [vertical, horizontal].
 //   layers.json: [2].trials: expected an integer from 1 to 10000000, found "many".
 #pragma once
@@ -19,8 +19,8 @@ namespace tuner::cli {
 
 // One object of a job file.
 struct JobEntry {
-  Workload workload;             // valid
-  std::string target = "cpu";    // as written; resolve_target() makes it canonical
+  Workload workload;           // valid
+  std::string target = "cpu";  // as written; resolve_target() makes it canonical
   int trials = 1000;
   std::string search = "xgb-annealing";
   uint64_t seed = 0;
@@ -29,7 +29,8 @@ struct JobEntry {
 
 // The entries, at least one. InvalidArgument otherwise. `name` stands for the file in messages.
 Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name);
-// NotFound is never returned: a missing file is the user's mistake, InvalidArgument. `-` reads standard input.
+// NotFound is never returned: a missing file is the user's mistake, InvalidArgument. `-` reads standard
+// input.
 Result<std::vector<JobEntry>> read_job_file(const std::string& path);
 
 // Whether `name` is one of the search strategies a job may name.

@@ -22,21 +22,25 @@ int run(const Options& options) {
   const Result<std::vector<JobRow>> jobs = (*store)->jobs();
   if (!jobs) return report(jobs.status());
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
-  if (!options.json && jobs->empty()) std::fprintf(stderr, "tuner: no jobs yet. To tune: tuner submit examples/conv2d.json\n");
+  if (!options.json && jobs->empty())
+    std::fprintf(stderr, "tuner: no jobs yet. To tune: tuner submit examples/conv2d.json\n");
   for (const JobRow& job : *jobs) {
     const Result<int64_t> done = (*store)->trials_done(job.id);
     if (!done) return report(done.status());
     const int64_t wanted = int64_t{job.trials} * static_cast<int64_t>(job.tasks.size());
     if (!options.json) {
       std::printf("%s  %s  %s of %s trials  %s seed %s  submitted %s%s%s\n", job.id.c_str(),
-                  std::string(job_state_name(job.state)).c_str(), std::to_string(*done).c_str(), std::to_string(wanted).c_str(),
-                  job.search.c_str(), std::to_string(job.seed).c_str(), format_utc(job.submitted_at_us).c_str(),
-                  job.message.empty() ? "" : "  ", job.message.c_str());
-      for (const JobRow::Task& task : job.tasks) std::printf("    %s  on  %s\n", task.workload_key.c_str(), task.target.c_str());
+                  std::string(job_state_name(job.state)).c_str(), std::to_string(*done).c_str(),
+                  std::to_string(wanted).c_str(), job.search.c_str(), std::to_string(job.seed).c_str(),
+                  format_utc(job.submitted_at_us).c_str(), job.message.empty() ? "" : "  ",
+                  job.message.c_str());
+      for (const JobRow::Task& task : job.tasks)
+        std::printf("    %s  on  %s\n", task.workload_key.c_str(), task.target.c_str());
       continue;
     }
     nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
-    for (const JobRow::Task& task : job.tasks) tasks.push_back({{"workload", task.workload_key}, {"target", task.target}});
+    for (const JobRow::Task& task : job.tasks)
+      tasks.push_back({{"workload", task.workload_key}, {"target", task.target}});
     document.push_back({{"job", job.id},
                         {"state", job_state_name(job.state)},
                         {"message", job.message},
@@ -57,8 +61,8 @@ int run(const Options& options) {
 
 void add_jobs_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(app, context, "jobs", "List the jobs of a database, oldest first", [options] { return run(*options); });
+  CLI::App* command = add_command(app, context, "jobs", "List the jobs of a database, oldest first",
+                                  [options] { return run(*options); });
   add_db_option(*command, options->db);
   add_json_option(*command, options->json);
 }

@@ -9,12 +9,15 @@ int main(int argc, char** argv) {
   // A reader that goes away (`tuner jobs | head`) ends a write with an error, not the process without a word.
   std::signal(SIGPIPE, SIG_IGN);
 
-  CLI::App app("Finds the fastest configuration of a kernel's schedule for each shape and machine, and keeps it.", "tuner");
+  CLI::App app(
+      "Finds the fastest configuration of a kernel's schedule for each shape and machine, and keeps it.",
+      "tuner");
   app.require_subcommand(1);
   app.fallthrough(false);
   app.set_version_flag("--version", "tuner " TUNER_VERSION);
-  app.footer("First steps: tuner submit examples/conv2d.json, then tuner query examples/conv2d.json\n"
-             "Exit codes: 0 done, 1 failed or nothing found, 2 wrong use.");
+  app.footer(
+      "First steps: tuner submit examples/conv2d.json, then tuner query examples/conv2d.json\n"
+      "Exit codes: 0 done, 1 failed or nothing found, 2 wrong use.");
   CommandContext context;
   add_submit_command(app, context);
   add_query_command(app, context);

@@ -17,7 +17,9 @@ struct Options {
 };
 
 struct CloseFile {
-  void operator()(std::FILE* file) const { if (file != stdout) std::fclose(file); }
+  void operator()(std::FILE* file) const {
+    if (file != stdout) std::fclose(file);
+  }
 };
 
 int run_export(const Options& options) {
@@ -26,8 +28,10 @@ int run_export(const Options& options) {
   if (!options.job.empty())
     if (const Result<JobRow> job = (*store)->job(options.job); !job) return report(job.status());
   const bool to_stdout = options.output == "-";
-  const std::unique_ptr<std::FILE, CloseFile> out(to_stdout ? stdout : std::fopen(options.output.c_str(), "w"));
-  if (out == nullptr) return report(invalid_argument(options.output, ": cannot be written: ", std::strerror(errno)));
+  const std::unique_ptr<std::FILE, CloseFile> out(to_stdout ? stdout
+                                                            : std::fopen(options.output.c_str(), "w"));
+  if (out == nullptr)
+    return report(invalid_argument(options.output, ": cannot be written: ", std::strerror(errno)));
   int64_t lines = 0;
   bool written = true;
   const Status status = (*store)->for_each_record(options.job, [&](const TrialWithRecord& trial) {
@@ -36,8 +40,10 @@ int run_export(const Options& options) {
     return written;
   });
   if (!status) return report(status);
-  if (!written || std::fflush(out.get()) != 0) return report(failed(options.output, ": ", std::strerror(errno)));
-  if (!to_stdout) std::fprintf(stderr, "%s records written to %s\n", std::to_string(lines).c_str(), options.output.c_str());
+  if (!written || std::fflush(out.get()) != 0)
+    return report(failed(options.output, ": ", std::strerror(errno)));
+  if (!to_stdout)
+    std::fprintf(stderr, "%s records written to %s\n", std::to_string(lines).c_str(), options.output.c_str());
   return kExitDone;
 }
 
@@ -47,11 +53,13 @@ void add_records_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
   CLI::App* records = app.add_subcommand("records", "Measure records of a database");
   records->require_subcommand(1);
-  CLI::App* command = add_command(*records, context, "export",
-                                  "Print one line of JSON a measured trial: config, outcome, all samples, when, where",
-                                  [options] { return run_export(*options); });
+  CLI::App* command =
+      add_command(*records, context, "export",
+                  "Print one line of JSON a measured trial: config, outcome, all samples, when, where",
+                  [options] { return run_export(*options); });
   command->add_option("--job", options->job, "Only the trials of this job")->type_name("JOB");
-  command->add_option("-o,--output", options->output, "File to write; - is standard output")->type_name("PATH");
+  command->add_option("-o,--output", options->output, "File to write; - is standard output")
+      ->type_name("PATH");
   add_db_option(*command, options->db);
 }
 

@@ -33,12 +33,14 @@ Status show(const CliTask& task, const ChosenKernel& kernel, const std::string& 
   if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
   ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, as));
   const char* comment = as == "llvm" ? ";" : "#";
-  std::printf("%s %s\n%s on %s\n%s template %s, config %s\n", comment, task.key.c_str(), comment, task.target_name.c_str(), comment,
-              std::string(kernel.schedule_template->name()).c_str(), kernel.config.to_text().c_str());
+  std::printf("%s %s\n%s on %s\n%s template %s, config %s\n", comment, task.key.c_str(), comment,
+              task.target_name.c_str(), comment, std::string(kernel.schedule_template->name()).c_str(),
+              kernel.config.to_text().c_str());
   if (kernel.tuned)
-    std::printf("%s measured %s in trial %s\n", comment,
-                format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns).c_str(),
-                kernel.tuned->trial_id.c_str());
+    std::printf(
+        "%s measured %s in trial %s\n", comment,
+        format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns).c_str(),
+        kernel.tuned->trial_id.c_str());
   std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
   return Status::ok();
 }
@@ -51,7 +53,8 @@ Status show_trial(const Options& options) {
       choose_config(task, trial.trial.template_name, trial.trial.template_version, trial.trial.config);
   if (!kernel) return Status(kernel.status()).with_context(str("trial ", options.what, " rests on "));
   if (trial.record)
-    std::fprintf(stderr, "trial %s: %s%s%s\n", options.what.c_str(), std::string(outcome_name(trial.record->outcome)).c_str(),
+    std::fprintf(stderr, "trial %s: %s%s%s\n", options.what.c_str(),
+                 std::string(outcome_name(trial.record->outcome)).c_str(),
                  trial.record->message.empty() ? "" : ": ", trial.record->message.c_str());
   return show(task, *kernel, options.as);
 }
@@ -71,10 +74,9 @@ Status show_file(const Options& options) {
 
 void add_show_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(app, context, "show", "Print a kernel: the tuned one of a job file's tasks, or that of a trial", [options] {
-        return report(is_trial_id(options->what) ? show_trial(*options) : show_file(*options));
-      });
+  CLI::App* command = add_command(
+      app, context, "show", "Print a kernel: the tuned one of a job file's tasks, or that of a trial",
+      [options] { return report(is_trial_id(options->what) ? show_trial(*options) : show_file(*options)); });
   command->add_option("FILE|TRIAL", options->what, "Job file, or a trial such as t812")->required();
   command->add_option("--as", options->as, "What to print")
       ->check(CLI::IsMember({"schedule", "loops", "llvm", "asm"}))

@@ -29,8 +29,9 @@ Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::stri
   ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(file));
   std::vector<CliTask> tasks;
   for (size_t i = 0; i < entries.size(); ++i) {
-    const std::string where =
-        target.empty() ? str(file, ": ", entries.size() > 1 ? str("[", i, "].") : "", "target: ") : "--target: ";
+    const std::string where = target.empty()
+                                  ? str(file, ": ", entries.size() > 1 ? str("[", i, "].") : "", "target: ")
+                                  : "--target: ";
     Result<CliTask> task = make_task(entries[i].workload, target.empty() ? entries[i].target : target);
     if (!task) return task.status().with_context(where);
     tasks.push_back(*std::move(task));
@@ -46,12 +47,15 @@ Result<CliTask> task_from_keys(std::string_view workload_key, std::string_view t
 Result<ChosenKernel> choose_config(const CliTask& task, std::string_view template_name, int template_version,
                                    std::string_view config_text) {
   ChosenKernel chosen{.schedule_template = find_template(template_name)};
-  if (chosen.schedule_template == nullptr) return not_found("template ", template_name, ", which this program does not have");
+  if (chosen.schedule_template == nullptr)
+    return not_found("template ", template_name, ", which this program does not have");
   if (chosen.schedule_template->version() != template_version)
-    return not_found("version ", template_version, " of template ", template_name, "; this program has version ",
-                     chosen.schedule_template->version(), ", where the config may mean something else");
+    return not_found("version ", template_version, " of template ", template_name,
+                     "; this program has version ", chosen.schedule_template->version(),
+                     ", where the config may mean something else");
   const Support support = chosen.schedule_template->supports(task.workload, task.target);
-  if (!support.yes) return not_found("template ", template_name, ", which does not serve this task: ", support.reason);
+  if (!support.yes)
+    return not_found("template ", template_name, ", which does not serve this task: ", support.reason);
   ASSIGN_OR_RETURN(chosen.config, config_from_text(config_text));
   ASSIGN_OR_RETURN(chosen.instance, chosen.schedule_template->apply(task.workload, task.target));
   const Result<ConfigIndex> index = chosen.instance->space().index_of(chosen.config);
@@ -63,10 +67,13 @@ Result<ChosenKernel> choose_kernel(const CliTask& task, const Store* store) {
   if (store == nullptr) return default_kernel(task, "no database yet: this is the default config");
   Result<TunedConfig> best = store->best(task.key, task.target_name);
   if (!best && best.status().code() != StatusCode::kNotFound) return best.status();
-  if (!best) return default_kernel(task, "nothing tuned for this task on this target: this is the default config");
-  Result<ChosenKernel> chosen = choose_config(task, best->template_name, best->template_version, best->config);
+  if (!best)
+    return default_kernel(task, "nothing tuned for this task on this target: this is the default config");
+  Result<ChosenKernel> chosen =
+      choose_config(task, best->template_name, best->template_version, best->config);
   if (!chosen && chosen.status().code() == StatusCode::kNotFound)
-    return default_kernel(task, str("trial ", best->trial_id, " rests on ", chosen.message(), ". This is the default config"));
+    return default_kernel(
+        task, str("trial ", best->trial_id, " rests on ", chosen.message(), ". This is the default config"));
   if (!chosen) return chosen.status();
   chosen->tuned = *std::move(best);
   return chosen;
@@ -81,8 +88,8 @@ Result<std::unique_ptr<Store>> open_if_there(const std::string& path) {
 std::string kernel_name(const CliTask& task) {
   const std::string hash = sha256_hex(task.key + "\n" + task.target_name).substr(0, 8);
   if (const auto* w = task.workload.get_if<Conv2dWorkload>())
-    return str("conv2d_", w->batch, "x", w->in_channels, "x", w->in_height, "x", w->in_width, "_", w->out_channels, "x",
-               w->kernel_height, "x", w->kernel_width, "_", hash);
+    return str("conv2d_", w->batch, "x", w->in_channels, "x", w->in_height, "x", w->in_width, "_",
+               w->out_channels, "x", w->kernel_height, "x", w->kernel_width, "_", hash);
   const auto& w = *task.workload.get_if<MatmulWorkload>();
   return str("matmul_", w.batch > 1 ? str(w.batch, "x") : "", w.m, "x", w.n, "x", w.k, "_", hash);
 }

@@ -34,8 +34,8 @@ struct ChosenKernel {
   std::string note;                  // why it is the default, for stderr; else empty
 };
 
-// The tuned config of the task, or the default config of the first template that serves it when the database has none
-// that this program can still build. `store` may be null: no database.
+// The tuned config of the task, or the default config of the first template that serves it when the database
+// has none that this program can still build. `store` may be null: no database.
 Result<ChosenKernel> choose_kernel(const CliTask& task, const Store* store);
 // This config of this template.
 Result<ChosenKernel> choose_config(const CliTask& task, std::string_view template_name, int template_version,

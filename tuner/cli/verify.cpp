@@ -1,5 +1,5 @@
-// tuner verify FILE: random valid configs of every template that serves a task, compiled, run in the runner's jail and
-// compared with the reference answer.
+// tuner verify FILE: random valid configs of every template that serves a task, compiled, run in the runner's
+// jail and compared with the reference answer.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -38,7 +38,8 @@ class TemporaryFolder {
   static Result<std::unique_ptr<TemporaryFolder>> make() {
     std::error_code error;
     std::string pattern = fs::temp_directory_path(error) / "tuner-verify-XXXXXX";
-    if (error || ::mkdtemp(pattern.data()) == nullptr) return failed("no temporary folder can be made; set TMPDIR");
+    if (error || ::mkdtemp(pattern.data()) == nullptr)
+      return failed("no temporary folder can be made; set TMPDIR");
     return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(pattern));
   }
   ~TemporaryFolder() {
@@ -55,8 +56,8 @@ class TemporaryFolder {
 // Inputs of a task and what must come out, on disk for the runner and in memory for the oracle.
 struct TaskData {
   Program unscheduled;
-  std::vector<std::vector<float>> inputs;         // inputs and constants, in argument order
-  std::vector<std::vector<double>> answers;       // outputs, in argument order
+  std::vector<std::vector<float>> inputs;    // inputs and constants, in argument order
+  std::vector<std::vector<double>> answers;  // outputs, in argument order
   std::vector<RunRequest::Data> input_files, reference_files;
 };
 
@@ -69,7 +70,8 @@ std::vector<std::vector<float>> random_inputs(const Program& program, uint64_t s
     if (is_output(buffer)) continue;
     std::vector<float> values(static_cast<size_t>(buffer->elements()));
     // Multiples of 2^-23 in [-1, 1): the same on every machine, unlike the standard library's distributions.
-    for (float& v : values) v = static_cast<float>(static_cast<int64_t>(random() >> 40) - (int64_t{1} << 23)) * 0x1p-23f;
+    for (float& v : values)
+      v = static_cast<float>(static_cast<int64_t>(random() >> 40) - (int64_t{1} << 23)) * 0x1p-23f;
     inputs.push_back(std::move(values));
   }
   return inputs;
@@ -79,8 +81,9 @@ Result<TaskData> prepare(const CliTask& task, uint64_t seed, const fs::path& fol
   TaskData data{.unscheduled = task.workload.compute()};
   data.inputs = random_inputs(data.unscheduled, seed);
   ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
-  const ReferenceKind kind =
-      static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops ? ReferenceKind::kChecksums : ReferenceKind::kFull;
+  const ReferenceKind kind = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops
+                                 ? ReferenceKind::kChecksums
+                                 : ReferenceKind::kFull;
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return failed(folder.string(), ": ", error.message());
@@ -94,7 +97,8 @@ Result<TaskData> prepare(const CliTask& task, uint64_t seed, const fs::path& fol
     }
     const std::vector<float>& values = data.inputs[input++];
     std::ofstream out(path, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+    out.write(reinterpret_cast<const char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(float)));
     out.close();
     if (!out) return failed(path, ": cannot be written");
     data.input_files.push_back({buffer->name, path});
@@ -107,8 +111,10 @@ Status check_with_oracle(const Program& program, const TaskData& data) {
   std::vector<std::vector<double>> args;
   size_t input = 0;
   for (const Buffer& buffer : data.unscheduled.args) {
-    if (is_output(buffer)) args.emplace_back();
-    else args.emplace_back(data.inputs[input].begin(), data.inputs[input].end()), ++input;
+    if (is_output(buffer))
+      args.emplace_back();
+    else
+      args.emplace_back(data.inputs[input].begin(), data.inputs[input].end()), ++input;
   }
   RETURN_IF_ERROR(interpret(program, args));
   size_t output = 0;
@@ -145,15 +151,22 @@ class Verifier {
       : options_(options), runner_(runner), folder_(std::move(folder)), verbose_(verbose) {}
 
   Status verify(const CliTask& task, size_t number) {
-    ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving, templates_for(task.workload, task.target));
+    ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
+                     templates_for(task.workload, task.target));
     ASSIGN_OR_RETURN(const TaskData data, prepare(task, options_.seed, folder_ / str("task", number)));
     const bool oracle = options_.oracle && task.workload.flops() <= kOracleFlops;
     if (options_.oracle && !oracle)
-      std::fprintf(stderr, "tuner: %s: too large for the interpreter (%s operations, at most %s): checked against the compiled reference only\n",
-                   task.key.c_str(), std::to_string(task.workload.flops()).c_str(), std::to_string(kOracleFlops).c_str());
-    if (oracle) RETURN_IF_ERROR(check_with_oracle(data.unscheduled, data).with_context("the reference answer itself: "));
+      std::fprintf(stderr,
+                   "tuner: %s: too large for the interpreter (%s operations, at most %s): checked against "
+                   "the compiled reference only\n",
+                   task.key.c_str(), std::to_string(task.workload.flops()).c_str(),
+                   std::to_string(kOracleFlops).c_str());
+    if (oracle)
+      RETURN_IF_ERROR(
+          check_with_oracle(data.unscheduled, data).with_context("the reference answer itself: "));
     for (const AnyTemplate* schedule_template : serving) {
-      ASSIGN_OR_RETURN(const std::unique_ptr<TemplateInstance> instance, schedule_template->apply(task.workload, task.target));
+      ASSIGN_OR_RETURN(const std::unique_ptr<TemplateInstance> instance,
+                       schedule_template->apply(task.workload, task.target));
       RETURN_IF_ERROR(verify_template(task, data, *schedule_template, *instance, oracle));
     }
     return Status::ok();
@@ -167,8 +180,9 @@ class Verifier {
                          const TemplateInstance& instance, bool oracle) {
     std::mt19937_64 random(options_.seed);
     const std::vector<ConfigIndex> drawn = draw(instance.space(), options_.samples, random);
-    std::printf("%s\n  %s: %zu of %s configs, seed %s\n", task.key.c_str(), std::string(schedule_template.name()).c_str(),
-                drawn.size(), std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
+    std::printf("%s\n  %s: %zu of %s configs, seed %s\n", task.key.c_str(),
+                std::string(schedule_template.name()).c_str(), drawn.size(),
+                std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
     int64_t failed_here = 0;
     for (size_t i = 0; i < drawn.size(); ++i) {
       const Config config = instance.space().at(drawn[i]);
@@ -181,7 +195,8 @@ class Verifier {
         std::fprintf(stderr, "  right  %s\n", config.to_text().c_str());
       }
       if ((i + 1) % 25 == 0 || i + 1 == drawn.size()) {
-        std::printf("  %zu of %zu compared, %s wrong\n", i + 1, drawn.size(), std::to_string(failed_here).c_str());
+        std::printf("  %zu of %zu compared, %s wrong\n", i + 1, drawn.size(),
+                    std::to_string(failed_here).c_str());
         std::fflush(stdout);
       }
     }
@@ -232,7 +247,8 @@ Status verify(const Options& options, int verbose, int64_t& failures) {
   Verifier verifier(options, *runner, folder->path(), verbose);
   for (size_t i = 0; i < tasks.size(); ++i) RETURN_IF_ERROR(verifier.verify(tasks[i], i));
   failures = verifier.failures();
-  std::printf("%s configs compared, %s wrong\n", std::to_string(verifier.configs()).c_str(), std::to_string(failures).c_str());
+  std::printf("%s configs compared, %s wrong\n", std::to_string(verifier.configs()).c_str(),
+              std::to_string(failures).c_str());
   return Status::ok();
 }
 
@@ -246,9 +262,9 @@ int run(const Options& options, int verbose) {
 
 void add_verify_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(app, context, "verify", "Compile and run random configs of every template and compare their answers",
-                  [options, &context] { return run(*options, context.verbose); });
+  CLI::App* command = add_command(
+      app, context, "verify", "Compile and run random configs of every template and compare their answers",
+      [options, &context] { return run(*options, context.verbose); });
   command->add_option("FILE", options->file, "Job file; - is standard input")->required();
   command->add_option("--samples", options->samples, "Configs of each template and task")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000}))

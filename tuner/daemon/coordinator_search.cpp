@@ -17,8 +17,8 @@ constexpr int kDefaultCapacity = 4;  // trials a worker holds, until one has sai
 constexpr size_t kMostOpen = 4096;   // per job: proposals made long before they are measured are poor ones
 constexpr int64_t kRateWindowMs = 20'000;
 
-// Takes this thread off the last CPU it may use, which the worker beside this daemon keeps for the kernel being timed: a refit
-// of the model takes tens of milliseconds and would be seen in the samples.
+// Takes this thread off the last CPU it may use, which the worker beside this daemon keeps for the kernel
+// being timed: a refit of the model takes tens of milliseconds and would be seen in the samples.
 void leave_last_cpu() {
   cpu_set_t set;
   CPU_ZERO(&set);
