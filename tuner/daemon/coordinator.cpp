@@ -23,11 +23,6 @@ bool terminal(JobState state) {
   return state == JobState::kFinished || state == JobState::kCancelled || state == JobState::kFailed;
 }
 
-void fill_timestamp(int64_t us, google::protobuf::Timestamp* out) {
-  out->set_seconds(us / 1'000'000);
-  out->set_nanos(static_cast<int32_t>(us % 1'000'000 * 1000));
-}
-
 }  // namespace
 
 Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions options)
