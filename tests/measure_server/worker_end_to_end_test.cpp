@@ -180,7 +180,7 @@ class WorkerEndToEnd : public testing::Test {
   // The worker in this process, until the daemon drains it.
   Status work() {
     Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
-                                                            .work_dir = dir_ + "/work",
+                                                            .work_dir = dir_ + "/worker",
                                                             .runner = TUNER_RUNNER_PATH,
                                                             .program = TUNER_MEASURE_SERVER_PATH});
     RETURN_IF_ERROR(worker.status());
@@ -190,7 +190,7 @@ class WorkerEndToEnd : public testing::Test {
   // The worker as a program.
   pid_t spawn() const {
     std::vector<std::string> words = {
-        TUNER_MEASURE_SERVER_PATH, "--daemon",    address_, "--work-dir", dir_ + "/work", "--runner",
+        TUNER_MEASURE_SERVER_PATH, "--daemon",    address_, "--work-dir", dir_ + "/worker", "--runner",
         TUNER_RUNNER_PATH,         "--worker-id", "w1"};
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -241,12 +241,12 @@ TEST_F(WorkerEndToEnd, TwentyConv2dTrialsAreMeasuredAndRight) {
     EXPECT_THAT(record.environment().toolchain(), HasSubstr("llvm"));
     EXPECT_NE(record.environment().hardware(), "");
     EXPECT_GT(record.finished_at().seconds(), 1'000'000'000);
-    EXPECT_TRUE(load_artifact(dir_ + "/work/artifacts", record.artifact_digest()).is_ok());
+    EXPECT_TRUE(load_artifact(dir_ + "/worker/artifacts", record.artifact_digest()).is_ok());
   }
   const v1::RegisterRequest hello = daemon.registrations()[0];
   EXPECT_THAT(hello.targets(), testing::Contains(host_target(1).name()));
   EXPECT_GE(hello.max_threads(), 1);
-  EXPECT_EQ(fs::file_size(dir_ + "/work/results.spool"), 0u);
+  EXPECT_EQ(fs::file_size(dir_ + "/worker/results.spool"), 0u);
 }
 
 TEST_F(WorkerEndToEnd, LostRepliesAndADaemonThatStartsAnewCostNoTrial) {
@@ -332,7 +332,7 @@ TEST_F(WorkerEndToEnd, SigtermFinishesWhatIsHeldReportsAndLeaves) {
   const int status = wait_for_end(pid, seconds(60));
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_LT(daemon.records().size(), 200u);
-  EXPECT_EQ(fs::file_size(dir_ + "/work/results.spool"), 0u) << "everything measured was reported";
+  EXPECT_EQ(fs::file_size(dir_ + "/worker/results.spool"), 0u) << "everything measured was reported";
 }
 
 TEST_F(WorkerEndToEnd, WithoutADaemonItWaitsAndLeavesWhenTold) {
