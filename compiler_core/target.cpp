@@ -37,6 +37,20 @@ constexpr CpuRow kCpus[] = {
     {"apple-m1", 128, 32, 128, 12288, 8192},      {"apple-m2", 128, 32, 128, 16384, 8192},
 };
 
+// GPUs by architecture, from the tables "Technical Specifications per Compute Capability" of the CUDA C++
+// Programming Guide. An architecture with a suffix (sm_90a) has the limits of the one without.
+struct GpuRow {
+  std::string_view arch;
+  int64_t shared_kb_block, shared_kb_sm, reserved_bytes, threads, blocks;
+};
+constexpr GpuRow kGpus[] = {
+    {"sm_70", 96, 96, 0, 2048, 32},       {"sm_75", 64, 64, 0, 1024, 16},
+    {"sm_80", 163, 164, 1024, 2048, 32},  {"sm_86", 99, 100, 1024, 1536, 16},
+    {"sm_87", 163, 164, 1024, 1536, 16},  {"sm_89", 99, 100, 1024, 1536, 24},
+    {"sm_90", 227, 228, 1024, 2048, 32},  {"sm_100", 227, 228, 1024, 2048, 32},
+    {"sm_103", 227, 228, 1024, 2048, 32}, {"sm_120", 99, 100, 1024, 1536, 24},
+};
+
 constexpr std::string_view kDefaultTriple = "x86_64-linux-gnu";
 constexpr std::string_view kUsage =
     "expected \"cpu\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]\" or \"cuda -arch=sm_NN\"";
@@ -148,7 +162,19 @@ Result<Target> parse_target(std::string_view text) {
     if (t.arch.empty()) return invalid_argument("target: cuda needs -arch=sm_NN");
     t.vector_bits = 128;         // widest load of a thread
     t.vector_registers_n = 255;  // 32-bit registers of a thread
-    return t;
+    t.registers_per_sm = 65536;
+    const std::string_view base = std::string_view(t.arch).substr(0, t.arch.find_last_of("0123456789") + 1);
+    for (const GpuRow& row : kGpus) {
+      if (row.arch != base) continue;
+      t.shared_bytes_per_block = row.shared_kb_block << 10, t.shared_bytes_per_sm = row.shared_kb_sm << 10;
+      t.shared_bytes_reserved = row.reserved_bytes;
+      t.threads_per_sm = row.threads, t.blocks_per_sm = row.blocks;
+      return t;
+    }
+    std::string known;
+    for (const GpuRow& row : kGpus) known += str(known.empty() ? "" : ", ", row.arch);
+    return invalid_argument("target: -arch: found \"", t.arch, "\", expected one of ", known,
+                            " (sm_90a and the like too)");
   }
   if (t.mcpu.empty())
     return invalid_argument("target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");

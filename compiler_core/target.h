@@ -34,6 +34,13 @@ struct Target {
   int vector_registers_n = 16;  // architectural vector registers
   int64_t l1d_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 8 << 20;
 
+  // GPU limits, of a multiprocessor (SM) unless said otherwise; from a table of architectures.
+  int64_t shared_bytes_per_block = 0;  // dynamic, opted in
+  int64_t shared_bytes_per_sm = 0;
+  int64_t shared_bytes_reserved = 0;  // taken by the system from each block's share
+  int64_t registers_per_sm = 0;       // 32-bit
+  int64_t threads_per_sm = 0, blocks_per_sm = 0;
+
   bool is_cpu() const { return kind == DeviceKind::kCpu; }
   bool is_x86() const { return is_cpu() && (mtriple.empty() || mtriple.starts_with("x86_64")); }
   bool is_cuda() const { return kind == DeviceKind::kCuda; }

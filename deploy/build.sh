@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# build.sh PRESET [TARGET...]: installs what is missing, configures once and builds. Used by run.sh and test.sh.
+# build.sh PRESET [TARGET...]: (all targets when none is named) installs what is missing, configures once and builds. Used by run.sh and test.sh.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=$1; shift
+[[ $# -gt 0 ]] || set -- all
 "$root/deploy/install.sh" >&2
 
 export CCACHE_BASEDIR=$root

@@ -84,14 +84,16 @@ std::string sha256_hex(std::string_view bytes) {
   return hex;
 }
 
+std::string_view binary_ending(BinaryKind kind) { return kind == BinaryKind::kCubin ? ".cubin" : ".so"; }
+
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory) {
   Manifest manifest = artifact.manifest;
-  manifest.digest = sha256_hex(artifact.shared_object);
+  manifest.digest = sha256_hex(artifact.binary);
   RETURN_IF_ERROR(make_directories(directory));
   const std::string base = directory + "/" + manifest.digest;
-  // The manifest comes last: who sees it finds the shared object complete.
-  if (access((base + ".so").c_str(), R_OK) != 0)
-    RETURN_IF_ERROR(write_file(base + ".so", artifact.shared_object));
+  // The manifest comes last: who sees it finds the binary complete.
+  const std::string binary = str(base, binary_ending(manifest.kind));
+  if (access(binary.c_str(), R_OK) != 0) RETURN_IF_ERROR(write_file(binary, artifact.binary));
   if (access((base + ".json").c_str(), R_OK) != 0)
     RETURN_IF_ERROR(write_file(base + ".json", manifest.to_json() + "\n"));
   return manifest.digest;
@@ -104,13 +106,14 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
   const std::string base = directory + "/" + digest;
   Artifact artifact;
   ASSIGN_OR_RETURN(const std::string json, read_file(base + ".json"));
-  ASSIGN_OR_RETURN(artifact.shared_object, read_file(base + ".so"));
   Result<Manifest> manifest = parse_manifest(json);
   if (!manifest) return manifest.status().with_context(base + ".json: ");
   artifact.manifest = *std::move(manifest);
-  const std::string found = sha256_hex(artifact.shared_object);
+  const std::string binary = str(base, binary_ending(artifact.manifest.kind));
+  ASSIGN_OR_RETURN(artifact.binary, read_file(binary));
+  const std::string found = sha256_hex(artifact.binary);
   if (found != digest || artifact.manifest.digest != digest)
-    return failed(base, ".so: digest is ", found, ", manifest says ", artifact.manifest.digest, ", expected ",
+    return failed(binary, ": digest is ", found, ", manifest says ", artifact.manifest.digest, ", expected ",
                   digest, "; the artifact is damaged, remove both files and build it again");
   return artifact;
 }

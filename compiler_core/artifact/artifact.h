@@ -1,11 +1,12 @@
-// Artifact: what was measured is exactly what is shipped: an ELF shared object and the manifest that says how
-// to call it.
+// Artifact: what was measured is exactly what is shipped: an ELF shared object or a cubin, and the manifest
+// that says how to call it.
 //
-// Stored as two files, DIGEST.so and DIGEST.json, where DIGEST is the SHA-256 of the shared object in hex.
-// The manifest is JSON; unknown keys are ignored, so older runners read newer manifests of the same ABI.
-// Needs neither LLVM nor gRPC.
+// Stored as two files, DIGEST.so (or DIGEST.cubin) and DIGEST.json, where DIGEST is the SHA-256 of the binary
+// in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer manifests of the same
+// ABI. Needs neither LLVM nor gRPC.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,9 +26,25 @@ struct ArgInfo {
   int64_t bytes = 0;
 };
 
+// One kernel launch of a cubin, and what its compiler reported.
+struct LaunchInfo {
+  std::string kernel;  // symbol
+  std::array<int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  int64_t shared_bytes = 0;  // dynamic
+  // Its parameters, each a device pointer: i < args.size() is argument i, else workspace i - args.size().
+  std::vector<int> params;
+  int registers = 0;                     // of a thread
+  int spill_bytes = 0, stack_bytes = 0;  // of a thread, in local memory
+  int blocks_per_sm = 0;                 // that fit a multiprocessor at once
+};
+
+enum class BinaryKind : uint8_t { kSharedObject, kCubin };
+
 struct Manifest {
   int abi_version = 1;
-  std::string entry;  // symbol of the kernel
+  BinaryKind kind =
+      BinaryKind::kSharedObject;  // "kind" in JSON: "shared_object" (also when absent) or "cubin"
+  std::string entry;              // symbol of the kernel
   std::vector<ArgInfo> args;
   std::string pack_entry;          // empty when nothing is packed
   std::vector<ArgInfo> pack_args;  // constants first, then packed
@@ -36,7 +53,10 @@ struct Manifest {
   int threads = 1;
   std::string target;     // canonical name
   std::string toolchain;  // "llvm 22.1.8 codegen 1"
-  std::string digest;     // SHA-256 of the shared object, hex
+  std::string digest;     // SHA-256 of the binary, hex
+  // Cubins: what to launch, in order, on one stream; and device memory to bring, in bytes, uninitialised.
+  std::vector<LaunchInfo> launches;
+  std::vector<int64_t> workspaces;
 
   std::string to_json() const;  // one line
 };
@@ -44,11 +64,14 @@ Result<Manifest> parse_manifest(std::string_view json);
 
 struct Artifact {
   Manifest manifest;
-  std::string shared_object;  // ELF bytes
+  std::string binary;  // ELF bytes of either kind
 };
 
-// Writes DIGEST.so and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest. Twice is
-// once.
+// ".so" or ".cubin".
+std::string_view binary_ending(BinaryKind kind);
+
+// Writes DIGEST.so (or .cubin) and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest.
+// Twice is once.
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory);
 // Reads and verifies the digest.
 Result<Artifact> load_artifact(const std::string& directory, const std::string& digest);

@@ -1,4 +1,5 @@
 // The manifest as JSON. Unknown keys are ignored; a missing or mistyped key names itself.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/artifact/artifact.h"
@@ -65,6 +66,68 @@ Result<std::vector<ArgInfo>> args_from_json(const json& object, const std::strin
   return args;
 }
 
+// A list of integers, of `size` of them when that is not 0.
+Result<std::vector<int64_t>> integers(const json& object, const std::string& key, const std::string& where,
+                                      size_t size = 0) {
+  const auto it = object.find(key);
+  const bool right = it != object.end() && it->is_array() && (size == 0 || it->size() == size) &&
+                     std::all_of(it->begin(), it->end(), [](const json& n) {
+                       return n.is_number_integer() && n.get<int64_t>() >= 0;
+                     });
+  if (!right) return invalid_argument("manifest: ", where, key, ": expected a list of integers >= 0");
+  return it->get<std::vector<int64_t>>();
+}
+
+json launch_to_json(const LaunchInfo& l) {
+  return {{"kernel", l.kernel},
+          {"grid", l.grid},
+          {"block", l.block},
+          {"shared_bytes", l.shared_bytes},
+          {"params", l.params},
+          {"registers", l.registers},
+          {"spill_bytes", l.spill_bytes},
+          {"stack_bytes", l.stack_bytes},
+          {"blocks_per_sm", l.blocks_per_sm}};
+}
+
+// What a driver would refuse, or worse, take: checked here, once.
+Status launches_from_json(const json& object, Manifest& m) {
+  const auto it = object.find("launches");
+  if (it == object.end() || !it->is_array() || it->empty())
+    return invalid_argument("manifest: launches: expected a list of at least one launch");
+  ASSIGN_OR_RETURN(m.workspaces, integers(object, "workspaces", ""));
+  for (size_t i = 0; i < it->size(); ++i) {
+    const json& l = (*it)[i];
+    const std::string where = str("launches[", i, "].");
+    if (!l.is_object()) return invalid_argument("manifest: ", where, " expected an object, found ", l.dump());
+    LaunchInfo info;
+    ASSIGN_OR_RETURN(info.kernel, get<std::string>(l, "kernel", where));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> grid, integers(l, "grid", where, 3));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> block, integers(l, "block", where, 3));
+    std::copy(grid.begin(), grid.end(), info.grid.begin());
+    std::copy(block.begin(), block.end(), info.block.begin());
+    if (std::min({grid[0], grid[1], grid[2], block[0], block[1], block[2]}) < 1 || grid[0] > INT32_MAX ||
+        std::max(grid[1], grid[2]) > 65535 || std::max({block[0], block[1], block[2]}) > 1024 ||
+        block[0] * block[1] * block[2] > 1024)
+      return invalid_argument("manifest: ", where, "grid, block: found ", l["grid"].dump(), ", ",
+                              l["block"].dump(), ", beyond what a GPU launches");
+    ASSIGN_OR_RETURN(info.shared_bytes, get<int64_t>(l, "shared_bytes", where));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> params, integers(l, "params", where));
+    for (const int64_t p : params) {
+      if (p >= static_cast<int64_t>(m.args.size() + m.workspaces.size()))
+        return invalid_argument("manifest: ", where, "params: found ", p, ", there are ", m.args.size(),
+                                " arguments and ", m.workspaces.size(), " workspaces");
+      info.params.push_back(static_cast<int>(p));
+    }
+    ASSIGN_OR_RETURN(info.registers, get<int>(l, "registers", where));
+    ASSIGN_OR_RETURN(info.spill_bytes, get<int>(l, "spill_bytes", where));
+    ASSIGN_OR_RETURN(info.stack_bytes, get<int>(l, "stack_bytes", where));
+    ASSIGN_OR_RETURN(info.blocks_per_sm, get<int>(l, "blocks_per_sm", where));
+    m.launches.push_back(std::move(info));
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 std::string Manifest::to_json() const {
@@ -81,6 +144,11 @@ std::string Manifest::to_json() const {
             {"pack_args", json::array()}};
   for (const ArgInfo& a : args) j["args"].push_back(arg_to_json(a));
   for (const ArgInfo& a : pack_args) j["pack_args"].push_back(arg_to_json(a));
+  if (kind == BinaryKind::kCubin) {
+    j["kind"] = "cubin";
+    j["workspaces"] = workspaces;
+    for (const LaunchInfo& l : launches) j["launches"].push_back(launch_to_json(l));
+  }
   return j.dump();
 }
 
@@ -102,6 +170,12 @@ Result<Manifest> parse_manifest(std::string_view text) {
   ASSIGN_OR_RETURN(m.digest, get<std::string>(j, "digest", ""));
   ASSIGN_OR_RETURN(m.args, args_from_json(j, "args"));
   ASSIGN_OR_RETURN(m.pack_args, args_from_json(j, "pack_args"));
+  if (const std::string kind = j.value("kind", json("shared_object")).dump(); kind == "\"cubin\"") {
+    m.kind = BinaryKind::kCubin;
+    RETURN_IF_ERROR(launches_from_json(j, m));
+  } else if (kind != "\"shared_object\"") {
+    return invalid_argument("manifest: kind: expected \"shared_object\" or \"cubin\", found ", kind);
+  }
   if (m.entry.empty()) return invalid_argument("manifest: entry: expected a symbol, found nothing");
   if (m.workspace_bytes < 0 || m.workspace_bytes_per_thread < 0 || m.threads < 1)
     return invalid_argument("manifest: workspace_bytes, workspace_bytes_per_thread and threads: found ",

@@ -80,7 +80,7 @@ Result<Artifact> compile(const Program& program, const Target& target, const Com
   ASSIGN_OR_RETURN(const std::string object,
                    c.machine->emit(*c.module, llvm::CodeGenFileType::ObjectFile, options.machine_scheduler));
   Artifact artifact;
-  ASSIGN_OR_RETURN(artifact.shared_object, codegen::link_shared(object, target));
+  ASSIGN_OR_RETURN(artifact.binary, codegen::link_shared(object, target));
   Manifest& m = artifact.manifest;
   m.entry = program.name;
   m.args = describe(program.args);
@@ -91,7 +91,7 @@ Result<Artifact> compile(const Program& program, const Target& target, const Com
   m.threads = target.threads;
   m.target = target.name();
   m.toolchain = toolchain_fingerprint();
-  m.digest = sha256_hex(artifact.shared_object);
+  m.digest = sha256_hex(artifact.binary);
   return artifact;
 }
 

@@ -207,6 +207,8 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
       return b_.CreateAnd(a, b);
     case BinaryOp::kOr:
       return b_.CreateOr(a, b);
+    case BinaryOp::kXor:
+      return b_.CreateXor(a, b);
     case BinaryOp::kDiv:
       break;
   }

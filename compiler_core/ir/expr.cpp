@@ -219,6 +219,7 @@ Expr operator<=(Expr a, Expr b) { return binary(BinaryOp::kLe, std::move(a), std
 Expr operator>=(Expr a, Expr b) { return binary(BinaryOp::kGe, std::move(a), std::move(b)); }
 Expr operator&&(Expr a, Expr b) { return binary(BinaryOp::kAnd, std::move(a), std::move(b)); }
 Expr operator||(Expr a, Expr b) { return binary(BinaryOp::kOr, std::move(a), std::move(b)); }
+Expr bit_xor(Expr a, Expr b) { return binary(BinaryOp::kXor, std::move(a), std::move(b)); }
 
 bool is_const_int(const Expr& e, int64_t* value) {
   if (!e.defined() || e->kind != ExprKind::kIntImm) return false;

@@ -45,6 +45,7 @@ enum class BinaryOp : uint8_t {
   kGe,
   kAnd,
   kOr,
+  kXor,  // of integers, bitwise: address swizzles
 };
 // kErf and the like are lowered to the target's own text or to a polynomial by the code generators.
 enum class UnaryOp : uint8_t { kNeg, kNot, kAbs, kSqrt, kRsqrt, kExp, kLog, kTanh, kErf, kFloor };
@@ -96,9 +97,9 @@ struct BufferNode {
   std::vector<int64_t> shape;  // row-major, last dimension contiguous; empty for a scalar
   MemoryScope scope = MemoryScope::kGlobal;
   BufferRole role = BufferRole::kIntermediate;
-  // Address function of shared and fragment buffers: "" is row-major; "pad:1", "xor:3,4,3",
-  // "mma.m16n8k16.a"... name entries of the layout table of the GPU back end (issue: CUDA). Never set on
-  // global buffers.
+  // Address function of shared buffers: "" is row-major, "pad:4" and "xor:4,8" are in ir/layout.h. Indices
+  // stay logical: only what turns them into addresses (code generators, the emulator) looks at it. Never set
+  // on global buffers. Fragments of tensor intrinsics have their layouts in the intrinsic's registry entry.
   std::string layout;
 
   int64_t elements() const {
@@ -146,6 +147,7 @@ Expr floor_div(Expr a, Expr b);
 Expr floor_mod(Expr a, Expr b);
 Expr min(Expr a, Expr b);
 Expr max(Expr a, Expr b);
+Expr bit_xor(Expr a, Expr b);
 Expr operator<(Expr a, Expr b);
 Expr operator<=(Expr a, Expr b);
 Expr operator>=(Expr a, Expr b);

@@ -59,6 +59,8 @@ OpText op_text(BinaryOp op) {
       return {"&&", kAndLevel};
     case BinaryOp::kOr:
       return {"||", kOrLevel};
+    case BinaryOp::kXor:
+      return {"xor", kAtomLevel};
   }
   return {"?", kLoose};
 }
@@ -177,7 +179,7 @@ class Printer {
 
   void binary(const ExprNode& e, int place) {
     const auto [text, level] = op_text(e.binary_op);
-    if (e.binary_op == BinaryOp::kMin || e.binary_op == BinaryOp::kMax) {
+    if (e.binary_op == BinaryOp::kMin || e.binary_op == BinaryOp::kMax || e.binary_op == BinaryOp::kXor) {
       out_ += text;
       return list("(", e.operands, ")");
     }

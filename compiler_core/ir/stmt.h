@@ -17,6 +17,12 @@ namespace tuner {
 enum class StmtKind : uint8_t { kFor, kSeq, kIf, kStore, kAllocate, kBarrier, kIntrinsic, kAsync };
 
 // How a loop runs.
+//
+// GPU axes keep the plain meaning of a loop: a Program with bound loops may be read, and interpreted, as if
+// all were serial. A loop bound to a thread axis inside another loop bound to the same axis is *cooperative*:
+// it runs over the same threads, which share its iterations (the copy of a tile into shared memory by all
+// threads of a block). A reduce loop bound to a thread axis is a cross-thread reduction. lower/gpu.h says
+// what becomes of them.
 enum class LoopKind : uint8_t {
   kSerial,
   kParallel,    // CPU: iterations are shared among the threads of the host's pool; outermost only
@@ -28,7 +34,8 @@ enum class LoopKind : uint8_t {
   kThreadX,
   kThreadY,
   kThreadZ,        // GPU threads of a block
-  kVirtualThread,  // GPU: like kUnrolled, but interleaved by the caller's tile
+  kVirtualThread,  // GPU: each thread does all iterations, pushed inside by lowering past shared memory and
+                   // serial loops: the tile of a thread comes in several strided parts
   kClusterX,
   kClusterY,  // GPU: blocks of a cluster
 };
@@ -73,9 +80,8 @@ struct StmtNode {
   std::vector<Stmt> stmts;  // kSeq: one after the other
 
   // kBarrier: all threads of `scope` (kShared: block, kRegister: warp, kGlobal: cluster) pass together.
-  // kIntrinsic: a registered tensor intrinsic by name: meaning, fragment layout and text stand in its
-  // registry entry;
-  //             `operands` are its arguments.
+  // kIntrinsic: a registered intrinsic by name (ir/intrinsic.h): meaning, fragment layouts and text stand in
+  //             its registry entry; `operands` are loads of the first register of each of its fragments.
   // kAsync: `name` is copy (body = the stores to be done asynchronously), commit or wait (operands[0] =
   // groups left in flight).
   MemoryScope scope = MemoryScope::kShared;
@@ -108,6 +114,7 @@ struct Program {
   std::vector<Buffer> args;  // roles kInput, kConstant, kPacked, kOutput
   Stmt body;
   std::shared_ptr<const Program> packing;
+  int min_blocks = 0;  // GPU: blocks that should fit a multiprocessor at once (__launch_bounds__); 0: no wish
 };
 
 // Loops as text, one statement a line, two spaces a level; what tests compare and `tuner show --as loops`

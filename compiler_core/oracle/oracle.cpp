@@ -147,6 +147,8 @@ class Interpreter {
           return 0;
         }
         return e->binary_op == BinaryOp::kFloorDiv ? floor_div_of(a, b) : a - floor_div_of(a, b) * b;
+      case BinaryOp::kXor:
+        return a ^ b;
       case BinaryOp::kMin:
         return std::min(a, b);
       case BinaryOp::kMax:

@@ -37,7 +37,7 @@ Result<Kernel> Kernel::load_file(const std::string& path, const Manifest& manife
 Result<Kernel> Kernel::load(const Artifact& artifact) {
   const int fd = memfd_create(artifact.manifest.entry.c_str(), MFD_CLOEXEC);
   if (fd < 0) return failed("memfd_create: ", std::strerror(errno));
-  std::string_view bytes = artifact.shared_object;
+  std::string_view bytes = artifact.binary;
   while (!bytes.empty()) {
     const ssize_t n = write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;

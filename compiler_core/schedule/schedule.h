@@ -92,7 +92,11 @@ class Schedule {
   void parallel(Axis axis);   // spatial only; outermost only
   void vectorize(Axis axis);  // innermost, spatial only
   void unroll(Axis axis);
-  void bind(Axis axis, LoopKind thread_axis);  // GPU axes
+  // Binds `axis` to a GPU axis. Inside a loop bound to the same thread axis it is cooperative, and a reduce
+  // axis bound to kThreadX is a cross-thread reduction (ir/stmt.h, lower/gpu.h). Refused: two block axes of
+  // one kind on a path; a reduce axis on anything but kThreadX, or of an extent other than a power of two up
+  // to 32 or a multiple of 32 up to 1024.
+  void bind(Axis axis, LoopKind thread_axis);
 
   // --- stages ---
 
@@ -110,6 +114,8 @@ class Schedule {
   // annotated. Where the region may reach past t's shape, the stage is guarded; the guard of a dimension is
   // left out when computing past the shape reads nothing out of bounds (blocks of a packed operand), because
   // those elements are never read.
+  // In shared memory (set the scope first) the region is what the whole block reads: loops bound to threads
+  // and virtual threads around `axis` are run through too. Bind them before.
   void compute_at(const Tensor& t, Axis axis);
   // Replaces reads of t by its expression. Requires no reduction in t.
   void inline_compute(const Tensor& t);
@@ -126,6 +132,35 @@ class Schedule {
   // the inside of blocks of one factor.
   //   pack(B, {{1, 16}, {0}, {1, 16, true}})     B[K, N] -> B.packed[N/16][K][16]
   Tensor pack(const Tensor& t, std::vector<PackDim> dims);
+
+  // Lets the reduce axis run on to the next multiple of `multiple`: a later split needs no guard.
+  //   before   reduce k in 0..K: acc += a.packed[.., k] * b.packed[.., k]
+  //   after    reduce k in 0..ceil(K / multiple) * multiple: the same
+  // Requires every added term to be 0 beyond K: a product with a factor that pack() filled with zeros there,
+  // nothing read out of bounds, and a sum. Otherwise refuses, naming the load it could not prove.
+  void pad_reduction(Axis axis, int64_t multiple);
+  // Splits a reduction in two stages: t.partial has `axis` (a reduce axis of t, by split) as its leading
+  // dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns the
+  // partial tensor. Split-K: axis = split(k, ...).outer, the partial in global workspace and a kernel of its
+  // own. Requires t's stage plain but for splits and orders of its reduce axes.
+  Tensor rfactor(const Tensor& t, Axis axis);
+
+  // --- GPU memory ---
+
+  // Address function of a shared buffer (ir/layout.h): "pad:4", "xor:4,8". After compute_at: it is checked
+  // against the shape of the tile.
+  void set_layout(const Tensor& t, std::string_view layout);
+  // Doubles the shared buffer t, computed (copied) inside the serial loop `axis`, so that the copy for the
+  // next iteration goes on while this one is used.
+  //   before   for k: { t = copy(k); use(t) }
+  //   after    t[0] = copy(0)
+  //            for k: { staged = copy(k + 1) if there is one; use(t[k % 2]); t[(k + 1) % 2] = staged }
+  // `staged` are registers between load and store (the load is under way during use); without `in_registers`
+  // the copy stands before use. Do split, bind and vectorize t's loops before. Several tensors of one loop
+  // may be doubled one after the other.
+  void double_buffer(const Tensor& t, Axis axis, bool in_registers = true);
+  // Wishes that `blocks` blocks fit a multiprocessor at once: bounds the registers of a thread.
+  void launch_bounds(int blocks);
 
   // --- results ---
   bool refused() const { return !status_.is_ok(); }

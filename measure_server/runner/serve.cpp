@@ -113,7 +113,7 @@ class Run {
               str("operands and workspace take ", gib(needed), ", limit ", gib(r_.memory_limit_bytes)));
       return Status::ok();
     }
-    ASSIGN_OR_RETURN(plan_.shared_object, SealedFile::of_bytes(artifact_.shared_object));
+    ASSIGN_OR_RETURN(plan_.shared_object, SealedFile::of_bytes(artifact_.binary));
     RETURN_IF_ERROR(bind(m.args, plan_.args, /*packing=*/false));
     RETURN_IF_ERROR(bind(m.pack_args, plan_.pack_args, /*packing=*/true));
     ASSIGN_OR_RETURN(report_,

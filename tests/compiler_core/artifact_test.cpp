@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 Artifact sample() {
   Artifact a;
-  a.shared_object = std::string(
+  a.binary = std::string(
       "\x7f"
       "ELF not really, \0 with a zero",
       31);
@@ -42,10 +42,10 @@ class ArtifactFiles : public ::testing::Test {
 TEST_F(ArtifactFiles, RoundTrip) {
   const Result<std::string> digest = save_artifact(sample(), folder_);
   ASSERT_TRUE(digest) << digest.message();
-  EXPECT_EQ(*digest, sha256_hex(sample().shared_object));
+  EXPECT_EQ(*digest, sha256_hex(sample().binary));
   const Result<Artifact> loaded = load_artifact(folder_, *digest);
   ASSERT_TRUE(loaded) << loaded.message();
-  EXPECT_EQ(loaded->shared_object, sample().shared_object);
+  EXPECT_EQ(loaded->binary, sample().binary);
   Manifest expected = sample().manifest;
   expected.digest = *digest;
   EXPECT_EQ(loaded->manifest.to_json(), expected.to_json());

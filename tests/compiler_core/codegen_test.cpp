@@ -314,7 +314,7 @@ TEST(Codegen, SameProgramAndTargetGiveTheSameBytes) {
   ASSERT_TRUE(first) << first.message();
   ASSERT_TRUE(second) << second.message();
   EXPECT_EQ(first->manifest.digest, second->manifest.digest);
-  EXPECT_EQ(first->manifest.digest, sha256_hex(first->shared_object));
+  EXPECT_EQ(first->manifest.digest, sha256_hex(first->binary));
 }
 
 TEST(Codegen, WithoutTheMachineSchedulerTheAnswerIsTheSame) {

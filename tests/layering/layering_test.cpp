@@ -34,6 +34,13 @@ const std::vector<Rule> kRules = {
     {"compiler_core/lower",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
     {"compiler_core/oracle", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
+    // Fission, and the lowered form it starts from. Interpreting or compiling the result is up to the caller.
+    {"compiler_core/emulator",
+     {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
+      "compiler_core/lower", "compiler_core/oracle"}},
+    {"compiler_core/codegen_cuda",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
+      "compiler_core/analysis", "compiler_core/lower", "compiler_core/artifact"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.

@@ -104,7 +104,7 @@ Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, 
                 format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
                 " in trial ", kernel.tuned->trial_id, "; config ", kernel.config.to_text())
           : "not tuned: default config " + kernel.config.to_text();
-  RETURN_IF_ERROR(write_file(directory / ("lib" + name + ".so"), artifact.shared_object));
+  RETURN_IF_ERROR(write_file(directory / ("lib" + name + ".so"), artifact.binary));
   RETURN_IF_ERROR(
       write_file(directory / (name + ".h"), c_header(artifact.manifest, {name, task.key, origin})));
   RETURN_IF_ERROR(write_file(directory / "tuner_runtime.h", kRuntimeHeader));

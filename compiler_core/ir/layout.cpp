@@ -1,0 +1,87 @@
+#include "compiler_core/ir/layout.h"
+
+#include <charconv>
+#include <numeric>
+
+namespace tuner {
+namespace {
+
+enum class LayoutKind { kPlain, kPad, kXor, kUnknown };
+struct Layout {
+  LayoutKind kind = LayoutKind::kPlain;
+  int64_t a = 0, b = 0;  // pad: elements; xor: unit, rows
+};
+
+bool number(std::string_view text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Layout parse(std::string_view text) {
+  Layout l;
+  if (text.empty()) return l;
+  l.kind = LayoutKind::kUnknown;
+  if (text.starts_with("pad:") && number(text.substr(4), l.a)) l.kind = LayoutKind::kPad;
+  if (const size_t comma = text.find(','); text.starts_with("xor:") && comma != std::string_view::npos &&
+                                           number(text.substr(4, comma - 4), l.a) &&
+                                           number(text.substr(comma + 1), l.b))
+    l.kind = LayoutKind::kXor;
+  return l;
+}
+
+bool power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+int64_t rows_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end() - 1, int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+Status check_layout(std::string_view text, const std::vector<int64_t>& shape) {
+  const Layout l = parse(text);
+  switch (l.kind) {
+    case LayoutKind::kPlain:
+      return Status::ok();
+    case LayoutKind::kPad:
+      if (shape.empty() || l.a < 0 || l.a > 1024)
+        return invalid_config("layout ", text, ": needs rows, and a padding in 0..1024");
+      return Status::ok();
+    case LayoutKind::kXor:
+      if (!power_of_two(l.a) || !power_of_two(l.b))
+        return invalid_config("layout ", text, ": unit and rows must be powers of two");
+      if (shape.empty() || shape.back() % (l.a * l.b) != 0)
+        return invalid_config("layout ", text, ": the last dimension, ", shape.empty() ? 1 : shape.back(),
+                              ", is not a multiple of ", l.a * l.b);
+      return Status::ok();
+    case LayoutKind::kUnknown:
+      break;
+  }
+  return invalid_config("layout \"", text, "\" is not known; expected pad:P or xor:V,R");
+}
+
+int64_t storage_elements(const BufferNode& buffer) {
+  const Layout l = parse(buffer.layout);
+  if (l.kind != LayoutKind::kPad) return buffer.elements();
+  return rows_of(buffer.shape) * (buffer.shape.back() + l.a);
+}
+
+Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices) {
+  if (indices.empty()) return 0;
+  const Layout l = parse(buffer.layout);
+  CHECK(l.kind != LayoutKind::kUnknown) << buffer.name << " has the unknown layout " << buffer.layout;
+  Expr row = 0;
+  for (size_t d = 0; d + 1 < indices.size(); ++d) row = row * buffer.shape[d] + indices[d];
+  const Expr& column = indices.back();
+  if (l.kind == LayoutKind::kPad) return row * (buffer.shape.back() + l.a) + column;
+  if (l.kind == LayoutKind::kPlain) return row * buffer.shape.back() + column;
+  const Expr unit = bit_xor(floor_div(column, l.a), floor_mod(row, l.b));
+  return row * buffer.shape.back() + unit * l.a + floor_mod(column, l.a);
+}
+
+int64_t contiguous_elements(const BufferNode& buffer) {
+  const Layout l = parse(buffer.layout);
+  if (l.kind == LayoutKind::kXor) return l.a;
+  return buffer.shape.empty() ? 1 : buffer.shape.back();
+}
+
+}  // namespace tuner
