@@ -109,9 +109,13 @@ Status parse_option(std::string_view word, Target& t, std::vector<std::string_vi
     return invalid_argument("target: ", key, " is given twice");
   seen.push_back(key);
   const bool known = t.is_cuda()
-                         ? key == "-arch"
+                         ? key == "-arch" || word == "-emulated"
                          : key == "-mcpu" || key == "-mtriple" || key == "-mattr" || key == "-threads";
   if (!known) return invalid_argument("target: unknown option \"", word, "\"; ", kUsage);
+  if (key == "-emulated") {
+    t.emulated = true;
+    return Status::ok();
+  }
   if (value.empty()) return invalid_argument("target: ", key, " needs a value: ", key, "=...");
   if (key == "-mattr") return parse_mattr(value, t);
   if (key == "-threads") {
@@ -134,7 +138,7 @@ Status parse_option(std::string_view word, Target& t, std::vector<std::string_vi
 }  // namespace
 
 std::string Target::name() const {
-  if (is_cuda()) return str("cuda -arch=", arch);
+  if (is_cuda()) return str("cuda -arch=", arch, emulated ? " -emulated" : "");
   std::string text = str("llvm -mcpu=", mcpu);
   if (!mtriple.empty()) text += str(" -mtriple=", mtriple);
   if (!mattr.empty()) {

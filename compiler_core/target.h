@@ -5,8 +5,8 @@
 //   -mtriple=aarch64-linux-gnu -mattr=+fp16 cuda -arch=sm_90a                      a GPU by its architecture
 //
 // name() is canonical: one spelling for one device, options in the order -mcpu -mtriple -mattr -threads (or
-// -arch), defaults left out except -threads. It is a key in the database. Hardware and toolchain fingerprints
-// are not part of it.
+// -arch -emulated), defaults left out except -threads. It is a key in the database. Hardware and toolchain
+// fingerprints are not part of it. "-emulated" keeps times of emulated kernels apart from those of a GPU.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ struct Target {
   std::string mtriple;             // CPU: empty means x86_64-linux-gnu
   std::vector<std::string> mattr;  // CPU: "+avx512f", sorted
   std::string arch;                // GPU: sm_90a
+  bool emulated = false;           // GPU: measured as the emulator's CPU Programs (tuner pack --emulate)
   int threads = 1;                 // CPU threads a kernel is built for
 
   // What templates ask. Filled by parse_target() from a table of CPUs (target.cpp; a CPU it does not list

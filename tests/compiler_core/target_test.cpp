@@ -23,7 +23,7 @@ TEST(Target, NameIsCanonical) {
 TEST(Target, NameParsesBackToItself) {
   for (const char* text :
        {"llvm -mcpu=znver5 -threads=16", "llvm -mcpu=generic -mtriple=aarch64-linux-gnu -threads=4",
-        "llvm -mcpu=skylake -mattr=+avx512f -threads=1", "cuda -arch=sm_80"})
+        "llvm -mcpu=skylake -mattr=+avx512f -threads=1", "cuda -arch=sm_80", "cuda -arch=sm_80 -emulated"})
     EXPECT_EQ(canonical(text), text);
 }
 
@@ -76,6 +76,10 @@ TEST(Target, ErrorsNameTheWord) {
   EXPECT_EQ(canonical("llvm -mcpu=haswell -mattr=+avx2,-avx2"),
             "error: target: -mattr: +avx2 and -avx2 contradict each other");
   EXPECT_EQ(canonical("cuda"), "error: target: cuda needs -arch=sm_NN");
+  EXPECT_EQ(canonical("cuda -arch=sm_80 -emulated=1"),
+            "error: target: unknown option \"-emulated=1\"; " + usage);
+  EXPECT_EQ(canonical("llvm -mcpu=haswell -emulated"),
+            "error: target: unknown option \"-emulated\"; " + usage);
   EXPECT_EQ(canonical("cuda -arch=hopper"), "error: target: -arch: expected sm_NN, found \"hopper\"");
   EXPECT_EQ(canonical("cuda -mcpu=haswell"), "error: target: unknown option \"-mcpu=haswell\"; " + usage);
 }
