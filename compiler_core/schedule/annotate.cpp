@@ -50,12 +50,30 @@ Status check_parallel(const Path& path) {
   return check_independent(loop);
 }
 
+bool is_block_axis(LoopKind kind) {
+  return kind == LoopKind::kBlockX || kind == LoopKind::kBlockY || kind == LoopKind::kBlockZ ||
+         kind == LoopKind::kClusterX || kind == LoopKind::kClusterY;
+}
+
+// A reduce axis over threads: warps are combined by butterflies, so powers of two up to a warp, then whole
+// warps.
+Status check_cross_thread(const Stmt& loop, LoopKind kind) {
+  if (kind != LoopKind::kThreadX)
+    return invalid_config("a reduce axis; only ", loop_kind_name(LoopKind::kThreadX),
+                          " can reduce across threads");
+  const int64_t n = loop->extent;
+  const bool in_warp = n <= 32 && (n & (n - 1)) == 0, whole_warps = n % 32 == 0 && n <= 1024;
+  if (in_warp || whole_warps) return Status::ok();
+  return invalid_config("a reduce axis of extent ", n,
+                        "; across threads it must be a power of two up to 32 or a multiple of 32 up to 1024");
+}
+
 Status check_bound(const Path& path, LoopKind kind) {
   const Stmt& loop = path.back();
   if (!is_thread_axis(kind)) return invalid_config(loop_kind_name(kind), " is not a thread axis");
-  if (loop->axis == AxisKind::kReduce)
-    return invalid_config("a reduce axis; threads would add to the same element");
-  if (kind == LoopKind::kVirtualThread) return Status::ok();
+  if (loop->axis == AxisKind::kReduce) return check_cross_thread(loop, kind);
+  RETURN_IF_ERROR(check_independent(loop));
+  if (!is_block_axis(kind)) return Status::ok();
   Status status;
   const auto compare = [&](const StmtNode& s) {
     if (s.kind == StmtKind::kFor && s.loop == kind && s.var != loop->var)

@@ -114,8 +114,38 @@ Status check_loops_around(const Path& place, const Path& at) {
   return Status::ok();
 }
 
+bool is_thread_loop(const Stmt& s) {
+  return s->kind == StmtKind::kFor && s->loop >= LoopKind::kThreadX && s->loop <= LoopKind::kVirtualThread;
+}
+
+bool uses_thread(const Expr& condition, const Path& path) {
+  return std::any_of(path.begin(), path.end(),
+                     [&](const Stmt& s) { return is_thread_loop(s) && uses_var(condition, s->var); });
+}
+
+// What holds at path.back() for all threads of the block: as ranges_at, without thread and virtual thread
+// loops.
+RangeMap block_ranges_at(const Path& path) {
+  RangeMap ranges;
+  for (size_t i = 0; i + 1 < path.size(); ++i) {
+    if (path[i]->kind == StmtKind::kFor && !is_thread_loop(path[i]))
+      ranges.bind(path[i]->var, path[i]->extent);
+    if (path[i]->kind == StmtKind::kIf && path[i]->body == path[i + 1] &&
+        !uses_thread(path[i]->condition, path))
+      ranges.assume(path[i]->condition);
+  }
+  return ranges;
+}
+
+// `block` run by all threads of the GPU block: inside the thread loops of `path`.
+Stmt for_all_threads(const Path& path, Stmt block) {
+  for (auto s = path.rbegin(); s != path.rend(); ++s)
+    if (is_thread_loop(*s)) block = with_body(*s, std::move(block));
+  return block;
+}
+
 // From the loop path.back() down to the block of its first reader of `buffer`. Guards are entered: where they
-// fail nothing is read.
+// fail nothing is read. Not those that ask for the thread: what is shared must be computed by all of them.
 Path block_of_readers(Path path, const Buffer& buffer) {
   path.push_back(path.back()->body);
   for (;;) {
@@ -125,7 +155,8 @@ Path block_of_readers(Path path, const Buffer& buffer) {
         std::any_of(s->stmts.begin(), s->stmts.end() - 1,
                     [&](const Stmt& child) { return reads_from(child, buffer); }))
       return path;
-    const bool guard = only->kind == StmtKind::kIf && only->else_body == nullptr;
+    const bool guard =
+        only->kind == StmtKind::kIf && only->else_body == nullptr && !uses_thread(only->condition, path);
     if (only->kind != StmtKind::kAllocate && !guard) return path;
     if (s->kind == StmtKind::kSeq) path.push_back(only);
     path.push_back(path.back()->body);
@@ -178,9 +209,11 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
       (readers.empty() && !reads_from(s, buffer) ? before : readers).push_back(s);
     RETURN_IF_ERROR(check_inputs(plain.stage.path.back(), readers));
     const RangeMap ranges = ranges_at(inside);
-    const Region region = *region_read(block, buffer, ranges);
+    const bool shared = buffer->scope == MemoryScope::kShared;
+    const RangeMap stage_ranges = shared ? block_ranges_at(inside) : ranges;
+    const Region region = *region_read(shared ? for_all_threads(inside, block) : block, buffer, stage_ranges);
 
-    Mover mover(plain, region, ranges);
+    Mover mover(plain, region, stage_ranges);
     Stmt moved_stage = mover.moved();
     const Buffer tile = mover.tile();
     const auto shifted = [&](const auto& self, const Expr& e) -> Expr {

@@ -183,6 +183,43 @@ const std::map<std::string_view, Call>& calls() {
           s.pack(s.tensor(a[0]), std::move(dims));
           return Status::ok();
         }}},
+      {"pad_reduction",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const int64_t multiple, number(a[1]));
+          s.pad_reduction(s.axis(a[0]), multiple);
+          return Status::ok();
+        }}},
+      {"rfactor",
+       {2,
+        [](Schedule& s, const Arguments& a) {
+          s.rfactor(s.tensor(a[0]), s.axis(a[1]));
+          return Status::ok();
+        }}},
+      {"set_layout",
+       {2,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const std::vector<std::string_view> text, list(a[1]));
+          std::string layout;  // its own comma made two arguments of it
+          for (std::string_view part : text) layout += str(layout.empty() ? "" : ",", part);
+          s.set_layout(s.tensor(a[0]), layout);
+          return Status::ok();
+        }}},
+      {"double_buffer",
+       {3,
+        [](Schedule& s, const Arguments& a) -> Status {
+          if (a[2] != "registers" && a[2] != "direct")
+            return invalid_argument("expected registers or direct, found \"", a[2], "\"");
+          s.double_buffer(s.tensor(a[0]), s.axis(a[1]), a[2] == "registers");
+          return Status::ok();
+        }}},
+      {"launch_bounds",
+       {1,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const int64_t blocks, number(a[0]));
+          s.launch_bounds(static_cast<int>(blocks));
+          return Status::ok();
+        }}},
   };
   return kCalls;
 }
