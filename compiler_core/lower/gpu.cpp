@@ -1,0 +1,190 @@
+// lower_gpu: the passes in order, kernel by kernel.
+#include "compiler_core/lower/gpu.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler_core/ir/layout.h"
+#include "compiler_core/ir/visitor.h"
+#include "compiler_core/lower/gpu_passes.h"
+#include "compiler_core/lower/lower.h"
+
+namespace tuner {
+namespace {
+
+// The nests at the root, and the buffers that live between them.
+struct Root {
+  std::vector<Buffer> between;
+  std::vector<Stmt> nests;
+};
+
+void open_root(const Stmt& s, Root& root) {
+  if (s->kind == StmtKind::kAllocate) {
+    root.between.push_back(s->buffer);
+    open_root(s->body, root);
+  } else if (s->kind == StmtKind::kSeq) {
+    for (const Stmt& child : s->stmts) open_root(child, root);
+  } else {
+    root.nests.push_back(s);
+  }
+}
+
+Buffer last_stored(const Stmt& s) {
+  Buffer last;
+  visit(s, [&](const Stmt& child) {
+    if (child->kind == StmtKind::kStore) last = child->buffer;
+  });
+  return last;
+}
+
+std::string identifier(std::string text) {
+  for (char& c : text)
+    if ((c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')) c = '_';
+  return text;
+}
+
+bool has_axis(const Stmt& nest, int (*axis)(LoopKind)) {
+  bool found = false;
+  visit(nest, [&](const Stmt& s) { found |= s->kind == StmtKind::kFor && axis(s->loop) >= 0; });
+  return found;
+}
+
+Stmt plain_stores(const Stmt& body) {
+  Program p;
+  p.body = body;
+  return lower_reductions(p).body;
+}
+
+// Shared buffers are one piece of memory for the whole kernel, whatever loops they were allocated in.
+Stmt hoist_shared(const Stmt& s, GpuKernel& kernel) {
+  if (s == nullptr) return s;
+  Stmt result = map_children(
+      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return hoist_shared(child, kernel); });
+  if (s->kind != StmtKind::kAllocate || s->buffer->scope != MemoryScope::kShared) return result;
+  kernel.shared.push_back(s->buffer);
+  return result == nullptr ? nullptr : result->body;
+}
+
+void place_shared(GpuKernel& kernel) {
+  // The outermost allocation was met last.
+  std::reverse(kernel.shared.begin(), kernel.shared.end());
+  for (const Buffer& b : kernel.shared) {
+    kernel.shared_offsets.push_back(kernel.shared_bytes);
+    const int64_t bytes = storage_elements(*b) * dtype_bytes(b->dtype);
+    kernel.shared_bytes += (bytes + 15) / 16 * 16;
+  }
+}
+
+// Global buffers the kernel touches, of `candidates` in their order.
+std::vector<Buffer> touched(const Stmt& body, const std::vector<Buffer>& candidates) {
+  std::set<Buffer> found;
+  visit(body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kStore) found.insert(s->buffer);
+  });
+  visit_exprs(body, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) found.insert(e->buffer);
+  });
+  std::vector<Buffer> result;
+  for (const Buffer& b : candidates)
+    if (found.contains(b)) result.push_back(b);
+  return result;
+}
+
+bool is_used(const Stmt& body, const Var& var) {
+  bool found = false;
+  visit_exprs(body, [&](const Expr& e) { found |= e->kind == ExprKind::kVar && e->var == var; });
+  return found;
+}
+
+Status check_shared_scopes(const Stmt& body, const GpuKernel& kernel) {
+  Status status;
+  visit(body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kAllocate && s->buffer->scope == MemoryScope::kFragment)
+      status = invalid_config("kernel ", kernel.name, ": ", s->buffer->name,
+                              " is a fragment, which no lowering serves yet");
+  });
+  return status;
+}
+
+Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const Root& root) {
+  GpuKernel kernel;
+  kernel.name =
+      root.nests.size() == 1 ? program.name : str(program.name, "_", identifier(last_stored(nest)->name));
+  kernel.min_blocks = program.min_blocks;
+  if (!has_axis(nest, gpu::block_axis) && !has_axis(nest, gpu::thread_axis))
+    return invalid_config("the nest of ", last_stored(nest)->name,
+                          " is bound neither to blocks nor to threads");
+  ASSIGN_OR_RETURN(Stmt body, gpu::lower_cross_thread(nest, gpu::thread_extents(nest)));
+  body = gpu::inject_virtual_threads(body);
+  ASSIGN_OR_RETURN(body, gpu::bind_axes(body, kernel));
+  RETURN_IF_ERROR(check_shared_scopes(body, kernel));
+  body = plain_stores(gpu::privatize_registers(body, kernel));
+  body = hoist_shared(body, kernel);
+  place_shared(kernel);
+  body = simplify(body, gpu::kernel_ranges(kernel));
+  if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
+  ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(body, kernel));
+  std::vector<Buffer> global = program.args;
+  global.insert(global.end(), root.between.begin(), root.between.end());
+  kernel.params = touched(kernel.body, global);
+  for (Var& var : kernel.block_vars)
+    if (var != nullptr && !is_used(kernel.body, var)) var = nullptr;
+  for (Var& var : kernel.thread_vars)
+    if (var != nullptr && !is_used(kernel.body, var)) var = nullptr;
+  return kernel;
+}
+
+}  // namespace
+
+Result<GpuProgram> lower_gpu(const Program& program) {
+  if (program.packing != nullptr)
+    return invalid_config(program.name, ": constants packed ahead are not supported on a GPU yet");
+  if (program.body == nullptr) return invalid_config(program.name, ": computes nothing");
+  GpuProgram result{.name = program.name, .args = program.args};
+  Root root;
+  open_root(program.body, root);
+  for (const Buffer& b : root.between) {
+    if (b->scope != MemoryScope::kGlobal)
+      return invalid_config(b->name, " is in ", memory_scope_name(b->scope),
+                            " memory but lives between kernels; compute_at it inside one");
+    result.workspace.push_back(b);
+  }
+  for (const Stmt& nest : root.nests) {
+    ASSIGN_OR_RETURN(GpuKernel kernel, lower_kernel(nest, program, root));
+    for (const GpuKernel& other : result.kernels)
+      if (other.name == kernel.name) kernel.name = str(kernel.name, "_", result.kernels.size());
+    result.kernels.push_back(std::move(kernel));
+  }
+  return result;
+}
+
+std::string to_text(const GpuKernel& kernel) {
+  const auto triple = [](const std::array<int64_t, 3>& a) { return str(a[0], ", ", a[1], ", ", a[2]); };
+  std::string text = str("kernel ", kernel.name, "(");
+  for (size_t i = 0; i < kernel.params.size(); ++i) text += (i == 0 ? "" : ", ") + kernel.params[i]->name;
+  text += str(") grid (", triple(kernel.grid), ") block (", triple(kernel.block), ")");
+  if (kernel.min_blocks > 0) text += str(" min_blocks ", kernel.min_blocks);
+  text += "\n";
+  for (size_t i = 0; i < kernel.shared.size(); ++i) {
+    const BufferNode& b = *kernel.shared[i];
+    text += str("  shared ", b.name, " ", dtype_name(b.dtype), "[");
+    for (size_t d = 0; d < b.shape.size(); ++d) text += (d == 0 ? "" : ", ") + std::to_string(b.shape[d]);
+    text += str("]", b.layout.empty() ? "" : " layout " + b.layout, " at ", kernel.shared_offsets[i], "\n");
+  }
+  std::string body = to_text(kernel.body);
+  for (size_t begin = 0; begin < body.size();) {
+    const size_t end = std::min(body.find('\n', begin), body.size());
+    text += "  " + body.substr(begin, end - begin) + "\n";
+    begin = end + 1;
+  }
+  return text;
+}
+
+std::string to_text(const GpuProgram& program) {
+  std::string text;
+  for (const Buffer& b : program.workspace) text += str("workspace ", b->name, " ", b->bytes(), " bytes\n");
+  for (const GpuKernel& kernel : program.kernels) text += to_text(kernel);
+  return text;
+}
+
+}  // namespace tuner

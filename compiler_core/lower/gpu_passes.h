@@ -1,0 +1,45 @@
+// The passes of lower_gpu, each on the body of one kernel. Internal to lower/.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "compiler_core/arith/simplify.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/stmt.h"
+#include "compiler_core/lower/gpu.h"
+
+namespace tuner::gpu {
+
+using Extents = std::array<int64_t, 3>;  // x, y, z
+
+// 0..2 for kThreadX..kThreadZ (kBlockX..kBlockZ), else -1.
+int thread_axis(LoopKind kind);
+int block_axis(LoopKind kind);
+
+// Threads of the block: the largest loop of each thread axis.
+Extents thread_extents(const Stmt& body);
+
+// Reduce loops bound to threadIdx.x -> a sum in a register of each thread, combined over warps and the block.
+// Still with thread loops.
+Result<Stmt> lower_cross_thread(const Stmt& body, const Extents& threads);
+
+// Virtual thread loops move inside.
+Stmt inject_virtual_threads(const Stmt& body);
+
+// Block and thread loops become kernel.block_vars and thread_vars, smaller ones guarded; stores to memory
+// that others see are done by one thread where the threads of an axis would all store the same element. Fills
+// kernel.grid, block, block_vars, thread_vars.
+Result<Stmt> bind_axes(const Stmt& body, GpuKernel& kernel);
+
+// A dimension of a register buffer that is only ever indexed by a thread's own index goes: registers are
+// private.
+Stmt privatize_registers(const Stmt& body, const GpuKernel& kernel);
+
+// Barriers between conflicting accesses to shared memory. `body` is simplified and holds no thread loops.
+Result<Stmt> insert_barriers(const Stmt& body, const GpuKernel& kernel);
+
+// Ranges of the kernel's block and thread variables.
+RangeMap kernel_ranges(const GpuKernel& kernel);
+
+}  // namespace tuner::gpu
