@@ -114,16 +114,18 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   if (!has_axis(nest, gpu::block_axis) && !has_axis(nest, gpu::thread_axis))
     return invalid_config("the nest of ", last_stored(nest)->name,
                           " is bound neither to blocks nor to threads");
-  ASSIGN_OR_RETURN(Stmt body, gpu::lower_cross_thread(nest, gpu::thread_extents(nest)));
+  ASSIGN_OR_RETURN(Stmt body,
+                   gpu::lower_cross_thread(gpu::drop_single_iterations(nest), gpu::thread_extents(nest)));
   body = gpu::inject_virtual_threads(body);
   ASSIGN_OR_RETURN(body, gpu::bind_axes(body, kernel));
   RETURN_IF_ERROR(check_shared_scopes(body, kernel));
+  body = gpu::sink_thread_guards(body, kernel);
   body = plain_stores(gpu::privatize_registers(body, kernel));
   body = hoist_shared(body, kernel);
   place_shared(kernel);
   body = simplify(body, gpu::kernel_ranges(kernel));
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
-  ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(body, kernel));
+  ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(gpu::merge_equal_guards(body), kernel));
   std::vector<Buffer> global = program.args;
   global.insert(global.end(), root.between.begin(), root.between.end());
   kernel.params = touched(kernel.body, global);

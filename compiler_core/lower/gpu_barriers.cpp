@@ -21,7 +21,7 @@ constexpr int64_t kMaxIterations = 4096;  // compared one by one
 struct Access {
   Buffer buffer;
   bool write = false;
-  std::vector<Expr> indices;  // empty: any element
+  std::vector<Expr> indices;  // an undefined one may be anything
   const StmtNode* statement = nullptr;
 };
 
@@ -133,14 +133,9 @@ class Barriers {
   }
 
   static void leave(Access& a, const Var& var, std::optional<int64_t> iteration) {
-    const bool used = std::any_of(a.indices.begin(), a.indices.end(),
-                                  [&](const Expr& index) { return uses_var(index, var); });
-    if (!used) return;
-    if (!iteration.has_value()) {
-      a.indices.clear();
-      return;
-    }
-    for (Expr& index : a.indices) index = substitute(index, {{var, Expr(*iteration)}});
+    for (Expr& index : a.indices)
+      if (index.defined() && uses_var(index, var))
+        index = iteration.has_value() ? substitute(index, {{var, Expr(*iteration)}}) : Expr();
   }
 
   Done guard(const Stmt& s) {
@@ -192,10 +187,11 @@ class Barriers {
 
   // No element is touched by both.
   bool apart(const Access& a, const Access& b, const StmtNode* around, bool neighbours_only) const {
-    if (a.indices.empty() || b.indices.empty()) return false;
     for (size_t d = 0; d < a.indices.size(); ++d)
-      if (around == nullptr ? never_equal(a.indices[d], b.indices[d])
-                            : never_equal_later(a.indices[d], b.indices[d], *around, neighbours_only))
+      if (!a.indices[d].defined() || !b.indices[d].defined())
+        continue;
+      else if (around == nullptr ? never_equal(a.indices[d], b.indices[d])
+                                 : never_equal_later(a.indices[d], b.indices[d], *around, neighbours_only))
         return true;
     return false;
   }
@@ -233,7 +229,6 @@ class Barriers {
 
   // Each element both touch is touched by one thread only, the same one.
   bool same_thread(const Access& a, const Access& b) const {
-    if (a.indices.empty() || b.indices.empty()) return false;
     for (size_t axis = 0; axis < 3; ++axis) {
       if (kernel_.block[axis] == 1) continue;
       bool proved = false;
@@ -250,7 +245,7 @@ class Barriers {
   // + something in [0, s). Then t = index / s % n.
   std::optional<int64_t> owner_scale(const Expr& index, size_t axis) const {
     const Var& thread = kernel_.thread_vars[axis];
-    if (thread == nullptr) return std::nullopt;
+    if (thread == nullptr || !index.defined()) return std::nullopt;
     const LinearForm form = linear_form(index, ranges_);
     int64_t scale = 0;
     for (const auto& [term, coefficient] : form.terms)

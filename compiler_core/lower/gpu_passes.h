@@ -20,6 +20,9 @@ int block_axis(LoopKind kind);
 // Threads of the block: the largest loop of each thread axis.
 Extents thread_extents(const Stmt& body);
 
+// Loops of one iteration, of any kind but those of blocks and threads, are only their body.
+Stmt drop_single_iterations(const Stmt& body);
+
 // Reduce loops bound to threadIdx.x -> a sum in a register of each thread, combined over warps and the block.
 // Still with thread loops.
 Result<Stmt> lower_cross_thread(const Stmt& body, const Extents& threads);
@@ -31,6 +34,13 @@ Stmt inject_virtual_threads(const Stmt& body);
 // that others see are done by one thread where the threads of an axis would all store the same element. Fills
 // kernel.grid, block, block_vars, thread_vars.
 Result<Stmt> bind_axes(const Stmt& body, GpuKernel& kernel);
+
+// Guards that ask for the thread move past copies to shared memory, which all threads must do (and which
+// compute_at made in bounds without them), to what else stands below them.
+Stmt sink_thread_guards(const Stmt& body, const GpuKernel& kernel);
+
+// Neighbours under the same guard, which reads no memory, come under one.
+Stmt merge_equal_guards(const Stmt& body);
 
 // A dimension of a register buffer that is only ever indexed by a thread's own index goes: registers are
 // private.

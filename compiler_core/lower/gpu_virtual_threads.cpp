@@ -19,7 +19,8 @@ namespace {
 
 class Distribution {
  public:
-  explicit Distribution(const Stmt& loop) : loop_(loop) {
+  // `axes`: of the thread loops around, a bit each.
+  Distribution(const Stmt& loop, unsigned axes) : loop_(loop), axes_(axes) {
     find_dependent();
     for (const Buffer& b : allocated_) {
       if (!dependent_.contains(b)) continue;
@@ -29,7 +30,7 @@ class Distribution {
     }
   }
 
-  Stmt run() { return distribute(loop_->body, {}); }
+  Stmt run() { return distribute(loop_->body, {}, axes_); }
 
  private:
   bool depends(const Expr& e) const {
@@ -57,21 +58,38 @@ class Distribution {
     });
     for (size_t before = SIZE_MAX; before != dependent_.size();) {
       before = dependent_.size();
-      mark(loop_->body, false);
+      mark(loop_->body, false, axes_);
     }
   }
-  void mark(const Stmt& s, bool guarded) {
+  void mark(const Stmt& s, bool guarded, unsigned axes) {
     if (s == nullptr) return;
     if (s->kind == StmtKind::kIf) guarded |= depends(s->condition);
-    if (s->kind == StmtKind::kStore || s->kind == StmtKind::kIntrinsic) {
-      bool found = guarded;
+    if (is_cooperative(s, axes)) guarded = false;
+    axes |= axis_bit(s);
+    if (s->kind == StmtKind::kStore) {
+      bool found = guarded && s->buffer->scope != MemoryScope::kShared;
       own_exprs(*s, [&](const Expr& e) { found |= depends(e); });
       const bool own = std::find(allocated_.begin(), allocated_.end(), s->buffer) != allocated_.end();
-      if (found && s->kind == StmtKind::kStore && own) dependent_.insert(s->buffer);
+      if (found && own) dependent_.insert(s->buffer);
     }
-    mark(s->body, guarded);
-    mark(s->else_body, guarded);
-    for (const Stmt& child : s->stmts) mark(child, guarded);
+    mark(s->body, guarded, axes);
+    mark(s->else_body, guarded, axes);
+    for (const Stmt& child : s->stmts) mark(child, guarded, axes);
+  }
+
+  static unsigned axis_bit(const Stmt& s) {
+    const int axis = s->kind == StmtKind::kFor ? thread_axis(s->loop) : -1;
+    return axis < 0 ? 0u : 1u << axis;
+  }
+  // Work of the whole block: compute_at made it in bounds without the guards of one iteration.
+  static bool is_cooperative(const Stmt& s, unsigned axes) { return (axis_bit(s) & axes) != 0; }
+
+  static bool stores_shared_only(const Stmt& s) {
+    bool shared = true;
+    tuner::visit(s, [&](const Stmt& child) {
+      if (child->kind == StmtKind::kStore) shared &= child->buffer->scope == MemoryScope::kShared;
+    });
+    return shared;
   }
 
   // Small enough to be repeated as it is: nothing below that should be done once, or that holds registers.
@@ -87,17 +105,19 @@ class Distribution {
     return leaf;
   }
 
-  // `guards` are those that depend on the variable and stand around.
-  Stmt distribute(const Stmt& s, const std::vector<Expr>& guards) {
+  // `guards` are those that depend on the variable and stand around, `axes` the thread loops around.
+  Stmt distribute(const Stmt& s, const std::vector<Expr>& guards, unsigned axes) {
     if (s == nullptr) return s;
-    if (guards.empty() && !depends(s)) return s;
+    if (!depends(s) && (guards.empty() || stores_shared_only(s) || is_cooperative(s, axes))) return s;
+    axes |= axis_bit(s);
     if (s->kind == StmtKind::kAllocate) {
       const auto found = expanded_.find(s->buffer);
-      return make_allocate(found == expanded_.end() ? s->buffer : found->second, distribute(s->body, guards));
+      return make_allocate(found == expanded_.end() ? s->buffer : found->second,
+                           distribute(s->body, guards, axes));
     }
     if (s->kind == StmtKind::kSeq) {
       std::vector<Stmt> stmts;
-      for (const Stmt& child : s->stmts) stmts.push_back(distribute(child, guards));
+      for (const Stmt& child : s->stmts) stmts.push_back(distribute(child, guards, axes));
       return make_seq(std::move(stmts));
     }
     if (is_leaf(s) || s->kind == StmtKind::kStore || s->kind == StmtKind::kIntrinsic)
@@ -106,11 +126,12 @@ class Distribution {
       std::vector<Expr> inside = guards, otherwise = guards;
       inside.push_back(s->condition);
       otherwise.push_back(unary(UnaryOp::kNot, s->condition));
-      Stmt body = distribute(s->body, inside);
-      return s->else_body == nullptr ? body : make_seq({body, distribute(s->else_body, otherwise)});
+      Stmt body = distribute(s->body, inside, axes);
+      return s->else_body == nullptr ? body : make_seq({body, distribute(s->else_body, otherwise, axes)});
     }
     return map_children(
-        s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return distribute(child, guards); });
+        s, [](const Expr& e) { return e; },
+        [&](const Stmt& child) { return distribute(child, guards, axes); });
   }
 
   Stmt repeated(const Stmt& s, const std::vector<Expr>& guards) {
@@ -141,6 +162,7 @@ class Distribution {
   }
 
   const Stmt loop_;
+  const unsigned axes_;
   std::vector<Buffer> allocated_;
   std::set<Buffer> dependent_;
   std::map<Buffer, Buffer> expanded_;
@@ -148,14 +170,20 @@ class Distribution {
 
 }  // namespace
 
-Stmt inject_virtual_threads(const Stmt& s) {
+namespace {
+Stmt inject(const Stmt& s, unsigned axes) {
   if (s == nullptr) return s;
+  const int axis = s->kind == StmtKind::kFor ? thread_axis(s->loop) : -1;
+  const unsigned inside = axis < 0 ? axes : axes | 1u << axis;
   Stmt result = map_children(
-      s, [](const Expr& e) { return e; }, inject_virtual_threads);
+      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return inject(child, inside); });
   if (result == nullptr || result->kind != StmtKind::kFor || result->loop != LoopKind::kVirtualThread)
     return result;
   if (result->extent == 1) return substitute(result->body, {{result->var, 0}});
-  return Distribution(result).run();
+  return Distribution(result, axes).run();
 }
+}  // namespace
+
+Stmt inject_virtual_threads(const Stmt& body) { return inject(body, 0); }
 
 }  // namespace tuner::gpu

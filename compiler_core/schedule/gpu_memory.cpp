@@ -106,27 +106,31 @@ void Schedule::double_buffer(const Tensor& t, Axis axis, bool in_registers) {
     const Stmt& loop = to_loop.back();
     if (loop->loop != LoopKind::kSerial)
       return invalid_config(axis.var->name, " is ", loop_kind_name(loop->loop), "; it must be serial");
-    const Path to_allocation = find_path(
-        loop->body, [&](const StmtNode& s) { return s.kind == StmtKind::kAllocate && s.buffer == buffer; });
-    if (to_allocation.empty())
-      return invalid_config(buffer->name, " is not computed inside ", axis.var->name, "; compute_at first");
-    for (const Stmt& s : to_allocation)
-      if (s->kind != StmtKind::kAllocate && s->kind != StmtKind::kSeq)
+    // Allocations and sequences lead from the loop to the copy; its neighbours are what it is used by.
+    const Path to_copy = find_path(loop->body, [&](const StmtNode& s) {
+      return (s.kind == StmtKind::kFor || s.kind == StmtKind::kIf || s.kind == StmtKind::kStore) &&
+             stores_to(std::make_shared<const StmtNode>(s), buffer);
+    });
+    if (to_copy.size() < 2 || to_copy[to_copy.size() - 2]->kind != StmtKind::kSeq)
+      return invalid_config(buffer->name, " is not computed and used directly in ", axis.var->name,
+                            "; compute_at first");
+    bool allocated = false;
+    for (size_t i = 0; i + 1 < to_copy.size(); ++i) {
+      allocated |= to_copy[i]->kind == StmtKind::kAllocate && to_copy[i]->buffer == buffer;
+      if (to_copy[i]->kind != StmtKind::kAllocate && to_copy[i]->kind != StmtKind::kSeq)
         return invalid_config(buffer->name, " is computed further inside than directly in ", axis.var->name);
-    const Stmt inside = to_allocation.back()->body;
-    if (inside->kind != StmtKind::kSeq)
-      return invalid_config(buffer->name, " is copied but not used in ", axis.var->name);
-    std::vector<Stmt> copies, uses;
-    for (const Stmt& s : inside->stmts) (stores_to(s, buffer) ? copies : uses).push_back(s);
-    if (copies.size() != 1)
-      return invalid_config(buffer->name, " is stored in ", copies.size(), " places; expected one copy");
-    ASSIGN_OR_RETURN(const CopyNest copy, copy_nest(copies[0], buffer));
+    }
+    if (!allocated) return invalid_config(buffer->name, " is not computed inside ", axis.var->name);
+    ASSIGN_OR_RETURN(const CopyNest copy, copy_nest(to_copy.back(), buffer));
+    const Path to_block = prefix(to_copy, to_copy.size() - 2);
 
     std::vector<int64_t> shape = buffer->shape;
     shape.insert(shape.begin(), 2);
     const Buffer stages = derived_buffer(buffer, buffer->name, std::move(shape), MemoryScope::kShared);
     const Expr next = Expr(loop->var) + 1, has_next = next < loop->extent;
-    std::vector<Stmt> body;
+    std::vector<Stmt> block;
+    for (const Stmt& s : to_block.back()->stmts)
+      if (s != to_copy.back()) block.push_back(s);
     Buffer staged;
     if (in_registers) {
       // One register an element of the copy; the dimension of a thread axis becomes the thread itself.
@@ -138,18 +142,20 @@ void Schedule::double_buffer(const Tensor& t, Axis axis, bool in_registers) {
       }
       staged = make_buffer(free_name(program_, buffer->name + ".staged"), buffer->dtype, std::move(extents),
                            MemoryScope::kRegister);
-      body.push_back(make_if(has_next, fresh_copy(copy, loop->var, next, staged, {}, places, std::nullopt)));
-      for (const Stmt& s : uses) body.push_back(read_stage(s, buffer, stages, floor_mod(loop->var, 2)));
-      body.push_back(make_if(has_next, fresh_copy(copy, loop->var, next, stages, {floor_mod(next, 2)},
-                                                  std::nullopt, load(staged, places))));
+      block.insert(block.begin(),
+                   make_if(has_next, fresh_copy(copy, loop->var, next, staged, {}, places, std::nullopt)));
+      block.push_back(make_if(has_next, fresh_copy(copy, loop->var, next, stages, {floor_mod(next, 2)},
+                                                   std::nullopt, load(staged, places))));
     } else {
-      body.push_back(make_if(has_next, fresh_copy(copy, loop->var, next, stages, {floor_mod(next, 2)},
-                                                  std::nullopt, std::nullopt)));
-      for (const Stmt& s : uses) body.push_back(read_stage(s, buffer, stages, floor_mod(loop->var, 2)));
+      block.insert(block.begin(),
+                   make_if(has_next, fresh_copy(copy, loop->var, next, stages, {floor_mod(next, 2)},
+                                                std::nullopt, std::nullopt)));
     }
-    Stmt whole = make_seq(std::move(body));
-    if (staged != nullptr) whole = make_allocate(staged, std::move(whole));
-    Stmt changed = with_body(loop, replace_at(to_allocation, std::move(whole)));
+    Stmt body = drop_allocation(replace_at(to_block, make_seq(std::move(block))), buffer);
+    body = read_stage(body, buffer, stages, floor_mod(loop->var, 2));
+    if (stores_to(body, buffer)) return invalid_config(buffer->name, " is stored in more than one place");
+    if (staged != nullptr) body = make_allocate(staged, std::move(body));
+    Stmt changed = with_body(loop, std::move(body));
     Stmt first = fresh_copy(copy, loop->var, 0, stages, {0}, std::nullopt, std::nullopt);
     changed = make_allocate(stages, make_seq({std::move(first), std::move(changed)}));
     program_.body = replace_at(to_loop, simplify(changed, ranges_at(to_loop)));

@@ -187,4 +187,28 @@ void Schedule::reorder(std::span<const Axis> axes) {
   });
 }
 
+Axis Schedule::rename(Axis axis, std::string_view name) {
+  Axis result;
+  if (refused()) return result;
+  const std::string call = str("rename(", label(program_.body, axis.var), ", ", name, ")");
+  apply(call, [&]() -> Status {
+    const Path path = find_loop(program_.body, axis.var);
+    if (path.empty()) return not_an_axis(axis.var == nullptr ? "(none)" : axis.var->name);
+    if (name.empty() || name.find_first_of(" ,:(){}") != std::string_view::npos)
+      return invalid_config("a name is a word without \" ,:(){}\"");
+    const Stmt& loop = path.back();
+    result.var = make_var(std::string(name));
+    program_.body =
+        replace_at(path, make_for(result.var, loop->extent, substitute(loop->body, {{loop->var, result.var}}),
+                                  loop->axis, loop->loop));
+    for (auto& [own, other] : twins_) {
+      if (own == axis.var) own = result.var;
+      if (other == axis.var) other = result.var;
+    }
+    record(call);
+    return Status::ok();
+  });
+  return result;
+}
+
 }  // namespace tuner

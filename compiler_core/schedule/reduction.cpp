@@ -34,7 +34,10 @@ bool is_zero(const Expr& e) { return e->kind == ExprKind::kFloatImm && e->float_
 // The value with every load beyond the padding replaced by what is proved of it. A product is 0 when both
 // factors are: 0 * x is not 0 for every x.
 Expr proved(const Stmt& root, const Expr& e, const RangeMap& ranges) {
-  if (e->kind == ExprKind::kLoad) return value_of_load(root, e, ranges);
+  if (e->kind == ExprKind::kLoad) {
+    const Expr value = value_of_load(root, e, ranges);
+    return value.same_as(e) ? e : proved(root, value, ranges);  // through copies of copies
+  }
   const Expr mapped = map_children(e, [&](const Expr& operand) { return proved(root, operand, ranges); });
   if (mapped->kind == ExprKind::kBinary && mapped->binary_op == BinaryOp::kMul &&
       is_zero(mapped->operands[0]) && is_zero(mapped->operands[1]))

@@ -107,6 +107,12 @@ const std::map<std::string_view, Call>& calls() {
           s.reorder(found);
           return Status::ok();
         }}},
+      {"rename",
+       {2,
+        [](Schedule& s, const Arguments& a) {
+          s.rename(s.axis(a[0]), a[1]);
+          return Status::ok();
+        }}},
       {"parallel",
        {1,
         [](Schedule& s, const Arguments& a) {

@@ -89,6 +89,8 @@ class Schedule {
   // outermost and the innermost of them (guards move inside).
   void reorder(std::initializer_list<Axis> axes) { reorder(std::span(axes.begin(), axes.size())); }
   void reorder(std::span<const Axis> axes);
+  // The same loop under another name, for who reads the code; the old handle ends.
+  Axis rename(Axis axis, std::string_view name);
   void parallel(Axis axis);   // spatial only; outermost only
   void vectorize(Axis axis);  // innermost, spatial only
   void unroll(Axis axis);
@@ -136,8 +138,8 @@ class Schedule {
   // Lets the reduce axis run on to the next multiple of `multiple`: a later split needs no guard.
   //   before   reduce k in 0..K: acc += a.packed[.., k] * b.packed[.., k]
   //   after    reduce k in 0..ceil(K / multiple) * multiple: the same
-  // Requires every added term to be 0 beyond K: a product of factors that pack() filled with zeros there, nothing
-  // read out of bounds, and a sum. Otherwise refuses, naming the load it could not prove.
+  // Requires every added term to be 0 beyond K: a product of factors that pack() filled with zeros there,
+  // nothing read out of bounds, and a sum. Otherwise refuses, naming the load it could not prove.
   void pad_reduction(Axis axis, int64_t multiple);
   // Splits a reduction in two stages: t.partial has `axis` (a reduce axis of t, by split) as its leading
   // dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns the

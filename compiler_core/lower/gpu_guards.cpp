@@ -1,0 +1,84 @@
+// Guards of threads, and loops that are none.
+#include <algorithm>
+
+#include "compiler_core/ir/visitor.h"
+#include "compiler_core/lower/gpu_passes.h"
+
+namespace tuner::gpu {
+
+Stmt drop_single_iterations(const Stmt& s) {
+  if (s == nullptr) return s;
+  const bool bound = s->kind == StmtKind::kFor && (thread_axis(s->loop) >= 0 || block_axis(s->loop) >= 0);
+  if (s->kind == StmtKind::kFor && s->extent == 1 && !bound)
+    return drop_single_iterations(substitute(s->body, {{s->var, 0}}));
+  return map_children(
+      s, [](const Expr& e) { return e; }, drop_single_iterations);
+}
+
+namespace {
+
+// Which stores stand below: to shared memory, to anything else.
+struct Stores {
+  bool shared = false, other = false;
+};
+Stores stores_below(const Stmt& s) {
+  Stores found;
+  visit(s, [&](const Stmt& child) {
+    if (child->kind == StmtKind::kIntrinsic) found.other = true;
+    if (child->kind != StmtKind::kStore) return;
+    (child->buffer->scope == MemoryScope::kShared ? found.shared : found.other) = true;
+  });
+  return found;
+}
+
+bool asks_for_thread(const Expr& condition, const GpuKernel& kernel) {
+  return std::any_of(kernel.thread_vars.begin(), kernel.thread_vars.end(),
+                     [&](const Var& thread) { return thread != nullptr && uses_var(condition, thread); });
+}
+
+// `guard` around what is not a copy to shared memory.
+Stmt guarded(const Stmt& s, const Expr& guard) {
+  const Stores stores = stores_below(s);
+  if (stores.shared && !stores.other) return s;
+  if (!stores.shared) return make_if(guard, s);
+  return map_children(
+      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return guarded(child, guard); });
+}
+
+}  // namespace
+
+Stmt sink_thread_guards(const Stmt& s, const GpuKernel& kernel) {
+  if (s == nullptr) return s;
+  Stmt result = map_children(
+      s, [](const Expr& e) { return e; },
+      [&](const Stmt& child) { return sink_thread_guards(child, kernel); });
+  if (result == nullptr || result->kind != StmtKind::kIf || result->else_body != nullptr ||
+      !asks_for_thread(result->condition, kernel))
+    return result;
+  const Stores stores = stores_below(result->body);
+  return stores.shared && stores.other ? guarded(result->body, result->condition) : result;
+}
+
+Stmt merge_equal_guards(const Stmt& s) {
+  if (s == nullptr) return s;
+  Stmt result = map_children(
+      s, [](const Expr& e) { return e; }, merge_equal_guards);
+  if (result == nullptr || result->kind != StmtKind::kSeq) return result;
+  std::vector<Stmt> merged;
+  const auto plain_guard = [](const Stmt& g) {
+    bool loads = false;
+    if (g->kind == StmtKind::kIf)
+      visit(g->condition, [&](const Expr& e) { loads |= e->kind == ExprKind::kLoad; });
+    return g->kind == StmtKind::kIf && g->else_body == nullptr && !loads;
+  };
+  for (const Stmt& child : result->stmts) {
+    if (!merged.empty() && plain_guard(child) && plain_guard(merged.back()) &&
+        equal(child->condition, merged.back()->condition))
+      merged.back() = make_if(child->condition, make_seq({merged.back()->body, child->body}));
+    else
+      merged.push_back(child);
+  }
+  return merged.size() == result->stmts.size() ? result : make_seq(std::move(merged));
+}
+
+}  // namespace tuner::gpu
