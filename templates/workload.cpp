@@ -1,135 +1,75 @@
-// Workload: flops, the math. Its text (key) and checks: workload_key.cpp.
+// Workload: what is known of each operator beyond its math (workload_math.h), its key (workload_key.cpp) and
+// its checks (workload_check.cpp).
 #include "templates/workload.h"
 
 #include <algorithm>
 
-#include "compiler_core/te/te.h"
+#include "templates/workload_math.h"
 
 namespace tuner {
 namespace {
 
-using te::Indices;
-
-Expr activated(Activation activation, Expr x) {
-  switch (activation) {
-    case Activation::kNone:
-      return x;
-    case Activation::kRelu:
-      return max(std::move(x), float_imm(0));
-  }
-  return x;
+int64_t flops_of(const MatmulWorkload& w) { return 2 * w.batch * w.m * w.n * w.k; }
+int64_t flops_of(const Conv2dWorkload& w) {
+  return 2 * w.batch * w.out_channels * w.out_height() * w.out_width() * (w.in_channels / w.groups) *
+         w.kernel_height * w.kernel_width;
+}
+// Maximum; subtract, exp; sum; divide.
+int64_t flops_of(const SoftmaxWorkload& w) { return 5 * w.rows * w.columns; }
+// Sum; centre; square, sum; by the deviation, by gamma, plus beta; and centre once more, as most kernels do.
+int64_t flops_of(const LayerNormWorkload& w) { return 8 * w.rows * w.columns; }
+int64_t flops_of(const ReduceWorkload& w) { return w.rows * w.columns; }
+int64_t flops_of(const TransposeWorkload&) { return 0; }
+int64_t flops_of(const ElementwiseWorkload& w) {
+  const int parts = w.scale + w.bias + w.residual + (w.activation != Activation::kNone ? 1 : 0);
+  return parts * w.rows * w.columns;
 }
 
-// Inputs and constants are declared alike; only the role differs.
-Buffer operand(te::Builder& b, const std::vector<std::string>& constants, const std::string& name,
-               std::vector<int64_t> shape) {
-  const bool constant = std::find(constants.begin(), constants.end(), name) != constants.end();
-  return constant ? b.constant(name, std::move(shape)) : b.input(name, std::move(shape));
-}
-
-// A batch of one has no axis of its own.
-Program matmul_math(const MatmulWorkload& w) {
-  te::Builder b("matmul", w.dtype);
-  const size_t d = w.batch > 1 ? 1 : 0;  // position of the row axis
-  const auto shape = [&](int64_t rows, int64_t columns) {
-    return d == 1 ? std::vector<int64_t>{w.batch, rows, columns} : std::vector<int64_t>{rows, columns};
-  };
-  const auto at = [&](const Indices& i, Expr row, Expr column) {
-    return d == 1 ? Indices{i[0], row, column} : Indices{row, column};
-  };
-  const Buffer lhs = operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k));
-  const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n));
-  const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.n}) : nullptr;
-  std::vector<std::string> names = {"i", "j"};
-  if (d == 1) names.insert(names.begin(), "b");
-  const Buffer acc = b.reduce(
-      "acc", shape(w.m, w.n), {{"k", w.k}}, ReduceOp::kSum,
-      [&](const Indices& i, const Indices& r) {
-        return load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0])) *
-               load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1]));
-      },
-      BufferRole::kIntermediate, names);
-  b.compute(
-      "out", shape(w.m, w.n),
-      [&](const Indices& i) {
-        Expr x = load(acc, i);
-        if (bias) x = x + load(bias, {i[d + 1]});
-        return activated(w.activation, x);
-      },
-      BufferRole::kOutput, names);
-  return b.finish();
-}
-
-Program conv2d_math(const Conv2dWorkload& w) {
-  te::Builder b("conv2d", w.dtype);
-  const auto [top, left, bottom, right] = w.padding;
-  const int64_t ic_group = w.in_channels / w.groups, oc_group = w.out_channels / w.groups;
-  Buffer data = operand(b, w.constant, "data", {w.batch, w.in_channels, w.in_height, w.in_width});
-  const Buffer weight =
-      operand(b, w.constant, "weight", {w.out_channels, ic_group, w.kernel_height, w.kernel_width});
-  const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.out_channels}) : nullptr;
-  if (top + left + bottom + right > 0) {
-    const Buffer plain = data;
-    data =
-        b.compute("padded", {w.batch, w.in_channels, w.in_height + top + bottom, w.in_width + left + right},
-                  [&](const Indices& i) {
-                    Expr inside;  // only the sides that are padded are asked about
-                    const auto narrow = [&](Expr condition) {
-                      inside = inside.defined() ? inside && condition : condition;
-                    };
-                    if (top > 0) narrow(i[2] >= top);
-                    if (bottom > 0) narrow(i[2] < top + w.in_height);
-                    if (left > 0) narrow(i[3] >= left);
-                    if (right > 0) narrow(i[3] < left + w.in_width);
-                    return select(inside, load(plain, {i[0], i[1], i[2] - top, i[3] - left}), float_imm(0));
-                  },
-                  BufferRole::kIntermediate, {"n", "ic", "ph", "pw"});
-  }
-  // Channels innermost: a register tile of it then is vectors of channels.
-  const Buffer acc =
-      b.reduce("acc", {w.batch, w.out_height(), w.out_width(), w.out_channels},
-               {{"ic", ic_group}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
-               [&](const Indices& i, const Indices& r) {
-                 const Expr ic = w.groups == 1 ? r[0] : floor_div(i[3], oc_group) * ic_group + r[0];
-                 return load(data, {i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
-                                    i[2] * w.stride[1] + r[2] * w.dilation[1]}) *
-                        load(weight, {i[3], r[0], r[1], r[2]});
-               },
-               BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
-  b.compute("out", {w.batch, w.out_channels, w.out_height(), w.out_width()},
-            [&](const Indices& i) {
-              Expr x = load(acc, {i[0], i[2], i[3], i[1]});
-              if (bias) x = x + load(bias, {i[1]});
-              return activated(w.activation, x);
-            },
-            BufferRole::kOutput, {"n", "oc", "oh", "ow"});
-  return b.finish();
-}
+template <class W>
+concept HasConstants = requires(const W& w) {
+  w.constant;
+};
 
 }  // namespace
 
+std::string_view activation_name(Activation a) { return a == Activation::kRelu ? "relu" : "none"; }
+
+std::string_view row_reduction_name(RowReduction r) {
+  constexpr std::string_view kNames[] = {"sum", "max", "min", "mean"};
+  return kNames[static_cast<size_t>(r)];
+}
+
 std::string_view Workload::op_name() const {
-  return get_if<MatmulWorkload>() != nullptr ? "matmul" : "conv2d";
+  return std::visit([](const auto& w) { return w.kOp; }, op_);
 }
 
 int64_t Workload::flops() const {
-  if (const auto* w = get_if<MatmulWorkload>()) return 2 * w->batch * w->m * w->n * w->k;
-  const auto& w = std::get<Conv2dWorkload>(op_);
-  return 2 * w.batch * w.out_channels * w.out_height() * w.out_width() * (w.in_channels / w.groups) *
-         w.kernel_height * w.kernel_width;
+  return std::visit([](const auto& w) { return flops_of(w); }, op_);
+}
+
+int64_t Workload::bytes() const {
+  int64_t total = 0;
+  for (const Buffer& arg : compute().args) total += arg->bytes();
+  return total;
+}
+
+bool Workload::memory_bound() const {
+  return get_if<MatmulWorkload>() == nullptr && get_if<Conv2dWorkload>() == nullptr;
 }
 
 bool Workload::is_constant(std::string_view operand) const {
   return std::visit(
-      [&](const auto& w) {
-        return std::find(w.constant.begin(), w.constant.end(), operand) != w.constant.end();
+      [&]<class W>(const W& w) {
+        if constexpr (HasConstants<W>)
+          return std::find(w.constant.begin(), w.constant.end(), operand) != w.constant.end();
+        else
+          return false;
       },
       op_);
 }
 
 Program Workload::compute() const {
-  if (const auto* w = get_if<MatmulWorkload>()) return matmul_math(*w);
-  return conv2d_math(std::get<Conv2dWorkload>(op_));
+  return std::visit([](const auto& w) { return math_of(w); }, op_);
 }
 
 }  // namespace tuner

@@ -6,9 +6,17 @@
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
+//   v1 softmax rows=4096 columns=1024 dtype=float32
+//   v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32
+//   v1 reduce rows=4096 columns=1024 reduction=mean dtype=float32
+//   v1 transpose rows=4096 columns=1024 dtype=float32
+//   v1 elementwise rows=4096 columns=1024 scale=1 bias=1 residual=0 act=relu dtype=float32
+//
+// Adding an operator: templates/README.md.
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,10 +30,14 @@
 namespace tuner {
 
 enum class Activation : uint8_t { kNone, kRelu };
+enum class RowReduction : uint8_t { kSum, kMax, kMin, kMean };
+std::string_view activation_name(Activation a);       // "none", "relu"
+std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "mean"
 
 // out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j]). Operands are stored transposed where
 // said.
 struct MatmulWorkload {
+  static constexpr std::string_view kOp = "matmul";
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool transpose_a = false;  // a stored [K, M]
   bool transpose_b = false;  // b stored [N, K]
@@ -38,6 +50,7 @@ struct MatmulWorkload {
 // out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
 // weight[oc, ic, kh, kw] + bias[oc])
 struct Conv2dWorkload {
+  static constexpr std::string_view kOp = "conv2d";
   int64_t batch = 1, in_channels = 1, in_height = 1, in_width = 1;
   int64_t out_channels = 1, kernel_height = 1, kernel_width = 1;
   std::array<int64_t, 2> stride{1, 1};         // vertical, horizontal
@@ -58,33 +71,96 @@ struct Conv2dWorkload {
   }
 };
 
+// The operators below work on a matrix [rows, columns] row by row, or element by element. They do little
+// arithmetic on each element: what counts is the traffic (Workload::bytes()). No operand of theirs is worth
+// packing ahead, so none is constant.
+
+// out[i, j] = exp(x[i, j] - max of row i) / (sum of these over row i)
+struct SoftmaxWorkload {
+  static constexpr std::string_view kOp = "softmax";
+  int64_t rows = 1, columns = 1;
+  DType dtype = DType::kFloat32;
+};
+
+// out[i, j] = (x[i, j] - mean) / sqrt(variance + epsilon) * gamma[j] + beta[j], mean and variance (the mean
+// of the squared differences from the mean) over row i.
+struct LayerNormWorkload {
+  static constexpr std::string_view kOp = "layer_norm";
+  int64_t rows = 1, columns = 1;
+  double epsilon = 1e-5;
+  DType dtype = DType::kFloat32;
+};
+
+// out[i] = sum, max, min or mean over j of x[i, j]
+struct ReduceWorkload {
+  static constexpr std::string_view kOp = "reduce";
+  int64_t rows = 1, columns = 1;
+  RowReduction reduction = RowReduction::kSum;
+  DType dtype = DType::kFloat32;
+};
+
+// out[j, i] = x[i, j]
+struct TransposeWorkload {
+  static constexpr std::string_view kOp = "transpose";
+  int64_t rows = 1, columns = 1;  // of x
+  DType dtype = DType::kFloat32;
+};
+
+// out[i, j] = act(x[i, j] * scale[j] + bias[j] + residual[i, j]), each part where it is wanted. A tensor of
+// any shape without broadcast is one row of all its elements.
+struct ElementwiseWorkload {
+  static constexpr std::string_view kOp = "elementwise";
+  int64_t rows = 1, columns = 1;
+  bool scale = false;     // [columns]
+  bool bias = false;      // [columns]
+  bool residual = false;  // [rows, columns]
+  Activation activation = Activation::kNone;
+  DType dtype = DType::kFloat32;
+};
+
 class Workload {
  public:
-  Workload() = default;
-  Workload(MatmulWorkload w) : op_(std::move(w)) {}
-  Workload(Conv2dWorkload w) : op_(std::move(w)) {}
+  using Op = std::variant<MatmulWorkload, Conv2dWorkload, SoftmaxWorkload, LayerNormWorkload, ReduceWorkload,
+                          TransposeWorkload, ElementwiseWorkload>;
 
-  std::string_view op_name() const;  // "matmul", "conv2d"
+  Workload() = default;
+  template <class W>
+  requires std::constructible_from<Op, W> Workload(W w) : op_(std::move(w)) {}
+
+  std::string_view op_name() const;  // "matmul", "conv2d", ...
   std::string key() const;
-  // Multiply and add counted as two; padding counted as work; epilogue not counted.
+  // Operations on elements, for reporting. Matrix product and convolution: multiply and add counted as two,
+  // padding counted as work, epilogue not counted. The others: each operation of the math as written, one an
+  // element (exp, comparison and division are one each): 5 for softmax, 8 for layer_norm, 1 for reduce, 0
+  // for transpose, one a part that is wanted for elementwise.
   int64_t flops() const;
+  // Compulsory traffic: each argument read or written once. No kernel moves less when the data start in
+  // memory.
+  int64_t bytes() const;
+  // Whether time is to be compared with bytes() rather than with flops(): the operators on rows.
+  bool memory_bound() const;
   bool is_constant(std::string_view operand) const;
   template <class T>
   const T* get_if() const {
     return std::get_if<T>(&op_);
   }
 
-  // The math, unscheduled: arguments inputs and constants in file order (a, b, bias | data, weight, bias),
-  // then "out".
+  // The alternatives, for std::visit.
+  const Op& op() const { return op_; }
+
+  // The math, unscheduled: arguments inputs and constants in file order (a, b, bias | data, weight, bias | x,
+  // gamma, beta | x, scale, bias, residual), then "out".
   Program compute() const;
 
  private:
-  std::variant<MatmulWorkload, Conv2dWorkload> op_;
+  Op op_;
 };
 
 Result<Workload> workload_from_key(std::string_view key);
-// Shapes at least 1, padded input not smaller than the dilated kernel, byte sizes below 2^40: the message
-// says which.
+// "matmul, conv2d, ...", for messages.
+std::string operator_names();
+// Shapes at least 1, padded input not smaller than the dilated kernel, byte sizes below 2^40, epsilon not so
+// small that it vanishes: the message says which.
 Status validate(const Workload& workload);
 
 }  // namespace tuner

@@ -1,6 +1,5 @@
 #include "measure_server/worker/builder.h"
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -33,15 +32,6 @@ fs::path index_path(const BuildRequest& r) {
 }
 
 }  // namespace
-
-// The sum of n products of two numbers drawn evenly from [-1, 1) is about sqrt(n)/3, and so are its partial
-// sums; each of the n roundings errs by up to 2^-24 of the partial sum at hand. Errors are independent, so
-// their sum has a standard deviation of at most 2^-24 * sqrt(sum over i of i/9) = 2^-24 * n / (3 * sqrt(2)).
-// Eight of those are never reached by a right kernel, in whatever order it sums, and a single missing term
-// (about 1/3) is seen up to n of a million.
-double absolute_tolerance(int64_t terms) {
-  return std::max(1e-6, 8.0 / 16777216 * static_cast<double>(terms) / 4.243);
-}
 
 Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const Workload& workload,
                                                   const Target& target) {

@@ -28,9 +28,4 @@ class Builder {
 // Answers requests on kBuilderFd until the worker closes it. Returns the exit code.
 int run_builder();
 
-// How far a right float32 result may be from the double precision answer, for outputs that are each a sum of
-// `terms` products of numbers in [-1, 1). See builder.cpp for the reasoning.
-double absolute_tolerance(int64_t terms);
-inline constexpr double kRelativeTolerance = 1e-5;
-
 }  // namespace tuner

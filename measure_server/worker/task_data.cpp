@@ -5,8 +5,8 @@
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/codegen/reference.h"
 #include "measure_server/runner/reference_file.h"
-#include "measure_server/worker/builder.h"
 #include "measure_server/worker/text_file.h"
+#include "templates/tolerance.h"
 
 namespace tuner {
 namespace {
@@ -46,16 +46,14 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   const Program program = workload.compute();
   const fs::path folder = fs::path(directory) / str(sha256_hex(workload.key()).substr(0, 24), "-", seed);
   TaskData data;
-  int64_t outputs = 0;
   for (const Buffer& arg : program.args) {
     const bool output = arg->role == BufferRole::kOutput;
     (output ? data.references : data.inputs)
         .emplace_back(arg->name, (folder / (arg->name + (output ? ".ref" : ".bin"))).string());
-    if (output) outputs += arg->elements();
   }
-  data.absolute =
-      absolute_tolerance(std::max<int64_t>(1, workload.flops() / (2 * std::max<int64_t>(1, outputs))));
-  data.relative = kRelativeTolerance;
+  const Tolerance tolerance = tolerance_of(workload);
+  data.absolute = tolerance.absolute;
+  data.relative = tolerance.relative;
 
   // Written last: whoever finds it finds the rest. It holds the key, against a collision of shortened
   // digests, and the digest of every file: what a power loss left half written is made again.

@@ -14,7 +14,7 @@ namespace tuner {
 
 struct TaskData {
   std::vector<std::pair<std::string, std::string>> inputs, references;  // argument name, path
-  double absolute = 0, relative = 0;                                    // tolerance, see builder.h
+  double absolute = 0, relative = 0;                                    // see templates/tolerance.h
 };
 
 // Numbers drawn evenly from [-1, 1), never zeros: the same for the same seed and position of the argument, on

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <span>
 
 #include "tests/templates/template_check.h"
 
@@ -59,6 +61,114 @@ std::vector<double> plain_conv2d(const Conv2dWorkload& w, const std::vector<std:
   return out;
 }
 
+// What each operator on rows makes of row `row`; operands as Program::args.
+using PlainRow = std::function<std::vector<double>(std::span<const double> row, int64_t i)>;
+
+void expect_rows(const Workload& w, int64_t rows, int64_t columns, uint64_t seed,
+                 const std::function<PlainRow(const std::vector<std::vector<double>>& args)>& plain) {
+  SCOPED_TRACE(str(w.key(), ", seed ", seed));
+  const auto args = oracle_arguments(w.compute(), seed);
+  const PlainRow of_row = plain(args);
+  std::vector<double> expected;
+  for (int64_t i = 0; i < rows; ++i) {
+    const std::vector<double> row =
+        of_row(std::span(args[0]).subspan(static_cast<size_t>(i * columns), static_cast<size_t>(columns)), i);
+    expected.insert(expected.end(), row.begin(), row.end());
+  }
+  expect_near(args.back(), expected);
+}
+
+const std::pair<int64_t, int64_t> kShapes[] = {{1, 1}, {1, 7}, {5, 1}, {3, 13}};
+
+TEST(WorkloadMath, SoftmaxSumsToOneOverEachRow) {
+  for (const auto& [rows, columns] : kShapes)
+    expect_rows(SoftmaxWorkload{rows, columns}, rows, columns, 1, [](const auto&) {
+      return [](std::span<const double> row, int64_t) {
+        double sum = 0;
+        for (const double x : row) sum += std::exp(x);
+        std::vector<double> out;
+        for (const double x : row) out.push_back(std::exp(x) / sum);
+        return out;
+      };
+    });
+}
+
+TEST(WorkloadMath, SoftmaxOfLargeNumbersDoesNotOverflow) {
+  std::vector<std::vector<double>> args = {{1000, 1000, -1000}, {}};
+  const Status status = interpret(Workload(SoftmaxWorkload{1, 3}).compute(), args);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  expect_near(args.back(), {0.5, 0.5, 0});
+}
+
+TEST(WorkloadMath, LayerNormCentresAndScalesEachRow) {
+  for (const auto& [rows, columns] : kShapes)
+    expect_rows(LayerNormWorkload{.rows = rows, .columns = columns, .epsilon = 0.01}, rows, columns, 2,
+                [](const auto& args) {
+                  return [&args](std::span<const double> row, int64_t) {
+                    const auto n = static_cast<double>(row.size());
+                    double mean = 0, variance = 0;
+                    for (const double x : row) mean += x / n;
+                    for (const double x : row) variance += (x - mean) * (x - mean) / n;
+                    std::vector<double> out;
+                    for (size_t j = 0; j < row.size(); ++j)
+                      out.push_back((row[j] - mean) / std::sqrt(variance + 0.01) * args[1][j] + args[2][j]);
+                    return out;
+                  };
+                });
+}
+
+TEST(WorkloadMath, ReduceIsTheSumTheExtremesOrTheMean) {
+  for (const auto& [rows, columns] : kShapes)
+    for (const RowReduction r :
+         {RowReduction::kSum, RowReduction::kMax, RowReduction::kMin, RowReduction::kMean})
+      expect_rows(ReduceWorkload{rows, columns, r}, rows, columns, 3, [r](const auto&) {
+        return [r](std::span<const double> row, int64_t) -> std::vector<double> {
+          double sum = 0;
+          for (const double x : row) sum += x;
+          if (r == RowReduction::kMax) return {*std::ranges::max_element(row)};
+          if (r == RowReduction::kMin) return {*std::ranges::min_element(row)};
+          return {r == RowReduction::kMean ? sum / static_cast<double>(row.size()) : sum};
+        };
+      });
+}
+
+TEST(WorkloadMath, TransposeTurnsRowsIntoColumns) {
+  for (const auto& [rows, columns] : kShapes) {
+    const auto args = oracle_arguments(Workload(TransposeWorkload{rows, columns}).compute(), 4);
+    std::vector<double> expected;
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = 0; i < rows; ++i) expected.push_back(args[0][static_cast<size_t>(i * columns + j)]);
+    ASSERT_NO_FATAL_FAILURE(expect_near(args.back(), expected));
+  }
+}
+
+TEST(WorkloadMath, ElementwiseAppliesThePartsThatAreWanted) {
+  for (int form = 0; form < 16; ++form) {
+    const ElementwiseWorkload w{
+        .rows = 3,
+        .columns = 5,
+        .scale = (form & 1) != 0,
+        .bias = (form & 2) != 0,
+        .residual = (form & 4) != 0,
+        .activation = (form & 8) != 0 ? Activation::kRelu : Activation::kNone,
+    };
+    expect_rows(w, 3, 5, 5, [w](const auto& args) {
+      return [w, &args](std::span<const double> row, int64_t i) {
+        std::vector<double> out;
+        for (size_t j = 0; j < row.size(); ++j) {
+          double x = row[j];
+          size_t next = 1;
+          if (w.scale) x *= args[next++][j];
+          if (w.bias) x += args[next++][j];
+          if (w.residual) x += args[next++][static_cast<size_t>(i) * row.size() + j];
+          out.push_back(activated(w.activation, x));
+        }
+        return out;
+      };
+    });
+  }
+}
+
 TEST(WorkloadMath, MatmulIsTheSum) {
   for (int form = 0; form < 32; ++form) {
     SCOPED_TRACE(form);
@@ -92,6 +202,7 @@ TEST(WorkloadMath, Conv2dIsTheSum) {
     if ((form & 8) != 0) w.stride = {2, 3};
     if ((form & 16) != 0) w.dilation = {1, 2};
     w.groups = 1 + form % 2;
+    if (form % 3 == 2) w.out_channels = 2 * (w.groups = w.in_channels);  // depthwise, two outputs a channel
     w.batch = 1 + form % 3;
     const auto args = oracle_arguments(Workload(w).compute(), static_cast<uint64_t>(form));
     ASSERT_NO_FATAL_FAILURE(expect_near(args.back(), plain_conv2d(w, args)));

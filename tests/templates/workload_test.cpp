@@ -30,6 +30,14 @@ TEST(WorkloadKey, IsCanonicalText) {
   m.m = m.n = m.k = 1024;
   EXPECT_EQ(Workload(m).key(),
             "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+  EXPECT_EQ(Workload(SoftmaxWorkload{7, 13}).key(), "v1 softmax rows=7 columns=13 dtype=float32");
+  EXPECT_EQ(Workload(LayerNormWorkload{7, 13}).key(),
+            "v1 layer_norm rows=7 columns=13 eps=1e-05 dtype=float32");
+  EXPECT_EQ(Workload(ReduceWorkload{7, 13, RowReduction::kMean}).key(),
+            "v1 reduce rows=7 columns=13 reduction=mean dtype=float32");
+  EXPECT_EQ(Workload(TransposeWorkload{7, 13}).key(), "v1 transpose rows=7 columns=13 dtype=float32");
+  EXPECT_EQ(Workload(ElementwiseWorkload{.rows = 7, .columns = 13, .scale = true, .residual = true}).key(),
+            "v1 elementwise rows=7 columns=13 scale=1 bias=0 residual=1 act=none dtype=float32");
 }
 
 TEST(WorkloadKey, ReadsBack) {
@@ -47,11 +55,23 @@ TEST(WorkloadKey, ReadsBack) {
   m.transpose_a = m.transpose_b = m.bias = true;
   m.activation = Activation::kRelu;
   m.constant = {"b"};
-  for (const Workload& w : {Workload(c), Workload(m), Workload(resnet_last()), Workload(MatmulWorkload{})}) {
+  std::vector<Workload> all = {c,
+                               m,
+                               resnet_last(),
+                               MatmulWorkload{},
+                               SoftmaxWorkload{7, 13},
+                               LayerNormWorkload{.rows = 7, .columns = 13, .epsilon = 0.1},
+                               TransposeWorkload{7, 13},
+                               ElementwiseWorkload{7, 13, true, false, true, Activation::kRelu}};
+  for (const RowReduction r :
+       {RowReduction::kSum, RowReduction::kMax, RowReduction::kMin, RowReduction::kMean})
+    all.emplace_back(ReduceWorkload{7, 13, r});
+  for (const Workload& w : all) {
     const Result<Workload> back = workload_from_key(w.key());
     ASSERT_TRUE(back.is_ok()) << back.message();
     EXPECT_EQ(back->key(), w.key());
     EXPECT_EQ(back->flops(), w.flops());
+    EXPECT_EQ(back->bytes(), w.bytes());
     EXPECT_EQ(back->op_name(), w.op_name());
   }
 }
@@ -60,7 +80,18 @@ TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {
   const std::string good = Workload(MatmulWorkload{}).key();
   const auto why = [](const std::string& key) { return workload_from_key(key).message(); };
   EXPECT_THAT(why("v2" + good.substr(2)), HasSubstr("expected to start with \"v1\", found \"v2\""));
-  EXPECT_THAT(why("v1 gemv m=1"), HasSubstr("expected matmul or conv2d, found \"gemv\""));
+  EXPECT_THAT(
+      why("v1 gemv m=1"),
+      HasSubstr("expected one of matmul, conv2d, softmax, layer_norm, reduce, transpose, elementwise, "
+                "found \"gemv\""));
+  EXPECT_THAT(why("v1 softmax rows=1 columns=1 dtype=float32 eps=1"), HasSubstr("softmax has no eps"));
+  EXPECT_THAT(why("v1 layer_norm rows=1 columns=1 eps=small dtype=float32"),
+              HasSubstr("eps: expected a number, found \"small\""));
+  for (const char* eps : {"nan", "inf", "-1", "0", "1e-30"})
+    EXPECT_THAT(why(str("v1 layer_norm rows=1 columns=1 eps=", eps, " dtype=float32")),
+                HasSubstr("epsilon: expected a number from 1e-12 to 1, found"));
+  EXPECT_THAT(why("v1 reduce rows=1 columns=1 reduction=median dtype=float32"),
+              HasSubstr("reduction: expected sum, max, min or mean, found \"median\""));
   EXPECT_THAT(why(good + " x=1"), HasSubstr("matmul has no x"));
   EXPECT_THAT(why(good + " m=1"), HasSubstr("m is given twice"));
   EXPECT_THAT(why("v1 matmul b=1 m=1"), HasSubstr("n is missing"));
@@ -129,16 +160,71 @@ TEST(Workload, CountsMultiplyAndAddAsTwo) {
   EXPECT_EQ(strided.out_width(), 3);
 }
 
+TEST(WorkloadValidate, OperatorsOnRowsNameWhatIsWrong) {
+  EXPECT_EQ(validate(SoftmaxWorkload{0, 1}).message(), "rows: expected an integer from 1 to 2^31, found 0");
+  EXPECT_EQ(validate(TransposeWorkload{1, -3}).message(),
+            "columns: expected an integer from 1 to 2^31, found -3");
+  EXPECT_EQ(validate(ElementwiseWorkload{.dtype = DType::kInt8}).message(),
+            "dtype: expected float32, found int8");
+  EXPECT_EQ(validate(ReduceWorkload{1 << 20, 1 << 18}).message(),
+            "x: expected fewer than 2^40 bytes, the shape asks for more");
+  EXPECT_EQ(validate(LayerNormWorkload{.epsilon = 2}).message(),
+            "epsilon: expected a number from 1e-12 to 1, found 2");
+}
+
+TEST(Workload, CountsOperationsOnRowsAsWritten) {
+  EXPECT_EQ(Workload(SoftmaxWorkload{7, 13}).flops(), 5 * 7 * 13);
+  EXPECT_EQ(Workload(LayerNormWorkload{7, 13}).flops(), 8 * 7 * 13);
+  EXPECT_EQ(Workload(ReduceWorkload{7, 13}).flops(), 7 * 13);
+  EXPECT_EQ(Workload(TransposeWorkload{7, 13}).flops(), 0);
+  EXPECT_EQ(Workload(ElementwiseWorkload{7, 13}).flops(), 0);
+  EXPECT_EQ(Workload(ElementwiseWorkload{7, 13, true, true, true, Activation::kRelu}).flops(), 4 * 7 * 13);
+}
+
+TEST(Workload, CountsEachArgumentOnceAsTraffic) {
+  const auto floats = [](const Workload& w) { return w.bytes() / 4; };
+  MatmulWorkload m;
+  m.batch = 2;
+  m.m = 3;
+  m.n = 5;
+  m.k = 7;
+  m.bias = true;
+  EXPECT_EQ(floats(m), 2 * (3 * 7 + 7 * 5 + 3 * 5) + 5);
+  EXPECT_EQ(floats(resnet_last()), 512 * 49 + 512 * 512 * 9 + 512 + 512 * 49);  // padding is not moved
+  EXPECT_EQ(floats(SoftmaxWorkload{7, 13}), 2 * 7 * 13);
+  EXPECT_EQ(floats(LayerNormWorkload{7, 13}), 2 * 7 * 13 + 2 * 13);
+  EXPECT_EQ(floats(ReduceWorkload{7, 13}), 7 * 13 + 7);
+  EXPECT_EQ(floats(TransposeWorkload{7, 13}), 2 * 7 * 13);
+  EXPECT_EQ(floats(ElementwiseWorkload{7, 13}), 2 * 7 * 13);
+  EXPECT_EQ(floats(ElementwiseWorkload{7, 13, true, true, true}), 3 * 7 * 13 + 2 * 13);
+}
+
+TEST(Workload, OperatorsOnRowsAreMemoryBound) {
+  EXPECT_FALSE(Workload(resnet_last()).memory_bound());
+  EXPECT_FALSE(Workload(MatmulWorkload{}).memory_bound());
+  for (const Workload& w :
+       {Workload(SoftmaxWorkload{}), Workload(LayerNormWorkload{}), Workload(ReduceWorkload{}),
+        Workload(TransposeWorkload{}), Workload(ElementwiseWorkload{})})
+    EXPECT_TRUE(w.memory_bound()) << w.key();
+}
+
 TEST(Workload, KnowsItsConstants) {
   EXPECT_TRUE(Workload(resnet_last()).is_constant("weight"));
   EXPECT_FALSE(Workload(resnet_last()).is_constant("data"));
+  EXPECT_FALSE(Workload(LayerNormWorkload{}).is_constant("gamma"));
 }
 
 TEST(Workload, MathHasArgumentsInFileOrder) {
-  const Program p = Workload(resnet_last()).compute();
-  std::string names;
-  for (const Buffer& b : p.args) names += b->name + ":" + std::string(buffer_role_name(b->role)) + " ";
-  EXPECT_EQ(names, "data:input weight:constant bias:input out:output ");
+  const auto arguments = [](const Workload& w) {
+    std::string names;
+    for (const Buffer& b : w.compute().args)
+      names += b->name + ":" + std::string(buffer_role_name(b->role)) + " ";
+    return names;
+  };
+  EXPECT_EQ(arguments(resnet_last()), "data:input weight:constant bias:input out:output ");
+  EXPECT_EQ(arguments(LayerNormWorkload{7, 13}), "x:input gamma:input beta:input out:output ");
+  EXPECT_EQ(arguments(ElementwiseWorkload{7, 13, true, true, true}),
+            "x:input scale:input bias:input residual:input out:output ");
 }
 
 }  // namespace

@@ -96,6 +96,24 @@ TEST(JobFile, MatmulShapesAreAsStored) {
       "v1 matmul b=3 m=7 n=29 k=13 ta=1 tb=1 bias=0 act=none dtype=float32 const=none");
 }
 
+TEST(JobFile, EveryKeyOfTheOperatorsOnRowsIsRead) {
+  const auto key = [](const std::string& more) {
+    return one(R"({"rows": 7, "columns": 13, )" + more + "}").workload.key();
+  };
+  EXPECT_EQ(key(R"("op": "softmax")"), "v1 softmax rows=7 columns=13 dtype=float32");
+  EXPECT_EQ(key(R"("op": "layer_norm")"), "v1 layer_norm rows=7 columns=13 eps=1e-05 dtype=float32");
+  EXPECT_EQ(key(R"("op": "layer_norm", "epsilon": 0.001)"),
+            "v1 layer_norm rows=7 columns=13 eps=0.001 dtype=float32");
+  EXPECT_EQ(key(R"("op": "reduce", "reduction": "min", "dtype": "float32")"),
+            "v1 reduce rows=7 columns=13 reduction=min dtype=float32");
+  EXPECT_EQ(key(R"("op": "transpose")"), "v1 transpose rows=7 columns=13 dtype=float32");
+  EXPECT_EQ(key(R"("op": "elementwise")"),
+            "v1 elementwise rows=7 columns=13 scale=0 bias=0 residual=0 act=none dtype=float32");
+  EXPECT_EQ(
+      key(R"("op": "elementwise", "scale": true, "bias": true, "residual": true, "activation": "relu")"),
+      "v1 elementwise rows=7 columns=13 scale=1 bias=1 residual=1 act=relu dtype=float32");
+}
+
 TEST(JobFile, AListIsManyEntries) {
   const auto entries =
       parse("[" + conv("") + "," + matmul(R"("a": [1, 1], "b": [1, 1], "constant": ["b"])") + "]");
@@ -125,7 +143,9 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {"[]", "expected at least one entry, found []."},
       {"[7]", "[0]: expected an object { ... }, found 7."},
       {"{}", "op: expected a value, found nothing."},
-      {R"({"op": "softmax"})", "op: expected \"conv2d\" or \"matmul\", found \"softmax\"."},
+      {R"({"op": "gemv"})",
+       "op: expected one of matmul, conv2d, softmax, layer_norm, reduce, transpose, elementwise, found "
+       "\"gemv\"."},
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
       {conv(R"("strides": 1)"),
@@ -183,6 +203,28 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {matmul(R"("a": [2, 3])"), "b: expected a value, found nothing."},
       {matmul(R"("a": [1, 1], "b": [1, 1], "batch": 0)"),
        "batch: expected an integer from 1 to 2147483648, found 0."},
+      // operators on rows
+      {R"({"op": "softmax", "columns": 8})", "rows: expected a value, found nothing."},
+      {R"({"op": "softmax", "rows": 0, "columns": 8})",
+       "rows: expected an integer from 1 to 2147483648, found 0."},
+      {R"({"op": "softmax", "rows": 2, "columns": 8, "epsilon": 1})",
+       "\"epsilon\": unknown key. Known here: columns, dtype, measure, op, rows, search, seed, target, "
+       "trials."},
+      {R"({"op": "softmax", "rows": 2147483648, "columns": 2147483648})",
+       "x: expected fewer than 2^40 bytes, the shape asks for more"},
+      {R"({"op": "layer_norm", "rows": 2, "columns": 8, "epsilon": 0})",
+       "epsilon: expected a number above 0 and at most 1, found 0."},
+      {R"({"op": "layer_norm", "rows": 2, "columns": 8, "epsilon": 1e-30})",
+       "epsilon: expected a number from 1e-12 to 1, found 1e-30"},
+      {R"({"op": "reduce", "rows": 2, "columns": 8})", "reduction: expected a value, found nothing."},
+      {R"({"op": "reduce", "rows": 2, "columns": 8, "reduction": "median"})",
+       "reduction: expected \"sum\", \"max\", \"min\" or \"mean\", found \"median\"."},
+      {R"({"op": "transpose", "rows": 2, "columns": 8, "dtype": "int8"})",
+       "dtype: expected \"float32\", found \"int8\"."},
+      {R"({"op": "elementwise", "rows": 2, "columns": 8, "scale": 2})",
+       "scale: expected true or false, found 2."},
+      {R"({"op": "elementwise", "rows": 2, "columns": 8, "activation": "gelu"})",
+       "activation: expected \"relu\" or null, found \"gelu\"."},
       // the rest
       {conv(R"("bias": 1)"), "bias: expected true or false, found 1."},
       {conv(R"("activation": "gelu")"), "activation: expected \"relu\" or null, found \"gelu\"."},
@@ -230,7 +272,7 @@ TEST(JobFile, NestingBeyondReasonIsRefused) {
 
 TEST(JobFile, ALongValueIsShortenedAndControlCharactersDoNotReachTheTerminal) {
   const std::string message = refusal(R"({"op": ")" + std::string(500, 'x') + R"("})");
-  EXPECT_LT(message.size(), 130u);
+  EXPECT_LT(message.size(), 170u);
   EXPECT_EQ(refusal("{\"op\": \"\\u001b[31m\"}").find('\x1b'), std::string::npos);
 }
 

@@ -78,8 +78,8 @@ class ObjectReader {
     value = v->get<bool>();
   }
   template <class T>
-  void read(const std::string& key, T& value, uint64_t low, uint64_t high) {
-    const json* v = get(key);
+  void read(const std::string& key, T& value, uint64_t low, uint64_t high, bool required = false) {
+    const json* v = get(key, required);
     if (v == nullptr) return;
     // Negative integers have a type of their own, and numbers beyond 2^64 arrive as floating point.
     if (!v->is_number_unsigned() || v->get<uint64_t>() < low || v->get<uint64_t>() > high)
@@ -159,18 +159,25 @@ class ObjectReader {
   Status status_;
 };
 
-// Keys that both operators have.
+void read_activation(ObjectReader& in, Activation& activation) {
+  const json* value = in.get("activation");
+  if (value == nullptr || value->is_null()) return;
+  if (*value != "relu") in.refuse("activation", "expected \"relu\" or null, found ", found(*value), ".");
+  activation = Activation::kRelu;
+}
+
+void read_dtype(ObjectReader& in, DType& dtype) {
+  std::string name(dtype_name(dtype));
+  in.read("dtype", name);
+  if (name != "float32") in.refuse("dtype", "expected \"float32\", found ", found(json(name)), ".");
+}
+
+// Keys that matmul and conv2d share.
 template <class W>
 void read_epilogue(ObjectReader& in, W& w) {
   in.read("bias", w.bias);
-  if (const json* activation = in.get("activation"); activation != nullptr && !activation->is_null()) {
-    if (*activation != "relu")
-      in.refuse("activation", "expected \"relu\" or null, found ", found(*activation), ".");
-    w.activation = Activation::kRelu;
-  }
-  std::string dtype(dtype_name(w.dtype));
-  in.read("dtype", dtype);
-  if (dtype != "float32") in.refuse("dtype", "expected \"float32\", found ", found(json(dtype)), ".");
+  read_activation(in, w.activation);
+  read_dtype(in, w.dtype);
 }
 
 template <class W>
@@ -249,6 +256,75 @@ Workload read_conv2d(ObjectReader& in) {
   return w;
 }
 
+// "rows", "columns", "dtype": what the operators on rows share.
+template <class W>
+W read_matrix(ObjectReader& in) {
+  W w;
+  in.read("rows", w.rows, 1, kMaxExtent, /*required=*/true);
+  in.read("columns", w.columns, 1, kMaxExtent, /*required=*/true);
+  read_dtype(in, w.dtype);
+  return w;
+}
+
+Workload read_layer_norm(ObjectReader& in) {
+  auto w = read_matrix<LayerNormWorkload>(in);
+  in.read("epsilon", w.epsilon, 0.0, 1.0);
+  return w;
+}
+
+Workload read_reduce(ObjectReader& in) {
+  auto w = read_matrix<ReduceWorkload>(in);
+  std::string name;
+  in.read("reduction", name, /*required=*/true);
+  constexpr RowReduction kAll[] = {RowReduction::kSum, RowReduction::kMax, RowReduction::kMin,
+                                   RowReduction::kMean};
+  const auto* known = std::ranges::find(kAll, name, row_reduction_name);
+  if (known != std::end(kAll))
+    w.reduction = *known;
+  else
+    in.refuse("reduction", R"(expected "sum", "max", "min" or "mean", found )", found(json(name)), ".");
+  return w;
+}
+
+Workload read_elementwise(ObjectReader& in) {
+  auto w = read_matrix<ElementwiseWorkload>(in);
+  in.read("scale", w.scale);
+  in.read("bias", w.bias);
+  in.read("residual", w.residual);
+  read_activation(in, w.activation);
+  return w;
+}
+
+template <class W>
+Workload read_only_matrix(ObjectReader& in) {
+  return read_matrix<W>(in);
+}
+
+struct OperatorReader {
+  std::string_view op;
+  Workload (*read)(ObjectReader& in);
+};
+constexpr OperatorReader kOperators[] = {
+    {MatmulWorkload::kOp, read_matmul},
+    {Conv2dWorkload::kOp, read_conv2d},
+    {SoftmaxWorkload::kOp, read_only_matrix<SoftmaxWorkload>},
+    {LayerNormWorkload::kOp, read_layer_norm},
+    {ReduceWorkload::kOp, read_reduce},
+    {TransposeWorkload::kOp, read_only_matrix<TransposeWorkload>},
+    {ElementwiseWorkload::kOp, read_elementwise},
+};
+static_assert(std::size(kOperators) == std::variant_size_v<Workload::Op>, "an operator has no reader");
+
+Workload read_workload(ObjectReader& in) {
+  std::string op;
+  in.read("op", op, /*required=*/true);
+  if (in.failed()) return {};
+  const auto* reader = std::ranges::find(kOperators, op, &OperatorReader::op);
+  if (reader != std::end(kOperators)) return reader->read(in);
+  in.refuse("op", "expected one of ", operator_names(), ", found ", found(json(op)), ".");
+  return {};
+}
+
 void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o) {
   const json* measure = in.get("measure");
   if (measure == nullptr) return;
@@ -272,16 +348,7 @@ void read_target(ObjectReader& in, std::string& target) {
 Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   ObjectReader in(object, prefix);
   JobEntry entry;
-  std::string op;
-  in.read("op", op, /*required=*/true);
-  if (!in.failed()) {
-    if (op == "conv2d")
-      entry.workload = read_conv2d(in);
-    else if (op == "matmul")
-      entry.workload = read_matmul(in);
-    else
-      in.refuse("op", "expected \"conv2d\" or \"matmul\", found ", found(json(op)), ".");
-  }
+  entry.workload = read_workload(in);
   read_target(in, entry.target);
   in.read("trials", entry.trials, 1, 10'000'000);
   in.read("search", entry.search);

@@ -14,6 +14,7 @@
 #include "compiler_core/oracle/oracle.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/runner_client.h"
+#include "templates/tolerance.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/tasks.h"
 
@@ -31,7 +32,6 @@ struct Options {
 
 // Above this many multiply-adds the interpreter would take minutes a config.
 constexpr int64_t kOracleFlops = 2'000'000;
-constexpr CheckSpec kCheck{};
 
 class TemporaryFolder {
  public:
@@ -59,6 +59,7 @@ struct TaskData {
   std::vector<std::vector<float>> inputs;    // inputs and constants, in argument order
   std::vector<std::vector<double>> answers;  // outputs, in argument order
   std::vector<RunRequest::Data> input_files, reference_files;
+  CheckSpec check;
 };
 
 bool is_output(const Buffer& buffer) { return buffer->role == BufferRole::kOutput; }
@@ -78,7 +79,8 @@ std::vector<std::vector<float>> random_inputs(const Program& program, uint64_t s
 }
 
 Result<TaskData> prepare(const CliTask& task, uint64_t seed, const fs::path& folder) {
-  TaskData data{.unscheduled = task.workload.compute()};
+  const Tolerance tolerance = tolerance_of(task.workload);
+  TaskData data{.unscheduled = task.workload.compute(), .check = {tolerance.absolute, tolerance.relative}};
   data.inputs = random_inputs(data.unscheduled, seed);
   ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
   const ReferenceKind kind = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops
@@ -219,7 +221,7 @@ class Verifier {
                        .digest = digest,
                        .inputs = data.input_files,
                        .references = data.reference_files,
-                       .check = kCheck,
+                       .check = data.check,
                        .min_repeat_ms = 0,  // one call a sample: only the answer counts here
                        .repeats = 1,
                        .run_timeout_s = 60};
