@@ -1,6 +1,7 @@
 #include "compiler_core/arith/simplify.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "compiler_core/base/status.h"
@@ -473,6 +474,12 @@ class Simplifier {
         const Bounds a = bounds(linear(e->operands[0])), b = bounds(linear(e->operands[1]));
         if (!a.finite() || !b.finite()) return {};
         return unite(scaled(a, b.min), scaled(a, b.max));
+      }
+      case BinaryOp::kXor: {  // of what is not negative: no bit above the highest of either
+        const Bounds a = bounds(linear(e->operands[0])), b = bounds(linear(e->operands[1]));
+        if (a.min < 0 || b.min < 0 || !a.finite() || !b.finite()) return {};
+        const auto bits = static_cast<uint64_t>(std::max(a.max, b.max));
+        return {0, static_cast<int64_t>(std::bit_ceil(bits + 1)) - 1};
       }
       default:
         return {};

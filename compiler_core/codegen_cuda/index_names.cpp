@@ -1,0 +1,294 @@
+#include "compiler_core/codegen_cuda/index_names.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/layout.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner::cuda {
+namespace {
+
+constexpr int kUnrolledOrder = std::numeric_limits<int>::max();
+
+// Operations to compute e: what a name saves. Divisions are the dear ones.
+int operations(const Expr& e) {
+  int count = 0;
+  visit(e, [&](const Expr& part) {
+    if (part->operands.empty()) return;
+    const bool is_division = part->kind == ExprKind::kBinary && (part->binary_op == BinaryOp::kFloorDiv ||
+                                                                 part->binary_op == BinaryOp::kFloorMod);
+    count += is_division ? 2 : 1;
+  });
+  return count;
+}
+
+bool has_term(const LinearForm& form, const std::pair<Expr, int64_t>& wanted) {
+  return std::any_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
+    return term.second == wanted.second && equal(term.first, wanted.first);
+  });
+}
+bool contains(const LinearForm& form, const LinearForm& part) {
+  return std::all_of(part.terms.begin(), part.terms.end(),
+                     [&](const auto& term) { return has_term(form, term); });
+}
+bool same(const LinearForm& a, const LinearForm& b) {
+  return a.terms.size() == b.terms.size() && contains(a, b);
+}
+
+// "m.outer.inner" -> "m"
+std::string stem(const std::string& name) { return name.substr(0, name.find('.')); }
+
+bool mixes_dimensions(const BufferNode& buffer) { return buffer.layout.starts_with("xor"); }
+
+bool indexes_registers(const StmtNode& loop) {
+  bool found = false;
+  const auto in_access = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    if (buffer->scope != MemoryScope::kRegister) return;
+    for (const Expr& index : indices) found |= uses_var(index, loop.var);
+  };
+  visit(loop.body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kStore) in_access(s->buffer, s->indices);
+    own_exprs(*s, [&](const Expr& e) {
+      visit(e, [&](const Expr& part) {
+        if (part->kind == ExprKind::kLoad) in_access(part->buffer, part->operands);
+      });
+    });
+  });
+  return found;
+}
+
+// Every barrier a node of its own, so that each may be spoken of.
+Stmt with_own_barriers(const Stmt& s) {
+  if (s->kind == StmtKind::kBarrier) return make_barrier(s->scope);
+  return map_children(
+      s, [](const Expr& e) { return e; }, with_own_barriers);
+}
+
+}  // namespace
+
+RangeMap kernel_ranges(const GpuKernel& kernel) {
+  RangeMap ranges;
+  for (int d = 0; d < 3; ++d) {
+    if (kernel.block_vars[d] != nullptr) ranges.bind(kernel.block_vars[d], kernel.grid[d]);
+    if (kernel.thread_vars[d] != nullptr) ranges.bind(kernel.thread_vars[d], kernel.block[d]);
+  }
+  return ranges;
+}
+
+Stmt simplified_body(const GpuKernel& kernel) {
+  const Stmt body = simplify(kernel.body, kernel_ranges(kernel));
+  return body == nullptr ? make_seq({}) : with_own_barriers(body);
+}
+
+bool prints_unrolled(const StmtNode& loop) {
+  return loop.loop == LoopKind::kUnrolled || loop.loop == LoopKind::kVectorized || indexes_registers(loop);
+}
+
+IndexNames::IndexNames(const GpuKernel& kernel, const Stmt& body) {
+  for (int d = 0; d < 3; ++d) {
+    if (kernel.block_vars[d] != nullptr) order_[kernel.block_vars[d].get()] = 0;
+    if (kernel.thread_vars[d] != nullptr) order_[kernel.thread_vars[d].get()] = 0;
+  }
+  sites_[0] = nullptr;
+  RangeMap ranges = kernel_ranges(kernel);
+  collect(body, ranges, 0);
+  choose();
+}
+
+void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
+  if (s == nullptr) return;
+  if (s->kind == StmtKind::kFor) {
+    if (!prints_unrolled(*s)) {
+      order_[s->var.get()] = next_order_;
+      sites_[next_order_++] = s->var.get();
+    }
+    ranges.bind(s->var, s->extent);
+    return collect(s->body, ranges, depth + 1);
+  }
+  own_exprs(*s, [&](const Expr& e) { note_loads(e, ranges, depth); });
+  if (s->kind == StmtKind::kStore) {
+    if (mixes_dimensions(*s->buffer))
+      note(storage_offset(*s->buffer, s->indices), ranges, depth, s->buffer, 0);
+    else
+      for (size_t d = 0; d < s->indices.size(); ++d)
+        note(s->indices[d], ranges, depth, s->buffer, static_cast<int>(d));
+  }
+  if (s->kind == StmtKind::kIf) {
+    RangeMap inside = ranges;
+    inside.assume(s->condition);
+    collect(s->body, inside, depth);
+    return collect(s->else_body, ranges, depth);
+  }
+  collect(s->body, ranges, depth);
+  for (const Stmt& child : s->stmts) collect(child, ranges, depth);
+}
+
+// Loads below e, and what conditions compare.
+void IndexNames::note_loads(const Expr& e, const RangeMap& ranges, int depth) {
+  visit(e, [&](const Expr& part) {
+    if (part->kind == ExprKind::kLoad && mixes_dimensions(*part->buffer))
+      note(storage_offset(*part->buffer, part->operands), ranges, depth, part->buffer, 0);
+    else if (part->kind == ExprKind::kLoad)
+      for (size_t d = 0; d < part->operands.size(); ++d)
+        note(part->operands[d], ranges, depth, part->buffer, static_cast<int>(d));
+    else if (part->kind == ExprKind::kBinary && part->dtype == DType::kBool &&
+             part->operands[0]->dtype == DType::kInt64)
+      for (const Expr& side : part->operands) note(side, ranges, depth, nullptr, 0);
+  });
+}
+
+void IndexNames::note(const Expr& e, const RangeMap& ranges, int depth, const Buffer& buffer, int dimension) {
+  const LinearForm form = linear_form(e, ranges);
+  note_form(form, depth, buffer, dimension);
+  // What stands below a division in a term that does not stand still as a whole.
+  for (const auto& [term, factor] : form.terms) {
+    if (term->operands.empty() || order_of(term) != kUnrolledOrder || term->kind != ExprKind::kBinary)
+      continue;
+    for (const Expr& operand : term->operands)
+      if (operand->dtype == DType::kInt64) note(operand, ranges, depth, buffer, dimension);
+  }
+}
+
+// Counts each part of the form that stands still in some loop: the terms of that loop and those outside.
+void IndexNames::note_form(LinearForm form, int depth, const Buffer& buffer, int dimension) {
+  std::vector<int> orders;
+  for (const auto& [term, factor] : form.terms)
+    if (const int order = order_of(term); order != kUnrolledOrder) orders.push_back(order);
+  std::sort(orders.begin(), orders.end());
+  orders.erase(std::unique(orders.begin(), orders.end()), orders.end());
+  for (const int order : orders) {
+    Candidate part{.site = sites_.at(order)};
+    for (const auto& term : form.terms)
+      if (order_of(term.first) <= order) part.form.terms.push_back(term);
+    auto found = std::find_if(candidates_.begin(), candidates_.end(),
+                              [&](const Candidate& c) { return same(c.form, part.form); });
+    if (found == candidates_.end()) found = candidates_.insert(candidates_.end(), std::move(part));
+    found->uses += 1;
+    found->in_loop |= depth > order;
+    if (buffer == nullptr) continue;
+    const Place place{buffer, dimension, order == orders.back()};
+    if (std::find(found->places.begin(), found->places.end(), place) == found->places.end())
+      found->places.push_back(place);
+  }
+}
+
+int IndexNames::order_of(const Expr& term) const {
+  int order = 0;
+  visit(term, [&](const Expr& part) {
+    // A load inside an index (a gather) may change at any time: never part of a name.
+    if (part->kind == ExprKind::kLoad) order = kUnrolledOrder;
+    if (part->kind != ExprKind::kVar || order == kUnrolledOrder) return;
+    const auto found = order_.find(part->var.get());
+    order = found == order_.end() ? kUnrolledOrder : std::max(order, found->second);
+  });
+  return order;
+}
+
+void IndexNames::choose() {
+  std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+    return a.form.terms.size() < b.form.terms.size();
+  });
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.uses < 2 && !candidate.in_loop) continue;
+    const Expr value = rebuilt(candidate.form, {}, known_.size());
+    if (operations(value) < 2) continue;
+    // A shorter name and one term more is no gain when it is used once.
+    Named named{.var = make_var(wanted_name(candidate)), .value = value};
+    named.about = about(candidate);
+    known_.push_back({candidate.form, named.var});
+    defined_[candidate.site].push_back(std::move(named));
+  }
+}
+
+// "place in b_tile, dimension 0 of out"
+std::string IndexNames::about(const Candidate& candidate) {
+  std::string text;
+  for (const Place& p : candidate.places)
+    text += str(text.empty() ? "" : ", ",
+                mixes_dimensions(*p.buffer) ? "place in " : str("dimension ", p.dimension, " of "),
+                p.buffer->name);
+  return text.empty() ? "for guards" : text;
+}
+
+std::string IndexNames::wanted_name(const Candidate& candidate) {
+  std::string common;
+  bool one_stem = true;
+  for (const auto& [term, factor] : candidate.form.terms)
+    visit(term, [&](const Expr& part) {
+      if (part->kind != ExprKind::kVar) return;
+      const std::string name = stem(part->var->name);
+      one_stem &= common.empty() || common == name;
+      common = name;
+    });
+  const auto& [first, factor] = candidate.form.terms[0];
+  int64_t divisor = 0;
+  if (candidate.form.terms.size() == 1 && factor == 1 && one_stem && first->kind == ExprKind::kBinary &&
+      is_const_int(first->operands[1], &divisor)) {
+    const bool is_var = first->operands[0]->kind == ExprKind::kVar;
+    const std::string name = is_var ? first->operands[0]->var->name : common;
+    if (first->binary_op == BinaryOp::kFloorDiv) return str(name, "_div_", divisor);
+    if (first->binary_op == BinaryOp::kFloorMod) return str(name, "_mod_", divisor);
+  }
+  if ((one_stem && candidate.form.terms.size() > 1) || candidate.places.empty()) return common + "_base";
+  // No one axis: after the first buffer it is an index of, best one of which it is all that stands still.
+  const auto whole =
+      std::find_if(candidate.places.begin(), candidate.places.end(), [](const Place& p) { return p.whole; });
+  const Place& place = whole == candidate.places.end() ? candidate.places[0] : *whole;
+  if (mixes_dimensions(*place.buffer)) return place.buffer->name + "_place";
+  if (place.buffer->shape.size() == 2)
+    return place.buffer->name + (place.dimension == 0 ? "_row" : "_column");
+  return str(place.buffer->name, "_i", place.dimension);
+}
+
+const std::vector<IndexNames::Named>& IndexNames::defined_in(const VarNode* loop) const {
+  static const std::vector<Named> kNone;
+  const auto found = defined_.find(loop);
+  return found == defined_.end() ? kNone : found->second;
+}
+
+Expr IndexNames::apply(const Expr& e, const RangeMap& ranges) const {
+  return rebuilt(linear_form(e, ranges), ranges, known_.size());
+}
+
+Expr IndexNames::apply_offset(const Buffer& buffer, const std::vector<Expr>& indices,
+                              const RangeMap& ranges) const {
+  return apply(storage_offset(*buffer, indices), ranges);
+}
+
+// The sum with the longest known part replaced by its name, from the outside in, the constant last.
+Expr IndexNames::rebuilt(LinearForm form, const RangeMap& ranges, size_t known_limit) const {
+  Expr sum = 0;
+  const Known* best = nullptr;
+  for (size_t i = 0; i < known_limit; ++i)
+    if ((best == nullptr || known_[i].form.terms.size() > best->form.terms.size()) &&
+        contains(form, known_[i].form))
+      best = &known_[i];
+  if (best != nullptr) {
+    sum = Expr(best->var);
+    std::erase_if(form.terms, [&](const auto& term) { return has_term(best->form, term); });
+  }
+  std::stable_sort(form.terms.begin(), form.terms.end(), [&](const auto& a, const auto& b) {
+    if ((a.second > 0) != (b.second > 0)) return a.second > 0;  // a sum begins with something positive
+    return order_of(a.first) < order_of(b.first);
+  });
+  for (auto& [term, factor] : form.terms) {
+    const Expr inner =
+        term->kind == ExprKind::kBinary
+            ? map_children(term,
+                           [&](const Expr& operand) {
+                             return operand->dtype == DType::kInt64
+                                        ? rebuilt(linear_form(operand, ranges), ranges, known_limit)
+                                        : operand;
+                           })
+            : term;
+    const bool starts_negative = factor < 0 && is_const_int(sum);
+    sum = starts_negative ? unary(UnaryOp::kNeg, inner * -factor)
+          : factor < 0    ? sum - inner * -factor
+                          : sum + inner * factor;
+  }
+  return form.constant < 0 ? sum - (-form.constant) : sum + form.constant;
+}
+
+}  // namespace tuner::cuda

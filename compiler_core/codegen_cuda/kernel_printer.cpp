@@ -1,0 +1,384 @@
+#include "compiler_core/codegen_cuda/kernel_printer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/codegen_cuda/describe.h"
+#include "compiler_core/ir/intrinsic.h"
+#include "compiler_core/ir/layout.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner::cuda {
+namespace {
+
+constexpr size_t kColumns = 110;
+constexpr char kDimensions[] = "xyz";
+
+std::set<const BufferNode*> stored_buffers(const Stmt& body) {
+  std::set<const BufferNode*> stored;
+  visit(body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kStore) stored.insert(s->buffer.get());
+  });
+  return stored;
+}
+
+// Every identifier of the intrinsics that the kernel uses: their text must not meet a variable of ours.
+void reserve_intrinsic_words(const Stmt& body, Names& names) {
+  visit(body, [&](const Stmt& s) {
+    if (s->kind != StmtKind::kIntrinsic) return;
+    const Intrinsic* intrinsic = find_intrinsic(s->name);
+    CHECK(intrinsic != nullptr) << "intrinsic " << s->name << " is not registered";
+    std::string word;
+    for (const char c : intrinsic->cuda + " ") {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+        word += c;
+      } else {
+        if (!word.empty()) names.reserve(word);
+        word.clear();
+      }
+    }
+  });
+}
+
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+}  // namespace
+
+KernelPrinter::KernelPrinter(const GpuKernel& kernel)
+    : kernel_(kernel),
+      body_(simplified_body(kernel)),
+      index_names_(kernel, body_),
+      expr_text_(names_),
+      barrier_comments_(describe_barriers(body_)) {
+  names_.reserve(kernel.name);
+  reserve_intrinsic_words(body_, names_);
+  for (const Buffer& b : kernel.params) names_.declare(b);
+  for (const Buffer& b : kernel.shared) {
+    const std::string name = names_.declare(b);
+    if (!b->layout.starts_with("xor")) continue;
+    const Buffer flat = make_buffer(b->name, b->dtype, {storage_elements(*b)}, MemoryScope::kShared);
+    flat_[b.get()] = flat;
+    names_.alias(flat, name);
+  }
+}
+
+std::string KernelPrinter::print() {
+  head_comment();
+  signature();
+  RangeMap ranges = kernel_ranges(kernel_);
+  define_shared();
+  define_indices(ranges);
+  stmt(body_, ranges, false);
+  close();
+  return std::move(out_);
+}
+
+void KernelPrinter::head_comment() {
+  const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
+  line(str("// ", kernel_.name, ": ", kernel_.grid[0], " x ", kernel_.grid[1], " x ", kernel_.grid[2],
+           " blocks of ", kernel_.block[0], " x ", kernel_.block[1], " x ", kernel_.block[2], " = ", threads,
+           " threads"));
+  for (const std::string& output : describe_block_output(kernel_, body_))
+    comment(str("  a block computes ", output));
+  describe_memory();
+}
+
+void KernelPrinter::describe_memory() {
+  for (size_t i = 0; i < kernel_.shared.size(); ++i) {
+    const BufferNode& b = *kernel_.shared[i];
+    const int64_t bytes = storage_elements(b) * dtype_bytes(b.dtype);
+    comment(str("  shared memory: ", names_.of(kernel_.shared[i]), " ", describe_shape(b),
+                b.layout.empty() ? "" : ", layout " + b.layout, ", ", bytes, " bytes at ",
+                kernel_.shared_offsets[i]));
+  }
+  if (kernel_.shared_bytes > 0) comment(str("  shared memory of a block: ", kernel_.shared_bytes, " bytes"));
+  std::string registers;
+  visit(body_, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kAllocate)
+      registers += str(registers.empty() ? "" : ", ", s->buffer->name, " ", s->buffer->elements());
+  });
+  if (!registers.empty()) comment("  registers of a thread for: " + registers);
+}
+
+void KernelPrinter::signature() {
+  const std::set<const BufferNode*> stored = stored_buffers(body_);
+  std::string parameters;
+  for (const Buffer& b : kernel_.params)
+    parameters += str(parameters.empty() ? "" : ", ", stored.contains(b.get()) ? "" : "const ",
+                      c_type(b->dtype), "* __restrict__ ", names_.of(b));
+  const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
+  const std::string bounds =
+      kernel_.min_blocks > 0 ? str(threads, ", ", kernel_.min_blocks) : std::to_string(threads);
+  line(str("extern \"C\" __global__ void __launch_bounds__(", bounds, ")"));
+  open(str(kernel_.name, "(", parameters, ")"));
+}
+
+void KernelPrinter::define_shared() {
+  if (kernel_.shared.empty()) return;
+  line("extern __shared__ __align__(16) unsigned char shared_memory[];");
+  for (size_t i = 0; i < kernel_.shared.size(); ++i) {
+    const Buffer& b = kernel_.shared[i];
+    const std::string start = kernel_.shared_offsets[i] == 0
+                                  ? "shared_memory"
+                                  : str("(shared_memory + ", kernel_.shared_offsets[i], ")");
+    line(str(c_type(b->dtype), "* const ", names_.of(b), " = (", c_type(b->dtype), "*)", start, ";  // ",
+             describe_shape(*b), b->layout.empty() ? "" : ", layout " + b->layout));
+  }
+}
+
+void KernelPrinter::define_indices(RangeMap& ranges) {
+  const auto define = [&](const char* source, const std::array<Var, 3>& vars,
+                          const std::array<int64_t, 3>& sizes) {
+    for (int d = 0; d < 3; ++d) {
+      if (vars[d] == nullptr || sizes[d] == 1) continue;  // of size 1: the ranges make it 0
+      const std::string& name = names_.declare(vars[d], vars[d]->name);
+      line(str("const int ", name, " = ", source, ".", kDimensions[d], ";  // 0..", sizes[d] - 1));
+    }
+  };
+  define("blockIdx", kernel_.block_vars, kernel_.grid);
+  define("threadIdx", kernel_.thread_vars, kernel_.block);
+  define_names(nullptr, ranges);
+}
+
+void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
+  for (const IndexNames::Named& n : index_names_.defined_in(loop)) {
+    const auto bounds = const_bounds(n.value, ranges);
+    const bool fits = bounds.has_value() && bounds->first > INT32_MIN && bounds->second < INT32_MAX;
+    const std::string text = expr_text_.index(n.value, ranges);
+    if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
+    line(str("const ", fits ? "int " : "long long ", names_.declare(n.var, n.var->name), " = ", text,
+             ";  // ", n.about));
+  }
+}
+
+void KernelPrinter::stmt(const Stmt& s, const RangeMap& ranges, bool told) {
+  if (s == nullptr) return;
+  const bool is_nest = s->kind == StmtKind::kFor || s->kind == StmtKind::kStore || s->kind == StmtKind::kIf;
+  if (!told && is_nest && only_store(s) != nullptr) {
+    comment(describe_nest(s));
+    told = true;
+  }
+  switch (s->kind) {
+    case StmtKind::kFor:
+      return loop(s, ranges, told);
+    case StmtKind::kSeq:
+      for (const Stmt& child : s->stmts) stmt(child, ranges, told);
+      return;
+    case StmtKind::kIf:
+      return guard(s, ranges, told);
+    case StmtKind::kStore:
+      return store(*s, ranges);
+    case StmtKind::kAllocate:
+      return allocate(s, ranges);
+    case StmtKind::kBarrier:
+      return barrier(s);
+    case StmtKind::kIntrinsic:
+      return intrinsic(*s, ranges);
+    case StmtKind::kAsync:
+      CHECK(false) << "asynchronous copies are refused before printing";
+  }
+}
+
+void KernelPrinter::loop(const Stmt& s, const RangeMap& ranges, bool told) {
+  if (s->extent == 1) {  // no loop: the ranges make its variable 0 wherever it stands
+    RangeMap inside = ranges;
+    inside.bind(s->var, 1);
+    return stmt(simplify(s->body, inside), inside, told);
+  }
+  if (s->loop == LoopKind::kVectorized) return vector_loop(s, ranges, told);
+  scalar_loop(s, ranges, told);
+}
+
+void KernelPrinter::scalar_loop(const Stmt& s, const RangeMap& ranges, bool told) {
+  const bool unrolled = prints_unrolled(*s);
+  if (!told && !unrolled) comment(describe_loop(*s));
+  line(unrolled ? "#pragma unroll" : "#pragma unroll 1");
+  names_.open();
+  const std::string name = names_.declare(s->var, s->var->name);
+  open(str("for (int ", name, " = 0; ", name, " < ", s->extent, "; ++", name, ")"));
+  RangeMap inside = ranges;
+  inside.bind(s->var, s->extent);
+  define_names(s->var.get(), inside);
+  stmt(s->body, inside, told);
+  close();
+  names_.close();
+}
+
+void KernelPrinter::guard(const Stmt& s, const RangeMap& ranges, bool told) {
+  const std::string why = describe_guard(*s, kernel_, ranges);
+  open_guard(value(s->condition, ranges), why);
+  stmt(s->body, assuming(ranges, s->condition), told);
+  if (s->else_body != nullptr) {
+    close();
+    out_.pop_back();  // "}" and its line feed: the else goes on there
+    out_ += " else {\n";
+    ++depth_;
+    names_.open();
+    stmt(s->else_body, assuming(ranges, simplify(unary(UnaryOp::kNot, s->condition), ranges)), told);
+  }
+  close();
+}
+
+void KernelPrinter::open_guard(const std::string& condition, const std::string& why) {
+  line(str("if (", condition, ") {  // ", why));
+  ++depth_;
+  names_.open();
+}
+
+void KernelPrinter::store(const StmtNode& s, const RangeMap& ranges) {
+  const std::string target = element(s.buffer, s.indices, ranges);
+  // x = x + y is how the IR says it; x += y is what people write.
+  const Expr& v = s.value;
+  if (v->kind == ExprKind::kBinary && v->binary_op == BinaryOp::kAdd &&
+      v->operands[0]->kind == ExprKind::kLoad && equal(v->operands[0], load(s.buffer, s.indices)))
+    return line(str(target, " += ", value(v->operands[1], ranges), ";"));
+  line(str(target, " = ", value(v, ranges), ";"));
+}
+
+void KernelPrinter::allocate(const Stmt& s, const RangeMap& ranges) {
+  const Buffer& b = s->buffer;
+  names_.open();
+  const std::string name = names_.declare(b);
+  const std::string size = b->elements() == 1 ? "" : str("[", b->elements(), "]");
+  line(str(c_type(b->dtype), " ", name, size, ";  // ", b->elements() == 1 ? "one" : describe_shape(*b),
+           ", in registers"));
+  stmt(s->body, ranges, false);
+  names_.close();
+}
+
+void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
+  const Intrinsic* i = find_intrinsic(s.name);
+  CHECK(i != nullptr) << "intrinsic " << s.name << " is not registered";
+  std::string text = i->cuda, operands;
+  for (size_t n = s.operands.size(); n-- > 0;) {  // from the last: $1 is a prefix of $10
+    const Expr& operand = s.operands[n];
+    const std::string first = element(operand->buffer, operand->operands, ranges);
+    const std::string place = str("$", n);
+    text = replaced(std::move(text), "*" + place, first);
+    text = replaced(std::move(text), place, "(&" + first + ")");
+    operands = str(first, operands.empty() ? "" : ", ", operands);
+  }
+  comment(str(s.name, " of ", operands, ": ", i->threads, " threads together"));
+  line(text);
+}
+
+void KernelPrinter::barrier(const Stmt& s) {
+  CHECK(s->scope == MemoryScope::kShared || s->scope == MemoryScope::kRegister) << "a barrier of a cluster";
+  line(str(s->scope == MemoryScope::kShared ? "__syncthreads();" : "__syncwarp();", "  // ",
+           barrier_comments_.at(s.get())));
+}
+
+// --- names and text ---
+
+Expr KernelPrinter::named(const Expr& e, const RangeMap& ranges) const {
+  if (e->dtype == DType::kInt64 && e->kind != ExprKind::kLoad && e->kind != ExprKind::kCast &&
+      e->kind != ExprKind::kSelect)
+    return index_names_.apply(e, ranges);
+  if (e->kind == ExprKind::kLoad) {
+    auto [buffer, indices] = named_place(e->buffer, e->operands, ranges);
+    return load(buffer, std::move(indices));
+  }
+  if (e->kind == ExprKind::kSelect) {
+    const RangeMap inside = assuming(ranges, e->operands[0]);
+    return select(named(e->operands[0], ranges), named(simplify(e->operands[1], inside), inside),
+                  named(e->operands[2], ranges));
+  }
+  return map_children(e, [&](const Expr& operand) { return named(operand, ranges); });
+}
+
+std::pair<Buffer, std::vector<Expr>> KernelPrinter::named_place(const Buffer& buffer,
+                                                                const std::vector<Expr>& indices,
+                                                                const RangeMap& ranges) const {
+  if (const auto flat = flat_.find(buffer.get()); flat != flat_.end())
+    return {flat->second, {index_names_.apply_offset(buffer, indices, ranges)}};
+  std::vector<Expr> result;
+  for (const Expr& index : indices) result.push_back(named(simplify(index, ranges), ranges));
+  return {buffer, std::move(result)};
+}
+
+std::string KernelPrinter::element(const Buffer& buffer, const std::vector<Expr>& indices,
+                                   const RangeMap& ranges) {
+  const auto [place, named_indices] = named_place(buffer, indices, ranges);
+  return expr_text_.element(place, named_indices, ranges);
+}
+
+std::string KernelPrinter::value(const Expr& e, const RangeMap& ranges) {
+  return expr_text_.value(named(simplify(e, ranges), ranges), ranges);
+}
+
+// What holds is known of the indices and of the names that stand for parts of them.
+RangeMap KernelPrinter::assuming(const RangeMap& ranges, const Expr& condition) const {
+  RangeMap inside = ranges;
+  inside.assume(condition);
+  const Expr with_names = named(condition, ranges);
+  if (!equal(with_names, condition)) inside.assume(with_names);
+  return inside;
+}
+
+void KernelPrinter::line(std::string_view text) {
+  const size_t indent = static_cast<size_t>(depth_) * 2;
+  if (indent + text.size() > kColumns) return long_line(text);
+  out_.append(indent, ' ');
+  out_ += text;
+  out_ += '\n';
+}
+
+// A remark behind the statement goes on lines above it; the statement is broken after a comma or before an
+// operator.
+void KernelPrinter::long_line(std::string_view text) {
+  if (const size_t remark = text.rfind("  // "); remark != std::string_view::npos) {
+    comment(text.substr(remark + 5));
+    return line(text.substr(0, remark));
+  }
+  size_t indent = static_cast<size_t>(depth_) * 2;
+  while (indent + text.size() > kColumns) {
+    const size_t width = kColumns - indent;
+    size_t end = std::string_view::npos;
+    for (const std::string_view at : {", ", " + ", " * ", " ? ", " : ", " = ", " && "}) {
+      const size_t found = text.rfind(at, width - 2);
+      if (found == std::string_view::npos || found == 0) continue;
+      const size_t cut = at == ", " ? found + 1 : found;
+      if (end == std::string_view::npos || cut > end) end = cut;
+    }
+    if (end == std::string_view::npos) break;
+    out_ += str(std::string(indent, ' '), text.substr(0, end), "\n");
+    text.remove_prefix(end + 1);
+    indent = static_cast<size_t>(depth_) * 2 + 4;
+  }
+  out_ += str(std::string(indent, ' '), text, "\n");
+}
+
+void KernelPrinter::comment(std::string_view text) {
+  const size_t width = kColumns - static_cast<size_t>(depth_) * 2 - 6;
+  const size_t indent = text.find_first_not_of(' ');
+  bool first = true;
+  while (!text.empty()) {
+    size_t end = text.size();
+    if (end > width) {
+      end = text.rfind(' ', width);
+      if (end == std::string_view::npos || end <= indent) end = std::min(text.find(' ', width), text.size());
+    }
+    line(str("// ", std::string(first ? 0 : indent + 2, ' '), text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    first = false;
+  }
+}
+
+void KernelPrinter::open(std::string_view text) {
+  line(text.empty() ? "{" : str(text, " {"));
+  ++depth_;
+  names_.open();
+}
+
+void KernelPrinter::close() {
+  names_.close();
+  --depth_;
+  line("}");
+}
+
+}  // namespace tuner::cuda

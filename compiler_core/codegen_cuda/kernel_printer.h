@@ -1,0 +1,82 @@
+// One kernel as CUDA C++: statements, loops, comments. print.cpp puts kernels into a file.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/codegen_cuda/expr_text.h"
+#include "compiler_core/codegen_cuda/index_names.h"
+#include "compiler_core/codegen_cuda/names.h"
+#include "compiler_core/lower/gpu.h"
+
+namespace tuner::cuda {
+
+class KernelPrinter {
+ public:
+  explicit KernelPrinter(const GpuKernel& kernel);
+
+  // The function with the comment above it. Once.
+  std::string print();
+  // The text calls index_div or index_mod.
+  bool uses_floor_helpers() const { return expr_text_.uses_floor_helpers(); }
+
+ private:
+  // --- the frame ---
+  void head_comment();
+  void describe_memory();
+  void signature();
+  void define_indices(RangeMap& ranges);
+  void define_shared();
+  void define_names(const VarNode* loop, RangeMap& ranges);
+
+  // --- statements. `told`: a comment above says what this nest does ---
+  void stmt(const Stmt& s, const RangeMap& ranges, bool told);
+  void loop(const Stmt& s, const RangeMap& ranges, bool told);
+  void scalar_loop(const Stmt& s, const RangeMap& ranges, bool told);
+  void guard(const Stmt& s, const RangeMap& ranges, bool told);
+  void open_guard(const std::string& condition, const std::string& why);
+  void store(const StmtNode& s, const RangeMap& ranges);
+  void allocate(const Stmt& s, const RangeMap& ranges);
+  void intrinsic(const StmtNode& s, const RangeMap& ranges);
+  void barrier(const Stmt& s);
+
+  // --- vectorized loops (print_vector.cpp) ---
+  struct VectorLoad;
+  void vector_loop(const Stmt& s, const RangeMap& ranges, bool told);
+  bool worth_vectors(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges) const;
+  void vector_stmt(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
+  void vector_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges);
+  std::vector<VectorLoad> vector_loads(const Expr& value, const Var& lane, int64_t lanes,
+                                       const RangeMap& ranges) const;
+  std::string vector_address(const Buffer& buffer, const std::vector<Expr>& indices, const Var& lane,
+                             int64_t lanes, const RangeMap& ranges, bool is_const);
+
+  // Indices with their names, swizzled buffers as flat ones: what expr_text_ prints.
+  Expr named(const Expr& e, const RangeMap& ranges) const;
+  std::pair<Buffer, std::vector<Expr>> named_place(const Buffer& buffer, const std::vector<Expr>& indices,
+                                                   const RangeMap& ranges) const;
+  std::string element(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
+  std::string value(const Expr& e, const RangeMap& ranges);
+  RangeMap assuming(const RangeMap& ranges, const Expr& condition) const;
+
+  void line(std::string_view text);
+  void long_line(std::string_view text);
+  void comment(std::string_view text);  // on lines of its own, wrapped
+  void open(std::string_view text);     // "text {", indented from here, a scope for names
+  void close();
+
+  const GpuKernel& kernel_;
+  Stmt body_;
+  IndexNames index_names_;
+  Names names_;
+  ExprText expr_text_;
+  std::map<const StmtNode*, std::string> barrier_comments_;
+  std::map<const BufferNode*, Buffer>
+      flat_;  // of buffers whose layout mixes dimensions: one dimension, plain
+  std::string out_;
+  int depth_ = 0;
+};
+
+}  // namespace tuner::cuda

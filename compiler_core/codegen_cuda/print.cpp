@@ -1,0 +1,52 @@
+// A Program as one CUDA file.
+#include <algorithm>
+
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/kernel_printer.h"
+
+namespace tuner {
+namespace {
+
+constexpr const char* kFloorHelpers =
+    R"(// Division and remainder that round down, as indices need it when the dividend may be negative.
+static __device__ __forceinline__ int index_div(int a, int b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+static __device__ __forceinline__ long long index_div(long long a, long long b) {
+  return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+static __device__ __forceinline__ int index_mod(int a, int b) { return a - index_div(a, b) * b; }
+static __device__ __forceinline__ long long index_mod(long long a, long long b) { return a - index_div(a, b) * b; }
+)";
+
+std::string described(const Buffer& b, const char* what) {
+  std::string shape;
+  for (const int64_t d : b->shape) shape += str(shape.empty() ? "" : ", ", d);
+  return str("//   ", b->name, ": ", what, ", ", b->dtype, " [", shape, "], ", b->bytes(), " bytes\n");
+}
+
+std::string head(const GpuProgram& program, const Target& target) {
+  std::string text =
+      str("// ", program.name, " for ", target.name(), ". Arguments, row-major, aligned to 16 bytes:\n");
+  for (const Buffer& b : program.args) text += described(b, std::string(buffer_role_name(b->role)).c_str());
+  for (const Buffer& b : program.workspace) text += described(b, "workspace between kernels");
+  if (program.kernels.size() > 1) {
+    text += "// Kernels, launched in this order on one stream:";
+    for (const GpuKernel& kernel : program.kernels) text += " " + kernel.name;
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string print_cuda(const GpuProgram& program, const Target& target) {
+  std::string kernels;
+  bool uses_floor_helpers = false;
+  for (const GpuKernel& kernel : program.kernels) {
+    cuda::KernelPrinter printer(kernel);
+    kernels += "\n" + printer.print();
+    uses_floor_helpers |= printer.uses_floor_helpers();
+  }
+  return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") + kernels;
+}
+
+}  // namespace tuner

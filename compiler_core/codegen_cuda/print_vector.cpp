@@ -1,0 +1,193 @@
+// Vectorized loops: float2 and float4 where addresses are proved to allow it, an unrolled loop otherwise.
+#include <algorithm>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/codegen_cuda/describe.h"
+#include "compiler_core/codegen_cuda/kernel_printer.h"
+#include "compiler_core/codegen_cuda/vector_access.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner::cuda {
+
+// A load that one vector does for all lanes.
+struct KernelPrinter::VectorLoad {
+  Expr load;
+  Expr condition;  // under which it may touch memory, the same for all lanes; undefined: always
+};
+
+namespace {
+
+std::string vector_type(DType dtype, int64_t lanes) { return str(c_type(dtype), lanes); }
+
+// "make_float4(0.0f, 0.0f, 0.0f, 0.0f)" of the texts of the lanes.
+std::string made_vector(DType dtype, const std::vector<std::string>& lanes) {
+  std::string text = str("make_", vector_type(dtype, static_cast<int64_t>(lanes.size())), "(");
+  for (size_t i = 0; i < lanes.size(); ++i) text += (i == 0 ? "" : ", ") + lanes[i];
+  return text + ")";
+}
+
+Expr in_lane(const Expr& e, const Var& lane, int64_t number) { return substitute(e, {{lane, Expr(number)}}); }
+
+std::vector<Expr> in_lane(const std::vector<Expr>& indices, const Var& lane, int64_t number) {
+  std::vector<Expr> result;
+  for (const Expr& index : indices) result.push_back(in_lane(index, lane, number));
+  return result;
+}
+
+// e with each of `loads` replaced by a lane of its vector.
+Expr with_vectors(const Expr& e, const std::vector<std::pair<Expr, Buffer>>& vectors, const Var& lane) {
+  for (const auto& [load_expr, vector] : vectors)
+    if (equal(e, load_expr)) return load(vector, {Expr(lane)});
+  return map_children(e, [&](const Expr& operand) { return with_vectors(operand, vectors, lane); });
+}
+
+}  // namespace
+
+void KernelPrinter::vector_loop(const Stmt& s, const RangeMap& ranges, bool told) {
+  const int64_t lanes = s->extent % 4 == 0 ? 4 : s->extent % 2 == 0 ? 2 : 1;
+  if (lanes > 1 && s->extent > lanes) {  // several vectors: an unrolled loop over them
+    const Var outer = make_var(s->var->name + ".vector"), inner = make_var(s->var->name);
+    Stmt body = substitute(s->body, {{s->var, Expr(outer) * lanes + inner}});
+    body = make_for(inner, lanes, std::move(body), s->axis, LoopKind::kVectorized);
+    const Stmt split = make_for(outer, s->extent / lanes, std::move(body), s->axis, LoopKind::kUnrolled);
+    return scalar_loop(simplify(split, ranges), ranges, told);
+  }
+  RangeMap inside = ranges;
+  inside.bind(s->var, s->extent);
+  if (lanes > 1 && worth_vectors(s->body, s->var, lanes, inside))
+    return vector_stmt(s->body, s->var, lanes, inside);
+  scalar_loop(s, ranges, told);
+}
+
+// Stores under guards that all lanes decide alike, with at least one vector among the accesses.
+bool KernelPrinter::worth_vectors(const Stmt& s, const Var& lane, int64_t lanes,
+                                  const RangeMap& ranges) const {
+  switch (s->kind) {
+    case StmtKind::kStore:
+      return lane_access(s->buffer, s->indices, lane, lanes, ranges) == LaneAccess::kVector ||
+             !vector_loads(s->value, lane, lanes, ranges).empty();
+    case StmtKind::kIf: {
+      if (s->else_body != nullptr || !same_for_all_lanes(s->condition, lane, lanes, ranges)) return false;
+      RangeMap inside = ranges;
+      inside.assume(s->condition);
+      return worth_vectors(s->body, lane, lanes, inside);
+    }
+    case StmtKind::kSeq:
+      return !s->stmts.empty() && std::all_of(s->stmts.begin(), s->stmts.end(), [&](const Stmt& child) {
+        return worth_vectors(child, lane, lanes, ranges);
+      });
+    default:
+      return false;
+  }
+}
+
+void KernelPrinter::vector_stmt(const Stmt& s, const Var& lane, int64_t lanes, const RangeMap& ranges) {
+  if (s->kind == StmtKind::kSeq) {
+    for (const Stmt& child : s->stmts) vector_stmt(child, lane, lanes, ranges);
+    return;
+  }
+  if (s->kind == StmtKind::kStore) return vector_store(*s, lane, lanes, ranges);
+  const Expr condition = simplify(in_lane(s->condition, lane, 0), ranges);
+  open_guard(value(condition, ranges), describe_guard(*s, kernel_, ranges));
+  RangeMap inside = assuming(ranges, condition);
+  inside.assume(s->condition);
+  vector_stmt(s->body, lane, lanes, inside);
+  close();
+}
+
+// Loads that a vector can do, each with the conditions of the selects it stands in. A load under a condition
+// that differs between lanes stays a load of each lane.
+std::vector<KernelPrinter::VectorLoad> KernelPrinter::vector_loads(const Expr& value, const Var& lane,
+                                                                   int64_t lanes,
+                                                                   const RangeMap& ranges) const {
+  std::vector<VectorLoad> found;
+  const auto add = [&](const Expr& e, const Expr& condition) {
+    for (VectorLoad& known : found)
+      if (equal(known.load, e)) {
+        // Twice, under other conditions: one of them is enough to touch memory, so both must hold alike.
+        if (condition.defined() != known.condition.defined() ||
+            (condition.defined() && !equal(condition, known.condition)))
+          known.load = {};
+        return;
+      }
+    found.push_back({e, condition});
+  };
+  const auto walk = [&](const auto& self, const Expr& e, const Expr& condition, bool same) -> void {
+    if (e->kind == ExprKind::kLoad) {
+      if (same && lane_access(e->buffer, e->operands, lane, lanes, ranges) == LaneAccess::kVector)
+        add(e, condition);
+      return;  // loads in an index are gathered one by one
+    }
+    if (e->kind != ExprKind::kSelect) {
+      for (const Expr& operand : e->operands) self(self, operand, condition, same);
+      return;
+    }
+    const Expr& own = e->operands[0];
+    const bool same_here = same && same_for_all_lanes(own, lane, lanes, ranges);
+    const auto with = [&](const Expr& more) { return condition.defined() ? condition && more : more; };
+    self(self, own, condition, same);
+    self(self, e->operands[1], with(own), same_here);
+    self(self, e->operands[2], with(unary(UnaryOp::kNot, own)), same_here);
+  };
+  walk(walk, value, {}, true);
+  std::erase_if(found, [](const VectorLoad& l) { return !l.load.defined(); });
+  return found;
+}
+
+std::string KernelPrinter::vector_address(const Buffer& buffer, const std::vector<Expr>& indices,
+                                          const Var& lane, int64_t lanes, const RangeMap& ranges,
+                                          bool is_const) {
+  return str("*(", is_const ? "const " : "", vector_type(buffer->dtype, lanes), "*)&",
+             element(buffer, in_lane(indices, lane, 0), ranges));
+}
+
+void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lanes, const RangeMap& ranges) {
+  const bool whole = lane_access(s.buffer, s.indices, lane, lanes, ranges) == LaneAccess::kVector;
+  const std::vector<VectorLoad> loads = vector_loads(s.value, lane, lanes, ranges);
+  const auto loaded = [&](const VectorLoad& l) {
+    const Expr condition =
+        l.condition.defined() ? simplify(in_lane(l.condition, lane, 0), ranges) : bool_imm(true);
+    const bool always = condition->kind == ExprKind::kIntImm && condition->int_value != 0;
+    const RangeMap inside = always ? ranges : assuming(ranges, condition);
+    const std::string memory = vector_address(l.load->buffer, l.load->operands, lane, lanes, inside, true);
+    if (always) return memory;
+    const std::vector<std::string> zeros(static_cast<size_t>(lanes), constant_text(0, l.load->dtype));
+    return str("(", value(condition, ranges), ") ? ", memory, " : ", made_vector(l.load->dtype, zeros));
+  };
+  // Moved as it is, with zeros where the load may not touch memory: no variable in between.
+  const Expr& v = s.value;
+  const bool is_load = v->kind == ExprKind::kLoad;
+  const bool is_zero_padded = v->kind == ExprKind::kSelect && v->operands[1]->kind == ExprKind::kLoad &&
+                              v->operands[2]->kind == ExprKind::kFloatImm && v->operands[2]->float_value == 0;
+  if (whole && loads.size() == 1 && (is_load || is_zero_padded) && s.buffer->dtype == v->dtype)
+    return line(
+        str(vector_address(s.buffer, s.indices, lane, lanes, ranges, false), " = ", loaded(loads[0]), ";"));
+
+  names_.open();
+  const bool needs_block = !loads.empty();
+  if (needs_block) open("");
+  std::vector<std::pair<Expr, Buffer>> vectors;
+  for (const VectorLoad& l : loads) {
+    const Buffer vector =
+        make_buffer(l.load->buffer->name + "_lanes", l.load->dtype, {lanes}, MemoryScope::kRegister);
+    const std::string memory = loaded(l);
+    line(str("const ", vector_type(vector->dtype, lanes), " ", names_.declare(vector), " = ", memory, ";"));
+    expr_text_.name_vector(vector);
+    vectors.emplace_back(l.load, vector);
+  }
+  const Expr with = with_vectors(s.value, vectors, lane);
+  std::vector<std::string> values;
+  for (int64_t i = 0; i < lanes; ++i) values.push_back(value(in_lane(with, lane, i), ranges));
+  if (whole) {
+    line(str(vector_address(s.buffer, s.indices, lane, lanes, ranges, false), " = ",
+             made_vector(s.buffer->dtype, values), ";"));
+  } else {
+    for (int64_t i = 0; i < lanes; ++i)
+      line(str(element(s.buffer, in_lane(s.indices, lane, i), ranges), " = ", values[static_cast<size_t>(i)],
+               ";"));
+  }
+  if (needs_block) close();
+  names_.close();
+}
+
+}  // namespace tuner::cuda
