@@ -6,6 +6,8 @@ const std::vector<const AnyTemplate*>& all_templates() {
   static const std::vector<const AnyTemplate*> templates = {
       &matmul_x86(),
       &conv2d_nchw_x86(),
+      &matmul_cuda(),
+      &conv2d_nchw_cuda(),
   };
   return templates;
 }

@@ -7,5 +7,7 @@ namespace tuner {
 
 const AnyTemplate& matmul_x86();
 const AnyTemplate& conv2d_nchw_x86();
+const AnyTemplate& matmul_cuda();
+const AnyTemplate& conv2d_nchw_cuda();
 
 }  // namespace tuner
