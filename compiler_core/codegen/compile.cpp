@@ -34,6 +34,10 @@ Status check_name(const std::string& name) {
                           "': expected a C identifier, because it becomes the entry's symbol");
 }
 
+Result<Program> lowered_for(const Program& program, const CompileOptions& options) {
+  return options.as_written ? Result<Program>(program) : lower(program, options.max_unrolled_stores);
+}
+
 Result<Compiled> to_module(const Program& program, const Target& target, const CompileOptions& options) {
   RETURN_IF_ERROR(check_name(program.name));
   Compiled c;
@@ -41,11 +45,11 @@ Result<Compiled> to_module(const Program& program, const Target& target, const C
   c.context = std::make_unique<llvm::LLVMContext>();
   c.module = std::make_unique<llvm::Module>(program.name, *c.context);
   c.machine->prepare(*c.module);
-  ASSIGN_OR_RETURN(const Program lowered, lower(program, options.max_unrolled_stores));
+  ASSIGN_OR_RETURN(const Program lowered, lowered_for(program, options));
   ASSIGN_OR_RETURN(c.workspace, Emitter(*c.module, c.machine->traits()).emit(lowered, program.name));
   if (program.packing != nullptr) {
     c.pack_entry = program.name + "_pack";
-    ASSIGN_OR_RETURN(const Program packing, lower(*program.packing, options.max_unrolled_stores));
+    ASSIGN_OR_RETURN(const Program packing, lowered_for(*program.packing, options));
     ASSIGN_OR_RETURN(const Workspace w, Emitter(*c.module, c.machine->traits()).emit(packing, c.pack_entry));
     // One workspace serves both entries.
     c.workspace.shared_bytes = std::max(c.workspace.shared_bytes, w.shared_bytes);

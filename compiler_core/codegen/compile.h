@@ -18,6 +18,10 @@ struct CompileOptions {
   bool machine_scheduler = true;
   // Refuse programs that unroll to more than this many stores (compile time grows with them): InvalidConfig.
   int64_t max_unrolled_stores = 4096;
+  // The Program is compiled as it stands: no guard is decided ahead and no loop written out, whatever its kind.
+  // Small code that compiles fast, for Programs that only check something. Register buffers then need constant
+  // indices, and reductions must be lowered.
+  bool as_written = false;
 };
 
 // Lowers, generates code and links. InvalidConfig when the Program cannot be compiled (unrolled too far,

@@ -22,11 +22,14 @@
 namespace tuner {
 
 enum class FaultKind : uint8_t {
-  kRace,           // two threads, one of them writing, the same shared element, no barrier in between
-  kOutOfBounds,    // an index beyond its dimension, or an address beyond the shared memory of the block
-  kUninitialised,  // a shared element or register read before it was written in this block
-  kWrittenTwice,   // an output element stored by two threads or blocks
+  kRace,           // two threads, one of them writing, the same shared element, no barrier in between; or an
+                   // element of global memory passed between threads of one launch
+  kOutOfBounds,    // an index beyond its dimension; the access itself is then left out
+  kUninitialised,  // a shared or register element read before it was written in this block, or an element of
+                   // workspace read before any kernel stored it
+  kWrittenTwice,   // an element of global memory stored by two threads of one launch
   kUnwritten,      // an output element nobody stored
+  kDivergent,      // an intrinsic that only some of the threads that execute it together come by
 };
 std::string_view fault_name(FaultKind kind);
 
@@ -34,26 +37,39 @@ struct EmulatorOptions {
   bool check = true;
   // Threads run in reverse order between barriers: what depends on their order then shows in the values too.
   bool reverse_threads = true;
+  // 0: every block runs. Otherwise at most so many, spread evenly over the grid and always with its last one
+  // (where the guards of tails matter): for shapes too large to be emulated whole. Needs `check`, and a
+  // Program of one kernel. The Program then has one more output for each output of the GPU Program, before
+  // `faults`: NAME.written int32, 0 where no block that ran stored the element. Nothing is called unwritten.
+  int64_t sample_blocks = 0;
 };
 
 // One place in the Program where a fault can be found.
 struct FaultSite {
   FaultKind kind;
   std::string kernel, access;  // "As[ty*8 + i, k] in out[...] = ..." as printed
+  // How to read the numbers: the shape of the buffer whose flat element is given (empty: the number is the
+  // offending index itself), and the threads of a block, by which numbers of threads are divided.
+  std::vector<int64_t> shape;
+  int64_t block_threads = 1;
 };
 
 struct EmulatedProgram {
   // Arguments of the GPU Program, then, with `check`, the output `faults` int32 [sites, 4]: how often, and of
-  // the first time the flat element, the thread (or block) there now, the one before.
+  // the first time the flat element, the number of the thread in the launch (block * threads of a block +
+  // thread), the number of the one before (-1: several).
   Program program;
   std::vector<FaultSite> sites;
 };
 
 // InvalidConfig naming the statement for what no GPU would run: a barrier that not all threads of a block
-// come by, shared buffers that overlap or exceed the shared memory the kernel asks for.
+// come by, shared buffers that overlap or exceed the shared memory the kernel asks for, a buffer that the
+// kernel is not given, more than 1024 threads, an intrinsic in a block that is not made of whole warps.
 Result<EmulatedProgram> emulate(const GpuProgram& program, const EmulatorOptions& options = {});
 
 // One line a site where something was found, most frequent first; empty when all is well.
+//   matmul: race, 4096 times: As[tx, k] in acc[i] = ...: first element [0, 3], thread 7 of block 0, after
+//   thread 5 of block 0
 std::vector<std::string> describe_faults(const EmulatedProgram& emulated, std::span<const int32_t> faults);
 
 }  // namespace tuner

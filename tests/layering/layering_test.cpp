@@ -48,6 +48,13 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/lower", "compiler_core/te", "compiler_core/schedule",
       "compiler_core/artifact", "compiler_core/runtime"}},
+    // emulated_run compiles what fission makes of a GPU Program and runs it in process, or interprets it.
+    {"compiler_core/codegen/emulated_run.h",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/lower",
+      "compiler_core/artifact", "compiler_core/emulator"}},
+    {"compiler_core/codegen/emulated_run.cpp",
+     {"compiler_core/base", "compiler_core/codegen", "compiler_core/emulator", "compiler_core/oracle",
+      "compiler_core/runtime"}},
     {"db", {"compiler_core/base"}},
     {"templates",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",

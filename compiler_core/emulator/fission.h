@@ -1,0 +1,81 @@
+// Fission of one kernel: what a thread does, cut at barriers and intrinsics, becomes loops over the threads
+// of a block. Private to emulator.
+#pragma once
+
+#include <vector>
+
+#include "compiler_core/emulator/instrument.h"
+
+namespace tuner::emulation {
+
+// Numbers the running thread, interval by interval. One-element buffers; all undefined without checks.
+struct Clock {
+  Buffer base;         // first tag of this interval between two barriers
+  Buffer block_base;   // of the first interval of this block
+  Buffer tag;          // base + thread
+  Buffer now;          // int32: number of the thread in the launch
+  Buffer launch_tag;   // int32: the same, plus the threads of earlier launches
+  int64_t stride = 1;  // tags of an interval: one a thread, one for "several"
+  int64_t first = 1;   // launch_tag of thread 0
+};
+
+class Fission {
+ public:
+  // `block` is the number of the running block in the grid.
+  Fission(KernelContext& context, const Clock& clock, Expr block, bool reverse_threads)
+      : context_(context),
+        clock_(clock),
+        block_(std::move(block)),
+        reverse_(reverse_threads),
+        instrumenter_(context) {}
+
+  // One block, start to end; its block variables are still free.
+  Result<Stmt> run(const RangeMap& ranges);
+  // Buffers that the result uses and does not allocate.
+  const std::vector<Buffer>& scratch() const { return scratch_; }
+
+ private:
+  // Threads that take part: all, or those with a number other than 0 in `chosen`.
+  struct Crew {
+    Buffer chosen;   // int32 [threads]; null: all
+    Expr condition;  // what chose them, for messages
+  };
+
+  Stmt distribute(const Stmt& s, const RangeMap& ranges, const Crew& crew);
+  Stmt distribute_seq(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
+  Stmt distribute_if(const Stmt& s, const RangeMap& ranges, const Crew& crew);
+  Stmt distribute_branch(const Stmt& body, const Expr& condition, const RangeMap& ranges, const Crew& crew);
+  Stmt interval(const Stmt& s, const RangeMap& ranges, const Crew& crew);
+  Stmt thread_loops(Stmt body);
+  Stmt barrier(const StmtNode& s, const Crew& crew);
+  Stmt next_interval();
+  Stmt choose(const Buffer& chosen, const Expr& condition, const RangeMap& ranges, const Crew& crew);
+  bool is_uniform(const Expr& e) const;
+
+  // --- collective.cpp: intrinsics ---
+  Stmt collective(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
+  Status check_collective(const StmtNode& s) const;
+  Stmt move_fragment(const StmtNode& s, size_t operand, const Buffer& tile, bool gather,
+                     const RangeMap& ranges, const Crew& crew);
+  Stmt run_meaning(const StmtNode& s, const std::vector<Buffer>& tiles, const Crew& crew);
+
+  Buffer make_scratch(std::string name, DType type, std::vector<int64_t> shape);
+  template <class... Args>
+  Stmt refuse(const Args&... args) {
+    if (status_.is_ok()) status_ = invalid_config(context_.kernel->name, ": ", args...);
+    return nullptr;
+  }
+
+  KernelContext& context_;
+  const Clock& clock_;
+  const Expr block_;
+  const bool reverse_;
+  Instrumenter instrumenter_;
+  std::vector<Buffer> scratch_;
+  Status status_;
+};
+
+// Barriers one thread comes by at most.
+int64_t most_barriers(const Stmt& s);
+
+}  // namespace tuner::emulation

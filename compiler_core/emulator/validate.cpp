@@ -1,0 +1,116 @@
+#include "compiler_core/emulator/validate.h"
+
+#include <algorithm>
+
+#include "compiler_core/ir/layout.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner::emulation {
+namespace {
+
+constexpr int64_t kMostThreads = 1024;       // of a block, on every GPU there is
+constexpr int64_t kMostBlocks = 2147483647;  // x; of y and z 65535
+constexpr int64_t kMostBlocksYZ = 65535;
+constexpr int64_t kSharedAlignment = 16;  // bytes: the widest vector access
+
+Status check_launch(const GpuKernel& k) {
+  int64_t threads = 1;
+  for (size_t d = 0; d < 3; ++d) {
+    const int64_t most = d == 0 ? kMostBlocks : kMostBlocksYZ;
+    if (k.grid[d] < 1 || k.grid[d] > most)
+      return invalid_config(k.name, ": grid dimension ", d, " is ", k.grid[d], ", expected 1..", most);
+    if (k.block[d] < 1 || k.block[d] > kMostThreads)
+      return invalid_config(k.name, ": block dimension ", d, " is ", k.block[d], ", expected 1..",
+                            kMostThreads);
+    threads *= k.block[d];
+  }
+  if (threads > kMostThreads)
+    return invalid_config(k.name, ": a block of ", threads, " threads, at most ", kMostThreads,
+                          " are possible");
+  return Status::ok();
+}
+
+Status check_shared(const GpuKernel& k) {
+  if (k.shared.size() != k.shared_offsets.size())
+    return invalid_config(k.name, ": ", k.shared.size(), " shared buffers have ", k.shared_offsets.size(),
+                          " places");
+  const auto end = [&](size_t i) {
+    return k.shared_offsets[i] + storage_elements(*k.shared[i]) * dtype_bytes(k.shared[i]->dtype);
+  };
+  for (size_t i = 0; i < k.shared.size(); ++i) {
+    const BufferNode& b = *k.shared[i];
+    if (b.scope != MemoryScope::kShared)
+      return invalid_config(k.name, ": ", b.name, " is listed as shared but is in ",
+                            memory_scope_name(b.scope), " memory");
+    RETURN_IF_ERROR(check_layout(b.layout, b.shape).with_context(str(k.name, ": ", b.name, ": ")));
+    if (k.shared_offsets[i] < 0 || k.shared_offsets[i] % kSharedAlignment != 0)
+      return invalid_config(k.name, ": ", b.name, " starts at byte ", k.shared_offsets[i],
+                            " of shared memory, expected a multiple of ", kSharedAlignment);
+    if (end(i) > k.shared_bytes)
+      return invalid_config(k.name, ": ", b.name, " takes bytes ", k.shared_offsets[i], "..", end(i),
+                            " of shared memory, and the kernel asks for only ", k.shared_bytes);
+    for (size_t j = 0; j < i; ++j)
+      if (k.shared_offsets[i] < end(j) && k.shared_offsets[j] < end(i))
+        return invalid_config(k.name, ": shared buffers ", k.shared[j]->name, " (bytes ", k.shared_offsets[j],
+                              "..", end(j), ") and ", b.name, " (bytes ", k.shared_offsets[i], "..", end(i),
+                              ") overlap");
+  }
+  return Status::ok();
+}
+
+bool among(const std::vector<Buffer>& buffers, const Buffer& buffer) {
+  return std::find(buffers.begin(), buffers.end(), buffer) != buffers.end();
+}
+
+// Registers are checked where they are used: they must be allocated around.
+Status check_access(const GpuKernel& k, const Buffer& buffer, const std::vector<Expr>& indices) {
+  if (indices.size() != buffer->shape.size())
+    return invalid_config(k.name, ": ", buffer->name, " has ", buffer->shape.size(),
+                          " dimensions, accessed with ", indices.size());
+  const bool known = buffer->scope == MemoryScope::kRegister ||
+                     (buffer->scope == MemoryScope::kShared && among(k.shared, buffer)) ||
+                     (buffer->scope == MemoryScope::kGlobal && among(k.params, buffer));
+  if (known) return Status::ok();
+  return invalid_config(k.name, ": ", buffer->name, " (", memory_scope_name(buffer->scope),
+                        ") is neither a parameter nor a shared buffer of the kernel");
+}
+
+Status check_statement(const GpuKernel& k, const StmtNode& s) {
+  switch (s.kind) {
+    case StmtKind::kAsync:
+      return invalid_config(k.name, ": asynchronous copies (", s.name, ") are not emulated");
+    case StmtKind::kFor:
+      if (s.loop == LoopKind::kSerial || s.loop == LoopKind::kUnrolled || s.loop == LoopKind::kVectorized)
+        return Status::ok();
+      return invalid_config(k.name, ": loop ", s.var->name, " is still bound to ", loop_kind_name(s.loop),
+                            "; expected a lowered kernel");
+    case StmtKind::kStore:
+      if (s.reduce != ReduceOp::kNone)
+        return invalid_config(k.name, ": the store to ", s.buffer->name,
+                              " is a reduction; expected a lowered kernel");
+      if (s.buffer->role == BufferRole::kInput || s.buffer->role == BufferRole::kConstant)
+        return invalid_config(k.name, ": stores to ", s.buffer->name, ", which is an input");
+      return check_access(k, s.buffer, s.indices);
+    default:
+      return Status::ok();
+  }
+}
+
+}  // namespace
+
+Status validate(const GpuKernel& k) {
+  RETURN_IF_ERROR(check_launch(k));
+  RETURN_IF_ERROR(check_shared(k));
+  if (k.body == nullptr) return invalid_config(k.name, ": nothing to run");
+  Status status;
+  const auto note = [&](const Status& found) {
+    if (status.is_ok()) status = found;
+  };
+  visit(k.body, [&](const Stmt& s) { note(check_statement(k, *s)); });
+  visit_exprs(k.body, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) note(check_access(k, e->buffer, e->operands));
+  });
+  return status;
+}
+
+}  // namespace tuner::emulation
