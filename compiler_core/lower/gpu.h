@@ -19,6 +19,10 @@
 //                          the block wrote or read since the last barrier; as few as the accesses prove
 //   simplify               indices and guards under the ranges of all these
 //
+//   registers              are private: of a buffer shared out over the threads each keeps its part; loops
+//   that
+//                          index registers are marked kUnrolled
+//
 // Not done here: unrolling and vectorising. kUnrolled and kVectorized loops are left for the printer.
 #pragma once
 

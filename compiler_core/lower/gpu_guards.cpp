@@ -17,18 +17,24 @@ Stmt drop_single_iterations(const Stmt& s) {
 
 namespace {
 
-// Which stores stand below: to shared memory, to anything else.
-struct Stores {
-  bool shared = false, other = false;
+// What stands below: copies to shared memory and intrinsics, which all threads must come by, and the rest.
+struct Contents {
+  bool collective = false, other = false;
 };
-Stores stores_below(const Stmt& s) {
-  Stores found;
+Contents contents(const Stmt& s) {
+  Contents found;
   visit(s, [&](const Stmt& child) {
-    if (child->kind == StmtKind::kIntrinsic) found.other = true;
+    if (child->kind == StmtKind::kIntrinsic) found.collective = true;
     if (child->kind != StmtKind::kStore) return;
-    (child->buffer->scope == MemoryScope::kShared ? found.shared : found.other) = true;
+    (child->buffer->scope == MemoryScope::kShared ? found.collective : found.other) = true;
   });
   return found;
+}
+
+// A register set to a constant: no harm in any thread, and an intrinsic may read it in all of them.
+bool sets_constant(const Stmt& s) {
+  return s->kind == StmtKind::kStore && s->buffer->scope == MemoryScope::kRegister &&
+         s->reduce == ReduceOp::kNone && s->value->kind == ExprKind::kFloatImm;
 }
 
 bool asks_for_thread(const Expr& condition, const GpuKernel& kernel) {
@@ -36,11 +42,11 @@ bool asks_for_thread(const Expr& condition, const GpuKernel& kernel) {
                      [&](const Var& thread) { return thread != nullptr && uses_var(condition, thread); });
 }
 
-// `guard` around what is not a copy to shared memory.
+// `guard` around what is not for all threads.
 Stmt guarded(const Stmt& s, const Expr& guard) {
-  const Stores stores = stores_below(s);
-  if (stores.shared && !stores.other) return s;
-  if (!stores.shared) return make_if(guard, s);
+  const Contents found = contents(s);
+  if (!found.other || sets_constant(s)) return s;
+  if (!found.collective) return make_if(guard, s);
   return map_children(
       s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return guarded(child, guard); });
 }
@@ -55,8 +61,8 @@ Stmt sink_thread_guards(const Stmt& s, const GpuKernel& kernel) {
   if (result == nullptr || result->kind != StmtKind::kIf || result->else_body != nullptr ||
       !asks_for_thread(result->condition, kernel))
     return result;
-  const Stores stores = stores_below(result->body);
-  return stores.shared && stores.other ? guarded(result->body, result->condition) : result;
+  const Contents found = contents(result->body);
+  return found.collective && found.other ? guarded(result->body, result->condition) : result;
 }
 
 Stmt merge_equal_guards(const Stmt& s) {

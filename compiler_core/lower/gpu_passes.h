@@ -35,16 +35,19 @@ Stmt inject_virtual_threads(const Stmt& body);
 // kernel.grid, block, block_vars, thread_vars.
 Result<Stmt> bind_axes(const Stmt& body, GpuKernel& kernel);
 
-// Guards that ask for the thread move past copies to shared memory, which all threads must do (and which
-// compute_at made in bounds without them), to what else stands below them.
+// Guards that ask for the thread move past what all threads must come by (copies to shared memory, which
+// compute_at made in bounds without them; intrinsics) to what else stands below them.
 Stmt sink_thread_guards(const Stmt& body, const GpuKernel& kernel);
 
 // Neighbours under the same guard, which reads no memory, come under one.
 Stmt merge_equal_guards(const Stmt& body);
 
-// A dimension of a register buffer that is only ever indexed by a thread's own index goes: registers are
-// private.
+// Registers are private: a dimension of a register buffer that all accesses share out over the threads, as
+// (q * threads + t) * s + r, keeps only a thread's own part, q * s + r.
 Stmt privatize_registers(const Stmt& body, const GpuKernel& kernel);
+
+// Registers have no addresses: serial loops whose variable indexes a register buffer are unrolled.
+Stmt unroll_register_loops(const Stmt& body);
 
 // Barriers between conflicting accesses to shared memory. `body` is simplified and holds no thread loops.
 Result<Stmt> insert_barriers(const Stmt& body, const GpuKernel& kernel);

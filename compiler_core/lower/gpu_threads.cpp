@@ -138,28 +138,42 @@ class Binder {
   Status status_;
 };
 
-// Dimensions of register buffers that are always indexed by one thread's own index.
+// How a dimension is shared out: element (q * threads + t) * scale + r belongs to thread t of an axis.
+struct Share {
+  size_t axis = 0;
+  int64_t scale = 0;  // 0: not shared out
+};
+
 class Privatizer {
  public:
   explicit Privatizer(const GpuKernel& kernel) : kernel_(kernel) {}
 
-  void look(const Stmt& body) {
-    visit(body, [&](const Stmt& s) {
-      if (s->kind == StmtKind::kStore) note(s->buffer, s->indices);
-      own_exprs(*s, [&](const Expr& whole) {
-        visit(whole, [&](const Expr& e) {
-          if (e->kind == ExprKind::kLoad) note(e->buffer, e->operands);
-        });
+  void look(const Stmt& s, const RangeMap& ranges) {
+    if (s == nullptr) return;
+    RangeMap inside = ranges;
+    if (s->kind == StmtKind::kFor) inside.bind(s->var, s->extent);
+    if (s->kind == StmtKind::kStore) note(s->buffer, s->indices, ranges);
+    own_exprs(*s, [&](const Expr& whole) {
+      visit(whole, [&](const Expr& e) {
+        if (e->kind == ExprKind::kLoad) note(e->buffer, e->operands, ranges);
       });
     });
-    for (const auto& [buffer, keep] : keep_) {
-      if (std::find(keep.begin(), keep.end(), false) == keep.end()) continue;
+    look(s->body, inside);
+    look(s->else_body, inside);
+    for (const Stmt& child : s->stmts) look(child, inside);
+  }
+
+  void decide() {
+    for (const auto& [buffer, shares] : shares_) {
       auto node = std::make_shared<BufferNode>(*buffer);
-      node->shape.clear();
-      for (size_t d = 0; d < keep.size(); ++d)
-        if (keep[d]) node->shape.push_back(buffer->shape[d]);
-      if (node->shape.empty()) node->shape.push_back(1);
-      private_[buffer] = std::move(node);
+      bool is_private = false;
+      for (size_t d = 0; d < shares.size(); ++d) {
+        if (shares[d].scale == 0) continue;
+        const int64_t period = shares[d].scale * kernel_.block[shares[d].axis];
+        node->shape[d] = (buffer->shape[d] + period - 1) / period * shares[d].scale;
+        is_private = true;
+      }
+      if (is_private) private_[buffer] = std::move(node);
     }
   }
 
@@ -170,40 +184,81 @@ class Privatizer {
     if (found == private_.end()) return mapped;
     auto node = std::make_shared<StmtNode>(*mapped);
     node->buffer = found->second;
-    if (s->kind == StmtKind::kStore) node->indices = kept(s->buffer, mapped->indices);
+    if (s->kind == StmtKind::kStore) node->indices = own_part(s->buffer, mapped->indices);
     return node;
   }
 
  private:
-  bool is_own_index(const Expr& index, int64_t extent) const {
-    for (size_t d = 0; d < 3; ++d)
-      if (kernel_.thread_vars[d] != nullptr && index->kind == ExprKind::kVar &&
-          index->var == kernel_.thread_vars[d] && extent <= kernel_.block[d])
-        return true;
-    return false;
+  // How `index` shares out its dimension; scale 0 when it does not.
+  Share share_of(const Expr& index, const RangeMap& ranges) const {
+    const LinearForm form = linear_form(index, ranges);
+    for (size_t axis = 0; axis < 3; ++axis)
+      for (const auto& [term, coefficient] : form.terms)
+        if (is_thread(term, axis) && coefficient > 0 && fits(form, {axis, coefficient}, ranges))
+          return {axis, coefficient};
+    return {};
   }
-  void note(const Buffer& buffer, const std::vector<Expr>& indices) {
+
+  bool is_thread(const Expr& term, size_t axis) const {
+    return term->kind == ExprKind::kVar && term->var == kernel_.thread_vars[axis];
+  }
+
+  // The rest of the index is multiples of the period, and something in [0, scale).
+  bool fits(const LinearForm& form, const Share& share, const RangeMap& ranges) const {
+    const int64_t period = share.scale * kernel_.block[share.axis];
+    if (form.constant < 0) return false;
+    int64_t low = form.constant % period, high = low;
+    for (const auto& [term, coefficient] : form.terms) {
+      if (is_thread(term, share.axis)) continue;
+      if (uses_var(term, kernel_.thread_vars[share.axis])) return false;
+      if (coefficient % period == 0) continue;
+      const auto bounds = const_bounds(term, ranges);
+      if (!bounds.has_value()) return false;
+      low += std::min(bounds->first * coefficient, bounds->second * coefficient);
+      high += std::max(bounds->first * coefficient, bounds->second * coefficient);
+    }
+    return low >= 0 && high < share.scale;
+  }
+
+  void note(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges) {
     if (buffer->scope != MemoryScope::kRegister) return;
-    auto& keep = keep_.try_emplace(buffer, indices.size(), false).first->second;
-    for (size_t d = 0; d < indices.size(); ++d)
-      if (!is_own_index(indices[d], buffer->shape[d])) keep[d] = true;
+    const auto [found, is_new] = shares_.try_emplace(buffer, indices.size());
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const Share share = share_of(indices[d], ranges);
+      Share& known = found->second[d];
+      if (is_new)
+        known = share;
+      else if (known.scale != share.scale || known.axis != share.axis)
+        known = {};
+    }
   }
-  std::vector<Expr> kept(const Buffer& buffer, const std::vector<Expr>& indices) const {
-    const std::vector<bool>& keep = keep_.at(buffer);
-    std::vector<Expr> result;
+
+  std::vector<Expr> own_part(const Buffer& buffer, std::vector<Expr> indices) const {
+    const std::vector<Share>& shares = shares_.at(buffer);
     for (size_t d = 0; d < indices.size(); ++d)
-      if (keep[d]) result.push_back(indices[d]);
-    if (result.empty()) result.emplace_back(0);
-    return result;
+      if (shares[d].scale != 0) indices[d] = own_part(linear_form(indices[d]), shares[d]);
+    return indices;
   }
+  // q * scale + r.
+  Expr own_part(const LinearForm& form, const Share& share) const {
+    const int64_t threads = kernel_.block[share.axis], period = share.scale * threads;
+    LinearForm own;
+    own.constant = form.constant / period * share.scale + form.constant % period;
+    for (const auto& [term, coefficient] : form.terms) {
+      if (is_thread(term, share.axis)) continue;
+      own.terms.emplace_back(term, coefficient % period == 0 ? coefficient / threads : coefficient);
+    }
+    return to_expr(own);
+  }
+
   Expr rebuild(const Expr& e) const {
     const Expr mapped = map_children(e, [&](const Expr& operand) { return rebuild(operand); });
     const auto found = e->kind == ExprKind::kLoad ? private_.find(e->buffer) : private_.end();
-    return found == private_.end() ? mapped : load(found->second, kept(e->buffer, mapped->operands));
+    return found == private_.end() ? mapped : load(found->second, own_part(e->buffer, mapped->operands));
   }
 
   const GpuKernel& kernel_;
-  std::map<Buffer, std::vector<bool>> keep_;
+  std::map<Buffer, std::vector<Share>> shares_;
   std::map<Buffer, Buffer> private_;
 };
 
@@ -219,8 +274,29 @@ Result<Stmt> bind_axes(const Stmt& body, GpuKernel& kernel) {
 
 Stmt privatize_registers(const Stmt& body, const GpuKernel& kernel) {
   Privatizer pass(kernel);
-  pass.look(body);
+  pass.look(body, kernel_ranges(kernel));
+  pass.decide();
   return pass.rebuild(body);
+}
+
+Stmt unroll_register_loops(const Stmt& s) {
+  if (s == nullptr) return s;
+  Stmt result = map_children(
+      s, [](const Expr& e) { return e; }, unroll_register_loops);
+  if (result->kind != StmtKind::kFor || result->loop != LoopKind::kSerial) return result;
+  bool indexes_registers = false;
+  const auto look = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    if (buffer->scope != MemoryScope::kRegister) return;
+    for (const Expr& index : indices) indexes_registers |= uses_var(index, result->var);
+  };
+  visit(result->body, [&](const Stmt& child) {
+    if (child->kind == StmtKind::kStore) look(child->buffer, child->indices);
+  });
+  visit_exprs(result->body, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) look(e->buffer, e->operands);
+  });
+  if (!indexes_registers) return result;
+  return make_for(result->var, result->extent, result->body, result->axis, LoopKind::kUnrolled);
 }
 
 }  // namespace tuner::gpu
