@@ -1,0 +1,120 @@
+// The few declarations of the CUDA driver API and of NVML that we use, written down after their documented
+// ABI: no CUDA header is needed to build, and a driver newer than us still has these symbols.
+//
+// Names that end in _v2 are what libcuda exports; the names of the manual are macros of cuda.h for them.
+// Where a newer _v2 exists beside the plain name (cuEventElapsedTime, cuDeviceGetUuid), the plain one is
+// exported still and does the same for what we ask, on older drivers too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tuner::cuda {
+
+// Handles are opaque; null is "none" (of a stream: the default one).
+using Context = struct ContextTag*;
+using Module = struct ModuleTag*;
+using Function = struct FunctionTag*;
+using Stream = struct StreamTag*;
+using Event = struct EventTag*;
+using DevicePtr = uint64_t;
+using Device = int;
+
+// CUresult: only the codes that are told apart.
+enum CuResult : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kDeviceUnavailable = 46,
+  kInvalidImage = 200,
+  kEccUncorrectable = 214,
+  kLaunchOutOfResources = 701,
+  kNotSupported = 801,
+  kSystemNotReady = 802,
+  kSystemDriverMismatch = 803,
+};
+
+// CUdevice_attribute.
+enum DeviceAttribute : int {
+  kClockKhz = 13,
+  kMultiprocessors = 16,
+  kL2Bytes = 38,
+  kComputeMajor = 75,
+  kComputeMinor = 76,
+};
+
+// CUfunction_attribute.
+inline constexpr int kMaxDynamicSharedBytes = 8;
+// CUevent_flags, CUstream_flags: a default stream waits for the copies that were issued before.
+inline constexpr unsigned kEventDefault = 0;
+inline constexpr unsigned kStreamDefault = 0;
+
+struct Uuid {
+  char bytes[16];
+};
+
+// The symbols, resolved together: X(member, symbol, parameters). All return a CUresult.
+#define TUNER_CUDA_SYMBOLS(X)                                                                                \
+  X(init, "cuInit", (unsigned flags))                                                                        \
+  X(driver_version, "cuDriverGetVersion", (int* version))                                                    \
+  X(error_name, "cuGetErrorName", (int error, const char** text))                                            \
+  X(error_string, "cuGetErrorString", (int error, const char** text))                                        \
+  X(device_count, "cuDeviceGetCount", (int* count))                                                          \
+  X(device_get, "cuDeviceGet", (Device * device, int ordinal))                                               \
+  X(device_name, "cuDeviceGetName", (char* name, int capacity, Device device))                               \
+  X(device_memory, "cuDeviceTotalMem_v2", (size_t * bytes, Device device))                                   \
+  X(device_attribute, "cuDeviceGetAttribute", (int* value, int attribute, Device device))                    \
+  X(device_uuid, "cuDeviceGetUuid", (Uuid * uuid, Device device))                                            \
+  X(context_retain, "cuDevicePrimaryCtxRetain", (Context * context, Device device))                          \
+  X(context_release, "cuDevicePrimaryCtxRelease_v2", (Device device))                                        \
+  X(context_set, "cuCtxSetCurrent", (Context context))                                                       \
+  X(context_synchronize, "cuCtxSynchronize", ())                                                             \
+  X(module_load, "cuModuleLoadData", (Module * module, const void* image))                                   \
+  X(module_unload, "cuModuleUnload", (Module module))                                                        \
+  X(module_function, "cuModuleGetFunction", (Function * function, Module module, const char* name))          \
+  X(function_set, "cuFuncSetAttribute", (Function function, int attribute, int value))                       \
+  X(memory_alloc, "cuMemAlloc_v2", (DevicePtr * pointer, size_t bytes))                                      \
+  X(memory_free, "cuMemFree_v2", (DevicePtr pointer))                                                        \
+  X(copy_to_device, "cuMemcpyHtoD_v2", (DevicePtr to, const void* from, size_t bytes))                       \
+  X(copy_to_host, "cuMemcpyDtoH_v2", (void* to, DevicePtr from, size_t bytes))                               \
+  X(copy_on_device, "cuMemcpyDtoDAsync_v2", (DevicePtr to, DevicePtr from, size_t bytes, Stream stream))     \
+  X(fill_bytes, "cuMemsetD8Async", (DevicePtr to, unsigned char value, size_t count, Stream stream))         \
+  X(launch, "cuLaunchKernel",                                                                                \
+    (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                 \
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** params, void** extra)) \
+  X(event_create, "cuEventCreate", (Event * event, unsigned flags))                                          \
+  X(event_destroy, "cuEventDestroy_v2", (Event event))                                                       \
+  X(event_record, "cuEventRecord", (Event event, Stream stream))                                             \
+  X(event_synchronize, "cuEventSynchronize", (Event event))                                                  \
+  X(event_elapsed, "cuEventElapsedTime", (float* milliseconds, Event begin, Event end))                      \
+  X(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))                                      \
+  X(stream_destroy, "cuStreamDestroy_v2", (Stream stream))                                                   \
+  X(stream_synchronize, "cuStreamSynchronize", (Stream stream))
+
+// Pointers to all of them.
+struct Api {
+#define TUNER_CUDA_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
+  TUNER_CUDA_SYMBOLS(TUNER_CUDA_MEMBER)
+#undef TUNER_CUDA_MEMBER
+};
+
+// NVML: nvmlReturn_t is 0 for success. Each of these may be missing from an old library.
+using NvmlDevice = struct NvmlDeviceTag*;
+inline constexpr int kNvmlClockSm = 1, kNvmlClockMemory = 2;  // nvmlClockType_t
+inline constexpr int kNvmlTemperatureGpu = 0;                 // nvmlTemperatureSensors_t
+
+#define TUNER_NVML_SYMBOLS(X)                                                                    \
+  X(init, "nvmlInit_v2", ())                                                                     \
+  X(device_by_uuid, "nvmlDeviceGetHandleByUUID", (const char* uuid, NvmlDevice* device))         \
+  X(clock_mhz, "nvmlDeviceGetClockInfo", (NvmlDevice device, int type, unsigned* mhz))           \
+  X(temperature, "nvmlDeviceGetTemperature", (NvmlDevice device, int sensor, unsigned* celsius)) \
+  X(power_mw, "nvmlDeviceGetPowerUsage", (NvmlDevice device, unsigned* milliwatts))              \
+  X(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons", (NvmlDevice device, unsigned long long* reasons))
+
+struct NvmlApi {
+#define TUNER_CUDA_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
+  TUNER_NVML_SYMBOLS(TUNER_CUDA_MEMBER)
+#undef TUNER_CUDA_MEMBER
+};
+
+}  // namespace tuner::cuda

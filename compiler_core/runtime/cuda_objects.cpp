@@ -1,0 +1,111 @@
+#include "compiler_core/runtime/cuda_objects.h"
+
+namespace tuner::cuda {
+
+Result<DeviceContext> DeviceContext::open(int ordinal) {
+  ASSIGN_OR_RETURN(std::vector<CudaDevice> devices, cuda_devices());
+  if (ordinal < 0 || ordinal >= static_cast<int>(devices.size()))
+    return invalid_argument("device ", ordinal, ": this host has devices 0..", devices.size() - 1);
+  DeviceContext made;
+  made.device_ = std::move(devices[ordinal]);
+  Device device = 0;
+  if (const int code = api()->device_get(&device, ordinal); code != kSuccess)
+    return CallStatus(code, "cuDeviceGet").status();
+  if (const int code = api()->context_retain(&made.context_, device); code != kSuccess)
+    return CallStatus(code, "cuDevicePrimaryCtxRetain").status();
+  if (const int code = api()->context_set(made.context_); code != kSuccess)
+    return CallStatus(code, "cuCtxSetCurrent").status();
+  return made;
+}
+
+DeviceContext::~DeviceContext() {
+  Device device = 0;
+  if (context_ != nullptr && api()->device_get(&device, device_.ordinal) == kSuccess)
+    (void)api()->context_release(device);
+}
+
+CallStatus DeviceContext::synchronize() const { return {api()->context_synchronize(), "cuCtxSynchronize"}; }
+
+CallStatus DeviceStream::create(DeviceStream& out) {
+  Stream stream = nullptr;
+  const CallStatus status(api()->stream_create(&stream, kStreamDefault), "cuStreamCreate");
+  if (status) out.stream_ = Owned<Stream, &Api::stream_destroy>(stream);
+  return status;
+}
+
+CallStatus DeviceStream::synchronize() const {
+  return {api()->stream_synchronize(stream_.get()), "cuStreamSynchronize"};
+}
+
+CallStatus DeviceEvent::create(DeviceEvent& out) {
+  Event event = nullptr;
+  const CallStatus status(api()->event_create(&event, kEventDefault), "cuEventCreate");
+  if (status) out.event_ = Owned<Event, &Api::event_destroy>(event);
+  return status;
+}
+
+CallStatus DeviceEvent::record(const DeviceStream& stream) const {
+  return {api()->event_record(event_.get(), stream.get()), "cuEventRecord"};
+}
+
+CallStatus DeviceEvent::synchronize() const {
+  return {api()->event_synchronize(event_.get()), "cuEventSynchronize"};
+}
+
+CallStatus DeviceEvent::elapsed_ns(const DeviceEvent& begin, const DeviceEvent& end, double& ns) {
+  float milliseconds = 0;
+  const CallStatus status(api()->event_elapsed(&milliseconds, begin.event_.get(), end.event_.get()),
+                          "cuEventElapsedTime");
+  ns = 1e6 * milliseconds;
+  return status;
+}
+
+CallStatus DeviceMemory::allocate(int64_t bytes, DeviceMemory& out) {
+  DevicePtr pointer = 0;
+  const CallStatus status(api()->memory_alloc(&pointer, static_cast<size_t>(bytes)), "cuMemAlloc");
+  if (!status) return status;
+  out.memory_ = Owned<DevicePtr, &Api::memory_free>(pointer);
+  out.bytes_ = bytes;
+  return status;
+}
+
+CallStatus copy_to_device(DevicePtr to, const void* from, int64_t bytes) {
+  return {api()->copy_to_device(to, from, static_cast<size_t>(bytes)), "cuMemcpyHtoD"};
+}
+
+CallStatus copy_to_host(void* to, DevicePtr from, int64_t bytes) {
+  return {api()->copy_to_host(to, from, static_cast<size_t>(bytes)), "cuMemcpyDtoH"};
+}
+
+CallStatus copy_on_device(DevicePtr to, DevicePtr from, int64_t bytes, const DeviceStream& stream) {
+  return {api()->copy_on_device(to, from, static_cast<size_t>(bytes), stream.get()), "cuMemcpyDtoDAsync"};
+}
+
+CallStatus fill_bytes(DevicePtr to, unsigned char value, int64_t bytes, const DeviceStream& stream) {
+  return {api()->fill_bytes(to, value, static_cast<size_t>(bytes), stream.get()), "cuMemsetD8Async"};
+}
+
+CallStatus DeviceModule::load(std::string_view cubin, DeviceModule& out) {
+  Module module = nullptr;
+  const CallStatus status(api()->module_load(&module, cubin.data()), "cuModuleLoadData");
+  if (status) out.module_ = Owned<Module, &Api::module_unload>(module);
+  return status;
+}
+
+CallStatus DeviceModule::function(const std::string& name, int64_t shared_bytes, Function& out) const {
+  const CallStatus found(api()->module_function(&out, module_.get(), name.c_str()), "cuModuleGetFunction");
+  constexpr int64_t kWithoutAsking = 48 << 10;
+  if (!found || shared_bytes <= kWithoutAsking) return found;
+  return {api()->function_set(out, kMaxDynamicSharedBytes, static_cast<int>(shared_bytes)),
+          "cuFuncSetAttribute"};
+}
+
+CallStatus launch(Function function, const LaunchInfo& info, void** params, const DeviceStream& stream) {
+  const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
+  return {
+      api()->launch(function, u(info.grid[0]), u(info.grid[1]), u(info.grid[2]), u(info.block[0]),
+                    u(info.block[1]), u(info.block[2]), u(info.shared_bytes), stream.get(), params, nullptr),
+      "cuLaunchKernel"};
+}
+
+}  // namespace tuner::cuda
