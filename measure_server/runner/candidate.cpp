@@ -2,11 +2,9 @@
 
 #include <dlfcn.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -15,6 +13,7 @@
 #include "compiler_core/runtime/thread_pool.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/jail.h"
+#include "measure_server/runner/sampling.h"
 
 namespace tuner {
 
@@ -42,18 +41,12 @@ namespace {
 
 using Kernel = int32_t (*)(void* const*, const tuner_runtime*);
 
-double clock_ns(clockid_t clock) {
-  timespec t;
-  clock_gettime(clock, &t);
-  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
-}
-
 class Child {
  public:
   explicit Child(const CandidatePlan& plan) : plan_(plan), m_(*plan.manifest), report_(*plan.report) {}
 
   void run() {
-    started_ns_ = clock_ns(CLOCK_MONOTONIC);
+    started_ns_ = monotonic_ns();
     if (!map_operands() || !load()) return;
     if (pack_ != nullptr) {
       enter(Phase::kPacking);
@@ -171,73 +164,32 @@ class Child {
       if (plan_.args[i].last != nullptr) plan_.args[i].last->fill(poison_byte(m_.args[i].dtype));
   }
 
-  struct Sample {
-    double run_ns, cpu_ns;  // of all calls
-  };
   bool sample(int64_t calls, Sample& s) {
-    const double cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
+    const double cpu = thread_cpu_ns(), wall = monotonic_ns();
     for (int64_t i = 0; i < calls; ++i)
       if (!call(kernel_, last_args_)) return false;
-    s.run_ns = clock_ns(CLOCK_MONOTONIC) - wall;
-    s.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    s.run_ns = monotonic_ns() - wall;
+    s.cpu_ns = thread_cpu_ns() - cpu;
     return true;
-  }
-  void record(const Sample& s, int64_t calls) {
-    report_.run_ns[report_.samples] = s.run_ns / static_cast<double>(calls);
-    report_.cpu_ns[report_.samples] = s.cpu_ns / static_cast<double>(calls);
-    ++report_.samples;
-  }
-
-  // Half the width of the median's 68 % interval over the median, from the spread of the samples.
-  static double relative_precision(const double* values, uint32_t n) {
-    std::vector<double> v(values, values + n);
-    const auto median = [&] {
-      std::nth_element(v.begin(), v.begin() + n / 2, v.end());
-      return v[n / 2];
-    };
-    const double m = median();
-    for (double& x : v) x = std::fabs(x - m);
-    // 1.4826: median absolute deviation -> standard deviation; 1.2533: of a mean -> of a median (both: normal
-    // noise).
-    return 1.2533 * 1.4826 * median() / std::sqrt(n) / m;
   }
 
   bool time() {
     const RunRequest& r = *plan_.request;
-    const double fill_ns = r.min_repeat_ms * 1e6;
-    // Slow kernels: the run after timing must still fit, so sampling ends at half of the time limit.
-    const double stop_ns = started_ns_ + r.run_timeout_s * 0.5e9;
-    // The first call on these outputs warms up; its time is not used, as caches and clock may still be cold.
-    // Then the number of calls grows until they fill min_repeat_ms; the sample that does is the first one
-    // that counts.
-    Sample s{};
-    if (!sample(1, s)) return false;
-    int64_t calls = 1;
-    if (s.run_ns < fill_ns)
-      calls = std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(s.run_ns, 20.0)), 1, 1 << 20);
-    for (;;) {
-      if (!sample(calls, s)) return false;
-      if (s.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || clock_ns(CLOCK_MONOTONIC) > stop_ns)
-        break;
-      const double grow = std::clamp(1.1 * fill_ns / std::max(s.run_ns, 1.0), 1.2, 10.0);
-      calls = static_cast<int64_t>(std::ceil(static_cast<double>(calls) * grow));
-    }
-    record(s, calls);
-    // A pre-empted sample is slow by no fault of the kernel: with one thread its CPU time must say the same.
-    const auto hopeless = [&](const Sample& x) {
-      const double limit = r.cut_above_ns * static_cast<double>(calls);
-      return r.cut_above_ns > 0 && x.run_ns > limit && (m_.threads > 1 || x.cpu_ns > limit);
-    };
-    if (hopeless(s)) {
-      report_.cut = 1;
-      return true;
-    }
-    const uint32_t most = std::min<uint32_t>(r.repeats, CandidateReport::kMaxSamples);
-    while (report_.samples < most && clock_ns(CLOCK_MONOTONIC) < stop_ns) {
-      if (report_.samples >= 3 && relative_precision(report_.run_ns, report_.samples) < 0.01) break;
-      if (!sample(calls, s)) return false;
-      record(s, calls);
-    }
+    const SamplingOptions options{
+        .fill_ns = r.min_repeat_ms * 1e6,
+        .repeats = std::min(r.repeats, static_cast<int>(CandidateReport::kMaxSamples)),
+        // Slow kernels: the run after timing must still fit, so sampling ends at half of the time limit.
+        .stop_at_ns = started_ns_ + r.run_timeout_s * 0.5e9,
+        .cut_above_ns = r.cut_above_ns,
+        .cut_by_cpu_time = m_.threads == 1};
+    Samples samples;
+    if (!take_samples(
+            options, [this](int64_t calls, Sample& s) { return sample(calls, s); }, samples))
+      return false;
+    std::copy(samples.run_ns.begin(), samples.run_ns.end(), report_.run_ns);
+    std::copy(samples.cpu_ns.begin(), samples.cpu_ns.end(), report_.cpu_ns);
+    report_.samples = static_cast<uint32_t>(samples.run_ns.size());
+    report_.cut = samples.cut ? 1 : 0;
     return true;
   }
 

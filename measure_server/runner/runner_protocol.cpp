@@ -13,8 +13,8 @@ namespace {
 // struct.
 class Reader {
  public:
-  Reader(std::string_view what, std::string_view text)
-      : what_(what), value_(json::parse(text, nullptr, false)) {
+  Reader(std::string_view what, std::string_view text) : Reader(what, json::parse(text, nullptr, false)) {}
+  Reader(std::string_view what, json value) : what_(what), value_(std::move(value)) {
     if (value_.is_discarded())
       fail("not JSON");
     else if (!value_.is_object())
@@ -59,6 +59,16 @@ class Reader {
       out.push_back({v[0].get<std::string>(), v[1].get<std::string>()});
     });
   }
+  // Every object of an optional list; what is wrong in one is wrong here.
+  template <class F>
+  void read_objects(const char* key, const F& f) {
+    if (find(key, /*required=*/false) == nullptr) return;
+    for_each(key, [&](const json& v) {
+      Reader each(str(what_, ": ", key), v);
+      f(each);
+      if (status_.is_ok()) status_ = each.status();
+    });
+  }
   const json* find(const char* key, bool required) {
     if (!status_.is_ok()) return nullptr;
     const auto it = value_.find(key);
@@ -100,6 +110,21 @@ class Reader {
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
+DeviceInfo read_device(Reader& in) {
+  DeviceInfo d;
+  in.read_int("ordinal", d.ordinal, 0, 1023);
+  in.read("name", d.name);
+  in.read("arch", d.arch);
+  in.read("uuid", d.uuid);
+  in.read_int("multiprocessors", d.multiprocessors, 0, 1 << 20);
+  in.read_int("driver_version", d.driver_version, 0, 1 << 30);
+  in.read_int("memory_bytes", d.memory_bytes, 0, INT64_MAX);
+  in.read_int("l2_bytes", d.l2_bytes, 0, INT64_MAX);
+  in.read("peak_gflops", d.peak_gflops, 0);
+  in.read("fingerprint", d.fingerprint);
+  return d;
+}
+
 json pairs(const std::vector<RunRequest::Data>& data) {
   json out = json::array();
   for (const RunRequest::Data& d : data) out.push_back({d.arg, d.path});
@@ -107,6 +132,24 @@ json pairs(const std::vector<RunRequest::Data>& data) {
 }
 
 }  // namespace
+
+std::string_view cold_mode_name(ColdMode mode) {
+  switch (mode) {
+    case ColdMode::kNone:
+      return "none";
+    case ColdMode::kFlush:
+      return "flush";
+    case ColdMode::kRotate:
+      return "rotate";
+  }
+  return "none";
+}
+
+std::optional<ColdMode> cold_mode_from_name(std::string_view name) {
+  for (const ColdMode mode : {ColdMode::kNone, ColdMode::kFlush, ColdMode::kRotate})
+    if (cold_mode_name(mode) == name) return mode;
+  return std::nullopt;
+}
 
 std::string to_json(const RunRequest& r) {
   return dump({{"kind", "run"},
@@ -122,7 +165,9 @@ std::string to_json(const RunRequest& r) {
                {"run_timeout_s", r.run_timeout_s},
                {"memory_limit_bytes", r.memory_limit_bytes},
                {"cut_above_ns", r.cut_above_ns},
-               {"cpus", r.cpus}});
+               {"cpus", r.cpus},
+               {"device", r.device},
+               {"cold", cold_mode_name(r.cold)}});
 }
 
 std::string to_json(const ProbeRequest& r) {
@@ -142,15 +187,30 @@ std::string to_json(const RunReply& r) {
                {"sentinel_before_ns", r.sentinel_before_ns},
                {"sentinel_after_ns", r.sentinel_after_ns},
                {"run_ms", r.run_ms},
+               {"device_state", r.device_state},
                {"error", r.error}});
 }
 
 std::string to_json(const ProbeReply& r) {
+  json devices = json::array();
+  for (const DeviceInfo& d : r.devices)
+    devices.push_back({{"ordinal", d.ordinal},
+                       {"name", d.name},
+                       {"arch", d.arch},
+                       {"uuid", d.uuid},
+                       {"multiprocessors", d.multiprocessors},
+                       {"driver_version", d.driver_version},
+                       {"memory_bytes", d.memory_bytes},
+                       {"l2_bytes", d.l2_bytes},
+                       {"peak_gflops", d.peak_gflops},
+                       {"fingerprint", d.fingerprint}});
   return dump({{"harness_abi", r.harness_abi},
                {"version", r.version},
                {"hardware", r.hardware},
                {"isolation", r.isolation},
-               {"peak_gflops", r.peak_gflops}});
+               {"peak_gflops", r.peak_gflops},
+               {"devices", devices},
+               {"no_device", r.no_device}});
 }
 
 Result<RunRequest> parse_run_request(std::string_view text) {
@@ -173,6 +233,12 @@ Result<RunRequest> parse_run_request(std::string_view text) {
   in.read_int("memory_limit_bytes", r.memory_limit_bytes, 1, INT64_MAX);
   in.read("cut_above_ns", r.cut_above_ns, 0);
   in.read("cpus", r.cpus);
+  in.read_int("device", r.device, 0, 1023, /*required=*/false);
+  std::string cold = "none";
+  in.read("cold", cold, /*required=*/false);
+  const std::optional<ColdMode> mode = cold_mode_from_name(cold);
+  if (!mode) in.fail(str("key \"cold\": expected none, flush or rotate, found \"", cold, "\""));
+  r.cold = mode.value_or(ColdMode::kNone);
   RETURN_IF_ERROR(in.status());
   return r;
 }
@@ -215,6 +281,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("sentinel_before_ns", r.sentinel_before_ns, 0);
   in.read("sentinel_after_ns", r.sentinel_after_ns, 0);
   in.read("run_ms", r.run_ms, 0);
+  in.read("device_state", r.device_state, /*required=*/false);
   in.read("error", r.error, /*required=*/false);
   RETURN_IF_ERROR(in.status());
   if (r.outcome.empty() == r.error.empty())
@@ -231,6 +298,8 @@ Result<ProbeReply> parse_probe_reply(std::string_view text) {
   in.read("hardware", r.hardware);
   in.read("isolation", r.isolation);
   in.read("peak_gflops", r.peak_gflops);
+  in.read("no_device", r.no_device, /*required=*/false);
+  in.read_objects("devices", [&](Reader& each) { r.devices.push_back(read_device(each)); });
   RETURN_IF_ERROR(in.status());
   return r;
 }

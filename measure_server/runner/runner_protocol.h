@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -28,6 +29,15 @@ struct CheckSpec {
   double absolute = 1e-4, relative = 1e-4;
 };
 
+// What a GPU's caches hold when a timed call begins (CPU candidates: always kNone).
+enum class ColdMode : uint8_t {
+  kNone,    // what the call before left there
+  kFlush,   // nothing of the operands: a buffer twice as large as L2 is written before each call
+  kRotate,  // calls take turns on copies of the operands that together are over three times as large as L2
+};
+std::string_view cold_mode_name(ColdMode mode);  // none, flush, rotate
+std::optional<ColdMode> cold_mode_from_name(std::string_view name);
+
 struct RunRequest {
   uint64_t id = 0;
   std::string artifact_dir, digest;  // load_artifact(); verified again by the runner
@@ -39,12 +49,16 @@ struct RunRequest {
   };
   std::vector<Data> inputs, references;
   CheckSpec check;
-  double min_repeat_ms = 1;                       // one sample is as many calls as fill this
-  int repeats = 9;                                // samples at most
-  double run_timeout_s = 10;                      // wall clock from fork to exit
-  int64_t memory_limit_bytes = int64_t{4} << 30;  // resident size of the child
-  double cut_above_ns = 0;                        // stop after a warm sample above this; 0: never
-  std::vector<int> cpus;                          // to pin the kernel's threads to; empty: not pinned
+  double min_repeat_ms = 1;   // one sample is as many calls as fill this
+  int repeats = 9;            // samples at most
+  double run_timeout_s = 10;  // wall clock from fork (GPU: from its turn) to exit
+  // Of a CPU candidate: resident size of its process. Of a GPU candidate: its operands on the device.
+  int64_t memory_limit_bytes = int64_t{4} << 30;
+  double cut_above_ns = 0;  // stop after a warm sample above this; 0: never
+  std::vector<int> cpus;    // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
+  // Of GPU candidates: which device, by the driver's count, and the state of its caches.
+  int device = 0;
+  ColdMode cold = ColdMode::kNone;
 };
 
 struct RunReply {
@@ -57,10 +71,21 @@ struct RunReply {
   bool cut = false;
   double max_error = 0;  // in tolerances
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
-  double run_ms = 0;  // from fork to the end of the check
+  double run_ms = 0;         // from fork to the end of the check
+  std::string device_state;  // GPU: clocks, temperature, throttling right after timing; see nvml.h
   // Not empty: the runner could not do its part (missing file, no memory...); says nothing about the
   // candidate, and outcome is empty. RunnerClient turns it into a Status.
   std::string error;
+};
+
+// One GPU; see CudaDevice.
+struct DeviceInfo {
+  int ordinal = 0;
+  std::string name, arch, uuid;
+  int multiprocessors = 0, driver_version = 0;
+  int64_t memory_bytes = 0, l2_bytes = 0;
+  double peak_gflops = 0;   // float32 fused multiply-adds, by the data sheet
+  std::string fingerprint;  // the `hardware` of records made on it
 };
 
 // What this machine is and can do.
@@ -70,10 +95,12 @@ struct ProbeReply {
   std::string hardware;   // fingerprint, see hardware.h
   std::string isolation;  // seccomp: candidates cannot fork, signal others, write files; process: they could
   std::vector<double> peak_gflops;  // FMA peak in float32 with 1, 2, .. n threads
+  std::vector<DeviceInfo> devices;  // GPUs; asked of the driver by a process of its own
+  std::string no_device;            // why there are none; empty when there are, or nothing was measured
 };
 
 struct ProbeRequest {
-  int max_threads = 0;  // of peak_gflops; 0: every CPU; -1: measure nothing (a sign of life)
+  int max_threads = 0;  // of peak_gflops; 0: every CPU; -1: look at nothing (a sign of life)
 };
 // Ends the run with this id; it is answered with `error` "cancelled". Ignored when that run is over.
 struct CancelRequest {

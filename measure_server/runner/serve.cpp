@@ -19,9 +19,11 @@
 
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/candidate.h"
+#include "measure_server/runner/device_host.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/runner/hardware.h"
 #include "measure_server/runner/jail.h"
+#include "measure_server/runner/peer.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/sentinel.h"
 
@@ -59,8 +61,9 @@ struct End {
 
 class Run {
  public:
-  Run(int socket, SealedFiles& files, const RunRequest& request)
-      : socket_(socket), files_(files), r_(request) {
+  // `spared`: a child of the runner that is no candidate's, -1: none.
+  Run(int socket, SealedFiles& files, const RunRequest& request, Artifact artifact, pid_t spared)
+      : socket_(socket), files_(files), r_(request), spared_(spared), artifact_(std::move(artifact)) {
     reply_.id = r_.id;
   }
 
@@ -96,7 +99,6 @@ class Run {
 
   // An error: not the candidate's fault. A candidate that cannot be loaded has an outcome instead.
   Status prepare() {
-    ASSIGN_OR_RETURN(artifact_, load_artifact(r_.artifact_dir, r_.digest));
     const Manifest& m = artifact_.manifest;
     if (m.abi_version != TUNER_ABI_VERSION) {
       outcome("build_error", str("artifact ", r_.digest, " has kernel ABI ", m.abi_version,
@@ -247,28 +249,21 @@ class Run {
     return sscanf(text, "%ld %ld", &total, &resident) == 2 ? int64_t{resident} * sysconf(_SC_PAGESIZE) : 0;
   }
 
-  // A message while a candidate runs: only cancel makes sense. A peer that is gone or talks nonsense ends
-  // everything.
   bool stop_asked() {
-    const Result<std::string> text = read_frame(socket_, soon());
-    const Result<RunnerMessage> message =
-        text.is_ok() ? parse_runner_message(*text) : Result<RunnerMessage>(text.status());
-    if (!message.is_ok() || !std::holds_alternative<CancelRequest>(*message)) {
-      end_.kind = End::kPeerGone;
-      return true;
-    }
-    if (std::get<CancelRequest>(*message).id != r_.id) return false;
-    end_.kind = End::kCancelled;
-    return true;
+    const PeerWish wish = read_wish(socket_, r_.id);
+    if (wish == PeerWish::kGone) end_.kind = End::kPeerGone;
+    if (wish == PeerWish::kCancel) end_.kind = End::kCancelled;
+    return wish != PeerWish::kNothing;
   }
 
   // Processes a candidate left behind come to us (PR_SET_CHILD_SUBREAPER); possible only where seccomp is
   // not.
-  static void kill_orphans() {
+  void kill_orphans() const {
     for (int round = 0; round < 100; ++round) {
       std::ifstream children(str("/proc/self/task/", getpid(), "/children"));
       bool any = false;
       for (pid_t p; children >> p;) {
+        if (p == spared_) continue;
         any = true;
         kill(p, SIGKILL);
         waitpid(p, nullptr, 0);
@@ -363,6 +358,7 @@ class Run {
   int socket_;
   SealedFiles& files_;
   const RunRequest& r_;
+  const pid_t spared_;
   RunReply reply_;
   Artifact artifact_;
   GuardedBuffer report_;
@@ -378,7 +374,28 @@ ProbeReply probe(const ProbeRequest& request) {
   reply.version = TUNER_VERSION;
   reply.hardware = hardware_fingerprint();
   reply.isolation = seccomp_available() ? "seccomp" : "process";
-  if (request.max_threads >= 0) reply.peak_gflops = measure_peak_gflops(request.max_threads);
+  if (request.max_threads < 0) return reply;
+  reply.peak_gflops = measure_peak_gflops(request.max_threads);
+  DeviceHost::list_devices(reply);
+  return reply;
+}
+
+// Runs the candidate where its binary belongs. False in `go_on` when the peer is gone.
+RunReply run(int socket, SealedFiles& files, DeviceHost& device, const RunRequest& request, bool& go_on) {
+  Result<Artifact> artifact = load_artifact(request.artifact_dir, request.digest);
+  RunReply reply;
+  bool peer_gone = false;
+  if (!artifact.is_ok()) {
+    reply.id = request.id;
+    reply.error = artifact.message();
+  } else if (artifact->manifest.kind == BinaryKind::kCubin) {
+    reply = device.run(request, peer_gone);
+  } else {
+    Run candidate(socket, files, request, *std::move(artifact), device.child());
+    reply = candidate.run();
+    peer_gone = candidate.peer_gone();
+  }
+  go_on = !peer_gone;
   return reply;
 }
 
@@ -388,6 +405,7 @@ int serve(int socket) {
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   SealedFiles files(kCacheBytes);
+  DeviceHost device(socket);
   for (;;) {
     const Result<std::string> text = read_frame(socket, steady_clock::now() + std::chrono::hours(24 * 365));
     if (!text.is_ok()) return text.status().code() == StatusCode::kUnavailable ? 0 : 1;
@@ -400,10 +418,9 @@ int serve(int socket) {
     } else if (const auto* p = std::get_if<ProbeRequest>(&*message)) {
       answer = to_json(probe(*p));
     } else if (const auto* r = std::get_if<RunRequest>(&*message)) {
-      Run run(socket, files, *r);
-      const RunReply reply = run.run();
-      if (run.peer_gone()) return 0;
-      answer = to_json(reply);
+      bool go_on = true;
+      answer = to_json(run(socket, files, device, *r, go_on));
+      if (!go_on) return 0;
     } else {
       continue;  // cancel of a run that is over
     }

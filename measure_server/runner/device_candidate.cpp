@@ -1,0 +1,325 @@
+#include "measure_server/runner/device_candidate.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler_core/runtime/nvml.h"
+#include "measure_server/runner/device_operands.h"
+#include "measure_server/runner/reference_file.h"
+#include "measure_server/runner/sampling.h"
+
+namespace tuner {
+
+using cuda::CallStatus;
+
+namespace {
+
+std::string gib(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+class DeviceRun {
+ public:
+  DeviceRun(DeviceBench& bench, const RunRequest& request, const std::function<void(Phase)>& entered)
+      : bench_(bench), r_(request), entered_(entered) {
+    reply_.id = r_.id;
+  }
+
+  RunReply run() {
+    started_ns_ = monotonic_ns();
+    pin();
+    steps();
+    if (!error_.empty()) {
+      RunReply trouble;
+      trouble.id = r_.id;
+      trouble.error = error_;
+      return trouble;
+    }
+    reply_.run_ms = (monotonic_ns() - started_ns_) * 1e-6;
+    return reply_;
+  }
+  bool poisoned() const { return poisoned_; }
+
+ private:
+  // Each step returns false when the verdict stands.
+  void steps() {
+    if (!prepare() || !sound(bench_.sentinel(reply_.sentinel_before_ns))) return;
+    enter(Phase::kFirstRun);
+    if (!run_once() || !check("")) return;
+    enter(Phase::kTiming);
+    if (!time()) return;
+    reply_.device_state = device_state(bench_.device().uuid);
+    if (!samples_.cut) {
+      enter(Phase::kLastRun);
+      if (!run_once() || !check(" (right in the first run, wrong in the run after timing)")) return;
+    }
+    if (!untouched() || !sound(bench_.sentinel(reply_.sentinel_after_ns))) return;
+    verdict("ok", "");
+    reply_.run_ns = std::move(samples_.run_ns);
+    reply_.cpu_ns = std::move(samples_.cpu_ns);
+    reply_.cut = samples_.cut;
+  }
+
+  void enter(Phase phase) {
+    phase_ = phase;
+    entered_(phase);
+  }
+  bool verdict(const char* outcome, const std::string& message) {
+    reply_.outcome = outcome;
+    reply_.message = message;
+    return false;
+  }
+  bool trouble(const std::string& why) {
+    error_ = why;
+    return false;
+  }
+  // A driver call: whose fault it is when it fails. Most faults of a kernel show at the next call that waits.
+  bool sound(const CallStatus& status) {
+    if (status) return true;
+    if (status.code() == cuda::kOutOfMemory) return verdict("out_of_memory", status.message());
+    poisoned_ = true;
+    if (status.is_of_device()) return trouble("device: " + status.message());
+    return verdict("crashed", str(status.message(), " while ", phase_name(phase_)));
+  }
+  // Loading, which refuses a cubin that is not for this device or is none.
+  bool loaded(const CallStatus& status) {
+    if (status || status.code() == cuda::kOutOfMemory || status.is_of_device()) return sound(status);
+    return verdict("build_error", "cannot be loaded: " + status.message());
+  }
+  // The first launches, which a device refuses at once when it can never run them. What else they answer is a
+  // fault of the launch before.
+  bool launched(const CallStatus& status) {
+    if (status.code() != cuda::kInvalidValue && status.code() != cuda::kLaunchOutOfResources &&
+        status.code() != cuda::kNotSupported)
+      return sound(status);
+    return verdict("build_error", "cannot be launched: " + status.message());
+  }
+
+  void pin() const {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : r_.cpus) CPU_SET(cpu % CPU_SETSIZE, &set);
+    if (!r_.cpus.empty()) sched_setaffinity(0, sizeof set, &set);
+  }
+
+  // --- before the first run ---
+
+  bool prepare() {
+    enter(Phase::kLoading);
+    Result<Artifact> artifact = load_artifact(r_.artifact_dir, r_.digest);
+    if (!artifact.is_ok()) return trouble(artifact.message());
+    artifact_ = *std::move(artifact);
+    const int64_t needed = DeviceOperands::bytes_of_set(manifest());
+    if (needed < 0) return trouble("manifest: impossible sizes of operands");
+    if (needed > r_.memory_limit_bytes)
+      return verdict("out_of_memory", str("operands and workspaces take ", gib(needed), ", limit ",
+                                          gib(r_.memory_limit_bytes)));
+    if (!read_data() || !load()) return false;
+    const int sets =
+        r_.cold == ColdMode::kRotate
+            ? DeviceOperands::sets_for_rotation(manifest(), bench_.device().l2_bytes, r_.memory_limit_bytes)
+            : 1;
+    if (!sound(DeviceOperands::create(manifest(), sets, bench_.stream(), operands_))) return false;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (inputs_[i].data() != nullptr &&
+          !sound(operands_.upload(static_cast<int>(i), inputs_[i], bench_.stream())))
+        return false;
+    bind_launches();
+    return true;
+  }
+
+  // The bytes of a data file; valid as long as the bench keeps the file, which files_ sees to.
+  Result<std::string_view> file(const std::vector<RunRequest::Data>& data, const ArgInfo& arg) {
+    for (const RunRequest::Data& d : data) {
+      if (d.arg != arg.name) continue;
+      ASSIGN_OR_RETURN(std::shared_ptr<SealedFile> found,
+                       bench_.files().get(d.path, SealedFile::Placement::kAtStart));
+      files_.push_back(found);
+      return found->map_hidden_from_children();
+    }
+    return failed("run ", r_.id, ": no data file for ", arg.role, " ", arg.name);
+  }
+
+  bool read_data() {
+    for (const ArgInfo& a : manifest().args) {
+      const bool output = a.role == "output";
+      if (!output && a.role != "input" && a.role != "constant")
+        return trouble(str("manifest: argument ", a.name, " has role \"", a.role, "\""));
+      const Result<std::string_view> bytes = file(output ? r_.references : r_.inputs, a);
+      if (!bytes.is_ok()) return trouble(bytes.message());
+      inputs_.push_back(output ? std::string_view() : *bytes);
+      if (!output && static_cast<int64_t>(bytes->size()) != a.bytes)
+        return trouble(str("the data file of ", a.role, " ", a.name, " has ", bytes->size(),
+                           " bytes, the artifact wants ", a.bytes));
+      ReferenceView reference;
+      if (output) {
+        Result<ReferenceView> parsed = parse_reference(*bytes);
+        if (!parsed.is_ok()) return trouble(str("the reference of ", a.name, ": ", parsed.message()));
+        reference = *std::move(parsed);
+        int64_t elements = 1;
+        for (const int64_t d : a.shape) elements *= d;
+        if (reference.shape != a.shape || a.bytes != elements * dtype_bytes(a.dtype))
+          return trouble(str("the reference's shape is not that of output ", a.name, " in the manifest"));
+      }
+      references_.push_back(std::move(reference));
+    }
+    return true;
+  }
+
+  bool load() {
+    if (!loaded(cuda::DeviceModule::load(artifact_.binary, module_))) return false;
+    for (const LaunchInfo& info : manifest().launches) {
+      Launch launch{.info = &info};
+      if (!loaded(module_.function(info.kernel, info.shared_bytes, launch.function))) return false;
+      launches_.push_back(std::move(launch));
+    }
+    return true;
+  }
+
+  // What the driver is given for each launch, by set of operands: made once, so that a timed call costs the
+  // driver's time only.
+  void bind_launches() {
+    for (Launch& launch : launches_) {
+      launch.addresses.resize(operands_.sets());
+      launch.params.resize(operands_.sets());
+      for (int set = 0; set < operands_.sets(); ++set) {
+        for (const int p : launch.info->params) launch.addresses[set].push_back(operands_.address(set, p));
+        for (cuda::DevicePtr& a : launch.addresses[set]) launch.params[set].push_back(&a);
+      }
+    }
+  }
+
+  // --- running ---
+
+  CallStatus call(int set) {
+    for (Launch& launch : launches_)
+      if (const CallStatus status =
+              cuda::launch(launch.function, *launch.info, launch.params[set].data(), bench_.stream());
+          !status)
+        return status;
+    return {};
+  }
+
+  bool run_once() {
+    if (!sound(operands_.poison(bench_.stream())) || !sound(bench_.stream().synchronize())) return false;
+    return (phase_ == Phase::kFirstRun ? launched(call(0)) : sound(call(0))) &&
+           sound(bench_.stream().synchronize());
+  }
+
+  bool time() {
+    if (!sound(operands_.poison(bench_.stream()))) return false;
+    const SamplingOptions options{.fill_ns = r_.min_repeat_ms * 1e6,
+                                  .repeats = r_.repeats,
+                                  // Slow kernels: the run after timing must still fit.
+                                  .stop_at_ns = started_ns_ + r_.run_timeout_s * 0.5e9,
+                                  .cut_above_ns = r_.cut_above_ns};
+    return take_samples(
+        options, [this](int64_t calls, Sample& s) { return sample(calls, s); }, samples_);
+  }
+
+  bool sample(int64_t calls, Sample& s) {
+    const double cpu_ns = thread_cpu_ns();
+    const bool taken = r_.cold == ColdMode::kFlush ? sample_flushed(calls, s) : sample_in_one(calls, s);
+    s.cpu_ns = thread_cpu_ns() - cpu_ns;
+    if (taken && !(s.run_ns > 0)) {
+      poisoned_ = true;
+      return trouble(str("device: its clock gave ", s.run_ns, " ns for ", calls, " calls"));
+    }
+    return taken;
+  }
+
+  // All calls between two events: what a stream of calls takes, launches included where they are slower.
+  bool sample_in_one(int64_t calls, Sample& s) {
+    if (!sound(bench_.begin())) return false;
+    for (int64_t i = 0; i < calls; ++i)
+      if (!sound(call(next_set_++ % operands_.sets()))) return false;
+    return sound(bench_.end()) && sound(bench_.elapsed_ns(s.run_ns));
+  }
+
+  // Each call between events of its own: the flush before it is not timed.
+  bool sample_flushed(int64_t calls, Sample& s) {
+    s.run_ns = 0;
+    for (int64_t i = 0; i < calls; ++i) {
+      double ns = 0;
+      if (!sound(bench_.flush_l2()) || !sound(bench_.begin()) || !sound(call(0)) || !sound(bench_.end()) ||
+          !sound(bench_.elapsed_ns(ns)))
+        return false;
+      s.run_ns += ns;
+    }
+    return true;
+  }
+
+  // --- judging ---
+
+  // The guards first: a kernel that writes beside its output is told so, whatever the output holds.
+  bool check(const char* when) {
+    std::string damaged;
+    if (!sound(operands_.check_guards(damaged))) return false;
+    if (!damaged.empty()) {
+      poisoned_ = true;  // nobody knows what else it wrote to
+      return verdict("crashed", str("wrote outside ", damaged, " while ", phase_name(phase_)));
+    }
+    for (size_t i = 0; i < manifest().args.size(); ++i) {
+      const ArgInfo& a = manifest().args[i];
+      if (a.role != "output") continue;
+      if (!sound(operands_.download(static_cast<int>(i), bytes_))) return false;
+      const CheckResult result = check_output(references_[i], bytes_.data(), a.dtype, r_.check, a.name);
+      reply_.max_error = std::max(reply_.max_error, result.max_error);
+      if (!result.ok) return verdict("wrong_answer", result.message + when);
+    }
+    return true;
+  }
+
+  bool untouched() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i].data() == nullptr) continue;
+      if (!sound(operands_.download(static_cast<int>(i), bytes_))) return false;
+      if (bytes_ != inputs_[i]) return verdict("crashed", str("wrote to input ", manifest().args[i].name));
+    }
+    return true;
+  }
+
+  const Manifest& manifest() const { return artifact_.manifest; }
+
+  struct Launch {
+    const LaunchInfo* info = nullptr;
+    cuda::Function function = nullptr;
+    std::vector<std::vector<cuda::DevicePtr>> addresses;  // by set
+    std::vector<std::vector<void*>> params;               // by set: where each address stands
+  };
+
+  DeviceBench& bench_;
+  const RunRequest& r_;
+  const std::function<void(Phase)>& entered_;
+  RunReply reply_;
+  std::string error_;
+  bool poisoned_ = false;
+  Phase phase_ = Phase::kStarting;
+  double started_ns_ = 0;
+  Artifact artifact_;
+  std::vector<std::shared_ptr<SealedFile>> files_;  // kept while they are read
+  std::vector<std::string_view> inputs_;            // by argument; null: an output
+  std::vector<ReferenceView> references_;           // by argument
+  cuda::DeviceModule module_;
+  DeviceOperands operands_;
+  std::vector<Launch> launches_;
+  Samples samples_;
+  int64_t next_set_ = 0;
+  std::string bytes_;  // copied back
+};
+
+}  // namespace
+
+RunReply run_on_device(DeviceBench& bench, const RunRequest& request,
+                       const std::function<void(Phase)>& entered, bool& poisoned) {
+  DeviceRun run(bench, request, entered);
+  RunReply reply = run.run();
+  poisoned = run.poisoned();
+  return reply;
+}
+
+}  // namespace tuner

@@ -1,0 +1,84 @@
+#include "measure_server/runner/device_child.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "measure_server/runner/device_candidate.h"
+#include "measure_server/runner/frame.h"
+
+namespace tuner {
+namespace {
+
+Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+Deadline far() { return std::chrono::steady_clock::now() + std::chrono::hours(24 * 365); }
+
+bool say(int socket, const DeviceMessage& message) {
+  return write_frame(socket, to_json(message), soon()).is_ok();
+}
+
+// Ends with the runner, leaves no core dump. Threads of the driver come later and inherit this.
+void settle(const char* name) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, name);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+DeviceInfo info_of(const CudaDevice& d) {
+  DeviceInfo out;
+  out.ordinal = d.ordinal;
+  out.name = d.name;
+  out.arch = d.arch;
+  out.uuid = d.uuid;
+  out.multiprocessors = d.multiprocessors;
+  out.driver_version = d.driver_version;
+  out.memory_bytes = d.memory_bytes;
+  out.l2_bytes = d.l2_bytes;
+  out.peak_gflops = d.fp32_peak_gflops;
+  out.fingerprint = fingerprint(d);
+  return out;
+}
+
+}  // namespace
+
+int device_list(int socket) {
+  settle("device-list");
+  ProbeReply reply;
+  const Result<std::vector<CudaDevice>> devices = cuda_devices();
+  if (devices.is_ok())
+    for (const CudaDevice& d : *devices) reply.devices.push_back(info_of(d));
+  else
+    reply.no_device = devices.message();
+  return write_frame(socket, to_json(reply), soon()).is_ok() ? 0 : 1;
+}
+
+int device_child(int socket, int ordinal) {
+  settle("device-child");
+  Result<std::unique_ptr<DeviceBench>> bench = DeviceBench::open(ordinal);
+  if (!bench.is_ok()) {
+    (void)say(socket, {.kind = DeviceMessage::Kind::kFailed, .error = bench.message()});
+    return 1;
+  }
+  if (!say(socket, {.kind = DeviceMessage::Kind::kReady})) return 1;
+  for (;;) {
+    const Result<std::string> text = read_frame(socket, far());
+    if (!text.is_ok()) return 0;
+    const Result<RunRequest> request = parse_run_request(*text);
+    DeviceMessage done{.kind = DeviceMessage::Kind::kDone};
+    if (request.is_ok())
+      done.reply = run_on_device(
+          **bench, *request,
+          [&](Phase phase) { (void)say(socket, {.kind = DeviceMessage::Kind::kPhase, .phase = phase}); },
+          done.poisoned);
+    else
+      done.reply.error = request.message();
+    if (!say(socket, done)) return 1;
+    // Without giving anything back: in a poisoned context that may hang.
+    if (done.poisoned) _exit(0);
+  }
+}
+
+}  // namespace tuner

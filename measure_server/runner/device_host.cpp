@@ -1,0 +1,241 @@
+#include "measure_server/runner/device_host.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "measure_server/runner/peer.h"
+
+extern char** environ;
+
+namespace tuner {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Below the 30 s that RunnerClient grants on top of a run's own limit.
+constexpr seconds kStartLimit{20};
+constexpr seconds kEndLimit{10};
+constexpr int kChecksBeforeQuarantine = 3;
+constexpr int kLongestPauseS = 60;
+
+Deadline after(double seconds_from_now) {
+  return steady_clock::now() +
+         std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds_from_now));
+}
+
+RunReply trouble(const RunRequest& request, const std::string& why) {
+  RunReply reply;
+  reply.id = request.id;
+  reply.error = why;
+  return reply;
+}
+
+RunReply verdict(const RunRequest& request, const char* outcome, const std::string& message) {
+  RunReply reply;
+  reply.id = request.id;
+  reply.outcome = outcome;
+  reply.message = message;
+  return reply;
+}
+
+}  // namespace
+
+DeviceHost::~DeviceHost() { end_child(); }
+
+Result<DeviceHost::Process> DeviceHost::spawn(const std::string& mode, const std::string& argument) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return failed("socketpair: ", strerror(errno));
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&files, pair[1], 3);
+  posix_spawn_file_actions_addclosefrom_np(&files, 4);
+  // A group of its own, so that a helper the driver may have started goes with it.
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  std::string words[] = {"runner", mode, argument};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].empty() ? nullptr : words[2].data(), nullptr};
+  Process process;
+  const int error = posix_spawn(&process.pid, "/proc/self/exe", &files, &attributes, argv, environ);
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  close(pair[1]);
+  process.socket = pair[0];
+  if (error != 0) {
+    close(pair[0]);
+    return failed("the device child cannot be started: ", strerror(error));
+  }
+  process.pidfd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0u));
+  if (process.pidfd < 0) {
+    const int pidfd_error = errno;
+    bool gone = false;
+    end(process, gone);
+    return failed("pidfd_open: ", strerror(pidfd_error));
+  }
+  return process;
+}
+
+std::string DeviceHost::end(Process& process, bool& gone) {
+  gone = true;
+  if (process.pid < 0) return "not running";
+  kill(-process.pid, SIGKILL);
+  kill(process.pid, SIGKILL);
+  pollfd ended{process.pidfd, POLLIN, 0};
+  if (process.pidfd >= 0) gone = poll(&ended, 1, poll_ms(steady_clock::now() + kEndLimit)) > 0;
+  int status = 0;
+  std::string how = "cannot be killed";
+  // Reaped at once, or, when the driver holds it, by whoever looks for children later.
+  if (waitpid(process.pid, &status, gone ? 0 : WNOHANG) == process.pid) {
+    const char* name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : nullptr;
+    how = WIFSIGNALED(status)
+              ? str("signal ", WTERMSIG(status), " (", name != nullptr ? str("SIG", name) : "unknown", ")")
+              : str("exit status ", WEXITSTATUS(status));
+  }
+  if (process.pidfd >= 0) close(process.pidfd);
+  if (process.socket >= 0) close(process.socket);
+  process = {};
+  return how;
+}
+
+void DeviceHost::end_child() {
+  bool gone = true;
+  end(process_, gone);
+  if (gone) return;
+  // The next child would hang on the same driver: let checks decide, with a pause.
+  failed_checks_ = std::max(failed_checks_, kChecksBeforeQuarantine);
+  last_failure_ = str("a device child could not be killed within ", kEndLimit.count(), " s");
+  next_check_ = steady_clock::now() + seconds(kLongestPauseS);
+}
+
+void DeviceHost::list_devices(ProbeReply& reply) {
+  Result<Process> process = spawn("--device-list", "");
+  if (!process.is_ok()) {
+    reply.no_device = process.message();
+    return;
+  }
+  const Result<std::string> text = read_frame(process->socket, steady_clock::now() + kStartLimit);
+  bool gone = false;
+  const std::string how = end(*process, gone);
+  const Result<ProbeReply> listed =
+      text.is_ok() ? parse_probe_reply(*text) : Result<ProbeReply>(text.status());
+  if (listed.is_ok()) {
+    reply.devices = listed->devices;
+    reply.no_device = listed->no_device;
+  } else {
+    reply.no_device =
+        str("no GPU: the process that asks the driver gave no answer: ", listed.message(), " (", how, ")");
+  }
+}
+
+// --- one child ---
+
+Status DeviceHost::start(int device) {
+  ASSIGN_OR_RETURN(process_, spawn("--device-child", std::to_string(device)));
+  device_ = device;
+  const Result<std::string> text = read_frame(process_.socket, steady_clock::now() + kStartLimit);
+  const Result<DeviceMessage> message =
+      text.is_ok() ? parse_device_message(*text) : Result<DeviceMessage>(text.status());
+  if (message.is_ok() && message->kind == DeviceMessage::Kind::kReady) return Status::ok();
+  bool gone = true;
+  const std::string how = end(process_, gone);
+  if (message.is_ok() && message->kind == DeviceMessage::Kind::kFailed) return failed(message->error);
+  if (text.status().code() == StatusCode::kDeadlineExceeded)
+    return failed("the device did not answer within ", kStartLimit.count(), " s");
+  return failed("the device child ended while it checked the device: ", how);
+}
+
+Status DeviceHost::ready(int device) {
+  if (process_.pid >= 0 && device_ == device) return Status::ok();
+  end_child();
+  const bool quarantined = failed_checks_ >= kChecksBeforeQuarantine;
+  if (!quarantined || steady_clock::now() >= next_check_) {
+    const Status status = start(device);
+    if (status.is_ok()) {
+      failed_checks_ = 0;
+      return status;
+    }
+    ++failed_checks_;
+    last_failure_ = status.message();
+    const int doublings = std::clamp(failed_checks_ - kChecksBeforeQuarantine, 0, 6);
+    next_check_ = steady_clock::now() + seconds(std::min(1 << doublings, kLongestPauseS));
+    if (failed_checks_ < kChecksBeforeQuarantine) return failed("device check: ", last_failure_);
+  }
+  return failed("device quarantined: ", failed_checks_, " checks in a row failed, the last: ", last_failure_);
+}
+
+RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
+  peer_gone = false;
+  if (const Status status = ready(request.device); !status.is_ok()) return trouble(request, status.message());
+  // A warm child that died since the last candidate (the system was out of memory, say) says nothing about
+  // this one: one more try with a fresh one.
+  if (!write_frame(process_.socket, to_json(request), after(10)).is_ok()) {
+    end_child();
+    if (const Status status = ready(request.device); !status.is_ok())
+      return trouble(request, status.message());
+    if (const Status sent = write_frame(process_.socket, to_json(request), after(10)); !sent.is_ok()) {
+      end_child();
+      return trouble(request, "device child: " + sent.message());
+    }
+  }
+  const auto begin = steady_clock::now();
+  RunReply reply = watch(request, peer_gone);
+  reply.run_ms = std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
+  return reply;
+}
+
+RunReply DeviceHost::watch(const RunRequest& request, bool& peer_gone) {
+  phase_ = Phase::kStarting;
+  const Deadline deadline = after(request.run_timeout_s);
+  for (;;) {
+    pollfd wait[2] = {{process_.socket, POLLIN, 0}, {peer_, POLLIN, 0}};
+    poll(wait, 2, poll_ms(deadline));
+    if (wait[0].revents != 0) {
+      const Result<std::string> text = read_frame(process_.socket, after(10));
+      const Result<DeviceMessage> message =
+          text.is_ok() ? parse_device_message(*text) : Result<DeviceMessage>(text.status());
+      if (!message.is_ok()) {
+        bool gone = true;
+        return judge_end(request, end(process_, gone));
+      }
+      phase_ = message->kind == DeviceMessage::Kind::kPhase ? message->phase : phase_;
+      if (message->kind != DeviceMessage::Kind::kDone) continue;
+      if (message->poisoned) end_child();
+      return message->reply;
+    }
+    if (wait[1].revents != 0) {
+      const PeerWish wish = read_wish(peer_, request.id);
+      if (wish == PeerWish::kNothing) continue;
+      end_child();
+      peer_gone = wish == PeerWish::kGone;
+      return trouble(request, peer_gone ? "the peer is gone" : "cancelled");
+    }
+    if (steady_clock::now() >= deadline) {
+      end_child();
+      return verdict(request, "run_timeout",
+                     str("still running after ", request.run_timeout_s, " s while ", phase_name(phase_)));
+    }
+  }
+}
+
+// The child ended by itself: the driver crashed in it, on what this candidate gave it.
+RunReply DeviceHost::judge_end(const RunRequest& request, const std::string& how) const {
+  return verdict(request, "crashed",
+                 str("the driver's process ended (", how, ") while ", phase_name(phase_)));
+}
+
+}  // namespace tuner

@@ -1,0 +1,69 @@
+// DeviceHost: the runner's side of a GPU. It never touches the driver itself: the device child, a process of
+// its own, holds the context and is kept warm from candidate to candidate (a context takes 100-300 ms to
+// make).
+//
+// The child is started by exec, not by a fork of the runner: it gets an address space without the runner's
+// mappings and descriptors, and the runner stays a process that may fork CPU candidates. After a fault, a
+// timeout, or anything written where it should not be, the child is killed and the next candidate gets a
+// fresh one, which checks the device before it says it is ready. Three failed checks in a row and the device
+// is quarantined: requests are answered with an error, and a new check is tried after 1 s, 2 s, ... 60 s.
+//
+// One thread. Destroying it kills the child.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+#include "compiler_core/base/status.h"
+#include "measure_server/runner/device_child.h"
+#include "measure_server/runner/frame.h"
+#include "measure_server/runner/runner_protocol.h"
+
+namespace tuner {
+
+class DeviceHost {
+ public:
+  // `peer`: the socket on which a cancel may come while a candidate runs.
+  explicit DeviceHost(int peer) : peer_(peer) {}
+  ~DeviceHost();
+  DeviceHost(const DeviceHost&) = delete;
+  DeviceHost& operator=(const DeviceHost&) = delete;
+
+  // Runs one candidate. `peer_gone` is set when there is nobody left to answer.
+  RunReply run(const RunRequest& request, bool& peer_gone);
+
+  // Fills reply.devices or reply.no_device, by a process that asks the driver and ends. 20 s at most.
+  static void list_devices(ProbeReply& reply);
+
+  // The child now, -1 when there is none: whoever clears away processes spares it.
+  pid_t child() const { return process_.pid; }
+
+ private:
+  // A child process and our end of its socket.
+  struct Process {
+    pid_t pid = -1;
+    int pidfd = -1, socket = -1;
+  };
+  static Result<Process> spawn(const std::string& mode, const std::string& argument);
+  // Kills and reaps; how it ended. False in `gone` when the kernel does not let it go within 10 s (a driver
+  // that hangs), it is then left behind.
+  static std::string end(Process& process, bool& gone);
+
+  Status ready(int device);
+  Status start(int device);
+  RunReply watch(const RunRequest& request, bool& peer_gone);
+  RunReply judge_end(const RunRequest& request, const std::string& how) const;
+  void end_child();
+
+  int peer_;
+  Process process_;
+  int device_ = -1;  // of the child
+  Phase phase_ = Phase::kStarting;
+  int failed_checks_ = 0;  // in a row
+  std::string last_failure_;
+  std::chrono::steady_clock::time_point next_check_{};
+};
+
+}  // namespace tuner

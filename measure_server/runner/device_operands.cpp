@@ -1,0 +1,126 @@
+#include "measure_server/runner/device_operands.h"
+
+#include <algorithm>
+
+#include "measure_server/runner/candidate.h"
+
+namespace tuner {
+
+using cuda::CallStatus;
+
+namespace {
+
+constexpr int64_t kGuardBytes = 4096;
+constexpr int64_t kAlignment = 256;  // of what cuMemAlloc returns; kernels may rely on 16 of it
+constexpr unsigned char kGuardByte = 0xA5;
+constexpr int64_t kMostBytes = int64_t{1} << 62;
+
+int64_t align(int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+// guard, operand, guard, operand, ..., guard: the gap behind an operand also holds what alignment takes.
+std::vector<DeviceOperands::Piece> DeviceOperands::layout(const Manifest& manifest, int64_t& set_bytes) {
+  std::vector<Piece> pieces;
+  int64_t at = kGuardBytes;
+  const auto add = [&](std::string name, int64_t bytes, int poison) {
+    if (at < 0 || bytes < 0 || bytes > kMostBytes - at) {
+      at = -1;
+      return;
+    }
+    pieces.push_back({std::move(name), at, bytes, poison});
+    at = align(at + bytes) + kGuardBytes;
+  };
+  for (const ArgInfo& a : manifest.args)
+    add(a.name, a.bytes, a.role == "output" ? int{poison_byte(a.dtype)} : -1);
+  for (size_t i = 0; i < manifest.workspaces.size(); ++i)
+    add(str("workspace ", i), manifest.workspaces[i], 0xFF);
+  set_bytes = at;
+  return pieces;
+}
+
+int64_t DeviceOperands::bytes_of_set(const Manifest& manifest) {
+  int64_t bytes = 0;
+  layout(manifest, bytes);
+  return bytes;
+}
+
+int DeviceOperands::sets_for_rotation(const Manifest& manifest, int64_t l2_bytes, int64_t limit_bytes) {
+  constexpr int64_t kMostSets = 1024;
+  int64_t set_bytes = 0, touched = 0;
+  for (const Piece& piece : layout(manifest, set_bytes)) touched += piece.bytes;
+  const int64_t wanted = 3 * l2_bytes;
+  if (touched >= wanted) return 1;
+  const int64_t fit = std::max<int64_t>(1, limit_bytes / set_bytes);
+  return static_cast<int>(std::min({wanted / std::max<int64_t>(touched, 1) + 2, fit, kMostSets}));
+}
+
+template <class F>
+void DeviceOperands::for_each_gap(const F& f) const {
+  int64_t begin = 0;
+  for (size_t i = 0; i <= pieces_.size(); ++i) {
+    const int64_t end = i < pieces_.size() ? pieces_[i].offset : set_bytes_;
+    f(static_cast<int>(i) - 1, begin, end);
+    if (i < pieces_.size()) begin = pieces_[i].offset + pieces_[i].bytes;
+  }
+}
+
+CallStatus DeviceOperands::create(const Manifest& manifest, int sets, const cuda::DeviceStream& stream,
+                                  DeviceOperands& out) {
+  out.pieces_ = layout(manifest, out.set_bytes_);
+  out.sets_ = sets;
+  CallStatus status = cuda::DeviceMemory::allocate(out.set_bytes_ * sets, out.memory_);
+  for (int set = 0; set < sets; ++set)
+    out.for_each_gap([&](int, int64_t begin, int64_t end) {
+      if (status)
+        status = cuda::fill_bytes(out.memory_.address() + set * out.set_bytes_ + begin, kGuardByte,
+                                  end - begin, stream);
+    });
+  return status;
+}
+
+CallStatus DeviceOperands::upload(int operand, std::string_view bytes,
+                                  const cuda::DeviceStream& stream) const {
+  const auto size = static_cast<int64_t>(bytes.size());
+  CallStatus status = cuda::copy_to_device(address(0, operand), bytes.data(), size);
+  for (int set = 1; set < sets_ && status; ++set)
+    status = cuda::copy_on_device(address(set, operand), address(0, operand), size, stream);
+  return status;
+}
+
+CallStatus DeviceOperands::poison(const cuda::DeviceStream& stream) const {
+  CallStatus status;
+  for (int set = 0; set < sets_; ++set)
+    for (size_t i = 0; i < pieces_.size(); ++i)
+      if (pieces_[i].poison >= 0 && pieces_[i].bytes > 0 && status)
+        status = cuda::fill_bytes(address(set, static_cast<int>(i)),
+                                  static_cast<unsigned char>(pieces_[i].poison), pieces_[i].bytes, stream);
+  return status;
+}
+
+CallStatus DeviceOperands::download(int operand, std::string& bytes) const {
+  bytes.resize(static_cast<size_t>(pieces_[operand].bytes));
+  return cuda::copy_to_host(bytes.data(), address(0, operand), pieces_[operand].bytes);
+}
+
+CallStatus DeviceOperands::check_guards(std::string& damaged) const {
+  CallStatus status;
+  std::string gap;
+  const auto is_guard = [](char c) { return static_cast<unsigned char>(c) == kGuardByte; };
+  for (int set = 0; set < sets_; ++set)
+    for_each_gap([&](int operand, int64_t begin, int64_t end) {
+      if (!status || !damaged.empty()) return;
+      gap.resize(static_cast<size_t>(end - begin));
+      status = cuda::copy_to_host(gap.data(), memory_.address() + set * set_bytes_ + begin, end - begin);
+      if (!status) return;
+      const auto first = std::find_if_not(gap.begin(), gap.end(), is_guard);
+      if (first == gap.end()) return;
+      // In the second half of a gap it is more likely the operand behind it that was missed.
+      const bool before_next = first - gap.begin() >= (end - begin) / 2;
+      const size_t blamed = std::clamp<size_t>(operand + (before_next ? 1 : 0), 0, pieces_.size() - 1);
+      damaged = pieces_[operand < 0 ? 0 : blamed].name;
+    });
+  return status;
+}
+
+}  // namespace tuner

@@ -1,0 +1,40 @@
+// How long is one call: samples of as many calls as fill a given time, until the median is known. The same
+// for CPU and GPU candidates; what differs is how a sample is taken.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace tuner {
+
+// Times of one sample: of all its calls together, in nanoseconds.
+struct Sample {
+  double run_ns = 0, cpu_ns = 0;
+};
+
+struct SamplingOptions {
+  double fill_ns = 1e6;     // one sample is as many calls as take this long
+  int repeats = 9;          // samples at most
+  double stop_at_ns = 0;    // CLOCK_MONOTONIC: no further sample is begun after this
+  double cut_above_ns = 0;  // per call: a first sample above this is the only one; 0: never
+  // A pre-empted sample is slow by no fault of the kernel: it is cut only if its CPU time says the same.
+  bool cut_by_cpu_time = false;
+};
+
+struct Samples {
+  std::vector<double> run_ns, cpu_ns;  // per call, in order
+  bool cut = false;                    // the first was above the limit: a bound, not a time
+};
+
+// Calls `take(calls, sample)` until done; false as soon as it returns false. The first call warms up and its
+// time decides nothing; then the number of calls grows until they fill `fill_ns`, and the sample that does is
+// the first that counts. Ends when the median is known to 1 % (3 samples at least) or `repeats` are taken.
+bool take_samples(const SamplingOptions& options, const std::function<bool(int64_t, Sample&)>& take,
+                  Samples& out);
+
+// CLOCK_MONOTONIC, or the CPU time of this thread.
+double monotonic_ns();
+double thread_cpu_ns();
+
+}  // namespace tuner
