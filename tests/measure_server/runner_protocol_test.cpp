@@ -33,6 +33,8 @@ RunRequest example() {
   r.memory_limit_bytes = int64_t{5} << 40;
   r.cut_above_ns = 1234.5;
   r.cpus = {0, 3};
+  r.device = 2;
+  r.cold = ColdMode::kRotate;
   return r;
 }
 
@@ -48,6 +50,8 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
   EXPECT_EQ(r.check.relative, 2e-4);
   EXPECT_EQ(r.memory_limit_bytes, int64_t{5} << 40);
   EXPECT_EQ(r.cpus, (std::vector<int>{0, 3}));
+  EXPECT_EQ(r.device, 2);
+  EXPECT_EQ(r.cold, ColdMode::kRotate);
 }
 
 TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
@@ -62,12 +66,14 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   r.sentinel_before_ns = 100;
   r.sentinel_after_ns = 101;
   r.run_ms = 12.5;
+  r.device_state = "1980 MHz, 41 C";
   const Result<RunReply> back = parse_run_reply(to_json(r));
   ASSERT_TRUE(back.is_ok()) << back.message();
   EXPECT_EQ(back->run_ns, r.run_ns);
   EXPECT_EQ(back->cpu_ns, r.cpu_ns);
   EXPECT_TRUE(back->cut);
   EXPECT_EQ(back->max_error, 0.125);
+  EXPECT_EQ(back->device_state, "1980 MHz, 41 C");
   EXPECT_EQ(back->sentinel_after_ns, 101);
   EXPECT_THAT(back->message, HasSubstr("line\nbreak"));
 }
@@ -87,10 +93,25 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   p.version = "1";
   p.isolation = "seccomp";
   p.peak_gflops = {100, 199.5};
+  p.devices = {{.ordinal = 1,
+                .name = "a gpu",
+                .arch = "sm_90",
+                .uuid = "GPU-1",
+                .multiprocessors = 132,
+                .driver_version = 13000,
+                .memory_bytes = int64_t{141} << 30,
+                .l2_bytes = 50 << 20,
+                .peak_gflops = 66'900,
+                .fingerprint = "a gpu sm_90"}};
+  p.no_device = "none asked";
   const Result<ProbeReply> back = parse_probe_reply(to_json(p));
   ASSERT_TRUE(back.is_ok()) << back.message();
   EXPECT_EQ(back->peak_gflops, p.peak_gflops);
   EXPECT_EQ(back->hardware, "a cpu");
+  EXPECT_EQ(to_json(*back), to_json(p));
+  ASSERT_EQ(back->devices.size(), 1u);
+  EXPECT_EQ(back->devices[0].memory_bytes, int64_t{141} << 30);
+  EXPECT_EQ(back->devices[0].fingerprint, "a gpu sm_90");
   EXPECT_EQ(std::get<ProbeRequest>(*parse_runner_message(to_json(ProbeRequest{3}))).max_threads, 3);
   EXPECT_EQ(std::get<CancelRequest>(*parse_runner_message(to_json(CancelRequest{9}))).id, 9u);
 }
@@ -114,6 +135,8 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
   EXPECT_EQ(with("[0,3]", "[-1]"),
             "run request: key \"cpus\": expected an integer in 0..1048576, found [-1]");
   EXPECT_THAT(with("5497558138880", "18446744073709551615"), HasSubstr("memory_limit_bytes"));
+  EXPECT_EQ(with("\"rotate\"", "\"icy\""),
+            "run request: key \"cold\": expected none, flush or rotate, found \"icy\"");
   EXPECT_THAT(with("[\"data\",\"/a\"]", "[\"data\"]"), HasSubstr("[argument, path] pairs"));
   EXPECT_EQ(parse_runner_message("{\"kind\":\"dance\"}").message(),
             "message to the runner: key \"kind\": expected run, probe or cancel, found \"dance\"");

@@ -1,0 +1,380 @@
+// GPU candidates through the real runner and a driver of ours (fake_cuda): verdicts, times, what a fault
+// costs, and what happens when the device itself is sick.
+#include <chrono>
+#include <thread>
+
+#include "tests/measure_server/candidate_fixture.h"
+
+namespace tuner {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class DeviceRunner : public CandidateTest {
+ protected:
+  static void SetUpTestSuite() {
+    std::string folder = (std::filesystem::temp_directory_path() / "device_test_XXXXXX").string();
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    state = folder;
+    // The runner passes its environment on to the process that loads the driver.
+    setenv("TUNER_LIBCUDA", TUNER_FAKE_CUDA, 1);
+    setenv("TUNER_LIBNVML", TUNER_FAKE_CUDA, 1);
+    setenv("TUNER_FAKE_CUDA_LOG", (state / "contexts").c_str(), 1);
+    setenv("TUNER_FAKE_CUDA_SICK", (state / "sick").c_str(), 1);
+    CandidateTest::SetUpTestSuite();
+  }
+  static void TearDownTestSuite() {
+    CandidateTest::TearDownTestSuite();
+    std::filesystem::remove_all(state);
+  }
+  // After each test a good candidate is right, in the same runner.
+  void TearDown() override {
+    const RunReply good = run_device("doubling");
+    EXPECT_EQ(good.outcome, "ok") << good.message << good.error;
+    CandidateTest::TearDown();
+  }
+
+  static Manifest device_manifest() {
+    Manifest m = doubling_manifest();
+    m.kind = BinaryKind::kCubin;
+    m.target = "cuda -arch=sm_90";
+    m.launches = {LaunchInfo{.kernel = "k", .grid = {5, 1, 1}, .block = {256, 1, 1}, .params = {0, 1}}};
+    return m;
+  }
+  RunRequest device_request(const std::string& binary, Manifest manifest = device_manifest()) {
+    const Result<std::string> digest =
+        save_artifact({std::move(manifest), binary}, (dir_ / "artifacts").string());
+    EXPECT_TRUE(digest.is_ok()) << digest.message();
+    RunRequest r = request(digest.is_ok() ? *digest : "");
+    r.min_repeat_ms = 0.1;
+    r.run_timeout_s = 5;
+    return r;
+  }
+  // A module of one kernel `k` that behaves so; see fake_cuda.cpp.
+  static std::string module_of(const std::string& behaviour) {
+    return str("FAKECUBIN\nkernel k ", behaviour, " n=", kCount, "\n");
+  }
+  RunReply run_device(const std::string& behaviour) { return run(device_request(module_of(behaviour))); }
+
+  static int contexts() {
+    std::ifstream in(state / "contexts");
+    int n = 0;
+    for (std::string line; std::getline(in, line);) ++n;
+    return n;
+  }
+
+  static std::filesystem::path state;
+};
+std::filesystem::path DeviceRunner::state;
+
+TEST_F(DeviceRunner, ProbeTellsTheDevicesWithoutMakingAContext) {
+  const int before = contexts();
+  const Result<ProbeReply> probe = runner->probe(1);
+  ASSERT_TRUE(probe.is_ok()) << probe.message();
+  ASSERT_EQ(probe->devices.size(), 1u) << probe->no_device;
+  const DeviceInfo& d = probe->devices[0];
+  EXPECT_EQ(d.name, "Fake GPU");
+  EXPECT_EQ(d.arch, "sm_90");
+  EXPECT_EQ(d.multiprocessors, 10);
+  EXPECT_EQ(d.driver_version, 13000);
+  EXPECT_EQ(d.memory_bytes, 256 << 20);
+  EXPECT_EQ(d.uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
+  EXPECT_DOUBLE_EQ(d.peak_gflops, 2.0 * 128 * 10);  // 1 GHz
+  EXPECT_EQ(d.fingerprint, "Fake GPU sm_90 | 10 multiprocessors | 0.2 GiB L2 0.2 MiB | driver CUDA 13.0");
+  EXPECT_EQ(contexts(), before);
+}
+
+// --- right answers and their times ---
+
+TEST_F(DeviceRunner, ARightKernelIsTimedByTheDevicesClock) {
+  const RunReply r = run_device("doubling ns=7000");
+  EXPECT_EQ(r.outcome, "ok") << r.message;
+  ASSERT_GE(r.run_ns.size(), 3u);
+  EXPECT_EQ(r.cpu_ns.size(), r.run_ns.size());
+  EXPECT_THAT(r.run_ns, Each(testing::DoubleNear(7000, 1)));
+  EXPECT_LE(r.max_error, 1);
+  EXPECT_GT(r.sentinel_before_ns, 0);
+  EXPECT_GT(r.sentinel_after_ns, 0);
+  EXPECT_GT(r.run_ms, 0);
+  EXPECT_EQ(r.device_state, "1980 MHz, memory 2619 MHz, 41 C, 213 W, throttled by power cap and temperature");
+}
+
+TEST_F(DeviceRunner, AWarmCandidateIsStillInL2AndAColdOneIsNot) {
+  RunRequest r = device_request(module_of("doubling ns=5000 cold_ns=9000"));
+  EXPECT_THAT(run(r).run_ns, Each(testing::DoubleNear(5000, 1)));
+  for (const ColdMode mode : {ColdMode::kFlush, ColdMode::kRotate}) {
+    r.cold = mode;
+    const RunReply cold = run(r);
+    EXPECT_EQ(cold.outcome, "ok") << cold.message;
+    EXPECT_THAT(cold.run_ns, Each(testing::DoubleNear(9000, 1))) << cold_mode_name(mode);
+  }
+}
+
+TEST_F(DeviceRunner, ASlowCandidateIsCutAfterItsFirstSample) {
+  RunRequest r = device_request(module_of("doubling ns=200000"));
+  r.cut_above_ns = 100'000;
+  const RunReply reply = run(r);
+  EXPECT_EQ(reply.outcome, "ok") << reply.message;
+  EXPECT_TRUE(reply.cut);
+  EXPECT_EQ(reply.run_ns.size(), 1u);
+}
+
+TEST_F(DeviceRunner, LaunchesFollowEachOtherThroughAWorkspace) {
+  Manifest m = device_manifest();
+  m.workspaces = {kCount * 4};
+  m.launches = {LaunchInfo{.kernel = "k", .params = {0, 2}},
+                LaunchInfo{.kernel = "copy_out", .params = {2, 1}}};
+  const RunReply r = run(device_request(
+      str("FAKECUBIN\nkernel k doubling n=", kCount, "\nkernel copy_out copy n=", kCount, "\n"), m));
+  EXPECT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_THAT(r.run_ns, Each(testing::DoubleNear(10'000, 1)));
+}
+
+TEST_F(DeviceRunner, SharedMemoryAbove48KiBIsAskedFor) {
+  Manifest m = device_manifest();
+  m.launches[0].shared_bytes = 100 << 10;
+  const std::string binary = module_of("doubling shared=102400");
+  EXPECT_EQ(run(device_request(binary, m)).outcome, "ok");
+}
+
+TEST_F(DeviceRunner, OneContextServesManyCandidatesAndCpuCandidatesSpareIt) {
+  EXPECT_EQ(run_device("doubling").outcome, "ok");
+  const int before = contexts();
+  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok");
+  EXPECT_EQ(run_device("doubling").outcome, "ok");
+  EXPECT_EQ(run_device("wrong").outcome, "wrong_answer");
+  EXPECT_EQ(run_device("doubling").outcome, "ok");
+  EXPECT_EQ(contexts(), before);
+}
+
+// --- wrong answers ---
+
+TEST_F(DeviceRunner, AWrongElementIsNamed) {
+  const RunReply r = run_device("wrong");
+  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_THAT(r.message, AllOf(StartsWith("out[0, 0, 5] is -1, reference "), Not(HasSubstr("first run"))));
+}
+
+TEST_F(DeviceRunner, AnElementNobodyWroteIsNotALuckyLeftover) {
+  ASSERT_EQ(run_device("doubling").outcome, "ok");  // leaves right answers in the device's memory
+  const RunReply r = run_device("unwritten");
+  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_THAT(r.message, HasSubstr("out[3, 7, 39] is "));
+}
+
+TEST_F(DeviceRunner, AnAnswerThatIsWrongOnlyLaterIsSeenInTheLastRun) {
+  const RunReply r = run_device("wrong after=1");
+  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_THAT(r.message, HasSubstr("(right in the first run, wrong in the run after timing)"));
+}
+
+TEST_F(DeviceRunner, WritingToAnInputIsTold) {
+  const RunReply r = run_device("writes_input after=1000000");
+  EXPECT_EQ(r.outcome, "wrong_answer") << "the input changes between the calls of a sample: " << r.message;
+  // Once only, in the last run: the answer is right, the input is not.
+  RunRequest once = device_request(module_of("writes_input"));
+  once.check = {100, 100};
+  const RunReply tolerant = run(once);
+  EXPECT_EQ(tolerant.outcome, "crashed");
+  EXPECT_EQ(tolerant.message, "wrote to input x");
+}
+
+// --- faults: each ends the device child and nothing else ---
+
+class DeviceFault : public DeviceRunner {
+ protected:
+  void SetUp() override {
+    DeviceRunner::SetUp();
+    EXPECT_EQ(run_device("doubling").outcome, "ok");
+    before_ = contexts();
+    runner_pid_ = runner->pid();
+  }
+  // The next candidate gets a fresh context, the runner is the same, and one device child is alive at most.
+  void TearDown() override {
+    DeviceRunner::TearDown();
+    EXPECT_EQ(contexts(), before_ + 1);
+    EXPECT_EQ(runner->pid(), runner_pid_);
+    std::ifstream children(str("/proc/", runner_pid_, "/task/", runner_pid_, "/children"));
+    int alive = 0;
+    for (pid_t p; children >> p;) ++alive;
+    EXPECT_LE(alive, 1);
+  }
+  int before_ = 0;
+  pid_t runner_pid_ = 0;
+};
+
+TEST_F(DeviceFault, IllegalAddress) {
+  const RunReply r = run_device("illegal_address");
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.message,
+            "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (by the fake driver) while in its first run");
+}
+
+TEST_F(DeviceFault, IllegalAddressWhileTimed) {
+  const RunReply r = run_device("illegal_address after=30");
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_THAT(r.message, AllOf(HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"), HasSubstr("while being timed")));
+}
+
+TEST_F(DeviceFault, ALaterLaunchThatReportsAnEarlierFaultIsACrash) {
+  Manifest m = device_manifest();
+  m.launches = {LaunchInfo{.kernel = "k", .params = {0, 1}}, LaunchInfo{.kernel = "k", .params = {0, 1}}};
+  const RunReply r = run(device_request(module_of("misaligned"), m));
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_THAT(r.message, StartsWith("cuLaunchKernel: CUDA_ERROR_MISALIGNED_ADDRESS"));
+}
+
+TEST_F(DeviceFault, LaunchFailed) {
+  EXPECT_THAT(run_device("launch_failed").message, HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+}
+
+TEST_F(DeviceFault, AHangingKernelIsEndedByTheWatchdog) {
+  RunRequest r = device_request(module_of("hang"));
+  r.run_timeout_s = 0.5;
+  const auto begin = steady_clock::now();
+  const RunReply reply = run(r);
+  EXPECT_LT(duration<double>(steady_clock::now() - begin).count(), 5);
+  EXPECT_EQ(reply.outcome, "run_timeout");
+  EXPECT_EQ(reply.message, "still running after 0.5 s while in its first run");
+}
+
+TEST_F(DeviceFault, CancelEndsAHangingKernel) {
+  RunRequest r = device_request(module_of("hang after=3"));
+  r.run_timeout_s = 60;
+  std::jthread canceller([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    runner->cancel(r.id);
+  });
+  const auto begin = steady_clock::now();
+  EXPECT_EQ(runner->run(r).status().code(), StatusCode::kAborted);
+  EXPECT_LT(duration<double>(steady_clock::now() - begin).count(), 10);
+}
+
+TEST_F(DeviceFault, WritingBehindTheOutput) {
+  const RunReply r = run_device("beside");
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.message, "wrote outside out while in its first run");
+}
+
+TEST_F(DeviceFault, WritingBeforeTheOutput) {
+  const RunReply r = run_device("before");
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.message, "wrote outside out while in its first run");
+}
+
+TEST_F(DeviceFault, ACubinTheDriverCrashesOn) {
+  const RunReply r = run(device_request("FAKEABORT"));
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_EQ(r.message, "the driver's process ended (signal 6 (SIGABRT)) while loading");
+}
+
+TEST_F(DeviceFault, AMemoryErrorOfTheDeviceIsNotTheCandidatesFault) {
+  const Result<RunReply> r = runner->run(device_request(module_of("memory_error")));
+  ASSERT_FALSE(r.is_ok());
+  EXPECT_EQ(r.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(r.message(), HasSubstr("device: cuStreamSynchronize: CUDA_ERROR_ECC_UNCORRECTABLE"));
+}
+
+// --- refusals: the context stays good ---
+
+class DeviceRefusal : public DeviceRunner {
+ protected:
+  void SetUp() override {
+    DeviceRunner::SetUp();
+    EXPECT_EQ(run_device("doubling").outcome, "ok");
+    before_ = contexts();
+  }
+  void TearDown() override {
+    DeviceRunner::TearDown();
+    EXPECT_EQ(contexts(), before_);
+  }
+  int before_ = 0;
+};
+
+TEST_F(DeviceRefusal, NotACubin) {
+  const RunReply r =
+      run(device_request("\x7f"
+                         "ELF something else"));
+  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_THAT(r.message, StartsWith("cannot be loaded: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE"));
+}
+
+TEST_F(DeviceRefusal, AKernelThatIsNotInTheCubin) {
+  Manifest m = device_manifest();
+  m.launches[0].kernel = "other";
+  const RunReply r = run(device_request(module_of("doubling ns=4001"), m));
+  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_THAT(r.message, StartsWith("cannot be loaded: cuModuleGetFunction: CUDA_ERROR_NOT_FOUND"));
+}
+
+TEST_F(DeviceRefusal, ALaunchTheDeviceCannotDo) {
+  const RunReply r = run_device("too_large");
+  EXPECT_EQ(r.outcome, "build_error");
+  EXPECT_THAT(r.message,
+              StartsWith("cannot be launched: cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"));
+}
+
+TEST_F(DeviceRefusal, MoreMemoryThanAllowedOrThere) {
+  Manifest m = device_manifest();
+  m.workspaces = {int64_t{2} << 30};
+  RunRequest r = device_request(module_of("doubling ns=4002"), m);
+  EXPECT_EQ(run(r).message, "operands and workspaces take 2.00 GiB, limit 1.00 GiB");
+  r.memory_limit_bytes = int64_t{4} << 30;
+  const RunReply reply = run(r);
+  EXPECT_EQ(reply.outcome, "out_of_memory");
+  EXPECT_THAT(reply.message, StartsWith("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"));
+}
+
+TEST_F(DeviceRefusal, AMissingDataFileIsTheRunnersTrouble) {
+  RunRequest r = device_request(module_of("doubling"));
+  r.inputs[0].path = (dir_ / "not_there").string();
+  const Result<RunReply> reply = runner->run(r);
+  ASSERT_FALSE(reply.is_ok());
+  EXPECT_THAT(reply.message(), HasSubstr("not_there: cannot be read"));
+}
+
+// --- a sick device ---
+
+TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
+  run_device("illegal_address");  // ends the child: the next candidate needs a fresh one
+  std::ofstream(state / "sick") << "sick\n";
+  const RunRequest r = device_request(module_of("doubling"));
+  for (int i = 0; i < 2; ++i) {
+    const Result<RunReply> reply = runner->run(r);
+    ASSERT_FALSE(reply.is_ok());
+    EXPECT_THAT(reply.message(),
+                HasSubstr("device check: cuDevicePrimaryCtxRetain: CUDA_ERROR_UNKNOWN (by the fake driver)"));
+  }
+  const Result<RunReply> third = runner->run(r);
+  ASSERT_FALSE(third.is_ok());
+  EXPECT_THAT(third.message(), HasSubstr("device quarantined: 3 checks in a row failed, the last: cuDevice"));
+  // CPU candidates go on.
+  EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok");
+
+  std::filesystem::remove(state / "sick");
+  Result<RunReply> healed = third;
+  for (int i = 0; i < 100 && !healed.is_ok(); ++i) {
+    EXPECT_THAT(healed.message(), HasSubstr("device quarantined"));
+    std::this_thread::sleep_for(milliseconds(50));
+    healed = runner->run(r);
+  }
+  ASSERT_TRUE(healed.is_ok()) << healed.message();
+  EXPECT_EQ(healed->outcome, "ok");
+}
+
+TEST_F(DeviceRunner, ADeviceThatIsNotThereIsAnError) {
+  RunRequest r = device_request(module_of("doubling"));
+  r.device = 3;
+  const Result<RunReply> reply = runner->run(r);
+  ASSERT_FALSE(reply.is_ok());
+  EXPECT_THAT(reply.message(), HasSubstr("device 3: this host has devices 0..0"));
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,343 @@
+// libfakecuda.so: a CUDA driver and NVML for tests, on host memory. Exports the symbols the runner asks for,
+// so that everything around a GPU (timing, poisoning, sticky errors, watchdog, recovery) is tested for real.
+//
+// Its "cubins" are text: a line FAKECUBIN, then a line a kernel:
+//
+//   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [cold_ns=TIME] [after=LAUNCHES] [shared=BYTES]
+//
+// Every kernel takes (x, out) and works on COUNT floats; `doubling` is right: out[i] = 2 * x[i]. What else a
+// BEHAVIOUR can be stands in run(). A launch takes TIME on the device's clock, which is a counter: times are
+// exact. With cold_ns it takes that instead when x or out has left the "L2" of 256 KiB.
+//
+// The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
+// TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made.
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "compiler_core/runtime/cuda_driver_api.h"
+
+namespace {
+
+using namespace tuner::cuda;
+
+constexpr int kInvalidContext = 201, kNotFound = 500, kUnknown = 999;
+constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
+
+struct Kernel {
+  std::string behaviour;
+  int64_t n = 0, ns = 5000, cold_ns = 0, after = 0, shared = 0;
+  int64_t allowed_shared = 48 << 10, launches = 0;
+};
+struct LoadedModule {
+  std::map<std::string, Kernel> kernels;
+};
+
+double clock_ns = 0;   // of the device
+int sticky = 0;        // every later call fails with this
+bool hanging = false;  // the next wait never ends
+bool context_made = false;
+size_t allocated = 0;
+std::map<uint64_t, size_t> allocations;
+std::list<std::pair<uint64_t, size_t>> l2;  // what was touched last comes first
+
+// Brings a range into L2 and says whether it was there.
+bool touch(uint64_t begin, size_t bytes) {
+  bool was_there = false;
+  for (auto it = l2.begin(); it != l2.end();) {
+    const bool same = it->first == begin;
+    was_there = was_there || same;
+    it = same ? l2.erase(it) : std::next(it);
+  }
+  l2.emplace_front(begin, bytes);
+  size_t held = 0;
+  for (auto it = l2.begin(); it != l2.end();) {
+    held += it->second;
+    it = held > kL2Size ? l2.erase(it) : std::next(it);
+  }
+  return was_there;
+}
+
+int wait() {
+  while (hanging) pause();
+  return sticky;
+}
+
+// What a launch does to its operands. Returns what cuLaunchKernel answers.
+int run(Kernel& kernel, float* x, float* out) {
+  const std::string& b = kernel.behaviour;
+  const bool later = kernel.launches++ >= kernel.after;
+  if (b == "too_large") return kLaunchOutOfResources;
+  if (b == "hang" && later) hanging = true;
+  if (b == "illegal_address" && later) sticky = 700;
+  if (b == "launch_failed") sticky = 719;
+  if (b == "misaligned") sticky = 716;
+  if (b == "memory_error") sticky = kEccUncorrectable;
+  if (sticky != 0 || hanging) return kSuccess;  // it shows when somebody waits
+  for (int64_t i = 0; i < kernel.n; ++i) out[i] = 2 * x[i];
+  if (b == "copy") std::memcpy(out, x, kernel.n * sizeof(float));
+  if (b == "wrong" && later) out[5] = -1;
+  if (b == "unwritten") std::memset(&out[kernel.n - 1], 0xFF, sizeof(float));
+  if (b == "beside") out[kernel.n] = 1;
+  if (b == "before") out[-1] = 1;
+  if (b == "writes_input") x[3] += 1;
+  const size_t bytes = kernel.n * sizeof(float);
+  const bool warm_x = touch(reinterpret_cast<uint64_t>(x), bytes);
+  const bool warm_out = touch(reinterpret_cast<uint64_t>(out), bytes);
+  clock_ns += static_cast<double>(kernel.cold_ns > 0 && !(warm_x && warm_out) ? kernel.cold_ns : kernel.ns);
+  return kSuccess;
+}
+
+// Null when the text is no module of ours.
+std::unique_ptr<LoadedModule> parse(const char* text) {
+  std::istringstream in(text);
+  std::string line;
+  if (!std::getline(in, line) || line != "FAKECUBIN") return nullptr;
+  auto module = std::make_unique<LoadedModule>();
+  while (std::getline(in, line)) {
+    std::istringstream words(line);
+    std::string word, name;
+    Kernel kernel;
+    words >> word >> name >> kernel.behaviour;
+    if (word != "kernel") return nullptr;
+    while (words >> word) {
+      const size_t equals = word.find('=');
+      const int64_t value = std::atoll(word.c_str() + equals + 1);
+      const std::string key = word.substr(0, equals);
+      if (key == "n") kernel.n = value;
+      if (key == "ns") kernel.ns = value;
+      if (key == "cold_ns") kernel.cold_ns = value;
+      if (key == "after") kernel.after = value;
+      if (key == "shared") kernel.shared = value;
+    }
+    module->kernels[name] = kernel;
+  }
+  return module;
+}
+
+// A copy or fill takes a nanosecond a kilobyte and goes through L2.
+int moved(uint64_t to, size_t bytes) {
+  clock_ns += 1 + static_cast<double>(bytes) / 1000;
+  touch(to, bytes);
+  return sticky;
+}
+
+void* host(DevicePtr p) { return reinterpret_cast<void*>(p); }
+
+}  // namespace
+
+extern "C" {
+
+// --- devices ---
+
+int cuInit(unsigned) { return kSuccess; }
+int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+int cuGetErrorName(int error, const char** text) {
+  static const std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"},
+                                                   {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                                   {200, "CUDA_ERROR_INVALID_IMAGE"},
+                                                   {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+                                                   {500, "CUDA_ERROR_NOT_FOUND"},
+                                                   {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                                                   {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
+                                                   {716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+                                                   {719, "CUDA_ERROR_LAUNCH_FAILED"},
+                                                   {999, "CUDA_ERROR_UNKNOWN"}};
+  const auto it = names.find(error);
+  if (it == names.end()) return kInvalidValue;
+  *text = it->second;
+  return kSuccess;
+}
+int cuGetErrorString(int, const char** text) {
+  *text = "by the fake driver";
+  return kSuccess;
+}
+int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return kSuccess;
+}
+int cuDeviceGet(Device* device, int ordinal) {
+  *device = ordinal;
+  return ordinal == 0 ? kSuccess : 101;
+}
+int cuDeviceGetName(char* name, int capacity, Device) {
+  std::snprintf(name, static_cast<size_t>(capacity), "Fake GPU");
+  return kSuccess;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, Device) {
+  *bytes = kDeviceBytes;
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int attribute, Device) {
+  static const std::map<int, int> values = {{kClockKhz, 1'000'000},
+                                            {kMultiprocessors, 10},
+                                            {kL2Bytes, static_cast<int>(kL2Size)},
+                                            {kComputeMajor, 9},
+                                            {kComputeMinor, 0}};
+  const auto it = values.find(attribute);
+  if (it == values.end()) return kInvalidValue;
+  *value = it->second;
+  return kSuccess;
+}
+int cuDeviceGetUuid(Uuid* uuid, Device) {
+  for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i);
+  return kSuccess;
+}
+
+// --- context, stream, events ---
+
+int cuDevicePrimaryCtxRetain(Context* context, Device) {
+  if (const char* sick = std::getenv("TUNER_FAKE_CUDA_SICK"); sick != nullptr && access(sick, F_OK) == 0)
+    return kUnknown;
+  if (const char* path = std::getenv("TUNER_FAKE_CUDA_LOG"); path != nullptr)
+    if (std::FILE* log = std::fopen(path, "a"); log != nullptr) {
+      std::fprintf(log, "context in process %d\n", getpid());
+      std::fclose(log);
+    }
+  context_made = true;
+  *context = reinterpret_cast<Context>(&context_made);
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRelease_v2(Device) { return kSuccess; }
+int cuCtxSetCurrent(Context) { return context_made ? kSuccess : kInvalidContext; }
+int cuCtxSynchronize() { return wait(); }
+int cuStreamCreate(Stream* stream, unsigned) {
+  *stream = reinterpret_cast<Stream>(new char);
+  return sticky;
+}
+int cuStreamDestroy_v2(Stream stream) {
+  delete reinterpret_cast<char*>(stream);
+  return sticky;
+}
+int cuStreamSynchronize(Stream) { return wait(); }
+int cuEventCreate(Event* event, unsigned) {
+  *event = reinterpret_cast<Event>(new double(0));
+  return sticky;
+}
+int cuEventDestroy_v2(Event event) {
+  delete reinterpret_cast<double*>(event);
+  return sticky;
+}
+int cuEventRecord(Event event, Stream) {
+  *reinterpret_cast<double*>(event) = clock_ns;
+  return sticky;
+}
+int cuEventSynchronize(Event) { return wait(); }
+int cuEventElapsedTime(float* milliseconds, Event begin, Event end) {
+  *milliseconds =
+      static_cast<float>(1e-6 * (*reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(begin)));
+  return sticky;
+}
+
+// --- memory ---
+
+int cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
+  if (!context_made) return kInvalidContext;
+  if (sticky != 0) return sticky;
+  if (bytes == 0) return kInvalidValue;
+  if (bytes > kDeviceBytes - allocated) return kOutOfMemory;
+  *pointer = reinterpret_cast<DevicePtr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  allocations[*pointer] = bytes;
+  allocated += bytes;
+  return kSuccess;
+}
+int cuMemFree_v2(DevicePtr pointer) {
+  const auto it = allocations.find(pointer);
+  if (it == allocations.end()) return kInvalidValue;
+  allocated -= it->second;
+  allocations.erase(it);
+  std::free(host(pointer));
+  return sticky;
+}
+int cuMemcpyHtoD_v2(DevicePtr to, const void* from, size_t bytes) {
+  if (wait() != 0) return sticky;
+  std::memcpy(host(to), from, bytes);
+  return moved(to, bytes);
+}
+int cuMemcpyDtoH_v2(void* to, DevicePtr from, size_t bytes) {
+  if (wait() != 0) return sticky;
+  std::memcpy(to, host(from), bytes);
+  return sticky;
+}
+int cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t bytes, Stream) {
+  if (sticky != 0) return sticky;
+  std::memcpy(host(to), host(from), bytes);
+  return moved(to, bytes);
+}
+int cuMemsetD8Async(DevicePtr to, unsigned char value, size_t count, Stream) {
+  if (sticky != 0) return sticky;
+  std::memset(host(to), value, count);
+  return moved(to, count);
+}
+
+// --- modules ---
+
+int cuModuleLoadData(Module* module, const void* image) {
+  const auto* text = static_cast<const char*>(image);
+  if (std::strncmp(text, "FAKEABORT", 9) == 0) std::abort();
+  std::unique_ptr<LoadedModule> parsed = parse(text);
+  if (parsed == nullptr) return kInvalidImage;
+  *module = reinterpret_cast<Module>(parsed.release());
+  return sticky;
+}
+int cuModuleUnload(Module module) {
+  delete reinterpret_cast<LoadedModule*>(module);
+  return sticky;
+}
+int cuModuleGetFunction(Function* function, Module module, const char* name) {
+  auto& kernels = reinterpret_cast<LoadedModule*>(module)->kernels;
+  const auto it = kernels.find(name);
+  if (it == kernels.end()) return kNotFound;
+  *function = reinterpret_cast<Function>(&it->second);
+  return sticky;
+}
+int cuFuncSetAttribute(Function function, int attribute, int value) {
+  if (attribute != kMaxDynamicSharedBytes || value > (227 << 10)) return kInvalidValue;
+  reinterpret_cast<Kernel*>(function)->allowed_shared = value;
+  return sticky;
+}
+int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned shared_bytes, Stream, void** params, void**) {
+  if (sticky != 0) return sticky;
+  auto& kernel = *reinterpret_cast<Kernel*>(function);
+  if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
+  return run(kernel, static_cast<float*>(host(*static_cast<DevicePtr*>(params[0]))),
+             static_cast<float*>(host(*static_cast<DevicePtr*>(params[1]))));
+}
+
+// --- NVML ---
+
+int nvmlInit_v2() { return 0; }
+int nvmlDeviceGetHandleByUUID(const char* uuid, NvmlDevice* device) {
+  *device = nullptr;
+  return std::strcmp(uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f") == 0 ? 0 : 6;
+}
+int nvmlDeviceGetClockInfo(NvmlDevice, int type, unsigned* mhz) {
+  *mhz = type == kNvmlClockSm ? 1980 : 2619;
+  return 0;
+}
+int nvmlDeviceGetTemperature(NvmlDevice, int, unsigned* celsius) {
+  *celsius = 41;
+  return 0;
+}
+int nvmlDeviceGetPowerUsage(NvmlDevice, unsigned* milliwatts) {
+  *milliwatts = 212'700;
+  return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(NvmlDevice, unsigned long long* reasons) {
+  *reasons = 0x1 | 0x4 | 0x20;  // idle, power cap, temperature
+  return 0;
+}
+
+}  // extern "C"
