@@ -1,0 +1,174 @@
+// Lowered kernels -> filter -> text -> NVRTC -> filter -> artifact.
+#include "compiler_core/codegen_cuda/compile.h"
+
+#include <algorithm>
+
+#include "compiler_core/codegen_cuda/cubin_cache.h"
+#include "compiler_core/codegen_cuda/expr_text.h"
+#include "compiler_core/codegen_cuda/nvrtc.h"
+#include "compiler_core/ir/intrinsic.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner {
+namespace {
+
+// Grows when the text for the same kernels changes in meaning.
+constexpr int kCodegenVersion = 1;
+
+std::vector<std::string> compiler_options(const Target& target) {
+  // Multiplications and additions may be fused; nothing else of "fast math".
+  return {str("--gpu-architecture=", target.arch), "--std=c++17", "--fmad=true", "--ptxas-options=-v"};
+}
+
+Result<cuda::Compiled> compile_cached(const std::string& source, const std::string& name,
+                                      const Target& target, const std::string& directory) {
+  const std::vector<std::string> options = compiler_options(target);
+  if (directory.empty()) return cuda::compile_source(source, name, options);
+  ASSIGN_OR_RETURN(const cuda::NvrtcVersion version, cuda::nvrtc_version());
+  const std::string key = cuda::cache_key(source, options, version);
+  if (std::optional<cuda::Compiled> known = cuda::read_cache(directory, key)) return *std::move(known);
+  ASSIGN_OR_RETURN(cuda::Compiled compiled, cuda::compile_source(source, name, options));
+  // A cache that cannot be written costs time, not results.
+  (void)cuda::write_cache(directory, key, compiled);
+  return compiled;
+}
+
+std::vector<ArgInfo> describe(const std::vector<Buffer>& args) {
+  std::vector<ArgInfo> result;
+  for (const Buffer& b : args)
+    result.push_back({.name = b->name,
+                      .role = std::string(buffer_role_name(b->role)),
+                      .dtype = b->dtype,
+                      .shape = b->shape,
+                      .layout = b->layout,
+                      .bytes = b->bytes()});
+  return result;
+}
+
+// Stage B: what the compiler did to this kernel.
+Status check_report(const LaunchInfo& launch, const CudaOptions& options) {
+  if (launch.spill_bytes > options.max_spill_bytes)
+    return invalid_config("stage B: ", launch.kernel, ": spills ", launch.spill_bytes,
+                          " bytes a thread, at most ", options.max_spill_bytes, " accepted (",
+                          launch.registers, " registers, ", launch.stack_bytes, " bytes of stack)");
+  if (launch.blocks_per_sm < 1)
+    return invalid_config("stage B: ", launch.kernel, ": ", launch.registers, " registers and ",
+                          launch.shared_bytes, " bytes of shared memory do not fit a multiprocessor");
+  return Status::ok();
+}
+
+Result<std::vector<int>> parameter_places(const GpuKernel& kernel, const GpuProgram& program) {
+  std::vector<Buffer> all = program.args;
+  all.insert(all.end(), program.workspace.begin(), program.workspace.end());
+  std::vector<int> places;
+  for (const Buffer& b : kernel.params) {
+    const auto found = std::find(all.begin(), all.end(), b);
+    if (found == all.end())
+      return Status(StatusCode::kInternal,
+                    str(kernel.name, ": parameter ", b->name, " is neither an argument nor workspace"));
+    places.push_back(static_cast<int>(found - all.begin()));
+  }
+  return places;
+}
+
+// One launch: what the lowering decided, and what cubin and log tell of its kernel.
+Result<LaunchInfo> launch_of(const GpuKernel& kernel, const GpuProgram& program, const Target& target,
+                             const std::vector<CubinKernel>& cubin,
+                             const std::vector<CompilerReport>& reports) {
+  const auto in_cubin =
+      std::find_if(cubin.begin(), cubin.end(), [&](const auto& k) { return k.name == kernel.name; });
+  const auto in_log =
+      std::find_if(reports.begin(), reports.end(), [&](const auto& r) { return r.kernel == kernel.name; });
+  if (in_cubin == cubin.end() || in_log == reports.end())
+    return Status(StatusCode::kInternal,
+                  str(kernel.name, ": not in the compiler's ", in_cubin == cubin.end() ? "cubin" : "log"));
+  LaunchInfo launch{.kernel = kernel.name, .grid = kernel.grid, .block = kernel.block};
+  launch.shared_bytes = kernel.shared_bytes;
+  ASSIGN_OR_RETURN(launch.params, parameter_places(kernel, program));
+  launch.registers = in_cubin->registers;
+  launch.stack_bytes = in_cubin->stack_bytes;
+  launch.spill_bytes = std::max(in_log->spill_store_bytes, in_log->spill_load_bytes);
+  const int64_t threads = kernel.block[0] * kernel.block[1] * kernel.block[2];
+  launch.blocks_per_sm = blocks_per_multiprocessor(target, threads, launch.registers, launch.shared_bytes);
+  return launch;
+}
+
+Status check_type(DType dtype, const std::string& what) {
+  if (!cuda::c_type(dtype).empty()) return Status::ok();
+  return invalid_config(what, ": ", dtype, " is not supported on GPUs yet; use float32");
+}
+
+Status check_statement(const StmtNode& s) {
+  if (s.kind == StmtKind::kAsync) return invalid_config("asynchronous copies are not supported on GPUs yet");
+  if (s.kind == StmtKind::kBarrier && s.scope != MemoryScope::kShared && s.scope != MemoryScope::kRegister)
+    return invalid_config("a barrier of a cluster is not supported on GPUs yet");
+  if (s.kind == StmtKind::kIntrinsic && find_intrinsic(s.name) == nullptr)
+    return invalid_config("intrinsic ", s.name, " is not registered");
+  Status status = s.buffer == nullptr ? Status::ok() : check_type(s.buffer->dtype, s.buffer->name);
+  own_exprs(s, [&](const Expr& e) {
+    visit(e, [&](const Expr& part) {
+      if (status.is_ok())
+        status = check_type(part->dtype, part->kind == ExprKind::kLoad ? part->buffer->name : "a value");
+    });
+  });
+  return status;
+}
+
+}  // namespace
+
+namespace cuda {
+
+Status check_printable(const GpuProgram& program) {
+  for (const GpuKernel& kernel : program.kernels) {
+    Status status;
+    visit(kernel.body, [&](const Stmt& s) {
+      if (status.is_ok()) status = check_statement(*s);
+    });
+    RETURN_IF_ERROR(status.with_context(str("kernel ", kernel.name, ": ")));
+  }
+  return Status::ok();
+}
+
+Result<Artifact> compile_kernels(const GpuProgram& program, const Target& target,
+                                 const CudaOptions& options) {
+  RETURN_IF_ERROR(check_printable(program));
+  if (options.static_filter)
+    for (const GpuKernel& kernel : program.kernels) RETURN_IF_ERROR(check_resources(kernel, target));
+  RETURN_IF_ERROR(nvrtc_available());
+  const std::string source = print_cuda(program, target);
+  ASSIGN_OR_RETURN(const Compiled compiled,
+                   compile_cached(source, program.name + ".cu", target, options.cache_directory));
+  ASSIGN_OR_RETURN(const std::vector<CubinKernel> cubin, read_cubin(compiled.cubin));
+  const std::vector<CompilerReport> reports = parse_compiler_log(compiled.log);
+
+  Artifact artifact{.binary = compiled.cubin};
+  Manifest& m = artifact.manifest;
+  m.kind = BinaryKind::kCubin;
+  m.entry = program.name;
+  m.args = describe(program.args);
+  m.target = target.name();
+  m.toolchain = cuda_toolchain_fingerprint();
+  m.digest = sha256_hex(artifact.binary);
+  for (const Buffer& b : program.workspace) m.workspaces.push_back(b->bytes());
+  for (const GpuKernel& kernel : program.kernels) {
+    ASSIGN_OR_RETURN(LaunchInfo launch, launch_of(kernel, program, target, cubin, reports));
+    RETURN_IF_ERROR(check_report(launch, options));
+    m.launches.push_back(std::move(launch));
+  }
+  return artifact;
+}
+
+}  // namespace cuda
+
+Status nvrtc_available() {
+  const Result<cuda::NvrtcVersion> version = cuda::nvrtc_version();
+  return version ? Status::ok() : version.status();
+}
+
+std::string cuda_toolchain_fingerprint() {
+  const Result<cuda::NvrtcVersion> version = cuda::nvrtc_version();
+  if (!version) return "no nvrtc";
+  return str("nvrtc ", version->major, ".", version->minor, " cuda codegen ", kCodegenVersion);
+}
+
+}  // namespace tuner
