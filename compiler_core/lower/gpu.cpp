@@ -116,12 +116,12 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
                           " is bound neither to blocks nor to threads");
   ASSIGN_OR_RETURN(Stmt body,
                    gpu::lower_cross_thread(gpu::drop_single_iterations(nest), gpu::thread_extents(nest)));
-  body = gpu::inject_virtual_threads(gpu::drop_single_iterations(body));
+  body = gpu::inject_virtual_threads(gpu::unroll_register_loops(gpu::drop_single_iterations(body)));
   ASSIGN_OR_RETURN(body, gpu::bind_axes(body, kernel));
   RETURN_IF_ERROR(check_shared_scopes(body, kernel));
   body = gpu::sink_thread_guards(body, kernel);
   body = plain_stores(gpu::privatize_registers(body, kernel));
-  body = hoist_shared(gpu::unroll_register_loops(body), kernel);
+  body = hoist_shared(body, kernel);
   place_shared(kernel);
   body = simplify(body, gpu::kernel_ranges(kernel));
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");

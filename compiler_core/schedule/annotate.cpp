@@ -24,20 +24,41 @@ Status check_vectorized(const Stmt& loop) {
   return Status::ok();
 }
 
-// Iterations that store the same elements would race.
+// True when the guards let at most one iteration through: an axis of extent 1 split into tiles.
+bool one_iteration_only(const Stmt& loop, const std::vector<Expr>& guards) {
+  constexpr int64_t kMaxTried = 4096;
+  RangeMap inside;
+  visit(loop->body, [&](const Stmt& s) {
+    if (s->kind == StmtKind::kFor) inside.bind(s->var, s->extent);
+  });
+  int64_t passing = 0;
+  for (int64_t i = 0; i < loop->extent && i < kMaxTried && passing < 2; ++i)
+    passing += std::none_of(guards.begin(), guards.end(), [&](const Expr& guard) {
+      const Expr here = simplify(substitute(guard, {{loop->var, Expr(i)}}), inside);
+      return here->kind == ExprKind::kIntImm && here->int_value == 0;
+    });
+  return passing < 2 && loop->extent <= kMaxTried;
+}
+
+// Iterations that store the same elements would race. `guards` and `own` stand between the loop and s.
+Status check_stores(const Stmt& loop, const Stmt& s, std::vector<Expr> guards, std::vector<Buffer> own) {
+  if (s == nullptr) return Status::ok();
+  if (s->kind == StmtKind::kAllocate) own.push_back(s->buffer);
+  if (s->kind == StmtKind::kStore && std::find(own.begin(), own.end(), s->buffer) == own.end()) {
+    const bool by_index = std::any_of(s->indices.begin(), s->indices.end(),
+                                      [&](const Expr& index) { return uses_var(index, loop->var); });
+    if (!by_index && !one_iteration_only(loop, guards))
+      return invalid_config("every iteration would store the same elements of ", s->buffer->name);
+  }
+  RETURN_IF_ERROR(check_stores(loop, s->else_body, guards, own));
+  if (s->kind == StmtKind::kIf && uses_var(s->condition, loop->var)) guards.push_back(s->condition);
+  RETURN_IF_ERROR(check_stores(loop, s->body, guards, own));
+  for (const Stmt& child : s->stmts) RETURN_IF_ERROR(check_stores(loop, child, guards, own));
+  return Status::ok();
+}
+
 Status check_independent(const Stmt& loop) {
-  std::vector<Buffer> own;
-  visit(loop->body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::kAllocate) own.push_back(s->buffer);
-  });
-  Status status;
-  visit(loop->body, [&](const Stmt& s) {
-    if (s->kind != StmtKind::kStore || std::find(own.begin(), own.end(), s->buffer) != own.end()) return;
-    if (loop->extent > 1 && std::none_of(s->indices.begin(), s->indices.end(),
-                                         [&](const Expr& index) { return uses_var(index, loop->var); }))
-      status = invalid_config("every iteration would store the same elements of ", s->buffer->name);
-  });
-  return status;
+  return loop->extent > 1 ? check_stores(loop, loop->body, {}, {}) : Status::ok();
 }
 
 Status check_parallel(const Path& path) {
@@ -68,20 +89,30 @@ Status check_cross_thread(const Stmt& loop, LoopKind kind) {
                         "; across threads it must be a power of two up to 32 or a multiple of 32 up to 1024");
 }
 
+bool uses_below(const Stmt& s, const Var& var) {
+  bool found = false;
+  visit_exprs(s, [&](const Expr& e) { found |= e->kind == ExprKind::kVar && e->var == var; });
+  return found;
+}
+
 Status check_bound(const Path& path, LoopKind kind) {
   const Stmt& loop = path.back();
   if (!is_thread_axis(kind)) return invalid_config(loop_kind_name(kind), " is not a thread axis");
   if (loop->axis == AxisKind::kReduce) return check_cross_thread(loop, kind);
   RETURN_IF_ERROR(check_independent(loop));
-  if (!is_block_axis(kind)) return Status::ok();
+  if (kind == LoopKind::kVirtualThread) return Status::ok();
   Status status;
-  const auto compare = [&](const StmtNode& s) {
-    if (s.kind == StmtKind::kFor && s.loop == kind && s.var != loop->var)
-      status =
-          invalid_config(s.var->name, " on the same path is bound to ", loop_kind_name(kind), " already");
+  const auto compare = [&](const Stmt& outer, const Stmt& inner) {
+    const Stmt& other = outer->var == loop->var ? inner : outer;
+    if (other->kind != StmtKind::kFor || other->loop != kind || other->var == loop->var) return;
+    // Two loops over the same threads: the inner one is cooperative, so its work is that of no single thread.
+    const bool cooperative = !is_block_axis(kind) && !uses_below(inner, outer->var);
+    if (!cooperative)
+      status = invalid_config(other->var->name, " on the same path is bound to ", loop_kind_name(kind),
+                              " already");
   };
-  for (const Stmt& s : path) compare(*s);
-  visit(loop->body, [&](const Stmt& s) { compare(*s); });
+  for (const Stmt& s : path) compare(s, loop);
+  visit(loop->body, [&](const Stmt& s) { compare(loop, s); });
   return status;
 }
 

@@ -78,7 +78,8 @@ void Schedule::pad_reduction(Axis axis, int64_t multiple) {
     const Stmt& loop = path.back();
     if (loop->axis != AxisKind::kReduce) return invalid_config("not a reduce axis");
     const int64_t padded = (loop->extent + multiple - 1) / multiple * multiple;
-    if (padded != loop->extent) {
+    // A reduction of one term has lost its variable (its indices are 0): it stays, and a split is guarded.
+    if (padded != loop->extent && loop->extent > 1) {
       const Stage stage = *find_stage(program_.body, owner(loop));
       const StmtNode& store = stage.store();
       if (store.reduce != ReduceOp::kSum) return invalid_config(store.buffer->name, " is not a sum");

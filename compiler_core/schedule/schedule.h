@@ -139,7 +139,8 @@ class Schedule {
   //   before   reduce k in 0..K: acc += a.packed[.., k] * b.packed[.., k]
   //   after    reduce k in 0..ceil(K / multiple) * multiple: the same
   // Requires every added term to be 0 beyond K: a product of factors that pack() filled with zeros there,
-  // nothing read out of bounds, and a sum. Otherwise refuses, naming the load it could not prove.
+  // nothing read out of bounds, and a sum. A reduction of one term is left as it is. Otherwise refuses,
+  // naming the load it could not prove.
   void pad_reduction(Axis axis, int64_t multiple);
   // Splits a reduction in two stages: t.partial has `axis` (a reduce axis of t, by split) as its leading
   // dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns the

@@ -1,0 +1,212 @@
+// lower_gpu: kernels as one thread sees them; where barriers stand; what is refused.
+#include "compiler_core/lower/gpu.h"
+
+#include "tests/compiler_core/gpu_schedules.h"
+
+namespace tuner {
+namespace {
+
+using testing::tiled_product;
+
+std::string lowered(const Schedule& s) {
+  const auto program = s.finish();
+  if (!program) return program.message();
+  const auto gpu = lower_gpu(*program);
+  return gpu ? "\n" + to_text(*gpu) : gpu.message();
+}
+
+TEST(LowerGpu, TiledProductHasTwoBarriersAnIteration) {
+  EXPECT_EQ(lowered(tiled_product(6, 8, 6)), R"(
+kernel product(a, b, out) grid (1, 2, 1) block (8, 1, 1)
+  shared a.packed float32[1, 1, 4, 4] at 0
+  shared b.packed float32[1, 1, 4, 8] at 64
+  allocate acc float32[2, 2] register
+  unrolled i.init in 0..2
+    unrolled j.init in 0..2
+      acc[i.init, j.init] = 0
+  reduce k.outer in 0..2
+    for p0.p1.p2.p3.fused.outer in 0..2
+      a.packed[0, 0, p0.p1.p2.p3.fused.outer*2 + tx//4, tx%4] = select(by*4 + tx%4 < 6 && k.outer*2 + p0.p1.p2.p3.fused.outer < 3, a[by*4 + tx%4, k.outer*4 + p0.p1.p2.p3.fused.outer*2 + tx//4], 0)
+    for p0.p1.p2.p3.fused.outer in 0..4
+      b.packed[0, 0, p0.p1.p2.p3.fused.outer, tx] = select(k.outer*4 + p0.p1.p2.p3.fused.outer < 6, b[k.outer*4 + p0.p1.p2.p3.fused.outer, tx], 0)
+    barrier shared
+    reduce k.inner in 0..4
+      unrolled i in 0..2
+        unrolled j in 0..2
+          acc[i, j] = acc[i, j] + a.packed[0, 0, k.inner, tx//4*2 + i] * b.packed[0, 0, k.inner, tx%4*2 + j]
+    barrier shared
+  if by*2 + tx//4 < 3
+    unrolled i.inner.inner in 0..2
+      unrolled j.inner.inner.inner in 0..2
+        out[by*4 + tx//4*2 + i.inner.inner, tx%4*2 + j.inner.inner.inner] = max(acc[i.inner.inner, j.inner.inner.inner], 0)
+)");
+}
+
+TEST(LowerGpu, DoubleBufferNeedsOneBarrierAnIteration) {
+  testing::TiledOptions o;
+  o.double_buffer = true;
+  EXPECT_EQ(lowered(tiled_product(8, 8, 8, o)), R"(
+kernel product(a, b, out) grid (1, 2, 1) block (8, 1, 1)
+  shared a.packed float32[2, 1, 1, 4, 4] at 0
+  shared b.packed float32[2, 1, 1, 4, 8] at 128
+  allocate acc float32[2, 2] register
+  unrolled i.init in 0..2
+    unrolled j.init in 0..2
+      acc[i.init, j.init] = 0
+  for p0.p1.p2.p3.fused.outer in 0..2
+    a.packed[0, 0, 0, p0.p1.p2.p3.fused.outer*2 + tx//4, tx%4] = a[by*4 + tx%4, p0.p1.p2.p3.fused.outer*2 + tx//4]
+  for p0.p1.p2.p3.fused.outer in 0..4
+    b.packed[0, 0, 0, p0.p1.p2.p3.fused.outer, tx] = b[p0.p1.p2.p3.fused.outer, tx]
+  barrier shared
+  reduce k.outer in 0..2
+    block
+      allocate b.packed.staged float32[4, 1] register
+      allocate a.packed.staged float32[2, 1] register
+      if k.outer < 1
+        unrolled p0.p1.p2.p3.fused.outer in 0..4
+          b.packed.staged[p0.p1.p2.p3.fused.outer, 0] = b[k.outer*4 + p0.p1.p2.p3.fused.outer + 4, tx]
+        unrolled p0.p1.p2.p3.fused.outer in 0..2
+          a.packed.staged[p0.p1.p2.p3.fused.outer, 0] = a[by*4 + tx%4, k.outer*4 + p0.p1.p2.p3.fused.outer*2 + tx//4 + 4]
+      reduce k.inner in 0..4
+        unrolled i in 0..2
+          unrolled j in 0..2
+            acc[i, j] = acc[i, j] + a.packed[k.outer, 0, 0, k.inner, tx//4*2 + i] * b.packed[k.outer, 0, 0, k.inner, tx%4*2 + j]
+      if k.outer < 1
+        unrolled p0.p1.p2.p3.fused.outer in 0..2
+          a.packed[k.outer + 1, 0, 0, p0.p1.p2.p3.fused.outer*2 + tx//4, tx%4] = a.packed.staged[p0.p1.p2.p3.fused.outer, 0]
+        unrolled p0.p1.p2.p3.fused.outer in 0..4
+          b.packed[k.outer + 1, 0, 0, p0.p1.p2.p3.fused.outer, tx] = b.packed.staged[p0.p1.p2.p3.fused.outer, 0]
+    barrier shared
+  unrolled i.inner.inner in 0..2
+    unrolled j.inner.inner.inner in 0..2
+      out[by*4 + tx//4*2 + i.inner.inner, tx%4*2 + j.inner.inner.inner] = max(acc[i.inner.inner, j.inner.inner.inner], 0)
+)");
+}
+
+TEST(LowerGpu, VirtualThreadsMoveInsideAndCopiesAreDoneOnce) {
+  testing::TiledOptions o;
+  o.virtual_threads = true;
+  EXPECT_EQ(lowered(tiled_product(8, 8, 8, o)), R"(
+kernel product(a, b, out) grid (1, 2, 1) block (4, 1, 1)
+  shared a.packed float32[1, 1, 4, 4] at 0
+  shared b.packed float32[1, 1, 4, 8] at 64
+  allocate acc float32[2, 2, 2] register
+  unrolled j.inner.outer in 0..2
+    unrolled i.init in 0..2
+      unrolled j.init in 0..2
+        acc[j.inner.outer, i.init, j.init] = 0
+  reduce k.outer in 0..2
+    for p0.p1.p2.p3.fused.outer in 0..4
+      a.packed[0, 0, p0.p1.p2.p3.fused.outer, tx] = a[by*4 + tx, k.outer*4 + p0.p1.p2.p3.fused.outer]
+    for p0.p1.p2.p3.fused.outer in 0..8
+      b.packed[0, 0, p0.p1.p2.p3.fused.outer//2, p0.p1.p2.p3.fused.outer%2*4 + tx] = b[k.outer*4 + p0.p1.p2.p3.fused.outer//2, p0.p1.p2.p3.fused.outer%2*4 + tx]
+    barrier shared
+    reduce k.inner in 0..4
+      unrolled j.inner.outer in 0..2
+        unrolled i in 0..2
+          unrolled j in 0..2
+            acc[j.inner.outer, i, j] = acc[j.inner.outer, i, j] + a.packed[0, 0, k.inner, tx//2*2 + i] * b.packed[0, 0, k.inner, j.inner.outer*4 + tx%2*2 + j]
+    barrier shared
+  unrolled j.inner.outer in 0..2
+    unrolled i.inner.inner in 0..2
+      unrolled j.inner.inner.inner in 0..2
+        out[by*4 + tx//2*2 + i.inner.inner, j.inner.outer*4 + tx%2*2 + j.inner.inner.inner] = max(acc[j.inner.outer, i.inner.inner, j.inner.inner.inner], 0)
+)");
+}
+
+TEST(LowerGpu, CrossThreadReductionInAWarp) {
+  EXPECT_EQ(lowered(testing::row_shares(5, 20, 16, 2)), R"(
+kernel shares(x, out) grid (3, 1, 1) block (16, 2, 1)
+  allocate total float32[1] register
+  block
+    allocate total.part float32[1] register
+    total.part[0] = 0
+    if bx*2 + ty < 5
+      reduce c.outer in 0..2
+        if c.outer*16 + tx < 20
+          total.part[0] = total.part[0] + x[bx*2 + ty, c.outer*16 + tx]
+    warp_allreduce.sum.16(total.part[0])
+    if bx*2 + ty < 5
+      total[0] = total.part[0]
+  if bx*2 + ty < 5
+    for col.outer in 0..2
+      if col.outer*16 + tx < 20
+        out[bx*2 + ty, col.outer*16 + tx] = x[bx*2 + ty, col.outer*16 + tx] / total[0]
+)");
+}
+
+TEST(LowerGpu, CrossThreadReductionOverWarpsGoesThroughSharedMemory) {
+  EXPECT_EQ(lowered(testing::row_shares(2, 128, 64, 1)), R"(
+kernel shares(x, out) grid (2, 1, 1) block (64, 1, 1)
+  shared total.warps float32[1, 2] at 0
+  allocate total float32[1] register
+  block
+    allocate total.part float32[1] register
+    total.part[0] = 0
+    reduce c.outer in 0..2
+      total.part[0] = total.part[0] + x[bx, c.outer*64 + tx]
+    warp_allreduce.sum.32(total.part[0])
+    if tx%32 == 0
+      total.warps[0, tx//32] = total.part[0]
+    barrier shared
+    total.part[0] = total.warps[0, 0]
+    total.part[0] = total.part[0] + total.warps[0, 1]
+    total[0] = total.part[0]
+  for col.outer in 0..2
+    out[bx, col.outer*64 + tx] = x[bx, col.outer*64 + tx] / total[0]
+)");
+}
+
+TEST(LowerGpu, SplitReductionIsTwoKernelsWithWorkspace) {
+  Schedule s(testing::gpu_product(4, 4, 8));
+  const Tensor acc = s.tensor("acc"), out = s.tensor("out");
+  const auto [k] = s.reduce_axes<1>(acc);
+  const Tensor partial = s.rfactor(acc, s.split(k, 4).outer);
+  const auto bind_all = [&](const Tensor& t, const std::vector<LoopKind>& kinds) {
+    const std::vector<Axis> axes = s.spatial_axes(t);
+    for (size_t d = 0; d < kinds.size(); ++d) s.bind(axes[d], kinds[d]);
+  };
+  s.set_scope(acc, MemoryScope::kRegister);
+  bind_all(out, {LoopKind::kBlockX, LoopKind::kThreadX});
+  s.compute_at(acc, s.axes<2>(out)[1]);
+  bind_all(partial, {LoopKind::kBlockY, LoopKind::kBlockX, LoopKind::kThreadX});
+  EXPECT_EQ(lowered(s), R"(
+workspace acc.partial 128 bytes
+kernel product_acc_partial(a, b, acc.partial) grid (4, 2, 1) block (4, 1, 1)
+  reduce k.inner in 0..4
+    if k.inner == 0
+      acc.partial[by, bx, tx] = 0
+    acc.partial[by, bx, tx] = acc.partial[by, bx, tx] + a[bx, by*4 + k.inner] * b[by*4 + k.inner, tx]
+kernel product_out(out, acc.partial) grid (4, 1, 1) block (4, 1, 1)
+  allocate acc float32[1, 1] register
+  reduce k.outer in 0..2
+    if k.outer == 0
+      acc[0, 0] = 0
+    acc[0, 0] = acc[0, 0] + acc.partial[k.outer, bx, tx]
+  out[bx, tx] = max(acc[0, 0], 0)
+)");
+}
+
+TEST(LowerGpu, Refuses) {
+  EXPECT_EQ(lowered(Schedule(testing::gpu_product(4, 4, 4))),
+            "the nest of acc is bound neither to blocks nor to threads");
+
+  Schedule register_between(testing::gpu_product(4, 4, 4));
+  register_between.set_scope(register_between.tensor("acc"), MemoryScope::kRegister);
+  EXPECT_EQ(lowered(register_between),
+            "acc is in register memory but lives between kernels; compute_at it inside one");
+
+  Schedule packed(testing::matmul(4, 4, 4));
+  packed.pack(packed.tensor("B"), {{1, 2}, {0}, {1, 2, true}});
+  EXPECT_EQ(lowered(packed), "matmul: constants packed ahead are not supported on a GPU yet");
+
+  Schedule block_inside(testing::two_stages(8));
+  const auto [i] = block_inside.axes<1>(block_inside.tensor("y"));
+  block_inside.inline_compute(block_inside.tensor("t"));
+  block_inside.bind(block_inside.split(i, 2).inner, LoopKind::kBlockX);
+  EXPECT_EQ(lowered(block_inside),
+            "block axis i.inner stands inside serial loop i.outer; reorder it outside");
+}
+
+}  // namespace
+}  // namespace tuner
