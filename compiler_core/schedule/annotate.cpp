@@ -25,9 +25,10 @@ Status check_vectorized(const Stmt& loop) {
 }
 
 // True when the guards let at most one iteration through: an axis of extent 1 split into tiles.
-bool one_iteration_only(const Stmt& loop, const std::vector<Expr>& guards) {
+bool one_iteration_only(const Path& path, const std::vector<Expr>& guards) {
   constexpr int64_t kMaxTried = 4096;
-  RangeMap inside;
+  const Stmt& loop = path.back();
+  RangeMap inside = ranges_at(path);
   visit(loop->body, [&](const Stmt& s) {
     if (s->kind == StmtKind::kFor) inside.bind(s->var, s->extent);
   });
@@ -41,24 +42,25 @@ bool one_iteration_only(const Stmt& loop, const std::vector<Expr>& guards) {
 }
 
 // Iterations that store the same elements would race. `guards` and `own` stand between the loop and s.
-Status check_stores(const Stmt& loop, const Stmt& s, std::vector<Expr> guards, std::vector<Buffer> own) {
+Status check_stores(const Path& path, const Stmt& s, std::vector<Expr> guards, std::vector<Buffer> own) {
   if (s == nullptr) return Status::ok();
+  const Stmt& loop = path.back();
   if (s->kind == StmtKind::kAllocate) own.push_back(s->buffer);
   if (s->kind == StmtKind::kStore && std::find(own.begin(), own.end(), s->buffer) == own.end()) {
     const bool by_index = std::any_of(s->indices.begin(), s->indices.end(),
                                       [&](const Expr& index) { return uses_var(index, loop->var); });
-    if (!by_index && !one_iteration_only(loop, guards))
+    if (!by_index && !one_iteration_only(path, guards))
       return invalid_config("every iteration would store the same elements of ", s->buffer->name);
   }
-  RETURN_IF_ERROR(check_stores(loop, s->else_body, guards, own));
+  RETURN_IF_ERROR(check_stores(path, s->else_body, guards, own));
   if (s->kind == StmtKind::kIf && uses_var(s->condition, loop->var)) guards.push_back(s->condition);
-  RETURN_IF_ERROR(check_stores(loop, s->body, guards, own));
-  for (const Stmt& child : s->stmts) RETURN_IF_ERROR(check_stores(loop, child, guards, own));
+  RETURN_IF_ERROR(check_stores(path, s->body, guards, own));
+  for (const Stmt& child : s->stmts) RETURN_IF_ERROR(check_stores(path, child, guards, own));
   return Status::ok();
 }
 
-Status check_independent(const Stmt& loop) {
-  return loop->extent > 1 ? check_stores(loop, loop->body, {}, {}) : Status::ok();
+Status check_independent(const Path& path) {
+  return path.back()->extent > 1 ? check_stores(path, path.back()->body, {}, {}) : Status::ok();
 }
 
 Status check_parallel(const Path& path) {
@@ -68,7 +70,7 @@ Status check_parallel(const Path& path) {
   for (size_t i = 0; i + 1 < path.size(); ++i)
     if (path[i]->kind == StmtKind::kFor)
       return invalid_config("inside loop ", path[i]->var->name, "; only an outermost loop may be parallel");
-  return check_independent(loop);
+  return check_independent(path);
 }
 
 bool is_block_axis(LoopKind kind) {
@@ -99,7 +101,7 @@ Status check_bound(const Path& path, LoopKind kind) {
   const Stmt& loop = path.back();
   if (!is_thread_axis(kind)) return invalid_config(loop_kind_name(kind), " is not a thread axis");
   if (loop->axis == AxisKind::kReduce) return check_cross_thread(loop, kind);
-  RETURN_IF_ERROR(check_independent(loop));
+  RETURN_IF_ERROR(check_independent(path));
   if (kind == LoopKind::kVirtualThread) return Status::ok();
   Status status;
   const auto compare = [&](const Stmt& outer, const Stmt& inner) {
