@@ -104,11 +104,10 @@ Status unreadable(const SqlRow& row, std::string_view table) {
       " holds a value this program does not know, though its checksum is right. Use the tuner that wrote it");
 }
 
-std::string options_json(const MeasureOptions& o) {
+json options_json(const MeasureOptions& o) {
   return json{{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
               {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
-              {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}}
-      .dump();
+              {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
 }
 MeasureOptions options_from(const json& j, RowReader& reader) {
   MeasureOptions o;
@@ -139,6 +138,23 @@ std::vector<JobRow::Task> tasks_from(const json& j, RowReader& reader) {
 // Text that is not UTF-8 (a message from a failed program) must not make a row that cannot be exported.
 std::string dumped(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
+// How a record was measured: the options, and the state a GPU was in. A key that older programs do not look
+// for and rows of theirs do not have, so no new column and no migration.
+constexpr char kDeviceState[] = "device_state";
+std::string measured_json(const MeasureRecord& r) {
+  json out = options_json(r.options);
+  if (!r.device_state.empty()) out[kDeviceState] = r.device_state;
+  return dumped(out);
+}
+void measured_from(const json& j, RowReader& reader, MeasureRecord& r) {
+  r.options = options_from(j, reader);
+  if (!j.is_object() || !j.contains(kDeviceState)) return;
+  if (j[kDeviceState].is_string())
+    r.device_state = j[kDeviceState].get<std::string>();
+  else
+    reader.mark_wrong();
+}
+
 }  // namespace
 
 std::string placeholders(std::string_view columns) {
@@ -160,8 +176,8 @@ SqlRow to_row(const StoredJob& s) {
   const JobRow& j = s.job;
   return sealed({s.job_seq, j.id, j.request_id.empty() ? SqlValue{} : SqlValue{j.request_id},
                  tasks_json(j.tasks), int64_t{j.trials}, j.search, static_cast<int64_t>(j.seed),
-                 options_json(j.options), std::string(job_state_name(j.state)), j.message, j.submitted_at_us,
-                 j.finished_at_us});
+                 options_json(j.options).dump(), std::string(job_state_name(j.state)), j.message,
+                 j.submitted_at_us, j.finished_at_us});
 }
 
 SqlRow to_row(const StoredTrial& s) {
@@ -200,7 +216,7 @@ SqlRow to_row(const StoredRecord& s) {
                  e.worker_id,
                  e.worker_incarnation,
                  e.host,
-                 options_json(r.options),
+                 measured_json(r),
                  r.finished_at_us});
 }
 
@@ -289,7 +305,7 @@ Result<StoredRecord> record_from_row(const SqlRow& row) {
   r.environment.worker_id = in.text();
   r.environment.worker_incarnation = in.text();
   r.environment.host = in.text();
-  r.options = options_from(in.parsed(), in);
+  measured_from(in.parsed(), in, r);
   r.finished_at_us = in.integer();
   if (in.wrong()) return unreadable(row, "record");
   return out;

@@ -90,7 +90,8 @@ CREATE TABLE record (
   worker_id           TEXT NOT NULL,
   worker_incarnation  TEXT NOT NULL,
   host                TEXT NOT NULL,
-  options             TEXT NOT NULL,  -- JSON: how it was measured
+  options             TEXT NOT NULL,  -- JSON: how it was measured; of a GPU also device_state: its clocks, temperature,
+                                      -- throttling right after timing
   finished_at_us      INTEGER NOT NULL,  -- worker's clock
   crc                 INTEGER NOT NULL
 ) STRICT;

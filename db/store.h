@@ -70,6 +70,7 @@ struct MeasureRecord {
   Environment environment;
   MeasureOptions options;
   int64_t finished_at_us = 0;  // Unix time, UTC
+  std::string device_state;    // of a GPU, right after timing: clocks, temperature, throttling
 };
 // Median of run_ns: the figure a trial is ranked by (of a cut record: a bound). 0 unless ok.
 double record_time_ns(const MeasureRecord& record);

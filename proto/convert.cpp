@@ -186,6 +186,7 @@ void to_proto(const MeasureRecord& r, v1::MeasureRecord* out) {
   to_proto(r.environment, out->mutable_environment());
   to_proto(r.options, out->mutable_options());
   *out->mutable_finished_at() = timestamp(r.finished_at_us);
+  out->set_device_state(r.device_state);
 }
 
 Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view field) {
@@ -214,6 +215,7 @@ Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view fi
   out.environment = check.part(from_proto(r.environment(), check.path("environment")));
   out.options = check.part(from_proto(r.options(), check.path("options")));
   out.finished_at_us = microseconds(check, "finished_at", r.finished_at());
+  out.device_state = check.text("device_state", r.device_state());
   return check.finish(std::move(out));
 }
 

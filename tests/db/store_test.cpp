@@ -182,6 +182,7 @@ TEST_F(StoreTest, ARecordComesBackWholeToTheLastBit) {
   MeasureRecord written = ok_record(id, {0.1 + 0.2, 1e-300, 123456789.123456789});
   written.message = "line\twith \"quotes\" and \xff";
   written.attempt = 2;
+  written.device_state = "1980 MHz, 41 C, throttled by \"power cap\"";
   ASSERT_OK(store->add_records({written}));
   const auto back = store->trial(id);
   ASSERT_TRUE(back.is_ok()) << back.message();
@@ -201,6 +202,7 @@ TEST_F(StoreTest, ARecordComesBackWholeToTheLastBit) {
   EXPECT_EQ(r.environment.toolchain, "llvm 22");
   EXPECT_EQ(r.environment.worker_incarnation, "inc1");
   EXPECT_EQ(r.options.repeats, 5);
+  EXPECT_EQ(r.device_state, written.device_state);
   EXPECT_EQ(r.finished_at_us, written.finished_at_us);
   EXPECT_EQ(back->trial.state, TrialState::kDone);
 }

@@ -24,6 +24,7 @@ MeasureRecord a_record() {
   r.artifact_digest = "abc";
   r.max_error = 0.5;
   r.peak_gflops = 99;
+  r.device_state = "1980 MHz, 41 C";
   r.environment = {"cpu", "llvm", 1, "w", "i", "h"};
   r.options = {.min_repeat_ms = 2,
                .repeats = 3,

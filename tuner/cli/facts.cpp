@@ -87,6 +87,7 @@ ordered_json record_json(const TrialWithRecord& t) {
               {"host", r.environment.host},
               {"options", options_json(r.options)},
               {"when", iso_utc(r.finished_at_us)}});
+  if (!r.device_state.empty()) out["device_state"] = r.device_state;
   return out;
 }
 
