@@ -13,13 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-uint64_t splitmix64(uint64_t& state) {
-  uint64_t z = state += 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 // The workload's key, and each file with its size and digest ("missing" when it cannot be read).
 std::string description(const Workload& workload, const TaskData& data) {
   std::string text = workload.key() + "\n";
@@ -33,14 +26,6 @@ std::string description(const Workload& workload, const TaskData& data) {
 }
 
 }  // namespace
-
-std::vector<float> random_values(uint64_t seed, int argument, int64_t count) {
-  uint64_t state = seed * 0x2545f4914f6cdd1dull + static_cast<uint64_t>(argument) + 1;
-  std::vector<float> values(static_cast<size_t>(count));
-  // 24 random bits over 2^23, less 1: every value is exact in float32.
-  for (float& v : values) v = static_cast<float>(splitmix64(state) >> 40) / 8388608.0f - 1.0f;
-  return values;
-}
 
 Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory) {
   const Program program = workload.compute();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "measure_server/runner/input_data.h"
 #include "templates/workload.h"
 
 namespace tuner {
@@ -16,10 +17,6 @@ struct TaskData {
   std::vector<std::pair<std::string, std::string>> inputs, references;  // argument name, path
   double absolute = 0, relative = 0;                                    // see templates/tolerance.h
 };
-
-// Numbers drawn evenly from [-1, 1), never zeros: the same for the same seed and position of the argument, on
-// any machine.
-std::vector<float> random_values(uint64_t seed, int argument, int64_t count);
 
 // The data in a folder of its own below `directory`; computed when it is not there yet.
 Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory);
