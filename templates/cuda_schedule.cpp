@@ -24,6 +24,8 @@ void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int
   if (s.extent(round) <= kMaxRounds) s.unroll(round);
   s.bind(thread, LoopKind::kThreadX);
   if (vector > 1) s.vectorize(lane);
+  s.rename(round, "round");
+  s.rename(lane, "lane");
 }
 
 void bind_grid(Schedule& s, Axis batch, Axis splits, Axis tiles) {
@@ -45,6 +47,8 @@ void vectorize_by(Schedule& s, Axis axis, int64_t lanes) {
   const auto [vector, lane] = s.split(axis, lanes);
   s.unroll(vector);
   if (lanes > 1) s.vectorize(lane);
+  s.rename(vector, "vector");
+  s.rename(lane, "lane");
 }
 
 }  // namespace tuner::cuda

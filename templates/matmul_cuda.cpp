@@ -52,25 +52,36 @@ struct Shape {
 
   int64_t block_m() const { return warps_m * lanes_m * thread_m; }
   int64_t block_n() const { return warps_n * (kWarp / lanes_m) * thread_n; }
-  int64_t threads() const { return warps_m * warps_n * kWarp; }
+  // As constrain() wants it.
+  bool fits(int64_t m, int64_t n) const {
+    const auto strips = [](int64_t block, int64_t thread) { return thread > 4 ? block / thread * 4 : block; };
+    return block_m() < std::max<int64_t>(2 * m, kWarp + 1) &&
+           block_n() < std::max<int64_t>(2 * n, kWarp + 1) && block_m() - strips(block_m(), thread_m) < m &&
+           block_n() - strips(block_n(), thread_n) < n && (m > 1 || (block_m() == 1 && thread_n < n)) &&
+           (n > 1 || (block_n() == 1 && thread_m < m));
+  }
 };
 // Smaller thread tiles read more of shared memory for each multiply-add; smaller blocks more of L2.
 constexpr Shape kShapes[] = {
-    {2, 4, 8, 8, 8, 1.00},   // 128 x 128
-    {2, 2, 8, 8, 8, 0.95},   // 128 x 64
-    {1, 4, 8, 8, 8, 0.92},   // 64 x 128
-    {2, 4, 8, 4, 4, 0.75},   // 64 x 64
-    {1, 2, 8, 8, 8, 0.80},   // 64 x 64, two warps
-    {1, 4, 8, 4, 4, 0.65},   // 32 x 64
-    {1, 2, 8, 4, 4, 0.60},   // 32 x 32
-    {1, 4, 4, 4, 4, 0.60},   // 16 x 128
-    {1, 2, 4, 4, 4, 0.55},   // 16 x 64
-    {4, 1, 16, 4, 4, 0.60},  // 256 x 8
-    {1, 4, 1, 8, 4, 0.45},   // 8 x 512
-    {1, 2, 1, 4, 4, 0.35},   // 4 x 256
-    {1, 2, 1, 1, 4, 0.15},   // 1 x 256: a row
-    {2, 1, 32, 4, 1, 0.15},  // 256 x 1: a column
+    {2, 4, 8, 8, 8, 1.00},    // 128 x 128
+    {2, 2, 8, 8, 8, 0.95},    // 128 x 64
+    {1, 4, 8, 8, 8, 0.92},    // 64 x 128
+    {2, 4, 8, 4, 4, 0.75},    // 64 x 64
+    {1, 2, 8, 8, 8, 0.80},    // 64 x 64, two warps
+    {1, 4, 8, 4, 4, 0.65},    // 32 x 64
+    {1, 2, 8, 4, 4, 0.60},    // 32 x 32
+    {1, 4, 4, 4, 4, 0.60},    // 16 x 128
+    {1, 2, 4, 4, 4, 0.55},    // 16 x 64
+    {4, 1, 16, 4, 4, 0.60},   // 256 x 8
+    {1, 2, 1, 8, 4, 0.45},    // 8 x 256
+    {1, 2, 1, 4, 4, 0.35},    // 4 x 256
+    {1, 2, 1, 1, 4, 0.15},    // 1 x 256: a row
+    {2, 1, 32, 4, 1, 0.15},   // 256 x 1: a column
+    {1, 1, 8, 1, 1, 0.005},   // 8 x 4: where nothing else fits
+    {1, 1, 1, 1, 1, 0.005},   // 1 x 32
+    {1, 1, 32, 1, 1, 0.005},  // 32 x 1
 };
+constexpr Shape kOneElement = {1, 1, 1, 1, 1, 1.0};
 
 class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
@@ -90,12 +101,15 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     // Rows of the stored operands: a vector access must not reach from one into the next.
     const int64_t vector_a = cuda::vector_width({w.transpose_a ? w.m : w.k});
     const int64_t vector_b = cuda::vector_width({w.transpose_b ? w.k : w.n});
+    const int64_t threads = first.warps_m * first.warps_n * warp_of(w);
+    const int64_t share_a = std::max<int64_t>(1, first.block_m() * first_k / threads);
+    const int64_t share_b = std::max<int64_t>(1, first.block_n() * first_k / threads);
     Knobs k{
         // Warps of a block. More warps share each tile; too many leave no registers.
         .warps_m = space.choice("warps_m", {1, 2, 3, 4, 6, 8}).try_first(first.warps_m),
         .warps_n = space.choice("warps_n", {1, 2, 3, 4, 6, 8}).try_first(first.warps_n),
         // Rows of threads in a warp; the others are columns. Square warps read least of shared memory.
-        .lanes_m = space.choice("lanes_m", {1, 2, 4, 8, 16, 32}).try_first(first.lanes_m),
+        .lanes_m = space.choice("lanes_m", {1, 2, 4, 8, 16, 32}).at_most(warp_of(w)).try_first(first.lanes_m),
         // Elements of out a thread computes, thread_m x thread_n: the larger, the fewer reads of shared
         // memory a multiply-add; too many spill.
         .thread_m = space.choice("thread_m", {1, 2, 4, 8, 16}).try_first(first.thread_m),
@@ -107,8 +121,8 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         .strided_m = space.flag("strided_m").try_first(first.thread_m > 4),
         .strided_n = space.flag("strided_n").try_first(first.thread_n > 4),
         // Elements of one load of the copies from global memory.
-        .vector_a = space.choice("vector_a", {1, 2, 4}).at_most(vector_a).try_first(vector_a),
-        .vector_b = space.choice("vector_b", {1, 2, 4}).at_most(vector_b).try_first(vector_b),
+        .vector_a = space.choice("vector_a", {1, 2, 4}).at_most(vector_a).try_first(share_a),
+        .vector_b = space.choice("vector_b", {1, 2, 4}).at_most(vector_b).try_first(share_b),
         // How the shared tiles lie, against bank conflicts of copies that transpose.
         .layout_a = space.category("layout_a", layouts(!w.transpose_a)),
         .layout_b = space.category("layout_b", layouts(w.transpose_b)),
@@ -171,6 +185,9 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   }
 
  private:
+  // Threads of a warp that have work to do at all: one where out is one element.
+  static int64_t warp_of(const MatmulWorkload& w) { return w.m * w.n == 1 ? 1 : kWarp; }
+
   // Tiles that are written transposed meet few banks when their rows lie at multiples of 32 words.
   static std::vector<std::string> layouts(bool transposed) {
     return transposed ? std::vector<std::string>{"pad", "xor", "plain"} : std::vector<std::string>{"plain"};
@@ -181,16 +198,24 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   static constexpr int64_t kStrip = 8;
 
   static void constrain(ConfigSpace& space, const MatmulWorkload& w, const Target& t, const Knobs& k) {
-    const IntExpr threads = k.warps_m * k.warps_n * kWarp;
+    const int64_t warp = warp_of(w);
+    const IntExpr threads = k.warps_m * k.warps_n * warp;
     const IntExpr block_m = k.warps_m * k.lanes_m * k.thread_m;
-    const IntExpr block_n = k.warps_n * (kWarp / k.lanes_m) * k.thread_n;
+    const IntExpr block_n = k.warps_n * (warp / k.lanes_m) * k.thread_n;
     const IntExpr copied = (block_m + block_n) * k.block_k;
     space.require(threads <= 1024);
     space.require(block_m <= 256);
     space.require(block_n <= 512);
-    // No block more than half beside out, as far as a warp can be that narrow.
+    // No block more than half beside out, as far as a warp can be that narrow, and no part of a thread's tile
+    // wholly beside it.
     space.require(block_m < std::max<int64_t>(2 * w.m, kWarp + 1));
     space.require(block_n < std::max<int64_t>(2 * w.n, kWarp + 1));
+    space.require(!k.strided_m || block_m - block_m / k.thread_m * 4 < w.m);
+    space.require(!k.strided_n || block_n - block_n / k.thread_n * 4 < w.n);
+    // A row or a column has its threads along itself, more than one of them at work.
+    if (w.m == 1)
+      space.require(k.warps_m * k.lanes_m * k.thread_m == 1 && k.thread_n < std::max<int64_t>(w.n, 2));
+    if (w.n == 1) space.require(block_n == 1 && k.thread_m < std::max<int64_t>(w.m, 2));
     // Accumulators, one step of both operands, loads under way, and the rest.
     const IntExpr staged = k.double_buffer * (copied / threads);
     space.require(k.thread_m * k.thread_n + k.thread_m + k.thread_n + staged + cuda::kOtherRegisters <=
@@ -205,8 +230,8 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     space.require(!k.strided_n || k.thread_n > 4);
     constrain_copy(space, k.vector_a, block_m, k.block_k, threads, !w.transpose_a);
     constrain_copy(space, k.vector_b, block_n, k.block_k, threads, w.transpose_b);
-    if (!w.transpose_a) space.require(k.layout_a != kXor || block_m % 32 == 0);
-    if (w.transpose_b) space.require(k.layout_b != kXor || block_n % 32 == 0);
+    if (!w.transpose_a) space.require(k.layout_a != kXor || (block_m % 32 == 0 && block_m <= w.m));
+    if (w.transpose_b) space.require(k.layout_b != kXor || (block_n % 32 == 0 && block_n <= w.n));
     // Each part has steps to do, and one spelling for each number of parts.
     const IntExpr steps = tuner::ceil_div(w.k, k.block_k);
     space.require(tuner::ceil_div(steps, tuner::ceil_div(steps, k.split_k)) == k.split_k);
@@ -223,9 +248,9 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   static Tile tile_of(const MatmulWorkload& w, const Knobs& k, const Config& c) {
     Tile tile{};
-    tile.threads = c[k.warps_m] * c[k.warps_n] * kWarp;
+    tile.threads = c[k.warps_m] * c[k.warps_n] * warp_of(w);
     tile.block_m = c[k.warps_m] * c[k.lanes_m] * c[k.thread_m];
-    tile.block_n = c[k.warps_n] * (kWarp / c[k.lanes_m]) * c[k.thread_n];
+    tile.block_n = c[k.warps_n] * (warp_of(w) / c[k.lanes_m]) * c[k.thread_n];
     tile.block_k = c[k.block_k];
     tile.splits = c[k.split_k];
     tile.chunk = ceil_div(ceil_div(w.k, tile.block_k), tile.splits) * tile.block_k;
@@ -253,7 +278,7 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const std::vector<Axis> axes = s.axes(result);  // [part of k,] [batch,] i, j
     if (s.refused()) return;
     const int64_t inner_m = inner(c, k.strided_m, k.thread_m), inner_n = inner(c, k.strided_n, k.thread_n);
-    const int64_t lanes_m = c[k.lanes_m], lanes_n = kWarp / lanes_m;
+    const int64_t lanes_m = c[k.lanes_m], lanes_n = warp_of(w) / lanes_m;
     const auto [i_block, i_in_block] = s.split(axes[axes.size() - 2], tile.block_m);
     const auto [j_block, j_in_block] = s.split(axes[axes.size() - 1], tile.block_n);
     const auto [i_strip, i_in_strip] = s.split(i_in_block, c[k.warps_m] * lanes_m * inner_m);
@@ -275,6 +300,9 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.compute_at(acc, thread);
     s.unroll(i);
     cuda::vectorize_by(s, j, cuda::vector_width({inner_n, w.n}));
+    s.rename(i_strip, "i_part");
+    s.rename(j_strip, "j_part");
+    s.rename(i, "row");
   }
 
   // The sum over k inside the tile of a thread. Returns the loop over steps of BK.
@@ -293,7 +321,9 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.unroll(j);
     load_registers(s, a_registers, k_unrolled, inner(c, k.strided_m, k.thread_m));
     load_registers(s, b_registers, k_unrolled, inner(c, k.strided_n, k.thread_n));
-    return k_outer;
+    s.rename(k_step, "k_group");
+    s.rename(k_unrolled, "k_in_group");
+    return s.rename(k_outer, "k_tile");
   }
 
   static void load_registers(Schedule& s, const Tensor& registers, Axis at, int64_t elements) {
@@ -351,12 +381,10 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   // come in waves, and partial sums are written, read and added up.
   static std::pair<Shape, int64_t> first_shape(const MatmulWorkload& w) {
     constexpr double kBytesCost = 32;  // multiply-adds a multiprocessor does while it moves 4 bytes
-    std::pair<Shape, int64_t> best{kShapes[0], 1};
+    std::pair<Shape, int64_t> best{kOneElement, 1};
     double best_cost = 1e300;
     for (const Shape& shape : kShapes) {
-      if (shape.block_m() >= std::max<int64_t>(2 * w.m, kWarp + 1) ||
-          shape.block_n() >= std::max<int64_t>(2 * w.n, kWarp + 1))
-        continue;
+      if (!shape.fits(w.m, w.n)) continue;
       const int64_t tiles = w.batch * ceil_div(w.m, shape.block_m()) * ceil_div(w.n, shape.block_n());
       for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
         const int64_t steps = ceil_div(w.k, w.k > 8 ? 16 : 8), part = ceil_div(steps, splits);

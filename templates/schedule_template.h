@@ -35,6 +35,8 @@ class TemplateInstance {
  public:
   virtual ~TemplateInstance() = default;
   virtual const ConfigSpace& space() const = 0;
+  // The math before any schedule: replay(math(), schedule_text(config)) is instantiate(config).
+  virtual const Program& math() const = 0;
   // The scheduled Program. InvalidConfig when the schedule refuses (a bug of the template if the space
   // allowed it).
   virtual Result<Program> instantiate(const Config& config) const = 0;
@@ -80,6 +82,7 @@ class ScheduleTemplate : public AnyTemplate {
           math_(owner.compute(w)) {}
     Status seal() { return space_.seal(); }
     const ConfigSpace& space() const override { return space_; }
+    const Program& math() const override { return math_; }
     Result<Program> instantiate(const Config& config) const override {
       ASSIGN_OR_RETURN(const Schedule s, scheduled(config));
       return s.finish();
