@@ -8,6 +8,11 @@ const std::vector<const AnyTemplate*>& all_templates() {
       &conv2d_nchw_x86(),
       &matmul_cuda(),
       &conv2d_nchw_cuda(),
+      &softmax_cuda(),
+      &layer_norm_cuda(),
+      &reduce_cuda(),
+      &transpose_cuda(),
+      &elementwise_cuda(),
   };
   return templates;
 }
