@@ -1,6 +1,7 @@
 #include "compiler_core/codegen_cuda/describe.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "compiler_core/ir/intrinsic.h"
@@ -174,12 +175,6 @@ bool only_block_vars(const GpuKernel& kernel, const Expr& e) {
   return only;
 }
 
-// "m.outer*128" -> "m_outer*128"
-std::string with_c_names(std::string text) {
-  std::replace(text.begin(), text.end(), '.', '_');
-  return text;
-}
-
 // "m_outer*128 + 0..127": the block's part, and the range of what threads and loops add.
 std::string block_span(const GpuKernel& kernel, const Expr& index, int64_t extent, const RangeMap& ranges) {
   const LinearForm form = linear_form(index, ranges);
@@ -188,7 +183,9 @@ std::string block_span(const GpuKernel& kernel, const Expr& index, int64_t exten
     (only_block_vars(kernel, term.first) ? block : rest).terms.push_back(term);
   const auto bounds = const_bounds(to_expr(rest), ranges);
   if (!bounds.has_value()) return str("0..", extent - 1);
-  const std::string start = with_c_names(to_text(to_expr(block)));
+  std::string start = to_text(to_expr(block));
+  for (size_t at = start.find("//"); at != std::string::npos; at = start.find("//"))
+    start.erase(at, 1);  // as in C
   const bool is_point = bounds->first == bounds->second;
   const std::string span =
       is_point ? str(bounds->first) : str(bounds->first, "..", std::min(bounds->second, extent - 1));
@@ -304,6 +301,14 @@ std::vector<std::string> describe_block_output(const GpuKernel& kernel, const St
   std::vector<std::string> lines;
   collect_outputs(kernel, body, ranges, lines);
   return lines;
+}
+
+std::string with_c_names(std::string text) {
+  for (size_t i = 1; i + 1 < text.size(); ++i)
+    if (text[i] == '.' && std::isalnum(static_cast<unsigned char>(text[i - 1])) != 0 &&
+        std::isalpha(static_cast<unsigned char>(text[i + 1])) != 0)
+      text[i] = '_';
+  return text;
 }
 
 std::string describe_shape(const BufferNode& buffer) {

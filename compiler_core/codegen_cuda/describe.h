@@ -24,6 +24,8 @@ std::map<const StmtNode*, std::string> describe_barriers(const Stmt& body);
 // What one block computes, a line for each global buffer it stores to:
 // "out[m_outer*128 + 0..127, 0..63]".
 std::vector<std::string> describe_block_output(const GpuKernel& kernel, const Stmt& body);
+// Names as the code has them: "m.outer*128" -> "m_outer*128".
+std::string with_c_names(std::string text);
 // "[16, 132] of float32"
 std::string describe_shape(const BufferNode& buffer);
 

@@ -222,8 +222,8 @@ std::string ExprText::unary_text(const Expr& e, const RangeMap& ranges) {
 std::string ExprText::select_text(const Expr& e, const RangeMap& ranges, Level place) {
   RangeMap inside = ranges;
   inside.assume(e->operands[0]);
-  return parenthesised(str(text(e->operands[0], ranges, kOr), " ? ", text(e->operands[1], inside, kOr), " : ",
-                           text(e->operands[2], ranges, kSelectLevel)),
+  return parenthesised(str(text(e->operands[0], ranges, kUnary), " ? ", text(e->operands[1], inside, kOr),
+                           " : ", text(e->operands[2], ranges, kSelectLevel)),
                        place > kSelectLevel);
 }
 

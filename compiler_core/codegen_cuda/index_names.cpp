@@ -10,7 +10,8 @@
 namespace tuner::cuda {
 namespace {
 
-constexpr int kUnrolledOrder = std::numeric_limits<int>::max();
+// The order of what never stands still.
+constexpr int kMoving = std::numeric_limits<int>::max();
 
 // Operations to compute e: what a name saves. Divisions are the dear ones.
 int operations(const Expr& e) {
@@ -22,6 +23,15 @@ int operations(const Expr& e) {
     count += is_division ? 2 : 1;
   });
   return count;
+}
+
+bool has_division(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& part) {
+    found |= part->kind == ExprKind::kBinary &&
+             (part->binary_op == BinaryOp::kFloorDiv || part->binary_op == BinaryOp::kFloorMod);
+  });
+  return found;
 }
 
 bool has_term(const LinearForm& form, const std::pair<Expr, int64_t>& wanted) {
@@ -100,7 +110,8 @@ IndexNames::IndexNames(const GpuKernel& kernel, const Stmt& body) {
 void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
   if (s == nullptr) return;
   if (s->kind == StmtKind::kFor) {
-    if (!prints_unrolled(*s)) {
+    if (s->loop != LoopKind::kVectorized) {
+      if (prints_unrolled(*s)) unrolled_.insert(next_order_);
       order_[s->var.get()] = next_order_;
       sites_[next_order_++] = s->var.get();
     }
@@ -142,12 +153,15 @@ void IndexNames::note_loads(const Expr& e, const RangeMap& ranges, int depth) {
 void IndexNames::note(const Expr& e, const RangeMap& ranges, int depth, const Buffer& buffer, int dimension) {
   const LinearForm form = linear_form(e, ranges);
   note_form(form, depth, buffer, dimension);
-  // What stands below a division in a term that does not stand still as a whole.
+  // What stands below divisions. Once for each different division: a name for that one serves all its uses.
   for (const auto& [term, factor] : form.terms) {
-    if (term->operands.empty() || order_of(term) != kUnrolledOrder || term->kind != ExprKind::kBinary)
+    if (term->operands.empty() || term->kind != ExprKind::kBinary) continue;
+    if (std::any_of(divisions_.begin(), divisions_.end(),
+                    [&](const Expr& known) { return equal(known, term); }))
       continue;
+    divisions_.push_back(term);
     for (const Expr& operand : term->operands)
-      if (operand->dtype == DType::kInt64) note(operand, ranges, depth, buffer, dimension);
+      if (operand->dtype == DType::kInt64) note(operand, ranges, 0, nullptr, 0);
   }
 }
 
@@ -155,7 +169,7 @@ void IndexNames::note(const Expr& e, const RangeMap& ranges, int depth, const Bu
 void IndexNames::note_form(LinearForm form, int depth, const Buffer& buffer, int dimension) {
   std::vector<int> orders;
   for (const auto& [term, factor] : form.terms)
-    if (const int order = order_of(term); order != kUnrolledOrder) orders.push_back(order);
+    if (const int order = order_of(term); order != kMoving) orders.push_back(order);
   std::sort(orders.begin(), orders.end());
   orders.erase(std::unique(orders.begin(), orders.end()), orders.end());
   for (const int order : orders) {
@@ -167,7 +181,10 @@ void IndexNames::note_form(LinearForm form, int depth, const Buffer& buffer, int
     if (found == candidates_.end()) found = candidates_.insert(candidates_.end(), std::move(part));
     found->uses += 1;
     found->in_loop |= depth > order;
-    if (buffer == nullptr) continue;
+    if (buffer == nullptr) {
+      found->below_division += 1;
+      continue;
+    }
     const Place place{buffer, dimension, order == orders.back()};
     if (std::find(found->places.begin(), found->places.end(), place) == found->places.end())
       found->places.push_back(place);
@@ -178,23 +195,26 @@ int IndexNames::order_of(const Expr& term) const {
   int order = 0;
   visit(term, [&](const Expr& part) {
     // A load inside an index (a gather) may change at any time: never part of a name.
-    if (part->kind == ExprKind::kLoad) order = kUnrolledOrder;
-    if (part->kind != ExprKind::kVar || order == kUnrolledOrder) return;
+    if (part->kind == ExprKind::kLoad) order = kMoving;
+    if (part->kind != ExprKind::kVar || order == kMoving) return;
     const auto found = order_.find(part->var.get());
-    order = found == order_.end() ? kUnrolledOrder : std::max(order, found->second);
+    order = found == order_.end() ? kMoving : std::max(order, found->second);
   });
   return order;
 }
 
 void IndexNames::choose() {
-  std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.form.terms.size() < b.form.terms.size();
-  });
+  // The simple ones first: they are found again in the others.
+  const auto cost = [](const Candidate& c) { return operations(to_expr(c.form)); };
+  std::stable_sort(candidates_.begin(), candidates_.end(),
+                   [&](const Candidate& a, const Candidate& b) { return cost(a) < cost(b); });
   for (const Candidate& candidate : candidates_) {
     if (candidate.uses < 2 && !candidate.in_loop) continue;
     const Expr value = rebuilt(candidate.form, {}, known_.size());
-    if (operations(value) < 2) continue;
-    // A shorter name and one term more is no gain when it is used once.
+    // A sum with the variable of an unrolled loop is a constant away from what has a name already.
+    const bool is_sum =
+        candidate.site != nullptr && unrolled_.contains(order_.at(candidate.site)) && !has_division(value);
+    if (operations(value) < 2 || (is_sum && candidate.below_division == 0)) continue;
     Named named{.var = make_var(wanted_name(candidate)), .value = value};
     named.about = about(candidate);
     known_.push_back({candidate.form, named.var});
@@ -209,7 +229,7 @@ std::string IndexNames::about(const Candidate& candidate) {
     text += str(text.empty() ? "" : ", ",
                 mixes_dimensions(*p.buffer) ? "place in " : str("dimension ", p.dimension, " of "),
                 p.buffer->name);
-  return text.empty() ? "for guards" : text;
+  return text.empty() ? "part of several indices" : text;
 }
 
 std::string IndexNames::wanted_name(const Candidate& candidate) {

@@ -5,11 +5,12 @@
 //       a[(m_base + i) * 512 + k_outer*16 + c]
 //
 // An index is a sum of terms; a term stands still in the innermost loop that it depends on. Block and thread
-// indices stand still in the whole kernel; variables of unrolled loops are constants in the end and never
-// part of a name.
+// indices stand still in the whole kernel. Variables of unrolled loops are constants in the end: only
+// divisions with them get names, for the reader.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,8 @@ class IndexNames {
     LinearForm form;
     const VarNode* site = nullptr;
     int uses = 0;
-    bool in_loop = false;
+    bool in_loop = false;    // used in a loop inside
+    int below_division = 0;  // or compared: uses that are no index of their own
     std::vector<Place> places;
   };
   struct Known {
@@ -73,7 +75,9 @@ class IndexNames {
   static std::string about(const Candidate& candidate);
   static std::string wanted_name(const Candidate& candidate);
 
-  std::map<const VarNode*, int> order_;  // outside in; what is not there is unrolled
+  std::map<const VarNode*, int> order_;  // outside in; what is not there never stands still
+  std::set<int> unrolled_;               // orders of unrolled loops
+  std::vector<Expr> divisions_;          // whose operands were looked at
   std::map<int, const VarNode*> sites_;  // order -> loop, null for the kernel
   int next_order_ = 1;                   // 0: blocks and threads
   std::vector<Candidate> candidates_;

@@ -41,6 +41,22 @@ void reserve_intrinsic_words(const Stmt& body, Names& names) {
   });
 }
 
+// The blank before `width` to break a statement at: outside the most parentheses, then furthest right; after
+// a comma or before an operator. npos: none.
+size_t best_break(std::string_view text, size_t width) {
+  size_t best = std::string_view::npos;
+  int best_depth = 0, depth = 0;
+  for (size_t i = 0; i + 2 < text.size() && i <= width; ++i) {
+    if (text[i] == '(' || text[i] == '[') ++depth;
+    if (text[i] == ')' || text[i] == ']') --depth;
+    if (text[i] != ' ' || i < width / 3) continue;
+    const bool before_operator = std::string_view("+-*/%?:&|^<>").find(text[i + 1]) != std::string_view::npos;
+    if (text[i - 1] != ',' && !before_operator) continue;
+    if (best == std::string_view::npos || depth <= best_depth) best = i, best_depth = depth;
+  }
+  return best;
+}
+
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
     text.replace(at, what.size(), by);
@@ -152,7 +168,7 @@ void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
     const std::string text = expr_text_.index(n.value, ranges);
     if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
     line(str("const ", fits ? "int " : "long long ", names_.declare(n.var, n.var->name), " = ", text,
-             ";  // ", n.about));
+             ";  // ", with_c_names(n.about)));
   }
 }
 
@@ -225,7 +241,7 @@ void KernelPrinter::guard(const Stmt& s, const RangeMap& ranges, bool told) {
 }
 
 void KernelPrinter::open_guard(const std::string& condition, const std::string& why) {
-  line(str("if (", condition, ") {  // ", why));
+  line(str("if (", condition, ") {  // ", with_c_names(why)));
   ++depth_;
   names_.open();
 }
@@ -270,7 +286,7 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
 void KernelPrinter::barrier(const Stmt& s) {
   CHECK(s->scope == MemoryScope::kShared || s->scope == MemoryScope::kRegister) << "a barrier of a cluster";
   line(str(s->scope == MemoryScope::kShared ? "__syncthreads();" : "__syncwarp();", "  // ",
-           barrier_comments_.at(s.get())));
+           with_c_names(barrier_comments_.at(s.get()))));
 }
 
 // --- names and text ---
@@ -338,13 +354,7 @@ void KernelPrinter::long_line(std::string_view text) {
   size_t indent = static_cast<size_t>(depth_) * 2;
   while (indent + text.size() > kColumns) {
     const size_t width = kColumns - indent;
-    size_t end = std::string_view::npos;
-    for (const std::string_view at : {", ", " + ", " * ", " ? ", " : ", " = ", " && "}) {
-      const size_t found = text.rfind(at, width - 2);
-      if (found == std::string_view::npos || found == 0) continue;
-      const size_t cut = at == ", " ? found + 1 : found;
-      if (end == std::string_view::npos || cut > end) end = cut;
-    }
+    const size_t end = best_break(text, width);
     if (end == std::string_view::npos) break;
     out_ += str(std::string(indent, ' '), text.substr(0, end), "\n");
     text.remove_prefix(end + 1);
@@ -353,7 +363,9 @@ void KernelPrinter::long_line(std::string_view text) {
   out_ += str(std::string(indent, ' '), text, "\n");
 }
 
-void KernelPrinter::comment(std::string_view text) {
+void KernelPrinter::comment(std::string_view words) {
+  const std::string names = with_c_names(std::string(words));
+  std::string_view text = names;
   const size_t width = kColumns - static_cast<size_t>(depth_) * 2 - 6;
   const size_t indent = text.find_first_not_of(' ');
   bool first = true;

@@ -63,8 +63,8 @@ class KernelPrinter {
 
   void line(std::string_view text);
   void long_line(std::string_view text);
-  void comment(std::string_view text);  // on lines of its own, wrapped
-  void open(std::string_view text);     // "text {", indented from here, a scope for names
+  void comment(std::string_view words);  // on lines of its own, wrapped
+  void open(std::string_view text);      // "text {", indented from here, a scope for names
   void close();
 
   const GpuKernel& kernel_;

@@ -17,7 +17,7 @@ constexpr int64_t kMaxThreads = 1024, kMaxRegisters = 255, kMaxGridX = INT32_MAX
 // Registers are given to warps in portions, and lie in four parts of a multiprocessor.
 constexpr int64_t kRegisterPortion = 256, kParts = 4;
 // What addresses, loop counters and the hardware's own take beside what stands in the statements.
-constexpr int64_t kOverhead = 30;
+constexpr int64_t kOverhead = 16;
 // Multiply-adds written out in one kernel: beyond, compiling takes seconds and the code leaves the
 // instruction cache.
 constexpr int64_t kMaxUnrolledUpdates = 4096;
@@ -30,12 +30,32 @@ int64_t registers_of(const BufferNode& b) {
   return b.elements() * std::max<int64_t>(dtype_bytes(b.dtype), 4) / 4;
 }
 
-// Register buffers alive at once, at most.
-int64_t held(const Stmt& s) {
+// Register buffers whose elements must stay: sums that go on, and what is read in more than one place. A
+// buffer that is filled in one place and read in one other, the compiler fills as late as it likes.
+std::set<const BufferNode*> lasting_buffers(const Stmt& body) {
+  std::map<const BufferNode*, std::set<const StmtNode*>> readers;
+  std::set<const BufferNode*> lasting;
+  visit(body, [&](const Stmt& s) {
+    own_exprs(*s, [&](const Expr& whole) {
+      visit(whole, [&](const Expr& e) {
+        if (e->kind != ExprKind::kLoad || e->buffer->scope != MemoryScope::kRegister) return;
+        readers[e->buffer.get()].insert(s.get());
+        if (s->kind == StmtKind::kIntrinsic || e->buffer == s->buffer) lasting.insert(e->buffer.get());
+      });
+    });
+  });
+  for (const auto& [buffer, statements] : readers)
+    if (statements.size() > 1) lasting.insert(buffer);
+  return lasting;
+}
+
+// Registers of lasting buffers that exist at once, at most.
+int64_t held(const Stmt& s, const std::set<const BufferNode*>& lasting) {
   if (s == nullptr) return 0;
-  int64_t most = std::max(held(s->body), held(s->else_body));
-  for (const Stmt& child : s->stmts) most = std::max(most, held(child));
-  return most + (s->kind == StmtKind::kAllocate ? registers_of(*s->buffer) : 0);
+  int64_t most = std::max(held(s->body, lasting), held(s->else_body, lasting));
+  for (const Stmt& child : s->stmts) most = std::max(most, held(child, lasting));
+  const bool counts = s->kind == StmtKind::kAllocate && lasting.contains(s->buffer.get());
+  return most + (counts ? registers_of(*s->buffer) : 0);
 }
 
 using Loops = std::vector<const StmtNode*>;  // around a statement, outermost first
@@ -58,31 +78,25 @@ int64_t distinct(const std::vector<Expr>& indices, const Loops& loops) {
 }
 
 struct Needs {
-  int64_t operands = 0;  // of the statement that needs most
-  int64_t staged = 0;    // loads on their way from global to shared memory
-  int64_t updates = 0;   // multiply-adds written out
+  int64_t lasting = 0;   // registers that must stay
+  int64_t operands = 0;  // of the update that needs most: elements of its largest operand, the others pass by
+  int64_t updates = 0;   // written out
 };
 
-bool is_update(const StmtNode& s) {
-  bool found = false;
-  visit(s.value, [&](const Expr& e) { found |= e->kind == ExprKind::kLoad && e->buffer == s.buffer; });
-  return found;
-}
-
+// Adds what an update reads: the operands of one round of the unrolled loops around.
 void look_at_store(const StmtNode& s, const Loops& loops, Needs& needs) {
   const Loops alive = together(loops);
+  bool is_update = false;
   int64_t operands = 0;
-  bool from_global = false;
   visit(s.value, [&](const Expr& e) {
-    if (e->kind != ExprKind::kLoad || e->buffer->scope == MemoryScope::kRegister) return;
-    from_global |= e->buffer->scope == MemoryScope::kGlobal;
-    operands += distinct(e->operands, alive);
+    if (e->kind != ExprKind::kLoad) return;
+    if (e->buffer == s.buffer)
+      is_update = true;
+    else
+      operands = std::max(operands, distinct(e->operands, alive));
   });
-  if (s.buffer->scope == MemoryScope::kShared && from_global)
-    needs.staged += operands;
-  else
-    needs.operands = std::max(needs.operands, operands);
-  if (!is_update(s)) return;
+  if (!is_update) return;
+  needs.operands = std::max(needs.operands, operands);
   int64_t copies = 1;
   for (const StmtNode* loop : loops) copies *= cuda::prints_unrolled(*loop) ? loop->extent : 1;
   needs.updates += copies;
@@ -102,14 +116,16 @@ Needs needs_of(const GpuKernel& kernel) {
   Needs needs;
   Loops loops;
   look(kernel.body, loops, needs);
+  needs.lasting = held(kernel.body, lasting_buffers(kernel.body));
   return needs;
 }
 
-// What launch bounds and the register file leave a thread: a multiple of 8.
+// What launch bounds and the register file leave a thread: a multiple of 8. ptxas counts the warps of a block
+// in fours, one in each part of the multiprocessor.
 int64_t register_limit(const GpuKernel& kernel, const Target& target) {
-  const int64_t warps = rounded_up(threads_of(kernel), kWarp) / kWarp * std::max(1, kernel.min_blocks);
-  if (warps == 0) return kMaxRegisters;
-  return std::min(kMaxRegisters, target.registers_per_sm / (warps * kWarp) / 8 * 8);
+  const int64_t warps = rounded_up(rounded_up(threads_of(kernel), kWarp) / kWarp, kParts);
+  const int64_t threads = warps * kWarp * std::max(1, kernel.min_blocks);
+  return threads == 0 ? kMaxRegisters : std::min(kMaxRegisters, target.registers_per_sm / threads / 8 * 8);
 }
 
 Status check_shape(const GpuKernel& k) {
@@ -151,7 +167,7 @@ ResourceEstimate estimate_resources(const GpuKernel& kernel, const Target& targe
   ResourceEstimate e;
   e.threads = threads_of(kernel);
   e.shared_bytes = kernel.shared_bytes;
-  e.registers = held(kernel.body) + std::max(needs.operands, needs.staged) + kOverhead;
+  e.registers = needs.lasting + needs.operands + kOverhead;
   e.register_limit = register_limit(kernel, target);
   e.blocks_per_sm =
       blocks_per_multiprocessor(target, e.threads, std::min(e.registers, e.register_limit), e.shared_bytes);
