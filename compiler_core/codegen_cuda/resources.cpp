@@ -49,23 +49,75 @@ std::set<const BufferNode*> lasting_buffers(const Stmt& body) {
   return lasting;
 }
 
-// Registers of lasting buffers that exist at once, at most.
-int64_t held(const Stmt& s, const std::set<const BufferNode*>& lasting) {
-  if (s == nullptr) return 0;
-  int64_t most = std::max(held(s->body, lasting), held(s->else_body, lasting));
-  for (const Stmt& child : s->stmts) most = std::max(most, held(child, lasting));
-  const bool counts = s->kind == StmtKind::kAllocate && lasting.contains(s->buffer.get());
-  return most + (counts ? registers_of(*s->buffer) : 0);
-}
+// When each lasting buffer is in use, in statements counted in their order. What a loop uses of a buffer from
+// outside it uses from its start to its end.
+class Lifetimes {
+ public:
+  explicit Lifetimes(const std::set<const BufferNode*>& lasting) : lasting_(lasting) {}
+
+  void walk(const Stmt& s) {
+    if (s == nullptr) return;
+    const int64_t begin = now_;
+    if (s->kind == StmtKind::kStore) use(s->buffer.get());
+    own_exprs(*s, [&](const Expr& whole) {
+      visit(whole, [&](const Expr& e) {
+        if (e->kind == ExprKind::kLoad) use(e->buffer.get());
+      });
+    });
+    if (s->kind == StmtKind::kStore || s->kind == StmtKind::kIntrinsic) ++now_;
+    walk(s->body);
+    walk(s->else_body);
+    for (const Stmt& child : s->stmts) walk(child);
+    if (s->kind == StmtKind::kAllocate) inside_.erase(s->buffer.get());
+    if (s->kind == StmtKind::kFor && !cuda::prints_unrolled(*s))
+      for (const BufferNode* buffer : inside_)
+        if (uses_[buffer].last >= begin) stretch(uses_[buffer], begin, now_ - 1);
+  }
+
+  // Registers between two statements, at most. A buffer that a statement reads for the last time makes room
+  // for the one it fills.
+  int64_t most() const {
+    int64_t most = 0;
+    for (int64_t at = 0; at < now_; ++at) {
+      int64_t registers = 0;
+      for (const auto& [buffer, use] : uses_)
+        if (use.first <= at && (at < use.last || use.first == use.last)) registers += registers_of(*buffer);
+      most = std::max(most, registers);
+    }
+    return most;
+  }
+
+ private:
+  struct Use {
+    int64_t first = INT64_MAX, last = -1;
+  };
+
+  static void stretch(Use& use, int64_t first, int64_t last) {
+    use.first = std::min(use.first, first);
+    use.last = std::max(use.last, last);
+  }
+  void use(const BufferNode* buffer) {
+    if (!lasting_.contains(buffer)) return;
+    stretch(uses_[buffer], now_, now_);
+    inside_.insert(buffer);
+  }
+
+  const std::set<const BufferNode*>& lasting_;
+  std::map<const BufferNode*, Use> uses_;
+  std::set<const BufferNode*> inside_;  // used so far and allocated further outside
+  int64_t now_ = 0;
+};
 
 using Loops = std::vector<const StmtNode*>;  // around a statement, outermost first
 
-// The unrolled loops right around a statement, spatial ones only: the iterations whose operands are alive
+// The unrolled loops right around a store, those over its elements: the iterations whose operands are alive
 // together. An unrolled reduction goes on after another.
-Loops together(const Loops& loops) {
+Loops together(const StmtNode& store, const Loops& loops) {
   Loops result;
   for (auto l = loops.rbegin(); l != loops.rend() && cuda::prints_unrolled(**l); ++l)
-    if ((*l)->axis == AxisKind::kSpatial) result.push_back(*l);
+    if (std::any_of(store.indices.begin(), store.indices.end(),
+                    [&](const Expr& index) { return uses_var(index, (*l)->var); }))
+      result.push_back(*l);
   return result;
 }
 
@@ -85,7 +137,7 @@ struct Needs {
 
 // Adds what an update reads: the operands of one round of the unrolled loops around.
 void look_at_store(const StmtNode& s, const Loops& loops, Needs& needs) {
-  const Loops alive = together(loops);
+  const Loops alive = together(s, loops);
   bool is_update = false;
   int64_t operands = 0;
   visit(s.value, [&](const Expr& e) {
@@ -116,7 +168,10 @@ Needs needs_of(const GpuKernel& kernel) {
   Needs needs;
   Loops loops;
   look(kernel.body, loops, needs);
-  needs.lasting = held(kernel.body, lasting_buffers(kernel.body));
+  const std::set<const BufferNode*> lasting = lasting_buffers(kernel.body);
+  Lifetimes lifetimes(lasting);
+  lifetimes.walk(kernel.body);
+  needs.lasting = lifetimes.most();
   return needs;
 }
 
