@@ -1,5 +1,7 @@
 #include "measure_server/runner/input_data.h"
 
+#include <cstddef>
+
 namespace tuner {
 namespace {
 
