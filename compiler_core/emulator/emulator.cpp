@@ -8,6 +8,7 @@
 #include "compiler_core/emulator/fission.h"
 #include "compiler_core/emulator/initialised.h"
 #include "compiler_core/emulator/validate.h"
+#include "compiler_core/emulator/vectorise.h"
 #include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -130,11 +131,16 @@ class Emulation {
     for (const GpuKernel& k : gpu_.kernels)
       tags += product(k.grid) * (emulation::most_barriers(k.body) + 2) * (product(k.block) + 1);
     const DType type = tags < std::numeric_limits<int32_t>::max() / 2 ? DType::kInt32 : DType::kInt64;
-    clock_.base = scratch("interval", type, {});
-    clock_.block_base = scratch("block_interval", type, {});
-    clock_.tag = scratch("tag", type, {});
-    clock_.now = scratch("now", DType::kInt32, {});
-    clock_.launch_tag = scratch("launch_tag", DType::kInt32, {});
+    // Register scalars: code generation keeps them out of memory.
+    const auto scalar = [&](const char* name, DType t) {
+      scratch_.push_back(make_buffer(name, t, {}, MemoryScope::kRegister));
+      return scratch_.back();
+    };
+    clock_.base = scalar("interval", type);
+    clock_.block_base = scalar("block_interval", type);
+    clock_.tag = scalar("tag", type);
+    clock_.now = scalar("now", DType::kInt32);
+    clock_.launch_tag = scalar("launch_tag", DType::kInt32);
     setup_.push_back(make_store(clock_.base, {}, int_imm(0, type)));
   }
 
@@ -183,8 +189,12 @@ class Emulation {
       ranges.bind(context.threads[d], kernel.block[d]);
       ranges.bind(blocks[d], kernel.grid[d]);
     }
+    // Axes of one iteration add nothing.
     const auto number = [](const std::array<Var, 3>& v, const std::array<int64_t, 3>& n) {
-      return (Expr(v[2]) * Expr(n[1]) + Expr(v[1])) * Expr(n[0]) + Expr(v[0]);
+      Expr flat = 0;
+      for (size_t d = 3; d-- > 0;)
+        if (n[d] > 1) flat = flat * Expr(n[d]) + Expr(v[d]);
+      return flat;
     };
     context.thread = number(context.threads, kernel.block);
     clock_.stride = context.block_threads + 1;
@@ -206,7 +216,9 @@ class Emulation {
   Stmt block_loops(const GpuKernel& kernel, const std::array<Var, 3>& blocks, Stmt body) const {
     const int64_t total = product(kernel.grid);
     if (options_.sample_blocks == 0 || options_.sample_blocks >= total) {
-      for (size_t d = 0; d < 3; ++d) body = make_for(blocks[d], kernel.grid[d], std::move(body));
+      for (size_t d = 0; d < 3; ++d)
+        if (kernel.grid[d] > 1 || kernel.block_vars[d] != nullptr)
+          body = make_for(blocks[d], kernel.grid[d], std::move(body));
       return body;
     }
     const int64_t stride = (total + options_.sample_blocks - 1) / options_.sample_blocks;
@@ -250,7 +262,7 @@ class Emulation {
       all.insert(all.begin(), faults_.reset());
       program_.args.push_back(faults_.buffer());
     }
-    program_.body = make_seq(std::move(all));
+    program_.body = emulation::vectorise_innermost(make_seq(std::move(all)));
     for (const Buffer& b : scratch_) program_.body = make_allocate(b, program_.body);
     return {.program = std::move(program_), .sites = faults_.sites()};
   }

@@ -181,7 +181,9 @@ Stmt Fission::thread_loops(Stmt body) {
     values[context_.threads[d]] = reverse_ ? Expr(block[d] - 1) - Expr(loops[d]) : Expr(loops[d]);
   }
   body = substitute(body, values);
-  for (size_t d = 0; d < 3; ++d) body = make_for(loops[d], block[d], std::move(body));
+  for (size_t d = 0; d < 3; ++d)
+    if (block[d] > 1 || context_.kernel->thread_vars[d] != nullptr)
+      body = make_for(loops[d], block[d], std::move(body));
   return body;
 }
 
