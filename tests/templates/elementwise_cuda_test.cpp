@@ -2,26 +2,67 @@
 #include <gtest/gtest.h>
 
 #include "templates/registry.h"
-#include "tests/templates/gpu_template_check.h"
+#include "tests/templates/row_template_check.h"
 
 namespace tuner {
 namespace {
 
 TEST(ElementwiseCuda, DeclinesWithTheReason) {
-  EXPECT_EQ(
-      elementwise_cuda().supports(ElementwiseWorkload{7, 7}, *parse_target("llvm -mcpu=haswell")).reason,
-      "needs a CUDA target, got llvm -mcpu=haswell -threads=1");
-  EXPECT_EQ(elementwise_cuda().supports(MatmulWorkload{}, gpu()).reason, "serves elementwise, got matmul");
-  EXPECT_TRUE(elementwise_cuda().supports(ElementwiseWorkload{7, 7}, gpu()).yes);
+  const AnyTemplate& t = elementwise_cuda();
+  EXPECT_EQ(t.supports(ElementwiseWorkload{7, 7}, *parse_target("llvm -mcpu=haswell")).reason,
+            "needs a CUDA target, got llvm -mcpu=haswell -threads=1");
+  EXPECT_EQ(t.supports(ElementwiseWorkload{.dtype = DType::kFloat16}, gpu()).reason,
+            "needs float32, got float16");
+  EXPECT_EQ(t.supports(SoftmaxWorkload{7, 7}, gpu()).reason, "serves elementwise, got softmax");
+  EXPECT_TRUE(t.supports(ElementwiseWorkload{7, 7}, gpu()).yes);
+}
+
+TEST(ElementwiseCuda, LoopsOfAResidualBlock) {
+  EXPECT_EQ(expect_gpu_config_right(elementwise_cuda(),
+                                    ElementwiseWorkload{10, 600, true, true, true, Activation::kRelu},
+                                    "loads=2 threads=64 vector=4"),
+            R"(
+kernel elementwise(input x float32[10, 600], input scale float32[600], input bias float32[600], input residual float32[10, 600], output out float32[10, 600])
+  blockIdx.x i.j.outer.fused.outer in 0..12
+    unrolled i.j.outer.fused.inner.outer in 0..2
+      threadIdx.x i.j.outer.fused.inner.inner in 0..64
+        if i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner < 1500
+          vectorized j.inner in 0..4
+            out[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)//150, (i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] = max(x[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)//150, (i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] * scale[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] + bias[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] + residual[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)//150, (i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner], 0)
+)");
+}
+
+TEST(ElementwiseCuda, EveryPart) {
+  for (int form = 0; form < 16; ++form) {
+    const ElementwiseWorkload w{
+        .rows = 7,
+        .columns = 30,
+        .scale = (form & 1) != 0,
+        .bias = (form & 2) != 0,
+        .residual = (form & 4) != 0,
+        .activation = (form & 8) != 0 ? Activation::kRelu : Activation::kNone,
+    };
+    expect_gpu_config_right(elementwise_cuda(), w, "loads=2 threads=32 vector=2");
+  }
+}
+
+TEST(ElementwiseCuda, DefaultsForEveryShape) {
+  expect_row_defaults_valid(elementwise_cuda(), [](int64_t rows, int64_t columns) {
+    return ElementwiseWorkload{rows, columns, true, true, true};
+  });
+}
+
+TEST(ElementwiseCuda, SchedulesReplay) {
+  expect_gpu_schedules_replay(elementwise_cuda(), ElementwiseWorkload{333, 1000}, gpu(), 10, 1);
 }
 
 TEST(ElementwiseCuda, OddShapesAndRandomConfigs) {
-  const std::pair<int64_t, int64_t> shapes[] = {{1, 1},  {5, 1},   {1, 13},  {33, 7},
-                                                {7, 96}, {3, 131}, {13, 300}};
-  uint64_t seed = 100;
-  for (const auto& [rows, columns] : shapes)
-    ASSERT_NO_FATAL_FAILURE(
-        expect_gpu_configs_right(elementwise_cuda(), ElementwiseWorkload{rows, columns}, gpu(), 6, ++seed));
+  uint64_t seed = 500;
+  for (const auto& [rows, columns] :
+       {std::pair<int64_t, int64_t>{1, 1}, {5, 1}, {1, 13}, {33, 7}, {7, 96}, {1, 4000}, {5, 300}})
+    ASSERT_NO_FATAL_FAILURE(expect_gpu_configs_right(
+        elementwise_cuda(), ElementwiseWorkload{rows, columns, true, true, true}, gpu(), 8, ++seed));
 }
+
 }  // namespace
 }  // namespace tuner

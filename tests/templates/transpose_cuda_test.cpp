@@ -2,25 +2,68 @@
 #include <gtest/gtest.h>
 
 #include "templates/registry.h"
-#include "tests/templates/gpu_template_check.h"
+#include "tests/templates/row_template_check.h"
 
 namespace tuner {
 namespace {
 
 TEST(TransposeCuda, DeclinesWithTheReason) {
-  EXPECT_EQ(transpose_cuda().supports(TransposeWorkload{7, 7}, *parse_target("llvm -mcpu=haswell")).reason,
+  const AnyTemplate& t = transpose_cuda();
+  EXPECT_EQ(t.supports(TransposeWorkload{7, 7}, *parse_target("llvm -mcpu=haswell")).reason,
             "needs a CUDA target, got llvm -mcpu=haswell -threads=1");
-  EXPECT_EQ(transpose_cuda().supports(MatmulWorkload{}, gpu()).reason, "serves transpose, got matmul");
-  EXPECT_TRUE(transpose_cuda().supports(TransposeWorkload{7, 7}, gpu()).yes);
+  EXPECT_EQ(t.supports(TransposeWorkload{.dtype = DType::kFloat16}, gpu()).reason,
+            "needs float32, got float16");
+  EXPECT_EQ(t.supports(SoftmaxWorkload{7, 7}, gpu()).reason, "serves transpose, got softmax");
+  EXPECT_TRUE(t.supports(TransposeWorkload{7, 7}, gpu()).yes);
+}
+
+TEST(TransposeCuda, LoopsOfATile) {
+  EXPECT_EQ(
+      expect_gpu_config_right(transpose_cuda(), TransposeWorkload{128, 100},
+                              "order=0 threads=128 tile_columns=32 tile_rows=64 vector_in=4 vector_out=2"),
+      R"(
+kernel transpose(input x float32[128, 100], output out float32[100, 128])
+  blockIdx.x i.outer.j.outer.fused in 0..8
+    allocate x.shared float32[64, 32] shared layout pad:1
+    unrolled round in 0..4
+      threadIdx.x i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner in 0..128
+        vectorized lane in 0..4
+          if i.outer.j.outer.fused%4*8 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner%8 < 25
+            x.shared[round*16 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner//8, i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner%8*4 + lane] = x[i.outer.j.outer.fused//4*64 + round*16 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner//8, i.outer.j.outer.fused%4*32 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner%8*4 + lane]
+    unrolled round in 0..8
+      threadIdx.x j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner in 0..128
+        vectorized lane in 0..2
+          if i.outer.j.outer.fused%4*8 + round < 25
+            out[i.outer.j.outer.fused%4*32 + round*4 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//64*2 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//16%2, i.outer.j.outer.fused//4*64 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//32%2*32 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner%16*2 + lane] = x.shared[j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//32%2*32 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner%16*2 + lane, round*4 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//64*2 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//16%2]
+)");
+}
+
+TEST(TransposeCuda, VectorsOfEveryWidth) {
+  // Tiles that the matrix does not divide by, in both orders.
+  for (const char* config : {"order=0 threads=64 tile_columns=32 tile_rows=32 vector_in=4 vector_out=4",
+                             "order=1 threads=256 tile_columns=64 tile_rows=32 vector_in=1 vector_out=4",
+                             "order=1 threads=1024 tile_columns=128 tile_rows=128 vector_in=2 vector_out=1",
+                             "order=0 threads=64 tile_columns=64 tile_rows=64 vector_in=4 vector_out=2"})
+    expect_gpu_config_right(transpose_cuda(), TransposeWorkload{100, 76}, config);
+}
+
+TEST(TransposeCuda, DefaultsForEveryShape) {
+  expect_row_defaults_valid(transpose_cuda(), [](int64_t rows, int64_t columns) {
+    return TransposeWorkload{rows, columns};
+  });
+}
+
+TEST(TransposeCuda, SchedulesReplay) {
+  expect_gpu_schedules_replay(transpose_cuda(), TransposeWorkload{333, 1000}, gpu(), 10, 1);
 }
 
 TEST(TransposeCuda, OddShapesAndRandomConfigs) {
-  const std::pair<int64_t, int64_t> shapes[] = {{1, 1},  {5, 1},   {1, 13},  {33, 7},
-                                                {7, 96}, {3, 131}, {13, 300}};
-  uint64_t seed = 100;
-  for (const auto& [rows, columns] : shapes)
+  uint64_t seed = 400;
+  for (const auto& [rows, columns] :
+       {std::pair<int64_t, int64_t>{1, 1}, {5, 1}, {1, 13}, {33, 7}, {64, 96}, {70, 131}, {45, 40}})
     ASSERT_NO_FATAL_FAILURE(
-        expect_gpu_configs_right(transpose_cuda(), TransposeWorkload{rows, columns}, gpu(), 6, ++seed));
+        expect_gpu_configs_right(transpose_cuda(), TransposeWorkload{rows, columns}, gpu(), 12, ++seed));
 }
+
 }  // namespace
 }  // namespace tuner
