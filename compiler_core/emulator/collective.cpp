@@ -128,7 +128,7 @@ Stmt Fission::move_fragment(const StmtNode& s, size_t operand, const Buffer& til
   in_tile.insert(in_tile.begin(), floor_div(context_.thread, intrinsic.threads));
   Stmt move = gather ? make_store(tile, in_tile, load(first->buffer, own))
                      : make_store(first->buffer, own, load(tile, in_tile));
-  return interval(make_for(reg, o.registers, std::move(move)), ranges, crew);
+  return interval(make_for(reg, o.registers, std::move(move)), shared_, ranges, crew);
 }
 
 //   for group:

@@ -39,7 +39,7 @@ Result<Stmt> Fission::run(const RangeMap& ranges) {
 
 Stmt Fission::distribute(const Stmt& s, const RangeMap& ranges, const Crew& crew) {
   if (s == nullptr || !status_.is_ok()) return nullptr;
-  if (!meets(s)) return interval(s, ranges, crew);
+  if (!meets(s)) return interval(s, intervals_.contended(s), ranges, crew);
   switch (s->kind) {
     case StmtKind::kFor: {
       RangeMap inside = ranges;
@@ -77,7 +77,10 @@ Stmt Fission::distribute(const Stmt& s, const RangeMap& ranges, const Crew& crew
 Stmt Fission::distribute_seq(const StmtNode& s, const RangeMap& ranges, const Crew& crew) {
   std::vector<Stmt> done, alone;
   const auto flush = [&] {
-    if (!alone.empty()) done.push_back(interval(make_seq(std::move(alone)), ranges, crew));
+    if (!alone.empty()) {
+      const std::set<const BufferNode*>& contended = intervals_.contended(alone[0]);
+      done.push_back(interval(make_seq(std::move(alone)), contended, ranges, crew));
+    }
     alone.clear();
   };
   for (const Stmt& child : s.stmts) {
@@ -126,7 +129,7 @@ Stmt Fission::choose(const Buffer& chosen, const Expr& condition, const RangeMap
   const Var t = make_var("t");
   Stmt none = make_for(t, context_.block_threads, make_store(chosen, {Expr(t)}, int32(0)));
   Stmt mine = make_store(chosen, {context_.thread}, select(condition, int32(1), int32(0)));
-  return make_seq({none, interval(mine, ranges, crew)});
+  return make_seq({none, interval(mine, shared_, ranges, crew)});
 }
 
 bool Fission::is_uniform(const Expr& e) const {
@@ -155,8 +158,9 @@ Stmt Fission::next_interval() {
   return make_store(clock_.base, {}, base + int_imm(clock_.stride, clock_.base->dtype));
 }
 
-Stmt Fission::interval(const Stmt& s, const RangeMap& ranges, const Crew& crew) {
-  Stmt body = instrumenter_.run(s, ranges);
+Stmt Fission::interval(const Stmt& s, const std::set<const BufferNode*>& contended, const RangeMap& ranges,
+                       const Crew& crew) {
+  Stmt body = instrumenter_.run(s, ranges, contended);
   if (!instrumenter_.status().is_ok()) status_ = instrumenter_.status();
   if (body == nullptr || !status_.is_ok()) return nullptr;
   if (crew.chosen != nullptr)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler_core/emulator/instrument.h"
+#include "compiler_core/emulator/intervals.h"
 
 namespace tuner::emulation {
 
@@ -27,7 +28,10 @@ class Fission {
         clock_(clock),
         block_(std::move(block)),
         reverse_(reverse_threads),
-        instrumenter_(context) {}
+        intervals_(context.kernel->body),
+        instrumenter_(context) {
+    for (const Buffer& b : context.kernel->shared) shared_.insert(b.get());
+  }
 
   // One block, start to end; its block variables are still free.
   Result<Stmt> run(const RangeMap& ranges);
@@ -45,7 +49,9 @@ class Fission {
   Stmt distribute_seq(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
   Stmt distribute_if(const Stmt& s, const RangeMap& ranges, const Crew& crew);
   Stmt distribute_branch(const Stmt& body, const Expr& condition, const RangeMap& ranges, const Crew& crew);
-  Stmt interval(const Stmt& s, const RangeMap& ranges, const Crew& crew);
+  // `s` between two meetings, for all threads of the crew; `contended` as for Instrumenter::run.
+  Stmt interval(const Stmt& s, const std::set<const BufferNode*>& contended, const RangeMap& ranges,
+                const Crew& crew);
   Stmt thread_loops(Stmt body);
   Stmt barrier(const StmtNode& s, const Crew& crew);
   Stmt next_interval();
@@ -70,6 +76,8 @@ class Fission {
   const Clock& clock_;
   const Expr block_;
   const bool reverse_;
+  const Intervals intervals_;
+  std::set<const BufferNode*> shared_;
   Instrumenter instrumenter_;
   std::vector<Buffer> scratch_;
   Status status_;

@@ -65,7 +65,8 @@ std::vector<Stmt> with_guards(std::vector<Stmt> stmts, const std::vector<Expr>& 
 
 }  // namespace
 
-Stmt Instrumenter::run(const Stmt& s, const RangeMap& ranges) {
+Stmt Instrumenter::run(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended) {
+  contended_ = &contended;
   Piece p = piece(s, ranges);
   std::vector<Stmt> stmts;
   for (Check& check : p.checks) stmts.push_back(std::move(check.stmt));
@@ -341,6 +342,11 @@ Expr Instrumenter::number_of(const Shadow& shadow, const Expr& tag) const {
   return select(binary(BinaryOp::kEq, tag, shadow.many), int_imm(-1, DType::kInt32), other);
 }
 
+bool Instrumenter::watches_readers(const Place& place, const Buffer& buffer) const {
+  if (place.shadow->read == nullptr) return false;
+  return buffer->scope != MemoryScope::kShared || contended_->contains(buffer.get());
+}
+
 //   w = written[at]
 //   if (w < oldest || w >= base)                   rarely
 //     if (w < oldest) uninitialised
@@ -363,14 +369,14 @@ Stmt Instrumenter::read_check(const Place& place, const Buffer& buffer, const st
       make_if(w < shadow.oldest, context_.faults->record(site(FaultKind::kUninitialised, access, buffer),
                                                          element, context_.number, Expr(0)));
   Expr rare = w < shadow.oldest;
-  if (shadow.read != nullptr) {
+  if (watches_readers(place, buffer)) {
     Stmt race = context_.faults->record(site(FaultKind::kRace, access, buffer), element, context_.number,
                                         number_of(shadow, w));
     found = make_seq({found, make_if(w >= shadow.base && binary(BinaryOp::kNe, w, shadow.tag), race)});
     rare = rare || w >= shadow.base;
   }
   Stmt check = make_if(rare, found);
-  if (shadow.read == nullptr) return check;
+  if (!watches_readers(place, buffer)) return check;
   const Expr r = load(shadow.read, at);
   const Expr still_one = r < shadow.base || binary(BinaryOp::kEq, r, shadow.tag);
   return make_seq({check, make_store(shadow.read, at, select(still_one, shadow.tag, shadow.many))});
@@ -392,7 +398,7 @@ Stmt Instrumenter::store_check(const Place& place, const Buffer& buffer, const s
                                            number_of(shadow, other)));
   };
   std::vector<Stmt> stmts = {conflict(shadow.written, shadow.store_conflict, access)};
-  if (shadow.read != nullptr)
+  if (watches_readers(place, buffer))
     stmts.push_back(conflict(shadow.read, FaultKind::kRace, access + " (read before by the other)"));
   stmts.push_back(make_store(shadow.written, at, shadow.tag));
   return make_seq(std::move(stmts));

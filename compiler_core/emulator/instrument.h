@@ -55,8 +55,9 @@ class Instrumenter {
   explicit Instrumenter(KernelContext& context) : context_(context) {}
 
   // `s` with its checks, on the memory of the emulated Program; thread and block variables are still free.
-  // `ranges` holds what is known where it stands. `s` has neither barriers nor intrinsics.
-  Stmt run(const Stmt& s, const RangeMap& ranges);
+  // `ranges` holds what is known where it stands. `s` has neither barriers nor intrinsics. Of shared buffers,
+  // only `contended` ones may be both read and stored in this interval.
+  Stmt run(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended);
   // Gives a register buffer its place.
   Place& place_register(const Buffer& buffer, bool per_thread);
   // Poison in the buffer, and no element of it written; null when nothing needs to be done.
@@ -103,10 +104,13 @@ class Instrumenter {
   Stmt store_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                    const std::string& access);
   int64_t site(FaultKind kind, const std::string& access, const Buffer& buffer);
+  // Whether a reader and a writer may meet, so that readers must leave their tags.
+  bool watches_readers(const Place& place, const Buffer& buffer) const;
   // Thread number in the launch of who left `tag`.
   Expr number_of(const Shadow& shadow, const Expr& tag) const;
 
   KernelContext& context_;
+  const std::set<const BufferNode*>* contended_ = nullptr;  // of run()
   Status status_;
 };
 
