@@ -18,17 +18,15 @@ TEST(ElementwiseCuda, DeclinesWithTheReason) {
 }
 
 TEST(ElementwiseCuda, LoopsOfAResidualBlock) {
-  EXPECT_EQ(expect_gpu_config_right(elementwise_cuda(),
-                                    ElementwiseWorkload{10, 600, true, true, true, Activation::kRelu},
-                                    "loads=2 threads=64 vector=4"),
-            R"(
-kernel elementwise(input x float32[10, 600], input scale float32[600], input bias float32[600], input residual float32[10, 600], output out float32[10, 600])
-  blockIdx.x i.j.outer.fused.outer in 0..12
-    unrolled i.j.outer.fused.inner.outer in 0..2
-      threadIdx.x i.j.outer.fused.inner.inner in 0..64
-        if i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner < 1500
-          vectorized j.inner in 0..4
-            out[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)//150, (i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] = max(x[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)//150, (i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] * scale[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] + bias[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner] + residual[(i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)//150, (i.j.outer.fused.outer*128 + i.j.outer.fused.inner.outer*64 + i.j.outer.fused.inner.inner)%150*4 + j.inner], 0)
+  const Program program = expect_gpu_config_right(
+      elementwise_cuda(), ElementwiseWorkload{10, 600, true, true, true, Activation::kRelu},
+      "loads=2 threads=64 vector=4");
+  EXPECT_EQ(thread_loops(program), R"(
+kernel elementwise(x, scale, bias, residual, out) grid (12, 1, 1) block (64, 1, 1)
+  unrolled i.j.outer.fused.inner.outer in 0..2
+    if bx*128 + i.j.outer.fused.inner.outer*64 + tx < 1500
+      vectorized j.inner in 0..4
+        out[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] = max(x[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] * scale[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] + bias[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] + residual[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner], 0)
 )");
 }
 

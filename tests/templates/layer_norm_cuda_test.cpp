@@ -18,9 +18,9 @@ TEST(LayerNormCuda, DeclinesWithTheReason) {
 }
 
 TEST(LayerNormCuda, LoopsOfARowInSharedMemory) {
-  EXPECT_EQ(expect_gpu_config_right(layer_norm_cuda(), LayerNormWorkload{4, 256},
-                                    "kept=1 loads=2 rows=2 threads=32 vector=2"),
-            R"(
+  const Program program = expect_gpu_config_right(layer_norm_cuda(), LayerNormWorkload{4, 256},
+                                                  "kept=1 loads=2 rows=2 threads=32 vector=2");
+  EXPECT_EQ(scheduled_loops(program), R"(
 kernel layer_norm(input x float32[4, 256], input gamma float32[256], input beta float32[256], output out float32[4, 256])
   blockIdx.x i.outer in 0..2
     threadIdx.y i.inner in 0..2

@@ -17,9 +17,9 @@ TEST(ReduceCuda, DeclinesWithTheReason) {
 }
 
 TEST(ReduceCuda, LoopsOfRowsInParts) {
-  EXPECT_EQ(expect_gpu_config_right(reduce_cuda(), ReduceWorkload{4, 8192, RowReduction::kMean},
-                                    "loads=4 rows=1 splits=8 threads=64 vector=4"),
-            R"(
+  const Program program = expect_gpu_config_right(reduce_cuda(), ReduceWorkload{4, 8192, RowReduction::kMean},
+                                                  "loads=4 rows=1 splits=8 threads=64 vector=4");
+  EXPECT_EQ(scheduled_loops(program), R"(
 kernel reduce(input x float32[4, 8192], output out float32[4])
   allocate acc.partial float32[8, 4]
   blockIdx.y j.outer in 0..8

@@ -36,8 +36,9 @@ inline void expect_row_defaults_valid(
       }
 }
 
-// One config, given as text ("rows=2 threads=64 ..."); its loops are returned.
-inline std::string expect_gpu_config_right(const AnyTemplate& t, const Workload& w, const std::string& text) {
+// One config, given as text ("rows=2 threads=64 ..."), is right. Returns its Program; empty when there is
+// none.
+inline Program expect_gpu_config_right(const AnyTemplate& t, const Workload& w, const std::string& text) {
   SCOPED_TRACE(str(w.key(), " ", text));
   const auto instance = t.apply(w, gpu());
   const Result<Config> config = config_from_text(text);
@@ -47,7 +48,14 @@ inline std::string expect_gpu_config_right(const AnyTemplate& t, const Workload&
   EXPECT_TRUE(program.is_ok()) << program.message();
   if (!program) return {};
   expect_gpu_answer(*program, gpu_task_data(w.compute(), 1), tolerance_of(w));
-  return "\n" + to_text(*program);
+  return *program;
+}
+
+// Its loops as scheduled, and what one thread sees of them.
+inline std::string scheduled_loops(const Program& program) { return "\n" + to_text(program); }
+inline std::string thread_loops(const Program& program) {
+  const Result<GpuProgram> lowered = lower_gpu(program);
+  return lowered ? "\n" + to_text(*lowered) : lowered.message();
 }
 
 }  // namespace tuner

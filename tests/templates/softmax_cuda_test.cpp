@@ -31,9 +31,9 @@ TEST(SoftmaxCuda, NoTemplateServesACpu) {
 }
 
 TEST(SoftmaxCuda, LoopsOfARowInRegisters) {
-  EXPECT_EQ(expect_gpu_config_right(softmax_cuda(), SoftmaxWorkload{4, 128},
-                                    "kept=0 loads=1 rows=2 threads=32 vector=2"),
-            R"(
+  const Program program = expect_gpu_config_right(softmax_cuda(), SoftmaxWorkload{4, 128},
+                                                  "kept=0 loads=1 rows=2 threads=32 vector=2");
+  EXPECT_EQ(scheduled_loops(program), R"(
 kernel softmax(input x float32[4, 128], output out float32[4, 128])
   blockIdx.x i.outer in 0..2
     threadIdx.y i.inner in 0..2

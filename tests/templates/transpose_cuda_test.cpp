@@ -18,23 +18,21 @@ TEST(TransposeCuda, DeclinesWithTheReason) {
 }
 
 TEST(TransposeCuda, LoopsOfATile) {
-  EXPECT_EQ(
+  const Program program =
       expect_gpu_config_right(transpose_cuda(), TransposeWorkload{128, 100},
-                              "order=0 threads=128 tile_columns=32 tile_rows=64 vector_in=4 vector_out=2"),
-      R"(
-kernel transpose(input x float32[128, 100], output out float32[100, 128])
-  blockIdx.x i.outer.j.outer.fused in 0..8
-    allocate x.shared float32[64, 32] shared layout pad:1
-    unrolled round in 0..4
-      threadIdx.x i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner in 0..128
-        vectorized lane in 0..4
-          if i.outer.j.outer.fused%4*8 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner%8 < 25
-            x.shared[round*16 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner//8, i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner%8*4 + lane] = x[i.outer.j.outer.fused//4*64 + round*16 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner//8, i.outer.j.outer.fused%4*32 + i0.outer.i1.outer.i0.inner.i1.inner.fused.outer.inner%8*4 + lane]
-    unrolled round in 0..8
-      threadIdx.x j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner in 0..128
-        vectorized lane in 0..2
-          if i.outer.j.outer.fused%4*8 + round < 25
-            out[i.outer.j.outer.fused%4*32 + round*4 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//64*2 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//16%2, i.outer.j.outer.fused//4*64 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//32%2*32 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner%16*2 + lane] = x.shared[j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//32%2*32 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner%16*2 + lane, round*4 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//64*2 + j.inner.outer.i.inner.outer.j.inner.inner.i.inner.inner.fused.outer.inner//16%2]
+                              "order=0 threads=128 tile_columns=32 tile_rows=64 vector_in=4 vector_out=2");
+  EXPECT_EQ(thread_loops(program), R"(
+kernel transpose(x, out) grid (8, 1, 1) block (128, 1, 1)
+  shared x.shared float32[64, 32] layout pad:1 at 0
+  unrolled round in 0..4
+    vectorized lane in 0..4
+      if bx%4*8 + tx%8 < 25
+        x.shared[round*16 + tx//8, tx%8*4 + lane] = x[bx//4*64 + round*16 + tx//8, bx%4*32 + tx%8*4 + lane]
+  barrier shared
+  unrolled round in 0..8
+    vectorized lane in 0..2
+      if bx%4*8 + round < 25
+        out[bx%4*32 + round*4 + tx//64*2 + tx//16%2, bx//4*64 + tx//32%2*32 + tx%16*2 + lane] = x.shared[tx//32%2*32 + tx%16*2 + lane, round*4 + tx//64*2 + tx//16%2]
 )");
 }
 

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+
+#include "templates/schedule_template.h"
 
 namespace tuner::cli {
 namespace {
@@ -36,11 +39,21 @@ std::string conv(const std::string& more) {
 }
 std::string matmul(const std::string& more) { return R"({"op": "matmul", )" + more + "}"; }
 
-TEST(JobFile, TheExamplesParse) {
-  for (const char* name : {"conv2d.json", "matmul.json", "dense.json", "resnet50_layers.json"}) {
-    const auto entries = read_job_file(std::string(TUNER_SOURCE_DIR) + "/examples/" + name);
-    EXPECT_TRUE(entries.is_ok()) << entries.message();
+TEST(JobFile, TheExamplesParseAndTheirGpuTasksAreServed) {
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(std::string(TUNER_SOURCE_DIR) + "/examples")) {
+    if (file.path().extension() != ".json") continue;
+    ++files;
+    const auto entries = read_job_file(file.path());
+    ASSERT_TRUE(entries.is_ok()) << entries.message();
+    for (const JobEntry& entry : *entries) {
+      const Result<Target> target = parse_target(entry.target);  // "cpu" has to be resolved, on a host
+      if (!target || !target->is_cuda()) continue;
+      const auto serving = templates_for(entry.workload, *target);
+      EXPECT_TRUE(serving.is_ok()) << file.path() << ": " << serving.message();
+    }
   }
+  EXPECT_GE(files, 7);
 }
 
 TEST(JobFile, TheConvolutionExampleMeansWhatItSays) {

@@ -14,7 +14,7 @@ ordered_json config_json(std::string_view config_text) {
   return out;
 }
 
-ordered_json tuned_json(const TunedConfig& t, int64_t flops) {
+ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
   ordered_json out{{"workload", t.workload_key},
                    {"target", t.target},
                    {"time_ns", t.time_ns},
@@ -25,6 +25,7 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops) {
     out["gflops"] = gflops;
     if (t.peak_gflops > 0) out["percent_of_peak"] = 100 * gflops / t.peak_gflops;
   }
+  if (bytes > 0 && t.time_ns > 0) out["gb_per_s"] = static_cast<double>(bytes) / t.time_ns;
   out["peak_gflops"] = t.peak_gflops;
   out["template"] = t.template_name;
   out["template_version"] = t.template_version;

@@ -10,8 +10,8 @@ namespace tuner::cli {
 
 // "a=1 b=2" -> {"a": 1, "b": 2}; text that is no config stays text.
 nlohmann::ordered_json config_json(std::string_view config_text);
-// `flops` of the workload; 0 when it is not known (gflops is then left out).
-nlohmann::ordered_json tuned_json(const TunedConfig& tuned, int64_t flops);
+// `flops` and `bytes` of the workload; 0 when they are not known (gflops, gb_per_s are then left out).
+nlohmann::ordered_json tuned_json(const TunedConfig& tuned, int64_t flops, int64_t bytes = 0);
 // One line of `records export`; its first key is the version of this format.
 nlohmann::ordered_json record_json(const TrialWithRecord& trial);
 nlohmann::ordered_json options_json(const MeasureOptions& options);

@@ -63,6 +63,11 @@ std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
   return text;
 }
 
+std::string format_speed(const Workload& workload, double ns, double peak_gflops) {
+  if (!workload.memory_bound() || ns <= 0) return format_gflops(workload.flops(), ns, peak_gflops);
+  return number(static_cast<double>(workload.bytes()) / ns) + " GB/s";
+}
+
 std::string format_utc(int64_t us) {
   if (us == 0) return "-";
   const std::tm tm = utc(us);

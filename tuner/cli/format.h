@@ -5,6 +5,7 @@
 #include <string>
 
 #include "db/store.h"
+#include "templates/workload.h"
 
 namespace tuner::cli {
 
@@ -14,6 +15,8 @@ std::string format_time(double ns);
 std::string format_time(double ns, double low_ns, double high_ns);
 // "123.4 GFLOP/s", and " (71.2 % of 173.3 peak)" when the peak is known.
 std::string format_gflops(int64_t flops, double ns, double peak_gflops);
+// That, or "812.3 GB/s" of a workload that is bound by memory: its compulsory traffic over the time.
+std::string format_speed(const Workload& workload, double ns, double peak_gflops);
 // "2026-11-20 21:10:08 UTC" of Unix microseconds; "-" of 0.
 std::string format_utc(int64_t us);
 // "2026-11-20T21:10:08.123456Z", for JSON; "" of 0.

@@ -16,11 +16,11 @@ struct Options {
   bool json = false;
 };
 
-void print(const TunedConfig& t, int64_t flops) {
+void print(const TunedConfig& t, const Workload& workload) {
   const Environment& e = t.environment;
   std::printf("%s\n  target      %s\n  time        %s\n  speed       %s\n", t.workload_key.c_str(),
               t.target.c_str(), format_time(t.time_ns, t.time_low_ns, t.time_high_ns).c_str(),
-              format_gflops(flops, t.time_ns, t.peak_gflops).c_str());
+              format_speed(workload, t.time_ns, t.peak_gflops).c_str());
   std::printf("  template    %s, version %d\n  config      %s\n", t.template_name.c_str(), t.template_version,
               t.config.c_str());
   std::printf("  rests on    trial %s of %s (%s)\n", t.trial_id.c_str(), std::to_string(t.trials).c_str(),
@@ -51,9 +51,9 @@ int run(const Options& options) {
       continue;
     }
     if (options.json)
-      document.push_back(tuned_json(*best, task.workload.flops()));
+      document.push_back(tuned_json(*best, task.workload.flops(), task.workload.bytes()));
     else
-      print(*best, task.workload.flops());
+      print(*best, task.workload);
   }
   if (options.json && tasks->size() == 1 && missing == 0) std::printf("%s\n", pretty(document[0]).c_str());
   if (options.json && tasks->size() > 1) std::printf("%s\n", pretty(document).c_str());
