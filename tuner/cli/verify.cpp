@@ -71,16 +71,17 @@ class Verifier {
     std::printf("%s\n  %s: %zu of %s configs, seed %s\n", task.key.c_str(),
                 std::string(schedule_template.name()).c_str(), drawn.size(),
                 std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
-    if (sample_work(task) > 0)
-      std::printf("  of each, a part of the blocks: %s operations and moves, all blocks run up to %s\n",
-                  std::to_string(emulation_work(task.workload)).c_str(), std::to_string(kWholeWork).c_str());
+    const int64_t work = task.target.is_cuda() ? emulation_work(task.workload) : 0;
+    if (work > kWholeWork)
+      std::printf("  of each, a sample of the blocks: %s operations and moves, whole up to %s\n",
+                  std::to_string(work).c_str(), std::to_string(kWholeWork).c_str());
     int64_t failed_here = 0, skipped_here = 0;
     for (size_t i = 0; i < drawn.size(); ++i) {
       const Config config = instance.space().at(drawn[i]);
       ASSIGN_OR_RETURN(const CudaVerdict verdict, judge(task, data, instance, config, oracle));
       if (!verdict.not_checked.empty()) {
         ++skipped_here;
-        std::printf("  not checked %s\n    %s\n", config.to_text().c_str(), verdict.not_checked.c_str());
+        std::printf("  NOT CHECKED %s\n    %s\n", config.to_text().c_str(), verdict.not_checked.c_str());
       } else if (++configs_; !verdict.problem.empty()) {
         ++failed_here;
         std::printf("  FAILED %s\n    %s\n", config.to_text().c_str(), verdict.problem.c_str());
@@ -112,14 +113,8 @@ class Verifier {
     }
     const Result<GpuProgram> kernels = lower_gpu(*program);
     if (!kernels) return CudaVerdict{.problem = "lower: " + kernels.message()};
-    const bool interpret = oracle && emulation_work(task.workload) <= kInterpretedWork;
-    return verify_kernels(*kernels, data, sample_work(task), interpret);
-  }
-
-  // Of a shape of which only a sample of the blocks is run, else 0.
-  static int64_t sample_work(const CliTask& task) {
     const int64_t work = emulation_work(task.workload);
-    return task.target.is_cuda() && work > kWholeWork ? work : 0;
+    return verify_kernels(*kernels, data, work, oracle && work <= kInterpretedWork);
   }
 
   const Options& options_;
@@ -139,6 +134,8 @@ Status verify(const Options& options, int verbose, int64_t& failures) {
     std::printf("; %s not checked: verify a smaller shape too",
                 std::to_string(verifier.not_checked()).c_str());
   std::printf("\n");
+  if (verifier.configs() == 0)
+    return invalid_argument(options.file, ": nothing could be checked; verify a smaller shape");
   return Status::ok();
 }
 

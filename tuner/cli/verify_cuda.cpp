@@ -60,20 +60,19 @@ Status check_emulation_size(const Workload& workload) {
                           "; verify a smaller shape of the same operator");
 }
 
-CudaVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t sample_work,
-                           bool interpret) {
+CudaVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work, bool interpret) {
   CudaVerdict verdict;
   EmulatorOptions options;
-  if (sample_work > 0) {
-    if (kernels.kernels.size() != 1) {
-      verdict.not_checked =
-          str(kernels.kernels.size(), " kernels, of which only all blocks together can run");
-      return verdict;
-    }
+  if (kernels.kernels.size() > 1 && work > kWholeWorkOfSeveral) {
+    verdict.not_checked = str(kernels.kernels.size(), " kernels, which only run whole: ", work,
+                              " operations and moves, at most ", kWholeWorkOfSeveral);
+    return verdict;
+  }
+  if (kernels.kernels.size() == 1 && work > kWholeWork) {
     const std::array<int64_t, 3>& grid = kernels.kernels[0].grid;
-    const int64_t blocks = grid[0] * grid[1] * grid[2];
-    const double share = static_cast<double>(kWholeWork / 4) / static_cast<double>(sample_work);
-    options.sample_blocks = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(blocks) * share));
+    const auto blocks = static_cast<double>(grid[0] * grid[1] * grid[2]);
+    const double share = static_cast<double>(kWholeWork) / 4 / static_cast<double>(work);
+    options.sample_blocks = std::max<int64_t>(1, static_cast<int64_t>(blocks * share));
     verdict.blocks_run = options.sample_blocks;
   }
   verdict.problem = problem_of(run_emulated(kernels, data.inputs, options), data);

@@ -10,9 +10,12 @@
 
 namespace tuner::cli {
 
-// Work of a shape (operations, and 8 for each float32 moved) up to which every block is emulated: some two
-// seconds a config. Beyond it a sample of the blocks runs, about a quarter of this work.
+// Work of a shape (operations, and 8 for each float32 of its arguments) up to which every block is emulated:
+// some two seconds a config. Beyond it a sample of the blocks runs, about a quarter of this work.
 inline constexpr int64_t kWholeWork = 2'000'000'000;
+// The same for configs of several kernels (split-K), of which no sample can be run: beyond it they are not
+// checked.
+inline constexpr int64_t kWholeWorkOfSeveral = 10'000'000'000;
 // Work beyond which the reference answer alone would take minutes: refused.
 inline constexpr int64_t kMostWork = 50'000'000'000;
 // Work up to which emulated kernels are interpreted as well, with --oracle: some ten seconds a config.
@@ -29,9 +32,9 @@ struct CudaVerdict {
   int64_t blocks_run = 0;   // of the only kernel when a sample ran, else 0
 };
 
-// Runs `kernels` on the data and compares. `sample_work`: 0 to run every block, else the work of the whole
-// shape, of which a part is run. `interpret`: also in the oracle.
-CudaVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t sample_work = 0,
+// Runs `kernels` on the data and compares. `work`: emulation_work() of the task. `interpret`: also in the
+// oracle.
+CudaVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work,
                            bool interpret = false);
 
 }  // namespace tuner::cli
