@@ -22,6 +22,7 @@
 // on GPUs. Declines grouped convolution and types other than float32.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "compiler_core/te/te.h"
@@ -51,7 +52,9 @@ struct Knobs {
 // Largest tile of a block in a dimension of the image, and largest number of input channels by which tiles
 // and parts reach past the input: the padded input is that much larger, so that no tile needs a guard.
 constexpr int64_t kMaxBlock = 64;
-constexpr int64_t kMaxTileIc = 64, kMaxSplits = 16;
+constexpr int64_t kMaxTileIc = 32, kMaxSplits = 32;
+// Pixels of input that a part of the kernel may reach over in a dimension.
+constexpr int64_t kMaxReach = 64;
 // Steps of (ic, kh, kw) that consecutive threads read of the weights of one channel: 32 bytes are what global
 // memory delivers at once, and with padded rows the 32 transposed stores of a warp meet 32 banks.
 constexpr int64_t kStrip = 8;
@@ -79,19 +82,52 @@ std::vector<int64_t> sizes(int64_t extent, int64_t most) {
   return found;
 }
 
-std::vector<int64_t> divisors(int64_t extent) {
-  std::vector<int64_t> found;
-  for (int64_t n = 1; n <= extent; ++n)
-    if (extent % n == 0) found.push_back(n);
-  return found;
-}
-
 // Rows (columns) of input that `n` rows of output and `k` rows of the kernel reach over.
 int64_t reach(int64_t n, int64_t k, int64_t stride, int64_t dilation) {
   return (n - 1) * stride + (k - 1) * dilation + 1;
 }
 IntExpr reach(const IntExpr& n, const IntExpr& k, int64_t stride, int64_t dilation) {
   return (n - 1) * stride + (k - 1) * dilation + 1;
+}
+
+// Parts of the kernel in a dimension that one step may do: divisors, ascending.
+std::vector<int64_t> kernel_parts(int64_t kernel, int64_t dilation) {
+  std::vector<int64_t> found;
+  for (int64_t n = 1; n <= kernel && reach(1, n, 1, dilation) <= kMaxReach; ++n)
+    if (kernel % n == 0) found.push_back(n);
+  return found;
+}
+
+// Bound of the shared tile of input that is a product of knobs, which keeps the space cheap to build: a tile
+// of `pixels` of out takes at most factor * max(pixels, least) elements for each input channel.
+struct InputBound {
+  int64_t factor = 1, least = 1;
+};
+InputBound input_bound(const Conv2dWorkload& w, int64_t room) {
+  const int64_t kh = kernel_parts(w.kernel_height, w.dilation[0]).back();
+  const int64_t kw = kernel_parts(w.kernel_width, w.dilation[1]).back();
+  InputBound bound;
+  for (bound.least = 32; bound.least >= 1; bound.least /= 2) {
+    bound.factor = 1;
+    for (int64_t y = 1; y <= std::min(2 * w.out_height(), kMaxBlock); ++y)
+      for (int64_t x = 1; x <= std::min(2 * w.out_width(), kMaxBlock); ++x)
+        bound.factor = std::max(bound.factor, ceil_div(reach(y, kh, w.stride[0], w.dilation[0]) *
+                                                           reach(x, kw, w.stride[1], w.dilation[1]),
+                                                       std::max(y * x, bound.least)));
+    if (bound.factor * bound.least <= room) break;  // one channel fits
+  }
+  return bound;
+}
+
+// Whether out is large enough for a block of whole warps.
+bool whole_warps(const Conv2dWorkload& w) {
+  int64_t threads = w.out_channels > 1 ? kWarp : 1;
+  for (const int64_t extent : {w.out_height(), w.out_width()}) {
+    int64_t most = 1;
+    while (most < extent && most < 16) most *= 2;
+    threads *= most;
+  }
+  return threads >= kWarp;
 }
 
 class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
@@ -114,29 +150,29 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     Knobs k{
         // Threads of a block, over channels, rows and columns. More share each tile; too many leave no
         // registers.
-        .threads_f = space.choice("threads_f", {1, 2, 4, 8, 16, 32, 64, 128}).try_first(first.threads[kF]),
+        .threads_f = space.choice("threads_f", {1, 2, 4, 8, 16, 32, 64}).try_first(first.threads[kF]),
         .threads_y = space.choice("threads_y", sizes(oh, 16)).try_first(first.threads[kY]),
         .threads_x = space.choice("threads_x", sizes(ow, 32)).try_first(first.threads[kX]),
         // Elements of out a thread computes. More use each value read from shared memory more often; too
         // many spill.
         .inner_f = space.choice("inner_f", {1, 2, 4, 8}).try_first(first.inner[kF]),
-        .inner_y = space.choice("inner_y", sizes(oh, 8)).try_first(first.inner[kY]),
-        .inner_x = space.choice("inner_x", sizes(ow, 16)).try_first(first.inner[kX]),
+        .inner_y = space.choice("inner_y", sizes(oh, 4)).try_first(first.inner[kY]),
+        .inner_x = space.choice("inner_x", sizes(ow, 8)).try_first(first.inner[kX]),
         // Parts of a thread's tile that lie apart: what neighbouring threads read at once then lies side by
         // side.
-        .vthread_f = space.choice("vthread_f", {1, 2, 4}).try_first(first.vthreads[kF]),
-        .vthread_x = space.choice("vthread_x", {1, 2, 4}).at_most(ow).try_first(first.vthreads[kX]),
+        .vthread_f = space.choice("vthread_f", {1, 2}).try_first(first.vthreads[kF]),
+        .vthread_x = space.choice("vthread_x", {1, 2}).try_first(first.vthreads[kX]),
         // Of one step between two barriers, against shared memory.
-        .tile_ic = space.choice("tile_ic", {1, 2, 4, 8, 16, 32, 64})
+        .tile_ic = space.choice("tile_ic", {1, 2, 4, 8, 16, 32})
                        .at_most(std::max<int64_t>(1, 2 * w.in_channels - 1))
                        .try_first(first.ic),
-        .tile_kh = space.choice("tile_kh", divisors(w.kernel_height)).try_first(first.kh),
-        .tile_kw = space.choice("tile_kw", divisors(w.kernel_width)).try_first(first.kw),
+        .tile_kh = space.choice("tile_kh", kernel_parts(w.kernel_height, w.dilation[0])).try_first(first.kh),
+        .tile_kw = space.choice("tile_kw", kernel_parts(w.kernel_width, w.dilation[1])).try_first(first.kw),
         // Parts of the input channels in blocks of their own, for a second pass over out.
-        .split_ic = space.choice("split_ic", {1, 2, 4, 8, 16}).try_first(first.splits),
+        .split_ic = space.choice("split_ic", {1, 2, 4, 8, 16, 32}).try_first(first.splits),
         // Share the loops' own instructions and let reads run ahead; the code grows.
-        .unroll_ic = space.choice("unroll_ic", {1, 2, 4, 8}).try_first(1),
-        .unroll_kh = space.flag("unroll_kh").try_first(first_unroll_kh(w, first)),
+        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
+        .unroll_kh = space.flag("unroll_kh").try_first(first_unroll_kh(first)),
         // A row of input stays in registers for all kw.
         .keep_rows = space.flag("keep_rows").try_first(first_keep_rows(w, first)),
         // Threads of a warp lie along columns and rows (stores are whole lines), or along channels (reads of
@@ -149,7 +185,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // Loads of the next step run during the multiply-adds, for twice the shared memory.
         .double_buffer = space.flag("double_buffer").try_first(false),
         // Blocks that should fit a multiprocessor: bounds the registers of a thread.
-        .min_blocks = space.choice("min_blocks", {1, 2, 3, 4}).try_first(1),
+        .min_blocks = space.choice("min_blocks", {1, 2, 3}).try_first(1),
     };
     constrain(space, w, t, k);
     return k;
@@ -198,8 +234,11 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
  private:
   static constexpr int64_t kPad = 0, kXor = 1;  // positions in the list of layout_weight
+  // Registers of a thread for one step of operands, and for loads under way.
+  static constexpr int64_t kOperandRegisters = 32, kRowRegisters = 24, kStagedInput = 8, kStagedWeights = 16;
 
   static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k);
+  static void constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Knobs& k);
   static Tile tile_of(const Conv2dWorkload& w, const Knobs& k, const Config& c);
   static void place_tile(Schedule& s, const Conv2dWorkload& w, const Tensor& result, const Tensor& acc,
                          const Tile& tile, bool pixels_in_warp);
@@ -211,13 +250,18 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   static Tile first_tile(const Conv2dWorkload& w, const Target& t);
   static double first_cost(const Conv2dWorkload& w, const Tile& tile);
-  static bool first_fits(const Conv2dWorkload& w, const Target& t, const Tile& tile);
-  static bool first_unroll_kh(const Conv2dWorkload& w, const Tile& tile) {
-    return w.kernel_height > 1 && tile.accumulators() * tile.kh * tile.kw <= 512;
+  static bool first_fits(const Conv2dWorkload& w, const Target& t, const InputBound& bound, const Tile& tile);
+  static int64_t row_registers(const Conv2dWorkload& w, const Tile& tile) {
+    return reach(tile.inner[kY], 1, w.stride[0], w.dilation[0]) *
+           reach(tile.inner[kX], tile.kw, w.stride[1], w.dilation[1]) * tile.vthreads[kX];
+  }
+  static bool first_unroll_kh(const Tile& tile) {
+    return tile.kh > 1 && tile.accumulators() * tile.kh * tile.kw <= 512;
   }
   // Rows pay when neighbouring kw read the same columns again.
   static bool first_keep_rows(const Conv2dWorkload& w, const Tile& tile) {
-    return w.stride[1] == 1 && w.dilation[1] == 1 && tile.kw > 1 && tile.inner[kX] > 1;
+    return w.stride[1] == 1 && w.dilation[1] == 1 && tile.kw > 1 && tile.inner[kX] > 1 &&
+           row_registers(w, tile) <= kRowRegisters;
   }
 };
 
@@ -262,29 +306,28 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
 }
 
 void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k) {
+  constrain_blocks(space, w, k);
   const IntExpr threads = k.threads_f * k.threads_y * k.threads_x;
   const IntExpr block_f = k.vthread_f * k.threads_f * k.inner_f;
-  const IntExpr block_y = k.threads_y * k.inner_y;
-  const IntExpr block_x = k.vthread_x * k.threads_x * k.inner_x;
-  // Whole warps, and no block more than half beside out, as far as a warp can be that narrow.
-  space.require(threads % kWarp == 0);
-  space.require(threads <= 1024);
-  space.require(block_f < std::clamp<int64_t>(2 * w.out_channels, kWarp + 1, 513));
-  space.require(block_y < std::min(2 * w.out_height(), kMaxBlock + 1));
-  space.require(block_x < std::min(2 * w.out_width(), kMaxBlock + 1));
-  // Accumulators, one step of weights and input, and the rest.
   const IntExpr pixels = k.vthread_x * k.inner_y * k.inner_x;
-  const IntExpr row = k.vthread_x * reach(k.inner_y, 1, w.stride[0], w.dilation[0]) *
-                      reach(k.inner_x, k.tile_kw, w.stride[1], w.dilation[1]);
-  const IntExpr operands = k.vthread_f * k.inner_f + k.keep_rows * row + (1 - k.keep_rows) * pixels;
-  space.require(k.vthread_f * k.inner_f * pixels + operands + cuda::kOtherRegisters <=
+  // Accumulators, operands, loads under way, and the rest.
+  space.require(k.vthread_f * k.inner_f * pixels + kOperandRegisters +
+                    k.double_buffer * (kStagedInput + kStagedWeights) + cuda::kOtherRegisters <=
                 cuda::register_limit(t, threads, k.min_blocks));
-  const IntExpr data_tile = k.tile_ic * reach(block_y, k.tile_kh, w.stride[0], w.dilation[0]) *
-                            reach(block_x, k.tile_kw, w.stride[1], w.dilation[1]);
-  const IntExpr weight_tile = k.tile_ic * k.tile_kh * k.tile_kw * (block_f + 4);
-  space.require((data_tile + weight_tile) * 4 * (k.double_buffer + 1) <= t.shared_bytes_per_block);
-  // Loads under way take registers too; many rounds of copies are too many.
-  space.require(!k.double_buffer || (data_tile + weight_tile) <= threads * 24);
+  space.require(!k.keep_rows || reach(k.inner_y, 1, w.stride[0], w.dilation[0]) *
+                                        reach(k.inner_x, k.tile_kw, w.stride[1], w.dilation[1]) *
+                                        k.vthread_x <=
+                                    kRowRegisters);
+  // Half of the shared memory for each of the tiles; the weights are padded by a vector.
+  const int64_t room = t.shared_bytes_per_block / 4 / 2;
+  const InputBound bound = input_bound(w, room);
+  const IntExpr input =
+      k.tile_ic * max(k.threads_y * k.inner_y * k.vthread_x * k.threads_x * k.inner_x, bound.least);
+  const IntExpr weights = k.tile_ic * k.tile_kh * k.tile_kw * block_f;
+  space.require(input * (k.double_buffer + 1) <= room / bound.factor);
+  space.require(weights * (k.double_buffer + 1) <= room / 5 * 4);
+  space.require(!k.double_buffer || input * bound.factor <= threads * kStagedInput);
+  space.require(!k.double_buffer || weights <= threads * kStagedWeights);
   space.require(k.vthread_f * k.inner_f * pixels * k.tile_kw * k.unroll_ic *
                     (k.unroll_kh * (k.tile_kh - 1) + 1) <=
                 cuda::kMaxBody);
@@ -292,11 +335,29 @@ void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, cons
   space.require(!k.unroll_kh || k.tile_kh > 1);
   space.require(!k.keep_rows || k.tile_kw > 1);
   space.require(!k.kernel_outer || k.tile_kh < w.kernel_height || k.tile_kw < w.kernel_width);
-  space.require(k.layout_weight != kXor || block_f % 32 == 0);
+  space.require(k.layout_weight != kXor || (block_f % 32 == 0 && block_f <= w.out_channels));
   // Each part has steps to do, and one spelling for each number of parts.
   const IntExpr steps = tuner::ceil_div(w.in_channels, k.tile_ic);
   space.require(tuner::ceil_div(steps, tuner::ceil_div(steps, k.split_ic)) == k.split_ic);
   space.require(!k.double_buffer || steps > k.split_ic);
+}
+
+void Conv2dNchwCuda::constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Knobs& k) {
+  const int64_t oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
+  const IntExpr threads = k.threads_f * k.threads_y * k.threads_x;
+  const IntExpr block_f = k.vthread_f * k.threads_f * k.inner_f;
+  if (whole_warps(w)) space.require(threads % kWarp == 0);
+  space.require(threads <= 1024);
+  // No block more than half beside out, as far as a warp can be that narrow, and no part of a thread's tile
+  // wholly beside it.
+  space.require(block_f < (oc == 1 ? 2 : std::clamp<int64_t>(2 * oc, kWarp + 1, 513)));
+  space.require(k.threads_y * k.inner_y < std::min(2 * oh, kMaxBlock + 1));
+  space.require(k.vthread_x * k.threads_x * k.inner_x < std::min(2 * ow, kMaxBlock + 1));
+  space.require(k.vthread_f == 1 || k.threads_f * k.inner_f < oc);
+  space.require(k.vthread_x == 1 || k.threads_x * k.inner_x < ow);
+  // More than one thread of a tiny image is at work.
+  if (oc * oh * ow > 1 && oc <= 8 && oh <= 4 && ow <= 8)
+    space.require(k.inner_f < oc || k.inner_y < oh || k.inner_x < ow);
 }
 
 Tile Conv2dNchwCuda::tile_of(const Conv2dWorkload& w, const Knobs& k, const Config& c) {
@@ -341,6 +402,8 @@ void Conv2dNchwCuda::place_tile(Schedule& s, const Conv2dWorkload& w, const Tens
   s.bind(strip[kX], LoopKind::kVirtualThread);
   s.bind(all_threads, LoopKind::kThreadX);
   s.compute_at(acc, all_threads);
+  s.rename(strip[kF], "f_part");
+  s.rename(strip[kX], "x_part");
   s.unroll(inner[0]);
   s.unroll(inner[1]);
   cuda::vectorize_by(s, inner[2],
@@ -378,7 +441,11 @@ Axis Conv2dNchwCuda::accumulate(Schedule& s, const Tensor& acc, const Tensor& we
   s.compute_at(weight_registers, kw_inner);
   if (s.refused()) return {};
   cuda::vectorize_by(s, s.spatial_axes(weight_registers).back(), cuda::vector_width({tile.inner[kF]}));
-  return step;
+  s.rename(ic_step, "ic_group");
+  s.rename(ic_unrolled, "ic_in_group");
+  s.rename(kh_inner, "kh");
+  s.rename(kw_inner, "kw");
+  return s.rename(step, "step");
 }
 
 void Conv2dNchwCuda::copy_data(Schedule& s, const Tensor& data, int64_t threads) {
@@ -393,8 +460,7 @@ void Conv2dNchwCuda::copy_weight(Schedule& s, const Tensor& weight, const Tile& 
   const size_t f = axes.size() - 1;
   const int64_t strip = std::gcd(tile.ic * tile.kh * tile.kw, kStrip);
   const auto [outer, inner] = s.split(s.fuse({axes[f - 3], axes[f - 2], axes[f - 1]}), strip);
-  s.reorder({outer, axes[f], inner});
-  cuda::share_copy(s, {outer, axes[f], inner}, tile.all_threads(), 1);
+  cuda::share_rows(s, outer, axes[f], inner, tile.all_threads(), 1);
 }
 
 // out = act(sum of the parts + bias), elementwise: a kernel of its own. Threads lie along channels, as the
@@ -425,91 +491,95 @@ void Conv2dNchwCuda::add_partials(Schedule& s, const Tensor& acc, const Tensor& 
 // Instructions of a multiprocessor for the whole workload: blocks come in waves; a copied element costs its
 // address, load and store; parts cost a second pass.
 double Conv2dNchwCuda::first_cost(const Conv2dWorkload& w, const Tile& tile) {
-  constexpr double kCopy = 14, kBarrier = 60, kSecondKernel = 400'000, kPartial = 24;
+  constexpr double kCopy = 10, kBarrier = 600, kSecondKernel = 400'000, kPartial = 24;
   constexpr double kLanes = 128;  // multiply-adds of a multiprocessor in one clock
   const int64_t tiles = w.batch * ceil_div(w.out_channels, tile.block(kF)) *
                         ceil_div(w.out_height(), tile.block(kY)) * ceil_div(w.out_width(), tile.block(kX));
-  const int64_t blocks = tiles * tile.splits;
-  const int64_t waves = ceil_div(blocks, cuda::kMultiprocessors);
+  const int64_t waves = ceil_div(tiles * tile.splits, cuda::kMultiprocessors);
   const int64_t steps = (tile.chunk / tile.ic) * (w.kernel_height / tile.kh) * (w.kernel_width / tile.kw);
   const auto terms = static_cast<double>(tile.ic * tile.kh * tile.kw);
   const auto threads = static_cast<double>(tile.all_threads());
-  // Clocks of the shared memory a thread takes for one (ic, kh, kw), as multiply-adds: 4 of those fit one
-  // read.
-  const double pixels = static_cast<double>(tile.inner[kY] * tile.inner[kX]);
-  const double reads = static_cast<double>(tile.vthreads[kF] * tile.inner[kF]) + pixels;
-  const double data =
-      static_cast<double>(tile.ic * reach(tile.block(kY), tile.kh, w.stride[0], w.dilation[0]) *
-                          reach(tile.block(kX), tile.kw, w.stride[1], w.dilation[1]));
+  // Reads of shared memory for one (ic, kh, kw). A read keeps the memory busy as long as 4 multiply-adds keep
+  // the multipliers; half of that is hidden.
+  const bool rows = first_keep_rows(w, tile);
+  const int64_t columns = rows ? reach(tile.inner[kX], tile.kw, w.stride[1], w.dilation[1]) : tile.inner[kX];
+  const double reads =
+      static_cast<double>(tile.vthreads[kF] * tile.inner[kF]) +
+      static_cast<double>(tile.inner[kY] * columns) / static_cast<double>(rows ? tile.kw : 1);
+  const auto data = static_cast<double>(tile.ic * reach(tile.block(kY), tile.kh, w.stride[0], w.dilation[0]) *
+                                        reach(tile.block(kX), tile.kw, w.stride[1], w.dilation[1]));
   const double weights = terms * static_cast<double>(tile.block(kF));
+  // Strips of weights narrower than what global memory delivers at once: parts of the kernel, few channels.
+  const bool whole = tile.kh == w.kernel_height && tile.kw == w.kernel_width;
+  const double strips =
+      (whole ? 0.5 : 1.5) + 0.5 * static_cast<double>(kStrip / std::gcd(tile.ic * tile.kh * tile.kw, kStrip));
   const double step = terms * threads * (static_cast<double>(tile.accumulators()) + 2 * reads) +
-                      kCopy * (data + weights) + kBarrier * kLanes;
-  // Few warps of a multiprocessor do not hide their own latency.
+                      kCopy * (data + weights * strips) + kBarrier * kLanes;
+  // Few multiply-adds under way on a multiprocessor do not hide their own latency.
   const double warps = threads / kWarp * static_cast<double>(std::min<int64_t>(waves, 2));
-  const double busy = std::min(1.0, 0.35 + warps / 12);
+  const double busy = std::min(1.0, 0.2 + warps * std::sqrt(static_cast<double>(tile.accumulators())) / 32);
   double cost = static_cast<double>(waves * steps) * step / busy;
   if (tile.splits > 1) {
     const int64_t elements = w.batch * w.out_channels * w.out_height() * w.out_width();
-    cost += kSecondKernel + kPartial * kLanes * static_cast<double>(elements * (2 * tile.splits + 1)) /
-                                (cuda::kMultiprocessors * 4);
+    cost += kSecondKernel +
+            kPartial * static_cast<double>(elements * (2 * tile.splits + 1)) / cuda::kMultiprocessors;
   }
   return cost;
 }
 
-bool Conv2dNchwCuda::first_fits(const Conv2dWorkload& w, const Target& t, const Tile& tile) {
-  const int64_t threads = tile.all_threads();
-  if (threads % kWarp != 0 || threads > 512) return false;
-  if (tile.block(kF) >= std::max<int64_t>(2 * w.out_channels, kWarp + 1)) return false;
-  if (tile.block(kY) >= 2 * w.out_height() || tile.block(kX) >= 2 * w.out_width()) return false;
-  if (tile.block(kF) > 256 || tile.block(kY) > kMaxBlock || tile.block(kX) > kMaxBlock) return false;
-  const int64_t data = tile.ic * reach(tile.block(kY), tile.kh, w.stride[0], w.dilation[0]) *
-                       reach(tile.block(kX), tile.kw, w.stride[1], w.dilation[1]);
-  const int64_t weights = tile.ic * tile.kh * tile.kw * (tile.block(kF) + 4);
-  const int64_t row = reach(tile.inner[kY], 1, w.stride[0], w.dilation[0]) *
-                      reach(tile.inner[kX], tile.kw, w.stride[1], w.dilation[1]);
-  const int64_t registers =
-      tile.accumulators() + tile.inner[kF] * tile.vthreads[kF] + row + cuda::kOtherRegisters;
-  return registers <= std::min<int64_t>(t.vector_registers(), 65536 / threads / 8 * 8) &&
-         (data + weights) * 4 <= std::min<int64_t>(t.shared_bytes_per_block, 48 << 10) &&
+// As constrain() wants it, and no more than a default should take of shared memory.
+bool Conv2dNchwCuda::first_fits(const Conv2dWorkload& w, const Target& t, const InputBound& bound,
+                                const Tile& tile) {
+  const int64_t threads = tile.all_threads(), oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
+  if ((whole_warps(w) && threads % kWarp != 0) || threads > 512) return false;
+  if (tile.block(kF) >= (oc == 1 ? 2 : std::clamp<int64_t>(2 * oc, kWarp + 1, 257))) return false;
+  if (tile.block(kY) >= std::min(2 * oh, kMaxBlock + 1)) return false;
+  if (tile.block(kX) >= std::min(2 * ow, kMaxBlock + 1)) return false;
+  if (tile.vthreads[kF] > 1 && tile.threads[kF] * tile.inner[kF] >= oc) return false;
+  if (oc * oh * ow > 1 && tile.inner[kF] >= oc && tile.inner[kY] >= oh && tile.inner[kX] >= ow) return false;
+  const int64_t room = t.shared_bytes_per_block / 4 / 2;
+  const int64_t input = tile.ic * std::max(tile.block(kY) * tile.block(kX), bound.least) * bound.factor;
+  const int64_t weights = tile.ic * tile.kh * tile.kw * tile.block(kF);
+  if (input > room || weights > std::min<int64_t>(room / 5 * 4, 12288)) return false;
+  return tile.accumulators() + kOperandRegisters + cuda::kOtherRegisters <=
+             std::min<int64_t>(t.vector_registers(), t.registers_per_sm / threads / 8 * 8) &&
          tile.accumulators() * tile.kw <= cuda::kMaxBody;
 }
 
 Tile Conv2dNchwCuda::first_tile(const Conv2dWorkload& w, const Target& t) {
   const int64_t oh = w.out_height(), ow = w.out_width();
-  Tile best{};
+  const InputBound bound = input_bound(w, t.shared_bytes_per_block / 4 / 2);
+  Tile best{}, tile{};
   double best_cost = 1e300;
-  const auto consider = [&](const Tile& tile) {
-    if (!first_fits(w, t, tile)) return;
-    const double cost = first_cost(w, tile);
-    if (cost < best_cost) best = tile, best_cost = cost;
-  };
   // A kernel too large for one step is done by rows, or by taps.
-  std::vector<std::array<int64_t, 2>> kernels = {
-      {w.kernel_height, w.kernel_width}, {1, w.kernel_width}, {1, 1}};
-  Tile tile{};
+  const int64_t kh = kernel_parts(w.kernel_height, w.dilation[0]).back();
+  const int64_t kw = kernel_parts(w.kernel_width, w.dilation[1]).back();
+  const std::array<std::array<int64_t, 2>, 3> kernels = {{{kh, kw}, {1, kw}, {1, 1}}};
+  const auto threads_and_elements = [&] {
+    for (const int64_t threads_f : {1, 8, 16, 32, 64})
+      for (const int64_t threads_y : sizes(oh, 16))
+        for (const int64_t threads_x : sizes(ow, 16))
+          for (const int64_t inner_f : {1, 4, 8})
+            for (const int64_t inner_y : sizes(oh, 2))
+              for (const int64_t inner_x : sizes(ow, 8)) {
+                tile.threads = {threads_f, threads_y, threads_x};
+                // Vectors of 4 channels of neighbouring threads side by side.
+                tile.vthreads = {inner_f > 4 ? inner_f / 4 : 1, 1, 1};
+                tile.inner = {std::min<int64_t>(inner_f, 4), inner_y, inner_x};
+                if (!first_fits(w, t, bound, tile)) continue;
+                if (const double cost = first_cost(w, tile); cost < best_cost) best = tile, best_cost = cost;
+              }
+  };
   for (const int64_t ic : {1, 4, 8, 16}) {
     if (ic > 1 && ic > 2 * w.in_channels - 1) continue;
-    for (const auto& [kh, kw] : kernels)
-      for (const int64_t splits : {1, 2, 4, 8, 16}) {
-        const int64_t steps = ceil_div(w.in_channels, ic), part = ceil_div(steps, splits);
-        if (ceil_div(steps, part) != splits) continue;
-        tile.ic = ic, tile.kh = kh, tile.kw = kw, tile.splits = splits, tile.chunk = part * ic;
-        for (const int64_t threads_f : {8, 16, 32, 64})
-          for (const int64_t threads_y : sizes(oh, 16))
-            for (const int64_t threads_x : sizes(ow, 32)) {
-              const int64_t threads = threads_f * threads_y * threads_x;
-              if (threads % kWarp != 0 || threads > 512) continue;
-              for (const int64_t inner_f : {1, 4, 8})
-                for (const int64_t inner_y : sizes(oh, 2))
-                  for (const int64_t inner_x : sizes(ow, 8)) {
-                    tile.threads = {threads_f, threads_y, threads_x};
-                    // Vectors of 4 channels of neighbouring threads side by side.
-                    tile.vthreads = {inner_f > 4 ? inner_f / 4 : 1, 1, 1};
-                    tile.inner = {std::min<int64_t>(inner_f, 4), inner_y, inner_x};
-                    consider(tile);
-                  }
-            }
+    for (const int64_t splits : {1, 2, 4, 8, 16, 32}) {
+      const int64_t steps = ceil_div(w.in_channels, ic), part = ceil_div(steps, splits);
+      if (ceil_div(steps, part) != splits) continue;
+      for (const auto& kernel : kernels) {
+        tile.ic = ic, tile.kh = kernel[0], tile.kw = kernel[1], tile.splits = splits, tile.chunk = part * ic;
+        threads_and_elements();
       }
+    }
   }
   return best;
 }

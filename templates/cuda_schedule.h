@@ -32,14 +32,18 @@ IntExpr register_limit(const Target& t, const IntExpr& threads, const IntExpr& m
 // keeps. Measured on compiled tiles of a matrix product: a smaller allowance let through tiles that spill.
 constexpr int64_t kOtherRegisters = 30;
 
-// Shares the stores under `axes` (nested, outermost first; at least one) among `threads` threads:
-// consecutive threads take consecutive vectors of `vector` iterations. The last axis must be a whole number
-// of vectors. Rounds are unrolled while they are few.
+// Shares the copy of a tile among `threads` threads: consecutive threads take consecutive vectors of
+// `vector` columns, then the next rows. `outer`, `row`, `column` are nested in any order, `outer` may be
+// empty; the columns are a whole number of vectors. Rounds are unrolled while they are few, so that their
+// loads are under way together.
 //
-//   before   for axes...: tile[...] = source[...]
-//   after    unrolled round
-//              threadIdx.x thread              guarded where threads * vector does not divide
-//                vectorized lane: tile[...] = source[...]
+//   before   for outer, row, column: tile[...] = source[...]
+//   after    for outer
+//              unrolled row_round, column_round
+//                threadIdx.x = row_thread * (threads of a row) + column_thread     guarded at the last rows
+//                  vectorized lane: tile[...] = source[...]
+void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector);
+// The same for `axes` (nested, outermost first; the last a whole number of vectors) as one long row.
 void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector);
 
 // Binds what stands outside the tile of a block: `tiles` to blockIdx.x, `splits` (parts of a reduction) to

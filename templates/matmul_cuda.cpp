@@ -337,10 +337,9 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     if (s.refused()) return;
     const std::vector<Axis> axes = s.spatial_axes(tile);
     const Axis k = axes[axes.size() - 2], block = axes[axes.size() - 1];
-    if (!transposed) return cuda::share_copy(s, {k, block}, threads, vector);
+    if (!transposed) return cuda::share_rows(s, {}, k, block, threads, vector);
     const auto [strip, k_in_strip] = s.split(k, kStrip);
-    s.reorder({strip, block, k_in_strip});
-    cuda::share_copy(s, {strip, block, k_in_strip}, threads, vector);
+    cuda::share_rows(s, strip, block, k_in_strip, threads, vector);
   }
 
   // `run`: elements that a thread reads at once; a padded row must not break their alignment.

@@ -8,6 +8,7 @@ const std::vector<const AnyTemplate*>& all_templates() {
       &conv2d_nchw_x86(),
       &matmul_cuda(),
       &conv2d_nchw_cuda(),
+      &depthwise_conv2d_nchw_cuda(),
       &softmax_cuda(),
       &layer_norm_cuda(),
       &reduce_cuda(),

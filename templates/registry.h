@@ -9,6 +9,7 @@ const AnyTemplate& matmul_x86();
 const AnyTemplate& conv2d_nchw_x86();
 const AnyTemplate& matmul_cuda();
 const AnyTemplate& conv2d_nchw_cuda();
+const AnyTemplate& depthwise_conv2d_nchw_cuda();
 const AnyTemplate& softmax_cuda();
 const AnyTemplate& layer_norm_cuda();
 const AnyTemplate& reduce_cuda();

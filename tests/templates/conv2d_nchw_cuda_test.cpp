@@ -1,0 +1,112 @@
+// conv2d_nchw_cuda: when it applies, and random configs on odd shapes, emulated, against the oracle.
+#include <gtest/gtest.h>
+
+#include "templates/registry.h"
+#include "tests/templates/gpu_template_check.h"
+
+namespace tuner {
+namespace {
+
+Conv2dWorkload conv2d(int64_t ic, int64_t size, int64_t oc, int64_t kernel) {
+  Conv2dWorkload w;
+  w.in_channels = ic;
+  w.in_height = w.in_width = size;
+  w.out_channels = oc;
+  w.kernel_height = w.kernel_width = kernel;
+  return w;
+}
+
+TEST(Conv2dNchwCuda, DeclinesWithTheReason) {
+  const Target cpu = *parse_target("llvm -mcpu=haswell");
+  Conv2dWorkload w = conv2d(4, 8, 4, 3);
+  EXPECT_EQ(conv2d_nchw_cuda().supports(w, cpu).reason, "needs a CUDA target, got " + cpu.name());
+  EXPECT_TRUE(conv2d_nchw_cuda().supports(w, gpu()).yes);
+  w.groups = 2;
+  EXPECT_EQ(conv2d_nchw_cuda().supports(w, gpu()).reason, "needs groups = 1, got 2");
+  EXPECT_EQ(conv2d_nchw_cuda().supports(MatmulWorkload{}, gpu()).reason, "serves conv2d, got matmul");
+}
+
+TEST(Conv2dNchwCuda, SchedulesReplayFromTheirText) {
+  Conv2dWorkload w = conv2d(24, 14, 40, 3);
+  w.padding = {1, 1, 1, 1};
+  w.bias = true;
+  w.constant = {"weight"};
+  expect_gpu_schedules_replay(conv2d_nchw_cuda(), w, gpu(), 8, 1);
+}
+
+TEST(Conv2dNchwCuda, DefaultIsValidForAnyShape) {
+  for (const int64_t stride : {1, 2})
+    for (const int64_t channels : {1, 3, 64, 2048})
+      for (const int64_t size : {1, 2, 5, 7, 56})
+        for (const int64_t kernel : {1, 3, 7}) {
+          const char* arch = size % 2 == 0 ? "sm_75" : "sm_90a";
+          Conv2dWorkload w = conv2d(channels, size, channels == 3 ? 1 : channels, kernel);
+          w.padding = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+          w.stride = {stride, stride};
+          if (!validate(w).is_ok()) continue;
+          SCOPED_TRACE(str(Workload(w).key(), " on ", arch));
+          const auto instance = conv2d_nchw_cuda().apply(w, gpu(arch));
+          ASSERT_TRUE(instance.is_ok()) << instance.message();
+          const ConfigSpace& space = (*instance)->space();
+          const auto program = (*instance)->instantiate(space.at(space.default_index()));
+          ASSERT_TRUE(program.is_ok()) << program.message();
+          const auto lowered = lower_gpu(*program);
+          ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+        }
+}
+
+// Kernels and strides for which only small parts fit shared memory.
+TEST(Conv2dNchwCuda, DefaultIsValidForHugeKernels) {
+  for (const auto& [size, kernel, stride, dilation] :
+       {std::array<int64_t, 4>{224, 16, 16, 1}, {512, 32, 32, 1}, {300, 100, 1, 1}, {300, 11, 4, 9}}) {
+    Conv2dWorkload w = conv2d(3, size, 8, kernel);
+    w.stride = {stride, stride};
+    w.dilation = {dilation, dilation};
+    SCOPED_TRACE(Workload(w).key());
+    const auto instance = conv2d_nchw_cuda().apply(w, gpu("sm_75"));
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    const auto program = (*instance)->instantiate(space.at(space.default_index()));
+    ASSERT_TRUE(program.is_ok()) << program.message();
+    const auto lowered = lower_gpu(*program);
+    ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+    for (const GpuKernel& kernel : lowered->kernels) EXPECT_LE(kernel.shared_bytes, 64 << 10);
+  }
+}
+
+TEST(Conv2dNchwCuda, LargeSpaceForALargeShape) {
+  Conv2dWorkload w = conv2d(512, 7, 512, 3);
+  w.padding = {1, 1, 1, 1};
+  const auto instance = conv2d_nchw_cuda().apply(w, gpu("sm_80"));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  EXPECT_GE((*instance)->space().size(), 10'000u);
+}
+
+TEST(Conv2dNchwCuda, RandomConfigsOnOddShapes) {
+  Conv2dWorkload same = conv2d(19, 7, 40, 3);
+  same.padding = {1, 1, 1, 1};
+  same.bias = true;
+  same.activation = Activation::kRelu;
+  Conv2dWorkload strided = conv2d(5, 17, 9, 3);
+  strided.stride = {2, 1};
+  strided.padding = {0, 1, 1, 2};
+  strided.batch = 2;
+  Conv2dWorkload dilated = conv2d(6, 15, 34, 5);
+  dilated.dilation = {2, 1};
+  dilated.kernel_width = 2;
+  dilated.in_width = 9;
+  for (const Conv2dWorkload& w :
+       {conv2d(1, 1, 1, 1), conv2d(3, 2, 1, 2), conv2d(40, 6, 70, 1), same, strided, dilated})
+    expect_gpu_configs_right(conv2d_nchw_cuda(), w, gpu(), 5, 1);
+}
+
+TEST(Conv2dNchwCuda, SmallImagesWithManyChannelsInParts) {
+  Conv2dWorkload w = conv2d(128, 7, 32, 3);
+  w.padding = {1, 1, 1, 1};
+  w.batch = 2;
+  w.bias = true;
+  expect_gpu_configs_right(conv2d_nchw_cuda(), w, gpu("sm_80"), 3, 4);
+}
+
+}  // namespace
+}  // namespace tuner
