@@ -18,9 +18,9 @@ struct CompileOptions {
   bool machine_scheduler = true;
   // Refuse programs that unroll to more than this many stores (compile time grows with them): InvalidConfig.
   int64_t max_unrolled_stores = 4096;
-  // The Program is compiled as it stands: no guard is decided ahead and no loop written out, whatever its kind.
-  // Small code that compiles fast, for Programs that only check something. Register buffers then need constant
-  // indices, and reductions must be lowered.
+  // The Program is compiled as it stands: no guard is decided ahead and no loop written out, whatever its
+  // kind. Small code that compiles fast, for Programs that only check something. Register buffers then need
+  // constant indices, and reductions must be lowered.
   bool as_written = false;
 };
 
@@ -38,7 +38,8 @@ Result<std::string> emit_object(const Program& program, const Target& target,
 
 // The CPU this runs on, with its caches and vector width, and `threads` threads: what "cpu" means.
 Target host_target(int threads = 1);
-// parse_target, and "cpu" / "cpu -threads=N" resolved to the host.
+// parse_target, and what means this host resolved: "cpu", "cpu -threads=N", and "cuda -arch=native", the
+// first GPU (asks the driver; InvalidArgument with the reason where there is none).
 Result<Target> resolve_target(std::string_view text);
 // "llvm 22.1.8 codegen 1": part of every record. The number after codegen is ours and grows when generated
 // code changes.

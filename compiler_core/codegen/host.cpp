@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/runtime/cuda_driver.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/X86TargetParser.h"
 
@@ -83,7 +84,20 @@ Target host_target(int threads) {
   return t;
 }
 
+namespace {
+
+Result<Target> native_cuda_target() {
+  const Result<std::vector<CudaDevice>> devices = cuda_devices();
+  if (!devices.is_ok())
+    return invalid_argument("target \"cuda -arch=native\": ", devices.message(),
+                            ". Or name an architecture: \"cuda -arch=sm_80\"");
+  return parse_target("cuda -arch=" + native_archs(devices->front()).back());
+}
+
+}  // namespace
+
 Result<Target> resolve_target(std::string_view text) {
+  if (text == "cuda -arch=native") return native_cuda_target();
   const std::string_view threads_option = "-threads=";
   if (text != "cpu" && !text.starts_with("cpu ")) return parse_target(text);
   std::string_view rest = text.substr(3);

@@ -158,6 +158,13 @@ Result<std::vector<CudaDevice>> cuda_devices() {
   return devices;
 }
 
+std::vector<std::string> native_archs(const CudaDevice& device) {
+  std::vector<std::string> archs{device.arch};
+  // From 9.0 on each architecture has features of its own, under the name with an a.
+  if (std::atoi(device.arch.c_str() + 3) >= 90) archs.push_back(device.arch + "a");
+  return archs;
+}
+
 std::string fingerprint(const CudaDevice& d) {
   char sizes[64];
   std::snprintf(sizes, sizeof sizes, "%.1f GiB L2 %.1f MiB", static_cast<double>(d.memory_bytes) / (1 << 30),

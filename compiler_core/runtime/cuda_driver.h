@@ -38,6 +38,9 @@ Result<std::vector<CudaDevice>> cuda_devices();
 // "NVIDIA H200 sm_90 | 132 multiprocessors | 139.8 GiB L2 50.0 MiB | driver CUDA 13.0": the hardware
 // fingerprint of measure records made on it. Without the UUID: cards of one kind compare.
 std::string fingerprint(const CudaDevice& device);
+// The architectures whose cubins are made for this device, the most special one last: sm_90 and sm_90a.
+// (A cubin of sm_80 runs on sm_89 too, but is not its native code: times of it are of another target.)
+std::vector<std::string> native_archs(const CudaDevice& device);
 // "13.0" of 13000.
 std::string cuda_version_text(int version);
 
