@@ -37,6 +37,7 @@ class DeviceRun {
       RunReply trouble;
       trouble.id = r_.id;
       trouble.error = error_;
+      trouble.device_sick = device_sick_;
       return trouble;
     }
     reply_.run_ms = (monotonic_ns() - started_ns_) * 1e-6;
@@ -82,7 +83,8 @@ class DeviceRun {
     if (status) return true;
     if (status.code() == cuda::kOutOfMemory) return verdict("out_of_memory", status.message());
     poisoned_ = true;
-    if (status.is_of_device()) return trouble("device: " + status.message());
+    device_sick_ = status.is_of_device();
+    if (device_sick_) return trouble("device: " + status.message());
     return verdict("crashed", str(status.message(), " while ", phase_name(phase_)));
   }
   // Loading, which refuses a cubin that is not for this device or is none.
@@ -226,7 +228,7 @@ class DeviceRun {
     const bool taken = r_.cold == ColdMode::kFlush ? sample_flushed(calls, s) : sample_in_one(calls, s);
     s.cpu_ns = thread_cpu_ns() - cpu_ns;
     if (taken && !(s.run_ns > 0)) {
-      poisoned_ = true;
+      poisoned_ = device_sick_ = true;
       return trouble(str("device: its clock gave ", s.run_ns, " ns for ", calls, " calls"));
     }
     return taken;
@@ -297,7 +299,7 @@ class DeviceRun {
   const std::function<void(Phase)>& entered_;
   RunReply reply_;
   std::string error_;
-  bool poisoned_ = false;
+  bool poisoned_ = false, device_sick_ = false;
   Phase phase_ = Phase::kStarting;
   double started_ns_ = 0;
   Artifact artifact_;

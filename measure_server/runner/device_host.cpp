@@ -43,6 +43,12 @@ RunReply trouble(const RunRequest& request, const std::string& why) {
   return reply;
 }
 
+RunReply sick(const RunRequest& request, const std::string& why) {
+  RunReply reply = trouble(request, why);
+  reply.device_sick = true;
+  return reply;
+}
+
 RunReply verdict(const RunRequest& request, const char* outcome, const std::string& message) {
   RunReply reply;
   reply.id = request.id;
@@ -180,16 +186,15 @@ Status DeviceHost::ready(int device) {
 
 RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
   peer_gone = false;
-  if (const Status status = ready(request.device); !status.is_ok()) return trouble(request, status.message());
+  if (const Status status = ready(request.device); !status.is_ok()) return sick(request, status.message());
   // A warm child that died since the last candidate (the system was out of memory, say) says nothing about
   // this one: one more try with a fresh one.
   if (!write_frame(process_.socket, to_json(request), after(10)).is_ok()) {
     end_child();
-    if (const Status status = ready(request.device); !status.is_ok())
-      return trouble(request, status.message());
+    if (const Status status = ready(request.device); !status.is_ok()) return sick(request, status.message());
     if (const Status sent = write_frame(process_.socket, to_json(request), after(10)); !sent.is_ok()) {
       end_child();
-      return trouble(request, "device child: " + sent.message());
+      return sick(request, "device child: " + sent.message());
     }
   }
   const auto begin = steady_clock::now();

@@ -3,6 +3,9 @@
 //
 //   runner --serve       answers on descriptor 3 until it is closed (started by RunnerClient)
 //   runner --probe       prints what this machine is, its FMA peak and its GPUs as JSON
+//   runner run-pack FILE -o RESULTS [--deadline S]
+//                        measures the candidates of a pack; exit status 0 done, 1 nothing measured, 2 wrong
+//                        use
 //   runner --version
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,12 +13,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "measure_server/runner/device_child.h"
 #include "measure_server/runner/device_host.h"
 #include "measure_server/runner/hardware.h"
 #include "measure_server/runner/jail.h"
+#include "measure_server/runner/run_pack.h"
 #include "measure_server/runner/runner_protocol.h"
 #include "measure_server/runner/serve.h"
 
@@ -35,10 +40,41 @@ int device_process(int argc, char** argv) {
   return -1;
 }
 
+// run-pack FILE -o RESULTS [--deadline S]
+int run_pack_command(int argc, char** argv) {
+  tuner::RunPackOptions options;
+  const auto wrong = [](const std::string& why) {
+    std::fprintf(stderr,
+                 "runner: run-pack: %s\nusage: runner run-pack FILE -o results.jsonl [--deadline S]\n",
+                 why.c_str());
+    return 2;
+  };
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool takes_value = word == "-o" || word == "--deadline";
+    if (takes_value && i + 1 == argc) return wrong(word + " needs a value");
+    if (word == "-o") {
+      options.output = argv[++i];
+    } else if (word == "--deadline") {
+      char* end = nullptr;
+      options.deadline_s = std::strtod(argv[++i], &end);
+      if (*end != '\0' || !(options.deadline_s > 0))
+        return wrong(std::string("--deadline: expected seconds > 0, found \"") + argv[i] + "\"");
+    } else if (word.starts_with("-") || !options.pack.empty()) {
+      return wrong("unexpected \"" + word + "\"");
+    } else {
+      options.pack = word;
+    }
+  }
+  if (options.pack.empty() || options.output.empty()) return wrong("expected a pack and -o");
+  return tuner::run_pack(options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (const int status = device_process(argc, argv); status >= 0) return status;
+  if (argc >= 2 && std::string_view(argv[1]) == "run-pack") return run_pack_command(argc, argv);
   const std::string_view what = argc == 2 ? argv[1] : "";
   if (what == "--version") {
     std::printf("runner %s, harness ABI %d\n", TUNER_VERSION, tuner::kHarnessAbi);
@@ -62,9 +98,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   const bool help = what == "--help";
-  std::fprintf(help ? stdout : stderr,
-               "usage: runner --serve | --probe | --version\n"
-               "  --serve    run candidates asked for on descriptor 3 until it is closed\n"
-               "  --probe    print this machine's fingerprint, FMA peak and GPUs as JSON\n");
+  std::fprintf(
+      help ? stdout : stderr,
+      "usage: runner --serve | --probe | run-pack FILE -o RESULTS [--deadline S] | --version\n"
+      "  --serve    run candidates asked for on descriptor 3 until it is closed\n"
+      "  --probe    print this machine's fingerprint, FMA peak and GPUs as JSON\n"
+      "  run-pack   measure the candidates of a pack (tuner pack) and write what was found, a line of "
+      "JSON each;\n             an output that exists is gone on with\n");
   return help ? 0 : 2;
 }

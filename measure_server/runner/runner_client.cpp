@@ -143,6 +143,7 @@ Result<RunReply> RunnerClient::run(const RunRequest& request, Deadline deadline)
   ASSIGN_OR_RETURN(RunReply reply, parse_run_reply(text));
   if (reply.error == "cancelled")
     return Status(StatusCode::kAborted, str("run ", request.id, " was cancelled"));
+  if (reply.device_sick) return unavailable("runner: ", reply.error);
   if (!reply.error.empty()) return failed("runner: ", reply.error);
   if (reply.id != request.id)
     return Status(StatusCode::kInternal,

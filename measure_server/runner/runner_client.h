@@ -30,7 +30,8 @@ class RunnerClient {
 
   // Runs one candidate. Whatever a candidate does is a RunReply; an error says nothing about the candidate
   // and the run may be tried again:
-  //   Unavailable       the runner died (it has been restarted), or cannot be restarted just now
+  //   Unavailable       the runner died (it has been restarted), or cannot be restarted just now; or the GPU
+  //                     does not work now (quarantined: see device_host.h)
   //   DeadlineExceeded  no answer by `deadline`: the runner was killed and restarted
   //   Aborted           cancelled
   //   Failed            the runner could not do its part: a data file is missing or does not fit the artifact

@@ -188,7 +188,8 @@ std::string to_json(const RunReply& r) {
                {"sentinel_after_ns", r.sentinel_after_ns},
                {"run_ms", r.run_ms},
                {"device_state", r.device_state},
-               {"error", r.error}});
+               {"error", r.error},
+               {"device_sick", r.device_sick}});
 }
 
 std::string to_json(const ProbeReply& r) {
@@ -283,6 +284,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("run_ms", r.run_ms, 0);
   in.read("device_state", r.device_state, /*required=*/false);
   in.read("error", r.error, /*required=*/false);
+  in.read("device_sick", r.device_sick, /*required=*/false);
   RETURN_IF_ERROR(in.status());
   if (r.outcome.empty() == r.error.empty())
     return invalid_argument("run reply: expected either an outcome or an error, found ",

@@ -76,6 +76,7 @@ struct RunReply {
   // Not empty: the runner could not do its part (missing file, no memory...); says nothing about the
   // candidate, and outcome is empty. RunnerClient turns it into a Status.
   std::string error;
+  bool device_sick = false;  // with `error`: the GPU does not work now; it may later
 };
 
 // One GPU; see CudaDevice.

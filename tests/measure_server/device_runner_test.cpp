@@ -277,7 +277,7 @@ TEST_F(DeviceFault, ACubinTheDriverCrashesOn) {
 TEST_F(DeviceFault, AMemoryErrorOfTheDeviceIsNotTheCandidatesFault) {
   const Result<RunReply> r = runner->run(device_request(module_of("memory_error")));
   ASSERT_FALSE(r.is_ok());
-  EXPECT_EQ(r.status().code(), StatusCode::kFailed);
+  EXPECT_EQ(r.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(r.message(), HasSubstr("device: cuStreamSynchronize: CUDA_ERROR_ECC_UNCORRECTABLE"));
 }
 
@@ -353,6 +353,7 @@ TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
   }
   const Result<RunReply> third = runner->run(r);
   ASSERT_FALSE(third.is_ok());
+  EXPECT_EQ(third.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(third.message(), HasSubstr("device quarantined: 3 checks in a row failed, the last: cuDevice"));
   // CPU candidates go on.
   EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok");

@@ -1,0 +1,362 @@
+#include "measure_server/runner/pack_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace tuner {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr char kMagic[] = "TUNERPAK";
+constexpr uint32_t kVersion = 1;
+constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
+constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
+
+// --- writing ---
+
+class Writer {
+ public:
+  explicit Writer(const Pack& pack) : pack_(pack) {}
+
+  Status write(const std::string& path) {
+    const json index_parts = index();
+    // The index holds the offsets of what follows it, so its own size must be known first: offsets are
+    // written at a fixed width.
+    std::string text = dump(index_parts);
+    const int64_t blobs_begin = kHeaderBytes + static_cast<int64_t>(text.size());
+    place(blobs_begin);
+    text = dump(with_blobs(index_parts));
+    return save(path, text);
+  }
+
+ private:
+  struct Blob {
+    const std::string* bytes;
+    std::string sha256;
+    int64_t offset = 0;
+  };
+
+  size_t blob(const std::string& bytes) {
+    const std::string digest = sha256_hex(bytes);
+    const auto [it, added] = by_digest_.try_emplace(digest, blobs_.size());
+    if (added) blobs_.push_back({&bytes, digest});
+    return it->second;
+  }
+
+  static std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+  // "0000000000004096": the same number of characters wherever the blob lies.
+  static std::string fixed(int64_t n) {
+    std::string digits = std::to_string(n);
+    return std::string(16 - std::min<size_t>(16, digits.size()), '0') + digits;
+  }
+  void place(int64_t begin) {
+    for (Blob& b : blobs_) {
+      b.offset = begin;
+      begin += static_cast<int64_t>(b.bytes->size());
+    }
+  }
+
+  json index() {
+    json rounds = json::array();
+    for (const PackRound& r : pack_.plan.rounds)
+      rounds.push_back({{"repeats", r.repeats}, {"keep", r.keep}, {"keep_at_most", r.keep_at_most}});
+    const PackPlan& p = pack_.plan;
+    json out = {{"about", pack_.about},
+                {"plan",
+                 {{"rounds", rounds},
+                  {"min_repeat_ms", p.min_repeat_ms},
+                  {"run_timeout_s", p.run_timeout_s},
+                  {"memory_limit_bytes", p.memory_limit_bytes},
+                  {"cut_factor", p.cut_factor},
+                  {"deadline_s", p.deadline_s},
+                  {"cold", cold_mode_name(p.cold)}}},
+                {"tasks", json::array()}};
+    for (const PackTask& t : pack_.tasks) out["tasks"].push_back(task(t));
+    return with_blobs(std::move(out));
+  }
+
+  json task(const PackTask& t) {
+    json inputs = json::array(), references = json::array(), candidates = json::array();
+    for (const PackTask::Input& i : t.inputs)
+      inputs.push_back({{"arg", i.arg}, {"position", i.position}, {"count", i.count}});
+    for (const PackTask::Reference& r : t.references)
+      references.push_back({{"arg", r.arg}, {"blob", blob(r.bytes)}});
+    for (const PackCandidate& c : t.candidates) {
+      Manifest manifest = c.artifact.manifest;
+      manifest.digest = sha256_hex(c.artifact.binary);
+      candidates.push_back({{"template", c.template_name},
+                            {"template_version", c.template_version},
+                            {"config", c.config},
+                            {"build_ms", c.build_ms},
+                            {"manifest", manifest.to_json()},
+                            {"blob", blob(c.artifact.binary)}});
+    }
+    return {{"workload", t.workload_key},   {"target", t.target},
+            {"input_seed", t.input_seed},   {"inputs", inputs},
+            {"references", references},     {"absolute", t.check.absolute},
+            {"relative", t.check.relative}, {"candidates", candidates}};
+  }
+
+  json with_blobs(json index) const {
+    index["blobs"] = json::array();
+    for (const Blob& b : blobs_)
+      index["blobs"].push_back(
+          {{"offset", fixed(b.offset)}, {"bytes", b.bytes->size()}, {"sha256", b.sha256}});
+    return index;
+  }
+
+  Status save(const std::string& path, const std::string& index) const {
+    const std::string temporary = path + ".writing";
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(temporary.c_str(), "wb"),
+                                                              std::fclose);
+    if (out == nullptr) return failed(temporary, ": cannot be written: ", std::strerror(errno));
+    bool written = true;
+    const auto put = [&](const void* bytes, size_t size) {
+      written = written && std::fwrite(bytes, 1, size, out.get()) == size;
+    };
+    const uint32_t words[2] = {kVersion, 0};
+    const uint64_t index_bytes = index.size();
+    std::string raw_digest;
+    const std::string digest = sha256_hex(index);
+    for (size_t i = 0; i < digest.size(); i += 2)
+      raw_digest += static_cast<char>(std::stoi(digest.substr(i, 2), nullptr, 16));
+    put(kMagic, 8);
+    put(words, sizeof words);
+    put(&index_bytes, sizeof index_bytes);
+    put(raw_digest.data(), raw_digest.size());
+    put(index.data(), index.size());
+    for (const Blob& b : blobs_) put(b.bytes->data(), b.bytes->size());
+    written = written && std::fflush(out.get()) == 0 && ::fsync(::fileno(out.get())) == 0;
+    if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
+      const int error = errno;
+      ::unlink(temporary.c_str());
+      return failed(path, ": cannot be written: ", std::strerror(error));
+    }
+    return Status::ok();
+  }
+
+  const Pack& pack_;
+  std::vector<Blob> blobs_;
+  std::map<std::string, size_t> by_digest_;
+};
+
+}  // namespace
+
+PackPlan default_pack_plan() {
+  return {.rounds = {{.repeats = 3, .keep = 0.25}, {.repeats = 10, .keep_at_most = 10}, {.repeats = 50}}};
+}
+
+Status write_pack(const Pack& pack, const std::string& path) {
+  if (pack.plan.rounds.empty()) return invalid_argument("pack: the plan has no round");
+  for (const PackTask& t : pack.tasks)
+    if (t.candidates.empty()) return invalid_argument("pack: task ", t.workload_key, " has no candidate");
+  if (pack.tasks.empty()) return invalid_argument("pack: there is no task in it");
+  return Writer(pack).write(path);
+}
+
+// --- reading ---
+
+// The index, key by key; the first thing wrong is kept.
+class PackIndexReader {
+ public:
+  PackIndexReader(PackFile& out, const json& index, int64_t file_bytes)
+      : out_(out), index_(index), file_bytes_(file_bytes) {}
+
+  Status read() {
+    try {
+      read_blobs();
+      read_plan(index_.at("plan"));
+      out_.pack_.about = index_.at("about").get<std::string>();
+      for (const json& t : index_.at("tasks")) read_task(t);
+      if (out_.pack_.tasks.empty()) wrong("there is no task in it");
+    } catch (const json::exception& e) {
+      wrong(str("its index: ", e.what()));
+    }
+    return status_;
+  }
+
+ private:
+  void wrong(const std::string& why) {
+    if (status_.is_ok()) status_ = invalid_argument(why);
+  }
+  double number(const json& j, const char* key, double least, double most) {
+    const double value = j.at(key).get<double>();
+    if (!std::isfinite(value) || value < least || value > most)
+      wrong(str(key, ": found ", value, ", expected ", least, "..", most));
+    return value;
+  }
+  int64_t integer(const json& j, const char* key, int64_t least, int64_t most) {
+    const auto value = j.at(key).get<int64_t>();
+    if (value < least || value > most) wrong(str(key, ": found ", value, ", expected ", least, "..", most));
+    return value;
+  }
+
+  void read_blobs() {
+    for (const json& b : index_.at("blobs")) {
+      PackFile::Blob blob;
+      const auto offset = b.at("offset").get<std::string>();
+      blob.offset = offset.empty() || offset.find_first_not_of("0123456789") != std::string::npos
+                        ? -1
+                        : std::strtoll(offset.c_str(), nullptr, 10);
+      blob.bytes = integer(b, "bytes", 0, file_bytes_);
+      blob.sha256 = b.at("sha256").get<std::string>();
+      if (blob.offset < 0 || blob.offset > file_bytes_ - blob.bytes)
+        wrong(str("a part lies at ", offset, ", beyond the end of the file: it is cut short"));
+      out_.blobs_.push_back(std::move(blob));
+    }
+  }
+
+  void read_plan(const json& j) {
+    PackPlan& p = out_.pack_.plan;
+    for (const json& r : j.at("rounds")) {
+      PackRound& round = p.rounds.emplace_back();
+      round.repeats = static_cast<int>(integer(r, "repeats", 1, 1000));
+      round.keep = number(r, "keep", 0, 1);
+      round.keep_at_most = static_cast<int>(integer(r, "keep_at_most", 0, 1 << 30));
+    }
+    if (p.rounds.empty()) wrong("its plan has no round");
+    p.min_repeat_ms = number(j, "min_repeat_ms", 0, 1e6);
+    p.run_timeout_s = number(j, "run_timeout_s", 0, 1e6);
+    p.memory_limit_bytes = integer(j, "memory_limit_bytes", 1, INT64_MAX);
+    p.cut_factor = number(j, "cut_factor", 0, 1e9);
+    p.deadline_s = number(j, "deadline_s", 0, 1e9);
+    const std::optional<ColdMode> cold = cold_mode_from_name(j.at("cold").get<std::string>());
+    if (!cold) wrong("cold: expected none, flush or rotate");
+    p.cold = cold.value_or(ColdMode::kNone);
+  }
+
+  size_t blob_of(const json& j) {
+    const int64_t blob = integer(j, "blob", 0, static_cast<int64_t>(out_.blobs_.size()) - 1);
+    return static_cast<size_t>(blob);
+  }
+
+  void read_task(const json& j) {
+    PackTask& t = out_.pack_.tasks.emplace_back();
+    t.workload_key = j.at("workload").get<std::string>();
+    t.target = j.at("target").get<std::string>();
+    t.input_seed = j.at("input_seed").get<uint64_t>();
+    t.check = {number(j, "absolute", 0, 1e30), number(j, "relative", 0, 1e30)};
+    for (const json& i : j.at("inputs"))
+      t.inputs.push_back({i.at("arg").get<std::string>(),
+                          static_cast<int>(integer(i, "position", 0, 1 << 20)),
+                          integer(i, "count", 0, int64_t{1} << 40)});
+    auto& references = out_.references_.emplace_back();
+    for (const json& r : j.at("references")) {
+      t.references.push_back({r.at("arg").get<std::string>(), ""});
+      references.push_back(blob_of(r));
+    }
+    auto& binaries = out_.binaries_.emplace_back();
+    for (const json& c : j.at("candidates")) {
+      PackCandidate& candidate = t.candidates.emplace_back();
+      candidate.template_name = c.at("template").get<std::string>();
+      candidate.template_version = static_cast<int>(integer(c, "template_version", 0, 1 << 30));
+      candidate.config = c.at("config").get<std::string>();
+      candidate.build_ms = number(c, "build_ms", 0, 1e12);
+      Result<Manifest> manifest = parse_manifest(c.at("manifest").get<std::string>());
+      if (!manifest.is_ok()) return wrong(manifest.message());
+      candidate.artifact.manifest = *std::move(manifest);
+      binaries.push_back(blob_of(c));
+    }
+    // Arguments become file names.
+    const auto is_name = [](const std::string& name) {
+      return !name.empty() && name.find('/') == std::string::npos && name[0] != '.';
+    };
+    for (const auto& input : t.inputs)
+      if (!is_name(input.arg)) wrong(str("input \"", input.arg, "\": not a name"));
+    for (const auto& reference : t.references)
+      if (!is_name(reference.arg)) wrong(str("output \"", reference.arg, "\": not a name"));
+  }
+
+  PackFile& out_;
+  const json& index_;
+  const int64_t file_bytes_;
+  Status status_;
+};
+
+namespace {
+
+Status read_exactly(int fd, int64_t offset, char* to, int64_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = ::pread(fd, to, static_cast<size_t>(bytes), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return failed("cannot be read: ", n == 0 ? "it is cut short" : std::strerror(errno));
+    to += n, offset += n, bytes -= n;
+  }
+  return Status::ok();
+}
+
+std::string hex(std::string_view raw) {
+  std::string out;
+  for (const char c : raw) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(c));
+    out += two;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<PackFile> PackFile::open(const std::string& path) {
+  PackFile file;
+  file.path_ = path;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return invalid_argument(path, ": cannot be opened: ", std::strerror(errno));
+  file.fd_ = std::shared_ptr<const int>(new int(fd), [](const int* p) {
+    ::close(*p);
+    delete p;
+  });
+  struct stat st;
+  char header[kHeaderBytes];
+  if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < kHeaderBytes ||
+      !read_exactly(fd, 0, header, kHeaderBytes).is_ok() || std::memcmp(header, kMagic, 8) != 0)
+    return invalid_argument(path, ": not a pack; expected a file written by `tuner pack`");
+  uint32_t version = 0;
+  uint64_t index_bytes = 0;
+  std::memcpy(&version, header + 8, sizeof version);
+  std::memcpy(&index_bytes, header + 16, sizeof index_bytes);
+  if (version != kVersion)
+    return invalid_argument(path, ": pack version ", version, ", this runner reads ", kVersion,
+                            "; use the runner of the tuner that wrote it");
+  if (index_bytes > static_cast<uint64_t>(std::min<int64_t>(st.st_size - kHeaderBytes, kMostIndexBytes)))
+    return invalid_argument(path, ": damaged: its index would be larger than the file");
+  std::string index(index_bytes, '\0');
+  RETURN_IF_ERROR(read_exactly(fd, kHeaderBytes, index.data(), static_cast<int64_t>(index_bytes))
+                      .with_context(path + ": "));
+  file.id_ = sha256_hex(index);
+  if (file.id_ != hex({header + 24, 32}))
+    return invalid_argument(path, ": damaged: the index is not what was written; copy it again");
+  const json parsed = json::parse(index, nullptr, /*allow_exceptions=*/false);
+  RETURN_IF_ERROR(PackIndexReader(file, parsed, st.st_size).read().with_context(path + ": "));
+  return file;
+}
+
+Result<std::string> PackFile::read(size_t blob) const {
+  const Blob& b = blobs_[blob];
+  std::string bytes(static_cast<size_t>(b.bytes), '\0');
+  RETURN_IF_ERROR(read_exactly(*fd_, b.offset, bytes.data(), b.bytes).with_context(path_ + ": "));
+  if (sha256_hex(bytes) != b.sha256)
+    return failed(path_, ": damaged: ", b.bytes, " bytes at ", b.offset,
+                  " are not what was written; copy it again");
+  return bytes;
+}
+
+Result<Artifact> PackFile::artifact(size_t task, size_t candidate) const {
+  ASSIGN_OR_RETURN(std::string binary, read(binaries_[task][candidate]));
+  return Artifact{pack_.tasks[task].candidates[candidate].artifact.manifest, std::move(binary)};
+}
+
+Result<std::string> PackFile::reference(size_t task, size_t output) const {
+  return read(references_[task][output]);
+}
+
+}  // namespace tuner

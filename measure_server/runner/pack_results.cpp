@@ -1,0 +1,129 @@
+#include "measure_server/runner/pack_results.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tuner {
+
+using nlohmann::json;
+
+namespace {
+
+double median(std::vector<double> v) {
+  if (v.empty()) return 0;
+  std::sort(v.begin(), v.end());
+  const size_t n = v.size();
+  return n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Result<PackResults> PackResults::open(const std::string& path, const PackFile& pack) {
+  PackResults results(pack);
+  results.path_ = path;
+  int64_t good_bytes = 0;
+  RETURN_IF_ERROR(results.read(path, good_bytes));
+  results.file_.reset(std::fopen(path.c_str(), "ab"));
+  if (results.file_ == nullptr) return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
+  if (::ftruncate(::fileno(results.file_.get()), good_bytes) != 0)
+    return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
+  return results;
+}
+
+Status PackResults::read(const std::string& path, int64_t& good_bytes) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Status::ok();  // none yet
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (in.eof()) break;  // without its end
+    ++number;
+    RETURN_IF_ERROR(read_line(line).with_context(str(path, ": line ", number, ": ")));
+    good_bytes += static_cast<int64_t>(line.size()) + 1;
+  }
+  return Status::ok();
+}
+
+Status PackResults::read_line(const std::string& line) {
+  try {
+    const json j = json::parse(line);
+    if (j.at("pack").get<std::string>() != pack_->id())
+      return invalid_argument("of another pack; write to another file, or remove this one");
+    const auto key =
+        std::tuple(j.at("task").get<size_t>(), j.at("candidate").get<size_t>(), j.at("round").get<size_t>());
+    PackOutcome& outcome = known_[key];
+    outcome.ok = j.at("outcome") == "ok";
+    outcome.time_ns = median(j.at("run_ns").get<std::vector<double>>());
+  } catch (const json::exception&) {
+    return invalid_argument("not a result of run-pack; write to another file, or remove this one");
+  }
+  return Status::ok();
+}
+
+const PackOutcome* PackResults::find(size_t task, size_t candidate, size_t round) const {
+  const auto it = known_.find({task, candidate, round});
+  return it == known_.end() ? nullptr : &it->second;
+}
+
+Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRequest& request,
+                        const RunReply& r, const PackEnvironment& e) {
+  const PackTask& t = pack_->pack().tasks[task];
+  const PackCandidate& c = t.candidates[candidate];
+  const json line = {
+      {"format", 1},
+      {"pack", pack_->id()},
+      {"task", task},
+      {"candidate", candidate},
+      {"round", round},
+      {"workload", t.workload_key},
+      {"target", t.target},
+      {"template", c.template_name},
+      {"template_version", c.template_version},
+      {"config", c.config},
+      {"outcome", r.outcome},
+      {"cut", r.cut},
+      {"message", r.message},
+      {"run_ns", r.run_ns},
+      {"cpu_ns", r.cpu_ns},
+      {"sentinel_before_ns", r.sentinel_before_ns},
+      {"sentinel_after_ns", r.sentinel_after_ns},
+      {"build_ms", c.build_ms},
+      {"run_ms", r.run_ms},
+      // JSON has no infinity, which is the error of a NaN.
+      {"max_error", std::isfinite(r.max_error) ? r.max_error : std::numeric_limits<double>::max()},
+      {"peak_gflops", e.peak_gflops},
+      {"artifact", c.artifact.manifest.digest},
+      {"hardware", e.hardware},
+      {"toolchain", c.artifact.manifest.toolchain},
+      {"harness_abi", kHarnessAbi},
+      {"host", e.host},
+      {"device_state", r.device_state},
+      {"cold", cold_mode_name(request.cold)},
+      {"options",
+       {{"min_repeat_ms", request.min_repeat_ms},
+        {"repeats", request.repeats},
+        {"run_timeout_s", request.run_timeout_s},
+        {"memory_limit_bytes", request.memory_limit_bytes},
+        {"cut_factor", pack_->pack().plan.cut_factor}}},
+      {"finished_at_us", now_us()}};
+  const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
+    return failed(path_, ": cannot be written: ", std::strerror(errno));
+  known_[{task, candidate, round}] = {r.outcome == "ok", median(r.run_ns)};
+  return Status::ok();
+}
+
+}  // namespace tuner

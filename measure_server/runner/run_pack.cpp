@@ -1,0 +1,308 @@
+#include "measure_server/runner/run_pack.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "measure_server/runner/hardware.h"
+#include "measure_server/runner/input_data.h"
+#include "measure_server/runner/pack_file.h"
+#include "measure_server/runner/pack_results.h"
+#include "measure_server/runner/runner_client.h"
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+constexpr int kSickDeviceTries = 10;
+constexpr double kProgressEveryS = 2;
+
+volatile sig_atomic_t interrupted = 0;
+
+void on_interrupt(int) { interrupted = 1; }
+
+class TemporaryFolder {
+ public:
+  static Result<std::unique_ptr<TemporaryFolder>> make() {
+    std::error_code error;
+    std::string pattern = (fs::temp_directory_path(error) / "tuner-pack-XXXXXX").string();
+    if (error || ::mkdtemp(pattern.data()) == nullptr)
+      return failed("no temporary folder can be made; set TMPDIR");
+    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(pattern));
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+Status write_file(const fs::path& path, const void* bytes, size_t size) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(size));
+  out.close();
+  return out ? Status::ok() : failed(path.string(), ": cannot be written; set TMPDIR to a folder with room");
+}
+
+std::string microseconds(double ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g us", ns / 1000);
+  return text;
+}
+
+// Why a run ended before its plan did.
+enum class Stop { kNo, kDeadline, kInterrupted, kTrouble };
+
+class PackRun {
+ public:
+  PackRun(const PackFile& pack, PackResults& results, RunnerClient& runner, const ProbeReply& probe,
+          fs::path folder, double deadline_s)
+      : pack_(pack),
+        results_(results),
+        runner_(runner),
+        probe_(probe),
+        folder_(std::move(folder)),
+        end_(steady_clock::now() +
+             std::chrono::duration_cast<steady_clock::duration>(duration<double>(deadline_s))) {
+    char host[256] = "unknown";
+    ::gethostname(host, sizeof host - 1);
+    host_ = host;
+  }
+
+  Stop run() {
+    const size_t tasks = pack_.pack().tasks.size();
+    std::vector<std::vector<size_t>> left(tasks);
+    for (size_t t = 0; t < tasks; ++t)
+      for (size_t c = 0; c < pack_.pack().tasks[t].candidates.size(); ++c) left[t].push_back(c);
+    // Round by round over all tasks: whenever the deadline comes, every task has had its share.
+    for (size_t round = 0; round < plan().rounds.size(); ++round)
+      for (size_t t = 0; t < tasks; ++t) {
+        if (const Stop stop = measure(t, round, left[t]); stop != Stop::kNo) return stop;
+        left[t] = survivors(t, round, left[t]);
+      }
+    return Stop::kNo;
+  }
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  const PackPlan& plan() const { return pack_.pack().plan; }
+  double left_s() const { return duration<double>(end_ - steady_clock::now()).count(); }
+  Stop in_trouble(const Status& status) {
+    trouble_ = status.message();
+    return Stop::kTrouble;
+  }
+
+  // The right ones, fastest first. One that was cut has one sample, which ranks it well enough.
+  std::vector<size_t> survivors(size_t task, size_t round, const std::vector<size_t>& candidates) const {
+    std::vector<size_t> right;
+    for (const size_t c : candidates)
+      if (const PackOutcome* o = results_.find(task, c, round); o != nullptr && o->ok) right.push_back(c);
+    std::stable_sort(right.begin(), right.end(), [&](size_t a, size_t b) {
+      return results_.find(task, a, round)->time_ns < results_.find(task, b, round)->time_ns;
+    });
+    const PackRound& r = plan().rounds[round];
+    auto kept = static_cast<size_t>(std::ceil(r.keep * static_cast<double>(right.size())));
+    if (r.keep_at_most > 0) kept = std::min(kept, static_cast<size_t>(r.keep_at_most));
+    right.resize(std::min(right.size(), std::max<size_t>(kept, 1)));
+    return right;
+  }
+
+  Stop measure(size_t task, size_t round, const std::vector<size_t>& candidates) {
+    size_t done = 0;
+    for (const size_t c : candidates) {
+      ++done;
+      if (results_.find(task, c, round) != nullptr) continue;
+      if (interrupted != 0) return Stop::kInterrupted;
+      if (left_s() < 0.1) return Stop::kDeadline;
+      if (const Stop stop = measure_one(task, c, round); stop != Stop::kNo) return stop;
+      progress(task, round, done, candidates);
+    }
+    return Stop::kNo;
+  }
+
+  Stop measure_one(size_t task, size_t candidate, size_t round) {
+    if (const Status status = prepare_task(task); !status.is_ok()) return in_trouble(status);
+    const Result<Artifact> artifact = pack_.artifact(task, candidate);
+    if (!artifact.is_ok()) return in_trouble(artifact.status());
+    const Result<std::string> digest = save_artifact(*artifact, folder_.string());
+    if (!digest.is_ok()) return in_trouble(digest.status());
+    RunRequest request = base_request(task, round, artifact->manifest);
+    request.digest = *digest;
+    Result<RunReply> reply = ask(request);
+    std::error_code ignored;
+    for (const char* ending : {".so", ".cubin", ".json"}) fs::remove(folder_ / (*digest + ending), ignored);
+    if (!reply.is_ok()) return in_trouble(reply.status());
+    // It was given less than its time: that says nothing about it.
+    if (reply->outcome == "run_timeout" && request.run_timeout_s < plan().run_timeout_s)
+      return Stop::kDeadline;
+    const Status added =
+        results_.add(task, candidate, round, request, *reply, environment_of(artifact->manifest));
+    return added.is_ok() ? Stop::kNo : in_trouble(added);
+  }
+
+  // A device in quarantine is asked again for a while; a runner that died is there again at once.
+  Result<RunReply> ask(RunRequest& request) {
+    for (int i = 1;; ++i) {
+      request.id = ++request_id_;
+      request.run_timeout_s = std::max(0.1, std::min(plan().run_timeout_s, left_s()));
+      Result<RunReply> reply = runner_.run(request);
+      if (reply.is_ok() || reply.status().code() != StatusCode::kUnavailable || i == kSickDeviceTries ||
+          left_s() < 5 || interrupted != 0)
+        return reply;
+      std::fprintf(stderr, "runner: %s; trying again\n", reply.message().c_str());
+      std::this_thread::sleep_for(std::chrono::seconds(std::min(i, 5)));
+    }
+  }
+
+  RunRequest base_request(size_t task, size_t round, const Manifest& manifest) const {
+    RunRequest r;
+    r.artifact_dir = folder_.string();
+    for (const auto& input : pack_.pack().tasks[task].inputs)
+      r.inputs.push_back({input.arg, (data_folder(task) / (input.arg + ".bin")).string()});
+    for (const auto& reference : pack_.pack().tasks[task].references)
+      r.references.push_back({reference.arg, (data_folder(task) / (reference.arg + ".ref")).string()});
+    r.check = pack_.pack().tasks[task].check;
+    r.min_repeat_ms = plan().min_repeat_ms;
+    r.repeats = plan().rounds[round].repeats;
+    r.memory_limit_bytes = plan().memory_limit_bytes;
+    r.cut_above_ns = plan().cut_factor * best_ns(task);
+    r.cold = plan().cold;
+    // The last CPUs, as under a worker.
+    const std::vector<int> cpus = usable_cpus();
+    const size_t n = std::min<size_t>(std::max(manifest.threads, 1), cpus.size());
+    r.cpus.assign(cpus.end() - static_cast<std::ptrdiff_t>(n), cpus.end());
+    return r;
+  }
+
+  double best_ns(size_t task) const {
+    double best = 0;
+    for (size_t c = 0; c < pack_.pack().tasks[task].candidates.size(); ++c)
+      for (size_t round = 0; round < plan().rounds.size(); ++round)
+        if (const PackOutcome* o = results_.find(task, c, round);
+            o != nullptr && o->ok && (best == 0 || o->time_ns < best))
+          best = o->time_ns;
+    return best;
+  }
+
+  fs::path data_folder(size_t task) const { return folder_ / str("task", task); }
+
+  // Inputs and reference answers of one task at a time: large ones would not fit together.
+  Status prepare_task(size_t task) {
+    if (prepared_ == static_cast<int64_t>(task)) return Status::ok();
+    std::error_code error;
+    if (prepared_ >= 0) fs::remove_all(data_folder(static_cast<size_t>(prepared_)), error);
+    fs::create_directories(data_folder(task), error);
+    if (error) return failed(data_folder(task).string(), ": ", error.message());
+    const PackTask& t = pack_.pack().tasks[task];
+    for (const auto& input : t.inputs) {
+      const std::vector<float> values = random_values(t.input_seed, input.position, input.count);
+      RETURN_IF_ERROR(
+          write_file(data_folder(task) / (input.arg + ".bin"), values.data(), values.size() * sizeof(float)));
+    }
+    for (size_t i = 0; i < t.references.size(); ++i) {
+      ASSIGN_OR_RETURN(const std::string bytes, pack_.reference(task, i));
+      RETURN_IF_ERROR(
+          write_file(data_folder(task) / (t.references[i].arg + ".ref"), bytes.data(), bytes.size()));
+    }
+    prepared_ = static_cast<int64_t>(task);
+    return Status::ok();
+  }
+
+  PackEnvironment environment_of(const Manifest& manifest) const {
+    if (manifest.kind == BinaryKind::kCubin && !probe_.devices.empty())
+      return {probe_.devices[0].fingerprint, host_, probe_.devices[0].peak_gflops};
+    const auto threads = static_cast<size_t>(std::max(manifest.threads, 1));
+    return {probe_.hardware, host_,
+            threads <= probe_.peak_gflops.size() ? probe_.peak_gflops[threads - 1] : 0};
+  }
+
+  void progress(size_t task, size_t round, size_t done, const std::vector<size_t>& candidates) {
+    const auto now = steady_clock::now();
+    if (done < candidates.size() && duration<double>(now - told_).count() < kProgressEveryS) return;
+    told_ = now;
+    size_t right = 0;
+    for (const size_t c : candidates)
+      if (const PackOutcome* o = results_.find(task, c, round); o != nullptr && o->ok) ++right;
+    const double best = best_ns(task);
+    std::printf("task %zu of %zu, round %zu of %zu: %zu of %zu measured, %zu right, best %s; %.0f s left\n",
+                task + 1, pack_.pack().tasks.size(), round + 1, plan().rounds.size(), done, candidates.size(),
+                right, best > 0 ? microseconds(best).c_str() : "none", std::max(0.0, left_s()));
+    std::fflush(stdout);
+  }
+
+  const PackFile& pack_;
+  PackResults& results_;
+  RunnerClient& runner_;
+  const ProbeReply& probe_;
+  const fs::path folder_;
+  const steady_clock::time_point end_;
+  std::string host_, trouble_;
+  uint64_t request_id_ = 0;
+  int64_t prepared_ = -1;  // task whose data is there
+  steady_clock::time_point told_{};
+};
+
+int report(const Status& status) {
+  std::fprintf(stderr, "runner: %s\n", status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+// A pack for a GPU on a host without one is told before anything is tried.
+Status device_for(const PackFile& pack, const ProbeReply& probe) {
+  for (const PackTask& t : pack.pack().tasks)
+    for (const PackCandidate& c : t.candidates)
+      if (c.artifact.manifest.kind == BinaryKind::kCubin && probe.devices.empty())
+        return failed("the pack holds kernels for \"", t.target, "\"; ", probe.no_device);
+  return Status::ok();
+}
+
+int conclude(Stop stop, const std::string& trouble, const PackResults& results, const std::string& output) {
+  const char* how = stop == Stop::kNo         ? "done"
+                    : stop == Stop::kDeadline ? "the deadline is reached; run again to go on"
+                                              : "stopped; run again to go on";
+  if (stop == Stop::kTrouble) std::fprintf(stderr, "runner: %s\n", trouble.c_str());
+  std::printf("%s: %zu results in %s\n", how, results.count(), output.c_str());
+  return stop == Stop::kTrouble || results.count() == 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int run_pack(const RunPackOptions& options) {
+  const Result<PackFile> pack = PackFile::open(options.pack);
+  if (!pack.is_ok()) return report(pack.status());
+  Result<PackResults> results = PackResults::open(options.output, *pack);
+  if (!results.is_ok()) return report(results.status());
+  const double deadline_s = options.deadline_s > 0 ? options.deadline_s : pack->pack().plan.deadline_s;
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+
+  const auto begin = steady_clock::now();
+  const Result<std::unique_ptr<RunnerClient>> runner = RunnerClient::start("/proc/self/exe");
+  if (!runner.is_ok()) return report(runner.status());
+  const Result<ProbeReply> probe = (*runner)->probe();
+  if (!probe.is_ok()) return report(probe.status());
+  if (const Status device = device_for(*pack, *probe); !device.is_ok()) return report(device);
+  const Result<std::unique_ptr<TemporaryFolder>> folder = TemporaryFolder::make();
+  if (!folder.is_ok()) return report(folder.status());
+  const double spent_s = duration<double>(steady_clock::now() - begin).count();
+  PackRun run(*pack, *results, **runner, *probe, (*folder)->path(), deadline_s - spent_s);
+  const Stop stop = run.run();
+  return conclude(stop, run.trouble(), *results, options.output);
+}
+
+}  // namespace tuner

@@ -1,0 +1,176 @@
+// Packs on disk: what was written comes back, and what was not is refused.
+#include "measure_server/runner/pack_file.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace tuner {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+PackCandidate candidate(const std::string& config, const std::string& binary) {
+  PackCandidate c{.template_name = "matmul_cuda", .config = config, .template_version = 3, .build_ms = 12.5};
+  c.artifact.binary = binary;
+  Manifest& m = c.artifact.manifest;
+  m.kind = BinaryKind::kCubin;
+  m.entry = "matmul";
+  m.args = {{"a", "input", DType::kFloat32, {2, 3}, "", 24},
+            {"c", "output", DType::kFloat32, {2, 2}, "", 16}};
+  m.launches = {LaunchInfo{.kernel = "matmul", .grid = {7, 1, 1}, .block = {32, 1, 1}, .params = {0, 1}}};
+  m.target = "cuda -arch=sm_90a";
+  m.toolchain = "nvrtc 13.0";
+  return c;
+}
+
+Pack example() {
+  Pack pack{.about = "a test", .plan = default_pack_plan()};
+  pack.plan.cold = ColdMode::kFlush;
+  pack.plan.deadline_s = 77;
+  PackTask task{.workload_key = "v1 matmul", .target = "cuda -arch=sm_90a", .input_seed = 0xfedcba9876543210};
+  task.inputs = {{"a", 0, 6}};
+  task.references = {{"c", std::string("reference\0bytes", 15)}};
+  task.check = {1e-5, 2e-5};
+  task.candidates = {candidate("x=1", "binary one"), candidate("x=2", "binary two"),
+                     candidate("x=3", "binary one")};
+  pack.tasks = {task, task};
+  pack.tasks[1].workload_key = "v1 other";
+  return pack;
+}
+
+class PackFileTest : public testing::Test {
+ protected:
+  PackFileTest() {
+    std::string pattern = (fs::temp_directory_path() / "pack_test_XXXXXX").string();
+    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
+    folder_ = pattern;
+    path_ = (folder_ / "a.pack").string();
+  }
+  ~PackFileTest() override { fs::remove_all(folder_); }
+
+  std::string bytes() const {
+    std::ifstream in(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+
+  fs::path folder_;
+  std::string path_;
+};
+
+TEST_F(PackFileTest, ComesBackAsItWas) {
+  const Pack e = example();
+  ASSERT_TRUE(write_pack(e, path_).is_ok());
+  const Result<PackFile> file = PackFile::open(path_);
+  ASSERT_TRUE(file.is_ok()) << file.message();
+  const Pack& p = file->pack();
+  EXPECT_EQ(p.about, "a test");
+  ASSERT_EQ(p.plan.rounds.size(), 3u);
+  EXPECT_EQ(p.plan.rounds[0].keep, 0.25);
+  EXPECT_EQ(p.plan.rounds[1].keep_at_most, 10);
+  EXPECT_EQ(p.plan.rounds[2].repeats, 50);
+  EXPECT_EQ(p.plan.cold, ColdMode::kFlush);
+  EXPECT_EQ(p.plan.deadline_s, 77);
+  ASSERT_EQ(p.tasks.size(), 2u);
+  EXPECT_EQ(p.tasks[0].input_seed, 0xfedcba9876543210);
+  EXPECT_EQ(p.tasks[0].inputs[0].count, 6);
+  EXPECT_EQ(p.tasks[0].check.relative, 2e-5);
+  EXPECT_EQ(p.tasks[1].workload_key, "v1 other");
+  EXPECT_EQ(*file->reference(0, 0), std::string("reference\0bytes", 15));
+  for (size_t c = 0; c < 3; ++c) {
+    const Result<Artifact> artifact = file->artifact(1, c);
+    ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+    EXPECT_EQ(artifact->binary, e.tasks[1].candidates[c].artifact.binary);
+    EXPECT_EQ(artifact->manifest.digest, sha256_hex(artifact->binary));
+    EXPECT_EQ(artifact->manifest.launches[0].grid[0], 7);
+    EXPECT_EQ(p.tasks[1].candidates[c].config, str("x=", c + 1));
+    EXPECT_EQ(p.tasks[1].candidates[c].template_version, 3);
+  }
+  EXPECT_FALSE(fs::exists(path_ + ".writing"));
+}
+
+TEST_F(PackFileTest, TheSameBytesAreStoredOnce) {
+  Pack pack = example();
+  const std::string large(100'000, 'x');
+  for (PackTask& t : pack.tasks)
+    for (PackCandidate& c : t.candidates) c.artifact.binary = large;
+  ASSERT_TRUE(write_pack(pack, path_).is_ok());
+  EXPECT_LT(bytes().size(), 120'000u);
+}
+
+TEST_F(PackFileTest, TwoPacksHaveTwoIds) {
+  Pack pack = example();
+  ASSERT_TRUE(write_pack(pack, path_).is_ok());
+  const std::string first = PackFile::open(path_)->id();
+  ASSERT_TRUE(write_pack(pack, path_).is_ok());
+  EXPECT_EQ(PackFile::open(path_)->id(), first);
+  pack.tasks[0].candidates[0].artifact.binary = "another";
+  ASSERT_TRUE(write_pack(pack, path_).is_ok());
+  EXPECT_NE(PackFile::open(path_)->id(), first);
+}
+
+TEST_F(PackFileTest, PacksWithoutSenseAreNotWritten) {
+  EXPECT_THAT(write_pack(Pack{.plan = default_pack_plan()}, path_).message(), HasSubstr("no task"));
+  Pack pack = example();
+  pack.tasks[1].candidates.clear();
+  EXPECT_THAT(write_pack(pack, path_).message(), HasSubstr("v1 other has no candidate"));
+  pack = example();
+  pack.plan.rounds.clear();
+  EXPECT_THAT(write_pack(pack, path_).message(), HasSubstr("no round"));
+  EXPECT_FALSE(fs::exists(path_));
+}
+
+TEST_F(PackFileTest, OtherFilesAndVersionsAreRefusedByName) {
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("a.pack: cannot be opened"));
+  EXPECT_THAT(PackFile::open(folder_.string()).message(), HasSubstr("not a pack"));
+  write("something else, and longer than the header of a pack: sixty bytes");
+  EXPECT_THAT(PackFile::open(path_).message(),
+              HasSubstr("not a pack; expected a file written by `tuner pack`"));
+  ASSERT_TRUE(write_pack(example(), path_).is_ok());
+  std::string text = bytes();
+  text[8] = 9;
+  write(text);
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 1"));
+}
+
+TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {
+  ASSERT_TRUE(write_pack(example(), path_).is_ok());
+  const std::string whole = bytes();
+  for (size_t n = 0; n < whole.size(); n += n < 64 ? 1 : 37) {
+    write(whole.substr(0, n));
+    EXPECT_FALSE(PackFile::open(path_).is_ok()) << n << " of " << whole.size() << " bytes";
+  }
+}
+
+// A changed byte is found when the pack is opened, or when the part it lies in is read.
+TEST_F(PackFileTest, AChangedByteIsNeverRun) {
+  constexpr unsigned kSeed = 20261121;
+  SCOPED_TRACE(kSeed);
+  std::mt19937 random(kSeed);
+  const Pack e = example();
+  ASSERT_TRUE(write_pack(e, path_).is_ok());
+  const std::string whole = bytes();
+  for (int i = 0; i < 500; ++i) {
+    std::string text = whole;
+    size_t at = random() % text.size();
+    if (at >= 12 && at < 16) at = 0;  // four bytes of the header are not used yet
+    text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+    write(text);
+    const Result<PackFile> file = PackFile::open(path_);
+    if (!file.is_ok()) continue;
+    bool found = false;
+    for (size_t t = 0; t < 2; ++t) {
+      found = found || !file->reference(t, 0).is_ok();
+      for (size_t c = 0; c < 3; ++c) found = found || !file->artifact(t, c).is_ok();
+    }
+    EXPECT_TRUE(found) << "byte " << at << " changed and nobody saw it";
+  }
+}
+
+}  // namespace
+}  // namespace tuner

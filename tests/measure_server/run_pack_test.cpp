@@ -1,0 +1,207 @@
+// runner run-pack: the plan, what a bad candidate costs, resuming, the deadline. Candidates are C kernels on
+// this CPU, and GPU kernels on a driver of ours.
+#include <sys/wait.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "measure_server/runner/input_data.h"
+#include "measure_server/runner/pack_file.h"
+#include "tests/measure_server/candidate_fixture.h"
+
+namespace tuner {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class RunPack : public CandidateTest {
+ protected:
+  // A kernel on this CPU that has this body; see CandidateTest.
+  PackCandidate cpu(const std::string& body) {
+    const std::string digest = build_kernel(body);
+    const Result<Artifact> artifact = load_artifact((dir_ / "artifacts").string(), digest);
+    EXPECT_TRUE(artifact.is_ok()) << artifact.message();
+    return {.template_name = "t", .config = str("n=", ++made_), .template_version = 1, .artifact = *artifact};
+  }
+  PackCandidate gpu(const std::string& behaviour) {
+    Manifest m = doubling_manifest();
+    m.kind = BinaryKind::kCubin;
+    m.target = "cuda -arch=sm_90";
+    m.launches = {LaunchInfo{.kernel = "k", .grid = {5, 1, 1}, .block = {256, 1, 1}, .params = {0, 1}}};
+    return {.template_name = "t",
+            .config = str("n=", ++made_),
+            .template_version = 1,
+            .artifact = {m, str("FAKECUBIN\nkernel k ", behaviour, " n=", kCount, "\n")}};
+  }
+  // Right, and slower by `loops`.
+  PackCandidate right(int loops) {
+    return cpu(str("for (volatile int i = 0; i < ", loops, "; ++i) {}\nreturn doubling_right(args);"));
+  }
+
+  Pack pack_of(std::vector<PackCandidate> candidates) {
+    PackTask task{.workload_key = "w", .target = "a target", .input_seed = 5};
+    task.inputs = {{"x", 0, kCount}};
+    const std::vector<float> x = random_values(5, 0, kCount);
+    std::vector<double> answer(x.begin(), x.end());
+    for (double& v : answer) v *= 2;
+    EXPECT_TRUE(write_reference(dir_ / "pack.ref", answer, {4, 8, 40}, ReferenceKind::kFull).is_ok());
+    std::ifstream in(dir_ / "pack.ref", std::ios::binary);
+    task.references = {{"out", std::string(std::istreambuf_iterator<char>(in), {})}};
+    task.candidates = std::move(candidates);
+    Pack pack{.tasks = {std::move(task)}};
+    pack.plan.rounds = {{.repeats = 3, .keep = 0.5}, {.repeats = 5, .keep_at_most = 1}, {.repeats = 7}};
+    pack.plan.min_repeat_ms = 0.2;
+    pack.plan.run_timeout_s = 1;
+    return pack;
+  }
+
+  struct Ended {
+    int exit_code = -1;
+    std::string text;
+  };
+  Ended run_pack(const std::string& more = "", const std::string& environment = "") {
+    const std::string log = (dir_ / "log").string();
+    const int status =
+        std::system(str("cd ", dir_.string(), " && TMPDIR=", dir_.string(), " ", environment, " ",
+                        TUNER_RUNNER_PATH, " run-pack a.pack -o results.jsonl ", more, " >", log, " 2>&1")
+                        .c_str());
+    std::ifstream in(log);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, {std::istreambuf_iterator<char>(in), {}}};
+  }
+  Ended run_pack(const Pack& pack) {
+    const Status written = write_pack(pack, (dir_ / "a.pack").string());
+    EXPECT_TRUE(written.is_ok()) << written.message();
+    return run_pack();
+  }
+
+  std::vector<json> results() const {
+    std::ifstream in(dir_ / "results.jsonl");
+    std::vector<json> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+    return lines;
+  }
+  std::vector<json> results_of(int candidate) const {
+    std::vector<json> found;
+    for (const json& line : results())
+      if (line["candidate"] == candidate) found.push_back(line);
+    return found;
+  }
+
+  int made_ = 0;
+};
+
+TEST_F(RunPack, TheFastestGoThroughAllRoundsAndEachBadKernelCostsOneTrial) {
+  const Ended ended = run_pack(
+      pack_of({right(40'000), cpu("for (;;) {}"), right(400), cpu("*(volatile int*)16 = 1; return 0;"),
+               right(10'000), cpu("return 0;"), right(20'000)}));
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("round 1 of 3: 7 of 7 measured, 4 right"));
+  std::map<std::string, int> outcomes;
+  for (const json& line : results()) ++outcomes[line["outcome"]];
+  EXPECT_EQ(outcomes["run_timeout"], 1);
+  EXPECT_EQ(outcomes["crashed"], 1);
+  EXPECT_EQ(outcomes["wrong_answer"], 1);
+  // Four, then two, then one of the right ones.
+  EXPECT_EQ(outcomes["ok"], 4 + 2 + 1);
+  EXPECT_EQ(results_of(1)[0]["message"], "still running after 1 s while in its first run");
+  EXPECT_THAT(results_of(3)[0]["message"].get<std::string>(), HasSubstr("SIGSEGV"));
+  EXPECT_EQ(results_of(2).size(), 3u) << "the fastest";
+  EXPECT_EQ(results_of(0).size(), 1u) << "the slowest";
+  const json line = results_of(2)[2];
+  EXPECT_EQ(line["round"], 2);
+  EXPECT_EQ(line["workload"], "w");
+  EXPECT_EQ(line["target"], "a target");
+  EXPECT_EQ(line["config"], "n=3");
+  EXPECT_EQ(line["options"]["repeats"], 7);
+  EXPECT_GT(line["peak_gflops"], 0);
+  EXPECT_NE(line["hardware"], "");
+  for (const auto& entry : std::filesystem::directory_iterator(dir_))
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("tuner-pack-"))) << "left behind";
+}
+
+TEST_F(RunPack, GpuCandidatesRunOnTheDevice) {
+  ASSERT_TRUE(write_pack(pack_of({gpu("doubling ns=9000"), gpu("hang"), gpu("doubling ns=4000"),
+                                  gpu("illegal_address"), gpu("beside"), gpu("doubling ns=6000")}),
+                         (dir_ / "a.pack").string())
+                  .is_ok());
+  const Ended ended =
+      run_pack("", str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " TUNER_LIBNVML=", TUNER_FAKE_CUDA));
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_EQ(results_of(1)[0]["outcome"], "run_timeout");
+  EXPECT_THAT(results_of(3)[0]["message"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_THAT(results_of(4)[0]["message"].get<std::string>(), HasSubstr("wrote outside out"));
+  for (const int bad : {1, 3, 4}) EXPECT_EQ(results_of(bad).size(), 1u);
+  ASSERT_EQ(results_of(2).size(), 3u);
+  const json best = results_of(2)[2];
+  EXPECT_NEAR(best["run_ns"][0].get<double>(), 4000, 1);
+  EXPECT_THAT(best["hardware"].get<std::string>(), HasSubstr("Fake GPU sm_90"));
+  EXPECT_THAT(best["device_state"].get<std::string>(), HasSubstr("1980 MHz"));
+  EXPECT_EQ(best["peak_gflops"], 2560);
+}
+
+TEST_F(RunPack, AGpuPackOnAHostWithoutAGpuSaysSo) {
+  ASSERT_TRUE(write_pack(pack_of({gpu("doubling")}), (dir_ / "a.pack").string()).is_ok());
+  const Ended ended = run_pack("", "TUNER_LIBCUDA=/not/there.so");
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.text, HasSubstr("the pack holds kernels for \"a target\"; no GPU: the driver library"));
+  EXPECT_THAT(results(), testing::IsEmpty());
+}
+
+TEST_F(RunPack, WhatIsThereIsNotMeasuredAgainAndATornLineIs) {
+  EXPECT_EQ(run_pack(pack_of({right(400), right(40'000), cpu("return 0;")})).exit_code, 0);
+  std::ifstream in(dir_ / "results.jsonl");
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(run_pack().exit_code, 0);
+  std::ifstream again(dir_ / "results.jsonl");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(again), {}), whole);
+
+  // Killed in the middle of its second line.
+  const size_t line = whole.find('\n') + 1;
+  std::ofstream(dir_ / "results.jsonl") << whole.substr(0, line + 30);
+  EXPECT_EQ(run_pack().exit_code, 0);
+  const std::vector<json> resumed = results();
+  std::set<std::tuple<int, int>> seen;
+  for (const json& l : resumed) EXPECT_TRUE(seen.emplace(l["candidate"], l["round"]).second);
+  EXPECT_TRUE(seen.contains({1, 0}) && seen.contains({2, 0}));
+  EXPECT_EQ(resumed[0], json::parse(whole.substr(0, line)));
+}
+
+TEST_F(RunPack, StopsAtTheDeadlineAndGoesOnLater) {
+  std::vector<PackCandidate> candidates{right(400)};
+  for (int i = 0; i < 3; ++i) candidates.push_back(cpu(str("for (volatile int i = ", i, ";;) {}")));
+  ASSERT_TRUE(write_pack(pack_of(std::move(candidates)), (dir_ / "a.pack").string()).is_ok());
+  const auto begin = std::chrono::steady_clock::now();
+  const Ended first = run_pack("--deadline 1.8");
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 4);
+  EXPECT_EQ(first.exit_code, 0);
+  EXPECT_THAT(first.text, HasSubstr("the deadline is reached; run again to go on: "));
+  EXPECT_LT(results().size(), 4u);
+  const Ended second = run_pack();
+  EXPECT_EQ(second.exit_code, 0) << second.text;
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_EQ(results_of(i).size(), 1u);
+    EXPECT_EQ(results_of(i)[0]["outcome"], "run_timeout");
+  }
+}
+
+TEST_F(RunPack, WrongUseIsToldAndChangesNothing) {
+  EXPECT_EQ(run_pack().exit_code, 2) << "there is no pack";
+  ASSERT_TRUE(write_pack(pack_of({right(400)}), (dir_ / "a.pack").string()).is_ok());
+  EXPECT_EQ(run_pack("--deadline soon").exit_code, 2);
+  EXPECT_EQ(run_pack("--deadline").exit_code, 2);
+  EXPECT_EQ(run_pack("another").exit_code, 2);
+  std::ofstream(dir_ / "results.jsonl") << "a letter to a friend\n";
+  const Ended foreign = run_pack();
+  EXPECT_EQ(foreign.exit_code, 2);
+  EXPECT_THAT(foreign.text, HasSubstr("results.jsonl: line 1: not a result of run-pack"));
+  std::filesystem::remove(dir_ / "results.jsonl");
+  EXPECT_EQ(run_pack().exit_code, 0);
+  const Ended other = run_pack(pack_of({right(401)}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.text, HasSubstr("of another pack"));
+}
+
+}  // namespace
+}  // namespace tuner
