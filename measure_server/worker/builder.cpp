@@ -5,6 +5,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen_cuda/cuda.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/task_data.h"
 #include "measure_server/worker/text_file.h"
@@ -25,10 +26,15 @@ constexpr size_t kMaxInstances = 64;
 
 // Artifacts by what they are made from, so that a candidate proposed again, by another job say, is not built
 // again.
-fs::path index_path(const BuildRequest& r) {
+fs::path index_path(const BuildRequest& r, const std::string& toolchain) {
   return fs::path(r.directory) / "artifacts" / "by_source" /
          sha256_hex(str(r.workload_key, "|", r.target, "|", r.template_name, "|", r.template_version, "|",
-                        r.config, "|", toolchain_fingerprint()));
+                        r.config, "|", toolchain));
+}
+
+bool is_cuda(std::string_view target) {
+  const Result<Target> parsed = parse_target(target);
+  return parsed.is_ok() && parsed->is_cuda();
 }
 
 }  // namespace
@@ -59,16 +65,27 @@ BuildReply Builder::hello() const {
   return reply;
 }
 
+BuildReply Builder::hello_cuda() const {
+  if (const Status there = nvrtc_available(); !there.is_ok()) return refusal("unable", there);
+  BuildReply reply;
+  reply.outcome = "ok";
+  reply.toolchain = cuda_toolchain_fingerprint();
+  return reply;
+}
+
 BuildReply Builder::build(const BuildRequest& r) {
   const auto start = std::chrono::steady_clock::now();
   const char* blame = "unable";  // until the candidate itself is at work
   const auto compiled = [&]() -> Result<std::string> {
-    const fs::path index = index_path(r), artifacts = fs::path(r.directory) / "artifacts";
+    const fs::path artifacts = fs::path(r.directory) / "artifacts";
+    const fs::path index =
+        index_path(r, is_cuda(r.target) ? cuda_toolchain_fingerprint() : toolchain_fingerprint());
     if (const Result<std::string> known = read_text(index); known.is_ok()) {
       // Loading verifies: files damaged or half written in a power loss are made anew.
       if (load_artifact(artifacts.string(), *known).is_ok()) return *known;
       std::error_code ignored;
-      for (const char* ending : {".so", ".json"}) fs::remove(artifacts / (*known + ending), ignored);
+      for (const char* ending : {".so", ".cubin", ".json"})
+        fs::remove(artifacts / (*known + ending), ignored);
     }
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
     ASSIGN_OR_RETURN(const Target target, resolve_target(r.target));
@@ -78,9 +95,13 @@ BuildReply Builder::build(const BuildRequest& r) {
       return invalid_config(index_of.message());
     blame = "build_error";
     ASSIGN_OR_RETURN(const Program program, found->instantiate(config));
-    ASSIGN_OR_RETURN(const Artifact artifact, compile(program, target));
-    blame = "unable";
-    ASSIGN_OR_RETURN(const std::string digest, save_artifact(artifact, artifacts.string()));
+    const CudaOptions cuda{.cache_directory = (fs::path(r.directory) / "cubins").string()};
+    const Result<Artifact> artifact =
+        target.is_cuda() ? compile_cuda(program, target, cuda) : compile(program, target);
+    // No NVRTC here is no fault of the candidate's.
+    if (artifact.is_ok() || artifact.status().code() == StatusCode::kUnavailable) blame = "unable";
+    if (!artifact.is_ok()) return artifact.status();
+    ASSIGN_OR_RETURN(const std::string digest, save_artifact(*artifact, artifacts.string()));
     RETURN_IF_ERROR(write_text(index, digest));
     return digest;
   }();
@@ -108,10 +129,11 @@ BuildReply Builder::data(const BuildRequest& r) {
 
 BuildReply Builder::answer(const BuildRequest& request) {
   if (request.kind == "hello") return hello();
+  if (request.kind == "hello_cuda") return hello_cuda();
   if (request.kind == "build") return build(request);
   if (request.kind == "data") return data(request);
-  return refusal("unable",
-                 failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
+  return refusal("unable", failed("build request: kind: found \"", request.kind,
+                                  "\", expected hello, hello_cuda, build or data"));
 }
 
 int run_builder() {

@@ -16,6 +16,7 @@ class Builder {
 
  private:
   BuildReply hello() const;
+  BuildReply hello_cuda() const;
   BuildReply build(const BuildRequest& request);
   BuildReply data(const BuildRequest& request);
   Result<const TemplateInstance*> instance(const BuildRequest& request, const Workload& workload,

@@ -14,7 +14,7 @@ namespace tuner {
 inline constexpr int kBuilderFd = 3;  // the builder's end
 
 struct BuildRequest {
-  std::string kind;       // hello | build | data
+  std::string kind;       // hello | hello_cuda | build | data
   std::string directory;  // work folder: artifacts/, references/
   std::string workload_key, target, template_name, config;
   int template_version = 0;
@@ -27,7 +27,7 @@ struct BuildReply {
   std::string message;
   std::string digest;  // build: of the artifact saved in directory/artifacts
   double build_ms = 0;
-  std::string host_target, toolchain;  // hello
+  std::string host_target, toolchain;  // hello; hello_cuda: toolchain only, or unable and why
   double absolute = 0, relative = 0;   // data: tolerance of the answer
   struct Data {
     std::string arg, path;

@@ -12,11 +12,15 @@
 #include <thread>
 #include <utility>
 
+#include "compiler_core/runtime/cuda_driver.h"
+
 namespace tuner {
 namespace {
 
 constexpr int kPollMs = 2'000;           // how long an idle Sync waits; well below a lease's life
 constexpr int kInfrastructureTries = 3;  // of a run that failed through no fault of the candidate
+
+constexpr int kGpuTries = 12;  // a GPU that was quarantined may come back: about two minutes
 
 v1::Outcome outcome_of(const std::string& name) {
   std::string upper = name;
@@ -91,6 +95,7 @@ Status Worker::open() {
   for (const int cpu : cpus_)
     if (std::find(last.begin(), last.end(), cpu) == last.end()) others.push_back(cpu);
   ASSIGN_OR_RETURN(builder_, BuilderClient::start(options_.program, others));
+  find_gpu();
   pin_this_process(others);
   core_ = std::make_unique<WorkerCore>(
       WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
@@ -100,6 +105,24 @@ Status Worker::open() {
     if (const auto it = running_.find(trial); it != running_.end()) runner_->cancel(it->second);
   });
   return Status::ok();
+}
+
+// The first device of this host, when there is one and candidates can be compiled for it.
+void Worker::find_gpu() {
+  if (probe_.devices.empty()) return;
+  const DeviceInfo& device = probe_.devices.front();
+  const Result<BuildReply> cuda = builder_->ask({.kind = "hello_cuda"}, std::chrono::seconds(30));
+  if (!cuda.is_ok() || cuda->outcome != "ok") {
+    spdlog::warn("{} is not measured on: {}", device.name, cuda.is_ok() ? cuda->message : cuda.message());
+    return;
+  }
+  gpu_toolchain_ = cuda->toolchain;
+  for (const std::string& arch : native_archs({.arch = device.arch}))
+    gpu_targets_.push_back("cuda -arch=" + arch);
+}
+
+bool Worker::on_gpu(const v1::Lease& lease) const {
+  return std::find(gpu_targets_.begin(), gpu_targets_.end(), lease.target()) != gpu_targets_.end();
 }
 
 std::vector<int> Worker::runner_cpus(int threads) const {
@@ -141,6 +164,7 @@ Status Worker::register_with(DaemonLink& link) {
   request.set_protocol(1);
   request.set_harness_abi(probe_.harness_abi);
   request.add_targets(builder_->hello().host_target);
+  for (const std::string& target : gpu_targets_) request.add_targets(target);
   request.set_max_threads(static_cast<int>(cpus_.size()));
   v1::Environment* environment = request.mutable_environment();
   *environment = record_for({}).environment();
@@ -149,6 +173,8 @@ Status Worker::register_with(DaemonLink& link) {
   core_->set_session(reply.session());
   spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", request.worker_id(),
                builder_->hello().host_target, probe_.peak_gflops.empty() ? 0.0 : probe_.peak_gflops.front());
+  if (!gpu_targets_.empty())
+    spdlog::info("also measures \"{}\" on {}", gpu_targets_.back(), probe_.devices.front().fingerprint);
   return Status::ok();
 }
 
@@ -225,6 +251,12 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
   e->set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
   e->set_worker_incarnation(incarnation_);
   e->set_host(host_);
+  if (on_gpu(lease)) {
+    e->set_hardware(probe_.devices.front().fingerprint);
+    e->set_toolchain(gpu_toolchain_);
+    record.set_peak_gflops(probe_.devices.front().peak_gflops);
+    return record;
+  }
   const auto threads = static_cast<size_t>(threads_of(lease.target()));
   if (threads <= probe_.peak_gflops.size()) record.set_peak_gflops(probe_.peak_gflops[threads - 1]);
   return record;
@@ -332,7 +364,10 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   request.cpus = runner_cpus(threads_of(lease.target()));
 
   Result<RunReply> reply = failed("not run");
-  for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
+  const int tries = on_gpu(lease) ? kGpuTries : kInfrastructureTries;
+  bool gpu_sick = false;
+  for (int i = 0; i < tries && !stopped_; ++i) {
+    if (gpu_sick) wait_for_gpu(i);
     const Result<BuildReply> data = data_for(lease);
     if (!data.is_ok()) {
       reply = data.status();
@@ -359,6 +394,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     spdlog::warn("trial {}: {}", lease.trial_id(), reply.message());
     // Perhaps its data is gone or damaged: look again, and make it anew if so.
     data_.erase(data_key(lease));
+    gpu_sick = reply.status().code() == StatusCode::kUnavailable && on_gpu(lease);
   }
   if (!reply.is_ok()) {
     record.set_outcome(v1::DEVICE_LOST);
@@ -374,7 +410,16 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   record.set_sentinel_before_ns(reply->sentinel_before_ns);
   record.set_sentinel_after_ns(reply->sentinel_after_ns);
   record.set_run_ms(reply->run_ms);
+  record.set_device_state(reply->device_state);
   return record;
+}
+
+// A GPU that fails its check is asked again after 2, 4, ... 15 s: every lease would end as device_lost else.
+void Worker::wait_for_gpu(int tries) const {
+  const auto pause = std::chrono::seconds(std::min(1 << std::min(tries, 4), 15));
+  const auto end = std::chrono::steady_clock::now() + pause;
+  while (!stopped_ && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 void Worker::run_candidates() {

@@ -5,7 +5,8 @@
 //   run    artifact -> runner -> record -> spool -> owed
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
-// never run beside a build.
+// never run beside a build. GPU candidates run one at a time like all others, so none is measured beside a
+// CPU candidate; the thread that launches them has the last core to itself.
 #pragma once
 
 #include <atomic>
@@ -59,11 +60,16 @@ class Worker {
   void finish(const v1::Lease& lease, v1::MeasureRecord record);
   void fail(Status status);
   std::vector<int> runner_cpus(int threads) const;
+  void find_gpu();
+  bool on_gpu(const v1::Lease& lease) const;
+  void wait_for_gpu(int tries) const;
 
   const WorkerOptions options_;
   std::vector<int> cpus_;
   std::string host_, incarnation_;
   ProbeReply probe_;
+  std::vector<std::string> gpu_targets_;  // "cuda -arch=sm_90"...; empty: no GPU that can be measured on
+  std::string gpu_toolchain_;
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;

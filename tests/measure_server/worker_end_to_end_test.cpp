@@ -19,6 +19,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen_cuda/cuda.h"
 #include "measure.grpc.pb.h"
 #include "measure_server/worker/worker.h"
 #include "templates/schedule_template.h"
@@ -119,17 +120,8 @@ class FakeDaemon final : public v1::Workers::Service {
   std::vector<v1::RegisterRequest> registrations_;
 };
 
-// `n` configs drawn from a seed, of every template that serves the task.
-std::vector<v1::Lease> conv2d_trials(int n, uint64_t seed) {
-  Conv2dWorkload w;
-  w.in_channels = 16, w.in_height = 14, w.in_width = 13, w.out_channels = 32;
-  w.kernel_height = w.kernel_width = 3;
-  w.padding = {1, 1, 1, 1};
-  w.bias = true;
-  w.activation = Activation::kRelu;
-  w.constant = {"weight"};
-  const Workload workload(w);
-  const Target target = *parse_target(host_target(1).name());  // by name, as a daemon knows it
+// `n` configs of a task drawn from a seed, of every template that serves it.
+std::vector<v1::Lease> trials_of(const Workload& workload, const Target& target, int n, uint64_t seed) {
   const auto templates = templates_for(workload, target);
   EXPECT_TRUE(templates.is_ok()) << templates.message();
   std::mt19937_64 rng(seed);
@@ -156,6 +148,18 @@ std::vector<v1::Lease> conv2d_trials(int n, uint64_t seed) {
     trials.push_back(lease);
   }
   return trials;
+}
+
+std::vector<v1::Lease> conv2d_trials(int n, uint64_t seed) {
+  Conv2dWorkload w;
+  w.in_channels = 16, w.in_height = 14, w.in_width = 13, w.out_channels = 32;
+  w.kernel_height = w.kernel_width = 3;
+  w.padding = {1, 1, 1, 1};
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  w.constant = {"weight"};
+  // By name, as a daemon knows it.
+  return trials_of(Workload(w), *parse_target(host_target(1).name()), n, seed);
 }
 
 class WorkerEndToEnd : public testing::Test {
@@ -283,6 +287,49 @@ TEST_F(WorkerEndToEnd, EachKindOfTroubleHasItsOutcomeAndTheOthersGoOn) {
       EXPECT_EQ(record.run_ns_size(), 0) << id;
       EXPECT_NE(record.message(), "") << id;
     }
+}
+
+// A GPU host, played by the fake driver: cubins are compiled for real and refused by a driver that knows only
+// its own, so every trial must come back as a build error that names the driver's call.
+class WorkerOnAGpuHost : public WorkerEndToEnd {
+ protected:
+  void SetUp() override {
+    WorkerEndToEnd::SetUp();
+    if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+    setenv("TUNER_LIBCUDA", TUNER_FAKE_CUDA, 1);
+  }
+  void TearDown() override {
+    unsetenv("TUNER_LIBCUDA");
+    WorkerEndToEnd::TearDown();
+  }
+};
+
+TEST_F(WorkerOnAGpuHost, MeasuresTheGpusTargetsBesideItsOwn) {
+  MatmulWorkload w;
+  w.m = w.n = w.k = 64;
+  std::vector<v1::Lease> trials = trials_of(Workload(w), *parse_target("cuda -arch=sm_90"), 2, 15);
+  v1::Lease cpu = conv2d_trials(1, 15)[0];
+  cpu.set_trial_id("cpu");
+  trials.push_back(cpu);
+  FakeDaemon daemon(trials);
+  serve(daemon);
+  const Status status = work();
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_THAT(daemon.registrations()[0].targets(),
+              testing::UnorderedElementsAre(host_target(1).name(), "cuda -arch=sm_90", "cuda -arch=sm_90a"));
+  auto records = daemon.records();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records["cpu"].outcome(), v1::OK) << records["cpu"].message();
+  EXPECT_THAT(records["cpu"].environment().toolchain(), HasSubstr("llvm"));
+  const v1::MeasureRecord gpu = records["trial-0"];
+  EXPECT_EQ(gpu.outcome(), v1::BUILD_ERROR);
+  EXPECT_THAT(gpu.message(), HasSubstr("cannot be loaded: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE"));
+  EXPECT_THAT(gpu.environment().toolchain(), HasSubstr("nvrtc"));
+  EXPECT_THAT(gpu.environment().hardware(), HasSubstr("Fake GPU sm_90"));
+  EXPECT_EQ(gpu.peak_gflops(), 2560);
+  const Result<Artifact> cubin = load_artifact(dir_ + "/worker/artifacts", gpu.artifact_digest());
+  ASSERT_TRUE(cubin.is_ok()) << cubin.message();
+  EXPECT_EQ(cubin->manifest.kind, BinaryKind::kCubin);
 }
 
 TEST_F(WorkerEndToEnd, AHopelessCandidateIsCutAfterAWarmSample) {
