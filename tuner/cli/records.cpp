@@ -1,4 +1,4 @@
-// tuner records export: every measured trial as a line of JSON.
+// tuner records: export prints every measured trial as a line of JSON, import stores the results of a pack.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -6,6 +6,7 @@
 
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
+#include "tuner/cli/import_results.h"
 #include "tuner/cli/tasks.h"
 
 namespace tuner::cli {
@@ -14,6 +15,10 @@ namespace {
 
 struct Options {
   std::string db, job, output = "-";
+};
+
+struct ImportOptions {
+  std::string db, file;
 };
 
 struct CloseFile {
@@ -47,6 +52,32 @@ int run_export(const Options& options) {
   return kExitDone;
 }
 
+int run_import(const ImportOptions& options) {
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kWrite);
+  if (!store) return report(store.status());
+  const Result<std::vector<ImportReport>> imported = import_results(options.file, **store);
+  if (!imported) return report(imported.status());
+  bool skipped = false;
+  for (const ImportReport& r : *imported) {
+    std::printf("job %s: %lld new trials, %lld new records, %lld known\n", r.job_id.c_str(),
+                static_cast<long long>(r.trials), static_cast<long long>(r.records),
+                static_cast<long long>(r.known));
+    for (const std::string& why : r.skipped)
+      std::fprintf(stderr, "tuner: %s: skipped %s\n", options.file.c_str(), why.c_str());
+    skipped = skipped || !r.skipped.empty();
+  }
+  return skipped ? kExitFailed : kExitDone;
+}
+
+void add_import_command(CLI::App& records, CommandContext& context) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = add_command(records, context, "import",
+                                  "Store what runner run-pack measured; the same file again changes nothing",
+                                  [options] { return run_import(*options); });
+  command->add_option("FILE", options->file, "Results of run-pack, a line of JSON each")->required();
+  add_db_option(*command, options->db);
+}
+
 }  // namespace
 
 void add_records_command(CLI::App& app, CommandContext& context) {
@@ -61,6 +92,7 @@ void add_records_command(CLI::App& app, CommandContext& context) {
   command->add_option("-o,--output", options->output, "File to write; - is standard output")
       ->type_name("PATH");
   add_db_option(*command, options->db);
+  add_import_command(*records, context);
 }
 
 }  // namespace tuner::cli

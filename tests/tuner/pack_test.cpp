@@ -1,0 +1,210 @@
+// Pack mode as a person meets it, without a GPU: tuner pack --emulate, runner run-pack, tuner records import,
+// tuner query. The kernels are those of the CUDA schedules, as the emulator's CPU Programs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "db/store.h"
+#include "measure_server/runner/pack_file.h"
+
+namespace tuner {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr char kMatmul[] =
+    R"({"op":"matmul","a":[48,40],"b":[40,56],"target":"cuda -arch=sm_80","trials":10})";
+constexpr char kEmulated[] = "cuda -arch=sm_80 -emulated";
+
+struct Ended {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class PackTest : public testing::Test {
+ protected:
+  PackTest() {
+    std::string pattern = (fs::temp_directory_path() / "tuner-pack-test-XXXXXX").string();
+    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
+    folder_ = pattern;
+    std::ofstream(folder_ / "matmul.json") << kMatmul;
+  }
+  ~PackTest() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  Ended shell(const std::string& line) {
+    const std::string full =
+        str("cd ", folder_.string(), " && { ", line, "; } >out.txt 2>err.txt </dev/null");
+    const int status = std::system(full.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / "out.txt"),
+            contents(folder_ / "err.txt")};
+  }
+  Ended tuner(const std::string& arguments) { return shell(str(TUNER_BINARY, " ", arguments)); }
+  Ended run_pack(const std::string& arguments) {
+    return shell(str(TUNER_RUNNER_PATH, " run-pack ", arguments));
+  }
+
+  // A shared object that takes the arguments of `like` and does this instead.
+  Artifact hostile(const Artifact& like, const std::string& body) {
+    const std::string base = (folder_ / str("hostile", ++made_)).string();
+    std::ofstream(base + ".c") << "#include \"compiler_core/runtime/tuner_runtime.h\"\nint32_t "
+                               << like.manifest.entry << "(void* const* args, const tuner_runtime* rt) {"
+                               << body << "}\n";
+    EXPECT_EQ(
+        std::system(str("cc -w -shared -fPIC -I" TUNER_SOURCE_DIR " -o ", base, ".so ", base, ".c").c_str()),
+        0);
+    return {like.manifest, contents(base + ".so")};
+  }
+
+  // The pack with two bad kernels before everything else.
+  void add_bad_kernels(const std::string& path) {
+    const Result<PackFile> file = PackFile::open(path);
+    ASSERT_TRUE(file.is_ok()) << file.message();
+    Pack pack = file->pack();
+    PackTask& task = pack.tasks[0];
+    for (size_t c = 0; c < task.candidates.size(); ++c) {
+      const Result<Artifact> artifact = file->artifact(0, c);
+      ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+      task.candidates[c].artifact = *artifact;
+    }
+    for (size_t r = 0; r < task.references.size(); ++r) task.references[r].bytes = *file->reference(0, r);
+    // Configs that nobody drew: only their text counts here.
+    for (const char* body : {"for (;;) {}", "*(volatile int*)16 = 1; return 0;"}) {
+      PackCandidate bad = task.candidates[0];
+      bad.config = str("bad=", made_ + 1);
+      bad.artifact = hostile(bad.artifact, body);
+      task.candidates.insert(task.candidates.begin(), bad);
+    }
+    ASSERT_TRUE(write_pack(pack, path).is_ok());
+  }
+
+  fs::path folder_;
+  int made_ = 0;
+};
+
+TEST_F(PackTest, FromScheduleToQueryWithoutAGpu) {
+  const Ended packed = tuner(
+      "pack matmul.json -o a.pack --candidates 6 --seed 3 --emulate --min-repeat-ms 0.1 "
+      "--run-timeout 2");
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_THAT(packed.out, HasSubstr("6 candidates of 1 task written to a.pack"));
+  add_bad_kernels((folder_ / "a.pack").string());
+
+  const Ended ran = run_pack("a.pack -o results.jsonl --deadline 60");
+  ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("8 of 8 measured, 6 right"));
+
+  const Ended imported = tuner("records import results.jsonl --db t.db");
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_THAT(imported.out, HasSubstr("8 new trials"));
+  const Ended again = tuner("records import results.jsonl --db t.db");
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.out, HasSubstr("0 new trials, 0 new records"));
+
+  // One trial for each bad kernel, whatever the rounds.
+  const auto store = Store::open((folder_ / "t.db").string(), Store::Mode::kRead);
+  ASSERT_TRUE(store.is_ok()) << store.message();
+  const auto jobs = (*store)->jobs();
+  ASSERT_EQ(jobs->size(), 1u);
+  EXPECT_EQ(jobs->front().search, "import");
+  EXPECT_EQ(jobs->front().state, JobState::kFinished);
+  std::map<Outcome, int> outcomes;
+  const auto trials = (*store)->trials(jobs->front().id);
+  for (const TrialWithRecord& t : *trials) {
+    ASSERT_TRUE(t.record.has_value()) << t.trial.id;
+    ++outcomes[t.record->outcome];
+    EXPECT_EQ(t.task.target, kEmulated);
+  }
+  EXPECT_EQ(outcomes,
+            (std::map<Outcome, int>{{Outcome::kOk, 6}, {Outcome::kRunTimeout, 1}, {Outcome::kCrashed, 1}}));
+
+  const Ended found = tuner(str("query matmul.json --db t.db --json --target '", kEmulated, "'"));
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("matmul_cuda"));
+  // Times of the emulator are nobody's times of a GPU.
+  const Ended real = tuner("query matmul.json --db t.db");
+  EXPECT_EQ(real.exit_code, 1);
+}
+
+TEST_F(PackTest, TheSameSeedDrawsTheSameCandidates) {
+  for (const char* name : {"a.pack", "b.pack"})
+    ASSERT_EQ(tuner(str("pack matmul.json --candidates 3 --seed 7 --emulate -o ", name)).exit_code, 0);
+  const Result<PackFile> a = PackFile::open((folder_ / "a.pack").string());
+  const Result<PackFile> b = PackFile::open((folder_ / "b.pack").string());
+  ASSERT_TRUE(a.is_ok() && b.is_ok());
+  for (size_t c = 0; c < 3; ++c)
+    EXPECT_EQ(a->pack().tasks[0].candidates[c].config, b->pack().tasks[0].candidates[c].config);
+}
+
+TEST_F(PackTest, ACpuPackIsMeasuredAndQueriedAsItself) {
+  const std::string target = "--target cpu";
+  ASSERT_EQ(tuner("pack matmul.json -o cpu.pack --candidates 3 --min-repeat-ms 0.1 " + target).exit_code, 0);
+  ASSERT_EQ(run_pack("cpu.pack -o results.jsonl").exit_code, 0);
+  ASSERT_EQ(tuner("records import results.jsonl --db t.db").exit_code, 0);
+  const Ended found = tuner("query matmul.json --db t.db " + target);
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+}
+
+TEST_F(PackTest, DamagedLinesAreSkippedAndToldAndTheRestIsStored) {
+  ASSERT_EQ(tuner("pack matmul.json -o cpu.pack --candidates 2 --min-repeat-ms 0.1 --target cpu").exit_code,
+            0);
+  ASSERT_EQ(run_pack("cpu.pack -o results.jsonl").exit_code, 0);
+  const std::string good = contents(folder_ / "results.jsonl");
+  json wrong = json::parse(good.substr(0, good.find('\n')));
+  wrong["outcome"] = "fine";
+  json negative = json::parse(good.substr(0, good.find('\n')));
+  negative["run_ns"] = {-1};
+  json foreign = json::parse(good.substr(0, good.find('\n')));
+  foreign["target"] = "cuda -arch=native";
+  std::ofstream(folder_ / "mixed.jsonl") << "no JSON\n"
+                                         << wrong << "\n"
+                                         << good << negative << "\n"
+                                         << foreign << "\n";
+  const Ended imported = tuner("records import mixed.jsonl --db t.db");
+  EXPECT_EQ(imported.exit_code, 1);
+  EXPECT_THAT(imported.out, HasSubstr("2 new trials"));
+  EXPECT_THAT(imported.err, HasSubstr("skipped line 1: not a result of run-pack"));
+  EXPECT_THAT(imported.err, HasSubstr("skipped line 2: outcome: found \"fine\""));
+  EXPECT_THAT(imported.err, HasSubstr("run_ns: found -1, expected numbers > 0"));
+  EXPECT_THAT(imported.err, HasSubstr("expected sm_NN, found \"native\""));
+}
+
+TEST_F(PackTest, WrongUseIsTold) {
+  EXPECT_EQ(tuner("records import nothing.jsonl --db t.db").exit_code, 2);
+  EXPECT_EQ(tuner("pack nothing.json -o a.pack").exit_code, 2);
+  EXPECT_EQ(tuner("pack matmul.json").exit_code, 2);
+  std::ofstream(folder_ / "empty.jsonl") << "";
+  const Ended empty = tuner("records import empty.jsonl --db t.db");
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("holds no result of run-pack"));
+}
+
+// Without a GPU here a job for one would wait for ever: said at once, with what can be done.
+TEST_F(PackTest, SubmittingAGpuTaskWithoutAGpuSaysWhatToDo) {
+  const Ended submitted =
+      shell(str("TUNER_LIBCUDA=/not/there.so ", TUNER_BINARY, " submit matmul.json --db t.db"));
+  EXPECT_EQ(submitted.exit_code, 2);
+  EXPECT_THAT(submitted.err, HasSubstr("no worker on this machine measures \"cuda -arch=sm_80\": no GPU: "));
+  EXPECT_THAT(submitted.err, HasSubstr("tuner pack"));
+  const Ended native = shell(
+      str("TUNER_LIBCUDA=/not/there.so ", TUNER_BINARY, " query matmul.json --target 'cuda -arch=native'"));
+  EXPECT_EQ(native.exit_code, 2);
+  EXPECT_THAT(native.err, HasSubstr("target \"cuda -arch=native\": no GPU: "));
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,93 @@
+// tuner pack FILE -o PACK: candidates compiled here, to be measured on another host by `runner run-pack`.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "tuner/cli/command.h"
+#include "tuner/cli/pack_builder.h"
+
+namespace tuner::cli {
+
+namespace {
+
+struct Options {
+  std::string file, target, output, cold = "none";
+  PackOptions build;
+  double deadline_s = 600, run_timeout_s = 2, min_repeat_ms = 1;
+};
+
+Result<Pack> make_pack(const Options& options) {
+  ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
+  Pack pack;
+  pack.about = str("tuner ", TUNER_VERSION, ", ", options.build.candidates, " candidates a task, seed ",
+                   options.build.seed, options.build.emulate ? ", emulated" : "");
+  pack.plan = default_pack_plan();
+  pack.plan.deadline_s = options.deadline_s;
+  pack.plan.run_timeout_s = options.run_timeout_s;
+  pack.plan.min_repeat_ms = options.min_repeat_ms;
+  pack.plan.cold = cold_mode_from_name(options.cold).value_or(ColdMode::kNone);
+  for (const CliTask& task : tasks) {
+    const bool repeated = std::any_of(pack.tasks.begin(), pack.tasks.end(), [&](const PackTask& t) {
+      return t.workload_key == task.key && t.target.starts_with(task.target_name);
+    });
+    if (repeated) continue;  // the same layer twice is measured once
+    PackCounts counts;
+    ASSIGN_OR_RETURN(PackTask packed, pack_task(task, options.build, counts));
+    std::fprintf(stderr, "%s\n  on %s: %lld of %lld configs tried are in%s%s\n", task.key.c_str(),
+                 packed.target.c_str(), static_cast<long long>(counts.accepted),
+                 static_cast<long long>(counts.tried),
+                 counts.last_refusal.empty() ? "" : "; one that is not: ", counts.last_refusal.c_str());
+    pack.tasks.push_back(std::move(packed));
+  }
+  return pack;
+}
+
+int run(const Options& options) {
+  const Result<Pack> pack = make_pack(options);
+  if (!pack) return report(pack.status());
+  if (const Status written = write_pack(*pack, options.output); !written) return report(written);
+  size_t candidates = 0;
+  for (const PackTask& task : pack->tasks) candidates += task.candidates.size();
+  std::printf(
+      "%zu candidates of %zu %s written to %s\nnext, where they are to be measured: "
+      "runner run-pack %s -o results.jsonl\nthen, here: tuner records import results.jsonl\n",
+      candidates, pack->tasks.size(), pack->tasks.size() == 1 ? "task" : "tasks", options.output.c_str(),
+      options.output.c_str());
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_pack_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(app, context, "pack", "Compile candidates into one file, to be measured on a GPU host",
+                  [options] { return run(*options); });
+  command->add_option("FILE", options->file, "Job file; - is standard input")->required();
+  command->add_option("-o,--output", options->output, "Pack to write")->type_name("PACK")->required();
+  command->add_option("--candidates", options->build.candidates, "Candidates of each task")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--seed", options->build.seed, "Draws other configs")->capture_default_str();
+  command->add_flag("--emulate", options->build.emulate,
+                    "CUDA tasks as CPU kernels made by the emulator: tries the whole way without a GPU. "
+                    "Their records are of a target of their own");
+  command->add_option("--deadline", options->deadline_s, "Seconds the measurement may take, all of it")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--run-timeout", options->run_timeout_s, "Seconds one candidate may take in a round")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--min-repeat-ms", options->min_repeat_ms, "One sample is as many calls as fill this")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--cold", options->cold,
+          "State of the GPU's L2 before a timed call: none (as the call before left it), flush, rotate")
+      ->check(CLI::IsMember({"none", "flush", "rotate"}))
+      ->capture_default_str();
+  add_target_option(*command, options->target);
+}
+
+}  // namespace tuner::cli
