@@ -224,19 +224,22 @@ class Simplifier {
     return form;
   }
 
-  // (x // a) * (a * c) + (x % a) * c is x * c: what a fused and split index comes back to.
+  // (x // a) * (a * c) + (y % a) * c is x * c where x and y are equal modulo a: what a fused and split index
+  // comes back to. x // (a * b) counts as (x // b) // a.
   LinearForm recombined(LinearForm form) {
     for (size_t i = 0; i < form.terms.size() && form.terms.size() > 1; ++i) {
-      const Expr atom = form.terms[i].first;
-      const int64_t coefficient = form.terms[i].second;
+      const auto [remainder, coefficient] = form.terms[i];
       int64_t a = 0;
-      if (!is_binary(atom, BinaryOp::kFloorMod) || !has_const_divisor(atom, &a)) continue;
-      const LinearForm x = linear(atom->operands[0]);
-      const LinearForm quotient = divided(x, a);
-      if (quotient.terms.size() != 1 || quotient.terms[0].second != 1 || quotient.constant != 0) continue;
+      if (!is_binary(remainder, BinaryOp::kFloorMod) || !has_const_divisor(remainder, &a)) continue;
       for (size_t j = 0; j < form.terms.size(); ++j) {
-        if (form.terms[j].second != coefficient * a || !equal(form.terms[j].first, quotient.terms[0].first))
+        const auto [quotient, scale] = form.terms[j];
+        int64_t divisor = 0;
+        if (scale != coefficient * a || !is_binary(quotient, BinaryOp::kFloorDiv) ||
+            !has_const_divisor(quotient, &divisor) || divisor % a != 0)
           continue;
+        LinearForm x = linear(quotient->operands[0]);
+        if (divisor != a) x = divided(x, divisor / a);
+        if (!equal_modulo(x, linear(remainder->operands[0]), a)) continue;
         form.terms.erase(form.terms.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
         form.terms.erase(form.terms.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
         add_form(form, x, coefficient);
@@ -244,6 +247,12 @@ class Simplifier {
       }
     }
     return form;
+  }
+  bool equal_modulo(const LinearForm& x, const LinearForm& y, int64_t a) {
+    LinearForm difference = x;
+    add_form(difference, y, -1);
+    return difference.constant % a == 0 && std::all_of(difference.terms.begin(), difference.terms.end(),
+                                                       [&](const Term& t) { return t.second % a == 0; });
   }
 
   // rest = g * high + low with low in [0, g), for some g > 1 that divides c. The largest such g is found.

@@ -42,6 +42,12 @@ TEST_F(Simplify, PutsFusedIndicesTogetherAgain) {
   EXPECT_EQ(text(a * 15 + b * 5 + c), "f");
   EXPECT_EQ(text((a * 3 + b) * 5 + c), "f");
   EXPECT_EQ(text(floor_div(floor_div(f, 3), 5)), "f//15");
+  // Fused and split again, in two steps, after the parts have been simplified on their own.
+  const Expr r = Expr(o) * 24 + f;
+  EXPECT_EQ(text(floor_div(r, 9) * 9 + floor_mod(floor_div(r, 3), 3) * 3 + floor_mod(r, 3)), "o*24 + f");
+  EXPECT_EQ(text((floor_div(r, 9) * 4608 + floor_mod(floor_div(r, 3), 3) * 1536) + floor_mod(r, 3) * 512),
+            "o*12288 + f*512");
+  EXPECT_EQ(text(floor_div(r, 9) * 9 + floor_mod(f, 9)), "(o*24 + f)//9*9 + f%9");
   EXPECT_EQ(text(floor_div(floor_mod(f, 12), 4)), "f//4%3");
 }
 
