@@ -72,6 +72,7 @@ Result<std::vector<Section>> read_sections(const Bytes& file) {
     uint32_t name, type;
     uint64_t flags, address, offset, size;
     uint32_t link, info;
+    uint64_t alignment, entry_size;
   };
   std::vector<Header> headers;
   for (uint64_t i = 0; i < *count; ++i) {

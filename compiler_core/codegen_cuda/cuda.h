@@ -54,10 +54,16 @@ Status check_resources(const GpuKernel& kernel, const Target& target);
 // Blocks of one multiprocessor at once, by the rules of the CUDA occupancy calculator; 0: cannot be launched.
 int blocks_per_multiprocessor(const Target& target, int64_t threads, int64_t registers, int64_t shared_bytes);
 
+// For people (tuner show --as resources): for each kernel grid, block, shared memory, the estimate, what the
+// filter says, and, where there is NVRTC, what the compiler made of it. Refused configs are described too.
+Result<std::string> cuda_resources(const Program& program, const Target& target);
+
 // What is in a cubin, read from its ELF sections: no driver, no cuobjdump.
 struct CubinKernel {
   std::string name;
-  int registers = 0, stack_bytes = 0, static_shared_bytes = 0, barriers = 0, max_threads = 0;
+  int registers = 0, stack_bytes = 0, barriers = 0, max_threads = 0;
+  // Without what a launch adds. From sm_90 on, the 1,024 bytes reserved by the system are among them.
+  int static_shared_bytes = 0;
 };
 // InvalidArgument naming the offset when the bytes are not a cubin. Sorted by name.
 Result<std::vector<CubinKernel>> read_cubin(std::string_view bytes);

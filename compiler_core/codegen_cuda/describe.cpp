@@ -243,6 +243,13 @@ bool only_threads(const Expr& condition, const GpuKernel& kernel) {
   return only;
 }
 
+// k < steps - 1: of a loop, neither of blocks nor threads.
+bool is_step_guard(const Expr& e, const GpuKernel& kernel) {
+  return e->kind == ExprKind::kBinary && e->binary_op == BinaryOp::kLt &&
+         e->operands[0]->kind == ExprKind::kVar && is_const_int(e->operands[1]) && !only_threads(e, kernel) &&
+         !is_block_var(kernel, e->operands[0]);
+}
+
 }  // namespace
 
 const StmtNode* only_store(const Stmt& s) {
@@ -281,6 +288,7 @@ std::string describe_guard(const StmtNode& guard, const GpuKernel& kernel, const
   std::string why;
   for (const Expr& condition : conjuncts(guard.condition)) {
     std::string part = guarded_dimension(guard, condition, ranges);
+    if (part.empty() && is_step_guard(condition, kernel)) part = "not in the last step";
     if (part.empty() && only_threads(condition, kernel)) part = "only some of the threads take part";
     if (part.empty()) part = "the last tile is not whole";
     if (why.find(part) == std::string::npos) why += str(why.empty() ? "" : "; ", part);

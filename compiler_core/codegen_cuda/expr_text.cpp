@@ -111,7 +111,8 @@ std::string ExprText::text(const Expr& e, const RangeMap& ranges, Level place) {
       return parenthesised(constant_text(e->float_value, e->dtype),
                            std::signbit(e->float_value) && place > kSum);
     case ExprKind::kVar:
-      return wide_ ? "(long long)" + names_.of(e->var) : names_.of(e->var);
+      return wide_ && !wide_vars_.contains(e->var.get()) ? "(long long)" + names_.of(e->var)
+                                                         : names_.of(e->var);
     case ExprKind::kLoad:
       return element(e->buffer, e->operands, ranges);
     case ExprKind::kBinary:

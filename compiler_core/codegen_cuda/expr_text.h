@@ -5,6 +5,7 @@
 // floor versions, which the caller then has to define (uses_floor_helpers()).
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "compiler_core/arith/simplify.h"
@@ -22,15 +23,19 @@ class ExprText {
  public:
   explicit ExprText(const Names& names) : names_(names) {}
 
-  // e where `ranges` hold. With `wide`, variables count as 64-bit: e may exceed 2^31.
+  // e where `ranges` hold.
   std::string value(const Expr& e, const RangeMap& ranges);
-  // "a[(row * 512 + col)]" without the brackets' redundant parentheses: an element of memory or of a register
-  // array. The offset is 64-bit when the buffer has 2^31 elements or more.
+  // "a[row * 512 + col]": an element of memory or of a register array. The offset is 64-bit when the buffer
+  // has 2^31 elements or more.
   std::string element(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges);
+  // An index or a sum of indices, 64-bit when it may leave the range of int.
   std::string index(const Expr& e, const RangeMap& ranges);
 
   // A load of `buffer`[lane] prints as NAME.x .. NAME.w: a vector that was loaded whole.
   void name_vector(const Buffer& buffer) { vectors_.insert(buffer.get()); }
+
+  // `var` is declared as a 64-bit integer.
+  void is_wide(const Var& var) { wide_vars_.insert(var.get()); }
 
   bool uses_floor_helpers() const { return uses_floor_helpers_; }
 
@@ -45,6 +50,7 @@ class ExprText {
 
   const Names& names_;
   std::set<const BufferNode*> vectors_;
+  std::set<const VarNode*> wide_vars_;
   bool wide_ = false;
   bool uses_floor_helpers_ = false;
 };

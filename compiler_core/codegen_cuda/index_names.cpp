@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/layout.h"
@@ -293,6 +294,8 @@ Expr IndexNames::rebuilt(LinearForm form, const RangeMap& ranges, size_t known_l
     if ((a.second > 0) != (b.second > 0)) return a.second > 0;  // a sum begins with something positive
     return order_of(a.first) < order_of(b.first);
   });
+  if (best == nullptr && form.constant > 0 && !form.terms.empty() && form.terms[0].second < 0)
+    sum = std::exchange(form.constant, 0);  // 5 - i, not -i + 5
   for (auto& [term, factor] : form.terms) {
     const Expr inner =
         term->kind == ExprKind::kBinary
@@ -303,7 +306,7 @@ Expr IndexNames::rebuilt(LinearForm form, const RangeMap& ranges, size_t known_l
                                         : operand;
                            })
             : term;
-    const bool starts_negative = factor < 0 && is_const_int(sum);
+    const bool starts_negative = factor < 0 && equal(sum, Expr(0));
     sum = starts_negative ? unary(UnaryOp::kNeg, inner * -factor)
           : factor < 0    ? sum - inner * -factor
                           : sum + inner * factor;

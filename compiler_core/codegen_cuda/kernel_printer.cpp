@@ -50,8 +50,12 @@ size_t best_break(std::string_view text, size_t width) {
     if (text[i] == '(' || text[i] == '[') ++depth;
     if (text[i] == ')' || text[i] == ']') --depth;
     if (text[i] != ' ' || i < width / 3) continue;
-    const bool before_operator = std::string_view("+-*/%?:&|^<>").find(text[i + 1]) != std::string_view::npos;
-    if (text[i - 1] != ',' && !before_operator) continue;
+    // An operator stands alone: *(const float4*)... is none.
+    const bool before_operator =
+        std::string_view("+-*/%?:&|^<>").find(text[i + 1]) != std::string_view::npos &&
+        (text[i + 2] == ' ' || text[i + 1] == text[i + 2]);
+    const bool after_assignment = text[i - 1] == '=' && text[i - 2] == ' ';
+    if (text[i - 1] != ',' && !before_operator && !after_assignment) continue;
     if (best == std::string_view::npos || depth <= best_depth) best = i, best_depth = depth;
   }
   return best;
@@ -167,6 +171,7 @@ void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
     const bool fits = bounds.has_value() && bounds->first > INT32_MIN && bounds->second < INT32_MAX;
     const std::string text = expr_text_.index(n.value, ranges);
     if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
+    if (!fits) expr_text_.is_wide(n.var);
     line(str("const ", fits ? "int " : "long long ", names_.declare(n.var, n.var->name), " = ", text,
              ";  // ", with_c_names(n.about)));
   }
@@ -382,7 +387,7 @@ void KernelPrinter::comment(std::string_view words) {
 }
 
 void KernelPrinter::open(std::string_view text) {
-  line(text.empty() ? "{" : str(text, " {"));
+  line(str(text, " {"));
   ++depth_;
   names_.open();
 }

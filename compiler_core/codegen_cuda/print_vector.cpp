@@ -26,6 +26,12 @@ std::string made_vector(DType dtype, const std::vector<std::string>& lanes) {
   return text + ")";
 }
 
+// select(condition, load, 0)
+bool is_zero_padded(const Expr& e) {
+  return e->kind == ExprKind::kSelect && e->operands[1]->kind == ExprKind::kLoad &&
+         e->operands[2]->kind == ExprKind::kFloatImm && e->operands[2]->float_value == 0;
+}
+
 Expr in_lane(const Expr& e, const Var& lane, int64_t number) { return substitute(e, {{lane, Expr(number)}}); }
 
 std::vector<Expr> in_lane(const std::vector<Expr>& indices, const Var& lane, int64_t number) {
@@ -34,10 +40,16 @@ std::vector<Expr> in_lane(const std::vector<Expr>& indices, const Var& lane, int
   return result;
 }
 
-// e with each of `loads` replaced by a lane of its vector.
-Expr with_vectors(const Expr& e, const std::vector<std::pair<Expr, Buffer>>& vectors, const Var& lane) {
-  for (const auto& [load_expr, vector] : vectors)
-    if (equal(e, load_expr)) return load(vector, {Expr(lane)});
+// e with each load replaced by a lane of its vector; select(condition, load, 0) too, for the vector holds
+// zeros where the load touches no memory.
+template <class Loads>
+Expr with_vectors(const Expr& e, const Loads& vectors, const Var& lane) {
+  for (const auto& [known, vector] : vectors) {
+    if (equal(e, known.load)) return load(vector, {Expr(lane)});
+    if (known.condition.defined() && is_zero_padded(e) && equal(e->operands[1], known.load) &&
+        equal(e->operands[0], known.condition))
+      return load(vector, {Expr(lane)});
+  }
   return map_children(e, [&](const Expr& operand) { return with_vectors(operand, vectors, lane); });
 }
 
@@ -157,23 +169,18 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
   // Moved as it is, with zeros where the load may not touch memory: no variable in between.
   const Expr& v = s.value;
   const bool is_load = v->kind == ExprKind::kLoad;
-  const bool is_zero_padded = v->kind == ExprKind::kSelect && v->operands[1]->kind == ExprKind::kLoad &&
-                              v->operands[2]->kind == ExprKind::kFloatImm && v->operands[2]->float_value == 0;
-  if (whole && loads.size() == 1 && (is_load || is_zero_padded) && s.buffer->dtype == v->dtype)
+  if (whole && loads.size() == 1 && (is_load || is_zero_padded(v)) && s.buffer->dtype == v->dtype)
     return line(
         str(vector_address(s.buffer, s.indices, lane, lanes, ranges, false), " = ", loaded(loads[0]), ";"));
 
-  names_.open();
-  const bool needs_block = !loads.empty();
-  if (needs_block) open("");
-  std::vector<std::pair<Expr, Buffer>> vectors;
+  std::vector<std::pair<VectorLoad, Buffer>> vectors;
   for (const VectorLoad& l : loads) {
     const Buffer vector =
         make_buffer(l.load->buffer->name + "_lanes", l.load->dtype, {lanes}, MemoryScope::kRegister);
     const std::string memory = loaded(l);
     line(str("const ", vector_type(vector->dtype, lanes), " ", names_.declare(vector), " = ", memory, ";"));
     expr_text_.name_vector(vector);
-    vectors.emplace_back(l.load, vector);
+    vectors.emplace_back(l, vector);
   }
   const Expr with = with_vectors(s.value, vectors, lane);
   std::vector<std::string> values;
@@ -186,8 +193,6 @@ void KernelPrinter::vector_store(const StmtNode& s, const Var& lane, int64_t lan
       line(str(element(s.buffer, in_lane(s.indices, lane, i), ranges), " = ", values[static_cast<size_t>(i)],
                ";"));
   }
-  if (needs_block) close();
-  names_.close();
 }
 
 }  // namespace tuner::cuda

@@ -51,8 +51,8 @@ inline GpuProgram elementwise(int64_t n, int64_t lanes = 4, int64_t threads = 25
 // out[m, n] = sum over k of a[m, k] * b[k, n]: tiles in shared memory, a register tile, 16 x 16 threads.
 struct MatmulTile {
   int64_t m = 512, n = 512, k = 512;
-  int64_t block_k = 8;
-  int64_t tile = 4;  // of a thread, both ways: a block computes 16*tile x 16*tile
+  int64_t block_k = 16;  // block_k * 16 * tile: a multiple of 1024, for whole rounds of copies
+  int64_t tile = 4;      // of a thread, both ways: a block computes 16*tile x 16*tile
   bool double_buffer = false;
   std::string b_layout;  // of the shared tile of b
 };

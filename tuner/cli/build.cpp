@@ -3,6 +3,10 @@
 //   DIR/libNAME.so  NAME.h  tuner_runtime.h  manifest.json  schedule.txt        (DIR/NAME/... for each entry
 //   of a list)
 //
+// and for a CUDA target
+//
+//   DIR/NAME.cubin  NAME.cu  NAME.c  NAME.h  manifest.json  schedule.txt        NAME.c launches the cubin
+//
 // Every kernel gets an entry symbol of its own, so that several can be linked into one program. The measured
 // artifact has the template's symbol instead; whether the code is otherwise the measured one is checked by
 // building that too and comparing digests, and stands in the manifest.
@@ -13,6 +17,7 @@
 
 #include "cli/runtime_header.h"  // generated
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen_cuda/cuda.h"
 #include "tuner/cli/c_header.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
@@ -53,9 +58,16 @@ ordered_json manifest_json(const CliTask& task, const ChosenKernel& kernel, cons
                            const std::string& name) {
   ordered_json out = ordered_json::parse(artifact.manifest.to_json());
   out["function"] = name;
-  out["library"] = "lib" + name + ".so";
   out["header"] = name + ".h";
-  out["alignment_bytes"] = 64;
+  if (task.target.is_cuda()) {
+    out["cubin"] = name + ".cubin";
+    out["source"] = name + ".cu";
+    out["launcher"] = name + ".c";
+    out["alignment_bytes"] = 16;
+  } else {
+    out["library"] = "lib" + name + ".so";
+    out["alignment_bytes"] = 64;
+  }
   int64_t packed_bytes = 0;
   for (const ArgInfo& arg : artifact.manifest.pack_args)
     if (arg.role == "packed") packed_bytes += arg.bytes;
@@ -69,11 +81,32 @@ ordered_json manifest_json(const CliTask& task, const ChosenKernel& kernel, cons
   return out;
 }
 
+Result<Artifact> compile_for(const Program& program, const Target& target) {
+  return target.is_cuda() ? compile_cuda(program, target) : compile(program, target);
+}
+
+Status write_cpu_files(const fs::path& directory, const Artifact& artifact, const HeaderText& text) {
+  RETURN_IF_ERROR(write_file(directory / ("lib" + text.name + ".so"), artifact.binary));
+  RETURN_IF_ERROR(write_file(directory / (text.name + ".h"), c_header(artifact.manifest, text)));
+  return write_file(directory / "tuner_runtime.h", kRuntimeHeader);
+}
+
+Status write_cuda_files(const fs::path& directory, const std::string& name, const Program& program,
+                        const Artifact& artifact, const std::string& about) {
+  ASSIGN_OR_RETURN(const Target target, parse_target(artifact.manifest.target));
+  ASSIGN_OR_RETURN(const std::string source, emit_cuda(program, target));
+  const CudaLauncher launcher = cuda_launcher(artifact.manifest, name, about);
+  RETURN_IF_ERROR(write_file(directory / (name + ".cubin"), artifact.binary));
+  RETURN_IF_ERROR(write_file(directory / (name + ".cu"), source));
+  RETURN_IF_ERROR(write_file(directory / (name + ".c"), launcher.source));
+  return write_file(directory / (name + ".h"), launcher.header);
+}
+
 // What is known of the tuned config, and whether the code built here is the code that was measured.
 Status add_measurement(const CliTask& task, const ChosenKernel& kernel, const Program& program,
                        ordered_json& manifest) {
   if (!kernel.tuned) return Status::ok();
-  ASSIGN_OR_RETURN(const Artifact measured, compile(program, task.target));
+  ASSIGN_OR_RETURN(const Artifact measured, compile_for(program, task.target));
   manifest["measured"] = tuned_json(*kernel.tuned, task.workload.flops());
   manifest["same_code_as_measured"] = measured.manifest.digest == kernel.tuned->artifact_digest;
   if (measured.manifest.digest != kernel.tuned->artifact_digest)
@@ -82,7 +115,7 @@ Status add_measurement(const CliTask& task, const ChosenKernel& kernel, const Pr
                  "%s), so the "
                  "stated time is that of the measured code\n",
                  task.key.c_str(), kernel.tuned->environment.toolchain.c_str(),
-                 toolchain_fingerprint().c_str());
+                 measured.manifest.toolchain.c_str());
   return Status::ok();
 }
 
@@ -90,7 +123,8 @@ Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, 
                                const fs::path& directory) {
   if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
-  ASSIGN_OR_RETURN(const Artifact artifact, compile(renamed(program, "tuner_" + name), task.target));
+  const Program named = renamed(program, "tuner_" + name);
+  ASSIGN_OR_RETURN(const Artifact artifact, compile_for(named, task.target));
   ASSIGN_OR_RETURN(const std::string schedule, kernel.instance->schedule_text(kernel.config));
   ordered_json manifest = manifest_json(task, kernel, artifact, name);
   RETURN_IF_ERROR(add_measurement(task, kernel, program, manifest));
@@ -104,10 +138,10 @@ Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, 
                 format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
                 " in trial ", kernel.tuned->trial_id, "; config ", kernel.config.to_text())
           : "not tuned: default config " + kernel.config.to_text();
-  RETURN_IF_ERROR(write_file(directory / ("lib" + name + ".so"), artifact.binary));
-  RETURN_IF_ERROR(
-      write_file(directory / (name + ".h"), c_header(artifact.manifest, {name, task.key, origin})));
-  RETURN_IF_ERROR(write_file(directory / "tuner_runtime.h", kRuntimeHeader));
+  if (task.target.is_cuda())
+    RETURN_IF_ERROR(write_cuda_files(directory, name, named, artifact, str(task.key, "\n * ", origin)));
+  else
+    RETURN_IF_ERROR(write_cpu_files(directory, artifact, {name, task.key, origin}));
   RETURN_IF_ERROR(write_file(directory / "schedule.txt", schedule));
   RETURN_IF_ERROR(write_file(directory / "manifest.json", pretty(manifest) + "\n"));
   return manifest;
@@ -136,7 +170,9 @@ Status build(const Options& options) {
     ASSIGN_OR_RETURN(ordered_json manifest, build_one(task, kernel, name, directory));
     defaults += kernel.tuned ? 0 : 1;
     if (!options.json)
-      std::printf("%s: lib%s.so, %s.h, manifest.json (%s)\n", directory.c_str(), name.c_str(), name.c_str(),
+      std::printf("%s: %s%s%s, %s.h, manifest.json (%s)\n", directory.c_str(),
+                  task.target.is_cuda() ? "" : "lib", name.c_str(),
+                  task.target.is_cuda() ? ".cubin, .cu, .c" : ".so", name.c_str(),
                   kernel.tuned ? format_time(kernel.tuned->time_ns).c_str() : "not tuned");
     built.push_back(std::move(manifest));
   }
@@ -152,7 +188,8 @@ Status build(const Options& options) {
 void add_build_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      add_command(app, context, "build", "Write the tuned kernel as a shared library with a C header",
+      add_command(app, context, "build",
+                  "Write the tuned kernel as a shared library, or for a GPU a cubin, with its C header",
                   [options] { return report(build(*options)); });
   command->add_option("FILE", options->file, "Job file; - is standard input")->required();
   command->add_option("-o,--output", options->directory, "Folder to write into, made when missing")

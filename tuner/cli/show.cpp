@@ -1,9 +1,11 @@
-// tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR or assembler.
+// tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR or assembler; for a GPU its lowered
+// kernels, CUDA source or resources.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen_cuda/cuda.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/tasks.h"
@@ -21,18 +23,35 @@ bool is_trial_id(const std::string& text) {
          !std::filesystem::exists(text);
 }
 
+// Whether a target has this form.
+Status check_form(const CliTask& task, const std::string& as) {
+  const bool of_cpu = as == "llvm" || as == "asm",
+             of_cuda = as == "kernels" || as == "cuda" || as == "resources";
+  if (task.target.is_cuda() ? !of_cpu : !of_cuda) return Status::ok();
+  return invalid_argument("--as ", as, ": not for target \"", task.target_name,
+                          "\"; expected schedule, loops, ",
+                          task.target.is_cuda() ? "kernels, cuda or resources" : "llvm or asm");
+}
+
 Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, const std::string& as) {
   if (as == "schedule") return kernel.instance->schedule_text(kernel.config);
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
+  if (as == "cuda") return emit_cuda(program, task.target);
+  if (as == "resources") return cuda_resources(program, task.target);
+  if (as == "kernels") {
+    ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
+    return to_text(lowered);
+  }
   if (as == "llvm") return emit_llvm(program, task.target);
   if (as == "asm") return emit_asm(program, task.target);
   return to_text(program) + "\n";
 }
 
 Status show(const CliTask& task, const ChosenKernel& kernel, const std::string& as) {
+  RETURN_IF_ERROR(check_form(task, as));
   if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
   ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, as));
-  const char* comment = as == "llvm" ? ";" : "#";
+  const char* comment = as == "llvm" ? ";" : as == "cuda" ? "//" : "#";
   std::printf("%s %s\n%s on %s\n%s template %s, config %s\n", comment, task.key.c_str(), comment,
               task.target_name.c_str(), comment, std::string(kernel.schedule_template->name()).c_str(),
               kernel.config.to_text().c_str());
@@ -78,8 +97,11 @@ void add_show_command(CLI::App& app, CommandContext& context) {
       app, context, "show", "Print a kernel: the tuned one of a job file's tasks, or that of a trial",
       [options] { return report(is_trial_id(options->what) ? show_trial(*options) : show_file(*options)); });
   command->add_option("FILE|TRIAL", options->what, "Job file, or a trial such as t812")->required();
-  command->add_option("--as", options->as, "What to print")
-      ->check(CLI::IsMember({"schedule", "loops", "llvm", "asm"}))
+  command
+      ->add_option("--as", options->as,
+                   "What to print; llvm and asm of CPU targets; of CUDA ones kernels (as lowered), "
+                   "cuda (the source) and resources")
+      ->check(CLI::IsMember({"schedule", "loops", "llvm", "asm", "kernels", "cuda", "resources"}))
       ->capture_default_str();
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);

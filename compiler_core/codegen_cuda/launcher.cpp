@@ -1,0 +1,151 @@
+// The host side of a cubin for an application: C on the driver API.
+#include <algorithm>
+#include <cctype>
+
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/names.h"
+
+namespace tuner {
+namespace {
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t d : shape) text += str(text.empty() ? "" : ", ", d);
+  return "[" + text + "]";
+}
+
+int64_t workspace_bytes(const Manifest& m) {
+  int64_t total = 0;
+  for (const int64_t bytes : m.workspaces) total += (bytes + 255) / 256 * 256;
+  return total;
+}
+
+// "CUdeviceptr a, CUdeviceptr out": names that differ, none of them one of ours.
+std::vector<std::string> argument_names(const Manifest& m) {
+  cuda::Names names;
+  for (const char* ours : {"kernel", "stream", "workspace", "pointers", "image", "result"})
+    names.reserve(ours);
+  std::vector<std::string> result;
+  for (const ArgInfo& arg : m.args) result.push_back(names.declare(arg.name));
+  return result;
+}
+
+std::string parameters(const Manifest& m) {
+  std::string text;
+  for (const std::string& name : argument_names(m)) text += str("CUdeviceptr ", name, ", ");
+  return text;
+}
+
+std::string described_arguments(const Manifest& m) {
+  std::string text;
+  const std::vector<std::string> names = argument_names(m);
+  for (size_t i = 0; i < m.args.size(); ++i) {
+    const ArgInfo& a = m.args[i];
+    text += str(" *   ", names[i], ": ", a.dtype, " ", shape_text(a.shape),
+                a.layout.empty() ? "" : ", " + a.layout, ", ", a.role, ", ", a.bytes, " bytes\n");
+  }
+  return text;
+}
+
+// What stands in the middle of a C comment must not end it.
+std::string comment_text(std::string text) {
+  for (size_t at = text.find("*/"); at != std::string::npos; at = text.find("*/")) text.replace(at, 2, "* /");
+  return text;
+}
+
+std::string header_text(const Manifest& m, const std::string& name, const std::string& about) {
+  const std::string macro = upper(name);
+  std::string text =
+      str("/* ", comment_text(about), "\n * on ", m.target, ", by ", m.toolchain, "\n *\n",
+          " * Written by `tuner build`: ", name, ".cubin holds the kernels, ", name,
+          ".c launches them through the driver API\n", " * (link with -lcuda). C99 and C++.\n *\n",
+          " * Arguments are device pointers, row-major, in this order, each aligned to 16 bytes (what "
+          "cuMemAlloc gives is);\n",
+          " * no output may overlap another argument:\n", described_arguments(m), " *\n",
+          " * Every function returns CUDA_SUCCESS or the driver's error. A context must be current.\n */\n");
+  text += str("#ifndef ", macro, "_H_\n#define ", macro, "_H_\n\n#include <cuda.h>\n\n",
+              "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+  const std::vector<std::string> names = argument_names(m);
+  for (size_t i = 0; i < m.args.size(); ++i)
+    text += str("#define ", macro, "_", upper(names[i]), "_BYTES ", m.args[i].bytes, "\n");
+  text += str(
+      "/* Device memory between the kernels, uninitialised, aligned to 256 bytes; 0: pass 0. */\n#define ",
+      macro, "_WORKSPACE_BYTES ", workspace_bytes(m), "\n\n");
+  text += str("/* A loaded cubin: of the context that was current then. */\ntypedef struct ", name,
+              "_kernel {\n  CUmodule module;\n  CUfunction functions[", m.launches.size(), "];\n} ", name,
+              "_kernel;\n\n");
+  text += str("/* `image`: the bytes of ", name, ".cubin. On an error nothing stays loaded. */\nCUresult ",
+              name, "_load(", name, "_kernel* kernel, const void* image);\n");
+  text +=
+      str("/* Puts the launches on `stream` and returns at once; may be captured into a graph. Calls that "
+          "run at the\n",
+          " * same time need workspaces of their own. */\nCUresult ", name, "_launch(const ", name,
+          "_kernel* kernel, ", parameters(m), "CUdeviceptr workspace, CUstream stream);\n");
+  text += str("CUresult ", name, "_unload(", name,
+              "_kernel* kernel);\n\n#ifdef __cplusplus\n}  /* extern \"C\" */\n#endif\n\n#endif\n");
+  return text;
+}
+
+std::string load_text(const Manifest& m, const std::string& name) {
+  std::string text = str("CUresult ", name, "_load(", name, "_kernel* kernel, const void* image) {\n",
+                         "  CUresult result = cuModuleLoadData(&kernel->module, image);\n",
+                         "  if (result != CUDA_SUCCESS) return result;\n");
+  const auto step = [&](const std::string& call) {
+    text += str("  if (result == CUDA_SUCCESS)\n    result = ", call, ";\n");
+  };
+  for (size_t i = 0; i < m.launches.size(); ++i) {
+    const LaunchInfo& l = m.launches[i];
+    step(str("cuModuleGetFunction(&kernel->functions[", i, "], kernel->module, \"", l.kernel, "\")"));
+    // Above 48 KB shared memory must be asked for.
+    if (l.shared_bytes > 48 << 10)
+      step(str("cuFuncSetAttribute(kernel->functions[", i,
+               "], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, ", l.shared_bytes, ")"));
+  }
+  return text + "  if (result != CUDA_SUCCESS) cuModuleUnload(kernel->module);\n  return result;\n}\n";
+}
+
+std::string launch_text(const Manifest& m, const std::string& name) {
+  std::string text = str("CUresult ", name, "_launch(const ", name, "_kernel* kernel, ", parameters(m),
+                         "CUdeviceptr workspace, CUstream stream) {\n");
+  // Arguments, then the parts of the workspace.
+  const std::vector<std::string> names = argument_names(m);
+  text += "  CUdeviceptr pointers[] = {";
+  for (size_t i = 0; i < names.size(); ++i) text += str(i == 0 ? "" : ", ", names[i]);
+  int64_t offset = 0;
+  for (size_t i = 0; i < m.workspaces.size(); ++i) {
+    text += str(i + names.size() == 0 ? "" : ", ", "workspace + ", offset);
+    offset += (m.workspaces[i] + 255) / 256 * 256;
+  }
+  text += "};\n  CUresult result = CUDA_SUCCESS;\n";
+  if (m.workspaces.empty()) text += "  (void)workspace;\n";
+  for (size_t i = 0; i < m.launches.size(); ++i) {
+    const LaunchInfo& l = m.launches[i];
+    text += str("  if (result == CUDA_SUCCESS) { /* ", l.kernel, ": ", l.registers, " registers a thread, ",
+                l.blocks_per_sm, " blocks a multiprocessor */\n    void* parameters[] = {");
+    for (size_t p = 0; p < l.params.size(); ++p)
+      text += str(p == 0 ? "" : ", ", "&pointers[", l.params[p], "]");
+    text += str("};\n    result = cuLaunchKernel(kernel->functions[", i, "], ", l.grid[0], ", ", l.grid[1],
+                ", ", l.grid[2], ", ", l.block[0], ", ", l.block[1], ", ", l.block[2], ", ", l.shared_bytes,
+                ",\n                            stream, parameters, NULL);\n  }\n");
+  }
+  return text + "  return result;\n}\n";
+}
+
+}  // namespace
+
+CudaLauncher cuda_launcher(const Manifest& manifest, const std::string& name, const std::string& about) {
+  CudaLauncher launcher;
+  launcher.header = header_text(manifest, name, about);
+  launcher.source = str("/* Launches ", name, ".cubin; see ", name, ".h. */\n#include \"", name,
+                        ".h\"\n\n#include <stddef.h>\n\n", load_text(manifest, name), "\n",
+                        launch_text(manifest, name), "\n", "CUresult ", name, "_unload(", name,
+                        "_kernel* kernel) {\n  return cuModuleUnload(kernel->module);\n}\n");
+  return launcher;
+}
+
+}  // namespace tuner

@@ -1,0 +1,137 @@
+// The static filter before compiling: limits, register estimate, occupancy.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "tests/compiler_core/gpu_kernels.h"
+#if __has_include(<cuda_occupancy.h>)
+#include <cuda_occupancy.h>
+#define TUNER_HAS_OCCUPANCY 1
+#endif
+
+namespace tuner::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Target target(const std::string& arch = "sm_90a") { return *parse_target("cuda -arch=" + arch); }
+Status check(const GpuKernel& k, const std::string& arch = "sm_90a") {
+  return check_resources(k, target(arch));
+}
+
+TEST(CodegenCudaFilter, AcceptsAnOrdinaryTile) {
+  const GpuKernel k = tiled_matmul({.tile = 8}).kernels[0];
+  EXPECT_TRUE(check(k).is_ok()) << check(k).message();
+  const ResourceEstimate e = estimate_resources(k, target());
+  EXPECT_EQ(e.threads, 256);
+  EXPECT_EQ(e.shared_bytes, 16384);
+  EXPECT_EQ(e.register_limit, 255);
+  EXPECT_GE(e.registers, 64 + 8);
+  EXPECT_LE(e.registers, 121);  // what ptxas gave it
+}
+
+TEST(CodegenCudaFilter, StageARefusesAccumulatorsBeyondTheRegisters) {
+  GpuKernel k = tiled_matmul({.tile = 16}).kernels[0];
+  EXPECT_EQ(check(k).code(), StatusCode::kInvalidConfig);
+  EXPECT_THAT(check(k).message(), HasSubstr("stage A: matmul: needs about"));
+  k = tiled_matmul({.tile = 8}).kernels[0];
+  k.min_blocks = 4;  // leaves 64
+  EXPECT_EQ(estimate_resources(k, target()).register_limit, 64);
+  EXPECT_THAT(check(k).message(), HasSubstr("registers, 64 there"));
+}
+
+TEST(CodegenCudaFilter, StageARefusesTooManyThreadsAndTooLargeGrids) {
+  GpuKernel k = elementwise(1024).kernels[0];
+  k.block = {1024, 2, 1};
+  EXPECT_THAT(check(k).message(), HasSubstr("2048 threads a block, at most 1024"));
+  k.block = {32, 1, 1};
+  k.grid = {1, 65536, 1};
+  EXPECT_THAT(check(k).message(), HasSubstr("grid 1 x 65536 x 1"));
+  k.grid = {0, 1, 1};
+  EXPECT_THAT(check(k).message(), HasSubstr("no size"));
+}
+
+TEST(CodegenCudaFilter, StageARefusesSharedMemoryThatIsNotThere) {
+  GpuKernel k = elementwise(1024).kernels[0];
+  k.shared_bytes = 232448;
+  EXPECT_TRUE(check(k).is_ok()) << check(k).message();
+  k.shared_bytes += 16;
+  EXPECT_THAT(check(k).message(), HasSubstr("needs 232464 bytes of shared memory, 232448 there"));
+  k.shared_bytes = 100 << 10;
+  EXPECT_FALSE(check(k, "sm_86").is_ok());
+}
+
+TEST(CodegenCudaFilter, StageARefusesTooMuchUnrolling) {
+  const GpuKernel k = tiled_matmul({.k = 1024, .block_k = 128, .tile = 8}).kernels[0];
+  EXPECT_THAT(check(k).message(), HasSubstr("8192 multiply-adds written out, at most 4096"));
+}
+
+TEST(CodegenCudaFilter, StageCRefusesMinBlocksThatDoNotFit) {
+  GpuKernel k = elementwise(1024).kernels[0];
+  k.shared_bytes = 120 << 10;
+  k.min_blocks = 2;
+  EXPECT_THAT(check(k).message(), HasSubstr("stage C: relu: 1 blocks of 256 threads"));
+}
+
+// Worked examples of the notes: sm_90.
+TEST(CodegenCudaFilter, BlocksOfAMultiprocessor) {
+  EXPECT_EQ(blocks_per_multiprocessor(target(), 256, 151, 0), 1);  // by registers
+  EXPECT_EQ(blocks_per_multiprocessor(target(), 256, 126, 64 << 10), 2);
+  EXPECT_EQ(blocks_per_multiprocessor(target(), 256, 32, 240000), 0);
+  EXPECT_EQ(blocks_per_multiprocessor(target(), 32, 16, 0), 32);   // by blocks
+  EXPECT_EQ(blocks_per_multiprocessor(target(), 1024, 32, 0), 2);  // by threads
+  EXPECT_EQ(blocks_per_multiprocessor(target(), 1024, 72, 0), 0);  // registers of one block
+  EXPECT_EQ(blocks_per_multiprocessor(target("sm_86"), 1024, 32, 0), 1);
+}
+
+#ifdef TUNER_HAS_OCCUPANCY
+// The rules of the toolkit's own calculator, for any kernel.
+int calculator(const Target& t, int major, int minor, int threads, int registers, int64_t shared) {
+  cudaOccDeviceProp device{};
+  device.computeMajor = major, device.computeMinor = minor;
+  device.maxThreadsPerBlock = 1024;
+  device.maxThreadsPerMultiprocessor = static_cast<int>(t.threads_per_sm);
+  device.regsPerBlock = device.regsPerMultiprocessor = static_cast<int>(t.registers_per_sm);
+  device.warpSize = 32;
+  device.sharedMemPerBlock = 48 << 10;
+  device.sharedMemPerMultiprocessor = static_cast<size_t>(t.shared_bytes_per_sm);
+  device.numSms = 1;
+  device.sharedMemPerBlockOptin = static_cast<size_t>(t.shared_bytes_per_block);
+  device.reservedSharedMemPerBlock = static_cast<size_t>(t.shared_bytes_reserved);
+  cudaOccFuncAttributes function{};
+  function.maxThreadsPerBlock = 1024;
+  function.numRegs = registers;
+  function.maxDynamicSharedSizeBytes = static_cast<size_t>(t.shared_bytes_per_block);
+  function.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN;
+  cudaOccDeviceState state{};
+  state.carveoutConfig = SHAREDMEM_CARVEOUT_MAX_SHARED;
+  cudaOccResult result{};
+  const cudaOccError error = cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state,
+                                                                     threads, static_cast<size_t>(shared));
+  EXPECT_EQ(error, CUDA_OCC_SUCCESS);
+  return result.activeBlocksPerMultiprocessor;
+}
+
+TEST(CodegenCudaFilter, OccupancyIsThatOfTheToolkitsCalculator) {
+  const std::tuple<const char*, int, int> kArchitectures[] = {
+      {"sm_75", 7, 5}, {"sm_80", 8, 0}, {"sm_86", 8, 6}, {"sm_89", 8, 9}, {"sm_90", 9, 0}};
+  for (const auto& [arch, major, minor] : kArchitectures)
+    for (int threads = 32; threads <= 1024; threads += 96)
+      for (int registers = 16; registers <= 255; registers += 7)
+        for (const int64_t shared :
+             {0, 1000, 8192, 20000, 48 << 10, 99 << 10, 100000, 163 << 10, 227 << 10}) {
+          const Target t = target(arch);
+          if (shared > t.shared_bytes_per_block) continue;
+          ASSERT_EQ(blocks_per_multiprocessor(t, threads, registers, shared),
+                    calculator(t, major, minor, threads, registers, shared))
+              << arch << ", " << threads << " threads, " << registers << " registers, " << shared << " bytes";
+        }
+}
+#else
+TEST(CodegenCudaFilter, OccupancyIsThatOfTheToolkitsCalculator) {
+  GTEST_SKIP() << "no cuda_occupancy.h: no CUDA toolkit was there when the tests were configured";
+}
+#endif
+
+}  // namespace
+}  // namespace tuner::testing

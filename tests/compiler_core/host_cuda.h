@@ -1,0 +1,138 @@
+// Runs printed CUDA on this host: the text that NVRTC gets is compiled by the C++ compiler that built the
+// tests, with host_cuda_shim.h in place of CUDA, loaded, and run. It proves the printer's text, values and
+// vectors included, without a GPU; tests/compiler_core/emulator_test proves lowering the other way round.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "compiler_core/codegen_cuda/cuda.h"
+
+namespace tuner::testing {
+
+// Programs that are compiled together (starting a compiler is dear), then run by number.
+class HostCuda {
+ public:
+  HostCuda() = default;
+  HostCuda(const HostCuda&) = delete;
+  HostCuda& operator=(const HostCuda&) = delete;
+  ~HostCuda() {
+    if (handle_ != nullptr) dlclose(handle_);
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+
+  // Returns the number of the program.
+  int add(const GpuProgram& program, const Target& target) {
+    const int number = static_cast<int>(programs_.size());
+    // Several programs in one file: their kernels stay in namespaces, and share one shared memory.
+    std::string text = print_cuda(program, target);
+    replace(text, "extern \"C\" __global__", "static __global__");
+    replace(text, "extern __shared__ __align__(16) unsigned char shared_memory[];", "");
+    text_ += str("namespace program_", number, " {\n", text, "}\n");
+    programs_.push_back(program);
+    return number;
+  }
+
+  // OK, or why there is nothing to run: no compiler, or text that it does not take (then `is_text` is set).
+  Status build(bool* is_text = nullptr) {
+    if (access(TUNER_CXX, X_OK) != 0) return unavailable("no C++ compiler at " TUNER_CXX);
+    std::string pattern = (std::filesystem::temp_directory_path() / "host_cuda_XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) return failed("no temporary folder");
+    folder_ = pattern;
+    std::ofstream(folder_ + "/kernels.cpp") << "#include \"host_cuda_shim.h\"\n" << text_ << entry();
+    const std::string command =
+        str(TUNER_CXX " -std=c++17 -O1 -w -fno-strict-aliasing -fPIC -shared -I" TUNER_SHIM_DIR " ", folder_,
+            "/kernels.cpp -o ", folder_, "/kernels.so > ", folder_, "/log 2>&1");
+    if (std::system(command.c_str()) != 0) {
+      if (is_text != nullptr) *is_text = true;
+      std::ifstream log(folder_ + "/log");
+      return failed(std::string((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>())
+                        .substr(0, 4000));
+    }
+    handle_ = dlopen((folder_ + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr) return failed(dlerror());
+    run_ = reinterpret_cast<int (*)(int, void**)>(dlsym(handle_, "run"));
+    return run_ == nullptr ? failed("no entry") : Status::ok();
+  }
+
+  // Runs program `number`. `args` are those of the program; outputs are filled. Buffers begin at multiples of
+  // 16 bytes and end at a rim of NaN, which reads carry into the results and writes must leave alone.
+  void run(int number, std::vector<std::vector<float>>& args) const {
+    const GpuProgram& p = programs_[static_cast<size_t>(number)];
+    ASSERT_EQ(args.size(), p.args.size());
+    std::vector<std::vector<float>> storage;
+    std::vector<void*> pointers;
+    const auto add = [&](const std::vector<float>& values) {
+      storage.emplace_back(values);
+      storage.back().insert(storage.back().begin(), kRim, nan());
+      storage.back().insert(storage.back().end(), kRim, nan());
+    };
+    for (const std::vector<float>& arg : args) add(arg);
+    for (const Buffer& b : p.workspace) add(std::vector<float>(static_cast<size_t>(b->elements()), nan()));
+    // Vectors of doubles of floats begin at multiples of 16 bytes in this library; keep to it whatever it
+    // does.
+    for (std::vector<float>& s : storage) {
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(s.data() + kRim) % 16, 0u);
+      pointers.push_back(s.data() + kRim);
+    }
+    const int result = run_(number, pointers.data());
+    ASSERT_EQ(result, 0) << p.name
+                         << (result == 1 ? ": wrote beyond its shared memory" : ": stuck at a barrier");
+    for (size_t i = 0; i < storage.size(); ++i) {
+      for (size_t r = 0; r < kRim; ++r)
+        ASSERT_TRUE(std::isnan(storage[i][r]) && std::isnan(storage[i][storage[i].size() - 1 - r]))
+            << p.name << " wrote beyond buffer " << i;
+      if (i < args.size())
+        args[i].assign(storage[i].begin() + kRim, storage[i].end() - static_cast<std::ptrdiff_t>(kRim));
+    }
+  }
+
+ private:
+  static constexpr size_t kRim = 64;  // floats, before and behind
+  static void replace(std::string& text, std::string_view what, std::string_view by) {
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+      text.replace(at, what.size(), by);
+  }
+  static float nan() { return std::numeric_limits<float>::quiet_NaN(); }
+
+  // extern "C" int run(int program, void** pointers): its kernels, one after the other.
+  std::string entry() const {
+    std::string text = "extern \"C\" int run(int program, void** pointers) {\n";
+    for (size_t n = 0; n < programs_.size(); ++n) {
+      const GpuProgram& p = programs_[n];
+      std::vector<Buffer> all = p.args;
+      all.insert(all.end(), p.workspace.begin(), p.workspace.end());
+      text += str("if (program == ", n, ") {\n");
+      for (const GpuKernel& k : p.kernels) {
+        std::string arguments;
+        for (const Buffer& b : k.params)
+          arguments += str(arguments.empty() ? "" : ", ", "(float*)pointers[",
+                           std::find(all.begin(), all.end(), b) - all.begin(), "]");
+        const auto triple = [](const std::array<int64_t, 3>& a) {
+          return str("{", a[0], ", ", a[1], ", ", a[2], "}");
+        };
+        text += str("{ const int grid[] = ", triple(k.grid), ", block[] = ", triple(k.block),
+                    ";\n  if (int r = host_cuda::launch(grid, block, ", k.shared_bytes, ", [&] { program_", n,
+                    "::", k.name, "(", arguments, "); })) return r; }\n");
+      }
+      text += "return 0; }\n";
+    }
+    return text + "return 3; }\n";
+  }
+
+  std::vector<GpuProgram> programs_;
+  std::string text_, folder_;
+  void* handle_ = nullptr;
+  int (*run_)(int, void**) = nullptr;
+};
+
+}  // namespace tuner::testing

@@ -1,0 +1,169 @@
+// Every template for GPUs, printed: the CUDA text of its default and of random configs gives the answer of
+// the oracle when this host's compiler runs it, and NVRTC compiles it without spills.
+//
+// TUNER_CUDA_CONFIGS=50 in the environment draws as many random configs a template for NVRTC (2 otherwise).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/oracle/oracle.h"
+#include "templates/registry.h"
+#include "templates/tolerance.h"
+#include "tests/compiler_core/host_cuda.h"
+
+namespace tuner::testing {
+namespace {
+
+constexpr uint64_t kSeed = 20261121;
+
+Target target(const std::string& arch = "sm_90a") { return *parse_target("cuda -arch=" + arch); }
+
+// Odd shapes, each with tails somewhere; small, for the oracle. Keys as in the database.
+std::vector<Workload> small_workloads() {
+  std::vector<Workload> result;
+  result.push_back(MatmulWorkload{.m = 37, .n = 45, .k = 29, .bias = true, .activation = Activation::kRelu});
+  result.push_back(
+      MatmulWorkload{.batch = 2, .m = 16, .n = 24, .k = 40, .transpose_a = true, .transpose_b = true});
+  Conv2dWorkload conv;
+  conv.batch = 1, conv.in_channels = 6, conv.in_height = 9, conv.in_width = 7, conv.out_channels = 10;
+  conv.kernel_height = conv.kernel_width = 3;
+  conv.padding = {1, 1, 1, 1};
+  conv.bias = true, conv.activation = Activation::kRelu;
+  result.push_back(conv);
+  result.push_back(SoftmaxWorkload{.rows = 5, .columns = 130});
+  result.push_back(LayerNormWorkload{.rows = 7, .columns = 96});
+  result.push_back(ReduceWorkload{.rows = 9, .columns = 200});
+  result.push_back(TransposeWorkload{.rows = 35, .columns = 50});
+  result.push_back(ElementwiseWorkload{.rows = 11, .columns = 30});
+  return result;
+}
+
+// What a tuner would meet, for NVRTC.
+std::vector<Workload> large_workloads() {
+  std::vector<Workload> result;
+  result.push_back(MatmulWorkload{.m = 1024, .n = 1000, .k = 1024});
+  Conv2dWorkload conv;
+  conv.batch = 1, conv.in_channels = 512, conv.in_height = conv.in_width = 7, conv.out_channels = 512;
+  conv.kernel_height = conv.kernel_width = 3;
+  conv.padding = {1, 1, 1, 1};
+  conv.bias = true, conv.activation = Activation::kRelu;
+  result.push_back(conv);
+  conv.groups = 512;
+  result.push_back(conv);
+  result.push_back(SoftmaxWorkload{.rows = 4096, .columns = 1000});
+  result.push_back(LayerNormWorkload{.rows = 4096, .columns = 768});
+  result.push_back(ReduceWorkload{.rows = 4096, .columns = 4096});
+  result.push_back(TransposeWorkload{.rows = 4096, .columns = 4000});
+  result.push_back(ElementwiseWorkload{.rows = 4096, .columns = 4096});
+  return result;
+}
+
+struct Case {
+  std::string what;
+  int number = 0;  // in HostCuda
+  size_t workload = 0;
+};
+
+std::vector<std::vector<float>> run_oracle(const Workload& w, std::vector<std::vector<double>>& answers) {
+  std::mt19937_64 rng(kSeed);
+  const Program math = w.compute();
+  std::vector<std::vector<float>> args;
+  for (const Buffer& b : math.args) {
+    std::vector<float>& values = args.emplace_back(static_cast<size_t>(b->elements()));
+    if (b->role != BufferRole::kOutput)
+      for (float& v : values) v = static_cast<float>(rng() >> 40) / static_cast<float>(1 << 23) - 1;
+    answers.emplace_back(values.begin(), values.end());
+  }
+  const Status status = interpret(math, answers);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  return args;
+}
+
+TEST(PrintedCuda, TextOfTemplatesRunsRight) {
+  const std::vector<Workload> workloads = small_workloads();
+  HostCuda host;
+  std::vector<Case> cases;
+  std::mt19937_64 rng(kSeed);
+  std::cout << "seed " << kSeed << "\n";
+  for (size_t w = 0; w < workloads.size(); ++w) {
+    const auto serving = templates_for(workloads[w], target());
+    if (!serving) {
+      std::cout << serving.message() << "\n";
+      continue;
+    }
+    for (const AnyTemplate* t : *serving) {
+      const auto instance = t->apply(workloads[w], target());
+      ASSERT_TRUE(instance.is_ok()) << instance.message();
+      const ConfigSpace& space = (*instance)->space();
+      for (int i = 0; i < 3; ++i) {
+        const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+        const auto program = (*instance)->instantiate(config);
+        ASSERT_TRUE(program.is_ok()) << program.message();
+        const auto lowered = lower_gpu(*program);
+        ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+        cases.push_back({str(t->name(), " ", workloads[w].key(), " ", config.to_text()),
+                         host.add(*lowered, target()), w});
+      }
+    }
+  }
+  std::cout << cases.size() << " configs\n";
+  ASSERT_GE(cases.size(), 3 * 7u) << "templates are missing";
+  bool is_text = false;
+  const Status built = host.build(&is_text);
+  if (!built.is_ok() && !is_text) GTEST_SKIP() << built.message();
+  ASSERT_TRUE(built.is_ok()) << built.message();
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    const Workload& w = workloads[c.workload];
+    std::vector<std::vector<double>> answers;
+    std::vector<std::vector<float>> args = run_oracle(w, answers);
+    host.run(c.number, args);
+    const Tolerance tolerance = tolerance_of(w);
+    const Program math = w.compute();
+    for (size_t a = 0; a < args.size(); ++a) {
+      if (math.args[a]->role != BufferRole::kOutput) continue;
+      for (size_t i = 0; i < args[a].size(); ++i)
+        ASSERT_NEAR(args[a][i], answers[a][i],
+                    tolerance.absolute + tolerance.relative * std::abs(answers[a][i]))
+            << "element " << i;
+    }
+  }
+}
+
+TEST(PrintedCuda, TemplatesCompileWithoutSpills) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  const char* wanted = std::getenv("TUNER_CUDA_CONFIGS");
+  const int configs = wanted == nullptr ? 2 : std::atoi(wanted);
+  std::mt19937_64 rng(kSeed);
+  std::cout << "seed " << kSeed << ", " << configs << " random configs a template and architecture\n";
+  for (const Workload& w : large_workloads())
+    for (const char* arch : {"sm_80", "sm_90a"}) {
+      const auto serving = templates_for(w, target(arch));
+      if (!serving) std::cout << "not served: " << w.key() << "\n";
+      if (!serving) continue;
+      for (const AnyTemplate* t : *serving) {
+        const auto instance = t->apply(w, target(arch));
+        ASSERT_TRUE(instance.is_ok()) << instance.message();
+        const ConfigSpace& space = (*instance)->space();
+        for (int i = 0; i <= configs; ++i) {
+          const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+          const auto program = (*instance)->instantiate(config);
+          ASSERT_TRUE(program.is_ok()) << program.message();
+          const auto artifact = compile_cuda(*program, target(arch));
+          // Refused by the filter is what a random config may be; not compiling is not.
+          const bool refused = !artifact.is_ok() && artifact.status().code() == StatusCode::kInvalidConfig;
+          if (refused && i > 0) continue;
+          ASSERT_TRUE(artifact.is_ok())
+              << t->name() << " on " << arch << " " << config.to_text() << ": " << artifact.message();
+          for (const LaunchInfo& launch : artifact->manifest.launches)
+            EXPECT_LE(launch.spill_bytes, 64) << config.to_text();
+        }
+      }
+    }
+}
+
+}  // namespace
+}  // namespace tuner::testing
