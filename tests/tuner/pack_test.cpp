@@ -122,6 +122,7 @@ TEST_F(PackTest, FromScheduleToQueryWithoutAGpu) {
   ASSERT_EQ(jobs->size(), 1u);
   EXPECT_EQ(jobs->front().search, "import");
   EXPECT_EQ(jobs->front().state, JobState::kFinished);
+  EXPECT_EQ(jobs->front().trials, 8);
   std::map<Outcome, int> outcomes;
   const auto trials = (*store)->trials(jobs->front().id);
   for (const TrialWithRecord& t : *trials) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "compiler_core/target.h"
@@ -140,6 +141,16 @@ class PackImport {
     return {-1, "", 0, ""};
   }
 
+  int configs_of_largest_task() const {
+    std::map<std::pair<std::string, std::string>, std::set<std::string>> configs;
+    for (const ImportedResult& r : results_)
+      configs[{r.task.workload_key, r.task.target}].insert(
+          str(r.template_name, " ", r.template_version, " ", r.config));
+    size_t most = 0;
+    for (const auto& [task, of_task] : configs) most = std::max(most, of_task.size());
+    return static_cast<int>(most);
+  }
+
   // The job of this pack, made when it is new. A job cannot gain tasks, so one that a shorter file made is
   // left and another is opened for tasks that are new.
   Status open_job() {
@@ -161,7 +172,7 @@ class PackImport {
     job_.id = str("import-", pack.substr(0, 8), tasks.size() > 1 ? str("-", tasks.size()) : "");
     job_.request_id = request;
     job_.tasks = tasks;
-    job_.trials = static_cast<int>(results_.size());
+    job_.trials = configs_of_largest_task();
     job_.search = "import";
     job_.options = results_.front().record.options;
     // Finished from the start: a daemon that opens this database has nothing to do for it.
