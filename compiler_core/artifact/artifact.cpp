@@ -86,9 +86,16 @@ std::string sha256_hex(std::string_view bytes) {
 
 std::string_view binary_ending(BinaryKind kind) { return kind == BinaryKind::kCubin ? ".cubin" : ".so"; }
 
+std::string artifact_digest(const Artifact& artifact) {
+  if (artifact.manifest.kind == BinaryKind::kSharedObject) return sha256_hex(artifact.binary);
+  Manifest launched = artifact.manifest;
+  launched.digest.clear();
+  return sha256_hex(str(artifact.binary, "\n", launched.to_json()));
+}
+
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory) {
   Manifest manifest = artifact.manifest;
-  manifest.digest = sha256_hex(artifact.binary);
+  manifest.digest = artifact_digest(artifact);
   RETURN_IF_ERROR(make_directories(directory));
   const std::string base = directory + "/" + manifest.digest;
   // The manifest comes last: who sees it finds the binary complete.
@@ -111,7 +118,7 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
   artifact.manifest = *std::move(manifest);
   const std::string binary = str(base, binary_ending(artifact.manifest.kind));
   ASSIGN_OR_RETURN(artifact.binary, read_file(binary));
-  const std::string found = sha256_hex(artifact.binary);
+  const std::string found = artifact_digest(artifact);
   if (found != digest || artifact.manifest.digest != digest)
     return failed(binary, ": digest is ", found, ", manifest says ", artifact.manifest.digest, ", expected ",
                   digest, "; the artifact is damaged, remove both files and build it again");

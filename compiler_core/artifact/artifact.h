@@ -53,7 +53,7 @@ struct Manifest {
   int threads = 1;
   std::string target;     // canonical name
   std::string toolchain;  // "llvm 22.1.8 codegen 1"
-  std::string digest;     // SHA-256 of the binary, hex
+  std::string digest;     // artifact_digest()
   // Cubins: what to launch, in order, on one stream; and device memory to bring, in bytes, uninitialised.
   std::vector<LaunchInfo> launches;
   std::vector<int64_t> workspaces;
@@ -75,6 +75,10 @@ std::string_view binary_ending(BinaryKind kind);
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory);
 // Reads and verifies the digest.
 Result<Artifact> load_artifact(const std::string& directory, const std::string& digest);
+
+// What names an artifact: the SHA-256 of a shared object; of a cubin and its manifest, because the same cubin
+// launched otherwise is another kernel.
+std::string artifact_digest(const Artifact& artifact);
 
 std::string sha256_hex(std::string_view bytes);
 

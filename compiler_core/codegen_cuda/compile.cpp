@@ -148,13 +148,13 @@ Result<Artifact> compile_kernels(const GpuProgram& program, const Target& target
   m.args = describe(program.args);
   m.target = target.name();
   m.toolchain = cuda_toolchain_fingerprint();
-  m.digest = sha256_hex(artifact.binary);
   for (const Buffer& b : program.workspace) m.workspaces.push_back(b->bytes());
   for (const GpuKernel& kernel : program.kernels) {
     ASSIGN_OR_RETURN(LaunchInfo launch, launch_of(kernel, program, target, cubin, reports));
     RETURN_IF_ERROR(check_report(launch, options));
     m.launches.push_back(std::move(launch));
   }
+  m.digest = artifact_digest(artifact);
   return artifact;
 }
 

@@ -92,7 +92,7 @@ class Writer {
       references.push_back({{"arg", r.arg}, {"blob", blob(r.bytes)}});
     for (const PackCandidate& c : t.candidates) {
       Manifest manifest = c.artifact.manifest;
-      manifest.digest = sha256_hex(c.artifact.binary);
+      manifest.digest = artifact_digest(c.artifact);
       candidates.push_back({{"template", c.template_name},
                             {"template_version", c.template_version},
                             {"config", c.config},

@@ -52,6 +52,59 @@ TEST_F(ArtifactFiles, RoundTrip) {
   EXPECT_EQ(loaded->manifest.args[0].shape, (std::vector<int64_t>{2, 3}));
 }
 
+Artifact sample_cubin(int64_t blocks) {
+  Artifact a = sample();
+  a.manifest.kind = BinaryKind::kCubin;
+  a.manifest.target = "cuda -arch=sm_90a";
+  a.manifest.workspaces = {1024};
+  a.manifest.launches = {{.kernel = "matmul",
+                          .grid = {blocks, 2, 1},
+                          .block = {128, 1, 1},
+                          .shared_bytes = 4096,
+                          .params = {0, 2, 1},
+                          .registers = 64,
+                          .spill_bytes = 8,
+                          .stack_bytes = 16,
+                          .blocks_per_sm = 5}};
+  return a;
+}
+
+TEST_F(ArtifactFiles, CubinRoundTripWithItsLaunches) {
+  const Result<std::string> digest = save_artifact(sample_cubin(3), folder_);
+  ASSERT_TRUE(digest) << digest.message();
+  EXPECT_TRUE(fs::exists(folder_ + "/" + *digest + ".cubin"));
+  const Result<Artifact> loaded = load_artifact(folder_, *digest);
+  ASSERT_TRUE(loaded) << loaded.message();
+  Manifest expected = sample_cubin(3).manifest;
+  expected.digest = *digest;
+  EXPECT_EQ(loaded->manifest.to_json(), expected.to_json());
+  EXPECT_EQ(loaded->manifest.launches[0].params, (std::vector<int>{0, 2, 1}));
+}
+
+TEST_F(ArtifactFiles, TheSameCubinLaunchedOtherwiseIsAnotherArtifact) {
+  const Result<std::string> three = save_artifact(sample_cubin(3), folder_),
+                            four = save_artifact(sample_cubin(4), folder_);
+  ASSERT_TRUE(three && four);
+  EXPECT_NE(*three, *four);
+  EXPECT_EQ(load_artifact(folder_, *four)->manifest.launches[0].grid[0], 4);
+}
+
+TEST(ManifestOfACubin, RefusesWhatNoGpuLaunches) {
+  const auto refused = [](auto change) {
+    Artifact a = sample_cubin(1);
+    change(a.manifest);
+    return parse_manifest(a.manifest.to_json()).message();
+  };
+  EXPECT_EQ(refused([](Manifest& m) {
+              m.launches[0].block = {1024, 2, 1};
+            }),
+            "manifest: launches[0].grid, block: found [1,2,1], [1024,2,1], beyond what a GPU launches");
+  EXPECT_EQ(refused([](Manifest& m) { m.launches[0].params = {3}; }),
+            "manifest: launches[0].params: found 3, there are 2 arguments and 1 workspaces");
+  EXPECT_EQ(refused([](Manifest& m) { m.launches.clear(); }),
+            "manifest: launches: expected a list of at least one launch");
+}
+
 TEST_F(ArtifactFiles, SavingTwiceIsSavingOnce) {
   const Result<std::string> first = save_artifact(sample(), folder_),
                             second = save_artifact(sample(), folder_);

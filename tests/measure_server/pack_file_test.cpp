@@ -86,7 +86,7 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
     const Result<Artifact> artifact = file->artifact(1, c);
     ASSERT_TRUE(artifact.is_ok()) << artifact.message();
     EXPECT_EQ(artifact->binary, e.tasks[1].candidates[c].artifact.binary);
-    EXPECT_EQ(artifact->manifest.digest, sha256_hex(artifact->binary));
+    EXPECT_EQ(artifact->manifest.digest, artifact_digest(*artifact));
     EXPECT_EQ(artifact->manifest.launches[0].grid[0], 7);
     EXPECT_EQ(p.tasks[1].candidates[c].config, str("x=", c + 1));
     EXPECT_EQ(p.tasks[1].candidates[c].template_version, 3);
