@@ -261,15 +261,14 @@ void KernelPrinter::store(const StmtNode& s, const RangeMap& ranges) {
   line(str(target, " = ", value(v, ranges), ";"));
 }
 
+// The text has no scope of its own for an allocation: its name stays taken until the braces around it end.
 void KernelPrinter::allocate(const Stmt& s, const RangeMap& ranges) {
   const Buffer& b = s->buffer;
-  names_.open();
   const std::string name = names_.declare(b);
   const std::string size = b->elements() == 1 ? "" : str("[", b->elements(), "]");
   line(str(c_type(b->dtype), " ", name, size, ";  // ", b->elements() == 1 ? "one" : describe_shape(*b),
            ", in registers"));
   stmt(s->body, ranges, false);
-  names_.close();
 }
 
 void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {

@@ -125,6 +125,26 @@ TEST(CodegenCudaPrint, NamesThatAreNoIdentifiersOrTaken) {
   EXPECT_THAT(text, HasSubstr("threadIdx_1[d_0 * 2 + d_0_1] = float_1[d_0 * 2 + d_0_1];"));
 }
 
+TEST(CodegenCudaPrint, RegistersAndVectorsSideBySideHaveNamesOfTheirOwn) {
+  // Two allocations after one another, each filled by a vector load: one scope in the text.
+  const Buffer x = input("x", {64, 4}), y = output("y", {64, 4});
+  const Var t = make_var("t");
+  std::vector<Stmt> parts;
+  for (int n = 0; n < 2; ++n) {
+    const Buffer r = registers("r", {4});
+    const Var i = make_var("i"), j = make_var("j");
+    const Expr row = Expr(t) + n * 32;
+    parts.push_back(make_allocate(
+        r, make_seq({loop(i, 4, make_store(r, {i}, load(x, {row, i})), LoopKind::kVectorized),
+                     loop(j, 4, make_store(y, {row, j}, load(r, {j})), LoopKind::kVectorized)})));
+  }
+  const std::string text = text_of(one_store(x, y, t, make_seq(std::move(parts))));
+  EXPECT_EQ(count(text, "float r[4];"), 1);
+  EXPECT_EQ(count(text, "float r_1[4];"), 1);
+  EXPECT_EQ(count(text, "const float4 x_lanes ="), 1);
+  EXPECT_EQ(count(text, "const float4 x_lanes_1 ="), 1);
+}
+
 TEST(CodegenCudaPrint, DivisionOfWhatMayBeNegativeRoundsDown) {
   const Buffer x = input("x", {32}), y = output("y", {32});
   const Var t = make_var("t");
