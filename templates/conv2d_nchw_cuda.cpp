@@ -318,14 +318,15 @@ void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, cons
                                         reach(k.inner_x, k.tile_kw, w.stride[1], w.dilation[1]) *
                                         k.vthread_x <=
                                     kRowRegisters);
-  // Half of the shared memory for each of the tiles; the weights are padded by a vector.
+  // Half of the shared memory for each of the tiles, of as many blocks as are wished for; the weights are
+  // padded by a vector.
   const int64_t room = t.shared_bytes_per_block / 4 / 2;
   const InputBound bound = input_bound(w, room);
   const IntExpr input =
       k.tile_ic * max(k.threads_y * k.inner_y * k.vthread_x * k.threads_x * k.inner_x, bound.least);
   const IntExpr weights = k.tile_ic * k.tile_kh * k.tile_kw * block_f;
-  space.require(input * (k.double_buffer + 1) <= room / bound.factor);
-  space.require(weights * (k.double_buffer + 1) <= room / 5 * 4);
+  space.require(input * (k.double_buffer + 1) * k.min_blocks <= room / bound.factor);
+  space.require(weights * (k.double_buffer + 1) * k.min_blocks <= room / 5 * 4);
   space.require(!k.double_buffer || input * bound.factor <= threads * kStagedInput);
   space.require(!k.double_buffer || weights <= threads * kStagedWeights);
   space.require(k.vthread_f * k.inner_f * pixels * k.tile_kw * k.unroll_ic *
@@ -395,8 +396,8 @@ void Conv2dNchwCuda::place_tile(Schedule& s, const Conv2dWorkload& w, const Tens
                                           : std::array<Axis, 3>{thread[kY], thread[kX], thread[kF]};
   s.reorder({block[kF], block[kY], block[kX], strip[kF], strip[kX], strip[kY], threads[0], threads[1],
              threads[2], inner[0], inner[1], inner[2]});
-  const Axis tiles = s.fuse(block);
-  const Axis all_threads = s.fuse(threads);
+  const Axis tiles = s.rename(s.fuse(block), "tile");
+  const Axis all_threads = s.rename(s.fuse(threads), "thread");
   cuda::bind_grid(s, w.batch > 1 ? axes[parts ? 1 : 0] : Axis{}, parts ? axes[0] : Axis{}, tiles);
   s.bind(strip[kF], LoopKind::kVirtualThread);
   s.bind(strip[kX], LoopKind::kVirtualThread);
@@ -406,6 +407,8 @@ void Conv2dNchwCuda::place_tile(Schedule& s, const Conv2dWorkload& w, const Tens
   s.rename(strip[kX], "x_part");
   s.unroll(inner[0]);
   s.unroll(inner[1]);
+  s.rename(inner[0], parts ? "y" : "f");
+  s.rename(inner[1], parts ? "x" : "y");
   cuda::vectorize_by(s, inner[2],
                      parts ? cuda::vector_width({tile.inner[kF], w.out_channels})
                            : cuda::vector_width({tile.inner[kX], w.out_width()}));

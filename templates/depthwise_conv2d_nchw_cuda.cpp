@@ -120,11 +120,13 @@ class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
     const std::array<Axis, 3> grid = c[k.rows_first] ? std::array<Axis, 3>{oc_block, oh_block, ow_block}
                                                      : std::array<Axis, 3>{oh_block, ow_block, oc_block};
     s.reorder({grid[0], grid[1], grid[2], oc_thread, oh_thread, ow_thread, y, x});
-    const Axis tiles = s.fuse(grid), thread = s.fuse({oc_thread, oh_thread, ow_thread});
+    const Axis tiles = s.rename(s.fuse(grid), "tile");
+    const Axis thread = s.rename(s.fuse({oc_thread, oh_thread, ow_thread}), "thread");
     cuda::bind_grid(s, w.batch > 1 ? n : Axis{}, {}, tiles);
     s.bind(thread, LoopKind::kThreadX);
     s.compute_at(acc, thread);
     s.unroll(y);
+    s.rename(y, "y");
     cuda::vectorize_by(s, x, cuda::vector_width({c[k.inner_x], w.out_width()}));
 
     accumulate(s, acc, rows, c[k.unroll_kh]);
@@ -220,7 +222,8 @@ void DepthwiseConv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload
   if (w.kernel_height == 1) space.require(k.unroll_kh == 0);
   const IntExpr tile = k.channels * reach(block_y, w.kernel_height, w.stride[0], w.dilation[0]) *
                        reach(block_x, w.kernel_width, w.stride[1], w.dilation[1]);
-  space.require(k.shared * tile * 4 <= t.shared_bytes_per_block);
+  space.require(k.shared * tile * 4 * k.min_blocks <=
+                t.shared_bytes_per_block - k.min_blocks * t.shared_bytes_reserved);
 }
 
 // The sum of a thread: a row of input in registers for each kh.

@@ -220,8 +220,9 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const IntExpr staged = k.double_buffer * (copied / threads);
     space.require(k.thread_m * k.thread_n + k.thread_m + k.thread_n + staged + cuda::kOtherRegisters <=
                   cuda::register_limit(t, threads, k.min_blocks));
-    // Rows are padded by at most a vector.
-    space.require((copied + k.block_k * 8) * 4 * (k.double_buffer + 1) <= t.shared_bytes_per_block);
+    // Rows are padded by at most a vector; as many blocks as are wished for must fit.
+    space.require((copied + k.block_k * 8) * 4 * (k.double_buffer + 1) * k.min_blocks <=
+                  t.shared_bytes_per_block);
     space.require(k.thread_m * k.thread_n * k.unroll_k <= cuda::kMaxBody);
     space.require(k.unroll_k <= k.block_k);
     space.require(k.block_k <= round_up(w.k, kStrip));
@@ -289,8 +290,8 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const auto [j_lane, j] = s.split(j_in_warp, inner_n);
     const auto [group, i_in_group] = s.split(i_block, c[k.group_m]);
     s.reorder({group, j_block, i_in_group, i_strip, j_strip, i_warp, j_warp, i_lane, j_lane, i, j});
-    const Axis tiles = s.fuse({group, j_block, i_in_group});
-    const Axis thread = s.fuse({i_warp, j_warp, i_lane, j_lane});
+    const Axis tiles = s.rename(s.fuse({group, j_block, i_in_group}), "tile");
+    const Axis thread = s.rename(s.fuse({i_warp, j_warp, i_lane, j_lane}), "thread");
 
     const size_t leading = axes.size() - 2;
     cuda::bind_grid(s, w.batch > 1 ? axes[leading - 1] : Axis{}, tile.splits > 1 ? axes[0] : Axis{}, tiles);

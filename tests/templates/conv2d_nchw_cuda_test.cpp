@@ -26,6 +26,60 @@ TEST(Conv2dNchwCuda, DeclinesWithTheReason) {
   EXPECT_EQ(conv2d_nchw_cuda().supports(MatmulWorkload{}, gpu()).reason, "serves conv2d, got matmul");
 }
 
+// Two parts of the input channels, and the kernel that adds them up.
+TEST(Conv2dNchwCuda, LoopsOfOneConfig) {
+  Conv2dWorkload w = conv2d(16, 7, 32, 3);
+  w.padding = {1, 1, 1, 1};
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  EXPECT_EQ(kernels_of(conv2d_nchw_cuda(), w,
+                       "double_buffer=0 inner_f=4 inner_x=7 inner_y=1 keep_rows=1 kernel_outer=0 "
+                       "layout_weight=0 min_blocks=1 pixels_in_warp=0 split_ic=2 threads_f=8 threads_x=1 "
+                       "threads_y=8 tile_ic=8 tile_kh=3 tile_kw=3 unroll_ic=1 unroll_kh=1 vthread_f=1 "
+                       "vthread_x=1"),
+            R"(
+workspace acc.partial 12544 bytes
+kernel conv2d_acc_partial(data, weight, acc.partial) grid (1, 2, 1) block (64, 1, 1)
+  shared padded float32[1, 8, 10, 9] at 0
+  shared weight.packed float32[1, 1, 8, 3, 3, 32] layout pad:4 at 2880
+  allocate acc.partial.register float32[1, 1, 1, 7, 4] register
+  unrolled ow.init in 0..7
+    unrolled oc.init in 0..4
+      acc.partial.register[0, 0, 0, ow.init, oc.init] = 0
+  unrolled round in 0..12
+    if round*64 + tx < 720
+      padded[0, (round*64 + tx)//90, (round*64 + tx)//9%10, (round + tx)%9] = select((round*64 + tx)//9%10 < 8 && (round + tx)%9 < 8 && (round*64 + tx)//9%10 >= 1 && (round + tx)%9 >= 1, data[0, by*8 + (round*64 + tx)//90, (round*64 + tx)//9%10 - 1, (round + tx)%9 - 1], 0)
+  for strip.outer in 0..3
+    unrolled strip.inner in 0..3
+      unrolled row_round in 0..4
+        weight.packed[0, 0, (strip.outer*24 + strip.inner*8 + tx%8)//9, (strip.outer*2 + (strip.inner*8 + tx%8)//3)%3, (strip.inner*2 + tx%8)%3, row_round*8 + tx//8] = weight[row_round*8 + tx//8, by*8 + (strip.outer*24 + strip.inner*8 + tx%8)//9, (strip.outer*2 + (strip.inner*8 + tx%8)//3)%3, (strip.inner*2 + tx%8)%3]
+  barrier shared
+  reduce ic_group in 0..8
+    unrolled reduce kh in 0..3
+      allocate padded.register float32[1, 1, 1, 9] register
+      unrolled i3 in 0..9
+        padded.register[0, 0, 0, i3] = padded[0, ic_group, tx//8 + kh, i3]
+      unrolled reduce kw in 0..3
+        allocate weight.packed.register float32[1, 1, 1, 1, 1, 4] register
+        vectorized lane in 0..4
+          weight.packed.register[0, 0, 0, 0, 0, lane] = weight.packed[0, 0, ic_group, kh, kw, tx%8*4 + lane]
+        unrolled ow in 0..7
+          unrolled oc in 0..4
+            acc.partial.register[0, 0, 0, ow, oc] = acc.partial.register[0, 0, 0, ow, oc] + padded.register[0, 0, 0, ow + kw] * weight.packed.register[0, 0, 0, 0, 0, oc]
+  if tx//8 < 7
+    unrolled x in 0..7
+      vectorized lane in 0..4
+        acc.partial[by, 0, tx//8, x, tx%8*4 + lane] = acc.partial.register[0, 0, 0, x, lane]
+kernel conv2d_out(bias, out, acc.partial) grid (14, 1, 1) block (32, 4, 1)
+  if bx%2*4 + ty < 7
+    allocate acc float32[1, 1, 1, 1] register
+    acc[0, 0, 0, 0] = 0
+    unrolled reduce ic.outer in 0..2
+      acc[0, 0, 0, 0] = acc[0, 0, 0, 0] + acc.partial[ic.outer, 0, bx//2, bx%2*4 + ty, tx]
+    out[0, tx, bx//2, bx%2*4 + ty] = max(acc[0, 0, 0, 0] + bias[tx], 0)
+)");
+}
+
 TEST(Conv2dNchwCuda, SchedulesReplayFromTheirText) {
   Conv2dWorkload w = conv2d(24, 14, 40, 3);
   w.padding = {1, 1, 1, 1};

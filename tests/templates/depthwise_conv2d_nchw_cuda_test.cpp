@@ -31,6 +31,41 @@ TEST(DepthwiseConv2dNchwCuda, DeclinesWithTheReason) {
             "needs a kernel that reaches over at most 1024 pixels, got 40 x 40");
 }
 
+TEST(DepthwiseConv2dNchwCuda, LoopsOfOneConfig) {
+  Conv2dWorkload w = depthwise(6, 14, 3);
+  w.padding = {1, 1, 1, 1};
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  EXPECT_EQ(kernels_of(depthwise_conv2d_nchw_cuda(), w,
+                       "channels=2 inner_x=2 inner_y=2 min_blocks=1 rows_first=1 shared=1 threads_x=8 "
+                       "threads_y=8 unroll_kh=0"),
+            R"(
+kernel depthwise_conv2d(data, weight, bias, out) grid (3, 1, 1) block (128, 1, 1)
+  shared padded float32[1, 2, 18, 18] at 0
+  allocate acc float32[1, 1, 2, 2] register
+  unrolled round in 0..6
+    if round*128 + tx < 648
+      padded[0, (round*128 + tx)//324, (round*128 + tx)//18%18, (round*2 + tx)%18] = select((round*128 + tx)//18%18 < 15 && (round*2 + tx)%18 < 15 && (round*128 + tx)//18%18 >= 1 && (round*2 + tx)%18 >= 1, data[0, bx*2 + (round*128 + tx)//324, (round*128 + tx)//18%18 - 1, (round*2 + tx)%18 - 1], 0)
+  unrolled oh.init in 0..2
+    unrolled ow.init in 0..2
+      acc[0, 0, oh.init, ow.init] = 0
+  barrier shared
+  reduce kh in 0..3
+    allocate padded.register float32[1, 1, 2, 4] register
+    unrolled i2 in 0..2
+      unrolled i3 in 0..4
+        padded.register[0, 0, i2, i3] = padded[0, tx//64, tx//8%8*2 + kh + i2, tx%8*2 + i3]
+    unrolled reduce kw in 0..3
+      unrolled oh in 0..2
+        unrolled ow in 0..2
+          acc[0, 0, oh, ow] = acc[0, 0, oh, ow] + padded.register[0, 0, oh, ow + kw] * weight[bx*2 + tx//64, 0, kh, kw]
+  if tx//8%8 < 7 && tx%8 < 7
+    unrolled y in 0..2
+      vectorized lane in 0..2
+        out[0, bx*2 + tx//64, tx//8%8*2 + y, tx%8*2 + lane] = max(acc[0, 0, y, lane] + bias[bx*2 + tx//64], 0)
+)");
+}
+
 TEST(DepthwiseConv2dNchwCuda, SchedulesReplayFromTheirText) {
   Conv2dWorkload w = depthwise(24, 14, 3);
   w.padding = {1, 1, 1, 1};

@@ -66,6 +66,18 @@ inline void expect_gpu_answer(const Program& scheduled, const GpuTaskData& expec
   }
 }
 
+// The loops of one config as a thread sees them, or what refused it.
+inline std::string kernels_of(const AnyTemplate& t, const Workload& w, const std::string& config) {
+  const auto instance = t.apply(w, gpu());
+  if (!instance) return instance.message();
+  const Result<Config> values = config_from_text(config);
+  if (!values) return values.message();
+  const Result<Program> program = (*instance)->instantiate(*values);
+  if (!program) return program.message();
+  const Result<GpuProgram> lowered = lower_gpu(*program);
+  return lowered ? "\n" + to_text(*lowered) : lowered.message();
+}
+
 // The default and `samples` random configs of one template for one task.
 inline void expect_gpu_configs_right(const AnyTemplate& t, const Workload& w, const Target& target,
                                      int samples, uint64_t seed) {
