@@ -193,6 +193,24 @@ TEST(CodegenCudaPrint, RegisterIndexedByASerialLoopIsUnrolled) {
   EXPECT_EQ(count(text_of(one_store(x, y, t, body)), "#pragma unroll\n"), 2);
 }
 
+TEST(CodegenCudaPrint, VectorsOfOneBlockHaveNamesOfTheirOwn) {
+  const Buffer x = input("x", {32, 4}), y = output("y", {32, 4});
+  const Var t = make_var("t");
+  // Allocations have no braces in C: what stands under the first is still seen under the second.
+  const auto copy_through = [&](const Buffer& r) {
+    const Var i = make_var("i"), j = make_var("j");
+    return make_allocate(r,
+                         make_seq({loop(i, 4, make_store(r, {i}, load(x, {t, i})), LoopKind::kVectorized),
+                                   loop(j, 4, make_store(y, {t, j}, load(r, {j})), LoopKind::kVectorized)}));
+  };
+  const Stmt body = make_seq({copy_through(registers("r", {4})), copy_through(registers("r", {4}))});
+  const std::string text = text_of(one_store(x, y, t, body));
+  EXPECT_EQ(count(text, "const float4 x_lanes = "), 1) << text;
+  EXPECT_EQ(count(text, "const float4 x_lanes_1 = "), 1) << text;
+  EXPECT_EQ(count(text, "float r[4];"), 1) << text;
+  EXPECT_EQ(count(text, "float r_1[4];"), 1) << text;
+}
+
 TEST(CodegenCudaPrint, SameProgramSameText) {
   EXPECT_EQ(text_of(tiled_matmul({.double_buffer = true})), text_of(tiled_matmul({.double_buffer = true})));
 }
