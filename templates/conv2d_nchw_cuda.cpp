@@ -22,10 +22,10 @@
 // on GPUs. Declines grouped convolution and types other than float32.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
 
 #include "compiler_core/te/te.h"
+#include "templates/conv2d_cuda_tile.h"
 #include "templates/cuda_schedule.h"
 #include "templates/registry.h"
 #include "templates/workload_math.h"
@@ -33,9 +33,9 @@
 namespace tuner {
 namespace {
 
+using namespace conv2d_cuda;
 using cuda::ceil_div;
 using cuda::kWarp;
-using cuda::round_up;
 
 struct Knobs {
   ChoiceKnob threads_f, threads_y, threads_x;
@@ -48,87 +48,6 @@ struct Knobs {
   FlagKnob double_buffer;
   ChoiceKnob min_blocks;
 };
-
-// Largest tile of a block in a dimension of the image, and largest number of input channels by which tiles
-// and parts reach past the input: the padded input is that much larger, so that no tile needs a guard.
-constexpr int64_t kMaxBlock = 64;
-constexpr int64_t kMaxTileIc = 32, kMaxSplits = 32;
-// Pixels of input that a part of the kernel may reach over in a dimension.
-constexpr int64_t kMaxReach = 64;
-// Steps of (ic, kh, kw) that consecutive threads read of the weights of one channel: 32 bytes are what global
-// memory delivers at once, and with padded rows the 32 transposed stores of a warp meet 32 banks.
-constexpr int64_t kStrip = 8;
-
-// A block in numbers.
-struct Tile {
-  std::array<int64_t, 3> vthreads, threads, inner;  // of channels, rows, columns
-  int64_t ic, kh, kw;                               // of a step
-  int64_t chunk, splits;                            // input channels of a part: a multiple of ic
-
-  int64_t block(size_t d) const { return vthreads[d] * threads[d] * inner[d]; }
-  int64_t all_threads() const { return threads[0] * threads[1] * threads[2]; }
-  int64_t accumulators() const {
-    return vthreads[0] * vthreads[1] * vthreads[2] * inner[0] * inner[1] * inner[2];
-  }
-};
-
-constexpr size_t kF = 0, kY = 1, kX = 2;
-
-// Divisors of `extent` and powers of two, up to `most`.
-std::vector<int64_t> sizes(int64_t extent, int64_t most) {
-  std::vector<int64_t> found;
-  for (int64_t n = 1; n <= most; ++n)
-    if (extent % n == 0 || ((n & (n - 1)) == 0 && n < 2 * extent)) found.push_back(n);
-  return found;
-}
-
-// Rows (columns) of input that `n` rows of output and `k` rows of the kernel reach over.
-int64_t reach(int64_t n, int64_t k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + (k - 1) * dilation + 1;
-}
-IntExpr reach(const IntExpr& n, const IntExpr& k, int64_t stride, int64_t dilation) {
-  return (n - 1) * stride + (k - 1) * dilation + 1;
-}
-
-// Parts of the kernel in a dimension that one step may do: divisors, ascending.
-std::vector<int64_t> kernel_parts(int64_t kernel, int64_t dilation) {
-  std::vector<int64_t> found;
-  for (int64_t n = 1; n <= kernel && reach(1, n, 1, dilation) <= kMaxReach; ++n)
-    if (kernel % n == 0) found.push_back(n);
-  return found;
-}
-
-// Bound of the shared tile of input that is a product of knobs, which keeps the space cheap to build: a tile
-// of `pixels` of out takes at most factor * max(pixels, least) elements for each input channel.
-struct InputBound {
-  int64_t factor = 1, least = 1;
-};
-InputBound input_bound(const Conv2dWorkload& w, int64_t room) {
-  const int64_t kh = kernel_parts(w.kernel_height, w.dilation[0]).back();
-  const int64_t kw = kernel_parts(w.kernel_width, w.dilation[1]).back();
-  InputBound bound;
-  for (bound.least = 32; bound.least >= 1; bound.least /= 2) {
-    bound.factor = 1;
-    for (int64_t y = 1; y <= std::min(2 * w.out_height(), kMaxBlock); ++y)
-      for (int64_t x = 1; x <= std::min(2 * w.out_width(), kMaxBlock); ++x)
-        bound.factor = std::max(bound.factor, ceil_div(reach(y, kh, w.stride[0], w.dilation[0]) *
-                                                           reach(x, kw, w.stride[1], w.dilation[1]),
-                                                       std::max(y * x, bound.least)));
-    if (bound.factor * bound.least <= room) break;  // one channel fits
-  }
-  return bound;
-}
-
-// Whether out is large enough for a block of whole warps.
-bool whole_warps(const Conv2dWorkload& w) {
-  int64_t threads = w.out_channels > 1 ? kWarp : 1;
-  for (const int64_t extent : {w.out_height(), w.out_width()}) {
-    int64_t most = 1;
-    while (most < extent && most < 16) most *= 2;
-    threads *= most;
-  }
-  return threads >= kWarp;
-}
 
 class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
@@ -172,9 +91,9 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         .split_ic = space.choice("split_ic", {1, 2, 4, 8, 16, 32}).try_first(first.splits),
         // Share the loops' own instructions and let reads run ahead; the code grows.
         .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
-        .unroll_kh = space.flag("unroll_kh").try_first(first_unroll_kh(first)),
+        .unroll_kh = space.flag("unroll_kh").try_first(unrolls_kh(first)),
         // A row of input stays in registers for all kw.
-        .keep_rows = space.flag("keep_rows").try_first(first_keep_rows(w, first)),
+        .keep_rows = space.flag("keep_rows").try_first(keeps_rows(w, first)),
         // Threads of a warp lie along columns and rows (stores are whole lines), or along channels (reads of
         // the input are broadcasts).
         .pixels_in_warp = space.flag("pixels_in_warp").try_first(false),
@@ -234,8 +153,6 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
  private:
   static constexpr int64_t kPad = 0, kXor = 1;  // positions in the list of layout_weight
-  // Registers of a thread for one step of operands, and for loads under way.
-  static constexpr int64_t kOperandRegisters = 32, kRowRegisters = 24, kStagedInput = 8, kStagedWeights = 16;
 
   static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k);
   static void constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Knobs& k);
@@ -247,22 +164,6 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   static void copy_data(Schedule& s, const Tensor& data, int64_t threads);
   static void copy_weight(Schedule& s, const Tensor& weight, const Tile& tile);
   static void add_partials(Schedule& s, const Tensor& acc, const Tensor& out, const Conv2dWorkload& w);
-
-  static Tile first_tile(const Conv2dWorkload& w, const Target& t);
-  static double first_cost(const Conv2dWorkload& w, const Tile& tile);
-  static bool first_fits(const Conv2dWorkload& w, const Target& t, const InputBound& bound, const Tile& tile);
-  static int64_t row_registers(const Conv2dWorkload& w, const Tile& tile) {
-    return reach(tile.inner[kY], 1, w.stride[0], w.dilation[0]) *
-           reach(tile.inner[kX], tile.kw, w.stride[1], w.dilation[1]) * tile.vthreads[kX];
-  }
-  static bool first_unroll_kh(const Tile& tile) {
-    return tile.kh > 1 && tile.accumulators() * tile.kh * tile.kw <= 512;
-  }
-  // Rows pay when neighbouring kw read the same columns again.
-  static bool first_keep_rows(const Conv2dWorkload& w, const Tile& tile) {
-    return w.stride[1] == 1 && w.dilation[1] == 1 && tile.kw > 1 && tile.inner[kX] > 1 &&
-           row_registers(w, tile) <= kRowRegisters;
-  }
 };
 
 // The math of the workload over an input that is padded further: with zeros for whatever a tile may read past
@@ -487,104 +388,6 @@ void Conv2dNchwCuda::add_partials(Schedule& s, const Tensor& acc, const Tensor& 
   const auto [part] = s.reduce_axes<1>(acc);
   s.decompose_reduction(acc, part);
   s.unroll(part);
-}
-
-// --- the default config: the block with the least estimated time ---
-
-// Instructions of a multiprocessor for the whole workload: blocks come in waves; a copied element costs its
-// address, load and store; parts cost a second pass.
-double Conv2dNchwCuda::first_cost(const Conv2dWorkload& w, const Tile& tile) {
-  constexpr double kCopy = 10, kBarrier = 600, kSecondKernel = 400'000, kPartial = 24;
-  constexpr double kLanes = 128;  // multiply-adds of a multiprocessor in one clock
-  const int64_t tiles = w.batch * ceil_div(w.out_channels, tile.block(kF)) *
-                        ceil_div(w.out_height(), tile.block(kY)) * ceil_div(w.out_width(), tile.block(kX));
-  const int64_t waves = ceil_div(tiles * tile.splits, cuda::kMultiprocessors);
-  const int64_t steps = (tile.chunk / tile.ic) * (w.kernel_height / tile.kh) * (w.kernel_width / tile.kw);
-  const auto terms = static_cast<double>(tile.ic * tile.kh * tile.kw);
-  const auto threads = static_cast<double>(tile.all_threads());
-  // Reads of shared memory for one (ic, kh, kw). A read keeps the memory busy as long as 4 multiply-adds keep
-  // the multipliers; half of that is hidden.
-  const bool rows = first_keep_rows(w, tile);
-  const int64_t columns = rows ? reach(tile.inner[kX], tile.kw, w.stride[1], w.dilation[1]) : tile.inner[kX];
-  const double reads =
-      static_cast<double>(tile.vthreads[kF] * tile.inner[kF]) +
-      static_cast<double>(tile.inner[kY] * columns) / static_cast<double>(rows ? tile.kw : 1);
-  const auto data = static_cast<double>(tile.ic * reach(tile.block(kY), tile.kh, w.stride[0], w.dilation[0]) *
-                                        reach(tile.block(kX), tile.kw, w.stride[1], w.dilation[1]));
-  const double weights = terms * static_cast<double>(tile.block(kF));
-  // Strips of weights narrower than what global memory delivers at once: parts of the kernel, few channels.
-  const bool whole = tile.kh == w.kernel_height && tile.kw == w.kernel_width;
-  const double strips =
-      (whole ? 0.5 : 1.5) + 0.5 * static_cast<double>(kStrip / std::gcd(tile.ic * tile.kh * tile.kw, kStrip));
-  const double step = terms * threads * (static_cast<double>(tile.accumulators()) + 2 * reads) +
-                      kCopy * (data + weights * strips) + kBarrier * kLanes;
-  // Few multiply-adds under way on a multiprocessor do not hide their own latency.
-  const double warps = threads / kWarp * static_cast<double>(std::min<int64_t>(waves, 2));
-  const double busy = std::min(1.0, 0.2 + warps * std::sqrt(static_cast<double>(tile.accumulators())) / 32);
-  double cost = static_cast<double>(waves * steps) * step / busy;
-  if (tile.splits > 1) {
-    const int64_t elements = w.batch * w.out_channels * w.out_height() * w.out_width();
-    cost += kSecondKernel +
-            kPartial * static_cast<double>(elements * (2 * tile.splits + 1)) / cuda::kMultiprocessors;
-  }
-  return cost;
-}
-
-// As constrain() wants it, and no more than a default should take of shared memory.
-bool Conv2dNchwCuda::first_fits(const Conv2dWorkload& w, const Target& t, const InputBound& bound,
-                                const Tile& tile) {
-  const int64_t threads = tile.all_threads(), oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
-  if ((whole_warps(w) && threads % kWarp != 0) || threads > 512) return false;
-  if (tile.block(kF) >= (oc == 1 ? 2 : std::clamp<int64_t>(2 * oc, kWarp + 1, 257))) return false;
-  if (tile.block(kY) >= std::min(2 * oh, kMaxBlock + 1)) return false;
-  if (tile.block(kX) >= std::min(2 * ow, kMaxBlock + 1)) return false;
-  if (tile.vthreads[kF] > 1 && tile.threads[kF] * tile.inner[kF] >= oc) return false;
-  if (oc * oh * ow > 1 && tile.inner[kF] >= oc && tile.inner[kY] >= oh && tile.inner[kX] >= ow) return false;
-  const int64_t room = t.shared_bytes_per_block / 4 / 2;
-  const int64_t input = tile.ic * std::max(tile.block(kY) * tile.block(kX), bound.least) * bound.factor;
-  const int64_t weights = tile.ic * tile.kh * tile.kw * tile.block(kF);
-  if (input > room || weights > std::min<int64_t>(room / 5 * 4, 12288)) return false;
-  return tile.accumulators() + kOperandRegisters + cuda::kOtherRegisters <=
-             std::min<int64_t>(t.vector_registers(), t.registers_per_sm / threads / 8 * 8) &&
-         tile.accumulators() * tile.kw <= cuda::kMaxBody;
-}
-
-Tile Conv2dNchwCuda::first_tile(const Conv2dWorkload& w, const Target& t) {
-  const int64_t oh = w.out_height(), ow = w.out_width();
-  const InputBound bound = input_bound(w, t.shared_bytes_per_block / 4 / 2);
-  Tile best{}, tile{};
-  double best_cost = 1e300;
-  // A kernel too large for one step is done by rows, or by taps.
-  const int64_t kh = kernel_parts(w.kernel_height, w.dilation[0]).back();
-  const int64_t kw = kernel_parts(w.kernel_width, w.dilation[1]).back();
-  const std::array<std::array<int64_t, 2>, 3> kernels = {{{kh, kw}, {1, kw}, {1, 1}}};
-  const auto threads_and_elements = [&] {
-    for (const int64_t threads_f : {1, 8, 16, 32, 64})
-      for (const int64_t threads_y : sizes(oh, 16))
-        for (const int64_t threads_x : sizes(ow, 16))
-          for (const int64_t inner_f : {1, 4, 8})
-            for (const int64_t inner_y : sizes(oh, 2))
-              for (const int64_t inner_x : sizes(ow, 8)) {
-                tile.threads = {threads_f, threads_y, threads_x};
-                // Vectors of 4 channels of neighbouring threads side by side.
-                tile.vthreads = {inner_f > 4 ? inner_f / 4 : 1, 1, 1};
-                tile.inner = {std::min<int64_t>(inner_f, 4), inner_y, inner_x};
-                if (!first_fits(w, t, bound, tile)) continue;
-                if (const double cost = first_cost(w, tile); cost < best_cost) best = tile, best_cost = cost;
-              }
-  };
-  for (const int64_t ic : {1, 4, 8, 16}) {
-    if (ic > 1 && ic > 2 * w.in_channels - 1) continue;
-    for (const int64_t splits : {1, 2, 4, 8, 16, 32}) {
-      const int64_t steps = ceil_div(w.in_channels, ic), part = ceil_div(steps, splits);
-      if (ceil_div(steps, part) != splits) continue;
-      for (const auto& kernel : kernels) {
-        tile.ic = ic, tile.kh = kernel[0], tile.kw = kernel[1], tile.splits = splits, tile.chunk = part * ic;
-        threads_and_elements();
-      }
-    }
-  }
-  return best;
 }
 
 }  // namespace
