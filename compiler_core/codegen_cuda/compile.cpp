@@ -154,7 +154,7 @@ Result<Artifact> compile_kernels(const GpuProgram& program, const Target& target
     RETURN_IF_ERROR(check_report(launch, options));
     m.launches.push_back(std::move(launch));
   }
-  m.digest = artifact_digest(artifact);
+  m.digest = artifact_digest(artifact);  // of the launches too
   return artifact;
 }
 

@@ -54,7 +54,7 @@ TEST(CodegenCudaCompile, KernelsCompileWithoutSpills) {
       EXPECT_GT(launch.registers, 8);
       EXPECT_GE(launch.blocks_per_sm, 1);
       EXPECT_EQ(launch.params.size(), p.args.size());
-      EXPECT_EQ(artifact->manifest.digest, sha256_hex(artifact->binary));
+      EXPECT_EQ(artifact->manifest.digest, artifact_digest(*artifact));
     }
 }
 
