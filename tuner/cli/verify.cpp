@@ -73,8 +73,9 @@ class Verifier {
                 std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
     const int64_t work = task.target.is_cuda() ? emulation_work(task.workload) : 0;
     if (work > kWholeWork)
-      std::printf("  of each, a sample of the blocks: %s operations and moves, whole up to %s\n",
-                  std::to_string(work).c_str(), std::to_string(kWholeWork).c_str());
+      std::printf(
+          "  a sample of the blocks where there is one kernel: %s operations and moves, all up to %s\n",
+          std::to_string(work).c_str(), std::to_string(kWholeWork).c_str());
     int64_t failed_here = 0, skipped_here = 0;
     for (size_t i = 0; i < drawn.size(); ++i) {
       const Config config = instance.space().at(drawn[i]);
