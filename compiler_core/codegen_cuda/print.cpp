@@ -20,7 +20,8 @@ static __device__ __forceinline__ long long index_mod(long long a, long long b) 
 std::string described(const Buffer& b, const char* what) {
   std::string shape;
   for (const int64_t d : b->shape) shape += str(shape.empty() ? "" : ", ", d);
-  return str("//   ", b->name, ": ", what, ", ", b->dtype, " [", shape, "], ", b->bytes(), " bytes\n");
+  return str("//   ", cuda::identifier(b->name), ": ", what, ", ", b->dtype, " [", shape, "], ", b->bytes(),
+             " bytes\n");
 }
 
 std::string head(const GpuProgram& program, const Target& target) {
