@@ -50,7 +50,9 @@ std::string outcome_counts(const google::protobuf::RepeatedPtrField<v1::OutcomeC
 
 std::string best_so_far(const v1::Progress& p) {
   if (p.best_ns() <= 0) return "no right answer yet";
-  std::string text = str(format_time(p.best_ns()), ", ", fixed(p.best_gflops(), 1), " GFLOP/s");
+  std::string text = format_time(p.best_ns());
+  if (p.best_gflops() == 0) return text;  // nothing is computed, only moved
+  text += str(", ", fixed(p.best_gflops(), 1), " GFLOP/s");
   if (p.peak_gflops() > 0)
     text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of peak)");
   return text;

@@ -297,8 +297,7 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
   }
   const v1::TunedConfig& t = *out.tuned[i];
   std::printf("  time      %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str());
-  std::printf("  speed     %s\n",
-              format_gflops(group.workloads[i].flops(), t.time_ns(), t.peak_gflops()).c_str());
+  std::printf("  speed     %s\n", format_speed(group.workloads[i], t.time_ns(), t.peak_gflops()).c_str());
   std::printf("  template  %s\n  config    %s\n", t.template_name().c_str(), t.config().c_str());
   std::printf("  trials    %lld of this task: %s; the best is %s\n", static_cast<long long>(t.trials()),
               outcome_counts(t.outcomes()).c_str(), t.trial_id().c_str());
