@@ -1,5 +1,8 @@
 // tuner show --as resources.
+#include <cmath>
+
 #include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/time_estimate.h"
 
 namespace tuner {
 namespace {
@@ -26,6 +29,13 @@ std::string before_compiling(const GpuKernel& k, const Target& target) {
   return text + str("  filter       ", filter.is_ok() ? "accepted" : filter.message(), "\n");
 }
 
+std::string estimated_time(const GpuKernel& k, const Target& target) {
+  const TimeEstimate e = estimate_time(k, target);
+  if (!std::isfinite(e.ns)) return "";
+  return str("  estimated    ", std::llround(e.ns / 100) / 10.0, " us, bound by ", time_bound_name(e.bound),
+             " (for ranking; not measured)\n");
+}
+
 std::string after_compiling(const LaunchInfo& l, const Target& target) {
   const int64_t threads = l.block[0] * l.block[1] * l.block[2];
   return str("  compiled     ", l.registers, " registers, ", l.spill_bytes, " bytes spilled, ", l.stack_bytes,
@@ -43,6 +53,7 @@ Result<std::string> cuda_resources(const Program& program, const Target& target)
   std::string text;
   for (size_t i = 0; i < lowered.kernels.size(); ++i) {
     text += before_compiling(lowered.kernels[i], target);
+    text += estimated_time(lowered.kernels[i], target);
     text += artifact ? after_compiling(artifact->manifest.launches[i], target)
                      : str("  compiled     no: ", artifact.message(), "\n");
   }

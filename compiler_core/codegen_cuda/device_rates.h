@@ -1,0 +1,28 @@
+// What a GPU can do in a second, by architecture. For estimates only (time_estimate.h): targets name an
+// architecture, and devices of one architecture differ, so each row is the device that is most used.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "compiler_core/target.h"
+
+namespace tuner::cuda {
+
+struct DeviceRates {
+  std::string_view arch;
+  std::string_view device;     // whose numbers these are
+  int64_t multiprocessors;     // SMs
+  double clock_ghz;            // boost
+  int64_t fp32_lanes;          // multiply-adds of an SM and clock
+  int64_t cache_bytes_per_sm;  // L1 and shared memory together
+  int64_t l2_bytes;
+  double dram_gb_per_s;
+
+  double dram_bytes_per_clock() const { return dram_gb_per_s / clock_ghz; }
+};
+
+// Requires a CUDA target; one that is not in the table is taken for an H200.
+const DeviceRates& device_rates(const Target& target);
+
+}  // namespace tuner::cuda

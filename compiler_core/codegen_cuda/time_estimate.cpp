@@ -1,0 +1,233 @@
+#include "compiler_core/codegen_cuda/time_estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/device_rates.h"
+#include "compiler_core/codegen_cuda/warp_work.h"
+
+namespace tuner {
+namespace {
+
+using cuda::DeviceRates;
+using cuda::GlobalTraffic;
+using cuda::WarpCounts;
+using cuda::WarpStep;
+using cuda::WarpWork;
+
+// Clocks, rounded from published microbenchmarks; the same for all architectures here.
+constexpr double kArithmeticLatency = 4, kSharedLatency = 30, kShuffleLatency = 25, kBarrierLatency = 20,
+                 kL2Latency = 280, kDramLatency = 650;
+constexpr double kSchedulers = 4;  // of a multiprocessor, an instruction each and clock
+constexpr double kSectorBytes = 32;
+constexpr double kL2PortBytes = 64;    // a clock, of one multiprocessor
+constexpr double kL2SharedBytes = 24;  // a clock and multiprocessor when all of them ask
+constexpr double kLaunchNs = 2000;     // between two kernels of one stream
+// Units that work at the same time are in each other's way: the norm of their times, nearly the largest.
+constexpr double kNorm = 4;
+// Share of L2 that the buffers of a kernel can count on from call to call.
+constexpr double kL2Share = 0.8;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double norm(std::initializer_list<double> times) {
+  double sum = 0;
+  for (const double t : times) sum += std::pow(t, kNorm);
+  return std::pow(sum, 1 / kNorm);
+}
+
+// One block alone, all its warps step by step together: how long it takes, waiting included.
+//
+// In-order issue: a step begins when the registers it reads have arrived. While the last warp still issues a
+// step, the first one's loads are under way.
+class BlockAlone {
+ public:
+  BlockAlone(const DeviceRates& rates, double warps, double global_latency)
+      : float_share_(128.0 / static_cast<double>(rates.fp32_lanes)),
+        warps_(warps),
+        global_latency_(global_latency) {}
+
+  double clocks(const std::vector<WarpStep>& steps) {
+    run(steps, 0);
+    return now_;
+  }
+
+ private:
+  // Deeper loops count their first iteration for every one: each level doubles the work here.
+  static constexpr int kMostDepth = 5;
+
+  void run(const std::vector<WarpStep>& steps, int depth) {
+    for (const WarpStep& s : steps) {
+      if (s.kind == WarpStep::Kind::kLoop)
+        loop(s, depth);
+      else
+        step(s);
+    }
+  }
+
+  // The first iteration, and the second for all others: by then what goes on from one to the next does.
+  void loop(const WarpStep& s, int depth) {
+    double begin = now_;
+    run(s.steps, depth + 1);
+    if (s.extent < 2) return;
+    if (depth < kMostDepth) {
+      begin = now_;
+      run(s.steps, depth + 1);
+      skip((now_ - begin) * static_cast<double>(s.extent - 2));
+    } else {
+      skip((now_ - begin) * static_cast<double>(s.extent - 1));
+    }
+  }
+
+  void skip(double clocks) {
+    now_ += clocks;
+    for (auto& [buffer, at] : ready_) at += clocks;
+  }
+
+  void step(const WarpStep& s) {
+    for (const BufferNode* operand : s.operands)
+      if (const auto at = ready_.find(operand); at != ready_.end()) now_ = std::max(now_, at->second);
+    const double own_issue = std::max(s.counts.instructions, s.counts.arithmetic * float_share_);
+    const double own = std::max(
+        {own_issue, s.counts.wavefronts, s.chain * (s.shuffles ? kShuffleLatency : kArithmeticLatency)});
+    const double together =
+        std::max({own_issue * std::max(1.0, warps_ / kSchedulers), s.counts.wavefronts * warps_,
+                  s.counts.sectors * kSectorBytes / kL2PortBytes * warps_, own});
+    const double latency = s.global_loads                       ? global_latency_
+                           : s.shared_loads                     ? kSharedLatency
+                           : s.kind == WarpStep::Kind::kBarrier ? kBarrierLatency
+                                                                : 0;
+    const double arrived = now_ + own + latency;
+    now_ += together;
+    if (s.loads_go_on)
+      ready_[s.result] = arrived;
+    else
+      now_ = std::max(now_, arrived);
+  }
+
+  const double float_share_, warps_, global_latency_;
+  double now_ = 0;
+  std::map<const BufferNode*, double> ready_;  // registers under way, when they arrive
+};
+
+// A kernel on a device: the parts that do not depend on how full the device is.
+class KernelModel {
+ public:
+  KernelModel(const GpuKernel& kernel, const Target& target)
+      : rates_(cuda::device_rates(target)), resources_(estimate_resources(kernel, target)) {
+    blocks_ = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+    fits_ = resources_.blocks_per_sm > 0 && blocks_ > 0;
+    if (!fits_) return;
+    const int64_t at_once = std::min(blocks_, rates_.multiprocessors * resources_.blocks_per_sm);
+    work_ = cuda::warp_work(kernel, at_once);
+    warps_ = static_cast<double>((resources_.threads + 31) / 32);
+    waves_ = static_cast<double>(blocks_) / static_cast<double>(at_once);
+    count_bytes();
+    const double latency = dram_bytes_ > 0 ? kDramLatency : kL2Latency;
+    // Without barriers warps go their own ways: the block is as slow as one of them.
+    alone_ = BlockAlone(rates_, work_.has_barriers ? warps_ : 1, latency).clocks(work_.steps);
+  }
+
+  TimeEstimate estimate() const {
+    TimeEstimate e{.ns = kNever, .evaluations = work_.evaluations};
+    if (!fits_) return e;
+    const int64_t slots = rates_.multiprocessors * resources_.blocks_per_sm;
+    const int64_t full = blocks_ / slots, rest = blocks_ % slots;
+    double clocks = full > 0 ? static_cast<double>(full) * wave(slots, e.bound) : 0;
+    if (rest > 0) {
+      TimeBound of_rest{};
+      clocks += wave(rest, of_rest);
+      if (full == 0) e.bound = of_rest;
+    }
+    const double dram = dram_bytes_ / rates_.dram_bytes_per_clock();
+    if (dram > clocks) e.bound = TimeBound::kMemory;
+    e.ns = kLaunchNs + norm({clocks, dram}) / rates_.clock_ghz;
+    return e;
+  }
+
+ private:
+  // Bytes between a block and L2, and of the whole kernel behind L2.
+  void count_bytes() {
+    double everything = 0;
+    for (const GlobalTraffic& t : work_.traffic) everything += static_cast<double>(t.buffer->bytes());
+    const bool stays_in_l2 = everything <= kL2Share * static_cast<double>(rates_.l2_bytes);
+    const double l1_bytes = static_cast<double>(rates_.cache_bytes_per_sm) / resources_.blocks_per_sm -
+                            static_cast<double>(resources_.shared_bytes);
+    for (const GlobalTraffic& t : work_.traffic) {
+      const double asked = t.load_sectors * kSectorBytes * warps_;
+      const double loaded = t.block_bytes <= l1_bytes ? std::min(asked, t.block_bytes) : asked;
+      const double stored = t.store_sectors * kSectorBytes * warps_;
+      l2_bytes_ += loaded + stored;
+      if (stays_in_l2) continue;
+      const double of_wave = std::min({(loaded + stored) * t.wave_blocks, t.block_bytes * t.wave_blocks,
+                                       static_cast<double>(t.buffer->bytes())});
+      dram_bytes_ += of_wave * waves_;
+    }
+  }
+
+  // Clocks of `blocks` blocks that begin together, as evenly over the multiprocessors as they go.
+  double wave(int64_t blocks, TimeBound& bound) const {
+    const int64_t busy = std::min(blocks, rates_.multiprocessors);
+    const auto of_sm = static_cast<double>((blocks + busy - 1) / busy);
+    const WarpCounts counts = work_.counts * (warps_ * of_sm);
+    const double l2_rate =
+        std::min(kL2PortBytes,
+                 kL2SharedBytes * static_cast<double>(rates_.multiprocessors) / static_cast<double>(busy));
+    const std::array<double, 4> times = {
+        std::max(counts.instructions / kSchedulers,
+                 counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes)),
+        counts.wavefronts, l2_bytes_ * of_sm / l2_rate, alone_};
+    constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,
+                                    TimeBound::kLatency};
+    bound = kBounds[static_cast<size_t>(std::max_element(times.begin(), times.end()) - times.begin())];
+    return std::max(norm({times[0], times[1], times[2]}), alone_);
+  }
+
+  const DeviceRates& rates_;
+  const ResourceEstimate resources_;
+  int64_t blocks_ = 0;
+  bool fits_ = false;
+  WarpWork work_;
+  double warps_ = 0;  // of a block
+  double waves_ = 0;
+  double l2_bytes_ = 0;    // of a block
+  double dram_bytes_ = 0;  // of the kernel; 0: its buffers stay in L2 from call to call
+  double alone_ = 0;       // clocks of a block with nobody beside it
+};
+
+}  // namespace
+
+std::string_view time_bound_name(TimeBound bound) {
+  switch (bound) {
+    case TimeBound::kArithmetic:
+      return "arithmetic";
+    case TimeBound::kSharedMemory:
+      return "shared memory";
+    case TimeBound::kMemory:
+      return "memory";
+    case TimeBound::kLatency:
+      break;
+  }
+  return "latency";
+}
+
+TimeEstimate estimate_time(const GpuKernel& kernel, const Target& target) {
+  return KernelModel(kernel, target).estimate();
+}
+
+TimeEstimate estimate_time(const GpuProgram& program, const Target& target) {
+  TimeEstimate sum;
+  double longest = -1;
+  for (const GpuKernel& kernel : program.kernels) {
+    const TimeEstimate e = estimate_time(kernel, target);
+    sum.ns += e.ns;
+    sum.evaluations += e.evaluations;
+    if (e.ns > longest) longest = e.ns, sum.bound = e.bound;
+  }
+  return sum;
+}
+
+}  // namespace tuner

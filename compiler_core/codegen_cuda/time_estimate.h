@@ -1,0 +1,35 @@
+// How long a lowered GPU kernel may take, from its statements alone: no compiler, no device.
+//
+// For ranking candidates of one task before they are compiled, never a measurement: whatever shows it says
+// "estimated". The model: a multiprocessor is held up by what it has most of (instructions, passes of the
+// memory pipe, bytes from L2), or by one block that waits with nobody else to run; blocks come in waves; the
+// memory behind L2 bounds the whole. README.md tells what it does not know.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "compiler_core/lower/gpu.h"
+#include "compiler_core/target.h"
+
+namespace tuner {
+
+// What holds the kernel up.
+enum class TimeBound : uint8_t { kArithmetic, kSharedMemory, kMemory, kLatency };
+// "arithmetic" (with the instructions around it), "shared memory" (and L1), "memory" (L2 and beyond),
+// "latency".
+std::string_view time_bound_name(TimeBound bound);
+
+struct TimeEstimate {
+  double ns = 0;  // with the launch
+  TimeBound bound = TimeBound::kLatency;
+  int64_t evaluations = 0;  // of indices and conditions, for lanes of sample warps: what the estimate cost
+};
+
+// Requires a CUDA target. A kernel that does not fit a multiprocessor takes infinitely long. Takes well under
+// a millisecond for the kernels of the templates, and a bounded number of evaluations for any.
+TimeEstimate estimate_time(const GpuKernel& kernel, const Target& target);
+// Its kernels one after the other; the bound is that of the longest.
+TimeEstimate estimate_time(const GpuProgram& program, const Target& target);
+
+}  // namespace tuner

@@ -1,0 +1,230 @@
+#include "compiler_core/codegen_cuda/warp_access.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "compiler_core/ir/layout.h"
+
+namespace tuner::cuda {
+namespace {
+
+constexpr int64_t kBanks = 32, kWordBytes = 4, kLineBytes = 128, kSectorBytes = 32;
+constexpr int64_t kMostBlocks = 128;
+
+int64_t floor_quotient(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+int64_t binary_value(BinaryOp op, int64_t a, int64_t b) {
+  switch (op) {
+    case BinaryOp::kAdd:
+      return a + b;
+    case BinaryOp::kSub:
+      return a - b;
+    case BinaryOp::kMul:
+      return a * b;
+    case BinaryOp::kDiv:
+    case BinaryOp::kFloorDiv:
+      return floor_quotient(a, b);
+    case BinaryOp::kFloorMod:
+      return a - floor_quotient(a, b) * b;
+    case BinaryOp::kMin:
+      return std::min(a, b);
+    case BinaryOp::kMax:
+      return std::max(a, b);
+    case BinaryOp::kEq:
+      return a == b;
+    case BinaryOp::kNe:
+      return a != b;
+    case BinaryOp::kLt:
+      return a < b;
+    case BinaryOp::kLe:
+      return a <= b;
+    case BinaryOp::kGt:
+      return a > b;
+    case BinaryOp::kGe:
+      return a >= b;
+    case BinaryOp::kAnd:
+      return a != 0 && b != 0;
+    case BinaryOp::kOr:
+      return a != 0 || b != 0;
+    case BinaryOp::kXor:
+      return a ^ b;
+  }
+  return 0;
+}
+
+// Where point `point` of `points` lies in 0..extent. Each variable takes the strata in another order, so that
+// two of them do not always grow together.
+int64_t spread(int point, int points, size_t order, int64_t extent) {
+  const int64_t stratum = point ^ static_cast<int>(order % static_cast<size_t>(points));
+  return (2 * stratum + 1) * extent / (2 * points);
+}
+
+template <class T>
+int64_t distinct(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  return std::unique(values.begin(), values.end()) - values.begin();
+}
+
+}  // namespace
+
+int64_t shared_wavefronts(const std::vector<int64_t>& words, int64_t width) {
+  std::set<int64_t> given;
+  int64_t passes = 0;
+  for (size_t begin = 0; begin < words.size();) {
+    const size_t end =
+        std::min(words.size(), begin + static_cast<size_t>(std::max<int64_t>(1, kBanks / width)));
+    std::array<int64_t, kBanks> of_bank{};
+    for (size_t i = begin; i < end; ++i)
+      for (int64_t w = 0; w < width; ++w)
+        if (given.insert(words[i] + w).second) ++of_bank[static_cast<size_t>((words[i] + w) & (kBanks - 1))];
+    passes += *std::max_element(of_bank.begin(), of_bank.end());
+    begin = end;
+  }
+  return passes;
+}
+
+WarpSampler::WarpSampler(const GpuKernel& kernel) : kernel_(kernel) {
+  const int64_t threads = kernel.block[0] * kernel.block[1] * kernel.block[2];
+  const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+  warps_ = (threads + kLanes - 1) / kLanes;
+  Masks masks{};
+  for (int p = 0; p < kPoints; ++p) {
+    for (int d = 0; d < 3; ++d) values_[p].emplace_back(kernel.thread_vars[d].get(), 0);
+    for (int d = 0; d < 3; ++d) values_[p].emplace_back(kernel.block_vars[d].get(), 0);
+    set_block(values_[p], spread(p, kPoints, 1, blocks));
+    const int64_t lanes = std::min<int64_t>(kLanes, threads - spread(p, kPoints, 0, warps_) * kLanes);
+    masks[p] = lanes >= kLanes ? ~0u : (1u << std::max<int64_t>(0, lanes)) - 1;
+  }
+  masks_.push_back(masks);
+}
+
+void WarpSampler::enter_loop(const Var& var, int64_t extent) {
+  for (int p = 0; p < kPoints; ++p)
+    values_[p].emplace_back(var.get(), spread(p, kPoints, values_[p].size(), extent));
+}
+
+void WarpSampler::leave_loop() {
+  for (Values& values : values_) values.pop_back();
+}
+
+void WarpSampler::enter_guard(const Expr& condition, bool expected) {
+  Masks masks = masks_.back();
+  for (int p = 0; p < kPoints && !exhausted(); ++p)
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if ((masks[p] >> lane & 1) == 0) continue;
+      set_lane(values_[p], p, lane);
+      if ((evaluate(condition, values_[p]) != 0) != expected) masks[p] &= ~(1u << lane);
+    }
+  masks_.push_back(masks);
+}
+
+double WarpSampler::active_share() const {
+  return static_cast<double>(std::count_if(masks_.back().begin(), masks_.back().end(),
+                                           [](uint32_t mask) { return mask != 0; })) /
+         kPoints;
+}
+
+AccessCost WarpSampler::access(const BufferNode& buffer, const std::vector<Expr>& indices, int64_t width) {
+  AccessCost sum;
+  const Expr offset = storage_offset(buffer, indices);
+  for (int p = 0; p < kPoints; ++p) {
+    const AccessCost cost = at_point(buffer, offset, width, p);
+    sum.wavefronts += cost.wavefronts / kPoints;
+    sum.sectors += cost.sectors / kPoints;
+  }
+  return sum;
+}
+
+AccessCost WarpSampler::at_point(const BufferNode& buffer, const Expr& offset, int64_t width, int point) {
+  const uint32_t mask = masks_.back()[point];
+  const int64_t bytes = dtype_bytes(buffer.dtype) * width;
+  AccessCost cost;
+  if (exhausted()) {
+    const auto together = static_cast<double>(bytes * std::popcount(mask));
+    return {.wavefronts = together / kLineBytes, .sectors = together / kSectorBytes};
+  }
+  std::vector<int64_t> words, lines, sectors;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((mask >> lane & 1) == 0) continue;
+    set_lane(values_[point], point, lane);
+    const int64_t address = evaluate(offset, values_[point]) * dtype_bytes(buffer.dtype);
+    words.push_back(floor_quotient(address, kWordBytes));
+    lines.push_back(floor_quotient(address, kLineBytes));
+    for (int64_t at = address; at < address + bytes; at += kSectorBytes)
+      sectors.push_back(floor_quotient(at, kSectorBytes));
+  }
+  if (words.empty()) return cost;
+  if (buffer.scope == MemoryScope::kShared) {
+    cost.wavefronts = static_cast<double>(shared_wavefronts(words, std::max<int64_t>(1, bytes / kWordBytes)));
+  } else {
+    cost.sectors = static_cast<double>(distinct(sectors));
+    cost.wavefronts = static_cast<double>(distinct(lines));
+  }
+  return cost;
+}
+
+double WarpSampler::distinct_blocks(const BufferNode& buffer, const std::vector<Expr>& indices,
+                                    int64_t blocks) {
+  const int64_t looked_at = std::min(blocks, kMostBlocks);
+  const Expr offset = storage_offset(buffer, indices);
+  Values values = values_[0];
+  for (auto& [var, value] : values) value = 0;
+  std::vector<int64_t> begins;
+  for (int64_t block = 0; block < looked_at && !exhausted(); ++block) {
+    set_block(values, block);
+    begins.push_back(evaluate(offset, values));
+  }
+  return static_cast<double>(distinct(begins) * blocks) /
+         static_cast<double>(std::max<int64_t>(1, looked_at));
+}
+
+void WarpSampler::set_block(Values& values, int64_t block) const {
+  const int64_t x = std::max<int64_t>(1, kernel_.grid[0]), y = std::max<int64_t>(1, kernel_.grid[1]);
+  values[3].second = block % x;
+  values[4].second = block / x % y;
+  values[5].second = block / x / y;
+}
+
+void WarpSampler::set_lane(Values& values, int point, int lane) const {
+  const int64_t x = std::max<int64_t>(1, kernel_.block[0]), y = std::max<int64_t>(1, kernel_.block[1]);
+  const int64_t thread = spread(point, kPoints, 0, warps_) * kLanes + lane;
+  values[0].second = thread % x;
+  values[1].second = thread / x % y;
+  values[2].second = thread / x / y;
+}
+
+// Each call from outside counts once, whatever the size of the expression. A load in an index is taken for 0.
+int64_t WarpSampler::evaluate(const Expr& whole, const Values& values) {
+  ++evaluations_;
+  const auto value_of = [&](const auto& self, const ExprNode& e) -> int64_t {
+    switch (e.kind) {
+      case ExprKind::kIntImm:
+        return e.int_value;
+      case ExprKind::kVar:
+        for (auto v = values.rbegin(); v != values.rend(); ++v)
+          if (v->first == e.var.get()) return v->second;
+        return 0;
+      case ExprKind::kBinary:
+        return binary_value(e.binary_op, self(self, *e.operands[0]), self(self, *e.operands[1]));
+      case ExprKind::kUnary: {
+        const int64_t a = self(self, *e.operands[0]);
+        return e.unary_op == UnaryOp::kNot ? a == 0 : e.unary_op == UnaryOp::kNeg ? -a : a;
+      }
+      case ExprKind::kSelect:
+        return self(self, *e.operands[self(self, *e.operands[0]) != 0 ? 1 : 2]);
+      case ExprKind::kCast:
+        return self(self, *e.operands[0]);
+      case ExprKind::kFloatImm:
+      case ExprKind::kLoad:
+        return 0;
+    }
+    return 0;
+  };
+  return value_of(value_of, *whole);
+}
+
+}  // namespace tuner::cuda

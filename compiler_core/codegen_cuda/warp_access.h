@@ -1,0 +1,68 @@
+// What a warp's accesses cost: the addresses of its 32 lanes, evaluated at a few points of the kernel's run.
+//
+// A point is one warp of one block in one iteration of every loop around. The points are spread over blocks,
+// warps and loops, so that guards and swizzles that change with them show; they are the same for every run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/lower/gpu.h"
+
+namespace tuner::cuda {
+
+// Averages over the points, of one access by one warp; a point where no lane takes part counts 0.
+struct AccessCost {
+  double wavefronts = 0;  // passes through the memory pipe, 128 bytes each at best; shared: bank conflicts
+  double sectors = 0;     // global: different 32-byte sectors
+};
+
+// Passes of one access to shared memory: `words` are the 4-byte words the lanes ask for, `width` side by side
+// for each of at most 32 lanes. Lanes go together as 128 bytes have room for; one bank gives one word a pass,
+// a word that several lanes ask for is given once.
+int64_t shared_wavefronts(const std::vector<int64_t>& words, int64_t width);
+
+class WarpSampler {
+ public:
+  // Evaluations of an index or a condition for one lane, all in all. Beyond, accesses are taken for the best
+  // ones and guards for true: a bound on time, far above what templates need.
+  static constexpr int64_t kMaxEvaluations = 1 << 14;
+
+  explicit WarpSampler(const GpuKernel& kernel);
+
+  // What stands around the statements asked about, innermost last.
+  void enter_loop(const Var& var, int64_t extent);
+  void leave_loop();
+  void enter_guard(const Expr& condition, bool expected);
+  void leave_guard() { masks_.pop_back(); }
+
+  // Share of the points at which some lane takes part.
+  double active_share() const;
+  // An access of `width` elements side by side for each lane, from this one.
+  AccessCost access(const BufferNode& buffer, const std::vector<Expr>& indices, int64_t width);
+  // How many of the first `blocks` blocks (at most 128 are looked at) begin at different elements.
+  double distinct_blocks(const BufferNode& buffer, const std::vector<Expr>& indices, int64_t blocks);
+
+  int64_t evaluations() const { return evaluations_; }
+
+ private:
+  static constexpr int kPoints = 4, kLanes = 32;
+  using Masks = std::array<uint32_t, kPoints>;
+  using Values = std::vector<std::pair<const VarNode*, int64_t>>;
+
+  bool exhausted() const { return evaluations_ > kMaxEvaluations; }
+  int64_t evaluate(const Expr& e, const Values& values);
+  void set_block(Values& values, int64_t block) const;
+  void set_lane(Values& values, int point, int lane) const;
+  AccessCost at_point(const BufferNode& buffer, const Expr& offset, int64_t width, int point);
+
+  const GpuKernel& kernel_;
+  int64_t warps_ = 1;
+  std::array<Values, kPoints> values_;  // threads' and blocks' first, then loops
+  std::vector<Masks> masks_;            // lanes that take part, by guards
+  int64_t evaluations_ = 0;
+};
+
+}  // namespace tuner::cuda

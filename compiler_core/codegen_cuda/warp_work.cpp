@@ -1,0 +1,362 @@
+#include "compiler_core/codegen_cuda/warp_work.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "compiler_core/codegen_cuda/index_names.h"
+#include "compiler_core/codegen_cuda/vector_access.h"
+#include "compiler_core/codegen_cuda/warp_access.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner::cuda {
+namespace {
+
+// Instructions of a step of a loop: count, compare, jump, less what the compiler folds.
+constexpr double kLoopInstructions = 2;
+constexpr double kBarrierInstructions = 2;
+
+// Instructions of functions that are not one: what NVRTC writes for float32 without fast-math, rounded.
+double instructions_of(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::kNeg:
+    case UnaryOp::kAbs:
+      return 0;  // a sign of an operand
+    case UnaryOp::kNot:
+    case UnaryOp::kFloor:
+      return 1;
+    case UnaryOp::kRsqrt:
+      return 4;
+    case UnaryOp::kSqrt:
+    case UnaryOp::kExp:
+      return 8;
+    case UnaryOp::kLog:
+    case UnaryOp::kTanh:
+      return 20;
+    case UnaryOp::kErf:
+      return 25;
+  }
+  return 1;
+}
+
+double instructions_of_integer(const ExprNode& e) {
+  if (e.kind != ExprKind::kBinary) return e.kind == ExprKind::kSelect ? 1 : 0;
+  if (e.binary_op != BinaryOp::kFloorDiv && e.binary_op != BinaryOp::kFloorMod) return 1;
+  int64_t by = 0;
+  const bool shifts = is_const_int(e.operands[1], &by) && by > 0 && (by & (by - 1)) == 0;
+  return shifts ? 1 : 4;  // else a multiplication by the reciprocal and a correction
+}
+
+bool is_float_product(const Expr& e) {
+  return is_float(e->dtype) && e->kind == ExprKind::kBinary && e->binary_op == BinaryOp::kMul;
+}
+
+// Instructions of the float pipe that one evaluation of a value takes.
+double value_instructions(const Expr& value) {
+  double count = 0;
+  visit(value, [&](const Expr& e) {
+    if (!is_float(e->dtype) || e->kind == ExprKind::kLoad) return;
+    if (e->kind == ExprKind::kUnary) count += instructions_of(e->unary_op);
+    if (e->kind == ExprKind::kSelect || e->kind == ExprKind::kCast) count += 1;
+    if (e->kind != ExprKind::kBinary) return;
+    count += e->binary_op == BinaryOp::kDiv ? 10 : 1;
+    // The product is in the same instruction as its sum.
+    const bool sum = e->binary_op == BinaryOp::kAdd || e->binary_op == BinaryOp::kSub;
+    if (sum && (is_float_product(e->operands[0]) || is_float_product(e->operands[1]))) count -= 1;
+  });
+  return count;
+}
+
+class Walk {
+ public:
+  Walk(const GpuKernel& kernel, int64_t wave_blocks)
+      : kernel_(kernel), wave_blocks_(wave_blocks), sampler_(kernel), ranges_(kernel_ranges(kernel)) {
+    // One block, the first: what the indices then reach is what a block touches.
+    block_ranges_ = ranges_;
+    for (const Var& var : kernel.block_vars)
+      if (var != nullptr) block_ranges_.bind(var, 1);
+  }
+
+  WarpWork run() {
+    if (kernel_.body != nullptr) walk(kernel_.body, work_.steps);
+    work_.evaluations = sampler_.evaluations();
+    return std::move(work_);
+  }
+
+ private:
+  struct Loop {
+    Var var;
+    int64_t extent;
+    bool unrolled;
+    bool lanes;     // its iterations may go together as the lanes of a vector
+    size_t guards;  // around it
+  };
+
+  void walk(const Stmt& s, std::vector<WarpStep>& steps) {
+    if (s == nullptr) return;
+    switch (s->kind) {
+      case StmtKind::kFor:
+        return walk_loop(*s, steps);
+      case StmtKind::kIf:
+        walk_guarded(s->condition, true, s->body, steps);
+        return walk_guarded(s->condition, false, s->else_body, steps);
+      case StmtKind::kStore:
+        return walk_store(*s, steps);
+      case StmtKind::kIntrinsic:
+        return walk_intrinsic(*s, steps);
+      case StmtKind::kBarrier:
+        return walk_barrier(steps);
+      case StmtKind::kSeq:
+        for (const Stmt& child : s->stmts) walk(child, steps);
+        return;
+      case StmtKind::kAllocate:
+      case StmtKind::kAsync:
+        return walk(s->body, steps);
+    }
+  }
+
+  void walk_loop(const StmtNode& s, std::vector<WarpStep>& steps) {
+    bool has_barrier = false;
+    visit(s.body, [&](const Stmt& child) { has_barrier |= child->kind == StmtKind::kBarrier; });
+    const bool unrolled = s.extent == 1 || (!has_barrier && prints_unrolled(s));
+    loops_.push_back({s.var, s.extent, unrolled, s.loop == LoopKind::kVectorized, guards_.size()});
+    sampler_.enter_loop(s.var, s.extent);
+    ranges_.bind(s.var, s.extent);
+    block_ranges_.bind(s.var, s.extent);
+    if (unrolled) {
+      walk(s.body, steps);
+    } else {
+      WarpStep loop{.kind = WarpStep::Kind::kLoop, .extent = s.extent};
+      walk(s.body, loop.steps);
+      WarpStep control{.counts = {.instructions = kLoopInstructions * share()}};
+      add(std::move(control), loop.steps);
+      steps.push_back(std::move(loop));
+    }
+    sampler_.leave_loop();
+    loops_.pop_back();
+  }
+
+  void walk_guarded(const Expr& condition, bool expected, const Stmt& body, std::vector<WarpStep>& steps) {
+    if (body == nullptr) return;
+    WarpStep test{.counts = {.instructions = integer_instructions(condition) * share()}};
+    add(std::move(test), steps);
+    const RangeMap outside = ranges_;
+    ranges_.assume(expected ? condition : unary(UnaryOp::kNot, condition));
+    guards_.push_back(condition);
+    sampler_.enter_guard(condition, expected);
+    if (share() > 0) walk(body, steps);
+    sampler_.leave_guard();
+    guards_.pop_back();
+    ranges_ = outside;
+  }
+
+  void walk_store(const StmtNode& s, std::vector<WarpStep>& steps) {
+    WarpStep step;
+    const bool to_registers = s.buffer->scope == MemoryScope::kRegister;
+    const double arithmetic = value_instructions(s.value) * unrolled_copies();
+    step.counts.arithmetic = arithmetic * share();
+    step.counts.instructions = step.counts.arithmetic;
+    bool updates = false;
+    look_at_loads(s.value, s.buffer, step, updates);
+    if (!to_registers)
+      access(s.buffer, s.indices, /*is_store=*/true, step);
+    else if (arithmetic == 0 && !step.global_loads && !step.shared_loads)
+      step.counts.instructions += unrolled_copies() * share();  // a move
+    if (to_registers) step.result = s.buffer.get();
+    step.loads_go_on = to_registers && arithmetic <= unrolled_copies() && !updates;
+    step.chain = updates ? chain_of(s.indices) : 0;
+    add(std::move(step), steps);
+  }
+
+  // Loads of a value, each under the conditions that select it.
+  void look_at_loads(const Expr& e, const Buffer& stored, WarpStep& step, bool& updates) {
+    if (e->kind == ExprKind::kLoad) {
+      if (e->buffer->scope == MemoryScope::kRegister) {
+        updates |= e->buffer == stored;
+        step.operands.push_back(e->buffer.get());
+      } else {
+        (e->buffer->scope == MemoryScope::kGlobal ? step.global_loads : step.shared_loads) = true;
+        access(e->buffer, e->operands, /*is_store=*/false, step);
+      }
+      return;
+    }
+    if (e->kind != ExprKind::kSelect) {
+      for (const Expr& operand : e->operands) look_at_loads(operand, stored, step, updates);
+      return;
+    }
+    step.counts.instructions += integer_instructions(e->operands[0]) * share();
+    guards_.push_back(e->operands[0]);
+    for (const bool taken : {true, false}) {
+      sampler_.enter_guard(e->operands[0], taken);
+      if (share() > 0) look_at_loads(e->operands[taken ? 1 : 2], stored, step, updates);
+      sampler_.leave_guard();
+    }
+    guards_.pop_back();
+  }
+
+  // Counts an access of global or shared memory. The compiler loads once what several iterations of unrolled
+  // loops read.
+  void access(const Buffer& buffer, const std::vector<Expr>& indices, bool is_store, WarpStep& step) {
+    int64_t width = 1;
+    double copies = 1;
+    for (const Loop& loop : loops_) {
+      if (!loop.unrolled || (!is_store && !uses(indices, loop.var))) continue;
+      const int64_t together = width == 1 ? vector_width(buffer, indices, loop) : 1;
+      width = std::max(width, together);
+      copies *= static_cast<double>(loop.extent) / static_cast<double>(together);
+    }
+    const AccessCost cost = sampler_.access(*buffer, indices, width);
+    step.counts.instructions += copies * share();
+    step.counts.wavefronts += cost.wavefronts * copies;
+    step.counts.sectors += cost.sectors * copies;
+    for (const Expr& index : indices) step.counts.instructions += integer_instructions(index) * share();
+    if (buffer->scope == MemoryScope::kGlobal)
+      add_traffic(buffer, indices, is_store, cost.sectors * copies * rolled_copies());
+  }
+
+  // How many iterations of the loop are one access. Of shared memory, whose alignment it sees, the compiler
+  // makes vectors itself; of arguments only where the text says so.
+  int64_t vector_width(const Buffer& buffer, const std::vector<Expr>& indices, const Loop& loop) const {
+    if (!loop.lanes && buffer->scope != MemoryScope::kShared) return 1;
+    const int64_t width = loop.lanes ? loop.extent : loop.extent % 4 == 0 ? 4 : loop.extent % 2 == 0 ? 2 : 1;
+    for (size_t g = loop.guards; g < guards_.size(); ++g)
+      if (!same_for_all_lanes(guards_[g], loop.var, width, ranges_)) return 1;
+    return lane_access(buffer, indices, loop.var, width, ranges_) == LaneAccess::kVector ? width : 1;
+  }
+
+  void add_traffic(const Buffer& buffer, const std::vector<Expr>& indices, bool is_store, double sectors) {
+    auto found = std::find_if(work_.traffic.begin(), work_.traffic.end(),
+                              [&](const GlobalTraffic& t) { return t.buffer == buffer; });
+    if (found == work_.traffic.end()) found = work_.traffic.insert(found, GlobalTraffic{.buffer = buffer});
+    (is_store ? found->store_sectors : found->load_sectors) += sectors;
+    found->block_bytes = std::max(found->block_bytes, box_bytes(*buffer, indices));
+    found->wave_blocks =
+        std::max(found->wave_blocks, sampler_.distinct_blocks(*buffer, indices, wave_blocks_));
+  }
+
+  // Bytes of the box that an access reaches in one block, rows rounded up to sectors.
+  double box_bytes(const BufferNode& buffer, const std::vector<Expr>& indices) const {
+    double elements = 1;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const auto bounds = const_bounds(indices[d], block_ranges_);
+      const int64_t reach = bounds ? bounds->second - bounds->first + 1 : buffer.shape[d];
+      double extent = static_cast<double>(std::clamp<int64_t>(reach, 1, buffer.shape[d]));
+      if (d + 1 == indices.size())
+        extent = std::max(extent, 32.0 / static_cast<double>(dtype_bytes(buffer.dtype)));
+      elements *= extent;
+    }
+    return std::min(elements * static_cast<double>(dtype_bytes(buffer.dtype)),
+                    static_cast<double>(std::max<int64_t>(32, buffer.bytes())));
+  }
+
+  void walk_intrinsic(const StmtNode& s, std::vector<WarpStep>& steps) {
+    int64_t width = 32;
+    const size_t dot = s.name.rfind('.');
+    if (dot != std::string::npos)
+      std::from_chars(s.name.data() + dot + 1, s.name.data() + s.name.size(), width);
+    double rounds = 0;
+    for (int64_t lanes = 1; lanes < width; lanes *= 2) ++rounds;
+    WarpStep step{.chain = rounds, .shuffles = true};
+    const double copies = unrolled_copies() * share();
+    step.counts = {
+        .instructions = 2 * rounds * copies, .arithmetic = rounds * copies, .wavefronts = rounds * copies};
+    for (const Expr& operand : s.operands)
+      if (operand->kind == ExprKind::kLoad) step.operands.push_back(operand->buffer.get());
+    add(std::move(step), steps);
+  }
+
+  void walk_barrier(std::vector<WarpStep>& steps) {
+    work_.has_barriers = true;
+    WarpStep barrier{.kind = WarpStep::Kind::kBarrier, .counts = {.instructions = kBarrierInstructions}};
+    add(std::move(barrier), steps);
+  }
+
+  void add(WarpStep step, std::vector<WarpStep>& steps) {
+    work_.counts += step.counts * rolled_copies();
+    steps.push_back(std::move(step));
+  }
+
+  // Integer instructions of an index or condition, of one pass through the statement: what stands still in
+  // the loops inside is computed before them, and what unrolling makes a constant is part of the instruction.
+  double integer_instructions(const Expr& whole) const {
+    double count = 0;
+    visit(whole, [&](const Expr& e) {
+      const double own = instructions_of_integer(*e);
+      if (own == 0 || is_float(e->dtype)) return;
+      for (const Expr& operand : e->operands)
+        if (known_when_unrolled(operand) && e->kind == ExprKind::kBinary &&
+            (e->binary_op == BinaryOp::kAdd || e->binary_op == BinaryOp::kSub || known_when_unrolled(e)))
+          return;
+      count += own * passes_of(e);
+    });
+    return count;
+  }
+
+  bool known_when_unrolled(const Expr& e) const {
+    bool known = true;
+    visit(e, [&](const Expr& part) {
+      if (part->kind == ExprKind::kLoad) known = false;
+      if (part->kind != ExprKind::kVar) return;
+      known = known && std::any_of(loops_.begin(), loops_.end(),
+                                   [&](const Loop& l) { return l.unrolled && l.var == part->var; });
+    });
+    return known;
+  }
+
+  // How often e is computed for each pass through the innermost loop that stays one.
+  double passes_of(const Expr& e) const {
+    double passes = 1, rolled_inside = 1;
+    for (const Loop& loop : loops_) {
+      const bool used = uses_var(e, loop.var);
+      if (loop.unrolled)
+        passes *= used && !loop.lanes ? static_cast<double>(loop.extent) : 1;
+      else
+        rolled_inside = used ? 1 : rolled_inside * static_cast<double>(loop.extent);
+    }
+    return passes / rolled_inside;
+  }
+
+  // Operations that wait for each other: the iterations of unrolled loops that add to one element.
+  double chain_of(const std::vector<Expr>& indices) const {
+    double chain = 1;
+    for (const Loop& loop : loops_)
+      if (loop.unrolled && !uses(indices, loop.var)) chain *= static_cast<double>(loop.extent);
+    return chain;
+  }
+
+  static bool uses(const std::vector<Expr>& indices, const Var& var) {
+    return std::any_of(indices.begin(), indices.end(), [&](const Expr& i) { return uses_var(i, var); });
+  }
+  double copies_of(bool unrolled) const {
+    double copies = 1;
+    for (const Loop& loop : loops_)
+      copies *= loop.unrolled == unrolled ? static_cast<double>(loop.extent) : 1;
+    return copies;
+  }
+  double unrolled_copies() const { return copies_of(true); }
+  double rolled_copies() const { return copies_of(false); }
+  double share() const { return sampler_.active_share(); }
+
+  const GpuKernel& kernel_;
+  const int64_t wave_blocks_;
+  WarpSampler sampler_;
+  RangeMap ranges_, block_ranges_;
+  std::vector<Loop> loops_;
+  std::vector<Expr> guards_;
+  WarpWork work_;
+};
+
+}  // namespace
+
+WarpCounts& WarpCounts::operator+=(const WarpCounts& o) {
+  instructions += o.instructions, arithmetic += o.arithmetic;
+  wavefronts += o.wavefronts, sectors += o.sectors;
+  return *this;
+}
+
+WarpCounts WarpCounts::operator*(double factor) const {
+  return {instructions * factor, arithmetic * factor, wavefronts * factor, sectors * factor};
+}
+
+WarpWork warp_work(const GpuKernel& kernel, int64_t wave_blocks) { return Walk(kernel, wave_blocks).run(); }
+
+}  // namespace tuner::cuda

@@ -1,0 +1,60 @@
+// What an average warp of a kernel does, counted from its statements in one walk: instructions, passes of the
+// memory pipe, bytes; and the order of it, for latencies. Input of time_estimate.cpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler_core/lower/gpu.h"
+
+namespace tuner::cuda {
+
+// Of one warp. Fractions come from guards that only some warps pass.
+struct WarpCounts {
+  double instructions = 0;  // issued, all kinds
+  double arithmetic = 0;    // of these in the float pipe: a fused multiply-add is one
+  double wavefronts = 0;    // passes of shared memory and L1, 128 bytes each at best
+  double sectors = 0;       // of 32 bytes, asked of L1 or written
+
+  WarpCounts& operator+=(const WarpCounts& o);
+  WarpCounts operator*(double factor) const;
+};
+
+// What happens without going back: statements between loops that stay loops and barriers. Unrolled loops are
+// one step of all their iterations, because the compiler orders those as it likes.
+struct WarpStep {
+  enum class Kind { kWork, kLoop, kBarrier } kind = Kind::kWork;
+
+  // kWork
+  WarpCounts counts;
+  double chain = 0;  // operations that wait for each other
+  bool global_loads = false, shared_loads = false, shuffles = false;
+  bool loads_go_on = false;                 // what is loaded goes to `result`: who reads that waits
+  const BufferNode* result = nullptr;       // of registers
+  std::vector<const BufferNode*> operands;  // of registers
+
+  // kLoop
+  int64_t extent = 0;
+  std::vector<WarpStep> steps;
+};
+
+// Of one global buffer.
+struct GlobalTraffic {
+  Buffer buffer;
+  double load_sectors = 0, store_sectors = 0;  // of one warp
+  double block_bytes = 0;                      // that a block touches, each counted once (a box around them)
+  double wave_blocks = 1;                      // blocks of a wave that touch different parts of it
+};
+
+struct WarpWork {
+  WarpCounts counts;
+  std::vector<GlobalTraffic> traffic;
+  std::vector<WarpStep> steps;
+  bool has_barriers = false;
+  int64_t evaluations = 0;  // of indices and conditions, see WarpSampler
+};
+
+// `wave_blocks`: how many blocks run at the same time.
+WarpWork warp_work(const GpuKernel& kernel, int64_t wave_blocks);
+
+}  // namespace tuner::cuda
