@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -17,9 +18,10 @@ using nlohmann::json;
 namespace {
 
 constexpr char kMagic[] = "TUNERPAK";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
 constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
+constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kEstimate, PackPick::kRandom};
 
 // --- writing ---
 
@@ -97,6 +99,9 @@ class Writer {
                             {"template_version", c.template_version},
                             {"config", c.config},
                             {"build_ms", c.build_ms},
+                            {"picked", pack_pick_name(c.picked)},
+                            {"estimated_ns", c.estimated_ns},
+                            {"predicted_rank", c.predicted_rank},
                             {"manifest", manifest.to_json()},
                             {"blob", blob(c.artifact.binary)}});
     }
@@ -150,6 +155,10 @@ class Writer {
 };
 
 }  // namespace
+
+std::string_view pack_pick_name(PackPick pick) {
+  return pick == PackPick::kDefault ? "default" : pick == PackPick::kEstimate ? "estimate" : "random";
+}
 
 PackPlan default_pack_plan() {
   return {.rounds = {{.repeats = 3, .keep = 0.25}, {.repeats = 10, .keep_at_most = 10}, {.repeats = 50}}};
@@ -261,6 +270,7 @@ class PackIndexReader {
       candidate.template_version = static_cast<int>(integer(c, "template_version", 0, 1 << 30));
       candidate.config = c.at("config").get<std::string>();
       candidate.build_ms = number(c, "build_ms", 0, 1e12);
+      read_prediction(c, candidate);
       Result<Manifest> manifest = parse_manifest(c.at("manifest").get<std::string>());
       if (!manifest.is_ok()) return wrong(manifest.message());
       candidate.artifact.manifest = *std::move(manifest);
@@ -274,6 +284,16 @@ class PackIndexReader {
       if (!is_name(input.arg)) wrong(str("input \"", input.arg, "\": not a name"));
     for (const auto& reference : t.references)
       if (!is_name(reference.arg)) wrong(str("output \"", reference.arg, "\": not a name"));
+  }
+
+  void read_prediction(const json& j, PackCandidate& candidate) {
+    const auto name = j.at("picked").get<std::string>();
+    const auto pick = std::find_if(std::begin(kPicks), std::end(kPicks),
+                                   [&](PackPick p) { return pack_pick_name(p) == name; });
+    if (pick == std::end(kPicks)) return wrong(str("picked: found \"", name, "\""));
+    candidate.picked = *pick;
+    candidate.estimated_ns = number(j, "estimated_ns", 0, 1e18);
+    candidate.predicted_rank = static_cast<int>(integer(j, "predicted_rank", -1, 1 << 30));
   }
 
   PackFile& out_;

@@ -1,7 +1,7 @@
 // Pack: compiled candidates and how to measure them, in one file, for a host that has a GPU and nothing of
 // ours but the runner. Written by `tuner pack`, run by `runner run-pack`.
 //
-// The file, little-endian: "TUNERPAK", u32 version (1), u32 zero, u64 bytes of the index, its SHA-256 (32
+// The file, little-endian: "TUNERPAK", u32 version (2), u32 zero, u64 bytes of the index, its SHA-256 (32
 // bytes), the index (JSON), then the blobs. Each blob stands in the index with its offset from the start of
 // the file, its size and its SHA-256, which are verified when it is read: a torn or altered pack is refused,
 // never run. Blobs are binaries (cubins or shared objects) and reference answers (reference_file.h); the same
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
@@ -38,11 +39,23 @@ struct PackPlan {
 // 3 samples each; the best quarter 10; the ten best 50.
 PackPlan default_pack_plan();
 
+// Why a candidate is in a pack.
+enum class PackPick : uint8_t {
+  kDefault,   // of its template
+  kEstimate,  // among the fastest by estimate
+  kRandom,    // drawn evenly
+};
+std::string_view pack_pick_name(PackPick pick);  // "default", "estimate", "random"
+
 struct PackCandidate {
   std::string template_name, config;
   int template_version = 0;
   double build_ms = 0;
-  Artifact artifact;  // as read from a file: only the manifest, see PackFile::binary()
+  PackPick picked = PackPick::kRandom;
+  // What was expected of it before anything ran; results repeat it, so that the estimate can be judged.
+  double estimated_ns = 0;  // 0: no estimate for this target
+  int predicted_rank = -1;  // among the candidates of its task, 0 the fastest; -1: no estimate
+  Artifact artifact;        // as read from a file: only the manifest, see PackFile::binary()
 };
 
 struct PackTask {

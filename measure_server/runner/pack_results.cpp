@@ -101,6 +101,9 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
       {"sentinel_before_ns", r.sentinel_before_ns},
       {"sentinel_after_ns", r.sentinel_after_ns},
       {"build_ms", c.build_ms},
+      {"picked", pack_pick_name(c.picked)},
+      {"estimated_ns", c.estimated_ns},
+      {"predicted_rank", c.predicted_rank},
       {"run_ms", r.run_ms},
       // JSON has no infinity, which is the error of a NaN.
       {"max_error", std::isfinite(r.max_error) ? r.max_error : std::numeric_limits<double>::max()},

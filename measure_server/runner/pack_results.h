@@ -2,8 +2,9 @@
 // found. `tuner records import` reads it.
 //
 // A line has what a measure record has and what it is of: "pack" (its id), "task", "candidate", "round",
-// "workload", "target", "template", "template_version", "config". A last line without its end is what a kill
-// left: it is dropped, and measured again.
+// "workload", "target", "template", "template_version", "config". Beside the time stands what was expected:
+// "picked", "estimated_ns", "predicted_rank" (pack_file.h). A last line without its end is what a kill left:
+// it is dropped, and measured again.
 #pragma once
 
 #include <cstdio>

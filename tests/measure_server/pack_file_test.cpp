@@ -15,7 +15,13 @@ using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 PackCandidate candidate(const std::string& config, const std::string& binary) {
-  PackCandidate c{.template_name = "matmul_cuda", .config = config, .template_version = 3, .build_ms = 12.5};
+  PackCandidate c{.template_name = "matmul_cuda",
+                  .config = config,
+                  .template_version = 3,
+                  .build_ms = 12.5,
+                  .picked = PackPick::kEstimate,
+                  .estimated_ns = 4321.5,
+                  .predicted_rank = 2};
   c.artifact.binary = binary;
   Manifest& m = c.artifact.manifest;
   m.kind = BinaryKind::kCubin;
@@ -90,6 +96,9 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
     EXPECT_EQ(artifact->manifest.launches[0].grid[0], 7);
     EXPECT_EQ(p.tasks[1].candidates[c].config, str("x=", c + 1));
     EXPECT_EQ(p.tasks[1].candidates[c].template_version, 3);
+    EXPECT_EQ(p.tasks[1].candidates[c].picked, PackPick::kEstimate);
+    EXPECT_EQ(p.tasks[1].candidates[c].estimated_ns, 4321.5);
+    EXPECT_EQ(p.tasks[1].candidates[c].predicted_rank, 2);
   }
   EXPECT_FALSE(fs::exists(path_ + ".writing"));
 }
@@ -135,7 +144,7 @@ TEST_F(PackFileTest, OtherFilesAndVersionsAreRefusedByName) {
   std::string text = bytes();
   text[8] = 9;
   write(text);
-  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 1"));
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 2"));
 }
 
 TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {

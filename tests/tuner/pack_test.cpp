@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "db/store.h"
 #include "measure_server/runner/pack_file.h"
@@ -108,6 +109,18 @@ TEST_F(PackTest, FromScheduleToQueryWithoutAGpu) {
   ASSERT_EQ(ran.exit_code, 0) << ran.out << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("8 of 8 measured, 6 right"));
 
+  // What was expected stands beside what was found.
+  const Result<PackFile> file = PackFile::open((folder_ / "a.pack").string());
+  ASSERT_TRUE(file.is_ok()) << file.message();
+  std::ifstream lines(folder_ / "results.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    const json result = json::parse(line);
+    const PackCandidate& c = file->pack().tasks[0].candidates[result.at("candidate").get<size_t>()];
+    EXPECT_EQ(result.at("estimated_ns").get<double>(), c.estimated_ns);
+    EXPECT_EQ(result.at("predicted_rank").get<int>(), c.predicted_rank);
+    EXPECT_EQ(result.at("picked").get<std::string>(), pack_pick_name(c.picked));
+  }
+
   const Ended imported = tuner("records import results.jsonl --db t.db");
   ASSERT_EQ(imported.exit_code, 0) << imported.err;
   EXPECT_THAT(imported.out, HasSubstr("8 new trials"));
@@ -151,9 +164,68 @@ TEST_F(PackTest, TheSameSeedDrawsTheSameCandidates) {
     EXPECT_EQ(a->pack().tasks[0].candidates[c].config, b->pack().tasks[0].candidates[c].config);
 }
 
+// The candidates of a pack of 11 made with `options`.
+class RankedPackTest : public PackTest {
+ protected:
+  std::vector<PackCandidate> pack(const std::string& options) {
+    const Ended packed = tuner("pack matmul.json -o a.pack --candidates 11 --seed 5 --emulate " + options);
+    EXPECT_EQ(packed.exit_code, 0) << packed.err;
+    told_ = packed.err;
+    const Result<PackFile> file = PackFile::open((folder_ / "a.pack").string());
+    EXPECT_TRUE(file.is_ok()) << file.message();
+    return file.is_ok() ? file->pack().tasks[0].candidates : std::vector<PackCandidate>();
+  }
+  static double mean_estimate(const std::vector<PackCandidate>& candidates) {
+    double sum = 0;
+    for (const PackCandidate& c : candidates) sum += c.estimated_ns;
+    return sum / static_cast<double>(candidates.size());
+  }
+  std::string told_;
+};
+
+TEST_F(RankedPackTest, TheDefaultThenTheBestByEstimateAndAShareAtRandom) {
+  const std::vector<PackCandidate> candidates = pack("");
+  ASSERT_EQ(candidates.size(), 11u);
+  EXPECT_THAT(told_, HasSubstr("11 of 88 configs drawn are in: 1 default, 8 by estimated time, 2 at random"));
+  EXPECT_EQ(candidates[0].picked, PackPick::kDefault);
+  double before = 0;
+  std::set<int> ranks;
+  for (const PackCandidate& c : candidates) {
+    EXPECT_GT(c.estimated_ns, 0);
+    ranks.insert(c.predicted_rank);
+    for (const PackCandidate& other : candidates) {
+      if (c.estimated_ns < other.estimated_ns) {
+        EXPECT_LT(c.predicted_rank, other.predicted_rank);
+      }
+    }
+    if (c.picked != PackPick::kEstimate) continue;
+    EXPECT_GE(c.estimated_ns, before);
+    before = c.estimated_ns;
+  }
+  EXPECT_EQ(*ranks.begin(), 0);
+  EXPECT_EQ(*ranks.rbegin(), 10);
+  EXPECT_EQ(ranks.size(), 11u);
+  // The random ones stand among the others, so that a deadline does not cut them off.
+  EXPECT_EQ(candidates[5].picked, PackPick::kRandom);
+  EXPECT_EQ(candidates[10].picked, PackPick::kRandom);
+}
+
+TEST_F(RankedPackTest, WithoutARandomShareEstimatesAreLower) {
+  const std::vector<PackCandidate> best = pack("--random-share 0");
+  EXPECT_THAT(told_, HasSubstr(": 1 default, 10 by estimated time"));
+  const std::vector<PackCandidate> even = pack("--random-share 100");
+  EXPECT_THAT(told_, HasSubstr(": 1 default, 10 at random"));
+  ASSERT_EQ(even.size(), 11u);
+  EXPECT_EQ(best[0].config, even[0].config);
+  EXPECT_LT(mean_estimate(best), 0.9 * mean_estimate(even));
+}
+
 TEST_F(PackTest, ACpuPackIsMeasuredAndQueriedAsItself) {
   const std::string target = "--target cpu";
   ASSERT_EQ(tuner("pack matmul.json -o cpu.pack --candidates 3 --min-repeat-ms 0.1 " + target).exit_code, 0);
+  const Result<PackFile> file = PackFile::open((folder_ / "cpu.pack").string());
+  ASSERT_TRUE(file.is_ok()) << file.message();
+  EXPECT_EQ(file->pack().tasks[0].candidates[1].predicted_rank, -1);  // estimates are of GPUs
   ASSERT_EQ(run_pack("cpu.pack -o results.jsonl").exit_code, 0);
   ASSERT_EQ(tuner("records import results.jsonl --db t.db").exit_code, 0);
   const Ended found = tuner("query matmul.json --db t.db " + target);

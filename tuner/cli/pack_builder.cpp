@@ -3,13 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <random>
-#include <set>
-#include <thread>
+#include <span>
 
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/emulated_run.h"
@@ -19,6 +16,7 @@
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/reference_file.h"
 #include "templates/tolerance.h"
+#include "tuner/cli/pack_draws.h"
 
 namespace tuner::cli {
 namespace {
@@ -27,6 +25,9 @@ namespace {
 constexpr uint64_t kInputSeed = 1;
 // Draws for each candidate wanted: a filter that refuses 19 of 20 leaves enough.
 constexpr int64_t kTriesPerCandidate = 20;
+// Configs that are lowered and estimated for each candidate wanted, and at most: lowering takes milliseconds,
+// compiling a quarter of a second.
+constexpr size_t kDrawsPerCandidate = 8, kMostDraws = 8192;
 
 Result<std::string> bytes_of_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -88,65 +89,15 @@ Result<Artifact> compile_candidate(const CliTask& task, const PackOptions& optio
   return options.emulate ? compile_filtered(program, task.target) : compile_cuda(program, task.target);
 }
 
-// One config of one template that serves the task.
-struct Draw {
-  const AnyTemplate* schedule_template;
-  const TemplateInstance* instance;
-  ConfigIndex index;
-};
-
-// Draws configs of all templates in turn, each config once.
-class Drawing {
- public:
-  static Result<Drawing> open(const CliTask& task, uint64_t seed) {
-    ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
-                     templates_for(task.workload, task.target));
-    Drawing drawing(seed);
-    for (const AnyTemplate* t : serving) {
-      ASSIGN_OR_RETURN(std::unique_ptr<TemplateInstance> instance, t->apply(task.workload, task.target));
-      drawing.sources_.push_back({t, std::move(instance), {}});
-    }
-    return drawing;
-  }
-
-  // Up to `n` new configs; fewer when the spaces hold no more.
-  std::vector<Draw> next(size_t n) {
-    std::vector<Draw> draws;
-    for (size_t empty = 0; draws.size() < n && empty < sources_.size();
-         turn_ = (turn_ + 1) % sources_.size()) {
-      Source& source = sources_[turn_];
-      const ConfigSpace& space = source.instance->space();
-      if (source.seen.size() == space.size()) {
-        ++empty;
-        continue;
-      }
-      empty = 0;
-      ConfigIndex index = space.default_index();
-      while (!source.seen.insert(index).second) index = space.sample(random_);
-      draws.push_back({source.schedule_template, source.instance.get(), index});
-    }
-    return draws;
-  }
-
- private:
-  explicit Drawing(uint64_t seed) : random_(seed) {}
-  struct Source {
-    const AnyTemplate* schedule_template;
-    std::unique_ptr<TemplateInstance> instance;
-    std::set<ConfigIndex> seen;
-  };
-  std::vector<Source> sources_;
-  size_t turn_ = 0;
-  std::mt19937_64 random_;
-};
-
 Result<PackCandidate> build(const CliTask& task, const PackOptions& options, const Draw& draw) {
   const auto begin = std::chrono::steady_clock::now();
   const Config config = draw.instance->space().at(draw.index);
   ASSIGN_OR_RETURN(const Program program, draw.instance->instantiate(config));
   PackCandidate candidate{.template_name = std::string(draw.schedule_template->name()),
                           .config = config.to_text(),
-                          .template_version = draw.schedule_template->version()};
+                          .template_version = draw.schedule_template->version(),
+                          .picked = draw.picked,
+                          .estimated_ns = draw.estimated_ns};
   ASSIGN_OR_RETURN(candidate.artifact, compile_candidate(task, options, program));
   candidate.build_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
@@ -155,19 +106,47 @@ Result<PackCandidate> build(const CliTask& task, const PackOptions& options, con
 
 // Builds all draws on several threads; results in the order of the draws.
 std::vector<Result<PackCandidate>> build_all(const CliTask& task, const PackOptions& options,
-                                             const std::vector<Draw>& draws) {
+                                             std::span<const Draw> draws) {
   std::vector<Result<PackCandidate>> built(draws.size(), failed("not built"));
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < draws.size(); i = next++) built[i] = build(task, options, draws[i]);
-  };
-  const unsigned wanted = options.threads > 0 ? static_cast<unsigned>(options.threads)
-                                              : std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> threads;
-  for (unsigned i = 1; i < std::min<size_t>(wanted, draws.size()); ++i) threads.emplace_back(work);
-  work();
-  threads.clear();  // joins
+  for_each_index(draws.size(), options.threads, [&](size_t i) { built[i] = build(task, options, draws[i]); });
   return built;
+}
+
+// Builds draws in their order until the task has as many candidates as wanted.
+Status add_candidates(const CliTask& task, const PackOptions& options, std::span<const Draw> draws,
+                      PackTask& out, PackCounts& counts) {
+  const auto wanted = static_cast<size_t>(options.candidates);
+  while (!draws.empty() && out.candidates.size() < wanted) {
+    const size_t n = std::min(draws.size(), std::max<size_t>(wanted - out.candidates.size(), 4));
+    for (Result<PackCandidate>& candidate : build_all(task, options, draws.first(n))) {
+      if (out.candidates.size() == wanted) break;
+      // Not the config's fault (no NVRTC here, say), and so every other one's.
+      if (!candidate.is_ok() && candidate.status().code() != StatusCode::kInvalidConfig)
+        return candidate.status();
+      if (candidate.is_ok())
+        out.candidates.push_back(*std::move(candidate));
+      else
+        counts.last_refusal = candidate.message();
+    }
+    draws = draws.subspan(n);
+  }
+  return Status::ok();
+}
+
+// How many configs to draw for so many candidates that are missing.
+size_t draws_for(size_t missing, bool ranks) {
+  if (!ranks) return std::max<size_t>(missing, 4);
+  return std::max(missing, std::min(kMostDraws, missing * kDrawsPerCandidate));
+}
+
+// Places in the order of the estimates, 0 the fastest.
+void set_predicted_ranks(std::vector<PackCandidate>& candidates) {
+  std::vector<PackCandidate*> by_time;
+  for (PackCandidate& c : candidates) by_time.push_back(&c);
+  std::stable_sort(by_time.begin(), by_time.end(), [](const PackCandidate* a, const PackCandidate* b) {
+    return a->estimated_ns < b->estimated_ns;
+  });
+  for (size_t i = 0; i < by_time.size(); ++i) by_time[i]->predicted_rank = static_cast<int>(i);
 }
 
 }  // namespace
@@ -180,25 +159,22 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, Pack
     emulated.emulated = true;
     out.target = emulated.name();
   }
+  const bool ranks = task.target.is_cuda();
   const auto wanted = static_cast<size_t>(options.candidates);
-  while (out.candidates.size() < wanted && counts.tried < kTriesPerCandidate * options.candidates) {
-    const std::vector<Draw> draws = drawing.next(std::max<size_t>(wanted - out.candidates.size(), 4));
+  while (out.candidates.size() < wanted && counts.drawn < kTriesPerCandidate * options.candidates) {
+    std::vector<Draw> draws = drawing.next(draws_for(wanted - out.candidates.size(), ranks));
     if (draws.empty()) break;
-    for (Result<PackCandidate>& candidate : build_all(task, options, draws)) {
-      if (out.candidates.size() == wanted) break;
-      ++counts.tried;
-      // Not the config's fault (no NVRTC here, say), and so every other one's.
-      if (!candidate.is_ok() && candidate.status().code() != StatusCode::kInvalidConfig)
-        return candidate.status();
-      if (candidate.is_ok())
-        out.candidates.push_back(*std::move(candidate));
-      else
-        counts.last_refusal = candidate.message();
+    counts.drawn += static_cast<int64_t>(draws.size());
+    if (ranks) {
+      RETURN_IF_ERROR(estimate_draws(task, options.threads, draws, counts.last_refusal));
+      draws = compile_order(std::move(draws), options.random_percent);
     }
+    RETURN_IF_ERROR(add_candidates(task, options, draws, out, counts));
   }
-  counts.accepted = static_cast<int64_t>(out.candidates.size());
   if (out.candidates.empty())
-    return failed(task.key, ": none of ", counts.tried, " configs can be compiled: ", counts.last_refusal);
+    return failed(task.key, ": none of ", counts.drawn, " configs can be compiled: ", counts.last_refusal);
+  if (ranks) set_predicted_ranks(out.candidates);
+  for (const PackCandidate& c : out.candidates) ++counts.picked[c.picked];
   RETURN_IF_ERROR(add_data(task, out).with_context(task.key + ": "));
   return out;
 }

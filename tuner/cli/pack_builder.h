@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "measure_server/runner/pack_file.h"
 #include "tuner/cli/tasks.h"
@@ -11,6 +13,9 @@ namespace tuner::cli {
 struct PackOptions {
   int candidates = 100;  // of each task at most; fewer when its space or the filter leaves no more
   uint64_t seed = 0;     // of the draws
+  // CUDA tasks: share of the candidates drawn evenly, the others are the best by estimated time
+  // (pack_draws.h).
+  int random_percent = 20;
   // CUDA tasks: the kernels as the emulator's CPU Programs, compiled for this host. Their records are of the
   // target "... -emulated", never of the GPU.
   bool emulate = false;
@@ -19,12 +24,13 @@ struct PackOptions {
 
 // How the candidates came about, for people.
 struct PackCounts {
-  int64_t tried = 0, accepted = 0;
-  std::string last_refusal;  // why a config was not taken: the filter, mostly
+  int64_t drawn = 0;
+  std::map<PackPick, int64_t> picked;  // candidates, by why they are in
+  std::string last_refusal;            // why a config was not taken: the filter, mostly
 };
 
-// The default config of each template that serves the task first, then configs drawn evenly, in the order of
-// the draws; what the static filter refuses is not taken. The same seed gives the same pack. Errors: no
+// The default config of each template that serves the task first, then configs in the order of pack_draws.h;
+// what the static filter refuses is not taken. The same seed gives the same pack. Errors: no
 // template serves the task, its reference answer cannot be made, or no config compiles here (the message has
 // the last reason, so a missing NVRTC shows at once).
 Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, PackCounts& counts);
