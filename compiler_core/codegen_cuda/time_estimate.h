@@ -26,8 +26,8 @@ struct TimeEstimate {
   int64_t evaluations = 0;  // of indices and conditions, for lanes of sample warps: what the estimate cost
 };
 
-// Requires a CUDA target. A kernel that does not fit a multiprocessor takes infinitely long. Takes about half a
-// millisecond for the kernels of the templates, and a bounded number of evaluations for any.
+// Requires a CUDA target. A kernel that does not fit a multiprocessor takes infinitely long. Takes about half
+// a millisecond for the kernels of the templates, and a bounded number of evaluations for any.
 TimeEstimate estimate_time(const GpuKernel& kernel, const Target& target);
 // Its kernels one after the other; the bound is that of the longest.
 TimeEstimate estimate_time(const GpuProgram& program, const Target& target);
