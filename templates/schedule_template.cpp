@@ -11,11 +11,12 @@ Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, 
     const Support support = t->supports(workload, target);
     if (support.yes)
       serving.push_back(t);
-    else
+    else if (!support.other_operator)
       reasons += str("\n  ", t->name(), "  ", support.reason);
   }
   if (serving.empty())
-    return not_found("no template serves ", workload.key(), " on \"", target.name(), "\":", reasons);
+    return not_found("no template serves ", workload.key(), " on \"", target.name(), "\":",
+                     reasons.empty() ? str("\n  there is no template of ", workload.op_name()) : reasons);
   return serving;
 }
 

@@ -22,6 +22,7 @@ namespace tuner {
 struct Support {
   bool yes = false;
   std::string reason;
+  bool other_operator = false;  // it declines because it is a template of another operator
 };
 inline Support supported() { return {true, {}}; }
 template <class... Args>
@@ -115,7 +116,11 @@ class ScheduleTemplate : public AnyTemplate {
 template <class W, class K>
 Support ScheduleTemplate<W, K>::supports(const Workload& workload, const Target& target) const {
   const W* w = workload.get_if<W>();
-  if (w == nullptr) return declined("serves ", Workload(W{}).op_name(), ", got ", workload.op_name());
+  if (w == nullptr) {
+    Support other = declined("serves ", Workload(W{}).op_name(), ", got ", workload.op_name());
+    other.other_operator = true;
+    return other;
+  }
   return supports(*w, target);
 }
 
@@ -132,7 +137,7 @@ Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Wo
 
 // Every template, in the order of registry.cpp.
 const std::vector<const AnyTemplate*>& all_templates();
-// Those that serve the task. When none does: NotFound, one line a template with its reason.
+// Those that serve the task. When none does: NotFound, one line a template of this operator with its reason.
 Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target);
 const AnyTemplate* find_template(std::string_view name);  // null when unknown
 

@@ -51,8 +51,6 @@ bool same(const LinearForm& a, const LinearForm& b) {
 // "m.outer.inner" -> "m"
 std::string stem(const std::string& name) { return name.substr(0, name.find('.')); }
 
-bool mixes_dimensions(const BufferNode& buffer) { return buffer.layout.starts_with("xor"); }
-
 bool indexes_registers(const StmtNode& loop) {
   bool found = false;
   const auto in_access = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
@@ -104,8 +102,52 @@ IndexNames::IndexNames(const GpuKernel& kernel, const Stmt& body) {
   }
   sites_[0] = nullptr;
   RangeMap ranges = kernel_ranges(kernel);
+  find_flat(body, ranges, kernel.shared);
   collect(body, ranges, 0);
   choose();
+}
+
+// Divisions and remainders in a sum.
+static int divisions(const LinearForm& form) {
+  int found = 0;
+  for (const auto& [term, factor] : form.terms)
+    visit(term, [&](const Expr& e) {
+      found += e->kind == ExprKind::kBinary &&
+               (e->binary_op == BinaryOp::kFloorDiv || e->binary_op == BinaryOp::kFloorMod);
+    });
+  return found;
+}
+
+// A layout that mixes dimensions has no index of a dimension to speak of; and the indices of a copy loop that
+// runs through several dimensions at once are quotients and remainders, which meet again in the offset.
+void IndexNames::find_flat(const Stmt& body, const RangeMap& ranges, const std::vector<Buffer>& shared) {
+  std::set<const BufferNode*> harder;  // some access has more divisions as an offset
+  const auto look = [&](const Buffer& b, const std::vector<Expr>& indices, const RangeMap& inside) {
+    if (b->scope == MemoryScope::kRegister || indices.size() < 2) return;
+    int apart = 0;
+    for (const Expr& index : indices) apart += divisions(linear_form(index, inside));
+    const int together = divisions(linear_form(storage_offset(*b, indices), inside));
+    if (together < apart) flat_.insert(b.get());
+    if (together > apart) harder.insert(b.get());
+  };
+  const auto walk = [&](const auto& self, const Stmt& s, const RangeMap& outside) -> void {
+    if (s == nullptr) return;
+    RangeMap inside = outside;
+    if (s->kind == StmtKind::kFor) inside.bind(s->var, s->extent);
+    if (s->kind == StmtKind::kStore) look(s->buffer, s->indices, outside);
+    own_exprs(*s, [&](const Expr& whole) {
+      visit(whole, [&](const Expr& e) {
+        if (e->kind == ExprKind::kLoad) look(e->buffer, e->operands, outside);
+      });
+    });
+    self(self, s->body, inside);
+    self(self, s->else_body, inside);
+    for (const Stmt& child : s->stmts) self(self, child, inside);
+  };
+  walk(walk, body, ranges);
+  std::erase_if(flat_, [&](const BufferNode* b) { return harder.contains(b); });
+  for (const Buffer& b : shared)
+    if (b->layout.starts_with("xor")) flat_.insert(b.get());
 }
 
 void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
@@ -121,7 +163,7 @@ void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
   }
   own_exprs(*s, [&](const Expr& e) { note_loads(e, ranges, depth); });
   if (s->kind == StmtKind::kStore) {
-    if (mixes_dimensions(*s->buffer))
+    if (is_flat(s->buffer))
       note(storage_offset(*s->buffer, s->indices), ranges, depth, s->buffer, 0);
     else
       for (size_t d = 0; d < s->indices.size(); ++d)
@@ -140,7 +182,7 @@ void IndexNames::collect(const Stmt& s, RangeMap& ranges, int depth) {
 // Loads below e, and what conditions compare.
 void IndexNames::note_loads(const Expr& e, const RangeMap& ranges, int depth) {
   visit(e, [&](const Expr& part) {
-    if (part->kind == ExprKind::kLoad && mixes_dimensions(*part->buffer))
+    if (part->kind == ExprKind::kLoad && is_flat(part->buffer))
       note(storage_offset(*part->buffer, part->operands), ranges, depth, part->buffer, 0);
     else if (part->kind == ExprKind::kLoad)
       for (size_t d = 0; d < part->operands.size(); ++d)
@@ -224,16 +266,15 @@ void IndexNames::choose() {
 }
 
 // "place in b_tile, dimension 0 of out"
-std::string IndexNames::about(const Candidate& candidate) {
+std::string IndexNames::about(const Candidate& candidate) const {
   std::string text;
   for (const Place& p : candidate.places)
     text += str(text.empty() ? "" : ", ",
-                mixes_dimensions(*p.buffer) ? "place in " : str("dimension ", p.dimension, " of "),
-                p.buffer->name);
+                is_flat(p.buffer) ? "place in " : str("dimension ", p.dimension, " of "), p.buffer->name);
   return text.empty() ? "part of several indices" : text;
 }
 
-std::string IndexNames::wanted_name(const Candidate& candidate) {
+std::string IndexNames::wanted_name(const Candidate& candidate) const {
   std::string common;
   bool one_stem = true;
   for (const auto& [term, factor] : candidate.form.terms)
@@ -250,14 +291,15 @@ std::string IndexNames::wanted_name(const Candidate& candidate) {
     const bool is_var = first->operands[0]->kind == ExprKind::kVar;
     const std::string name = is_var ? first->operands[0]->var->name : common;
     if (first->binary_op == BinaryOp::kFloorDiv) return str(name, "_div_", divisor);
-    if (first->binary_op == BinaryOp::kFloorMod) return str(name, "_mod_", divisor);
+    if (first->binary_op == BinaryOp::kFloorMod && is_var) return str(name, "_mod_", divisor);
+    if (first->binary_op == BinaryOp::kFloorMod) return name + "_part";
   }
   if ((one_stem && candidate.form.terms.size() > 1) || candidate.places.empty()) return common + "_base";
   // No one axis: after the first buffer it is an index of, best one of which it is all that stands still.
   const auto whole =
       std::find_if(candidate.places.begin(), candidate.places.end(), [](const Place& p) { return p.whole; });
   const Place& place = whole == candidate.places.end() ? candidate.places[0] : *whole;
-  if (mixes_dimensions(*place.buffer)) return place.buffer->name + "_place";
+  if (is_flat(place.buffer)) return place.buffer->name + "_place";
   if (place.buffer->shape.size() == 2)
     return place.buffer->name + (place.dimension == 0 ? "_row" : "_column");
   return str(place.buffer->name, "_i", place.dimension);

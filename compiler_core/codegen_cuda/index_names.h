@@ -43,7 +43,10 @@ class IndexNames {
   const std::vector<Named>& defined_in(const VarNode* loop) const;
   // `e` with named parts replaced by their names, its terms from the outside in.
   Expr apply(const Expr& e, const RangeMap& ranges) const;
-  // The indices of an access: each dimension, or for a layout that mixes dimensions the storage offset.
+  // Buffers whose accesses read best as one storage offset: a layout that mixes dimensions, or indices with
+  // divisions that meet again in the offset.
+  bool is_flat(const Buffer& buffer) const { return flat_.contains(buffer.get()); }
+  // The storage offset of an access to a flat buffer.
   Expr apply_offset(const Buffer& buffer, const std::vector<Expr>& indices, const RangeMap& ranges) const;
 
  private:
@@ -65,6 +68,7 @@ class IndexNames {
     LinearForm form;
     Var var;
   };
+  void find_flat(const Stmt& body, const RangeMap& ranges, const std::vector<Buffer>& shared);
   void collect(const Stmt& s, RangeMap& ranges, int depth);
   void note(const Expr& e, const RangeMap& ranges, int depth, const Buffer& buffer, int dimension);
   void note_form(LinearForm form, int depth, const Buffer& buffer, int dimension);
@@ -72,9 +76,10 @@ class IndexNames {
   void choose();
   int order_of(const Expr& term) const;
   Expr rebuilt(LinearForm form, const RangeMap& ranges, size_t known_limit) const;
-  static std::string about(const Candidate& candidate);
-  static std::string wanted_name(const Candidate& candidate);
+  std::string about(const Candidate& candidate) const;
+  std::string wanted_name(const Candidate& candidate) const;
 
+  std::set<const BufferNode*> flat_;
   std::map<const VarNode*, int> order_;  // outside in; what is not there never stands still
   std::set<int> unrolled_;               // orders of unrolled loops
   std::vector<Expr> divisions_;          // whose operands were looked at

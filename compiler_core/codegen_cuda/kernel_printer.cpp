@@ -1,6 +1,7 @@
 #include "compiler_core/codegen_cuda/kernel_printer.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "compiler_core/base/status.h"
@@ -77,14 +78,15 @@ KernelPrinter::KernelPrinter(const GpuKernel& kernel)
       barrier_comments_(describe_barriers(body_)) {
   names_.reserve(kernel.name);
   reserve_intrinsic_words(body_, names_);
-  for (const Buffer& b : kernel.params) names_.declare(b);
-  for (const Buffer& b : kernel.shared) {
+  const auto declare = [&](const Buffer& b) {
     const std::string name = names_.declare(b);
-    if (!b->layout.starts_with("xor")) continue;
-    const Buffer flat = make_buffer(b->name, b->dtype, {storage_elements(*b)}, MemoryScope::kShared);
+    if (!index_names_.is_flat(b)) return;
+    const Buffer flat = make_buffer(b->name, b->dtype, {storage_elements(*b)}, b->scope);
     flat_[b.get()] = flat;
     names_.alias(flat, name);
-  }
+  };
+  for (const Buffer& b : kernel.params) declare(b);
+  for (const Buffer& b : kernel.shared) declare(b);
 }
 
 std::string KernelPrinter::print() {
@@ -95,6 +97,7 @@ std::string KernelPrinter::print() {
   define_indices(ranges);
   stmt(body_, ranges, false);
   close();
+  drop_unused_names();
   return std::move(out_);
 }
 
@@ -165,6 +168,19 @@ void KernelPrinter::define_indices(RangeMap& ranges) {
   define_names(nullptr, ranges);
 }
 
+// Names that nothing mentions in the end: what they were for found a longer name that holds them.
+void KernelPrinter::drop_unused_names() {
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  for (auto d = definitions_.rbegin(); d != definitions_.rend(); ++d) {
+    int mentions = 0;
+    for (size_t at = out_.find(d->name); at != std::string::npos; at = out_.find(d->name, at + 1)) {
+      const size_t end = at + d->name.size();
+      mentions += (at == 0 || !is_word(out_[at - 1])) && (end == out_.size() || !is_word(out_[end]));
+    }
+    if (mentions == 1) out_.erase(d->begin, d->length);  // from the back: those before keep their places
+  }
+}
+
 void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
   for (const IndexNames::Named& n : index_names_.defined_in(loop)) {
     const auto bounds = const_bounds(n.value, ranges);
@@ -172,8 +188,10 @@ void KernelPrinter::define_names(const VarNode* loop, RangeMap& ranges) {
     const std::string text = expr_text_.index(n.value, ranges);
     if (bounds.has_value()) ranges.bind(n.var, bounds->first, bounds->second + 1);
     if (!fits) expr_text_.is_wide(n.var);
-    line(str("const ", fits ? "int " : "long long ", names_.declare(n.var, n.var->name), " = ", text,
-             ";  // ", with_c_names(n.about)));
+    const std::string& name = names_.declare(n.var, n.var->name);
+    const size_t begin = out_.size();
+    line(str("const ", fits ? "int " : "long long ", name, " = ", text, ";  // ", with_c_names(n.about)));
+    definitions_.push_back({name, begin, out_.size() - begin});
   }
 }
 

@@ -30,6 +30,7 @@ class KernelPrinter {
   void define_indices(RangeMap& ranges);
   void define_shared();
   void define_names(const VarNode* loop, RangeMap& ranges);
+  void drop_unused_names();
 
   // --- statements. `told`: a comment above says what this nest does ---
   void stmt(const Stmt& s, const RangeMap& ranges, bool told);
@@ -73,8 +74,12 @@ class KernelPrinter {
   Names names_;
   ExprText expr_text_;
   std::map<const StmtNode*, std::string> barrier_comments_;
-  std::map<const BufferNode*, Buffer>
-      flat_;  // of buffers whose layout mixes dimensions: one dimension, plain
+  std::map<const BufferNode*, Buffer> flat_;  // of IndexNames::is_flat() buffers: one dimension, plain
+  struct Definition {
+    std::string name;
+    size_t begin, length;  // of its line in out_
+  };
+  std::vector<Definition> definitions_;
   std::string out_;
   int depth_ = 0;
 };

@@ -32,12 +32,15 @@ TEST(Conv2dNchwX86, DeclinesWithTheReason) {
   EXPECT_EQ(conv2d_nchw_x86().supports(MatmulWorkload{}, cpu(256, 16)).reason, "serves conv2d, got matmul");
 }
 
-TEST(Templates, RefusalListsEveryTemplateWithItsReason) {
+TEST(Templates, RefusalListsEveryTemplateOfTheOperatorWithItsReason) {
   Conv2dWorkload w = conv(4, 5, 5, 4, 3, 3, 1, 1, 1);
   w.groups = 2;
   EXPECT_EQ(templates_for(w, cpu(256, 16)).message(),
             "no template serves " + Workload(w).key() + " on \"" + cpu(256, 16).name() +
-                "\":\n  matmul_x86  serves matmul, got conv2d\n  conv2d_nchw_x86  needs groups = 1, got 2");
+                "\":\n  conv2d_nchw_x86  needs groups = 1, got 2"
+                "\n  conv2d_nchw_cuda  needs a CUDA target, got " +
+                cpu(256, 16).name() + "\n  depthwise_conv2d_nchw_cuda  needs a CUDA target, got " +
+                cpu(256, 16).name());
   w.groups = 1;
   const auto serving = templates_for(w, cpu(256, 16));
   ASSERT_TRUE(serving.is_ok());

@@ -23,11 +23,10 @@ TEST(SoftmaxCuda, DeclinesWithTheReason) {
 TEST(SoftmaxCuda, NoTemplateServesACpu) {
   const auto serving = templates_for(SoftmaxWorkload{7, 7}, *parse_target("llvm -mcpu=haswell"));
   EXPECT_EQ(serving.status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(
+  EXPECT_EQ(
       serving.message(),
-      HasSubstr("no template serves v1 softmax rows=7 columns=7 dtype=float32 on \"llvm -mcpu=haswell "
-                "-threads=1\":\n  matmul_x86  serves matmul, got softmax\n"));
-  EXPECT_THAT(serving.message(), HasSubstr("\n  softmax_cuda  needs a CUDA target, got llvm"));
+      "no template serves v1 softmax rows=7 columns=7 dtype=float32 on \"llvm -mcpu=haswell -threads=1\":\n"
+      "  softmax_cuda  needs a CUDA target, got llvm -mcpu=haswell -threads=1");
 }
 
 TEST(SoftmaxCuda, LoopsOfARowInRegisters) {
