@@ -233,11 +233,11 @@ class PackIndexReader {
       round.keep_at_most = static_cast<int>(integer(r, "keep_at_most", 0, 1 << 30));
     }
     if (p.rounds.empty()) wrong("its plan has no round");
-    p.min_repeat_ms = number(j, "min_repeat_ms", 0, 1e6);
-    p.run_timeout_s = number(j, "run_timeout_s", 0, 1e6);
+    p.min_repeat_ms = number(j, "min_repeat_ms", 0, kMostMinRepeatMs);
+    p.run_timeout_s = number(j, "run_timeout_s", 0, kMostRunTimeoutS);
     p.memory_limit_bytes = integer(j, "memory_limit_bytes", 1, INT64_MAX);
     p.cut_factor = number(j, "cut_factor", 0, 1e9);
-    p.deadline_s = number(j, "deadline_s", 0, 1e9);
+    p.deadline_s = number(j, "deadline_s", 0, kMostDeadlineS);
     const std::optional<ColdMode> cold = cold_mode_from_name(j.at("cold").get<std::string>());
     if (!cold) wrong("cold: expected none, flush or rotate");
     p.cold = cold.value_or(ColdMode::kNone);
@@ -377,6 +377,13 @@ Result<Artifact> PackFile::artifact(size_t task, size_t candidate) const {
 
 Result<std::string> PackFile::reference(size_t task, size_t output) const {
   return read(references_[task][output]);
+}
+
+Status PackFile::verify() const {
+  for (size_t blob = 0; blob < blobs_.size(); ++blob)
+    if (const Result<std::string> bytes = read(blob); !bytes.is_ok())
+      return invalid_argument(bytes.message());
+  return Status::ok();
 }
 
 }  // namespace tuner

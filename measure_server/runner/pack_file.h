@@ -27,6 +27,9 @@ struct PackRound {
   int keep_at_most = 0;  // and no more than so many; 0: no such limit
 };
 
+// Of a plan that run-pack takes; `tuner pack` refuses others before it compiles.
+inline constexpr double kMostMinRepeatMs = 1e6, kMostRunTimeoutS = 1e6, kMostDeadlineS = 1e9;
+
 struct PackPlan {
   std::vector<PackRound> rounds;
   double min_repeat_ms = 1, run_timeout_s = 2;
@@ -98,6 +101,8 @@ class PackFile {
   // Failed when the bytes are not those that were written.
   Result<Artifact> artifact(size_t task, size_t candidate) const;
   Result<std::string> reference(size_t task, size_t output) const;
+  // Reads all blobs, one at a time. InvalidArgument when one is not what was written.
+  Status verify() const;
 
  private:
   struct Blob {

@@ -1,5 +1,8 @@
 #include "measure_server/runner/pack_results.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace tuner {
 
@@ -30,27 +34,86 @@ int64_t now_us() {
       .count();
 }
 
+// How each line begins: nlohmann::json writes keys in alphabetical order.
+constexpr std::string_view kLineBegin = "{\"artifact\":";
+
+// What a kill leaves of a line; anything else belongs to somebody.
+bool is_unfinished_line(std::string_view tail) {
+  const size_t n = std::min(tail.size(), kLineBegin.size());
+  return tail.substr(0, n) == kLineBegin.substr(0, n);
+}
+
+// Before it is opened or read: a device may do anything then, and may have no end.
+Status check_regular(const std::string& path) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+    return invalid_argument(path, ": not a regular file; results are appended to one, name another");
+  return Status::ok();
+}
+
+// "process 4711", from a line of /proc/locks: "1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF". Only the inode
+// is compared: the device there is not always that of stat().
+std::string lock_holder(int fd) {
+  struct stat st;
+  std::ifstream locks("/proc/locks");
+  for (std::string line; ::fstat(fd, &st) == 0 && std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number, kind, mode, access, pid, file;
+    words >> number >> kind >> mode >> access >> pid >> file;
+    if (kind == "FLOCK" && file.ends_with(str(":", st.st_ino)) && pid != "0") return "process " + pid;
+  }
+  return "another process";
+}
+
+// Held until the descriptor is closed, so a kill leaves none behind.
+Status lock(int fd, const std::string& path) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return Status::ok();
+  if (errno == EWOULDBLOCK)
+    return invalid_argument(path, ": ", lock_holder(fd),
+                            " is writing results to it; wait for it, or write to another file");
+  return invalid_argument(path, ": cannot be locked: ", std::strerror(errno),
+                          "; write to a file on a local disk");
+}
+
 }  // namespace
 
 Result<PackResults> PackResults::open(const std::string& path, const PackFile& pack) {
+  RETURN_IF_ERROR(check_regular(path));
   PackResults results(pack);
   results.path_ = path;
+  // Close on exec: a runner left behind must not hold the lock.
+  results.file_.reset(std::fopen(path.c_str(), "abe"));
+  if (results.file_ == nullptr) return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
+  RETURN_IF_ERROR(lock(::fileno(results.file_.get()), path));
   int64_t good_bytes = 0;
   RETURN_IF_ERROR(results.read(path, good_bytes));
-  results.file_.reset(std::fopen(path.c_str(), "ab"));
-  if (results.file_ == nullptr) return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
   if (::ftruncate(::fileno(results.file_.get()), good_bytes) != 0)
     return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
   return results;
 }
 
+Result<PackResults> PackResults::load(const std::string& path, const PackFile& pack) {
+  if (::access(path.c_str(), R_OK) != 0)
+    return invalid_argument(path, ": cannot be read: ", std::strerror(errno));
+  RETURN_IF_ERROR(check_regular(path));
+  PackResults results(pack);
+  results.path_ = path;
+  int64_t good_bytes = 0;
+  RETURN_IF_ERROR(results.read(path, good_bytes));
+  return results;
+}
+
 Status PackResults::read(const std::string& path, int64_t& good_bytes) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return Status::ok();  // none yet
+  if (!in) return invalid_argument(path, ": cannot be read: ", std::strerror(errno));
   int number = 0;
   for (std::string line; std::getline(in, line);) {
-    if (in.eof()) break;  // without its end
     ++number;
+    if (in.eof()) {  // without its end
+      if (is_unfinished_line(line)) break;
+      return invalid_argument(path, ": line ", number,
+                              ": not a result of run-pack; write to another file, or remove this one");
+    }
     RETURN_IF_ERROR(read_line(line).with_context(str(path, ": line ", number, ": ")));
     good_bytes += static_cast<int64_t>(line.size()) + 1;
   }
@@ -60,6 +123,9 @@ Status PackResults::read(const std::string& path, int64_t& good_bytes) {
 Status PackResults::read_line(const std::string& line) {
   try {
     const json j = json::parse(line);
+    if (const int format = j.at("format").get<int>(); format != kPackResultsFormat)
+      return invalid_argument("format ", format, ", this runner writes ", kPackResultsFormat,
+                              "; write to another file");
     if (j.at("pack").get<std::string>() != pack_->id())
       return invalid_argument("of another pack; write to another file, or remove this one");
     const auto key =
@@ -83,7 +149,7 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
   const PackTask& t = pack_->pack().tasks[task];
   const PackCandidate& c = t.candidates[candidate];
   const json line = {
-      {"format", 1},
+      {"format", kPackResultsFormat},
       {"pack", pack_->id()},
       {"task", task},
       {"candidate", candidate},

@@ -4,7 +4,7 @@
 // A line has what a measure record has and what it is of: "pack" (its id), "task", "candidate", "round",
 // "workload", "target", "template", "template_version", "config". Beside the time stands what was expected:
 // "picked", "estimated_ns", "predicted_rank" (pack_file.h). A last line without its end is what a kill left:
-// it is dropped, and measured again.
+// it is dropped, and measured again; one that does not begin as a result does is somebody's, and refused.
 #pragma once
 
 #include <cstdio>
@@ -16,6 +16,9 @@
 #include "measure_server/runner/pack_file.h"
 
 namespace tuner {
+
+// "format" of each line. What a line means does not change within one.
+inline constexpr int kPackResultsFormat = 1;
 
 // What the plan needs to know of a result.
 struct PackOutcome {
@@ -31,8 +34,12 @@ struct PackEnvironment {
 
 class PackResults {
  public:
-  // Opens or creates. InvalidArgument: it holds something else, or results of another pack.
+  // Opens or creates, and keeps the file locked for as long as this lives. InvalidArgument: it holds
+  // something else (which is left as it is), or results of another pack; it is no regular file; another
+  // process has it.
   static Result<PackResults> open(const std::string& path, const PackFile& pack);
+  // For reading only: the file must be there, is not changed, and add() fails.
+  static Result<PackResults> load(const std::string& path, const PackFile& pack);
 
   const PackOutcome* find(size_t task, size_t candidate, size_t round) const;
   // On disk (flushed to the system) when it returns OK.

@@ -283,6 +283,8 @@ int conclude(Stop stop, const std::string& trouble, const PackResults& results, 
 int run_pack(const RunPackOptions& options) {
   const Result<PackFile> pack = PackFile::open(options.pack);
   if (!pack.is_ok()) return report(pack.status());
+  // Now, not when a damaged part is reached: by then hours of a GPU may be spent, and going on cannot help.
+  if (const Status whole = pack->verify(); !whole.is_ok()) return report(whole);
   Result<PackResults> results = PackResults::open(options.output, *pack);
   if (!results.is_ok()) return report(results.status());
   const double deadline_s = options.deadline_s > 0 ? options.deadline_s : pack->pack().plan.deadline_s;

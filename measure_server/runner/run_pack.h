@@ -16,8 +16,9 @@ struct RunPackOptions {
 };
 
 // The exit status: 0 done, or the deadline reached with something measured; 1 nothing measured, or what
-// stopped it is told on stderr; 2 wrong use: no such pack, an output of another pack. An output that exists
-// is gone on with: what stands in it is not measured again.
+// stopped it is told on stderr; 2 wrong use: no such pack or a damaged one, an output that holds something
+// else or that another process writes. An output that exists is gone on with: what stands in it is not
+// measured again.
 int run_pack(const RunPackOptions& options);
 
 }  // namespace tuner

@@ -87,6 +87,7 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
   EXPECT_EQ(p.tasks[0].inputs[0].count, 6);
   EXPECT_EQ(p.tasks[0].check.relative, 2e-5);
   EXPECT_EQ(p.tasks[1].workload_key, "v1 other");
+  EXPECT_TRUE(file->verify().is_ok()) << file->verify().message();
   EXPECT_EQ(*file->reference(0, 0), std::string("reference\0bytes", 15));
   for (size_t c = 0; c < 3; ++c) {
     const Result<Artifact> artifact = file->artifact(1, c);
@@ -156,7 +157,7 @@ TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {
   }
 }
 
-// A changed byte is found when the pack is opened, or when the part it lies in is read.
+// A changed byte is found when the pack is opened, or by verify() and when the part it lies in is read.
 TEST_F(PackFileTest, AChangedByteIsNeverRun) {
   constexpr unsigned kSeed = 20261121;
   SCOPED_TRACE(kSeed);
@@ -177,6 +178,7 @@ TEST_F(PackFileTest, AChangedByteIsNeverRun) {
       found = found || !file->reference(t, 0).is_ok();
       for (size_t c = 0; c < 3; ++c) found = found || !file->artifact(t, c).is_ok();
     }
+    EXPECT_EQ(file->verify().code(), StatusCode::kInvalidArgument);
     EXPECT_TRUE(found) << "byte " << at << " changed and nobody saw it";
   }
 }

@@ -1,10 +1,13 @@
 // runner run-pack: the plan, what a bad candidate costs, resuming, the deadline. Candidates are C kernels on
 // this CPU, and GPU kernels on a driver of ours.
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/pack_file.h"
@@ -201,6 +204,81 @@ TEST_F(RunPack, WrongUseIsToldAndChangesNothing) {
   const Ended other = run_pack(pack_of({right(401)}));
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.text, HasSubstr("of another pack"));
+}
+
+TEST_F(RunPack, AFileOfSomebodyElseIsLeftAsItIs) {
+  ASSERT_TRUE(write_pack(pack_of({right(400)}), (dir_ / "a.pack").string()).is_ok());
+  for (const std::string notes : {"notes", "{\"a\":1}", "{\"artifacts\":[1,"}) {
+    std::ofstream(dir_ / "results.jsonl") << notes;
+    const Ended ended = run_pack();
+    EXPECT_EQ(ended.exit_code, 2) << notes;
+    EXPECT_THAT(ended.text, HasSubstr("results.jsonl: line 1: not a result of run-pack"));
+    std::ifstream in(dir_ / "results.jsonl");
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), notes);
+  }
+  // What a kill leaves, however short, is not somebody's.
+  std::ofstream(dir_ / "results.jsonl") << "{\"art";
+  EXPECT_EQ(run_pack().exit_code, 0);
+  EXPECT_EQ(results().size(), 3u);
+}
+
+TEST_F(RunPack, OnlyRegularFilesAreWrittenTo) {
+  ASSERT_TRUE(write_pack(pack_of({right(400)}), (dir_ / "a.pack").string()).is_ok());
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  for (const char* output : {"/dev/full", "/dev/zero", "pipe", "."}) {
+    const Ended ended = run_pack(str("-o ", output));
+    EXPECT_EQ(ended.exit_code, 2) << output;
+    EXPECT_THAT(ended.text, HasSubstr(str(output, ": not a regular file")));
+  }
+}
+
+TEST_F(RunPack, ASecondRunOnTheSameResultsIsRefusedWhileTheFirstGoesOn) {
+  ASSERT_TRUE(write_pack(pack_of({right(400)}), (dir_ / "a.pack").string()).is_ok());
+  {
+    // The first run, as far as the second can tell: this process has its lock.
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> first(
+        std::fopen((dir_ / "results.jsonl").c_str(), "abe"), std::fclose);
+    ASSERT_NE(first, nullptr);
+    ASSERT_EQ(::flock(::fileno(first.get()), LOCK_EX | LOCK_NB), 0);
+    const Ended second = run_pack();
+    EXPECT_EQ(second.exit_code, 2);
+    EXPECT_THAT(second.text, testing::MatchesRegex("runner: results.jsonl: (process [0-9]+|another process) "
+                                                   "is writing results to it; [^\n]*\n"));
+    EXPECT_THAT(results(), testing::IsEmpty());
+  }
+  EXPECT_EQ(run_pack().exit_code, 0);
+
+  // And the other way round: a run has the lock while it measures, and its end gives it back.
+  std::filesystem::remove(dir_ / "results.jsonl");
+  ASSERT_TRUE(write_pack(pack_of({cpu("for (;;) {}")}), (dir_ / "a.pack").string()).is_ok());
+  std::thread first([&] { run_pack(); });
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  bool held = false;
+  while (!held && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+        std::fopen((dir_ / "results.jsonl").c_str(), "re"), std::fclose);
+    held = file != nullptr && ::flock(::fileno(file.get()), LOCK_SH | LOCK_NB) != 0;
+  }
+  first.join();
+  EXPECT_TRUE(held);
+}
+
+TEST_F(RunPack, ADamagedPackIsRefusedBeforeAnythingIsMeasured) {
+  const std::string path = (dir_ / "a.pack").string();
+  ASSERT_TRUE(write_pack(pack_of({right(400), right(401)}), path).is_ok());
+  // The last byte: of the binary that would be measured last.
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-1, std::ios::end);
+  const auto last = static_cast<char>(file.get() ^ 1);
+  file.seekp(-1, std::ios::end);
+  file.put(last);
+  file.close();
+  const Ended ended = run_pack();
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.text, HasSubstr("a.pack: damaged: "));
+  EXPECT_THAT(ended.text, HasSubstr("copy it again"));
+  EXPECT_THAT(results(), testing::IsEmpty());
 }
 
 }  // namespace
