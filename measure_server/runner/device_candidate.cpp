@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler_core/runtime/nvml.h"
+#include "measure_server/runner/device_kernel.h"
 #include "measure_server/runner/device_operands.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/sampling.h"
@@ -130,7 +131,7 @@ class DeviceRun {
       if (inputs_[i].data() != nullptr &&
           !sound(operands_.upload(static_cast<int>(i), inputs_[i], bench_.stream())))
         return false;
-    bind_launches();
+    kernel_.bind(operands_);
     return true;
   }
 
@@ -172,39 +173,11 @@ class DeviceRun {
     return true;
   }
 
-  bool load() {
-    if (!loaded(cuda::DeviceModule::load(artifact_.binary, module_))) return false;
-    for (const LaunchInfo& info : manifest().launches) {
-      Launch launch{.info = &info};
-      if (!loaded(module_.function(info.kernel, info.shared_bytes, launch.function))) return false;
-      launches_.push_back(std::move(launch));
-    }
-    return true;
-  }
-
-  // What the driver is given for each launch, by set of operands: made once, so that a timed call costs the
-  // driver's time only.
-  void bind_launches() {
-    for (Launch& launch : launches_) {
-      launch.addresses.resize(operands_.sets());
-      launch.params.resize(operands_.sets());
-      for (int set = 0; set < operands_.sets(); ++set) {
-        for (const int p : launch.info->params) launch.addresses[set].push_back(operands_.address(set, p));
-        for (cuda::DevicePtr& a : launch.addresses[set]) launch.params[set].push_back(&a);
-      }
-    }
-  }
+  bool load() { return loaded(DeviceKernel::load(artifact_, kernel_)); }
 
   // --- running ---
 
-  CallStatus call(int set) {
-    for (Launch& launch : launches_)
-      if (const CallStatus status =
-              cuda::launch(launch.function, *launch.info, launch.params[set].data(), bench_.stream());
-          !status)
-        return status;
-    return {};
-  }
+  CallStatus call(int set) { return kernel_.call(set, bench_.stream()); }
 
   bool run_once() {
     if (!sound(operands_.poison(bench_.stream())) || !sound(bench_.stream().synchronize())) return false;
@@ -287,13 +260,6 @@ class DeviceRun {
 
   const Manifest& manifest() const { return artifact_.manifest; }
 
-  struct Launch {
-    const LaunchInfo* info = nullptr;
-    cuda::Function function = nullptr;
-    std::vector<std::vector<cuda::DevicePtr>> addresses;  // by set
-    std::vector<std::vector<void*>> params;               // by set: where each address stands
-  };
-
   DeviceBench& bench_;
   const RunRequest& r_;
   const std::function<void(Phase)>& entered_;
@@ -306,9 +272,8 @@ class DeviceRun {
   std::vector<std::shared_ptr<SealedFile>> files_;  // kept while they are read
   std::vector<std::string_view> inputs_;            // by argument; null: an output
   std::vector<ReferenceView> references_;           // by argument
-  cuda::DeviceModule module_;
+  DeviceKernel kernel_;
   DeviceOperands operands_;
-  std::vector<Launch> launches_;
   Samples samples_;
   int64_t next_set_ = 0;
   std::string bytes_;  // copied back

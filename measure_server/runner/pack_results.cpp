@@ -146,6 +146,7 @@ const PackOutcome* PackResults::find(size_t task, size_t candidate, size_t round
 
 Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRequest& request,
                         const RunReply& r, const PackEnvironment& e) {
+  if (file_ == nullptr) return failed(path_, ": was opened for reading only");
   const PackTask& t = pack_->pack().tasks[task];
   const PackCandidate& c = t.candidates[candidate];
   const json line = {

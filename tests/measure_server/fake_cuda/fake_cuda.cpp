@@ -4,8 +4,11 @@
 // Its "cubins" are text: a line FAKECUBIN, then a line a kernel:
 //
 //   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [cold_ns=TIME] [after=LAUNCHES] [shared=BYTES]
+//   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
+//          [ns=TIME]
 //
-// Every kernel takes (x, out) and works on COUNT floats; `doubling` is right: out[i] = 2 * x[i]. What else a
+// `matmul` takes (a, b, out), or (a, b, bias, out), row-major, a or b stored transposed with ta or tb; every
+// other kernel takes (x, out) and works on COUNT floats; `doubling` is right: out[i] = 2 * x[i]. What else a
 // BEHAVIOUR can be stands in run(). A launch takes TIME on the device's clock, which is a counter: times are
 // exact. With cold_ns it takes that instead when x or out has left the "L2" of 256 KiB.
 //
@@ -13,6 +16,7 @@
 // TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made.
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +38,8 @@ constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
 
 struct Kernel {
   std::string behaviour;
-  int64_t n = 0, ns = 5000, cold_ns = 0, after = 0, shared = 0;
+  int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, cold_ns = 0, after = 0,
+          shared = 0;
   int64_t allowed_shared = 48 << 10, launches = 0;
 };
 struct LoadedModule {
@@ -69,6 +74,19 @@ bool touch(uint64_t begin, size_t bytes) {
 int wait() {
   while (hanging) pause();
   return sticky;
+}
+
+void multiply(const Kernel& kernel, const float* a, const float* b, const float* bias, float* out) {
+  const auto [batch, m, n, k] = std::array{kernel.b, kernel.m, kernel.n, kernel.k};
+  for (int64_t t = 0; t < batch; ++t, a += m * k, b += k * n, out += m * n)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = bias != nullptr ? bias[j] : 0;
+        for (int64_t x = 0; x < k; ++x)
+          sum += (kernel.ta ? a[x * m + i] : a[i * k + x]) * (kernel.tb ? b[j * k + x] : b[x * n + j]);
+        out[i * n + j] = kernel.relu != 0 && sum < 0 ? 0 : sum;
+      }
+  clock_ns += static_cast<double>(kernel.ns);
 }
 
 // What a launch does to its operands. Returns what cuLaunchKernel answers.
@@ -112,11 +130,14 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
       const size_t equals = word.find('=');
       const int64_t value = std::atoll(word.c_str() + equals + 1);
       const std::string key = word.substr(0, equals);
-      if (key == "n") kernel.n = value;
-      if (key == "ns") kernel.ns = value;
-      if (key == "cold_ns") kernel.cold_ns = value;
-      if (key == "after") kernel.after = value;
-      if (key == "shared") kernel.shared = value;
+      static const std::map<std::string, int64_t Kernel::*> kMembers = {
+          {"b", &Kernel::b},         {"m", &Kernel::m},
+          {"n", &Kernel::n},         {"k", &Kernel::k},
+          {"ta", &Kernel::ta},       {"tb", &Kernel::tb},
+          {"bias", &Kernel::bias},   {"relu", &Kernel::relu},
+          {"ns", &Kernel::ns},       {"cold_ns", &Kernel::cold_ns},
+          {"after", &Kernel::after}, {"shared", &Kernel::shared}};
+      if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
     module->kernels[name] = kernel;
   }
@@ -312,9 +333,16 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
   if (sticky != 0) return sticky;
   auto& kernel = *reinterpret_cast<Kernel*>(function);
   if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
-  return run(kernel, static_cast<float*>(host(*static_cast<DevicePtr*>(params[0]))),
-             static_cast<float*>(host(*static_cast<DevicePtr*>(params[1]))));
+  const auto operand = [params](int i) {
+    return static_cast<float*>(host(*static_cast<DevicePtr*>(params[i])));
+  };
+  if (kernel.behaviour != "matmul") return run(kernel, operand(0), operand(1));
+  multiply(kernel, operand(0), operand(1), kernel.bias ? operand(2) : nullptr, operand(kernel.bias ? 3 : 2));
+  return kSuccess;
 }
+
+// For libraries that stand on this driver in tests: work that takes so long was queued.
+void fake_cuda_advance(double ns) { clock_ns += ns; }
 
 // --- NVML ---
 

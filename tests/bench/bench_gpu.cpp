@@ -1,0 +1,197 @@
+// bench_gpu: our GPU kernels against NVIDIA's, in one run, in turn. See README.md beside this file.
+//
+//   bench_gpu PACK [--results results.jsonl] [--rounds 40] [--cold] [--json FILE] [--deadline S]
+//
+//   --results   takes of each task the fastest candidate by these results of `runner run-pack`; else its
+//   first
+//   --rounds    samples of each (5 to 1000), A, B, A, B...; default 40
+//   --cold      calls take turns on operands that together are over three times as large as L2
+//   --json      everything, raw samples too; written anew after each task, so nothing is lost
+//   --deadline  seconds after which no round is begun; default 300. A device that answers no more ends the
+//   run
+//               soon after it.
+//
+// Exit status: 0 every task was right and timed (a peer that is not there is told, and no failure); 1 no GPU,
+// a wrong answer, ours or the peer's, a device that failed, the deadline; 2 wrong use.
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "tests/bench/gpu/comparison.h"
+
+namespace tuner {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+constexpr uint64_t kBootstrapSeed = 20261121;
+
+struct Options {
+  std::string pack, results, json;
+  int rounds = 40;
+  bool cold = false;
+  double deadline_s = 300;
+};
+
+Result<double> number(const std::string& option, const char* text, double least, double most) {
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !(value >= least && value <= most))
+    return invalid_argument(option, ": expected a number from ", least, " to ", most, ", found \"", text,
+                            "\"");
+  return value;
+}
+
+Result<Options> parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool takes_value =
+        word == "--results" || word == "--json" || word == "--rounds" || word == "--deadline";
+    if (takes_value && i + 1 == argc) return invalid_argument(word, " needs a value");
+    if (word == "--cold") {
+      options.cold = true;
+    } else if (word == "--results") {
+      options.results = argv[++i];
+    } else if (word == "--json") {
+      options.json = argv[++i];
+    } else if (word == "--rounds") {
+      ASSIGN_OR_RETURN(const double rounds, number(word, argv[++i], 5, 1000));
+      options.rounds = static_cast<int>(rounds);
+    } else if (word == "--deadline") {
+      ASSIGN_OR_RETURN(options.deadline_s, number(word, argv[++i], 0.1, 86400));
+    } else if (word.starts_with("-") || !options.pack.empty()) {
+      return invalid_argument("unexpected \"", word, "\"");
+    } else {
+      options.pack = word;
+    }
+  }
+  if (options.pack.empty()) return invalid_argument("expected a pack");
+  return options;
+}
+
+// Ends the process when the device answers no more: a wait of the driver has no deadline of its own.
+class Watchdog {
+ public:
+  explicit Watchdog(double after_s) : thread_([this, after_s] { watch(after_s); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void watch(double after_s) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, duration<double>(after_s), [this] { return done_; })) return;
+    std::fprintf(stderr, "bench_gpu: the device has not answered %.1f s after the start; run again\n",
+                 after_s);
+    std::fflush(stdout);
+    ::_exit(1);
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+int report_error(const Status& status) {
+  std::fprintf(stderr, "bench_gpu: %s\n", status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+bool all_right(const RunReport& run, const Result<Cublas>& cublas) {
+  return run.stopped.empty() && std::all_of(run.tasks.begin(), run.tasks.end(), [&](const TaskReport& t) {
+           return t.error.empty() && (t.peer.missing.empty() || !cublas.is_ok());
+         });
+}
+
+// All tasks, each printed and saved when it is done.
+Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* results,
+                 const Result<Cublas>& cublas, const Options& options, steady_clock::time_point stop_at,
+                 RunReport& run) {
+  ComparisonOptions how{.interleave = {.rounds = options.rounds, .fill_ns = run.fill_ns, .stop_at = stop_at},
+                        .cold = options.cold,
+                        .seed = run.seed};
+  Comparison comparison(bench, pack, cublas, how);
+  const size_t tasks = pack.pack().tasks.size();
+  for (size_t t = 0; t < tasks && run.stopped.empty(); ++t) {
+    if (steady_clock::now() >= stop_at) {
+      run.stopped = str("the deadline is reached; ", tasks - t, " tasks are left");
+      break;
+    }
+    TaskReport& task = run.tasks.emplace_back();
+    const Status device = comparison.run(t, fastest_candidate(pack, results, t), task);
+    if (!device) run.stopped = str("the device failed: ", device.message());
+    print_task(run, task, t + 1, tasks);
+    if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));
+  }
+  if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));
+  return Status::ok();
+}
+
+Result<bool> bench_pack(const Options& options) {
+  const auto stop_at = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
+                                                 duration<double>(options.deadline_s));
+  ASSIGN_OR_RETURN(const PackFile pack, PackFile::open(options.pack));
+  std::optional<PackResults> results;
+  if (!options.results.empty()) {
+    ASSIGN_OR_RETURN(results, PackResults::load(options.results, pack));
+  }
+  const Watchdog watchdog(options.deadline_s + std::min(options.deadline_s, 10.0));
+  RETURN_IF_ERROR(cuda_available());
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBench> bench, DeviceBench::open(0));
+  const Result<Cublas> cublas = Cublas::open(bench->stream());
+  RunReport run{.date = utc_now(),
+                .device = bench->device(),
+                .cublas = cublas.is_ok() ? cublas->version() : cublas.message(),
+                .pack = pack.id(),
+                .pack_about = pack.pack().about,
+                .cold = options.cold,
+                .rounds = options.rounds,
+                .fill_ns = pack.pack().plan.min_repeat_ms * 1e6,
+                .seed = kBootstrapSeed};
+  ASSIGN_OR_RETURN(run.copy_gbps, copy_rate(*bench, run.fill_ns));
+  print_head(run);
+  RETURN_IF_ERROR(run_tasks(*bench, pack, results ? &*results : nullptr, cublas, options, stop_at, run));
+  print_summary(run);
+  return all_right(run, cublas);
+}
+
+}  // namespace
+}  // namespace tuner
+
+int main(int argc, char** argv) {
+  const tuner::Result<tuner::Options> options = tuner::parse(argc, argv);
+  if (!options.is_ok()) {
+    std::fprintf(stderr,
+                 "bench_gpu: %s\nusage: bench_gpu PACK [--results results.jsonl] [--rounds N] [--cold] "
+                 "[--json FILE] [--deadline S]\n",
+                 options.message().c_str());
+    return 2;
+  }
+  const tuner::Result<bool> all_right = tuner::bench_pack(*options);
+  if (!all_right.is_ok()) return tuner::report_error(all_right.status());
+  return *all_right ? 0 : 1;
+}

@@ -1,0 +1,305 @@
+// bench_gpu as a process, on a CUDA driver and a cuBLAS of ours: what it compares, what it refuses, what it
+// says when something is not there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "measure_server/runner/input_data.h"
+#include "measure_server/runner/pack_file.h"
+#include "measure_server/runner/reference_file.h"
+
+namespace tuner {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr uint64_t kSeed = 5;
+
+struct Product {
+  int64_t batch = 1, m = 5, n = 7, k = 11;
+  bool transpose_a = false, transpose_b = false, bias = false, relu = false;
+
+  std::string key() const {
+    return str("v1 matmul b=", batch, " m=", m, " n=", n, " k=", k, " ta=", transpose_a, " tb=", transpose_b,
+               " bias=", bias, " act=", relu ? "relu" : "none", " dtype=float32 const=");
+  }
+};
+
+class BenchGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "bench_gpu_test_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  // A task whose operands are `args`, the output last; candidates are added by the caller.
+  PackTask task(const std::string& key, const std::vector<ArgInfo>& args, const std::vector<double>& answer) {
+    PackTask t{.workload_key = key, .target = "cuda -arch=sm_90", .input_seed = kSeed};
+    for (size_t i = 0; i + 1 < args.size(); ++i)
+      t.inputs.push_back({args[i].name, static_cast<int>(i), args[i].bytes / 4});
+    const std::string path = (dir_ / "out.ref").string();
+    EXPECT_TRUE(write_reference(path, answer, args.back().shape, ReferenceKind::kFull).is_ok());
+    std::ifstream in(path, std::ios::binary);
+    t.references = {{args.back().name, std::string(std::istreambuf_iterator<char>(in), {})}};
+    return t;
+  }
+  static ArgInfo arg(const char* name, std::vector<int64_t> shape, bool output = false) {
+    int64_t bytes = 4;
+    for (const int64_t d : shape) bytes *= d;
+    return {name, output ? "output" : "input", DType::kFloat32, std::move(shape), "", bytes};
+  }
+  static PackCandidate candidate(const std::vector<ArgInfo>& args, const std::string& kernel) {
+    Manifest m;
+    m.kind = BinaryKind::kCubin;
+    m.entry = "k";
+    m.args = args;
+    m.target = "cuda -arch=sm_90";
+    m.toolchain = "fake";
+    LaunchInfo launch{.kernel = "k"};
+    for (size_t i = 0; i < args.size(); ++i) launch.params.push_back(static_cast<int>(i));
+    m.launches = {launch};
+    return {.template_name = "t",
+            .config = kernel,
+            .template_version = 1,
+            .artifact = {m, "FAKECUBIN\nkernel k " + kernel + "\n"}};
+  }
+
+  // out[i] = x[i], which a transposition of one row is.
+  PackTask copying(const std::vector<std::string>& kernels, int64_t count = 1000) {
+    const std::vector<ArgInfo> args = {arg("x", {1, count}), arg("out", {count, 1}, true)};
+    const std::vector<float> x = random_values(kSeed, 0, count);
+    PackTask t =
+        task(str("v1 transpose rows=1 columns=", count, " dtype=float32"), args, {x.begin(), x.end()});
+    for (const std::string& kernel : kernels)
+      t.candidates.push_back(candidate(args, str(kernel, " n=", count)));
+    return t;
+  }
+  PackTask product(const Product& p, const std::string& kernel) {
+    const auto shape = [&p](int64_t rows, int64_t columns) {
+      return p.batch == 1 ? std::vector<int64_t>{rows, columns}
+                          : std::vector<int64_t>{p.batch, rows, columns};
+    };
+    std::vector<ArgInfo> args = {arg("a", p.transpose_a ? shape(p.k, p.m) : shape(p.m, p.k)),
+                                 arg("b", p.transpose_b ? shape(p.n, p.k) : shape(p.k, p.n))};
+    if (p.bias) args.push_back(arg("bias", {p.n}));
+    args.push_back(arg("out", shape(p.m, p.n), true));
+    PackTask t = task(p.key(), args, answer(p));
+    t.candidates.push_back(candidate(args, kernel));
+    return t;
+  }
+  static std::vector<double> answer(const Product& p) {
+    const std::vector<float> a = random_values(kSeed, 0, p.batch * p.m * p.k);
+    const std::vector<float> b = random_values(kSeed, 1, p.batch * p.k * p.n);
+    const std::vector<float> bias = random_values(kSeed, 2, p.n);
+    std::vector<double> out;
+    for (int64_t t = 0; t < p.batch; ++t)
+      for (int64_t i = 0; i < p.m; ++i)
+        for (int64_t j = 0; j < p.n; ++j) {
+          double sum = p.bias ? bias[j] : 0;
+          for (int64_t x = 0; x < p.k; ++x)
+            sum += double{a[t * p.m * p.k + (p.transpose_a ? x * p.m + i : i * p.k + x)]} *
+                   b[t * p.k * p.n + (p.transpose_b ? j * p.k + x : x * p.n + j)];
+          out.push_back(p.relu ? std::max(sum, 0.0) : sum);
+        }
+    return out;
+  }
+
+  struct Ended {
+    int exit_code = -1;
+    std::string text;
+  };
+  void write(std::vector<PackTask> tasks) {
+    Pack pack{.about = "a test", .tasks = std::move(tasks)};
+    pack.plan.rounds = {{.repeats = 3}, {.repeats = 5}};
+    pack.plan.min_repeat_ms = 0.05;
+    const Status written = write_pack(pack, (dir_ / "a.pack").string());
+    ASSERT_TRUE(written.is_ok()) << written.message();
+  }
+  Ended run(const std::string& more = "", const std::string& environment = "") {
+    const std::string log = (dir_ / "log").string();
+    const std::string command =
+        str("cd ", dir_.string(), " && env TUNER_LIBCUDA=", TUNER_FAKE_CUDA,
+            " TUNER_LIBNVML=", TUNER_FAKE_CUDA, " TUNER_LIBCUBLAS=", TUNER_FAKE_CUBLAS, " ", environment, " ",
+            TUNER_BENCH_GPU_PATH, " a.pack --rounds 6 --json out.json ", more, " >", log, " 2>&1");
+    const int status = std::system(command.c_str());
+    std::ifstream in(log);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, {std::istreambuf_iterator<char>(in), {}}};
+  }
+  json result() const {
+    std::ifstream in(dir_ / "out.json");
+    return json::parse(in, nullptr, /*allow_exceptions=*/false);
+  }
+  // A line of results.jsonl, as much of it as is read.
+  void add_result(int candidate, int round, const std::string& outcome, double ns) {
+    const Result<PackFile> pack = PackFile::open((dir_ / "a.pack").string());
+    ASSERT_TRUE(pack.is_ok());
+    std::ofstream(dir_ / "results.jsonl", std::ios::app)
+        << json{{"format", 1},    {"pack", pack->id()}, {"task", 0},     {"candidate", candidate},
+                {"round", round}, {"outcome", outcome}, {"run_ns", {ns}}}
+        << "\n";
+  }
+
+  std::filesystem::path dir_;
+};
+
+TEST_F(BenchGpu, AProductIsTimedInTurnWithCublas) {
+  write({product({}, "matmul m=5 n=7 k=11 ns=4000")});
+  const Ended ended = run("", "TUNER_FAKE_CUBLAS_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cuBLAS 13.1.0"));
+  EXPECT_THAT(ended.text, HasSubstr("ours           4.00 us  [4.00, 4.00]"));
+  EXPECT_THAT(ended.text, HasSubstr("cuBLAS         3.00 us  [3.00, 3.00]"));
+  EXPECT_THAT(ended.text, HasSubstr("cuBLAS/ours  0.750  [0.750, 0.750]"));
+  EXPECT_THAT(ended.text, HasSubstr("1980 MHz, memory 2619 MHz, 41 C, 213 W, throttled by power cap"));
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of cuBLAS/ours: 0.750 over 1 task\n"));
+  const json j = result();
+  EXPECT_THAT(j["device"].get<std::string>(), HasSubstr("Fake GPU sm_90"));
+  EXPECT_EQ(j["fp32_peak_gflops"], 2560);
+  const json& t = j["tasks"][0];
+  EXPECT_EQ(t["ns"].size(), 6u);
+  EXPECT_EQ(t["peer"]["ns"].size(), 6u);
+  EXPECT_NEAR(t["peer"]["ratio_to_ours"]["median"].get<double>(), 0.75, 1e-3);
+  // 2 * 5 * 7 * 11 operations in 4 us, of 2560 GFLOP/s.
+  EXPECT_NEAR(t["share_of_ceiling"].get<double>(), 770 / 4000.0 / 2560, 1e-6);
+  EXPECT_EQ(t["artifact"].get<std::string>().size(), 64u);
+  EXPECT_EQ(t["states"].size(), 3u);
+}
+
+// Each is another way to call cuBLAS; the reference says whether it was the right one.
+TEST_F(BenchGpu, CublasGetsOperandsInWhateverWayTheyAreStored) {
+  std::vector<PackTask> tasks;
+  tasks.push_back(product({}, "matmul m=5 n=7 k=11"));
+  tasks.push_back(product({.transpose_a = true}, "matmul m=5 n=7 k=11 ta=1"));
+  tasks.push_back(product({.transpose_b = true}, "matmul m=5 n=7 k=11 tb=1"));
+  tasks.push_back(product({.transpose_a = true, .transpose_b = true}, "matmul m=5 n=7 k=11 ta=1 tb=1"));
+  tasks.push_back(product({.batch = 3}, "matmul b=3 m=5 n=7 k=11"));
+  tasks.push_back(product({.batch = 3, .transpose_b = true}, "matmul b=3 m=5 n=7 k=11 tb=1"));
+  write(std::move(tasks));
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("over 6 tasks"));
+}
+
+TEST_F(BenchGpu, BiasAndActivationThatCublasLeavesAwayAreSaidAndPutOnForTheCheck) {
+  write({product({.bias = true, .relu = true}, "matmul m=5 n=7 k=11 bias=1 relu=1")});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cuBLAS/ours  1.000"));
+  EXPECT_THAT(ended.text, HasSubstr("the product alone, without bias and activation"));
+}
+
+TEST_F(BenchGpu, ARowOperatorIsTimedInTurnWithACopyOfItsTraffic) {
+  write({copying({"copy ns=16"})});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  const json t = result()["tasks"][0];
+  EXPECT_EQ(t["bytes"], 8000);
+  EXPECT_EQ(t["peer"]["name"], "copy");
+  // The driver copies in 1 ns and one more a kilobyte: of the 4000 bytes that are read.
+  EXPECT_NEAR(t["peer"]["time_ns"]["median"].get<double>(), 5, 0.1);
+  EXPECT_NEAR(t["peer"]["ratio_to_ours"]["median"].get<double>(), 5.0 / 16, 0.01);
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of copy/ours: 0.31"));
+}
+
+TEST_F(BenchGpu, ColdTakesTurnsOnMoreOperandsThanL2Holds) {
+  write({copying({"copy ns=1000 cold_ns=3000"})});
+  ASSERT_EQ(run().exit_code, 0);
+  EXPECT_NEAR(result()["tasks"][0]["time_ns"]["median"].get<double>(), 1000, 1);
+  const Ended cold = run("--cold");
+  EXPECT_EQ(cold.exit_code, 0) << cold.text;
+  EXPECT_NEAR(result()["tasks"][0]["time_ns"]["median"].get<double>(), 3000, 1);
+  EXPECT_GT(result()["tasks"][0]["operand_sets"], 3 * 256 * 1024 / 8000);
+}
+
+TEST_F(BenchGpu, AWrongAnswerIsRefusedAndTheOtherTasksAreTimed) {
+  write({product({}, "doubling n=35 ns=1"), copying({"copy"}), copying({"beside"}, 2000)});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.text, HasSubstr("failed   wrong answer: out[0, 0] is "));
+  EXPECT_THAT(ended.text, HasSubstr("failed   wrote outside out"));
+  EXPECT_THAT(ended.text, Not(HasSubstr("cuBLAS/ours")));
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of copy/ours: "));
+  EXPECT_THAT(ended.text, HasSubstr("2 of 3 tasks have no time"));
+  EXPECT_FALSE(result()["tasks"][0].contains("ns"));
+  EXPECT_FALSE(result()["tasks"][0].contains("peer"));
+}
+
+TEST_F(BenchGpu, AWrongCublasIsNoPeer) {
+  write({product({}, "matmul m=5 n=7 k=11")});
+  const Ended ended = run("", "TUNER_FAKE_CUBLAS_WRONG=1");
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.text, HasSubstr("cuBLAS   wrong answer: out["));
+  EXPECT_THAT(ended.text, HasSubstr("ours "));
+  EXPECT_THAT(ended.text, Not(HasSubstr("cuBLAS/ours")));
+}
+
+TEST_F(BenchGpu, WithoutCublasTheColumnSaysWhy) {
+  write({product({}, "matmul m=5 n=7 k=11")});
+  const Ended ended = run("", "TUNER_LIBCUBLAS=/not/there.so");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cuBLAS   no cuBLAS: /not/there.so: cannot open shared object file"));
+  EXPECT_THAT(ended.text, HasSubstr("TUNER_LIBCUBLAS names the file"));
+  EXPECT_THAT(ended.text, Not(HasSubstr("cuBLAS/ours")));
+  EXPECT_THAT(result()["tasks"][0]["peer"]["missing"].get<std::string>(), HasSubstr("no cuBLAS"));
+}
+
+TEST_F(BenchGpu, TakesTheCandidateThatCameFurthestAndWasFastestThere) {
+  write({copying({"copy ns=9000", "copy ns=7000", "copy ns=5000", "wrong ns=1"})});
+  EXPECT_EQ(run().exit_code, 0);
+  EXPECT_NEAR(result()["tasks"][0]["time_ns"]["median"].get<double>(), 9000, 1) << "the first";
+  add_result(0, 0, "ok", 9000);
+  add_result(1, 0, "ok", 4000);
+  add_result(1, 1, "ok", 7000);
+  add_result(2, 0, "ok", 5000);  // left behind after the first round
+  add_result(3, 0, "wrong_answer", 1);
+  const Ended ended = run("--results results.jsonl");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_NEAR(result()["tasks"][0]["time_ns"]["median"].get<double>(), 7000, 1);
+}
+
+TEST_F(BenchGpu, WithoutAGpuOneLineSaysWhy) {
+  write({copying({"copy"})});
+  const Ended ended = run("", "TUNER_LIBCUDA=/not/there.so");
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.text, HasSubstr("bench_gpu: no GPU: the driver library"));
+  EXPECT_EQ(std::count(ended.text.begin(), ended.text.end(), '\n'), 1);
+}
+
+TEST_F(BenchGpu, ADeviceThatHangsOrFaultsEndsTheRunAndKeepsWhatWasFound) {
+  write({copying({"copy"}), copying({"illegal_address"}, 2000), copying({"copy"}, 3000)});
+  const Ended fault = run();
+  EXPECT_EQ(fault.exit_code, 1);
+  EXPECT_THAT(fault.text, HasSubstr("stopped: the device failed: "));
+  EXPECT_THAT(fault.text, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  ASSERT_EQ(result()["tasks"].size(), 2u);
+  EXPECT_EQ(result()["tasks"][0]["ns"].size(), 6u);
+
+  write({copying({"hang"})});
+  const Ended hang = run("--deadline 0.3");
+  EXPECT_EQ(hang.exit_code, 1);
+  EXPECT_THAT(hang.text, HasSubstr("the device has not answered 0.6 s after the start"));
+}
+
+TEST_F(BenchGpu, WrongUseIsTold) {
+  EXPECT_EQ(run().exit_code, 2) << "there is no pack";
+  write({copying({"copy"})});
+  EXPECT_EQ(run("--rounds 2").exit_code, 2);
+  EXPECT_EQ(run("--rounds").exit_code, 2);
+  EXPECT_EQ(run("another.pack").exit_code, 2);
+  const Ended ended = run("--results none.jsonl");
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.text, HasSubstr("none.jsonl: cannot be read"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "none.jsonl"));
+}
+
+}  // namespace
+}  // namespace tuner

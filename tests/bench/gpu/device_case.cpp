@@ -1,0 +1,149 @@
+#include "tests/bench/gpu/device_case.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "measure_server/runner/input_data.h"
+
+namespace tuner {
+
+Status driver_status(const cuda::CallStatus& status) {
+  switch (status.code()) {
+    case cuda::kOutOfMemory:
+    case cuda::kInvalidValue:
+    case cuda::kLaunchOutOfResources:
+    case cuda::kNotSupported:
+      return failed(status.message());
+    default:
+      return status.status();
+  }
+}
+
+Result<std::unique_ptr<DeviceCase>> DeviceCase::open(DeviceBench& bench, const PackFile& pack, size_t task,
+                                                     size_t candidate, bool cold) {
+  const PackTask& t = pack.pack().tasks[task];
+  std::unique_ptr<DeviceCase> made(new DeviceCase(bench));
+  ASSIGN_OR_RETURN(made->workload_, workload_from_key(t.workload_key));
+  made->spec_ = t.check;
+  RETURN_IF_ERROR(made->load(pack, task, candidate));
+  const Manifest& manifest = made->artifact_.manifest;
+  const int64_t limit_bytes = pack.pack().plan.memory_limit_bytes;
+  const int64_t bytes = DeviceOperands::bytes_of_set(manifest);
+  if (bytes < 0 || bytes > limit_bytes)
+    return failed("operands and workspaces take ", bytes, " bytes, the plan's limit is ", limit_bytes);
+  const int sets =
+      cold ? DeviceOperands::sets_for_rotation(manifest, bench.device().l2_bytes, limit_bytes) : 1;
+  RETURN_IF_ERROR(driver_status(DeviceOperands::create(manifest, sets, bench.stream(), made->operands_)));
+  RETURN_IF_ERROR(made->upload_inputs(t));
+  made->kernel_.bind(made->operands_);
+  return made;
+}
+
+Status DeviceCase::load(const PackFile& pack, size_t task, size_t candidate) {
+  ASSIGN_OR_RETURN(artifact_, pack.artifact(task, candidate));
+  if (artifact_.manifest.kind != BinaryKind::kCubin)
+    return failed(
+        "a kernel for this CPU (tuner pack --emulate makes them): there is nothing to run on a GPU");
+  RETURN_IF_ERROR(read_references(pack, task));
+  // A cubin for another architecture is refused here, and does no harm to the context.
+  const cuda::CallStatus loaded = DeviceKernel::load(artifact_, kernel_);
+  if (!loaded && !loaded.is_of_device()) return failed("cannot be loaded: ", loaded.message());
+  return driver_status(loaded);
+}
+
+Status DeviceCase::read_references(const PackFile& pack, size_t task) {
+  const PackTask& t = pack.pack().tasks[task];
+  const std::vector<ArgInfo>& args = artifact_.manifest.args;
+  references_.resize(args.size());
+  reference_bytes_.reserve(t.references.size());
+  size_t outputs = 0;
+  for (size_t i = 0; i < t.references.size(); ++i) {
+    ASSIGN_OR_RETURN(std::string bytes, pack.reference(task, i));
+    reference_bytes_.push_back(std::move(bytes));
+    ASSIGN_OR_RETURN(ReferenceView view, parse_reference(reference_bytes_.back()));
+    for (size_t a = 0; a < args.size(); ++a) {
+      if (args[a].name != t.references[i].arg || args[a].role != "output") continue;
+      int64_t elements = 1;
+      for (const int64_t d : view.shape) elements *= d;
+      if (view.shape != args[a].shape || args[a].bytes != elements * dtype_bytes(args[a].dtype))
+        return failed("the reference's shape is not that of output ", args[a].name, " in the manifest");
+      references_[a] = std::move(view);
+      ++outputs;
+      break;
+    }
+  }
+  const auto wanted =
+      std::count_if(args.begin(), args.end(), [](const ArgInfo& a) { return a.role == "output"; });
+  if (outputs != static_cast<size_t>(wanted)) return failed("the pack has no reference for every output");
+  return Status::ok();
+}
+
+Status DeviceCase::upload_inputs(const PackTask& task) {
+  const std::vector<ArgInfo>& args = artifact_.manifest.args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].role == "output") continue;
+    const auto input = std::find_if(task.inputs.begin(), task.inputs.end(),
+                                    [&](const PackTask::Input& in) { return in.arg == args[i].name; });
+    if (input == task.inputs.end() || input->count * static_cast<int64_t>(sizeof(float)) != args[i].bytes)
+      return failed("the pack has no input for ", args[i].role, " ", args[i].name, " of ", args[i].bytes,
+                    " bytes");
+    const std::vector<float> values = random_values(task.input_seed, input->position, input->count);
+    RETURN_IF_ERROR(driver_status(operands_.upload(
+        static_cast<int>(i), {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)},
+        bench_.stream())));
+  }
+  return driver_status(bench_.stream().synchronize());
+}
+
+int DeviceCase::index_of(std::string_view arg) const {
+  const std::vector<ArgInfo>& args = artifact_.manifest.args;
+  const auto found = std::find_if(args.begin(), args.end(), [&](const ArgInfo& a) { return a.name == arg; });
+  CHECK(found != args.end()) << "no argument " << arg;
+  return static_cast<int>(found - args.begin());
+}
+
+Result<double> DeviceCase::check(const std::function<Status(int set)>& call, bool product_only) {
+  RETURN_IF_ERROR(driver_status(operands_.poison(bench_.stream())));
+  RETURN_IF_ERROR(driver_status(bench_.stream().synchronize()));
+  RETURN_IF_ERROR(call(0));
+  RETURN_IF_ERROR(driver_status(bench_.stream().synchronize()));
+  std::string damaged;
+  RETURN_IF_ERROR(driver_status(operands_.check_guards(damaged)));
+  if (!damaged.empty()) return failed("wrote outside ", damaged);
+  double max_error = 0;
+  std::string bytes;
+  const std::vector<ArgInfo>& args = artifact_.manifest.args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].role != "output") continue;
+    RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
+    if (product_only) RETURN_IF_ERROR(finish_product(bytes));
+    const CheckResult result = check_output(references_[i], bytes.data(), args[i].dtype, spec_, args[i].name);
+    if (!result.ok) return failed("wrong answer: ", result.message);
+    max_error = std::max(max_error, result.max_error);
+  }
+  return max_error;
+}
+
+// On the host, untimed.
+Status DeviceCase::finish_product(std::string& out) const {
+  const MatmulWorkload* w = workload_.get_if<MatmulWorkload>();
+  CHECK(w != nullptr) << "only matrix products have peers that leave the epilogue away";
+  std::vector<float> values(out.size() / sizeof(float));
+  std::memcpy(values.data(), out.data(), out.size());
+  std::vector<float> bias(static_cast<size_t>(w->n));
+  if (w->bias) {
+    std::string bytes;
+    RETURN_IF_ERROR(driver_status(operands_.download(index_of("bias"), bytes)));
+    if (bytes.size() != bias.size() * sizeof(float)) return failed("bias has ", bytes.size(), " bytes");
+    std::memcpy(bias.data(), bytes.data(), bytes.size());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] += bias[i % bias.size()];
+    // Written so that a NaN stays one.
+    if (w->activation == Activation::kRelu && values[i] < 0) values[i] = 0;
+  }
+  std::memcpy(out.data(), values.data(), out.size());
+  return Status::ok();
+}
+
+}  // namespace tuner

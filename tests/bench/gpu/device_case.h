@@ -1,0 +1,67 @@
+// One task of a pack on a device: its kernel loaded, its operands there, its reference at hand. Whatever can
+// compute the task, ours or a peer, is called on the same operands and held against the same reference.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure_server/runner/device_candidate.h"
+#include "measure_server/runner/device_kernel.h"
+#include "measure_server/runner/device_operands.h"
+#include "measure_server/runner/pack_file.h"
+#include "measure_server/runner/reference_file.h"
+#include "templates/workload.h"
+
+namespace tuner {
+
+// A driver's answer as a Status. What leaves the device usable (out of memory, a launch that is refused) is
+// Failed; everything else is Unavailable.
+Status driver_status(const cuda::CallStatus& status);
+
+class DeviceCase {
+ public:
+  // `cold`: as many sets of operands as are together over three times as large as L2; else one. Failed: this
+  // task cannot be run here (a kernel for a CPU or for another GPU, too little memory). `bench` and `pack`
+  // outlive this.
+  static Result<std::unique_ptr<DeviceCase>> open(DeviceBench& bench, const PackFile& pack, size_t task,
+                                                  size_t candidate, bool cold);
+
+  const Workload& workload() const { return workload_; }
+  const std::string& digest() const { return artifact_.manifest.digest; }
+  int sets() const { return operands_.sets(); }
+  // Of "a", "out", ...: CHECKs that there is such an argument.
+  cuda::DevicePtr address(int set, std::string_view arg) const {
+    return operands_.address(set, index_of(arg));
+  }
+
+  // Queues one call of our kernel.
+  Status call(int set) { return driver_status(kernel_.call(set, bench_.stream())); }
+
+  // Runs `call` once on the first set with poisoned outputs and compares: the largest error, in tolerances.
+  // Failed, naming the first wrong element or the operand beside which something was written.
+  // `product_only`: what was computed is a matrix product without its bias and activation, which are put on
+  // here before the comparison.
+  Result<double> check(const std::function<Status(int set)>& call, bool product_only);
+
+ private:
+  explicit DeviceCase(DeviceBench& bench) : bench_(bench) {}
+  Status load(const PackFile& pack, size_t task, size_t candidate);
+  Status read_references(const PackFile& pack, size_t task);
+  Status upload_inputs(const PackTask& task);
+  Status finish_product(std::string& out) const;
+  int index_of(std::string_view arg) const;
+
+  DeviceBench& bench_;
+  Workload workload_;
+  Artifact artifact_;
+  CheckSpec spec_;
+  std::vector<std::string> reference_bytes_;  // what references_ looks into
+  std::vector<ReferenceView> references_;     // by argument; empty of inputs
+  DeviceKernel kernel_;
+  DeviceOperands operands_;
+};
+
+}  // namespace tuner

@@ -1,0 +1,160 @@
+#include "tests/bench/gpu/report.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace tuner {
+
+using nlohmann::json;
+
+namespace {
+
+// GFLOP/s and GB/s are both "per nanosecond".
+double gflops(const TaskReport& t) { return static_cast<double>(t.flops) / t.time_ns.middle; }
+double gbps(const TaskReport& t) { return static_cast<double>(t.bytes) / t.time_ns.middle; }
+
+// Of the fp32 peak, or of the rate of a large copy. 0: the ceiling is not known.
+double share_of_ceiling(const RunReport& run, const TaskReport& t) {
+  const double ceiling = t.memory_bound ? run.copy_gbps : run.device.fp32_peak_gflops;
+  return ceiling > 0 ? (t.memory_bound ? gbps(t) : gflops(t)) / ceiling : 0;
+}
+
+std::map<std::string, std::vector<double>> ratios_by_peer(const RunReport& run) {
+  std::map<std::string, std::vector<double>> ratios;
+  for (const TaskReport& t : run.tasks)
+    if (t.error.empty() && !t.peer.ns.empty()) ratios[t.peer.name].push_back(t.peer.ratio.middle);
+  return ratios;
+}
+
+void print_time(const char* who, const Interval& ns) {
+  std::printf("  %-8s %10.2f us  [%.2f, %.2f]", who, ns.middle / 1000, ns.low / 1000, ns.high / 1000);
+}
+
+void print_peer(const PeerReport& peer) {
+  if (peer.name.empty()) {
+    std::printf("  peer     none for this operator\n");
+  } else if (!peer.missing.empty()) {
+    std::printf("  %-8s %s\n", peer.name.c_str(), peer.missing.c_str());
+  } else {
+    print_time(peer.name.c_str(), peer.time_ns);
+    std::printf("%s%s\n", peer.note.empty() ? "" : "  ", peer.note.c_str());
+    std::printf("  %s/ours  %.3f  [%.3f, %.3f]\n", peer.name.c_str(), peer.ratio.middle, peer.ratio.low,
+                peer.ratio.high);
+  }
+}
+
+json of(const Interval& i) { return {{"low", i.low}, {"median", i.middle}, {"high", i.high}}; }
+
+json of(const PeerReport& p) {
+  if (p.name.empty()) return nullptr;
+  json j = {{"name", p.name}, {"note", p.note}};
+  if (!p.missing.empty()) {
+    j["missing"] = p.missing;
+    return j;
+  }
+  j["ns"] = p.ns;
+  j["time_ns"] = of(p.time_ns);
+  j["ratio_to_ours"] = of(p.ratio);
+  if (p.max_error >= 0) j["max_error"] = p.max_error;
+  return j;
+}
+
+json of(const RunReport& run, const TaskReport& t) {
+  json j = {{"workload", t.workload}, {"target", t.target}, {"template", t.template_name},
+            {"config", t.config},     {"flops", t.flops},   {"bytes", t.bytes},
+            {"artifact", t.artifact}, {"states", t.states}};
+  if (!t.error.empty()) {
+    j["error"] = t.error;
+    return j;
+  }
+  j["ns"] = t.ns;
+  j["time_ns"] = of(t.time_ns);
+  j["calls_a_batch"] = t.calls;
+  j["operand_sets"] = t.sets;
+  j["max_error"] = t.max_error;
+  j["ceiling"] = t.memory_bound ? "copy" : "fp32 peak";
+  j["share_of_ceiling"] = share_of_ceiling(run, t);
+  j["peer"] = of(t.peer);
+  return j;
+}
+
+}  // namespace
+
+void print_head(const RunReport& run) {
+  std::printf("%s, %s\n", fingerprint(run.device).c_str(), run.date.c_str());
+  std::printf("fp32 peak %.1f TFLOP/s at the highest clock; copy %.0f GB/s (read + written)\n",
+              run.device.fp32_peak_gflops / 1000, run.copy_gbps);
+  std::printf("%s%s\n", run.cublas.starts_with("no ") ? "" : "cuBLAS ", run.cublas.c_str());
+  std::printf("%d rounds in turn, batches of %.3g ms, operands %s; medians with 95 %% intervals, seed %llu\n",
+              run.rounds, run.fill_ns / 1e6, run.cold ? "cold (rotated over 3 x L2)" : "warm",
+              static_cast<unsigned long long>(run.seed));
+}
+
+void print_task(const RunReport& run, const TaskReport& t, size_t number, size_t of) {
+  std::printf("\n%zu of %zu  %s\n", number, of, t.workload.c_str());
+  if (!t.template_name.empty()) std::printf("  %s %s\n", t.template_name.c_str(), t.config.c_str());
+  if (!t.error.empty()) {
+    std::printf("  failed   %s\n", t.error.c_str());
+  } else {
+    print_time("ours", t.time_ns);
+    if (t.memory_bound)
+      std::printf("  %.0f GB/s, %.1f %% of the copy rate\n", gbps(t), 100 * share_of_ceiling(run, t));
+    else
+      std::printf("  %.2f TFLOP/s, %.1f %% of fp32 peak\n", gflops(t) / 1000, 100 * share_of_ceiling(run, t));
+    print_peer(t.peer);
+    for (size_t i = 0; i < t.states.size(); ++i)
+      if (i == 0 || t.states[i] != t.states[i - 1])
+        std::printf("  %s %s\n", i == 0 ? "device  " : "   later", t.states[i].c_str());
+  }
+  std::fflush(stdout);
+}
+
+void print_summary(const RunReport& run) {
+  std::printf("\n");
+  for (const auto& [peer, ratios] : ratios_by_peer(run))
+    std::printf("geometric mean of %s/ours: %.3f over %zu task%s\n", peer.c_str(), geometric_mean(ratios),
+                ratios.size(), ratios.size() == 1 ? "" : "s");
+  size_t bad = 0;
+  for (const TaskReport& t : run.tasks) bad += t.error.empty() ? 0 : 1;
+  if (bad > 0) std::printf("%zu of %zu tasks have no time\n", bad, run.tasks.size());
+  if (!run.stopped.empty()) std::printf("stopped: %s\n", run.stopped.c_str());
+  std::fflush(stdout);
+}
+
+Status write_json(const RunReport& run, const std::string& path) {
+  json j = {{"format", 1},
+            {"bench", "bench_gpu"},
+            {"date", run.date},
+            {"device", fingerprint(run.device)},
+            {"arch", run.device.arch},
+            {"driver_cuda", cuda_version_text(run.device.driver_version)},
+            {"fp32_peak_gflops", run.device.fp32_peak_gflops},
+            {"copy_gbps", run.copy_gbps},
+            {"cublas", run.cublas},
+            {"cublas_math", "float32, TF32 and emulation off"},
+            {"pack", run.pack},
+            {"pack_about", run.pack_about},
+            {"operands", run.cold ? "rotated over 3 x L2" : "warm"},
+            {"rounds", run.rounds},
+            {"batch_ns", run.fill_ns},
+            {"bootstrap_seed", run.seed},
+            {"stopped", run.stopped},
+            {"tasks", json::array()},
+            {"geometric_means", json::object()}};
+  for (const TaskReport& t : run.tasks) j["tasks"].push_back(of(run, t));
+  for (const auto& [peer, ratios] : ratios_by_peer(run))
+    j["geometric_means"][peer + "/ours"] = geometric_mean(ratios);
+  const std::string temporary = path + ".tmp";
+  std::ofstream out(temporary, std::ios::binary);
+  out << j.dump(1, ' ', false, json::error_handler_t::replace) << "\n";
+  out.close();
+  if (!out || std::rename(temporary.c_str(), path.c_str()) != 0)
+    return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
+  return Status::ok();
+}
+
+}  // namespace tuner

@@ -1,0 +1,59 @@
+// What bench_gpu found, as a table for people and as JSON to be kept (tests/bench/results). Neither names the
+// host or the one card: results of one kind of card compare.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/runtime/cuda_driver.h"
+#include "tests/bench/gpu/statistics.h"
+
+namespace tuner {
+
+struct PeerReport {
+  std::string name;     // "cuBLAS", "copy"; empty: this operator has none
+  std::string missing;  // why there is no time; empty when there is one
+  std::string note;     // what the peer leaves away, when it does
+  std::vector<double> ns;
+  double max_error = -1;    // in tolerances; -1: a copy has no answer
+  Interval time_ns, ratio;  // peer / ours: above 1 ours is faster
+};
+
+struct TaskReport {
+  std::string workload, target, template_name, config, artifact;
+  int64_t flops = 0, bytes = 0;
+  bool memory_bound = false;
+  std::string error;  // why nothing is told of it; empty when it was measured and right
+  std::vector<double> ns;
+  int64_t calls = 0;  // in a batch
+  int sets = 1;
+  double max_error = 0;
+  Interval time_ns;
+  PeerReport peer;
+  std::vector<std::string> states;  // of the device while it ran
+};
+
+struct RunReport {
+  std::string date;  // UTC, "2026-11-21T14:00:00Z"
+  CudaDevice device;
+  std::string cublas;  // version, or why it is not here
+  std::string pack, pack_about;
+  bool cold = false;
+  int rounds = 0;
+  double fill_ns = 0;
+  uint64_t seed = 0;     // of the bootstrap
+  double copy_gbps = 0;  // read and written, of a copy far larger than L2
+  std::vector<TaskReport> tasks;
+  std::string stopped;  // why tasks are missing; empty when none is
+};
+
+void print_head(const RunReport& run);
+void print_task(const RunReport& run, const TaskReport& task, size_t number, size_t of);
+// Geometric means, one a peer: they are ratios to different things.
+void print_summary(const RunReport& run);
+
+// Whole or not at all (temporary file, rename). Samples are there unrounded.
+Status write_json(const RunReport& run, const std::string& path);
+
+}  // namespace tuner
