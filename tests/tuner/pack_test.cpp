@@ -243,16 +243,21 @@ TEST_F(PackTest, DamagedLinesAreSkippedAndToldAndTheRestIsStored) {
   negative["run_ns"] = {-1};
   json foreign = json::parse(good.substr(0, good.find('\n')));
   foreign["target"] = "cuda -arch=native";
+  json newer = json::parse(good.substr(0, good.find('\n')));
+  newer["format"] = 99;
+  newer["config"] = "one that no other line has";
   std::ofstream(folder_ / "mixed.jsonl") << "no JSON\n"
                                          << wrong << "\n"
                                          << good << negative << "\n"
-                                         << foreign << "\n";
+                                         << foreign << "\n"
+                                         << newer << "\n";
   const Ended imported = tuner("records import mixed.jsonl --db t.db");
   EXPECT_EQ(imported.exit_code, 1);
   EXPECT_THAT(imported.out, HasSubstr("2 new trials"));
   EXPECT_THAT(imported.err, HasSubstr("skipped line 1: not a result of run-pack"));
   EXPECT_THAT(imported.err, HasSubstr("skipped line 2: outcome: found \"fine\""));
   EXPECT_THAT(imported.err, HasSubstr("run_ns: found -1, expected numbers > 0"));
+  EXPECT_THAT(imported.err, HasSubstr(": format 99, this tuner reads 1; use the tuner that wrote the pack"));
   EXPECT_THAT(imported.err, HasSubstr("expected sm_NN, found \"native\""));
 }
 
@@ -264,6 +269,54 @@ TEST_F(PackTest, WrongUseIsTold) {
   const Ended empty = tuner("records import empty.jsonl --db t.db");
   EXPECT_EQ(empty.exit_code, 2);
   EXPECT_THAT(empty.err, HasSubstr("holds no result of run-pack"));
+}
+
+// What would take hours, or all memory, is refused while it costs nothing.
+TEST_F(PackTest, TasksTooLargeForAReferenceAnswerAreRefusedBeforeCompiling) {
+  struct Case {
+    const char *entries, *why;
+  };
+  for (const Case& c :
+       {Case{R"({"op":"matmul","a":[100000,100000],"b":[100000,100000]})", "GiB, expected at most 16;"},
+        // Small operands of a product that fits nowhere.
+        Case{R"({"op":"matmul","a":[70000,1],"b":[1,70000]})", "GiB, expected at most 16;"},
+        Case{R"({"op":"matmul","a":[25000,45000],"b":[45000,25000]})",
+             "its reference answer takes 5.625e+13 floating-point operations on the CPU, expected at most "
+             "5e+13"}}) {
+    std::ofstream(folder_ / "large.json") << "[" << kMatmul << "," << c.entries << "]";
+    const Ended ended = shell(str("ulimit -t 10; ", TUNER_BINARY,
+                                  " pack large.json -o a.pack --candidates 1 --emulate"
+                                  " --target 'cuda -arch=sm_80'"));
+    EXPECT_EQ(ended.exit_code, 2) << c.entries << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(c.why));
+    EXPECT_THAT(ended.err, Not(HasSubstr("configs drawn"))) << "the small task was compiled first";
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "a.pack"));
+}
+
+TEST_F(PackTest, AnOutputThatCannotBeWrittenIsToldBeforeCompiling) {
+  const Ended missing = tuner("pack matmul.json --candidates 1 --emulate -o not/there/a.pack");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("not/there/a.pack: its folder cannot be written to: No such file"));
+  EXPECT_THAT(missing.err, Not(HasSubstr("configs drawn")));
+  const Ended folder = tuner("pack matmul.json --candidates 1 --emulate -o .");
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_THAT(folder.err, HasSubstr(".: is a folder"));
+}
+
+TEST_F(PackTest, PlansThatRunPackRefusesAreNotMade) {
+  for (const char* option : {"--run-timeout 1e7", "--run-timeout nan", "--run-timeout inf", "--run-timeout 0",
+                             "--deadline 1e10", "--deadline nan", "--deadline 0", "--min-repeat-ms 1e7",
+                             "--min-repeat-ms nan", "--min-repeat-ms -1"}) {
+    const Ended ended = tuner(str("pack matmul.json --candidates 1 --emulate -o a.pack ", option));
+    EXPECT_EQ(ended.exit_code, 2) << option << ended.err;
+    EXPECT_FALSE(fs::exists(folder_ / "a.pack")) << option;
+  }
+  const Ended most = tuner(
+      "pack matmul.json --candidates 1 --emulate -o a.pack --run-timeout 1e6 --deadline 1e9 "
+      "--min-repeat-ms 1e6");
+  ASSERT_EQ(most.exit_code, 0) << most.err;
+  EXPECT_TRUE(PackFile::open((folder_ / "a.pack").string()).is_ok());
 }
 
 // Without a GPU here a job for one would wait for ever: said at once, with what can be done.

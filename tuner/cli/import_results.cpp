@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "compiler_core/target.h"
+#include "measure_server/runner/pack_results.h"
 #include "templates/config_space.h"
 #include "templates/workload.h"
 
@@ -94,6 +95,9 @@ Result<ImportedResult> parse_line(const std::string& line) {
   ImportedResult r;
   try {
     const json j = json::parse(line);
+    if (const int format = j.at("format").get<int>(); format != kPackResultsFormat)
+      return invalid_argument("format ", format, ", this tuner reads ", kPackResultsFormat,
+                              "; use the tuner that wrote the pack");
     r.pack = j.at("pack").get<std::string>();
     r.task = {j.at("workload").get<std::string>(), j.at("target").get<std::string>()};
     r.template_name = j.at("template").get<std::string>();

@@ -1,6 +1,11 @@
 // tuner pack FILE -o PACK: candidates compiled here, to be measured on another host by `runner run-pack`.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "tuner/cli/command.h"
@@ -30,8 +35,21 @@ std::string told(const PackCounts& counts, size_t candidates) {
   return counts.last_refusal.empty() ? text : str(text, "; one that is not: ", counts.last_refusal);
 }
 
+// Before anything is compiled, which may take an hour.
+Status check_output(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return invalid_argument(path, ": is a folder; expected the name of a file to write");
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+    return invalid_argument(path, ": its folder cannot be written to: ", std::strerror(errno));
+  return Status::ok();
+}
+
 Result<Pack> make_pack(const Options& options) {
+  RETURN_IF_ERROR(check_output(options.output));
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
+  for (const CliTask& task : tasks) RETURN_IF_ERROR(check_pack_size(task));
   Pack pack;
   pack.about = str("tuner ", TUNER_VERSION, ", ", options.build.candidates, " candidates a task, seed ",
                    options.build.seed, options.build.emulate ? ", emulated" : "");
@@ -68,6 +86,17 @@ int run(const Options& options) {
   return kExitDone;
 }
 
+// What run-pack takes. CLI::Range would let NaN pass.
+CLI::Validator at_most(double most) {
+  return CLI::Validator(
+      [most](std::string& text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= most) return std::string();
+        return str("expected a number from 0 to ", most, ", found ", text);
+      },
+      str("at most ", most));
+}
+
 }  // namespace
 
 void add_pack_command(CLI::App& app, CommandContext& context) {
@@ -92,12 +121,14 @@ void add_pack_command(CLI::App& app, CommandContext& context) {
                     "Their records are of a target of their own");
   command->add_option("--deadline", options->deadline_s, "Seconds the measurement may take, all of it")
       ->check(CLI::PositiveNumber)
+      ->check(at_most(kMostDeadlineS))
       ->capture_default_str();
   command->add_option("--run-timeout", options->run_timeout_s, "Seconds one candidate may take in a round")
       ->check(CLI::PositiveNumber)
+      ->check(at_most(kMostRunTimeoutS))
       ->capture_default_str();
   command->add_option("--min-repeat-ms", options->min_repeat_ms, "One sample is as many calls as fill this")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_most(kMostMinRepeatMs))
       ->capture_default_str();
   command
       ->add_option(

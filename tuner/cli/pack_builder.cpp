@@ -149,7 +149,31 @@ void set_predicted_ranks(std::vector<PackCandidate>& candidates) {
   for (size_t i = 0; i < by_time.size(); ++i) by_time[i]->predicted_rank = static_cast<int>(i);
 }
 
+// In floating point: the product of a shape may be beyond 64 bits.
+double elements_of(const Buffer& buffer) {
+  double n = 1;
+  for (const int64_t extent : buffer->shape) n *= static_cast<double>(extent);
+  return n;
+}
+
 }  // namespace
+
+Status check_pack_size(const CliTask& task) {
+  double bytes = 0;
+  for (const Buffer& arg : task.workload.compute().args) {
+    bytes += elements_of(arg) * dtype_bytes(arg->dtype);
+    if (arg->role == BufferRole::kOutput) bytes += elements_of(arg) * sizeof(double);
+  }
+  if (bytes > kMostPackTaskBytes)
+    return invalid_argument(task.key, ": operands and reference answer take ", bytes / (1 << 30),
+                            " GiB, expected at most ", kMostPackTaskBytes / (1 << 30),
+                            "; pack a smaller shape");
+  if (const auto flops = static_cast<double>(task.workload.flops()); flops > kMostPackTaskFlops)
+    return invalid_argument(task.key, ": its reference answer takes ", flops,
+                            " floating-point operations on the CPU, expected at most ", kMostPackTaskFlops,
+                            "; pack a smaller shape");
+  return Status::ok();
+}
 
 Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, PackCounts& counts) {
   ASSIGN_OR_RETURN(Drawing drawing, Drawing::open(task, options.seed));

@@ -29,6 +29,13 @@ struct PackCounts {
   std::string last_refusal;            // why a config was not taken: the filter, mostly
 };
 
+// Most that inputs and outputs (float32) and their reference answers (float64) of one task may take together,
+// and most floating-point operations of its reference answer, which is made on the CPU: some hours.
+inline constexpr double kMostPackTaskBytes = 16.0 * (int64_t{1} << 30), kMostPackTaskFlops = 5e13;
+
+// InvalidArgument, with size and limit: a task whose inputs and reference answer are not to be made here.
+Status check_pack_size(const CliTask& task);
+
 // The default config of each template that serves the task first, then configs in the order of pack_draws.h;
 // what the static filter refuses is not taken. The same seed gives the same pack. Errors: no
 // template serves the task, its reference answer cannot be made, or no config compiles here (the message has
