@@ -30,7 +30,7 @@ struct PackCounts {
 };
 
 // Most that inputs and outputs (float32) and their reference answers (float64) of one task may take together,
-// and most floating-point operations of its reference answer, which is made on the CPU: some hours.
+// and most floating-point operations of its reference answer, which is made on the CPU.
 inline constexpr double kMostPackTaskBytes = 16.0 * (int64_t{1} << 30), kMostPackTaskFlops = 5e13;
 
 // InvalidArgument, with size and limit: a task whose inputs and reference answer are not to be made here.
