@@ -163,13 +163,21 @@ Result<Target> parse_target(std::string_view text) {
   std::vector<std::string_view> seen;
   for (size_t i = 1; i < words.size(); ++i) RETURN_IF_ERROR(parse_option(words[i], t, seen));
   if (t.is_cuda()) {
-    if (t.arch.empty()) return invalid_argument("target: cuda needs -arch=sm_NN");
+    if (t.arch.empty())
+      return invalid_argument(
+          "target: cuda needs -arch=sm_NN, e.g. cuda -arch=sm_90a, or -arch=native for "
+          "the GPU of this host");
     t.vector_bits = 128;         // widest load of a thread
     t.vector_registers_n = 255;  // 32-bit registers of a thread
     t.registers_per_sm = 65536;
     const std::string_view base = std::string_view(t.arch).substr(0, t.arch.find_last_of("0123456789") + 1);
+    // A feature set of one architecture (a) or of its family (f): from sm_90 and sm_100 on.
+    const std::string_view suffix = std::string_view(t.arch).substr(base.size());
+    const int64_t number = std::atoll(t.arch.c_str() + 3);
+    const bool known_suffix =
+        suffix.empty() || (suffix == "a" && number >= 90) || (suffix == "f" && number >= 100);
     for (const GpuRow& row : kGpus) {
-      if (row.arch != base) continue;
+      if (row.arch != base || !known_suffix) continue;
       t.shared_bytes_per_block = row.shared_kb_block << 10, t.shared_bytes_per_sm = row.shared_kb_sm << 10;
       t.shared_bytes_reserved = row.reserved_bytes;
       t.threads_per_sm = row.threads, t.blocks_per_sm = row.blocks;

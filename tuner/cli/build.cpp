@@ -121,6 +121,11 @@ Status add_measurement(const CliTask& task, const ChosenKernel& kernel, const Pr
 
 Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, const std::string& name,
                                const fs::path& directory) {
+  if (task.target.emulated)
+    return invalid_argument(
+        "\"", task.target_name,
+        "\" stands for the emulator's CPU Programs: nothing is shipped for it. Build for \"",
+        task.target_name.substr(0, task.target_name.find(" -emulated")), "\"");
   if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
   const Program named = renamed(program, "tuner_" + name);

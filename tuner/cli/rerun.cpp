@@ -10,6 +10,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/log.h"
+#include "tuner/cli/tasks.h"
 #include "tuner/daemon/connection.h"
 #include "tuner/daemon/grpc_status.h"
 
@@ -39,16 +40,19 @@ nlohmann::json to_json(const MeasureRecord& record) {
 }
 
 int run(const RerunOptions& options) {
-  Result<Connection> connection =
-      connect({.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
-  if (!connection) return report(connection.status());
-  // The old record is in the file when the file is here.
+  // The trial is in the file when the file is here.
   std::optional<MeasureRecord> old;
   if (options.daemon.empty())
     if (const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead)) {
       const Result<TrialWithRecord> trial = (*store)->trial(options.trial);
-      if (trial) old = trial->record;
+      if (trial) {
+        old = trial->record;
+        if (const Status here = measurable_here(trial->task.target); !here) return report(here);
+      }
     }
+  Result<Connection> connection =
+      connect({.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
+  if (!connection) return report(connection.status());
   v1::RerunRequest request;
   request.set_trial_id(options.trial);
   v1::MeasureRecord reply;

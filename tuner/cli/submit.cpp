@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "compiler_core/codegen/compile.h"
-#include "compiler_core/runtime/cuda_driver.h"
 #include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/format.h"
@@ -22,6 +21,7 @@
 #include "tuner/cli/job_watch.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/progress_view.h"
+#include "tuner/cli/tasks.h"
 #include "tuner/daemon/connection.h"
 #include "tuner/daemon/grpc_status.h"
 #include "tuner/search/search_strategy.h"
@@ -101,30 +101,6 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
     group->workloads.push_back(entry.workload);
   }
   return groups;
-}
-
-// "cuda -arch=sm_90" and the like of this machine's GPU; else why there is none.
-Result<std::vector<std::string>> gpu_targets_here() {
-  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, cuda_devices());
-  std::vector<std::string> targets;
-  for (const std::string& arch : native_archs(devices.front())) targets.push_back("cuda -arch=" + arch);
-  return targets;
-}
-
-// Without a daemon elsewhere this machine measures: a GPU task needs its GPU here. Said at once, as such a
-// job would wait for ever.
-Status measurable_here(const std::vector<Group>& groups) {
-  for (const Group& group : groups)
-    for (const JobRow::Task& task : group.job.tasks) {
-      if (const Result<Target> target = parse_target(task.target); !target || !target->is_cuda()) continue;
-      const Result<std::vector<std::string>> here = gpu_targets_here();
-      if (here && std::find(here->begin(), here->end(), task.target) != here->end()) continue;
-      return invalid_argument("no worker on this machine measures \"", task.target,
-                              "\": ", here ? "its GPU is \"" + here->back() + "\"" : here.message(),
-                              ". Submit to a daemon with a worker on such a machine (--daemon), or compile "
-                              "here and measure there (tuner pack); tuner verify proves the schedules here");
-    }
-  return Status::ok();
 }
 
 Result<std::optional<v1::TunedConfig>> query(Connection& connection, const JobRow::Task& task) {
@@ -333,7 +309,9 @@ int run(SubmitOptions options) {
   const Result<std::vector<Group>> groups = groups_of(options);
   if (!groups) return report(groups.status());
   if (options.daemon.empty())
-    if (const Status here = measurable_here(*groups); !here) return report(here);
+    for (const Group& group : *groups)
+      for (const JobRow::Task& task : group.job.tasks)
+        if (const Status here = measurable_here(task.target); !here) return report(here);
 
   int exit_code = kExitDone;
   nlohmann::json json = nlohmann::json::array();

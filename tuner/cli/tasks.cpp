@@ -1,7 +1,10 @@
 #include "tuner/cli/tasks.h"
 
+#include <algorithm>
+
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/runtime/cuda_driver.h"
 
 namespace tuner::cli {
 
@@ -90,8 +93,42 @@ std::string kernel_name(const CliTask& task) {
   if (const auto* w = task.workload.get_if<Conv2dWorkload>())
     return str("conv2d_", w->batch, "x", w->in_channels, "x", w->in_height, "x", w->in_width, "_",
                w->out_channels, "x", w->kernel_height, "x", w->kernel_width, "_", hash);
-  const auto& w = *task.workload.get_if<MatmulWorkload>();
-  return str("matmul_", w.batch > 1 ? str(w.batch, "x") : "", w.m, "x", w.n, "x", w.k, "_", hash);
+  if (const auto* w = task.workload.get_if<MatmulWorkload>())
+    return str("matmul_", w->batch > 1 ? str(w->batch, "x") : "", w->m, "x", w->n, "x", w->k, "_", hash);
+  const auto on_rows = [&]<class W>(const W* w) {
+    return w == nullptr ? std::string()
+                        : str(task.workload.op_name(), "_", w->rows, "x", w->columns, "_", hash);
+  };
+  return on_rows(task.workload.get_if<SoftmaxWorkload>()) +
+         on_rows(task.workload.get_if<LayerNormWorkload>()) +
+         on_rows(task.workload.get_if<ReduceWorkload>()) +
+         on_rows(task.workload.get_if<TransposeWorkload>()) +
+         on_rows(task.workload.get_if<ElementwiseWorkload>());
+}
+
+namespace {
+// "cuda -arch=sm_90" and the like of this machine's GPU; else why there is none.
+Result<std::vector<std::string>> gpu_targets_here() {
+  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, cuda_devices());
+  std::vector<std::string> targets;
+  for (const std::string& arch : native_archs(devices.front())) targets.push_back("cuda -arch=" + arch);
+  return targets;
+}
+}  // namespace
+
+Status measurable_here(const std::string& target_name) {
+  const Result<Target> target = parse_target(target_name);
+  if (!target || !target->is_cuda()) return Status::ok();
+  if (target->emulated)
+    return invalid_argument("no worker measures \"", target_name,
+                            "\": times of emulated kernels come from packs only; tuner pack --emulate, then "
+                            "runner run-pack");
+  const Result<std::vector<std::string>> here = gpu_targets_here();
+  if (here && std::find(here->begin(), here->end(), target_name) != here->end()) return Status::ok();
+  return invalid_argument("no worker on this machine measures \"", target_name,
+                          "\": ", here ? "its GPU is \"" + here->back() + "\"" : here.message(),
+                          ". Submit to a daemon with a worker on such a machine (--daemon), or compile here "
+                          "and measure there (tuner pack); tuner verify proves the schedules here");
 }
 
 }  // namespace tuner::cli

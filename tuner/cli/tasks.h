@@ -47,4 +47,8 @@ Result<std::unique_ptr<Store>> open_if_there(const std::string& path);
 // "conv2d_1x512x7x7_512x512x3x3_5f3a90c1": a C identifier, different for different workloads and targets.
 std::string kernel_name(const CliTask& task);
 
+// Without a daemon elsewhere this machine measures, and a GPU task needs its GPU here: OK, or InvalidArgument
+// saying why not and what to do. A job that nobody can measure would wait for ever.
+Status measurable_here(const std::string& target_name);
+
 }  // namespace tuner::cli
