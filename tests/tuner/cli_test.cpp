@@ -362,5 +362,33 @@ TEST_F(CliTest, VerifyEmulatesCudaTargetsWithoutAGpu) {
   EXPECT_THAT(refused.err, HasSubstr("verify a smaller shape"));
 }
 
+TEST_F(CliTest, BuildsAKernelOfEveryOperatorOnRowsForAGpu) {
+  write("rows.json", R"([
+    {"op": "softmax", "rows": 8, "columns": 64, "target": "cuda -arch=sm_80"},
+    {"op": "layer_norm", "rows": 8, "columns": 64, "target": "cuda -arch=sm_80"},
+    {"op": "reduce", "rows": 8, "columns": 64, "reduction": "sum", "target": "cuda -arch=sm_80"},
+    {"op": "transpose", "rows": 8, "columns": 64, "target": "cuda -arch=sm_80"},
+    {"op": "elementwise", "rows": 8, "columns": 64, "scale": true, "target": "cuda -arch=sm_80"}])");
+  const Outcome3 built = tuner("build rows.json --db none.db -o out --json");
+  if (built.exit_code == 1 && built.err.find("NVRTC") != std::string::npos)
+    GTEST_SKIP() << "no NVRTC here: " << built.err;
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  const json manifests = json::parse(built.out);
+  ASSERT_EQ(manifests.size(), 5u);
+  for (const json& m : manifests) {
+    const auto name = m.at("function").get<std::string>();
+    for (const char* ending : {".cubin", ".cu", ".c", ".h"})
+      EXPECT_TRUE(fs::exists(folder_ / "out" / name / (name + ending))) << name << ending;
+  }
+}
+
+TEST_F(CliTest, NothingIsShippedForAnEmulatedTarget) {
+  write("e.json", R"({"op":"softmax","rows":8,"columns":64,"target":"cuda -arch=sm_80 -emulated"})");
+  const Outcome3 refused = tuner("build e.json --db none.db -o out");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("Build for \"cuda -arch=sm_80\""));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
 }  // namespace
 }  // namespace tuner
