@@ -78,10 +78,8 @@ TEST(Target, ErrorsNameTheWord) {
   EXPECT_EQ(canonical("cuda"),
             "error: target: cuda needs -arch=sm_NN, e.g. cuda -arch=sm_90a, or -arch=native for the GPU of "
             "this host");
-  EXPECT_EQ(canonical("cuda -arch=sm_90b").substr(0, 46),
-            "error: target: -arch: found \"sm_90b\", expected");
-  EXPECT_EQ(canonical("cuda -arch=sm_89a").substr(0, 46),
-            "error: target: -arch: found \"sm_89a\", expected");
+  EXPECT_EQ(canonical("cuda -arch=sm_90b").substr(0, 46), "error: target: -arch: found \"sm_90b\", expected");
+  EXPECT_EQ(canonical("cuda -arch=sm_89a").substr(0, 46), "error: target: -arch: found \"sm_89a\", expected");
   EXPECT_EQ(canonical("cuda -arch=sm_100f"), "cuda -arch=sm_100f");
   EXPECT_EQ(canonical("cuda -arch=sm_80 -emulated=1"),
             "error: target: unknown option \"-emulated=1\"; " + usage);
