@@ -77,15 +77,6 @@ Stmt with_own_barriers(const Stmt& s) {
 
 }  // namespace
 
-RangeMap kernel_ranges(const GpuKernel& kernel) {
-  RangeMap ranges;
-  for (int d = 0; d < 3; ++d) {
-    if (kernel.block_vars[d] != nullptr) ranges.bind(kernel.block_vars[d], kernel.grid[d]);
-    if (kernel.thread_vars[d] != nullptr) ranges.bind(kernel.thread_vars[d], kernel.block[d]);
-  }
-  return ranges;
-}
-
 Stmt simplified_body(const GpuKernel& kernel) {
   const Stmt body = simplify(kernel.body, kernel_ranges(kernel));
   return body == nullptr ? make_seq({}) : with_own_barriers(body);

@@ -19,8 +19,6 @@
 
 namespace tuner::cuda {
 
-// The ranges of block and thread indices.
-RangeMap kernel_ranges(const GpuKernel& kernel);
 // The body after simplification under these, which all that follows speaks of. Never null.
 Stmt simplified_body(const GpuKernel& kernel);
 

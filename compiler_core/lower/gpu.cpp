@@ -123,7 +123,7 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   body = plain_stores(gpu::privatize_registers(body, kernel));
   body = hoist_shared(body, kernel);
   place_shared(kernel);
-  body = simplify(body, gpu::kernel_ranges(kernel));
+  body = simplify(body, kernel_ranges(kernel));
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
   ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(gpu::merge_equal_guards(body), kernel));
   std::vector<Buffer> global = program.args;
@@ -158,6 +158,15 @@ Result<GpuProgram> lower_gpu(const Program& program) {
     result.kernels.push_back(std::move(kernel));
   }
   return result;
+}
+
+RangeMap kernel_ranges(const GpuKernel& kernel) {
+  RangeMap ranges;
+  for (size_t d = 0; d < 3; ++d) {
+    if (kernel.block_vars[d] != nullptr) ranges.bind(kernel.block_vars[d], kernel.grid[d]);
+    if (kernel.thread_vars[d] != nullptr) ranges.bind(kernel.thread_vars[d], kernel.block[d]);
+  }
+  return ranges;
 }
 
 std::string to_text(const GpuKernel& kernel) {

@@ -30,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/arith/simplify.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/stmt.h"
 
@@ -63,6 +64,9 @@ struct GpuProgram {
 // InvalidConfig naming the loop or buffer when the Program is not a GPU schedule (a nest not bound to blocks,
 // a barrier that would stand under a thread's guard, constants packed ahead: not supported on GPUs yet...).
 Result<GpuProgram> lower_gpu(const Program& program);
+
+// Ranges of the kernel's block and thread variables.
+RangeMap kernel_ranges(const GpuKernel& kernel);
 
 // The kernels as text, like to_text(Program), for people and tests.
 std::string to_text(const GpuKernel& kernel);

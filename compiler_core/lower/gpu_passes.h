@@ -52,7 +52,4 @@ Stmt unroll_register_loops(const Stmt& body);
 // Barriers between conflicting accesses to shared memory. `body` is simplified and holds no thread loops.
 Result<Stmt> insert_barriers(const Stmt& body, const GpuKernel& kernel);
 
-// Ranges of the kernel's block and thread variables.
-RangeMap kernel_ranges(const GpuKernel& kernel);
-
 }  // namespace tuner::gpu

@@ -27,15 +27,6 @@ Extents thread_extents(const Stmt& body) {
   return extents;
 }
 
-RangeMap kernel_ranges(const GpuKernel& kernel) {
-  RangeMap ranges;
-  for (size_t d = 0; d < 3; ++d) {
-    if (kernel.block_vars[d] != nullptr) ranges.bind(kernel.block_vars[d], kernel.grid[d]);
-    if (kernel.thread_vars[d] != nullptr) ranges.bind(kernel.thread_vars[d], kernel.block[d]);
-  }
-  return ranges;
-}
-
 namespace {
 
 class Binder {
