@@ -60,6 +60,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
+    if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     return supported();
   }
 

@@ -68,6 +68,7 @@ class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
     if (w.groups == 1) return declined("needs more than one channel; one is an ordinary convolution");
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
+    if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     if (reach(1, w.kernel_width, 1, w.dilation[1]) * reach(1, w.kernel_height, 1, w.dilation[0]) > kMaxKernel)
       return declined("needs a kernel that reaches over at most ", kMaxKernel, " pixels, got ",
                       reach(1, w.kernel_height, 1, w.dilation[0]), " x ",

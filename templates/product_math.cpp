@@ -16,6 +16,12 @@ Buffer operand(te::Builder& b, const std::vector<std::string>& constants, const 
   return constant ? b.constant(name, std::move(shape)) : b.input(name, std::move(shape));
 }
 
+// Names of the dimensions of an image; those of a blocked one end with the channel in its block.
+std::vector<std::string> axis_names(std::string_view layout, std::vector<std::string> names) {
+  if (channel_block(layout) > 1) names.push_back(names[1] + "b");
+  return names;
+}
+
 }  // namespace
 
 Expr activated(Activation activation, Expr x) {
@@ -41,6 +47,7 @@ Program math_of(const MatmulWorkload& w) {
   const Buffer lhs = operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k));
   const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n));
   const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.n}) : nullptr;
+  const Buffer residual = w.residual ? b.input("residual", shape(w.m, w.n)) : nullptr;
   std::vector<std::string> names = {"i", "j"};
   if (d == 1) names.insert(names.begin(), "b");
   const Buffer acc = b.reduce(
@@ -55,6 +62,7 @@ Program math_of(const MatmulWorkload& w) {
       [&](const Indices& i) {
         Expr x = load(acc, i);
         if (bias) x = x + load(bias, {i[d + 1]});
+        if (residual) x = x + load(residual, i);
         return activated(w.activation, x);
       },
       BufferRole::kOutput, names);
@@ -65,26 +73,34 @@ Program math_of(const Conv2dWorkload& w) {
   te::Builder b("conv2d", w.dtype);
   const auto [top, left, bottom, right] = w.padding;
   const int64_t ic_group = w.in_channels / w.groups, oc_group = w.out_channels / w.groups;
-  Buffer data = operand(b, w.constant, "data", {w.batch, w.in_channels, w.in_height, w.in_width});
+  Buffer data =
+      operand(b, w.constant, "data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width));
   const Buffer weight =
       operand(b, w.constant, "weight", {w.out_channels, ic_group, w.kernel_height, w.kernel_width});
   const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.out_channels}) : nullptr;
+  const std::vector<int64_t> out_shape =
+      image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
+  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
   if (top + left + bottom + right > 0) {
     const Buffer plain = data;
-    data =
-        b.compute("padded", {w.batch, w.in_channels, w.in_height + top + bottom, w.in_width + left + right},
-                  [&](const Indices& i) {
-                    Expr inside;  // only the sides that are padded are asked about
-                    const auto narrow = [&](Expr condition) {
-                      inside = inside.defined() ? inside && condition : condition;
-                    };
-                    if (top > 0) narrow(i[2] >= top);
-                    if (bottom > 0) narrow(i[2] < top + w.in_height);
-                    if (left > 0) narrow(i[3] >= left);
-                    if (right > 0) narrow(i[3] < left + w.in_width);
-                    return select(inside, load(plain, {i[0], i[1], i[2] - top, i[3] - left}), float_imm(0));
-                  },
-                  BufferRole::kIntermediate, {"n", "ic", "ph", "pw"});
+    data = b.compute(
+        "padded",
+        image_shape(w.layout, w.batch, w.in_channels, w.in_height + top + bottom, w.in_width + left + right),
+        [&](const Indices& i) {
+          Expr inside;  // only the sides that are padded are asked about
+          const auto narrow = [&](Expr condition) {
+            inside = inside.defined() ? inside && condition : condition;
+          };
+          if (top > 0) narrow(i[2] >= top);
+          if (bottom > 0) narrow(i[2] < top + w.in_height);
+          if (left > 0) narrow(i[3] >= left);
+          if (right > 0) narrow(i[3] < left + w.in_width);
+          Indices from = i;
+          from[2] = from[2] - top;
+          from[3] = from[3] - left;
+          return select(inside, load(plain, std::move(from)), float_imm(0));
+        },
+        BufferRole::kIntermediate, axis_names(w.layout, {"n", "ic", "ph", "pw"}));
   }
   // Channels innermost: a register tile of it then is vectors of channels.
   const Buffer acc =
@@ -92,18 +108,22 @@ Program math_of(const Conv2dWorkload& w) {
                {{"ic", ic_group}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
                [&](const Indices& i, const Indices& r) {
                  const Expr ic = w.groups == 1 ? r[0] : floor_div(i[3], oc_group) * ic_group + r[0];
-                 return load(data, {i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
-                                    i[2] * w.stride[1] + r[2] * w.dilation[1]}) *
+                 return load(data, image_index(w.layout, i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
+                                               i[2] * w.stride[1] + r[2] * w.dilation[1])) *
                         load(weight, {i[3], r[0], r[1], r[2]});
                },
                BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
-  b.compute("out", {w.batch, w.out_channels, w.out_height(), w.out_width()},
-            [&](const Indices& i) {
-              Expr x = load(acc, {i[0], i[2], i[3], i[1]});
-              if (bias) x = x + load(bias, {i[1]});
-              return activated(w.activation, x);
-            },
-            BufferRole::kOutput, {"n", "oc", "oh", "ow"});
+  const int64_t block = channel_block(w.out_layout);
+  b.compute(
+      "out", out_shape,
+      [&](const Indices& i) {
+        const Expr oc = block == 1 ? i[1] : i[1] * block + i[4];
+        Expr x = load(acc, {i[0], i[2], i[3], oc});
+        if (bias) x = x + load(bias, {oc});
+        if (residual) x = x + load(residual, i);
+        return activated(w.activation, x);
+      },
+      BufferRole::kOutput, axis_names(w.out_layout, {"n", "oc", "oh", "ow"}));
   return b.finish();
 }
 

@@ -4,8 +4,16 @@ namespace tuner {
 
 const std::vector<const AnyTemplate*>& all_templates() {
   static const std::vector<const AnyTemplate*> templates = {
-      &matmul_x86(),   &conv2d_nchw_x86(), &matmul_cuda(), &conv2d_nchw_cuda(), &depthwise_conv2d_nchw_cuda(),
-      &softmax_cuda(), &layer_norm_cuda(), &reduce_cuda(), &transpose_cuda(),   &elementwise_cuda(),
+      &matmul_cpu(),
+      &conv2d_direct_cpu(),
+      &matmul_cuda(),
+      &conv2d_nchw_cuda(),
+      &depthwise_conv2d_nchw_cuda(),
+      &softmax_cuda(),
+      &layer_norm_cuda(),
+      &reduce_cuda(),
+      &transpose_cuda(),
+      &elementwise_cuda(),
   };
   return templates;
 }

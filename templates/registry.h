@@ -5,8 +5,8 @@
 
 namespace tuner {
 
-const AnyTemplate& matmul_x86();
-const AnyTemplate& conv2d_nchw_x86();
+const AnyTemplate& matmul_cpu();
+const AnyTemplate& conv2d_direct_cpu();
 const AnyTemplate& matmul_cuda();
 const AnyTemplate& conv2d_nchw_cuda();
 const AnyTemplate& depthwise_conv2d_nchw_cuda();

@@ -48,8 +48,11 @@ class TemplateInstance {
 class AnyTemplate {
  public:
   virtual ~AnyTemplate() = default;
-  virtual std::string_view name() const = 0;  // "matmul_x86"
+  virtual std::string_view name() const = 0;  // "matmul_cpu"
   virtual int version() const = 0;            // grows when the meaning of a stored config changes
+  // How results are computed, where that changes how they round: "direct", the sums as the operator defines
+  // them, or "winograd". A job may name the algorithms it allows; tolerance_of() knows what each may err.
+  virtual std::string_view algorithm() const { return "direct"; }
   virtual Support supports(const Workload& workload, const Target& target) const = 0;
   // Requires supports(). Declares and seals the space.
   virtual Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload,

@@ -39,6 +39,27 @@ std::string_view row_reduction_name(RowReduction r) {
   return kNames[static_cast<size_t>(r)];
 }
 
+int64_t channel_block(std::string_view layout) {
+  constexpr std::pair<std::string_view, int64_t> kLayouts[] = {
+      {"NCHW", 1}, {"NCHW4c", 4}, {"NCHW8c", 8}, {"NCHW16c", 16}};
+  for (const auto& [name, block] : kLayouts)
+    if (name == layout) return block;
+  return 0;
+}
+
+std::vector<int64_t> image_shape(std::string_view layout, int64_t n, int64_t c, int64_t h, int64_t w) {
+  const int64_t block = channel_block(layout);
+  if (block <= 1) return {n, c, h, w};
+  return {n, c / block, h, w, block};
+}
+
+std::vector<Expr> image_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& h,
+                              const Expr& w) {
+  const int64_t block = channel_block(layout);
+  if (block <= 1) return {n, c, h, w};
+  return {n, floor_div(c, block), h, w, floor_mod(c, block)};
+}
+
 std::string_view Workload::op_name() const {
   return std::visit([](const auto& w) { return w.kOp; }, op_);
 }

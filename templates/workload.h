@@ -5,6 +5,7 @@
 // reference cache.
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
+//   (out_layout=NCHW16c follows layout where it is another; residual=1 follows bias where there is one)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
 //   v1 softmax rows=4096 columns=1024 dtype=float32
 //   v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32
@@ -34,21 +35,26 @@ enum class RowReduction : uint8_t { kSum, kMax, kMin, kMean };
 std::string_view activation_name(Activation a);       // "none", "relu"
 std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "mean"
 
-// out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j]). Operands are stored transposed where
-// said.
+// out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j] + residual[b, i, j]), each part where it
+// is wanted. Operands are stored transposed where said.
 struct MatmulWorkload {
   static constexpr std::string_view kOp = "matmul";
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool transpose_a = false;  // a stored [K, M]
   bool transpose_b = false;  // b stored [N, K]
   bool bias = false;         // [N]
+  bool residual = false;     // [batch, M, N]
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
   std::vector<std::string> constant;  // of "a", "b", "bias", sorted
 };
 
 // out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
-// weight[oc, ic, kh, kw] + bias[oc])
+// weight[oc, ic, kh, kw] + bias[oc] + residual[n, oc, oh, ow])
+//
+// Layouts are those of the arguments in memory: NCHW, or NCHW4c, NCHW8c, NCHW16c, where channels are in
+// blocks: [N, C/16, H, W, 16]. Weights are always [OC, IC/groups, KH, KW]: a constant one is packed ahead as
+// a template likes it.
 struct Conv2dWorkload {
   static constexpr std::string_view kOp = "conv2d";
   int64_t batch = 1, in_channels = 1, in_height = 1, in_width = 1;
@@ -58,9 +64,11 @@ struct Conv2dWorkload {
   std::array<int64_t, 2> dilation{1, 1};
   int64_t groups = 1;
   bool bias = false;  // [OC]
+  bool residual = false;
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
-  std::string layout = "NCHW";
+  std::string layout = "NCHW";        // of data
+  std::string out_layout = "NCHW";    // of out and residual
   std::vector<std::string> constant;  // of "data", "weight", "bias", sorted
 
   int64_t out_height() const {
@@ -70,6 +78,14 @@ struct Conv2dWorkload {
     return (in_width + padding[1] + padding[3] - dilation[1] * (kernel_width - 1) - 1) / stride[1] + 1;
   }
 };
+
+// Channels of a block: 1 for NCHW, 16 for NCHW16c; 0 when it is no layout known here.
+int64_t channel_block(std::string_view layout);
+// Shape in memory of an image in that layout: {N, C, H, W}, or {N, C/block, H, W, block}.
+std::vector<int64_t> image_shape(std::string_view layout, int64_t n, int64_t c, int64_t h, int64_t w);
+// Indices of one element of it.
+std::vector<Expr> image_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& h,
+                              const Expr& w);
 
 // The operators below work on a matrix [rows, columns] row by row, or element by element. They do little
 // arithmetic on each element: what counts is the traffic (Workload::bytes()). No operand of theirs is worth
@@ -149,7 +165,7 @@ class Workload {
   const Op& op() const { return op_; }
 
   // The math, unscheduled: arguments inputs and constants in file order (a, b, bias | data, weight, bias | x,
-  // gamma, beta | x, scale, bias, residual), then "out".
+  // gamma, beta | x, scale, bias, residual), then "out". Products: residual after bias.
   Program compute() const;
 
  private:

@@ -61,6 +61,15 @@ Status countable(std::initializer_list<int64_t> factors) {
   return Status::ok();
 }
 
+Status check_layout_of(std::string_view name, const std::string& layout, std::string_view which,
+                       int64_t channels) {
+  const int64_t block = channel_block(layout);
+  if (block == 0) return invalid_argument(name, ": expected NCHW, NCHW4c, NCHW8c or NCHW16c, found ", layout);
+  if (channels % block == 0) return Status::ok();
+  return invalid_argument(name, ": ", layout, " needs a multiple of ", block, " ", which, " channels, found ",
+                          channels);
+}
+
 Status check(const MatmulWorkload& w) {
   RETURN_IF_ERROR(at_least("batch", w.batch, 1));
   RETURN_IF_ERROR(at_least("m (rows of a)", w.m, 1));
@@ -111,7 +120,8 @@ Status check(const Conv2dWorkload& w) {
     return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", wide,
                             " for a kernel of ", w.kernel_width, " columns at dilation ", w.dilation[1]);
   RETURN_IF_ERROR(float32_only(w.dtype));
-  if (w.layout != "NCHW") return invalid_argument("layout: expected NCHW, found ", w.layout);
+  RETURN_IF_ERROR(check_layout_of("layout", w.layout, "input", w.in_channels));
+  RETURN_IF_ERROR(check_layout_of("out_layout", w.out_layout, "output", w.out_channels));
   RETURN_IF_ERROR(fits("data", {w.batch, w.in_channels, height, width}, w.dtype));
   RETURN_IF_ERROR(
       fits("weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));

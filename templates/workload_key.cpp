@@ -22,6 +22,7 @@ void describe(MatmulWorkload& w, Fields& f) {
   f("ta", w.transpose_a);
   f("tb", w.transpose_b);
   f("bias", w.bias);
+  f.unless("residual", w.residual, false);
   f("act", w.activation);
   f("dtype", w.dtype);
   f("const", w.constant);
@@ -40,9 +41,11 @@ void describe(Conv2dWorkload& w, Fields& f) {
   f("dil", w.dilation);
   f("groups", w.groups);
   f("bias", w.bias);
+  f.unless("residual", w.residual, false);
   f("act", w.activation);
   f("dtype", w.dtype);
   f("layout", w.layout);
+  f.unless("out_layout", w.out_layout, w.layout);
   f("const", w.constant);
 }
 template <class W, class Fields>
@@ -88,6 +91,11 @@ class KeyWriter {
   template <class T>
   void operator()(std::string_view name, const T& value) {
     text_ += str(" ", name, "=", word(value));
+  }
+  // A word that is left out when it says the usual: keys from before it existed stay good.
+  template <class T>
+  void unless(std::string_view name, const T& value, const T& usual) {
+    if (value != usual) (*this)(name, value);
   }
   const std::string& text() const { return text_; }
 
@@ -189,6 +197,13 @@ class KeyReader {
     std::sort(names.begin(), names.end());
   }
   void operator()(const std::string& name, std::string& value) { value = take(name); }
+
+  template <class T>
+  void unless(const std::string& name, T& value, const T& usual) {
+    if (!words_.contains(name)) return void(value = usual);
+    (*this)(name, value);
+    if (value == usual) refuse(name, "the word to be left out when it says the usual", str(usual));
+  }
 
   Status finish() {
     if (!words_.empty() && status_.is_ok())

@@ -5,9 +5,10 @@
 namespace tuner {
 
 std::string_view loop_kind_name(LoopKind kind) {
-  constexpr std::string_view kNames[] = {
-      "serial",      "parallel",    "vectorized",  "unrolled", "blockIdx.x", "blockIdx.y", "blockIdx.z",
-      "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread",  "cluster.x",  "cluster.y"};
+  constexpr std::string_view kNames[] = {"serial",     "parallel",    "vectorized",  "vector_rows",
+                                         "dot",        "unrolled",    "blockIdx.x",  "blockIdx.y",
+                                         "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z",
+                                         "vthread",    "cluster.x",   "cluster.y"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -27,6 +27,11 @@ enum class LoopKind : uint8_t {
   kSerial,
   kParallel,    // CPU: iterations are shared among the threads of the host's pool; outermost only
   kVectorized,  // CPU: one vector operation; innermost only
+  kVectorRows,  // CPU: directly around a vectorized loop: both are one tile of vectors. Where an access is
+                // contiguous along this loop instead of along the lanes, vectors of this loop are loaded or
+                // stored and transposed in registers (codegen/emit_tile.cpp)
+  kDot,         // CPU: the innermost reduce loop, 2 (bfloat16) or 4 (int8) products added to one lane: one
+                // instruction where the target has it (codegen/emit_dot.cpp)
   kUnrolled,    // emitted once per iteration
   kBlockX,
   kBlockY,

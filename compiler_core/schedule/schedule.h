@@ -93,6 +93,17 @@ class Schedule {
   Axis rename(Axis axis, std::string_view name);
   void parallel(Axis axis);   // spatial only; outermost only
   void vectorize(Axis axis);  // innermost, spatial only
+  // The loop directly around a vectorized one becomes the rows of a tile of vectors (LoopKind::kVectorRows).
+  //
+  //   for c vector_rows: for w vectorized: out[.., c, w] = f(acc[.., w, c])      acc is read by vectors of c,
+  //                                                                             transposed, stored by vectors
+  //                                                                             of w
+  //
+  // Requires a spatial axis of at most 16 iterations, nothing but guards between the two, and stores only.
+  void vectorize_rows(Axis axis);
+  // The reduce axis, innermost, of 2 (bfloat16) or 4 (int8) iterations becomes one dot-product instruction of
+  // each lane (LoopKind::kDot). Requires a sum of products of two operands cast to the accumulator's type.
+  void dot(Axis axis);
   void unroll(Axis axis);
   // Binds `axis` to a GPU axis. Inside a loop bound to the same thread axis it is cooperative, and a reduce
   // axis bound to kThreadX is a cross-thread reduction (ir/stmt.h, lower/gpu.h). Refused: two block axes of
@@ -142,6 +153,17 @@ class Schedule {
   // nothing read out of bounds, and a sum. A reduction of one term is left as it is. Otherwise refuses,
   // naming the load it could not prove.
   void pad_reduction(Axis axis, int64_t multiple);
+  // Terms of the sum t that a select makes 0 are not added: guards in place of selects.
+  //
+  //   before   reduce kh, kw: acc[oh, ow] += select(inside(oh, kh, ow, kw), x[...], 0) * w[kh, kw]
+  //   after    reduce kh: if (rows inside) reduce kw: if (columns inside) acc[oh, ow] += x[...] * w[kh, kw]
+  //
+  // Each conjunct stands just inside the innermost loop it tests, so that lowering can decide it ahead
+  // (partition_loops) or test it once for many terms. Call it after the last reorder of t.
+  void skip_zeros(const Tensor& t);
+  // Moves the stage of t, and stages only it reads, to the packing entry: t becomes a kPacked argument.
+  // Requires that they read nothing but kConstant arguments and each other.
+  void precompute(const Tensor& t);
   // Splits a reduction in two stages: t.partial has `axis` (a reduce axis of t, by split) as its leading
   // dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns the
   // partial tensor. Split-K: axis = split(k, ...).outer, the partial in global workspace and a kernel of its

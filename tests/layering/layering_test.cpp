@@ -153,7 +153,7 @@ TEST(Layering, TheRulesRefuseABackwardArrow) {
   EXPECT_FALSE(allowed(*rule_of("templates/registry.cpp"), "compiler_core/codegen/compile.h"));
   EXPECT_FALSE(allowed(*rule_of("measure_server/runner/main.cpp"), "templates/workload.h"));
   EXPECT_FALSE(allowed(*rule_of("measure_server/worker/main.cpp"), "db/store.h"));
-  EXPECT_TRUE(allowed(*rule_of("templates/matmul_x86.cpp"), "compiler_core/schedule/schedule.h"));
+  EXPECT_TRUE(allowed(*rule_of("templates/matmul_cpu.cpp"), "compiler_core/schedule/schedule.h"));
 }
 
 }  // namespace

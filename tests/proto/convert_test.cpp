@@ -191,7 +191,7 @@ TEST(Convert, ASubmissionOfSomethingImpossibleIsRefusedByField) {
 TEST(Convert, ATunedConfigComesBackTheSame) {
   TunedConfig t{.workload_key = kKey,
                 .target = kTarget,
-                .template_name = "matmul_x86",
+                .template_name = "matmul_cpu",
                 .config = "a=1",
                 .template_version = 2,
                 .time_ns = 10,

@@ -27,7 +27,7 @@ TEST(ProgramFeatures, DescribeTheMicroKernel) {
   w.n = 128;
   w.k = 256;
   w.constant = {"b"};
-  const auto instance = matmul_x86().apply(w, cpu(512, 32));
+  const auto instance = matmul_cpu().apply(w, cpu(512, 32));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const Config config({{"tile_m", 8},
                        {"tile_n", 32},
@@ -62,7 +62,7 @@ TEST(ProgramFeatures, AreQuick) {
   w.in_height = w.in_width = 7;
   w.kernel_height = w.kernel_width = 3;
   w.padding = {1, 1, 1, 1};
-  const auto instance = conv2d_nchw_x86().apply(w, cpu(512, 32, 2));
+  const auto instance = conv2d_direct_cpu().apply(w, cpu(512, 32, 2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto program =
       (*instance)->instantiate((*instance)->space().at((*instance)->space().default_index()));

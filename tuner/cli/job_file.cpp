@@ -176,6 +176,7 @@ void read_dtype(ObjectReader& in, DType& dtype) {
 template <class W>
 void read_epilogue(ObjectReader& in, W& w) {
   in.read("bias", w.bias);
+  in.read("residual", w.residual);
   read_activation(in, w.activation);
   read_dtype(in, w.dtype);
 }
@@ -250,7 +251,8 @@ Workload read_conv2d(ObjectReader& in) {
                               : std::array{p.front(), p.back(), p.front(), p.back()};
   }
   in.read("layout", w.layout);
-  if (w.layout != "NCHW") in.refuse("layout", "expected \"NCHW\", found ", found(json(w.layout)), ".");
+  w.out_layout = w.layout;
+  in.read("out_layout", w.out_layout);
   read_epilogue(in, w);
   read_constant(in, w, {"data", "weight"});
   return w;

@@ -1,4 +1,4 @@
-// conv2d_nchw_x86: direct float32 convolution on any CPU with vectors; input and output are plain NCHW.
+// conv2d_direct_cpu: direct float32 convolution on any CPU with vectors; input and output are plain NCHW.
 //
 //   out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left]
 //                                                   * weight[oc, ic, kh, kw] + bias[oc])
@@ -31,10 +31,10 @@ struct Knobs {
   CategoryKnob order;
 };
 
-class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
-  std::string_view name() const override { return "conv2d_nchw_x86"; }
+  std::string_view name() const override { return "conv2d_direct_cpu"; }
   int version() const override { return 1; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
@@ -42,6 +42,7 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
+    if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     return supported();
   }
 
@@ -204,8 +205,8 @@ class Conv2dNchwX86 final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
 }  // namespace
 
-const AnyTemplate& conv2d_nchw_x86() {
-  static const Conv2dNchwX86 instance;
+const AnyTemplate& conv2d_direct_cpu() {
+  static const Conv2dDirectCpu instance;
   return instance;
 }
 

@@ -1,4 +1,4 @@
-// matmul_x86: packed matrix product on any CPU with vectors.
+// matmul_cpu: packed matrix product on any CPU with vectors.
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch outermost]
 //
@@ -27,10 +27,10 @@ struct Knobs {
   FlagKnob pack_a, pack_b, narrow_panels;
 };
 
-class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
+class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
-  std::string_view name() const override { return "matmul_x86"; }
+  std::string_view name() const override { return "matmul_cpu"; }
   int version() const override { return 1; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
@@ -177,8 +177,8 @@ class MatmulX86 final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
 }  // namespace
 
-const AnyTemplate& matmul_x86() {
-  static const MatmulX86 instance;
+const AnyTemplate& matmul_cpu() {
+  static const MatmulCpu instance;
   return instance;
 }
 

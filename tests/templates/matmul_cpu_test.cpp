@@ -1,4 +1,4 @@
-// matmul_x86: when it applies, its loops, and random configs on odd shapes against the oracle.
+// matmul_cpu: when it applies, its loops, and random configs on odd shapes against the oracle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,21 +16,21 @@ MatmulWorkload matmul(int64_t m, int64_t n, int64_t k) {
   return w;
 }
 
-TEST(MatmulX86, DeclinesWithTheReason) {
+TEST(MatmulCpu, DeclinesWithTheReason) {
   Target gpu;
   gpu.kind = DeviceKind::kCuda;
   gpu.arch = "sm_90a";
-  EXPECT_EQ(matmul_x86().supports(matmul(4, 4, 4), gpu).reason, "needs a CPU target, got " + gpu.name());
-  EXPECT_EQ(matmul_x86().supports(Conv2dWorkload{}, cpu(256, 16)).reason, "serves matmul, got conv2d");
-  EXPECT_TRUE(matmul_x86().supports(matmul(4, 4, 4), cpu(256, 16)).yes);
+  EXPECT_EQ(matmul_cpu().supports(matmul(4, 4, 4), gpu).reason, "needs a CPU target, got " + gpu.name());
+  EXPECT_EQ(matmul_cpu().supports(Conv2dWorkload{}, cpu(256, 16)).reason, "serves matmul, got conv2d");
+  EXPECT_TRUE(matmul_cpu().supports(matmul(4, 4, 4), cpu(256, 16)).yes);
 }
 
-TEST(MatmulX86, LoopsOfOneConfig) {
+TEST(MatmulCpu, LoopsOfOneConfig) {
   MatmulWorkload w = matmul(20, 60, 9);
   w.bias = true;
   w.activation = Activation::kRelu;
   w.constant = {"b"};
-  const auto instance = matmul_x86().apply(w, cpu(256, 16));
+  const auto instance = matmul_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto program = (*instance)->instantiate(
       *config_from_text("block_m=2 narrow_panels=0 pack_a=0 pack_b=1 tile_m=4 tile_n=16 unroll_k=2"));
@@ -67,22 +67,22 @@ packing matmul_pack(constant b float32[9, 60], packed b.packed float32[4, 9, 16]
 )");
 }
 
-TEST(MatmulX86, RefusesAConfigOfAnotherSpace) {
-  const auto instance = matmul_x86().apply(matmul(20, 60, 9), cpu(256, 16));
+TEST(MatmulCpu, RefusesAConfigOfAnotherSpace) {
+  const auto instance = matmul_cpu().apply(matmul(20, 60, 9), cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto refused = (*instance)->instantiate(
       *config_from_text("block_m=0 narrow_panels=0 pack_a=0 pack_b=1 tile_m=8 tile_n=16 unroll_k=1"));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidConfig);
   EXPECT_EQ(refused.message(),
-            "matmul_x86: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_m=0 "
+            "matmul_cpu: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_m=0 "
             "narrow_panels=0 pack_a=0 "
             "pack_b=1 tile_m=8 tile_n=16 unroll_k=1");
 }
 
-TEST(MatmulX86, ScheduleReplaysFromItsText) {
+TEST(MatmulCpu, ScheduleReplaysFromItsText) {
   MatmulWorkload w = matmul(20, 60, 9);
   w.transpose_a = true;
-  const auto instance = matmul_x86().apply(w, cpu(256, 16, 2));
+  const auto instance = matmul_cpu().apply(w, cpu(256, 16, 2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const Config config = (*instance)->space().at((*instance)->space().default_index());
   const auto program = (*instance)->instantiate(config);
@@ -93,27 +93,27 @@ TEST(MatmulX86, ScheduleReplaysFromItsText) {
   EXPECT_EQ(to_text(*again), to_text(*program));
 }
 
-TEST(MatmulX86, DefaultIsValidForAnyShape) {
+TEST(MatmulCpu, DefaultIsValidForAnyShape) {
   for (const Target& t : {cpu(128, 16), cpu(256, 16), cpu(512, 32)})
     for (const int64_t m : {1, 2, 3, 5, 7, 127, 1024})
       for (const int64_t n : {1, 13, 16, 255, 4096})
         for (const int64_t k : {1, 2, 3, 1000}) {
-          const auto instance = matmul_x86().apply(matmul(m, n, k), t);
+          const auto instance = matmul_cpu().apply(matmul(m, n, k), t);
           ASSERT_TRUE(instance.is_ok()) << instance.message();
           EXPECT_GE((*instance)->space().size(), 1u);
         }
 }
 
-TEST(MatmulX86, RandomConfigsOnOddShapes) {
+TEST(MatmulCpu, RandomConfigsOnOddShapes) {
   for (const auto& w :
        {matmul(1, 1, 1), matmul(7, 13, 29), matmul(1, 40, 9), matmul(33, 1, 5), matmul(20, 50, 3)}) {
-    expect_configs_right(matmul_x86(), w, cpu(256, 16), 12, 1);
-    expect_configs_right(matmul_x86(), w, cpu(512, 32), 12, 2);
-    expect_configs_right(matmul_x86(), w, cpu(512, 32, /*threads=*/2), 12, 3);
+    expect_configs_right(matmul_cpu(), w, cpu(256, 16), 12, 1);
+    expect_configs_right(matmul_cpu(), w, cpu(512, 32), 12, 2);
+    expect_configs_right(matmul_cpu(), w, cpu(512, 32, /*threads=*/2), 12, 3);
   }
 }
 
-TEST(MatmulX86, EveryOperandForm) {
+TEST(MatmulCpu, EveryOperandForm) {
   for (int form = 0; form < 64; ++form) {
     MatmulWorkload w = matmul(9, 37, 6);
     w.transpose_a = (form & 1) != 0;
@@ -122,18 +122,18 @@ TEST(MatmulX86, EveryOperandForm) {
     w.activation = (form & 8) != 0 ? Activation::kRelu : Activation::kNone;
     if ((form & 16) != 0) w.constant = {"b"};
     w.batch = (form & 32) != 0 ? 3 : 1;
-    expect_configs_right(matmul_x86(), w, cpu(256, 16, 1 + form % 2), 3, static_cast<uint64_t>(form));
+    expect_configs_right(matmul_cpu(), w, cpu(256, 16, 1 + form % 2), 3, static_cast<uint64_t>(form));
   }
 }
 
-TEST(MatmulX86, ConstantAIsPackedAhead) {
+TEST(MatmulCpu, ConstantAIsPackedAhead) {
   MatmulWorkload w = matmul(9, 17, 6);
   w.constant = {"a", "b"};
-  expect_configs_right(matmul_x86(), w, cpu(256, 16), 12, 5);
+  expect_configs_right(matmul_cpu(), w, cpu(256, 16), 12, 5);
 }
 
-TEST(MatmulX86, LargerShapeOnce) {
-  expect_configs_right(matmul_x86(), matmul(127, 255, 3), cpu(512, 32), 3, 6);
+TEST(MatmulCpu, LargerShapeOnce) {
+  expect_configs_right(matmul_cpu(), matmul(127, 255, 3), cpu(512, 32), 3, 6);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// conv2d_nchw_x86: when it applies, its loops, and random configs on odd shapes against the oracle.
+// conv2d_direct_cpu: when it applies, its loops, and random configs on odd shapes against the oracle.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,12 +24,12 @@ Conv2dWorkload conv(int64_t ic, int64_t height, int64_t width, int64_t oc, int64
   return w;
 }
 
-TEST(Conv2dNchwX86, DeclinesWithTheReason) {
+TEST(Conv2dDirectCpu, DeclinesWithTheReason) {
   Conv2dWorkload w = conv(4, 5, 5, 4, 3, 3, 1, 1, 1);
-  EXPECT_TRUE(conv2d_nchw_x86().supports(w, cpu(256, 16)).yes);
+  EXPECT_TRUE(conv2d_direct_cpu().supports(w, cpu(256, 16)).yes);
   w.groups = 2;
-  EXPECT_EQ(conv2d_nchw_x86().supports(w, cpu(256, 16)).reason, "needs groups = 1, got 2");
-  EXPECT_EQ(conv2d_nchw_x86().supports(MatmulWorkload{}, cpu(256, 16)).reason, "serves conv2d, got matmul");
+  EXPECT_EQ(conv2d_direct_cpu().supports(w, cpu(256, 16)).reason, "needs groups = 1, got 2");
+  EXPECT_EQ(conv2d_direct_cpu().supports(MatmulWorkload{}, cpu(256, 16)).reason, "serves conv2d, got matmul");
 }
 
 TEST(Templates, RefusalListsEveryTemplateOfTheOperatorWithItsReason) {
@@ -37,7 +37,7 @@ TEST(Templates, RefusalListsEveryTemplateOfTheOperatorWithItsReason) {
   w.groups = 2;
   EXPECT_EQ(templates_for(w, cpu(256, 16)).message(),
             "no template serves " + Workload(w).key() + " on \"" + cpu(256, 16).name() +
-                "\":\n  conv2d_nchw_x86  needs groups = 1, got 2"
+                "\":\n  conv2d_direct_cpu  needs groups = 1, got 2"
                 "\n  conv2d_nchw_cuda  needs a CUDA target, got " +
                 cpu(256, 16).name() + "\n  depthwise_conv2d_nchw_cuda  needs a CUDA target, got " +
                 cpu(256, 16).name());
@@ -45,15 +45,15 @@ TEST(Templates, RefusalListsEveryTemplateOfTheOperatorWithItsReason) {
   const auto serving = templates_for(w, cpu(256, 16));
   ASSERT_TRUE(serving.is_ok());
   ASSERT_EQ(serving->size(), 1u);
-  EXPECT_EQ(serving->front(), find_template("conv2d_nchw_x86"));
+  EXPECT_EQ(serving->front(), find_template("conv2d_direct_cpu"));
   EXPECT_EQ(find_template("conv3d"), nullptr);
 }
 
-TEST(Conv2dNchwX86, LoopsOfOneConfig) {
+TEST(Conv2dDirectCpu, LoopsOfOneConfig) {
   Conv2dWorkload w = conv(4, 7, 7, 20, 3, 3, 1, 1, 1);
   w.bias = true;
   w.activation = Activation::kRelu;
-  const auto instance = conv2d_nchw_x86().apply(w, cpu(256, 16, /*threads=*/2));
+  const auto instance = conv2d_direct_cpu().apply(w, cpu(256, 16, /*threads=*/2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto program = (*instance)->instantiate(*config_from_text(
       "block_ic=2 narrow_panels=0 order=0 tile_oc=16 tile_oh=2 tile_ow=3 unroll_ic=2 unroll_kw=1"));
@@ -109,32 +109,32 @@ packing conv2d_pack(constant weight float32[20, 4, 3, 3], packed weight.packed f
 )");
 }
 
-TEST(Conv2dNchwX86, DefaultIsValidForAnyShape) {
+TEST(Conv2dDirectCpu, DefaultIsValidForAnyShape) {
   for (const Target& t : {cpu(128, 16), cpu(256, 16), cpu(512, 32)})
     for (const int64_t size : {1, 5, 7, 56, 224})
       for (const int64_t oc : {1, 5, 16, 512})
         for (const int64_t ic : {1, 3, 64})
           for (const int64_t kernel : {1, 3, 7, 11}) {
             const auto instance =
-                conv2d_nchw_x86().apply(conv(ic, size, size, oc, kernel, kernel, 1, kernel / 2, 1), t);
+                conv2d_direct_cpu().apply(conv(ic, size, size, oc, kernel, kernel, 1, kernel / 2, 1), t);
             ASSERT_TRUE(instance.is_ok()) << instance.message();
             EXPECT_GE((*instance)->space().size(), 1u);
           }
 }
 
-TEST(Conv2dNchwX86, RandomConfigsOnOddShapes) {
+TEST(Conv2dDirectCpu, RandomConfigsOnOddShapes) {
   const Conv2dWorkload shapes[] = {
       conv(3, 17, 19, 5, 2, 2, 3, 2, 2), conv(1, 1, 1, 1, 1, 1, 1, 0, 1),  conv(4, 7, 7, 33, 3, 3, 1, 1, 1),
       conv(6, 5, 9, 20, 1, 1, 1, 0, 1),  conv(8, 6, 5, 17, 1, 1, 2, 0, 1), conv(2, 9, 8, 3, 5, 3, 2, 1, 1),
   };
   for (const auto& w : shapes) {
-    expect_configs_right(conv2d_nchw_x86(), w, cpu(256, 16), 8, 1);
-    expect_configs_right(conv2d_nchw_x86(), w, cpu(512, 32), 8, 2);
-    expect_configs_right(conv2d_nchw_x86(), w, cpu(512, 32, /*threads=*/2), 8, 3);
+    expect_configs_right(conv2d_direct_cpu(), w, cpu(256, 16), 8, 1);
+    expect_configs_right(conv2d_direct_cpu(), w, cpu(512, 32), 8, 2);
+    expect_configs_right(conv2d_direct_cpu(), w, cpu(512, 32, /*threads=*/2), 8, 3);
   }
 }
 
-TEST(Conv2dNchwX86, EveryForm) {
+TEST(Conv2dDirectCpu, EveryForm) {
   for (int form = 0; form < 32; ++form) {
     Conv2dWorkload w = conv(4, 6, 7, 18, 3, 2, 1, 0, 1);
     if ((form & 1) != 0) w.padding = {0, 2, 1, 0};  // one side each
@@ -143,7 +143,7 @@ TEST(Conv2dNchwX86, EveryForm) {
     if ((form & 8) != 0) w.constant = {};
     w.batch = (form & 16) != 0 ? 2 : 1;
     w.stride = {1 + form % 3, 1 + form % 2};
-    expect_configs_right(conv2d_nchw_x86(), w, cpu(256, 16, 1 + form % 2), 4, static_cast<uint64_t>(form));
+    expect_configs_right(conv2d_direct_cpu(), w, cpu(256, 16, 1 + form % 2), 4, static_cast<uint64_t>(form));
   }
 }
 
