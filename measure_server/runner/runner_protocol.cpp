@@ -187,6 +187,7 @@ std::string to_json(const RunReply& r) {
                {"sentinel_before_ns", r.sentinel_before_ns},
                {"sentinel_after_ns", r.sentinel_after_ns},
                {"run_ms", r.run_ms},
+               {"check_ms", r.check_ms},
                {"device_state", r.device_state},
                {"error", r.error},
                {"device_sick", r.device_sick}});
@@ -282,6 +283,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("sentinel_before_ns", r.sentinel_before_ns, 0);
   in.read("sentinel_after_ns", r.sentinel_after_ns, 0);
   in.read("run_ms", r.run_ms, 0);
+  in.read("check_ms", r.check_ms, 0);
   in.read("device_state", r.device_state, /*required=*/false);
   in.read("error", r.error, /*required=*/false);
   in.read("device_sick", r.device_sick, /*required=*/false);

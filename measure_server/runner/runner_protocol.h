@@ -72,6 +72,7 @@ struct RunReply {
   double max_error = 0;  // in tolerances
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
+  double check_ms = 0;       // of these, comparing the outputs with the reference
   std::string device_state;  // GPU: clocks, temperature, throttling right after timing; see nvml.h
   // Not empty: the runner could not do its part (missing file, no memory...); says nothing about the
   // candidate, and outcome is empty. RunnerClient turns it into a Status.

@@ -349,8 +349,10 @@ class Run {
   };
 
   void compare(const Output& out, const GuardedBuffer& buffer, const char* when) {
+    const auto begin = steady_clock::now();
     const CheckResult check =
         check_output(out.reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name);
+    reply_.check_ms += std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
     reply_.max_error = std::max(reply_.max_error, check.max_error);
     if (!check.ok) outcome("wrong_answer", check.message + when);
   }

@@ -410,6 +410,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   record.set_sentinel_before_ns(reply->sentinel_before_ns);
   record.set_sentinel_after_ns(reply->sentinel_after_ns);
   record.set_run_ms(reply->run_ms);
+  record.set_check_ms(reply->check_ms);
   record.set_device_state(reply->device_state);
   return record;
 }

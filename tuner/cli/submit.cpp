@@ -53,6 +53,7 @@ struct GroupOutcome {  // of one group
   std::string message;
   int64_t trials_before = -1, trials_after = 0, first_done = 0;
   double wall_s = 0;
+  v1::Progress progress;  // the latest
   // Of the results that came while this command looked on: the rate without start and end.
   std::optional<steady_clock::time_point> first_result, last_result;
   std::vector<std::optional<v1::TunedConfig>> tuned;  // one a task
@@ -155,6 +156,7 @@ Turn follow(Connection& connection, const Group& group, const SubmitOptions& opt
       if (next.event) {
         after_seq = std::max(after_seq, next.event->seq());
         if (next.event->has_progress()) {
+          out.progress = next.event->progress();
           live = true;
           if (out.trials_before < 0) out.trials_before = next.event->progress().trials_done();
           const int64_t done = next.event->progress().trials_done();
@@ -222,22 +224,15 @@ Status run_group(const SubmitOptions& options, const Group& group, GroupOutcome&
   }
 }
 
-// Where the time went, from the records; empty when the database is not here.
-std::string time_split(const SubmitOptions& options, const std::string& job_id) {
-  if (!options.daemon.empty()) return {};
-  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
-  if (!store) return {};
-  double build_ms = 0, run_ms = 0, queue_ms = 0;
-  const Status read = (*store)->for_each_record(job_id, [&](const TrialWithRecord& t) {
-    build_ms += t.record->build_ms;
-    run_ms += t.record->run_ms;
-    queue_ms += t.record->queue_ms;
-    return true;
-  });
-  if (!read) return {};
-  char text[128];
-  std::snprintf(text, sizeof text, "builds %.1f s, runs %.1f s, waiting for a build %.1f s (they overlap)",
-                build_ms / 1000, run_ms / 1000, queue_ms / 1000);
+// What a trial costs, phase by phase.
+std::string time_split(const v1::Progress& progress) {
+  std::string text;
+  for (const v1::PhaseTime& p : progress.phases()) {
+    char phase[64];
+    std::snprintf(phase, sizeof phase, "%s%s %.2f ms", text.empty() ? "" : ", ", p.phase().c_str(),
+                  p.median_ms());
+    text += phase;
+  }
   return text;
 }
 
@@ -279,7 +274,7 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
               outcome_counts(t.outcomes()).c_str(), t.trial_id().c_str());
 }
 
-void print_group(const SubmitOptions& options, const Group& group, const GroupOutcome& out) {
+void print_group(const Group& group, const GroupOutcome& out) {
   for (size_t i = 0; i < group.job.tasks.size(); ++i) print_task(group, i, out);
   if (out.already_finished) {
     std::printf(
@@ -296,8 +291,11 @@ void print_group(const SubmitOptions& options, const Group& group, const GroupOu
     std::printf(", of which start and end %.1f s; %.1f trials/s", out.wall_s - measuring_s,
                 (out.trials_after - out.first_done) / measuring_s);
   }
-  const std::string split = time_split(options, out.job_id);
-  std::printf("%s%s\n", split.empty() ? "" : "; ", split.c_str());
+  const std::string split = time_split(out.progress);
+  if (!split.empty())
+    std::printf("\na trial's time (medians; builds go on beside runs, a run holds its check): %s",
+                split.c_str());
+  std::printf("\n");
 }
 
 int run(SubmitOptions options) {
@@ -340,6 +338,9 @@ int run(SubmitOptions options) {
     }
     bool all_tuned = true;
     nlohmann::json tasks = nlohmann::json::array();
+    nlohmann::json phases = nlohmann::json::object();
+    for (const v1::PhaseTime& p : out.progress.phases())
+      phases[p.phase()] = {{"median_ms", p.median_ms()}, {"total_ms", p.total_ms()}};
     for (size_t i = 0; i < group.job.tasks.size(); ++i) {
       all_tuned = all_tuned && out.tuned[i].has_value();
       tasks.push_back(task_json(group.job.tasks[i], out.tuned[i]));
@@ -348,10 +349,11 @@ int run(SubmitOptions options) {
       json.push_back({{"job", out.job_id},
                       {"already_finished", out.already_finished},
                       {"wall_s", out.wall_s},
+                      {"phases", phases},
                       {"tasks", tasks},
                       {"trials_measured", out.trials_after - std::max<int64_t>(out.trials_before, 0)}});
     } else {
-      print_group(options, group, out);
+      print_group(group, out);
     }
     if (out.state == v1::CANCELLED) std::fprintf(stderr, "tuner: job %s was cancelled\n", out.job_id.c_str());
     if (out.state == v1::JOB_FAILED)

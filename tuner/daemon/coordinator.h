@@ -28,6 +28,7 @@
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/job_runner.h"
 #include "tuner/daemon/lease_table.h"
+#include "tuner/daemon/phase_times.h"
 #include "tuning.pb.h"
 
 namespace tuner {
@@ -95,6 +96,9 @@ class Coordinator {
     v1::Progress progress;
     int64_t progress_version = 0, event_version = 0;
     std::deque<int64_t> result_times_ms;
+    PhaseTimes times;               // of this run of the job
+    double proposal_store_ms = 0;   // of a trial, lately
+    double unproposed_ms = 0;       // of the search, since it last proposed: part of its next proposals
     std::map<int, double> best_ns;  // by task
     JobState state = JobState::kQueued;
     bool cancel_asked = false, hinted = false;
@@ -110,7 +114,7 @@ class Coordinator {
   void lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session,
                     const std::set<std::string>& held, int slots, v1::SyncReply* reply);
   Status accept_results(const v1::SyncRequest& request, v1::SyncReply* reply);
-  void close_locked(const MeasureRecord& record, const v1::MeasureRecord& message,
+  void close_locked(const MeasureRecord& record, const v1::MeasureRecord& message, double store_ms,
                     const std::string& session);
   void add_job_locked(JobRow row, int limit);
   void queue_trials(const std::string& job_id, const std::vector<TrialRow>& rows);

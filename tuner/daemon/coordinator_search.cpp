@@ -220,9 +220,15 @@ void Coordinator::handle_losses(const std::vector<LeaseTable::Loss>& losses) {
 
 void Coordinator::update_progress(Job& job, size_t new_results) {
   const JobProgress p = job.runner->progress();
+  const JobRunner::Spent spent = job.runner->take_spent();
   std::string hint;
   {
     const std::lock_guard lock(mutex_);
+    job.unproposed_ms += spent.search_ms;
+    if (spent.trials > 0) {
+      job.times.add(TrialPhase::kPropose, std::exchange(job.unproposed_ms, 0), spent.trials);
+      job.proposal_store_ms = spent.store_ms / static_cast<double>(spent.trials);
+    }
     const int64_t now = clock_.now_ms();
     for (size_t i = 0; i < new_results; ++i) job.result_times_ms.push_back(now);
     while (!job.result_times_ms.empty() && now - job.result_times_ms.front() > kRateWindowMs)
@@ -242,6 +248,12 @@ void Coordinator::update_progress(Job& job, size_t new_results) {
     next.set_search_status(p.search_status);
     next.set_best_config(p.best_config);
     next.set_best_template(p.best_template);
+    for (int phase = 0; phase < kTrialPhases; ++phase) {
+      v1::PhaseTime* time = next.add_phases();
+      time->set_phase(std::string(trial_phase_name(static_cast<TrialPhase>(phase))));
+      time->set_median_ms(job.times.median_ms(static_cast<TrialPhase>(phase)));
+      time->set_total_ms(job.times.total_ms(static_cast<TrialPhase>(phase)));
+    }
     for (const auto& [outcome, n] : p.outcomes) {
       v1::OutcomeCount* count = next.add_outcomes();
       count->set_outcome(to_proto(outcome));

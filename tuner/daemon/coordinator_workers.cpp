@@ -112,6 +112,7 @@ Status Coordinator::accept_results(const v1::SyncRequest& request, v1::SyncReply
     }
   }
   std::vector<bool> stored(records.size(), true), known(records.size(), true);
+  const Stopwatch storing;
   if (const Status all = store_.add_records(records); !all) {
     for (size_t i = 0; i < records.size(); ++i) {
       const Status one = store_.add_records({records[i]});
@@ -120,6 +121,7 @@ Status Coordinator::accept_results(const v1::SyncRequest& request, v1::SyncReply
       if (!one) spdlog::error("the result of trial {} is not stored: {}", records[i].trial_id, one.message());
     }
   }
+  const double store_ms = storing.elapsed_ms() / static_cast<double>(std::max<size_t>(records.size(), 1));
   const std::lock_guard lock(mutex_);
   const auto ack = [&](const std::string& trial_id, int attempt) {
     v1::Ack* a = reply->add_acks();
@@ -129,7 +131,7 @@ Status Coordinator::accept_results(const v1::SyncRequest& request, v1::SyncReply
   for (size_t i = 0; i < records.size(); ++i) {
     if (!stored[i]) continue;
     ack(records[i].trial_id, records[i].attempt);
-    if (known[i]) close_locked(records[i], *messages[i], request.session());
+    if (known[i]) close_locked(records[i], *messages[i], store_ms, request.session());
   }
   for (const v1::MeasureRecord* message : refused) {
     ack(message->trial_id(), message->attempt());
@@ -142,7 +144,7 @@ Status Coordinator::accept_results(const v1::SyncRequest& request, v1::SyncReply
   return Status::ok();
 }
 
-void Coordinator::close_locked(const MeasureRecord& record, const v1::MeasureRecord& message,
+void Coordinator::close_locked(const MeasureRecord& record, const v1::MeasureRecord& message, double store_ms,
                                const std::string& session) {
   const std::string& id = record.trial_id;
   if (const auto worker = workers_.find(session); worker != workers_.end()) ++worker->second.trials_done;
@@ -157,7 +159,15 @@ void Coordinator::close_locked(const MeasureRecord& record, const v1::MeasureRec
   specs_.erase(id);
   task_of_trial_.erase(id);
   if (!job_id) return;
-  if (const auto job = jobs_.find(*job_id); job != jobs_.end()) job->second->inbox.push_back(record);
+  const auto found = jobs_.find(*job_id);
+  if (found == jobs_.end()) return;
+  Job& job = *found->second;
+  job.inbox.push_back(record);
+  job.times.add(TrialPhase::kBuild, message.build_ms());
+  job.times.add(TrialPhase::kStore, store_ms + job.proposal_store_ms);
+  if (message.run_ms() <= 0) return;  // it was not built
+  job.times.add(TrialPhase::kRun, message.run_ms());
+  job.times.add(TrialPhase::kCheck, message.check_ms());
 }
 
 // Leases up to `slots` queued trials to the session's worker. Unlocks while the store writes.

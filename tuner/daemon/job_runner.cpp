@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tuner/daemon/phase_times.h"
+
 namespace tuner {
 
 JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space,
@@ -100,7 +102,9 @@ Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
     while (!task.exhausted && task.done + task.open < trials_ && open_.size() <= low_water) {
       RETURN_IF_ERROR(begin(task, i));
       const int64_t wanted = std::min<int64_t>(kProposalBatch, trials_ - task.done - task.open);
+      const Stopwatch thinking;
       const std::vector<Candidate> candidates = new_candidates(task, wanted);
+      spent_.search_ms += thinking.elapsed_ms();
       if (candidates.size() < static_cast<size_t>(wanted)) task.exhausted = true;
       if (candidates.empty()) break;
       std::vector<TrialRow> rows;
@@ -116,7 +120,10 @@ Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
         row.model_digest = task.search->model_digest();
         rows.push_back(std::move(row));
       }
+      const Stopwatch storing;
       RETURN_IF_ERROR(store_.add_trials(rows));
+      spent_.store_ms += storing.elapsed_ms();
+      spent_.trials += static_cast<int64_t>(rows.size());
       for (size_t r = 0; r < rows.size(); ++r) {
         open_.emplace(rows[r].id, Open{rows[r], candidates[r]});
         ++task.open;
@@ -158,7 +165,9 @@ void JobRunner::observe(const std::vector<MeasureRecord>& records) {
           {*open.candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut});
     }
   }
+  const Stopwatch learning;
   for (const auto& [index, observations] : by_task) tasks_[index].search->observe(observations);
+  spent_.search_ms += learning.elapsed_ms();
 }
 
 bool JobRunner::finished() const {

@@ -68,6 +68,13 @@ class JobRunner {
   // Fastest right and uncut result of a task in this job; 0: none yet.
   double best_ns(int task_index) const { return tasks_[task_index].best_ns; }
   size_t open_count() const { return open_.size(); }
+  // What proposals cost since the last call.
+  struct Spent {
+    int64_t trials = 0;    // proposed
+    double search_ms = 0;  // proposing them, and learning from results
+    double store_ms = 0;
+  };
+  Spent take_spent() { return std::exchange(spent_, {}); }
 
  private:
   struct Task {
@@ -102,6 +109,7 @@ class JobRunner {
   std::map<std::string, Open> open_;  // by trial id
   std::map<Outcome, int64_t> outcomes_;
   int latest_task_ = 0;
+  Spent spent_;
 };
 
 }  // namespace tuner

@@ -1,0 +1,35 @@
+#include "tuner/daemon/phase_times.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tuner {
+namespace {
+
+constexpr size_t kLatest = 1000;
+
+}  // namespace
+
+std::string_view trial_phase_name(TrialPhase phase) {
+  constexpr std::array<std::string_view, kTrialPhases> kNames = {"propose", "build", "run", "check", "store"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+void PhaseTimes::add(TrialPhase phase, double milliseconds, int64_t trials) {
+  if (trials <= 0) return;
+  Phase& p = phases_[static_cast<size_t>(phase)];
+  p.total_ms += milliseconds;
+  const int64_t kept = std::min<int64_t>(trials, kLatest);
+  p.latest.insert(p.latest.end(), static_cast<size_t>(kept), milliseconds / static_cast<double>(trials));
+  while (p.latest.size() > kLatest) p.latest.pop_front();
+}
+
+double PhaseTimes::median_ms(TrialPhase phase) const {
+  std::vector<double> values(at(phase).latest.begin(), at(phase).latest.end());
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace tuner
