@@ -182,7 +182,10 @@ class Sheet {
   std::vector<float> values;
 };
 
-bool runs_as_loop(LoopKind kind) { return kind != LoopKind::kVectorized && kind != LoopKind::kUnrolled; }
+bool is_written_out(LoopKind kind) { return kind == LoopKind::kUnrolled || kind == LoopKind::kVectorRows; }
+bool runs_as_loop(LoopKind kind) {
+  return kind != LoopKind::kVectorized && kind != LoopKind::kDot && !is_written_out(kind);
+}
 
 Sheet survey(const Program& program) {
   Survey all;
@@ -205,7 +208,7 @@ Sheet survey(const Program& program) {
   for (const Loop& l : loops) {
     const auto extent = static_cast<double>(l.extent);
     if (l.kind == LoopKind::kVectorized) lanes *= extent;
-    if (l.kind == LoopKind::kUnrolled)
+    if (is_written_out(l.kind))
       (l.axis == AxisKind::kSpatial ? unrolled_spatial : unrolled_reduce) *= extent;
     if (l.kind == LoopKind::kParallel) parallel *= extent;
   }
@@ -215,7 +218,7 @@ Sheet survey(const Program& program) {
     double n = 1;
     bool along_lanes = false, strided = false;
     for (size_t l = 0; l < loops.size(); ++l) {
-      if (loops[l].kind == LoopKind::kUnrolled && a.moves(l)) n *= static_cast<double>(loops[l].extent);
+      if (is_written_out(loops[l].kind) && a.moves(l)) n *= static_cast<double>(loops[l].extent);
       if (loops[l].kind != LoopKind::kVectorized || !a.moves(l)) continue;
       along_lanes = true;
       strided = a.stride(l, loops[l].extent) > 1;

@@ -197,18 +197,7 @@ void Emitter::emit_store(const StmtNode& s) {
     return;
   }
   value = widen(value);
-  if (access.kind == Access::kContiguous) {
-    llvm::Value* p = pointer(s.buffer, access);
-    const llvm::Align align = alignment(s.buffer, access, lanes_);
-    if (mask_ != nullptr && in_register) {
-      value = b_.CreateSelect(mask_, value, b_.CreateAlignedLoad(value->getType(), p, align));
-    } else if (llvm::Value* mask = in_register ? nullptr : memory_mask()) {
-      b_.CreateMaskedStore(value, p, align, mask);
-      return;
-    }
-    b_.CreateAlignedStore(value, p, align);
-    return;
-  }
+  if (access.kind == Access::kContiguous) return store_contiguous(s.buffer, access, value);
   if (in_register) {
     for (int64_t lane = 0; lane < lanes_; ++lane) {
       if (piece_mask_ != nullptr &&
@@ -226,6 +215,19 @@ void Emitter::emit_store(const StmtNode& s) {
     return;
   }
   b_.CreateMaskedScatter(value, lane_pointers(s.buffer, access), one, memory_mask());
+}
+
+void Emitter::store_contiguous(const Buffer& buffer, const Access& access, llvm::Value* value) {
+  const bool in_register = buffer->scope == MemoryScope::kRegister;
+  llvm::Value* p = pointer(buffer, access);
+  const llvm::Align align = alignment(buffer, access, lanes_);
+  if (mask_ != nullptr && in_register) {
+    value = b_.CreateSelect(mask_, value, b_.CreateAlignedLoad(value->getType(), p, align));
+  } else if (llvm::Value* mask = in_register ? nullptr : memory_mask()) {
+    b_.CreateMaskedStore(value, p, align, mask);
+    return;
+  }
+  b_.CreateAlignedStore(value, p, align);
 }
 
 }  // namespace tuner::codegen

@@ -1,9 +1,16 @@
 // Values: expressions of the Program as LLVM values; scalars where all lanes agree, vectors where they
 // differ.
+#include <cmath>
+
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::codegen {
+namespace {
+
+bool is_zero(double value) { return value == 0 && !std::signbit(value); }
+
+}  // namespace
 
 bool Emitter::depends_on_lane(const Expr& e) const { return lane_var_ != nullptr && uses_var(e, lane_var_); }
 
@@ -42,6 +49,7 @@ llvm::Value* Emitter::emit(const Expr& e) {
       return int_of(0);
     }
     case ExprKind::kLoad:
+      if (llvm::Value* vector = transposed(e)) return vector;
       return emit_load(e->buffer, e->operands);
     case ExprKind::kBinary:
       return emit_binary(e);
@@ -237,12 +245,17 @@ llvm::Value* Emitter::emit_unary(const Expr& e) {
 
 // A Load in the branch not taken touches no memory: lanes are masked, scalars branch.
 llvm::Value* Emitter::emit_select(const Expr& e) {
-  const auto loads = [](const Expr& x) {
+  const auto loads = [&](const Expr& x) {
     bool found = false;
-    visit(x, [&](const Expr& inner) { found = found || inner->kind == ExprKind::kLoad; });
+    visit(x, [&](const Expr& inner) {
+      found = found || (inner->kind == ExprKind::kLoad && transposed(inner) == nullptr);
+    });
     return found;
   };
   const Expr &then_value = e->operands[1], &else_value = e->operands[2];
+  // A tile was loaded under the condition, with zeros elsewhere.
+  if (transposed(then_value) != nullptr && else_value->kind == ExprKind::kFloatImm && is_zero(else_value->float_value))
+    return emit(then_value);
   llvm::Value* condition = emit(e->operands[0]);
   if (const auto* known = llvm::dyn_cast<llvm::Constant>(condition)) {
     if (known->isAllOnesValue()) return emit(then_value);
@@ -261,6 +274,7 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
   if (!loads(then_value) && !loads(else_value)) {
     llvm::Value *a = emit(then_value), *b = emit(else_value);
     match(a, b);
+    if (a->getType()->isVectorTy()) condition = widen(condition);  // a blend, not a branch
     return b_.CreateSelect(condition, a, b);
   }
   llvm::LLVMContext& context = module_.getContext();

@@ -180,6 +180,14 @@ void Emitter::emit_for(const StmtNode& s) {
     case LoopKind::kVectorized:
       emit_vectorized(s);
       return;
+    case LoopKind::kDot:
+      emit_dot(s);
+      return;
+    case LoopKind::kVectorRows: {
+      std::vector<Expr> guards;
+      emit_tile(s, s.body, guards);
+      return;
+    }
     default:
       refuse("loop ", s.var->name, " is bound to ", loop_kind_name(s.loop), ", which a CPU does not have");
       return;
@@ -217,41 +225,56 @@ void Emitter::emit_vectorized(const StmtNode& s) {
   if (s.extent > kMostLanes)
     return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes,
                   ", split it");
-  // Whole vectors, then what is left: one masked vector where masks are cheap, shorter vectors where they are
-  // not.
-  const int64_t whole = machine_.vector_bits / 32;
-  const bool has_masks = machine_.vector_bits >= 256;
   for (int64_t begin = 0; begin < s.extent;) {
-    const int64_t left = s.extent - begin;
-    const auto shorter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)));
-    int64_t lanes = whole;
-    if (left < whole) lanes = has_masks && shorter != left ? 2 * shorter : shorter;
-    emit_piece(s, begin, lanes, std::min(lanes, left));
-    begin += lanes;
+    const Piece piece = next_piece(begin, s.extent, machine_.vector_bits / 32);
+    emit_piece(s, piece);
+    begin += piece.lanes;
   }
   ranges_.bind(s.var, s.extent);
 }
 
-void Emitter::emit_piece(const StmtNode& s, int64_t begin, int64_t lanes, int64_t active) {
-  ranges_.bind(s.var, begin, begin + active);
-  if (lanes == 1) {
-    vars_[s.var.get()] = {int_of(begin), depth_};
-    emit(s.body);
-    vars_.erase(s.var.get());
-    return;
-  }
-  lane_var_ = s.var;
-  lane_begin_ = begin;
-  lanes_ = lanes;
-  if (active < lanes) {
-    llvm::SmallVector<llvm::Constant*> exists;
-    for (int64_t lane = 0; lane < lanes; ++lane) exists.push_back(b_.getInt1(lane < active));
-    piece_mask_ = llvm::ConstantVector::get(exists);
-  }
-  emit(s.body);
+// Whole vectors, then what is left: one masked vector where masks are cheap, shorter vectors where they are
+// not.
+Emitter::Piece Emitter::next_piece(int64_t begin, int64_t end, int64_t whole) const {
+  const int64_t left = end - begin;
+  if (left >= whole) return {begin, whole, whole};
+  const bool has_masks = machine_.vector_bits >= 256;
+  const auto shorter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)));
+  const int64_t lanes = has_masks && shorter != left ? 2 * shorter : shorter;
+  return {begin, lanes, std::min(lanes, left)};
+}
+
+void Emitter::run_along(const Var& var, const Piece& piece) {
+  ranges_.bind(var, piece.begin, piece.begin + piece.active);
+  lane_var_ = var;
+  lane_begin_ = piece.begin;
+  lanes_ = piece.lanes;
+  piece_mask_ = nullptr;
+  if (piece.active == piece.lanes) return;
+  llvm::SmallVector<llvm::Constant*> exists;
+  for (int64_t lane = 0; lane < piece.lanes; ++lane) exists.push_back(b_.getInt1(lane < piece.active));
+  piece_mask_ = llvm::ConstantVector::get(exists);
+}
+
+void Emitter::run_at(const Var& var, int64_t value) {
+  ranges_.bind(var, value, value + 1);
+  vars_[var.get()] = {int_of(value), depth_};
+}
+
+void Emitter::leave_lanes() {
   lane_var_ = nullptr;
   lanes_ = 0;
   piece_mask_ = nullptr;
+}
+
+void Emitter::emit_piece(const StmtNode& s, const Piece& piece) {
+  if (piece.lanes == 1)
+    run_at(s.var, piece.begin);
+  else
+    run_along(s.var, piece);
+  emit(s.body);
+  leave_lanes();
+  vars_.erase(s.var.get());
 }
 
 void Emitter::emit_parallel(const StmtNode& s) {

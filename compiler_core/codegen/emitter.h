@@ -33,6 +33,9 @@ struct Workspace {
 // What the machine offers that decides which IR is best.
 struct MachineTraits {
   bool has_fma = false;
+  bool has_bf16_dot = false;   // two products of bfloat16 added to a float: vdpbf16ps
+  bool has_byte_dot = false;   // four products of uint8 and int8 added to an int32: vpdpbusd
+  bool has_pair_sums = false;  // two products of 16 bits as one sum of 32: vpmaddwd
   std::string cpu, features;  // of LLVM
   int vector_bits = 128;
 };
@@ -60,8 +63,16 @@ class Emitter {
   void emit(const Stmt& s);
   void emit_for(const StmtNode& s);
   void emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end);
+  // Iterations of a loop that one vector holds: the first `active` of `lanes` from `begin` on.
+  struct Piece {
+    int64_t begin, lanes, active;
+  };
+  Piece next_piece(int64_t begin, int64_t end, int64_t whole) const;
   void emit_vectorized(const StmtNode& s);
-  void emit_piece(const StmtNode& s, int64_t begin, int64_t lanes, int64_t active);
+  void emit_piece(const StmtNode& s, const Piece& piece);
+  void run_along(const Var& var, const Piece& piece);  // var is the lanes from here on
+  void run_at(const Var& var, int64_t value);          // var is one number from here on
+  void leave_lanes();
   void emit_parallel(const StmtNode& s);
   void emit_if(const StmtNode& s);
   void emit_allocate(const StmtNode& s);
@@ -81,9 +92,34 @@ class Emitter {
   llvm::Align alignment(const Buffer& buffer, const Access& access, int64_t lanes);
   llvm::Value* emit_load(const Buffer& buffer, const std::vector<Expr>& indices);
   void emit_store(const StmtNode& s);
+  void store_contiguous(const Buffer& buffer, const Access& access, llvm::Value* value);
   bool register_offset(const Buffer& buffer, const Access& access);
   llvm::Value* any_lane(llvm::Value* mask);
   llvm::Value* memory_mask();  // lanes that may touch memory; null: all
+
+  // --- emit_tile.cpp: a vectorised loop and the loop of rows around it, as one tile of vectors ---
+  struct Tile {  // one block of it: vectors of `lane.lanes` lanes, one each of `row`
+    Var rows, lanes;
+    Piece row, lane;
+  };
+  void emit_tile(const StmtNode& rows, const Stmt& s, std::vector<Expr>& guards);
+  void emit_tile_block(const Tile& tile, const Stmt& s, std::vector<Expr>& guards);
+  void at_row(const Tile& tile, int64_t row);    // lanes run along the lanes
+  void at_lane(const Tile& tile, int64_t lane);  // lanes run along the rows
+  void leave_tile(const Tile& tile);
+  void load_across(const Tile& tile, const Expr& value, std::vector<Expr>& conditions);
+  void store_across(const Tile& tile, const Stmt& store, const std::vector<Expr>& guards);
+  llvm::Value* transposed(const Expr& load) const;  // its vector in this row; null: not loaded so
+  bool is_across(const Tile& tile, const Buffer& buffer, const std::vector<Expr>& indices);
+  bool mask_by(const std::vector<Expr>& conditions);
+
+  // --- emit_dot.cpp: dot products ---
+  void emit_dot(const StmtNode& s);
+  llvm::Value* dot_product(const Var& k, int64_t extent, const StmtNode& store);
+  llvm::Value* dot_word(const Var& k, int64_t extent, const ExprNode& x);
+  llvm::Value* dot_instruction(llvm::Intrinsic::ID id, std::vector<llvm::Value*> operands);
+  llvm::Value* bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y);
+  llvm::Value* byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned, bool y_unsigned);
 
   // --- emit_expr.cpp: values ---
   llvm::Value* emit(const Expr& e);
@@ -149,6 +185,9 @@ class Emitter {
   int64_t lanes_ = 0;
   llvm::Value* mask_ = nullptr;           // lanes whose guards hold; null: all
   llvm::Constant* piece_mask_ = nullptr;  // lanes that exist; null: all
+  // In a tile: loads that were read along the rows and transposed, a vector of lanes for each row.
+  std::map<const ExprNode*, std::vector<llvm::Value*>> tile_loads_;
+  size_t tile_row_ = 0;
 };
 
 }  // namespace tuner::codegen

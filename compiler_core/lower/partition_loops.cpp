@@ -6,8 +6,14 @@
 //         body(o*8 + r)                        else
 //                                                for r in 0..4: body(16 + r)
 //
-// An *iteration number* is a loop variable or a quotient or remainder of one (a fused axis taken apart). A
-// guard is worth deciding when it is settled for all iteration numbers but the last, or all but the first.
+// An *iteration number* is a loop variable, a quotient or remainder of one (a fused axis taken apart), or
+// what a guard asks of this loop and the loops around it, such as o*8 + k. A guard is worth deciding when it
+// is settled for all iteration numbers but the last few, or all but the first few: these are set apart one by
+// one.
+//
+// A test in front of much work costs nothing, copies of that work do: a guard is decided no further out than
+// at the innermost serial loop where it stands in front of kWorkPerTest stores, and one that does so itself
+// stays.
 #include <algorithm>
 #include <functional>
 
@@ -18,13 +24,29 @@
 namespace tuner {
 namespace {
 
+bool is_written_out(LoopKind kind) { return kind == LoopKind::kUnrolled || kind == LoopKind::kVectorRows; }
+
 // Stores that stand in `s` once unrolled; guards are taken to hold.
 int64_t unrolled_stores(const Stmt& s) {
   if (s == nullptr) return 0;
   if (s->kind == StmtKind::kStore) return 1;
   int64_t n = unrolled_stores(s->body) + unrolled_stores(s->else_body);
   for (const Stmt& child : s->stmts) n += unrolled_stores(child);
-  return s->kind == StmtKind::kFor && s->loop == LoopKind::kUnrolled ? n * s->extent : n;
+  return s->kind == StmtKind::kFor && is_written_out(s->loop) ? n * s->extent : n;
+}
+
+// Stores that a test may stand in front of without being felt: a store is one or two cycles, and so is a
+// test.
+constexpr int64_t kWorkPerTest = 32;
+
+// Vector stores that run in `s`, as far as kWorkPerTest; guards are taken to hold.
+int64_t work(const Stmt& s) {
+  if (s == nullptr) return 0;
+  if (s->kind == StmtKind::kStore) return 1;
+  int64_t n = work(s->body) + work(s->else_body);
+  for (const Stmt& child : s->stmts) n += work(child);
+  const bool repeats = s->kind == StmtKind::kFor && s->loop != LoopKind::kVectorized;
+  return std::min(repeats ? n * s->extent : n, kWorkPerTest);
 }
 
 // The smallest bound b such that nothing in `s` runs with var >= b; `extent` when that is not known.
@@ -76,7 +98,7 @@ class Partitioner {
         RangeMap inside = ranges;
         inside.assume(s->condition);
         Stmt body = run(s->body, inside);
-        Stmt otherwise = run(s->else_body, ranges);
+        Stmt otherwise = run(s->else_body, assume_not(s->condition, ranges));
         if (body == s->body && otherwise == s->else_body) return s;
         if (body == nullptr && otherwise == nullptr) return nullptr;
         if (body == nullptr) return make_if(unary(UnaryOp::kNot, s->condition), otherwise);
@@ -92,7 +114,7 @@ class Partitioner {
     RangeMap inside = ranges;
     inside.bind(s->var, s->extent);
     const bool divisible_loop = s->loop == LoopKind::kSerial || s->loop == LoopKind::kParallel;
-    if (divisible_loop || s->loop == LoopKind::kUnrolled) {
+    if (divisible_loop || s->loop == LoopKind::kUnrolled || s->loop == LoopKind::kDot) {
       const int64_t live = live_extent(s->body, s->var, s->extent);
       if (live == 0) return nullptr;
       if (live < s->extent) {
@@ -135,6 +157,13 @@ class Partitioner {
     return run(body, ranges);
   }
 
+  struct InnerLoop {  // between a loop and a guard in its body: iteration numbers may not use its variable
+    Var var;
+    bool tests_are_free;  // serial, with kWorkPerTest in its body
+  };
+  // Iterations set apart at one end: the padding of a convolution reaches that far into it.
+  static constexpr int64_t kMostSetApart = 6;
+
   struct Split {
     Expr number;  // the iteration number
     int64_t low, high;
@@ -144,25 +173,26 @@ class Partitioner {
   // A guard in `body` that is settled by setting one iteration number of `var` apart.
   std::optional<Split> find_split(const Stmt& body, const Var& var, const RangeMap& ranges) {
     std::optional<Split> found;
-    std::vector<Var> inner;  // bound inside the body: an iteration number may not use them
+    std::vector<InnerLoop> inner;
     const std::function<void(const Stmt&, const RangeMap&)> search = [&](const Stmt& s,
                                                                          const RangeMap& known) {
       if (s == nullptr || found) return;
       if (s->kind == StmtKind::kFor) {
         RangeMap inside = known;
         inside.bind(s->var, s->extent);
-        inner.push_back(s->var);
+        inner.push_back({s->var, s->loop == LoopKind::kSerial && work(s->body) >= kWorkPerTest});
         search(s->body, inside);
         inner.pop_back();
         return;
       }
       if (s->kind == StmtKind::kIf) {
+        const bool rarely_asked = work(s->body) + work(s->else_body) >= kWorkPerTest;
         for (const Expr& c : conjuncts(s->condition))
-          if (!found && uses_var(c, var)) found = split_for(c, var, inner, known);
+          if (!found && !rarely_asked && uses_var(c, var)) found = split_for(c, var, inner, known);
         RangeMap inside = known;
         inside.assume(s->condition);
         search(s->body, inside);
-        search(s->else_body, known);
+        search(s->else_body, assume_not(s->condition, known));
         return;
       }
       search(s->body, known);
@@ -176,33 +206,54 @@ class Partitioner {
     return always_true(c, ranges) || always_true(simplify(unary(UnaryOp::kNot, c), ranges), ranges);
   }
 
-  std::optional<Split> split_for(const Expr& c, const Var& var, const std::vector<Var>& inner,
-                                 const RangeMap& ranges) {
-    if (settled(c, ranges)) return std::nullopt;
-    std::optional<Split> found;
+  // The iteration numbers of `var` in c, the best one first.
+  static std::vector<Expr> numbers(const Expr& c, const Var& var, const std::vector<InnerLoop>& inner,
+                                   const RangeMap& ranges) {
+    const auto is_inner = [&](const Expr& e) {
+      return std::any_of(inner.begin(), inner.end(), [&](const InnerLoop& l) { return uses_var(e, l.var); });
+    };
+    std::vector<Expr> found;
+    if (c->kind == ExprKind::kBinary && c->operands[0]->dtype == DType::kInt64) {
+      LinearForm form = linear_form(c->operands[0] - c->operands[1], ranges);
+      form.constant = 0;
+      std::erase_if(form.terms, [&](const auto& term) { return is_inner(term.first); });
+      const bool has_var = std::any_of(form.terms.begin(), form.terms.end(),
+                                       [&](const auto& term) { return uses_var(term.first, var); });
+      if (has_var && form.terms.size() > 1) {
+        if (form.terms.front().second < 0)
+          for (auto& term : form.terms) term.second = -term.second;
+        found.push_back(to_expr(form));
+      }
+    }
     visit(c, [&](const Expr& e) {
-      if (found) return;
       const bool is_var = e->kind == ExprKind::kVar && e->var == var;
       const bool is_part = e->kind == ExprKind::kBinary && uses_var(e, var) &&
                            (e->binary_op == BinaryOp::kFloorDiv || e->binary_op == BinaryOp::kFloorMod);
-      if (!is_var && !is_part) return;
-      for (const Var& v : inner)
-        if (uses_var(e, v)) return;
-      const auto bounds = const_bounds(e, ranges);
-      if (!bounds || bounds->first >= bounds->second) return;
-      const auto [low, high] = *bounds;
-      for (const bool odd_is_last : {true, false}) {
-        RangeMap common = ranges;
-        common.assume(odd_is_last ? binary(BinaryOp::kLe, e, Expr(high - 1))
-                                  : binary(BinaryOp::kGe, e, Expr(low + 1)));
-        if (is_var) odd_is_last ? common.bind(var, low, high) : common.bind(var, low + 1, high + 1);
-        if (settled(c, common)) {
-          found = Split{e, low, high, odd_is_last};
-          return;
-        }
-      }
+      if ((is_var || is_part) && !is_inner(e)) found.push_back(e);
     });
     return found;
+  }
+
+  std::optional<Split> split_for(const Expr& c, const Var& var, const std::vector<InnerLoop>& inner,
+                                 const RangeMap& ranges) {
+    if (settled(c, ranges)) return std::nullopt;
+    for (const InnerLoop& loop : inner)
+      if (loop.tests_are_free && uses_var(c, loop.var)) return std::nullopt;
+    for (const Expr& e : numbers(c, var, inner, ranges)) {
+      const auto bounds = const_bounds(e, ranges);
+      if (!bounds || bounds->first >= bounds->second) continue;
+      const auto [low, high] = *bounds;
+      for (int64_t apart = 1; apart <= std::min(kMostSetApart, high - low); ++apart)
+        for (const bool odd_is_last : {true, false}) {
+          RangeMap common = ranges;
+          common.assume(odd_is_last ? binary(BinaryOp::kLe, e, Expr(high - apart))
+                                    : binary(BinaryOp::kGe, e, Expr(low + apart)));
+          if (e->kind == ExprKind::kVar)
+            odd_is_last ? common.bind(var, low, high - apart + 1) : common.bind(var, low + apart, high + 1);
+          if (settled(c, common)) return Split{e, low, high, odd_is_last};
+        }
+    }
+    return std::nullopt;
   }
 
   static Expr replace(const Expr& e, const Expr& number, const Expr& value) {

@@ -27,24 +27,28 @@ class Unroller {
  public:
   explicit Unroller(int64_t max_stores) : max_stores_(max_stores) {}
 
-  Stmt run(const Stmt& s) {
+  // `ranges`: what the loops and guards around say.
+  Stmt run(const Stmt& s, const RangeMap& ranges) {
     if (s == nullptr || overflow_) return s;
     if (s->kind == StmtKind::kStore && ++stores_ > max_stores_) overflow_ = true;
+    if (s->kind == StmtKind::kIf) return guarded(s, ranges);
     if (s->kind != StmtKind::kFor)
       return map_children(
-          s, [](const Expr& e) { return e; }, [&](const Stmt& c) { return run(c); });
+          s, [](const Expr& e) { return e; }, [&](const Stmt& c) { return run(c, ranges); });
     const bool unrolled =
         s->loop == LoopKind::kUnrolled || (s->loop == LoopKind::kSerial && indexes_register(s->body, s->var));
     if (!unrolled) {
-      Stmt body = run(s->body);
+      RangeMap inside = ranges;
+      inside.bind(s->var, s->extent);
+      Stmt body = run(s->body, inside);
       if (body == nullptr) return nullptr;
       return body == s->body ? s : with_body(s, body);
     }
     std::vector<Stmt> copies;
     for (int64_t i = 0; i < s->extent && !overflow_; ++i) {
       // Folding at once keeps dead guards of this copy from being counted.
-      Stmt copy = simplify(substitute(s->body, {{s->var, Expr(i)}}), ranges_);
-      if (copy != nullptr) copy = run(copy);
+      Stmt copy = simplify(substitute(s->body, {{s->var, Expr(i)}}), ranges);
+      if (copy != nullptr) copy = run(copy, ranges);
       if (copy != nullptr) copies.push_back(std::move(copy));
     }
     if (copies.empty()) return nullptr;
@@ -53,10 +57,20 @@ class Unroller {
   bool overflow() const { return overflow_; }
 
  private:
+  Stmt guarded(const Stmt& s, const RangeMap& ranges) {
+    RangeMap inside = ranges;
+    inside.assume(s->condition);
+    Stmt body = run(s->body, inside);
+    Stmt otherwise = s->else_body == nullptr ? nullptr : run(s->else_body, assume_not(s->condition, ranges));
+    if (body == s->body && otherwise == s->else_body) return s;
+    if (body == nullptr && otherwise == nullptr) return nullptr;
+    if (body == nullptr) return make_if(unary(UnaryOp::kNot, s->condition), std::move(otherwise));
+    return make_if(s->condition, std::move(body), std::move(otherwise));
+  }
+
   int64_t max_stores_;
   int64_t stores_ = 0;
   bool overflow_ = false;
-  RangeMap ranges_;
 };
 
 }  // namespace
@@ -64,7 +78,7 @@ class Unroller {
 Result<Program> unroll_loops(const Program& program, int64_t max_stores) {
   Unroller unroller(max_stores);
   Program result = program;
-  result.body = unroller.run(program.body);
+  result.body = unroller.run(program.body, RangeMap());
   if (unroller.overflow())
     return invalid_config(program.name, ": unrolls to more than ", max_stores,
                           " stores; unroll less or choose smaller tiles");

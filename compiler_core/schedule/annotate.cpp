@@ -1,4 +1,4 @@
-// parallel, vectorize, unroll, bind: how a loop runs.
+// parallel, vectorize, vectorize_rows, unroll, bind: how a loop runs.
 #include <algorithm>
 
 #include "compiler_core/schedule/rewrite.h"
@@ -13,7 +13,8 @@ bool is_thread_axis(LoopKind kind) { return kind >= LoopKind::kBlockX; }
 
 bool has_loop_below(const Stmt& loop) {
   bool found = false;
-  visit(loop->body, [&](const Stmt& s) { found |= s->kind == StmtKind::kFor; });
+  // A dot product is one operation of each lane, whatever its loop.
+  visit(loop->body, [&](const Stmt& s) { found |= s->kind == StmtKind::kFor && s->loop != LoopKind::kDot; });
   return found;
 }
 
@@ -61,6 +62,34 @@ Status check_stores(const Path& path, const Stmt& s, std::vector<Expr> guards, s
 
 Status check_independent(const Path& path) {
   return path.back()->extent > 1 ? check_stores(path, path.back()->body, {}, {}) : Status::ok();
+}
+
+// The loops directly below s, through guards, are vectorized.
+bool is_around_vectors(const Stmt& s) {
+  switch (s->kind) {
+    case StmtKind::kFor:
+      return s->loop == LoopKind::kVectorized;
+    case StmtKind::kIf:
+      return is_around_vectors(s->body) && (s->else_body == nullptr || is_around_vectors(s->else_body));
+    case StmtKind::kSeq:
+      return std::all_of(s->stmts.begin(), s->stmts.end(), is_around_vectors);
+    default:
+      return false;
+  }
+}
+
+Status check_vector_rows(const Path& path) {
+  constexpr int64_t kMaxRows = 16;  // all are written out, and a vector has no more lanes to transpose into
+  const Stmt& loop = path.back();
+  if (loop->axis == AxisKind::kReduce)
+    return invalid_config("a reduce axis; its iterations add to the same element");
+  if (loop->extent > kMaxRows)
+    return invalid_config("has ", loop->extent, " iterations; at most ", kMaxRows, ", split it");
+  if (!is_around_vectors(loop->body)) return invalid_config("not directly around a vectorized loop");
+  bool stores_only = true;
+  visit(loop->body, [&](const Stmt& s) { stores_only &= s->kind != StmtKind::kAllocate; });
+  if (!stores_only) return invalid_config("a stage is computed inside; only stores may be");
+  return check_independent(path);
 }
 
 Status check_parallel(const Path& path) {
@@ -131,6 +160,7 @@ Status Schedule::annotate(Axis axis, LoopKind kind) {
   if (path.back()->loop != LoopKind::kSerial)
     return invalid_config("is ", loop_kind_name(path.back()->loop), " already");
   if (kind == LoopKind::kVectorized) RETURN_IF_ERROR(check_vectorized(path.back()));
+  if (kind == LoopKind::kVectorRows) RETURN_IF_ERROR(check_vector_rows(path));
   if (kind == LoopKind::kParallel) RETURN_IF_ERROR(check_parallel(path));
   if (is_thread_axis(kind)) RETURN_IF_ERROR(check_bound(path, kind));
   program_.body = replace_at(path, of_kind(path.back(), kind));
@@ -139,6 +169,7 @@ Status Schedule::annotate(Axis axis, LoopKind kind) {
   const Path twin_path = find_loop(program_.body, *other);
   if (twin_path.empty() || twin_path.back()->loop != LoopKind::kSerial) return Status::ok();
   if (kind == LoopKind::kVectorized && has_loop_below(twin_path.back())) return Status::ok();
+  if (kind == LoopKind::kVectorRows && !is_around_vectors(twin_path.back()->body)) return Status::ok();
   program_.body = replace_at(twin_path, of_kind(twin_path.back(), kind));
   return Status::ok();
 }
@@ -160,6 +191,13 @@ void Schedule::vectorize(Axis axis) {
   if (refused()) return;
   const std::string call = call_text("vectorize", program_, axis);
   apply(call, [&] { return annotate(axis, LoopKind::kVectorized); });
+  if (!refused()) record(call);
+}
+
+void Schedule::vectorize_rows(Axis axis) {
+  if (refused()) return;
+  const std::string call = call_text("vectorize_rows", program_, axis);
+  apply(call, [&] { return annotate(axis, LoopKind::kVectorRows); });
   if (!refused()) record(call);
 }
 

@@ -158,6 +158,13 @@ Axis Schedule::fuse(std::span<const Axis> axes) {
   return result;
 }
 
+namespace {
+// Outermost, innermost, or next to it: what was checked when it was annotated.
+bool has_its_place(LoopKind kind) {
+  return kind == LoopKind::kParallel || kind == LoopKind::kVectorized || kind == LoopKind::kVectorRows;
+}
+}  // namespace
+
 void Schedule::reorder(std::span<const Axis> axes) {
   if (refused()) return;
   const std::string call = str("reorder({", labels(program_.body, axes), "})");
@@ -173,12 +180,10 @@ void Schedule::reorder(std::span<const Axis> axes) {
     for (const Stmt& loop : chain.loops) {
       const bool moves = std::find(wanted.begin(), wanted.end(), loop) != wanted.end();
       const Stmt& placed = moves ? wanted[next++] : loop;
-      if (placed != loop && (placed->loop == LoopKind::kParallel || placed->loop == LoopKind::kVectorized))
-        return invalid_config(label(program_.body, placed->var), " is ", loop_kind_name(placed->loop),
-                              "; reorder before");
-      if (placed != loop && (loop->loop == LoopKind::kParallel || loop->loop == LoopKind::kVectorized))
-        return invalid_config(label(program_.body, loop->var), " is ", loop_kind_name(loop->loop),
-                              "; reorder before");
+      for (const Stmt& moved : {placed, loop})
+        if (placed != loop && has_its_place(moved->loop))
+          return invalid_config(label(program_.body, moved->var), " is ", loop_kind_name(moved->loop),
+                                "; reorder before");
       ordered.push_back(placed);
     }
     program_.body = replace_at(prefix(chain.path, chain.first), nest(ordered, chain.guards, chain.body));

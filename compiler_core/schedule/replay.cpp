@@ -125,10 +125,22 @@ const std::map<std::string_view, Call>& calls() {
           s.vectorize(s.axis(a[0]));
           return Status::ok();
         }}},
+      {"vectorize_rows",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.vectorize_rows(s.axis(a[0]));
+          return Status::ok();
+        }}},
       {"unroll",
        {1,
         [](Schedule& s, const Arguments& a) {
           s.unroll(s.axis(a[0]));
+          return Status::ok();
+        }}},
+      {"dot",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.dot(s.axis(a[0]));
           return Status::ok();
         }}},
       {"bind",
@@ -194,6 +206,18 @@ const std::map<std::string_view, Call>& calls() {
         [](Schedule& s, const Arguments& a) -> Status {
           ASSIGN_OR_RETURN(const int64_t multiple, number(a[1]));
           s.pad_reduction(s.axis(a[0]), multiple);
+          return Status::ok();
+        }}},
+      {"precompute",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.precompute(s.tensor(a[0]));
+          return Status::ok();
+        }}},
+      {"skip_zeros",
+       {1,
+        [](Schedule& s, const Arguments& a) {
+          s.skip_zeros(s.tensor(a[0]));
           return Status::ok();
         }}},
       {"rfactor",

@@ -1,4 +1,4 @@
-// parallel, vectorize, unroll, bind: how loops run; and traces, which say it all again.
+// parallel, vectorize, vectorize_rows, unroll, bind: how loops run; and traces, which say it all again.
 #include "tests/compiler_core/programs.h"
 
 namespace tuner {
@@ -22,6 +22,56 @@ parallel m in 0..4
     vectorized n in 0..8
       C[m, n] += A[m, k] * B[k, n], from 0 when k == 0
 )");
+}
+
+TEST(ScheduleAnnotate, RowsOfATileOfVectors) {
+  Doubling p(40);
+  const auto [row, lane] = p.s.split(p.i, 16);
+  p.s.vectorize(lane);
+  p.s.vectorize_rows(row);
+  EXPECT_EQ(loops(p.s), R"(
+vector_rows i.outer in 0..3
+  vectorized i.inner in 0..16
+    if (i.outer*16 + i.inner < 40)
+      y[i.outer*16 + i.inner] = x[i.outer*16 + i.inner] * 2
+)");
+}
+
+TEST(ScheduleAnnotate, RefusesRowsThatMakeNoTile) {
+  const auto refusal = [](void (*rewrite)(Schedule&, Axis m, Axis n, Axis k)) {
+    Schedule s(testing::matmul(4, 17, 3));
+    const Tensor c = s.tensor("C");
+    const auto [m, n] = s.axes<2>(c);
+    rewrite(s, m, n, s.reduce_axes<1>(c)[0]);
+    return s.finish().message();
+  };
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis, Axis) { s.vectorize_rows(m); }),
+            "vectorize_rows(m): not directly around a vectorized loop");
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis k) {
+              s.reorder({m, k, n});
+              s.vectorize(n);
+              s.vectorize_rows(m);
+            }),
+            "vectorize_rows(m): not directly around a vectorized loop");
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis k) {
+              s.reorder({m, k, n});
+              s.vectorize(n);
+              s.vectorize_rows(k);
+            }),
+            "vectorize_rows(k): a reduce axis; its iterations add to the same element");
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis k) {
+              s.reorder({k, n, m});
+              s.vectorize(m);
+              s.vectorize_rows(n);
+            }),
+            "vectorize_rows(n): has 17 iterations; at most 16, split it");
+  EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis k) {
+              s.reorder({k, m, n});
+              s.vectorize(n);
+              s.vectorize_rows(m);
+              s.reorder({m, k});
+            }),
+            "reorder({m, k}): m is vector_rows; reorder before");
 }
 
 TEST(ScheduleAnnotate, ThreadAxesOfAGpu) {
