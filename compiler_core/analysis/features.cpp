@@ -204,13 +204,15 @@ Sheet survey(const Program& program) {
     };
     visit(hot->store->value, gather);
   }
-  double lanes = 1, unrolled_spatial = 1, unrolled_reduce = 1, parallel = 1;
+  // Elements of a lane that one dot product takes lie side by side: the next lane is as many further.
+  double lanes = 1, unrolled_spatial = 1, unrolled_reduce = 1, parallel = 1, group = 1;
   for (const Loop& l : loops) {
     const auto extent = static_cast<double>(l.extent);
     if (l.kind == LoopKind::kVectorized) lanes *= extent;
     if (is_written_out(l.kind))
       (l.axis == AxisKind::kSpatial ? unrolled_spatial : unrolled_reduce) *= extent;
     if (l.kind == LoopKind::kParallel) parallel *= extent;
+    if (l.kind == LoopKind::kDot) group *= extent;
   }
   // Loads of one unrolled body: as many as there are different addresses.
   double vector_loads = 0, scalar_loads = 0, strided_loads = 0;
@@ -221,7 +223,7 @@ Sheet survey(const Program& program) {
       if (is_written_out(loops[l].kind) && a.moves(l)) n *= static_cast<double>(loops[l].extent);
       if (loops[l].kind != LoopKind::kVectorized || !a.moves(l)) continue;
       along_lanes = true;
-      strided = a.stride(l, loops[l].extent) > 1;
+      strided = a.stride(l, loops[l].extent) > group;
     }
     (strided ? strided_loads : along_lanes ? vector_loads : scalar_loads) += n;
   }

@@ -44,8 +44,9 @@ int64_t cache_bytes(int level, int64_t fallback) {
 
 // Vector extensions whose presence changes what we generate. A virtual machine may hide some of the named
 // CPU's (then "-x" is written) or show more than the name has ("+x").
-constexpr const char* kDecisive[] = {"avx",      "avx2",     "fma",      "f16c",    "avx512f",
-                                     "avx512bw", "avx512dq", "avx512vl", "avx512cd"};
+constexpr const char* kDecisive[] = {"avx",      "avx2",       "fma",        "f16c",
+                                     "avx512f",  "avx512bw",   "avx512dq",   "avx512vl",
+                                     "avx512cd", "avx512vnni", "avx512bf16", "avxvnni"};
 
 }  // namespace
 

@@ -59,7 +59,14 @@ Result<Machine*> Machine::of(const Target& target) {
   if (m.machine_ == nullptr)
     return invalid_argument("target ", target.name(), ": LLVM has no code generator for it");
   const llvm::MCSubtargetInfo* sub = m.machine_->getMCSubtargetInfo();
-  m.traits_ = {.has_fma = triple.isAArch64() || (triple.isX86() && sub->checkFeatures("+fma")),
+  const auto has = [&](const char* feature) { return triple.isX86() && sub->checkFeatures(feature); };
+  const bool wide = target.vector_bits == 512, any_width = has("+avx512vl");
+  m.traits_ = {.has_fma = triple.isAArch64() || has("+fma"),
+               .has_bf16_dot = has("+avx512bf16") && any_width,
+               .has_byte_dot = (has("+avx512vnni") && any_width) || (!wide && has("+avxvnni")),
+               .has_pair_sums = wide                        ? has("+avx512bw")
+                                : target.vector_bits == 256 ? has("+avx2")
+                                                            : has("+sse2"),
                .cpu = target.mcpu,
                .features = features,
                .vector_bits = target.vector_bits};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler_core/arith/simplify.h"
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/runtime/kernel.h"
@@ -123,7 +124,7 @@ Result<std::vector<std::vector<double>>> reference_answer(const Program& unsched
       return invalid_argument("reference of ", program.name, ": ", arg->name, ": expected ", arg->elements(),
                               " elements, found ",
                               next < inputs.size() ? str(inputs[next].size()) : std::string("no data"));
-    std::copy(inputs[next].begin(), inputs[next].end(), memory.back().as<double>());
+    store_elements(inputs[next].data(), arg->elements(), arg->dtype, memory.back().data());
     ++next;
   }
   if (next != inputs.size())
@@ -136,8 +137,8 @@ Result<std::vector<std::vector<double>>> reference_answer(const Program& unsched
   std::vector<std::vector<double>> outputs;
   for (size_t i = 0; i < program.args.size(); ++i) {
     if (program.args[i]->role != BufferRole::kOutput) continue;
-    const double* data = memory[i].as<double>();
-    outputs.emplace_back(data, data + program.args[i]->elements());
+    const Buffer& out = program.args[i];
+    outputs.push_back(load_elements(memory[i].data(), out->elements(), out->dtype));
   }
   return outputs;
 }

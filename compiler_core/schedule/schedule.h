@@ -101,8 +101,15 @@ class Schedule {
   //
   // Requires a spatial axis of at most 16 iterations, nothing but guards between the two, and stores only.
   void vectorize_rows(Axis axis);
-  // The reduce axis, innermost, of 2 (bfloat16) or 4 (int8) iterations becomes one dot-product instruction of
-  // each lane (LoopKind::kDot). Requires a sum of products of two operands cast to the accumulator's type.
+  // The reduce axis becomes one dot-product instruction of each lane (LoopKind::kDot); vectorize the spatial
+  // axis around it afterwards.
+  //
+  //   for j vectorized: for k dot in 0..4: acc[j] += int32(a[k]) * int32(b[j, k])
+  //
+  // One operand's elements of a lane lie side by side (pack() puts them so), the other's are the same in all
+  // lanes and side by side too; otherwise it is compiled as the plain loop. Requires an innermost reduce axis
+  // of a sum of products of two loads: 2 iterations and casts from bfloat16 to float32, or 4 and casts from
+  // int8 or uint8 to int32.
   void dot(Axis axis);
   void unroll(Axis axis);
   // Binds `axis` to a GPU axis. Inside a loop bound to the same thread axis it is cooperative, and a reduce

@@ -100,13 +100,15 @@ class FloatTypes {
 
 Builder::Builder(std::string name, DType dtype) : name_(std::move(name)), dtype_(dtype) {}
 
-Buffer Builder::input(const std::string& name, std::vector<int64_t> shape) {
-  args_.push_back(make_buffer(name, dtype_, std::move(shape), MemoryScope::kGlobal, BufferRole::kInput));
+Buffer Builder::input(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype) {
+  args_.push_back(
+      make_buffer(name, dtype.value_or(dtype_), std::move(shape), MemoryScope::kGlobal, BufferRole::kInput));
   return args_.back();
 }
 
-Buffer Builder::constant(const std::string& name, std::vector<int64_t> shape) {
-  args_.push_back(make_buffer(name, dtype_, std::move(shape), MemoryScope::kGlobal, BufferRole::kConstant));
+Buffer Builder::constant(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype) {
+  args_.push_back(make_buffer(name, dtype.value_or(dtype_), std::move(shape), MemoryScope::kGlobal,
+                              BufferRole::kConstant));
   return args_.back();
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ class Builder {
  public:
   explicit Builder(std::string name, DType dtype = DType::kFloat32);
 
-  Buffer input(const std::string& name, std::vector<int64_t> shape);
-  Buffer constant(const std::string& name, std::vector<int64_t> shape);
+  // Of the builder's type, or of one of their own.
+  Buffer input(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
+  Buffer constant(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
 
   // out[i...] = f(i). Axis names are taken from `axis_names` when given, else i0, i1, ...
   Buffer compute(const std::string& name, std::vector<int64_t> shape,

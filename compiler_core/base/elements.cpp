@@ -1,0 +1,84 @@
+#include "compiler_core/base/elements.h"
+
+#include <bit>
+#include <cstring>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+namespace {
+
+struct Brain {
+  uint16_t bits;
+  Brain() = default;
+  explicit Brain(double x)
+      : bits(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(x)) >> 16)) {}
+  explicit operator double() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+};
+
+// Calls f with a null pointer to the type that stores a DType.
+template <class F>
+void with_stored_type(DType t, const F& f) {
+  switch (t) {
+    case DType::kBool:
+    case DType::kUInt8:
+      return f(static_cast<uint8_t*>(nullptr));
+    case DType::kInt8:
+      return f(static_cast<int8_t*>(nullptr));
+    case DType::kInt32:
+      return f(static_cast<int32_t*>(nullptr));
+    case DType::kInt64:
+      return f(static_cast<int64_t*>(nullptr));
+    case DType::kFloat16:
+      CHECK(false) << "no operator has float16 elements yet";
+      return;
+    case DType::kBFloat16:
+      return f(static_cast<Brain*>(nullptr));
+    case DType::kFloat32:
+      return f(static_cast<float*>(nullptr));
+    case DType::kFloat64:
+      return f(static_cast<double*>(nullptr));
+  }
+}
+
+}  // namespace
+
+float rounded_to_bfloat16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000);
+}
+
+template <class Number>
+void store_elements(const Number* numbers, int64_t count, DType to, void* out) {
+  with_stored_type(to, [&]<class T>(T*) {
+    auto* bytes = static_cast<unsigned char*>(out);
+    for (int64_t i = 0; i < count; ++i) {
+      const T element = static_cast<T>(numbers[i]);
+      std::memcpy(bytes + i * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
+    }
+  });
+}
+template void store_elements(const float*, int64_t, DType, void*);
+template void store_elements(const double*, int64_t, DType, void*);
+
+std::string element_bytes(const std::vector<float>& numbers, DType to) {
+  const auto count = static_cast<int64_t>(numbers.size());
+  std::string bytes(static_cast<size_t>(count * dtype_bytes(to)), '\0');
+  store_elements(numbers.data(), count, to, bytes.data());
+  return bytes;
+}
+
+std::vector<double> load_elements(const void* elements, int64_t count, DType from) {
+  std::vector<double> numbers(static_cast<size_t>(count));
+  with_stored_type(from, [&]<class T>(T*) {
+    const auto* bytes = static_cast<const unsigned char*>(elements);
+    for (int64_t i = 0; i < count; ++i) {
+      T element;
+      std::memcpy(&element, bytes + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+      numbers[static_cast<size_t>(i)] = static_cast<double>(element);
+    }
+  });
+  return numbers;
+}
+
+}  // namespace tuner

@@ -1,0 +1,175 @@
+// Dot products: a kDot loop as one instruction of each lane, where the target has one.
+//
+//   for j vectorized: for k dot in 0..4: acc[j] += int32(a[i, k]) * int32(b[j, k])
+//
+//   word of a   the four elements a[i, 0..4], 32 bits, in every lane (one broadcast)
+//   word of b   b[j, 0..4] in lane j: one vector load, as the elements of a lane lie side by side
+//
+//              bfloat16, two products a lane         int8, four products a lane
+//   x86        vdpbf16ps                             vpdpbusd (one side unsigned, the other signed)
+//   x86, else  -                                     even and odd bytes as 16 bits, vpmaddwd each: exact,
+//   while
+//                                                    vpmaddubsw, the shorter way, saturates
+//   any        halves as floats, two FMAs            bytes shifted out, four multiplications
+//
+// A last iteration of fewer elements fills the word of `a` with zeros. What does not look like this is run as
+// the loop it is.
+#include <algorithm>
+
+#include "compiler_core/codegen/emitter.h"
+#include "compiler_core/ir/visitor.h"
+#include "llvm/IR/IntrinsicsX86.h"
+
+namespace tuner::codegen {
+namespace {
+
+bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary_op == op; }
+bool is_load_cast(const Expr& e) {
+  return e->kind == ExprKind::kCast && e->operands[0]->kind == ExprKind::kLoad;
+}
+
+llvm::Intrinsic::ID bf16_instruction(int64_t lanes) {
+  return lanes == 16  ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512
+         : lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
+                      : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
+}
+llvm::Intrinsic::ID vnni_instruction(int64_t lanes) {
+  return lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+         : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                      : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+}
+llvm::Intrinsic::ID pair_instruction(int64_t lanes) {
+  return lanes == 16  ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+         : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                      : llvm::Intrinsic::x86_sse2_pmadd_wd;
+}
+
+}  // namespace
+
+void Emitter::emit_dot(const StmtNode& s) {
+  ranges_.bind(s.var, s.extent);
+  llvm::Value* sum = nullptr;
+  if (s.body->kind == StmtKind::kStore && lanes_ >= 4 && memory_mask() == nullptr)
+    sum = dot_product(s.var, s.extent, *s.body);
+  if (sum != nullptr) {
+    store_contiguous(s.body->buffer, analyze(s.body->buffer, s.body->indices), sum);
+    return;
+  }
+  for (int64_t i = 0; i < s.extent; ++i) {
+    run_at(s.var, i);
+    emit(s.body);
+  }
+  ranges_.bind(s.var, s.extent);
+  vars_.erase(s.var.get());
+}
+
+// Null when the store is not a dot product of this form.
+llvm::Value* Emitter::dot_product(const Var& k, int64_t extent, const StmtNode& store) {
+  if (!is_binary(store.value, BinaryOp::kAdd)) return nullptr;
+  Expr old = store.value->operands[0], product = store.value->operands[1];
+  if (!is_binary(product, BinaryOp::kMul)) std::swap(old, product);
+  if (old->kind != ExprKind::kLoad || old->buffer != store.buffer || !is_binary(product, BinaryOp::kMul) ||
+      !is_load_cast(product->operands[0]) || !is_load_cast(product->operands[1]))
+    return nullptr;
+  const Access sums = analyze(store.buffer, store.indices);
+  if (sums.kind != Access::kContiguous) return nullptr;
+  if (store.buffer->scope == MemoryScope::kRegister && !register_offset(store.buffer, sums)) return nullptr;
+  const Expr &x = product->operands[0]->operands[0], &y = product->operands[1]->operands[0];
+  llvm::Value* first = dot_word(k, extent, *x);
+  llvm::Value* second = first == nullptr ? nullptr : dot_word(k, extent, *y);
+  if (second == nullptr) return nullptr;
+  llvm::Value* sum = emit(old);
+  if (x->dtype == DType::kBFloat16) return bf16_dot(sum, first, second);
+  return byte_dot(sum, first, second, x->dtype == DType::kUInt8, y->dtype == DType::kUInt8);
+}
+
+// The elements x[.., 0..extent] of each lane as one number of 32 bits a lane; null when they do not lie so.
+llvm::Value* Emitter::dot_word(const Var& k, int64_t extent, const ExprNode& x) {
+  const int64_t bytes = dtype_bytes(x.dtype), elements = 4 / bytes;
+  Access access = analyze(x.buffer, x.operands);
+  const auto along = std::find_if(access.form.terms.begin(), access.form.terms.end(), [&](const auto& term) {
+    return term.first->kind == ExprKind::kVar && term.first->var == k;
+  });
+  const bool moves = along != access.form.terms.end();
+  if (moves ? along->second != 1 : extent != 1) return nullptr;
+  if (moves) access.form.terms.erase(along);
+  for (const auto& term : access.form.terms)
+    if (uses_var(term.first, k)) return nullptr;
+  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes_));
+  if (access.affine() && access.stride == elements) {
+    // Whole words are read, also where fewer elements are asked for: they must be in the row.
+    int64_t first = 0;
+    const Expr& last = x.operands.back();
+    const bool fills_row = x.buffer->shape.back() == elements &&
+                           (last->kind == ExprKind::kVar ? last->var == k : is_const_int(last, &first));
+    if (!fills_row || first != 0) return nullptr;
+    return b_.CreateAlignedLoad(words, pointer(x.buffer, access),
+                                alignment(x.buffer, access, lanes_ * elements));
+  }
+  if (access.kind != Access::kUniform) return nullptr;
+  llvm::Value* p = pointer(x.buffer, access);
+  if (extent == elements) return widen(b_.CreateAlignedLoad(b_.getInt32Ty(), p, llvm::Align(bytes)));
+  llvm::Type* element = b_.getIntNTy(static_cast<unsigned>(8 * bytes));
+  llvm::Value* word = b_.getInt32(0);
+  for (int64_t i = 0; i < extent; ++i) {
+    llvm::Value* part =
+        b_.CreateAlignedLoad(element, b_.CreateGEP(element, p, int_of(i)), llvm::Align(bytes));
+    part = b_.CreateShl(b_.CreateZExt(part, b_.getInt32Ty()), static_cast<uint64_t>(8 * bytes * i));
+    word = b_.CreateOr(word, part);
+  }
+  return widen(word);
+}
+
+// An instruction of the target on (sum, x, y), words taken for what it wants.
+llvm::Value* Emitter::dot_instruction(llvm::Intrinsic::ID id, std::vector<llvm::Value*> operands) {
+  llvm::Function* f = llvm::Intrinsic::getOrInsertDeclaration(&module_, id);
+  for (size_t i = 0; i < operands.size(); ++i)
+    operands[i] = b_.CreateBitCast(operands[i], f->getFunctionType()->getParamType(static_cast<unsigned>(i)));
+  return b_.CreateCall(f, operands);
+}
+
+llvm::Value* Emitter::bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y) {
+  if (machine_.has_bf16_dot) return dot_instruction(bf16_instruction(lanes_), {sum, x, y});
+  // A bfloat16 is the upper half of a float: the first element lies in the lower half of the word.
+  const auto low = [&](llvm::Value* word) {
+    return b_.CreateBitCast(b_.CreateShl(word, 16), sum->getType());
+  };
+  const auto high = [&](llvm::Value* word) {
+    return b_.CreateBitCast(b_.CreateAnd(word, llvm::ConstantInt::get(word->getType(), 0xffff0000)),
+                            sum->getType());
+  };
+  const auto add = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+    return machine_.has_fma ? fused(a, b, c) : b_.CreateFAdd(b_.CreateFMul(a, b), c);
+  };
+  return add(high(x), high(y), add(low(x), low(y), sum));
+}
+
+llvm::Value* Emitter::byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned,
+                               bool y_unsigned) {
+  if (machine_.has_byte_dot && x_unsigned != y_unsigned)
+    return dot_instruction(vnni_instruction(lanes_), {sum, x_unsigned ? x : y, x_unsigned ? y : x});
+  if (machine_.has_pair_sums) {
+    auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), static_cast<unsigned>(2 * lanes_));
+    const auto even = [&](llvm::Value* word, bool is_unsigned) {
+      llvm::Value* v = b_.CreateBitCast(word, halves);
+      if (is_unsigned) return b_.CreateAnd(v, llvm::ConstantInt::get(halves, 0xff));
+      return b_.CreateAShr(b_.CreateShl(v, 8), 8);
+    };
+    const auto odd = [&](llvm::Value* word, bool is_unsigned) {
+      llvm::Value* v = b_.CreateBitCast(word, halves);
+      return is_unsigned ? b_.CreateLShr(v, 8) : b_.CreateAShr(v, 8);
+    };
+    const llvm::Intrinsic::ID pairs = pair_instruction(lanes_);
+    sum = b_.CreateAdd(sum, dot_instruction(pairs, {even(x, x_unsigned), even(y, y_unsigned)}));
+    return b_.CreateAdd(sum, dot_instruction(pairs, {odd(x, x_unsigned), odd(y, y_unsigned)}));
+  }
+  const auto byte = [&](llvm::Value* word, uint64_t i, bool is_unsigned) {
+    llvm::Value* up = b_.CreateShl(word, 24 - 8 * i);
+    return is_unsigned ? b_.CreateLShr(up, 24) : b_.CreateAShr(up, 24);
+  };
+  for (uint64_t i = 0; i < 4; ++i)
+    sum = b_.CreateAdd(sum, b_.CreateMul(byte(x, i, x_unsigned), byte(y, i, y_unsigned)));
+  return sum;
+}
+
+}  // namespace tuner::codegen
