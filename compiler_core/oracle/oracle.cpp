@@ -62,6 +62,7 @@ class Interpreter {
         return;
       case StmtKind::kIntrinsic:
       case StmtKind::kAsync:
+        if (is_prefetch(*s)) return;
         report("the oracle runs CPU Programs; found ", s->name);
         return;
     }
@@ -284,16 +285,17 @@ class Interpreter {
   Status status_;
 };
 
-// The first buffer that the store of `packed` reads.
+// The constant that `packed` is made of, perhaps by way of other buffers: the first one its stores read.
 Buffer source_of(const Program& packing, const Buffer& packed) {
   Buffer source;
   visit(packing.body, [&](const Stmt& s) {
     if (s->kind != StmtKind::kStore || s->buffer != packed) return;
     visit(s->value, [&](const Expr& e) {
-      if (source == nullptr && e->kind == ExprKind::kLoad) source = e->buffer;
+      if (source == nullptr && e->kind == ExprKind::kLoad && e->buffer != packed) source = e->buffer;
     });
   });
-  return source;
+  if (source == nullptr || source->role == BufferRole::kConstant) return source;
+  return source_of(packing, source);
 }
 
 std::string position(const Buffer& buffer, size_t flat) {

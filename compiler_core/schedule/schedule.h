@@ -92,7 +92,10 @@ class Schedule {
   // The same loop under another name, for who reads the code; the old handle ends.
   Axis rename(Axis axis, std::string_view name);
   void parallel(Axis axis);   // spatial only; outermost only
-  void vectorize(Axis axis);  // innermost, spatial only
+  // Innermost. A spatial axis: its iterations are lanes. A reduce axis, its reduction decomposed: vectors are
+  // added up lane by lane, then their lanes, which costs a few shuffles each time the loop is run: rfactor
+  // leaves one such loop behind.
+  void vectorize(Axis axis);
   // The loop directly around a vectorized one becomes the rows of a tile of vectors (LoopKind::kVectorRows).
   //
   //   for c vector_rows: for w vectorized: out[.., c, w] = f(acc[.., w, c])      acc is read by vectors of c,
@@ -168,14 +171,25 @@ class Schedule {
   // Each conjunct stands just inside the innermost loop it tests, so that lowering can decide it ahead
   // (partition_loops) or test it once for many terms. Call it after the last reorder of t.
   void skip_zeros(const Tensor& t);
-  // Moves the stage of t, and stages only it reads, to the packing entry: t becomes a kPacked argument.
-  // Requires that they read nothing but kConstant arguments and each other.
+  // Moves the stage of t, and stages only it reads, to the packing entry: t becomes a kPacked argument, in the
+  // place of the constant it is made of (behind it, where that is read elsewhere too). Schedule t before: its
+  // axes are then out of reach. Requires that they read nothing but one kConstant argument and each other.
   void precompute(const Tensor& t);
   // Splits a reduction in two stages: t.partial has `axis` (a reduce axis of t, by split) as its leading
   // dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns the
   // partial tensor. Split-K: axis = split(k, ...).outer, the partial in global workspace and a kernel of its
   // own. Requires t's stage plain but for splits and orders of its reduce axes.
   Tensor rfactor(const Tensor& t, Axis axis);
+
+  // Asks the caches for what `reader` will read of t `ahead` iterations of its serial loop `axis` later. No value
+  // changes. Pays where a stream comes from memory and each part of it is worked on for long.
+  //
+  //   before   for k: unrolled v: vectorized lane: acc[v, lane] += a[k] * t[k, v, lane]
+  //   after    for k: { unrolled v: prefetch(t[k + ahead, v, 0])
+  //                     unrolled v: vectorized lane: acc[v, lane] += a[k] * t[k, v, lane] }
+  //
+  // Elements behind the end are asked for too: the next ones of a packed operand, or none. Annotate before.
+  void prefetch(const Tensor& t, const Tensor& reader, Axis axis, int64_t ahead);
 
   // --- GPU memory ---
 

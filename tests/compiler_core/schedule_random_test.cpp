@@ -9,6 +9,7 @@
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/oracle/oracle.h"
 #include "tests/compiler_core/programs.h"
+#include "tests/random_numbers.h"
 
 namespace tuner {
 namespace {
@@ -62,11 +63,11 @@ class RandomSchedule {
 
   std::vector<std::vector<double>> random_arguments() {
     std::vector<std::vector<double>> args;
-    std::uniform_real_distribution<double> number(-1, 1);
     for (const Buffer& b : program_.args) {
       args.emplace_back();
       if (b->role == BufferRole::kOutput) continue;
-      for (int64_t i = 0; i < b->elements(); ++i) args.back().push_back(number(random_));
+      for (int64_t i = 0; i < b->elements(); ++i)
+        args.back().push_back(testing::random_number(random_, b->dtype));
     }
     return args;
   }
@@ -96,7 +97,7 @@ class RandomSchedule {
   // False when there is nothing to do it to.
   bool step(Schedule& s) {
     const std::vector<Tensor> stages = computed(s), loads = read(s);
-    switch (pick(0, 15)) {
+    switch (pick(0, 16)) {
       case 0:
       case 1:
       case 2:
@@ -139,7 +140,13 @@ class RandomSchedule {
         pack(s, one_of(loads));
         return true;
       case 14:
-        s.unroll(any_axis(s));
+        if (pick(0, 1) == 0)
+          s.unroll(any_axis(s));
+        else
+          s.dot(any_axis(s));
+        return true;
+      case 15:  // a copy of a constant, where cache_read made one
+        s.precompute(one_of(stages));
         return true;
       default:
         if (pick(0, 1) == 0)
@@ -166,10 +173,11 @@ class RandomSchedule {
   Schedule s_;
 };
 
-void run(const std::function<Program(std::mt19937&)>& make, int schedules, int steps) {
+// Returns all traces.
+std::string run(const std::function<Program(std::mt19937&)>& make, int schedules, int steps) {
   const uint32_t first = std::random_device{}();
   std::printf("seeds %u..%u\n", first, first + static_cast<uint32_t>(schedules) - 1);
-  int64_t applied = 0;
+  std::string traces;
   for (int n = 0; n < schedules; ++n) {
     const uint32_t seed = first + static_cast<uint32_t>(n);
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -177,11 +185,12 @@ void run(const std::function<Program(std::mt19937&)>& make, int schedules, int s
     RandomSchedule schedule(make(random), seed);
     schedule.draw(steps);
     schedule.check();
-    if (::testing::Test::HasFailure()) return;
-    const std::string trace = schedule.schedule().trace();
-    applied += std::count(trace.begin(), trace.end(), '\n');
+    if (::testing::Test::HasFailure()) break;
+    traces += schedule.schedule().trace();
   }
-  EXPECT_GT(applied, schedules * steps / 2) << "too many primitives were refused for this test to say much";
+  EXPECT_GT(std::count(traces.begin(), traces.end(), '\n'), schedules * steps / 2)
+      << "too many primitives were refused for this test to say much";
+  return traces;
 }
 
 int64_t between(std::mt19937& random, int64_t low, int64_t high) {
@@ -195,6 +204,16 @@ TEST(ScheduleRandom, TwoElementwiseStages) {
 TEST(ScheduleRandom, Matmul) {
   run([](std::mt19937& r) { return testing::matmul(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); },
       300, 12);
+}
+
+TEST(ScheduleRandom, ByteMatmulByDotProducts) {
+  const std::string traces = run(
+      [](std::mt19937& r) {
+        const int64_t k = between(r, 0, 1) == 0 ? 4 : between(r, 1, 9);
+        return testing::typed_matmul(DType::kUInt8, DType::kInt8, between(r, 1, 4), between(r, 1, 9), k);
+      },
+      300, 12);
+  EXPECT_NE(traces.find("dot("), std::string::npos);
 }
 
 TEST(ScheduleRandom, DenseWithBiasAndRelu) {

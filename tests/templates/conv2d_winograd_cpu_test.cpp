@@ -1,0 +1,88 @@
+// The Winograd templates: what they serve, their loops, and random configs against the direct sums.
+#include <gtest/gtest.h>
+
+#include "templates/registry.h"
+#include "tests/templates/template_check.h"
+
+namespace tuner {
+namespace {
+
+const std::vector<const AnyTemplate*>& winograd_templates() {
+  static const std::vector<const AnyTemplate*> all = {&conv2d_winograd2_cpu(), &conv2d_winograd4_cpu(),
+                                                      &conv2d_winograd6_cpu()};
+  return all;
+}
+
+Conv2dWorkload layer(int64_t channels, int64_t height, int64_t width, int64_t out_channels,
+                     int64_t padding = 1) {
+  return {.in_channels = channels,
+          .in_height = height,
+          .in_width = width,
+          .out_channels = out_channels,
+          .kernel_height = 3,
+          .kernel_width = 3,
+          .padding = {padding, padding, padding, padding},
+          .constant = {"weight"}};
+}
+
+TEST(Conv2dWinogradCpu, SaysWhatItDeclines) {
+  const AnyTemplate& t = conv2d_winograd4_cpu();
+  const auto reason = [&](const Conv2dWorkload& w) { return t.supports(w, cpu(512, 32)).reason; };
+  Conv2dWorkload w = layer(16, 8, 8, 16);
+  EXPECT_TRUE(t.supports(w, cpu(512, 32)).yes);
+  EXPECT_EQ(t.algorithm(), "winograd");
+  w.stride = {1, 2};
+  EXPECT_EQ(reason(w), "needs stride 1, got [1, 2]");
+  w = layer(16, 8, 8, 16);
+  w.dilation = {2, 1};
+  EXPECT_EQ(reason(w), "needs dilation 1, got [2, 1]");
+  w = layer(16, 8, 8, 16);
+  w.groups = 2;
+  EXPECT_EQ(reason(w), "needs groups = 1, got 2");
+  w = layer(16, 8, 8, 16);
+  w.kernel_width = 1;
+  EXPECT_EQ(reason(w), "needs a kernel of 3x3, got 3x1");
+  w = layer(16, 8, 8, 16);
+  w.constant = {};
+  EXPECT_EQ(reason(w), "needs a constant weight, to transform it ahead");
+}
+
+TEST(Conv2dWinogradCpu, PlainImagesOfAnySize) {
+  uint64_t seed = 1;
+  for (const AnyTemplate* t : winograd_templates())
+    for (const auto& [height, width] : {std::pair(4, 4), std::pair(7, 5), std::pair(3, 9), std::pair(8, 13)})
+      expect_configs_right(*t, layer(3, height, width, 5), cpu(512, 32), 2, seed++);
+}
+
+TEST(Conv2dWinogradCpu, BlockedImagesInAndOut) {
+  uint64_t seed = 100;
+  for (const AnyTemplate* t : winograd_templates())
+    for (const auto& [in, out] :
+         {std::pair("NCHW16c", "NCHW16c"), std::pair("NCHW", "NCHW16c"), std::pair("NCHW8c", "NCHW")}) {
+      Conv2dWorkload w = layer(32, 7, 6, 16);
+      w.layout = in;
+      w.out_layout = out;
+      expect_configs_right(*t, w, cpu(512, 32), 2, seed++);
+    }
+}
+
+TEST(Conv2dWinogradCpu, PaddingsBatchesAndEpilogues) {
+  uint64_t seed = 200;
+  for (const AnyTemplate* t : winograd_templates()) {
+    Conv2dWorkload w = layer(5, 6, 7, 18, 0);
+    w.bias = true;
+    w.activation = Activation::kRelu;
+    expect_configs_right(*t, w, cpu(256, 16), 2, seed++);
+    w = layer(5, 6, 7, 18, 2);
+    w.batch = 2;
+    w.residual = true;
+    expect_configs_right(*t, w, cpu(512, 32, 2), 2, seed++);
+    w.padding = {0, 1, 2, 0};
+    w.constant = {"bias", "weight"};
+    w.bias = true;
+    expect_configs_right(*t, w, cpu(128, 32), 2, seed++);
+  }
+}
+
+}  // namespace
+}  // namespace tuner
