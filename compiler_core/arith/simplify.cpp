@@ -575,6 +575,12 @@ void RangeMap::assume(const Expr& condition) {
   }
 }
 
+RangeMap assume_not(const Expr& condition, const RangeMap& ranges) {
+  RangeMap otherwise = ranges;
+  if (conjuncts(condition).size() == 1) otherwise.assume(simplify(unary(UnaryOp::kNot, condition), ranges));
+  return otherwise;
+}
+
 Expr simplify(const Expr& e, const RangeMap& ranges) { return Simplifier(ranges).simplify(e); }
 
 Stmt simplify(const Stmt& s, const RangeMap& ranges) {
@@ -591,7 +597,9 @@ Stmt simplify(const Stmt& s, const RangeMap& ranges) {
       return simplify(condition->int_value != 0 ? s->body : s->else_body, ranges);
     RangeMap inside = ranges;
     inside.assume(condition);
-    Stmt body = simplify(s->body, inside), else_body = simplify(s->else_body, ranges);
+    Stmt body = simplify(s->body, inside),
+         else_body = s->else_body == nullptr ? nullptr
+                                             : simplify(s->else_body, assume_not(condition, ranges));
     if (body == nullptr && else_body == nullptr) return nullptr;
     if (body == nullptr)
       return make_if(simplify(unary(UnaryOp::kNot, condition), ranges), std::move(else_body));

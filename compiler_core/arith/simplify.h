@@ -53,6 +53,9 @@ class RangeMap {
   std::vector<Expr> assumed_;
 };
 
+// What is known where `condition` fails besides `ranges`: nothing more when it is a conjunction.
+RangeMap assume_not(const Expr& condition, const RangeMap& ranges);
+
 // An equal expression in canonical form. Variables without a range may hold anything.
 Expr simplify(const Expr& e, const RangeMap& ranges = {});
 // Simplifies every expression below `s`; loops bind their variables and guards are assumed in their bodies. A
