@@ -11,9 +11,9 @@ using te::Indices;
 
 // Inputs and constants are declared alike; only the role differs.
 Buffer operand(te::Builder& b, const std::vector<std::string>& constants, const std::string& name,
-               std::vector<int64_t> shape) {
+               std::vector<int64_t> shape, std::optional<DType> dtype = {}) {
   const bool constant = std::find(constants.begin(), constants.end(), name) != constants.end();
-  return constant ? b.constant(name, std::move(shape)) : b.input(name, std::move(shape));
+  return constant ? b.constant(name, std::move(shape), dtype) : b.input(name, std::move(shape), dtype);
 }
 
 // Names of the dimensions of an image; those of a blocked one end with the channel in its block.
@@ -29,14 +29,14 @@ Expr activated(Activation activation, Expr x) {
     case Activation::kNone:
       return x;
     case Activation::kRelu:
-      return max(std::move(x), float_imm(0));
+      return max(x, is_float(x->dtype) ? float_imm(0, x->dtype) : int_imm(0, x->dtype));
   }
   return x;
 }
 
 // A batch of one has no axis of its own.
 Program math_of(const MatmulWorkload& w) {
-  te::Builder b("matmul", w.dtype);
+  te::Builder b("matmul", w.out_dtype());
   const size_t d = w.batch > 1 ? 1 : 0;  // position of the row axis
   const auto shape = [&](int64_t rows, int64_t columns) {
     return d == 1 ? std::vector<int64_t>{w.batch, rows, columns} : std::vector<int64_t>{rows, columns};
@@ -44,8 +44,9 @@ Program math_of(const MatmulWorkload& w) {
   const auto at = [&](const Indices& i, Expr row, Expr column) {
     return d == 1 ? Indices{i[0], row, column} : Indices{row, column};
   };
-  const Buffer lhs = operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k));
-  const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n));
+  const Buffer lhs =
+      operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k), w.a_dtype());
+  const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n), w.dtype);
   const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.n}) : nullptr;
   const Buffer residual = w.residual ? b.input("residual", shape(w.m, w.n)) : nullptr;
   std::vector<std::string> names = {"i", "j"};
@@ -53,8 +54,8 @@ Program math_of(const MatmulWorkload& w) {
   const Buffer acc = b.reduce(
       "acc", shape(w.m, w.n), {{"k", w.k}}, ReduceOp::kSum,
       [&](const Indices& i, const Indices& r) {
-        return load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0])) *
-               load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1]));
+        return cast(w.out_dtype(), load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0]))) *
+               cast(w.out_dtype(), load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1])));
       },
       BufferRole::kIntermediate, names);
   b.compute(

@@ -1,4 +1,4 @@
-// How far a right float32 answer may be from the double precision one: the one place that knows, for
+// How far a right answer may be from the double precision one: the one place that knows, for
 // measuring, verifying and tests. All of it is for arguments drawn evenly from [-1, 1), as they are
 // everywhere here.
 #pragma once

@@ -64,6 +64,10 @@ std::string_view Workload::op_name() const {
   return std::visit([](const auto& w) { return w.kOp; }, op_);
 }
 
+DType Workload::dtype() const {
+  return std::visit([](const auto& w) { return w.dtype; }, op_);
+}
+
 int64_t Workload::flops() const {
   return std::visit([](const auto& w) { return flops_of(w); }, op_);
 }

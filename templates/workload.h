@@ -37,6 +37,11 @@ std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "m
 
 // out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j] + residual[b, i, j]), each part where it
 // is wanted. Operands are stored transposed where said.
+//
+// dtype is that of b; what is added and written is wider:
+//   float32    a, b float32                     out, bias, residual float32
+//   bfloat16   a, b bfloat16                    float32: products are exact there, sums round
+//   int8       a uint8 (activations), b int8    int32: exact; k <= 2^16, so that no sum overflows
 struct MatmulWorkload {
   static constexpr std::string_view kOp = "matmul";
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -47,6 +52,11 @@ struct MatmulWorkload {
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
   std::vector<std::string> constant;  // of "a", "b", "bias", sorted
+
+  DType a_dtype() const { return dtype == DType::kInt8 ? DType::kUInt8 : dtype; }
+  DType out_dtype() const {
+    return dtype == DType::kInt8 ? DType::kInt32 : dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+  }
 };
 
 // out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
@@ -156,6 +166,7 @@ class Workload {
   // Whether time is to be compared with bytes() rather than with flops(): the operators on rows.
   bool memory_bound() const;
   bool is_constant(std::string_view operand) const;
+  DType dtype() const;  // of the elements that are multiplied
   template <class T>
   const T* get_if() const {
     return std::get_if<T>(&op_);

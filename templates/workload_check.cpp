@@ -70,15 +70,27 @@ Status check_layout_of(std::string_view name, const std::string& layout, std::st
                           channels);
 }
 
+// 2^16 products of a uint8 and an int8 are at most 2^16 * 255 * 128 = 2^31 - 2^23 in size: what is left to
+// int32 takes a bias and a residual of 2^22 each, which the caller keeps to.
+Status check_types(const MatmulWorkload& w) {
+  constexpr int64_t kMostInt8Terms = 1 << 16;
+  if (w.dtype == DType::kInt8 && w.k > kMostInt8Terms)
+    return invalid_argument("k (columns of a): expected at most 65536 for int8, found ", w.k,
+                            "; sums of more products overflow int32");
+  if (w.dtype == DType::kFloat32 || w.dtype == DType::kBFloat16 || w.dtype == DType::kInt8)
+    return Status::ok();
+  return invalid_argument("dtype: expected float32, bfloat16 or int8, found ", w.dtype);
+}
+
 Status check(const MatmulWorkload& w) {
   RETURN_IF_ERROR(at_least("batch", w.batch, 1));
   RETURN_IF_ERROR(at_least("m (rows of a)", w.m, 1));
   RETURN_IF_ERROR(at_least("n (columns of b)", w.n, 1));
   RETURN_IF_ERROR(at_least("k (columns of a)", w.k, 1));
-  RETURN_IF_ERROR(float32_only(w.dtype));
-  RETURN_IF_ERROR(fits("a", {w.batch, w.m, w.k}, w.dtype));
+  RETURN_IF_ERROR(check_types(w));
+  RETURN_IF_ERROR(fits("a", {w.batch, w.m, w.k}, w.a_dtype()));
   RETURN_IF_ERROR(fits("b", {w.batch, w.k, w.n}, w.dtype));
-  RETURN_IF_ERROR(fits("out", {w.batch, w.m, w.n}, w.dtype));
+  RETURN_IF_ERROR(fits("out", {w.batch, w.m, w.n}, w.out_dtype()));
   RETURN_IF_ERROR(countable({w.batch, w.m, w.n, w.k}));
   return w.bias ? only(w.constant, {"a", "b", "bias"}) : only(w.constant, {"a", "b"});
 }

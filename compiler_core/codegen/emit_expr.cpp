@@ -253,6 +253,15 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
     return found;
   };
   const Expr &then_value = e->operands[1], &else_value = e->operands[2];
+  // A bfloat16 that is only moved stays bits: targets without the type would make a float of it and round it
+  // back.
+  llvm::Type* halves = nullptr;
+  const auto moved = [&](llvm::Value* v) {
+    if (e->dtype != DType::kBFloat16) return v;
+    halves = v->getType();
+    return b_.CreateBitCast(v, halves->getWithNewType(b_.getInt16Ty()));
+  };
+  const auto restored = [&](llvm::Value* v) { return halves == nullptr ? v : b_.CreateBitCast(v, halves); };
   // A tile was loaded under the condition, with zeros elsewhere.
   if (transposed(then_value) != nullptr && else_value->kind == ExprKind::kFloatImm && is_zero(else_value->float_value))
     return emit(then_value);
@@ -269,13 +278,13 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
     if (loads(else_value)) mask_ = with_mask(b_.CreateNot(condition));
     llvm::Value* b = emit(else_value);
     mask_ = outer;
-    return b_.CreateSelect(condition, widen(a), widen(b));
+    return restored(b_.CreateSelect(condition, moved(widen(a)), moved(widen(b))));
   }
   if (!loads(then_value) && !loads(else_value)) {
     llvm::Value *a = emit(then_value), *b = emit(else_value);
     match(a, b);
     if (a->getType()->isVectorTy()) condition = widen(condition);  // a blend, not a branch
-    return b_.CreateSelect(condition, a, b);
+    return restored(b_.CreateSelect(condition, moved(a), moved(b)));
   }
   llvm::LLVMContext& context = module_.getContext();
   auto* then_block = llvm::BasicBlock::Create(context, "select.then", region_.function);
@@ -286,18 +295,20 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
   b_.SetInsertPoint(then_block);
   llvm::Value* a = emit(then_value);
   if (as_vector) a = widen(a);
+  a = moved(a);
   then_block = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(else_block);
   llvm::Value* b = emit(else_value);
   if (as_vector) b = widen(b);
+  b = moved(b);
   else_block = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
   llvm::PHINode* phi = b_.CreatePHI(a->getType(), 2);
   phi->addIncoming(a, then_block);
   phi->addIncoming(b, else_block);
-  return phi;
+  return restored(phi);
 }
 
 llvm::Value* Emitter::emit_cast(DType to, const Expr& e) {

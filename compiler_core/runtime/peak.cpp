@@ -1,8 +1,8 @@
 #include "compiler_core/runtime/peak.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
+
+#include "compiler_core/runtime/best_rate.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -104,21 +104,12 @@ Loop widest_loop() {
 int fma_peak_vector_bits() { return widest_loop().vector_bits; }
 
 double measure_fma_peak_gflops(double milliseconds) {
-  using Clock = std::chrono::steady_clock;
   const Loop loop = widest_loop();
   if (loop.run == nullptr) return 0;
   float sink = 0;
-  constexpr int64_t kSteps = 20000;  // a window of 50-100 us: short enough to fall between interruptions
-  const auto deadline = Clock::now() + std::chrono::duration<double, std::milli>(milliseconds);
-  loop.run(kSteps, &sink);  // wakes the wide units
-  double best = 0;
-  do {
-    const auto begin = Clock::now();
-    loop.run(kSteps, &sink);
-    const double ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
-    best = std::max(best, 2.0 * loop.chains * (loop.vector_bits / 32) * static_cast<double>(kSteps) / ns);
-  } while (Clock::now() < deadline);
-  return best;
+  constexpr int64_t kSteps = 20000;
+  const double operations = 2.0 * loop.chains * (loop.vector_bits / 32) * static_cast<double>(kSteps);
+  return best_rate(milliseconds, operations, [&] { loop.run(kSteps, &sink); });
 }
 
 }  // namespace tuner

@@ -6,12 +6,13 @@
 #include <atomic>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "compiler_core/base/status.h"
-#include "compiler_core/runtime/peak.h"
+#include "compiler_core/runtime/dot_peak.h"
 
 namespace tuner {
 
@@ -96,30 +97,39 @@ std::string hardware_fingerprint() {
   return out;
 }
 
-std::vector<double> measure_peak_gflops(int max_threads) {
+namespace {
+
+// G operations a second of `threads` threads together.
+double measure_peak(const std::vector<int>& cpus, int threads, DType dtype, double milliseconds) {
+  std::vector<double> each(static_cast<size_t>(threads), 0);
+  std::atomic<int> waiting{threads};
+  std::vector<std::thread> running;
+  for (int t = 0; t < threads; ++t) {
+    running.emplace_back([&, t] {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpus[static_cast<size_t>(t) % cpus.size()], &one);
+      sched_setaffinity(0, sizeof one, &one);
+      for (--waiting; waiting > 0;) std::this_thread::yield();
+      each[static_cast<size_t>(t)] = measure_peak_gops(dtype, milliseconds);
+    });
+  }
+  for (std::thread& t : running) t.join();
+  return std::accumulate(each.begin(), each.end(), 0.0);
+}
+
+}  // namespace
+
+CpuPeaks measure_peaks(int max_threads) {
   const std::vector<int> cpus = usable_cpus();
   const int most = max_threads == 0 ? static_cast<int>(cpus.size()) : max_threads;
-  std::vector<double> peak;
+  CpuPeaks peaks;
   for (int threads = 1; threads <= most; ++threads) {
-    std::vector<double> each(threads, 0);
-    std::atomic<int> waiting{threads};
-    std::vector<std::thread> running;
-    for (int t = 0; t < threads; ++t) {
-      running.emplace_back([&, t] {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(cpus[t % cpus.size()], &one);
-        sched_setaffinity(0, sizeof one, &one);
-        for (--waiting; waiting > 0;) std::this_thread::yield();
-        each[t] = measure_fma_peak_gflops(50);
-      });
-    }
-    for (std::thread& t : running) t.join();
-    double sum = 0;
-    for (double x : each) sum += x;
-    peak.push_back(sum);
+    peaks.float32.push_back(measure_peak(cpus, threads, DType::kFloat32, 50));
+    peaks.bfloat16.push_back(measure_peak(cpus, threads, DType::kBFloat16, 25));
+    peaks.int8.push_back(measure_peak(cpus, threads, DType::kInt8, 25));
   }
-  return peak;
+  return peaks;
 }
 
 }  // namespace tuner

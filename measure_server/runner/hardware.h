@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "measure_server/runner/runner_protocol.h"
+
 namespace tuner {
 
 // "Intel(R) Xeon(R) Processor 6.167.1 microcode 0x1 | 2 cpus | L1d 48K L2 2048K L3 491520K | avx2 fma
@@ -11,9 +13,9 @@ namespace tuner {
 // tell are left out.
 std::string hardware_fingerprint();
 
-// GFLOP/s of fused multiply-adds in float32 with 1..max_threads threads at once (0: every CPU this process
-// may use), one thread a CPU. Takes about 50 ms a thread count; on a busy machine it finds what is left.
-std::vector<double> measure_peak_gflops(int max_threads);
+// Peaks (runtime/peak.h, dot_peak.h) with 1..max_threads threads at once (0: every CPU this process may use),
+// one thread a CPU. Takes about 100 ms a thread count; on a busy machine it finds what is left.
+CpuPeaks measure_peaks(int max_threads);
 
 // CPUs this process may run on, ascending.
 std::vector<int> usable_cpus();

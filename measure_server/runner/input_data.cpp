@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "compiler_core/base/elements.h"
+
 namespace tuner {
 namespace {
 
@@ -12,13 +14,28 @@ uint64_t splitmix64(uint64_t& state) {
   return z ^ (z >> 31);
 }
 
+float number_of(uint64_t random, DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return static_cast<float>(random >> 56);
+    case DType::kInt8:
+      return static_cast<float>(random >> 56) - 128;
+    case DType::kInt32:
+      return static_cast<float>(random >> 43) - 0x1p20f;
+    default:
+      break;
+  }
+  // 24 random bits over 2^23, less 1: every value is exact in float32.
+  const float x = static_cast<float>(random >> 40) / 8388608.0f - 1.0f;
+  return dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : x;
+}
+
 }  // namespace
 
-std::vector<float> random_values(uint64_t seed, int argument, int64_t count) {
+std::vector<float> random_values(uint64_t seed, int argument, int64_t count, DType dtype) {
   uint64_t state = seed * 0x2545f4914f6cdd1dull + static_cast<uint64_t>(argument) + 1;
   std::vector<float> values(static_cast<size_t>(count));
-  // 24 random bits over 2^23, less 1: every value is exact in float32.
-  for (float& v : values) v = static_cast<float>(splitmix64(state) >> 40) / 8388608.0f - 1.0f;
+  for (float& v : values) v = number_of(splitmix64(state), dtype);
   return values;
 }
 

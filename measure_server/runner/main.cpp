@@ -2,7 +2,7 @@
 // asked.
 //
 //   runner --serve       answers on descriptor 3 until it is closed (started by RunnerClient)
-//   runner --probe       prints what this machine is, its FMA peak and its GPUs as JSON
+//   runner --probe       prints what this machine is, its peaks and its GPUs as JSON
 //   runner run-pack FILE -o RESULTS [--deadline S]
 //                        measures the candidates of a pack; exit status 0 done, 1 nothing measured, 2 wrong
 //                        use
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     reply.version = TUNER_VERSION;
     reply.hardware = tuner::hardware_fingerprint();
     reply.isolation = tuner::seccomp_available() ? "seccomp" : "process";
-    reply.peak_gflops = tuner::measure_peak_gflops(0);
+    reply.peaks = tuner::measure_peaks(0);
     tuner::DeviceHost::list_devices(reply);
     std::printf("%s\n", tuner::to_json(reply).c_str());
     return 0;
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
       help ? stdout : stderr,
       "usage: runner --serve | --probe | run-pack FILE -o RESULTS [--deadline S] | --version\n"
       "  --serve    run candidates asked for on descriptor 3 until it is closed\n"
-      "  --probe    print this machine's fingerprint, FMA peak and GPUs as JSON\n"
+      "  --probe    print this machine's fingerprint, peaks and GPUs as JSON\n"
       "  run-pack   measure the candidates of a pack (tuner pack) and write what was found, a line of "
       "JSON each;\n             an output that exists is gone on with\n");
   return help ? 0 : 2;

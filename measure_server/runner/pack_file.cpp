@@ -89,7 +89,10 @@ class Writer {
   json task(const PackTask& t) {
     json inputs = json::array(), references = json::array(), candidates = json::array();
     for (const PackTask::Input& i : t.inputs)
-      inputs.push_back({{"arg", i.arg}, {"position", i.position}, {"count", i.count}});
+      inputs.push_back({{"arg", i.arg},
+                        {"position", i.position},
+                        {"count", i.count},
+                        {"dtype", std::string(dtype_name(i.dtype))}});
     for (const PackTask::Reference& r : t.references)
       references.push_back({{"arg", r.arg}, {"blob", blob(r.bytes)}});
     for (const PackCandidate& c : t.candidates) {
@@ -248,6 +251,15 @@ class PackIndexReader {
     return static_cast<size_t>(blob);
   }
 
+  // Packs from before there were other types do not say it.
+  DType dtype(const json& j) {
+    const std::string name = j.value("dtype", std::string("float32"));
+    for (const DType t : {DType::kFloat32, DType::kBFloat16, DType::kUInt8, DType::kInt8, DType::kInt32})
+      if (name == dtype_name(t)) return t;
+    wrong(str("dtype: found ", name, ", expected float32, bfloat16, uint8, int8 or int32"));
+    return DType::kFloat32;
+  }
+
   void read_task(const json& j) {
     PackTask& t = out_.pack_.tasks.emplace_back();
     t.workload_key = j.at("workload").get<std::string>();
@@ -257,7 +269,7 @@ class PackIndexReader {
     for (const json& i : j.at("inputs"))
       t.inputs.push_back({i.at("arg").get<std::string>(),
                           static_cast<int>(integer(i, "position", 0, 1 << 20)),
-                          integer(i, "count", 0, int64_t{1} << 40)});
+                          integer(i, "count", 0, int64_t{1} << 40), dtype(i)});
     auto& references = out_.references_.emplace_back();
     for (const json& r : j.at("references")) {
       t.references.push_back({r.at("arg").get<std::string>(), ""});

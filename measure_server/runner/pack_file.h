@@ -65,11 +65,12 @@ struct PackTask {
   std::string workload_key;
   std::string target;  // of the records: "cuda -arch=sm_90a", or "... -emulated"
   uint64_t input_seed = 0;
-  // Inputs, in the order of the workload's arguments: random_values(input_seed, position, count).
+  // Inputs, in the order of the workload's arguments: random_values(input_seed, position, count, dtype).
   struct Input {
     std::string arg;
     int position = 0;
     int64_t count = 0;
+    DType dtype = DType::kFloat32;
   };
   std::vector<Input> inputs;
   struct Reference {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "compiler_core/base/elements.h"
 #include "measure_server/runner/hardware.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/pack_file.h"
@@ -149,7 +150,7 @@ class PackRun {
     if (reply->outcome == "run_timeout" && request.run_timeout_s < plan().run_timeout_s)
       return Stop::kDeadline;
     const Status added =
-        results_.add(task, candidate, round, request, *reply, environment_of(artifact->manifest));
+        results_.add(task, candidate, round, request, *reply, environment_of(task, artifact->manifest));
     return added.is_ok() ? Stop::kNo : in_trouble(added);
   }
 
@@ -208,9 +209,9 @@ class PackRun {
     if (error) return failed(data_folder(task).string(), ": ", error.message());
     const PackTask& t = pack_.pack().tasks[task];
     for (const auto& input : t.inputs) {
-      const std::vector<float> values = random_values(t.input_seed, input.position, input.count);
-      RETURN_IF_ERROR(
-          write_file(data_folder(task) / (input.arg + ".bin"), values.data(), values.size() * sizeof(float)));
+      const std::string bytes =
+          element_bytes(random_values(t.input_seed, input.position, input.count, input.dtype), input.dtype);
+      RETURN_IF_ERROR(write_file(data_folder(task) / (input.arg + ".bin"), bytes.data(), bytes.size()));
     }
     for (size_t i = 0; i < t.references.size(); ++i) {
       ASSIGN_OR_RETURN(const std::string bytes, pack_.reference(task, i));
@@ -221,12 +222,14 @@ class PackRun {
     return Status::ok();
   }
 
-  PackEnvironment environment_of(const Manifest& manifest) const {
+  PackEnvironment environment_of(size_t task, const Manifest& manifest) const {
     if (manifest.kind == BinaryKind::kCubin && !probe_.devices.empty())
       return {probe_.devices[0].fingerprint, host_, probe_.devices[0].peak_gflops};
-    const auto threads = static_cast<size_t>(std::max(manifest.threads, 1));
-    return {probe_.hardware, host_,
-            threads <= probe_.peak_gflops.size() ? probe_.peak_gflops[threads - 1] : 0};
+    // The type that is multiplied is the smallest: what is added to sums is as wide as they are.
+    DType dtype = DType::kFloat32;
+    for (const auto& input : pack_.pack().tasks[task].inputs)
+      if (input.dtype == DType::kBFloat16 || input.dtype == DType::kInt8) dtype = input.dtype;
+    return {probe_.hardware, host_, probe_.peaks.of(dtype, std::max(manifest.threads, 1))};
   }
 
   void progress(size_t task, size_t round, size_t done, const std::vector<size_t>& candidates) {

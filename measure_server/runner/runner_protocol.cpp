@@ -193,6 +193,14 @@ std::string to_json(const RunReply& r) {
                {"device_sick", r.device_sick}});
 }
 
+double CpuPeaks::of(DType dtype, int threads) const {
+  const std::vector<double>& peaks = dtype == DType::kBFloat16 ? bfloat16
+                                     : dtype == DType::kInt8   ? int8
+                                                               : float32;
+  const auto n = static_cast<size_t>(threads);
+  return n >= 1 && n <= peaks.size() ? peaks[n - 1] : 0;
+}
+
 std::string to_json(const ProbeReply& r) {
   json devices = json::array();
   for (const DeviceInfo& d : r.devices)
@@ -210,7 +218,9 @@ std::string to_json(const ProbeReply& r) {
                {"version", r.version},
                {"hardware", r.hardware},
                {"isolation", r.isolation},
-               {"peak_gflops", r.peak_gflops},
+               {"peak_gflops", r.peaks.float32},
+               {"peak_gflops_bfloat16", r.peaks.bfloat16},
+               {"peak_gflops_int8", r.peaks.int8},
                {"devices", devices},
                {"no_device", r.no_device}});
 }
@@ -301,7 +311,9 @@ Result<ProbeReply> parse_probe_reply(std::string_view text) {
   in.read("version", r.version);
   in.read("hardware", r.hardware);
   in.read("isolation", r.isolation);
-  in.read("peak_gflops", r.peak_gflops);
+  in.read("peak_gflops", r.peaks.float32);
+  in.read("peak_gflops_bfloat16", r.peaks.bfloat16);
+  in.read("peak_gflops_int8", r.peaks.int8);
   in.read("no_device", r.no_device, /*required=*/false);
   in.read_objects("devices", [&](Reader& each) { r.devices.push_back(read_device(each)); });
   RETURN_IF_ERROR(in.status());

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -90,19 +91,27 @@ struct DeviceInfo {
   std::string fingerprint;  // the `hardware` of records made on it
 };
 
+// The most the CPUs can do, in G operations a second (a product and its addition are two), with 1, 2, .. n
+// threads: fused multiply-adds of float32, dot products of the smaller types.
+struct CpuPeaks {
+  std::vector<double> float32, bfloat16, int8;
+  // For work on elements of that type; 0 where it was not measured.
+  double of(DType dtype, int threads) const;
+};
+
 // What this machine is and can do.
 struct ProbeReply {
   int harness_abi = kHarnessAbi;
   std::string version;    // of the runner: "0.1.0"
   std::string hardware;   // fingerprint, see hardware.h
   std::string isolation;  // seccomp: candidates cannot fork, signal others, write files; process: they could
-  std::vector<double> peak_gflops;  // FMA peak in float32 with 1, 2, .. n threads
+  CpuPeaks peaks;
   std::vector<DeviceInfo> devices;  // GPUs; asked of the driver by a process of its own
   std::string no_device;            // why there are none; empty when there are, or nothing was measured
 };
 
 struct ProbeRequest {
-  int max_threads = 0;  // of peak_gflops; 0: every CPU; -1: look at nothing (a sign of life)
+  int max_threads = 0;  // of peaks; 0: every CPU; -1: look at nothing (a sign of life)
 };
 // Ends the run with this id; it is answered with `error` "cancelled". Ignored when that run is over.
 struct CancelRequest {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/reference.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/worker/text_file.h"
@@ -51,11 +52,8 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
     if (arg->role == BufferRole::kOutput) continue;
-    if (arg->dtype != DType::kFloat32)
-      return failed(arg->name, ": inputs of type ", arg->dtype, " are not made yet; float32 is");
-    inputs.push_back(random_values(seed, static_cast<int>(i), arg->elements()));
-    const auto* bytes = reinterpret_cast<const char*>(inputs.back().data());
-    RETURN_IF_ERROR(write_text(folder / (arg->name + ".bin"), {bytes, inputs.back().size() * sizeof(float)}));
+    inputs.push_back(random_values(seed, static_cast<int>(i), arg->elements(), arg->dtype));
+    RETURN_IF_ERROR(write_text(folder / (arg->name + ".bin"), element_bytes(inputs.back(), arg->dtype)));
   }
   ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
   const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops

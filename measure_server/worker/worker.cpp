@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "compiler_core/runtime/cuda_driver.h"
+#include "templates/workload.h"
 
 namespace tuner {
 namespace {
@@ -172,7 +173,7 @@ Status Worker::register_with(DaemonLink& link) {
   RETURN_IF_ERROR(link.register_worker(request, &reply));
   core_->set_session(reply.session());
   spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", request.worker_id(),
-               builder_->hello().host_target, probe_.peak_gflops.empty() ? 0.0 : probe_.peak_gflops.front());
+               builder_->hello().host_target, probe_.peaks.of(DType::kFloat32, 1));
   if (!gpu_targets_.empty())
     spdlog::info("also measures \"{}\" on {}", gpu_targets_.back(), probe_.devices.front().fingerprint);
   return Status::ok();
@@ -257,8 +258,9 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
     record.set_peak_gflops(probe_.devices.front().peak_gflops);
     return record;
   }
-  const auto threads = static_cast<size_t>(threads_of(lease.target()));
-  if (threads <= probe_.peak_gflops.size()) record.set_peak_gflops(probe_.peak_gflops[threads - 1]);
+  const Result<Workload> workload = workload_from_key(lease.workload_key());
+  const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
+  record.set_peak_gflops(probe_.peaks.of(dtype, threads_of(lease.target())));
   return record;
 }
 

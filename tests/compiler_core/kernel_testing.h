@@ -15,18 +15,18 @@
 #include "compiler_core/oracle/oracle.h"
 #include "compiler_core/runtime/kernel.h"
 #include "compiler_core/runtime/thread_pool.h"
+#include "tests/random_numbers.h"
 
 namespace tuner::testing {
 
-// Random data in [-1, 1) for every argument of the unpacked kernel but outputs, which are empty.
+// Random data for every argument of the unpacked kernel but outputs, which are empty.
 inline std::vector<std::vector<double>> random_args(const Program& program, uint32_t seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<std::vector<double>> args;
   for (const Buffer& b : unpacked_args(program)) {
     args.emplace_back();
     if (b->role == BufferRole::kOutput) continue;
-    for (int64_t i = 0; i < b->elements(); ++i) args.back().push_back(uniform(random));
+    for (int64_t i = 0; i < b->elements(); ++i) args.back().push_back(random_number(random, b->dtype));
   }
   return args;
 }
@@ -37,17 +37,11 @@ class ArgMemory {
   ArgMemory(const Buffer& buffer, const std::vector<double>& values)
       : buffer_(buffer), memory_(buffer->bytes() + 256) {
     std::memset(memory_.data(), 0x7f, static_cast<size_t>(memory_.bytes()));
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (buffer->dtype == DType::kFloat32) memory_.as<float>()[i] = static_cast<float>(values[i]);
-      if (buffer->dtype == DType::kFloat64) memory_.as<double>()[i] = values[i];
-    }
+    store_elements(values.data(), static_cast<int64_t>(values.size()), buffer->dtype, memory_.data());
   }
   void* data() const { return memory_.data(); }
   std::vector<double> values() const {
-    std::vector<double> result;
-    for (int64_t i = 0; i < buffer_->elements(); ++i)
-      result.push_back(buffer_->dtype == DType::kFloat32 ? memory_.as<float>()[i] : memory_.as<double>()[i]);
-    return result;
+    return load_elements(memory_.data(), buffer_->elements(), buffer_->dtype);
   }
   bool canaries_live() const {
     for (int64_t i = buffer_->bytes(); i < memory_.bytes(); ++i)

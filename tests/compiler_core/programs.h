@@ -39,6 +39,19 @@ inline Program matmul(int64_t m, int64_t n, int64_t k) {
   return b.finish();
 }
 
+// The same of smaller types: bfloat16 summed in float32, bytes in int32.
+inline Program typed_matmul(DType a, DType b, int64_t m, int64_t n, int64_t k) {
+  const DType sum = is_float(a) ? DType::kFloat32 : DType::kInt32;
+  te::Builder builder("matmul", sum);
+  const Buffer A = builder.input("A", {m, k}, a), B = builder.constant("B", {k, n}, b);
+  builder.reduce("C", {m, n}, {{"k", k}}, ReduceOp::kSum,
+                 [&](const te::Indices& i, const te::Indices& r) {
+                   return cast(sum, load(A, {i[0], r[0]})) * cast(sum, load(B, {r[0], i[1]}));
+                 },
+                 BufferRole::kOutput, {"m", "n"});
+  return builder.finish();
+}
+
 // out[m, n] = max(C[m, n] + bias[n], 0) over the same C
 inline Program dense(int64_t m, int64_t n, int64_t k) {
   te::Builder b("dense");

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "compiler_core/runtime/dot_peak.h"
 #include "compiler_core/runtime/peak.h"
 
 namespace tuner {
@@ -91,6 +92,17 @@ TEST(ThreadPool, PinningToACpuThatIsNotThereChangesNothing) {
 TEST(Peak, IsPositiveWhereThereAreVectors) {
   if (fma_peak_vector_bits() == 0) GTEST_SKIP() << "this CPU has no vector FMA known to peak.cpp";
   EXPECT_GT(measure_fma_peak_gflops(5), 0.5);
+}
+
+// The best windows of a busy machine still differ, so only what no noise explains is asked for.
+TEST(Peak, SmallerTypesMultiplyMore) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16"))
+    EXPECT_GT(measure_peak_gops(DType::kBFloat16, 20), 1.2 * measure_fma_peak_gflops(20));
+  if (__builtin_cpu_supports("avx512vnni"))
+    EXPECT_GT(measure_peak_gops(DType::kInt8, 20), 2 * measure_fma_peak_gflops(20));
+#endif
+  EXPECT_EQ(measure_peak_gops(DType::kInt8, 5) > 0, fma_peak_vector_bits() > 0);
 }
 
 }  // namespace

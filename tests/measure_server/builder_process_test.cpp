@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/elements.h"
 #include "compiler_core/oracle/oracle.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/worker/builder_client.h"
@@ -252,6 +254,25 @@ TEST(RandomValues, FollowFromSeedAndArgumentAlone) {
     sum += v;
   }
   EXPECT_NEAR(sum / 100'000, 0, 0.01);
+}
+
+TEST(RandomValues, AreNumbersOfTheirType) {
+  const auto range = [](DType dtype) {
+    const std::vector<float> values = random_values(7, 3, 100'000, dtype);
+    // What is stored is what was drawn.
+    const std::vector<double> stored = load_elements(element_bytes(values, dtype).data(), 100'000, dtype);
+    EXPECT_TRUE(std::equal(values.begin(), values.end(), stored.begin(), stored.end())) << dtype;
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    return std::pair(*least, *most);
+  };
+  EXPECT_EQ(range(DType::kUInt8), std::pair(0.0f, 255.0f));
+  EXPECT_EQ(range(DType::kInt8), std::pair(-128.0f, 127.0f));
+  EXPECT_EQ(range(DType::kBFloat16), std::pair(-1.0f, 1.0f));
+  const auto [least, most] = range(DType::kInt32);
+  EXPECT_GE(least, -0x1p20f);
+  EXPECT_LT(most, 0x1p20f);
+  EXPECT_LT(least, -0x1p19f);
+  EXPECT_GT(most, 0x1p19f);
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   p.hardware = "a cpu";
   p.version = "1";
   p.isolation = "seccomp";
-  p.peak_gflops = {100, 199.5};
+  p.peaks = {.float32 = {100, 199.5}, .bfloat16 = {200, 398}, .int8 = {400, 790}};
   p.devices = {{.ordinal = 1,
                 .name = "a gpu",
                 .arch = "sm_90",
@@ -106,7 +106,13 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   p.no_device = "none asked";
   const Result<ProbeReply> back = parse_probe_reply(to_json(p));
   ASSERT_TRUE(back.is_ok()) << back.message();
-  EXPECT_EQ(back->peak_gflops, p.peak_gflops);
+  EXPECT_EQ(back->peaks.float32, p.peaks.float32);
+  EXPECT_EQ(back->peaks.bfloat16, p.peaks.bfloat16);
+  EXPECT_EQ(back->peaks.int8, p.peaks.int8);
+  EXPECT_EQ(back->peaks.of(DType::kFloat32, 2), 199.5);
+  EXPECT_EQ(back->peaks.of(DType::kBFloat16, 1), 200);
+  EXPECT_EQ(back->peaks.of(DType::kInt8, 2), 790);
+  EXPECT_EQ(back->peaks.of(DType::kInt8, 3), 0);
   EXPECT_EQ(back->hardware, "a cpu");
   EXPECT_EQ(to_json(*back), to_json(p));
   ASSERT_EQ(back->devices.size(), 1u);

@@ -1,5 +1,5 @@
 // What measuring and verifying compare with: the reference answer of every operator, and the tolerance that a
-// float32 kernel is given.
+// kernel is given.
 #include <gtest/gtest.h>
 
 #include "compiler_core/codegen/reference.h"
@@ -23,7 +23,13 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
   depthwise.in_width = 8;
   depthwise.kernel_height = depthwise.kernel_width = 3;
   depthwise.padding = {1, 1, 1, 1};
+  MatmulWorkload halves = product, bytes = product;
+  halves.dtype = DType::kBFloat16;
+  bytes.dtype = DType::kInt8;
+  bytes.k = std::min<int64_t>(columns, 1 << 16);
   return {product,
+          halves,
+          bytes,
           depthwise,
           SoftmaxWorkload{rows, columns},
           LayerNormWorkload{rows, columns},
@@ -68,8 +74,8 @@ double worst_error(const Tolerance& t, const std::vector<double>& found, const s
   return worst;
 }
 
-// Runs the math as it stands, in float32: each sum in one chain, the order that errs most.
-std::vector<double> plain_float32(const Workload& w, const std::vector<std::vector<double>>& arguments) {
+// Runs the math as it stands, in its own types: each sum in one chain, the order that errs most.
+std::vector<double> plain_answer(const Workload& w, const std::vector<std::vector<double>>& arguments) {
   auto args = arguments;
   args.back().clear();
   const Status status = testing::run_compiled(w.compute(), args, host_target(1), 1);
@@ -77,7 +83,7 @@ std::vector<double> plain_float32(const Workload& w, const std::vector<std::vect
   return args.back();
 }
 
-TEST(Tolerance, HoldsPlainSumsInFloat32OfEveryOperator) {
+TEST(Tolerance, HoldsPlainSumsOfEveryOperator) {
   for (const auto& [rows, columns] :
        {std::pair<int64_t, int64_t>{2000, 2}, {500, 31}, {300, 1000}, {2, 100'000}})
     for (const Workload& w : operators(rows, columns))
@@ -86,7 +92,7 @@ TEST(Tolerance, HoldsPlainSumsInFloat32OfEveryOperator) {
         const auto args = testing::random_args(w.compute(), seed);
         const auto right = reference_answer(w.compute(), inputs_of(args));
         ASSERT_TRUE(right.is_ok()) << right.message();
-        EXPECT_LT(worst_error(tolerance_of(w), plain_float32(w, args), right->back()), 1);
+        EXPECT_LT(worst_error(tolerance_of(w), plain_answer(w, args), right->back()), 1);
       }
 }
 
@@ -120,8 +126,11 @@ TEST(Tolerance, ShowsAMissingColumn) {
 }
 
 TEST(Tolerance, IsExactWhereNothingIsRounded) {
+  MatmulWorkload bytes;
+  bytes.dtype = DType::kInt8;
   for (const Workload& w :
-       {Workload(TransposeWorkload{9, 9}), Workload(ReduceWorkload{9, 9, RowReduction::kMax}),
+       {Workload(bytes), Workload(TransposeWorkload{9, 9}),
+        Workload(ReduceWorkload{9, 9, RowReduction::kMax}),
         Workload(ElementwiseWorkload{.rows = 9, .columns = 9, .activation = Activation::kRelu})}) {
     EXPECT_EQ(tolerance_of(w).absolute, 0) << w.key();
     EXPECT_EQ(tolerance_of(w).relative, 0) << w.key();

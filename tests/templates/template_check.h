@@ -12,6 +12,7 @@
 #include "compiler_core/oracle/oracle.h"
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
+#include "tests/random_numbers.h"
 
 namespace tuner {
 
@@ -34,7 +35,7 @@ inline std::vector<std::vector<double>> oracle_arguments(const Program& math, ui
     for (const int64_t extent : b->shape) n *= extent;
     std::vector<double>& values = args.emplace_back();
     if (b->role == BufferRole::kOutput) continue;
-    for (int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(rng() % 2001) / 1000 - 1);
+    for (int64_t i = 0; i < n; ++i) values.push_back(testing::random_number(rng, b->dtype));
   }
   const Status status = interpret(math, args);
   EXPECT_TRUE(status.is_ok()) << status.message();

@@ -30,6 +30,9 @@ TEST(WorkloadKey, IsCanonicalText) {
   m.m = m.n = m.k = 1024;
   EXPECT_EQ(Workload(m).key(),
             "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+  m.dtype = DType::kInt8;
+  EXPECT_EQ(Workload(m).key(),
+            "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=int8 const=none");
   EXPECT_EQ(Workload(SoftmaxWorkload{7, 13}).key(), "v1 softmax rows=7 columns=13 dtype=float32");
   EXPECT_EQ(Workload(LayerNormWorkload{7, 13}).key(),
             "v1 layer_norm rows=7 columns=13 eps=1e-05 dtype=float32");
@@ -148,6 +151,35 @@ TEST(WorkloadValidate, RefusesCountsThatOverflow) {
   EXPECT_THAT(validate(w).message(), HasSubstr("constant: expected names of operands (a, b)"));
 }
 
+TEST(WorkloadValidate, ProductsAreOfThreeTypes) {
+  MatmulWorkload w;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
+    w.dtype = dtype;
+    EXPECT_TRUE(validate(w).is_ok()) << dtype;
+  }
+  w.k = 1 << 16;
+  EXPECT_TRUE(validate(w).is_ok());
+  w.k += 1;
+  EXPECT_EQ(
+      validate(w).message(),
+      "k (columns of a): expected at most 65536 for int8, found 65537; sums of more products overflow int32");
+  w.dtype = DType::kFloat16;
+  EXPECT_EQ(validate(w).message(), "dtype: expected float32, bfloat16 or int8, found float16");
+}
+
+TEST(Workload, TypesOfAProductFollowFromOne) {
+  const auto types = [](DType dtype) {
+    MatmulWorkload w;
+    w.dtype = dtype;
+    w.bias = w.residual = true;
+    std::string found;
+    for (const Buffer& b : Workload(w).compute().args) found += str(b->name, " ", b->dtype, ", ");
+    return found;
+  };
+  EXPECT_EQ(types(DType::kBFloat16), "a bfloat16, b bfloat16, bias float32, residual float32, out float32, ");
+  EXPECT_EQ(types(DType::kInt8), "a uint8, b int8, bias int32, residual int32, out int32, ");
+}
+
 TEST(Workload, CountsMultiplyAndAddAsTwo) {
   EXPECT_EQ(Workload(resnet_last()).flops(), int64_t{2} * 512 * 512 * 9 * 49);
   Conv2dWorkload grouped = resnet_last();
@@ -190,6 +222,10 @@ TEST(Workload, CountsEachArgumentOnceAsTraffic) {
   m.k = 7;
   m.bias = true;
   EXPECT_EQ(floats(m), 2 * (3 * 7 + 7 * 5 + 3 * 5) + 5);
+  m.dtype = DType::kBFloat16;
+  EXPECT_EQ(Workload(m).bytes(), 2 * (2 * (3 * 7 + 7 * 5) + 4 * 3 * 5) + 4 * 5);
+  m.dtype = DType::kInt8;
+  EXPECT_EQ(Workload(m).bytes(), 2 * (3 * 7 + 7 * 5 + 4 * 3 * 5) + 4 * 5);
   EXPECT_EQ(floats(resnet_last()), 512 * 49 + 512 * 512 * 9 + 512 + 512 * 49);  // padding is not moved
   EXPECT_EQ(floats(SoftmaxWorkload{7, 13}), 2 * 7 * 13);
   EXPECT_EQ(floats(LayerNormWorkload{7, 13}), 2 * 7 * 13 + 2 * 13);

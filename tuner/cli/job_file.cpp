@@ -166,10 +166,14 @@ void read_activation(ObjectReader& in, Activation& activation) {
   activation = Activation::kRelu;
 }
 
-void read_dtype(ObjectReader& in, DType& dtype) {
-  std::string name(dtype_name(dtype));
+void read_dtype(ObjectReader& in, DType& dtype, std::initializer_list<DType> served = {DType::kFloat32}) {
+  std::string name(dtype_name(dtype)), known;
   in.read("dtype", name);
-  if (name != "float32") in.refuse("dtype", "expected \"float32\", found ", found(json(name)), ".");
+  for (const DType each : served) {
+    if (name == dtype_name(each)) return void(dtype = each);
+    known += str(known.empty() ? "\"" : each == *(served.end() - 1) ? " or \"" : ", \"", each, "\"");
+  }
+  in.refuse("dtype", "expected ", known, ", found ", found(json(name)), ".");
 }
 
 // Keys that matmul and conv2d share.
@@ -178,7 +182,6 @@ void read_epilogue(ObjectReader& in, W& w) {
   in.read("bias", w.bias);
   in.read("residual", w.residual);
   read_activation(in, w.activation);
-  read_dtype(in, w.dtype);
 }
 
 template <class W>
@@ -219,6 +222,7 @@ Workload read_matmul(ObjectReader& in) {
   w.k = a[1];
   w.n = b[1];
   read_epilogue(in, w);
+  read_dtype(in, w.dtype, {DType::kFloat32, DType::kBFloat16, DType::kInt8});
   read_constant(in, w, {"a", "b"});
   return w;
 }
@@ -254,6 +258,7 @@ Workload read_conv2d(ObjectReader& in) {
   w.out_layout = w.layout;
   in.read("out_layout", w.out_layout);
   read_epilogue(in, w);
+  read_dtype(in, w.dtype);
   read_constant(in, w, {"data", "weight"});
   return w;
 }

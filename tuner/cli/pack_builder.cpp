@@ -57,10 +57,8 @@ Status add_data(const CliTask& task, PackTask& out) {
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
     if (arg->role == BufferRole::kOutput) continue;
-    if (arg->dtype != DType::kFloat32)
-      return failed(arg->name, ": inputs of type ", arg->dtype, " are not made yet; float32 is");
-    out.inputs.push_back({arg->name, static_cast<int>(i), arg->elements()});
-    inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements()));
+    out.inputs.push_back({arg->name, static_cast<int>(i), arg->elements(), arg->dtype});
+    inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements(), arg->dtype));
   }
   ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
   const ReferenceKind kind = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/compile.h"
 #include "measure_server/runner/reference_file.h"
 
@@ -45,10 +46,9 @@ Status CpuVerifier::begin(const Workload& workload, const VerifyData& data) {
       references_.push_back({buffer->name, path});
       continue;
     }
-    const std::vector<float>& values = data.inputs[input++];
+    const std::string bytes = element_bytes(data.inputs[input++], buffer->dtype);
     std::ofstream out(path, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(values.data()),
-              static_cast<std::streamsize>(values.size() * sizeof(float)));
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     out.close();
     if (!out) return failed(path, ": cannot be written");
     inputs_.push_back({buffer->name, path});

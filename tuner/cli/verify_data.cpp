@@ -5,6 +5,7 @@
 
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/oracle/oracle.h"
+#include "measure_server/runner/input_data.h"
 
 namespace tuner::cli {
 namespace {
@@ -12,15 +13,11 @@ namespace {
 bool is_output(const Buffer& buffer) { return buffer->role == BufferRole::kOutput; }
 
 std::vector<std::vector<float>> random_inputs(const Program& program, uint64_t seed) {
-  std::mt19937_64 random(seed);
   std::vector<std::vector<float>> inputs;
-  for (const Buffer& buffer : program.args) {
-    if (is_output(buffer)) continue;
-    std::vector<float> values(static_cast<size_t>(buffer->elements()));
-    // Multiples of 2^-23 in [-1, 1): the same on every machine, unlike the standard library's distributions.
-    for (float& v : values)
-      v = static_cast<float>(static_cast<int64_t>(random() >> 40) - (int64_t{1} << 23)) * 0x1p-23f;
-    inputs.push_back(std::move(values));
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& buffer = program.args[i];
+    if (!is_output(buffer))
+      inputs.push_back(random_values(seed, static_cast<int>(i), buffer->elements(), buffer->dtype));
   }
   return inputs;
 }

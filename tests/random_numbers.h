@@ -1,0 +1,24 @@
+// Random elements of any type, for arguments of kernels under test.
+#pragma once
+
+#include <random>
+
+#include "compiler_core/base/elements.h"
+
+namespace tuner::testing {
+
+// From [-1, 1) for floats (bfloat16: one of its numbers), from all they hold for integers of 8 bits, and
+// small enough to be added to sums of those for int32.
+template <class Random>
+double random_number(Random& random, DType dtype) {
+  const auto between = [&](int64_t low, int64_t high) {
+    return static_cast<double>(std::uniform_int_distribution<int64_t>(low, high)(random));
+  };
+  if (dtype == DType::kUInt8) return between(0, 255);
+  if (dtype == DType::kInt8) return between(-128, 127);
+  if (dtype == DType::kInt32) return between(-1'000'000, 1'000'000);
+  const float x = std::uniform_real_distribution<float>(-1, 1)(random);
+  return dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : x;
+}
+
+}  // namespace tuner::testing
