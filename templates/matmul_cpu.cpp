@@ -1,21 +1,26 @@
 // matmul_cpu: packed matrix product on any CPU with vectors.
 //
-//   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch outermost]
+//   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch outermost]
 //
-//   b packed in panels of NR columns, [N/NR][K][NR], NR a tile or a vector of them:
-//       by the packing entry when b is constant, else by a stage before the product
-//   parallel batch, row block, panel
-//     for row tile in block              MR rows; a may be packed likewise, [M/MR][K][MR]
-//       for k                            unrolled by 1, 2 or 4
-//         unrolled row of tile           one broadcast of a...
-//           unrolled vector of panel     ...times each vector of b: one accumulator register each
-//             vectorized lane
-//       write the tile: bias, activation
+//   b packed in panels of NR columns, [N/NR][K][NR], NR a tile or a vector of them
+//   a packed in strips of MR rows, [M/MR][K][MR], or read as it is
+//       by the packing entry when constant, else by a stage before the product or as each part is needed
 //
-// Serves batches, transposed operands, any sizes: the last tiles of rows and columns are smaller. Declines
-// types other than float32.
+// All of k at once (block_k = 0):                 k in blocks, what is reused staying in the inner caches:
+//
+//   parallel batch, block of rows, panel            parallel batch, block of rows
+//     for tile of rows                                acc = 0
+//       sums over k in registers                      for block of k
+//       write the tile: bias, activation                for panel, tile of rows
+//                                                         acc += sums over the block of k, in registers
+//                                                     write the rows: bias, activation
+//
+// The sums in registers are those of cpu_product.h. Serves batches, transposed operands, any sizes: the last
+// tiles of rows and columns are smaller. Declines types other than float32.
 #include <algorithm>
+#include <array>
 
+#include "templates/cpu_product.h"
 #include "templates/registry.h"
 
 namespace tuner {
@@ -23,15 +28,19 @@ namespace {
 
 struct Knobs {
   SplitKnob tile_m, tile_n;
-  ChoiceKnob block_m, unroll_k;
-  FlagKnob pack_a, pack_b, narrow_panels;
+  ChoiceKnob block_m, block_k, unroll_k;
+  CategoryKnob pack_a, pack_b;
+  FlagKnob narrow_panels;
+  ChoiceKnob prefetch_b;
 };
+// What pack_a and pack_b count: read in place, packed whole before the product, packed where it is used.
+enum { kPlain, kWhole, kByBlock };
 
 class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -41,40 +50,54 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
     const int64_t lanes = lanes_of(w, t), registers = t.vector_registers();
-    const bool constant_b = Workload(w).is_constant("b");
+    const bool constant_a = Workload(w).is_constant("a"), constant_b = Workload(w).is_constant("b");
+    const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers);
+    const int64_t block_k = first_block_k(w, t);
     Knobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
-        .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(first_rows(w.m, registers)),
+        .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
         // Columns of a tile and of a panel: whole vectors. More columns use each broadcast of a more often.
-        .tile_n = space.split("tile_n", w.n)
-                      .multiples_of(lanes)
-                      .at_most(8 * lanes)
-                      .try_first(lanes * first_vectors(w.m, registers)),
+        .tile_n = space.split("tile_n", w.n).multiples_of(lanes).at_most(8 * lanes).try_first(columns),
         // Row tiles done with one panel before the next panel: the block of a stays in L2. 0: all rows,
         // panels outermost.
-        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
+        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(block_k == 0 ? 0 : 8),
+        // Terms added before the sums go to memory: so much of a panel stays in L1, and of a block of a in
+        // L2. 0: all of them.
+        .block_k = space.choice("block_k", blocks_of_k(w)).try_first(block_k),
         // Shares the loop's own instructions; the code grows.
         .unroll_k = space.choice("unroll_k", {1, 2, 4}).try_first(1),
-        // Rows of a side by side: no strided streams (they alias in L1 when K is a power of two), for a copy
-        // of a.
-        .pack_a = space.flag("pack_a").try_first(false),
+        // Rows of a side by side: no strided streams (they meet in one set of L1 when K is a power of two),
+        // for a copy of a.
+        .pack_a = space.category("pack_a", {"plain", "whole", "block"})
+                      .try_first(constant_a     ? "whole"
+                                 : block_k == 0 ? "plain"
+                                                : "block"),
         // A constant b is packed ahead for nothing, a transposed one has to be; else the copy pays from some
         // rows on.
-        .pack_b = space.flag("pack_b").try_first(packs_first(w)),
+        .pack_b = space.category("pack_b", {"plain", "whole", "panel"})
+                      .try_first(constant_b                         ? "whole"
+                                 : w.transpose_b || w.m >= 4 * rows ? "panel"
+                                                                    : "plain"),
         // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
         // follow faster when b comes from the outer caches.
-        .narrow_panels = space.flag("narrow_panels").try_first(first_narrow(w, t)),
+        .narrow_panels = space.flag("narrow_panels")
+                             .try_first(constant_b && columns > lanes && w.k * w.n * 4 > t.l2_bytes),
+        // How many terms ahead b is asked for. The hardware looks less far, and few rows wait for memory.
+        .prefetch_b = space.choice("prefetch_b", {0, 16, 32, 64, 128})
+                          .at_most(streams_b(w, t) ? 128 : 0)
+                          .try_first(w.m > 1 ? 64 : 0),
     };
     const IntExpr vectors = k.tile_n.inner() / lanes;
-    // Accumulators, one vector of b each, and one broadcast must fit the registers.
-    space.require(k.tile_m.inner() * vectors + vectors + 1 <= registers);
-    // Longer bodies only compile longer.
-    space.require(k.tile_m.inner() * vectors * k.unroll_k <= 200);
+    cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes}, registers, k.unroll_k);
     space.require(k.unroll_k <= w.k);
     // One spelling for "all row tiles".
     space.require(k.block_m < k.tile_m.outer());
-    space.require(!k.narrow_panels || (k.pack_b && vectors >= 2));
-    if (constant_b || w.transpose_b) space.require(k.pack_b == 1);
+    space.require(!k.narrow_panels || (k.pack_b != kPlain && vectors >= 2));
+    space.require(k.prefetch_b == 0 || (k.block_k == 0 && k.prefetch_b % k.unroll_k == 0));
+    // Constants are packed ahead, transposed operands have to be packed.
+    if (constant_a) space.require(k.pack_a == kWhole);
+    if (constant_b) space.require(k.pack_b == kWhole);
+    if (w.transpose_b && !constant_b) space.require(k.pack_b != kPlain);
     return k;
   }
 
@@ -83,95 +106,117 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
     const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = lanes_of(w, t);
-    const bool parallel = t.threads > 1;
-    if (c[k.pack_b]) {
-      const Tensor panels =
-          pack(s, "b", w.batch > 1, /*blocked=*/w.transpose_b ? 0 : 1, c[k.narrow_panels] ? lanes : columns);
-      if (s.refused()) return;
-      if (!Workload(w).is_constant("b")) {
-        const std::vector<Axis> axes = s.axes(panels);  // [batch,] panel, k, column
-        if (!w.transpose_b) vectorized_by(s, axes.back(), lanes);
-        if (parallel) s.parallel(axes.front());
-      }
-    }
-    if (c[k.pack_a]) {
-      const Tensor strips = pack(s, "a", w.batch > 1, /*blocked=*/w.transpose_a ? 1 : 0, rows);
-      if (s.refused()) return;
-      if (!Workload(w).is_constant("a") && parallel) s.parallel(s.axes(strips).front());
-    }
-
+    const int64_t tiles = c[k.block_m] == 0 ? c[k.tile_m].outer : c[k.block_m];
+    const int first = w.batch > 1 ? 1 : 0;
+    Tensor strips, panels;
+    if (c[k.pack_a] != kPlain)
+      strips = cpu::pack_blocks(s, s.tensor("a"), first, first + (w.transpose_a ? 1 : 0), rows);
+    if (c[k.pack_b] != kPlain)
+      panels = cpu::pack_blocks(s, s.tensor("b"), first, first + (w.transpose_b ? 0 : 1),
+                                c[k.narrow_panels] ? lanes : columns);
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
-    s.set_scope(acc, MemoryScope::kRegister);
-    std::vector<Axis> outer = s.axes(out);                // [batch,] i, j
-    const std::vector<Axis> inner = s.spatial_axes(acc);  // the same, of the tile
-    const auto [sum] = s.reduce_axes<1>(acc);
     if (s.refused()) return;
-    const auto [row_tile, row] = s.split(outer[outer.size() - 2], rows);
-    const auto [panel, column] = s.split(outer[outer.size() - 1], columns);
-    const auto [block, tile] = s.split(row_tile, c[k.block_m] == 0 ? c[k.tile_m].outer : c[k.block_m]);
-    const auto [vector, lane] = s.split(column, lanes);
-    s.reorder({block, panel, tile, row, vector, lane});
-    s.compute_at(acc, tile);
-    s.unroll(row);
-    s.unroll(vector);
-    if (lanes > 1) s.vectorize(lane);
 
-    const Axis acc_row = inner[inner.size() - 2];
-    const auto [k_outer, k_inner] = s.split(sum, c[k.unroll_k]);
-    const auto [acc_vector, acc_lane] = s.split(inner[inner.size() - 1], lanes);
-    s.reorder({k_outer, k_inner, acc_row, acc_vector, acc_lane});
-    s.decompose_reduction(acc, k_outer);
-    s.unroll(k_inner);
-    s.unroll(acc_row);
-    s.unroll(acc_vector);
-    if (lanes > 1) s.vectorize(acc_lane);
-
+    std::vector<Axis> outer = s.axes(out);  // [batch,] i, j
+    const Axis i = outer[outer.size() - 2], j = outer.back();
     outer.resize(outer.size() - 2);
+    const auto [row_tile, row] = s.split(i, rows);
+    const auto [block, tile] = s.split(row_tile, tiles);
     outer.push_back(block);
-    outer.push_back(panel);
-    if (parallel) s.parallel(s.fuse(outer));
+    Axis at_block = block, at_panel, terms;
+    if (c[k.block_k] == 0) {
+      const auto [panel, column] = s.split(j, columns);
+      const auto [vector, lane] = s.split(column, lanes);
+      s.reorder({block, panel, tile, row, vector, lane});
+      terms = cpu::sum_in_registers(s, acc, tile, lanes, std::array{c[k.unroll_k]});
+      s.unroll(row);
+      s.unroll(vector);
+      if (lanes > 1) s.vectorize(lane);
+      at_panel = panel;
+      // What is packed by the block is packed by all threads of it.
+      if (c[k.pack_a] != kByBlock) outer.push_back(panel);
+    } else {
+      const auto [panel, column] = s.split(j, 8 * lanes);
+      cpu::vectorize_by(s, column, lanes);
+      std::tie(at_block, at_panel) =
+          sum_by_blocks(s, acc, block, c[k.block_k], {rows, columns}, lanes, c[k.unroll_k]);
+    }
+    lay_out(s, w, c[k.pack_a], strips, at_block, "a", w.transpose_a, t);
+    lay_out(s, w, c[k.pack_b], panels, at_panel, "b", !w.transpose_b, t);
+    if (t.threads > 1) s.parallel(s.fuse(outer));
+    if (c[k.prefetch_b] > 0)
+      s.prefetch(c[k.pack_b] == kPlain ? s.tensor("b") : panels, acc, terms, c[k.prefetch_b] / c[k.unroll_k]);
   }
 
  private:
+  // acc, in memory, is computed inside `block` of its reader, a block of k at a time. Returns its loops over
+  // blocks of k and over panels.
+  static std::pair<Axis, Axis> sum_by_blocks(Schedule& s, const Tensor& acc, Axis block, int64_t block_k,
+                                             cpu::Tile shape, int64_t lanes, int64_t unroll_k) {
+    const auto [sum] = s.reduce_axes<1>(acc);
+    const auto [k_block, k_inside] = s.split(sum, block_k);
+    const Tensor part = s.rfactor(acc, k_block);
+    s.compute_at(acc, block);
+    if (s.refused()) return {};
+    const std::vector<Axis> spatial = s.spatial_axes(acc);
+    const auto [added] = s.reduce_axes<1>(acc);
+    if (s.refused()) return {};
+    const auto [tile, row] = s.split(spatial[spatial.size() - 2], shape.rows);
+    const auto [panel, column] = s.split(spatial.back(), shape.columns);
+    const auto [vector, lane] = s.split(column, lanes);
+    s.reorder({added, panel, tile, row, vector, lane});
+    s.decompose_reduction(acc, added);
+    cpu::sum_in_registers(s, part, tile, lanes, std::array{unroll_k});
+    s.unroll(row);
+    s.unroll(vector);
+    if (lanes > 1) s.vectorize(lane);
+    return {added, panel};
+  }
+
+  // The loops of the copy of an operand. `along_inside`: what lies side by side in the operand does so in the
+  // copy; else vectors of k are read, transposed, and written as vectors of the inside of a block.
+  static void lay_out(Schedule& s, const MatmulWorkload& w, int64_t how, const Tensor& packed, Axis at,
+                      std::string_view operand, bool along_inside, const Target& t) {
+    if (how == kPlain || Workload(w).is_constant(operand) || s.refused()) return;
+    if (how == kByBlock) s.compute_at(packed, at);
+    if (s.refused()) return;
+    const std::vector<Axis> axes = s.axes(packed);  // [batch,] block, k, inside
+    const Axis k = axes[axes.size() - 2];
+    if (s.extent(axes.back()) == 1) {
+      s.reorder({axes.back(), k});
+      cpu::vectorize_by(s, k, t.f32_lanes());
+    } else if (along_inside) {
+      cpu::vectorize_by(s, axes.back(), t.f32_lanes());
+    } else {
+      const auto [k_outer, k_inner] = s.split(k, t.f32_lanes());
+      s.vectorize(axes.back());
+      s.vectorize_rows(k_inner);
+    }
+    if (how == kWhole && t.threads > 1) s.parallel(axes.front());
+  }
+
+  // Whether b comes from memory and there are too few rows to hide it.
+  static bool streams_b(const MatmulWorkload& w, const Target& t) {
+    return w.m <= 16 && w.k * w.n * 4 > t.l2_bytes;
+  }
+
   // A single column has nothing to be a vector of.
   static int64_t lanes_of(const MatmulWorkload& w, const Target& t) { return w.n == 1 ? 1 : t.f32_lanes(); }
 
-  static bool packs_first(const MatmulWorkload& w) {
-    return Workload(w).is_constant("b") || w.transpose_b || w.m >= 16;
+  static std::vector<int64_t> blocks_of_k(const MatmulWorkload& w) {
+    std::vector<int64_t> blocks{0};
+    for (const int64_t block : {128, 192, 256, 384, 512, 768, 1024})
+      if (w.k % block == 0 && block < w.k) blocks.push_back(block);
+    return blocks;
   }
-  // Pays when the panels are not in L2 already.
-  static bool first_narrow(const MatmulWorkload& w, const Target& t) {
-    return packs_first(w) && w.n > lanes_of(w, t) && w.k * w.n * 4 > t.l2_bytes;
-  }
-
-  // About eight accumulators are needed to keep the multipliers busy: few rows take more vectors each.
-  static int64_t first_vectors(int64_t m, int64_t registers) {
-    return m >= 4 ? 2 : std::min<int64_t>(m >= 2 ? 4 : 8, (registers - 1) / (m + 1));
-  }
-
-  static int64_t first_rows(int64_t m, int64_t registers) {
-    // Two vectors a row: rows * 2 + 2 + 1 registers; a few are left to the compiler. Evenly over the tiles.
-    const int64_t most = std::clamp<int64_t>((registers - 4) / 2, 1, 12);
-    const int64_t tiles = (m + most - 1) / most;
-    return (m + tiles - 1) / tiles;
-  }
-
-  // [batch,] x, y with dimension `blocked` (0: x, 1: y) in blocks: [batch,] blocks, the other, inside of the
-  // block.
-  static Tensor pack(Schedule& s, std::string_view operand, bool batch, int blocked, int64_t block) {
-    const int d = batch ? 1 : 0;
-    std::vector<PackDim> dims;
-    if (batch) dims.push_back({0});
-    dims.push_back({d + blocked, block});
-    dims.push_back({d + 1 - blocked});
-    dims.push_back({d + blocked, block, true});
-    return s.pack(s.tensor(operand), dims);
-  }
-
-  static void vectorized_by(Schedule& s, Axis axis, int64_t lanes) {
-    const auto [vector, lane] = s.split(axis, lanes);
-    s.unroll(vector);
-    if (lanes > 1) s.vectorize(lane);
+  // When the sums over all of k would bring a panel and a tile's rows from beyond L2 each time.
+  static int64_t first_block_k(const MatmulWorkload& w, const Target& t) {
+    const std::vector<int64_t> blocks = blocks_of_k(w);
+    // A few tiles of rows read each panel only a few times.
+    const bool fits = w.m <= 64 || w.k * 64 * 4 <= t.l2_bytes / 2;
+    for (auto block = blocks.rbegin(); !fits && block != blocks.rend(); ++block)
+      if (*block <= 512) return *block;
+    return 0;
   }
 };
 

@@ -103,6 +103,43 @@ bool Emitter::register_offset(const Buffer& buffer, const Access& access) {
   return false;
 }
 
+// Lanes two elements apart: what lies from the first to the last of them in two whole vectors, of which a
+// shuffle takes every other element; a gather is ten times that. The second vector ends with the last lane,
+// so nothing behind it is touched. Null where that does not fit.
+llvm::Value* Emitter::load_between(const Buffer& buffer, const Access& access) {
+  int64_t active = lanes_;
+  for (int64_t lane = 0; piece_mask_ != nullptr && lane < lanes_; ++lane)
+    if (piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) {
+      active = lane;
+      break;
+    }
+  const int64_t last = (active - 1) * access.stride;
+  if (!access.affine() || access.stride != 2 || last < lanes_) return nullptr;
+  const int64_t second = last + 1 - lanes_;
+  auto* vector = llvm::FixedVectorType::get(memory_type(buffer->dtype), static_cast<unsigned>(lanes_));
+  const auto whole = [&](int64_t from) {
+    Access at = access;
+    at.form.constant += from;
+    return b_.CreateAlignedLoad(vector, pointer(buffer, at), alignment(buffer, at, lanes_));
+  };
+  llvm::SmallVector<int> wanted;
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    const int64_t at = 2 * lane;
+    wanted.push_back(static_cast<int>(lane >= active ? llvm::PoisonMaskElem
+                                      : at < lanes_  ? at
+                                                     : lanes_ + at - second));
+  }
+  llvm::Value* low = whole(0);
+  return b_.CreateShuffleVector(low, whole(second), wanted);
+}
+
+void Emitter::emit_prefetch(const ExprNode& load) {
+  llvm::Value* p = pointer(load.buffer, analyze(load.buffer, load.operands));
+  const auto word = [&](uint32_t value) { return b_.getInt32(value); };
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
+                     {p, /*write=*/word(0), /*locality, 3 is all caches=*/word(3), /*data=*/word(1)});
+}
+
 llvm::Value* Emitter::any_lane(llvm::Value* mask) { return b_.CreateOrReduce(mask); }
 
 llvm::Value* Emitter::memory_mask() {
@@ -158,6 +195,8 @@ llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& i
     }
     return as_value(v);
   }
+  if (mask_ == nullptr)
+    if (llvm::Value* v = load_between(buffer, access)) return as_value(v);
   llvm::Value* all = llvm::Constant::getAllOnesValue(
       llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes_)));
   return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one,

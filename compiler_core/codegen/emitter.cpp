@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 
+#include "compiler_core/ir/prefetch.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 
@@ -156,6 +157,7 @@ void Emitter::emit(const Stmt& s) {
     case StmtKind::kBarrier:
     case StmtKind::kIntrinsic:
     case StmtKind::kAsync:
+      if (is_prefetch(*s)) return emit_prefetch(*s->operands[0]);
       refuse("barriers, tensor intrinsics and asynchronous copies are GPU statements");
       return;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "compiler_core/ir/prefetch.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner {

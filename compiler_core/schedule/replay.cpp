@@ -226,6 +226,13 @@ const std::map<std::string_view, Call>& calls() {
           s.rfactor(s.tensor(a[0]), s.axis(a[1]));
           return Status::ok();
         }}},
+      {"prefetch",
+       {4,
+        [](Schedule& s, const Arguments& a) -> Status {
+          ASSIGN_OR_RETURN(const int64_t ahead, number(a[3]));
+          s.prefetch(s.tensor(a[0]), s.tensor(a[1]), s.axis(a[2]), ahead);
+          return Status::ok();
+        }}},
       {"set_layout",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler_core/ir/prefetch.h"
+
 namespace tuner::rewrite {
 
 Path find_loop(const Stmt& root, const Var& var) {
@@ -75,7 +77,8 @@ std::optional<Stage> find_stage(const Stmt& root, const Buffer& buffer) {
     bool only = true;
     if (above->kind == StmtKind::kSeq) {
       visit(above, [&](const Stmt& child) {
-        const bool writes = child->kind == StmtKind::kStore || child->kind == StmtKind::kIntrinsic ||
+        const bool writes = child->kind == StmtKind::kStore ||
+                            (child->kind == StmtKind::kIntrinsic && !is_prefetch(*child)) ||
                             child->kind == StmtKind::kBarrier || child->kind == StmtKind::kAsync;
         only &= !writes || computes(*child);
       });

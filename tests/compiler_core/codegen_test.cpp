@@ -1,4 +1,5 @@
 // Machine code from Programs built by hand, compared with the oracle element by element.
+#include "compiler_core/ir/prefetch.h"
 #include "tests/compiler_core/kernel_testing.h"
 
 #include <gmock/gmock.h>
@@ -129,6 +130,27 @@ TEST(Codegen, VectorGuardMasksLoadsAndStores) {
                       return make_if(at < 21, make_store(y, {at}, load(x, {at}) * 3));
                     });
                   })};
+  EXPECT_TRUE(matches_oracle(p));
+}
+
+// Whole vectors and shuffles in place of gathers, up to the last element of the buffer and no further.
+TEST(Codegen, EverySecondElement) {
+  for (const int64_t n : {1, 2, 5, 8, 9, 14, 16, 28, 33}) {
+    const Buffer x = input("x", {3, 2 * n - 1}), y = output("y", {3, n});
+    const Program p{
+        "second", {x, y}, loop("r", 3, [&](Expr r) {
+          return loop("i", n, kVector, [&](Expr i) { return make_store(y, {r, i}, load(x, {r, i * 2})); });
+        })};
+    EXPECT_TRUE(matches_oracle(p)) << n;
+  }
+}
+
+TEST(Codegen, PrefetchChangesNothing) {
+  const Buffer x = input("x", {9}), y = output("y", {9});
+  const Program p{
+      "ahead", {x, y}, loop("i", 9, [&](Expr i) {
+        return make_seq({make_prefetch(load(x, {i + 1000})), make_store(y, {i}, load(x, {i}) * 2)});
+      })};
   EXPECT_TRUE(matches_oracle(p));
 }
 

@@ -31,6 +31,10 @@ class RandomSchedule {
       s_ = std::move(next);
       ++accepted;
     }
+    // Last: other primitives do not know it.
+    Schedule asked = s_;
+    asked.prefetch(one_of(read(s_)), one_of(computed(s_)), any_axis(s_), pick(1, 9));
+    if (!asked.refused()) s_ = std::move(asked);
   }
 
   void check() {

@@ -32,8 +32,8 @@ TEST(MatmulCpu, LoopsOfOneConfig) {
   w.constant = {"b"};
   const auto instance = matmul_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program = (*instance)->instantiate(
-      *config_from_text("block_m=2 narrow_panels=0 pack_a=0 pack_b=1 tile_m=4 tile_n=16 unroll_k=2"));
+  const auto program = (*instance)->instantiate(*config_from_text(
+      "block_k=0 block_m=2 narrow_panels=0 pack_a=0 pack_b=1 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=2"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   ASSERT_NE(program->packing, nullptr);
   EXPECT_EQ("\n" + to_text(*program), R"(
@@ -70,13 +70,12 @@ packing matmul_pack(constant b float32[9, 60], packed b.packed float32[4, 9, 16]
 TEST(MatmulCpu, RefusesAConfigOfAnotherSpace) {
   const auto instance = matmul_cpu().apply(matmul(20, 60, 9), cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto refused = (*instance)->instantiate(
-      *config_from_text("block_m=0 narrow_panels=0 pack_a=0 pack_b=1 tile_m=8 tile_n=16 unroll_k=1"));
+  const auto refused = (*instance)->instantiate(*config_from_text(
+      "block_k=0 block_m=0 narrow_panels=0 pack_a=0 pack_b=1 prefetch_b=0 tile_m=10 tile_n=16 unroll_k=1"));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidConfig);
   EXPECT_EQ(refused.message(),
-            "matmul_cpu: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_m=0 "
-            "narrow_panels=0 pack_a=0 "
-            "pack_b=1 tile_m=8 tile_n=16 unroll_k=1");
+            "matmul_cpu: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_k=0 "
+            "block_m=0 narrow_panels=0 pack_a=0 pack_b=1 prefetch_b=0 tile_m=10 tile_n=16 unroll_k=1");
 }
 
 TEST(MatmulCpu, ScheduleReplaysFromItsText) {
@@ -114,7 +113,7 @@ TEST(MatmulCpu, RandomConfigsOnOddShapes) {
 }
 
 TEST(MatmulCpu, EveryOperandForm) {
-  for (int form = 0; form < 64; ++form) {
+  for (int form = 0; form < 128; ++form) {
     MatmulWorkload w = matmul(9, 37, 6);
     w.transpose_a = (form & 1) != 0;
     w.transpose_b = (form & 2) != 0;
@@ -122,6 +121,7 @@ TEST(MatmulCpu, EveryOperandForm) {
     w.activation = (form & 8) != 0 ? Activation::kRelu : Activation::kNone;
     if ((form & 16) != 0) w.constant = {"b"};
     w.batch = (form & 32) != 0 ? 3 : 1;
+    w.residual = (form & 64) != 0;
     expect_configs_right(matmul_cpu(), w, cpu(256, 16, 1 + form % 2), 3, static_cast<uint64_t>(form));
   }
 }
@@ -130,6 +130,19 @@ TEST(MatmulCpu, ConstantAIsPackedAhead) {
   MatmulWorkload w = matmul(9, 17, 6);
   w.constant = {"a", "b"};
   expect_configs_right(matmul_cpu(), w, cpu(256, 16), 12, 5);
+}
+
+TEST(MatmulCpu, BlocksOfKWithEveryPacking) {
+  for (int form = 0; form < 32; ++form) {
+    MatmulWorkload w = matmul(11, 21, 256);
+    w.transpose_a = (form & 1) != 0;
+    w.transpose_b = (form & 2) != 0;
+    w.bias = (form & 4) != 0;
+    w.residual = (form & 8) != 0;
+    if ((form & 16) != 0) w.constant = {"b"};
+    w.batch = 1 + form % 2;
+    expect_configs_right(matmul_cpu(), w, cpu(256, 16, 1 + form / 2 % 2), 6, static_cast<uint64_t>(form));
+  }
 }
 
 TEST(MatmulCpu, LargerShapeOnce) {

@@ -1,0 +1,99 @@
+// prefetch: the statements that come out, that they change nothing, and what is refused.
+#include <gtest/gtest.h>
+
+#include "compiler_core/lower/lower.h"
+#include "compiler_core/oracle/oracle.h"
+#include "compiler_core/schedule/schedule.h"
+#include "compiler_core/te/te.h"
+
+namespace tuner {
+namespace {
+
+// y[j] = sum over k of a[k] * b[k, j], 32 columns in tiles of two vectors.
+struct Product {
+  Product() : s(program()) {
+    acc = s.tensor("y");
+    const auto [j] = s.axes<1>(acc);
+    const auto [sum] = s.reduce_axes<1>(acc);
+    const auto [vector, lane] = s.split(j, 8);
+    s.reorder({sum, vector, lane});
+    s.unroll(vector);
+    s.vectorize(lane);
+    k = sum;
+    v = vector;
+  }
+  static Program program() {
+    te::Builder b("product");
+    const Buffer a = b.input("a", {12}), weights = b.constant("b", {12, 16});
+    b.reduce("y", {16}, {{"k", 12}}, ReduceOp::kSum,
+             [&](const te::Indices& i, const te::Indices& r) {
+               return load(a, {r[0]}) * load(weights, {r[0], i[0]});
+             },
+             BufferRole::kOutput, {"j"});
+    return b.finish();
+  }
+  Schedule s;
+  Tensor acc;
+  Axis k, v;
+};
+
+TEST(SchedulePrefetch, AsksForEachVectorOfALaterIteration) {
+  Product p;
+  p.s.prefetch(p.s.tensor("b"), p.acc, p.k, 4);
+  ASSERT_FALSE(p.s.refused()) << p.s.finish().message();
+  EXPECT_EQ("\n" + to_text(p.s.program().body), R"(
+reduce k in 0..12
+  unrolled j.outer.ahead in 0..2
+    prefetch(b[k + 4, j.outer.ahead*8])
+  unrolled j.outer in 0..2
+    vectorized j.inner in 0..8
+      y[j.outer*8 + j.inner] += a[k] * b[k, j.outer*8 + j.inner], from 0 when k == 0
+)");
+}
+
+TEST(SchedulePrefetch, ChangesNoValueAlsoWhereItAsksBeyondTheEnd) {
+  Product p;
+  p.s.prefetch(p.s.tensor("b"), p.acc, p.k, 4);
+  p.s.prefetch(p.s.tensor("a"), p.acc, p.k, 100);
+  const auto program = p.s.finish();
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  std::vector<std::vector<double>> plain(3), asked;
+  for (int i = 0; i < 12; ++i) plain[0].push_back(i);
+  for (int i = 0; i < 12 * 16; ++i) plain[1].push_back(i % 7);
+  asked = plain;
+  ASSERT_TRUE(interpret(Product::program(), plain).is_ok());
+  const auto lowered = lower(*program, 4096);
+  ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+  const Status status = interpret(*lowered, asked);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(asked, plain);
+}
+
+TEST(SchedulePrefetch, ReplaysFromItsText) {
+  Product p;
+  p.s.prefetch(p.s.tensor("b"), p.acc, p.k, 4);
+  const auto again = replay(Product::program(), p.s.trace());
+  ASSERT_TRUE(again.is_ok()) << again.message();
+  EXPECT_EQ(to_text(*again), to_text(p.s.program()));
+}
+
+TEST(SchedulePrefetch, RefusalsNameTheReason) {
+  const auto refusal = [](const auto& call) {
+    Product p;
+    call(p);
+    return p.s.finish().message();
+  };
+  EXPECT_EQ(refusal([](Product& p) { p.s.prefetch(p.s.tensor("b"), p.acc, p.k, 0); }),
+            "prefetch(b, y, k, 0): must ask at least 1 iteration ahead");
+  EXPECT_EQ(refusal([](Product& p) { p.s.prefetch(p.acc, p.acc, p.k, 1); }),
+            "prefetch(y, y, k, 1): y does not read y");
+  EXPECT_EQ(refusal([](Product& p) { p.s.prefetch(p.s.tensor("b"), p.acc, p.v, 1); }),
+            "prefetch(b, y, j.outer, 1): the axis is unrolled; only a serial one has a next iteration");
+  EXPECT_EQ(refusal([](Product& p) { p.s.prefetch(p.s.tensor("b"), p.s.tensor("a"), p.k, 1); }),
+            "prefetch(b, a, k, 1): a is not computed in this Program");
+  EXPECT_EQ(refusal([](Product& p) { p.s.prefetch(p.s.tensor("b"), p.acc, Axis{make_var("x")}, 1); }),
+            "prefetch(b, y, x, 1): not an axis around y");
+}
+
+}  // namespace
+}  // namespace tuner
