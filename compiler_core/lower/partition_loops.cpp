@@ -223,6 +223,9 @@ class Partitioner {
         if (form.terms.front().second < 0)
           for (auto& term : form.terms) term.second = -term.second;
         found.push_back(to_expr(form));
+        // Set apart already: taking the sum to pieces would lose what is known of it.
+        const auto bounds = const_bounds(found.back(), ranges);
+        if (bounds && bounds->first == bounds->second) return {};
       }
     }
     visit(c, [&](const Expr& e) {

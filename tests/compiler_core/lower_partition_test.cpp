@@ -115,6 +115,52 @@ for o in 0..3
 )");
 }
 
+// A tile of 4 outputs at o*4, each the sum of k in 0..3 taps at o*4 + r + k - 1 of 12 inputs; `inner` times.
+Stmt taps(int64_t inner) {
+  return loop("o", 3, [&](Expr o) {
+    return loop("k", 3, [&](Expr k) {
+      return loop("c", inner, [&](Expr c) {
+        return loop("r", 4, LoopKind::kUnrolled, [&](Expr r) {
+          return make_if(o * 4 + k + r >= 1 && o * 4 + k + r < 13, make_store(y, {c, o * 4 + r}, k));
+        });
+      });
+    });
+  });
+}
+
+TEST(LowerPartition, AGuardOverTwoLoopsIsDecidedByTheirSumWhereATestIsFree) {
+  EXPECT_EQ(partitioned(taps(20)), R"(
+for o in 0..3
+  for k in 0..3
+    if o*4 + k >= 1
+      if o*4 + k <= 9
+        for c in 0..20
+          unrolled r in 0..4
+            y[c, o*4 + r] = k
+      else
+        for c in 0..20
+          unrolled r in 0..4
+            if o*4 + k + r < 13
+              y[c, o*4 + r] = k
+    else
+      for c in 0..20
+        unrolled r in 0..4
+          if o*4 + k + r >= 1
+            y[c, o*4 + r] = k
+)");
+}
+
+TEST(LowerPartition, AGuardInFrontOfMuchWorkStays) {
+  const Stmt s = loop("o", 3, [&](Expr o) {
+    return loop("k", 3, [&](Expr k) {
+      return make_if(o + k >= 1 && o + k < 4, loop("c", 20, [&](Expr c) {
+                       return loop("r", 4, [&](Expr r) { return make_store(y, {c, r}, o + k); });
+                     }));
+    });
+  });
+  EXPECT_EQ(partitioned(s), "\n" + to_text(s));
+}
+
 TEST(LowerPartition, AnUndecidableGuardStays) {
   const Stmt s = loop("i", 9, [&](Expr i) {
     return loop("j", 9, [&](Expr j) { return make_if(j <= i, make_store(y, {i, j}, float_imm(1))); });

@@ -137,9 +137,12 @@ class RandomSchedule {
       case 11:
         s.inline_compute(one_of(stages));
         return true;
-      case 12:
-        s.decompose_reduction(one_of(stages), any_axis(s));
+      case 12: {
+        const Tensor sum = one_of(stages);
+        s.decompose_reduction(sum, any_axis(s));
+        if (pick(0, 1) == 0) s.skip_zeros(sum);
         return true;
+      }
       case 13:
         pack(s, one_of(loads));
         return true;

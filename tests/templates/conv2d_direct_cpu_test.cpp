@@ -28,24 +28,30 @@ TEST(Conv2dDirectCpu, DeclinesWithTheReason) {
   Conv2dWorkload w = conv(4, 5, 5, 4, 3, 3, 1, 1, 1);
   EXPECT_TRUE(conv2d_direct_cpu().supports(w, cpu(256, 16)).yes);
   w.groups = 2;
-  EXPECT_EQ(conv2d_direct_cpu().supports(w, cpu(256, 16)).reason, "needs groups = 1, got 2");
+  EXPECT_TRUE(conv2d_direct_cpu().supports(w, cpu(256, 16)).yes);
+  w.groups = 4;
+  EXPECT_EQ(conv2d_direct_cpu().supports(w, cpu(256, 16)).reason,
+            "needs more than one channel in a group, got groups = 4 of 4 channels");
   EXPECT_EQ(conv2d_direct_cpu().supports(MatmulWorkload{}, cpu(256, 16)).reason, "serves conv2d, got matmul");
 }
 
 TEST(Templates, RefusalListsEveryTemplateOfTheOperatorWithItsReason) {
   Conv2dWorkload w = conv(4, 5, 5, 4, 3, 3, 1, 1, 1);
-  w.groups = 2;
-  EXPECT_EQ(templates_for(w, cpu(256, 16)).message(),
-            "no template serves " + Workload(w).key() + " on \"" + cpu(256, 16).name() +
-                "\":\n  conv2d_direct_cpu  needs groups = 1, got 2"
-                "\n  conv2d_nchw_cuda  needs a CUDA target, got " +
-                cpu(256, 16).name() + "\n  depthwise_conv2d_nchw_cuda  needs a CUDA target, got " +
-                cpu(256, 16).name());
-  w.groups = 1;
+  w.dtype = DType::kFloat64;
+  const std::string refusal = templates_for(w, cpu(256, 16)).message();
+  EXPECT_THAT(refusal, ::testing::StartsWith("no template serves " + Workload(w).key() + " on \"" +
+                                           cpu(256, 16).name() + "\":\n"));
+  for (const AnyTemplate* t : all_templates()) {
+    const Support support = t->supports(w, cpu(256, 16));
+    if (support.other_operator)
+      EXPECT_THAT(refusal, ::testing::Not(::testing::HasSubstr(str("  ", t->name(), "  "))));
+    else
+      EXPECT_THAT(refusal, ::testing::HasSubstr(str("\n  ", t->name(), "  ", support.reason)));
+  }
+  w.dtype = DType::kFloat32;
   const auto serving = templates_for(w, cpu(256, 16));
   ASSERT_TRUE(serving.is_ok());
-  ASSERT_EQ(serving->size(), 1u);
-  EXPECT_EQ(serving->front(), find_template("conv2d_direct_cpu"));
+  EXPECT_THAT(*serving, ::testing::Contains(find_template("conv2d_direct_cpu")));
   EXPECT_EQ(find_template("conv3d"), nullptr);
 }
 
@@ -124,8 +130,9 @@ TEST(Conv2dDirectCpu, DefaultIsValidForAnyShape) {
 
 TEST(Conv2dDirectCpu, RandomConfigsOnOddShapes) {
   const Conv2dWorkload shapes[] = {
-      conv(3, 17, 19, 5, 2, 2, 3, 2, 2), conv(1, 1, 1, 1, 1, 1, 1, 0, 1),  conv(4, 7, 7, 33, 3, 3, 1, 1, 1),
-      conv(6, 5, 9, 20, 1, 1, 1, 0, 1),  conv(8, 6, 5, 17, 1, 1, 2, 0, 1), conv(2, 9, 8, 3, 5, 3, 2, 1, 1),
+      conv(3, 17, 19, 5, 2, 2, 3, 2, 2),  conv(1, 1, 1, 1, 1, 1, 1, 0, 1),  conv(4, 7, 7, 33, 3, 3, 1, 1, 1),
+      conv(6, 5, 9, 20, 1, 1, 1, 0, 1),   conv(8, 6, 5, 17, 1, 1, 2, 0, 1), conv(2, 9, 8, 3, 5, 3, 2, 1, 1),
+      conv(3, 20, 18, 16, 7, 7, 2, 3, 1), conv(2, 6, 7, 8, 3, 3, 1, 2, 2),
   };
   for (const auto& w : shapes) {
     expect_configs_right(conv2d_direct_cpu(), w, cpu(256, 16), 8, 1);
@@ -134,16 +141,45 @@ TEST(Conv2dDirectCpu, RandomConfigsOnOddShapes) {
   }
 }
 
+TEST(Conv2dDirectCpu, EveryLayoutInAndOut) {
+  uint64_t seed = 0;
+  for (const char* layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"})
+    for (const char* out_layout : {"NCHW", "NCHW4c", "NCHW8c", "NCHW16c"}) {
+      Conv2dWorkload w = conv(16, 5, 9, 32, 3, 3, 1, 1, 1);
+      w.layout = layout;
+      w.out_layout = out_layout;
+      w.bias = w.residual = true;
+      for (const Target& t : {cpu(128, 16), cpu(256, 16, /*threads=*/2), cpu(512, 32)})
+        expect_configs_right(conv2d_direct_cpu(), w, t, 3, ++seed);
+    }
+}
+
+TEST(Conv2dDirectCpu, GroupsOfManyAndOfFewChannels) {
+  struct Groups {
+    int64_t groups, ic, oc;
+    const char* layout;
+  };
+  for (const Groups& g : {Groups{2, 6, 10, "NCHW"}, Groups{4, 4, 12, "NCHW"}, Groups{2, 32, 64, "NCHW16c"},
+                          Groups{8, 32, 32, "NCHW16c"}, Groups{4, 16, 48, "NCHW8c"}}) {
+    Conv2dWorkload w = conv(g.ic, 5, 6, g.oc, 3, 3, 1, 1, 1);
+    w.groups = g.groups;
+    w.layout = w.out_layout = g.layout;
+    expect_configs_right(conv2d_direct_cpu(), w, cpu(512, 32), 5, static_cast<uint64_t>(g.groups));
+    expect_configs_right(conv2d_direct_cpu(), w, cpu(256, 16, /*threads=*/2), 5, static_cast<uint64_t>(g.oc));
+  }
+}
+
 TEST(Conv2dDirectCpu, EveryForm) {
-  for (int form = 0; form < 32; ++form) {
+  for (int form = 0; form < 64; ++form) {
     Conv2dWorkload w = conv(4, 6, 7, 18, 3, 2, 1, 0, 1);
     if ((form & 1) != 0) w.padding = {0, 2, 1, 0};  // one side each
     w.bias = (form & 2) != 0;
     w.activation = (form & 4) != 0 ? Activation::kRelu : Activation::kNone;
     if ((form & 8) != 0) w.constant = {};
     w.batch = (form & 16) != 0 ? 2 : 1;
+    w.residual = (form & 32) != 0;
     w.stride = {1 + form % 3, 1 + form % 2};
-    expect_configs_right(conv2d_direct_cpu(), w, cpu(256, 16, 1 + form % 2), 4, static_cast<uint64_t>(form));
+    expect_configs_right(conv2d_direct_cpu(), w, cpu(256, 16, 1 + form % 2), 3, static_cast<uint64_t>(form));
   }
 }
 
