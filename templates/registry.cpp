@@ -7,6 +7,7 @@ const std::vector<const AnyTemplate*>& all_templates() {
       &matmul_cpu(),
       &matmul_dot_cpu(),
       &conv2d_direct_cpu(),
+      &depthwise_conv2d_cpu(),
       &conv2d_1x1_pixels_cpu(),
       &conv2d_1x1_channels_cpu(),
       &conv2d_winograd2_cpu(),

@@ -8,6 +8,7 @@ namespace tuner {
 const AnyTemplate& matmul_cpu();
 const AnyTemplate& matmul_dot_cpu();
 const AnyTemplate& conv2d_direct_cpu();
+const AnyTemplate& depthwise_conv2d_cpu();
 const AnyTemplate& conv2d_1x1_pixels_cpu();
 const AnyTemplate& conv2d_1x1_channels_cpu();
 const AnyTemplate& conv2d_winograd2_cpu();

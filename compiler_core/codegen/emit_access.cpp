@@ -9,8 +9,8 @@ namespace tuner::codegen {
 Emitter::Access Emitter::analyze(const Buffer& buffer, const std::vector<Expr>& indices) {
   Expr flat = 0;
   for (size_t d = 0; d < indices.size(); ++d) {
-    const bool pads = buffer->scope == MemoryScope::kRegister && d + 1 == indices.size();
-    flat = flat * Expr(pads ? padded_row(buffer->shape[d]) : buffer->shape[d]) + indices[d];
+    const bool in_register = buffer->scope == MemoryScope::kRegister;
+    flat = flat * Expr(in_register ? register_extent(buffer->shape, d) : buffer->shape[d]) + indices[d];
   }
   Access access;
   const LinearForm form = linear_form(flat, ranges_);

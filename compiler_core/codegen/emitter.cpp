@@ -408,10 +408,10 @@ void Emitter::emit_allocate(const StmtNode& s) {
     // At the function's entry, so that SROA sees it; a masked vector may lie partly past the last element.
     llvm::BasicBlock& first = region_.function->getEntryBlock();
     llvm::IRBuilder<> at_entry(&first, first.begin());
-    int64_t rows = 1;
-    for (size_t d = 0; d + 1 < buffer->shape.size(); ++d) rows *= buffer->shape[d];
-    const int64_t row = buffer->shape.empty() ? 1 : buffer->shape.back();
-    const auto elements = static_cast<uint64_t>(rows * padded_row(row) + kMostLanes);
+    uint64_t elements = 1;
+    for (size_t d = 0; d < buffer->shape.size(); ++d)
+      elements *= static_cast<uint64_t>(register_extent(buffer->shape, d));
+    elements += kMostLanes;
     auto* memory = at_entry.CreateAlloca(llvm::ArrayType::get(memory_type(buffer->dtype), elements), nullptr,
                                          buffer->name);
     memory->setAlignment(llvm::Align(64));

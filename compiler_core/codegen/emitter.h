@@ -23,8 +23,13 @@
 
 namespace tuner::codegen {
 
-// Elements between the rows of a register buffer: whole vectors of any target.
-inline int64_t padded_row(int64_t row) { return row == 1 ? 1 : (row + 15) / 16 * 16; }
+// Elements of dimension d of a register buffer: the last one larger than 1, which vectors run along, is padded
+// to whole vectors of any target.
+inline int64_t register_extent(const std::vector<int64_t>& shape, size_t d) {
+  bool is_row = shape[d] > 1;
+  for (size_t inner = d + 1; inner < shape.size(); ++inner) is_row = is_row && shape[inner] == 1;
+  return is_row ? (shape[d] + 15) / 16 * 16 : shape[d];
+}
 
 struct Workspace {
   int64_t shared_bytes = 0, per_thread_bytes = 0;
