@@ -16,6 +16,7 @@ const std::vector<const AnyTemplate*>& all_templates() {
       &matmul_cuda(),
       &conv2d_nchw_cuda(),
       &depthwise_conv2d_nchw_cuda(),
+      &pool2d_cpu(),
       &softmax_cpu(),
       &softmax_cuda(),
       &layer_norm_cpu(),

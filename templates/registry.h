@@ -17,6 +17,7 @@ const AnyTemplate& conv2d_winograd6_cpu();
 const AnyTemplate& matmul_cuda();
 const AnyTemplate& conv2d_nchw_cuda();
 const AnyTemplate& depthwise_conv2d_nchw_cuda();
+const AnyTemplate& pool2d_cpu();
 const AnyTemplate& softmax_cpu();
 const AnyTemplate& softmax_cuda();
 const AnyTemplate& layer_norm_cpu();

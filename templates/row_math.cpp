@@ -30,10 +30,8 @@ Buffer over_columns(te::Builder& b, const std::string& name, int64_t rows, int64
                   BufferRole::kIntermediate, {"i"});
 }
 
-}  // namespace
-
 // The largest element is taken off before exp: no overflow, and at least one term of the sum is 1.
-Program math_of(const SoftmaxWorkload& w) {
+Program softmax(const SoftmaxWorkload& w, bool by_reciprocals) {
   te::Builder b("softmax", w.dtype);
   const Buffer x = b.input("x", {w.rows, w.columns});
   const Buffer row_max = over_columns(b, "row_max", w.rows, w.columns, ReduceOp::kMax,
@@ -44,11 +42,24 @@ Program math_of(const SoftmaxWorkload& w) {
                 BufferRole::kIntermediate, {"i", "j"});
   const Buffer row_sum = over_columns(b, "row_sum", w.rows, w.columns, ReduceOp::kSum,
                                       [&](const Indices& i) { return load(exps, i); });
+  const Buffer scale =
+      !by_reciprocals ? nullptr
+                      : b.compute("row_scale", {w.rows},
+                                  [&](const Indices& i) { return float_imm(1, w.dtype) / load(row_sum, i); },
+                                  BufferRole::kIntermediate, {"i"});
   b.compute("out", {w.rows, w.columns},
-            [&](const Indices& i) { return load(exps, i) / load(row_sum, {i[0]}); }, BufferRole::kOutput,
-            {"i", "j"});
+            [&](const Indices& i) {
+              return by_reciprocals ? load(exps, i) * load(scale, {i[0]})
+                                    : load(exps, i) / load(row_sum, {i[0]});
+            },
+            BufferRole::kOutput, {"i", "j"});
   return b.finish();
 }
+
+}  // namespace
+
+Program math_of(const SoftmaxWorkload& w) { return softmax(w, /*by_reciprocals=*/false); }
+Program softmax_by_reciprocals(const SoftmaxWorkload& w) { return softmax(w, /*by_reciprocals=*/true); }
 
 // The variance is of centred values: the difference of two large sums would lose what is asked for.
 Program math_of(const LayerNormWorkload& w) {

@@ -16,9 +16,17 @@ struct Tolerance {
 
 // Loose enough that no right kernel is refused, in whatever order it sums and however it rounds exp and
 // square roots; as tight as that allows. Exact (0, 0) where nothing is rounded.
+// For the direct sums; a template that computes otherwise has its own (AnyTemplate::tolerance).
 Tolerance tolerance_of(const Workload& workload);
 
-// The absolute part for outputs that are each a sum of `terms` products.
+// The absolute part for outputs that are each a sum of `terms` products: for up to 80,000 of them at most
+// 1e-5 of the largest output.
 double product_sum_tolerance(int64_t terms);
+
+// The same for a 3x3 convolution by Winograd's F(m, 3), m = 2, 4, 6, over `channels`, and what part that is
+// of the largest output.
+double winograd_tolerance(int64_t m, int64_t channels);
+double winograd_relative_error(int64_t m, int64_t channels);
+constexpr double kMostWinogradError = 5e-5;  // a template whose answers may be further off declines
 
 }  // namespace tuner

@@ -14,6 +14,9 @@ int64_t flops_of(const Conv2dWorkload& w) {
   return 2 * w.batch * w.out_channels * w.out_height() * w.out_width() * (w.in_channels / w.groups) *
          w.kernel_height * w.kernel_width;
 }
+int64_t flops_of(const Pool2dWorkload& w) {
+  return w.batch * w.channels * w.out_height() * w.out_width() * w.kernel_height * w.kernel_width;
+}
 // Maximum; subtract, exp; sum; divide.
 int64_t flops_of(const SoftmaxWorkload& w) { return 5 * w.rows * w.columns; }
 // Sum; centre; square, sum; by the deviation, by gamma, plus beta; and centre once more, as most kernels do.
@@ -33,6 +36,8 @@ concept HasConstants = requires(const W& w) {
 }  // namespace
 
 std::string_view activation_name(Activation a) { return a == Activation::kRelu ? "relu" : "none"; }
+
+std::string_view pooling_name(Pooling p) { return p == Pooling::kMax ? "max" : "average"; }
 
 std::string_view row_reduction_name(RowReduction r) {
   constexpr std::string_view kNames[] = {"sum", "max", "min", "mean"};

@@ -7,6 +7,8 @@
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
 //   (out_layout=NCHW16c follows layout where it is another; residual=1 follows bias where there is one)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
+//   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
+//   (include_pad=1 follows pooling where an average counts padding)
 //   v1 softmax rows=4096 columns=1024 dtype=float32
 //   v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32
 //   v1 reduce rows=4096 columns=1024 reduction=mean dtype=float32
@@ -32,6 +34,8 @@ namespace tuner {
 
 enum class Activation : uint8_t { kNone, kRelu };
 enum class RowReduction : uint8_t { kSum, kMax, kMin, kMean };
+enum class Pooling : uint8_t { kMax, kAverage };
+std::string_view pooling_name(Pooling p);             // "max", "average"
 std::string_view activation_name(Activation a);       // "none", "relu"
 std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "mean"
 
@@ -87,6 +91,25 @@ struct Conv2dWorkload {
   int64_t out_width() const {
     return (in_width + padding[1] + padding[3] - dilation[1] * (kernel_width - 1) - 1) / stride[1] + 1;
   }
+};
+
+// out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left], of those
+// inside the image; with count_include_pad an average also counts padding, as zeros. Every window has an element
+// of the image: padding is less than the kernel. Global pooling is a kernel of the image's size. Layouts as for
+// conv2d, the same of data and out.
+struct Pool2dWorkload {
+  static constexpr std::string_view kOp = "pool2d";
+  int64_t batch = 1, channels = 1, in_height = 1, in_width = 1;
+  int64_t kernel_height = 1, kernel_width = 1;
+  std::array<int64_t, 2> stride{1, 1};         // vertical, horizontal
+  std::array<int64_t, 4> padding{0, 0, 0, 0};  // top, left, bottom, right
+  Pooling pooling = Pooling::kMax;
+  bool count_include_pad = false;  // only of averages
+  DType dtype = DType::kFloat32;
+  std::string layout = "NCHW";
+
+  int64_t out_height() const { return (in_height + padding[0] + padding[2] - kernel_height) / stride[0] + 1; }
+  int64_t out_width() const { return (in_width + padding[1] + padding[3] - kernel_width) / stride[1] + 1; }
 };
 
 // Channels of a block: 1 for NCHW, 16 for NCHW16c; 0 when it is no layout known here.
@@ -146,7 +169,7 @@ struct ElementwiseWorkload {
 
 class Workload {
  public:
-  using Op = std::variant<MatmulWorkload, Conv2dWorkload, SoftmaxWorkload, LayerNormWorkload, ReduceWorkload,
+  using Op = std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload, LayerNormWorkload, ReduceWorkload,
                           TransposeWorkload, ElementwiseWorkload>;
 
   Workload() = default;
@@ -157,13 +180,13 @@ class Workload {
   std::string key() const;
   // Operations on elements, for reporting. Matrix product and convolution: multiply and add counted as two,
   // padding counted as work, epilogue not counted. The others: each operation of the math as written, one an
-  // element (exp, comparison and division are one each): 5 for softmax, 8 for layer_norm, 1 for reduce, 0
+  // element (exp, comparison and division are one each): one an element of a window for pool2d, 5 for softmax, 8 for layer_norm, 1 for reduce, 0
   // for transpose, one a part that is wanted for elementwise.
   int64_t flops() const;
   // Compulsory traffic: each argument read or written once. No kernel moves less when the data start in
   // memory.
   int64_t bytes() const;
-  // Whether time is to be compared with bytes() rather than with flops(): the operators on rows.
+  // Whether time is to be compared with bytes() rather than with flops(): pooling and the operators on rows.
   bool memory_bound() const;
   bool is_constant(std::string_view operand) const;
   DType dtype() const;  // of the elements that are multiplied

@@ -66,7 +66,7 @@ Status check_layout_of(std::string_view name, const std::string& layout, std::st
   const int64_t block = channel_block(layout);
   if (block == 0) return invalid_argument(name, ": expected NCHW, NCHW4c, NCHW8c or NCHW16c, found ", layout);
   if (channels % block == 0) return Status::ok();
-  return invalid_argument(name, ": ", layout, " needs a multiple of ", block, " ", which, " channels, found ",
+  return invalid_argument(name, ": ", layout, " needs a multiple of ", block, which, " channels, found ",
                           channels);
 }
 
@@ -132,8 +132,8 @@ Status check(const Conv2dWorkload& w) {
     return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", wide,
                             " for a kernel of ", w.kernel_width, " columns at dilation ", w.dilation[1]);
   RETURN_IF_ERROR(float32_only(w.dtype));
-  RETURN_IF_ERROR(check_layout_of("layout", w.layout, "input", w.in_channels));
-  RETURN_IF_ERROR(check_layout_of("out_layout", w.out_layout, "output", w.out_channels));
+  RETURN_IF_ERROR(check_layout_of("layout", w.layout, " input", w.in_channels));
+  RETURN_IF_ERROR(check_layout_of("out_layout", w.out_layout, " output", w.out_channels));
   RETURN_IF_ERROR(fits("data", {w.batch, w.in_channels, height, width}, w.dtype));
   RETURN_IF_ERROR(
       fits("weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));
@@ -141,6 +141,45 @@ Status check(const Conv2dWorkload& w) {
   RETURN_IF_ERROR(countable({w.batch, w.out_channels, w.out_height(), w.out_width(), w.in_channels / w.groups,
                              w.kernel_height, w.kernel_width}));
   return w.bias ? only(w.constant, {"data", "weight", "bias"}) : only(w.constant, {"data", "weight"});
+}
+
+Status check(const Pool2dWorkload& w) {
+  const struct {
+    std::string_view name;
+    int64_t value;
+  } extents[] = {{"data[0] (batch)", w.batch},
+                 {"data[1] (channels)", w.channels},
+                 {"data[2] (height)", w.in_height},
+                 {"data[3] (width)", w.in_width},
+                 {"kernel[0] (height)", w.kernel_height},
+                 {"kernel[1] (width)", w.kernel_width},
+                 {"stride[0] (vertical)", w.stride[0]},
+                 {"stride[1] (horizontal)", w.stride[1]}};
+  for (const auto& [name, value] : extents) RETURN_IF_ERROR(at_least(name, value, 1));
+  constexpr std::string_view kSides[] = {"padding[0] (top)", "padding[1] (left)", "padding[2] (bottom)",
+                                         "padding[3] (right)"};
+  for (size_t i = 0; i < 4; ++i) {
+    const int64_t kernel = i % 2 == 0 ? w.kernel_height : w.kernel_width;
+    RETURN_IF_ERROR(at_least(kSides[i], w.padding[i], 0));
+    if (w.padding[i] >= kernel)
+      return invalid_argument(kSides[i], ": expected less than the ", kernel,
+                              i % 2 == 0 ? " rows" : " columns", " of the kernel, found ", w.padding[i],
+                              ": a window would have no element of the image");
+  }
+  const int64_t height = w.in_height + w.padding[0] + w.padding[2],
+                width = w.in_width + w.padding[1] + w.padding[3];
+  if (height < w.kernel_height)
+    return invalid_argument("data[2] (height): ", height, " with padding, expected at least ",
+                            w.kernel_height, ", the rows of the kernel");
+  if (width < w.kernel_width)
+    return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", w.kernel_width,
+                            ", the columns of the kernel");
+  if (w.count_include_pad && w.pooling == Pooling::kMax)
+    return invalid_argument("count_include_pad: expected only with pooling average, found it with max");
+  RETURN_IF_ERROR(float32_only(w.dtype));
+  RETURN_IF_ERROR(check_layout_of("layout", w.layout, "", w.channels));
+  RETURN_IF_ERROR(fits("data", {w.batch, w.channels, height, width}, w.dtype));
+  return countable({w.batch, w.channels, w.out_height(), w.out_width(), w.kernel_height, w.kernel_width});
 }
 
 // What all operators on rows share.

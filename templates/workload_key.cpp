@@ -48,6 +48,21 @@ void describe(Conv2dWorkload& w, Fields& f) {
   f.unless("out_layout", w.out_layout, w.layout);
   f("const", w.constant);
 }
+template <class Fields>
+void describe(Pool2dWorkload& w, Fields& f) {
+  f("n", w.batch);
+  f("c", w.channels);
+  f("ih", w.in_height);
+  f("iw", w.in_width);
+  f("kh", w.kernel_height);
+  f("kw", w.kernel_width);
+  f("stride", w.stride);
+  f("pad", w.padding);
+  f("pooling", w.pooling);
+  f.unless("include_pad", w.count_include_pad, false);
+  f("dtype", w.dtype);
+  f("layout", w.layout);
+}
 template <class W, class Fields>
 void describe_matrix(W& w, Fields& f) {
   f("rows", w.rows);
@@ -108,6 +123,7 @@ class KeyWriter {
     return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
   }
   static std::string word(Activation value) { return std::string(activation_name(value)); }
+  static std::string word(Pooling value) { return std::string(pooling_name(value)); }
   static std::string word(RowReduction value) { return std::string(row_reduction_name(value)); }
   static std::string word(DType value) { return std::string(dtype_name(value)); }
   static std::string word(const std::string& value) { return value; }
@@ -176,6 +192,11 @@ class KeyReader {
     const std::string text = take(name);
     if (text != "none" && text != "relu") refuse(name, "none or relu", text);
     value = text == "relu" ? Activation::kRelu : Activation::kNone;
+  }
+  void operator()(const std::string& name, Pooling& value) {
+    const std::string text = take(name);
+    if (text != "max" && text != "average") refuse(name, "max or average", text);
+    value = text == "average" ? Pooling::kAverage : Pooling::kMax;
   }
   void operator()(const std::string& name, RowReduction& value) {
     const std::string text = take(name);

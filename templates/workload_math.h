@@ -10,8 +10,12 @@ namespace tuner {
 // product_math.cpp
 Program math_of(const MatmulWorkload& w);
 Program math_of(const Conv2dWorkload& w);
+// pooling_math.cpp
+Program math_of(const Pool2dWorkload& w);
 // row_math.cpp
 Program math_of(const SoftmaxWorkload& w);
+// The same with one division a row: row_scale = 1 / row_sum, out = exps * row_scale.
+Program softmax_by_reciprocals(const SoftmaxWorkload& w);
 Program math_of(const LayerNormWorkload& w);
 Program math_of(const ReduceWorkload& w);
 Program math_of(const TransposeWorkload& w);

@@ -103,36 +103,6 @@ bool Emitter::register_offset(const Buffer& buffer, const Access& access) {
   return false;
 }
 
-// Lanes two elements apart: what lies from the first to the last of them in two whole vectors, of which a
-// shuffle takes every other element; a gather is ten times that. The second vector ends with the last lane,
-// so nothing behind it is touched. Null where that does not fit.
-llvm::Value* Emitter::load_between(const Buffer& buffer, const Access& access) {
-  int64_t active = lanes_;
-  for (int64_t lane = 0; piece_mask_ != nullptr && lane < lanes_; ++lane)
-    if (piece_mask_->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) {
-      active = lane;
-      break;
-    }
-  const int64_t last = (active - 1) * access.stride;
-  if (!access.affine() || access.stride != 2 || last < lanes_) return nullptr;
-  const int64_t second = last + 1 - lanes_;
-  auto* vector = llvm::FixedVectorType::get(memory_type(buffer->dtype), static_cast<unsigned>(lanes_));
-  const auto whole = [&](int64_t from) {
-    Access at = access;
-    at.form.constant += from;
-    return b_.CreateAlignedLoad(vector, pointer(buffer, at), alignment(buffer, at, lanes_));
-  };
-  llvm::SmallVector<int> wanted;
-  for (int64_t lane = 0; lane < lanes_; ++lane) {
-    const int64_t at = 2 * lane;
-    wanted.push_back(static_cast<int>(lane >= active ? llvm::PoisonMaskElem
-                                      : at < lanes_  ? at
-                                                     : lanes_ + at - second));
-  }
-  llvm::Value* low = whole(0);
-  return b_.CreateShuffleVector(low, whole(second), wanted);
-}
-
 void Emitter::emit_prefetch(const ExprNode& load) {
   llvm::Value* p = pointer(load.buffer, analyze(load.buffer, load.operands));
   const auto word = [&](uint32_t value) { return b_.getInt32(value); };
@@ -195,12 +165,65 @@ llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& i
     }
     return as_value(v);
   }
-  if (mask_ == nullptr)
-    if (llvm::Value* v = load_between(buffer, access)) return as_value(v);
+  if (llvm::Value* v = emit_every_nth(buffer, access, mask)) return as_value(v);
   llvm::Value* all = llvm::Constant::getAllOnesValue(
       llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes_)));
   return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one,
                                         mask == nullptr ? all : mask, llvm::Constant::getNullValue(vector)));
+}
+
+// Every second, third or fourth element: as many whole vectors, from the first to the last element that is
+// wanted, and shuffles that pick from them. Null where that does not apply or `mask` is known only when the
+// kernel runs.
+llvm::Value* Emitter::emit_every_nth(const Buffer& buffer, const Access& access, llvm::Value* mask) {
+  constexpr int64_t kMostApart = 4;  // a gather costs about as much as two loads and shuffles a lane
+  if (!access.affine() || access.stride < 2 || access.stride > kMostApart) return nullptr;
+  auto* known = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);
+  if (mask != nullptr && known == nullptr) return nullptr;
+  int64_t first = lanes_, last = -1;
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    if (known != nullptr && known->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) continue;
+    first = std::min(first, lane);
+    last = lane;
+  }
+  auto* vector = llvm::FixedVectorType::get(memory_type(buffer->dtype), static_cast<unsigned>(lanes_));
+  if (last < 0) return llvm::Constant::getNullValue(vector);
+  const int64_t begin = first * access.stride, end = last * access.stride + 1;
+  // The first vector, then what each shuffle picked from all before and one more.
+  llvm::Value *picked = nullptr, *loaded = nullptr;
+  llvm::SmallVector<int> lanes(static_cast<size_t>(lanes_), llvm::PoisonMaskElem);
+  for (int64_t at = begin; at < end; at += lanes_) {
+    // The last vector ends with the last element, so that none beyond it is touched; a single one is masked.
+    const int64_t from = std::max(begin, std::min(at, end - lanes_));
+    Access part = access;
+    part.form.constant += from;
+    llvm::Value* p = pointer(buffer, part);
+    const llvm::Align align = alignment(buffer, part, lanes_);
+    if (from + lanes_ <= end) {
+      loaded = b_.CreateAlignedLoad(vector, p, align);
+    } else {
+      llvm::SmallVector<llvm::Constant*> exists;
+      for (int64_t i = 0; i < lanes_; ++i) exists.push_back(b_.getInt1(from + i < end));
+      loaded = b_.CreateMaskedLoad(vector, p, align, llvm::ConstantVector::get(exists),
+                                   llvm::Constant::getNullValue(vector));
+    }
+    for (int64_t lane = first; lane <= last; ++lane) {
+      const int64_t element = lane * access.stride;
+      if (element >= at && element < at + lanes_)
+        lanes[static_cast<size_t>(lane)] =
+            static_cast<int>(element - from + (picked == nullptr ? 0 : lanes_));
+    }
+    if (picked != nullptr) {
+      picked = b_.CreateShuffleVector(picked, loaded, lanes);
+      for (int64_t lane = 0; lane < lanes_; ++lane) {
+        int& taken = lanes[static_cast<size_t>(lane)];
+        if (taken != llvm::PoisonMaskElem) taken = static_cast<int>(lane);
+      }
+    } else {
+      picked = loaded;
+    }
+  }
+  return end - begin > lanes_ ? picked : b_.CreateShuffleVector(picked, lanes);
 }
 
 void Emitter::emit_store(const StmtNode& s) {

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "compiler_core/codegen/emitter.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tuner::codegen {
 
@@ -74,34 +75,49 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
   }
 }
 
-// e^x = 2^n * e^r, |r| <= ln(2)/2. 2^n is applied in two halves, so results below the normal range come out
-// right.
+// e^x = 2^n * e^r, |r| <= ln(2)/2. Beyond the bounds x is clamped to, the last product is 0 or infinite by
+// itself; max and min are such that a NaN passes. 14 instructions of a vector with vscalefps.
 llvm::Value* Emitter::exp32(llvm::Value* x) {
-  llvm::Value* unordered = b_.CreateFCmpUNO(x, x);
-  llvm::Value* too_big = b_.CreateFCmpOGT(x, number(x, 88.72283935546875));
-  llvm::Value* too_small = b_.CreateFCmpOLT(x, number(x, -104));
-  llvm::Value* safe =
-      b_.CreateSelect(b_.CreateOr(unordered, b_.CreateOr(too_big, too_small)), number(x, 0), x);
-  llvm::Value* n =
-      b_.CreateUnaryIntrinsic(llvm::Intrinsic::rint, b_.CreateFMul(safe, number(x, std::numbers::log2e)));
-  llvm::Value* r = fused(n, number(x, -0.693359375), safe);
+  llvm::Value *most = number(x, 89), *least = number(x, -104);
+  x = b_.CreateSelect(b_.CreateFCmpOLT(most, x), most, x);
+  x = b_.CreateSelect(b_.CreateFCmpOGT(least, x), least, x);
+  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+  llvm::Value* magic = number(x, 12582912);
+  llvm::Value* shifted = fused(x, number(x, std::numbers::log2e), magic);
+  llvm::Value* n = b_.CreateFSub(shifted, magic);
+  llvm::Value* r = fused(n, number(x, -0.693359375), x);
   r = fused(n, number(x, 2.12194440e-4), r);
   llvm::Value* p = horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
                               1.6666665459e-1, 5.0000001201e-1});
   llvm::Value* y = b_.CreateFAdd(fused(p, b_.CreateFMul(r, r), r), number(x, 1));
+  return times_power_of_two(y, n, shifted);
+}
+
+// y * 2^n, right below the normal range too. The low bits of `shifted` hold the integer n.
+llvm::Value* Emitter::times_power_of_two(llvm::Value* y, llvm::Value* n, llvm::Value* shifted) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(y->getType());
+  const unsigned lanes = vector == nullptr ? 1 : vector->getNumElements();
+  if (machine_.has_scale && (lanes == 4 || lanes == 8 || lanes == 16)) {
+    const bool whole = lanes == 16;
+    const llvm::Intrinsic::ID id = whole        ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512
+                                   : lanes == 8 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
+                                                : llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
+    llvm::Type* mask = whole ? b_.getInt16Ty() : b_.getInt8Ty();
+    std::vector<llvm::Value*> operands{y, n, y, llvm::Constant::getAllOnesValue(mask)};
+    if (whole) operands.push_back(b_.getInt32(4));  // rounds as usual
+    return b_.CreateIntrinsic(id, {}, operands);
+  }
+  // Two halves: a power of two below the normal range has no bits of its own.
   llvm::Type* ints = b_.getInt32Ty();
-  if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
-    ints = llvm::FixedVectorType::get(ints, vector->getNumElements());
-  llvm::Value* whole = b_.CreateFPToSI(n, ints);
+  if (vector != nullptr) ints = llvm::FixedVectorType::get(ints, lanes);
+  llvm::Value* whole =
+      b_.CreateSub(b_.CreateBitCast(shifted, ints), b_.CreateBitCast(number(y, 12582912), ints));
   llvm::Value* half = b_.CreateAShr(whole, 1);
   const auto power = [&](llvm::Value* k) {
     llvm::Value* bits = b_.CreateShl(b_.CreateAdd(k, llvm::ConstantInt::get(ints, 127)), 23);
-    return b_.CreateBitCast(bits, x->getType());
+    return b_.CreateBitCast(bits, y->getType());
   };
-  y = b_.CreateFMul(b_.CreateFMul(y, power(half)), power(b_.CreateSub(whole, half)));
-  y = b_.CreateSelect(too_small, number(x, 0), y);
-  y = b_.CreateSelect(too_big, llvm::ConstantFP::getInfinity(x->getType()), y);
-  return b_.CreateSelect(unordered, x, y);
+  return b_.CreateFMul(b_.CreateFMul(y, power(half)), power(b_.CreateSub(whole, half)));
 }
 
 // log(x) = n * ln(2) + log(m), m in [sqrt(1/2), sqrt(2)).

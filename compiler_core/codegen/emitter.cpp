@@ -227,6 +227,7 @@ void Emitter::emit_vectorized(const StmtNode& s) {
   if (s.extent > kMostLanes)
     return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes,
                   ", split it");
+  if (s.axis == AxisKind::kReduce) return emit_lane_reduction(s);
   for (int64_t begin = 0; begin < s.extent;) {
     const Piece piece = next_piece(begin, s.extent, machine_.vector_bits / 32);
     emit_piece(s, piece);

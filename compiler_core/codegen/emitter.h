@@ -40,6 +40,7 @@ struct MachineTraits {
   bool has_fma = false;
   bool has_bf16_dot = false;   // two products of bfloat16 added to a float: vdpbf16ps
   bool has_byte_dot = false;   // four products of uint8 and int8 added to an int32: vpdpbusd
+  bool has_scale = false;      // x * 2^n in one instruction: vscalefps
   bool has_pair_sums = false;  // two products of 16 bits as one sum of 32: vpmaddwd
   std::string cpu, features;  // of LLVM
   int vector_bits = 128;
@@ -96,10 +97,10 @@ class Emitter {
   llvm::Value* lane_pointers(const Buffer& buffer, const Access& access);
   llvm::Align alignment(const Buffer& buffer, const Access& access, int64_t lanes);
   llvm::Value* emit_load(const Buffer& buffer, const std::vector<Expr>& indices);
+  llvm::Value* emit_every_nth(const Buffer& buffer, const Access& access, llvm::Value* mask);
   void emit_store(const StmtNode& s);
   void store_contiguous(const Buffer& buffer, const Access& access, llvm::Value* value);
   bool register_offset(const Buffer& buffer, const Access& access);
-  llvm::Value* load_between(const Buffer& buffer, const Access& access);
   void emit_prefetch(const ExprNode& load);
   llvm::Value* any_lane(llvm::Value* mask);
   llvm::Value* memory_mask();  // lanes that may touch memory; null: all
@@ -128,6 +129,11 @@ class Emitter {
   llvm::Value* bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y);
   llvm::Value* byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned, bool y_unsigned);
 
+  // --- emit_lane_reduction.cpp: a vectorised reduce axis ---
+  void emit_lane_reduction(const StmtNode& s);
+  llvm::Value* reduced(ReduceOp op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* reduced_lanes(ReduceOp op, llvm::Value* v);  // of a vector, or the scalar itself
+
   // --- emit_expr.cpp: values ---
   llvm::Value* emit(const Expr& e);
   llvm::Value* emit_binary(const Expr& e);
@@ -145,6 +151,7 @@ class Emitter {
   // --- emit_math.cpp: expansions, on scalars and vectors alike ---
   llvm::Value* math(UnaryOp op, llvm::Value* x);
   llvm::Value* exp32(llvm::Value* x);
+  llvm::Value* times_power_of_two(llvm::Value* y, llvm::Value* n, llvm::Value* shifted);
   llvm::Value* log32(llvm::Value* x);
   llvm::Value* tanh32(llvm::Value* x);
   llvm::Value* erf32(llvm::Value* x);

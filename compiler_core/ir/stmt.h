@@ -26,7 +26,7 @@ enum class StmtKind : uint8_t { kFor, kSeq, kIf, kStore, kAllocate, kBarrier, kI
 enum class LoopKind : uint8_t {
   kSerial,
   kParallel,    // CPU: iterations are shared among the threads of the host's pool; outermost only
-  kVectorized,  // CPU: one vector operation; innermost only
+  kVectorized,  // CPU: vector operations; innermost only. A reduce axis: its lanes are combined, too
   kVectorRows,  // CPU: directly around a vectorized loop: both are one tile of vectors. Where an access is
                 // contiguous along this loop instead of along the lanes, vectors of this loop are loaded or
                 // stored and transposed in registers (codegen/emit_tile.cpp)

@@ -2,6 +2,9 @@
 //
 //   if (first) x = init
 //   x = x (op) v
+//
+// A vectorised reduce axis keeps its reduction: its lanes add to one element, and the code generator combines
+// them.
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/lower.h"
 
@@ -25,6 +28,7 @@ Expr combine(ReduceOp op, Expr accumulated, Expr value) {
 
 Stmt lower_stmt(const Stmt& s) {
   if (s == nullptr) return s;
+  if (s->kind == StmtKind::kFor && s->loop == LoopKind::kVectorized && s->axis == AxisKind::kReduce) return s;
   if (s->kind != StmtKind::kStore || s->reduce == ReduceOp::kNone)
     return map_children(
         s, [](const Expr& e) { return e; }, lower_stmt);

@@ -18,11 +18,21 @@ bool has_loop_below(const Stmt& loop) {
   return found;
 }
 
-Status check_vectorized(const Stmt& loop) {
-  if (loop->axis == AxisKind::kReduce)
-    return invalid_config("a reduce axis; its iterations add to the same element");
-  if (has_loop_below(loop)) return invalid_config("not innermost; reorder it inside first");
+// A reduce axis: its lanes are combined and then added to the one element, which starts elsewhere.
+Status check_lane_reduction(const Stmt& loop) {
+  const StmtNode* s = loop->body.get();
+  while (s->kind == StmtKind::kIf && s->else_body == nullptr) s = s->body.get();
+  if (s->kind != StmtKind::kStore || s->reduce == ReduceOp::kNone)
+    return invalid_config("a reduce axis around more than one reduction");
+  if (s->first.defined())
+    return invalid_config("a reduce axis whose iterations may start ", s->buffer->name,
+                          "; decompose_reduction first");
   return Status::ok();
+}
+
+Status check_vectorized(const Stmt& loop) {
+  if (has_loop_below(loop)) return invalid_config("not innermost; reorder it inside first");
+  return loop->axis == AxisKind::kReduce ? check_lane_reduction(loop) : Status::ok();
 }
 
 // True when the guards let at most one iteration through: an axis of extent 1 split into tiles.

@@ -163,13 +163,15 @@ class Schedule {
   // nothing read out of bounds, and a sum. A reduction of one term is left as it is. Otherwise refuses,
   // naming the load it could not prove.
   void pad_reduction(Axis axis, int64_t multiple);
-  // Terms of the sum t that a select makes 0 are not added: guards in place of selects.
+  // Terms of the sum t that a select makes 0 are not added: guards in place of selects. (Of a maximum or
+  // minimum: those that a select makes what it starts with.)
   //
   //   before   reduce kh, kw: acc[oh, ow] += select(inside(oh, kh, ow, kw), x[...], 0) * w[kh, kw]
   //   after    reduce kh: if (rows inside) reduce kw: if (columns inside) acc[oh, ow] += x[...] * w[kh, kw]
   //
   // Each conjunct stands just inside the innermost loop it tests, so that lowering can decide it ahead
   // (partition_loops) or test it once for many terms. Call it after the last reorder of t.
+  // Requires the initialisation decomposed. 0 times infinity is left out too, so infinite factors differ.
   void skip_zeros(const Tensor& t);
   // Moves the stage of t, and stages only it reads, to the packing entry: t becomes a kPacked argument, in the
   // place of the constant it is made of (behind it, where that is read elsewhere too). Schedule t before: its

@@ -1,5 +1,7 @@
-// skip_zeros: terms of a sum that a select makes 0 become terms that are not added.
+// skip_zeros: terms of a sum that a select makes 0 become terms that are not added; of a maximum those it
+// makes -inf, of a minimum inf.
 #include <algorithm>
+#include <limits>
 
 #include "compiler_core/schedule/rewrite.h"
 
@@ -12,6 +14,17 @@ namespace {
 bool is_zero(const Expr& e) {
   return (e->kind == ExprKind::kFloatImm && e->float_value == 0) ||
          (e->kind == ExprKind::kIntImm && e->int_value == 0);
+}
+
+// Where a maximum or minimum is not what it starts with: under `conditions`.
+Expr wanted_value(const Expr& e, ReduceOp op, std::vector<Expr>& conditions) {
+  const double start = op == ReduceOp::kMax ? -std::numeric_limits<double>::infinity()
+                                            : std::numeric_limits<double>::infinity();
+  if (e->kind != ExprKind::kSelect) return e;
+  const Expr& otherwise = e->operands[2];
+  if (otherwise->kind != ExprKind::kFloatImm || otherwise->float_value != start) return e;
+  for (Expr& condition : conjuncts(e->operands[0])) conditions.push_back(std::move(condition));
+  return wanted_value(e->operands[1], op, conditions);
 }
 
 // The value of `e` where none of its factors is made 0 by a select; when that is goes to `conditions`.
@@ -37,7 +50,7 @@ void Schedule::skip_zeros(const Tensor& t) {
     const std::optional<Stage> stage = find_stage(program_.body, buffer);
     if (!stage.has_value()) return invalid_config(buffer->name, " is not computed in this Program");
     const StmtNode& store = stage->store();
-    if (store.reduce != ReduceOp::kSum) return invalid_config(buffer->name, " is not a sum");
+    if (store.reduce == ReduceOp::kNone) return invalid_config(buffer->name, " is not a reduction");
     if (store.first.defined())
       return invalid_config("the first term of ", buffer->name,
                             " also initialises it; decompose_reduction first");
@@ -59,7 +72,8 @@ void Schedule::skip_zeros(const Tensor& t) {
     const RangeMap ranges = ranges_at(stage->path);
     std::vector<Expr> conditions;
     auto update = std::make_shared<StmtNode>(store);
-    update->value = nonzero_value(store.value, conditions);
+    update->value = store.reduce == ReduceOp::kSum ? nonzero_value(store.value, conditions)
+                                                   : wanted_value(store.value, store.reduce, conditions);
     for (const Expr& condition : conditions)
       for (Expr& part : conjuncts(simplify(condition, ranges))) {
         const bool known = part->kind == ExprKind::kIntImm && part->int_value != 0;

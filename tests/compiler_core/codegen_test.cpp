@@ -95,6 +95,27 @@ TEST(Codegen, GatherAndScatter) {
   EXPECT_TRUE(matches_oracle(scatter));
 }
 
+// y[i] = x[n * i + 1] where the condition holds, 7 elsewhere; x ends with the last element that is read.
+Program every_nth(int64_t n, int64_t count, int64_t begin, int64_t end) {
+  const Buffer x = input("x", {n * (count - 1) + 2}), y = output("y", {count});
+  return {"nth", {x, y}, loop("i", count, kVector, [&](Expr i) {
+            return make_store(y, {i}, select(i >= begin && i < end, load(x, {i * n + 1}), float_imm(7)));
+          })};
+}
+
+TEST(Codegen, EveryNthElementIsShuffledAndNotGathered) {
+  for (const int64_t n : {2, 3, 4, 5})
+    for (const int64_t count : {1, 2, 5, 8, 16, 17, 40})
+      for (const auto& [begin, end] :
+           std::vector<std::pair<int64_t, int64_t>>{{0, 40}, {1, 40}, {3, 11}, {9, 9}})
+        for (const char* name : {"llvm -mcpu=x86-64 -threads=1", "llvm -mcpu=haswell -threads=1", "host"}) {
+          const Target target = name == std::string_view("host") ? host_target() : parse_target(name).value();
+          ASSERT_TRUE(matches_oracle(every_nth(n, count, begin, end), 1, 0, 1, target)) << n << " " << count;
+        }
+  const Target wide = parse_target("llvm -mcpu=x86-64-v4 -threads=1").value();
+  EXPECT_THAT(emit_asm(every_nth(2, 40, 1, 40), wide).value(), ::testing::Not(HasSubstr("gather")));
+}
+
 // A fused vector axis: neither contiguous nor of one stride.
 TEST(Codegen, LanesMayCrossRows) {
   const Buffer x = input("x", {7, 9}), y = output("y", {5, 6});

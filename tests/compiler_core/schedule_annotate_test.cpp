@@ -32,7 +32,7 @@ TEST(ScheduleAnnotate, RowsOfATileOfVectors) {
   EXPECT_EQ(loops(p.s), R"(
 vector_rows i.outer in 0..3
   vectorized i.inner in 0..16
-    if (i.outer*16 + i.inner < 40)
+    if i.outer*16 + i.inner < 40
       y[i.outer*16 + i.inner] = x[i.outer*16 + i.inner] * 2
 )");
 }
@@ -98,7 +98,7 @@ TEST(ScheduleAnnotate, RefusesWhatWouldRaceOrCannotBeDone) {
   EXPECT_EQ(refusal([](Schedule& s, Axis, Axis n, Axis) { s.vectorize(n); }),
             "vectorize(n): not innermost; reorder it inside first");
   EXPECT_EQ(refusal([](Schedule& s, Axis, Axis, Axis k) { s.vectorize(k); }),
-            "vectorize(k): a reduce axis; its iterations add to the same element");
+            "vectorize(k): a reduce axis whose iterations may start C; decompose_reduction first");
   EXPECT_EQ(refusal([](Schedule& s, Axis, Axis n, Axis) { s.parallel(n); }),
             "parallel(n): inside loop m; only an outermost loop may be parallel");
   EXPECT_EQ(refusal([](Schedule& s, Axis m, Axis n, Axis k) {

@@ -155,12 +155,16 @@ class RandomSchedule {
       case 15:  // a copy of a constant, where cache_read made one
         s.precompute(one_of(stages));
         return true;
-      default:
-        if (pick(0, 1) == 0)
+      default: {
+        const int64_t kind = pick(0, 3);
+        if (kind == 0)
           s.parallel(any_axis(s));
+        else if (kind == 1)
+          s.vectorize_rows(any_axis(s));
         else
           s.vectorize(any_axis(s));
         return true;
+      }
     }
   }
 

@@ -135,5 +135,39 @@ TEST(CompiledTemplates, ConvolutionOfOddShapes) {
   expect_code_right(w, 2, 6, 9);
 }
 
+TEST(CompiledTemplates, Pooling) {
+  uint64_t seed = 400;
+  for (const char* layout : {"NCHW", "NCHW16c"})
+    for (const auto& [size, kernel, stride, pad] : std::vector<std::array<int64_t, 4>>{
+             {21, 3, 2, 1}, {12, 2, 2, 0}, {9, 3, 1, 1}, {7, 7, 1, 0}, {40, 3, 3, 2}})
+      for (const Pooling pooling : {Pooling::kMax, Pooling::kAverage}) {
+        Pool2dWorkload w;
+        w.channels = 16;
+        w.in_height = w.in_width = size;
+        w.kernel_height = w.kernel_width = kernel;
+        w.stride = {stride, stride};
+        w.padding = {pad, pad, pad, pad};
+        w.pooling = pooling;
+        w.layout = layout;
+        expect_code_right(w, 1 + static_cast<int>(seed % 2), 3, seed);
+        ++seed;
+      }
+}
+
+TEST(CompiledTemplates, Rows) {
+  uint64_t seed = 20;
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {5, 1}, {1, 1000}, {19, 70}, {33, 5}, {3, 300}})
+    for (const int threads : {1, 2}) {
+      expect_code_right(SoftmaxWorkload{rows, columns}, threads, 4, seed++);
+      expect_code_right(LayerNormWorkload{rows, columns}, threads, 3, seed++);
+      for (const RowReduction r : {RowReduction::kSum, RowReduction::kMax, RowReduction::kMin})
+        expect_code_right(ReduceWorkload{rows, columns, r}, threads, 3, seed++);
+      expect_code_right(TransposeWorkload{rows, columns}, threads, 4, seed++);
+      expect_code_right(ElementwiseWorkload{rows, columns, true, true, true, Activation::kRelu}, threads, 3,
+                        seed++);
+    }
+}
+
 }  // namespace
 }  // namespace tuner

@@ -27,7 +27,16 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
   halves.dtype = DType::kBFloat16;
   bytes.dtype = DType::kInt8;
   bytes.k = std::min<int64_t>(columns, 1 << 16);
+  Pool2dWorkload largest{.channels = rows, .in_height = 1, .in_width = columns};
+  largest.kernel_width = columns;
+  largest.padding = {0, columns / 2, 0, 0};
+  largest.stride = {1,
+                    std::max<int64_t>(columns / 3, 1)};  // a window at every pixel would be columns^2 terms
+  Pool2dWorkload average = largest;
+  average.pooling = Pooling::kAverage;
   return {product,
+          largest,
+          average,
           halves,
           bytes,
           depthwise,
@@ -130,7 +139,7 @@ TEST(Tolerance, IsExactWhereNothingIsRounded) {
   bytes.dtype = DType::kInt8;
   for (const Workload& w :
        {Workload(bytes), Workload(TransposeWorkload{9, 9}),
-        Workload(ReduceWorkload{9, 9, RowReduction::kMax}),
+        Workload(ReduceWorkload{9, 9, RowReduction::kMax}), Workload(Pool2dWorkload{}),
         Workload(ElementwiseWorkload{.rows = 9, .columns = 9, .activation = Activation::kRelu})}) {
     EXPECT_EQ(tolerance_of(w).absolute, 0) << w.key();
     EXPECT_EQ(tolerance_of(w).relative, 0) << w.key();

@@ -61,6 +61,28 @@ std::vector<double> plain_conv2d(const Conv2dWorkload& w, const std::vector<std:
   return out;
 }
 
+std::vector<double> plain_pool2d(const Pool2dWorkload& w, const std::vector<double>& data) {
+  std::vector<double> out;
+  for (int64_t c = 0; c < w.batch * w.channels; ++c)
+    for (int64_t oh = 0; oh < w.out_height(); ++oh)
+      for (int64_t ow = 0; ow < w.out_width(); ++ow) {
+        double sum = 0, most = -INFINITY;
+        int64_t count = 0;
+        for (int64_t kh = 0; kh < w.kernel_height; ++kh)
+          for (int64_t kw = 0; kw < w.kernel_width; ++kw) {
+            const int64_t h = oh * w.stride[0] + kh - w.padding[0], x = ow * w.stride[1] + kw - w.padding[1];
+            if (h < 0 || h >= w.in_height || x < 0 || x >= w.in_width) continue;
+            const double value = data[static_cast<size_t>((c * w.in_height + h) * w.in_width + x)];
+            sum += value;
+            most = std::max(most, value);
+            ++count;
+          }
+        if (w.count_include_pad) count = w.kernel_height * w.kernel_width;
+        out.push_back(w.pooling == Pooling::kMax ? most : sum / static_cast<double>(count));
+      }
+  return out;
+}
+
 // What each operator on rows makes of row `row`; operands as Program::args.
 using PlainRow = std::function<std::vector<double>(std::span<const double> row, int64_t i)>;
 
@@ -79,6 +101,44 @@ void expect_rows(const Workload& w, int64_t rows, int64_t columns, uint64_t seed
 }
 
 const std::pair<int64_t, int64_t> kShapes[] = {{1, 1}, {1, 7}, {5, 1}, {3, 13}};
+
+TEST(WorkloadMath, Pool2dIsTheMaximumOrTheAverage) {
+  using Sides = std::array<int64_t, 4>;
+  uint64_t seed = 1;
+  for (const bool include_pad : {false, true})
+    for (const Pooling pooling : {Pooling::kMax, Pooling::kAverage})
+      for (const Sides& padding : {Sides{0, 0, 0, 0}, Sides{1, 2, 0, 1}, Sides{1, 1, 1, 1}})
+        for (const int64_t stride : {1, 2}) {
+          Pool2dWorkload w{.batch = 2, .channels = 3, .in_height = 7, .in_width = 8};
+          w.kernel_height = 2;
+          w.kernel_width = 3;
+          w.stride = {stride, 3 - stride};
+          w.padding = padding;
+          w.pooling = pooling;
+          w.count_include_pad = include_pad && pooling == Pooling::kAverage;
+          SCOPED_TRACE(Workload(w).key());
+          const auto args = oracle_arguments(Workload(w).compute(), seed++);
+          expect_near(args.back(), plain_pool2d(w, args[0]));
+        }
+}
+
+// Channels in blocks are the same numbers elsewhere.
+TEST(WorkloadMath, Pool2dOfABlockedLayout) {
+  Pool2dWorkload w{.batch = 2, .channels = 8, .in_height = 5, .in_width = 4};
+  w.kernel_height = 3;
+  w.kernel_width = 2;
+  w.padding = {1, 1, 1, 1};
+  w.layout = "NCHW4c";
+  const auto blocked = oracle_arguments(Workload(w).compute(), 1);
+  const auto plain = [&](const std::vector<double>& from, int64_t pixels) {
+    std::vector<double> to;
+    for (int64_t c = 0; c < w.batch * w.channels; ++c)
+      for (int64_t p = 0; p < pixels; ++p)
+        to.push_back(from[static_cast<size_t>((c / 4 * pixels + p) * 4 + c % 4)]);
+    return to;
+  };
+  expect_near(plain(blocked[1], w.out_height() * w.out_width()), plain_pool2d(w, plain(blocked[0], 20)));
+}
 
 TEST(WorkloadMath, SoftmaxSumsToOneOverEachRow) {
   for (const auto& [rows, columns] : kShapes)

@@ -33,6 +33,18 @@ TEST(WorkloadKey, IsCanonicalText) {
   m.dtype = DType::kInt8;
   EXPECT_EQ(Workload(m).key(),
             "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=int8 const=none");
+  Pool2dWorkload pool;
+  pool.channels = 64;
+  pool.in_height = pool.in_width = 112;
+  pool.kernel_height = pool.kernel_width = 3;
+  pool.stride = {2, 2};
+  pool.padding = {1, 1, 1, 1};
+  EXPECT_EQ(Workload(pool).key(),
+            "v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 "
+            "layout=NCHW");
+  pool.pooling = Pooling::kAverage;
+  pool.count_include_pad = true;
+  EXPECT_THAT(Workload(pool).key(), HasSubstr("pooling=average include_pad=1 dtype"));
   EXPECT_EQ(Workload(SoftmaxWorkload{7, 13}).key(), "v1 softmax rows=7 columns=13 dtype=float32");
   EXPECT_EQ(Workload(LayerNormWorkload{7, 13}).key(),
             "v1 layer_norm rows=7 columns=13 eps=1e-05 dtype=float32");
@@ -66,6 +78,13 @@ TEST(WorkloadKey, ReadsBack) {
                                LayerNormWorkload{.rows = 7, .columns = 13, .epsilon = 0.1},
                                TransposeWorkload{7, 13},
                                ElementwiseWorkload{7, 13, true, false, true, Activation::kRelu}};
+  for (const Pooling p : {Pooling::kMax, Pooling::kAverage}) {
+    Pool2dWorkload pool{.batch = 2, .channels = 8, .in_height = 5, .in_width = 6, .kernel_height = 2};
+    pool.pooling = p;
+    pool.count_include_pad = p == Pooling::kAverage;
+    pool.layout = "NCHW8c";
+    all.emplace_back(pool);
+  }
   for (const RowReduction r :
        {RowReduction::kSum, RowReduction::kMax, RowReduction::kMin, RowReduction::kMean})
     all.emplace_back(ReduceWorkload{7, 13, r});
@@ -85,8 +104,9 @@ TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(why("v2" + good.substr(2)), HasSubstr("expected to start with \"v1\", found \"v2\""));
   EXPECT_THAT(
       why("v1 gemv m=1"),
-      HasSubstr("expected one of matmul, conv2d, softmax, layer_norm, reduce, transpose, elementwise, "
-                "found \"gemv\""));
+      HasSubstr(
+          "expected one of matmul, conv2d, pool2d, softmax, layer_norm, reduce, transpose, elementwise, "
+          "found \"gemv\""));
   EXPECT_THAT(why("v1 softmax rows=1 columns=1 dtype=float32 eps=1"), HasSubstr("softmax has no eps"));
   EXPECT_THAT(why("v1 layer_norm rows=1 columns=1 eps=small dtype=float32"),
               HasSubstr("eps: expected a number, found \"small\""));
@@ -122,7 +142,8 @@ TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
             "data[2] (height): 9 with padding, expected at least 10 for a kernel of 10 rows at dilation 1");
   EXPECT_EQ(why([](auto& w) { w.dilation[1] = 5; }),
             "data[3] (width): 9 with padding, expected at least 11 for a kernel of 3 columns at dilation 5");
-  EXPECT_EQ(why([](auto& w) { w.layout = "NHWC"; }), "layout: expected NCHW, found NHWC");
+  EXPECT_EQ(why([](auto& w) { w.layout = "NHWC"; }),
+            "layout: expected NCHW, NCHW4c, NCHW8c or NCHW16c, found NHWC");
   EXPECT_EQ(why([](auto& w) { w.dtype = DType::kFloat16; }), "dtype: expected float32, found float16");
   EXPECT_EQ(why([](auto& w) { w.constant = {"wieght"}; }),
             "constant: expected names of operands (data, weight, bias), found \"wieght\"");
@@ -192,6 +213,31 @@ TEST(Workload, CountsMultiplyAndAddAsTwo) {
   EXPECT_EQ(strided.out_width(), 3);
 }
 
+TEST(WorkloadValidate, EveryWindowOfAPoolingHasAnElement) {
+  const auto why = [](void (*damage)(Pool2dWorkload&)) {
+    Pool2dWorkload w{.channels = 8, .in_height = 6, .in_width = 6, .kernel_height = 3, .kernel_width = 2};
+    damage(w);
+    return validate(w).message();
+  };
+  EXPECT_EQ(why([](auto& w) { w.padding = {2, 1, 2, 1}; }), "");
+  EXPECT_EQ(
+      why([](auto& w) { w.padding[2] = 3; }),
+      "padding[2] (bottom): expected less than the 3 rows of the kernel, found 3: a window would have no "
+      "element of the image");
+  EXPECT_EQ(
+      why([](auto& w) { w.padding[1] = 2; }),
+      "padding[1] (left): expected less than the 2 columns of the kernel, found 2: a window would have no "
+      "element of the image");
+  EXPECT_EQ(why([](auto& w) { w.kernel_height = 7; }),
+            "data[2] (height): 6 with padding, expected at least 7, the rows of the kernel");
+  EXPECT_EQ(why([](auto& w) { w.count_include_pad = true; }),
+            "count_include_pad: expected only with pooling average, found it with max");
+  EXPECT_EQ(why([](auto& w) { w.layout = "NCHW16c"; }),
+            "layout: NCHW16c needs a multiple of 16 channels, found 8");
+  EXPECT_EQ(why([](auto& w) { w.stride[0] = 0; }),
+            "stride[0] (vertical): expected an integer from 1 to 2^31, found 0");
+}
+
 TEST(WorkloadValidate, OperatorsOnRowsNameWhatIsWrong) {
   EXPECT_EQ(validate(SoftmaxWorkload{0, 1}).message(), "rows: expected an integer from 1 to 2^31, found 0");
   EXPECT_EQ(validate(TransposeWorkload{1, -3}).message(),
@@ -205,6 +251,9 @@ TEST(WorkloadValidate, OperatorsOnRowsNameWhatIsWrong) {
 }
 
 TEST(Workload, CountsOperationsOnRowsAsWritten) {
+  const Pool2dWorkload pool{
+      .channels = 5, .in_height = 8, .in_width = 9, .kernel_height = 2, .kernel_width = 3};
+  EXPECT_EQ(Workload(pool).flops(), 5 * 7 * 7 * 2 * 3);
   EXPECT_EQ(Workload(SoftmaxWorkload{7, 13}).flops(), 5 * 7 * 13);
   EXPECT_EQ(Workload(LayerNormWorkload{7, 13}).flops(), 8 * 7 * 13);
   EXPECT_EQ(Workload(ReduceWorkload{7, 13}).flops(), 7 * 13);

@@ -133,6 +133,22 @@ TEST(JobFile, EveryKeyOfTheOperatorsOnRowsIsRead) {
       "v1 elementwise rows=7 columns=13 scale=1 bias=1 residual=1 act=relu dtype=float32");
 }
 
+TEST(JobFile, EveryKeyOfAPoolingIsRead) {
+  const auto key = [](const std::string& more) {
+    return one(R"({"op": "pool2d", "data": [1, 16, 9, 8], )" + more + "}").workload.key();
+  };
+  EXPECT_EQ(key(R"("pooling": "max", "kernel": [3, 2], "stride": 2, "padding": [1, 0])"),
+            "v1 pool2d n=1 c=16 ih=9 iw=8 kh=3 kw=2 stride=2,2 pad=1,0,1,0 pooling=max dtype=float32 "
+            "layout=NCHW");
+  EXPECT_EQ(key(R"("pooling": "average")"),
+            "v1 pool2d n=1 c=16 ih=9 iw=8 kh=9 kw=8 stride=1,1 pad=0,0,0,0 pooling=average dtype=float32 "
+            "layout=NCHW");
+  EXPECT_EQ(key(R"("pooling": "average", "kernel": [2, 2], "padding": 1, "count_include_pad": true,
+                   "layout": "NCHW16c", "dtype": "float32")"),
+            "v1 pool2d n=1 c=16 ih=9 iw=8 kh=2 kw=2 stride=1,1 pad=1,1,1,1 pooling=average include_pad=1 "
+            "dtype=float32 layout=NCHW16c");
+}
+
 TEST(JobFile, AListIsManyEntries) {
   const auto entries =
       parse("[" + conv("") + "," + matmul(R"("a": [1, 1], "b": [1, 1], "constant": ["b"])") + "]");
@@ -163,7 +179,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {"[7]", "[0]: expected an object { ... }, found 7."},
       {"{}", "op: expected a value, found nothing."},
       {R"({"op": "gemv"})",
-       "op: expected one of matmul, conv2d, softmax, layer_norm, reduce, transpose, elementwise, found "
+       "op: expected one of matmul, conv2d, pool2d, softmax, layer_norm, reduce, transpose, elementwise, "
+       "found "
        "\"gemv\"."},
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
@@ -222,6 +239,12 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {matmul(R"("a": [2, 3])"), "b: expected a value, found nothing."},
       {matmul(R"("a": [1, 1], "b": [1, 1], "batch": 0)"),
        "batch: expected an integer from 1 to 2147483648, found 0."},
+      // pooling
+      {R"({"op": "pool2d", "data": [1, 1, 4, 4]})", "pooling: expected a value, found nothing."},
+      {R"({"op": "pool2d", "data": [1, 1, 4, 4], "pooling": "mean"})",
+       "pooling: expected \"max\" or \"average\", found \"mean\"."},
+      {R"({"op": "pool2d", "data": [1, 1, 4, 4], "pooling": "max", "kernel": 3})",
+       "kernel: expected 2 integers from 1 to 2147483648, found 3. Order is [height, width]."},
       // operators on rows
       {R"({"op": "softmax", "columns": 8})", "rows: expected a value, found nothing."},
       {R"({"op": "softmax", "rows": 0, "columns": 8})",

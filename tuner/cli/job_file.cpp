@@ -11,6 +11,7 @@
 #include <set>
 
 #include "compiler_core/target.h"
+#include "templates/schedule_template.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner::cli {
@@ -227,6 +228,19 @@ Workload read_matmul(ObjectReader& in) {
   return w;
 }
 
+constexpr std::string_view kBoth = "[vertical, horizontal]";
+
+// How a window moves over an image.
+void read_window(ObjectReader& in, std::array<int64_t, 2>& stride, std::array<int64_t, 4>& padding) {
+  if (const auto v = in.integers("stride", 1, {2}, "two", kBoth)) stride = {v->front(), v->back()};
+  if (const auto v = in.integers("padding", 0, {2, 4}, "two or four",
+                                 "[vertical, horizontal] or [top, left, bottom, right]")) {
+    const auto& p = *v;
+    padding = p.size() == 4 ? std::array{p[0], p[1], p[2], p[3]}
+                            : std::array{p.front(), p.back(), p.front(), p.back()};
+  }
+}
+
 Workload read_conv2d(ObjectReader& in) {
   Conv2dWorkload w;
   const std::vector<int64_t> data = in.shape("data", 4, "[batch, channels, height, width]");
@@ -245,21 +259,36 @@ Workload read_conv2d(ObjectReader& in) {
     in.refuse("weight", "expected ", w.in_channels / w.groups, " channels (those of data over ", w.groups,
               w.groups == 1 ? " group" : " groups", "), found ", weight[1],
               ". Order is [output channels, channels of a group, kernel height, kernel width].");
-  constexpr std::string_view kBoth = "[vertical, horizontal]";
-  if (const auto v = in.integers("stride", 1, {2}, "two", kBoth)) w.stride = {v->front(), v->back()};
   if (const auto v = in.integers("dilation", 1, {2}, "two", kBoth)) w.dilation = {v->front(), v->back()};
-  if (const auto v = in.integers("padding", 0, {2, 4}, "two or four",
-                                 "[vertical, horizontal] or [top, left, bottom, right]")) {
-    const auto& p = *v;
-    w.padding = p.size() == 4 ? std::array{p[0], p[1], p[2], p[3]}
-                              : std::array{p.front(), p.back(), p.front(), p.back()};
-  }
+  read_window(in, w.stride, w.padding);
   in.read("layout", w.layout);
   w.out_layout = w.layout;
   in.read("out_layout", w.out_layout);
   read_epilogue(in, w);
   read_dtype(in, w.dtype);
   read_constant(in, w, {"data", "weight"});
+  return w;
+}
+
+Workload read_pool2d(ObjectReader& in) {
+  Pool2dWorkload w;
+  const std::vector<int64_t> data = in.shape("data", 4, "[batch, channels, height, width]");
+  w.batch = data[0], w.channels = data[1], w.in_height = data[2], w.in_width = data[3];
+  w.kernel_height = w.in_height, w.kernel_width = w.in_width;  // unless said: global pooling
+  if (in.get("kernel") != nullptr) {
+    const std::vector<int64_t> kernel = in.shape("kernel", 2, "[height, width]");
+    w.kernel_height = kernel[0], w.kernel_width = kernel[1];
+  }
+  read_window(in, w.stride, w.padding);
+  std::string name;
+  in.read("pooling", name, /*required=*/true);
+  if (name == pooling_name(Pooling::kAverage))
+    w.pooling = Pooling::kAverage;
+  else if (name != pooling_name(Pooling::kMax))
+    in.refuse("pooling", R"(expected "max" or "average", found )", found(json(name)), ".");
+  in.read("count_include_pad", w.count_include_pad);
+  in.read("layout", w.layout);
+  read_dtype(in, w.dtype);
   return w;
 }
 
@@ -314,6 +343,7 @@ struct OperatorReader {
 constexpr OperatorReader kOperators[] = {
     {MatmulWorkload::kOp, read_matmul},
     {Conv2dWorkload::kOp, read_conv2d},
+    {Pool2dWorkload::kOp, read_pool2d},
     {SoftmaxWorkload::kOp, read_only_matrix<SoftmaxWorkload>},
     {LayerNormWorkload::kOp, read_layer_norm},
     {ReduceWorkload::kOp, read_reduce},
@@ -352,6 +382,20 @@ void read_target(ObjectReader& in, std::string& target) {
     in.refuse("target", parsed.message(), "; found ", found(json(target)), ".");
 }
 
+void read_algorithms(ObjectReader& in, std::string& algorithms) {
+  const json* value = in.get("algorithms");
+  if (value == nullptr) return;
+  std::vector<std::string> names;
+  if (value->is_array())
+    for (const json& name : *value)
+      if (name.is_string()) names.push_back(name.get<std::string>());
+  if (!value->is_array() || names.size() != value->size())
+    return in.refuse("algorithms", "expected a list of names, found ", found(*value), ".");
+  const Result<std::string> canonical = canonical_algorithms(names);
+  if (!canonical) return in.refuse("algorithms", canonical.message(), "; found ", found(*value), ".");
+  algorithms = *canonical;
+}
+
 Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   ObjectReader in(object, prefix);
   JobEntry entry;
@@ -364,6 +408,7 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
     for (const std::string& name : strategy_names()) known += (known.empty() ? "" : ", ") + name;
     in.refuse("search", "expected one of ", known, ", found ", found(json(entry.search)), ".");
   }
+  read_algorithms(in, entry.algorithms);
   in.read("seed", entry.seed, 0, ~uint64_t{0});
   read_measure(in, prefix, entry.measure);
   RETURN_IF_ERROR(in.finish());

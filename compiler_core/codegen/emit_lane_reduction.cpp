@@ -1,0 +1,87 @@
+// A vectorised reduce axis: the values of all lanes and one element become one.
+//
+//   vectorized reduce l in 0..64: y[i] max= x[i, l]
+//
+//   v = max of the 4 vectors x[i, 16*p .. 16*p + 15]      lanes that do not run hold what changes nothing
+//   4 times: v = max of its lower and its upper half
+//   y[i] = max(y[i], v)
+#include <limits>
+
+#include "compiler_core/codegen/emitter.h"
+
+namespace tuner::codegen {
+namespace {
+
+double identity_of(ReduceOp op) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return op == ReduceOp::kMax ? -kInfinity : op == ReduceOp::kMin ? kInfinity : 0;
+}
+
+}  // namespace
+
+// As emit_binary does it, so that the order of terms is all that differs from a serial loop.
+llvm::Value* Emitter::reduced(ReduceOp op, llvm::Value* a, llvm::Value* b) {
+  if (op == ReduceOp::kSum) return b_.CreateFAdd(a, b);
+  return b_.CreateSelect(op == ReduceOp::kMax ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
+}
+
+llvm::Value* Emitter::reduced_lanes(ReduceOp op, llvm::Value* v) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  if (vector == nullptr) return v;
+  for (unsigned n = vector->getNumElements() / 2; n >= 1; n /= 2) {
+    llvm::SmallVector<int> lower, upper;
+    for (unsigned i = 0; i < n; ++i) {
+      lower.push_back(static_cast<int>(i));
+      upper.push_back(static_cast<int>(n + i));
+    }
+    v = reduced(op, b_.CreateShuffleVector(v, lower), b_.CreateShuffleVector(v, upper));
+  }
+  return b_.CreateExtractElement(v, uint64_t{0});
+}
+
+void Emitter::emit_lane_reduction(const StmtNode& s) {
+  std::vector<Expr> guards;
+  const StmtNode* store = s.body.get();
+  for (; store->kind == StmtKind::kIf && store->else_body == nullptr; store = store->body.get())
+    guards.push_back(store->condition);
+  if (store->kind != StmtKind::kStore || store->reduce == ReduceOp::kNone || store->first.defined())
+    return refuse("vectorized reduce loop ", s.var->name, " holds more than a reduction without its start");
+  const ReduceOp op = store->reduce;
+  if (!is_float(store->buffer->dtype))
+    return refuse("vectorized reduce loop ", s.var->name, " is over ", store->buffer->dtype,
+                  "; only floats are reduced across lanes");
+  llvm::Value *wide = nullptr, *rest = nullptr;  // of whole vectors; of the shorter ones that are left
+  for (Piece piece{0, 0, 0}; piece.begin < s.extent; piece.begin += piece.lanes) {
+    piece = next_piece(piece.begin, s.extent, machine_.vector_bits / 32);
+    if (piece.lanes == 1)
+      run_at(s.var, piece.begin);
+    else
+      run_along(s.var, piece);
+    if (mask_by(guards)) {
+      llvm::Value* v = widen(emit(store->value));
+      llvm::Value* runs = piece.lanes == 1 ? mask_ : memory_mask();
+      if (runs != nullptr) v = b_.CreateSelect(runs, v, number(v, identity_of(op)));
+      if (wide != nullptr && wide->getType() == v->getType())
+        wide = reduced(op, wide, v);
+      else if (wide == nullptr && v->getType()->isVectorTy())
+        wide = v;
+      else
+        rest = rest == nullptr ? reduced_lanes(op, v) : reduced(op, rest, reduced_lanes(op, v));
+    }
+    mask_ = nullptr;
+    leave_lanes();
+    vars_.erase(s.var.get());
+  }
+  ranges_.bind(s.var, s.extent);
+  if (wide != nullptr) wide = reduced_lanes(op, wide);
+  if (wide != nullptr && rest != nullptr) wide = reduced(op, wide, rest);
+  llvm::Value* all = wide != nullptr ? wide : rest;
+  if (all == nullptr) return;
+  const Access access = analyze(store->buffer, store->indices);
+  if (store->buffer->scope == MemoryScope::kRegister && !register_offset(store->buffer, access)) return;
+  llvm::Value* p = pointer(store->buffer, access);
+  const llvm::Align align(static_cast<uint64_t>(dtype_bytes(store->buffer->dtype)));
+  b_.CreateAlignedStore(reduced(op, emit_load(store->buffer, store->indices), all), p, align);
+}
+
+}  // namespace tuner::codegen

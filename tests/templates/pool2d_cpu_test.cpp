@@ -1,0 +1,102 @@
+// Pooling on CPUs: loops of one config, and random configs against the oracle.
+#include "templates/registry.h"
+#include "tests/templates/template_check.h"
+
+namespace tuner {
+namespace {
+
+Pool2dWorkload pool(int64_t c, int64_t h, int64_t w, int64_t kernel, int64_t stride, int64_t pad,
+                    const char* layout = "NCHW") {
+  Pool2dWorkload p;
+  p.batch = 2;
+  p.channels = c;
+  p.in_height = h;
+  p.in_width = w;
+  p.kernel_height = p.kernel_width = kernel;
+  p.stride = {stride, stride};
+  p.padding = {pad, pad, pad, pad};
+  p.layout = layout;
+  return p;
+}
+
+Pool2dWorkload averaged(Pool2dWorkload p, bool include_pad = false) {
+  p.pooling = Pooling::kAverage;
+  p.count_include_pad = include_pad;
+  return p;
+}
+
+// Windows that overlap, that leave gaps, that leave the image on one side or on all.
+std::vector<Pool2dWorkload> shapes() {
+  Pool2dWorkload uneven = pool(3, 9, 11, 3, 2, 0);
+  uneven.kernel_width = 4;
+  uneven.padding = {1, 0, 2, 3};
+  return {pool(3, 7, 9, 3, 2, 1),
+          pool(2, 5, 20, 2, 2, 0),
+          pool(1, 6, 35, 3, 1, 1),
+          pool(2, 10, 10, 2, 3, 1),
+          pool(16, 7, 7, 3, 2, 1, "NCHW16c"),
+          pool(8, 6, 9, 2, 1, 1, "NCHW8c"),
+          pool(8, 4, 4, 3, 1, 0, "NCHW4c"),
+          pool(1, 1, 1, 1, 1, 0),
+          uneven};
+}
+
+TEST(Pool2dCpu, RandomConfigs) {
+  uint64_t seed = 1;
+  for (const Pool2dWorkload& w : shapes())
+    for (const Target& target : {cpu(512, 32), cpu(256, 16, 2), cpu(128, 16)})
+      for (const Pool2dWorkload& each : {w, averaged(w), averaged(w, true)})
+        ASSERT_NO_FATAL_FAILURE(expect_configs_right(pool2d_cpu(), each, target, 3, seed++));
+}
+
+TEST(Pool2dCpu, GlobalPoolingIsAReduction) {
+  uint64_t seed = 1;
+  for (const Target& target : {cpu(512, 32), cpu(256, 16, 2), cpu(128, 16)})
+    for (const auto& [layout, channels] : {std::pair<const char*, int64_t>{"NCHW", 5}, {"NCHW16c", 32}})
+      for (const int64_t size : {1, 7, 12}) {
+        const Pool2dWorkload w = pool(channels, size, size, size, 1, 0, layout);
+        ASSERT_NO_FATAL_FAILURE(expect_configs_right(pool2d_cpu(), w, target, 3, seed++));
+        ASSERT_NO_FATAL_FAILURE(expect_configs_right(pool2d_cpu(), averaged(w), target, 3, seed++));
+      }
+}
+
+TEST(Pool2dCpu, LoopsOfABlockedLayout) {
+  const auto instance = pool2d_cpu().apply(pool(16, 8, 8, 3, 2, 1, "NCHW16c"), cpu(512, 32, 2));
+  const Result<Program> program =
+      (*instance)->instantiate(config_from_text("tile_ow=2 unroll_kw=1 vectors=1").value());
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_EQ("\n" + to_text(*program), R"(
+kernel pool2d(input data float32[2, 1, 8, 8, 16], output out float32[2, 1, 4, 4, 16])
+  parallel n.c.oh.fused in 0..8
+    for ow.outer in 0..2
+      allocate acc float32[1, 1, 1, 2, 16] register
+      for n.init in 0..1
+        for c.init in 0..1
+          for oh.init in 0..1
+            unrolled ow.init in 0..2
+              vectorized cb.init in 0..16
+                acc[0, 0, 0, ow.init, cb.init] = -inf
+      reduce kh in 0..3
+        if n.c.oh.fused%4*2 + kh >= 1
+          unrolled reduce kw in 0..3
+            for n in 0..1
+              for c in 0..1
+                for oh in 0..1
+                  unrolled ow in 0..2
+                    if ow.outer*4 + ow*2 + kw >= 1
+                      vectorized cb in 0..16
+                        acc[0, 0, 0, ow, cb] max= data[n.c.oh.fused//4, 0, n.c.oh.fused%4*2 + kh - 1, ow.outer*4 + ow*2 + kw - 1, cb]
+      unrolled ow.inner in 0..2
+        vectorized cb in 0..16
+          out[n.c.oh.fused//4, 0, n.c.oh.fused%4, ow.outer*2 + ow.inner, cb] = acc[0, 0, 0, ow.inner, cb]
+)");
+}
+
+TEST(Pool2dCpu, DeclinesOtherTargets) {
+  const Target gpu = parse_target("cuda -arch=sm_80").value();
+  EXPECT_EQ(pool2d_cpu().supports(Workload(pool(1, 4, 4, 2, 2, 0)), gpu).reason,
+            "needs a CPU target, got cuda -arch=sm_80");
+}
+
+}  // namespace
+}  // namespace tuner

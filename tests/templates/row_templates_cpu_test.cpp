@@ -1,0 +1,175 @@
+// Templates on rows for CPUs: the loops of one config each, and random configs on odd shapes.
+#include "templates/registry.h"
+#include "tests/templates/template_check.h"
+
+namespace tuner {
+namespace {
+
+struct Case {
+  const AnyTemplate& (*of)();
+  Workload (*workload)(int64_t rows, int64_t columns);
+};
+
+const Case kCases[] = {
+    {softmax_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return SoftmaxWorkload{r, c};
+     }},
+    {layer_norm_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return LayerNormWorkload{r, c};
+     }},
+    {reduce_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return ReduceWorkload{r, c, RowReduction::kMean};
+     }},
+    {reduce_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return ReduceWorkload{r, c, RowReduction::kMax};
+     }},
+    {reduce_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return ReduceWorkload{r, c, RowReduction::kMin};
+     }},
+    {transpose_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return TransposeWorkload{r, c};
+     }},
+    {elementwise_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return ElementwiseWorkload{r, c, true, true, true, Activation::kRelu};
+     }},
+    {elementwise_cpu,
+     [](int64_t r, int64_t c) -> Workload {
+       return ElementwiseWorkload{r, c, false, true};
+     }},
+};
+
+TEST(RowTemplatesCpu, RandomConfigsOnOddShapes) {
+  uint64_t seed = 1;
+  for (const Case& c : kCases)
+    for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
+             {1, 1}, {1, 17}, {3, 33}, {5, 1}, {19, 70}, {2, 300}, {1, 1000}, {37, 5}})
+      for (const Target& target : {cpu(512, 32), cpu(256, 16, 2), cpu(128, 16, 3)})
+        ASSERT_NO_FATAL_FAILURE(expect_configs_right(c.of(), c.workload(rows, columns), target, 2, seed++));
+}
+
+std::string loops_of(const AnyTemplate& t, const Workload& w, const char* config) {
+  const auto instance = t.apply(w, cpu(512, 32, 2));
+  if (!instance) return instance.message();
+  const Result<Program> program = (*instance)->instantiate(config_from_text(config).value());
+  return program ? "\n" + to_text(*program) : program.message();
+}
+
+TEST(RowTemplatesCpu, SoftmaxLoops) {
+  EXPECT_EQ(loops_of(softmax_cpu(), SoftmaxWorkload{6, 100}, "vectors=2 rows=2 in_registers=0"), R"(
+kernel softmax(input x float32[6, 100], output out float32[6, 100])
+  parallel i.outer in 0..3
+    allocate row_scale float32[2] register
+    allocate row_sum float32[2] register
+    allocate exps float32[2, 100]
+    allocate row_max float32[2] register
+    for i in 0..2
+      allocate row_max.partial float32[32, 1] register
+      row_max[i] = -inf
+      for i.init in 0..1
+        vectorized j.inner.init in 0..32
+          row_max.partial[j.inner.init, 0] = -inf
+      reduce j.outer in 0..4
+        for i_1 in 0..1
+          vectorized j.inner in 0..32
+            if j.outer*32 + j.inner < 100
+              row_max.partial[j.inner, 0] max= x[i.outer*2 + i, j.outer*32 + j.inner]
+      vectorized reduce j.inner in 0..32
+        row_max[i] max= row_max.partial[j.inner, 0]
+    for i in 0..2
+      for j.outer in 0..4
+        vectorized j.inner in 0..32
+          if j.outer*32 + j.inner < 100
+            exps[i, j.outer*32 + j.inner] = exp(x[i.outer*2 + i, j.outer*32 + j.inner] - row_max[i])
+    for i in 0..2
+      allocate row_sum.partial float32[32, 1] register
+      row_sum[i] = 0
+      for i.init in 0..1
+        vectorized j.inner.init in 0..32
+          row_sum.partial[j.inner.init, 0] = 0
+      reduce j.outer in 0..4
+        for i_1 in 0..1
+          vectorized j.inner in 0..32
+            if j.outer*32 + j.inner < 100
+              row_sum.partial[j.inner, 0] += exps[i, j.outer*32 + j.inner]
+      vectorized reduce j.inner in 0..32
+        row_sum[i] += row_sum.partial[j.inner, 0]
+    for i in 0..2
+      row_scale[i] = 1 / row_sum[i]
+    for i.inner in 0..2
+      for j.outer in 0..4
+        vectorized j.inner in 0..32
+          if j.outer*32 + j.inner < 100
+            out[i.outer*2 + i.inner, j.outer*32 + j.inner] = exps[i.inner, j.outer*32 + j.inner] * row_scale[i.inner]
+)");
+}
+TEST(RowTemplatesCpu, ReduceLoops) {
+  EXPECT_EQ(loops_of(reduce_cpu(), ReduceWorkload{2, 1000}, "vectors=2 rows=1 blocks=2"), R"(
+kernel reduce(input x float32[2, 1000], output out float32[2])
+  allocate acc.partial float32[2, 2]
+  parallel j.outer.i.fused in 0..4
+    allocate acc.partial.partial float32[32, 1, 1] register
+    acc.partial[j.outer.i.fused//2, j.outer.i.fused%2] = 0
+    for i.init in 0..1
+      for j.outer.init in 0..1
+        vectorized j.inner.inner.init in 0..32
+          acc.partial.partial[j.inner.inner.init, 0, 0] = 0
+    reduce j.inner.outer in 0..16
+      for i in 0..1
+        for j.outer in 0..1
+          vectorized j.inner.inner in 0..32
+            if j.inner.outer*32 + j.inner.inner < 500
+              acc.partial.partial[j.inner.inner, 0, 0] += x[j.outer.i.fused%2, j.outer.i.fused//2*500 + j.inner.outer*32 + j.inner.inner]
+    vectorized reduce j.inner.inner in 0..32
+      acc.partial[j.outer.i.fused//2, j.outer.i.fused%2] += acc.partial.partial[j.inner.inner, 0, 0]
+  for i in 0..2
+    allocate acc float32[1] register
+    for i_1 in 0..1
+      reduce j.outer in 0..2
+        acc[0] += acc.partial[j.outer, i], from 0 when j.outer == 0
+    out[i] = acc[0]
+)");
+}
+TEST(RowTemplatesCpu, TransposeLoops) {
+  EXPECT_EQ(loops_of(transpose_cpu(), TransposeWorkload{100, 64},
+                     "block_rows=2 block_columns=1 order=1 order_in_block=0"),
+            R"(
+kernel transpose(input x float32[100, 64], output out float32[64, 100])
+  parallel j.outer.i.outer.fused in 0..16
+    for i.inner.outer in 0..2
+      for j.inner.outer in 0..1
+        vector_rows j.inner.inner in 0..16
+          vectorized i.inner.inner in 0..16
+            if j.outer.i.outer.fused%4*32 + i.inner.outer*16 + i.inner.inner < 100
+              out[j.outer.i.outer.fused//4*16 + j.inner.inner, j.outer.i.outer.fused%4*32 + i.inner.outer*16 + i.inner.inner] = x[j.outer.i.outer.fused%4*32 + i.inner.outer*16 + i.inner.inner, j.outer.i.outer.fused//4*16 + j.inner.inner]
+)");
+}
+TEST(RowTemplatesCpu, ElementwiseLoops) {
+  EXPECT_EQ(loops_of(elementwise_cpu(), ElementwiseWorkload{2, 1000, false, true}, "vectors=4"), R"(
+kernel elementwise(input x float32[2, 1000], input bias float32[1000], output out float32[2, 1000])
+  parallel i.j.outer.outer.fused in 0..16
+    for j.outer.inner in 0..2
+      vectorized j.inner in 0..64
+        if i.j.outer.outer.fused%8*128 + j.outer.inner*64 + j.inner < 1000
+          out[i.j.outer.outer.fused//8, i.j.outer.outer.fused%8*128 + j.outer.inner*64 + j.inner] = x[i.j.outer.outer.fused//8, i.j.outer.outer.fused%8*128 + j.outer.inner*64 + j.inner] + bias[i.j.outer.outer.fused%8*128 + j.outer.inner*64 + j.inner]
+)");
+}
+
+TEST(RowTemplatesCpu, DeclineWhatTheyDoNotServe) {
+  const Target gpu = parse_target("cuda -arch=sm_80").value();
+  for (const Case& c : kCases) {
+    EXPECT_EQ(c.of().supports(c.workload(2, 2), gpu).reason, "needs a CPU target, got cuda -arch=sm_80");
+  }
+  SoftmaxWorkload half{2, 2};
+  half.dtype = DType::kFloat16;
+  EXPECT_EQ(softmax_cpu().supports(Workload(half), cpu(512, 32)).reason, "needs float32, got float16");
+}
+
+}  // namespace
+}  // namespace tuner
