@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs what building and testing need on Debian 12, as root or with sudo. Quick when nothing is missing.
-# Sourced by run.sh and test.sh; runs on its own too.
+# install.sh [--peers] [--emulator]: installs what building needs on Debian 12, as root or with sudo. Quick when nothing
+# is missing. Used by build.sh and test.sh; runs on its own too.
+#   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them
+#   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 set -euo pipefail
 
 packages=(
@@ -10,6 +12,14 @@ packages=(
   libxgboost-dev libsqlite3-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   libgtest-dev libgmock-dev
 )
+
+for option in "$@"; do
+  case $option in
+    --peers) packages+=(libdnnl-dev libopenblas0-pthread libblis4-openmp) ;;
+    --emulator) packages+=(qemu-user) ;;
+    *) echo "install: found $option, expected --peers or --emulator" >&2; exit 2 ;;
+  esac
+done
 
 missing=()
 for package in "${packages[@]}"; do

@@ -16,6 +16,7 @@ case $preset in dev | release | asan | tsan) ;; *) echo "test: --preset: found $
 case $suite in fast) label=(-LE long) ;; long) label=() ;; *) echo "test: --suite: found $suite, expected fast or long" >&2; exit 2 ;; esac
 
 "$root/deploy/build.sh" "$preset" all
+"$root/deploy/install.sh" --emulator >&2 || echo "test: no qemu: the test that runs code for AArch64 is skipped" >&2
 cd "$root"
 echo "test: preset $preset, suite $suite" >&2
 exec ctest --preset "$preset" "${label[@]}" -j 2 "$@"

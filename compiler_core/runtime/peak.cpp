@@ -101,6 +101,15 @@ Loop widest_loop() {
 
 }  // namespace
 
+double fma_peak_burst() {
+  static const Loop loop = widest_loop();
+  if (loop.run == nullptr) return 0;
+  constexpr int64_t kSteps = 30000;
+  float sink = 0;
+  loop.run(kSteps, &sink);
+  return 2.0 * loop.chains * (loop.vector_bits / 32) * static_cast<double>(kSteps);
+}
+
 int fma_peak_vector_bits() { return widest_loop().vector_bits; }
 
 double measure_fma_peak_gflops(double milliseconds) {

@@ -9,6 +9,10 @@ namespace tuner {
 // CPU has no vector FMA known here.
 double measure_fma_peak_gflops(double milliseconds = 50);
 
+// Does that loop's work once, about 100 us of it, for a caller who keeps time himself; returns how many
+// operations it was. 0 when the CPU has no vector FMA known here.
+double fma_peak_burst();
+
 // Bits of the vectors it used: 512, 256, 128; 0 when none.
 int fma_peak_vector_bits();
 

@@ -1,7 +1,7 @@
 // Medians, their intervals and ratios: what bench_gpu's figures mean.
 #include <gtest/gtest.h>
 
-#include "tests/bench/gpu/statistics.h"
+#include "tests/bench/common/statistics.h"
 
 namespace tuner {
 namespace {

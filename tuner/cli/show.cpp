@@ -1,5 +1,5 @@
-// tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR or assembler; for a GPU its lowered
-// kernels, CUDA source or resources.
+// tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR, assembler, or what bounds it
+// (roofline); for a GPU its lowered kernels, CUDA source or resources.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -7,7 +7,9 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "tuner/cli/command.h"
+#include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/roofline.h"
 #include "tuner/cli/tasks.h"
 
 namespace tuner::cli {
@@ -25,15 +27,17 @@ bool is_trial_id(const std::string& text) {
 
 // Whether a target has this form.
 Status check_form(const CliTask& task, const std::string& as) {
-  const bool of_cpu = as == "llvm" || as == "asm",
+  const bool of_cpu = as == "llvm" || as == "asm" || as == "roofline",
              of_cuda = as == "kernels" || as == "cuda" || as == "resources";
   if (task.target.is_cuda() ? !of_cpu : !of_cuda) return Status::ok();
   return invalid_argument("--as ", as, ": not for target \"", task.target_name,
                           "\"; expected schedule, loops, ",
-                          task.target.is_cuda() ? "kernels, cuda or resources" : "llvm or asm");
+                          task.target.is_cuda() ? "kernels, cuda or resources" : "llvm, asm or roofline");
 }
 
-Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, const std::string& as) {
+Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, const std::string& as,
+                            const Store* store) {
+  if (as == "roofline") return roofline_text(task, kernel, store);
   if (as == "schedule") return kernel.instance->schedule_text(kernel.config);
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
   if (as == "cuda") return emit_cuda(program, task.target);
@@ -47,14 +51,16 @@ Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, con
   return to_text(program) + "\n";
 }
 
-Status show(const CliTask& task, const ChosenKernel& kernel, const std::string& as) {
+Status show(const CliTask& task, const ChosenKernel& kernel, const std::string& as, const Store* store) {
   RETURN_IF_ERROR(check_form(task, as));
   if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
-  ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, as));
+  ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, as, store));
   const char* comment = as == "llvm" ? ";" : as == "cuda" ? "//" : "#";
   std::printf("%s %s\n%s on %s\n%s template %s, config %s\n", comment, task.key.c_str(), comment,
               task.target_name.c_str(), comment, std::string(kernel.schedule_template->name()).c_str(),
               kernel.config.to_text().c_str());
+  if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
+    std::printf("%s algorithm %s\n", comment, mark.c_str());
   if (kernel.tuned)
     std::printf(
         "%s measured %s in trial %s\n", comment,
@@ -75,7 +81,7 @@ Status show_trial(const Options& options) {
     std::fprintf(stderr, "trial %s: %s%s%s\n", options.what.c_str(),
                  std::string(outcome_name(trial.record->outcome)).c_str(),
                  trial.record->message.empty() ? "" : ": ", trial.record->message.c_str());
-  return show(task, *kernel, options.as);
+  return show(task, *kernel, options.as, store.get());
 }
 
 Status show_file(const Options& options) {
@@ -84,7 +90,7 @@ Status show_file(const Options& options) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     ASSIGN_OR_RETURN(const ChosenKernel kernel, choose_kernel(tasks[i], store.get()));
     if (i > 0) std::printf("\n");
-    RETURN_IF_ERROR(show(tasks[i], kernel, options.as));
+    RETURN_IF_ERROR(show(tasks[i], kernel, options.as, store.get()));
   }
   return Status::ok();
 }
@@ -98,10 +104,11 @@ void add_show_command(CLI::App& app, CommandContext& context) {
       [options] { return report(is_trial_id(options->what) ? show_trial(*options) : show_file(*options)); });
   command->add_option("FILE|TRIAL", options->what, "Job file, or a trial such as t812")->required();
   command
-      ->add_option("--as", options->as,
-                   "What to print; llvm and asm of CPU targets; of CUDA ones kernels (as lowered), "
-                   "cuda (the source) and resources")
-      ->check(CLI::IsMember({"schedule", "loops", "llvm", "asm", "kernels", "cuda", "resources"}))
+      ->add_option(
+          "--as", options->as,
+          "What to print; of CPU targets also llvm, asm and roofline (what bounds it); of CUDA ones kernels "
+          "(as lowered), cuda (the source) and resources")
+      ->check(CLI::IsMember({"schedule", "loops", "llvm", "asm", "roofline", "kernels", "cuda", "resources"}))
       ->capture_default_str();
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);

@@ -7,7 +7,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/cuda_driver.h"
-#include "tests/bench/gpu/statistics.h"
+#include "tests/bench/common/statistics.h"
 
 namespace tuner {
 

@@ -7,6 +7,8 @@
 namespace tuner {
 
 double median(std::vector<double> values);  // 0 of none
+// The value below which a share `q` (0 to 1) of the values lies, interpolated between neighbours; 0 of none.
+double quantile(std::vector<double> values, double q);
 
 // A figure and the range that holds it with 95 % confidence.
 struct Interval {
@@ -21,6 +23,10 @@ Interval median_interval(const std::vector<double>& samples, uint64_t seed);
 // Both have the same size.
 Interval ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
                         uint64_t seed);
+// The same two of another quantile than the median.
+Interval quantile_interval(const std::vector<double>& samples, double q, uint64_t seed);
+Interval quantile_ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
+                                 double q, uint64_t seed);
 
 double geometric_mean(const std::vector<double>& values);  // 0 of none
 

@@ -1,4 +1,4 @@
-#include "tests/bench/gpu/statistics.h"
+#include "tests/bench/common/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,34 +27,48 @@ Interval bootstrap(size_t rounds, uint64_t seed, const F& figure) {
   return interval;
 }
 
-double median_of(const std::vector<double>& samples, const std::vector<size_t>& rounds) {
+double quantile_of(const std::vector<double>& samples, const std::vector<size_t>& rounds, double q) {
   std::vector<double> values;
   values.reserve(rounds.size());
   for (const size_t round : rounds) values.push_back(samples[round]);
-  return median(std::move(values));
+  return quantile(std::move(values), q);
 }
 
 }  // namespace
 
-double median(std::vector<double> values) {
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
+
+double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+  const double position = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
+  std::nth_element(values.begin(), at, values.end());
+  const double fraction = position - static_cast<double>(below);
+  if (fraction == 0) return *at;
+  return *at + fraction * (*std::min_element(at + 1, values.end()) - *at);
 }
 
 Interval median_interval(const std::vector<double>& samples, uint64_t seed) {
-  if (samples.empty()) return {};
-  return bootstrap(samples.size(), seed,
-                   [&](const std::vector<size_t>& rounds) { return median_of(samples, rounds); });
+  return quantile_interval(samples, 0.5, seed);
 }
 
 Interval ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
                         uint64_t seed) {
+  return quantile_ratio_interval(numerator, denominator, 0.5, seed);
+}
+
+Interval quantile_interval(const std::vector<double>& samples, double q, uint64_t seed) {
+  if (samples.empty()) return {};
+  return bootstrap(samples.size(), seed,
+                   [&](const std::vector<size_t>& rounds) { return quantile_of(samples, rounds, q); });
+}
+
+Interval quantile_ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
+                                 double q, uint64_t seed) {
   if (denominator.empty()) return {};
   return bootstrap(denominator.size(), seed, [&](const std::vector<size_t>& rounds) {
-    return median_of(numerator, rounds) / median_of(denominator, rounds);
+    return quantile_of(numerator, rounds, q) / quantile_of(denominator, rounds, q);
   });
 }
 

@@ -1,0 +1,177 @@
+// bench_cpu's figures on contestants that are made up: who is compared with whom, shares of the ceilings,
+// means, sums; and that what it submits for tuning is what it times.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/cpu/interleave.h"
+#include "tests/bench/cpu/report.h"
+#include "tests/bench/cpu/tune.h"
+#include "tuner/cli/job_file.h"
+
+namespace tuner {
+namespace {
+
+constexpr uint64_t kSeed = 3;
+constexpr int kRounds = 40;
+
+// Takes `ns` in every round, and a tenth more in each fifth one.
+Contestant fake(const std::string& name, ContestantKind kind, double ns,
+                const std::string& algorithm = "direct") {
+  Contestant c{.name = name, .kind = kind, .algorithm = algorithm};
+  for (int i = 0; i < kRounds; ++i) c.ns.push_back(i % 5 == 0 ? 1.1 * ns : ns);
+  return c;
+}
+
+// A shape of 2 MFLOP and 1 MB, on a machine of 200 GFLOP/s and 50 GB/s.
+ShapeReport report_of(const std::string& name, std::vector<Contestant> contestants) {
+  Conv2dWorkload w;
+  ShapeReport r{.shape = {.set = "net", .name = name, .group = "some", .workload = w, .uses = 2},
+                .flops = 2'000'000,
+                .bytes = 1'000'000,
+                .level = "L2",
+                .contestants = std::move(contestants)};
+  Contestant peak = fake("FMA peak", ContestantKind::kProbe, 1000),
+             read = fake("read L2", ContestantKind::kProbe, 100);
+  peak.work = 200'000;
+  read.work = 5'000;
+  r.contestants.push_back(peak);
+  r.contestants.push_back(read);
+  judge(r, kSeed);
+  return r;
+}
+
+ShapeReport winograd_and_direct() {
+  return report_of("layer",
+                   {fake("ours", ContestantKind::kOurs, 12'500, "winograd"),
+                    fake("ours direct", ContestantKind::kOurs, 20'000),
+                    fake("old kernels", ContestantKind::kReference, 1'000),
+                    fake("slow", ContestantKind::kPeer, 40'000), fake("fast", ContestantKind::kPeer, 25'000),
+                    fake("fastest", ContestantKind::kPeer, 20'000, "winograd")});
+}
+
+TEST(BenchCpu, TheFastestPeerCountsAndReferencesDoNot) {
+  const ShapeReport r = winograd_and_direct();
+  ASSERT_TRUE(r.any.has_value());
+  EXPECT_EQ(r.any->peer, "fastest");
+  EXPECT_NEAR(r.any->ratio.middle, 1.6, 1e-9);
+  EXPECT_NEAR(r.any->ratio.low, 1.6, 1e-9);  // rounds are slow together, so the ratio has no width
+}
+
+TEST(BenchCpu, DirectIsComparedWithDirect) {
+  const ShapeReport r = winograd_and_direct();
+  ASSERT_TRUE(r.direct.has_value());
+  EXPECT_EQ(r.direct->peer, "fast");
+  EXPECT_NEAR(r.direct->ratio.middle, 1.25, 1e-9);
+}
+
+TEST(BenchCpu, SharesAreOfTheCeilingsOfTheSameRounds) {
+  const ShapeReport r = winograd_and_direct();
+  EXPECT_NEAR(r.share_of_peak, 2'000'000 / 12'500.0 / 200, 1e-9);
+  EXPECT_NEAR(r.share_of_bandwidth, 1'000'000 / 12'500.0 / 50, 1e-9);
+}
+
+TEST(BenchCpu, AShapeWithoutPeersHasNoRatioAndJoinsNoMean) {
+  const ShapeReport alone = report_of("alone", {fake("ours", ContestantKind::kOurs, 100)});
+  EXPECT_FALSE(alone.any.has_value());
+  EXPECT_TRUE(summarise(RunReport{.shapes = {alone}}).empty());
+}
+
+TEST(BenchCpu, MeansAndWorstOfAGroup) {
+  RunReport run;
+  run.shapes.push_back(winograd_and_direct());
+  run.shapes.push_back(report_of(
+      "lost", {fake("ours", ContestantKind::kOurs, 20'000), fake("peer", ContestantKind::kPeer, 10'000)}));
+  run.shapes.push_back(
+      ShapeReport{.shape = {.set = "net", .name = "wrong", .group = "some"}, .error = "wrong"});
+  const std::vector<GroupSummary> groups = summarise(run);
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].shapes, 2u);
+  EXPECT_NEAR(groups[0].mean, std::sqrt(1.6 * 0.5), 1e-9);
+  EXPECT_NEAR(groups[0].worst, 0.5, 1e-9);
+  EXPECT_EQ(groups[0].worst_shape, "lost");
+  EXPECT_NEAR(groups[0].direct_mean, std::sqrt(1.25 * 0.5), 1e-9);
+}
+
+TEST(BenchCpu, ANetworkIsTheSumOfItsLayersAsOftenAsTheyAreUsed) {
+  RunReport run;
+  run.shapes = {winograd_and_direct(), winograd_and_direct()};
+  const std::vector<NetworkSum> sums = network_sums(run);
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[0].layers, 4);
+  EXPECT_NEAR(sums[0].ours_ns, 4 * 12'500, 1e-6);
+  EXPECT_NEAR(sums[0].ours_direct_ns, 4 * 20'000, 1e-6);
+  EXPECT_NEAR(sums[0].peer_ns, 4 * 20'000, 1e-6);
+  EXPECT_NEAR(sums[0].peer_direct_ns, 4 * 25'000, 1e-6);
+}
+
+TEST(BenchCpu, JsonHoldsSamplesAndRatios) {
+  RunReport run{.date = "2026-11-21T00:00:00Z", .threads = 1, .rounds = kRounds, .seed = kSeed};
+  run.shapes.push_back(winograd_and_direct());
+  const std::string path = std::filesystem::path(::testing::TempDir()) / "bench_cpu_test.json";
+  const Status written = write_json(run, path);
+  ASSERT_TRUE(written.is_ok()) << written.message();
+  std::ifstream in(path);
+  const auto j = nlohmann::json::parse(in);
+  const auto& shape = j["shapes"][0];
+  EXPECT_EQ(shape["best_peer_over_ours"]["peer"], "fastest");
+  EXPECT_NEAR(shape["best_peer_over_ours"]["ratio"]["middle"].get<double>(), 1.6, 1e-9);
+  EXPECT_EQ(shape["contestants"][0]["ns"].size(), static_cast<size_t>(kRounds));
+  EXPECT_EQ(shape["contestants"][2]["kind"], "peer as found");
+}
+
+TEST(BenchCpu, TurnsAreTakenInEveryRoundAndBatchesFillTheirTime) {
+  int calls[2] = {0, 0};
+  std::vector<Contestant> contestants(2);
+  for (int i = 0; i < 2; ++i)
+    contestants[i].call = [&calls, i](int) {
+      ++calls[i];
+      for (volatile int k = 0; k < 2000 * (i + 1); k = k + 1) continue;
+    };
+  take_turns({.rounds = 6, .fill_ns = 2e5}, contestants);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(contestants[i].ns.size(), 6u);
+    EXPECT_GE(contestants[i].calls, 2);
+    EXPECT_GT(calls[i], 6 * contestants[i].calls);  // and the calls of calibration, and those not timed
+    EXPECT_GT(quantile(contestants[i].ns, 0.25) * static_cast<double>(contestants[i].calls), 2e5 / 4);
+  }
+}
+
+TEST(BenchCpu, ColdCallsGoRoundTheSets) {
+  std::vector<int> seen;
+  std::vector<Contestant> contestants(1);
+  contestants[0].call = [&](int set) {
+    seen.push_back(set);
+    for (volatile int k = 0; k < 100000; k = k + 1) continue;
+  };
+  take_turns({.rounds = 5, .fill_ns = 1e3, .sets = 3}, contestants);
+  EXPECT_THAT(seen, ::testing::Contains(0));
+  for (const int set : seen) EXPECT_LT(set, 3);
+}
+
+TEST(BenchCpu, WhatIsSubmittedForTuningIsWhatIsTimed) {
+  for (const BenchShape& shape : bench_shapes()) {
+    const auto entries = cli::parse_job_text(job_entry(shape.workload, 1, Algorithms::kAny), shape.name);
+    ASSERT_TRUE(entries.is_ok()) << entries.message();
+    EXPECT_EQ(entries->front().workload.key(), shape.workload.key());
+    EXPECT_TRUE(validate(shape.workload).is_ok()) << shape.name;
+  }
+}
+
+TEST(BenchCpu, Resnet50HasItsConvolutions) {
+  int plain = 0, blocked = 0;
+  int64_t flops = 0;
+  for (const BenchShape& shape : bench_shapes()) {
+    if (shape.set == "resnet50") plain += shape.uses, flops += shape.uses * shape.workload.flops();
+    if (shape.set == "resnet50_blocked") blocked += shape.uses;
+  }
+  EXPECT_EQ(plain, 53);
+  EXPECT_EQ(blocked, 53);
+  EXPECT_NEAR(static_cast<double>(flops) / 1e9, 8.17, 0.05);  // v1.5 at 224 x 224, without the dense layer
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,54 @@
+// BenchCase: the operands and the right answer of one shape, in plain layouts, for every contestant the same.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "templates/tolerance.h"
+#include "templates/workload.h"
+#include "tests/bench/cpu/contestant.h"
+
+namespace tuner {
+
+// An operand in memory, on a 64-byte border.
+struct HostTensor {
+  std::string name;
+  std::vector<int64_t> shape;  // in the plain layout: NCHW, rows x columns
+  std::vector<float> values;   // row-major
+};
+
+class BenchCase {
+ public:
+  // Operands drawn from `seed`; the answer in double precision takes about a second per 2 GFLOP.
+  static Result<BenchCase> make(const Workload& workload, uint64_t seed);
+
+  const Workload& workload() const { return workload_; }  // as ours sees it, blocked layouts too
+  const HostTensor& operand(const std::string& name) const;
+  bool has(const std::string& name) const { return operands_.contains(name); }
+  // Sets of operands that together hold `rotate_bytes`; 1 when that is 0.
+  int sets_for(int64_t rotate_bytes) const;
+
+  // Runs `c` once from a poisoned output. The largest error in tolerances of c.algorithm; Failed when it is
+  // above 1, naming the worst element.
+  Result<double> check(const Contestant& c) const;
+
+ private:
+  Workload workload_;
+  std::map<std::string, HostTensor> operands_;
+  std::vector<double> answer_;
+};
+
+// The workload with NCHW on both sides.
+Workload in_plain_layout(const Workload& workload);
+// The layout an image has in memory, "NCHW16c"; "" of an operand that is no image.
+std::string image_layout(const Workload& workload, std::string_view operand);
+
+// `values` of an NCHW image in that layout and back. Sizes are those of `shape`, {N, C, H, W}.
+std::vector<float> to_layout(const std::vector<float>& values, const std::vector<int64_t>& shape,
+                             std::string_view layout);
+std::vector<float> from_layout(const std::vector<float>& values, const std::vector<int64_t>& shape,
+                               std::string_view layout);
+
+}  // namespace tuner

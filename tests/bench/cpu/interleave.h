@@ -1,0 +1,27 @@
+// Times of several contestants on this CPU, taken in turn: A, B, C, A, B, C, ... What changes slowly (clocks,
+// heat, a neighbour) changes for all of them.
+#pragma once
+
+#include <chrono>
+
+#include "compiler_core/base/status.h"
+#include "tests/bench/cpu/contestant.h"
+
+namespace tuner {
+
+struct TurnOptions {
+  int rounds = 40;
+  double fill_ns = 1e6;  // a batch of calls takes at least this long
+  int sets = 1;          // of operands. 1: warm, each batch begins with a call that is not timed. More: cold,
+                         // calls take turns on the sets and every call counts
+  // One thread: the time of the calling thread on its CPU, so that a preempted batch does not look slow.
+  // More: the wall's, and a pause before each batch, so that spinning threads of the one before are asleep.
+  int threads = 1;
+  // No round is begun after this.
+  std::chrono::steady_clock::time_point stop_at = std::chrono::steady_clock::time_point::max();
+};
+
+// Fills `calls` and `ns` of each: every one has as many samples as rounds were whole.
+void take_turns(const TurnOptions& options, std::vector<Contestant>& contestants);
+
+}  // namespace tuner

@@ -1,0 +1,72 @@
+#include "tests/bench/cpu/probes.h"
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "compiler_core/runtime/peak.h"
+#include "tests/bench/common/statistics.h"
+
+namespace tuner {
+namespace {
+
+struct PerThread {
+  std::function<void(int thread)> body;
+};
+
+void run_share(void* closure, int32_t begin, int32_t end, int32_t) {
+  for (int32_t i = begin; i < end; ++i) static_cast<PerThread*>(closure)->body(i);
+}
+
+// `body` once on each thread.
+void on_all(ThreadPool& pool, const std::function<void(int)>& body) {
+  PerThread work{body};
+  pool.parallel_for(pool.threads(), run_share, &work);
+}
+
+}  // namespace
+
+Contestant fma_probe(ThreadPool& pool) {
+  return {.name = "FMA peak",
+          .kind = ContestantKind::kProbe,
+          .call = [&pool](int) { on_all(pool, [](int) { fma_peak_burst(); }); },
+          .work = fma_peak_burst() * pool.threads()};
+}
+
+Contestant read_probe(const MemoryLevel& level, ThreadPool& pool) {
+  const auto memory = std::make_shared<std::vector<AlignedBuffer>>();
+  // Memory of a level below DRAM is read several times a call: a call should take some microseconds at least.
+  const int64_t times = std::max<int64_t>(1, (int64_t{1} << 20) / level.probe_bytes);
+  for (int t = 0; t < pool.threads(); ++t) {
+    memory->emplace_back(level.probe_bytes / (level.name == "L3" ? pool.threads() : 1) / 512 * 512);
+    std::memset(memory->back().data(), 1, static_cast<size_t>(memory->back().bytes()));
+  }
+  return {.name = str("read ", level.name),
+          .kind = ContestantKind::kProbe,
+          .call =
+              [&pool, memory, times](int) {
+                on_all(pool, [&](int thread) {
+                  for (int64_t i = 0; i < times; ++i)
+                    read_bytes((*memory)[thread].data(), (*memory)[thread].bytes());
+                });
+              },
+          .work = static_cast<double>(times * memory->front().bytes() * pool.threads())};
+}
+
+double two_core_speedup(ThreadPool& two) {
+  using Clock = std::chrono::steady_clock;
+  ThreadPool one(1);
+  std::vector<double> single, both;
+  const auto time = [](ThreadPool& pool) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < 10; ++i) on_all(pool, [](int) { fma_peak_burst(); });  // about 1 ms
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  for (int i = 0; i < 20; ++i) {
+    single.push_back(time(one));
+    both.push_back(time(two));
+  }
+  return quantile(single, 0.25) / quantile(both, 0.25) * two.threads();
+}
+
+}  // namespace tuner

@@ -1,0 +1,19 @@
+// The machine's ceilings as contestants: timed in the same rounds as what is held against them.
+#pragma once
+
+#include "compiler_core/runtime/bandwidth.h"
+#include "compiler_core/runtime/thread_pool.h"
+#include "compiler_core/target.h"
+#include "tests/bench/cpu/contestant.h"
+
+namespace tuner {
+
+// Fused multiply-adds from registers, on every thread of the pool. work: operations.
+Contestant fma_probe(ThreadPool& pool);
+// Reading memory of this level, each thread its own. work: bytes.
+Contestant read_probe(const MemoryLevel& level, ThreadPool& pool);
+
+// How much faster two threads multiply than one, of this moment: about 2 when two cores are free.
+double two_core_speedup(ThreadPool& two);
+
+}  // namespace tuner

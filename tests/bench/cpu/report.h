@@ -1,0 +1,81 @@
+// What bench_cpu found: what figures mean, as a table for people and as JSON to be kept
+// (tests/bench/results). Neither names the host: results of one kind of CPU compare.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "tests/bench/common/statistics.h"
+#include "tests/bench/cpu/contestant.h"
+#include "tests/bench/cpu/shapes.h"
+
+namespace tuner {
+
+// Rounds' lower quartile: neither the one lucky round nor the preempted ones.
+inline constexpr double kBenchQuantile = 0.25;
+
+// Ours against the fastest peer.
+struct Against {
+  std::string peer;
+  Interval ratio;  // peer / ours: above 1 ours is faster
+};
+
+struct ShapeReport {
+  BenchShape shape;
+  int64_t flops = 0, bytes = 0;
+  std::string level;  // where the operands live: "L2"; rotated ones: "DRAM"
+  std::string error;  // why nothing is told; empty when ours is right and timed
+  std::vector<Contestant> contestants;
+  std::vector<MissingPeer> missing;
+  int sets = 1;
+  // Filled by judge().
+  std::optional<Against> any, direct;                // all algorithms; direct ones on both sides
+  double share_of_peak = 0, share_of_bandwidth = 0;  // of ours; 0: not known
+  double scaling = 0;                                // with several threads: time of one / time of all
+};
+
+struct RunReport {
+  std::string date, cpu, target, toolchain, onednn;
+  int threads = 1, rounds = 0;
+  double fill_ns = 0;
+  bool cold = false;
+  uint64_t seed = 0;
+  double two_core_speedup = 0;  // 0: one thread
+  std::vector<MissingPeer> missing;
+  std::vector<ShapeReport> shapes;
+  std::string stopped;  // why shapes are missing; empty when none is
+};
+
+double time_ns(const Contestant& c);  // kBenchQuantile of its rounds
+// Ratios and shares out of the contestants' samples.
+void judge(ShapeReport& report, uint64_t seed);
+
+// Figures of the shapes of one group.
+struct GroupSummary {
+  std::string group;
+  size_t shapes = 0;
+  double mean = 0, worst = 0;  // of `any`: geometric mean, smallest
+  std::string worst_shape;
+  double direct_mean = 0, direct_worst = 0;  // 0: no direct pair
+  std::string direct_worst_shape;
+};
+std::vector<GroupSummary> summarise(const RunReport& run);
+
+// The sum over a network's layers, each as often as it is used.
+struct NetworkSum {
+  std::string set;
+  int layers = 0;                          // uses counted
+  double ours_ns = 0, ours_direct_ns = 0;  // fastest of ours; fastest direct one
+  double peer_ns = 0, peer_direct_ns = 0;  // fastest peer per layer, and fastest direct one
+};
+std::vector<NetworkSum> network_sums(const RunReport& run);
+
+void print_head(const RunReport& run);
+void print_shape(const ShapeReport& report, size_t number, size_t of, uint64_t seed);
+void print_summary(const RunReport& run);
+// Whole or not at all (temporary file, rename). Samples are there unrounded.
+Status write_json(const RunReport& run, const std::string& path);
+
+}  // namespace tuner

@@ -1,0 +1,155 @@
+#include "tests/bench/cpu/shapes.h"
+
+#include <span>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+namespace {
+
+struct Layer {
+  int64_t in_channels, size, out_channels, kernel, stride = 1;
+  int uses = 1;
+};
+
+// ResNet-50 v1.5 (strides stand on the 3x3): 53 convolutions.
+constexpr Layer kResnet50[] = {
+    {3, 224, 64, 7, 2, 1},     {64, 56, 64, 1, 1, 1},    {256, 56, 64, 1, 1, 2},   {64, 56, 64, 3, 1, 3},
+    {64, 56, 256, 1, 1, 4},    {256, 56, 128, 1, 1, 1},  {128, 56, 128, 3, 2, 1},  {128, 28, 512, 1, 1, 4},
+    {256, 56, 512, 1, 2, 1},   {512, 28, 128, 1, 1, 3},  {128, 28, 128, 3, 1, 3},  {512, 28, 256, 1, 1, 1},
+    {256, 28, 256, 3, 2, 1},   {256, 14, 1024, 1, 1, 6}, {512, 28, 1024, 1, 2, 1}, {1024, 14, 256, 1, 1, 5},
+    {256, 14, 256, 3, 1, 5},   {1024, 14, 512, 1, 1, 1}, {512, 14, 512, 3, 2, 1},  {512, 7, 2048, 1, 1, 3},
+    {1024, 14, 2048, 1, 2, 1}, {2048, 7, 512, 1, 1, 2},  {512, 7, 512, 3, 1, 2}};
+// VGG-16, distinct ones.
+constexpr Layer kVgg16[] = {{3, 224, 64, 3, 1, 1},    {64, 224, 64, 3, 1, 1},  {64, 112, 128, 3, 1, 1},
+                            {128, 112, 128, 3, 1, 1}, {128, 56, 256, 3, 1, 1}, {256, 56, 256, 3, 1, 2},
+                            {256, 28, 512, 3, 1, 1},  {512, 28, 512, 3, 1, 2}, {512, 14, 512, 3, 1, 3}};
+// MobileNetV2, distinct ones; of the depthwise ones in_channels counts.
+constexpr Layer kMobilenetDepthwise[] = {
+    {32, 112, 32, 3, 1, 1},  {96, 112, 96, 3, 2, 1},  {144, 56, 144, 3, 1, 1}, {144, 56, 144, 3, 2, 1},
+    {192, 28, 192, 3, 1, 2}, {192, 28, 192, 3, 2, 1}, {384, 14, 384, 3, 1, 4}, {576, 14, 576, 3, 1, 2},
+    {576, 14, 576, 3, 2, 1}, {960, 7, 960, 3, 1, 3}};
+constexpr Layer kMobilenet1x1[] = {
+    {32, 112, 16, 1, 1, 1}, {16, 112, 96, 1, 1, 1}, {96, 56, 24, 1, 1, 1},  {24, 56, 144, 1, 1, 2},
+    {144, 56, 24, 1, 1, 1}, {144, 28, 32, 1, 1, 1}, {32, 28, 192, 1, 1, 3}, {192, 28, 32, 1, 1, 2},
+    {192, 14, 64, 1, 1, 1}, {64, 14, 384, 1, 1, 4}, {384, 14, 64, 1, 1, 3}, {384, 14, 96, 1, 1, 1},
+    {96, 14, 576, 1, 1, 3}, {576, 14, 96, 1, 1, 2}, {576, 7, 160, 1, 1, 1}, {160, 7, 960, 1, 1, 3},
+    {960, 7, 160, 1, 1, 2}, {960, 7, 320, 1, 1, 1}, {320, 7, 1280, 1, 1, 1}};
+
+enum class Images : uint8_t { kNchw, kBlocked };
+
+// The widest block these channels divide into.
+std::string layout_of(int64_t channels, Images images) {
+  if (images == Images::kNchw) return "NCHW";
+  for (const int64_t block : {16, 8, 4})
+    if (channels % block == 0) return str("NCHW", block, "c");
+  return "NCHW";
+}
+
+class ShapeList {
+ public:
+  void convolutions(const std::string& set, std::span<const Layer> layers, Images images, bool depthwise) {
+    for (const Layer& l : layers) {
+      Conv2dWorkload w;
+      w.in_channels = l.in_channels;
+      w.in_height = w.in_width = l.size;
+      w.out_channels = l.out_channels;
+      w.kernel_height = w.kernel_width = l.kernel;
+      w.stride = {l.stride, l.stride};
+      const int64_t pad = l.kernel / 2;
+      w.padding = {pad, pad, pad, pad};
+      w.groups = depthwise ? l.in_channels : 1;
+      w.bias = true;
+      w.activation = Activation::kRelu;
+      w.layout = layout_of(l.in_channels, images);
+      w.out_layout = layout_of(l.out_channels, images);
+      w.constant = {"weight"};
+      const std::string kind = str(depthwise ? "dw" : "", l.kernel, "x", l.kernel,
+                                   l.stride > 1 ? str("s", l.stride) : std::string());
+      shapes.push_back({set, str(kind, "_", l.in_channels, "_", l.out_channels, "_", l.size),
+                        str(depthwise ? "depthwise " : "conv ", l.kernel, "x", l.kernel, " s", l.stride,
+                            images == Images::kNchw ? " NCHW" : " blocked"),
+                        w, l.uses});
+    }
+  }
+  void matmul(const std::string& set, const std::string& name, const std::string& group, int64_t m, int64_t n,
+              int64_t k, int64_t batch = 1) {
+    MatmulWorkload w;
+    w.batch = batch;
+    w.m = m;
+    w.n = n;
+    w.k = k;
+    if (batch == 1) w.constant = {"b"};
+    shapes.push_back({set, name, group, w});
+  }
+  template <class W>
+  void rows(const std::string& name, W w, int64_t rows, int64_t columns) {
+    w.rows = rows;
+    w.columns = columns;
+    shapes.push_back({"rows", str(name, "_", rows, "x", columns), str("rows ", name), w});
+  }
+  std::vector<BenchShape> shapes;
+};
+
+std::vector<BenchShape> make_shapes() {
+  ShapeList list;
+  list.convolutions("resnet50", kResnet50, Images::kNchw, false);
+  list.convolutions("resnet50_blocked", kResnet50, Images::kBlocked, false);
+  list.convolutions("vgg16", kVgg16, Images::kNchw, false);
+  list.convolutions("vgg16_blocked", kVgg16, Images::kBlocked, false);
+  list.convolutions("mobilenetv2_dw", kMobilenetDepthwise, Images::kNchw, true);
+  list.convolutions("mobilenetv2_dw_blocked", kMobilenetDepthwise, Images::kBlocked, true);
+  list.convolutions("mobilenetv2_1x1", kMobilenet1x1, Images::kNchw, false);
+  list.convolutions("mobilenetv2_1x1_blocked", kMobilenet1x1, Images::kBlocked, false);
+  for (const int64_t n : {64, 128, 256, 512, 1024, 2048})
+    list.matmul("cubes", str(n, "^3"), n < 256 ? "matmul small" : "matmul large", n, n, n);
+  // BERT-base, 128 tokens: projections, the two halves of the feed-forward part, attention of 12 heads.
+  list.matmul("bert", "qkv_128x768x768", "matmul large", 128, 768, 768);
+  list.matmul("bert", "ffn1_128x3072x768", "matmul large", 128, 3072, 768);
+  list.matmul("bert", "ffn2_128x768x3072", "matmul large", 128, 768, 3072);
+  list.matmul("bert", "scores_12x128x128x64", "matmul batched", 128, 128, 64, 12);
+  list.matmul("bert", "context_12x128x64x128", "matmul batched", 128, 64, 128, 12);
+  list.matmul("skinny", "fc_1x4096x4096", "matmul skinny", 1, 4096, 4096);
+  list.matmul("skinny", "fc_8x4096x4096", "matmul skinny", 8, 4096, 4096);
+  list.matmul("skinny", "fc_1x1000x2048", "matmul skinny", 1, 1000, 2048);
+  list.matmul("skinny", "fc_1x128x784", "matmul skinny", 1, 128, 784);
+  list.matmul("skinny", "ragged_49x512x2048", "matmul ragged", 49, 512, 2048);
+  list.matmul("skinny", "ragged_197x770x769", "matmul ragged", 197, 770, 769);
+
+  list.rows("softmax", SoftmaxWorkload{}, 1536, 128);
+  list.rows("softmax", SoftmaxWorkload{}, 1, 1000);
+  list.rows("softmax", SoftmaxWorkload{}, 128, 30522);
+  list.rows("layer_norm", LayerNormWorkload{}, 128, 768);
+  list.rows("layer_norm", LayerNormWorkload{}, 4096, 1024);
+  ElementwiseWorkload bias_relu{.bias = true, .activation = Activation::kRelu}, residual_relu = bias_relu;
+  residual_relu.bias = false;
+  residual_relu.residual = true;
+  list.rows("bias_relu", bias_relu, 128, 3072);
+  list.rows("bias_relu", bias_relu, 8192, 3072);
+  list.rows("add_relu", residual_relu, 256, 3136);
+  ReduceWorkload mean;
+  mean.reduction = RowReduction::kMean;
+  list.rows("mean", mean, 2048, 49);
+  list.rows("mean", mean, 4096, 1024);
+  list.rows("transpose", TransposeWorkload{}, 1024, 1024);
+  return std::move(list.shapes);
+}
+
+}  // namespace
+
+const std::vector<BenchShape>& bench_shapes() {
+  static const std::vector<BenchShape> shapes = make_shapes();
+  return shapes;
+}
+
+std::string bench_set_names() {
+  std::string names;
+  std::string last;
+  for (const BenchShape& s : bench_shapes()) {
+    if (s.set != last) names += str(last.empty() ? "" : ", ", s.set);
+    last = s.set;
+  }
+  return names;
+}
+
+}  // namespace tuner

@@ -1,0 +1,84 @@
+// What `tuner show --as roofline` counts in assembly, and when it blames the template.
+#include "tuner/cli/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include "tuner/cli/inner_loop.h"
+
+namespace tuner::cli {
+namespace {
+
+// Two accumulators, one folded broadcast, one reload; the outer loop has more instructions and is not
+// innermost.
+constexpr char kX86[] = R"(
+tuner_kernel:
+	.cfi_startproc
+	pushq	%rbx
+.LBB0_1:
+	vxorps	%xmm0, %xmm0, %xmm0
+.LBB0_2:                                # =>  This Inner Loop Header: Depth=2
+	vmovups	(%rdx,%rax), %zmm2
+	vmovups	64(%rsp), %zmm5                 # 64-byte Reload
+	vfmadd231ps	(%rsi,%rax){1to16}, %zmm2, %zmm0
+	vfmadd231ps	%zmm5, %zmm2, %zmm1
+	leaq	64(%rax), %rax
+	cmpq	$4096, %rax                     # imm = 0x1000
+	jne	.LBB0_2
+	vmovups	%zmm0, (%rcx)
+	vmovups	%zmm1, 64(%rcx) {%k1}
+	addq	$1, %r8
+	jne	.LBB0_1
+	retq
+)";
+
+TEST(InnerLoop, CountsOfX86) {
+  const InnerLoop loop = busiest_inner_loop(kX86);
+  EXPECT_EQ(loop.label, ".LBB0_2");
+  EXPECT_EQ(loop.instructions, 7);
+  EXPECT_EQ(loop.multiply_adds, 2);
+  EXPECT_EQ(loop.loads, 3);
+  EXPECT_EQ(loop.stores, 0);
+  EXPECT_EQ(loop.spills, 1);
+}
+
+TEST(InnerLoop, AMaskedStoreIsAStore) {
+  const InnerLoop loop = busiest_inner_loop(".L1:\n\tvmovups\t%zmm1, 64(%rcx) {%k1}\n\tjne\t.L1\n");
+  EXPECT_EQ(loop.stores, 1);
+  EXPECT_EQ(loop.loads, 0);
+}
+
+TEST(InnerLoop, CountsOfAarch64) {
+  const InnerLoop loop = busiest_inner_loop(R"(
+.LBB0_3:                                // =>This Inner Loop Header: Depth=1
+	ldp	q2, q3, [x1], #32
+	ldr	s4, [x0, #4]
+	fmla	v0.4s, v2.4s, v4.s[0]
+	fmla	v1.4s, v3.4s, v4.s[0]
+	str	q5, [sp, #16]                   // 16-byte Folded Spill
+	subs	x8, x8, #1
+	b.ne	.LBB0_3
+	ret
+)");
+  EXPECT_EQ(loop.label, ".LBB0_3");
+  EXPECT_EQ(loop.instructions, 7);
+  EXPECT_EQ(loop.multiply_adds, 2);
+  EXPECT_EQ(loop.loads, 3);  // a pair is two
+  EXPECT_EQ(loop.stores, 1);
+  EXPECT_EQ(loop.spills, 1);
+}
+
+TEST(InnerLoop, NoneInStraightCode) {
+  EXPECT_TRUE(busiest_inner_loop("f:\n\tvmovups\t(%rax), %zmm0\n\tretq\n").label.empty());
+}
+
+TEST(Roofline, TheTemplateIsBlamedOnlyForASearchThatStalledFarBelowTheBound) {
+  const SearchCourse stalled{.trials = 200, .best_ns = 1000, .best_of_first_half_ns = 1001};
+  EXPECT_TRUE(template_is_ceiling(stalled, 0.7));
+  EXPECT_FALSE(template_is_ceiling(stalled, 0.9));  // near the bound
+  EXPECT_FALSE(template_is_ceiling(stalled, 0));    // the bound is not known
+  EXPECT_FALSE(template_is_ceiling({.trials = 200, .best_ns = 900, .best_of_first_half_ns = 1000}, 0.7));
+  EXPECT_FALSE(template_is_ceiling({.trials = 20, .best_ns = 1000, .best_of_first_half_ns = 1000}, 0.7));
+}
+
+}  // namespace
+}  // namespace tuner::cli
