@@ -6,14 +6,14 @@
 //   a packed in strips of MR rows, [M/MR][K][MR], or read as it is
 //       by the packing entry when constant, else by a stage before the product or as each part is needed
 //
-// All of k at once (block_k = 0):                 k in blocks, what is reused staying in the inner caches:
+// All of k at once (block_k = 0):                 k in blocks, so much of a panel staying in L1:
 //
-//   parallel batch, block of rows, panel            parallel batch, block of rows
-//     for tile of rows                                acc = 0
+//   parallel batch, block of rows, panel            parallel batch, block of rows, panel
+//     for tile of rows in block                       acc = 0, a tile as wide as the panel
 //       sums over k in registers                      for block of k
-//       write the tile: bias, activation                for panel, tile of rows
+//       write the tile: bias, activation                for tile of rows in block
 //                                                         acc += sums over the block of k, in registers
-//                                                     write the rows: bias, activation
+//                                                     write acc: bias, activation
 //
 // The sums in registers are those of cpu_product.h. Serves batches, transposed operands, any sizes: the last
 // tiles of rows and columns are smaller. Declines types other than float32.
@@ -52,7 +52,8 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const int64_t lanes = lanes_of(w, t), registers = t.vector_registers();
     const bool constant_a = Workload(w).is_constant("a"), constant_b = Workload(w).is_constant("b");
     const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers);
-    const int64_t block_k = first_block_k(w, t);
+    // Rows of a that are read again and again come from beyond L2.
+    const bool large_a = w.m * w.k * 4 > 4 * t.l2_bytes;
     Knobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
         .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
@@ -60,18 +61,18 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         .tile_n = space.split("tile_n", w.n).multiples_of(lanes).at_most(8 * lanes).try_first(columns),
         // Row tiles done with one panel before the next panel: the block of a stays in L2. 0: all rows,
         // panels outermost.
-        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(block_k == 0 ? 0 : 8),
-        // Terms added before the sums go to memory: so much of a panel stays in L1, and of a block of a in
-        // L2. 0: all of them.
-        .block_k = space.choice("block_k", blocks_of_k(w)).try_first(block_k),
+        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(large_a ? 16 : 0),
+        // Terms added before the sums go to memory: so much of a panel stays in L1 for the tiles of a block,
+        // which comes from L2. 0: all of them.
+        .block_k = space.choice("block_k", blocks_of_k(w, t)).try_first(0),
         // Shares the loop's own instructions; the code grows.
         .unroll_k = space.choice("unroll_k", {1, 2, 4}).try_first(1),
         // Rows of a side by side: no strided streams (they meet in one set of L1 when K is a power of two),
         // for a copy of a.
         .pack_a = space.category("pack_a", {"plain", "whole", "block"})
-                      .try_first(constant_a     ? "whole"
-                                 : block_k == 0 ? "plain"
-                                                : "block"),
+                      .try_first(constant_a ? "whole"
+                                 : large_a  ? "block"
+                                            : "plain"),
         // A constant b is packed ahead for nothing, a transposed one has to be; else the copy pays from some
         // rows on.
         .pack_b = space.category("pack_b", {"plain", "whole", "panel"})
@@ -123,54 +124,47 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const auto [row_tile, row] = s.split(i, rows);
     const auto [block, tile] = s.split(row_tile, tiles);
     outer.push_back(block);
-    Axis at_block = block, at_panel, terms;
+    const auto [panel, column] = s.split(j, columns);
+    const auto [vector, lane] = s.split(column, lanes);
+    s.reorder({block, panel, tile, row, vector, lane});
+    Axis terms;
     if (c[k.block_k] == 0) {
-      const auto [panel, column] = s.split(j, columns);
-      const auto [vector, lane] = s.split(column, lanes);
-      s.reorder({block, panel, tile, row, vector, lane});
       terms = cpu::sum_in_registers(s, acc, tile, lanes, std::array{c[k.unroll_k]});
       s.unroll(row);
-      s.unroll(vector);
-      if (lanes > 1) s.vectorize(lane);
-      at_panel = panel;
-      // What is packed by the block is packed by all threads of it.
-      if (c[k.pack_a] != kByBlock) outer.push_back(panel);
     } else {
-      const auto [panel, column] = s.split(j, 8 * lanes);
-      cpu::vectorize_by(s, column, lanes);
-      std::tie(at_block, at_panel) =
-          sum_by_blocks(s, acc, block, c[k.block_k], {rows, columns}, lanes, c[k.unroll_k]);
+      sum_by_blocks(s, acc, panel, c[k.block_k], rows, lanes, c[k.unroll_k]);
     }
-    lay_out(s, w, c[k.pack_a], strips, at_block, "a", w.transpose_a, t);
-    lay_out(s, w, c[k.pack_b], panels, at_panel, "b", !w.transpose_b, t);
+    s.unroll(vector);
+    if (lanes > 1) s.vectorize(lane);
+    lay_out(s, w, c[k.pack_a], strips, block, "a", w.transpose_a, t);
+    lay_out(s, w, c[k.pack_b], panels, panel, "b", !w.transpose_b, t);
+    // What is packed by the block serves all of its panels: they stay with one thread.
+    if (c[k.pack_a] != kByBlock || Workload(w).is_constant("a")) outer.push_back(panel);
     if (t.threads > 1) s.parallel(s.fuse(outer));
     if (c[k.prefetch_b] > 0)
       s.prefetch(c[k.pack_b] == kPlain ? s.tensor("b") : panels, acc, terms, c[k.prefetch_b] / c[k.unroll_k]);
   }
 
  private:
-  // acc, in memory, is computed inside `block` of its reader, a block of k at a time. Returns its loops over
-  // blocks of k and over panels.
-  static std::pair<Axis, Axis> sum_by_blocks(Schedule& s, const Tensor& acc, Axis block, int64_t block_k,
-                                             cpu::Tile shape, int64_t lanes, int64_t unroll_k) {
+  // acc, in memory, is computed inside `panel` of its reader, a block of k at a time.
+  static void sum_by_blocks(Schedule& s, const Tensor& acc, Axis panel, int64_t block_k, int64_t rows,
+                            int64_t lanes, int64_t unroll_k) {
     const auto [sum] = s.reduce_axes<1>(acc);
     const auto [k_block, k_inside] = s.split(sum, block_k);
     const Tensor part = s.rfactor(acc, k_block);
-    s.compute_at(acc, block);
-    if (s.refused()) return {};
+    s.compute_at(acc, panel);
+    if (s.refused()) return;
     const std::vector<Axis> spatial = s.spatial_axes(acc);
     const auto [added] = s.reduce_axes<1>(acc);
-    if (s.refused()) return {};
-    const auto [tile, row] = s.split(spatial[spatial.size() - 2], shape.rows);
-    const auto [panel, column] = s.split(spatial.back(), shape.columns);
-    const auto [vector, lane] = s.split(column, lanes);
-    s.reorder({added, panel, tile, row, vector, lane});
+    if (s.refused()) return;
+    const auto [tile, row] = s.split(spatial[spatial.size() - 2], rows);
+    const auto [vector, lane] = s.split(spatial.back(), lanes);
+    s.reorder({added, tile, row, vector, lane});
     s.decompose_reduction(acc, added);
     cpu::sum_in_registers(s, part, tile, lanes, std::array{unroll_k});
     s.unroll(row);
     s.unroll(vector);
     if (lanes > 1) s.vectorize(lane);
-    return {added, panel};
   }
 
   // The loops of the copy of an operand. `along_inside`: what lies side by side in the operand does so in the
@@ -203,20 +197,14 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   // A single column has nothing to be a vector of.
   static int64_t lanes_of(const MatmulWorkload& w, const Target& t) { return w.n == 1 ? 1 : t.f32_lanes(); }
 
-  static std::vector<int64_t> blocks_of_k(const MatmulWorkload& w) {
+  // Blocks pay when a panel and a tile of rows do not stay in L2 together; else adding to the sums in memory
+  // costs more than it saves.
+  static std::vector<int64_t> blocks_of_k(const MatmulWorkload& w, const Target& t) {
     std::vector<int64_t> blocks{0};
-    for (const int64_t block : {128, 192, 256, 384, 512, 768, 1024})
-      if (w.k % block == 0 && block < w.k) blocks.push_back(block);
+    for (const int64_t block : {256, 512, 1024, 2048})
+      if (w.k * 2 * t.vector_bits / 8 > t.l2_bytes / 2 && w.k % block == 0 && block < w.k)
+        blocks.push_back(block);
     return blocks;
-  }
-  // When the sums over all of k would bring a panel and a tile's rows from beyond L2 each time.
-  static int64_t first_block_k(const MatmulWorkload& w, const Target& t) {
-    const std::vector<int64_t> blocks = blocks_of_k(w);
-    // A few tiles of rows read each panel only a few times.
-    const bool fits = w.m <= 64 || w.k * 64 * 4 <= t.l2_bytes / 2;
-    for (auto block = blocks.rbegin(); !fits && block != blocks.rend(); ++block)
-      if (*block <= 512) return *block;
-    return 0;
   }
 };
 

@@ -49,27 +49,33 @@ int64_t work(const Stmt& s) {
   return std::min(repeats ? n * s->extent : n, kWorkPerTest);
 }
 
-// The smallest bound b such that nothing in `s` runs with var >= b; `extent` when that is not known.
-int64_t live_extent(const Stmt& s, const Var& var, int64_t extent) {
+// The smallest bound b such that nothing in `s` runs with var >= b; `extent` when that is not known. `inner`:
+// the loops between.
+int64_t live_extent(const Stmt& s, const Var& var, int64_t extent, const RangeMap& inner = {}) {
   switch (s->kind) {
-    case StmtKind::kFor:
+    case StmtKind::kFor: {
+      RangeMap below = inner;
+      below.bind(s->var, s->extent);
+      return live_extent(s->body, var, extent, below);
+    }
     case StmtKind::kAllocate:
-      return live_extent(s->body, var, extent);
+      return live_extent(s->body, var, extent, inner);
     case StmtKind::kSeq: {
       int64_t most = 0;
-      for (const Stmt& child : s->stmts) most = std::max(most, live_extent(child, var, extent));
+      for (const Stmt& child : s->stmts) most = std::max(most, live_extent(child, var, extent, inner));
       return most;
     }
     case StmtKind::kIf: {
       if (s->else_body != nullptr)
-        return std::max(live_extent(s->body, var, extent), live_extent(s->else_body, var, extent));
-      int64_t most = live_extent(s->body, var, extent);
+        return std::max(live_extent(s->body, var, extent, inner),
+                        live_extent(s->else_body, var, extent, inner));
+      int64_t most = live_extent(s->body, var, extent, inner);
       for (const Expr& c : conjuncts(s->condition)) {
         // Shrinks while the conjunct is false at the last iteration left, whatever else holds.
         while (most > 0) {
-          RangeMap last;
+          RangeMap last = inner;
           last.bind(var, most - 1, most);
-          if (!always_true(simplify(unary(UnaryOp::kNot, c)), last)) {
+          if (!always_true(simplify(unary(UnaryOp::kNot, c), last), last)) {
             const Expr at_last = simplify(substitute(c, {{var, Expr(most - 1)}}));
             int64_t value = 1;
             if (!is_const_int(at_last, &value) || value != 0) break;

@@ -32,6 +32,23 @@ for o in 0..3
 )");
 }
 
+TEST(LowerPartition, ALoopEndsWhereNoGuardBehindAnInnerLoopLetsAnythingRun) {
+  const Stmt s = loop("o", 16, [&](Expr o) {
+    return loop("r", 3, LoopKind::kUnrolled, [&](Expr r) {
+      return make_if(o * 3 + r < 20, make_store(y, {0, o * 3 + r}, float_imm(1)));
+    });
+  });
+  EXPECT_EQ(partitioned(s), R"(
+for o in 0..7
+  if o <= 5
+    unrolled r in 0..3
+      y[0, o*3 + r] = 1
+  else
+    unrolled r in 0..2
+      y[0, r + 18] = 1
+)");
+}
+
 TEST(LowerPartition, TailsInTwoDirectionsGiveFourTilesWithoutGuards) {
   const Stmt s = loop("io", 2, [&](Expr io) {
     return loop("jo", 2, [&](Expr jo) {

@@ -134,14 +134,16 @@ TEST(MatmulCpu, ConstantAIsPackedAhead) {
 
 TEST(MatmulCpu, BlocksOfKWithEveryPacking) {
   for (int form = 0; form < 32; ++form) {
-    MatmulWorkload w = matmul(11, 21, 256);
+    MatmulWorkload w = matmul(11, 21, 512);
+    Target small_l2 = cpu(256, 16, 1 + form / 2 % 2);
+    small_l2.l2_bytes = 32 << 10;
     w.transpose_a = (form & 1) != 0;
     w.transpose_b = (form & 2) != 0;
     w.bias = (form & 4) != 0;
     w.residual = (form & 8) != 0;
     if ((form & 16) != 0) w.constant = {"b"};
     w.batch = 1 + form % 2;
-    expect_configs_right(matmul_cpu(), w, cpu(256, 16, 1 + form / 2 % 2), 6, static_cast<uint64_t>(form));
+    expect_configs_right(matmul_cpu(), w, small_l2, 6, static_cast<uint64_t>(form));
   }
 }
 
