@@ -1,0 +1,250 @@
+// CPU templates on other CPUs than this one: every template of the registry compiles for each of them; code
+// for older x86 runs here, code for AArch64 under qemu-user, and all of it computes what the operator says.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "compiler_core/base/elements.h"
+#include "compiler_core/codegen/compile.h"
+#include "compiler_core/runtime/kernel.h"
+#include "compiler_core/runtime/thread_pool.h"
+#include "tests/templates/aarch64_run.h"
+#include "tests/templates/template_check.h"
+
+namespace tuner {
+namespace {
+
+// Small and odd: what a template does with tails, borders and borders of tails. Every CPU template serves
+// one.
+std::vector<Workload> portable_workloads() {
+  std::vector<Workload> all;
+  const auto matmul = [&](DType dtype) {
+    MatmulWorkload w;
+    w.m = 7;
+    w.n = 37;
+    w.k = 20;
+    w.dtype = dtype;
+    w.constant = {"b"};
+    all.emplace_back(w);
+    if (dtype != DType::kFloat32) return;
+    w.batch = 2;
+    w.bias = w.residual = true;
+    w.activation = Activation::kRelu;
+    w.constant.clear();
+    all.emplace_back(w);
+  };
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) matmul(dtype);
+
+  Conv2dWorkload conv;
+  conv.in_channels = 16;
+  conv.in_height = 9;
+  conv.in_width = 11;
+  conv.out_channels = 32;
+  conv.kernel_height = conv.kernel_width = 3;
+  conv.padding = {1, 1, 1, 1};
+  conv.bias = conv.residual = true;
+  conv.activation = Activation::kRelu;
+  conv.constant = {"weight"};
+  all.emplace_back(conv);
+  Conv2dWorkload blocked = conv;
+  blocked.layout = "NCHW4c";
+  blocked.out_layout = "NCHW16c";
+  all.emplace_back(blocked);
+  Conv2dWorkload pointwise = conv;
+  pointwise.kernel_height = pointwise.kernel_width = 1;
+  pointwise.padding = {0, 0, 0, 0};
+  all.emplace_back(pointwise);
+  pointwise.layout = pointwise.out_layout = "NCHW16c";
+  all.emplace_back(pointwise);
+  Conv2dWorkload odd = conv;  // stride, dilation, uneven padding, channels that fill no vector
+  odd.in_channels = 3;
+  odd.out_channels = 5;
+  odd.stride = {2, 1};
+  odd.dilation = {1, 2};
+  odd.padding = {0, 2, 1, 1};
+  odd.residual = false;
+  all.emplace_back(odd);
+  Conv2dWorkload grouped = conv;
+  grouped.groups = 2;
+  all.emplace_back(grouped);
+  Conv2dWorkload depthwise = conv;
+  depthwise.out_channels = depthwise.groups = depthwise.in_channels;
+  all.emplace_back(depthwise);
+  depthwise.layout = depthwise.out_layout = "NCHW16c";
+  all.emplace_back(depthwise);
+
+  Pool2dWorkload pool;
+  pool.channels = 16;
+  pool.in_height = 9;
+  pool.in_width = 11;
+  pool.kernel_height = pool.kernel_width = 3;
+  pool.stride = {2, 2};
+  pool.padding = {1, 1, 1, 1};
+  all.emplace_back(pool);
+  pool.pooling = Pooling::kAverage;
+  pool.layout = "NCHW16c";
+  all.emplace_back(pool);
+
+  const auto rows = [&](auto w) {
+    w.rows = 5;
+    w.columns = 37;
+    all.emplace_back(w);
+  };
+  rows(SoftmaxWorkload{});
+  rows(LayerNormWorkload{});
+  rows(TransposeWorkload{});
+  rows(ReduceWorkload{});
+  rows(ReduceWorkload{.reduction = RowReduction::kMax});
+  rows(ElementwiseWorkload{.scale = true, .bias = true, .residual = true, .activation = Activation::kRelu});
+  return all;
+}
+
+// Draws of one template for one workload on one target.
+struct Draw {
+  const AnyTemplate* schedule_template;
+  Config config;
+  Program program;
+};
+
+// The default config and `samples` random ones of each CPU template that serves it.
+std::vector<Draw> draws(const Workload& w, const Target& target, int samples, uint64_t seed) {
+  std::vector<Draw> all;
+  std::mt19937_64 rng(seed);
+  for (const AnyTemplate* t : all_templates()) {
+    if (!t->supports(w, target).yes) continue;
+    const auto instance = t->apply(w, target);
+    EXPECT_TRUE(instance.is_ok()) << instance.message();
+    if (!instance.is_ok()) continue;
+    const ConfigSpace& space = (*instance)->space();
+    for (int i = 0; i <= samples; ++i) {
+      Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
+      const Result<Program> program = (*instance)->instantiate(config);
+      EXPECT_TRUE(program.is_ok()) << t->name() << " " << config.to_text() << ": " << program.message();
+      if (program.is_ok()) all.push_back({t, std::move(config), *program});
+    }
+  }
+  return all;
+}
+
+Target target_of(const std::string& text) {
+  const Result<Target> target = parse_target(text);
+  EXPECT_TRUE(target.is_ok()) << target.message();
+  return *target;
+}
+
+// Transforms of other algorithms round more; both are far from what a misplaced element would make.
+double allowed_error(const AnyTemplate& t) { return t.algorithm() == "direct" ? 1e-4 : 1e-3; }
+
+void expect_answer(const std::vector<double>& out, const std::vector<double>& expected, double allowed) {
+  ASSERT_EQ(out.size(), expected.size());
+  for (size_t i = 0; i < out.size(); ++i)
+    ASSERT_NEAR(out[i], expected[i], allowed * (1 + std::abs(expected[i]))) << "out[" << i << "]";
+}
+
+// Runs code of this host's family in this process.
+Result<std::vector<double>> run_here(const Artifact& artifact, const Program& math,
+                                     const std::vector<std::vector<double>>& args) {
+  ASSIGN_OR_RETURN(const Kernel kernel, Kernel::load(artifact));
+  std::map<std::string, AlignedBuffer> buffers;
+  for (size_t i = 0; i < math.args.size(); ++i) {
+    const Buffer& arg = math.args[i];
+    AlignedBuffer& b = buffers[arg->name] = AlignedBuffer(arg->bytes());
+    if (arg->role == BufferRole::kOutput)
+      std::memset(b.data(), 0xff, static_cast<size_t>(b.bytes()));
+    else
+      store_elements(args[i].data(), static_cast<int64_t>(args[i].size()), arg->dtype, b.data());
+  }
+  const auto pointers = [&](const std::vector<ArgInfo>& infos) {
+    std::vector<void*> found;
+    for (const ArgInfo& info : infos) {
+      const auto [at, fresh] = buffers.try_emplace(info.name);
+      if (fresh) at->second = AlignedBuffer(info.bytes);
+      found.push_back(at->second.data());
+    }
+    return found;
+  };
+  ThreadPool pool(1);
+  const AlignedBuffer workspace(std::max<int64_t>(kernel.workspace_bytes(1), 64));
+  const tuner_runtime runtime = pool.runtime(workspace.data());
+  if (kernel.pack_entry() != nullptr)
+    RETURN_IF_ERROR(kernel.pack(pointers(artifact.manifest.pack_args).data(), runtime));
+  RETURN_IF_ERROR(kernel.call(pointers(artifact.manifest.args).data(), runtime));
+  const Buffer& out = math.args.back();
+  return load_elements(buffers[out->name].data(), out->elements(), out->dtype);
+}
+
+// `run(draw, math, args)` gives the output of each draw.
+template <class Run>
+void expect_all_right(const std::string& target_text, int samples, uint64_t seed, const Run& run) {
+  const Target target = target_of(target_text);
+  for (const Workload& w : portable_workloads()) {
+    SCOPED_TRACE(str(w.key(), " on ", target.name(), ", seed ", seed));
+    const Program math = w.compute();
+    const auto args = oracle_arguments(math, seed);
+    for (const Draw& d : draws(w, target, samples, seed)) {
+      SCOPED_TRACE(str(d.schedule_template->name(), " ", d.config.to_text()));
+      const Result<std::vector<double>> out = run(d, target, math, args);
+      ASSERT_TRUE(out.is_ok()) << out.message();
+      ASSERT_NO_FATAL_FAILURE(expect_answer(*out, args.back(), allowed_error(*d.schedule_template)));
+    }
+  }
+}
+
+class CompilesFor : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CompilesFor, EveryTemplateThatServesIt) {
+  const Target target = target_of(GetParam());
+  std::set<std::string_view> served;
+  for (const Workload& w : portable_workloads()) {
+    SCOPED_TRACE(str(w.key(), " on ", target.name()));
+    for (const Draw& d : draws(w, target, /*samples=*/2, /*seed=*/11)) {
+      served.insert(d.schedule_template->name());
+      const Result<Artifact> artifact = compile(d.program, target);
+      ASSERT_TRUE(artifact.is_ok()) << d.schedule_template->name() << " " << d.config.to_text() << ": "
+                                    << artifact.message();
+    }
+  }
+  // A template that no workload above reaches is not tested: add one that it serves.
+  for (const AnyTemplate* t : all_templates()) {
+    if (t->name().ends_with("_cpu")) EXPECT_TRUE(served.contains(t->name())) << t->name();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(PortableTemplates, CompilesFor,
+                         ::testing::Values("llvm -mcpu=haswell", "llvm -mcpu=x86-64",
+                                           "llvm -mcpu=skylake-avx512",
+                                           "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu",
+                                           "llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu"));
+
+#if defined(__x86_64__)
+const auto kRunHere = [](const Draw& d, const Target& target, const Program& math,
+                         const std::vector<std::vector<double>>& args) -> Result<std::vector<double>> {
+  ASSIGN_OR_RETURN(const Artifact artifact, compile(d.program, target));
+  return run_here(artifact, math, args);
+};
+
+TEST(PortableTemplates, Avx2CodeRunsHere) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    GTEST_SKIP() << "this CPU has no AVX2 with FMA";
+  expect_all_right("llvm -mcpu=haswell", /*samples=*/4, /*seed=*/21, kRunHere);
+}
+
+TEST(PortableTemplates, PlainX86CodeRunsHere) {
+  expect_all_right("llvm -mcpu=x86-64", /*samples=*/2, /*seed=*/22, kRunHere);
+}
+#endif
+
+TEST(PortableTemplates, Aarch64CodeRunsUnderQemu) {
+  if (const Status tools = aarch64_tools(); !tools) GTEST_SKIP() << tools.message();
+  const auto run = [](const Draw& d, const Target& target, const Program& math,
+                      const std::vector<std::vector<double>>& args) {
+    return run_on_aarch64(d.program, target, math, args);
+  };
+  expect_all_right("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu", /*samples=*/1, /*seed=*/23, run);
+  expect_all_right("llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu", /*samples=*/0, /*seed=*/24, run);
+}
+
+}  // namespace
+}  // namespace tuner
