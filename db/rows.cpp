@@ -128,7 +128,8 @@ std::vector<JobRow::Task> tasks_from(const json& j, RowReader& reader) {
   std::vector<JobRow::Task> tasks;
   try {
     for (const json& task : j)
-      tasks.push_back({task.at(0).get<std::string>(), task.at(1).get<std::string>()});
+      tasks.push_back({task.at(0).get<std::string>(), task.at(1).get<std::string>(),
+                       task.size() > 2 ? task.at(2).get<std::string>() : std::string()});
   } catch (const json::exception&) {
     reader.mark_wrong();
   }
@@ -166,7 +167,10 @@ std::string placeholders(std::string_view columns) {
 
 std::string tasks_json(const std::vector<JobRow::Task>& tasks) {
   json out = json::array();
-  for (const JobRow::Task& task : tasks) out.push_back({task.workload_key, task.target});
+  for (const JobRow::Task& task : tasks) {
+    out.push_back({task.workload_key, task.target});
+    if (!task.algorithms.empty()) out.back().push_back(task.algorithms);
+  }
   return dumped(out);
 }
 

@@ -25,7 +25,8 @@ inline constexpr char kDoneTrialsOfJob[] = "SELECT count(*) FROM trial WHERE job
 inline constexpr char kTerminalRecord[] = "SELECT * FROM record WHERE trial_seq = ? AND terminal = 1";
 inline constexpr char kRecordsOfTrial[] = "SELECT * FROM record WHERE trial_seq = ? ORDER BY record_id";
 inline constexpr char kBestRecord[] =
-    "SELECT * FROM record WHERE task_id = ? AND terminal = 1 AND outcome = 'ok' AND cut = 0 "
+    "SELECT * FROM record WHERE task_id = ?1 AND terminal = 1 AND outcome = 'ok' AND cut = 0 "
+    "AND (?2 = '' OR instr(?2, ',' || (SELECT template_name FROM trial WHERE seq = trial_seq) || ',') > 0) "
     "ORDER BY time_ns, record_id LIMIT 1";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";

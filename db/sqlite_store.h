@@ -41,7 +41,8 @@ class SqliteStore final : public Store {
   Status for_each_record(std::string_view job_id,
                          const std::function<bool(const TrialWithRecord&)>& f) const override;
 
-  Result<TunedConfig> best(std::string_view workload_key, std::string_view target) const override;
+  Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
+                           const std::vector<std::string>& templates) const override;
 
   Result<int64_t> add_event(std::string_view job_id, std::string_view json) override;
   Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq,

@@ -80,6 +80,7 @@ struct JobRow {
   std::string request_id;
   struct Task {
     std::string workload_key, target;
+    std::string algorithms;  // that its candidates may use, with commas between, canonical; empty: any
   };
   std::vector<Task> tasks;
   int trials = 0;  // per task
@@ -180,7 +181,9 @@ class Store {
 
   // --- tuned configs ---
   // The fastest ok, uncut record of the task; ties go to the older. NotFound when there is none.
-  virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target) const = 0;
+  // Of trials of the named templates only, unless there are none.
+  virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
+                                   const std::vector<std::string>& templates = {}) const = 0;
 
   // --- events (for Watch) ---
   // Appends; returns its sequence number. `json` is opaque here.

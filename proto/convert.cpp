@@ -285,12 +285,13 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
 void to_proto(const JobRow::Task& task, v1::TaskSpec* out) {
   out->set_workload_key(task.workload_key);
   out->set_target(task.target);
+  out->set_algorithms(task.algorithms);
 }
 
 Result<JobRow::Task> from_proto(const v1::TaskSpec& task, std::string_view field) {
   FieldChecker check(field);
   const JobRow::Task out{check.needed("workload_key", task.workload_key()),
-                         check.needed("target", task.target())};
+                         check.needed("target", task.target()), check.text("algorithms", task.algorithms())};
   if (!check.failed()) {
     const Result<Workload> workload = workload_from_key(out.workload_key);
     const Status valid = workload ? validate(*workload) : workload.status();

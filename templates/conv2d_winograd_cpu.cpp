@@ -214,7 +214,18 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       return declined("needs dilation 1, got [", w.dilation[0], ", ", w.dilation[1], "]");
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (!Workload(w).is_constant("weight")) return declined("needs a constant weight, to transform it ahead");
+    if (const double error = winograd_relative_error(m_, w.in_channels); error > kMostWinogradError)
+      return declined("F(", m_, ", 3) over ", w.in_channels, " channels may err by ", error,
+                      " of the largest output, allowed are ", kMostWinogradError);
+    const int64_t bytes = 4 * (m_ + 2) * (m_ + 2) * w.in_channels * w.out_channels;
+    if (bytes > kWeightsPerCache * t.l3_bytes)
+      return declined("its transformed weights take ", bytes, " bytes, more than ", kWeightsPerCache,
+                      " times the last cache (", t.l3_bytes, ")");
     return supported();
+  }
+  Tolerance tolerance(const Workload& workload) const override {
+    const Tolerance direct = tolerance_of(workload);
+    return {winograd_tolerance(m_, workload.get_if<Conv2dWorkload>()->in_channels), direct.relative};
   }
 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
@@ -259,11 +270,16 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const Places at = transform_back(s, z, channel_block(w.out_layout) > 1, c[k.tile_rows],
                                      ceil_div(z.oc_blocks, c[k.oc_share]), t.f32_lanes());
     multiply(s, product, acc, at.channels, c[k.group], c[k.vectors], c[k.unroll_ic], c[k.order] == 1);
-    transform_data(s, z, at.tiles);
+    transform_data(s, z, channel_block(w.layout) > 1, at.tiles);
     if (t.threads > 1) s.parallel(s.fuse({at.batch, at.tiles}));
   }
 
  private:
+  // Weights that come from memory again and again cost more than the products they save.
+  static constexpr int64_t kWeightsPerCache = 2;
+  // Columns of an image that are transposed at once.
+  static constexpr int64_t kTransposed = 16;
+
   struct Places {
     Axis batch, tiles, channels;  // loops: image, block of tile rows, block of output channels
   };
@@ -274,12 +290,12 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.inline_compute(u);
     const auto [xi, nu, panels, ic, oc] = s.axes<5>(packed);
     s.reorder({panels, ic, xi, nu, oc});
-    s.compute_at(half, ic);
+    s.set_scope(half, MemoryScope::kRegister);  // packing entries have no workspace
+    s.compute_at(half, xi);
     s.unroll(nu);
     s.vectorize(oc);
     const auto [h_xi, kw, h_ic, h_oc] = s.inner_axes<4>(half);
-    s.reorder({kw, h_ic, h_xi, h_oc});
-    s.unroll(h_xi);
+    s.unroll(kw);
     s.vectorize(h_oc);
     s.precompute(packed);
   }
@@ -304,6 +320,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       const auto [columns, column] = s.split(axes[3], lanes);
       s.reorder({row_block, oc_outer, oc_inner, row, i, columns, in_block.inner, column});
       s.vectorize(column);
+      s.vectorize_rows(in_block.inner);
       s.compute_at(y, row);
       const auto [n, ocb, oh, ow, oc] = s.inner_axes<5>(y);
       const auto [y_column, j] = s.split(ow, z.m);
@@ -345,7 +362,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.vectorize(a_oc);
   }
 
-  static void transform_data(Schedule& s, const Sizes& z, Axis place) {
+  static void transform_data(Schedule& s, const Sizes& z, bool blocked, Axis place) {
     const Tensor v = s.tensor("v"), rows = s.tensor("rows"), padded = s.tensor("padded");
     s.compute_at(v, place);
     const auto [xi, nu, n, icb, p, ic] = s.inner_axes<6>(v);
@@ -359,7 +376,10 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.reorder({r_column, r_xi, r_ic});
     s.unroll(r_xi);
     s.vectorize(r_ic);
-    s.vectorize(s.inner_axes<5>(padded)[4]);
+    const auto [d_n, d_icb, d_row, d_column, d_ic] = s.inner_axes<5>(padded);
+    const Axis together = blocked ? d_column : s.split(d_column, kTransposed).inner;
+    s.vectorize(d_ic);
+    if (!blocked) s.vectorize_rows(together);
   }
 
   const int64_t m_;

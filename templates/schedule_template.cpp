@@ -1,14 +1,67 @@
 #include "templates/schedule_template.h"
 
+#include <algorithm>
+
 #include "templates/registry.h"
 
 namespace tuner {
 
-Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target) {
+namespace {
+
+std::vector<std::string> split_names(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    names.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return names;
+}
+
+template <class Names>
+bool has(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::vector<std::string> templates_of(std::string_view algorithms) {
+  std::vector<std::string> names;
+  const std::vector<std::string> allowed = split_names(algorithms);
+  for (const AnyTemplate* t : all_templates())
+    if (has(allowed, t->algorithm())) names.emplace_back(t->name());
+  return names;
+}
+
+std::vector<std::string_view> algorithm_names() {
+  std::vector<std::string_view> names;
+  for (const AnyTemplate* t : all_templates())
+    if (!has(names, t->algorithm())) names.push_back(t->algorithm());
+  return names;
+}
+
+Result<std::string> canonical_algorithms(const std::vector<std::string>& names) {
+  const std::vector<std::string_view> known = algorithm_names();
+  std::string all, chosen;
+  for (const std::string_view name : known) {
+    all += str(all.empty() ? "" : ",", name);
+    if (has(names, name)) chosen += str(chosen.empty() ? "" : ",", name);
+  }
+  for (const std::string& name : names)
+    if (!has(known, name)) return invalid_argument("no algorithm is called \"", name, "\"; there are ", all);
+  if (names.empty()) return invalid_argument("expected at least one of ", all);
+  return chosen == all ? std::string() : chosen;
+}
+
+Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
+                                                      std::string_view algorithms) {
+  const std::vector<std::string> allowed = split_names(algorithms);
   std::vector<const AnyTemplate*> serving;
   std::string reasons;
   for (const AnyTemplate* t : all_templates()) {
-    const Support support = t->supports(workload, target);
+    Support support = t->supports(workload, target);
+    if (support.yes && !allowed.empty() && !has(allowed, t->algorithm()))
+      support = declined("its algorithm is ", t->algorithm(), ", allowed is ", algorithms);
     if (support.yes)
       serving.push_back(t);
     else if (!support.other_operator)

@@ -14,6 +14,7 @@
 #include "compiler_core/target.h"
 #include "templates/config_space.h"
 #include "templates/knob.h"
+#include "templates/tolerance.h"
 #include "templates/workload.h"
 
 namespace tuner {
@@ -51,8 +52,10 @@ class AnyTemplate {
   virtual std::string_view name() const = 0;  // "matmul_cpu"
   virtual int version() const = 0;            // grows when the meaning of a stored config changes
   // How results are computed, where that changes how they round: "direct", the sums as the operator defines
-  // them, or "winograd". A job may name the algorithms it allows; tolerance_of() knows what each may err.
+  // them, or "winograd". A job may name the algorithms it allows.
   virtual std::string_view algorithm() const { return "direct"; }
+  // How far its right answers may be from the exact ones.
+  virtual Tolerance tolerance(const Workload& workload) const { return tolerance_of(workload); }
   virtual Support supports(const Workload& workload, const Target& target) const = 0;
   // Requires supports(). Declares and seals the space.
   virtual Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload,
@@ -140,8 +143,17 @@ Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Wo
 
 // Every template, in the order of registry.cpp.
 const std::vector<const AnyTemplate*>& all_templates();
-// Those that serve the task. When none does: NotFound, one line a template of this operator with its reason.
-Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target);
+// Those that serve the task by an algorithm that is allowed: names with commas between, empty: any. When none
+// does: NotFound, one line a template of this operator with its reason.
+Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
+                                                      std::string_view algorithms = {});
+// The names of templates whose algorithm is allowed, of all operators; empty when any is.
+std::vector<std::string> templates_of(std::string_view algorithms);
+// Every algorithm of a template, each once, in the order of registry.cpp: "direct", "winograd".
+std::vector<std::string_view> algorithm_names();
+// The names in the order of algorithm_names(), each once, with commas between; empty when they are all.
+// InvalidArgument: a name that is none, or no name.
+Result<std::string> canonical_algorithms(const std::vector<std::string>& names);
 const AnyTemplate* find_template(std::string_view name);  // null when unknown
 
 }  // namespace tuner

@@ -19,7 +19,7 @@ struct Tolerance {
 // For the direct sums; a template that computes otherwise has its own (AnyTemplate::tolerance).
 Tolerance tolerance_of(const Workload& workload);
 
-// The absolute part for outputs that are each a sum of `terms` products: for up to 80,000 of them at most
+// The absolute part for outputs that are each a sum of `terms` products: for up to 70,000 of them at most
 // 1e-5 of the largest output.
 double product_sum_tolerance(int64_t terms);
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "compiler_core/runtime/cuda_driver.h"
+#include "templates/schedule_template.h"
 #include "templates/workload.h"
 
 namespace tuner {
@@ -49,6 +50,16 @@ std::vector<int> affinity() {
 }
 
 std::string data_key(const v1::Lease& lease) { return str(lease.workload_key(), "|", lease.input_seed()); }
+
+// What the answers of the trial's template may err: that depends on its algorithm. A trial of a template that
+// is not known here does not build.
+CheckSpec check_for(const v1::Lease& lease, const BuildReply& data) {
+  const AnyTemplate* t = find_template(lease.template_name());
+  const Result<Workload> workload = workload_from_key(lease.workload_key());
+  if (t == nullptr || !workload) return {data.absolute, data.relative};
+  const Tolerance allowed = t->tolerance(*workload);
+  return {allowed.absolute, allowed.relative};
+}
 
 void pin_this_process(const std::vector<int>& cpus) {
   if (cpus.empty()) return;
@@ -379,7 +390,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     request.references.clear();
     for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
     for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
-    request.check = {data->absolute, data->relative};
+    request.check = check_for(lease, *data);
     request.id = next_request_++;
     {
       std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler_core/codegen/reference.h"
+#include "compiler_core/ir/visitor.h"
 #include "templates/tolerance.h"
 #include "tests/compiler_core/kernel_testing.h"
 #include "tests/templates/template_check.h"
@@ -55,6 +56,26 @@ std::vector<std::vector<float>> inputs_of(const std::vector<std::vector<double>>
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i + 1 < args.size(); ++i) inputs.emplace_back(args[i].begin(), args[i].end());
   return inputs;
+}
+
+// The Program with the numbers of its transforms wrong by a part in 1024.
+Program with_wrong_constant(const Program& program) {
+  const auto changed = [](const auto& self, const Expr& e) -> Expr {
+    if (e->kind == ExprKind::kFloatImm && std::abs(e->float_value) >= 0.25)
+      return float_imm(e->float_value * (1 + 1.0 / 1024), e->dtype);
+    return map_children(e, [&](const Expr& operand) { return self(self, operand); });
+  };
+  const auto rewritten = [&](const auto& self, const Stmt& s) -> Stmt {
+    return map_children(
+        s, [&](const Expr& e) { return changed(changed, e); },
+        [&](const Stmt& child) { return self(self, child); });
+  };
+  Program result = program;
+  Program packing = *program.packing;
+  packing.body = rewritten(rewritten, packing.body);
+  result.packing = std::make_shared<const Program>(std::move(packing));
+  result.body = rewritten(rewritten, program.body);
+  return result;
 }
 
 TEST(ReferenceAnswer, OfEveryOperatorIsThatOfTheInterpreter) {
@@ -144,6 +165,57 @@ TEST(Tolerance, IsExactWhereNothingIsRounded) {
     EXPECT_EQ(tolerance_of(w).absolute, 0) << w.key();
     EXPECT_EQ(tolerance_of(w).relative, 0) << w.key();
   }
+}
+
+// Answers of F(m, 3) in float32, and of the same schedule with one constant of a transform a little wrong.
+TEST(Tolerance, HoldsWinogradAndShowsAWrongConstant) {
+  for (const int64_t m : {2, 4, 6})
+    for (const auto& [channels, size] : {std::pair<int64_t, int64_t>{1, 30}, {16, 24}, {100, 13}, {500, 7}}) {
+      const Workload w = Conv2dWorkload{.in_channels = channels,
+                                        .in_height = size,
+                                        .in_width = size,
+                                        .out_channels = 32,
+                                        .kernel_height = 3,
+                                        .kernel_width = 3,
+                                        .padding = {1, 1, 1, 1},
+                                        .constant = {"weight"}};
+      const AnyTemplate& t = *find_template(str("conv2d_winograd", m, "_cpu"));
+      SCOPED_TRACE(str(t.name(), " of ", w.key()));
+      ASSERT_TRUE(t.supports(w, host_target(1)).yes) << t.supports(w, host_target(1)).reason;
+      const auto instance = t.apply(w, host_target(1));
+      ASSERT_TRUE(instance.is_ok()) << instance.message();
+      const ConfigSpace& space = (*instance)->space();
+      std::mt19937_64 rng(static_cast<uint64_t>(m * channels));
+      for (const uint32_t seed : {1u, 2u, 3u}) {
+        const auto args = testing::random_args(w.compute(), seed);
+        const auto right = reference_answer(w.compute(), inputs_of(args));
+        ASSERT_TRUE(right.is_ok()) << right.message();
+        const auto error_of = [&](const Program& program) {
+          auto found = args;
+          found.back().clear();
+          const Status status = testing::run_compiled(program, found, host_target(1), 1);
+          EXPECT_TRUE(status.is_ok()) << status.message();
+          return worst_error(t.tolerance(w), found.back(), right->back());
+        };
+        const auto program = (*instance)->instantiate(space.at(space.sample(rng)));
+        ASSERT_TRUE(program.is_ok()) << program.message();
+        EXPECT_LT(error_of(*program), 1);
+        EXPECT_GT(error_of(with_wrong_constant(*program)), 1);
+      }
+    }
+}
+
+TEST(Tolerance, OfWinogradIsASmallPartOfTheLargestOutput) {
+  EXPECT_LT(winograd_relative_error(2, 512), 5e-6);
+  EXPECT_LT(winograd_relative_error(6, 64), 2e-5);
+  EXPECT_LE(winograd_relative_error(6, 512), kMostWinogradError);
+  EXPECT_GT(winograd_relative_error(6, 2048), kMostWinogradError);
+}
+
+TEST(Tolerance, OfLongSumsIsAPartOfTheLargest) {
+  for (const int64_t terms : {1000, 18'432, 70'000})
+    EXPECT_LE(product_sum_tolerance(terms), 1.0001e-5 * 4 * std::sqrt(static_cast<double>(terms)) / 3)
+        << terms;
 }
 
 TEST(Tolerance, GrowsWithTheSumAndNeverVanishes) {

@@ -14,6 +14,16 @@ ordered_json config_json(std::string_view config_text) {
   return out;
 }
 
+std::string algorithm_of(std::string_view template_name) {
+  const AnyTemplate* t = find_template(template_name);
+  return t == nullptr ? std::string() : std::string(t->algorithm());
+}
+
+std::string algorithm_mark(std::string_view template_name) {
+  const std::string algorithm = algorithm_of(template_name);
+  return algorithm.empty() || algorithm == "direct" ? "" : algorithm + ": rounds differently from direct";
+}
+
 ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
   ordered_json out{{"workload", t.workload_key},
                    {"target", t.target},
@@ -28,6 +38,7 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
   if (bytes > 0 && t.time_ns > 0) out["gb_per_s"] = static_cast<double>(bytes) / t.time_ns;
   out["peak_gflops"] = t.peak_gflops;
   out["template"] = t.template_name;
+  out["algorithm"] = algorithm_of(t.template_name);
   out["template_version"] = t.template_version;
   out["config"] = config_json(t.config);
   out["trial"] = t.trial_id;

@@ -5,6 +5,7 @@
 
 #include "db/store.h"
 #include "templates/config_space.h"
+#include "templates/schedule_template.h"
 
 namespace tuner::cli {
 
@@ -12,6 +13,10 @@ namespace tuner::cli {
 nlohmann::ordered_json config_json(std::string_view config_text);
 // `flops` and `bytes` of the workload; 0 when they are not known (gflops, gb_per_s are then left out).
 nlohmann::ordered_json tuned_json(const TunedConfig& tuned, int64_t flops, int64_t bytes = 0);
+// The algorithm of a template, "" of one that is not known here.
+std::string algorithm_of(std::string_view template_name);
+// "winograd: rounds differently from direct"; empty where results are the direct sums.
+std::string algorithm_mark(std::string_view template_name);
 // One line of `records export`; its first key is the version of this format.
 nlohmann::ordered_json record_json(const TrialWithRecord& trial);
 nlohmann::ordered_json options_json(const MeasureOptions& options);

@@ -23,6 +23,7 @@ struct JobEntry {
   std::string target = "cpu";  // as written; resolve_target() makes it canonical
   int trials = 1000;
   std::string search = "xgb-annealing";
+  std::string algorithms;  // that candidates may use, as JobRow::Task has them; empty: any
   uint64_t seed = 0;
   MeasureOptions measure;
 };

@@ -23,6 +23,8 @@ void print(const TunedConfig& t, const Workload& workload) {
               format_speed(workload, t.time_ns, t.peak_gflops).c_str());
   std::printf("  template    %s, version %d\n  config      %s\n", t.template_name.c_str(), t.template_version,
               t.config.c_str());
+  if (const std::string mark = algorithm_mark(t.template_name); !mark.empty())
+    std::printf("  algorithm   %s\n", mark.c_str());
   std::printf("  rests on    trial %s of %s (%s)\n", t.trial_id.c_str(), std::to_string(t.trials).c_str(),
               format_outcomes(t.outcomes).c_str());
   std::printf("  measured    %s on %s, worker %s\n  hardware    %s\n  toolchain   %s, harness ABI %d\n",
@@ -42,7 +44,8 @@ int run(const Options& options) {
   int missing = 0;
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   for (const CliTask& task : *tasks) {
-    const Result<TunedConfig> best = (*store)->best(task.key, task.target_name);
+    const Result<TunedConfig> best =
+        (*store)->best(task.key, task.target_name, templates_of(task.algorithms));
     if (!best && best.status().code() != StatusCode::kNotFound) return report(best.status());
     if (!best) {
       ++missing;

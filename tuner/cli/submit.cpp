@@ -15,6 +15,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "proto/convert.h"
 #include "tuner/cli/command.h"
+#include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/job_file.h"
@@ -83,7 +84,7 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
     job.search = options.search.empty() ? entry.search : options.search;
     job.seed = options.seed_given ? options.seed : entry.seed;
     job.options = entry.measure;
-    const JobRow::Task task{entry.workload.key(), target->name()};
+    const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms};
     Group* group = nullptr;
     for (Group& g : groups)
       if (g.job.trials == job.trials && g.job.search == job.search && g.job.seed == job.seed &&
@@ -96,7 +97,8 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
     }
     bool repeated = false;
     for (const JobRow::Task& t : group->job.tasks)
-      repeated = repeated || (t.workload_key == task.workload_key && t.target == task.target);
+      repeated = repeated || (t.workload_key == task.workload_key && t.target == task.target &&
+                              t.algorithms == task.algorithms);
     if (repeated) continue;  // the same layer twice is tuned once
     group->job.tasks.push_back(task);
     group->workloads.push_back(entry.workload);
@@ -270,6 +272,8 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
   std::printf("  time      %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str());
   std::printf("  speed     %s\n", format_speed(group.workloads[i], t.time_ns(), t.peak_gflops()).c_str());
   std::printf("  template  %s\n  config    %s\n", t.template_name().c_str(), t.config().c_str());
+  if (const std::string mark = algorithm_mark(t.template_name()); !mark.empty())
+    std::printf("  algorithm %s\n", mark.c_str());
   std::printf("  trials    %lld of this task: %s; the best is %s\n", static_cast<long long>(t.trials()),
               outcome_counts(t.outcomes()).c_str(), t.trial_id().c_str());
 }

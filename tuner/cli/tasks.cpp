@@ -19,7 +19,8 @@ Result<CliTask> make_task(const Workload& workload, const std::string& target_te
 }
 
 Result<ChosenKernel> default_kernel(const CliTask& task, std::string note) {
-  ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving, templates_for(task.workload, task.target));
+  ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
+                   templates_for(task.workload, task.target, task.algorithms));
   ChosenKernel chosen{.schedule_template = serving.front(), .note = std::move(note)};
   ASSIGN_OR_RETURN(chosen.instance, serving.front()->apply(task.workload, task.target));
   chosen.config = chosen.instance->space().at(chosen.instance->space().default_index());
@@ -37,6 +38,7 @@ Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::stri
                                   : "--target: ";
     Result<CliTask> task = make_task(entries[i].workload, target.empty() ? entries[i].target : target);
     if (!task) return task.status().with_context(where);
+    task->algorithms = entries[i].algorithms;
     tasks.push_back(*std::move(task));
   }
   return tasks;
@@ -68,7 +70,7 @@ Result<ChosenKernel> choose_config(const CliTask& task, std::string_view templat
 
 Result<ChosenKernel> choose_kernel(const CliTask& task, const Store* store) {
   if (store == nullptr) return default_kernel(task, "no database yet: this is the default config");
-  Result<TunedConfig> best = store->best(task.key, task.target_name);
+  Result<TunedConfig> best = store->best(task.key, task.target_name, templates_of(task.algorithms));
   if (!best && best.status().code() != StatusCode::kNotFound) return best.status();
   if (!best)
     return default_kernel(task, "nothing tuned for this task on this target: this is the default config");

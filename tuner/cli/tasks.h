@@ -19,6 +19,7 @@ struct CliTask {
   Workload workload;
   Target target;
   std::string key, target_name;  // canonical, as in the database
+  std::string algorithms;        // that kernels may use, as the file allows; empty: any
 };
 
 // The tasks of a job file; `target` replaces that of every entry unless it is empty. Errors name the file.

@@ -32,7 +32,7 @@ class Verifier {
 
   Status verify(const CliTask& task) {
     ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
-                     templates_for(task.workload, task.target));
+                     templates_for(task.workload, task.target, task.algorithms));
     if (task.target.is_cuda()) RETURN_IF_ERROR(check_emulation_size(task.workload));
     ASSIGN_OR_RETURN(const VerifyData data, make_verify_data(task.workload, options_.seed));
     if (!task.target.is_cuda()) {
@@ -71,6 +71,11 @@ class Verifier {
     std::printf("%s\n  %s: %zu of %s configs, seed %s\n", task.key.c_str(),
                 std::string(schedule_template.name()).c_str(), drawn.size(),
                 std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
+    const Tolerance allowed =
+        task.target.is_cuda() ? data.tolerance : schedule_template.tolerance(task.workload);
+    std::printf("  algorithm %s: right when |error| <= %.1e + %.0e * |reference|\n",
+                std::string(schedule_template.algorithm()).c_str(), allowed.absolute, allowed.relative);
+    if (cpu_ != nullptr) cpu_->allow(allowed);
     const int64_t work = task.target.is_cuda() ? emulation_work(task.workload) : 0;
     if (work > kWholeWork)
       std::printf(

@@ -36,7 +36,7 @@ Status CpuVerifier::begin(const Workload& workload, const VerifyData& data) {
   if (error) return failed(folder.string(), ": ", error.message());
   inputs_.clear();
   references_.clear();
-  check_ = {data.tolerance.absolute, data.tolerance.relative};
+  allow(data.tolerance);
   size_t input = 0, output = 0;
   for (const Buffer& buffer : data.unscheduled.args) {
     const bool is_output = buffer->role == BufferRole::kOutput;

@@ -20,6 +20,8 @@ class CpuVerifier {
 
   // Writes the data of the task whose configs come next.
   Status begin(const Workload& workload, const VerifyData& data);
+  // What the answers of the configs that come next may err.
+  void allow(const Tolerance& tolerance) { check_ = {tolerance.absolute, tolerance.relative}; }
   // What is wrong with a schedule, empty when nothing is. An error: it could not be found out.
   Result<std::string> problem_of(const Program& program, const Target& target);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "proto/convert.h"
+#include "templates/schedule_template.h"
 #include "templates/workload.h"
 
 namespace tuner {
@@ -335,7 +336,7 @@ Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
 
 Status Coordinator::query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, from_proto(request.task()));
-  const Result<TunedConfig> best = store_.best(task.workload_key, task.target);
+  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
   if (!best && best.status().code() == StatusCode::kNotFound) return Status::ok();
   if (!best) return best.status();
   ASSIGN_OR_RETURN(const Workload workload, workload_from_key(task.workload_key));

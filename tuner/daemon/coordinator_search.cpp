@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proto/convert.h"
+#include "templates/schedule_template.h"
 #include "templates/workload.h"
 #include "tuner/daemon/coordinator.h"
 
@@ -111,7 +112,8 @@ void Coordinator::step(const std::string& job_id) {
 
   for (const int index : job->runner->take_finished_tasks()) {
     const JobRow::Task& task = job->row.tasks[index];
-    const Result<TunedConfig> best = store_.best(task.workload_key, task.target);
+    const Result<TunedConfig> best =
+        store_.best(task.workload_key, task.target, templates_of(task.algorithms));
     if (best) {
       v1::TunedConfig tuned;
       to_proto(*best, job->flops[index], &tuned);
@@ -124,7 +126,7 @@ void Coordinator::step(const std::string& job_id) {
   if (!job->runner->finished()) return;
   int untuned = 0;
   for (const JobRow::Task& task : job->row.tasks)
-    untuned += store_.best(task.workload_key, task.target) ? 0 : 1;
+    untuned += store_.best(task.workload_key, task.target, templates_of(task.algorithms)) ? 0 : 1;
   if (untuned == 0) return end_job(job_id, JobState::kFinished, "");
   std::string counts;
   for (const auto& [outcome, n] : job->runner->progress().outcomes)

@@ -44,7 +44,8 @@ Result<Parsed> parse(const JobRow::Task& task) {
   ASSIGN_OR_RETURN(Workload workload, workload_from_key(task.workload_key));
   RETURN_IF_ERROR(validate(workload));
   ASSIGN_OR_RETURN(Target target, parse_target(task.target));
-  ASSIGN_OR_RETURN(std::vector<const AnyTemplate*> templates, templates_for(workload, target));
+  ASSIGN_OR_RETURN(std::vector<const AnyTemplate*> templates,
+                   templates_for(workload, target, task.algorithms));
   return Parsed{std::move(workload), std::move(target), std::move(templates)};
 }
 
