@@ -49,24 +49,25 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const bool of_pixels = vectors_of_pixels(w);
     const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
+    const int64_t unit = of_pixels ? lanes : 1;  // pixels of one accumulator
     const int64_t most = of_pixels ? registers / 2 * lanes : registers - 4;
     Knobs k{
         // Rows of a tile: they share the weights, and the pixels that several of them read if kh is unrolled.
         .tile_oh = space.split("tile_oh", w.out_height()).at_most(6).try_first(1),
         // Pixels of a row of a tile: each pixel is loaded once for all of them.
         .tile_ow = space.split("tile_ow", w.out_width())
-                       .multiples_of(of_pixels ? lanes : 1)
+                       .multiples_of(unit)
                        .at_most(most)
-                       .try_first(of_pixels ? most : 14),
+                       .try_first(first_columns(w, unit, std::min(most, 14 * unit))),
         // All taps in one body: pixels and weights are loaded once a tile; the code grows.
         .unroll_kh = space.flag("unroll_kh").try_first(false),
     };
     const IntExpr rows = k.tile_oh.inner(), columns = k.tile_ow.inner();
-    const IntExpr vectors = rows * (of_pixels ? ceil_div(columns, lanes) : columns);
+    const IntExpr vectors = rows * ceil_div(columns, unit);
     space.require(vectors + 4 <= registers);
     const IntExpr body = vectors * w.kernel_width * (k.unroll_kh * (w.kernel_height - 1) + 1);
     space.require(body <= kMaxBody || vectors == 1);
-    space.require(body * cuts(w, k, lanes) <= kMaxKernel || vectors == 1);
+    space.require(body * bodies(w, rows, columns, unit) <= kMaxKernel || vectors == 1);
     // Tiles as equal as can be, never a small rest.
     if (!of_pixels) space.require(ceil_div(w.out_width(), k.tile_ow.outer()) == columns);
     space.require(ceil_div(w.out_height(), k.tile_oh.outer()) == rows);
@@ -128,14 +129,25 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
   }
 
   // Bodies for one tile: at the border and at the end of rows and columns they are code of their own, unless
-  // masks do that.
-  static IntExpr cuts(const Conv2dWorkload& w, const Knobs& k, int64_t lanes) {
-    const int64_t below = vectors_of_pixels(w) ? lanes : 1;
-    const IntExpr tiled = k.tile_ow.outer() > 1, work = k.tile_ow.inner() / below * w.kernel_width;
-    const IntExpr across = tiled * (columns_border(w).sides() + (w.out_width() % k.tile_ow.inner() != 0)) + 1;
+  // masks do that. Int: numbers or expressions of knobs.
+  template <class Int>
+  static Int bodies(const Conv2dWorkload& w, const Int& rows, const Int& columns, int64_t lanes) {
+    const Int tiled = columns < w.out_width(), taps = columns / lanes * w.kernel_width;
+    const Int cut_column = Int(w.out_width()) % columns != 0, cut_row = Int(w.out_height()) % rows != 0;
+    const Int across = tiled * (cut_column + columns_border(w).sides()) + 1;
     // A test in front of a whole row of taps stays one.
-    const IntExpr down = (k.tile_oh.inner() > 1 || work < 32) * rows_border(w).sides() + 1;
-    return across * (down + (w.out_height() % k.tile_oh.inner() != 0));
+    const Int down = Int(rows > 1 || taps < 32) * rows_border(w).sides() + 1;
+    return across * (down + cut_row);
+  }
+  // Pixels of a row of the first tile, vectors of `lanes`: as many as fit, in tiles as equal as can be.
+  static int64_t first_columns(const Conv2dWorkload& w, int64_t lanes, int64_t most) {
+    for (int64_t tiles = 1;; ++tiles) {
+      const int64_t pixels = (w.out_width() + tiles - 1) / tiles;
+      const int64_t columns = (pixels + lanes - 1) / lanes * lanes, body = columns / lanes * w.kernel_width;
+      const bool fits =
+          columns <= most && body <= kMaxBody && body * bodies<int64_t>(w, 1, columns, lanes) <= kMaxKernel;
+      if (fits || columns == lanes) return columns;
+    }
   }
 
   struct OutAxes {

@@ -6,8 +6,9 @@
 //   (or the first):
 //                      the body is written twice, once for those iterations without the guard, once for the
 //                      odd one with its number as a constant; guards of tails then fold away and register
-//                      tiles keep constant size. Works through fused axes (f % 7 is an iteration number too),
-//                      and loops whose rest never runs are shortened.
+//                      tiles keep constant size. Works through fused axes (f % 7 is an iteration number too)
+//                      and for several odd ones (borders), and loops whose rest never runs are shortened. A
+//                      guard in front of much work stays: a test is free there, a copy is not.
 //   unroll_loops       kUnrolled loops are written out (index expressions then fold), and with them every
 //   serial loop that
 //                      indexes a register buffer, which only has constant indices

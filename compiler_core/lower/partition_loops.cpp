@@ -16,6 +16,7 @@
 // stays.
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/ir/visitor.h"
@@ -194,7 +195,7 @@ class Partitioner {
       if (s->kind == StmtKind::kIf) {
         const bool rarely_asked = work(s->body) + work(s->else_body) >= kWorkPerTest;
         for (const Expr& c : conjuncts(s->condition))
-          if (!found && !rarely_asked && uses_var(c, var)) found = split_for(c, var, inner, known);
+          if (!found && !rarely_asked && uses_var(c, var)) found = split_for(c, var, inner, ranges, known);
         RangeMap inside = known;
         inside.assume(s->condition);
         search(s->body, inside);
@@ -226,8 +227,10 @@ class Partitioner {
       const bool has_var = std::any_of(form.terms.begin(), form.terms.end(),
                                        [&](const auto& term) { return uses_var(term.first, var); });
       if (has_var && form.terms.size() > 1) {
-        if (form.terms.front().second < 0)
-          for (auto& term : form.terms) term.second = -term.second;
+        int64_t unit = 0;  // without it there would be numbers that no iteration has
+        for (const auto& term : form.terms) unit = std::gcd(unit, term.second);
+        if (form.terms.front().second < 0) unit = -unit;
+        for (auto& term : form.terms) term.second /= unit;
         found.push_back(to_expr(form));
         // Set apart already: taking the sum to pieces would lose what is known of it.
         const auto bounds = const_bounds(found.back(), ranges);
@@ -243,9 +246,10 @@ class Partitioner {
     return found;
   }
 
-  std::optional<Split> split_for(const Expr& c, const Var& var, const std::vector<InnerLoop>& inner,
-                                 const RangeMap& ranges) {
-    if (settled(c, ranges)) return std::nullopt;
+  // `ranges` hold at the loop, where the iterations are told apart; `known` at the guard.
+  static std::optional<Split> split_for(const Expr& c, const Var& var, const std::vector<InnerLoop>& inner,
+                                        const RangeMap& ranges, const RangeMap& known) {
+    if (settled(c, known)) return std::nullopt;
     for (const InnerLoop& loop : inner)
       if (loop.tests_are_free && uses_var(c, loop.var)) return std::nullopt;
     for (const Expr& e : numbers(c, var, inner, ranges)) {
@@ -254,7 +258,7 @@ class Partitioner {
       const auto [low, high] = *bounds;
       for (int64_t apart = 1; apart <= std::min(kMostSetApart, high - low); ++apart)
         for (const bool odd_is_last : {true, false}) {
-          RangeMap common = ranges;
+          RangeMap common = known;
           common.assume(odd_is_last ? binary(BinaryOp::kLe, e, Expr(high - apart))
                                     : binary(BinaryOp::kGe, e, Expr(low + apart)));
           if (e->kind == ExprKind::kVar)

@@ -1,4 +1,6 @@
 // skip_zeros: guards in place of selects that make a term 0: where they stand, and what is refused.
+#include <limits>
+
 #include "tests/compiler_core/programs.h"
 
 namespace tuner {
@@ -25,23 +27,23 @@ TEST(ScheduleSkipZeros, AGuardStandsAtTheInnermostLoopItTests) {
   p.s.skip_zeros(p.conv);
   EXPECT_EQ(loops(p.s), R"(
 allocate conv float32[1, 1, 4, 5]
-  for n in 0..1
-    for oc in 0..1
-      for oh in 0..4
-        for ow.init in 0..5
-          conv[0, 0, oh, ow.init] = 0
-        reduce kh in 0..3
-          if oh + kh >= 1 && oh + kh < 5
-            reduce ic in 0..1
-              for ow in 0..5
-                reduce kw in 0..3
-                  if ow + kw >= 1 && ow + kw < 6
-                    conv[0, 0, oh, ow] += data[0, 0, oh + kh - 1, ow + kw - 1] * weight[0, 0, kh, kw]
-  for n in 0..1
-    for oc in 0..1
-      for oh in 0..4
-        for ow in 0..5
-          out[0, 0, oh, ow] = max(conv[0, 0, oh, ow] + bias[0], 0)
+for n in 0..1
+  for oc in 0..1
+    for oh in 0..4
+      for ow.init in 0..5
+        conv[0, 0, oh, ow.init] = 0
+      reduce kh in 0..3
+        if oh + kh >= 1 && oh + kh < 5
+          reduce ic in 0..1
+            for ow in 0..5
+              reduce kw in 0..3
+                if ow + kw >= 1 && ow + kw < 6
+                  conv[0, 0, oh, ow] += data[0, 0, oh + kh - 1, ow + kw - 1] * weight[0, 0, kh, kw]
+for n in 0..1
+  for oc in 0..1
+    for oh in 0..4
+      for ow in 0..5
+        out[0, 0, oh, ow] = max(conv[0, 0, oh, ow] + bias[0], 0)
 )");
 }
 
@@ -53,7 +55,7 @@ TEST(ScheduleSkipZeros, JoinsTheGuardsThatAreThereAndDropsWhatTheyProve) {
   p.s.decompose_reduction(p.conv, ic);
   p.s.skip_zeros(p.conv);
   const std::string text = loops(p.s);
-  EXPECT_NE(text.find("              if ow.outer*3 + ow.inner < 5\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("          if ow.outer*3 + ow.inner < 5\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("select"), std::string::npos) << text;
 }
 
@@ -64,6 +66,29 @@ TEST(ScheduleSkipZeros, ASumWithoutSelectsStaysAsItIs) {
   const std::string before = loops(s);
   s.skip_zeros(c);
   EXPECT_EQ(loops(s), before);
+}
+
+// A maximum over what is inside: what is outside is where it starts.
+TEST(ScheduleSkipZeros, AMaximumSkipsWhatItStartsWith) {
+  te::Builder b("longest");
+  const Buffer x = b.input("x", {8});
+  b.reduce("out", {4}, {{"k", 3}}, ReduceOp::kMax,
+           [&](const te::Indices& i, const te::Indices& k) {
+             const Expr at = i[0] * 2 + k[0];
+             return select(at < 8, load(x, {at}), float_imm(-std::numeric_limits<double>::infinity()));
+           },
+           BufferRole::kOutput, {"i"});
+  Schedule s(b.finish());
+  const Tensor out = s.tensor("out");
+  s.decompose_reduction(out, s.reduce_axes<1>(out)[0]);
+  s.skip_zeros(out);
+  EXPECT_EQ(loops(s), R"(
+for i in 0..4
+  out[i] = -inf
+  reduce k in 0..3
+    if i*2 + k < 8
+      out[i] max= x[i*2 + k]
+)");
 }
 
 TEST(ScheduleSkipZeros, RefusesWhatIsNoSumOrStillInitialisesItself) {
