@@ -12,7 +12,7 @@
 namespace tuner::cpu {
 
 // Multiply-adds in one unrolled body: a longer one only compiles longer.
-constexpr int64_t kMaxBody = 200;
+constexpr int64_t kMaxBody = 64;
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
