@@ -138,21 +138,21 @@ Result<ordered_json> build_one(const CliTask& task, const ChosenKernel& kernel, 
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return invalid_argument(directory.string(), ": cannot be made: ", error.message());
-  std::string origin = kernel.tuned
-      ? str("tuned: ",
-            format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
-            " in trial ", kernel.tuned->trial_id,
-            ";
-            if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
-                origin += "\n * algorithm " + mark;
-            config ", kernel.config.to_text())
-            : "not tuned: default config " + kernel.config.to_text();
-            if (task.target.is_cuda()) RETURN_IF_ERROR(
-                write_cuda_files(directory, name, named, artifact, str(task.key, "\n * ", origin)));
-            else RETURN_IF_ERROR(write_cpu_files(directory, artifact, {name, task.key, origin}));
-            RETURN_IF_ERROR(write_file(directory / "schedule.txt", schedule));
-            RETURN_IF_ERROR(write_file(directory / "manifest.json", pretty(manifest) + "\n"));
-            return manifest;
+  std::string origin =
+      kernel.tuned
+          ? str("tuned: ",
+                format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
+                " in trial ", kernel.tuned->trial_id, "; config ", kernel.config.to_text())
+          : "not tuned: default config " + kernel.config.to_text();
+  if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
+    origin += "\n * algorithm " + mark;
+  if (task.target.is_cuda())
+    RETURN_IF_ERROR(write_cuda_files(directory, name, named, artifact, str(task.key, "\n * ", origin)));
+  else
+    RETURN_IF_ERROR(write_cpu_files(directory, artifact, {name, task.key, origin}));
+  RETURN_IF_ERROR(write_file(directory / "schedule.txt", schedule));
+  RETURN_IF_ERROR(write_file(directory / "manifest.json", pretty(manifest) + "\n"));
+  return manifest;
 }
 
 bool is_c_identifier(const std::string& name) {
