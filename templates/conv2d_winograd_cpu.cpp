@@ -218,9 +218,10 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       return declined("F(", m_, ", 3) over ", w.in_channels, " channels may err by ", error,
                       " of the largest output, allowed are ", kMostWinogradError);
     const int64_t bytes = 4 * (m_ + 2) * (m_ + 2) * w.in_channels * w.out_channels;
-    if (bytes > kWeightsPerCache * t.l3_bytes)
-      return declined("its transformed weights take ", bytes, " bytes, more than ", kWeightsPerCache,
-                      " times the last cache (", t.l3_bytes, ")");
+    const int64_t most = kWeightsPerCache * std::max(t.l3_bytes, 4 * t.l2_bytes);
+    if (bytes > most)
+      return declined("its transformed weights take ", bytes >> 20, " MiB, at most ", most >> 20,
+                      " of them pay beside this target's caches");
     return supported();
   }
   Tolerance tolerance(const Workload& workload) const override {
@@ -231,29 +232,35 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Sizes z = sizes_of(w, m_);
     const int64_t per_block = ceil_div(z.oc_block, t.f32_lanes()), registers = t.vector_registers();
+    const int64_t tiles = z.tile_rows * z.tile_columns;
     std::vector<int64_t> row_counts;
     for (int64_t rows = 1; rows <= z.tile_rows; ++rows)
       if (z.tile_rows % rows == 0) row_counts.push_back(rows);
+    const First first = first_of(z, row_counts, per_block, t);
     std::vector<int64_t> groups;
-    for (int64_t g = 1; g <= std::min(registers, z.tile_rows * z.tile_columns); ++g) groups.push_back(g);
+    for (int64_t g = 1; g <= std::min(registers, tiles); ++g) groups.push_back(g);
     std::vector<int64_t> shares;
     for (int64_t s = 1; s <= z.oc_blocks; s *= 2) shares.push_back(s);
     Knobs k{
         // Rows of tiles done together: more use each transformed weight more often; v and the products of few
         // stay in L2.
-        .tile_rows = space.choice("tile_rows", row_counts).try_first(row_counts.back()),
+        .tile_rows = space.choice("tile_rows", row_counts).try_first(first.tile_rows),
         // Tiles of the register tile: they share the loads of the weights.
-        .group = space.choice("group", groups).try_first(1),
+        .group = space.choice("group", groups).try_first(first.group),
         // Blocks of channels of the register tile: they share the loads of v.
-        .vectors = space.choice("vectors", {1, 2, 3, 4}).try_first(1),
+        .vectors = space.choice("vectors", {1, 2, 3, 4}).try_first(first.vectors),
         // Parts of the output channels whose products are held at once: fewer products at once stay nearer.
         .oc_share = space.choice("oc_share", shares).try_first(1),
         .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
         // What stays in the cache between register tiles: a panel of weights, or a group of tiles.
         .order = space.category("order", {"panels_outer", "tiles_outer"}).try_first("panels_outer"),
     };
-    space.require(k.group * k.vectors * per_block + k.vectors * per_block + 1 <= registers);
-    space.require(k.group * k.vectors * per_block * k.unroll_ic <= 128);
+    const IntExpr accumulators = k.group * k.vectors * per_block;
+    // Accumulators, the weights and one broadcast must fit the registers; few leave the multipliers waiting.
+    space.require(accumulators + k.vectors * per_block + 1 <= registers);
+    space.require(accumulators >= std::min(registers / 3, tiles * per_block));
+    // Longer bodies only compile longer.
+    space.require(accumulators * k.unroll_ic <= 128);
     space.require(k.group <= k.tile_rows * z.tile_columns);
     space.require(k.vectors * k.oc_share <= z.oc_blocks);
     return k;
@@ -279,6 +286,28 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   static constexpr int64_t kWeightsPerCache = 2;
   // Columns of an image that are transposed at once.
   static constexpr int64_t kTransposed = 16;
+
+  // The values to try first.
+  struct First {
+    int64_t tile_rows, group, vectors;
+  };
+  // As many rows of tiles as keep v and the products near, but a register tile at least; groups of even size.
+  static First first_of(const Sizes& z, const std::vector<int64_t>& row_counts, int64_t per_block,
+                        const Target& t) {
+    constexpr int64_t kFewTiles = 12;
+    const int64_t registers = t.vector_registers();
+    const int64_t row_bytes =
+        4 * z.tile * z.tile * z.tile_columns * (z.ic_blocks * z.ic_block + z.oc_blocks * z.oc_block);
+    First first{.tile_rows = row_counts.front(), .group = 1, .vectors = 1};
+    for (const int64_t rows : row_counts)
+      if (rows * row_bytes <= 2 * t.l2_bytes || first.tile_rows * z.tile_columns < kFewTiles)
+        first.tile_rows = rows;
+    if (z.oc_blocks >= 2 && registers >= 12 * per_block) first.vectors = 2;
+    const int64_t block = first.tile_rows * z.tile_columns;
+    const int64_t most = std::max<int64_t>((registers - 4) / (first.vectors * per_block) - 1, 1);
+    first.group = ceil_div(block, ceil_div(block, most));
+    return first;
+  }
 
   struct Places {
     Axis batch, tiles, channels;  // loops: image, block of tile rows, block of output channels
