@@ -116,6 +116,27 @@ TEST(Codegen, EveryNthElementIsShuffledAndNotGathered) {
   EXPECT_THAT(emit_asm(every_nth(2, 40, 1, 40), wide).value(), ::testing::Not(HasSubstr("gather")));
 }
 
+// y[i] op= x[i, l] over l in 0..n, of which the first `live` run: lanes that do not must not count.
+Program lane_reduction(ReduceOp op, int64_t n, int64_t live) {
+  const Buffer x = input("x", {3, n}), y = output("y", {3});
+  const Var l = make_var("l");
+  return {"lanes", {x, y}, loop("i", 3, [&](Expr i) {
+            const Stmt update = make_reduce(y, {i}, op, Expr(), load(x, {i, l}) + float_imm(2), Expr());
+            return make_seq({make_store(y, {i}, float_imm(op == ReduceOp::kMin ? 9 : -9)),
+                             make_for(l, n, make_if(Expr(l) < live, update), AxisKind::kReduce, kVector)});
+          })};
+}
+
+TEST(Codegen, LanesOfAVectorizedReductionAreCombined) {
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin})
+    for (const int64_t n : {1, 2, 3, 8, 15, 16, 17, 50, 128})
+      for (const int64_t live : {n, (n + 1) / 2})
+        for (const char* name : {"llvm -mcpu=x86-64 -threads=1", "llvm -mcpu=haswell -threads=1", "host"}) {
+          const Target target = name == std::string_view("host") ? host_target() : parse_target(name).value();
+          ASSERT_TRUE(matches_oracle(lane_reduction(op, n, live), 1, 2e-5, 1, target)) << n << " " << live;
+        }
+}
+
 // A fused vector axis: neither contiguous nor of one stride.
 TEST(Codegen, LanesMayCrossRows) {
   const Buffer x = input("x", {7, 9}), y = output("y", {5, 6});

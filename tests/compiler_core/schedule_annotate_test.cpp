@@ -24,6 +24,21 @@ parallel m in 0..4
 )");
 }
 
+TEST(ScheduleAnnotate, LanesOfAReduction) {
+  Schedule s(testing::matmul(4, 8, 3));
+  const Tensor c = s.tensor("C");
+  const auto [k] = s.reduce_axes<1>(c);
+  s.decompose_reduction(c, k);
+  s.vectorize(k);
+  EXPECT_EQ(loops(s), R"(
+for m in 0..4
+  for n in 0..8
+    C[m, n] = 0
+    vectorized reduce k in 0..3
+      C[m, n] += A[m, k] * B[k, n]
+)");
+}
+
 TEST(ScheduleAnnotate, RowsOfATileOfVectors) {
   Doubling p(40);
   const auto [row, lane] = p.s.split(p.i, 16);

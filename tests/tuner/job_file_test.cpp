@@ -185,9 +185,9 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
       {conv(R"("strides": 1)"),
-       "\"strides\": unknown key. Known here: activation, bias, constant, data, dilation, dtype, groups, "
-       "layout, measure, op, "
-       "padding, search, seed, stride, target, trials, weight."},
+       "\"strides\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "
+       "groups, layout, "
+       "measure, op, out_layout, padding, residual, search, seed, stride, target, trials, weight."},
       {conv(R"("stride": 1, "stride": 2)"), "\"stride\": the key is given twice in one object."},
       {conv(R"("measure": {"repeats": 1, "repeats": 2})"),
        "\"repeats\": the key is given twice in one object."},
@@ -196,9 +196,9 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "measure.\"repeat\": unknown key. Known here: build_timeout_s, min_repeat_ms, repeats, "
        "run_timeout_s."},
       {conv(R"("a": [1, 1])"),
-       "\"a\": unknown key. Known here: activation, bias, constant, data, dilation, dtype, groups, layout, "
-       "measure, op, padding, "
-       "search, seed, stride, target, trials, weight."},
+       "\"a\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "
+       "groups, layout, "
+       "measure, op, out_layout, padding, residual, search, seed, stride, target, trials, weight."},
       // pairs
       {conv(R"("stride": [0, 1])"),
        "stride: expected two integers >= 1, found [0, 1]. Order is [vertical, horizontal]."},
@@ -250,7 +250,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": "softmax", "rows": 0, "columns": 8})",
        "rows: expected an integer from 1 to 2147483648, found 0."},
       {R"({"op": "softmax", "rows": 2, "columns": 8, "epsilon": 1})",
-       "\"epsilon\": unknown key. Known here: columns, dtype, measure, op, rows, search, seed, target, "
+       "\"epsilon\": unknown key. Known here: algorithms, columns, dtype, measure, op, rows, search, seed, "
+       "target, "
        "trials."},
       {R"({"op": "softmax", "rows": 2147483648, "columns": 2147483648})",
        "x: expected fewer than 2^40 bytes, the shape asks for more"},
@@ -273,7 +274,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {matmul(R"("a": [2, 3], "b": [3, 4], "dtype": "uint8")"),
        "dtype: expected \"float32\", \"bfloat16\" or \"int8\", found \"uint8\"."},
       {conv(R"("dtype": "float16")"), "dtype: expected \"float32\", found \"float16\"."},
-      {conv(R"("layout": "NHWC")"), "layout: expected \"NCHW\", found \"NHWC\"."},
+      {conv(R"("layout": "NHWC")"), "layout: expected NCHW, NCHW4c, NCHW8c or NCHW16c, found NHWC"},
       {conv(R"("constant": ["bias"])"),
        "constant: expected a list of different operands out of \"data\", \"weight\", found [\"bias\"]."},
       {conv(R"("constant": "weight")"),
