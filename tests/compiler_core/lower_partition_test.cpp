@@ -138,7 +138,8 @@ Stmt taps(int64_t inner) {
     return loop("k", 3, [&](Expr k) {
       return loop("c", inner, [&](Expr c) {
         return loop("r", 4, LoopKind::kUnrolled, [&](Expr r) {
-          return make_if(o * 4 + k + r >= 1 && o * 4 + k + r < 13, make_store(y, {c, o * 4 + r}, k));
+          return make_if(o * 4 + k + r >= 1 && o * 4 + k + r < 13,
+                         make_store(y, {c, o * 4 + r}, float_imm(1)));
         });
       });
     });
@@ -153,29 +154,54 @@ for o in 0..3
       if o*4 + k <= 9
         for c in 0..20
           unrolled r in 0..4
-            y[c, o*4 + r] = k
+            y[c, o*4 + r] = 1
       else
         for c in 0..20
-          unrolled r in 0..4
-            if o*4 + k + r < 13
-              y[c, o*4 + r] = k
+          unrolled r in 0..3
+            y[c, o*4 + r] = 1
     else
       for c in 0..20
         unrolled r in 0..4
-          if o*4 + k + r >= 1
-            y[c, o*4 + r] = k
+          if r >= 1
+            y[c, o*4 + r] = 1
 )");
 }
 
 TEST(LowerPartition, AGuardInFrontOfMuchWorkStays) {
   const Stmt s = loop("o", 3, [&](Expr o) {
     return loop("k", 3, [&](Expr k) {
-      return make_if(o + k >= 1 && o + k < 4, loop("c", 20, [&](Expr c) {
-                       return loop("r", 4, [&](Expr r) { return make_store(y, {c, r}, o + k); });
-                     }));
+      return make_if(o + k >= 1 && o + k < 4,
+                     loop(
+                         "c", 20,
+                         [&](Expr c) {
+                           return loop("r", 4, [&](Expr r) { return make_store(y, {c, r}, float_imm(1)); });
+                         }));
     });
   });
   EXPECT_EQ(partitioned(s), "\n" + to_text(s));
+}
+
+// Blocks of 4 tiles, of which the last block has 2: what runs under the guard of the block is not all there
+// is.
+TEST(LowerPartition, AGuardInsideAnotherIsDecidedForAllIterationsOfTheLoop) {
+  const Buffer z = output("z", {11, 20});
+  const Stmt s = loop("b", 2, [&](Expr b) {
+    return loop("t", 4, [&](Expr t) {
+      return make_if(
+          b * 4 + t < 6,
+          loop(
+              "c", 20,
+              [&](Expr c) {
+                return loop("r", 2, LoopKind::kUnrolled, [&](Expr r) {
+                  return make_if(b * 8 + t * 2 + r < 11, make_store(z, {b * 8 + t * 2 + r, c}, float_imm(1)));
+                });
+              }));
+    });
+  });
+  std::vector<std::vector<double>> args{{}};
+  const Program lowered = simplify_program(partition_loops({"p", {z}, s, nullptr}, 4096));
+  const Status status = interpret(lowered, args);
+  EXPECT_TRUE(status.is_ok()) << status.message() << to_text(lowered);
 }
 
 TEST(LowerPartition, AnUndecidableGuardStays) {

@@ -35,6 +35,47 @@ TEST(DepthwiseConv2dCpu, DeclinesWithTheReason) {
             "serves conv2d, got matmul");
 }
 
+TEST(DepthwiseConv2dCpu, LoopsOfOneConfig) {
+  Conv2dWorkload w = depthwise(16, 5, 7, 3, 1, 1, 1, "NCHW8c");
+  w.bias = true;
+  const auto instance = depthwise_conv2d_cpu().apply(w, cpu(256, 16, /*threads=*/2));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program = (*instance)->instantiate(*config_from_text("tile_oh=1 tile_ow=4 unroll_kh=0"));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_EQ("\n" + to_text(*program), R"(
+kernel conv2d(input data float32[1, 2, 5, 7, 8], packed weight.packed float32[2, 1, 3, 3, 8], input bias float32[16], output out float32[1, 2, 5, 7, 8])
+  parallel n.oc.ocb.outer.fused.oh.outer.fused in 0..10
+    for ow.outer in 0..2
+      allocate acc float32[1, 1, 4, 8] register
+      for n in 0..1
+        unrolled oh.init in 0..1
+          unrolled ow.init in 0..4
+            vectorized oc.init in 0..8
+              acc[0, 0, ow.init, oc.init] = 0
+        reduce ic in 0..1
+          reduce kh in 0..3
+            if n.oc.ocb.outer.fused.oh.outer.fused%5 + kh >= 1 && n.oc.ocb.outer.fused.oh.outer.fused%5 + kh < 6
+              unrolled oh in 0..1
+                unrolled ow in 0..4
+                  unrolled reduce kw in 0..3
+                    if ow.outer*4 + ow + kw >= 1 && ow.outer*4 + ow + kw < 8
+                      vectorized oc in 0..8
+                        acc[0, 0, ow, oc] += data[0, n.oc.ocb.outer.fused.oh.outer.fused//5, n.oc.ocb.outer.fused.oh.outer.fused%5 + kh - 1, ow.outer*4 + ow + kw - 1, oc] * weight.packed[n.oc.ocb.outer.fused.oh.outer.fused//5, 0, kh, kw, oc]
+      unrolled oh.inner in 0..1
+        unrolled ow.inner in 0..4
+          if ow.outer*4 + ow.inner < 7
+            vectorized ocb.inner in 0..8
+              out[0, n.oc.ocb.outer.fused.oh.outer.fused//5, n.oc.ocb.outer.fused.oh.outer.fused%5, ow.outer*4 + ow.inner, ocb.inner] = acc[0, 0, ow.inner, ocb.inner] + bias[n.oc.ocb.outer.fused.oh.outer.fused//5*8 + ocb.inner]
+packing conv2d_pack(constant weight float32[16, 1, 3, 3], packed weight.packed float32[2, 1, 3, 3, 8])
+  for p0 in 0..2
+    for p1 in 0..1
+      for p2 in 0..3
+        for p3 in 0..3
+          for p4 in 0..8
+            weight.packed[p0, p1, p2, p3, p4] = weight[p0*8 + p4, p1, p2, p3]
+)");
+}
+
 TEST(DepthwiseConv2dCpu, RandomConfigsOnOddShapes) {
   const Conv2dWorkload shapes[] = {
       depthwise(3, 7, 7, 3, 1, 1),   depthwise(2, 9, 21, 3, 2, 1), depthwise(1, 1, 1, 1, 1, 0),
