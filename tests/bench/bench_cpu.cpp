@@ -38,7 +38,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr uint64_t kSeed = 20261121;          // of operands and of the bootstrap
-constexpr double kLeastSpeedup = 0.96;        // of as many cores: 1.92 of two
 constexpr int64_t kLeastRotated = 128 << 20;  // bytes
 
 struct Options {
@@ -183,7 +182,8 @@ Status run_shape(Bench& bench, ShapeReport& report) {
   RETURN_IF_ERROR(add_ours(bench, bench_case, how, report));
   if (bench.blas) bench.blas->add(bench_case, report.sets, report.contestants);
   if (bench.onednn) bench.onednn->add(bench_case, report.sets, report.contestants, report.missing);
-  report.contestants.push_back(fma_probe(bench.pool));
+  report.contestants.push_back(fma_probe(bench.one));
+  if (options.threads > 1) report.contestants.push_back(fma_probe(bench.pool));
   report.contestants.push_back(read_probe(level, bench.pool));
   RETURN_IF_ERROR(check_all(bench_case, report, "before timing: "));
   take_turns(how, report.contestants);
@@ -226,10 +226,9 @@ Result<bool> run_bench(const Options& options) {
                 .fill_ns = options.fill_ms * 1e6,
                 .cold = options.cold,
                 .seed = kSeed};
-  if (options.threads > 1) run.two_core_speedup = two_core_speedup(bench.pool);
   open_peers(bench, run);
   print_head(run);
-  bool all_right = options.threads == 1 || run.two_core_speedup >= kLeastSpeedup * options.threads;
+  bool all_right = true;
   for (size_t i = 0; i < shapes.size() && run.stopped.empty(); ++i) {
     if (steady_clock::now() >= bench.stop_at) {
       run.stopped = str("the deadline is reached; ", shapes.size() - i, " shapes are left");
@@ -240,8 +239,8 @@ Result<bool> run_bench(const Options& options) {
                  shapes[i].name.c_str());
     ShapeReport& report = run.shapes.emplace_back(ShapeReport{.shape = shapes[i]});
     if (const Status status = run_shape(bench, report); !status) report.error = status.message();
-    all_right = all_right && report.error.empty();
-    print_shape(report, i + 1, shapes.size(), run.seed);
+    all_right = all_right && report.error.empty() && cores_are_free(report, options.threads);
+    print_shape(report, i + 1, shapes.size(), options.threads, run.seed);
     // What holds operands is dropped; samples stay.
     for (Contestant& c : report.contestants) c.call = nullptr, c.poison = nullptr, c.answer = nullptr;
     if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));

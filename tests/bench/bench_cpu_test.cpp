@@ -34,7 +34,7 @@ ShapeReport report_of(const std::string& name, std::vector<Contestant> contestan
                 .bytes = 1'000'000,
                 .level = "L2",
                 .contestants = std::move(contestants)};
-  Contestant peak = fake("FMA peak", ContestantKind::kProbe, 1000),
+  Contestant peak = fake("FMA peak of one core", ContestantKind::kProbe, 1000),
              read = fake("read L2", ContestantKind::kProbe, 100);
   peak.work = 200'000;
   read.work = 5'000;
@@ -72,6 +72,26 @@ TEST(BenchCpu, SharesAreOfTheCeilingsOfTheSameRounds) {
   const ShapeReport r = winograd_and_direct();
   EXPECT_NEAR(r.share_of_peak, 2'000'000 / 12'500.0 / 200, 1e-9);
   EXPECT_NEAR(r.share_of_bandwidth, 1'000'000 / 12'500.0 / 50, 1e-9);
+}
+
+TEST(BenchCpu, TwoThreadsCountOnlyOnTwoFreeCores) {
+  const auto with_cores = [](double ns_of_all) {
+    Contestant one = fake("FMA peak of one core", ContestantKind::kProbe, 1000),
+               all = fake("FMA peak of all cores", ContestantKind::kProbe, ns_of_all);
+    one.work = 200'000;
+    all.work = 400'000;
+    ShapeReport r{.flops = 1'000'000,
+                  .contestants = {fake("ours", ContestantKind::kOurs, 5'000),
+                                  fake("ours, 1 thread", ContestantKind::kReference, 9'500), one, all}};
+    judge(r, kSeed);
+    return r;
+  };
+  const ShapeReport quiet = with_cores(1020), busy = with_cores(1100);
+  EXPECT_NEAR(quiet.cores, 2 / 1.02, 1e-9);
+  EXPECT_NEAR(quiet.scaling, 1.9, 1e-9);
+  EXPECT_NEAR(quiet.share_of_peak, 200.0 / (400 / 1.02), 1e-9);  // of all cores
+  EXPECT_TRUE(cores_are_free(quiet, 2));
+  EXPECT_FALSE(cores_are_free(busy, 2));
 }
 
 TEST(BenchCpu, AShapeWithoutPeersHasNoRatioAndJoinsNoMean) {

@@ -1,17 +1,47 @@
 #include "tests/bench/cpu/interleave.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 namespace tuner {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr double kSpreadNs = 8e6;  // two ticks of 4 ms
+
 double now_ns(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+// Whether any other thread of this process runs or wants to.
+bool others_run() {
+  const std::string self = std::to_string(::gettid());
+  std::error_code error;
+  for (const auto& task : fs::directory_iterator("/proc/self/task", error)) {
+    if (task.path().filename() == self) continue;
+    std::ifstream in(task.path() / "stat");
+    std::string stat;
+    std::getline(in, stat);
+    const size_t name_end = stat.rfind(") ");  // "7 (name) S ...": the name may hold anything
+    if (name_end != std::string::npos && stat[name_end + 2] == 'R') return true;
+  }
+  return false;
+}
+
+// Libraries' threads spin for some milliseconds after a call (libgomp about 5) and would take the next
+// contestant's second core. Waits until all are asleep, 100 ms at most.
+void wait_until_alone() {
+  for (int i = 0; i < 200 && others_run(); ++i) std::this_thread::sleep_for(std::chrono::microseconds(500));
 }
 
 class Turns {
@@ -35,15 +65,21 @@ class Turns {
 
   // Nanoseconds of a whole batch.
   double batch(Contestant& c) const {
-    // Libraries' threads spin for up to 4 ms after a call (libgomp; OpenBLAS as blas.cpp sets it).
-    if (options_.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(6));
     int set = 0;
-    if (options_.sets == 1) c.call(0);
-    const double begin = now_ns(clock_);
-    for (int64_t i = 0; i < c.calls; ++i) {
+    const auto next = [&] {
       c.call(set);
       set = set + 1 == options_.sets ? 0 : set + 1;
+    };
+    if (options_.threads > 1) {
+      wait_until_alone();
+      // A sleeping worker is woken on its caller's core, and moved to a free one at a tick of the scheduler.
+      const double until = now_ns(CLOCK_MONOTONIC) + kSpreadNs;
+      while (now_ns(CLOCK_MONOTONIC) < until) next();
+    } else if (options_.sets == 1) {
+      next();
     }
+    const double begin = now_ns(clock_);
+    for (int64_t i = 0; i < c.calls; ++i) next();
     return now_ns(clock_) - begin;
   }
 

@@ -15,7 +15,8 @@ struct TurnOptions {
   int sets = 1;          // of operands. 1: warm, each batch begins with a call that is not timed. More: cold,
                          // calls take turns on the sets and every call counts
   // One thread: the time of the calling thread on its CPU, so that a preempted batch does not look slow.
-  // More: the wall's, and a pause before each batch, so that spinning threads of the one before are asleep.
+  // More: the wall's; before each batch a wait until no other thread of this process spins, then calls that
+  // are not timed until the contestant's own threads have found their cores.
   int threads = 1;
   // No round is begun after this.
   std::chrono::steady_clock::time_point stop_at = std::chrono::steady_clock::time_point::max();

@@ -1,11 +1,9 @@
 #include "tests/bench/cpu/probes.h"
 
-#include <chrono>
 #include <cstring>
 #include <memory>
 
 #include "compiler_core/runtime/peak.h"
-#include "tests/bench/common/statistics.h"
 
 namespace tuner {
 namespace {
@@ -27,7 +25,7 @@ void on_all(ThreadPool& pool, const std::function<void(int)>& body) {
 }  // namespace
 
 Contestant fma_probe(ThreadPool& pool) {
-  return {.name = "FMA peak",
+  return {.name = pool.threads() == 1 ? "FMA peak of one core" : "FMA peak of all cores",
           .kind = ContestantKind::kProbe,
           .call = [&pool](int) { on_all(pool, [](int) { fma_peak_burst(); }); },
           .work = fma_peak_burst() * pool.threads()};
@@ -51,22 +49,6 @@ Contestant read_probe(const MemoryLevel& level, ThreadPool& pool) {
                 });
               },
           .work = static_cast<double>(times * memory->front().bytes() * pool.threads())};
-}
-
-double two_core_speedup(ThreadPool& two) {
-  using Clock = std::chrono::steady_clock;
-  ThreadPool one(1);
-  std::vector<double> single, both;
-  const auto time = [](ThreadPool& pool) {
-    const auto begin = Clock::now();
-    for (int i = 0; i < 10; ++i) on_all(pool, [](int) { fma_peak_burst(); });  // about 1 ms
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
-  for (int i = 0; i < 20; ++i) {
-    single.push_back(time(one));
-    both.push_back(time(two));
-  }
-  return quantile(single, 0.25) / quantile(both, 0.25) * two.threads();
 }
 
 }  // namespace tuner

@@ -13,7 +13,4 @@ Contestant fma_probe(ThreadPool& pool);
 // Reading memory of this level, each thread its own. work: bytes.
 Contestant read_probe(const MemoryLevel& level, ThreadPool& pool);
 
-// How much faster two threads multiply than one, of this moment: about 2 when two cores are free.
-double two_core_speedup(ThreadPool& two);
-
 }  // namespace tuner

@@ -7,6 +7,8 @@
 namespace tuner {
 namespace {
 
+constexpr std::string_view kOneCore = "FMA peak of one core", kAllCores = "FMA peak of all cores";
+
 const Contestant* fastest(const ShapeReport& r, ContestantKind kind, bool direct_only) {
   const Contestant* best = nullptr;
   for (const Contestant& c : r.contestants) {
@@ -37,6 +39,8 @@ std::string interval_text(const Interval& i) {
 
 }  // namespace
 
+bool cores_are_free(const ShapeReport& r, int threads) { return threads == 1 || r.cores >= 0.96 * threads; }
+
 double time_ns(const Contestant& c) { return quantile(c.ns, kBenchQuantile); }
 
 void judge(ShapeReport& r, uint64_t seed) {
@@ -45,10 +49,14 @@ void judge(ShapeReport& r, uint64_t seed) {
   const Contestant* ours = fastest(r, ContestantKind::kOurs, false);
   if (ours == nullptr) return;
   const double ns = time_ns(*ours);
-  if (const Contestant* peak = probe(r, "FMA"))
-    r.share_of_peak = static_cast<double>(r.flops) / ns / (peak->work / time_ns(*peak));
+  const auto rate = [](const Contestant* c) { return c->work / time_ns(*c); };
+  const Contestant* one = probe(r, kOneCore);
+  const Contestant* all = probe(r, kAllCores);
+  if (one != nullptr && all != nullptr) r.cores = rate(all) / rate(one);
+  if (const Contestant* peak = all != nullptr ? all : one)
+    r.share_of_peak = static_cast<double>(r.flops) / ns / rate(peak);
   if (const Contestant* read = probe(r, "read"))
-    r.share_of_bandwidth = static_cast<double>(r.bytes) / ns / (read->work / time_ns(*read));
+    r.share_of_bandwidth = static_cast<double>(r.bytes) / ns / rate(read);
   for (const Contestant& c : r.contestants)
     if (c.name == "ours, 1 thread" && !c.ns.empty()) r.scaling = time_ns(c) / ns;
 }
@@ -103,10 +111,6 @@ void print_head(const RunReport& run) {
               run.toolchain.c_str());
   if (!run.onednn.empty()) std::printf("oneDNN %s\n", run.onednn.c_str());
   for (const MissingPeer& m : run.missing) std::printf("%s: %s\n", m.name.c_str(), m.why.c_str());
-  if (run.threads > 1)
-    std::printf(
-        "%d threads: the FMA peak of all is %.2f times that of one%s\n", run.threads, run.two_core_speedup,
-        run.two_core_speedup < 0.96 * run.threads ? ": CORES ARE NOT FREE, the figures are void" : "");
   std::printf(
       "%d rounds in turn, batches of %.3g ms, operands %s; %s; lower quartiles with 95 %% intervals, "
       "seed %llu\n",
@@ -114,7 +118,7 @@ void print_head(const RunReport& run) {
       run.threads == 1 ? "CPU time of the thread" : "wall time", static_cast<unsigned long long>(run.seed));
 }
 
-void print_shape(const ShapeReport& r, size_t number, size_t of, uint64_t seed) {
+void print_shape(const ShapeReport& r, size_t number, size_t of, int threads, uint64_t seed) {
   std::printf("\n%zu of %zu  %s  %s", number, of, r.shape.set.c_str(), r.shape.name.c_str());
   if (r.shape.uses > 1) std::printf(" (%d times)", r.shape.uses);
   std::printf("  %.4g MFLOP, %.4g MB in %s\n", static_cast<double>(r.flops) / 1e6,
@@ -141,6 +145,9 @@ void print_shape(const ShapeReport& r, size_t number, size_t of, uint64_t seed) 
     std::printf("  ours: %.1f %% of the FMA peak, %.1f %% of reading %s", 100 * r.share_of_peak,
                 100 * r.share_of_bandwidth, r.level.c_str());
     if (r.scaling > 0) std::printf(", %.2f times one thread", r.scaling);
+    if (r.cores > 0)
+      std::printf(", where the FMA peak is %.2f times%s", r.cores,
+                  cores_are_free(r, threads) ? "" : ": CORES ARE NOT FREE, void");
     if (r.any) std::printf("; %s/ours %s", r.any->peer.c_str(), interval_text(r.any->ratio).c_str());
     if (r.direct && (r.direct->peer != r.any->peer || r.direct->ratio.middle != r.any->ratio.middle))
       std::printf("; direct: %s/ours %s", r.direct->peer.c_str(), interval_text(r.direct->ratio).c_str());

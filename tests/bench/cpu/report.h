@@ -33,7 +33,8 @@ struct ShapeReport {
   // Filled by judge().
   std::optional<Against> any, direct;                // all algorithms; direct ones on both sides
   double share_of_peak = 0, share_of_bandwidth = 0;  // of ours; 0: not known
-  double scaling = 0;                                // with several threads: time of one / time of all
+  // With several threads: our time on one / on all; the FMA peak of all cores / of one, in the same rounds.
+  double scaling = 0, cores = 0;
 };
 
 struct RunReport {
@@ -42,12 +43,14 @@ struct RunReport {
   double fill_ns = 0;
   bool cold = false;
   uint64_t seed = 0;
-  double two_core_speedup = 0;  // 0: one thread
   std::vector<MissingPeer> missing;
   std::vector<ShapeReport> shapes;
   std::string stopped;  // why shapes are missing; empty when none is
 };
 
+// Figures of several threads count where the peak of all cores is at least 0.96 times as many of one: 1.92 of
+// two.
+bool cores_are_free(const ShapeReport& report, int threads);
 double time_ns(const Contestant& c);  // kBenchQuantile of its rounds
 // Ratios and shares out of the contestants' samples.
 void judge(ShapeReport& report, uint64_t seed);
@@ -73,7 +76,7 @@ struct NetworkSum {
 std::vector<NetworkSum> network_sums(const RunReport& run);
 
 void print_head(const RunReport& run);
-void print_shape(const ShapeReport& report, size_t number, size_t of, uint64_t seed);
+void print_shape(const ShapeReport& report, size_t number, size_t of, int threads, uint64_t seed);
 void print_summary(const RunReport& run);
 // Whole or not at all (temporary file, rename). Samples are there unrounded.
 Status write_json(const RunReport& run, const std::string& path);

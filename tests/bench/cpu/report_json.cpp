@@ -63,6 +63,7 @@ json of(const ShapeReport& r, uint64_t seed) {
   j["share_of_fma_peak"] = r.share_of_peak;
   j["share_of_read_bandwidth"] = r.share_of_bandwidth;
   if (r.scaling > 0) j["times_one_thread"] = r.scaling;
+  if (r.cores > 0) j["fma_peak_times_one_core"] = r.cores;
   j["best_peer_over_ours"] = of(r.any);
   j["best_direct_peer_over_ours_direct"] = of(r.direct);
   j["contestants"] = json::array();
@@ -89,7 +90,6 @@ Status write_json(const RunReport& run, const std::string& path) {
             {"quantile_of_rounds", kBenchQuantile},
             {"operands", run.cold ? "rotated" : "warm"},
             {"bootstrap_seed", run.seed},
-            {"two_core_speedup", run.two_core_speedup},
             {"stopped", run.stopped},
             {"shapes", json::array()},
             {"groups", json::array()},
