@@ -25,9 +25,13 @@ inline constexpr char kDoneTrialsOfJob[] = "SELECT count(*) FROM trial WHERE job
 inline constexpr char kTerminalRecord[] = "SELECT * FROM record WHERE trial_seq = ? AND terminal = 1";
 inline constexpr char kRecordsOfTrial[] = "SELECT * FROM record WHERE trial_seq = ? ORDER BY record_id";
 inline constexpr char kBestRecord[] =
-    "SELECT * FROM record WHERE task_id = ?1 AND terminal = 1 AND outcome = 'ok' AND cut = 0 "
-    "AND (?2 = '' OR instr(?2, ',' || (SELECT template_name FROM trial WHERE seq = trial_seq) || ',') > 0) "
+    "SELECT * FROM record WHERE task_id = ? AND terminal = 1 AND outcome = 'ok' AND cut = 0 "
     "ORDER BY time_ns, record_id LIMIT 1";
+// The second parameter: names of templates, ",a,b,".
+inline constexpr char kBestRecordOfTemplates[] =
+    "SELECT record.* FROM record JOIN trial ON trial.seq = record.trial_seq "
+    "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
+    "AND instr(?, ',' || trial.template_name || ',') > 0 ORDER BY record.time_ns, record.record_id LIMIT 1";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
 

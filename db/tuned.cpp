@@ -7,14 +7,16 @@ namespace tuner::db {
 
 Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string_view target,
                                       const std::vector<std::string>& templates) const {
-  std::string names;  // ",a,b,"; empty: any
+  std::string names;  // ",a,b,"
   for (const std::string& name : templates) names += (names.empty() ? "," : "") + name + ",";
   return read([&](Connection& c) -> Result<TunedConfig> {
     ASSIGN_OR_RETURN(const SqlRow task_row,
                      c.one(kTaskByKey, {std::string(workload_key), std::string(target)}));
     if (task_row.empty()) return not_found("no trial of ", workload_key, " on \"", target, "\" in ", path_);
     ASSIGN_OR_RETURN(const StoredTask task, task_from_row(task_row));
-    ASSIGN_OR_RETURN(const SqlRow best_row, c.one(kBestRecord, {task.task_id, names}));
+    ASSIGN_OR_RETURN(const SqlRow best_row, names.empty()
+                                                ? c.one(kBestRecord, {task.task_id})
+                                                : c.one(kBestRecordOfTemplates, {task.task_id, names}));
     if (best_row.empty())
       return not_found("no trial of ", workload_key, " on \"", target,
                        "\" has been measured with a right answer yet, in ", path_);

@@ -80,6 +80,12 @@ TEST_F(StoreTest, FindsTheLatestJobOfTheSameTasksSearchAndSeed) {
   EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "grid", 0xffffffffffffffffu).status().code(),
             StatusCode::kNotFound);
   EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "random", 0).status().code(), StatusCode::kNotFound);
+  // Other algorithms are another job.
+  const std::vector<JobRow::Task> direct = {{"v1 work", "cpu one", "direct"}};
+  EXPECT_EQ(store->find_job(direct, "random", 0xffffffffffffffffu).status().code(), StatusCode::kNotFound);
+  ASSERT_OK(store->add_job(job_row("direct", direct)));
+  EXPECT_EQ(store->find_job(direct, "random", 0xffffffffffffffffu)->tasks[0].algorithms, "direct");
+  EXPECT_EQ(store->find_job({{"v1 work", "cpu one"}}, "random", 0xffffffffffffffffu)->id, "new");
 }
 
 TEST_F(StoreTest, ExtendingAFinishedJobQueuesItAgainAndNeverLowersItsTrials) {
@@ -332,6 +338,8 @@ TEST_F(StoreTest, BestIsTheFastestRightUncutRecordOfTheTask) {
   EXPECT_THAT(best->outcomes,
               testing::UnorderedElementsAre(std::pair(Outcome::kOk, 3), std::pair(Outcome::kWrongAnswer, 1)));
   EXPECT_EQ(best->environment.hardware, "cpu X");
+  EXPECT_EQ(store->best("v1 work", "cpu one", {"else_x86", "toy_x86"})->config, "fast=1");
+  EXPECT_EQ(store->best("v1 work", "cpu one", {"toy", "else_x86"}).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(StoreTest, OfTwoEquallyFastTheOlderIsBest) {
@@ -474,8 +482,8 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
       {db::kJobBySeq, 1},        {db::kJobByRequest, 1},    {db::kJobSame, 3},
       {db::kTrialBySeq, 1},      {db::kTrialsOfJob, 3},     {db::kTrialsOfAll, 2},
       {db::kOpenTrialsOfJob, 1}, {db::kDoneTrialsOfJob, 1}, {db::kTerminalRecord, 1},
-      {db::kRecordsOfTrial, 1},  {db::kBestRecord, 1},      {db::kOutcomesOfTask, 1},
-      {db::kEventsOfJob, 3}};
+      {db::kRecordsOfTrial, 1},  {db::kBestRecord, 1},      {db::kBestRecordOfTemplates, 2},
+      {db::kOutcomesOfTask, 1},  {db::kEventsOfJob, 3}};
   for (const auto& [sql, parameters] : queries) {
     const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
     ASSERT_TRUE(plan.is_ok()) << plan.message();

@@ -47,6 +47,27 @@ TEST(Conv2dWinogradCpu, SaysWhatItDeclines) {
   EXPECT_EQ(reason(w), "needs a constant weight, to transform it ahead");
 }
 
+TEST(Conv2dWinogradCpu, IsLeftOutWhereItsAlgorithmIsNotAllowed) {
+  const Conv2dWorkload w = layer(16, 8, 8, 16);
+  const auto direct = templates_for(w, cpu(512, 32), "direct");
+  ASSERT_TRUE(direct.is_ok()) << direct.message();
+  for (const AnyTemplate* t : *direct) EXPECT_EQ(t->algorithm(), "direct");
+  EXPECT_EQ(templates_for(w, cpu(512, 32), "winograd")->size(), 3u);
+  EXPECT_EQ(
+      templates_of("winograd"),
+      (std::vector<std::string>{"conv2d_winograd2_cpu", "conv2d_winograd4_cpu", "conv2d_winograd6_cpu"}));
+  EXPECT_NE(templates_for(MatmulWorkload{}, cpu(512, 32), "winograd")
+                .message()
+                .find("matmul_cpu  its algorithm is direct, allowed is winograd"),
+            std::string::npos);
+}
+
+TEST(Conv2dWinogradCpu, DeclinesWhatItWouldRoundTooFarOff) {
+  EXPECT_EQ(conv2d_winograd6_cpu().supports(layer(2048, 7, 7, 16), cpu(512, 32)).reason,
+            "F(6, 3) over 2048 channels may err by 7.46165e-05 of the largest output, allowed are 5e-05");
+  EXPECT_TRUE(conv2d_winograd4_cpu().supports(layer(1024, 7, 7, 16), cpu(512, 32)).yes);
+}
+
 TEST(Conv2dWinogradCpu, PlainImagesOfAnySize) {
   uint64_t seed = 1;
   for (const AnyTemplate* t : winograd_templates())

@@ -164,6 +164,19 @@ TEST(JobFile, TheKeyHoldsNeitherTrialsNorSearchNorSeedNorMeasure) {
           .workload.key());
 }
 
+TEST(JobFile, AlgorithmsAreThoseAllowedInOneOrder) {
+  EXPECT_EQ(one(conv("")).algorithms, "");
+  EXPECT_EQ(one(conv(R"("algorithms": ["direct"])")).algorithms, "direct");
+  EXPECT_EQ(one(conv(R"("algorithms": ["winograd", "direct"])")).algorithms, "");  // all there are
+  EXPECT_EQ(
+      refusal(conv(R"("algorithms": ["direct", "fft"])")),
+      "algorithms: no algorithm is called \"fft\"; there are direct,winograd; found [\"direct\",\"fft\"].");
+  EXPECT_EQ(refusal(conv(R"("algorithms": [])")),
+            "algorithms: expected at least one of direct,winograd; found [].");
+  EXPECT_EQ(refusal(conv(R"("algorithms": "direct")")),
+            "algorithms: expected a list of names, found \"direct\".");
+}
+
 struct Mistake {
   std::string text, message;
 };
