@@ -15,7 +15,7 @@ packages=(
 
 for option in "$@"; do
   case $option in
-    --peers) packages+=(libdnnl-dev libopenblas0-pthread libblis4-openmp) ;;
+    --peers) packages+=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev) ;;
     --emulator) packages+=(qemu-user) ;;
     *) echo "install: found $option, expected --peers or --emulator" >&2; exit 2 ;;
   esac

@@ -31,6 +31,7 @@
 #include "tests/bench/cpu/probes.h"
 #include "tests/bench/cpu/report.h"
 #include "tests/bench/cpu/tune.h"
+#include "tests/bench/cpu/xsmm.h"
 
 namespace tuner {
 namespace {
@@ -181,6 +182,8 @@ Status run_shape(Bench& bench, ShapeReport& report) {
                         .stop_at = bench.stop_at};
   RETURN_IF_ERROR(add_ours(bench, bench_case, how, report));
   if (bench.blas) bench.blas->add(bench_case, report.sets, report.contestants);
+  if (!options.no_peers)
+    add_xsmm(bench_case, options.threads, report.sets, report.contestants, report.missing);
   if (bench.onednn) bench.onednn->add(bench_case, report.sets, report.contestants, report.missing);
   report.contestants.push_back(fma_probe(bench.one));
   if (options.threads > 1) report.contestants.push_back(fma_probe(bench.pool));

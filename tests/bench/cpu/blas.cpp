@@ -1,9 +1,7 @@
 #include "tests/bench/cpu/blas.h"
 
-#include <cstring>
-
-#include "compiler_core/runtime/kernel.h"
 #include "tests/bench/cpu/library.h"
+#include "tests/bench/cpu/plain_matmul.h"
 
 namespace tuner {
 namespace {
@@ -67,44 +65,18 @@ std::vector<Variant> variants(int threads) {
   return all;
 }
 
-// Plain operands in row-major order, one copy a set.
-struct Operands {
-  MatmulWorkload w;
-  struct Set {
-    AlignedBuffer a, b, out;
-  };
-  std::vector<Set> sets;
-
-  Operands(const BenchCase& bench_case, int count) : w(*bench_case.workload().get_if<MatmulWorkload>()) {
-    const auto copy = [](const HostTensor& t) {
-      AlignedBuffer buffer(static_cast<int64_t>(t.values.size()) * 4);
-      std::memcpy(buffer.data(), t.values.data(), t.values.size() * 4);
-      return buffer;
-    };
-    for (int i = 0; i < count; ++i)
-      sets.push_back({copy(bench_case.operand("a")), copy(bench_case.operand("b")),
-                      AlignedBuffer(w.batch * w.m * w.n * 4)});
-  }
-  void poison() const { std::memset(sets[0].out.data(), 0xff, static_cast<size_t>(sets[0].out.bytes())); }
-  std::vector<float> answer() const {
-    const float* data = sets[0].out.as<float>();
-    return {data, data + w.batch * w.m * w.n};
-  }
-};
-
-void multiply(Sgemm sgemm, const MatmulWorkload& w, const Operands::Set& set) {
-  const int m = static_cast<int>(w.m), n = static_cast<int>(w.n), k = static_cast<int>(w.k);
-  for (int64_t i = 0; i < w.batch; ++i)
-    sgemm(kRowMajor, w.transpose_a ? kTrans : kNoTrans, w.transpose_b ? kTrans : kNoTrans, m, n, k, 1,
-          set.a.as<float>() + i * w.m * w.k, w.transpose_a ? m : k, set.b.as<float>() + i * w.k * w.n,
-          w.transpose_b ? k : n, 0, set.out.as<float>() + i * w.m * w.n, n);
+void multiply(Sgemm sgemm, const PlainMatmul& x, int set, int64_t i) {
+  const int m = static_cast<int>(x.w.m), n = static_cast<int>(x.w.n), k = static_cast<int>(x.w.k);
+  sgemm(kRowMajor, x.w.transpose_a ? kTrans : kNoTrans, x.w.transpose_b ? kTrans : kNoTrans, m, n, k, 1,
+        x.a(set, i), x.w.transpose_a ? m : k, x.b(set, i), x.w.transpose_b ? k : n, 0, x.out(set, i), n);
 }
 
 // One row times b: out = b^T a.
-void multiply_row(Sgemv sgemv, const MatmulWorkload& w, const Operands::Set& set) {
-  const int n = static_cast<int>(w.n), k = static_cast<int>(w.k);
-  sgemv(kRowMajor, w.transpose_b ? kNoTrans : kTrans, w.transpose_b ? n : k, w.transpose_b ? k : n, 1,
-        set.b.as<float>(), w.transpose_b ? k : n, set.a.as<float>(), 1, 0, set.out.as<float>(), 1);
+void multiply_row(Sgemv sgemv, const PlainMatmul& x, int set, int64_t i) {
+  const int n = static_cast<int>(x.w.n), k = static_cast<int>(x.w.k);
+  const bool transposed = x.w.transpose_b;
+  sgemv(kRowMajor, transposed ? kNoTrans : kTrans, transposed ? n : k, transposed ? k : n, 1, x.b(set, i),
+        transposed ? k : n, x.a(set, i), 1, 0, x.out(set, i), 1);
 }
 
 }  // namespace
@@ -146,22 +118,16 @@ std::unique_ptr<Blas> Blas::open(int threads, std::vector<MissingPeer>& missing)
 }
 
 void Blas::add(const BenchCase& bench_case, int sets, std::vector<Contestant>& contestants) const {
-  const auto* w = bench_case.workload().get_if<MatmulWorkload>();
-  if (w == nullptr || w->bias || w->residual || w->activation != Activation::kNone) return;
+  if (!is_plain_matmul(bench_case.workload())) return;
+  const bool one_row = bench_case.workload().get_if<MatmulWorkload>()->m == 1;
   for (const auto& copy : copies_) {
     const auto add = [&](const std::string& name, auto call) {
-      const auto operands = std::make_shared<Operands>(bench_case, sets);
-      contestants.push_back({.name = name,
-                             .kind = copy->kind,
-                             .detail = copy->detail,
-                             .call = [operands, call](int set) { call(operands->w, operands->sets[set]); },
-                             .poison = [operands] { operands->poison(); },
-                             .answer = [operands] { return operands->answer(); }});
+      contestants.push_back(plain_matmul_contestant(bench_case, sets, name, copy->kind, copy->detail, call));
     };
-    add(copy->name, [f = copy->sgemm](const auto& shape, const auto& set) { multiply(f, shape, set); });
-    if (w->m == 1 && w->batch == 1)
+    add(copy->name, [f = copy->sgemm](const PlainMatmul& x, int set, int64_t i) { multiply(f, x, set, i); });
+    if (one_row)
       add(copy->name + " sgemv",
-          [f = copy->sgemv](const auto& shape, const auto& set) { multiply_row(f, shape, set); });
+          [f = copy->sgemv](const PlainMatmul& x, int set, int64_t i) { multiply_row(f, x, set, i); });
   }
 }
 

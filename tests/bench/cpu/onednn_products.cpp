@@ -1,8 +1,8 @@
 // Convolution and matrix product as oneDNN's users call them.
 #include <algorithm>
-#include <limits>
 
 #include "tests/bench/cpu/onednn_call.h"
+#include "tests/bench/cpu/plain_matmul.h"
 
 namespace tuner {
 namespace {
@@ -169,40 +169,14 @@ Result<Contestant> inner_product_contestant(const DnnlWays& ways, const MatmulWo
 }
 
 // Plain operands, as a BLAS.
-Contestant sgemm_contestant(const DnnlWays& ways, const MatmulWorkload& w) {
-  struct Set {
-    AlignedBuffer a, b, out;
+Contestant sgemm_contestant(const DnnlWays& ways) {
+  const auto multiply = [sgemm = ways.api.sgemm](const PlainMatmul& x, int set, int64_t i) {
+    const MatmulWorkload& w = x.w;
+    sgemm(w.transpose_a ? 'T' : 'N', w.transpose_b ? 'T' : 'N', w.m, w.n, w.k, 1, x.a(set, i),
+          w.transpose_a ? w.m : w.k, x.b(set, i), w.transpose_b ? w.k : w.n, 0, x.out(set, i), w.n);
   };
-  const auto sets = std::make_shared<std::vector<Set>>();
-  const auto copy = [](const HostTensor& t) {
-    AlignedBuffer buffer(static_cast<int64_t>(t.values.size()) * 4);
-    std::copy(t.values.begin(), t.values.end(), buffer.as<float>());
-    return buffer;
-  };
-  for (int i = 0; i < ways.sets; ++i)
-    sets->push_back({copy(ways.bench_case.operand("a")), copy(ways.bench_case.operand("b")),
-                     AlignedBuffer(w.batch * w.m * w.n * 4)});
-  return {.name = "oneDNN sgemm",
-          .detail = "dnnl_sgemm",
-          .call =
-              [sets, w, sgemm = ways.api.sgemm](int set) {
-                const Set& s = (*sets)[set];
-                for (int64_t i = 0; i < w.batch; ++i)
-                  sgemm(w.transpose_a ? 'T' : 'N', w.transpose_b ? 'T' : 'N', w.m, w.n, w.k, 1,
-                        s.a.as<float>() + i * w.m * w.k, w.transpose_a ? w.m : w.k,
-                        s.b.as<float>() + i * w.k * w.n, w.transpose_b ? w.k : w.n, 0,
-                        s.out.as<float>() + i * w.m * w.n, w.n);
-              },
-          .poison =
-              [sets] {
-                float* out = sets->front().out.as<float>();
-                std::fill_n(out, sets->front().out.bytes() / 4, std::numeric_limits<float>::quiet_NaN());
-              },
-          .answer =
-              [sets, w] {
-                const float* out = sets->front().out.as<float>();
-                return std::vector<float>(out, out + w.batch * w.m * w.n);
-              }};
+  return plain_matmul_contestant(ways.bench_case, ways.sets, "oneDNN sgemm", ContestantKind::kPeer,
+                                 "dnnl_sgemm", multiply);
 }
 
 }  // namespace
@@ -223,8 +197,7 @@ void add_dnnl_matmul(const DnnlWays& ways, const MatmulWorkload& w) {
   ways.add("oneDNN packed", matmul_contestant(ways, w, /*packed=*/true));
   ways.add("oneDNN matmul", matmul_contestant(ways, w, /*packed=*/false));
   if (w.batch == 1) ways.add("oneDNN inner product", inner_product_contestant(ways, w));
-  if (!w.bias && !w.residual && w.activation == Activation::kNone)
-    ways.contestants.push_back(sgemm_contestant(ways, w));
+  if (is_plain_matmul(ways.bench_case.workload())) ways.contestants.push_back(sgemm_contestant(ways));
 }
 
 }  // namespace tuner

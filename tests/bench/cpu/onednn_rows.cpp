@@ -1,4 +1,4 @@
-// The operators on rows as oneDNN's users call them.
+// Pooling and the operators on rows as oneDNN's users call them.
 #include "tests/bench/cpu/onednn_call.h"
 
 namespace tuner {
@@ -85,6 +85,41 @@ Result<Contestant> elementwise_contestant(const DnnlWays& ways, const Elementwis
   return dnnl_contestant(ways.bench_case, call, out, "oneDNN binary", pd.kernel());
 }
 
+// Images are in layout `tag`; with `reorders` they are NCHW outside, and both changes of layout are timed.
+Result<Contestant> pool_contestant(const DnnlWays& ways, const Pool2dWorkload& w, dnnl_format_tag_t tag,
+                                   bool reorders, const char* name) {
+  const OnednnApi& api = ways.api;
+  const DnnlMd src = dnnl_md(api, {w.batch, w.channels, w.in_height, w.in_width}, tag),
+               dst = dnnl_md(api, {w.batch, w.channels, w.out_height(), w.out_width()}, tag);
+  const dnnl_alg_kind_t kind = w.pooling == Pooling::kMax ? dnnl_pooling_max
+                               : w.count_include_pad      ? dnnl_pooling_avg_include_padding
+                                                          : dnnl_pooling_avg_exclude_padding;
+  const dnnl_dims_t strides = {w.stride[0], w.stride[1]}, kernel = {w.kernel_height, w.kernel_width},
+                    before = {w.padding[0], w.padding[1]}, after = {w.padding[2], w.padding[3]};
+  dnnl_pooling_desc_t description;
+  RETURN_IF_ERROR(dnnl_ok(api.pooling_forward_desc_init(&description, dnnl_forward_inference, kind, &src,
+                                                        &dst, strides, kernel, before, after),
+                          "pooling"));
+  ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::make(api, &description));
+  const auto call = std::make_shared<DnnlCall>(api, ways.sets);
+  const HostTensor& image = ways.bench_case.operand("data");
+  ASSIGN_OR_RETURN(DnnlCall::Slot data,
+                   call->filled(reorders ? dnnl_plain_md(api, image.shape) : src, image));
+  if (reorders) {
+    const DnnlCall::Slot inside = call->tensor(src);
+    RETURN_IF_ERROR(call->add_reorder(data, inside));
+    data = inside;
+  }
+  DnnlCall::Slot out = call->tensor(dst);
+  RETURN_IF_ERROR(call->add(pd, {{DNNL_ARG_SRC, data}, {DNNL_ARG_DST, out}}));
+  if (reorders) {
+    const DnnlCall::Slot outside = call->tensor(dnnl_plain_md(api, ways.bench_case.operand("out").shape));
+    RETURN_IF_ERROR(call->add_reorder(out, outside));
+    out = outside;
+  }
+  return dnnl_contestant(ways.bench_case, call, out, name, pd.kernel());
+}
+
 }  // namespace
 
 void add_dnnl_rows(const DnnlWays& ways) {
@@ -92,6 +127,18 @@ void add_dnnl_rows(const DnnlWays& ways) {
   if (const auto* w = workload.get_if<SoftmaxWorkload>()) ways.add("oneDNN", softmax_contestant(ways, *w));
   if (const auto* w = workload.get_if<LayerNormWorkload>())
     ways.add("oneDNN", layer_norm_contestant(ways, *w));
+  if (const auto* w = workload.get_if<Pool2dWorkload>()) {
+    const auto add = [&](const char* name, dnnl_format_tag_t tag, bool reorders) {
+      ways.add(name, pool_contestant(ways, *w, tag, reorders, name));
+    };
+    if (w->layout == "NCHW") {
+      add("oneDNN nchw", dnnl_nchw, false);
+      add("oneDNN nChw16c+reorders", dnnl_nChw16c, true);
+    } else {
+      add("oneDNN nChw16c", dnnl_nChw16c, false);
+      add("oneDNN nhwc", dnnl_nhwc, false);
+    }
+  }
   if (const auto* w = workload.get_if<ElementwiseWorkload>())
     ways.add("oneDNN", elementwise_contestant(ways, *w));
 }

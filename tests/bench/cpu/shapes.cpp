@@ -88,6 +88,22 @@ class ShapeList {
     w.columns = columns;
     shapes.push_back({"rows", str(name, "_", rows, "x", columns), str("rows ", name), w});
   }
+  void pool(const std::string& name, Pooling pooling, int64_t channels, int64_t size, int64_t kernel,
+            int64_t stride) {
+    for (const Images images : {Images::kNchw, Images::kBlocked}) {
+      Pool2dWorkload w;
+      w.channels = channels;
+      w.in_height = w.in_width = size;
+      w.kernel_height = w.kernel_width = kernel;
+      w.stride = {stride, stride};
+      const int64_t pad = kernel == 3 ? 1 : 0;
+      w.padding = {pad, pad, pad, pad};
+      w.pooling = pooling;
+      w.layout = layout_of(channels, images);
+      const char* kind = images == Images::kNchw ? "NCHW" : "blocked";
+      shapes.push_back({"pooling", str(name, "_", channels, "_", size, "_", kind), str("pooling ", kind), w});
+    }
+  }
   std::vector<BenchShape> shapes;
 };
 
@@ -132,6 +148,10 @@ std::vector<BenchShape> make_shapes() {
   list.rows("mean", mean, 2048, 49);
   list.rows("mean", mean, 4096, 1024);
   list.rows("transpose", TransposeWorkload{}, 1024, 1024);
+  list.pool("max3x3s2", Pooling::kMax, 64, 112, 3, 2);    // ResNet-50
+  list.pool("max2x2s2", Pooling::kMax, 64, 224, 2, 2);    // VGG-16
+  list.pool("global", Pooling::kAverage, 2048, 7, 7, 1);  // ResNet-50
+  list.pool("average3x3", Pooling::kAverage, 256, 28, 3, 1);
   return std::move(list.shapes);
 }
 
