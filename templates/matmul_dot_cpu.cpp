@@ -22,6 +22,7 @@
 // Declines float32 (matmul_cpu serves it).
 #include <algorithm>
 
+#include "templates/cpu_product.h"
 #include "templates/registry.h"
 
 namespace tuner {
@@ -31,6 +32,7 @@ struct Knobs {
   SplitKnob tile_m, tile_n;
   ChoiceKnob block_m, unroll_k;
   FlagKnob pack_a, narrow_panels;
+  ChoiceKnob prefetch_b;
 };
 
 class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
@@ -46,15 +48,15 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   }
 
   Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
-    const int64_t lanes = t.f32_lanes(), registers = t.vector_registers(), groups = groups_of(w);
+    const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
+    // Targets without dot products take operands apart, in registers of their own.
+    const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers - 3);
+    const bool packs_a = Workload(w).is_constant("a") || w.transpose_a;
     Knobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
-        .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(first_rows(w.m, registers)),
+        .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
         // Columns of a tile and of a panel: whole vectors. More columns use each broadcast of a more often.
-        .tile_n = space.split("tile_n", w.n)
-                      .multiples_of(lanes)
-                      .at_most(8 * lanes)
-                      .try_first(lanes * first_vectors(w.m, registers)),
+        .tile_n = space.split("tile_n", w.n).multiples_of(lanes).at_most(8 * lanes).try_first(columns),
         // Row tiles done with one panel before the next panel: the block of a stays in L2. 0: all rows,
         // panels outermost.
         .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
@@ -62,21 +64,23 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         .unroll_k = space.choice("unroll_k", {1, 2, 4}).try_first(1),
         // Rows of a side by side: no strided streams, for a copy of a. A transposed a has to be: its groups
         // are scattered.
-        .pack_a = space.flag("pack_a").try_first(w.transpose_a),
+        .pack_a = space.flag("pack_a").try_first(packs_a),
         // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
         // follow faster when b comes from the outer caches.
-        .narrow_panels = space.flag("narrow_panels").try_first(first_narrow(w, t)),
+        .narrow_panels = space.flag("narrow_panels").try_first(columns > lanes && b_bytes(w) > t.l2_bytes),
+        // How many groups ahead b is asked for. The hardware looks less far, and few rows wait for memory.
+        .prefetch_b = space.choice("prefetch_b", {0, 16, 32, 64, 128})
+                          .at_most(w.m <= 16 && b_bytes(w) > t.l2_bytes ? 128 : 0)
+                          .try_first(w.m > 1 ? 64 : 0),
     };
     const IntExpr vectors = k.tile_n.inner() / lanes;
-    // Accumulators, one vector of b each, and one broadcast must fit the registers.
-    space.require(k.tile_m.inner() * vectors + vectors + 1 <= registers);
-    // Longer bodies only compile longer.
-    space.require(k.tile_m.inner() * vectors * k.unroll_k <= 200);
-    space.require(k.unroll_k <= groups);
+    cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes}, registers, k.unroll_k);
+    space.require(k.unroll_k <= groups_of(w));
     // One spelling for "all row tiles".
     space.require(k.block_m < k.tile_m.outer());
     space.require(!k.narrow_panels || vectors >= 2);
-    if (w.transpose_a) space.require(k.pack_a == 1);
+    space.require(k.prefetch_b % k.unroll_k == 0);
+    if (packs_a) space.require(k.pack_a == 1);
     return k;
   }
 
@@ -87,14 +91,9 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = t.f32_lanes();
     const bool parallel = t.threads > 1;
     const Tensor panels =
-        pack(s, w, "b", /*along_k=*/w.transpose_b ? 1 : 0, c[k.narrow_panels] ? lanes : columns);
+        pack(s, w, "b", /*along_k=*/w.transpose_b ? 1 : 0, c[k.narrow_panels] ? lanes : columns, parallel);
+    if (c[k.pack_a]) pack(s, w, "a", /*along_k=*/w.transpose_a ? 0 : 1, rows, parallel);
     if (s.refused()) return;
-    if (!Workload(w).is_constant("b") && parallel) s.parallel(s.axes(panels).front());
-    if (c[k.pack_a]) {
-      const Tensor strips = pack(s, w, "a", /*along_k=*/w.transpose_a ? 0 : 1, rows);
-      if (s.refused()) return;
-      if (!Workload(w).is_constant("a") && parallel) s.parallel(s.axes(strips).front());
-    }
 
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
     s.set_scope(acc, MemoryScope::kRegister);
@@ -128,34 +127,19 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     outer.push_back(block);
     outer.push_back(panel);
     if (parallel) s.parallel(s.fuse(outer));
+    if (c[k.prefetch_b] > 0) s.prefetch(panels, acc, group_outer, c[k.prefetch_b] / c[k.unroll_k]);
   }
 
  private:
   static int64_t group_size(const MatmulWorkload& w) { return 4 / dtype_bytes(w.dtype); }
   static int64_t groups_of(const MatmulWorkload& w) { return (w.k + group_size(w) - 1) / group_size(w); }
 
-  // Pays when the panels are not in L2 already.
-  static bool first_narrow(const MatmulWorkload& w, const Target& t) {
-    return w.n > t.f32_lanes() && groups_of(w) * w.n * 4 > t.l2_bytes;
-  }
-
-  // About eight accumulators are needed to keep the multipliers busy: few rows take more vectors each.
-  static int64_t first_vectors(int64_t m, int64_t registers) {
-    return m >= 4 ? 2 : std::min<int64_t>(m >= 2 ? 4 : 8, (registers - 1) / (m + 1));
-  }
-
-  // Two vectors a row: accumulators, and twice the operands, as targets without the instructions take
-  // operands apart; 2 * rows + 2 * (2 + 1) + 1 registers. Evenly over the tiles.
-  static int64_t first_rows(int64_t m, int64_t registers) {
-    const int64_t most = std::clamp<int64_t>((registers - 7) / 2, 1, 12);
-    const int64_t tiles = (m + most - 1) / most;
-    return (m + tiles - 1) / tiles;
-  }
+  static int64_t b_bytes(const MatmulWorkload& w) { return 4 * groups_of(w) * w.n; }
 
   // [batch,] x, y with groups along dimension `along_k` (0: x, 1: y) and the other in blocks:
   // [batch,] blocks, groups, inside of the block, inside of the group.
   static Tensor pack(Schedule& s, const MatmulWorkload& w, std::string_view operand, int along_k,
-                     int64_t block) {
+                     int64_t block, bool parallel) {
     const int first = w.batch > 1 ? 1 : 0, other = first + 1 - along_k, k = first + along_k;
     std::vector<PackDim> dims;
     if (w.batch > 1) dims.push_back({0});
@@ -163,7 +147,20 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     dims.push_back({k, group_size(w)});
     dims.push_back({other, block, true});
     dims.push_back({k, group_size(w), true});
-    return s.pack(s.tensor(operand), dims);
+    const Tensor packed = s.pack(s.tensor(operand), dims);
+    if (s.refused() || Workload(w).is_constant(operand)) return packed;
+    const std::vector<Axis> axes = s.axes(packed);
+    // Groups that lie side by side already are copied whole; else vectors of the block are read, one for
+    // each place in a group, and woven together.
+    if (along_k == 0) {
+      const auto [outer, inner] = s.split(axes[axes.size() - 2], std::min<int64_t>(block, 16));
+      s.vectorize(axes.back());
+      s.vectorize_rows(inner);
+    } else {
+      s.vectorize(axes.back());
+    }
+    if (parallel) s.parallel(axes.front());
+    return packed;
   }
 };
 

@@ -35,6 +35,8 @@ llvm::Value* Emitter::emit(const Expr& e) {
     case ExprKind::kIntImm:
       return llvm::ConstantInt::get(type_of(e->dtype), static_cast<uint64_t>(e->int_value), true);
     case ExprKind::kFloatImm:
+      if (e->dtype == DType::kBFloat16)
+        return rounded_bits(llvm::ConstantFP::get(b_.getFloatTy(), e->float_value));
       return llvm::ConstantFP::get(type_of(e->dtype), e->float_value);
     case ExprKind::kVar: {
       if (e->var == lane_var_) {
@@ -147,6 +149,11 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
   const DType type = e->operands[0]->dtype;
   const BinaryOp op = e->binary_op;
   const bool comparison = op >= BinaryOp::kEq && op <= BinaryOp::kGe;
+  if (type == DType::kBFloat16) {
+    const Expr wide =
+        binary(op, cast(DType::kFloat32, e->operands[0]), cast(DType::kFloat32, e->operands[1]));
+    return emit(comparison ? wide : cast(type, wide));
+  }
   if (is_float(type) && op == BinaryOp::kAdd) return emit_float_add(e);
   if (comparison && depends_on_lane(e))
     if (llvm::Value* mask = emit_lane_compare(e)) return mask;
@@ -225,8 +232,10 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
 }
 
 llvm::Value* Emitter::emit_unary(const Expr& e) {
-  llvm::Value* x = emit(e->operands[0]);
   const DType type = e->operands[0]->dtype;
+  if (type == DType::kBFloat16)
+    return emit(cast(type, unary(e->unary_op, cast(DType::kFloat32, e->operands[0]))));
+  llvm::Value* x = emit(e->operands[0]);
   switch (e->unary_op) {
     case UnaryOp::kNot:
       return b_.CreateNot(x);
@@ -253,17 +262,9 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
     return found;
   };
   const Expr &then_value = e->operands[1], &else_value = e->operands[2];
-  // A bfloat16 that is only moved stays bits: targets without the type would make a float of it and round it
-  // back.
-  llvm::Type* halves = nullptr;
-  const auto moved = [&](llvm::Value* v) {
-    if (e->dtype != DType::kBFloat16) return v;
-    halves = v->getType();
-    return b_.CreateBitCast(v, halves->getWithNewType(b_.getInt16Ty()));
-  };
-  const auto restored = [&](llvm::Value* v) { return halves == nullptr ? v : b_.CreateBitCast(v, halves); };
   // A tile was loaded under the condition, with zeros elsewhere.
-  if (transposed(then_value) != nullptr && else_value->kind == ExprKind::kFloatImm && is_zero(else_value->float_value))
+  if (transposed(then_value) != nullptr && else_value->kind == ExprKind::kFloatImm &&
+      is_zero(else_value->float_value))
     return emit(then_value);
   llvm::Value* condition = emit(e->operands[0]);
   if (const auto* known = llvm::dyn_cast<llvm::Constant>(condition)) {
@@ -278,13 +279,13 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
     if (loads(else_value)) mask_ = with_mask(b_.CreateNot(condition));
     llvm::Value* b = emit(else_value);
     mask_ = outer;
-    return restored(b_.CreateSelect(condition, moved(widen(a)), moved(widen(b))));
+    return b_.CreateSelect(condition, widen(a), widen(b));
   }
   if (!loads(then_value) && !loads(else_value)) {
     llvm::Value *a = emit(then_value), *b = emit(else_value);
     match(a, b);
     if (a->getType()->isVectorTy()) condition = widen(condition);  // a blend, not a branch
-    return restored(b_.CreateSelect(condition, moved(a), moved(b)));
+    return b_.CreateSelect(condition, a, b);
   }
   llvm::LLVMContext& context = module_.getContext();
   auto* then_block = llvm::BasicBlock::Create(context, "select.then", region_.function);
@@ -295,29 +296,45 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
   b_.SetInsertPoint(then_block);
   llvm::Value* a = emit(then_value);
   if (as_vector) a = widen(a);
-  a = moved(a);
   then_block = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(else_block);
   llvm::Value* b = emit(else_value);
   if (as_vector) b = widen(b);
-  b = moved(b);
   else_block = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
   llvm::PHINode* phi = b_.CreatePHI(a->getType(), 2);
   phi->addIncoming(a, then_block);
   phi->addIncoming(b, else_block);
-  return restored(phi);
+  return phi;
+}
+
+// The nearest bfloat16, ties to even, as its bits; any NaN becomes the quiet one.
+llvm::Value* Emitter::rounded_bits(llvm::Value* x) {
+  llvm::Type* words = x->getType()->getWithNewType(b_.getInt32Ty());
+  llvm::Value* bits = b_.CreateBitCast(x, words);
+  llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), llvm::ConstantInt::get(words, 1));
+  llvm::Value* rounded = b_.CreateAdd(bits, b_.CreateAdd(odd, llvm::ConstantInt::get(words, 0x7fff)));
+  llvm::Value* any =
+      b_.CreateSelect(b_.CreateFCmpUNO(x, x), llvm::ConstantInt::get(words, 0x7fc00000), rounded);
+  return b_.CreateTrunc(b_.CreateLShr(any, 16), words->getWithNewType(b_.getInt16Ty()));
 }
 
 llvm::Value* Emitter::emit_cast(DType to, const Expr& e) {
   const DType from = e->dtype;
+  if (from == to) return emit(e);
+  if (to == DType::kBFloat16) return rounded_bits(emit_cast(DType::kFloat32, e));
+  if (from == DType::kBFloat16 && to != DType::kFloat32) return emit(cast(to, cast(DType::kFloat32, e)));
   llvm::Value* x = emit(e);
+  if (from == DType::kBFloat16) {
+    llvm::Type* words = x->getType()->getWithNewType(b_.getInt32Ty());
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(x, words), 16),
+                            words->getWithNewType(b_.getFloatTy()));
+  }
   llvm::Type* type = type_of(to);
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
     type = llvm::FixedVectorType::get(type, vector->getNumElements());
-  if (from == to) return x;
   const bool from_unsigned = from == DType::kUInt8 || from == DType::kBool, to_unsigned = to == DType::kUInt8;
   if (to == DType::kBool)
     return is_float(from) ? b_.CreateFCmpUNE(x, llvm::Constant::getNullValue(x->getType()))

@@ -143,6 +143,7 @@ class Emitter {
   llvm::Value* emit_unary(const Expr& e);
   llvm::Value* emit_select(const Expr& e);
   llvm::Value* emit_cast(DType to, const Expr& e);
+  llvm::Value* rounded_bits(llvm::Value* x);  // float32 -> bfloat16
   llvm::Value* widen(llvm::Value* v);  // scalar -> all lanes
   void match(llvm::Value*& a, llvm::Value*& b);
   bool depends_on_lane(const Expr& e) const;

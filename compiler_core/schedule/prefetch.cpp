@@ -11,7 +11,8 @@ using namespace rewrite;
 namespace {
 
 // For each load of `buffer` below `loop`: its element `ahead` iterations later, in fresh copies of the loops
-// that tell its elements apart. The first lane stands for a vector.
+// that tell its elements apart. The first lane stands for a vector, the first element for those of a dot
+// product.
 std::vector<Stmt> requests(const Path& path, size_t loop, const Buffer& buffer, int64_t ahead) {
   std::vector<Expr> loads;
   visit_exprs(path.back(), [&](const Expr& e) {
@@ -25,7 +26,7 @@ std::vector<Stmt> requests(const Path& path, size_t loop, const Buffer& buffer, 
     std::vector<Stmt> loops;
     for (size_t i = loop + 1; i < path.size(); ++i) {
       if (path[i]->kind != StmtKind::kFor || !uses_var(wanted, path[i]->var)) continue;
-      if (path[i]->loop == LoopKind::kVectorized) {
+      if (path[i]->loop == LoopKind::kVectorized || path[i]->loop == LoopKind::kDot) {
         values[path[i]->var] = 0;
         continue;
       }

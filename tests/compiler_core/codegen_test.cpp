@@ -418,5 +418,28 @@ TEST(Codegen, ResolvesCpuToThisHost) {
   EXPECT_THAT(resolve_target("cpu fast").message(), HasSubstr("found 'fast' after cpu"));
 }
 
+// Values of bfloat16 are computed in float32 and rounded once; copies and padding move bits.
+TEST(Codegen, Bfloat16RoundsToTheNearest) {
+  const Buffer x = input("x", {21}, DType::kBFloat16), y = output("y", {21}, DType::kBFloat16);
+  for (const char* name : {"cpu", "llvm -mcpu=x86-64 -threads=1", "llvm -mcpu=haswell -threads=1"}) {
+    const Result<Target> target = resolve_target(name);
+    ASSERT_TRUE(target) << target.message();
+    for (const LoopKind kind : {LoopKind::kSerial, kVector}) {
+      const Program p{"rounding", {x, y}, loop("i", 21, kind, [&](Expr i) {
+                        const Expr third = load(x, {i}) * float_imm(1.0 / 3, DType::kBFloat16);
+                        return make_store(y, {i}, select(i < 17, third, float_imm(0, DType::kBFloat16)));
+                      })};
+      std::vector<std::vector<double>> args = random_args(p, 1);
+      const std::vector<double> from = args[0];
+      const Status status = run_compiled(p, args, *target, 1);
+      ASSERT_TRUE(status.is_ok()) << status.message();
+      for (size_t i = 0; i < 21; ++i) {
+        const float third = static_cast<float>(from[i]) * rounded_to_bfloat16(1.0f / 3);
+        EXPECT_EQ(args[1][i], i < 17 ? rounded_to_bfloat16(third) : 0) << name << ", element " << i;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tuner

@@ -39,7 +39,7 @@ Pack example() {
   pack.plan.cold = ColdMode::kFlush;
   pack.plan.deadline_s = 77;
   PackTask task{.workload_key = "v1 matmul", .target = "cuda -arch=sm_90a", .input_seed = 0xfedcba9876543210};
-  task.inputs = {{"a", 0, 6}};
+  task.inputs = {{"a", 0, 6}, {"b", 1, 4, DType::kInt8}};
   task.references = {{"c", std::string("reference\0bytes", 15)}};
   task.check = {1e-5, 2e-5};
   task.candidates = {candidate("x=1", "binary one"), candidate("x=2", "binary two"),
@@ -85,6 +85,8 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
   ASSERT_EQ(p.tasks.size(), 2u);
   EXPECT_EQ(p.tasks[0].input_seed, 0xfedcba9876543210);
   EXPECT_EQ(p.tasks[0].inputs[0].count, 6);
+  EXPECT_EQ(p.tasks[0].inputs[0].dtype, DType::kFloat32);
+  EXPECT_EQ(p.tasks[0].inputs[1].dtype, DType::kInt8);
   EXPECT_EQ(p.tasks[0].check.relative, 2e-5);
   EXPECT_EQ(p.tasks[1].workload_key, "v1 other");
   EXPECT_TRUE(file->verify().is_ok()) << file->verify().message();

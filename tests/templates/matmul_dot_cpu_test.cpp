@@ -41,7 +41,7 @@ TEST(MatmulDotCpu, LoopsOfOneConfig) {
   const auto instance = matmul_dot_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto program = (*instance)->instantiate(
-      *config_from_text("block_m=2 narrow_panels=0 pack_a=0 tile_m=4 tile_n=16 unroll_k=1"));
+      *config_from_text("block_m=2 narrow_panels=0 pack_a=0 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=1"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   ASSERT_NE(program->packing, nullptr);
   EXPECT_EQ("\n" + to_text(*program), R"(
