@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -24,6 +25,12 @@ Contestant fake(const std::string& name, ContestantKind kind, double ns,
   Contestant c{.name = name, .kind = kind, .algorithm = algorithm};
   for (int i = 0; i < kRounds; ++i) c.ns.push_back(i % 5 == 0 ? 1.1 * ns : ns);
   return c;
+}
+
+// Takes some time that no compiler leaves out.
+void work(int steps) {
+  static std::atomic<int> done = 0;
+  for (int i = 0; i < steps; ++i) done.fetch_add(1, std::memory_order_relaxed);
 }
 
 // A shape of 2 MFLOP and 1 MB, on a machine of 200 GFLOP/s and 50 GB/s.
@@ -149,7 +156,7 @@ TEST(BenchCpu, TurnsAreTakenInEveryRoundAndBatchesFillTheirTime) {
   for (int i = 0; i < 2; ++i)
     contestants[i].call = [&calls, i](int) {
       ++calls[i];
-      for (volatile int k = 0; k < 2000 * (i + 1); k = k + 1) continue;
+      work(2000 * (i + 1));
     };
   take_turns({.rounds = 6, .fill_ns = 2e5}, contestants);
   for (int i = 0; i < 2; ++i) {
@@ -165,7 +172,7 @@ TEST(BenchCpu, ColdCallsGoRoundTheSets) {
   std::vector<Contestant> contestants(1);
   contestants[0].call = [&](int set) {
     seen.push_back(set);
-    for (volatile int k = 0; k < 100000; k = k + 1) continue;
+    work(100000);
   };
   take_turns({.rounds = 5, .fill_ns = 1e3, .sets = 3}, contestants);
   EXPECT_THAT(seen, ::testing::Contains(0));

@@ -175,15 +175,21 @@ Result<std::vector<double>> run_here(const Artifact& artifact, const Program& ma
   return load_elements(buffers[out->name].data(), out->elements(), out->dtype);
 }
 
-// `run(draw, math, args)` gives the output of each draw.
+enum class Which : uint8_t { kEveryWorkload, kFirstWorkloadOfATemplate };
+
+// `run(draw, target, math, args)` gives the output of each draw.
 template <class Run>
-void expect_all_right(const std::string& target_text, int samples, uint64_t seed, const Run& run) {
+void expect_all_right(const std::string& target_text, Which which, int samples, uint64_t seed,
+                      const Run& run) {
   const Target target = target_of(target_text);
+  std::set<std::string_view> ran;
   for (const Workload& w : portable_workloads()) {
     SCOPED_TRACE(str(w.key(), " on ", target.name(), ", seed ", seed));
     const Program math = w.compute();
     const auto args = oracle_arguments(math, seed);
     for (const Draw& d : draws(w, target, samples, seed)) {
+      if (!ran.insert(d.schedule_template->name()).second && which == Which::kFirstWorkloadOfATemplate)
+        continue;
       SCOPED_TRACE(str(d.schedule_template->name(), " ", d.config.to_text()));
       const Result<std::vector<double>> out = run(d, target, math, args);
       ASSERT_TRUE(out.is_ok()) << out.message();
@@ -199,7 +205,7 @@ TEST_P(CompilesFor, EveryTemplateThatServesIt) {
   std::set<std::string_view> served;
   for (const Workload& w : portable_workloads()) {
     SCOPED_TRACE(str(w.key(), " on ", target.name()));
-    for (const Draw& d : draws(w, target, /*samples=*/2, /*seed=*/11)) {
+    for (const Draw& d : draws(w, target, /*samples=*/1, /*seed=*/11)) {
       served.insert(d.schedule_template->name());
       const Result<Artifact> artifact = compile(d.program, target);
       ASSERT_TRUE(artifact.is_ok()) << d.schedule_template->name() << " " << d.config.to_text() << ": "
@@ -208,7 +214,8 @@ TEST_P(CompilesFor, EveryTemplateThatServesIt) {
   }
   // A template that no workload above reaches is not tested: add one that it serves.
   for (const AnyTemplate* t : all_templates()) {
-    if (t->name().ends_with("_cpu")) EXPECT_TRUE(served.contains(t->name())) << t->name();
+    if (!t->name().ends_with("_cpu")) continue;
+    EXPECT_TRUE(served.contains(t->name())) << t->name();
   }
 }
 
@@ -228,11 +235,11 @@ const auto kRunHere = [](const Draw& d, const Target& target, const Program& mat
 TEST(PortableTemplates, Avx2CodeRunsHere) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     GTEST_SKIP() << "this CPU has no AVX2 with FMA";
-  expect_all_right("llvm -mcpu=haswell", /*samples=*/4, /*seed=*/21, kRunHere);
+  expect_all_right("llvm -mcpu=haswell", Which::kEveryWorkload, /*samples=*/2, /*seed=*/21, kRunHere);
 }
 
 TEST(PortableTemplates, PlainX86CodeRunsHere) {
-  expect_all_right("llvm -mcpu=x86-64", /*samples=*/2, /*seed=*/22, kRunHere);
+  expect_all_right("llvm -mcpu=x86-64", Which::kEveryWorkload, /*samples=*/1, /*seed=*/22, kRunHere);
 }
 #endif
 
@@ -242,8 +249,11 @@ TEST(PortableTemplates, Aarch64CodeRunsUnderQemu) {
                       const std::vector<std::vector<double>>& args) {
     return run_on_aarch64(d.program, target, math, args);
   };
-  expect_all_right("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu", /*samples=*/1, /*seed=*/23, run);
-  expect_all_right("llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu", /*samples=*/0, /*seed=*/24, run);
+  // Assembler, linker and emulator are processes, about 0.1 s a kernel.
+  expect_all_right("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu", Which::kEveryWorkload, /*samples=*/0,
+                   /*seed=*/23, run);
+  expect_all_right("llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu", Which::kFirstWorkloadOfATemplate,
+                   /*samples=*/0, /*seed=*/24, run);
 }
 
 }  // namespace
