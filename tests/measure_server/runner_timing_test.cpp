@@ -202,7 +202,7 @@ TEST_F(RunnerTiming, ReferenceOfAnotherShapeIsNotTheCandidatesFault) {
       write_reference(dir_ / "out.ref", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).is_ok());
   const Result<RunReply> r = runner->run(request(build_kernel(kGood)));
   EXPECT_EQ(r.status().code(), StatusCode::kFailed);
-  EXPECT_THAT(r.message(), HasSubstr("shape is not that of output out"));
+  EXPECT_THAT(r.message(), HasSubstr("size is not that of output out"));
 }
 
 TEST_F(RunnerTiming, CallersQueueForTheirTurn) {
