@@ -49,9 +49,13 @@ Result<Kernel> Kernel::load(const Artifact& artifact) {
     }
     bytes.remove_prefix(static_cast<size_t>(n));
   }
-  // The loader knows libraries by device and inode, and every memfd has its own, so two kernels never mix.
-  Result<Kernel> kernel = load_file(str("/proc/self/fd/", fd), artifact.manifest);
-  close(fd);
+  // The loader takes a name that it has loaded for the same library, whatever the file is now. So the file
+  // stays open as long as the library is loaded: two kernels have two names.
+  const auto file = std::shared_ptr<void>(nullptr, [fd](void*) { close(fd); });
+  ASSIGN_OR_RETURN(Kernel kernel, load_file(str("/proc/self/fd/", fd), artifact.manifest));
+  void* const handle = kernel.library_.get();
+  kernel.library_ = std::shared_ptr<void>(
+      handle, [library = std::move(kernel.library_), file](void*) mutable { library.reset(); });
   return kernel;
 }
 

@@ -56,6 +56,33 @@ TEST(Codegen, SerialAndVectorLoopsOfAnyLength) {
     for (const int64_t n : {1, 2, 3, 7, 16, 17, 33, 100}) EXPECT_TRUE(matches_oracle(doubling(n, kind))) << n;
 }
 
+// The loader hands out what it has under a name already: each kernel needs its own.
+TEST(Codegen, KernelsLoadedAtTheSameTimeStayApart) {
+  const auto times = [](int64_t factor) {
+    const Buffer x = input("x", {1}), y = output("y", {1});
+    return Program{"times", {x, y}, make_store(y, {0}, load(x, {0}) * factor)};
+  };
+  std::vector<Kernel> kernels;
+  for (const int64_t factor : {2, 3, 5}) {
+    const Result<Artifact> artifact = compile(times(factor), host_target());
+    ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+    Result<Kernel> kernel = Kernel::load(*artifact);
+    ASSERT_TRUE(kernel.is_ok()) << kernel.message();
+    kernels.push_back(*std::move(kernel));
+  }
+  ThreadPool pool(1);
+  const tuner_runtime runtime = pool.runtime(nullptr);
+  std::vector<float> answers;
+  for (const Kernel& kernel : kernels) {
+    const AlignedBuffer x(64), y(64);
+    x.as<float>()[0] = 7;
+    void* const args[] = {x.data(), y.data()};
+    ASSERT_TRUE(kernel.call(args, runtime).is_ok());
+    answers.push_back(y.as<float>()[0]);
+  }
+  EXPECT_THAT(answers, ::testing::ElementsAre(14, 21, 35));
+}
+
 TEST(Codegen, RegisterTileMatmul) {
   EXPECT_TRUE(matches_oracle(tiled_matmul(16, 64, 20, 8, 32, false)));
   EXPECT_TRUE(matches_oracle(tiled_matmul(4, 8, 5, 4, 8, false)));
