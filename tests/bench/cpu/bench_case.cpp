@@ -97,7 +97,7 @@ Result<double> BenchCase::check(const Contestant& c) const {
   const std::vector<float> out = c.answer();
   if (out.size() != answer_.size())
     return failed(c.name, ": expected ", answer_.size(), " elements, found ", out.size());
-  const Tolerance tolerance = tolerance_of(workload_);
+  const Tolerance tolerance = c.tolerance.value_or(tolerance_of(workload_));
   double worst = 0;
   size_t where = 0;
   for (size_t i = 0; i < out.size(); ++i) {

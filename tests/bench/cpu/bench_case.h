@@ -30,7 +30,7 @@ class BenchCase {
   // Sets of operands that together hold `rotate_bytes`; 1 when that is 0.
   int sets_for(int64_t rotate_bytes) const;
 
-  // Runs `c` once from a poisoned output. The largest error in tolerances of c.algorithm; Failed when it is
+  // Runs `c` once from a poisoned output. The largest error in its tolerances; Failed when it is
   // above 1, naming the worst element.
   Result<double> check(const Contestant& c) const;
 

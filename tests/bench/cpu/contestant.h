@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "templates/tolerance.h"
 
 namespace tuner {
 
@@ -24,7 +27,8 @@ struct Contestant {
   // Fills the output of set 0 with what no kernel writes, and reads it in the plain layout. A probe has none.
   std::function<void()> poison;
   std::function<std::vector<float>()> answer;
-  double work = 0;  // of a probe: operations or bytes of one call
+  std::optional<Tolerance> tolerance;  // of its answer; none: that of the direct sums
+  double work = 0;                     // of a probe: operations or bytes of one call
 
   // Filled by interleave().
   int64_t calls = 0;       // in a batch

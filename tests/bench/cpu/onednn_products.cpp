@@ -91,7 +91,11 @@ Result<Contestant> conv_contestant(const DnnlWays& ways, const Conv2dWorkload& w
   }
   const std::string kernel = pd.kernel();
   const bool winograd = kernel.find("wino") != std::string::npos;
-  return dnnl_contestant(ways.bench_case, call, out, way.name, kernel, winograd ? "winograd" : "direct");
+  Contestant made =
+      dnnl_contestant(ways.bench_case, call, out, way.name, kernel, winograd ? "winograd" : "direct");
+  // Its tiles are of 2 or 4 outputs; its matrices may be scaled otherwise than ours.
+  if (winograd) made.tolerance = Tolerance{winograd_tolerance(6, w.in_channels), 1e-5};
+  return made;
 }
 
 // Row-major operands of the case; `packed`: the library lays out b as it likes, ahead.

@@ -111,6 +111,7 @@ Result<Contestant> contestant_of(const BenchCase& bench_case, const CliTask& tas
       .call = [kernel](int set) { kernel->call(set); },
       .poison = [kernel] { kernel->poison(); },
       .answer = [kernel, workload = task.workload, shape] { return kernel->answer(workload, shape); },
+      .tolerance = chosen.schedule_template->tolerance(task.workload),
   };
 }
 
