@@ -12,7 +12,9 @@
 namespace tuner::cli {
 
 Result<Drawing> Drawing::open(const CliTask& task, uint64_t seed) {
-  ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving, templates_for(task.workload, task.target));
+  // A pack holds one error bound a task: that of the direct sums.
+  ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
+                   templates_for(task.workload, task.target, "direct"));
   Drawing drawing(seed);
   for (const AnyTemplate* t : serving) {
     ASSIGN_OR_RETURN(std::unique_ptr<TemplateInstance> instance, t->apply(task.workload, task.target));
