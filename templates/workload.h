@@ -94,9 +94,9 @@ struct Conv2dWorkload {
 };
 
 // out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left], of those
-// inside the image; with count_include_pad an average also counts padding, as zeros. Every window has an element
-// of the image: padding is less than the kernel. Global pooling is a kernel of the image's size. Layouts as for
-// conv2d, the same of data and out.
+// inside the image; with count_include_pad an average also counts padding, as zeros. Every window has an
+// element of the image: padding is less than the kernel. Global pooling is a kernel of the image's size.
+// Layouts as for conv2d, the same of data and out.
 struct Pool2dWorkload {
   static constexpr std::string_view kOp = "pool2d";
   int64_t batch = 1, channels = 1, in_height = 1, in_width = 1;
@@ -169,8 +169,8 @@ struct ElementwiseWorkload {
 
 class Workload {
  public:
-  using Op = std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload, LayerNormWorkload, ReduceWorkload,
-                          TransposeWorkload, ElementwiseWorkload>;
+  using Op = std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload, LayerNormWorkload,
+                          ReduceWorkload, TransposeWorkload, ElementwiseWorkload>;
 
   Workload() = default;
   template <class W>
@@ -180,8 +180,8 @@ class Workload {
   std::string key() const;
   // Operations on elements, for reporting. Matrix product and convolution: multiply and add counted as two,
   // padding counted as work, epilogue not counted. The others: each operation of the math as written, one an
-  // element (exp, comparison and division are one each): one an element of a window for pool2d, 5 for softmax, 8 for layer_norm, 1 for reduce, 0
-  // for transpose, one a part that is wanted for elementwise.
+  // element (exp, comparison and division are one each): one an element of a window for pool2d, 5 for
+  // softmax, 8 for layer_norm, 1 for reduce, 0 for transpose, one a part that is wanted for elementwise.
   int64_t flops() const;
   // Compulsory traffic: each argument read or written once. No kernel moves less when the data start in
   // memory.

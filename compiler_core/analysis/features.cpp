@@ -209,8 +209,7 @@ Sheet survey(const Program& program) {
   for (const Loop& l : loops) {
     const auto extent = static_cast<double>(l.extent);
     if (l.kind == LoopKind::kVectorized) lanes *= extent;
-    if (is_written_out(l.kind))
-      (l.axis == AxisKind::kSpatial ? unrolled_spatial : unrolled_reduce) *= extent;
+    if (is_written_out(l.kind)) (l.axis == AxisKind::kSpatial ? unrolled_spatial : unrolled_reduce) *= extent;
     if (l.kind == LoopKind::kParallel) parallel *= extent;
     if (l.kind == LoopKind::kDot) group *= extent;
   }

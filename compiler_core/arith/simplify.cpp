@@ -598,8 +598,8 @@ Stmt simplify(const Stmt& s, const RangeMap& ranges) {
     RangeMap inside = ranges;
     inside.assume(condition);
     Stmt body = simplify(s->body, inside),
-         else_body = s->else_body == nullptr ? nullptr
-                                             : simplify(s->else_body, assume_not(condition, ranges));
+         else_body =
+             s->else_body == nullptr ? nullptr : simplify(s->else_body, assume_not(condition, ranges));
     if (body == nullptr && else_body == nullptr) return nullptr;
     if (body == nullptr)
       return make_if(simplify(unary(UnaryOp::kNot, condition), ranges), std::move(else_body));

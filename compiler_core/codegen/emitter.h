@@ -23,8 +23,8 @@
 
 namespace tuner::codegen {
 
-// Elements of dimension d of a register buffer: the last one larger than 1, which vectors run along, is padded
-// to whole vectors of any target.
+// Elements of dimension d of a register buffer: the last one larger than 1, which vectors run along, is
+// padded to whole vectors of any target.
 inline int64_t register_extent(const std::vector<int64_t>& shape, size_t d) {
   bool is_row = shape[d] > 1;
   for (size_t inner = d + 1; inner < shape.size(); ++inner) is_row = is_row && shape[inner] == 1;
@@ -42,7 +42,7 @@ struct MachineTraits {
   bool has_byte_dot = false;   // four products of uint8 and int8 added to an int32: vpdpbusd
   bool has_scale = false;      // x * 2^n in one instruction: vscalefps
   bool has_pair_sums = false;  // two products of 16 bits as one sum of 32: vpmaddwd
-  std::string cpu, features;  // of LLVM
+  std::string cpu, features;   // of LLVM
   int vector_bits = 128;
 };
 
@@ -144,7 +144,7 @@ class Emitter {
   llvm::Value* emit_select(const Expr& e);
   llvm::Value* emit_cast(DType to, const Expr& e);
   llvm::Value* rounded_bits(llvm::Value* x);  // float32 -> bfloat16
-  llvm::Value* widen(llvm::Value* v);  // scalar -> all lanes
+  llvm::Value* widen(llvm::Value* v);         // scalar -> all lanes
   void match(llvm::Value*& a, llvm::Value*& b);
   bool depends_on_lane(const Expr& e) const;
   llvm::Value* with_mask(llvm::Value* mask);  // mask and the one around

@@ -91,7 +91,7 @@ class Schedule {
   void reorder(std::span<const Axis> axes);
   // The same loop under another name, for who reads the code; the old handle ends.
   Axis rename(Axis axis, std::string_view name);
-  void parallel(Axis axis);   // spatial only; outermost only
+  void parallel(Axis axis);  // spatial only; outermost only
   // Innermost. A spatial axis: its iterations are lanes. A reduce axis, its reduction decomposed: vectors are
   // added up lane by lane, then their lanes, which costs a few shuffles each time the loop is run: rfactor
   // leaves one such loop behind.
@@ -173,9 +173,10 @@ class Schedule {
   // (partition_loops) or test it once for many terms. Call it after the last reorder of t.
   // Requires the initialisation decomposed. 0 times infinity is left out too, so infinite factors differ.
   void skip_zeros(const Tensor& t);
-  // Moves the stage of t, and stages only it reads, to the packing entry: t becomes a kPacked argument, in the
-  // place of the constant it is made of (behind it, where that is read elsewhere too). Schedule t before: its
-  // axes are then out of reach. Requires that they read nothing but one kConstant argument and each other.
+  // Moves the stage of t, and stages only it reads, to the packing entry: t becomes a kPacked argument, in
+  // the place of the constant it is made of (behind it, where that is read elsewhere too). Schedule t before:
+  // its axes are then out of reach. Requires that they read nothing but one kConstant argument and each
+  // other.
   void precompute(const Tensor& t);
   // Splits a reduction in two stages: t.partial has `axis` (a reduce axis of t, by split) as its leading
   // dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns the
@@ -183,8 +184,8 @@ class Schedule {
   // own. Requires t's stage plain but for splits and orders of its reduce axes.
   Tensor rfactor(const Tensor& t, Axis axis);
 
-  // Asks the caches for what `reader` will read of t `ahead` iterations of its serial loop `axis` later. No value
-  // changes. Pays where a stream comes from memory and each part of it is worked on for long.
+  // Asks the caches for what `reader` will read of t `ahead` iterations of its serial loop `axis` later. No
+  // value changes. Pays where a stream comes from memory and each part of it is worked on for long.
   //
   //   before   for k: unrolled v: vectorized lane: acc[v, lane] += a[k] * t[k, v, lane]
   //   after    for k: { unrolled v: prefetch(t[k + ahead, v, 0])

@@ -32,7 +32,8 @@ void pin(const std::vector<int>& cpus) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
-int work(const std::string& daemon, const tuner::WorkerOptions& options, bool exit_with_parent) {
+// `owner`: the process that started this one and with which it ends; 0: none.
+int work(const std::string& daemon, const tuner::WorkerOptions& options, pid_t owner) {
   // Blocked here, before any thread starts, so that only the thread below receives them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -40,7 +41,6 @@ int work(const std::string& daemon, const tuner::WorkerOptions& options, bool ex
   sigaddset(&signals, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
-  const pid_t parent = ::getppid();
 
   auto worker = tuner::Worker::start(options);
   if (!worker.is_ok()) {
@@ -48,13 +48,13 @@ int work(const std::string& daemon, const tuner::WorkerOptions& options, bool ex
     return 1;
   }
   std::atomic<bool> done{false};
-  std::thread watch([&signals, &done, parent, exit_with_parent, w = worker->get()] {
+  std::thread watch([&signals, &done, owner, w = worker->get()] {
     for (int seen = 0; !done;) {
       const timespec wait{0, 100'000'000};
       const int signal = ::sigtimedwait(&signals, nullptr, &wait);
-      // The daemon that started this worker is gone, and with it whoever would take the results; they stay in
-      // the spool. Runner and builder end with this process.
-      if (exit_with_parent && ::getppid() != parent) std::_Exit(1);
+      // The daemon that started this worker is gone (perhaps before this line was first reached), and with it
+      // whoever would take the results; they stay in the spool. Runner and builder end with this process.
+      if (owner != 0 && ::getppid() != owner) std::_Exit(1);
       if (signal <= 0) continue;
       if (++seen > 1) std::_Exit(1);
       spdlog::info("finishing what is held, then leaving; once more to leave at once");
@@ -75,7 +75,8 @@ int main(int argc, char** argv) {
   CLI::App app("Measurement worker: takes trials from a daemon, builds, checks and times them on this host.",
                "measure_server");
   std::string daemon;
-  bool builder = false, exit_with_parent = false;
+  bool builder = false;
+  pid_t owner = 0;
   std::vector<int> cpus;
   tuner::WorkerOptions options;
   options.work_dir = default_work_dir();
@@ -89,7 +90,9 @@ int main(int argc, char** argv) {
   app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_flag("--exit-with-parent", exit_with_parent, "End when the process that started this one ends");
+  app.add_option("--exit-with", owner,
+                 "End when this process ends: the number of the one that started this one")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--builder", builder, "Be the builder process of a worker (started by the worker itself)")
       ->group("");
   app.add_option("--cpus", cpus, "CPUs of the builder")->delimiter(',')->group("");
@@ -117,5 +120,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "measure_server: /proc/self/exe: %s; is /proc mounted?\n", error.message().c_str());
     return 1;
   }
-  return work(daemon, options, exit_with_parent);
+  return work(daemon, options, owner);
 }

@@ -32,10 +32,12 @@ TEST(ProgramFeatures, DescribeTheMicroKernel) {
   const Config config({{"tile_m", 8},
                        {"tile_n", 32},
                        {"block_m", 0},
+                       {"block_k", 0},
                        {"unroll_k", 2},
                        {"pack_a", 0},
                        {"pack_b", 1},
-                       {"narrow_panels", 0}});
+                       {"narrow_panels", 0},
+                       {"prefetch_b", 0}});
   const auto program = (*instance)->instantiate(config);
   ASSERT_TRUE(program.is_ok()) << program.message();
   const std::vector<float> f = program_features(*program);

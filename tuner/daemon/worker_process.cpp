@@ -86,8 +86,8 @@ Result<pid_t> WorkerProcess::spawn() const {
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<std::string> words = {options_.program, "--daemon",        options_.daemon,
-                                    "--work-dir",     options_.work_dir, "--exit-with-parent"};
+  std::vector<std::string> words = {options_.program,  "--daemon",    options_.daemon,         "--work-dir",
+                                    options_.work_dir, "--exit-with", std::to_string(getpid())};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
