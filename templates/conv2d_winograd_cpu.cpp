@@ -232,11 +232,11 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Sizes z = sizes_of(w, m_);
     const int64_t per_block = ceil_div(z.oc_block, t.f32_lanes()), registers = t.vector_registers();
-    const int64_t tiles = z.tile_rows * z.tile_columns;
     // Blocks of rows are what threads share: with fewer blocks than threads some would have nothing to do.
     std::vector<int64_t> row_counts{1};
     for (int64_t rows = 2; rows <= z.tile_rows; ++rows)
       if (z.tile_rows % rows == 0 && w.batch * (z.tile_rows / rows) >= t.threads) row_counts.push_back(rows);
+    const int64_t tiles = row_counts.back() * z.tile_columns;  // of the largest block
     const First first = first_of(z, row_counts, per_block, t);
     std::vector<int64_t> groups;
     for (int64_t g = 1; g <= std::min(registers, tiles); ++g) groups.push_back(g);

@@ -1,6 +1,8 @@
 // The Winograd templates: what they serve, their loops, and random configs against the direct sums.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "templates/registry.h"
 #include "tests/templates/template_check.h"
 
@@ -66,6 +68,29 @@ TEST(Conv2dWinogradCpu, DeclinesWhatItWouldRoundTooFarOff) {
   EXPECT_EQ(conv2d_winograd6_cpu().supports(layer(2048, 7, 7, 16), cpu(512, 32)).reason,
             "F(6, 3) over 2048 channels may err by 7.46165e-05 of the largest output, allowed are 5e-05");
   EXPECT_TRUE(conv2d_winograd4_cpu().supports(layer(1024, 7, 7, 16), cpu(512, 32)).yes);
+}
+
+// Every size must have a valid default, also where a block holds few tiles.
+TEST(Conv2dWinogradCpu, ThreadsHaveABlockOfTileRowsEach) {
+  Target t = cpu(512, 32);
+  t.threads = 2;
+  for (const int64_t size : {7, 14, 28, 56}) {
+    const Conv2dWorkload w = layer(64, size, size, 64);
+    const std::pair<const AnyTemplate*, int64_t> templates[] = {
+        {&conv2d_winograd2_cpu(), 2}, {&conv2d_winograd4_cpu(), 4}, {&conv2d_winograd6_cpu(), 6}};
+    for (const auto& [winograd, m] : templates) {
+      const auto instance = winograd->apply(w, t);
+      ASSERT_TRUE(instance.is_ok()) << instance.message();
+      const ConfigSpace& space = (*instance)->space();
+      const int64_t rows = (size + m - 1) / m;
+      std::mt19937_64 random(1);
+      for (int i = 0; i < 20; ++i) {
+        const Config config = space.at(i == 0 ? space.default_index() : space.sample(random));
+        EXPECT_GE(rows / config.at("tile_rows"), 2)
+            << winograd->name() << " " << size << ": " << config.to_text();
+      }
+    }
+  }
 }
 
 TEST(Conv2dWinogradCpu, PlainImagesOfAnySize) {
