@@ -1,5 +1,5 @@
-// DType: element types of buffers and expressions. Templates use float32, and for matrix products also bfloat16
-// (summed in float32) and int8 (summed in int32); the others have their place.
+// DType: element types of buffers and expressions. Templates use float32, and for matrix products also
+// bfloat16 (summed in float32) and int8 (summed in int32); the others have their place.
 #pragma once
 
 #include <cstdint>
