@@ -8,8 +8,52 @@ namespace tuner::db {
 
 namespace {
 
-// Version 1 is the first, so there is nothing to step up from.
-constexpr std::span<const Migration> kMigrations{};
+// A step is never edited once released: it makes what schema.sql was at its version, whatever that became
+// later.
+constexpr Migration kMigrations[] = {
+    // 1 -> 2: what a search had seen when it proposed, and races. New tables only: rows of version 1 stay as
+    // they are.
+    {1, R"SQL(
+CREATE TABLE proposal (
+  proposal_seq        INTEGER PRIMARY KEY,
+  job_seq             INTEGER NOT NULL REFERENCES job,
+  task_index          INTEGER NOT NULL,
+  asked               INTEGER NOT NULL,
+  count               INTEGER NOT NULL,
+  first_trial_seq     INTEGER NOT NULL,
+  observed_record_id  INTEGER NOT NULL,
+  donor_record_id     INTEGER NOT NULL,
+  crc                 INTEGER NOT NULL
+) STRICT;
+CREATE INDEX proposal_job ON proposal (job_seq, proposal_seq);
+CREATE TABLE race (
+  race_id           INTEGER PRIMARY KEY,
+  job_seq           INTEGER NOT NULL REFERENCES job,
+  task_index        INTEGER NOT NULL,
+  task_id           INTEGER NOT NULL REFERENCES task,
+  winner_trial_seq  INTEGER NOT NULL REFERENCES trial,
+  finalists         TEXT NOT NULL,
+  tie_set           TEXT NOT NULL,
+  time_ns           REAL NOT NULL,
+  interval_low_ns   REAL NOT NULL,
+  interval_high_ns  REAL NOT NULL,
+  ratio             REAL NOT NULL,
+  ratio_low         REAL NOT NULL,
+  ratio_high        REAL NOT NULL,
+  regret_bound      REAL NOT NULL,
+  options           TEXT NOT NULL,
+  hardware          TEXT NOT NULL,
+  toolchain         TEXT NOT NULL,
+  harness_abi       INTEGER NOT NULL,
+  worker_id         TEXT NOT NULL,
+  host              TEXT NOT NULL,
+  finished_at_us    INTEGER NOT NULL,
+  crc               INTEGER NOT NULL
+) STRICT;
+CREATE INDEX race_job ON race (job_seq, race_id);
+CREATE INDEX race_task ON race (task_id, race_id);
+)SQL"},
+};
 
 Result<int64_t> number(Connection& connection, const char* sql) {
   ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));

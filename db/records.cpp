@@ -105,6 +105,7 @@ Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored) 
   if (!record_row.empty()) {
     ASSIGN_OR_RETURN(StoredRecord record, record_from_row(record_row));
     out.record = std::move(record.record);
+    out.record_id = record.record_id;
   }
   return out;
 }
@@ -140,6 +141,29 @@ Result<std::vector<TrialWithRecord>> SqliteStore::trials(std::string_view job_id
       out.push_back(std::move(trial));
     }
     return out;
+  });
+}
+
+Result<std::vector<ObservedRecord>> SqliteStore::records_after(std::string_view job_id, int64_t after) const {
+  // The writer numbers records in the order it commits them, so a snapshot holds all up to its largest
+  // number.
+  return read([&](Connection& c) -> Result<std::vector<ObservedRecord>> {
+    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRecordsAfter, {after, job.job_seq}));
+    std::vector<ObservedRecord> out;
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredRecord stored, record_from_row(row));
+      out.push_back({stored.record_id, std::move(stored.record)});
+    }
+    return out;
+  });
+}
+
+Result<int64_t> SqliteStore::last_record_id() const {
+  return read([&](Connection& c) -> Result<int64_t> {
+    ASSIGN_OR_RETURN(const SqlRow row, c.one("SELECT max(record_id) FROM record"));
+    const auto* last = row.empty() ? nullptr : std::get_if<int64_t>(&row[0]);
+    return last != nullptr ? *last : 0;
   });
 }
 

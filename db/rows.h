@@ -24,6 +24,15 @@ inline constexpr char kRecordColumns[] =
     "toolchain, "
     "harness_abi, worker_id, worker_incarnation, host, options, finished_at_us, crc";
 
+inline constexpr char kProposalColumns[] =
+    "proposal_seq, job_seq, task_index, asked, count, first_trial_seq, observed_record_id, donor_record_id, "
+    "crc";
+inline constexpr char kRaceColumns[] =
+    "race_id, job_seq, task_index, task_id, winner_trial_seq, finalists, tie_set, time_ns, interval_low_ns, "
+    "interval_high_ns, ratio, ratio_low, ratio_high, regret_bound, options, hardware, toolchain, "
+    "harness_abi, "
+    "worker_id, host, finished_at_us, crc";
+
 // "?, ?, ..." for a column list.
 std::string placeholders(std::string_view columns);
 
@@ -45,12 +54,22 @@ struct StoredRecord {
   bool terminal = true;
   MeasureRecord record;
 };
+struct StoredProposal {
+  ProposalRow proposal;  // job_id is not in the row: filled by the caller
+  int64_t job_seq = 0;
+};
+struct StoredRace {
+  RaceRow race;  // job_id is not in the row: filled by the caller
+  int64_t job_seq = 0, task_id = 0;
+};
 
 // To rows, checksum last.
 SqlRow to_row(const StoredTask& task);
 SqlRow to_row(const StoredJob& job);
 SqlRow to_row(const StoredTrial& trial);
 SqlRow to_row(const StoredRecord& record);
+SqlRow to_row(const StoredProposal& proposal);
+Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a trial id that is none
 
 // From rows. Failed, naming table and row, when the checksum or a value is not what to_row() would have
 // written.
@@ -58,6 +77,8 @@ Result<StoredTask> task_from_row(const SqlRow& row);
 Result<StoredJob> job_from_row(const SqlRow& row);
 Result<StoredTrial> trial_from_row(const SqlRow& row);
 Result<StoredRecord> record_from_row(const SqlRow& row);
+Result<StoredProposal> proposal_from_row(const SqlRow& row);
+Result<StoredRace> race_from_row(const SqlRow& row);
 
 std::string tasks_json(const std::vector<JobRow::Task>& tasks);
 

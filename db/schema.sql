@@ -7,7 +7,7 @@
 -- Rows are added, never deleted. Of a job only trials, state, message and finished_at_us change; of a trial only state,
 -- attempt, fencing and worker_id. Records never change.
 --
--- Numbers called *_seq, seq or record_id come from one counter for the whole file: they order everything that happened.
+-- Numbers called *_seq, seq, record_id or race_id come from one counter for the whole file: they order everything that happened.
 -- Gaps are normal. Times of day are microseconds of Unix time, UTC, for people; order comes from the counter.
 -- Unsigned 64-bit numbers (seed, rng_counter) are stored as the signed number with the same bits.
 -- crc: CRC-32C over all other columns of the row (rows.cpp). It is checked at every read: SQLite's own pages have no
@@ -99,6 +99,51 @@ CREATE INDEX record_trial ON record (trial_seq, record_id);
 CREATE UNIQUE INDEX record_terminal ON record (trial_seq) WHERE terminal = 1;
 -- Answers "fastest ok record of a task" and "outcomes of a task" without looking at another row.
 CREATE INDEX record_rank ON record (task_id, terminal, outcome, cut, time_ns);
+
+-- One call of SearchStrategy::propose: what the search had seen when it proposed which trials. Together with the job's
+-- search and seed this is all it takes to play the search again, bit for bit.
+CREATE TABLE proposal (
+  proposal_seq        INTEGER PRIMARY KEY,
+  job_seq             INTEGER NOT NULL REFERENCES job,
+  task_index          INTEGER NOT NULL,  -- position in job.tasks
+  asked               INTEGER NOT NULL,  -- how many configs the search was asked for
+  count               INTEGER NOT NULL,  -- how many trials it gave: seq first_trial_seq .. first_trial_seq + count - 1
+  first_trial_seq     INTEGER NOT NULL,  -- 0 when count is 0: the space is exhausted
+  observed_record_id  INTEGER NOT NULL,  -- it had observed the terminal records of this job and task up to this
+                                         -- record_id, in this order, and no others
+  donor_record_id     INTEGER NOT NULL,  -- records of other jobs it was warmed with have ids up to this; 0: with none
+  crc                 INTEGER NOT NULL
+) STRICT;
+CREATE INDEX proposal_job ON proposal (job_seq, proposal_seq);
+
+-- The finalists of a task measured against each other, interleaved, in several processes. Written once.
+CREATE TABLE race (
+  race_id           INTEGER PRIMARY KEY,
+  job_seq           INTEGER NOT NULL REFERENCES job,
+  task_index        INTEGER NOT NULL,
+  task_id           INTEGER NOT NULL REFERENCES task,
+  winner_trial_seq  INTEGER NOT NULL REFERENCES trial,
+  finalists         TEXT NOT NULL,  -- JSON: [{"trial": seq, "samples_ns": [...], "sentinel_ns": [...], "process": [...]}]:
+                                    -- sample i, the sentinel timed beside it, the process (0, 1, ...) it was taken in
+  tie_set           TEXT NOT NULL,  -- JSON: [trial seq, ...]: cannot be told from the winner; the winner is one of them
+  time_ns           REAL NOT NULL,  -- of the winner: median over processes of the median within each
+  interval_low_ns   REAL NOT NULL,  -- where the median of a fresh process lies in 95 % of cases
+  interval_high_ns  REAL NOT NULL,
+  ratio             REAL NOT NULL,  -- the same three of time over sentinel
+  ratio_low         REAL NOT NULL,
+  ratio_high        REAL NOT NULL,
+  regret_bound      REAL NOT NULL,  -- the winner is slower than the best finalist by at most this fraction (95 %)
+  options           TEXT NOT NULL,  -- JSON: RaceOptions
+  hardware          TEXT NOT NULL,
+  toolchain         TEXT NOT NULL,
+  harness_abi       INTEGER NOT NULL,
+  worker_id         TEXT NOT NULL,
+  host              TEXT NOT NULL,
+  finished_at_us    INTEGER NOT NULL,  -- daemon's clock
+  crc               INTEGER NOT NULL
+) STRICT;
+CREATE INDEX race_job ON race (job_seq, race_id);
+CREATE INDEX race_task ON race (task_id, race_id);
 
 -- What watchers of a job are told. `json` is opaque here.
 CREATE TABLE event (

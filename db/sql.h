@@ -35,6 +35,14 @@ inline constexpr char kBestRecordOfTemplates[] =
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
 
+inline constexpr char kProposalsOfJob[] = "SELECT * FROM proposal WHERE job_seq = ? ORDER BY proposal_seq";
+inline constexpr char kRecordsAfter[] =
+    "SELECT record.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq "
+    "WHERE record.record_id > ? AND record.terminal = 1 AND trial.job_seq = ? ORDER BY record.record_id";
+
+inline constexpr char kRacesOfJob[] = "SELECT * FROM race WHERE job_seq = ? ORDER BY race_id";
+inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC";
+
 inline constexpr char kEventsOfJob[] =
     "SELECT seq, json FROM event WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
 

@@ -1,5 +1,5 @@
 // SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp,
-// records.cpp and tuned.cpp.
+// proposals.cpp, records.cpp, races.cpp and tuned.cpp.
 #pragma once
 
 #include <memory>
@@ -33,13 +33,20 @@ class SqliteStore final : public Store {
   Status add_trials(std::vector<TrialRow>& trials) override;
   Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) override;
   Status requeue_trial(std::string_view trial_id, int attempt) override;
+  Status add_proposal(ProposalRow& proposal, std::vector<TrialRow>& trials) override;
+  Result<std::vector<ProposalRow>> proposals(std::string_view job_id) const override;
   Status cancel_open_trials(std::string_view job_id) override;
   Status add_records(const std::vector<MeasureRecord>& records) override;
   Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const override;
   Result<TrialWithRecord> trial(std::string_view trial_id) const override;
   Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const override;
+  Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const override;
+  Result<int64_t> last_record_id() const override;
   Status for_each_record(std::string_view job_id,
                          const std::function<bool(const TrialWithRecord&)>& f) const override;
+
+  Status add_race(RaceRow& race) override;
+  Result<std::vector<RaceRow>> races(std::string_view job_id) const override;
 
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                            const std::vector<std::string>& templates) const override;
@@ -53,6 +60,8 @@ class SqliteStore final : public Store {
 
   // The next number of the file's one counter. Only inside a write.
   int64_t next_seq() { return ++last_seq_; }
+  // Inside a write: stores the batch, fills id and seq.
+  Status insert_trials(Connection& connection, std::vector<TrialRow>& trials);
   // Runs `operation` on the writer's thread, in a transaction. Failed when this store only reads.
   Status write(Writer::Operation operation);
   // Runs `f(Connection&)` on a read connection inside one snapshot.

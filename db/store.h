@@ -117,12 +117,68 @@ struct TrialWithRecord {
   TrialRow trial;
   JobRow::Task task;
   std::optional<MeasureRecord> record;  // the terminal one
+  int64_t record_id = 0;                // of that; records are observed by searches in this order. 0: none
+};
+
+// One call of SearchStrategy::propose: what it had seen, what it gave. Together with the job's search and
+// seed this is enough to play the search again.
+struct ProposalRow {
+  int64_t seq = 0;
+  std::string job_id;
+  int task_index = 0;
+  int asked = 0, count = 0;
+  int64_t first_trial_seq = 0;  // its trials are this and the count - 1 that follow; 0 when count is 0
+  // It had observed the terminal records of this job and task with record_id <= this, in that order, no
+  // others.
+  int64_t observed_record_id = 0;
+  int64_t donor_record_id = 0;  // records of other jobs that warmed it have ids up to this; 0: none did
+};
+
+struct ObservedRecord {
+  int64_t record_id = 0;
+  MeasureRecord record;
+};
+
+struct RaceOptions {
+  double min_repeat_ms = 1;  // one sample is as many calls as fill this
+  int processes = 9;         // at most; each starts with fresh pages and addresses
+  int rounds = 5;            // within a process: one sample of every finalist, and the sentinel before each
+  double limit_s = 20;       // no further process is begun after this
+};
+
+struct RaceFinalist {
+  std::string trial_id;
+  // In the order taken: a sample (per call), the sentinel timed beside it, the process it was taken in.
+  std::vector<double> samples_ns, sentinel_ns;
+  std::vector<int> process;
+};
+
+// The finalists of a task measured against each other, interleaved, in several processes.
+struct RaceRow {
+  int64_t id = 0;
+  std::string job_id;
+  int task_index = 0;
+  std::string winner_trial_id;
+  std::vector<RaceFinalist> finalists;
+  std::vector<std::string> tie_set;          // trial ids; the winner is one of them
+  double time_ns = 0;                        // of the winner: median over processes of the median within each
+  double time_low_ns = 0, time_high_ns = 0;  // where the median of a fresh process lies in 95 % of cases
+  double ratio = 0, ratio_low = 0, ratio_high = 0;  // the same three of time over sentinel
+  double regret_bound = 0;  // the winner is slower than the best finalist by at most this fraction (95 %)
+  RaceOptions options;
+  Environment environment;
+  int64_t finished_at_us = 0;
 };
 
 struct TunedConfig {
   std::string workload_key, target, template_name, config;
   int template_version = 1;
-  double time_ns = 0, time_low_ns = 0, time_high_ns = 0;  // median, 95 % bootstrap interval
+  // Of a race's winner: RaceRow's. Else the median of its trial's samples with its 95 % bootstrap interval.
+  double time_ns = 0, time_low_ns = 0, time_high_ns = 0;
+  int64_t race_id = 0;                              // 0: not raced, and the four below are 0 as well
+  double ratio = 0, ratio_low = 0, ratio_high = 0;  // time over the sentinel kernel's
+  double regret_bound = 0;
+  int finalists = 0, tied = 0;  // tied: finalists that cannot be told from it, itself included
   double peak_gflops = 0;
   std::string trial_id, artifact_digest;
   int64_t trials = 0;
@@ -164,6 +220,10 @@ class Store {
   virtual Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) = 0;
   // leased -> queued. NotFound unless it is leased with that attempt.
   virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;
+  // A call of the search and the trials it gave (perhaps none), all or nothing. Fills seq, count and
+  // first_trial_seq of the proposal, id and seq of the trials. Trials are of its job and task.
+  virtual Status add_proposal(ProposalRow& proposal, std::vector<TrialRow>& trials) = 0;
+  virtual Result<std::vector<ProposalRow>> proposals(std::string_view job_id) const = 0;  // in seq order
   virtual Status cancel_open_trials(std::string_view job_id) = 0;  // queued and leased -> cancelled
   // Stores records of open trials as their terminal ones, in one transaction; a record for a closed trial is
   // kept as an extra sample; the very same record again changes nothing. Returns OK when all of that is on
@@ -174,14 +234,28 @@ class Store {
   virtual Result<TrialWithRecord> trial(std::string_view trial_id) const = 0;
   // Every record of a trial, extra samples too, oldest first.
   virtual Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const = 0;
+  // Terminal records of the job's trials with record_id > `after`, in that order. No record with a smaller id
+  // can appear later: what one call returned and the next one goes on from is the whole sequence, without
+  // gaps.
+  virtual Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const = 0;
+  // The largest record_id there is; 0: no record yet.
+  virtual Result<int64_t> last_record_id() const = 0;
   // Every trial with a record, oldest first, for `records export` (empty job_id: all jobs). `f` returns false
   // to stop.
   virtual Status for_each_record(std::string_view job_id,
                                  const std::function<bool(const TrialWithRecord&)>& f) const = 0;
 
+  // --- races ---
+  // Fills id. InvalidArgument: a number that is not finite, a winner that is no finalist, samples that do not
+  // match.
+  virtual Status add_race(RaceRow& race) = 0;
+  virtual Result<std::vector<RaceRow>> races(std::string_view job_id) const = 0;  // oldest first
+
   // --- tuned configs ---
   // The fastest ok, uncut record of the task; ties go to the older. NotFound when there is none.
   // Of trials of the named templates only, unless there are none.
+  // Where that trial took part in a race, the latest such race decides instead: its winner, with the race's
+  // time and interval (among finalists of the named templates).
   virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                                    const std::vector<std::string>& templates = {}) const = 0;
 

@@ -33,34 +33,38 @@ Status save_trial(Connection& connection, const StoredTrial& stored) {
        to_row(stored).back(), t.seq});
 }
 
+Status SqliteStore::insert_trials(Connection& c, std::vector<TrialRow>& trials) {
+  std::map<std::string, StoredJob> jobs;
+  std::map<std::pair<int64_t, int>, int64_t> task_ids;
+  for (TrialRow& trial : trials) {
+    if (!jobs.contains(trial.job_id)) {
+      ASSIGN_OR_RETURN(StoredJob job, find_job_row(c, trial.job_id));
+      jobs.emplace(trial.job_id, std::move(job));
+    }
+    const StoredJob& job = jobs.at(trial.job_id);
+    if (trial.task_index < 0 || static_cast<size_t>(trial.task_index) >= job.job.tasks.size())
+      return invalid_argument("trial of job ", trial.job_id, ": task_index ", trial.task_index,
+                              ", the job has ", job.job.tasks.size(), " tasks");
+    const std::pair key(job.job_seq, trial.task_index);
+    if (!task_ids.contains(key)) {
+      ASSIGN_OR_RETURN(const int64_t id, task_id_of(c, job.job.tasks[static_cast<size_t>(trial.task_index)],
+                                                    [this] { return next_seq(); }));
+      task_ids[key] = id;
+    }
+    trial.seq = next_seq();
+    trial.id = trial_id_text(trial.seq);
+    static const std::string kInsert =
+        str("INSERT INTO trial (", kTrialColumns, ") VALUES (", placeholders(kTrialColumns), ")");
+    RETURN_IF_ERROR(c.run(kInsert, to_row(StoredTrial{trial, job.job_seq, task_ids.at(key)})));
+  }
+  return Status::ok();
+}
+
 Status SqliteStore::add_trials(std::vector<TrialRow>& trials) {
   std::vector<TrialRow> added;
   RETURN_IF_ERROR(write([&](Connection& c) -> Status {
     added = trials;
-    std::map<std::string, StoredJob> jobs;
-    std::map<std::pair<int64_t, int>, int64_t> task_ids;
-    for (TrialRow& trial : added) {
-      if (!jobs.contains(trial.job_id)) {
-        ASSIGN_OR_RETURN(StoredJob job, find_job_row(c, trial.job_id));
-        jobs.emplace(trial.job_id, std::move(job));
-      }
-      const StoredJob& job = jobs.at(trial.job_id);
-      if (trial.task_index < 0 || static_cast<size_t>(trial.task_index) >= job.job.tasks.size())
-        return invalid_argument("trial of job ", trial.job_id, ": task_index ", trial.task_index,
-                                ", the job has ", job.job.tasks.size(), " tasks");
-      const std::pair key(job.job_seq, trial.task_index);
-      if (!task_ids.contains(key)) {
-        ASSIGN_OR_RETURN(const int64_t id, task_id_of(c, job.job.tasks[static_cast<size_t>(trial.task_index)],
-                                                      [this] { return next_seq(); }));
-        task_ids[key] = id;
-      }
-      trial.seq = next_seq();
-      trial.id = trial_id_text(trial.seq);
-      static const std::string kInsert =
-          str("INSERT INTO trial (", kTrialColumns, ") VALUES (", placeholders(kTrialColumns), ")");
-      RETURN_IF_ERROR(c.run(kInsert, to_row(StoredTrial{trial, job.job_seq, task_ids.at(key)})));
-    }
-    return Status::ok();
+    return insert_trials(c, added);
   }));
   trials = std::move(added);
   return Status::ok();

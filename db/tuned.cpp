@@ -5,6 +5,21 @@
 
 namespace tuner::db {
 
+namespace {
+
+// The latest race of the task that the trial took part in.
+Result<std::optional<RaceRow>> race_of(Connection& c, int64_t task_id, const std::string& trial_id) {
+  ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRacesOfTask, {task_id}));
+  for (const SqlRow& row : rows) {
+    ASSIGN_OR_RETURN(StoredRace stored, race_from_row(row));
+    for (const RaceFinalist& f : stored.race.finalists)
+      if (f.trial_id == trial_id) return std::optional(std::move(stored.race));
+  }
+  return std::optional<RaceRow>();
+}
+
+}  // namespace
+
 Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string_view target,
                                       const std::vector<std::string>& templates) const {
   std::string names;  // ",a,b,"
@@ -20,8 +35,22 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
     if (best_row.empty())
       return not_found("no trial of ", workload_key, " on \"", target,
                        "\" has been measured with a right answer yet, in ", path_);
-    ASSIGN_OR_RETURN(const StoredRecord best, record_from_row(best_row));
-    ASSIGN_OR_RETURN(const StoredTrial trial, find_trial_row(c, best.trial_seq));
+    ASSIGN_OR_RETURN(StoredRecord best, record_from_row(best_row));
+    ASSIGN_OR_RETURN(StoredTrial trial, find_trial_row(c, best.trial_seq));
+    ASSIGN_OR_RETURN(std::optional<RaceRow> race, race_of(c, task.task_id, trial.trial.id));
+    if (race && race->winner_trial_id != trial.trial.id) {
+      ASSIGN_OR_RETURN(const int64_t winner_seq, trial_seq(race->winner_trial_id));
+      ASSIGN_OR_RETURN(StoredTrial winner, find_trial_row(c, winner_seq));
+      ASSIGN_OR_RETURN(const SqlRow record_row, c.one(kTerminalRecord, {winner_seq}));
+      if (record_row.empty())
+        return failed("trial ", winner.trial.id, " won a race and has no record: the file is damaged");
+      if (names.empty() || names.find("," + winner.trial.template_name + ",") != std::string::npos) {
+        ASSIGN_OR_RETURN(best, record_from_row(record_row));
+        trial = std::move(winner);
+      } else {
+        race.reset();  // among the templates asked for, the trials' own medians are all there is
+      }
+    }
     ASSIGN_OR_RETURN(const std::vector<SqlRow> outcomes, c.all(kOutcomesOfTask, {task.task_id}));
 
     const MeasureRecord& r = best.record;
@@ -39,6 +68,20 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
                     .artifact_digest = r.artifact_digest,
                     .environment = r.environment,
                     .finished_at_us = r.finished_at_us};
+    if (race) {
+      out.time_ns = race->time_ns;
+      out.time_low_ns = race->time_low_ns;
+      out.time_high_ns = race->time_high_ns;
+      out.race_id = race->id;
+      out.ratio = race->ratio;
+      out.ratio_low = race->ratio_low;
+      out.ratio_high = race->ratio_high;
+      out.regret_bound = race->regret_bound;
+      out.finalists = static_cast<int>(race->finalists.size());
+      out.tied = static_cast<int>(race->tie_set.size());
+      out.environment = race->environment;
+      out.finished_at_us = race->finished_at_us;
+    }
     for (const SqlRow& row : outcomes) {
       const auto* name = std::get_if<std::string>(&row[0]);
       const std::optional<Outcome> outcome = name != nullptr ? outcome_from_name(*name) : std::nullopt;

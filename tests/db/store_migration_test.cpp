@@ -2,6 +2,10 @@
 // refused.
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <map>
+#include <sstream>
+
 #include "db/migrate.h"
 #include "db/sqlite.h"
 #include "tests/db/store_fixture.h"
@@ -89,6 +93,57 @@ TEST_F(MigrationTest, AnotherProgramsDatabaseIsRefusedWithoutTouchingIt) {
               HasSubstr("is an SQLite file of another program"));
   auto connection = *Connection::open(path, Connection::Access::kReadWrite);
   EXPECT_EQ(*connection->one("PRAGMA journal_mode"), SqlRow{std::string("delete")});
+}
+
+// Names and texts of all tables and indexes, white space and comments apart.
+std::map<std::string, std::string> schema_of(Connection& connection) {
+  std::map<std::string, std::string> schema;
+  const auto rows = connection.all("SELECT name, coalesce(sql, '') FROM sqlite_master");
+  CHECK(rows.is_ok()) << rows.message();
+  for (const SqlRow& row : *rows) {
+    std::istringstream lines(std::get<std::string>(row[1]));
+    std::string& text = schema[std::get<std::string>(row[0])];
+    for (std::string line; std::getline(lines, line);) {
+      line = line.substr(0, line.find("--"));
+      std::erase_if(line, [](char c) { return c == ' '; });
+      text += line;
+    }
+  }
+  return schema;
+}
+
+TEST_F(MigrationTest, AFileOfVersion1BecomesWhatAFreshOneIsAndKeepsEveryRow) {
+  const std::string path = folder_.file("one.db"), fresh = folder_.file("fresh.db");
+  std::ifstream file(TUNER_SOURCE_DIR "/tests/db/version_1.sql");
+  const std::string sql{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(sql.empty());
+  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
+  EXPECT_THAT(
+      Store::open(path, Store::Mode::kRead).message(),
+      HasSubstr("has schema version 1, this program reads 2. The next `tuner submit` or `tuner serve`"));
+  {
+    const auto store = must_open(path);
+    const auto trials = store->trials("j1");  // every row read is checked against its checksum
+    ASSERT_TRUE(trials.is_ok()) << trials.message();
+    ASSERT_EQ(trials->size(), 3u);
+    EXPECT_EQ((*trials)[0].trial.config, "a=1");
+    EXPECT_EQ((*trials)[0].record->run_ns, (std::vector<double>{1000.5, 1001, 999.25}));
+    EXPECT_EQ((*trials)[0].record_id, 8);
+    EXPECT_EQ((*trials)[1].record->outcome, Outcome::kWrongAnswer);
+    EXPECT_EQ((*trials)[2].trial.state, TrialState::kQueued);
+    EXPECT_EQ(store->job("j1")->tasks[1].algorithms, "direct");
+    EXPECT_EQ(store->best("v1 work", "cpu one")->config, "a=1");
+    EXPECT_EQ(store->events("j1", 0, 10)->size(), 1u);
+    // What it proposed before version 2 nobody wrote down; new rows go beside the old ones.
+    EXPECT_TRUE(store->proposals("j1")->empty());
+    std::vector<TrialRow> more = {trial_row("j1", "a=4")};
+    ProposalRow proposal{.job_id = "j1", .asked = 1, .observed_record_id = 9};
+    ASSERT_OK(store->add_proposal(proposal, more));
+    EXPECT_EQ(more[0].seq, 11);  // the counter went on
+  }
+  must_open(fresh);
+  EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
+            schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
 }
 
 TEST_F(MigrationTest, TheStoredVersionIsThatOfTheSchema) {

@@ -1,0 +1,200 @@
+// Proposals and races: kept as given, read in order, and what a race changes in the answer to "which is
+// best".
+#include <gmock/gmock.h>
+
+#include "db/sqlite.h"
+#include "tests/db/store_fixture.h"
+
+namespace tuner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RacesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    store_ = must_open(path_);
+    ASSERT_OK(store_->add_job(job_row("j1", {{"v1 work", "cpu one"}, {"v1 other", "cpu one"}})));
+  }
+  void measured(const std::string& id, double ns) { ASSERT_OK(store_->add_records({ok_record(id, {ns})})); }
+  // Won by the first of `ids`, in which the first two tie.
+  RaceRow race_of(const std::vector<std::string>& ids, int task_index = 0) {
+    RaceRow race{
+        .job_id = "j1", .task_index = task_index, .winner_trial_id = ids[0], .tie_set = {ids[0], ids[1]}};
+    for (const std::string& id : ids)
+      race.finalists.push_back({id, {100, 101.5, 99}, {50, 50, 51}, {0, 0, 1}});
+    race.time_ns = 100, race.time_low_ns = 98, race.time_high_ns = 102;
+    race.ratio = 2, race.ratio_low = 1.96, race.ratio_high = 2.04;
+    race.regret_bound = 0.005;
+    race.options = {.min_repeat_ms = 2, .processes = 7, .rounds = 3, .limit_s = 4};
+    race.environment = {"cpu X", "llvm 22", 1, "w1", "", "host1"};
+    race.finished_at_us = 1'700'000'002'000'000;
+    return race;
+  }
+
+  TemporaryFolder folder_;
+  const std::string path_ = folder_.file("races.db");
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(RacesTest, AProposalAndItsTrialsAreStoredTogetherAndReadInOrder) {
+  std::vector<TrialRow> first = {trial_row("j1", "a=1"), trial_row("j1", "a=2")}, none;
+  ProposalRow p{.job_id = "j1", .task_index = 0, .asked = 16, .donor_record_id = 3};
+  ASSERT_OK(store_->add_proposal(p, first));
+  EXPECT_EQ(p.count, 2);
+  EXPECT_EQ(p.first_trial_seq, first[0].seq);
+  EXPECT_EQ(first[1].seq, first[0].seq + 1);  // consecutive: first and count name them all
+  measured(first[0].id, 10);
+  ProposalRow exhausted{.job_id = "j1", .asked = 14, .observed_record_id = *store_->last_record_id()};
+  ASSERT_OK(store_->add_proposal(exhausted, none));
+  EXPECT_EQ(exhausted.first_trial_seq, 0);
+
+  store_.reset();
+  const auto rows = must_open(path_, Store::Mode::kRead)->proposals("j1");
+  ASSERT_TRUE(rows.is_ok()) << rows.message();
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0].seq, p.seq);
+  EXPECT_EQ((*rows)[0].job_id, "j1");
+  EXPECT_EQ((*rows)[0].asked, 16);
+  EXPECT_EQ((*rows)[0].count, 2);
+  EXPECT_EQ((*rows)[0].first_trial_seq, first[0].seq);
+  EXPECT_EQ((*rows)[0].observed_record_id, 0);
+  EXPECT_EQ((*rows)[0].donor_record_id, 3);
+  EXPECT_EQ((*rows)[1].count, 0);
+  EXPECT_EQ((*rows)[1].observed_record_id, exhausted.observed_record_id);
+}
+
+TEST_F(RacesTest, AProposalWithATrialOfAnotherTaskIsRefusedWhole) {
+  std::vector<TrialRow> trials = {trial_row("j1", "a=1"), trial_row("j1", "b=1", /*task_index=*/1)};
+  ProposalRow p{.job_id = "j1", .asked = 2};
+  EXPECT_EQ(store_->add_proposal(p, trials).message(),
+            "proposal of job j1, task 0: a trial is of job j1, task 1");
+  EXPECT_TRUE(store_->trials("j1")->empty());
+  EXPECT_TRUE(store_->proposals("j1")->empty());
+}
+
+TEST_F(RacesTest, RecordsComeInTheOrderTheyWereStoredEachOnce) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
+  ASSERT_OK(store_->add_job(job_row("j2")));
+  const std::string of_j2 = add_trials(*store_, "j2", {"a=1"})[0];
+  measured(ids[2], 30);
+  measured(of_j2, 5);
+  measured(ids[0], 10);
+  ASSERT_OK(
+      store_->add_records({ok_record(ids[2], {31})}));  // closed already: an extra sample, never observed
+  const auto all = *store_->records_after("j1", 0);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].record.trial_id, ids[2]);
+  EXPECT_EQ(all[1].record.trial_id, ids[0]);
+  EXPECT_LT(all[0].record_id, all[1].record_id);
+  EXPECT_EQ(store_->trial(ids[0])->record_id, all[1].record_id);
+  measured(ids[1], 20);
+  const auto more = *store_->records_after("j1", all[1].record_id);
+  ASSERT_EQ(more.size(), 1u);
+  EXPECT_EQ(more[0].record.trial_id, ids[1]);
+  EXPECT_EQ(more[0].record.run_ns, std::vector<double>{20});
+  EXPECT_EQ(*store_->last_record_id(), more[0].record_id);
+}
+
+TEST_F(RacesTest, ARaceIsReadBackAsItWasStored) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
+  RaceRow race = race_of(ids);
+  ASSERT_OK(store_->add_race(race));
+  store_.reset();
+  const auto races = must_open(path_, Store::Mode::kRead)->races("j1");
+  ASSERT_TRUE(races.is_ok()) << races.message();
+  ASSERT_EQ(races->size(), 1u);
+  const RaceRow& r = races->front();
+  EXPECT_EQ(r.id, race.id);
+  EXPECT_EQ(r.job_id, "j1");
+  EXPECT_EQ(r.winner_trial_id, ids[0]);
+  EXPECT_THAT(r.tie_set, ElementsAre(ids[0], ids[1]));
+  ASSERT_EQ(r.finalists.size(), 3u);
+  EXPECT_EQ(r.finalists[2].trial_id, ids[2]);
+  EXPECT_THAT(r.finalists[2].samples_ns, ElementsAre(100, 101.5, 99));
+  EXPECT_THAT(r.finalists[2].sentinel_ns, ElementsAre(50, 50, 51));
+  EXPECT_THAT(r.finalists[2].process, ElementsAre(0, 0, 1));
+  EXPECT_EQ(r.ratio_high, 2.04);
+  EXPECT_EQ(r.regret_bound, 0.005);
+  EXPECT_EQ(r.options.processes, 7);
+  EXPECT_EQ(r.options.limit_s, 4);
+  EXPECT_EQ(r.environment.host, "host1");
+  EXPECT_EQ(r.finished_at_us, race.finished_at_us);
+}
+
+TEST_F(RacesTest, ARaceThatContradictsItselfIsRefused) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
+  RaceRow stranger = race_of({ids[0], ids[1]});
+  stranger.winner_trial_id = ids[2];
+  EXPECT_THAT(store_->add_race(stranger).message(), HasSubstr("is no finalist"));
+  RaceRow uneven = race_of(ids);
+  uneven.finalists[1].process.pop_back();
+  EXPECT_THAT(store_->add_race(uneven).message(),
+              HasSubstr("has 3 samples, 3 sentinel times and 2 process numbers, expected as many of each"));
+  RaceRow infinite = race_of(ids);
+  infinite.time_high_ns = 1e308 * 10;
+  EXPECT_THAT(store_->add_race(infinite).message(),
+              HasSubstr("time_high_ns is inf, expected a finite number"));
+  EXPECT_TRUE(store_->races("j1")->empty());
+}
+
+TEST_F(RacesTest, TheRaceOfTheFastestTrialDecidesWhichIsBest) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
+  measured(ids[0], 104), measured(ids[1], 97), measured(ids[2], 300);
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[1]);  // by one lucky median
+  RaceRow race = race_of({ids[0], ids[1]});
+  ASSERT_OK(store_->add_race(race));
+  const auto best = store_->best("v1 work", "cpu one");
+  ASSERT_TRUE(best.is_ok()) << best.message();
+  EXPECT_EQ(best->trial_id, ids[0]);
+  EXPECT_EQ(best->config, "a=1");
+  EXPECT_EQ(best->time_ns, 100);
+  EXPECT_EQ(best->time_low_ns, 98);
+  EXPECT_EQ(best->ratio_low, 1.96);
+  EXPECT_EQ(best->race_id, race.id);
+  EXPECT_EQ(best->finalists, 2);
+  EXPECT_EQ(best->tied, 2);
+  // A later trial that is faster than all of them has not been raced: its own record speaks.
+  const std::string later = add_trials(*store_, "j1", {"a=4"})[0];
+  measured(later, 90);
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, later);
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->race_id, 0);
+  // And when it is, the later race counts.
+  RaceRow again = race_of({ids[0], later});
+  ASSERT_OK(store_->add_race(again));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->race_id, again.id);
+}
+
+TEST_F(RacesTest, AWinnerOfAnotherTemplateIsNoAnswerForThoseAskedFor) {
+  std::vector<TrialRow> rows = {trial_row("j1", "a=1"), trial_row("j1", "a=2")};
+  rows[0].template_name = "other_x86";
+  ASSERT_OK(store_->add_trials(rows));
+  measured(rows[0].id, 104), measured(rows[1].id, 97);
+  RaceRow race = race_of({rows[0].id, rows[1].id});
+  ASSERT_OK(store_->add_race(race));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, rows[0].id);
+  const auto best = store_->best("v1 work", "cpu one", {"toy_x86"});
+  EXPECT_EQ(best->trial_id, rows[1].id);
+  EXPECT_EQ(best->time_ns, 97);
+  EXPECT_EQ(best->race_id, 0);
+}
+
+TEST_F(RacesTest, ADamagedRowIsAnErrorThatNamesIt) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
+  RaceRow race = race_of(ids);
+  ASSERT_OK(store_->add_race(race));
+  std::vector<TrialRow> trials = {trial_row("j1", "a=3")};
+  ProposalRow p{.job_id = "j1", .asked = 1};
+  ASSERT_OK(store_->add_proposal(p, trials));
+  store_.reset();
+  ASSERT_OK((*db::Connection::open(path_, db::Connection::Access::kReadWrite))
+                ->exec("UPDATE race SET time_ns = 1; UPDATE proposal SET observed_record_id = 77"));
+  const auto store = must_open(path_, Store::Mode::kRead);
+  EXPECT_THAT(store->races("j1").message(), HasSubstr(str("row ", race.id, " of table race is damaged")));
+  EXPECT_THAT(store->proposals("j1").message(),
+              HasSubstr(str("row ", p.seq, " of table proposal is damaged")));
+}
+
+}  // namespace
+}  // namespace tuner
