@@ -1,40 +1,26 @@
-// search_replay: scores the search strategies on spaces whose every time is known, no device needed.
+// search_replay: scores settings of the search strategies on spaces whose every time is known, no device
+// needed.
 //
-//   search_replay [--seeds N] [--batch N] [--strategies a,b] [--options "key=value ..."] [SPACE.csv[.gz]...]
+//   search_replay [--seeds N] [--first-seed N] [--trials N] [--batch N] [--warm] [--strategies a,b]
+//                 [--options "key=value ..."] [SPACE.csv[.gz]...]
 //
-// Prints, for each strategy, best time of the space / best time found after 32, 64, 128, 256 trials in
-// percent: the mean over spaces and seeds, and the worst run. Without files: synthetic spaces. A file has a
-// header, one column a knob, then time_ms and status ("ok", or how the config failed); configs that are
-// absent break a constraint. Constraints are recovered as the combinations of a few knobs that never occur.
-#include <zlib.h>
-
-#include <algorithm>
-#include <chrono>
+// For the constants: `tuner simulate` plays the strategies as they are. Prints, for each space and strategy,
+// best time of the space / best time found after 32, 64, 128, ... trials in percent: the mean over seeds, the
+// worst run; median trials to 90, 95, 99 %; CPU milliseconds a trial. Without files: synthetic spaces.
+// --warm: 200 rows of the other files are known.
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "tests/tuner/measured_space.h"
 #include "tuner/search/model_guided.h"
+#include "tuner/search/recorded_space.h"
+#include "tuner/search/simulation.h"
 
 namespace tuner::testing {
 namespace {
-
-using Row = std::vector<int64_t>;
-
-Result<std::string> read_text(const std::string& path) {
-  const gzFile file = gzopen(path.c_str(), "rb");  // reads plain text too
-  if (file == nullptr) return not_found(path, ": cannot be opened");
-  std::string text;
-  char buffer[65536];
-  int got = 0;
-  while ((got = gzread(file, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<size_t>(got));
-  gzclose(file);
-  if (got < 0) return failed(path, ": damaged gzip data");
-  return text;
-}
 
 std::vector<std::string> split(const std::string& line, char at) {
   std::vector<std::string> fields;
@@ -43,91 +29,13 @@ std::vector<std::string> split(const std::string& line, char at) {
   return fields;
 }
 
-Row project(const Row& row, const std::vector<size_t>& columns) {
-  Row part;
-  for (size_t c : columns) part.push_back(row[c]);
-  return part;
-}
-
-// Forbids, over every subset of knobs from pairs up, the combinations that occur in no row.
-void require_only(ConfigSpace& space, const std::vector<ChoiceKnob>& knobs,
-                  const std::vector<Row>& candidates, const std::vector<Row>& rows) {
-  std::vector<Row> allowed{{}};
-  for (const Row& values : candidates) {
-    std::vector<Row> longer;
-    for (const Row& row : allowed)
-      for (int64_t v : values) (longer.emplace_back(row)).push_back(v);
-    allowed = std::move(longer);
-  }
-  for (size_t size = 2; size <= knobs.size() && allowed.size() > rows.size(); ++size) {
-    for (uint32_t mask = 0; mask < (1u << knobs.size()); ++mask) {
-      if (static_cast<size_t>(__builtin_popcount(mask)) != size) continue;
-      std::vector<size_t> columns;
-      for (size_t c = 0; c < knobs.size(); ++c)
-        if (mask >> c & 1) columns.push_back(c);
-      std::set<Row> seen, forbidden;
-      for (const Row& row : rows) seen.insert(project(row, columns));
-      for (const Row& row : allowed)
-        if (const Row part = project(row, columns); !seen.contains(part)) forbidden.insert(part);
-      for (const Row& part : forbidden) {
-        IntExpr differs = IntExpr(knobs[columns[0]]) != IntExpr(part[0]);
-        for (size_t i = 1; i < columns.size(); ++i)
-          differs = differs || IntExpr(knobs[columns[i]]) != IntExpr(part[i]);
-        space.require(differs);
-      }
-      if (!forbidden.empty())
-        std::erase_if(allowed, [&](const Row& row) { return forbidden.contains(project(row, columns)); });
-    }
-  }
-}
-
-Result<MeasuredSpace> load(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, read_text(path));
-  std::istringstream lines(text);
-  std::string line;
-  std::getline(lines, line);
-  const std::vector<std::string> header = split(line, ',');
-  if (header.size() < 3 || header[header.size() - 2] != "time_ms" || header.back() != "status")
-    return invalid_argument(path, ": found header \"", line, "\", expected knobs, then time_ms,status");
-  const size_t width = header.size() - 2;
-  std::map<Row, double> times;
-  std::vector<Row> rows;
-  while (std::getline(lines, line)) {
-    const std::vector<std::string> fields = split(line, ',');
-    if (fields.size() != header.size())
-      return invalid_argument(path, ": found ", fields.size(), " fields, expected ", header.size(),
-                              " in: ", line);
-    Row row;
-    for (size_t i = 0; i < width; ++i) row.push_back(std::stoll(fields[i]));
-    rows.push_back(row);
-    times[row] =
-        fields.back() == "ok" ? 1e6 * std::stod(fields[width]) : std::numeric_limits<double>::infinity();
-  }
-  std::vector<Row> candidates(width);
-  for (size_t i = 0; i < width; ++i) {
-    std::set<int64_t> values;
-    for (const Row& row : rows) values.insert(row[i]);
-    candidates[i].assign(values.begin(), values.end());
-  }
-  MeasuredSpace m{.name = path.substr(path.rfind('/') + 1), .space = ConfigSpace(), .time_ns = {}};
-  std::vector<ChoiceKnob> knobs;
-  // These files have no default config; the middle row is as good as any valid one.
-  const Row& first = rows[rows.size() / 2];
-  for (size_t i = 0; i < width; ++i)
-    knobs.push_back(m.space.choice(header[i], candidates[i]).try_first(first[i]));
-  require_only(m.space, knobs, candidates, rows);
-  RETURN_IF_ERROR(m.space.seal().with_context(path + ": "));
-  for (ConfigIndex i = 0; i < m.space.size(); ++i) {
-    const Config config = m.space.at(i);
-    Row row;
-    for (size_t k = 0; k < width; ++k) row.push_back(config.at(header[k]));
-    const auto found = times.find(row);
-    m.time_ns.push_back(found == times.end() ? std::numeric_limits<double>::infinity() : found->second);
-  }
-  if (m.space.size() != rows.size())
-    return failed(path, ": the recovered space has ", m.space.size(), " configs, the file ", rows.size());
-  return m;
-}
+// A space of either kind, as the strategies see it.
+struct Played {
+  std::string name;
+  SearchSpace space;
+  std::function<Observation(const Candidate&)> measure;
+  double best_ns;
+};
 
 // "uncertainty=0.5 local_share=0.3": settings of the model-guided strategies to try out.
 Status set_options(ModelGuidedOptions& o, const std::string& text) {
@@ -176,67 +84,78 @@ Status set_options(ModelGuidedOptions& o, const std::string& text) {
 }
 
 Status run(int argc, char** argv) {
-  int seeds = 5;
-  size_t batch = 8;
+  uint64_t seeds = 5, first_seed = 0;
+  size_t batch = 8, trials = 256;
   std::vector<std::string> names = strategy_names();
   ModelGuidedOptions options;
-  bool own_options = false;
-  std::vector<MeasuredSpace> spaces;
+  bool own_options = false, warm = false;
+  std::deque<RecordedSpace> recorded;
+  std::deque<MeasuredSpace> synthetic;
+  std::vector<Played> spaces;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const bool has_value = i + 1 < argc;
-    if (arg == "--seeds" && has_value)
-      seeds = std::stoi(argv[++i]);
-    else if (arg == "--batch" && has_value)
+    if (arg == "--warm") {
+      warm = true;
+    } else if (arg == "--seeds" && has_value) {
+      seeds = std::stoul(argv[++i]);
+    } else if (arg == "--first-seed" && has_value) {
+      first_seed = std::stoul(argv[++i]);
+    } else if (arg == "--batch" && has_value) {
       batch = std::stoul(argv[++i]);
-    else if (arg == "--strategies" && has_value)
+    } else if (arg == "--trials" && has_value) {
+      trials = std::stoul(argv[++i]);
+    } else if (arg == "--strategies" && has_value) {
       names = split(argv[++i], ',');
-    else if (arg == "--options" && has_value) {
+    } else if (arg == "--options" && has_value) {
       RETURN_IF_ERROR(set_options(options, argv[++i]));
       own_options = true;
-    } else if (arg.starts_with("--"))
+    } else if (arg.starts_with("--")) {
       return invalid_argument(arg, ": unknown option, or its value is missing");
-    else {
-      ASSIGN_OR_RETURN(MeasuredSpace loaded, load(arg));
-      spaces.push_back(std::move(loaded));
+    } else {
+      ASSIGN_OR_RETURN(RecordedSpace read, read_recorded_space(arg));
+      const RecordedSpace& m = recorded.emplace_back(std::move(read));
+      spaces.push_back(
+          {m.name, m.search_space(), [&m](const Candidate& c) { return m.measure(c); }, m.best_ns()});
     }
   }
-  if (spaces.empty())
-    for (uint64_t variant = 0; variant < 6; ++variant) spaces.push_back(rugged_space(variant));
-  for (const MeasuredSpace& m : spaces) {
-    std::vector<double> sorted = m.time_ns;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
-                     sorted.end());
-    std::printf("%s: %zu configs, median/best %.1f\n", m.name.c_str(), m.time_ns.size(),
-                sorted[sorted.size() / 2] / m.best_ns());
-  }
-
-  constexpr size_t kMarks[] = {32, 64, 128, 256};
-  std::printf("%-14s %31s   %31s  %s\n", "", "mean % of optimum @32/64/128/256", "worst run", "s/run");
+  if (spaces.empty()) synthetic = synthetic_spaces();
+  for (const MeasuredSpace& m : synthetic)
+    spaces.push_back(
+        {m.name, m.search_space(), [&m](const Candidate& c) { return m.measure(c); }, m.best_ns()});
   for (const std::string& name : names) {
-    double mean[4] = {}, worst[4] = {1, 1, 1, 1};
-    const auto begin = std::chrono::steady_clock::now();
-    for (const MeasuredSpace& m : spaces)
-      for (int seed = 0; seed < seeds; ++seed) {
-        const SearchSpace space = m.search_space();
+    SimulationSummary all;
+    std::map<std::string, SimulationSummary> kinds;
+    for (Played& m : spaces) {
+      for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+        if (warm) {
+          m.space.priors.clear();
+          for (const RecordedSpace& donor : recorded)
+            if (donor.name != m.name) m.space.priors.push_back(donor.drawn_rows(200, seed));
+        }
         std::unique_ptr<SearchStrategy> search;
         if (own_options && name.starts_with("xgb-")) {
-          search = make_model_guided_search(name, space, static_cast<uint64_t>(seed),
+          search = make_model_guided_search(name, m.space, seed,
                                             name == "xgb-genetic" ? walk_genetic : walk_annealing, options);
         } else {
-          ASSIGN_OR_RETURN(search, make_strategy(name, space, static_cast<uint64_t>(seed)));
+          ASSIGN_OR_RETURN(search, make_strategy(name, m.space, seed));
         }
-        const std::vector<double> shares = share_of_optimum(m, *search, 256, batch);
-        for (size_t k = 0; k < 4; ++k) {
-          mean[k] += shares[kMarks[k] - 1];
-          worst[k] = std::min(worst[k], shares[kMarks[k] - 1]);
-        }
+        const SimulationRun played = simulate(*search, m.measure, m.best_ns, trials, batch);
+        kinds[m.name].add(played);
+        all.add(played);
       }
-    const double runs = static_cast<double>(spaces.size()) * seeds;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("%-14s %7.1f %7.1f %7.1f %7.1f   %7.1f %7.1f %7.1f %7.1f  %.2f\n", name.c_str(),
-                100 * mean[0] / runs, 100 * mean[1] / runs, 100 * mean[2] / runs, 100 * mean[3] / runs,
-                100 * worst[0], 100 * worst[1], 100 * worst[2], 100 * worst[3], seconds / runs);
+    }
+    if (spaces.size() > 1) kinds["~all"] = all;
+    for (const auto& [kind, summary] : kinds) {
+      std::printf("%-26s %-14s", kind.c_str(), name.c_str());
+      for (size_t mark = 32; mark <= trials; mark *= 2) std::printf(" %5.1f", 100 * summary.mean_share(mark));
+      std::printf(" |");
+      for (size_t mark = 32; mark <= trials; mark *= 2)
+        std::printf(" %5.1f", 100 * summary.worst_share(mark));
+      std::printf(" | %4.0f %4.0f %4.0f | %.2f\n", summary.median_trials_to(0.9),
+                  summary.median_trials_to(0.95), summary.median_trials_to(0.99),
+                  summary.think_ms_per_trial());
+    }
     std::fflush(stdout);
   }
   return Status::ok();

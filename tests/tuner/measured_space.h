@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <string>
 #include <vector>
@@ -84,6 +85,13 @@ inline MeasuredSpace rugged_space(uint64_t variant) {
     m.time_ns.push_back(fails ? std::numeric_limits<double>::infinity() : 1000 * t);
   }
   return m;
+}
+
+// The synthetic spaces, of several kinds.
+inline std::deque<MeasuredSpace> synthetic_spaces() {
+  std::deque<MeasuredSpace> spaces;
+  for (uint64_t variant = 0; variant < 6; ++variant) spaces.push_back(rugged_space(variant));
+  return spaces;
 }
 
 // Best time of the space / best time found, after each trial. Batches of `batch` results, as a device would

@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   add_show_command(app, context);
   add_verify_command(app, context);
   add_pack_command(app, context);
+  add_simulate_command(app, context);
   add_jobs_command(app, context);
   add_records_command(app, context);
   add_watch_command(app, context);

@@ -29,6 +29,20 @@ struct Candidate {
   auto operator<=>(const Candidate&) const = default;
 };
 
+// What was measured of a similar task: another shape, another machine, an earlier job. A strategy without a
+// model ignores it. Times of different tasks are never compared, only normalised within their own.
+struct PriorTask {
+  struct Row {
+    std::string template_name;
+    Config config;  // knobs are matched by name; it need not be valid in the space that is searched
+    bool ok = false;
+    double time_ns = 0;  // when ok
+  };
+  std::string source;  // for people: where the rows are from
+  std::vector<Row> rows;
+  double weight = 1;  // how much is expected of it before anything is measured, in (0, 1]
+};
+
 // The union of the applicable templates' spaces. Borrowed; outlives the strategy.
 struct SearchSpace {
   struct Part {
@@ -40,6 +54,7 @@ struct SearchSpace {
     std::function<std::vector<float>(const Config&)> program_features;
   };
   std::vector<Part> parts;
+  std::vector<PriorTask> priors;
   uint64_t size() const;
 };
 
