@@ -33,12 +33,12 @@ JobRow job_row(const std::string& search, int trials, uint64_t seed, int tasks =
 // The daemon's part around a JobRunner, with a worker that answers from the formula.
 class Life {
  public:
-  Life(const std::string& db, const JobRow& job, int width) {
+  Life(const std::string& db, const JobRow& job, int width, StrategyFactory make_search = make_strategy) {
     store = Store::open(db, Store::Mode::kWrite).value();
     EXPECT_TRUE(store->add_job(job).is_ok());
     runner = std::make_unique<JobRunner>(
         *store, store->job(job.id).value(), job.trials,
-        [width](const JobRow::Task&) { return analytic_space(width); }, make_strategy);
+        [width](const JobRow::Task&) { return analytic_space(width); }, make_search);
     EXPECT_TRUE(runner->start().is_ok());
     for (const TrialRow& t : runner->open_trials()) {
       if (t.state == TrialState::kLeased) {
@@ -70,12 +70,10 @@ class Life {
           leased.erase(leased.begin() + static_cast<int64_t>(which));
           const MeasureRecord record = analytic_record(trial.id, trial.attempt, trial.config);
           EXPECT_TRUE(store->add_records({record}).is_ok());
-          measured.push_back(record);
         }
         break;
       default:
-        runner->observe(measured);
-        measured.clear();
+        EXPECT_TRUE(runner->observe().is_ok());
     }
     return true;
   }
@@ -84,7 +82,6 @@ class Life {
   std::unique_ptr<JobRunner> runner;
   std::deque<TrialRow> queue;
   std::vector<TrialRow> leased;
-  std::vector<MeasureRecord> measured;
 };
 
 std::vector<std::string> configs_in_order(Store& store) {
@@ -147,7 +144,7 @@ TEST(JobRunner, BeginsTheNextTaskWhileTheLastTrialsOfTheOneBeforeRun) {
   for (const TrialRow& t : life.runner->open_trials())
     if (nine.size() < 9) nine.push_back(analytic_record(t.id, 1, t.config));
   ASSERT_TRUE(life.store->add_records(nine).is_ok());
-  life.runner->observe(nine);
+  EXPECT_EQ(life.runner->observe().value(), 9u);
   const std::vector<TrialRow> next = life.runner->propose(8).value();
   ASSERT_THAT(next, SizeIs(16));
   EXPECT_EQ(next[0].task_index, 1);
@@ -175,8 +172,12 @@ TEST(JobRunner, ObservingTheSameResultTwiceCountsItOnce) {
   const std::vector<TrialRow> proposed = life.runner->propose(8).value();
   const TrialRow trial = proposed[0];
   const MeasureRecord record = analytic_record(trial.id, 1, trial.config);
-  life.runner->observe({record});
-  life.runner->observe({record});
+  ASSERT_TRUE(life.store->add_records({record}).is_ok());
+  EXPECT_EQ(life.runner->observe().value(), 1u);
+  MeasureRecord late = record;
+  late.attempt = 2;
+  ASSERT_TRUE(life.store->add_records({record, late}).is_ok());
+  EXPECT_EQ(life.runner->observe().value(), 0u);
   EXPECT_EQ(life.runner->progress().trials_done, 1);
 }
 
@@ -216,6 +217,93 @@ TEST(JobRunner, SurvivesCrashesAtAnyMoment) {
     }
     EXPECT_EQ(recorded.size(), 64u);
   }
+}
+
+// The configs a search gives when it is shown and asked what the stored proposals say, call by call.
+std::vector<std::string> played_again(Store& store, const JobRow& job, int width) {
+  const TaskSpace space = analytic_space(width).value();
+  const auto search = make_strategy(job.search, space.search, job.seed).value();
+  const std::vector<ObservedRecord> records = store.records_after(job.id, 0).value();
+  const std::vector<TrialWithRecord> trials = store.trials(job.id).value();
+  std::map<std::string, Candidate> candidates;
+  for (const TrialWithRecord& t : trials)
+    for (size_t i = 0; i < space.search.parts.size(); ++i)
+      if (space.search.parts[i].template_name == t.trial.template_name)
+        candidates[t.trial.id] = {
+            static_cast<int>(i),
+            space.search.parts[i].space->index_of(*config_from_text(t.trial.config)).value()};
+  std::vector<std::string> configs;
+  size_t seen = 0;
+  const std::vector<ProposalRow> proposals = store.proposals(job.id).value();
+  for (const ProposalRow& p : proposals) {
+    std::vector<Observation> results;
+    for (; seen < records.size() && records[seen].record_id <= p.observed_record_id; ++seen) {
+      const MeasureRecord& r = records[seen].record;
+      results.push_back({candidates.at(r.trial_id), r.outcome == Outcome::kOk, record_time_ns(r), r.cut});
+    }
+    if (!results.empty()) search->observe(results);
+    for (const Candidate& c : search->propose(static_cast<size_t>(p.asked)))
+      configs.push_back(space.search.parts[c.template_index].space->at(c.config).to_text());
+  }
+  return configs;
+}
+
+// Results come in any order and the daemon dies at any moment; the stored proposals and records are enough to
+// have the same search give the same trials in the same order.
+TEST(JobRunner, ASearchCanBePlayedAgainFromTheStoreBitForBit) {
+  for (const std::string& search : strategy_names()) {
+    SCOPED_TRACE(search);
+    const JobRow job = job_row(search, 80, 11);
+    ScratchFolder folder;
+    std::mt19937_64 dice(5);
+    bool more = true;
+    for (int crash = 0; more; ++crash) {
+      Life life(folder.file("db"), job, 6);
+      for (int steps = crash < 4 ? 70 : 1'000'000; more && steps > 0; --steps) more = life.step(dice);
+      EXPECT_THAT(life.runner->take_notes(), ::testing::IsEmpty());
+    }
+    const auto store = Store::open(folder.file("db"), Store::Mode::kRead).value();
+    const std::vector<std::string> now = played_again(*store, job, 6), then = configs_in_order(*store);
+    EXPECT_THAT(then, SizeIs(80));
+    EXPECT_EQ(now, then);
+  }
+}
+
+TEST(JobRunner, ASearchThatWouldNotGiveTheSameAgainStartsAnewFromTheResultsAndSaysSo) {
+  const JobRow job = job_row("genetic", 64, 3);
+  ScratchFolder folder;
+  std::mt19937_64 dice(9);
+  {
+    Life life(folder.file("db"), job, 6);
+    for (int i = 0; i < 150; ++i) life.step(dice);
+    ASSERT_GT(life.runner->progress().trials_done, 0);
+  }
+  Life life(folder.file("db"), job, 6, [](std::string_view name, const SearchSpace& space, uint64_t seed) {
+    return make_strategy(name, space, seed + 1);  // another version of it, say
+  });
+  while (life.step(dice)) {
+  }
+  EXPECT_THAT(life.runner->take_notes(),
+              ::testing::ElementsAre(HasSubstr("task 1: its search does not propose again what it did")));
+  std::map<std::string, int> times;
+  for (const std::string& config : configs_in_order(*life.store)) EXPECT_EQ(++times[config], 1) << config;
+  EXPECT_EQ(life.runner->progress().trials_done, 64);
+}
+
+TEST(JobRunner, CancelledTrialsAreGivenAgainWhenTheJobGoesOn) {
+  const JobRow job = job_row("random", 16, 1);  // of a space with 16 configs: nothing else is left to give
+  ScratchFolder folder;
+  {
+    Life life(folder.file("db"), job, 2);
+    EXPECT_THAT(life.runner->propose(8).value(), SizeIs(16));
+    ASSERT_TRUE(life.store->cancel_open_trials("j1").is_ok());
+  }
+  std::mt19937_64 dice(4);
+  Life life(folder.file("db"), job, 2);
+  EXPECT_EQ(life.runner->open_count(), 0u);
+  while (life.step(dice)) {
+  }
+  EXPECT_EQ(life.runner->progress().trials_done, 16);
 }
 
 // A search whose proposals do not depend on results proposes after a crash exactly what it would have

@@ -91,7 +91,7 @@ class Coordinator {
     JobRow row;
     int limit = 0;                      // trials per task in this run
     std::unique_ptr<JobRunner> runner;  // touched by the search thread only
-    std::vector<MeasureRecord> inbox;   // stored, not yet observed
+    bool results_came = false;          // into the store, not yet observed
     std::vector<int64_t> flops;         // of each task
     v1::Progress progress;
     int64_t progress_version = 0, event_version = 0;

@@ -74,13 +74,12 @@ size_t Coordinator::low_water_locked() const {
 // One turn of one job.
 void Coordinator::step(const std::string& job_id) {
   std::shared_ptr<Job> job;
-  std::vector<MeasureRecord> records;
   size_t low_water = 0;
-  bool cancel = false;
+  bool cancel = false, results_came = false;
   {
     const std::lock_guard lock(mutex_);
     job = jobs_.at(job_id);
-    records.swap(job->inbox);
+    results_came = std::exchange(job->results_came, false);
     low_water = low_water_locked();
     cancel = job->cancel_asked;
   }
@@ -104,11 +103,18 @@ void Coordinator::step(const std::string& job_id) {
                   : str("searches with ", job->row.search, ", seed ", job->row.seed),
               nullptr);
   }
-  job->runner->observe(records);
+  size_t new_results = 0;
+  if (results_came) {
+    const Result<size_t> observed = job->runner->observe();
+    if (!observed) return end_job(job_id, JobState::kFailed, observed.message());
+    new_results = *observed;
+  }
   Result<std::vector<TrialRow>> proposed = job->runner->propose(low_water);
   if (!proposed) return end_job(job_id, JobState::kFailed, proposed.message());
   queue_trials(job_id, *proposed);
-  update_progress(*job, records.size());
+  for (const std::string& note : job->runner->take_notes())
+    add_event(job_id, JobState::kRunning, note, nullptr);
+  update_progress(*job, new_results);
 
   for (const int index : job->runner->take_finished_tasks()) {
     const JobRow::Task& task = job->row.tasks[index];
@@ -139,7 +145,7 @@ void Coordinator::step(const std::string& job_id) {
 // Makes stored trials leasable. Those whose result came while they were being loaded are observed instead.
 void Coordinator::queue_trials(const std::string& job_id, const std::vector<TrialRow>& rows) {
   if (rows.empty()) return;
-  std::vector<std::string> answered;
+  bool answered = false;
   // Leases of an earlier life that no worker can have survived go back to the queue at once.
   if (options_.leases.restart_grace_ms == 0)
     for (const TrialRow& row : rows)
@@ -155,7 +161,7 @@ void Coordinator::queue_trials(const std::string& job_id, const std::vector<Tria
       const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
       const LeaseTable::Added added =
           may_live ? leases_.restore_leased(trial, clock_.now_ms()) : leases_.enqueue(trial);
-      if (added == LeaseTable::Added::kResultCame) answered.push_back(row.id);
+      if (added == LeaseTable::Added::kResultCame) answered = true;
       if (added != LeaseTable::Added::kNew) continue;
       v1::Lease lease;
       to_proto(row, task, job->row.options, &lease);
@@ -164,15 +170,9 @@ void Coordinator::queue_trials(const std::string& job_id, const std::vector<Tria
     }
   }
   work_.notify_all();
-  std::vector<MeasureRecord> records;
-  for (const std::string& id : answered) {
-    Result<TrialWithRecord> trial = store_.trial(id);
-    if (trial && trial->record) records.push_back(*std::move(trial->record));
-  }
-  if (records.empty()) return;
+  if (!answered) return;
   const std::lock_guard lock(mutex_);
-  std::vector<MeasureRecord>& inbox = jobs_.at(job_id)->inbox;
-  inbox.insert(inbox.end(), records.begin(), records.end());
+  jobs_.at(job_id)->results_came = true;
   search_woken_ = true;
 }
 
@@ -212,7 +212,7 @@ void Coordinator::handle_losses(const std::vector<LeaseTable::Loss>& losses) {
       leases_.close(loss.trial_id);
       specs_.erase(loss.trial_id);
       task_of_trial_.erase(loss.trial_id);
-      if (const auto job = jobs_.find(job_id); job != jobs_.end()) job->second->inbox.push_back(record);
+      if (const auto job = jobs_.find(job_id); job != jobs_.end()) job->second->results_came = true;
       search_woken_ = true;
       search_.notify_all();
     }
@@ -313,7 +313,7 @@ void Coordinator::end_job(const std::string& job_id, JobState state, const std::
     }
     job->runner.reset();
     job->best_ns.clear();
-    job->inbox.clear();
+    job->results_came = false;
     job->state = state;
   }
   news_.notify_all();

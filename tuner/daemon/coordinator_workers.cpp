@@ -162,7 +162,7 @@ void Coordinator::close_locked(const MeasureRecord& record, const v1::MeasureRec
   const auto found = jobs_.find(*job_id);
   if (found == jobs_.end()) return;
   Job& job = *found->second;
-  job.inbox.push_back(record);
+  job.results_came = true;
   job.times.add(TrialPhase::kBuild, message.build_ms());
   job.times.add(TrialPhase::kStore, store_ms + job.proposal_store_ms);
   if (message.run_ms() <= 0) return;  // it was not built

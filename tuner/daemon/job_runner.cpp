@@ -1,6 +1,7 @@
 #include "tuner/daemon/job_runner.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tuner/daemon/phase_times.h"
 
@@ -17,20 +18,25 @@ JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make
 
 Status JobRunner::start() {
   ASSIGN_OR_RETURN(std::vector<TrialWithRecord> stored, store_.trials(job_.id));
+  ASSIGN_OR_RETURN(std::vector<ProposalRow> proposals, store_.proposals(job_.id));
+  const auto task_of = [&](std::string_view what, int index) -> Result<Task*> {
+    if (index >= 0 && index < static_cast<int>(tasks_.size())) return &tasks_[index];
+    return failed(what, " is of task ", index, ", but job ", job_.id, " has ", tasks_.size(), " tasks");
+  };
   for (TrialWithRecord& t : stored) {
-    const int index = t.trial.task_index;
-    if (index < 0 || index >= static_cast<int>(tasks_.size()))
-      return failed("trial ", t.trial.id, " is of task ", index, ", but job ", job_.id, " has ",
-                    tasks_.size(), " tasks");
-    Task& task = tasks_[index];
+    ASSIGN_OR_RETURN(Task* const task, task_of(str("trial ", t.trial.id), t.trial.task_index));
     if (t.record) {
-      count(task, index, t.trial, *t.record);
-      task.stored.emplace_back(std::move(t.trial), *std::move(t.record));
+      count(*task, t.trial.task_index, t.trial, *t.record);
+      observed_record_id_ = std::max(observed_record_id_, t.record_id);
     } else if (t.trial.state == TrialState::kQueued || t.trial.state == TrialState::kLeased) {
-      ++task.open;
+      ++task->open;
       open_.emplace(t.trial.id, Open{t.trial, std::nullopt});
-      task.stored_open.push_back(std::move(t.trial));
-    }  // A cancelled trial was never measured: the search may propose its config again.
+    }
+    task->stored.push_back(std::move(t));
+  }
+  for (ProposalRow& p : proposals) {
+    ASSIGN_OR_RETURN(Task* const task, task_of(str("proposal ", p.seq), p.task_index));
+    task->proposals.push_back(std::move(p));
   }
   return Status::ok();
 }
@@ -42,29 +48,78 @@ std::vector<TrialRow> JobRunner::open_trials() const {
   return rows;
 }
 
-// Builds the task's space and search, and shows the search what the store knows.
+// Builds the task's space and search, and brings the search to where it stood.
 Status JobRunner::begin(Task& task, size_t index) {
   if (task.search != nullptr) return Status::ok();
   ASSIGN_OR_RETURN(TaskSpace space, make_space_(job_.tasks[index]));
   task.space = std::move(space);
   ASSIGN_OR_RETURN(task.search, make_search_(job_.search, task.space->search, job_.seed));
-  std::vector<Observation> observations;
-  for (const auto& [row, record] : task.stored) {
-    const std::optional<Candidate> candidate = candidate_of(task, row);
+  if (!play_again(task)) {
+    notes_.push_back(str("task ", index + 1,
+                         ": its search does not propose again what it did before the interruption, ",
+                         "so it starts anew from the results it has"));
+    task.known.clear();
+    task.unobserved.clear();
+    task.proposals.clear();
+    ASSIGN_OR_RETURN(task.search, make_search_(job_.search, task.space->search, job_.seed));
+    CHECK(play_again(task)) << "without proposals there is nothing to differ from";
+  }
+  std::set<Candidate> cancelled;
+  for (const TrialWithRecord& t : task.stored) {
+    const std::optional<Candidate> candidate = candidate_of(task, t.trial);
     if (!candidate) continue;
-    task.known.insert(*candidate);
-    observations.push_back({*candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut});
+    if (const auto open = open_.find(t.trial.id); open != open_.end()) open->second.candidate = candidate;
+    // Never measured, so it may be proposed again; a search proposes nothing twice.
+    if (!t.record && t.trial.state == TrialState::kCancelled && !task.known.contains(*candidate) &&
+        cancelled.insert(*candidate).second)
+      task.reopen.push_back(*candidate);
   }
   task.stored = {};
-  for (const TrialRow& row : task.stored_open) {
-    const std::optional<Candidate> candidate = candidate_of(task, row);
-    if (!candidate) continue;
-    task.known.insert(*candidate);
-    if (const auto open = open_.find(row.id); open != open_.end()) open->second.candidate = candidate;
-  }
-  task.stored_open = {};
-  if (!observations.empty()) task.search->observe(observations);
+  task.proposals = {};
   return Status::ok();
+}
+
+// Shows the search what it saw and asks it what it was asked, in the stored order; then what came since is
+// unobserved. False: it gives something else than it gave then.
+bool JobRunner::play_again(Task& task) const {
+  struct Stored {
+    int64_t seq;
+    Candidate candidate;
+    bool cancelled;
+  };
+  std::vector<Stored> trials;
+  std::map<int64_t, Observation> results;  // by record id
+  for (const TrialWithRecord& t : task.stored) {
+    const std::optional<Candidate> candidate = candidate_of(task, t.trial);
+    if (!candidate) continue;
+    trials.push_back({t.trial.seq, *candidate, !t.record && t.trial.state == TrialState::kCancelled});
+    if (t.record)
+      results[t.record_id] = {*candidate, t.record->outcome == Outcome::kOk, record_time_ns(*t.record),
+                              t.record->cut};
+  }
+  const auto take_results = [&](int64_t until) {
+    std::vector<Observation> taken;
+    while (!results.empty() && results.begin()->first <= until)
+      taken.push_back(results.extract(results.begin()).mapped());
+    return taken;
+  };
+  size_t next = 0;
+  std::set<Candidate> given;  // by trials before the proposal at hand
+  for (const ProposalRow& p : task.proposals) {
+    const int64_t first = p.count > 0 ? p.first_trial_seq : p.seq;
+    for (; next < trials.size() && trials[next].seq < first; ++next) given.insert(trials[next].candidate);
+    if (const std::vector<Observation> seen = take_results(p.observed_record_id); !seen.empty())
+      task.search->observe(seen);
+    std::vector<Candidate> then, now = task.search->propose(static_cast<size_t>(std::max(p.asked, 0)));
+    for (size_t i = next; i < trials.size() && trials[i].seq < first + p.count; ++i)
+      then.push_back(trials[i].candidate);
+    std::erase_if(now, [&](const Candidate& c) { return given.contains(c); });
+    if (then != now || then.size() != static_cast<size_t>(p.count)) return false;
+  }
+  for (const Stored& t : trials)
+    if (!t.cancelled) task.known.insert(t.candidate);
+  task.unobserved = take_results(std::numeric_limits<int64_t>::max());
+  return true;
 }
 
 std::optional<Candidate> JobRunner::candidate_of(const Task& task, const TrialRow& row) const {
@@ -82,17 +137,32 @@ std::optional<Candidate> JobRunner::candidate_of(const Task& task, const TrialRo
   return std::nullopt;
 }
 
-// A resumed search proposes again what it proposed before the crash; those are known and dropped, and it is
-// asked for more. Ends because a strategy never proposes anything twice.
-std::vector<Candidate> JobRunner::new_candidates(Task& task, size_t n) {
-  std::vector<Candidate> fresh;
-  while (fresh.size() < n) {
-    const std::vector<Candidate> proposed = task.search->propose(n - fresh.size());
-    if (proposed.empty()) break;
-    for (const Candidate& c : proposed)
-      if (task.known.insert(c).second) fresh.push_back(c);
+// Stores trials of these candidates, with the proposal they are of (null: candidates of cancelled trials).
+Result<std::vector<TrialRow>> JobRunner::store_trials(Task& task, size_t index,
+                                                      const std::vector<Candidate>& candidates,
+                                                      ProposalRow* proposal) {
+  std::vector<TrialRow> rows;
+  for (const Candidate& c : candidates) {
+    const SearchSpace::Part& part = task.space->search.parts[c.template_index];
+    TrialRow row;
+    row.job_id = job_.id;
+    row.task_index = static_cast<int>(index);
+    row.template_name = part.template_name;
+    row.template_version = task.space->template_versions[c.template_index];
+    row.config = part.space->at(c.config).to_text();
+    row.rng_counter = task.search->rng_counter();
+    row.model_digest = task.search->model_digest();
+    rows.push_back(std::move(row));
   }
-  return fresh;
+  const Stopwatch storing;
+  RETURN_IF_ERROR(proposal != nullptr ? store_.add_proposal(*proposal, rows) : store_.add_trials(rows));
+  spent_.store_ms += storing.elapsed_ms();
+  spent_.trials += static_cast<int64_t>(rows.size());
+  for (size_t r = 0; r < rows.size(); ++r) {
+    open_.emplace(rows[r].id, Open{rows[r], candidates[r]});
+    ++task.open;
+  }
+  return rows;
 }
 
 Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
@@ -101,34 +171,31 @@ Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
     Task& task = tasks_[i];
     while (!task.exhausted && task.done + task.open < trials_ && open_.size() <= low_water) {
       RETURN_IF_ERROR(begin(task, i));
-      const int64_t wanted = std::min<int64_t>(kProposalBatch, trials_ - task.done - task.open);
-      const Stopwatch thinking;
-      const std::vector<Candidate> candidates = new_candidates(task, wanted);
-      spent_.search_ms += thinking.elapsed_ms();
-      if (candidates.size() < static_cast<size_t>(wanted)) task.exhausted = true;
-      if (candidates.empty()) break;
-      std::vector<TrialRow> rows;
-      for (const Candidate& c : candidates) {
-        const SearchSpace::Part& part = task.space->search.parts[c.template_index];
-        TrialRow row;
-        row.job_id = job_.id;
-        row.task_index = static_cast<int>(i);
-        row.template_name = part.template_name;
-        row.template_version = task.space->template_versions[c.template_index];
-        row.config = part.space->at(c.config).to_text();
-        row.rng_counter = task.search->rng_counter();
-        row.model_digest = task.search->model_digest();
-        rows.push_back(std::move(row));
+      const size_t wanted =
+          static_cast<size_t>(std::min<int64_t>(kProposalBatch, trials_ - task.done - task.open));
+      std::vector<Candidate> candidates;
+      ProposalRow proposal{.job_id = job_.id,
+                           .task_index = static_cast<int>(i),
+                           .asked = static_cast<int>(wanted),
+                           .observed_record_id = observed_record_id_,
+                           .donor_record_id = task.donor_record_id};
+      const bool again = !task.reopen.empty();
+      if (again) {
+        while (!task.reopen.empty() && candidates.size() < wanted) {
+          if (task.known.insert(task.reopen.back()).second) candidates.push_back(task.reopen.back());
+          task.reopen.pop_back();
+        }
+      } else {
+        const Stopwatch thinking;
+        if (!task.unobserved.empty()) task.search->observe(std::exchange(task.unobserved, {}));
+        candidates = task.search->propose(wanted);
+        task.exhausted = candidates.size() < wanted;
+        std::erase_if(candidates, [&](const Candidate& c) { return !task.known.insert(c).second; });
+        spent_.search_ms += thinking.elapsed_ms();
       }
-      const Stopwatch storing;
-      RETURN_IF_ERROR(store_.add_trials(rows));
-      spent_.store_ms += storing.elapsed_ms();
-      spent_.trials += static_cast<int64_t>(rows.size());
-      for (size_t r = 0; r < rows.size(); ++r) {
-        open_.emplace(rows[r].id, Open{rows[r], candidates[r]});
-        ++task.open;
-        all.push_back(rows[r]);
-      }
+      ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
+                       store_trials(task, i, candidates, again ? nullptr : &proposal));
+      all.insert(all.end(), rows.begin(), rows.end());
     }
   }
   return all;
@@ -147,27 +214,30 @@ void JobRunner::count(Task& task, int index, const TrialRow& row, const MeasureR
   task.best_template = row.template_name;
 }
 
-void JobRunner::observe(const std::vector<MeasureRecord>& records) {
-  std::map<int, std::vector<Observation>> by_task;
-  for (const MeasureRecord& record : records) {
-    const auto found = open_.find(record.trial_id);
+Result<size_t> JobRunner::observe() {
+  const Stopwatch reading;
+  ASSIGN_OR_RETURN(const std::vector<ObservedRecord> records,
+                   store_.records_after(job_.id, observed_record_id_));
+  spent_.store_ms += reading.elapsed_ms();
+  size_t taken = 0;
+  for (const ObservedRecord& r : records) {
+    observed_record_id_ = r.record_id;
+    const auto found = open_.find(r.record.trial_id);
     if (found == open_.end()) continue;
+    ++taken;
     const Open open = std::move(found->second);
     open_.erase(found);
     Task& task = tasks_[open.row.task_index];
     --task.open;
-    count(task, open.row.task_index, open.row, record);
-    if (task.search == nullptr) {
-      std::erase_if(task.stored_open, [&](const TrialRow& row) { return row.id == open.row.id; });
-      task.stored.emplace_back(open.row, record);
-    } else if (open.candidate) {
-      by_task[open.row.task_index].push_back(
-          {*open.candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut});
-    }
+    count(task, open.row.task_index, open.row, r.record);
+    if (open.candidate)
+      task.unobserved.push_back(
+          {*open.candidate, r.record.outcome == Outcome::kOk, record_time_ns(r.record), r.record.cut});
+    // A task not begun yet learns of it in begin(), with all that was stored before.
+    for (TrialWithRecord& t : task.stored)
+      if (t.trial.id == open.row.id) t.record = r.record, t.record_id = r.record_id;
   }
-  const Stopwatch learning;
-  for (const auto& [index, observations] : by_task) tasks_[index].search->observe(observations);
-  spent_.search_ms += learning.elapsed_ms();
+  return taken;
 }
 
 bool JobRunner::finished() const {

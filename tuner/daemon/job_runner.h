@@ -4,10 +4,16 @@
 // Tasks run one after the other: the next one is begun as soon as the one before has proposed its last trial,
 // so that workers do not idle in between. A task ends at `trials` results or when its space is exhausted.
 //
+// A search sees results in one order only: that of their record ids in the store, whatever workers sent them
+// and when, and it sees them right before it proposes, all new ones in one call. Each call of propose is
+// stored with the last record it had observed, so the search can be played again, bit for bit (schema.sql,
+// table proposal).
+//
 // Crash safety is in the order of things: a proposal is in the store before anybody may lease it, a result is
-// in the store before it is observed here. So start() after a crash rebuilds the search from the store alone:
-// stored results are observed again in the order of their trials, trials without a result are handed back by
-// open_trials(), and what the search proposes again (same seed, same candidates) is dropped as known already.
+// in the store before it is observed here. After a crash the search is played again from these rows and
+// stands where it stood, model and random numbers included; trials without a result are handed back by
+// open_trials(). A search that does not give again what it once gave (another version of it) starts anew from
+// the results, and what it then proposes a second time is dropped.
 //
 // Not thread-safe: the daemon's search thread owns it.
 #pragma once
@@ -54,13 +60,15 @@ class JobRunner {
   // Trials without a result, in the order they were proposed: to be queued before new ones.
   std::vector<TrialRow> open_trials() const;
 
-  // Records that are in the store. Unknown trials and those observed already are ignored.
-  void observe(const std::vector<MeasureRecord>& records);
+  // Takes in the results that came into the store since the last call; how many there were.
+  Result<size_t> observe();
   // Batches of new trials, stored, until more than `low_water` are open; empty when enough are, or nothing is
   // left.
   Result<std::vector<TrialRow>> propose(size_t low_water);
 
   bool finished() const;
+  // Tasks whose search could not be played again after a restart, since the last call: for people.
+  std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
   // Tasks that ended since the last call.
   std::vector<int> take_finished_tasks();
   JobProgress progress() const;
@@ -80,10 +88,14 @@ class JobRunner {
   struct Task {
     std::optional<TaskSpace> space;
     std::unique_ptr<SearchStrategy> search;
-    std::set<Candidate> known;
-    std::vector<std::pair<TrialRow, MeasureRecord>>
-        stored;  // results found by start(), until the task begins
-    std::vector<TrialRow> stored_open;
+    std::set<Candidate> known;  // that have a trial, cancelled ones apart
+    std::vector<Observation>
+        unobserved;               // results the search has not seen yet, in the order of their records
+    int64_t donor_record_id = 0;  // records of other jobs the search was warmed with have ids up to this
+    // Found by start(), until the task begins:
+    std::vector<TrialWithRecord> stored;  // its trials, in seq order
+    std::vector<ProposalRow> proposals;
+    std::vector<Candidate> reopen;  // of cancelled trials: given once more before the search is asked
     int64_t done = 0, open = 0;
     bool exhausted = false, announced = false;
     double best_ns = 0, peak_gflops = 0;
@@ -96,7 +108,9 @@ class JobRunner {
 
   Status begin(Task& task, size_t index);
   std::optional<Candidate> candidate_of(const Task& task, const TrialRow& row) const;
-  std::vector<Candidate> new_candidates(Task& task, size_t n);
+  bool play_again(Task& task) const;
+  Result<std::vector<TrialRow>> store_trials(Task& task, size_t index,
+                                             const std::vector<Candidate>& candidates, ProposalRow* proposal);
   void count(Task& task, int index, const TrialRow& row, const MeasureRecord& record);
   bool ended(const Task& task) const { return task.open == 0 && (task.exhausted || task.done >= trials_); }
 
@@ -108,6 +122,8 @@ class JobRunner {
   std::vector<Task> tasks_;
   std::map<std::string, Open> open_;  // by trial id
   std::map<Outcome, int64_t> outcomes_;
+  int64_t observed_record_id_ = 0;  // of this job, all tasks
+  std::vector<std::string> notes_;
   int latest_task_ = 0;
   Spent spent_;
 };
