@@ -209,6 +209,50 @@ TEST_F(CliTest, RecordsExportWritesOneLineATrialWithAllSamples) {
   EXPECT_EQ(tuner("records export --db t.db -o no/such/folder").exit_code, 2);
 }
 
+TEST_F(CliTest, RecordsExportSpaceWritesARowAConfigAndSaysHowMuchOfTheSpaceItIs) {
+  fill_database();
+  const Outcome3 of_file = tuner("records export --db t.db --space conv.json");
+  ASSERT_EQ(of_file.exit_code, 0) << of_file.err;
+  EXPECT_THAT(of_file.out, HasSubstr(",time_ms,status,samples_ms\n"));
+  EXPECT_THAT(of_file.out, HasSubstr(",0.001001,ok,0.001;0.001001;0.001002\n"));
+  EXPECT_THAT(of_file.out, HasSubstr(",,crashed,\n"));
+  EXPECT_THAT(of_file.err, HasSubstr(" valid configs: 2 timed, 1 failed\n"));
+  EXPECT_EQ(tuner("records export --db t.db --space --job j1 -o s.csv").exit_code, 0);
+  EXPECT_EQ(contents(folder_ / "s.csv"), of_file.out);
+
+  const auto refused = [&](const std::string& arguments, int exit_code, const std::string& message) {
+    const Outcome3 run = tuner("records export --db t.db " + arguments);
+    EXPECT_EQ(run.exit_code, exit_code) << arguments;
+    EXPECT_THAT(run.err, HasSubstr(message)) << arguments;
+  };
+  refused("--space", 2, "expected a job file or --job JOB, found neither");
+  refused("--space --job j1 conv.json", 2, "expected a job file or --job JOB, found both");
+  refused("--space --job j9", 1, "no job \"j9\"");
+  refused("--space --job j1 --task 1", 2, "--task: found 1, expected 0 to 0");
+  refused("--task 0", 2, "choose the task of --space");
+  write("other.json", R"({"op":"softmax","rows":4,"columns":8,"target":"cpu"})");
+  refused("--space other.json", 1, "tuner submit FILE --trials all");
+}
+
+TEST_F(CliTest, ShowPrintsTheSpaceOfEveryTemplate) {
+  write("transpose.json",
+        R"({"op":"transpose","rows":32,"columns":32,"target":"llvm -mcpu=haswell -threads=1"})");
+  const Outcome3 shown = tuner("show --as space transpose.json");
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("template transpose_cpu version "));
+  EXPECT_THAT(shown.out, HasSubstr(" valid configs\n"));
+  EXPECT_THAT(shown.out, HasSubstr("category: along_x along_out\n"));
+  EXPECT_THAT(shown.out, HasSubstr("  default: "));
+}
+
+TEST_F(CliTest, SubmitTakesANumberOfTrialsOrAll) {
+  for (const char* wrong : {"0", "some", "1.5", "99999999999"}) {
+    const Outcome3 run = tuner(str("submit conv.json --trials ", wrong));
+    EXPECT_EQ(run.exit_code, 2) << wrong;
+    EXPECT_THAT(run.err, HasSubstr("expected 1 to 10000000, or all")) << wrong;
+  }
+}
+
 TEST_F(CliTest, AClosedPipeIsNotACrash) {
   fill_database();
   EXPECT_EQ(shell(str(TUNER_BINARY, " records export --db t.db | head -n 0")).exit_code, 0);

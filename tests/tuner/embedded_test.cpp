@@ -56,6 +56,25 @@ TEST(Embedded, ASecondCommandJoinsAndGoesOnWhenItsHostEnds) {
   EXPECT_EQ(job.recorded().size(), 160u);
 }
 
+TEST(Embedded, ASweepMeasuresEveryConfigInFullAndIsExportedWhole) {
+  RealJob job;
+  std::ofstream(job.file, std::ios::trunc)
+      << R"({"op": "softmax", "rows": 16, "columns": 64, "target": "cpu", "measure": {"min_repeat_ms": 0.05}})";
+  Process sweep(job.tuner({"submit", job.file, "--trials", "all", "--db", job.db}), job.folder.file("sweep"));
+  ASSERT_EQ(sweep.wait(180s), 0) << sweep.err();
+  EXPECT_THAT(sweep.err(), HasSubstr(", grid, "));
+  const auto all = job.recorded();
+  for (const auto& [id, t] : all) {
+    EXPECT_EQ(t.record->outcome, Outcome::kOk) << id;
+    EXPECT_FALSE(t.record->cut) << id;
+  }
+  Process written(job.tuner({"records", "export", "--space", job.file, "--db", job.db}),
+                  job.folder.file("csv"));
+  EXPECT_EQ(written.wait(30s), 0);
+  const std::string n = std::to_string(all.size());
+  EXPECT_THAT(written.err(), HasSubstr(n + " of " + n + " valid configs: " + n + " timed, 0 failed"));
+}
+
 TEST(Embedded, CommandsWithoutADaemonSayWhatToDo) {
   RealJob job;
   Process workers(job.tuner({"workers", "--db", job.db}), job.folder.file("workers"));

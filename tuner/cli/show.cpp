@@ -1,5 +1,5 @@
 // tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR, assembler, or what bounds it
-// (roofline); for a GPU its lowered kernels, CUDA source or resources.
+// (roofline); for a GPU its lowered kernels, CUDA source or resources. Or the space that is searched for it.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/roofline.h"
+#include "tuner/cli/space_text.h"
 #include "tuner/cli/tasks.h"
 
 namespace tuner::cli {
@@ -74,6 +75,11 @@ Status show_trial(const Options& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.db, Store::Mode::kRead));
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store->trial(options.what));
   ASSIGN_OR_RETURN(const CliTask task, task_from_keys(trial.task.workload_key, trial.task.target));
+  if (options.as == "space") {
+    ASSIGN_OR_RETURN(const std::string text, space_text(task));
+    std::printf("%s", text.c_str());
+    return Status::ok();
+  }
   Result<ChosenKernel> kernel =
       choose_config(task, trial.trial.template_name, trial.trial.template_version, trial.trial.config);
   if (!kernel) return Status(kernel.status()).with_context(str("trial ", options.what, " rests on "));
@@ -88,6 +94,11 @@ Status show_file(const Options& options) {
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.what, options.target));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
   for (size_t i = 0; i < tasks.size(); ++i) {
+    if (options.as == "space") {
+      ASSIGN_OR_RETURN(const std::string text, space_text(tasks[i]));
+      std::printf("%s%s", i > 0 ? "\n" : "", text.c_str());
+      continue;
+    }
     ASSIGN_OR_RETURN(const ChosenKernel kernel, choose_kernel(tasks[i], store.get()));
     if (i > 0) std::printf("\n");
     RETURN_IF_ERROR(show(tasks[i], kernel, options.as, store.get()));
@@ -106,9 +117,12 @@ void add_show_command(CLI::App& app, CommandContext& context) {
   command
       ->add_option(
           "--as", options->as,
-          "What to print; of CPU targets also llvm, asm and roofline (what bounds it); of CUDA ones kernels "
-          "(as lowered), cuda (the source) and resources")
-      ->check(CLI::IsMember({"schedule", "loops", "llvm", "asm", "roofline", "kernels", "cuda", "resources"}))
+          "What to print; space: the knobs to search and how many configs are valid; of CPU targets also "
+          "llvm, "
+          "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source) and "
+          "resources")
+      ->check(CLI::IsMember(
+          {"schedule", "loops", "space", "llvm", "asm", "roofline", "kernels", "cuda", "resources"}))
       ->capture_default_str();
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "tuner/cli/job_watch.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/progress_view.h"
+#include "tuner/cli/space_text.h"
 #include "tuner/cli/tasks.h"
 #include "tuner/daemon/connection.h"
 #include "tuner/daemon/grpc_status.h"
@@ -38,7 +40,7 @@ struct SubmitOptions {
   std::string file, db, daemon, target, search;
   int trials = 0;
   uint64_t seed = 0;
-  bool seed_given = false, fresh = false, json = false;
+  bool every_config = false, seed_given = false, fresh = false, json = false;
 };
 
 // Tasks that share everything else become one job.
@@ -71,6 +73,20 @@ bool same_options(const MeasureOptions& a, const MeasureOptions& b) {
          a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor;
 }
 
+// --trials all: a sweep. Every valid config, with all its samples: a sweep is there to be searched again
+// later (tuner simulate), where a bound of a slow config is not enough.
+Status make_sweep(const CliTask& task, JobRow& job) {
+  constexpr int kSamples = 9;
+  ASSIGN_OR_RETURN(const uint64_t size, space_size(task));
+  if (size > kMaxTrialsPerTask)
+    return invalid_argument("--trials all: ", task.key, " has ", size, " valid configs, expected at most ",
+                            kMaxTrialsPerTask, "; give a number of trials, or a smaller shape");
+  job.trials = static_cast<int>(size);
+  job.options.cut_factor = -1;
+  job.options.repeats = std::max(job.options.repeats, kSamples);
+  return Status::ok();
+}
+
 Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(options.file));
   std::vector<Group> groups;
@@ -81,10 +97,13 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
                                                                  : "--target: ");
     JobRow job;
     job.trials = options.trials > 0 ? options.trials : entry.trials;
-    job.search = options.search.empty() ? entry.search : options.search;
+    job.search = !options.search.empty() ? options.search : options.every_config ? "grid" : entry.search;
     job.seed = options.seed_given ? options.seed : entry.seed;
     job.options = entry.measure;
     const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms};
+    if (options.every_config)
+      RETURN_IF_ERROR(
+          make_sweep({entry.workload, *target, task.workload_key, task.target, task.algorithms}, job));
     Group* group = nullptr;
     for (Group& g : groups)
       if (g.job.trials == job.trials && g.job.search == job.search && g.job.seed == job.seed &&
@@ -389,8 +408,24 @@ void add_submit_command(CLI::App& app, CommandContext& context) {
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);
   add_json_option(*command, options->json);
-  command->add_option("--trials", options->trials, "trials per task, instead of the file's")
-      ->check(CLI::Range(1, kMaxTrialsPerTask));
+  command
+      ->add_option_function<std::string>(
+          "--trials",
+          [options](const std::string& text) {
+            options->every_config = text == "all";
+            if (!options->every_config) options->trials = std::stoi(text);
+          },
+          "trials per task, instead of the file's; all: every valid config with at least 9 samples, none cut "
+          "short, in grid order unless --search says otherwise")
+      ->check([](const std::string& text) {
+        const auto* end = text.data() + text.size();
+        int n = 0;
+        const auto [stop, error] = std::from_chars(text.data(), end, n);
+        const bool number = error == std::errc() && stop == end && n >= 1 && n <= kMaxTrialsPerTask;
+        return number || text == "all" ? std::string()
+                                       : str("expected 1 to ", kMaxTrialsPerTask, ", or all; found ", text);
+      })
+      ->type_name("N|all");
   command->add_option("--search", options->search, "search strategy, instead of the file's");
   command->add_option_function<uint64_t>(
       "--seed",

@@ -1,0 +1,23 @@
+// Recorded spaces: a row a config, as `tuner simulate` reads them. A CSV file:
+//
+//   [template,]KNOB,...,time_ms,status,samples_ms
+//   4,16,0,0.0317,ok,0.0318;0.0317;...
+//
+// Knobs by name, a column for each that some template has; the field is empty where the template has no such
+// knob or the config does not use it. `template` is there when there are several. time_ms is the median of
+// the samples, ms a call. status is ok, or how the config failed; time_ms and samples_ms are empty then.
+#pragma once
+
+#include <string>
+
+#include "compiler_core/base/status.h"
+#include "tuner/cli/task_records.h"
+
+namespace tuner::cli {
+
+// Rows whose records were all cut short have no time and are left out.
+std::string space_csv(const TaskRecords& records);
+// Writes a file, compressed when its name ends in .gz; "-" is standard output. InvalidArgument: it cannot be.
+Status write_text(const std::string& path, const std::string& text);
+
+}  // namespace tuner::cli
