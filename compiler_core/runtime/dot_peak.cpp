@@ -12,6 +12,8 @@
 namespace tuner {
 namespace {
 
+constexpr int64_t kSteps = 20000;  // of a window: about 100 us
+
 struct Loop {
   void (*run)(int64_t steps) = nullptr;
   int64_t operations = 0;  // of one step
@@ -77,10 +79,16 @@ Loop widest_loop(DType) { return {}; }
 
 }  // namespace
 
+double peak_burst(DType dtype) {
+  const Loop loop = widest_loop(dtype);
+  if (loop.run == nullptr) return fma_peak_burst();
+  loop.run(kSteps);
+  return static_cast<double>(loop.operations * kSteps);
+}
+
 double measure_peak_gops(DType dtype, double milliseconds) {
   const Loop loop = widest_loop(dtype);
   if (loop.run == nullptr) return measure_fma_peak_gflops(milliseconds);
-  constexpr int64_t kSteps = 20000;
   return best_rate(milliseconds, static_cast<double>(loop.operations * kSteps), [&] { loop.run(kSteps); });
 }
 

@@ -10,4 +10,8 @@ namespace tuner {
 // and for any other type, the peak of float32: the instructions that stand in for them do no more.
 double measure_peak_gops(DType dtype, double milliseconds = 50);
 
+// Such a loop's work once, about 100 us of it, for a caller who keeps time himself; returns how many
+// operations it was.
+double peak_burst(DType dtype);
+
 }  // namespace tuner

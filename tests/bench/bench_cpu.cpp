@@ -27,6 +27,7 @@
 #include "tests/bench/cpu/blas.h"
 #include "tests/bench/cpu/interleave.h"
 #include "tests/bench/cpu/onednn.h"
+#include "tests/bench/cpu/onnxruntime.h"
 #include "tests/bench/cpu/ours.h"
 #include "tests/bench/cpu/probes.h"
 #include "tests/bench/cpu/report.h"
@@ -83,6 +84,7 @@ struct Bench {
   KnownConfigs known;
   std::unique_ptr<Blas> blas;
   std::unique_ptr<Onednn> onednn;
+  std::unique_ptr<OnnxRuntime> onnxruntime;
   steady_clock::time_point stop_at;
 
   explicit Bench(const Options& o)
@@ -187,8 +189,12 @@ Status run_shape(Bench& bench, ShapeReport& report) {
   if (!options.no_peers)
     add_xsmm(bench_case, options.threads, report.sets, report.contestants, report.missing);
   if (bench.onednn) bench.onednn->add(bench_case, report.sets, report.contestants, report.missing);
-  report.contestants.push_back(fma_probe(bench.one));
-  if (options.threads > 1) report.contestants.push_back(fma_probe(bench.pool));
+  if (bench.onnxruntime) bench.onnxruntime->add(bench_case, report.sets, report.contestants, report.missing);
+  const auto add_peak = [&, dtype = report.shape.workload.dtype()](ThreadPool& pool) {
+    report.contestants.push_back(dtype == DType::kFloat32 ? fma_probe(pool) : dot_probe(dtype, pool));
+  };
+  add_peak(bench.one);
+  if (options.threads > 1) add_peak(bench.pool);
   report.contestants.push_back(read_probe(level, bench.pool));
   RETURN_IF_ERROR(check_all(bench_case, report, "before timing: "));
   take_turns(how, report.contestants);
@@ -205,9 +211,16 @@ void open_peers(Bench& bench, RunReport& run) {
   Result<std::unique_ptr<Onednn>> onednn = Onednn::open(bench.options.threads);
   if (onednn.is_ok()) {
     bench.onednn = *std::move(onednn);
-    run.onednn = bench.onednn->version();
+    run.libraries.push_back("oneDNN " + bench.onednn->version());
   } else {
     run.missing.push_back({"oneDNN", onednn.message()});
+  }
+  Result<std::unique_ptr<OnnxRuntime>> onnxruntime = OnnxRuntime::open(bench.options.threads);
+  if (onnxruntime.is_ok()) {
+    bench.onnxruntime = *std::move(onnxruntime);
+    run.libraries.push_back("ONNX Runtime " + bench.onnxruntime->version());
+  } else {
+    run.missing.push_back({"ONNX Runtime", onnxruntime.message()});
   }
 }
 

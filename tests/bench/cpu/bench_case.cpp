@@ -22,6 +22,12 @@ void for_each_element(const std::vector<int64_t>& shape, std::string_view layout
 
 }  // namespace
 
+int64_t HostTensor::count() const {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return count;
+}
+
 Workload in_plain_layout(const Workload& workload) {
   return std::visit(
       [](auto w) {
@@ -53,10 +59,10 @@ std::vector<float> to_layout(const std::vector<float>& values, const std::vector
   return out;
 }
 
-std::vector<float> from_layout(const std::vector<float>& values, const std::vector<int64_t>& shape,
-                               std::string_view layout) {
+std::vector<double> from_layout(const std::vector<double>& values, const std::vector<int64_t>& shape,
+                                std::string_view layout) {
   if (channel_block(layout) <= 1) return values;
-  std::vector<float> out(values.size());
+  std::vector<double> out(values.size());
   for_each_element(shape, layout, [&](int64_t plain, int64_t blocked) { out[plain] = values[blocked]; });
   return out;
 }
@@ -68,9 +74,9 @@ Result<BenchCase> BenchCase::make(const Workload& workload, uint64_t seed) {
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < math.args.size(); ++i) {
     const Buffer& arg = math.args[i];
-    HostTensor tensor{.name = arg->name, .shape = arg->shape};
+    HostTensor tensor{.name = arg->name, .shape = arg->shape, .dtype = arg->dtype};
     if (arg->role != BufferRole::kOutput) {
-      tensor.values = random_values(seed, static_cast<int>(i), arg->elements());
+      tensor.values = random_values(seed, static_cast<int>(i), arg->elements(), arg->dtype);
       inputs.push_back(tensor.values);
     }
     made.operands_[arg->name] = std::move(tensor);
@@ -94,7 +100,7 @@ int BenchCase::sets_for(int64_t rotate_bytes) const {
 Result<double> BenchCase::check(const Contestant& c) const {
   c.poison();
   c.call(0);
-  const std::vector<float> out = c.answer();
+  const std::vector<double> out = c.answer();
   if (out.size() != answer_.size())
     return failed(c.name, ": expected ", answer_.size(), " elements, found ", out.size());
   const Tolerance tolerance = c.tolerance.value_or(tolerance_of(workload_));
@@ -102,7 +108,7 @@ Result<double> BenchCase::check(const Contestant& c) const {
   size_t where = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     const double allowed = tolerance.absolute + tolerance.relative * std::abs(answer_[i]);
-    const double apart = std::abs(static_cast<double>(out[i]) - answer_[i]);
+    const double apart = std::abs(out[i] - answer_[i]);
     // Not a number compares false with everything: it must not pass.
     const double error = apart == 0 ? 0 : apart / allowed;
     if (error <= worst) continue;

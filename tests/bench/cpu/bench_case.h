@@ -12,11 +12,13 @@
 
 namespace tuner {
 
-// An operand in memory, on a 64-byte border.
 struct HostTensor {
   std::string name;
   std::vector<int64_t> shape;  // in the plain layout: NCHW, rows x columns
-  std::vector<float> values;   // row-major
+  std::vector<float> values;   // row-major, numbers of type `dtype`; none of an output
+  DType dtype = DType::kFloat32;
+
+  int64_t count() const;  // of elements
 };
 
 class BenchCase {
@@ -48,7 +50,7 @@ std::string image_layout(const Workload& workload, std::string_view operand);
 // `values` of an NCHW image in that layout and back. Sizes are those of `shape`, {N, C, H, W}.
 std::vector<float> to_layout(const std::vector<float>& values, const std::vector<int64_t>& shape,
                              std::string_view layout);
-std::vector<float> from_layout(const std::vector<float>& values, const std::vector<int64_t>& shape,
-                               std::string_view layout);
+std::vector<double> from_layout(const std::vector<double>& values, const std::vector<int64_t>& shape,
+                                std::string_view layout);
 
 }  // namespace tuner

@@ -26,9 +26,9 @@ struct Contestant {
   std::function<void(int set)> call;  // one call on set `set` of its operands
   // Fills the output of set 0 with what no kernel writes, and reads it in the plain layout. A probe has none.
   std::function<void()> poison;
-  std::function<std::vector<float>()> answer;
-  std::optional<Tolerance> tolerance;  // of its answer; none: that of the direct sums
-  double work = 0;                     // of a probe: operations or bytes of one call
+  std::function<std::vector<double>()> answer;  // empty: it could not be read
+  std::optional<Tolerance> tolerance;           // of its answer; none: that of the direct sums
+  double work = 0;                              // of a probe: operations or bytes of one call
 
   // Filled by interleave().
   int64_t calls = 0;       // in a batch

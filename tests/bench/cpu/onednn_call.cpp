@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler_core/base/elements.h"
+
 namespace tuner {
 
 Status dnnl_ok(dnnl_status_t status, const char* what) {
@@ -11,19 +13,41 @@ Status dnnl_ok(dnnl_status_t status, const char* what) {
   return failed("oneDNN: ", what, ": status ", static_cast<int>(status));
 }
 
-DnnlMd dnnl_md(const OnednnApi& api, const std::vector<int64_t>& shape, dnnl_format_tag_t tag) {
+namespace {
+
+dnnl_data_type_t dnnl_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return dnnl_f32;
+    case DType::kBFloat16:
+      return dnnl_bf16;
+    case DType::kInt32:
+      return dnnl_s32;
+    case DType::kInt8:
+      return dnnl_s8;
+    case DType::kUInt8:
+      return dnnl_u8;
+    default:
+      CHECK(false) << "oneDNN is not given " << dtype;
+      return dnnl_data_type_undef;
+  }
+}
+
+}  // namespace
+
+DnnlMd dnnl_md(const OnednnApi& api, const std::vector<int64_t>& shape, dnnl_format_tag_t tag, DType dtype) {
   DnnlMd md;
   dnnl_dims_t dims{};
   std::copy(shape.begin(), shape.end(), dims);
   const dnnl_status_t status =
-      api.memory_desc_init_by_tag(&md, static_cast<int>(shape.size()), dims, dnnl_f32, tag);
+      api.memory_desc_init_by_tag(&md, static_cast<int>(shape.size()), dims, dnnl_type(dtype), tag);
   CHECK(status == dnnl_success) << "a memory descriptor of rank " << shape.size() << ", layout " << tag;
   return md;
 }
 
-DnnlMd dnnl_plain_md(const OnednnApi& api, const std::vector<int64_t>& shape) {
+DnnlMd dnnl_plain_md(const OnednnApi& api, const std::vector<int64_t>& shape, DType dtype) {
   constexpr dnnl_format_tag_t kRowMajor[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde, dnnl_abcdef};
-  return dnnl_md(api, shape, kRowMajor[shape.size() - 1]);
+  return dnnl_md(api, shape, kRowMajor[shape.size() - 1], dtype);
 }
 
 Result<DnnlPd> DnnlPd::make(const OnednnApi& api, const_dnnl_op_desc_t description,
@@ -83,10 +107,11 @@ Result<DnnlCall::Slot> DnnlCall::filled(const DnnlMd& md, const HostTensor& valu
   // Groups give weights one dimension more; the elements are the same.
   std::vector<int64_t> shape(md.dims, md.dims + md.ndims);
   DnnlCall source(api_, 1);
-  const Slot plain = source.tensor(dnnl_plain_md(api_, shape));
+  const Slot plain = source.tensor(dnnl_plain_md(api_, shape, values.dtype));
   const AlignedBuffer& buffer = source.tensors_[plain].buffers[0];
-  CHECK(buffer.bytes() >= static_cast<int64_t>(values.values.size()) * 4) << values.name;
-  std::memcpy(buffer.data(), values.values.data(), values.values.size() * 4);
+  const auto count = static_cast<int64_t>(values.values.size());
+  CHECK(buffer.bytes() >= count * dtype_bytes(values.dtype)) << values.name;
+  store_elements(values.values.data(), count, values.dtype, buffer.data());
   const Slot slot = tensor(md);
   ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::reorder(api_, source.tensors_[plain].md, md));
   for (int set = 0; set < sets_; ++set)
@@ -135,21 +160,18 @@ void DnnlCall::poison(Slot slot) const {
   std::memset(buffer.data(), 0xff, static_cast<size_t>(buffer.bytes()));
 }
 
-Result<std::vector<float>> DnnlCall::read(Slot slot, const std::vector<int64_t>& shape) const {
+Result<std::vector<double>> DnnlCall::read(Slot slot, const HostTensor& out) const {
   DnnlCall target(api_, 1);
-  const Slot plain = target.tensor(dnnl_plain_md(api_, shape));
+  const Slot plain = target.tensor(dnnl_plain_md(api_, out.shape, out.dtype));
   ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::reorder(api_, tensors_[slot].md, target.tensors_[plain].md));
   RETURN_IF_ERROR(execute(
       pd, {{DNNL_ARG_FROM, tensors_[slot].memory[0]}, {DNNL_ARG_TO, target.tensors_[plain].memory[0]}}));
-  int64_t count = 1;
-  for (const int64_t extent : shape) count *= extent;
-  const float* data = target.tensors_[plain].buffers[0].as<float>();
-  return std::vector<float>(data, data + count);
+  return load_elements(target.tensors_[plain].buffers[0].data(), out.count(), out.dtype);
 }
 
 Contestant dnnl_contestant(const BenchCase& bench_case, std::shared_ptr<DnnlCall> call, DnnlCall::Slot out,
                            const std::string& name, const std::string& kernel, const std::string& algorithm) {
-  const std::vector<int64_t> shape = bench_case.operand("out").shape;
+  const HostTensor shape = bench_case.operand("out");
   return {.name = name,
           .algorithm = algorithm,
           .detail = kernel,
@@ -157,8 +179,8 @@ Contestant dnnl_contestant(const BenchCase& bench_case, std::shared_ptr<DnnlCall
           .poison = [call, out] { call->poison(out); },
           .answer =
               [call, out, shape] {
-                Result<std::vector<float>> values = call->read(out, shape);
-                return values.is_ok() ? *std::move(values) : std::vector<float>();
+                Result<std::vector<double>> values = call->read(out, shape);
+                return values.is_ok() ? *std::move(values) : std::vector<double>();
               }};
 }
 

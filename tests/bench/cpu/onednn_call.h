@@ -63,10 +63,11 @@ using DnnlMd = dnnl_memory_desc_t;
 // OK, or Failed saying what was asked for.
 Status dnnl_ok(dnnl_status_t status, const char* what);
 
-// float32 of these dimensions in this layout. dnnl_format_tag_any: the library chooses.
-DnnlMd dnnl_md(const OnednnApi& api, const std::vector<int64_t>& shape, dnnl_format_tag_t tag);
+// Elements of these dimensions in this layout. dnnl_format_tag_any: the library chooses.
+DnnlMd dnnl_md(const OnednnApi& api, const std::vector<int64_t>& shape, dnnl_format_tag_t tag,
+               DType dtype = DType::kFloat32);
 // Row-major, of any rank to 6.
-DnnlMd dnnl_plain_md(const OnednnApi& api, const std::vector<int64_t>& shape);
+DnnlMd dnnl_plain_md(const OnednnApi& api, const std::vector<int64_t>& shape, DType dtype = DType::kFloat32);
 
 // A primitive descriptor, owned.
 class DnnlPd {
@@ -109,7 +110,7 @@ class DnnlCall {
 
   using Slot = int;  // a tensor, in each set
   Slot tensor(const DnnlMd& md);
-  // Filled with `values`, row-major; brought into `md` now and so not timed.
+  // Filled with `values`, row-major, of the type of `md`; brought into `md` now and so not timed.
   Result<Slot> filled(const DnnlMd& md, const HostTensor& values);
   Status add(const DnnlPd& pd, const std::vector<std::pair<int, Slot>>& arguments);
   // A timed change of layout.
@@ -117,8 +118,8 @@ class DnnlCall {
 
   void run(int set) const;
   void poison(Slot slot) const;
-  // Row-major, of set 0. Failed: the library has no such reorder.
-  Result<std::vector<float>> read(Slot slot, const std::vector<int64_t>& shape) const;
+  // Row-major, of set 0, as `out` is in the plain layout. Failed: the library has no such reorder.
+  Result<std::vector<double>> read(Slot slot, const HostTensor& out) const;
 
  private:
   struct Tensor {

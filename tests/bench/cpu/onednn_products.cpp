@@ -105,17 +105,17 @@ Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload&
   const auto shape = [&](int64_t rows, int64_t columns) {
     return w.batch == 1 ? std::vector{rows, columns} : std::vector{w.batch, rows, columns};
   };
-  const auto plain = [&](int64_t rows, int64_t columns, bool transposed) {
+  const auto plain = [&](int64_t rows, int64_t columns, bool transposed, DType dtype) {
     const dnnl_format_tag_t tag =
         w.batch == 1 ? (transposed ? dnnl_ba : dnnl_ab) : (transposed ? dnnl_acb : dnnl_abc);
-    return dnnl_md(api, shape(rows, columns), tag);
+    return dnnl_md(api, shape(rows, columns), tag, dtype);
   };
-  const DnnlMd a = plain(w.m, w.k, w.transpose_a), b = plain(w.k, w.n, w.transpose_b),
-               out = plain(w.m, w.n, false);
-  const DnnlMd any = dnnl_md(api, shape(w.k, w.n), dnnl_format_tag_any);
+  const DnnlMd a = plain(w.m, w.k, w.transpose_a, w.a_dtype()), b = plain(w.k, w.n, w.transpose_b, w.dtype),
+               out = plain(w.m, w.n, false, w.out_dtype());
+  const DnnlMd any = dnnl_md(api, shape(w.k, w.n), dnnl_format_tag_any, w.dtype);
   const DnnlMd bias =
       dnnl_md(api, w.batch == 1 ? std::vector<int64_t>{1, w.n} : std::vector<int64_t>{1, 1, w.n},
-              w.batch == 1 ? dnnl_ab : dnnl_abc);
+              w.batch == 1 ? dnnl_ab : dnnl_abc, w.out_dtype());
   dnnl_matmul_desc_t description;
   RETURN_IF_ERROR(dnnl_ok(
       api.matmul_desc_init(&description, &a, packed ? &any : &b, w.bias ? &bias : nullptr, &out), "matmul"));
@@ -146,8 +146,10 @@ Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload&
 // A dense layer: weights [N, K], which the library packs.
 Result<Contestant> inner_product_contestant(const DnnlWays& ways, const MatmulWorkload& w) {
   const OnednnApi& api = ways.api;
-  const DnnlMd src = dnnl_md(api, {w.m, w.k}, dnnl_ab), dst = dnnl_md(api, {w.m, w.n}, dnnl_ab);
-  const DnnlMd weights = dnnl_md(api, {w.n, w.k}, dnnl_format_tag_any), bias = dnnl_md(api, {w.n}, dnnl_a);
+  const DnnlMd src = dnnl_md(api, {w.m, w.k}, dnnl_ab, w.a_dtype()),
+               dst = dnnl_md(api, {w.m, w.n}, dnnl_ab, w.out_dtype()),
+               weights = dnnl_md(api, {w.n, w.k}, dnnl_format_tag_any, w.dtype),
+               bias = dnnl_md(api, {w.n}, dnnl_a, w.out_dtype());
   dnnl_inner_product_desc_t description;
   RETURN_IF_ERROR(dnnl_ok(api.inner_product_forward_desc_init(&description, dnnl_forward_inference, &src,
                                                               &weights, w.bias ? &bias : nullptr, &dst),
@@ -156,7 +158,8 @@ Result<Contestant> inner_product_contestant(const DnnlWays& ways, const MatmulWo
   ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::make(api, &description, epilogue.get()));
   const auto call = std::make_shared<DnnlCall>(api, ways.sets);
   const HostTensor& b = ways.bench_case.operand("b");
-  HostTensor transposed{.name = "b", .shape = {w.n, w.k}, .values = std::vector<float>(b.values.size())};
+  HostTensor transposed{
+      .name = "b", .shape = {w.n, w.k}, .values = std::vector<float>(b.values.size()), .dtype = b.dtype};
   for (int64_t k = 0; k < w.k; ++k)
     for (int64_t n = 0; n < w.n; ++n) transposed.values[n * w.k + k] = b.values[k * w.n + n];
   ASSIGN_OR_RETURN(const DnnlCall::Slot a, call->filled(src, ways.bench_case.operand("a")));

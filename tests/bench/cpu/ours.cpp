@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/bench/common/statistics.h"
@@ -60,11 +61,10 @@ class OurKernel {
     CHECK(status.is_ok()) << status.message();
   }
   void poison() { std::memset(output().data(), 0xff, static_cast<size_t>(output().bytes())); }
-  std::vector<float> answer(const Workload& workload, const std::vector<int64_t>& shape) {
-    const float* data = output().as<float>();
-    std::vector<float> values(data, data + output().bytes() / 4);
+  std::vector<double> answer(const Workload& workload, const HostTensor& out) {
+    const std::vector<double> values = load_elements(output().data(), out.count(), out.dtype);
     const std::string layout = image_layout(workload, "out");
-    return layout.empty() ? values : from_layout(values, shape, layout);
+    return layout.empty() ? values : from_layout(values, out.shape, layout);
   }
 
  private:
@@ -83,9 +83,11 @@ class OurKernel {
     const std::string layout = image_layout(bench_case.workload(), info.name);
     const std::vector<float> values =
         layout.empty() ? plain.values : to_layout(plain.values, plain.shape, layout);
-    CHECK(static_cast<int64_t>(values.size()) * 4 == memory.bytes())
-        << info.name << ": " << values.size() << " values for " << memory.bytes() << " bytes";
-    std::memcpy(memory.data(), values.data(), values.size() * 4);
+    const auto count = static_cast<int64_t>(values.size());
+    CHECK(count * dtype_bytes(info.dtype) == memory.bytes() && info.dtype == plain.dtype)
+        << info.name << ": " << count << " values of " << plain.dtype << " for " << memory.bytes()
+        << " bytes of " << info.dtype;
+    store_elements(values.data(), count, info.dtype, memory.data());
   }
   AlignedBuffer& output() { return sets_.front().memory.at("out"); }
 
@@ -102,7 +104,7 @@ Result<Contestant> contestant_of(const BenchCase& bench_case, const CliTask& tas
   ASSIGN_OR_RETURN(Kernel loaded, Kernel::load(artifact));
   const auto kernel = std::make_shared<OurKernel>(std::move(loaded), pool);
   for (int i = 0; i < sets; ++i) RETURN_IF_ERROR(kernel->add_set(bench_case));
-  const std::vector<int64_t> shape = bench_case.operand("out").shape;
+  const HostTensor out = bench_case.operand("out");
   return Contestant{
       .name = "ours",
       .kind = ContestantKind::kOurs,
@@ -110,7 +112,7 @@ Result<Contestant> contestant_of(const BenchCase& bench_case, const CliTask& tas
       .detail = str(remark, chosen.schedule_template->name(), " ", chosen.config.to_text()),
       .call = [kernel](int set) { kernel->call(set); },
       .poison = [kernel] { kernel->poison(); },
-      .answer = [kernel, workload = task.workload, shape] { return kernel->answer(workload, shape); },
+      .answer = [kernel, workload = task.workload, out] { return kernel->answer(workload, out); },
       .tolerance = chosen.schedule_template->tolerance(task.workload),
   };
 }

@@ -60,7 +60,7 @@ Contestant plain_matmul_contestant(const BenchCase& bench_case, int sets, const 
           .answer =
               [operands] {
                 const float* data = operands->out(0, 0);
-                return std::vector<float>(data, data + operands->sets[0].out.bytes() / 4);
+                return std::vector<double>(data, data + operands->sets[0].out.bytes() / 4);
               }};
 }
 

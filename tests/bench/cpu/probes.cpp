@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 
+#include "compiler_core/runtime/dot_peak.h"
 #include "compiler_core/runtime/peak.h"
 
 namespace tuner {
@@ -29,6 +30,13 @@ Contestant fma_probe(ThreadPool& pool) {
           .kind = ContestantKind::kProbe,
           .call = [&pool](int) { on_all(pool, [](int) { fma_peak_burst(); }); },
           .work = fma_peak_burst() * pool.threads()};
+}
+
+Contestant dot_probe(DType dtype, ThreadPool& pool) {
+  return {.name = str(dtype, pool.threads() == 1 ? " peak of one core" : " peak of all cores"),
+          .kind = ContestantKind::kProbe,
+          .call = [dtype, &pool](int) { on_all(pool, [dtype](int) { peak_burst(dtype); }); },
+          .work = peak_burst(dtype) * pool.threads()};
 }
 
 Contestant read_probe(const MemoryLevel& level, ThreadPool& pool) {

@@ -10,6 +10,8 @@ namespace tuner {
 
 // Fused multiply-adds from registers, on every thread of the pool. work: operations.
 Contestant fma_probe(ThreadPool& pool);
+// Products of a small type (bfloat16, int8) from registers, on every thread of the pool. work: operations.
+Contestant dot_probe(DType dtype, ThreadPool& pool);
 // Reading memory of this level, each thread its own. work: bytes.
 Contestant read_probe(const MemoryLevel& level, ThreadPool& pool);
 

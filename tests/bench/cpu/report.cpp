@@ -7,7 +7,8 @@
 namespace tuner {
 namespace {
 
-constexpr std::string_view kOneCore = "FMA peak of one core", kAllCores = "FMA peak of all cores";
+// After the type, "FMA" for float32.
+constexpr std::string_view kOneCore = "peak of one core", kAllCores = "peak of all cores";
 
 const Contestant* fastest(const ShapeReport& r, ContestantKind kind, bool direct_only) {
   const Contestant* best = nullptr;
@@ -25,9 +26,10 @@ std::optional<Against> against(const ShapeReport& r, bool direct_only, uint64_t 
   return Against{peer->name, quantile_ratio_interval(peer->ns, ours->ns, kBenchQuantile, seed)};
 }
 
-const Contestant* probe(const ShapeReport& r, std::string_view start) {
+const Contestant* probe(const ShapeReport& r, std::string_view part) {
   for (const Contestant& c : r.contestants)
-    if (c.kind == ContestantKind::kProbe && c.name.starts_with(start) && !c.ns.empty()) return &c;
+    if (c.kind == ContestantKind::kProbe && c.name.find(part) != std::string::npos && !c.ns.empty())
+      return &c;
   return nullptr;
 }
 
@@ -55,7 +57,7 @@ void judge(ShapeReport& r, uint64_t seed) {
   if (one != nullptr && all != nullptr) r.cores = rate(all) / rate(one);
   if (const Contestant* peak = all != nullptr ? all : one)
     r.share_of_peak = static_cast<double>(r.flops) / ns / rate(peak);
-  if (const Contestant* read = probe(r, "read"))
+  if (const Contestant* read = probe(r, "read "))
     r.share_of_bandwidth = static_cast<double>(r.bytes) / ns / rate(read);
   for (const Contestant& c : r.contestants)
     if (c.name == "ours, 1 thread" && !c.ns.empty()) r.scaling = time_ns(c) / ns;
@@ -109,7 +111,7 @@ std::vector<NetworkSum> network_sums(const RunReport& run) {
 void print_head(const RunReport& run) {
   std::printf("%s, %s\ntarget %s, %s\n", run.cpu.c_str(), run.date.c_str(), run.target.c_str(),
               run.toolchain.c_str());
-  if (!run.onednn.empty()) std::printf("oneDNN %s\n", run.onednn.c_str());
+  for (const std::string& library : run.libraries) std::printf("%s\n", library.c_str());
   for (const MissingPeer& m : run.missing) std::printf("%s: %s\n", m.name.c_str(), m.why.c_str());
   std::printf(
       "%d rounds in turn, batches of %.3g ms, operands %s; %s; lower quartiles with 95 %% intervals, "
@@ -142,11 +144,13 @@ void print_shape(const ShapeReport& r, size_t number, size_t of, int threads, ui
   if (!r.error.empty()) {
     std::printf("  FAILED  %s\n", r.error.c_str());
   } else {
-    std::printf("  ours: %.1f %% of the FMA peak, %.1f %% of reading %s", 100 * r.share_of_peak,
+    const DType dtype = r.shape.workload.dtype();
+    const std::string peak = str(dtype == DType::kFloat32 ? "FMA" : dtype_name(dtype), " peak");
+    std::printf("  ours: %.1f %% of the %s, %.1f %% of reading %s", 100 * r.share_of_peak, peak.c_str(),
                 100 * r.share_of_bandwidth, r.level.c_str());
     if (r.scaling > 0) std::printf(", %.2f times one thread", r.scaling);
     if (r.cores > 0)
-      std::printf(", where the FMA peak is %.2f times%s", r.cores,
+      std::printf(", where the %s is %.2f times%s", peak.c_str(), r.cores,
                   cores_are_free(r, threads) ? "" : ": CORES ARE NOT FREE, void");
     if (r.any) std::printf("; %s/ours %s", r.any->peer.c_str(), interval_text(r.any->ratio).c_str());
     if (r.direct && (r.direct->peer != r.any->peer || r.direct->ratio.middle != r.any->ratio.middle))

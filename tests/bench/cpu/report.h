@@ -32,13 +32,14 @@ struct ShapeReport {
   int sets = 1;
   // Filled by judge().
   std::optional<Against> any, direct;                // all algorithms; direct ones on both sides
-  double share_of_peak = 0, share_of_bandwidth = 0;  // of ours; 0: not known
-  // With several threads: our time on one / on all; the FMA peak of all cores / of one, in the same rounds.
+  double share_of_peak = 0, share_of_bandwidth = 0;  // of ours; 0: not known. The peak is that of its type
+  // With several threads: our time on one / on all; the peak of all cores / of one, in the same rounds.
   double scaling = 0, cores = 0;
 };
 
 struct RunReport {
-  std::string date, cpu, target, toolchain, onednn;
+  std::string date, cpu, target, toolchain;
+  std::vector<std::string> libraries;  // with their versions: "oneDNN 2.6.3"
   int threads = 1, rounds = 0;
   double fill_ns = 0;
   bool cold = false;

@@ -60,10 +60,10 @@ json of(const ShapeReport& r, uint64_t seed) {
     j["error"] = r.error;
     return j;
   }
-  j["share_of_fma_peak"] = r.share_of_peak;
+  j["share_of_peak"] = r.share_of_peak;
   j["share_of_read_bandwidth"] = r.share_of_bandwidth;
   if (r.scaling > 0) j["times_one_thread"] = r.scaling;
-  if (r.cores > 0) j["fma_peak_times_one_core"] = r.cores;
+  if (r.cores > 0) j["peak_times_one_core"] = r.cores;
   j["best_peer_over_ours"] = of(r.any);
   j["best_direct_peer_over_ours_direct"] = of(r.direct);
   j["contestants"] = json::array();
@@ -75,13 +75,13 @@ json of(const ShapeReport& r, uint64_t seed) {
 }  // namespace
 
 Status write_json(const RunReport& run, const std::string& path) {
-  json j = {{"format", 1},
+  json j = {{"format", 2},
             {"bench", "bench_cpu"},
             {"date", run.date},
             {"cpu", run.cpu},
             {"target", run.target},
             {"toolchain", run.toolchain},
-            {"onednn", run.onednn},
+            {"libraries", run.libraries},
             {"missing_peers", of(run.missing)},
             {"threads", run.threads},
             {"clock", run.threads == 1 ? "CPU time of the thread" : "wall"},

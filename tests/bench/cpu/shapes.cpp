@@ -73,12 +73,13 @@ class ShapeList {
     }
   }
   void matmul(const std::string& set, const std::string& name, const std::string& group, int64_t m, int64_t n,
-              int64_t k, int64_t batch = 1) {
+              int64_t k, int64_t batch = 1, DType dtype = DType::kFloat32) {
     MatmulWorkload w;
     w.batch = batch;
     w.m = m;
     w.n = n;
     w.k = k;
+    w.dtype = dtype;
     if (batch == 1) w.constant = {"b"};
     shapes.push_back({set, name, group, w});
   }
@@ -117,14 +118,20 @@ std::vector<BenchShape> make_shapes() {
   list.convolutions("mobilenetv2_dw_blocked", kMobilenetDepthwise, Images::kBlocked, true);
   list.convolutions("mobilenetv2_1x1", kMobilenet1x1, Images::kNchw, false);
   list.convolutions("mobilenetv2_1x1_blocked", kMobilenet1x1, Images::kBlocked, false);
-  for (const int64_t n : {64, 128, 256, 512, 1024, 2048})
-    list.matmul("cubes", str(n, "^3"), n < 256 ? "matmul small" : "matmul large", n, n, n);
-  // BERT-base, 128 tokens: projections, the two halves of the feed-forward part, attention of 12 heads.
-  list.matmul("bert", "qkv_128x768x768", "matmul large", 128, 768, 768);
-  list.matmul("bert", "ffn1_128x3072x768", "matmul large", 128, 3072, 768);
-  list.matmul("bert", "ffn2_128x768x3072", "matmul large", 128, 768, 3072);
-  list.matmul("bert", "scores_12x128x128x64", "matmul batched", 128, 128, 64, 12);
-  list.matmul("bert", "context_12x128x64x128", "matmul batched", 128, 64, 128, 12);
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
+    const bool plain = dtype == DType::kFloat32;
+    const std::string set = plain ? "" : dtype == DType::kInt8 ? "_int8" : "_bf16";
+    const std::string group = plain ? "" : str(" ", dtype);
+    for (const int64_t n : {64, 128, 256, 512, 1024, 2048})
+      list.matmul("cubes" + set, str(n, "^3"), (n < 256 ? "matmul small" : "matmul large") + group, n, n, n,
+                  1, dtype);
+    // BERT-base, 128 tokens: projections, the two halves of the feed-forward part, attention of 12 heads.
+    list.matmul("bert" + set, "qkv_128x768x768", "matmul large" + group, 128, 768, 768, 1, dtype);
+    list.matmul("bert" + set, "ffn1_128x3072x768", "matmul large" + group, 128, 3072, 768, 1, dtype);
+    list.matmul("bert" + set, "ffn2_128x768x3072", "matmul large" + group, 128, 768, 3072, 1, dtype);
+    list.matmul("bert" + set, "scores_12x128x128x64", "matmul batched" + group, 128, 128, 64, 12, dtype);
+    list.matmul("bert" + set, "context_12x128x64x128", "matmul batched" + group, 128, 64, 128, 12, dtype);
+  }
   list.matmul("skinny", "fc_1x4096x4096", "matmul skinny", 1, 4096, 4096);
   list.matmul("skinny", "fc_8x4096x4096", "matmul skinny", 8, 4096, 4096);
   list.matmul("skinny", "fc_1x1000x2048", "matmul skinny", 1, 1000, 2048);

@@ -82,6 +82,7 @@ std::string job_entry(const Workload& workload, int threads, Algorithms algorith
         if constexpr (requires { w.activation; })
           if (w.activation == Activation::kRelu) j["activation"] = "relu";
         if constexpr (requires { w.constant; }) j["constant"] = w.constant;
+        if (w.dtype != DType::kFloat32) j["dtype"] = dtype_name(w.dtype);
       },
       workload.op());
   if (algorithms == Algorithms::kDirect) j["algorithms"] = {"direct"};

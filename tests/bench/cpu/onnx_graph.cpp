@@ -1,0 +1,176 @@
+#include "tests/bench/cpu/onnx_graph.h"
+
+#include <cstring>
+
+#include "compiler_core/base/elements.h"
+#include "tests/bench/cpu/onnx_model.h"
+
+namespace tuner {
+namespace {
+
+using Attributes = std::vector<OnnxModel::Attribute>;
+
+class GraphWriter {
+ public:
+  explicit GraphWriter(const BenchCase& bench_case) : case_(bench_case) {}
+
+  // An operand that comes with every call.
+  std::string input(const std::string& name) {
+    const HostTensor& t = case_.operand(name);
+    model_.input(name, t.dtype, t.shape);
+    graph_.inputs.push_back(name);
+    return name;
+  }
+  // One that the model holds.
+  std::string weights(const std::string& name) {
+    const HostTensor& t = case_.operand(name);
+    model_.weights(name, t.dtype, t.shape, element_bytes(t.values, t.dtype));
+    return name;
+  }
+  std::string operand(const std::string& name) {
+    return case_.workload().is_constant(name) ? weights(name) : input(name);
+  }
+  // Numbers that are no operand of the case: axes.
+  std::string integers(const std::string& name, const std::vector<int64_t>& values) {
+    std::string bytes(values.size() * sizeof(int64_t), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    model_.weights(name, DType::kInt64, {static_cast<int64_t>(values.size())}, bytes);
+    return name;
+  }
+  // Its result's name.
+  std::string node(const std::string& op, const std::vector<std::string>& inputs,
+                   const Attributes& attributes = {}) {
+    steps_.push_back({op, inputs, attributes});
+    return result(steps_.size() - 1);
+  }
+  // What a product adds at its end.
+  void epilogue(std::string value, bool residual, Activation activation) {
+    if (residual) value = node("Add", {value, input("residual")});
+    if (activation == Activation::kRelu) node("Relu", {value});
+  }
+  // The last node computes "out".
+  OnnxGraph finish() {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      model_.node(s.op, s.inputs, i + 1 == steps_.size() ? "out" : result(i), s.attributes);
+      graph_.operators += str(i == 0 ? "" : ", ", s.op);
+    }
+    const HostTensor& out = case_.operand("out");
+    model_.output("out", out.dtype, out.shape);
+    graph_.model = model_.bytes();
+    return std::move(graph_);
+  }
+
+ private:
+  struct Step {
+    std::string op;
+    std::vector<std::string> inputs;
+    Attributes attributes;
+  };
+  static std::string result(size_t step) { return str("result", step); }
+
+  const BenchCase& case_;
+  OnnxModel model_;
+  OnnxGraph graph_;
+  std::vector<Step> steps_;
+};
+
+template <size_t N>
+std::vector<int64_t> list(const std::array<int64_t, N>& values) {
+  return {values.begin(), values.end()};
+}
+
+Status write(GraphWriter& g, const MatmulWorkload& w) {
+  if (w.transpose_a || w.transpose_b) return failed("operands that are stored transposed are not done here");
+  // uint8 times int8, summed in int32.
+  const std::string a = g.operand("a"), b = g.operand("b");
+  std::string value = g.node(w.dtype == DType::kInt8 ? "MatMulInteger" : "MatMul", {a, b});
+  if (w.bias) value = g.node("Add", {value, g.weights("bias")});
+  g.epilogue(value, w.residual, w.activation);
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const Conv2dWorkload& w) {
+  std::vector<std::string> inputs{g.operand("data"), g.operand("weight")};
+  if (w.bias) inputs.push_back(g.weights("bias"));
+  const std::string value = g.node("Conv", inputs,
+                                   {{"kernel_shape", std::vector{w.kernel_height, w.kernel_width}},
+                                    {"strides", list(w.stride)},
+                                    {"pads", list(w.padding)},
+                                    {"dilations", list(w.dilation)},
+                                    {"group", w.groups}});
+  g.epilogue(value, w.residual, w.activation);
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const Pool2dWorkload& w) {
+  const bool is_max = w.pooling == Pooling::kMax;
+  const bool whole =
+      w.kernel_height == w.in_height && w.kernel_width == w.in_width && w.padding == std::array<int64_t, 4>{};
+  const std::string data = g.operand("data");
+  if (whole) {
+    g.node(is_max ? "GlobalMaxPool" : "GlobalAveragePool", {data});
+    return Status::ok();
+  }
+  Attributes attributes{{"kernel_shape", std::vector{w.kernel_height, w.kernel_width}},
+                        {"strides", list(w.stride)},
+                        {"pads", list(w.padding)}};
+  if (!is_max) attributes.emplace_back("count_include_pad", int64_t{w.count_include_pad});
+  g.node(is_max ? "MaxPool" : "AveragePool", {data}, attributes);
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const SoftmaxWorkload&) {
+  g.node("Softmax", {g.operand("x")}, {{"axis", int64_t{-1}}});
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const LayerNormWorkload& w) {
+  const std::string x = g.operand("x"), gamma = g.weights("gamma"), beta = g.weights("beta");
+  g.node("LayerNormalization", {x, gamma, beta}, {{"axis", int64_t{-1}}, {"epsilon", w.epsilon}});
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const ReduceWorkload& w) {
+  const std::string x = g.operand("x");
+  const OnnxModel::Attribute drop{"keepdims", int64_t{0}}, rows{"axes", std::vector<int64_t>{1}};
+  switch (w.reduction) {
+    case RowReduction::kSum:  // the one whose axes are an operand in this operator set
+      g.node("ReduceSum", {x, g.integers("axes", {1})}, {drop});
+      break;
+    case RowReduction::kMax:
+      g.node("ReduceMax", {x}, {rows, drop});
+      break;
+    case RowReduction::kMin:
+      g.node("ReduceMin", {x}, {rows, drop});
+      break;
+    case RowReduction::kMean:
+      g.node("ReduceMean", {x}, {rows, drop});
+      break;
+  }
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const TransposeWorkload&) {
+  g.node("Transpose", {g.operand("x")}, {{"perm", std::vector<int64_t>{1, 0}}});
+  return Status::ok();
+}
+
+Status write(GraphWriter& g, const ElementwiseWorkload& w) {
+  std::string value = g.operand("x");
+  if (w.scale) value = g.node("Mul", {value, g.weights("scale")});
+  if (w.bias) value = g.node("Add", {value, g.weights("bias")});
+  if (!w.scale && !w.bias && !w.residual && w.activation == Activation::kNone) g.node("Identity", {value});
+  g.epilogue(value, w.residual, w.activation);
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<OnnxGraph> onnx_graph(const BenchCase& bench_case) {
+  GraphWriter g(bench_case);
+  RETURN_IF_ERROR(std::visit([&](const auto& w) { return write(g, w); }, bench_case.workload().op()));
+  return g.finish();
+}
+
+}  // namespace tuner
