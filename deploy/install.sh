@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # install.sh [--peers] [--emulator]: installs what building needs on Debian 12, as root or with sudo. Quick when nothing
 # is missing. Used by build.sh and test.sh; runs on its own too.
-#   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them
+#   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
+#               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 set -euo pipefail
 

@@ -101,6 +101,30 @@ TEST(BenchCpu, TwoThreadsCountOnlyOnTwoFreeCores) {
   EXPECT_FALSE(cores_are_free(busy, 2));
 }
 
+TEST(BenchCpu, ShapesWithoutFreeCoresAreInNoMeanAndNoSum) {
+  RunReport run{.threads = 2};
+  run.shapes = {winograd_and_direct(), winograd_and_direct()};
+  run.shapes[0].cores = 1.99;
+  run.shapes[1].cores = 1.5;
+  ASSERT_EQ(summarise(run).size(), 1u);
+  EXPECT_EQ(summarise(run)[0].shapes, 1u);
+  ASSERT_EQ(network_sums(run).size(), 1u);
+  EXPECT_EQ(network_sums(run)[0].layers, 2);
+}
+
+TEST(BenchCpu, TheShareOfASmallTypeIsOfItsOwnPeak) {
+  Contestant peak = fake("int8 peak of one core", ContestantKind::kProbe, 1000),
+             read = fake("read L2", ContestantKind::kProbe, 100);
+  peak.work = 800'000;
+  read.work = 5'000;
+  ShapeReport r{.flops = 8'000'000,
+                .bytes = 1'000'000,
+                .contestants = {fake("ours", ContestantKind::kOurs, 12'500), peak, read}};
+  judge(r, kSeed);
+  EXPECT_NEAR(r.share_of_peak, 8'000'000 / 12'500.0 / 800, 1e-9);
+  EXPECT_NEAR(r.share_of_bandwidth, 1'000'000 / 12'500.0 / 50, 1e-9);
+}
+
 TEST(BenchCpu, AShapeWithoutPeersHasNoRatioAndJoinsNoMean) {
   const ShapeReport alone = report_of("alone", {fake("ours", ContestantKind::kOurs, 100)});
   EXPECT_FALSE(alone.any.has_value());
@@ -183,7 +207,7 @@ TEST(BenchCpu, WhatIsSubmittedForTuningIsWhatIsTimed) {
   for (const BenchShape& shape : bench_shapes()) {
     const auto entries = cli::parse_job_text(job_entry(shape.workload, 1, Algorithms::kAny), shape.name);
     ASSERT_TRUE(entries.is_ok()) << entries.message();
-    EXPECT_EQ(entries->front().workload.key(), shape.workload.key());
+    EXPECT_EQ(entries->front().workload.key(), shape.workload.key());  // types too
     EXPECT_TRUE(validate(shape.workload).is_ok()) << shape.name;
   }
 }

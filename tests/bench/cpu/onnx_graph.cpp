@@ -25,6 +25,7 @@ class GraphWriter {
   std::string weights(const std::string& name) {
     const HostTensor& t = case_.operand(name);
     model_.weights(name, t.dtype, t.shape, element_bytes(t.values, t.dtype));
+    graph_.has_weights = true;
     return name;
   }
   std::string operand(const std::string& name) {
@@ -82,6 +83,7 @@ std::vector<int64_t> list(const std::array<int64_t, N>& values) {
 
 Status write(GraphWriter& g, const MatmulWorkload& w) {
   if (w.transpose_a || w.transpose_b) return failed("operands that are stored transposed are not done here");
+  if (w.dtype == DType::kBFloat16) return failed("ONNX's MatMul of bfloat16 writes bfloat16, not float32");
   // uint8 times int8, summed in int32.
   const std::string a = g.operand("a"), b = g.operand("b");
   std::string value = g.node(w.dtype == DType::kInt8 ? "MatMulInteger" : "MatMul", {a, b});

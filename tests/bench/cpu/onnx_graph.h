@@ -12,6 +12,7 @@ struct OnnxGraph {
   std::string model;                // bytes
   std::string operators;            // "Conv, Relu": what the library may fuse
   std::vector<std::string> inputs;  // operands given with every call; the others are in the model
+  bool has_weights = false;         // there are others
 };
 
 // Images are NCHW on both sides. Constant operands, and biases, scales and the like, are in the model, so

@@ -77,8 +77,8 @@ namespace {
 
 constexpr uint32_t kApiVersion = 5;  // the first with all of the above
 constexpr int kWarnings = 2, kSequential = 0, kAllOptimizations = 99, kArena = 1, kDefaultMemory = 0;
-// Each set of operands has weights of its own and so a session; that many start in seconds.
-constexpr int kMostSets = 256;
+// Each set of operands that has weights has a session of its own; that many start in seconds.
+constexpr int kMostSessions = 256;
 
 struct ApiBase {
   const void* const* (*table)(uint32_t version);
@@ -108,7 +108,7 @@ Status check_table(const OnnxRuntimeApi& api) {
   return Status::ok();
 }
 
-// One session for each set of operands, and its tensors.
+// A session and its tensors, for each set of operands. Sets without weights share the session of the first.
 class OnnxCall {
  public:
   OnnxCall(const OnnxRuntimeApi& api, OnnxGraph graph, HostTensor out)
@@ -119,19 +119,16 @@ class OnnxCall {
     for (Set& set : sets_) {
       for (OrtValue* value : set.inputs) api_.release_value(value);
       if (set.out != nullptr) api_.release_value(set.out);
-      if (set.session != nullptr) api_.release_session(set.session);
     }
+    for (OrtSession* session : sessions_) api_.release_session(session);
   }
   OnnxCall(const OnnxCall&) = delete;
   OnnxCall& operator=(const OnnxCall&) = delete;
 
   Status add_set(const BenchCase& bench_case, bool spinning) {
+    if (sessions_.empty() || graph_.has_weights) RETURN_IF_ERROR(add_session(spinning));
     Set& set = sets_.emplace_back();
-    OrtOptions* options = nullptr;
-    RETURN_IF_ERROR(api_.ok(api_.create_options(&options), "session options"));
-    const Status made = create_session(options, spinning, &set.session);
-    api_.release_options(options);
-    RETURN_IF_ERROR(made);
+    set.session = sessions_.back();
     for (const std::string& name : graph_.inputs) {
       const HostTensor& t = bench_case.operand(name);
       RETURN_IF_ERROR(tensor(t, set, &set.inputs.emplace_back()));
@@ -161,12 +158,21 @@ class OnnxCall {
 
  private:
   struct Set {
-    OrtSession* session = nullptr;
+    OrtSession* session = nullptr;      // of sessions_
     std::vector<AlignedBuffer> memory;  // of the inputs, then of the output
     std::vector<OrtValue*> inputs;
     OrtValue* out = nullptr;
   };
 
+  Status add_session(bool spinning) {
+    OrtOptions* options = nullptr;
+    RETURN_IF_ERROR(api_.ok(api_.create_options(&options), "session options"));
+    OrtSession* session = nullptr;
+    const Status made = create_session(options, spinning, &session);
+    api_.release_options(options);
+    if (made.is_ok()) sessions_.push_back(session);
+    return made;
+  }
   Status create_session(OrtOptions* options, bool spinning, OrtSession** session) const {
     RETURN_IF_ERROR(api_.ok(api_.set_execution_mode(options, kSequential), "execution mode"));
     RETURN_IF_ERROR(api_.ok(api_.set_optimization_level(options, kAllOptimizations), "optimisation"));
@@ -190,14 +196,15 @@ class OnnxCall {
   OnnxGraph graph_;
   const HostTensor out_;
   std::vector<const char*> names_;  // of the inputs
+  std::vector<OrtSession*> sessions_;
   std::vector<Set> sets_;
 };
 
 Result<Contestant> contestant(const OnnxRuntimeApi& api, const BenchCase& bench_case, int sets, bool spinning,
                               const std::string& name) {
-  if (sets > kMostSets)
-    return failed("cold operands need ", sets, " sessions, at most ", kMostSets, " are made");
   ASSIGN_OR_RETURN(OnnxGraph graph, onnx_graph(bench_case));
+  if (graph.has_weights && sets > kMostSessions)
+    return failed("cold operands need ", sets, " sessions, at most ", kMostSessions, " are made");
   const auto call = std::make_shared<OnnxCall>(api, std::move(graph), bench_case.operand("out"));
   for (int i = 0; i < sets; ++i) RETURN_IF_ERROR(call->add_set(bench_case, spinning));
   call->drop_model();

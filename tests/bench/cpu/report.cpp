@@ -66,7 +66,7 @@ void judge(ShapeReport& r, uint64_t seed) {
 std::vector<GroupSummary> summarise(const RunReport& run) {
   std::map<std::string, std::vector<const ShapeReport*>> groups;
   for (const ShapeReport& r : run.shapes)
-    if (r.error.empty() && r.any) groups[r.shape.group].push_back(&r);
+    if (r.error.empty() && r.any && cores_are_free(r, run.threads)) groups[r.shape.group].push_back(&r);
   std::vector<GroupSummary> all;
   for (const auto& [group, shapes] : groups) {
     GroupSummary s{.group = group, .shapes = shapes.size()};
@@ -91,7 +91,9 @@ std::vector<GroupSummary> summarise(const RunReport& run) {
 std::vector<NetworkSum> network_sums(const RunReport& run) {
   std::vector<NetworkSum> sums;
   for (const ShapeReport& r : run.shapes) {
-    if (!r.error.empty() || r.shape.workload.get_if<Conv2dWorkload>() == nullptr) continue;
+    if (!r.error.empty() || !cores_are_free(r, run.threads) ||
+        r.shape.workload.get_if<Conv2dWorkload>() == nullptr)
+      continue;
     const Contestant* ours = fastest(r, ContestantKind::kOurs, false);
     const Contestant* ours_direct = fastest(r, ContestantKind::kOurs, true);
     const Contestant* peer = fastest(r, ContestantKind::kPeer, false);
@@ -131,7 +133,8 @@ void print_shape(const ShapeReport& r, size_t number, size_t of, int threads, ui
     const Interval t = quantile_interval(c.ns, kBenchQuantile, seed);
     std::printf("  %-26s %10.2f us [%.2f, %.2f]", c.name.c_str(), t.middle / 1e3, t.low / 1e3, t.high / 1e3);
     if (c.kind == ContestantKind::kProbe) {
-      std::printf("  %.1f %s\n", c.work / t.middle, c.name.starts_with("FMA") ? "GFLOP/s" : "GB/s");
+      std::printf("  %.1f %s\n", c.work / t.middle,
+                  c.name.find(" peak of ") != std::string::npos ? "GFLOP/s" : "GB/s");
       continue;
     }
     std::printf("  %6.1f GFLOP/s %6.1f GB/s", static_cast<double>(r.flops) / t.middle,
@@ -169,10 +172,12 @@ void print_summary(const RunReport& run) {
       std::printf("%-26s %-24s FAILED %s\n", r.shape.set.c_str(), r.shape.name.c_str(), r.error.c_str());
       continue;
     }
-    std::printf("%-26s %-24s %9.2f %7.1f %7.1f  %-28s %-22s %s\n", r.shape.set.c_str(), r.shape.name.c_str(),
-                time_ns(*ours) / 1e3, 100 * r.share_of_peak, 100 * r.share_of_bandwidth,
-                r.any ? interval_text(r.any->ratio).c_str() : "no peer",
-                r.direct ? interval_text(r.direct->ratio).c_str() : "", r.any ? r.any->peer.c_str() : "");
+    std::printf(
+        "%-26s %-24s %9.2f %7.1f %7.1f  %-28s %-22s %s\n", r.shape.set.c_str(), r.shape.name.c_str(),
+        time_ns(*ours) / 1e3, 100 * r.share_of_peak, 100 * r.share_of_bandwidth,
+        r.any ? interval_text(r.any->ratio).c_str() : "no peer",
+        r.direct ? interval_text(r.direct->ratio).c_str() : "",
+        cores_are_free(r, run.threads) ? (r.any ? r.any->peer.c_str() : "") : "VOID, cores were not free");
   }
   std::printf("\n%-26s %6s %9s %7s %-24s %9s %7s\n", "group", "shapes", "geo. mean", "worst", "", "direct",
               "worst");
@@ -192,6 +197,11 @@ void print_summary(const RunReport& run) {
   const auto bad = std::count_if(run.shapes.begin(), run.shapes.end(),
                                  [](const ShapeReport& r) { return !r.error.empty(); });
   if (bad > 0) std::printf("%td of %zu shapes have no figure\n", bad, run.shapes.size());
+  const auto is_void = std::count_if(run.shapes.begin(), run.shapes.end(), [&](const ShapeReport& r) {
+    return r.error.empty() && !cores_are_free(r, run.threads);
+  });
+  if (is_void > 0)
+    std::printf("%td of %zu shapes are void and in no mean and no sum\n", is_void, run.shapes.size());
   if (!run.stopped.empty()) std::printf("stopped: %s\n", run.stopped.c_str());
   std::fflush(stdout);
 }

@@ -56,7 +56,7 @@ double time_ns(const Contestant& c);  // kBenchQuantile of its rounds
 // Ratios and shares out of the contestants' samples.
 void judge(ShapeReport& report, uint64_t seed);
 
-// Figures of the shapes of one group.
+// Figures of the shapes of one group, of those that count (cores_are_free).
 struct GroupSummary {
   std::string group;
   size_t shapes = 0;
@@ -67,7 +67,7 @@ struct GroupSummary {
 };
 std::vector<GroupSummary> summarise(const RunReport& run);
 
-// The sum over a network's layers, each as often as it is used.
+// The sum over a network's layers that count, each as often as it is used.
 struct NetworkSum {
   std::string set;
   int layers = 0;                          // uses counted
