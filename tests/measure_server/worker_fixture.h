@@ -1,0 +1,220 @@
+// A worker to test: a daemon played by the test, over real gRPC; trials of real operators; the worker in the
+// test's process or as a program. Used by worker_*_test.cpp.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "compiler_core/codegen/compile.h"
+#include "measure.grpc.pb.h"
+#include "measure_server/worker/worker.h"
+#include "templates/schedule_template.h"
+
+extern char** environ;
+
+namespace tuner {
+
+namespace fs = std::filesystem;
+
+// Hands out its trials, keeps the first record of each, and misbehaves on request.
+class FakeDaemon final : public v1::Workers::Service {
+ public:
+  explicit FakeDaemon(std::vector<v1::Lease> trials) : trials_(std::move(trials)) {}
+
+  int lose_every = 0;         // every n-th Sync is worked on, but its reply is lost
+  int forget_session_at = 0;  // at this Sync the daemon has started anew
+  bool acknowledge = true;    // false: results are looked at and not taken
+  bool drain_when_done = true;
+
+  grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
+                        v1::RegisterReply* reply) override {
+    std::lock_guard lock(mutex_);
+    registrations_.push_back(*request);
+    session_ = str("session ", registrations_.size());
+    reply->set_session(session_);
+    reply->set_lease_ttl_ms(15'000);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Sync(grpc::ServerContext* context, const v1::SyncRequest* request,
+                    v1::SyncReply* reply) override {
+    std::unique_lock lock(mutex_);
+    const int number = ++syncs_;
+    if (number == forget_session_at) session_ = "none";
+    if (request->session() != session_) return {grpc::StatusCode::FAILED_PRECONDITION, "unknown session"};
+    std::set<std::string> busy;
+    for (const v1::HeldLease& held : request->held()) busy.insert(held.trial_id());
+    for (const v1::MeasureRecord& record : request->results()) {
+      ++results_seen_;
+      busy.insert(record.trial_id());
+      if (!acknowledge) continue;
+      records_.emplace(record.trial_id(), record);
+      v1::Ack* ack = reply->add_acks();
+      ack->set_trial_id(record.trial_id());
+      ack->set_attempt(record.attempt());
+    }
+    changed_.notify_all();
+    int slots = request->free_slots();
+    for (const v1::Lease& trial : trials_) {
+      if (slots == 0) break;
+      if (busy.contains(trial.trial_id()) || records_.contains(trial.trial_id())) continue;
+      *reply->add_leases() = trial;
+      --slots;
+    }
+    if (drain_when_done && records_.size() == trials_.size()) reply->set_drain(true);
+    if (lose_every > 0 && number % lose_every == 0)
+      return {grpc::StatusCode::UNAVAILABLE, "the reply is lost"};
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(request->wait_ms());
+    while (reply->acks_size() + reply->leases_size() == 0 && !reply->drain() && !context->IsCancelled() &&
+           std::chrono::steady_clock::now() < until)
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    return grpc::Status::OK;
+  }
+
+  bool wait_for_records(size_t n, std::chrono::seconds limit) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return records_.size() >= n; });
+  }
+  bool wait_for_results(int n, std::chrono::seconds limit) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return results_seen_ >= n; });
+  }
+  void take_results() {
+    std::lock_guard lock(mutex_);
+    acknowledge = true;
+  }
+  std::map<std::string, v1::MeasureRecord> records() {
+    std::lock_guard lock(mutex_);
+    return records_;
+  }
+  std::vector<v1::RegisterRequest> registrations() {
+    std::lock_guard lock(mutex_);
+    return registrations_;
+  }
+
+ private:
+  const std::vector<v1::Lease> trials_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string session_ = "none";
+  int syncs_ = 0, results_seen_ = 0;
+  std::map<std::string, v1::MeasureRecord> records_;
+  std::vector<v1::RegisterRequest> registrations_;
+};
+
+// `n` configs of a task drawn from a seed, of every template that serves it.
+inline std::vector<v1::Lease> trials_of(const Workload& workload, const Target& target, int n,
+                                        uint64_t seed) {
+  const auto templates = templates_for(workload, target);
+  EXPECT_TRUE(templates.is_ok()) << templates.message();
+  std::mt19937_64 rng(seed);
+  std::vector<v1::Lease> trials;
+  for (int i = 0; i < n; ++i) {
+    const AnyTemplate* t = (*templates)[static_cast<size_t>(i) % templates->size()];
+    const auto instance = t->apply(workload, target);
+    EXPECT_TRUE(instance.is_ok()) << instance.message();
+    v1::Lease lease;
+    lease.set_trial_id(str("trial-", i));
+    lease.set_attempt(1);
+    lease.set_fencing(1);
+    lease.set_workload_key(workload.key());
+    lease.set_target(target.name());
+    lease.set_template_name(std::string(t->name()));
+    lease.set_template_version(t->version());
+    const ConfigSpace& space = (*instance)->space();
+    lease.set_config(space.at(i == 0 ? space.default_index() : space.sample(rng)).to_text());
+    lease.set_input_seed(1);
+    lease.mutable_options()->set_repeats(3);
+    lease.mutable_options()->set_cut_factor(-1);
+    lease.mutable_options()->set_build_timeout_s(60);
+    lease.mutable_options()->set_run_timeout_s(60);
+    trials.push_back(lease);
+  }
+  return trials;
+}
+
+inline std::vector<v1::Lease> conv2d_trials(int n, uint64_t seed) {
+  Conv2dWorkload w;
+  w.in_channels = 16, w.in_height = 14, w.in_width = 13, w.out_channels = 32;
+  w.kernel_height = w.kernel_width = 3;
+  w.padding = {1, 1, 1, 1};
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  w.constant = {"weight"};
+  // By name, as a daemon knows it.
+  return trials_of(Workload(w), *parse_target(host_target(1).name()), n, seed);
+}
+
+class WorkerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "worker_test_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    dir_ = name;
+    address_ = "unix:" + dir_ + "/daemon.sock";
+  }
+  void TearDown() override {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    fs::remove_all(dir_);
+  }
+  void serve(FakeDaemon& daemon) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
+    builder.RegisterService(&daemon);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+  // The worker in this process, until the daemon drains it.
+  Status work() {
+    Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
+                                                            .work_dir = dir_ + "/worker",
+                                                            .runner = TUNER_RUNNER_PATH,
+                                                            .program = TUNER_MEASURE_SERVER_PATH});
+    RETURN_IF_ERROR(worker.status());
+    const std::unique_ptr<DaemonLink> link = make_grpc_link(address_);
+    return (*worker)->run(*link);
+  }
+  // The worker as a program.
+  pid_t spawn(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {
+        TUNER_MEASURE_SERVER_PATH, "--daemon",    address_, "--work-dir", dir_ + "/worker", "--runner",
+        TUNER_RUNNER_PATH,         "--worker-id", "w1"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_t pid = -1;
+    EXPECT_EQ(::posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ), 0);
+    return pid;
+  }
+  // Its wait status; killed when it does not end in `limit`.
+  static int wait_for_end(pid_t pid, std::chrono::seconds limit) {
+    int status = 0;
+    for (const auto until = std::chrono::steady_clock::now() + limit;
+         std::chrono::steady_clock::now() < until; std::this_thread::sleep_for(std::chrono::milliseconds(10)))
+      if (::waitpid(pid, &status, WNOHANG) == pid) return status;
+    ADD_FAILURE() << "measure_server did not end in " << limit.count() << " s";
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, &status, 0);
+    return status;
+  }
+
+  std::string dir_, address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace tuner
