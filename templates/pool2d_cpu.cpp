@@ -11,7 +11,15 @@
 //           vectorized channel
 //       write the tile
 //
-// NCHW: vectors are pixels of a row of the output, `tile_ow` of them, masked where a window leaves the image;
+// NCHW: vectors are pixels of a row of the output, masked where a window leaves the image:
+//
+//   parallel n, c, block of rows
+//     for ow_outer
+//       for kh, kw                      kw unrolled when `unroll_kw` is set
+//         unrolled oh_inner             if inside the image, decided ahead
+//           vectorized ow_inner
+//       write the tile
+//
 // or, for one window an image (global pooling), pixels of the window:
 //
 //   parallel n, c
@@ -28,6 +36,7 @@ namespace {
 
 struct Knobs {
   SplitKnob tile_ow;
+  ChoiceKnob tile_oh;
   ChoiceKnob vectors;
   FlagKnob unroll_kw;
 };
@@ -36,7 +45,7 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "pool2d_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const Pool2dWorkload& w, const Target& t) const override {
     return cpu::supports_rows(t, w.dtype);
@@ -55,13 +64,20 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
                        .multiples_of(lanes)
                        .at_most(global ? lanes : std::min(most, 16 * lanes))
                        .try_first(by_channels ? std::min<int64_t>(8, most) : 2 * lanes),
+        // Rows of a tile of pixels: sums of different rows do not wait for each other, and one mask is
+        // theirs.
+        .tile_oh = space.choice("tile_oh", {1, 2, 4, 7, 8})
+                       .at_most(by_channels || global ? 1 : w.out_height())
+                       .try_first(by_channels || global ? 1 : 4),
         // Of a step through a window that is the image.
         .vectors = cpu::declare_vectors(space, t, global ? w.kernel_height * w.kernel_width : 1, 2),
         // Which elements of a row are inside is then known where the code is written.
         .unroll_kw = space.flag("unroll_kw").try_first(unrolls_first),
     };
     // Longer bodies only compile longer.
-    const IntExpr stores = by_channels ? k.tile_ow.inner() : k.tile_ow.inner() / lanes;
+    const IntExpr stores = by_channels ? k.tile_ow.inner() : k.tile_ow.inner() / lanes * k.tile_oh;
+    // The tile is in registers, beside what is read.
+    if (!by_channels) space.require(stores + 2 <= t.vector_registers());
     space.require(!k.unroll_kw || stores * w.kernel_width <= kMaxBody);
     if (global || w.kernel_width == 1) space.require(k.unroll_kw == 0);
     return k;
@@ -74,7 +90,7 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
     if (is_global(w))
       pool_images(s, t, c[k.vectors] * t.f32_lanes());
     else
-      pool_windows(s, t, c[k.tile_ow].inner, c[k.unroll_kw], channel_block(w.layout) > 1);
+      pool_windows(s, t, c[k.tile_oh], c[k.tile_ow].inner, c[k.unroll_kw], channel_block(w.layout) > 1);
   }
 
  private:
@@ -87,7 +103,8 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
            w.kernel_height == w.in_height && w.kernel_width == w.in_width;
   }
 
-  static void pool_windows(Schedule& s, const Target& t, int64_t tile_ow, bool unroll_kw, bool by_channels) {
+  static void pool_windows(Schedule& s, const Target& t, int64_t tile_oh, int64_t tile_ow, bool unroll_kw,
+                           bool by_channels) {
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
     s.set_scope(acc, MemoryScope::kRegister);
     const std::vector<Axis> axes = s.axes(out),
@@ -95,6 +112,13 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
     const auto [kh, kw] = s.reduce_axes<2>(acc);
     if (s.refused()) return;
     const auto [ow_outer, ow_inner] = s.split(axes[3], tile_ow);
+    Axis row_block = axes[2];
+    if (!by_channels) {
+      const auto [oh_outer, oh_inner] = s.split(axes[2], tile_oh);
+      s.reorder({oh_outer, ow_outer, oh_inner, ow_inner});
+      s.unroll(oh_inner);
+      row_block = oh_outer;
+    }
     s.compute_at(acc, ow_outer);
     s.vectorize(by_channels ? axes[4] : ow_inner);
     if (by_channels) s.unroll(ow_inner);
@@ -105,9 +129,9 @@ class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
     s.decompose_reduction(acc, kh);
     s.skip_zeros(acc);
     if (unroll_kw) s.unroll(kw);
-    if (by_channels) s.unroll(own[3]);
+    s.unroll(by_channels ? own[3] : own[2]);
     s.vectorize(own.back());
-    if (t.threads > 1) s.parallel(s.fuse({axes[0], axes[1], axes[2]}));
+    if (t.threads > 1) s.parallel(s.fuse({axes[0], axes[1], row_block}));
   }
 
   static void pool_images(Schedule& s, const Target& t, int64_t wide) {

@@ -57,9 +57,12 @@ Program math_of(const Pool2dWorkload& w) {
         if (is_max) return all;
         if (same_count)
           return all * float_imm(1.0 / static_cast<double>(w.kernel_height * w.kernel_width), w.dtype);
-        const Expr count = count_inside(i[2], w.stride[0], top, bottom, w.kernel_height, w.in_height) *
-                           count_inside(i[3], w.stride[1], left, right, w.kernel_width, w.in_width);
-        return all / cast(w.dtype, count);
+        // Factors, not a division of each element: one depends on the row alone, and the other is known ahead
+        // where a tile of the row is.
+        const Expr one = float_imm(1, w.dtype);
+        const Expr rows = count_inside(i[2], w.stride[0], top, bottom, w.kernel_height, w.in_height),
+                   columns = count_inside(i[3], w.stride[1], left, right, w.kernel_width, w.in_width);
+        return all * (one / cast(w.dtype, rows) * (one / cast(w.dtype, columns)));
       },
       BufferRole::kOutput, names);
   return b.finish();

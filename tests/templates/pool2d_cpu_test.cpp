@@ -63,7 +63,7 @@ TEST(Pool2dCpu, GlobalPoolingIsAReduction) {
 TEST(Pool2dCpu, LoopsOfABlockedLayout) {
   const auto instance = pool2d_cpu().apply(pool(16, 8, 8, 3, 2, 1, "NCHW16c"), cpu(512, 32, 2));
   const Result<Program> program =
-      (*instance)->instantiate(config_from_text("tile_ow=2 unroll_kw=1 vectors=1").value());
+      (*instance)->instantiate(config_from_text("tile_oh=1 tile_ow=2 unroll_kw=1 vectors=1").value());
   ASSERT_TRUE(program.is_ok()) << program.message();
   EXPECT_EQ("\n" + to_text(*program), R"(
 kernel pool2d(input data float32[2, 1, 8, 8, 16], output out float32[2, 1, 4, 4, 16])
@@ -89,6 +89,39 @@ kernel pool2d(input data float32[2, 1, 8, 8, 16], output out float32[2, 1, 4, 4,
       unrolled ow.inner in 0..2
         vectorized cb in 0..16
           out[n.c.oh.fused//4, 0, n.c.oh.fused%4, ow.outer*2 + ow.inner, cb] = acc[0, 0, 0, ow.inner, cb]
+)");
+}
+
+// Two rows of pixels at once, each asked on its own whether it is inside.
+TEST(Pool2dCpu, LoopsOfATileOfRows) {
+  const auto instance = pool2d_cpu().apply(pool(2, 4, 16, 3, 1, 1, "NCHW"), cpu(512, 32, 1));
+  const Result<Program> program =
+      (*instance)->instantiate(config_from_text("tile_oh=2 tile_ow=16 unroll_kw=0 vectors=1").value());
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_EQ("\n" + to_text(*program), R"(
+kernel pool2d(input data float32[2, 2, 4, 16], output out float32[2, 2, 4, 16])
+  for n in 0..2
+    for c in 0..2
+      for oh.outer in 0..2
+        for ow.outer in 0..1
+          allocate acc float32[1, 1, 2, 16] register
+          for n.init in 0..1
+            for c.init in 0..1
+              unrolled oh.init in 0..2
+                vectorized ow.init in 0..16
+                  acc[0, 0, oh.init, ow.init] = -inf
+          reduce kh in 0..3
+            reduce kw in 0..3
+              for n_1 in 0..1
+                for c_1 in 0..1
+                  unrolled oh in 0..2
+                    if oh.outer*2 + oh + kh >= 1 && oh.outer*2 + oh + kh < 5
+                      vectorized ow in 0..16
+                        if ow + kw >= 1 && ow + kw < 17
+                          acc[0, 0, oh, ow] max= data[n, c, oh.outer*2 + oh + kh - 1, ow + kw - 1]
+          unrolled oh.inner in 0..2
+            vectorized ow.inner in 0..16
+              out[n, c, oh.outer*2 + oh.inner, ow.inner] = acc[0, 0, oh.inner, ow.inner]
 )");
 }
 
