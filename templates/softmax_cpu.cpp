@@ -4,7 +4,8 @@
 //
 //   parallel block of rows
 //     maximum: each lane of its columns, then all lanes
-//     exps = exp(x - maximum): in registers where the row fits there, else in memory that stays in L1 or L2
+//     exps = exp(x - maximum): in registers where the row fits there, else in memory that stays in L1 or L2;
+//                              the next block's rows are asked for meanwhile when `prefetch_rows` is set
 //     sum of exps, likewise
 //     out = exps * (1 / sum)
 //
@@ -19,14 +20,14 @@ namespace {
 
 struct Knobs {
   ChoiceKnob vectors, rows;
-  FlagKnob in_registers;
+  FlagKnob in_registers, prefetch_rows;
 };
 
 class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "softmax_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const SoftmaxWorkload& w, const Target& t) const override {
     return cpu::supports_rows(t, w.dtype);
@@ -39,15 +40,20 @@ class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, Knobs> {
         .rows = cpu::declare_rows(space, w.rows, 4),
         // No pass through memory; all columns are written out.
         .in_registers = space.flag("in_registers").try_first(false),
+        // The rows of the next block are asked for while these are exponentiated, which leaves memory idle.
+        .prefetch_rows = space.flag("prefetch_rows").try_first(false),
     };
     // Half of the registers are left to the exponential.
     space.require(!k.in_registers || k.rows * vectors <= t.vector_registers() / 2);
+    space.require(!k.in_registers || k.prefetch_rows == 0);
+    // Shorter rows come from a cache that is fast enough.
+    if (w.columns < kLongRow) space.require(k.prefetch_rows == 0);
     return k;
   }
 
   Program compute(const SoftmaxWorkload& w) const override { return softmax_by_reciprocals(w); }
 
-  void schedule(Schedule& s, const SoftmaxWorkload&, const Target& t, const Knobs& k,
+  void schedule(Schedule& s, const SoftmaxWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
     const int64_t wide = c[k.vectors] * t.f32_lanes();
     const Tensor row_max = s.tensor("row_max"), row_sum = s.tensor("row_sum"), out = s.tensor("out");
@@ -58,9 +64,29 @@ class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, Knobs> {
     const Axis block = s.split(row, c[k.rows]).outer;
     cpu::compute_in_rows(s, s.tensor("row_scale"), block);
     cpu::compute_total(s, row_sum, sum_of_lanes, block);
-    cpu::keep_rows(s, s.tensor("exps"), block, wide, c[k.in_registers]);
+    const Tensor exps = s.tensor("exps");
+    if (c[k.prefetch_rows])
+      keep_rows_and_prefetch(s, exps, block, wide, t.f32_lanes(), c[k.rows] * w.columns / wide);
+    else
+      cpu::keep_rows(s, exps, block, wide, c[k.in_registers]);
     cpu::compute_total(s, row_max, max_of_lanes, block);
     if (t.threads > 1) s.parallel(block);
+  }
+
+ private:
+  static constexpr int64_t kLongRow = 1024;
+
+  // As cpu::keep_rows in memory, vector by vector: each asks for one line of x, `ahead` steps later.
+  static void keep_rows_and_prefetch(Schedule& s, const Tensor& exps, Axis block, int64_t wide, int64_t lanes,
+                                     int64_t ahead) {
+    s.compute_at(exps, block);
+    const std::vector<Axis> axes = s.spatial_axes(exps);
+    if (s.refused()) return;
+    const auto [step, inside] = s.split(axes.back(), wide);
+    const auto [vector, lane] = s.split(inside, lanes);
+    s.unroll(vector);
+    s.vectorize(lane);
+    s.prefetch(s.tensor("x"), exps, step, ahead);
   }
 };
 

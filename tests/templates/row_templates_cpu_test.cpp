@@ -1,4 +1,6 @@
 // Templates on rows for CPUs: the loops of one config each, and random configs on odd shapes.
+#include <gmock/gmock.h>
+
 #include "templates/registry.h"
 #include "tests/templates/template_check.h"
 
@@ -61,8 +63,25 @@ std::string loops_of(const AnyTemplate& t, const Workload& w, const char* config
   return program ? "\n" + to_text(*program) : program.message();
 }
 
+// Long rows of which the next ones are asked for: right, also where nothing follows; short rows have no such
+// config.
+TEST(RowTemplatesCpu, SoftmaxAsksForTheNextRows) {
+  const Target target = cpu(512, 32);
+  const auto instance = softmax_cpu().apply(SoftmaxWorkload{5, 1500}, target);
+  const Config config = config_from_text("vectors=2 rows=2 in_registers=0 prefetch_rows=1").value();
+  const Result<Program> program = (*instance)->instantiate(config);
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  // 2 rows of 1500 columns are 93 steps of 32.
+  EXPECT_THAT(to_text(*program),
+              ::testing::HasSubstr("prefetch(x[i.outer*2 + i, j.outer*32 + j.inner.outer.ahead*16 + 2976])"));
+  expect_configs_right(softmax_cpu(), SoftmaxWorkload{5, 1500}, target, 12, 1);
+  const auto rows_are_short = softmax_cpu().apply(SoftmaxWorkload{5, 1000}, target);
+  EXPECT_FALSE((*rows_are_short)->instantiate(config).is_ok());
+}
+
 TEST(RowTemplatesCpu, SoftmaxLoops) {
-  EXPECT_EQ(loops_of(softmax_cpu(), SoftmaxWorkload{6, 100}, "vectors=2 rows=2 in_registers=0"), R"(
+  EXPECT_EQ(
+      loops_of(softmax_cpu(), SoftmaxWorkload{6, 100}, "vectors=2 rows=2 in_registers=0 prefetch_rows=0"), R"(
 kernel softmax(input x float32[6, 100], output out float32[6, 100])
   parallel i.outer in 0..3
     allocate row_scale float32[2] register
