@@ -41,7 +41,7 @@ class SoftmaxCpu final : public ScheduleTemplate<SoftmaxWorkload, Knobs> {
         // No pass through memory; all columns are written out.
         .in_registers = space.flag("in_registers").try_first(false),
         // The rows of the next block are asked for while these are exponentiated, which leaves memory idle.
-        .prefetch_rows = space.flag("prefetch_rows").try_first(false),
+        .prefetch_rows = space.flag("prefetch_rows").try_first(w.columns >= kLongRow),
     };
     // Half of the registers are left to the exponential.
     space.require(!k.in_registers || k.rows * vectors <= t.vector_registers() / 2);
