@@ -2,7 +2,7 @@
 // needed.
 //
 //   search_replay [--seeds N] [--first-seed N] [--trials N] [--batch N] [--warm] [--strategies a,b]
-//                 [--options "key=value ..."] [SPACE.csv[.gz]...]
+//                 [--options "key=value ..."] [--bayesian "key=value ..."] [SPACE.csv[.gz]...]
 //
 // For the constants: `tuner simulate` plays the strategies as they are. Prints, for each space and strategy,
 // best time of the space / best time found after 32, 64, 128, ... trials in percent: the mean over seeds, the
@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "tests/tuner/measured_space.h"
+#include "tuner/search/bayesian.h"
 #include "tuner/search/model_guided.h"
 #include "tuner/search/recorded_space.h"
 #include "tuner/search/simulation.h"
@@ -83,11 +84,44 @@ Status set_options(ModelGuidedOptions& o, const std::string& text) {
   return Status::ok();
 }
 
+Status set_options(BayesianOptions& o, const std::string& text) {
+  std::istringstream in(text);
+  for (std::string pair; in >> pair;) {
+    const size_t equals = pair.find('=');
+    const std::string key = pair.substr(0, equals);
+    if (equals == std::string::npos) return invalid_argument("option ", pair, ": expected key=value");
+    const double v = std::stod(pair.substr(equals + 1));
+    const std::map<std::string, std::function<void()>> known = {
+        {"start", [&] { o.start = static_cast<size_t>(v); }},
+        {"random_share", [&] { o.random_share = v; }},
+        {"local_share", [&] { o.local_share = v; }},
+        {"parents", [&] { o.parents = static_cast<size_t>(v); }},
+        {"most_rows", [&] { o.most_rows = static_cast<size_t>(v); }},
+        {"tune_rows", [&] { o.tune_rows = static_cast<size_t>(v); }},
+        {"tune_evaluations", [&] { o.tune_evaluations = static_cast<int>(v); }},
+        {"rank_whole", [&] { o.rank_whole = static_cast<size_t>(v); }},
+        {"pool", [&] { o.pool = static_cast<size_t>(v); }},
+        {"children", [&] { o.children = static_cast<size_t>(v); }},
+        {"crossover", [&] { o.crossover = v; }},
+        {"trees", [&] { o.trees = static_cast<int>(v); }},
+        {"rounds", [&] { o.xgboost.rounds = static_cast<int>(v); }},
+        {"max_depth", [&] { o.xgboost.max_depth = static_cast<int>(v); }},
+        {"eta", [&] { o.xgboost.eta = static_cast<float>(v); }},
+        {"niche_distance", [&] { o.niche_distance = static_cast<size_t>(v); }},
+        {"tree_share", [&] { o.tree_share = v; }},
+    };
+    if (!known.contains(key)) return invalid_argument("option ", key, ": not one of the bayesian options");
+    known.at(key)();
+  }
+  return Status::ok();
+}
+
 Status run(int argc, char** argv) {
   uint64_t seeds = 5, first_seed = 0;
   size_t batch = 8, trials = 256;
   std::vector<std::string> names = strategy_names();
   ModelGuidedOptions options;
+  BayesianOptions bayesian;
   bool own_options = false, warm = false;
   std::deque<RecordedSpace> recorded;
   std::deque<MeasuredSpace> synthetic;
@@ -110,6 +144,8 @@ Status run(int argc, char** argv) {
     } else if (arg == "--options" && has_value) {
       RETURN_IF_ERROR(set_options(options, argv[++i]));
       own_options = true;
+    } else if (arg == "--bayesian" && has_value) {
+      RETURN_IF_ERROR(set_options(bayesian, argv[++i]));
     } else if (arg.starts_with("--")) {
       return invalid_argument(arg, ": unknown option, or its value is missing");
     } else {
@@ -137,6 +173,8 @@ Status run(int argc, char** argv) {
         if (own_options && name.starts_with("xgb-")) {
           search = make_model_guided_search(name, m.space, seed,
                                             name == "xgb-genetic" ? walk_genetic : walk_annealing, options);
+        } else if (name == "bayesian") {
+          search = make_bayesian_search(m.space, seed, bayesian);
         } else {
           ASSIGN_OR_RETURN(search, make_strategy(name, m.space, seed));
         }

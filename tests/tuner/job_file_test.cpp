@@ -66,7 +66,7 @@ TEST(JobFile, TheConvolutionExampleMeansWhatItSays) {
             "dtype=float32 layout=NCHW const=weight");
   EXPECT_EQ(e.target, "cpu");
   EXPECT_EQ(e.trials, 1000);
-  EXPECT_EQ(e.search, "xgb-annealing");
+  EXPECT_EQ(e.search, "bayesian");
   EXPECT_EQ(e.seed, 0u);
 }
 
@@ -299,7 +299,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("trials": "many")"), "trials: expected an integer from 1 to 10000000, found \"many\"."},
       {conv(R"("seed": -1)"), "seed: expected an integer from 0 to 18446744073709551615, found -1."},
       {conv(R"("search": "psychic")"),
-       "search: expected one of random, grid, genetic, annealing, xgb-genetic, xgb-annealing, found "
+       "search: expected one of random, grid, genetic, annealing, coordinate-descent, bayesian, xgb-genetic, "
+       "xgb-annealing, found "
        "\"psychic\"."},
       {conv(R"("measure": {"run_timeout_s": 0})"),
        "measure.run_timeout_s: expected a number above 0 and at most 86400, found 0."},

@@ -152,7 +152,8 @@ TEST(JobRunner, BeginsTheNextTaskWhileTheLastTrialsOfTheOneBeforeRun) {
 }
 
 TEST(JobRunner, TheSameSeedAndResultsGiveTheSameTrials) {
-  for (const char* search : {"random", "grid", "genetic", "annealing", "xgb-annealing"}) {
+  for (const char* search :
+       {"random", "grid", "genetic", "annealing", "coordinate-descent", "bayesian", "xgb-annealing"}) {
     std::vector<std::string> configs[2];
     for (std::vector<std::string>& c : configs) {
       ScratchFolder folder;

@@ -39,7 +39,7 @@ int at_least_as_good(const std::vector<double>& a, const std::vector<double>& b)
 TEST(SearchQuality, GuidedSearchFindsAtLeastWhatRandomFindsInEightOfTenSeeds) {
   const testing::MeasuredSpace m = testing::rugged_space(1);
   const std::vector<double> random = percents(m, "random");
-  for (const char* name : {"genetic", "annealing", "xgb-genetic", "xgb-annealing"})
+  for (const char* name : {"genetic", "annealing", "bayesian", "xgb-genetic", "xgb-annealing"})
     EXPECT_GE(at_least_as_good(percents(m, name), random), 8) << name;
 }
 

@@ -164,9 +164,10 @@ TEST_P(EveryStrategy, BeginsWithEachTemplatesDefault) {
 TEST(SearchStrategies, UnknownNameListsTheKnownOnes) {
   const MeasuredSpace m = small_space();
   const SearchSpace space = m.search_space();
-  EXPECT_EQ(
-      make_strategy("xgb", space, 0).message(),
-      "search: found \"xgb\", expected one of random, grid, genetic, annealing, xgb-genetic, xgb-annealing");
+  EXPECT_EQ(make_strategy("xgb", space, 0).message(),
+            "search: found \"xgb\", expected one of random, grid, genetic, annealing, coordinate-descent, "
+            "bayesian, xgb-genetic, "
+            "xgb-annealing");
 }
 
 // --- model-guided only ---

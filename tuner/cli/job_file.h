@@ -14,6 +14,7 @@
 #include "compiler_core/base/status.h"
 #include "db/store.h"
 #include "templates/workload.h"
+#include "tuner/search/search_strategy.h"
 
 namespace tuner::cli {
 
@@ -22,7 +23,7 @@ struct JobEntry {
   Workload workload;           // valid
   std::string target = "cpu";  // as written; resolve_target() makes it canonical
   int trials = 1000;
-  std::string search = "xgb-annealing";
+  std::string search{kDefaultStrategy};
   std::string algorithms;  // that candidates may use, as JobRow::Task has them; empty: any
   uint64_t seed = 0;
   MeasureOptions measure;

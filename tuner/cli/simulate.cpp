@@ -22,7 +22,7 @@ constexpr const char* kBaseline =
     "annealing";  // no model: a strategy that does not beat it is not worth its time
 
 struct Options {
-  std::vector<std::string> spaces, warm, strategies{"xgb-annealing"};
+  std::vector<std::string> spaces, warm, strategies{std::string(kDefaultStrategy)};
   bool warm_others = false, json = false;
   size_t trials = 512, in_flight = 8, warm_rows = 200;
   uint64_t seeds = 10, first_seed = 0;

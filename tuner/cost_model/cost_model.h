@@ -29,7 +29,9 @@ class CostModel {
   // Fits from scratch on all rows. `scores` has one value a row.
   // A NaN feature means "does not apply to this row". InvalidArgument when sizes do not match; the earlier
   // fit then stays.
-  virtual Status fit(const FeatureMatrix& features, std::span<const float> scores) = 0;
+  // `weights`: how much each row counts; none: all the same.
+  virtual Status fit(const FeatureMatrix& features, std::span<const float> scores,
+                     std::span<const float> weights = {}) = 0;
   virtual bool fitted() const = 0;
   // One score a row. Requires fitted() and the same number of columns.
   virtual Result<std::vector<float>> predict(const FeatureMatrix& features) const = 0;

@@ -38,13 +38,17 @@ class XgboostModel final : public CostModel {
  public:
   explicit XgboostModel(const XgboostOptions& options) : options_(options) {}
 
-  Status fit(const FeatureMatrix& features, std::span<const float> scores) override {
+  Status fit(const FeatureMatrix& features, std::span<const float> scores,
+             std::span<const float> weights) override {
     if (features.columns == 0 || features.values.size() % features.columns != 0)
       return invalid_argument("cost model: ", features.values.size(), " feature values do not make rows of ",
                               features.columns, " columns");
     if (scores.empty() || scores.size() != features.rows())
       return invalid_argument("cost model: found ", scores.size(), " scores for ", features.rows(),
                               " rows; expected one score a row and at least one row");
+    if (!weights.empty() && weights.size() != scores.size())
+      return invalid_argument("cost model: found ", weights.size(), " weights for ", scores.size(),
+                              " rows; expected one weight a row, or none");
     for (float score : scores)
       if (!std::isfinite(score)) return invalid_argument("cost model: a score is not finite");
 
@@ -56,6 +60,9 @@ class XgboostModel final : public CostModel {
     const Matrix rows(handle);
     RETURN_IF_ERROR(checked(XGDMatrixSetFloatInfo(rows.get(), "label", scores.data(), scores.size()),
                             "setting the labels"));
+    if (!weights.empty())
+      RETURN_IF_ERROR(checked(XGDMatrixSetFloatInfo(rows.get(), "weight", weights.data(), weights.size()),
+                              "setting the weights"));
     const DMatrixHandle cached[] = {rows.get()};
     RETURN_IF_ERROR(checked(XGBoosterCreate(cached, 1, &handle), "making a booster"));
     Booster booster(handle);

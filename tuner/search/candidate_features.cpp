@@ -31,19 +31,36 @@ const std::vector<float>& CandidateFeatures::knob_row(const Candidate& c) {
   if (knob_rows_.size() > kKeptRows && !knob_rows_.contains(c)) knob_rows_.clear();
   const auto [found, is_new] = knob_rows_.try_emplace(c);
   if (!is_new) return found->second;
-  std::vector<float>& row = found->second;
+  const size_t part = static_cast<size_t>(c.template_index);
+  fill(part, space_.parts[part].space->at(c.config), found->second);
+  return found->second;
+}
+
+void CandidateFeatures::fill(size_t part, const Config& config, std::vector<float>& row) const {
   row.assign(columns_, kMissing);
   if (space_.parts.size() > 1)
-    for (size_t i = 0; i < space_.parts.size(); ++i)
-      row[i] = i == static_cast<size_t>(c.template_index) ? 1 : 0;
-  const ConfigSpace& space = *space_.parts[c.template_index].space;
-  const std::vector<float> knobs = space.features(space.at(c.config));
-  size_t column = first_column_[c.template_index];
-  CHECK(column + knobs.size() + sums_[c.template_index].size() <= columns_)
+    for (size_t i = 0; i < space_.parts.size(); ++i) row[i] = i == part ? 1 : 0;
+  const std::vector<float> knobs = space_.parts[part].space->features(config);
+  size_t column = first_column_[part];
+  CHECK(column + knobs.size() + sums_[part].size() <= columns_)
       << "features() and feature_names() differ in length";
   for (float knob : knobs) row[column++] = knob;
-  for (const auto& [i, j] : sums_[c.template_index]) row[column++] = knobs[i] + knobs[j];
-  return row;
+  for (const auto& [i, j] : sums_[part]) row[column++] = knobs[i] + knobs[j];
+}
+
+bool CandidateFeatures::append_prior(const std::string& template_name, const Config& config,
+                                     FeatureMatrix& rows) const {
+  rows.columns = columns_;
+  for (size_t part = 0; part < space_.parts.size(); ++part) {
+    if (space_.parts[part].template_name != template_name) continue;
+    for (const KnobInfo& knob : space_.parts[part].space->knobs())
+      if (!config.values().contains(knob.name)) return false;
+    std::vector<float> row;
+    fill(part, config, row);
+    rows.values.insert(rows.values.end(), row.begin(), row.end());
+    return true;
+  }
+  return false;
 }
 
 const std::vector<float>& CandidateFeatures::program_row(const Candidate& c) {

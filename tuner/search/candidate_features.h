@@ -20,12 +20,16 @@ class CandidateFeatures {
  public:
   explicit CandidateFeatures(const SearchSpace& space);
   FeatureMatrix knobs(std::span<const Candidate> candidates);
+  // Appends the row of a prior task's config, whose knobs are matched by name. False, and nothing appended,
+  // when its template is not of this space or a knob is missing.
+  bool append_prior(const std::string& template_name, const Config& config, FeatureMatrix& rows) const;
   bool has_program_features() const { return has_program_features_; }
   // Builds the Program of each candidate not seen before: dear, for the promising few.
   FeatureMatrix with_program(std::span<const Candidate> candidates);
 
  private:
   const std::vector<float>& knob_row(const Candidate& c);
+  void fill(size_t part, const Config& config, std::vector<float>& row) const;
   const std::vector<float>& program_row(const Candidate& c);
 
   const SearchSpace& space_;

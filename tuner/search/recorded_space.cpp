@@ -51,7 +51,7 @@ using Row = std::vector<int64_t>;
 
 // Cells of one template: values of its knobs, and what was measured.
 struct Rows {
-  std::vector<size_t> knob_columns;
+  std::set<size_t> used;  // knob columns with a value in some row
   std::vector<std::vector<std::string>> cells;
   std::vector<double> time_ns;
   std::vector<std::vector<double>> samples_ns;
@@ -134,14 +134,8 @@ class Reader {
       return invalid_argument(path_, ":", number, ": found ", cells.size(), " cells, expected ",
                               header_.size());
     Rows& rows = templates_[template_ ? cells[*template_] : std::string()];
-    std::vector<size_t> used;
     for (const size_t c : knobs_)
-      if (!cells[c].empty()) used.push_back(c);
-    if (rows.cells.empty()) rows.knob_columns = used;
-    if (used != rows.knob_columns || used.empty())
-      return invalid_argument(path_, ":", number, ": knobs with a value differ from those of line ",
-                              rows.cells.empty() ? number : rows.lines.front(),
-                              "; expected the same knobs in every row of a template");
+      if (!cells[c].empty()) rows.used.insert(c);
     double time_ns = kFails;
     if (cells[*status_] == "ok") {
       if (!read_number(cells[*time_], time_ns) || !(time_ns > 0) || !std::isfinite(time_ns))
@@ -167,18 +161,29 @@ class Reader {
 
   Result<RecordedSpace::Part> make_part(const Rows& rows) const {
     RecordedSpace::Part part;
-    const size_t width = rows.knob_columns.size();
+    const std::vector<size_t> columns(rows.used.begin(), rows.used.end());
+    const size_t width = columns.size();
+    if (width == 0)
+      return invalid_argument(path_, ":", rows.lines.front(), ": no knob has a value, expected at least one");
     std::vector<Row> values(rows.cells.size(), Row(width));
     std::vector<IntExpr> knobs;
     for (size_t k = 0; k < width; ++k) {
-      const size_t column = rows.knob_columns[k];
+      const size_t column = columns[k];
       std::set<std::string> labels;
       std::set<int64_t> candidates;
       bool integers = true;
       for (size_t r = 0; r < rows.cells.size(); ++r) {
-        labels.insert(rows.cells[r][column]);
-        integers = integers && read_number(rows.cells[r][column], values[r][k]);
+        const std::string& cell = rows.cells[r][column];
+        labels.insert(cell);
+        if (cell.empty()) continue;
+        integers = integers && read_number(cell, values[r][k]);
         candidates.insert(values[r][k]);
+      }
+      if (integers && labels.contains("")) {  // where it is inactive: a value below all others
+        const int64_t inactive = std::min<int64_t>(-1, *candidates.begin() - 1);
+        for (size_t r = 0; r < rows.cells.size(); ++r)
+          if (rows.cells[r][column].empty()) values[r][k] = inactive;
+        candidates.insert(inactive);
       }
       // Without a default of its own, the middle row is as good as any valid one.
       const size_t middle = rows.cells.size() / 2;
@@ -201,7 +206,7 @@ class Reader {
     if (samples_) part.samples_ns.resize(part.space.size());
     for (size_t r = 0; r < values.size(); ++r) {
       std::map<std::string, int64_t> config;
-      for (size_t k = 0; k < width; ++k) config.emplace(header_[rows.knob_columns[k]], values[r][k]);
+      for (size_t k = 0; k < width; ++k) config.emplace(header_[columns[k]], values[r][k]);
       const ConfigIndex index = part.space.index_of(Config(std::move(config))).value();
       if (part.time_ns[index] != 0)
         return invalid_argument(path_, ":", rows.lines[r], ": the config of this row came before");

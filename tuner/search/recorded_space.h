@@ -5,7 +5,7 @@
 //   time_ms     of the config; ignored unless status is ok
 //   status      "ok", or how the config failed: it costs a trial
 //   samples_ms  (optional) every sample, with ; between
-//   template    (optional) of the row, else "recorded"; a knob cell of a template without that knob is empty
+//   template    (optional) of the row, else "recorded"; knobs a template or a config does not have are empty
 // A knob whose cells are all integers is ordered; any other is categorical, with its cells as labels. Configs
 // that are absent break a constraint: they are never proposed.
 #pragma once

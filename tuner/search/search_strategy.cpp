@@ -12,9 +12,14 @@ struct Entry {
   std::unique_ptr<SearchStrategy> (*make)(const SearchSpace& space, uint64_t seed);
 };
 constexpr Entry kStrategies[] = {
-    {"random", make_random_search},           {"grid", make_grid_search},
-    {"genetic", make_genetic_search},         {"annealing", make_annealing_search},
-    {"xgb-genetic", make_xgb_genetic_search}, {"xgb-annealing", make_xgb_annealing_search},
+    {"random", make_random_search},
+    {"grid", make_grid_search},
+    {"genetic", make_genetic_search},
+    {"annealing", make_annealing_search},
+    {"coordinate-descent", make_coordinate_descent_search},
+    {"bayesian", make_bayesian_search},
+    {"xgb-genetic", make_xgb_genetic_search},
+    {"xgb-annealing", make_xgb_annealing_search},
 };
 
 }  // namespace

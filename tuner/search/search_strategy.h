@@ -43,6 +43,9 @@ struct PriorTask {
   double weight = 1;  // how much is expected of it before anything is measured, in (0, 1]
 };
 
+// The best of them: what is used when nobody says otherwise.
+inline constexpr std::string_view kDefaultStrategy = "bayesian";
+
 // The union of the applicable templates' spaces. Borrowed; outlives the strategy.
 struct SearchSpace {
   struct Part {
@@ -83,7 +86,8 @@ class SearchStrategy {
   virtual std::string model_digest() const { return {}; }
 };
 
-// name: random | grid | genetic | annealing | xgb-genetic | xgb-annealing. InvalidArgument lists the names.
+// name: random | grid | genetic | annealing | coordinate-descent | bayesian | xgb-genetic | xgb-annealing.
+// InvalidArgument lists the names.
 Result<std::unique_ptr<SearchStrategy>> make_strategy(std::string_view name, const SearchSpace& space,
                                                       uint64_t seed);
 const std::vector<std::string>& strategy_names();

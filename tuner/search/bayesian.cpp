@@ -1,0 +1,442 @@
+#include "tuner/search/bayesian.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iomanip>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+
+#include "tuner/cost_model/gaussian_process.h"
+#include "tuner/search/breeding.h"
+#include "tuner/search/candidate_features.h"
+#include "tuner/search/candidate_pool.h"
+#include "tuner/search/knob_inputs.h"
+#include "tuner/search/prior_model.h"
+#include "tuner/search/strategies.h"
+
+namespace tuner {
+namespace {
+
+constexpr size_t kDrawn = 1500;  // candidates of a space too large to be ranked whole
+constexpr size_t kNear = 40;     // of those besides, next to each of the fastest
+constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+constexpr size_t kJudged = 16;  // results a status line is about
+
+// How far below 0 a value of this mean and deviation is expected to be.
+double expected_improvement(double mean, double deviation) {
+  const double z = -mean / deviation;
+  return -mean * 0.5 * std::erfc(-z * M_SQRT1_2) + deviation * 0.3989422804 * std::exp(-0.5 * z * z);
+}
+
+// What is predicted is a *value*: 1 - best time / time, so 0 for the fastest measured, about 1 for the very
+// slow. The models see the value plus what the prior tasks say of the throughput (0 without any): the rest.
+class BayesianSearch final : public SearchStrategy {
+ public:
+  BayesianSearch(const SearchSpace& space, uint64_t seed, const BayesianOptions& options)
+      : options_(options),
+        seed_(seed),
+        pool_(space, seed),
+        features_(space),
+        inputs_(space),
+        prior_(space, features_, seed),
+        gp_(inputs_.columns(), prior_.empty() ? 0 : 1) {
+    status_ = prior_.empty() ? "" : "warm start from " + prior_.describe();
+  }
+
+  std::string_view name() const override { return "bayesian"; }
+
+  std::vector<Candidate> propose(size_t n) override {
+    std::vector<Candidate> batch;
+    while (batch.size() < n) {
+      std::optional<Candidate> c = pool_.take_default();
+      const bool blind = prior_.empty() && (pool_.taken() < options_.start || ok_ < 2);
+      std::mt19937_64 rng = pool_.stream();
+      if (!c && blind) c = pool_.take_random(rng);
+      if (!c) break;
+      accept(*c, batch);
+    }
+    if (batch.size() < n && pool_.left() > 0) choose(n, batch);
+    return batch;
+  }
+
+  void observe(std::span<const Observation> results) override {
+    for (const Observation& r : results) {
+      if (pool_.take(r.candidate)) mark_taken(r.candidate);
+      open_.erase(r.candidate);
+      results_.insert_or_assign(r.candidate, r);
+      if (r.ok && !r.cut) {
+        ++ok_;
+        best_ns_ = std::min(best_ns_, r.time_ns);
+      }
+      if (predicted_.contains(r.candidate)) judged_.push_back(r.candidate);
+    }
+    if (judged_.size() >= kJudged) judge();
+  }
+
+  std::string status_line() const override { return status_; }
+  uint64_t rng_counter() const override { return pool_.taken(); }
+  std::string model_digest() const override { return digest_; }
+
+ private:
+  void accept(const Candidate& c, std::vector<Candidate>& batch) {
+    open_.insert(c);
+    batch.push_back(c);
+  }
+
+  float value_of(const Observation& r) const {
+    return r.ok && std::isfinite(best_ns_) ? static_cast<float>(1 - best_ns_ / r.time_ns) : 1.0f;
+  }
+
+  // --- one round of proposals ---
+
+  void choose(size_t n, std::vector<Candidate>& batch) {
+    std::mt19937_64 rng = pool_.stream();
+    const std::vector<Candidate> fast = fastest();
+    if (!posterior_ || results_.size() >= fitted_results_ + std::max<size_t>(16, fitted_results_ / 10) ||
+        (fitted_results_ == 0 && !results_.empty()))
+      refit(fast, rng);
+    else
+      update();
+
+    const std::vector<Candidate> parents = niches(pool_, fast, options_.parents, options_.niche_distance);
+    std::uniform_real_distribution<double> chance(0, 1);
+    std::vector<std::vector<Candidate>> slots(n - batch.size());  // candidates of each; none: all of the pool
+    std::vector<Candidate> known_to_models;
+    for (std::vector<Candidate>& slot : slots) {
+      const double draw = chance(rng);
+      if (draw < options_.random_share) {
+        slot = {pool_.random(rng)};
+      } else if (draw < options_.random_share + options_.local_share && !parents.empty()) {
+        slot = bred(pool_, parents, {options_.children, options_.crossover, options_.mutation}, rng);
+      }
+      known_to_models.insert(known_to_models.end(), slot.begin(), slot.end());
+    }
+    add_to_pool(known_to_models);
+    for (const std::vector<Candidate>& slot : slots) {
+      std::optional<size_t> best;
+      double best_gain = 0;
+      const auto consider = [&](size_t i) {
+        if (taken_[i]) return;
+        const double gain = expected_improvement(mean(i), deviation(i));
+        if (best && gain <= best_gain) return;
+        best = i;
+        best_gain = gain;
+      };
+      for (const Candidate& c : slot) consider(position_.at(c));
+      if (!best)
+        for (size_t i = 0; i < candidates_.size(); ++i) consider(i);
+      if (!best) break;
+      const Candidate c = candidates_[*best];
+      CHECK(pool_.take(c)) << "a candidate of the pool was taken behind its back";
+      taken_[*best] = true;
+      predicted_[c] = static_cast<float>(-mean(*best));
+      believe(*best);
+      accept(c, batch);
+    }
+    while (batch.size() < n) {  // the pool is used up
+      const std::optional<Candidate> c = pool_.take_random(rng);
+      if (!c) break;
+      mark_taken(*c);
+      accept(*c, batch);
+    }
+  }
+
+  double mean(size_t i) const {
+    const double share = tree_mean_.empty() ? 0 : options_.tree_share;
+    const double rest =
+        share == 0 ? posterior_->mean(i) : (1 - share) * posterior_->mean(i) + share * tree_mean_[i];
+    return rest - prior_of_[i];
+  }
+  double deviation(size_t i) const {
+    const double share = tree_mean_.empty() ? 0 : options_.tree_share;
+    const double own = posterior_->deviation(i), trees = share == 0 ? 0 : tree_deviation_[i];
+    return std::sqrt((1 - share) * own * own + share * trees * trees);
+  }
+
+  // --- the models ---
+
+  // Ok results, fastest first; equal ones in the order of their configs, so that the order of arrival does
+  // not matter.
+  std::vector<Candidate> fastest() const {
+    std::vector<std::pair<double, Candidate>> order;
+    for (const auto& [c, r] : results_)
+      if (r.ok && !r.cut) order.emplace_back(r.time_ns, c);
+    std::sort(order.begin(), order.end());
+    std::vector<Candidate> sorted;
+    for (const auto& [time, c] : order) sorted.push_back(c);
+    return sorted;
+  }
+  // The first half of what may stay, then an even choice of the others.
+  template <class T>
+  static std::vector<T> thinned(const std::vector<T>& sorted, size_t most) {
+    if (sorted.size() <= most) return sorted;
+    std::vector<T> kept(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(most / 2));
+    const size_t rest = sorted.size() - most / 2, wanted = most - most / 2;
+    for (size_t i = 0; i < wanted; ++i) kept.push_back(sorted[most / 2 + i * rest / wanted]);
+    return kept;
+  }
+
+  std::vector<float> prior_scores(std::span<const Candidate> candidates) {
+    if (prior_.empty()) return std::vector<float>(candidates.size(), 0);
+    return prior_.predict(features_.knobs(candidates));
+  }
+  GpInputs inputs_of(std::span<const Candidate> candidates, std::span<const float> prior) const {
+    return inputs_.of(candidates, prior_.empty() ? 0 : 1, prior);
+  }
+
+  void refit(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
+    fitted_results_ = results_.size();
+    std::vector<Candidate> all;
+    std::vector<float> scores;
+    for (const auto& [c, r] : results_) {
+      all.push_back(c);
+      scores.push_back(1 - value_of(r));
+    }
+    if (!prior_.empty() && !all.empty() && prior_.learn(features_.knobs(all), scores))
+      universe_prior_.clear();
+    fit_trees(all);
+    fit_process(fast);
+    fill_pool(fast, rng);
+    describe();
+  }
+
+  void fit_trees(const std::vector<Candidate>& all) {
+    trees_.clear();
+    if (options_.tree_share == 0 || all.size() < 4) return;
+    const FeatureMatrix rows = features_.knobs(all);
+    std::vector<float> rest = prior_scores(all);
+    for (size_t i = 0; i < all.size(); ++i) rest[i] += value_of(results_.at(all[i]));
+    for (int i = 0; i < options_.trees; ++i) {
+      XgboostOptions each = options_.xgboost;
+      each.seed = seed_ * 31 + static_cast<uint64_t>(i) + 1;
+      trees_.push_back(make_xgboost_model(each));
+      const Status fitted = trees_.back()->fit(rows, rest);
+      CHECK(fitted.is_ok()) << fitted.message();
+    }
+  }
+
+  void fit_process(const std::vector<Candidate>& fast) {
+    rows_ = thinned(fast, options_.most_rows);
+    const std::vector<float> prior = prior_scores(rows_);
+    row_prior_ = prior;
+    const GpInputs inputs = inputs_of(rows_, prior);
+    const std::vector<float> rest = row_values();
+    std::vector<size_t> order(rows_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const std::vector<size_t> few = thinned(order, options_.tune_rows);
+    std::vector<float> few_values;
+    for (const size_t i : few) few_values.push_back(rest[i]);
+    gp_.tune(inputs.selected(few), few_values, options_.tune_evaluations);
+    gp_.fit(inputs, rest);
+  }
+
+  // Of the rows of the posterior, as far as they are known.
+  std::vector<float> row_values() const {
+    std::vector<float> values;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const auto found = results_.find(rows_[i]);
+      const bool known = found != results_.end() && found->second.ok;
+      values.push_back(known ? value_of(found->second) + row_prior_[i] : kMissing);
+    }
+    return values;
+  }
+
+  void update() { posterior_->set_values(row_values()); }
+
+  void predict_trees(const FeatureMatrix& rows, std::vector<float>& mean,
+                     std::vector<float>& deviation) const {
+    std::vector<float> sum(rows.rows(), 0), squares(rows.rows(), 0);
+    for (const auto& model : trees_) {
+      const std::vector<float> found = model->predict(rows).value();
+      for (size_t i = 0; i < found.size(); ++i) {
+        sum[i] += found[i];
+        squares[i] += found[i] * found[i];
+      }
+    }
+    const float n = static_cast<float>(trees_.size());
+    for (size_t i = 0; i < sum.size(); ++i) {
+      mean.push_back(sum[i] / n);
+      deviation.push_back(std::sqrt(std::max(0.0f, squares[i] / n - sum[i] / n * sum[i] / n)));
+    }
+  }
+
+  // --- the pool of candidates ---
+
+  void list_universe(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
+    const SearchSpace& space = pool_.space();
+    if (space.size() <= options_.rank_whole) {
+      if (!universe_.empty()) return;
+      for (size_t part = 0; part < space.parts.size(); ++part)
+        for (ConfigIndex i = 0; i < space.parts[part].space->size(); ++i)
+          universe_.push_back({static_cast<int>(part), i});
+    } else {
+      std::set<Candidate> drawn;
+      for (size_t i = 0; i < kDrawn; ++i) drawn.insert(pool_.random(rng));
+      for (const Candidate& c : niches(pool_, fast, 2 * options_.parents, 1))
+        for (size_t i = 0; i < kNear; ++i) {
+          Candidate near{c.template_index, pool_.space_of(c).mutate(c.config, rng)};
+          if (i % 2 == 1) near.config = pool_.space_of(c).mutate(near.config, rng);
+          drawn.insert(near);
+        }
+      universe_.assign(drawn.begin(), drawn.end());
+      universe_prior_.clear();
+    }
+    universe_features_ = features_.knobs(universe_);
+  }
+
+  // Those of the universe whose mean is best, some others, and what is open.
+  void fill_pool(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
+    list_universe(fast, rng);
+    if (universe_prior_.size() != universe_.size()) {
+      universe_prior_ =
+          prior_.empty() ? std::vector<float>(universe_.size(), 0) : prior_.predict(universe_features_);
+      universe_inputs_ = GpInputs();
+    }
+    if (universe_inputs_.rows != universe_.size()) universe_inputs_ = inputs_of(universe_, universe_prior_);
+    std::vector<float> mean = gp_.mean(universe_inputs_), tree_mean, tree_deviation;
+    if (!trees_.empty()) predict_trees(universe_features_, tree_mean, tree_deviation);
+    const float share = trees_.empty() ? 0 : static_cast<float>(options_.tree_share);
+    std::vector<size_t> order;
+    for (size_t i = 0; i < universe_.size(); ++i) {
+      mean[i] = (1 - share) * mean[i] + (share > 0 ? share * tree_mean[i] : 0) - universe_prior_[i];
+      if (!pool_.is_taken(universe_[i])) order.push_back(i);
+    }
+    if (order.size() > options_.pool) {
+      const size_t top = options_.pool * 3 / 4;
+      std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
+                       [&](size_t a, size_t b) { return mean[a] != mean[b] ? mean[a] < mean[b] : a < b; });
+      std::sort(order.begin() + static_cast<std::ptrdiff_t>(top), order.end());
+      // The others at random: where the mean is poor the deviation may be large.
+      for (size_t i = top; i < options_.pool; ++i)
+        std::swap(order[i], order[i + std::uniform_int_distribution<size_t>(0, order.size() - 1 - i)(rng)]);
+      order.resize(options_.pool);
+      std::sort(order.begin(), order.end());
+    }
+    candidates_.clear();
+    position_.clear();
+    taken_.clear();
+    prior_of_.clear();
+    tree_mean_.clear();
+    tree_deviation_.clear();
+    for (const size_t i : order) {
+      position_.emplace(universe_[i], candidates_.size());
+      candidates_.push_back(universe_[i]);
+      taken_.push_back(false);
+      prior_of_.push_back(universe_prior_[i]);
+      if (share > 0) {
+        tree_mean_.push_back(tree_mean[i]);
+        tree_deviation_.push_back(tree_deviation[i]);
+      }
+    }
+    posterior_.emplace(gp_, universe_inputs_.selected(order));
+    std::vector<Candidate> open(open_.begin(), open_.end());
+    add_to_pool(open);
+    for (const Candidate& c : open) believe(position_.at(c));
+  }
+
+  void add_to_pool(const std::vector<Candidate>& wanted) {
+    std::vector<Candidate> fresh;
+    for (const Candidate& c : wanted)
+      if (position_.emplace(c, candidates_.size() + fresh.size()).second) fresh.push_back(c);
+    if (fresh.empty()) return;
+    const std::vector<float> prior = prior_scores(fresh);
+    posterior_->extend(inputs_of(fresh, prior));
+    for (const Candidate& c : fresh) taken_.push_back(pool_.is_taken(c));
+    candidates_.insert(candidates_.end(), fresh.begin(), fresh.end());
+    prior_of_.insert(prior_of_.end(), prior.begin(), prior.end());
+    if (!trees_.empty()) predict_trees(features_.knobs(fresh), tree_mean_, tree_deviation_);
+  }
+
+  void believe(size_t i) {
+    posterior_->believe(i);
+    rows_.push_back(candidates_[i]);
+    row_prior_.push_back(prior_of_[i]);
+  }
+
+  void mark_taken(const Candidate& c) {
+    if (const auto found = position_.find(c); found != position_.end()) taken_[found->second] = true;
+  }
+
+  // --- for people ---
+
+  void judge() {
+    std::vector<float> predicted, measured;
+    for (const Candidate& c : judged_) {
+      predicted.push_back(predicted_.at(c));
+      measured.push_back(1 - value_of(results_.at(c)));
+      predicted_.erase(c);
+    }
+    std::ostringstream line;
+    line << "rank correlation on the last batch " << std::fixed << std::setprecision(2)
+         << rank_correlation(predicted, measured) << " (" << judged_.size() << " trials)";
+    if (!prior_.empty()) line << ", warm start from " << prior_.describe();
+    status_ = line.str();
+    judged_.clear();
+  }
+
+  void describe() {
+    uint64_t hash = 14695981039346656037ull;
+    const auto add = [&](float x) { hash = (hash ^ std::bit_cast<uint32_t>(x)) * 1099511628211ull; };
+    add(gp_.noise());
+    add(gp_.amplitude());
+    for (const float s : gp_.length_scales()) add(s);
+    std::ostringstream text;
+    text << "gp" << std::hex << hash;
+    for (const auto& model : trees_) text << '-' << model->digest();
+    digest_ = text.str();
+  }
+
+  const BayesianOptions options_;
+  const uint64_t seed_;
+  CandidatePool pool_;
+  CandidateFeatures features_;
+  KnobInputs inputs_;
+  PriorModel prior_;
+
+  std::map<Candidate, Observation> results_;  // ordered: a fit does not depend on the order of arrival
+  std::set<Candidate> open_;                  // proposed, not yet observed
+  double best_ns_ = std::numeric_limits<double>::infinity();
+  size_t ok_ = 0;
+
+  // The models and the results they were fitted on.
+  GaussianProcess gp_;
+  std::vector<std::unique_ptr<CostModel>> trees_;
+  size_t fitted_results_ = 0;
+
+  // What the pool is drawn from: the whole space, or fresh draws at each fit.
+  std::vector<Candidate> universe_;
+  FeatureMatrix universe_features_;
+  GpInputs universe_inputs_;
+  std::vector<float> universe_prior_;
+
+  // The pool: candidates with all that is known of them, by position.
+  std::vector<Candidate> candidates_;
+  std::unordered_map<Candidate, size_t, CandidateHash> position_;
+  std::vector<bool> taken_;
+  std::vector<float> prior_of_, tree_mean_, tree_deviation_;
+  std::optional<PoolPosterior> posterior_;
+  std::vector<Candidate> rows_;  // of the posterior
+  std::vector<float> row_prior_;
+
+  std::map<Candidate, float> predicted_;  // of open proposals the models chose
+  std::vector<Candidate> judged_;         // of those, the ones observed since the last status line
+  std::string status_, digest_;
+};
+
+}  // namespace
+
+std::unique_ptr<SearchStrategy> make_bayesian_search(const SearchSpace& space, uint64_t seed) {
+  return make_bayesian_search(space, seed, {});
+}
+
+std::unique_ptr<SearchStrategy> make_bayesian_search(const SearchSpace& space, uint64_t seed,
+                                                     const BayesianOptions& options) {
+  return std::make_unique<BayesianSearch>(space, seed, options);
+}
+
+}  // namespace tuner

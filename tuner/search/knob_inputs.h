@@ -1,0 +1,28 @@
+// Knobs of candidates as a Gaussian process sees them: each on 0..1, ordered ones by their logarithm; columns
+// of all templates side by side.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tuner/cost_model/gaussian_process.h"
+#include "tuner/search/search_strategy.h"
+
+namespace tuner {
+
+class KnobInputs {
+ public:
+  explicit KnobInputs(const SearchSpace& space);
+  size_t columns() const { return columns_; }
+  // `trends`: one value a candidate for each trend column, or none.
+  GpInputs of(std::span<const Candidate> candidates, size_t trends, std::span<const float> trend) const;
+
+ private:
+  void write(const Candidate& c, GpInputs& inputs, size_t row) const;
+
+  const SearchSpace& space_;
+  std::vector<size_t> first_;  // column of each template
+  size_t columns_ = 0;
+};
+
+}  // namespace tuner
