@@ -200,7 +200,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   explicit Conv2dWinogradCpu(int64_t m) : m_(m), name_(str("conv2d_winograd", m, "_cpu")) {}
   using ScheduleTemplate::supports;
   std::string_view name() const override { return name_; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
   std::string_view algorithm() const override { return "winograd"; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
@@ -262,7 +262,10 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     space.require(accumulators >= std::min(registers / 3, tiles * per_block));
     // Longer bodies only compile longer.
     space.require(accumulators * k.unroll_ic <= 128);
-    space.require(k.group <= k.tile_rows * z.tile_columns);
+    // Groups of a block as equal as can be: a small rest is a second body that does little.
+    const IntExpr block = k.tile_rows * z.tile_columns;
+    space.require(k.group <= block);
+    space.require(ceil_div(block, ceil_div(block, k.group)) == k.group);
     space.require(k.vectors * k.oc_share <= z.oc_blocks);
     return k;
   }
@@ -272,7 +275,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
     const Sizes z = sizes_of(w, m_);
-    transform_weights(s, c[k.vectors] * z.oc_block);
+    transform_weights(s, c[k.vectors] * z.oc_block, t.f32_lanes());
     const Tensor product = s.tensor("product");
     const Tensor acc = s.cache_write(product, MemoryScope::kRegister);
     const Places at = transform_back(s, z, channel_block(w.out_layout) > 1, c[k.tile_rows],
@@ -314,17 +317,21 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     Axis batch, tiles, channels;  // loops: image, block of tile rows, block of output channels
   };
 
-  static void transform_weights(Schedule& s, int64_t panel) {
+  static void transform_weights(Schedule& s, int64_t panel, int64_t lanes) {
     const Tensor u = s.tensor("u"), half = s.tensor("half_u");
     const Tensor packed = s.pack(u, {{0}, {1}, {3, panel}, {2}, {3, panel, true}});
     s.inline_compute(u);
     const auto [xi, nu, panels, ic, oc] = s.axes<5>(packed);
-    s.reorder({panels, ic, xi, nu, oc});
+    // One vector of channels at a time: this runs once, so that a short code is worth more than a fast one.
+    const auto [vector, lane] = s.split(oc, std::min(panel, lanes));
+    s.reorder({panels, ic, vector, xi, nu, lane});
     s.set_scope(half, MemoryScope::kRegister);  // packing entries have no workspace
-    s.compute_at(half, xi);
+    s.compute_at(half, vector);
+    s.unroll(xi);
     s.unroll(nu);
-    s.vectorize(oc);
+    s.vectorize(lane);
     const auto [h_xi, kw, h_ic, h_oc] = s.inner_axes<4>(half);
+    s.unroll(h_xi);
     s.unroll(kw);
     s.vectorize(h_oc);
     s.precompute(packed);

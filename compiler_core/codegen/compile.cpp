@@ -13,7 +13,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 2;
+constexpr int kCodegenVersion = 3;
 
 struct Compiled {
   // The context must outlive the module.

@@ -8,6 +8,9 @@
 //   out[lane, row] = x[lane, row] * 2     16 lanes, 16 rows: 16 loads of rows, transpose, 16 products,
 //                                         transpose, 16 stores of rows
 //
+// Where the vectorised loop is the shorter of the two, they change places: 7 pixels of 16 channels are 7
+// vectors of channels, of which the sums are made before they are transposed, not 16 vectors of 7 pixels.
+//
 // Guards and the conditions of selects become the masks of those loads and stores. Iterations are independent
 // of each other, so the loads of a statement may all stand before its first row.
 #include <algorithm>
@@ -161,12 +164,15 @@ void Emitter::emit_tile(const StmtNode& rows, const Stmt& s, std::vector<Expr>& 
     default:
       return refuse("the loop ", rows.var->name, " of vector rows is not directly around a vectorized loop");
   }
+  // Iterations are independent, so the longer side may be the lanes: fewer and fuller vectors of arithmetic.
+  const bool turned = s->extent < rows.extent;
+  const StmtNode &across = turned ? *s : rows, &along = turned ? rows : *s;
   const int64_t whole = machine_.vector_bits / 32;
-  for (Piece lane{0, 0, 0}; lane.begin < s->extent; lane.begin += lane.lanes) {
-    lane = next_piece(lane.begin, s->extent, whole);
-    for (Piece row{0, 0, 0}; row.begin < rows.extent; row.begin += row.lanes) {
-      row = next_piece(row.begin, rows.extent, lane.lanes);
-      emit_tile_block({rows.var, s->var, row, lane}, s->body, guards);
+  for (Piece lane{0, 0, 0}; lane.begin < along.extent; lane.begin += lane.lanes) {
+    lane = next_piece(lane.begin, along.extent, whole);
+    for (Piece row{0, 0, 0}; row.begin < across.extent; row.begin += row.lanes) {
+      row = next_piece(row.begin, across.extent, lane.lanes);
+      emit_tile_block({across.var, along.var, row, lane}, s->body, guards);
     }
   }
   ranges_.bind(rows.var, rows.extent);
@@ -226,9 +232,11 @@ void Emitter::leave_tile(const Tile& tile) {
   tile_loads_.clear();
 }
 
-// Neighbours along the rows, but not along the lanes.
+// Neighbours along the rows, but not along the lanes; and rows long enough to be worth a transpose: one or
+// two elements are gathered or scattered where the target can.
 bool Emitter::is_across(const Tile& tile, const Buffer& buffer, const std::vector<Expr>& indices) {
-  if (buffer->dtype == DType::kBool || tile.row.lanes < 2) return false;
+  const int64_t least = machine_.has_scatter ? 3 : 2;
+  if (buffer->dtype == DType::kBool || tile.row.lanes < least) return false;
   run_along(tile.rows, tile.row);
   ranges_.bind(tile.lanes, tile.lane.begin, tile.lane.begin + tile.lane.active);
   const bool by_rows = analyze(buffer, indices).kind == Access::kContiguous;

@@ -387,6 +387,11 @@ void Emitter::emit_if(const StmtNode& s) {
   }
   llvm::LLVMContext& context = module_.getContext();
   llvm::Value* condition = emit(s.condition);
+  // A guard of a tile's row is often decided by the number of the row: no blocks for what is known.
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    emit(known->isZero() ? s.else_body : s.body);
+    return;
+  }
   auto* then_block = llvm::BasicBlock::Create(context, "then", region_.function);
   auto* else_block =
       s.else_body == nullptr ? nullptr : llvm::BasicBlock::Create(context, "else", region_.function);

@@ -41,6 +41,7 @@ struct MachineTraits {
   bool has_bf16_dot = false;   // two products of bfloat16 added to a float: vdpbf16ps
   bool has_byte_dot = false;   // four products of uint8 and int8 added to an int32: vpdpbusd
   bool has_scale = false;      // x * 2^n in one instruction: vscalefps
+  bool has_scatter = false;    // gathers and scatters of elements under a mask
   bool has_pair_sums = false;  // two products of 16 bits as one sum of 32: vpmaddwd
   std::string cpu, features;   // of LLVM
   int vector_bits = 128;

@@ -65,6 +65,7 @@ Result<Machine*> Machine::of(const Target& target) {
                .has_bf16_dot = has("+avx512bf16") && any_width,
                .has_byte_dot = (has("+avx512vnni") && any_width) || (!wide && has("+avxvnni")),
                .has_scale = has("+avx512f") && any_width,
+               .has_scatter = wide && has("+avx512f"),
                .has_pair_sums = wide                        ? has("+avx512bw")
                                 : target.vector_bits == 256 ? has("+avx2")
                                                             : has("+sse2"),

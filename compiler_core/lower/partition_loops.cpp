@@ -6,6 +6,8 @@
 //         body(o*8 + r)                        else
 //                                                for r in 0..4: body(16 + r)
 //
+// What does not depend on the guard is not written twice: the choice stands as far in as it costs nothing.
+//
 // An *iteration number* is a loop variable, a quotient or remainder of one (a fused axis taken apart), or
 // what a guard asks of this loop and the loops around it, such as o*8 + k. A guard is worth deciding when it
 // is settled for all iteration numbers but the last few, or all but the first few: these are set apart one by
@@ -37,8 +39,17 @@ int64_t unrolled_stores(const Stmt& s) {
 }
 
 // Stores that a test may stand in front of without being felt: a store is one or two cycles, and so is a
-// test.
+// test. One of a tile that is transposed counts for two, as there are four shuffles to it; not where sums in
+// registers are written out: a guard decided before them tells which sums need not be made.
 constexpr int64_t kWorkPerTest = 32;
+
+bool reads_registers(const Stmt& s) {
+  bool found = false;
+  visit_exprs(s, [&](const Expr& e) {
+    found |= e->kind == ExprKind::kLoad && e->buffer->scope == MemoryScope::kRegister;
+  });
+  return found;
+}
 
 // Vector stores that run in `s`, as far as kWorkPerTest; guards are taken to hold.
 int64_t work(const Stmt& s) {
@@ -46,6 +57,7 @@ int64_t work(const Stmt& s) {
   if (s->kind == StmtKind::kStore) return 1;
   int64_t n = work(s->body) + work(s->else_body);
   for (const Stmt& child : s->stmts) n += work(child);
+  if (s->kind == StmtKind::kFor && s->loop == LoopKind::kVectorRows && !reads_registers(s)) n *= 2;
   const bool repeats = s->kind == StmtKind::kFor && s->loop != LoopKind::kVectorized;
   return std::min(repeats ? n * s->extent : n, kWorkPerTest);
 }
@@ -130,44 +142,133 @@ class Partitioner {
         return body == nullptr ? nullptr : loop(make_for(s->var, live, body, s->axis, s->loop), ranges);
       }
     }
-    Stmt body = divisible_loop && s->extent > 1 ? versions(s->body, s->var, inside) : run(s->body, inside);
+    Stmt body = run(divisible_loop && s->extent > 1 ? versions(s->body, s->var, inside) : s->body, inside);
     if (body == nullptr) return nullptr;
     return body == s->body ? s : with_body(s, body);
   }
 
   // The body of the loop over `var`, written once for each way its guards come out.
   Stmt versions(const Stmt& body, const Var& var, const RangeMap& ranges) {
-    const int64_t size = unrolled_stores(body);
-    if (size <= budget_) {
-      if (const std::optional<Split> split = find_split(body, var, ranges)) {
-        budget_ -= size;
-        const Expr common = split->odd_is_last ? binary(BinaryOp::kLe, split->number, Expr(split->high - 1))
-                                               : binary(BinaryOp::kGe, split->number, Expr(split->low + 1));
-        const int64_t odd = split->odd_is_last ? split->high : split->low;
-        RangeMap when_common = ranges, when_odd = ranges;
-        when_common.assume(common);
-        when_odd.assume(binary(BinaryOp::kEq, split->number, Expr(odd)));
-        if (split->number->kind == ExprKind::kVar) {
-          split->odd_is_last ? when_common.bind(var, split->low, split->high)
-                             : when_common.bind(var, split->low + 1, split->high + 1);
-          when_odd.bind(var, odd, odd + 1);
-        }
-        Stmt most = simplify(body, when_common);
-        Stmt rest = simplify(replace(body, split->number, Expr(odd)), when_odd);
-        if (most != nullptr) most = versions(most, var, when_common);
-        if (rest != nullptr) rest = versions(rest, var, when_odd);
-        if (most == nullptr && rest == nullptr) return nullptr;
-        if (most == nullptr) return make_if(binary(BinaryOp::kEq, split->number, Expr(odd)), rest);
-        return make_if(common, most, rest);
-      }
+    if (unrolled_stores(body) > budget_) return body;
+    const std::optional<Split> split = find_split(body, var, ranges);
+    if (!split) return body;
+    const Expr common = split->odd_is_last ? binary(BinaryOp::kLe, split->number, Expr(split->high - 1))
+                                           : binary(BinaryOp::kGe, split->number, Expr(split->low + 1));
+    const int64_t odd = split->odd_is_last ? split->high : split->low;
+    RangeMap when_common = ranges, when_odd = ranges;
+    when_common.assume(common);
+    when_odd.assume(binary(BinaryOp::kEq, split->number, Expr(odd)));
+    if (split->number->kind == ExprKind::kVar) {
+      split->odd_is_last ? when_common.bind(var, split->low, split->high)
+                         : when_common.bind(var, split->low + 1, split->high + 1);
+      when_odd.bind(var, odd, odd + 1);
     }
-    return run(body, ranges);
+    const Stmt most = simplify(body, when_common);
+    const Stmt rest = simplify(replace(body, split->number, Expr(odd)), when_odd);
+    Cases cases{var, split->number, common, binary(BinaryOp::kEq, split->number, Expr(odd)), {}};
+    return choose(cases, {body, ranges}, {most, when_common}, {rest, when_odd});
   }
 
   struct InnerLoop {  // between a loop and a guard in its body: iteration numbers may not use its variable
     Var var;
     bool tests_are_free;  // serial, with kWorkPerTest in its body
   };
+  static InnerLoop inner_loop(const StmtNode& s) {
+    return {s.var, s.loop == LoopKind::kSerial && work(s.body) >= kWorkPerTest};
+  }
+  // Two cases of an iteration number of the loop over `var`.
+  struct Cases {
+    Var var;
+    Expr number, common, odd;      // `common` or `odd` holds
+    std::vector<InnerLoop> inner;  // loops gone into since
+  };
+  struct Version {
+    Stmt body;
+    RangeMap ranges;
+  };
+
+  // Whether a guard in `plain` is what the cases are told apart for.
+  static bool concerns(const Cases& cases, const Stmt& plain, const RangeMap& ranges) {
+    return plain != nullptr && find_split(plain, cases.var, ranges, cases.inner, &cases.number).has_value();
+  }
+
+  // `most` where common holds, `rest` where it does not; `plain` is right in both. The choice is made as far
+  // in as it costs nothing, so that only what differs stands twice: of statements in sequence the one that it
+  // concerns, of a serial loop with kWorkPerTest in its body that body.
+  Stmt choose(Cases& cases, Version plain, Version most, Version rest) {
+    if (plain.body == nullptr) return nullptr;
+    if (shares(cases, plain, most.body, rest.body)) return choose_inside(cases, plain, most, rest);
+    budget_ -= std::min(unrolled_stores(most.body), unrolled_stores(rest.body));
+    Stmt on_most = most.body == nullptr ? nullptr : versions(most.body, cases.var, most.ranges);
+    Stmt on_rest = rest.body == nullptr ? nullptr : versions(rest.body, cases.var, rest.ranges);
+    if (on_most == nullptr && on_rest == nullptr) return nullptr;
+    if (on_most == nullptr) return make_if(cases.odd, on_rest);
+    return make_if(cases.common, on_most, on_rest);
+  }
+  Stmt choose_if_concerned(Cases& cases, Version plain, Version most, Version rest) {
+    if (!concerns(cases, plain.body, plain.ranges)) return plain.body;
+    return choose(cases, std::move(plain), std::move(most), std::move(rest));
+  }
+
+  // Whether some of `plain` would stand once if the choice were made further in, and no test in front of
+  // little.
+  static bool shares(Cases& cases, const Version& plain, const Stmt& most, const Stmt& rest) {
+    if (plain.body == nullptr || most == nullptr || rest == nullptr) return false;
+    const StmtNode &p = *plain.body, &m = *most, &r = *rest;
+    if (m.kind != p.kind || r.kind != p.kind) return false;
+    switch (p.kind) {
+      case StmtKind::kSeq: {
+        const size_t n = p.stmts.size();
+        if (m.stmts.size() != n || r.stmts.size() != n) return false;
+        size_t concerned = 0, parts = 0;
+        bool all_long = true;
+        for (size_t i = 0; i < n; ++i) {
+          if (!concerns(cases, p.stmts[i], plain.ranges)) continue;
+          ++concerned;
+          all_long &= work(p.stmts[i]) >= kWorkPerTest;
+          parts += shares(cases, {p.stmts[i], plain.ranges}, m.stmts[i], r.stmts[i]) ? 1 : 0;
+        }
+        return (concerned < n || parts > 0) && (concerned == 1 || all_long);
+      }
+      case StmtKind::kAllocate:
+        // Values in registers would have to be brought to the same place after the choice.
+        return p.buffer->scope != MemoryScope::kRegister &&
+               shares(cases, {p.body, plain.ranges}, m.body, r.body);
+      case StmtKind::kFor: {
+        if (p.loop != LoopKind::kSerial || work(p.body) < kWorkPerTest || m.extent != p.extent ||
+            r.extent != p.extent)
+          return false;
+        Version body{p.body, plain.ranges};
+        body.ranges.bind(p.var, p.extent);
+        cases.inner.push_back(inner_loop(p));
+        const bool found = shares(cases, body, m.body, r.body);
+        cases.inner.pop_back();
+        return found;
+      }
+      default:
+        return false;
+    }
+  }
+
+  Stmt choose_inside(Cases& cases, Version& plain, Version& most, Version& rest) {
+    const StmtNode &p = *plain.body, &m = *most.body, &r = *rest.body;
+    if (p.kind == StmtKind::kSeq) {
+      std::vector<Stmt> stmts;
+      for (size_t i = 0; i < p.stmts.size(); ++i)
+        stmts.push_back(choose_if_concerned(cases, {p.stmts[i], plain.ranges}, {m.stmts[i], most.ranges},
+                                            {r.stmts[i], rest.ranges}));
+      return make_seq(std::move(stmts));
+    }
+    if (p.kind == StmtKind::kFor) {
+      for (Version* version : {&plain, &most, &rest}) version->ranges.bind(p.var, p.extent);
+      cases.inner.push_back(inner_loop(p));
+    }
+    Stmt body =
+        choose_if_concerned(cases, {p.body, plain.ranges}, {m.body, most.ranges}, {r.body, rest.ranges});
+    if (p.kind == StmtKind::kFor) cases.inner.pop_back();
+    return body == nullptr ? nullptr : with_body(plain.body, std::move(body));
+  }
+
   // Iterations set apart at one end: the padding of a convolution reaches that far into it.
   static constexpr int64_t kMostSetApart = 6;
 
@@ -177,25 +278,29 @@ class Partitioner {
     bool odd_is_last;
   };
 
-  // A guard in `body` that is settled by setting one iteration number of `var` apart.
-  std::optional<Split> find_split(const Stmt& body, const Var& var, const RangeMap& ranges) {
+  // A guard in `body` that is settled by setting one iteration number of `var` apart. `only`: the number;
+  // `inner`: loops between that of `var` and `body`.
+  static std::optional<Split> find_split(const Stmt& body, const Var& var, const RangeMap& ranges,
+                                         std::vector<InnerLoop> inner = {}, const Expr* only = nullptr) {
     std::optional<Split> found;
-    std::vector<InnerLoop> inner;
     const std::function<void(const Stmt&, const RangeMap&)> search = [&](const Stmt& s,
                                                                          const RangeMap& known) {
       if (s == nullptr || found) return;
       if (s->kind == StmtKind::kFor) {
         RangeMap inside = known;
         inside.bind(s->var, s->extent);
-        inner.push_back({s->var, s->loop == LoopKind::kSerial && work(s->body) >= kWorkPerTest});
+        inner.push_back(inner_loop(*s));
         search(s->body, inside);
         inner.pop_back();
         return;
       }
       if (s->kind == StmtKind::kIf) {
         const bool rarely_asked = work(s->body) + work(s->else_body) >= kWorkPerTest;
-        for (const Expr& c : conjuncts(s->condition))
-          if (!found && !rarely_asked && uses_var(c, var)) found = split_for(c, var, inner, ranges, known);
+        for (const Expr& c : conjuncts(s->condition)) {
+          if (found || rarely_asked || !uses_var(c, var)) continue;
+          found = split_for(c, var, inner, ranges, known);
+          if (found && only != nullptr && !equal(found->number, *only)) found.reset();
+        }
         RangeMap inside = known;
         inside.assume(s->condition);
         search(s->body, inside);
