@@ -43,8 +43,10 @@ llvm::Value* Emitter::base_pointer(const Buffer& buffer) {
   return llvm::PoisonValue::get(b_.getPtrTy());
 }
 
-// Terms of outer loops first, so that their sum does not change in inner loops; the constant last, as
-// displacement.
+// Terms of outer loops first, the constant last, as displacement. What follows the variable of a loop is
+// computed at the head of that loop, once for all accesses that share it, and in the innermost loop by moving
+// a pointer along: nothing is left to find for strength reduction, which would take longer than all the rest
+// here.
 llvm::Value* Emitter::pointer(const Buffer& buffer, const Access& access) {
   const auto depth_of = [&](const Expr& e) {
     int depth = 0;
@@ -61,13 +63,77 @@ llvm::Value* Emitter::pointer(const Buffer& buffer, const Access& access) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   llvm::Value* p = base_pointer(buffer);
   llvm::Type* element = memory_type(buffer->dtype);
+  bool at_heads = true;  // p is known where the next loop begins
   for (const auto& [depth, term] : order) {
+    Loop* loop = at_heads ? loop_of(term->first) : nullptr;
+    if (loop != nullptr) {
+      p = moved(p, element, term->first, term->second, *loop);
+      continue;
+    }
+    at_heads = false;
     llvm::Value* step =
         b_.CreateMul(emit(term->first), int_of(term->second), "", /*nuw=*/false, /*nsw=*/true);
     p = b_.CreateGEP(element, p, step);
   }
   if (access.form.constant != 0) p = b_.CreateGEP(element, p, int_of(access.form.constant));
   return p;
+}
+
+Emitter::Loop* Emitter::loop_of(const Expr& term) {
+  size_t innermost = 0;  // from 1
+  bool known = true;
+  visit(term, [&](const Expr& e) {
+    if (e->kind == ExprKind::kIntImm) return;
+    if (e->kind != ExprKind::kVar) {
+      known &= e->kind == ExprKind::kBinary && e->dtype == DType::kInt64;
+      return;
+    }
+    const auto variable = vars_.find(e->var.get());
+    known &= variable != vars_.end();
+    for (size_t i = 0; known && i < region_.loops.size(); ++i)
+      if (region_.loops[i]->variable == variable->second.value) innermost = std::max(innermost, i + 1);
+  });
+  return known && innermost > 0 ? region_.loops[innermost - 1] : nullptr;
+}
+
+// pointer + term * coefficient, at the head of the loop; `pointer` is known before it.
+llvm::Value* Emitter::moved(llvm::Value* pointer, llvm::Type* element, const Expr& term, int64_t coefficient,
+                            Loop& loop) {
+  for (const Loop::Sum& sum : loop.sums)
+    if (sum.pointer == pointer && sum.element == element && sum.coefficient == coefficient &&
+        equal(sum.term, term))
+      return sum.value;
+  llvm::BasicBlock* head = loop.variable->getParent();
+  llvm::Value* value = nullptr;
+  if (&loop == region_.loops.back() && term->kind == ExprKind::kVar) {
+    llvm::IRBuilder<> at(loop.before->getTerminator());
+    llvm::Value* begin = loop.variable->getIncomingValue(0);
+    const auto* known = llvm::dyn_cast<llvm::ConstantInt>(begin);
+    llvm::Value* first = known != nullptr && known->isZero()
+                             ? pointer
+                             : at.CreateGEP(element, pointer, at.CreateMul(begin, int_of(coefficient)));
+    llvm::IRBuilder<> phis(head, head->begin());
+    llvm::PHINode* along = phis.CreatePHI(phis.getPtrTy(), 2);
+    along->addIncoming(first, loop.before);
+    loop.steps.push_back({along, element, coefficient});
+    value = along;
+  } else {
+    const auto here = b_.saveIP();
+    llvm::BasicBlock::iterator at =
+        loop.last == nullptr ? head->getFirstInsertionPt() : std::next(loop.last->getIterator());
+    b_.SetInsertPoint(head, at);
+    llvm::Value* step = emit(term);
+    if (coefficient != 1) step = b_.CreateMul(step, int_of(coefficient), "", /*nuw=*/false, /*nsw=*/true);
+    value = b_.CreateGEP(element, pointer, step);
+    loop.last = llvm::cast<llvm::Instruction>(value);
+    // Where the head is also where we are, what comes next stands behind.
+    if (here.getBlock() == head && here.getPoint() == at)
+      b_.SetInsertPoint(head, std::next(loop.last->getIterator()));
+    else
+      b_.restoreIP(here);
+  }
+  loop.sums.push_back({pointer, element, coefficient, term, value});
+  return value;
 }
 
 llvm::Value* Emitter::lane_pointers(const Buffer& buffer, const Access& access) {

@@ -206,8 +206,14 @@ void Emitter::emit_loop(const StmtNode& s, llvm::Value* begin, llvm::Value* end)
   llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2, s.var->name);
   i->addIncoming(begin, before);
   vars_[s.var.get()] = {i, ++depth_};
+  Loop open{.variable = i, .before = before, .last = nullptr, .sums = {}, .steps = {}};
+  region_.loops.push_back(&open);
   emit(s.body);
+  region_.loops.pop_back();
   --depth_;
+  for (const Loop::Step& step : open.steps)
+    step.pointer->addIncoming(b_.CreateGEP(step.element, step.pointer, int_of(step.coefficient)),
+                              b_.GetInsertBlock());
   llvm::Value* next = b_.CreateAdd(i, int_of(1), "", /*nuw=*/true, /*nsw=*/true);
   i->addIncoming(next, b_.GetInsertBlock());
   auto* after = llvm::BasicBlock::Create(context, s.var->name + ".end", region_.function);

@@ -95,6 +95,10 @@ class Emitter {
   Access analyze(const Buffer& buffer, const std::vector<Expr>& indices);
   llvm::Value* base_pointer(const Buffer& buffer);
   llvm::Value* pointer(const Buffer& buffer, const Access& access);
+  struct Loop;
+  Loop* loop_of(const Expr& term);  // the innermost loop that the term changes in; null: not known ahead
+  llvm::Value* moved(llvm::Value* pointer, llvm::Type* element, const Expr& term, int64_t coefficient,
+                     Loop& loop);
   llvm::Value* lane_pointers(const Buffer& buffer, const Access& access);
   llvm::Align alignment(const Buffer& buffer, const Access& access, int64_t lanes);
   llvm::Value* emit_load(const Buffer& buffer, const std::vector<Expr>& indices);
@@ -187,8 +191,29 @@ class Emitter {
     std::map<const BufferNode*, llvm::Value*> buffers;
     llvm::Value* runtime = nullptr;
     bool in_parallel = false;
+    std::vector<Loop*> loops;  // open ones, outermost first
   };
   Region region_;
+  // A loop of the machine: where addresses that follow its variable are computed, once each.
+  struct Loop {
+    llvm::PHINode* variable;
+    llvm::BasicBlock* before;  // runs just before the loop
+    llvm::Instruction* last;   // of the instructions at the head of the body that make addresses
+    struct Sum {
+      llvm::Value* pointer;
+      llvm::Type* element;
+      int64_t coefficient;
+      Expr term;
+      llvm::Value* value;  // pointer + term * coefficient
+    };
+    std::vector<Sum> sums;
+    struct Step {
+      llvm::PHINode* pointer;
+      llvm::Type* element;
+      int64_t coefficient;
+    };
+    std::vector<Step> steps;  // pointers that move along with the variable
+  };
   struct LoopVar {
     llvm::Value* value;
     int depth;

@@ -342,6 +342,27 @@ TEST(Codegen, MathAtTheEdges) {
   EXPECT_TRUE(std::isnan(at(UnaryOp::kErf, NAN)));
 }
 
+// y[i, j, k] = x[(i*3 + j) / 2, k]: an index that changes in the loops around is not computed in the
+// innermost one.
+TEST(Codegen, AddressesAreComputedInTheLoopWhereTheyChange) {
+  const Buffer x = input("x", {8, 5}), y = output("y", {5, 3, 5});
+  const auto row = [&](Expr i, Expr j) {
+    return loop("k", 5, [&](Expr k) {
+      return make_store(y, {i, j, k}, load(x, {floor_div(i * 3 + j, 2), k}));
+    });
+  };
+  const Program p{
+      "rows", {x, y}, loop("i", 5, [&](Expr i) { return loop("j", 3, [&](Expr j) { return row(i, j); }); })};
+  EXPECT_TRUE(matches_oracle(p));
+  const Result<std::string> llvm = emit_llvm(p, host_target(), {.as_written = true});
+  ASSERT_TRUE(llvm.is_ok()) << llvm.message();
+  const size_t division = llvm->find(" udiv "), innermost = llvm->find("\nk:");
+  ASSERT_NE(division, std::string::npos) << *llvm;
+  ASSERT_NE(innermost, std::string::npos) << *llvm;
+  EXPECT_LT(division, innermost) << *llvm;
+  EXPECT_EQ(llvm->find(" mul ", innermost), std::string::npos) << llvm->substr(innermost);
+}
+
 TEST(Codegen, RefusesARegisterBufferWithAVariableIndexNamingIt) {
   const Buffer x = input("x", {4}), y = output("y", {4}), acc = scratch("acc", {4}, MemoryScope::kRegister);
   const Program p{"variable", {x, y}, make_allocate(acc, loop("i", 4, kParallel, [&](Expr i) {

@@ -55,6 +55,28 @@ TEST(CodegenTile, TransposesOfEverySize) {
         ASSERT_TRUE(right_everywhere(transpose(rows, lanes, store_across))) << rows << " x " << lanes;
 }
 
+// out[channel, pixel] = max(sum[pixel, channel] + bias[channel], 0): the tile of a convolution.
+Program write_out(int64_t channels, int64_t pixels) {
+  const Buffer sum = input("sum", {pixels, channels}), bias = input("bias", {channels}),
+               out = output("out", {channels, pixels});
+  return {"write_out", {sum, bias, out}, loop("c", channels, kRows, [&](Expr c) {
+            return loop("p", pixels, kLanes, [&](Expr p) {
+              const Expr value = load(sum, {p, c}) + load(bias, {c});
+              return make_store(out, {c, p}, binary(BinaryOp::kMax, value, float_imm(0)));
+            });
+          })};
+}
+
+TEST(CodegenTile, TheLongerSideIsTheLanes) {
+  for (const int64_t channels : {4, 8, 16, 20})
+    for (const int64_t pixels : {1, 2, 3, 7, 16, 17})
+      ASSERT_TRUE(right_everywhere(write_out(channels, pixels))) << channels << " x " << pixels;
+  // 7 pixels of 16 channels are 7 sums, not 16.
+  EXPECT_EQ(count_in_asm(write_out(16, 7), "llvm -mcpu=x86-64-v4 -threads=1", "vaddps"), 7);
+  EXPECT_EQ(count_in_asm(write_out(16, 1), "llvm -mcpu=x86-64-v4 -threads=1", "vaddps"), 1);
+  EXPECT_EQ(count_in_asm(write_out(16, 1), "llvm -mcpu=x86-64-v4 -threads=1", "vaddss"), 0);
+}
+
 TEST(CodegenTile, ElementsOfEightBytes) {
   for (const bool store_across : {false, true})
     for (const int64_t lanes : {1, 2, 5, 8, 16, 19})

@@ -132,6 +132,84 @@ for o in 0..3
 )");
 }
 
+const Buffer z = output("z", {3, 8, 8});
+
+// Two stages under one loop: a long one without a guard, and the tail of y.
+TEST(LowerPartition, AStatementThatTheGuardDoesNotConcernStandsOnce) {
+  const Stmt s = loop("o", 3, [&](Expr o) {
+    return make_seq(
+        {loop("i", 8,
+              [&](Expr i) {
+                return loop("j", 8, [&](Expr j) { return make_store(z, {o, i, j}, float_imm(2)); });
+              }),
+         loop("r", 8, [&](Expr r) {
+           return make_if(o * 8 + r < 20, make_store(y, {0, o * 8 + r}, float_imm(1)));
+         })});
+  });
+  EXPECT_EQ(partitioned(s), R"(
+for o in 0..3
+  for i in 0..8
+    for j in 0..8
+      z[o, i, j] = 2
+  if o <= 1
+    for r in 0..8
+      y[0, o*8 + r] = 1
+  else
+    for r in 0..4
+      y[0, r + 16] = 1
+)");
+}
+
+// The same inside a serial loop: one test in front of its body, not two loops.
+TEST(LowerPartition, TheChoiceGoesIntoALoopThatShares) {
+  const Stmt s = loop("o", 3, [&](Expr o) {
+    return loop("i", 8, [&](Expr i) {
+      return make_seq({loop("j", 40,
+                            [&](Expr) {
+                              return make_store(z, {o, i, 0}, float_imm(2));
+                            }),
+                       loop("r", 8, [&](Expr r) {
+                         return make_if(o * 8 + r < 20, make_store(y, {i, o * 8 + r}, float_imm(1)));
+                       })});
+    });
+  });
+  EXPECT_EQ(partitioned(s), R"(
+for o in 0..3
+  for i in 0..8
+    for j in 0..40
+      z[o, i, 0] = 2
+    if o <= 1
+      for r in 0..8
+        y[i, o*8 + r] = 1
+    else
+      for r in 0..4
+        y[i, r + 16] = 1
+)");
+}
+
+// Two short statements with the same guard: one test in front of both.
+TEST(LowerPartition, ShortStatementsThatTheGuardConcernsStayTogether) {
+  const auto tail = [](Expr o, int64_t row) {
+    return loop("r", 8, [&](Expr r) {
+      return make_if(o * 8 + r < 20, make_store(y, {row, o * 8 + r}, float_imm(1)));
+    });
+  };
+  const Stmt s = loop("o", 3, [&](Expr o) { return make_seq({tail(o, 0), tail(o, 1)}); });
+  EXPECT_EQ(partitioned(s), R"(
+for o in 0..3
+  if o <= 1
+    for r in 0..8
+      y[0, o*8 + r] = 1
+    for r in 0..8
+      y[1, o*8 + r] = 1
+  else
+    for r in 0..4
+      y[0, r + 16] = 1
+    for r in 0..4
+      y[1, r + 16] = 1
+)");
+}
+
 // A tile of 4 outputs at o*4, each the sum of k in 0..3 taps at o*4 + r + k - 1 of 12 inputs; `inner` times.
 Stmt taps(int64_t inner) {
   return loop("o", 3, [&](Expr o) {
