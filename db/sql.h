@@ -32,6 +32,12 @@ inline constexpr char kBestRecordOfTemplates[] =
     "SELECT record.* FROM record JOIN trial ON trial.seq = record.trial_seq "
     "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
     "AND instr(?, ',' || trial.template_name || ',') > 0 ORDER BY record.time_ns, record.record_id LIMIT 1";
+// Answered by the index record_rank alone.
+inline constexpr char kRankOfTask[] =
+    "SELECT outcome, cut, time_ns, record_id FROM record WHERE task_id = ? AND terminal = 1 AND record_id <= "
+    "?";
+inline constexpr char kTrialOfRecord[] =
+    "SELECT * FROM trial WHERE seq = (SELECT trial_seq FROM record WHERE record_id = ?)";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
 

@@ -1,5 +1,5 @@
 // SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp,
-// proposals.cpp, records.cpp, races.cpp and tuned.cpp.
+// proposals.cpp, records.cpp, donors.cpp, races.cpp and tuned.cpp.
 #pragma once
 
 #include <memory>
@@ -42,6 +42,9 @@ class SqliteStore final : public Store {
   Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const override;
   Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const override;
   Result<int64_t> last_record_id() const override;
+  Result<std::vector<JobRow::Task>> tasks() const override;
+  Result<std::vector<TrialWithRecord>> sample_records(const JobRow::Task& task, int64_t until,
+                                                      int most) const override;
   Status for_each_record(std::string_view job_id,
                          const std::function<bool(const TrialWithRecord&)>& f) const override;
 

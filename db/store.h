@@ -240,6 +240,13 @@ class Store {
   virtual Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const = 0;
   // The largest record_id there is; 0: no record yet.
   virtual Result<int64_t> last_record_id() const = 0;
+  // Every (workload, target) that was ever proposed a trial, oldest first; without algorithms.
+  virtual Result<std::vector<JobRow::Task>> tasks() const = 0;
+  // At most `most` trials of a task, of any job, whose terminal record has an id up to `until`: a third are
+  // the fastest, the others an even choice of the rest, the failed ones last. The same call gives the same
+  // rows, whatever came later.
+  virtual Result<std::vector<TrialWithRecord>> sample_records(const JobRow::Task& task, int64_t until,
+                                                              int most) const = 0;
   // Every trial with a record, oldest first, for `records export` (empty job_id: all jobs). `f` returns false
   // to stop.
   virtual Status for_each_record(std::string_view job_id,

@@ -484,7 +484,8 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
       {db::kOpenTrialsOfJob, 1}, {db::kDoneTrialsOfJob, 1}, {db::kTerminalRecord, 1},
       {db::kRecordsOfTrial, 1},  {db::kBestRecord, 1},      {db::kBestRecordOfTemplates, 2},
       {db::kOutcomesOfTask, 1},  {db::kEventsOfJob, 3},     {db::kProposalsOfJob, 1},
-      {db::kRecordsAfter, 2},    {db::kRacesOfJob, 1},      {db::kRacesOfTask, 1}};
+      {db::kRecordsAfter, 2},    {db::kRacesOfJob, 1},      {db::kRacesOfTask, 1},
+      {db::kRankOfTask, 2},      {db::kTrialOfRecord, 1}};
   for (const auto& [sql, parameters] : queries) {
     const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
     ASSERT_TRUE(plan.is_ok()) << plan.message();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tuner/daemon/phase_times.h"
+#include "tuner/daemon/warm_start.h"
 
 namespace tuner {
 
@@ -53,6 +54,16 @@ Status JobRunner::begin(Task& task, size_t index) {
   if (task.search != nullptr) return Status::ok();
   ASSIGN_OR_RETURN(TaskSpace space, make_space_(job_.tasks[index]));
   task.space = std::move(space);
+  if (uses_priors(job_.search)) {
+    // As it was when the search began: what it saw first decides all it proposed.
+    if (!task.proposals.empty()) {
+      task.donor_record_id = task.proposals.front().donor_record_id;
+    } else if (task.stored.empty()) {
+      ASSIGN_OR_RETURN(task.donor_record_id, store_.last_record_id());
+    }
+    ASSIGN_OR_RETURN(task.space->search.priors,
+                     warm_start(store_, job_.tasks[index], task.space->search, task.donor_record_id));
+  }
   ASSIGN_OR_RETURN(task.search, make_search_(job_.search, task.space->search, job_.seed));
   if (!play_again(task)) {
     notes_.push_back(str("task ", index + 1,

@@ -1,0 +1,64 @@
+// What a warm start reads: the tasks there are, and a sample of the records of one.
+#include <algorithm>
+
+#include "db/sql.h"
+#include "db/sqlite_store.h"
+
+namespace tuner::db {
+
+namespace {
+
+struct Ranked {  // fastest first, those that failed last
+  bool failed, cut;
+  double time_ns;
+  int64_t record_id;
+  auto operator<=>(const Ranked&) const = default;
+};
+
+}  // namespace
+
+Result<std::vector<JobRow::Task>> SqliteStore::tasks() const {
+  return read([&](Connection& c) -> Result<std::vector<JobRow::Task>> {
+    static const std::string kAll = str("SELECT ", kTaskColumns, " FROM task ORDER BY task_id");
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kAll, {}));
+    std::vector<JobRow::Task> tasks;
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredTask stored, task_from_row(row));
+      tasks.push_back(std::move(stored.task));
+    }
+    return tasks;
+  });
+}
+
+Result<std::vector<TrialWithRecord>> SqliteStore::sample_records(const JobRow::Task& task, int64_t until,
+                                                                 int most) const {
+  return read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
+    std::vector<TrialWithRecord> out;
+    ASSIGN_OR_RETURN(const SqlRow task_row, c.one(kTaskByKey, {task.workload_key, task.target}));
+    if (task_row.empty() || most <= 0) return out;
+    ASSIGN_OR_RETURN(const StoredTask stored_task, task_from_row(task_row));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRankOfTask, {stored_task.task_id, until}));
+    std::vector<Ranked> ranked;
+    for (const SqlRow& row : rows)
+      ranked.push_back({std::get<std::string>(row[0]) != "ok", std::get<int64_t>(row[1]) != 0,
+                        std::get<double>(row[2]), std::get<int64_t>(row[3])});
+    std::sort(ranked.begin(), ranked.end());
+    const size_t wanted = std::min(ranked.size(), static_cast<size_t>(most)), first = wanted / 3;
+    std::vector<int64_t> chosen;
+    for (size_t i = 0; i < wanted; ++i) {
+      const size_t rest = i < first ? 0 : (i - first) * (ranked.size() - first) / (wanted - first);
+      chosen.push_back(ranked[i < first ? i : first + rest].record_id);
+    }
+    for (const int64_t id : chosen) {
+      ASSIGN_OR_RETURN(const SqlRow row, c.one(kTrialOfRecord, {id}));
+      if (row.empty())
+        return failed("record ", id, " is of a trial that is not there: the database is damaged");
+      ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
+      ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
+      out.push_back(std::move(trial));
+    }
+    return out;
+  });
+}
+
+}  // namespace tuner::db

@@ -1,0 +1,164 @@
+// What a job begins with: rows of similar tasks from the database, the same ones when it is played again.
+#include "tuner/daemon/warm_start.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "tests/tuner/analytic_task.h"
+#include "tuner/daemon/job_runner.h"
+
+namespace tuner {
+namespace {
+
+using testing::analytic_record;
+using testing::analytic_space;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string matmul(int m, int n, int k, const std::string& dtype = "float32") {
+  return str("v1 matmul b=1 m=", m, " n=", n, " k=", k, " ta=0 tb=0 bias=0 act=none dtype=", dtype,
+             " const=none");
+}
+const char* const kTarget = "llvm -mcpu=haswell -threads=1";
+
+JobRow job_of(const std::string& id, const std::string& key, int trials,
+              const std::string& search = "random") {
+  JobRow job;
+  job.id = job.request_id = id;
+  job.tasks = {{key, kTarget}};
+  job.trials = trials;
+  job.search = search;
+  job.seed = 1;
+  return job;
+}
+
+// Runs a job to its end, or for `steps` batches; returns its configs in the order they were proposed.
+std::vector<std::string> run_job(Store& store, const JobRow& job, int steps = 1000) {
+  EXPECT_TRUE(store.add_job(job).is_ok());
+  JobRunner runner(
+      store, store.job(job.id).value(), job.trials, [](const JobRow::Task&) { return analytic_space(6); },
+      make_strategy);
+  EXPECT_TRUE(runner.start().is_ok());
+  std::vector<TrialRow> open = runner.open_trials();
+  for (int step = 0; step < steps && !runner.finished(); ++step) {
+    const std::vector<TrialRow> fresh = runner.propose(0).value();
+    open.insert(open.end(), fresh.begin(), fresh.end());
+    std::vector<MeasureRecord> records;
+    for (const TrialRow& t : open) {
+      if (t.state == TrialState::kLeased) EXPECT_TRUE(store.requeue_trial(t.id, t.attempt).is_ok());
+      const TrialRow leased = store.lease_trial(t.id, "w").value();
+      records.push_back(analytic_record(t.id, leased.attempt, t.config));
+    }
+    open.clear();
+    EXPECT_TRUE(store.add_records(records).is_ok());
+    EXPECT_TRUE(runner.observe().is_ok());
+  }
+  std::vector<std::string> configs;
+  const std::vector<TrialWithRecord> trials = store.trials(job.id).value();
+  for (const TrialWithRecord& t : trials) configs.push_back(t.trial.config);
+  return configs;
+}
+
+TEST(WarmStart, DistanceIsOfShapeTypeAndProcessor) {
+  const auto distance = [](const std::string& a, const std::string& b, const std::string& target = kTarget) {
+    return task_distance({a, kTarget, ""}, {b, target, ""});
+  };
+  EXPECT_EQ(distance(matmul(64, 64, 64), matmul(64, 64, 64)), 0);
+  EXPECT_EQ(distance(matmul(64, 64, 64), matmul(128, 64, 16)), 3);
+  EXPECT_EQ(distance(matmul(64, 64, 64), matmul(64, 64, 64), "llvm -mcpu=znver4 -threads=2"), 1);
+  EXPECT_EQ(distance(matmul(64, 64, 64), matmul(64, 64, 64, "int8")), 0.5);
+  EXPECT_TRUE(std::isinf(distance(matmul(64, 64, 64), matmul(64, 64, 64), "cuda sm_80")));
+  EXPECT_TRUE(std::isinf(distance(matmul(64, 64, 64), "v1 softmax rows=8 columns=8 dtype=float32")));
+}
+
+TEST(WarmStart, TakesTheNearestTasksAndOnlyWhatWasThereThen) {
+  testing::ScratchFolder folder;
+  const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  const TaskSpace space = analytic_space(6).value();
+  const JobRow::Task task{matmul(64, 64, 64), kTarget, ""};
+  EXPECT_THAT(warm_start(*store, task, space.search, store->last_record_id().value()).value(), IsEmpty());
+
+  for (int i = 0; i < 8; ++i) run_job(*store, job_of(str("j", i), matmul(64 << i, 64, 64), 40));
+  const int64_t then = store->last_record_id().value();
+  const std::vector<PriorTask> priors = warm_start(*store, task, space.search, then).value();
+  ASSERT_THAT(priors, SizeIs(6));
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_THAT(priors[i].source, HasSubstr(str(" m=", 64 << i, " "))) << "nearest first";
+    EXPECT_THAT(priors[i].rows, SizeIs(40));
+  }
+  EXPECT_EQ(priors[0].weight, 1);
+  EXPECT_GT(priors[1].weight, priors[5].weight);
+  bool some_failed = false;
+  for (const PriorTask::Row& row : priors[0].rows) some_failed = some_failed || !row.ok;
+  EXPECT_TRUE(some_failed) << "what failed is known too";
+
+  run_job(*store, job_of("later", matmul(64, 64, 64), 40, "genetic"));
+  const std::vector<PriorTask> again = warm_start(*store, task, space.search, then).value();
+  ASSERT_THAT(again, SizeIs(6));
+  for (size_t i = 0; i < 6; ++i) {
+    ASSERT_EQ(again[i].rows.size(), priors[i].rows.size());
+    for (size_t r = 0; r < again[i].rows.size(); ++r) {
+      EXPECT_EQ(again[i].rows[r].config, priors[i].rows[r].config);
+      EXPECT_EQ(again[i].rows[r].time_ns, priors[i].rows[r].time_ns);
+    }
+  }
+  SearchSpace other = space.search;
+  other.parts[0].template_name = "another";
+  EXPECT_THAT(warm_start(*store, task, other, then).value(), IsEmpty());
+}
+
+TEST(WarmStart, AJobBeginsWithWhatIsKnownAndAfterARestartWithTheSame) {
+  const JobRow job = job_of("warm", matmul(128, 64, 64), 48, "bayesian");
+  const auto in_two_lives = [&](int steps_of_the_first) {
+    testing::ScratchFolder folder;
+    std::vector<std::string> configs;
+    for (int life = 0; life < 2; ++life) {
+      const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+      if (life == 0) run_job(*store, job_of("donor", matmul(64, 64, 64), 200));
+      configs = run_job(*store, job, life == 0 ? steps_of_the_first : 1000);
+      if (life == 0) run_job(*store, job_of("between", matmul(128, 128, 64), 60));
+    }
+    return configs;
+  };
+  const std::vector<std::string> whole = in_two_lives(1000);
+  ASSERT_THAT(whole, SizeIs(48));
+  EXPECT_EQ(in_two_lives(1), whole) << "the restart must not see records that came after its first proposal";
+
+  testing::ScratchFolder folder;
+  const auto cold_store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  const std::vector<std::string> cold = run_job(*cold_store, job);
+  EXPECT_NE(cold, whole);
+  const auto best_of_first = [](const std::vector<std::string>& configs, size_t n) {
+    double best = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < n; ++i)
+      if (const double t = record_time_ns(analytic_record("t", 1, configs[i])); t > 0)
+        best = std::min(best, t);
+    return best;
+  };
+  EXPECT_LT(best_of_first(whole, 8), best_of_first(cold, 8));
+}
+
+TEST(WarmStart, TakesMillisecondsFromALargeDatabase) {
+  testing::ScratchFolder folder;
+  const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  for (int i = 0; i < 6; ++i) run_job(*store, job_of(str("j", i), matmul(64 << i, 64, 64), 1200));
+  const TaskSpace space = analytic_space(6).value();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto priors =
+      warm_start(*store, {matmul(64, 64, 64), kTarget, ""}, space.search, store->last_record_id().value())
+          .value();
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  std::printf("%zu prior tasks of 7200 records in %.1f ms\n", priors.size(), ms);
+  ASSERT_THAT(priors, SizeIs(6));
+  for (const PriorTask& prior : priors) EXPECT_THAT(prior.rows, SizeIs(150)) << "a sample";
+  EXPECT_LT(ms, 1000) << "with room for a busy machine";
+}
+
+}  // namespace
+}  // namespace tuner

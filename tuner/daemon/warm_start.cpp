@@ -1,0 +1,100 @@
+#include "tuner/daemon/warm_start.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace tuner {
+namespace {
+
+constexpr size_t kMostTasks = 6;
+constexpr int kMostRows = 150;      // of a task
+constexpr double kOtherTarget = 1;  // distance between two processors, in doubled extents
+constexpr double kOtherWord = 0.5;  // one of type, layout, activation... differs
+constexpr double kFarthest = 24;    // beyond this a task is no help
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+// "ic=512" into ic and 512; false when it is not of that form.
+bool split_extent(std::string_view word, std::string_view& name, int64_t& value) {
+  const size_t equals = word.find('=');
+  if (equals == std::string_view::npos) return false;
+  name = word.substr(0, equals);
+  const std::string_view digits = word.substr(equals + 1);
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() && stop == digits.data() + digits.size();
+}
+
+}  // namespace
+
+bool uses_priors(std::string_view strategy) { return strategy == "bayesian"; }
+
+double task_distance(const JobRow::Task& a, const JobRow::Task& b) {
+  constexpr double kNothingInCommon = std::numeric_limits<double>::infinity();
+  const std::vector<std::string_view> wa = words_of(a.workload_key), wb = words_of(b.workload_key);
+  const std::vector<std::string_view> ta = words_of(a.target), tb = words_of(b.target);
+  // The version of the key and the operator; the kind of target.
+  if (wa.size() < 2 || wa.size() != wb.size() || wa[0] != wb[0] || wa[1] != wb[1]) return kNothingInCommon;
+  if (ta.empty() || tb.empty() || ta[0] != tb[0]) return kNothingInCommon;
+  double distance = a.target == b.target ? 0 : kOtherTarget;
+  for (size_t i = 2; i < wa.size(); ++i) {
+    if (wa[i] == wb[i]) continue;
+    std::string_view name_a, name_b;
+    int64_t va = 0, vb = 0;
+    if (split_extent(wa[i], name_a, va) && split_extent(wb[i], name_b, vb) && name_a == name_b && va > 0 &&
+        vb > 0)
+      distance += std::abs(std::log2(static_cast<double>(va) / static_cast<double>(vb)));
+    else
+      distance += kOtherWord;
+  }
+  return distance;
+}
+
+Result<std::vector<PriorTask>> warm_start(const Store& store, const JobRow::Task& task,
+                                          const SearchSpace& space, int64_t donor_record_id) {
+  std::vector<PriorTask> priors;
+  if (donor_record_id <= 0) return priors;
+  ASSIGN_OR_RETURN(const std::vector<JobRow::Task> known, store.tasks());
+  std::vector<std::pair<double, size_t>> nearest;
+  for (size_t i = 0; i < known.size(); ++i)
+    if (const double d = task_distance(task, known[i]); d <= kFarthest) nearest.emplace_back(d, i);
+  std::sort(nearest.begin(), nearest.end());
+
+  std::set<std::string> templates;
+  for (const SearchSpace::Part& part : space.parts) templates.insert(part.template_name);
+  size_t used = 0;
+  for (const auto& [distance, index] : nearest) {
+    if (used == kMostTasks) break;
+    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> records,
+                     store.sample_records(known[index], donor_record_id, kMostRows));
+    std::map<std::string, PriorTask> by_hardware;
+    for (const TrialWithRecord& t : records) {
+      if (!templates.contains(t.trial.template_name) || t.record->cut) continue;
+      Result<Config> config = config_from_text(t.trial.config);
+      if (!config) continue;
+      PriorTask& prior = by_hardware[t.record->environment.hardware];
+      prior.rows.push_back({t.trial.template_name, *std::move(config), t.record->outcome == Outcome::kOk,
+                            record_time_ns(*t.record)});
+    }
+    used += by_hardware.empty() ? 0 : 1;
+    for (auto& [hardware, prior] : by_hardware) {
+      prior.source = str(known[index].workload_key, " on ", known[index].target, ", ", hardware);
+      prior.weight = 1 / (1 + 0.1 * distance);
+      priors.push_back(std::move(prior));
+    }
+  }
+  return priors;
+}
+
+}  // namespace tuner
