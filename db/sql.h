@@ -37,7 +37,7 @@ inline constexpr char kRankOfTask[] =
     "SELECT outcome, cut, time_ns, record_id FROM record WHERE task_id = ? AND terminal = 1 AND record_id <= "
     "?";
 inline constexpr char kTrialOfRecord[] =
-    "SELECT * FROM trial WHERE seq = (SELECT trial_seq FROM record WHERE record_id = ?)";
+    "SELECT trial.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq WHERE record.record_id = ?";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
 
