@@ -2,180 +2,325 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
 #include <unordered_map>
 
-#include "templates/int_expr.h"
+#include "templates/residuals.h"
 
 namespace tuner {
 namespace {
 
 constexpr uint64_t kMaxCount = uint64_t{1} << 62;
 
-uint64_t hash_words(const int64_t* words, size_t n) {
-  uint64_t h = 0x9e3779b97f4a7c15ull + n;
-  for (size_t i = 0; i < n; ++i) {
-    h ^= static_cast<uint64_t>(words[i]) + 0x9e3779b97f4a7c15ull + (h << 12) + (h >> 4);
-    h *= 0xff51afd7ed558ccdull;
-    h ^= h >> 32;
-  }
-  return h;
-}
-
-struct WordsHash {
-  size_t operator()(const std::vector<int64_t>& w) const { return hash_words(w.data(), w.size()); }
-};
-
-// Expressions of one group, each stored once, so that equal residuals have equal ids. An expression whose
-// bounds leave one value is that constant.
-class Residuals {
+// Word lists, each stored once, numbered as they came.
+class WordLists {
  public:
-  explicit Residuals(const std::vector<KnobInfo>& knobs) : knobs_(knobs) {}
-
-  int constant(int64_t v) { return intern({IntOp::kConst, v, -1, -1, {v, v}, 0}); }
-
-  int import(const IntExprNode& e, const std::vector<int>& layer_of) {
-    if (e.op == IntOp::kConst) return constant(e.value);
-    if (e.op == IntOp::kKnob) {
-      const auto& c = knobs_[static_cast<size_t>(e.value)].candidates;
-      const auto [lo, hi] = std::minmax_element(c.begin(), c.end());
-      if (*lo == *hi) return constant(*lo);
-      return intern(
-          {IntOp::kKnob, e.value, -1, -1, {*lo, *hi}, uint64_t{1} << layer_of[static_cast<size_t>(e.value)]});
+  // The number of the list, and whether it is new.
+  std::pair<int, bool> insert(const std::vector<int64_t>& words) {
+    if (2 * (starts_.size() + 1) > slots_.size()) grow();
+    const uint64_t hash = hash_words(words.data(), words.size());
+    for (size_t slot = hash & (slots_.size() - 1);; slot = (slot + 1) & (slots_.size() - 1)) {
+      const int id = slots_[slot];
+      if (id < 0) {
+        slots_[slot] = static_cast<int>(starts_.size());
+        starts_.push_back(words_.size());
+        hashes_.push_back(hash);
+        words_.insert(words_.end(), words.begin(), words.end());
+        return {slots_[slot], true};
+      }
+      if (hashes_[id] == hash && length(id) == words.size() &&
+          std::equal(words.begin(), words.end(), words_.begin() + static_cast<int64_t>(starts_[id])))
+        return {id, false};
     }
-    const int a = import(*e.a, layer_of), b = import(*e.b, layer_of);
-    return make(e.op, a, b);
   }
-
-  // `e` with the knob of `layer` set to `value`.
-  int substitute(int e, int layer, int64_t value) {
-    const Node n = nodes_[static_cast<size_t>(e)];
-    if ((n.layers >> layer & 1) == 0) return e;
-    if (n.op == IntOp::kKnob) return constant(value);
-    const std::vector<int64_t> key = {e, layer, value};
-    if (const auto found = substituted_.find(key); found != substituted_.end()) return found->second;
-    const int a = substitute(n.a, layer, value), b = substitute(n.b, layer, value);
-    const int result = make(n.op, a, b);
-    substituted_.emplace(key, result);
-    return result;
-  }
-
-  IntRange range(int e) const { return nodes_[static_cast<size_t>(e)].range; }
-  void forget_substitutions() { substituted_.clear(); }
 
  private:
-  struct Node {
-    IntOp op;
-    int64_t value;
-    int a, b;
-    IntRange range;
-    uint64_t layers;  // bit i: reads the knob of layer i
-  };
-
-  int make(IntOp op, int a, int b) {
-    const Node &na = nodes_[static_cast<size_t>(a)], &nb = nodes_[static_cast<size_t>(b)];
-    const IntRange range = apply(op, na.range, nb.range);
-    if (range.is_single()) return constant(range.lo);
-    return intern({op, 0, a, b, range, na.layers | nb.layers});
+  size_t length(int id) const {
+    const auto next = static_cast<size_t>(id) + 1;
+    return (next < starts_.size() ? starts_[next] : words_.size()) - starts_[id];
   }
-
-  int intern(const Node& n) {
-    const std::vector<int64_t> key = {static_cast<int64_t>(n.op), n.value, n.a, n.b};
-    const auto [it, fresh] = ids_.emplace(key, static_cast<int>(nodes_.size()));
-    if (fresh) nodes_.push_back(n);
-    return it->second;
+  void grow() {
+    slots_.assign(std::max<size_t>(64, 2 * slots_.size()), -1);
+    for (size_t id = 0; id < starts_.size(); ++id) {
+      size_t slot = hashes_[id] & (slots_.size() - 1);
+      while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);
+      slots_[slot] = static_cast<int>(id);
+    }
   }
-
-  const std::vector<KnobInfo>& knobs_;
-  std::vector<Node> nodes_;
-  std::unordered_map<std::vector<int64_t>, int, WordsHash> ids_;
-  std::unordered_map<std::vector<int64_t>, int, WordsHash> substituted_;
+  std::vector<int> slots_;  // power of two; -1: empty
+  std::vector<size_t> starts_;
+  std::vector<uint64_t> hashes_;
+  std::vector<int64_t> words_;
 };
+
+std::vector<const std::vector<int64_t>*> candidates_by_layer(const std::vector<KnobInfo>& knobs,
+                                                             const std::vector<int>& order) {
+  std::vector<const std::vector<int64_t>*> candidates;
+  for (const int knob : order) candidates.push_back(&knobs[static_cast<size_t>(knob)].candidates);
+  return candidates;
+}
+
+// Splits conjunctions: what is decided early should be checked early.
+void collect_conjuncts(const IntExprNode& e, std::vector<const IntExprNode*>& out) {
+  if (e.op != IntOp::kAnd) return out.push_back(&e);
+  collect_conjuncts(*e.a, out);
+  collect_conjuncts(*e.b, out);
+}
+
+// The order decides how many residuals differ. From every knob on: next the one after which the fewest
+// constraints are half decided, few candidates first; orders with fewer such constraints on the whole way
+// stand before others. And as declared.
+std::vector<std::vector<int>> orders_to_try(const std::vector<KnobInfo>& knobs,
+                                            const std::vector<int>& members,
+                                            const std::vector<IntExpr>& constraints) {
+  if (members.size() < 3) return {members};
+  std::vector<const IntExprNode*> parts;
+  for (const IntExpr& c : constraints) collect_conjuncts(*c.node(), parts);
+  std::vector<std::vector<bool>> reads;
+  for (const IntExprNode* part : parts) collect_knobs(*part, reads.emplace_back(knobs.size(), false));
+  // Natural log of how many states the constraints may tell apart: of one that is half decided at most as
+  // many as either side has assignments.
+  const auto log_states = [&](const std::vector<bool>& decided) {
+    double states = 0, prefixes = 0;
+    const auto log_width = [&](int m) {
+      return std::log(static_cast<double>(knobs[static_cast<size_t>(m)].candidates.size()));
+    };
+    for (const std::vector<bool>& read : reads) {
+      double before = 0, after = 0;
+      for (const int m : members)
+        if (read[static_cast<size_t>(m)]) (decided[static_cast<size_t>(m)] ? before : after) += log_width(m);
+      states += std::min(before, after);
+    }
+    for (const int m : members)
+      if (decided[static_cast<size_t>(m)]) prefixes += log_width(m);
+    return std::min(states, prefixes);
+  };
+  std::vector<std::pair<double, std::vector<int>>> ranked;
+  for (const int start : members) {
+    std::vector<int> order;
+    std::vector<bool> decided(knobs.size(), false);
+    double decisions = 0, states = 0;
+    int next = start;
+    while (true) {
+      decisions += std::exp(states) * static_cast<double>(knobs[static_cast<size_t>(next)].candidates.size());
+      order.push_back(next);
+      decided[static_cast<size_t>(next)] = true;
+      states = log_states(decided);
+      if (order.size() == members.size()) break;
+      double least = std::numeric_limits<double>::infinity();
+      for (const int m : members) {
+        if (decided[static_cast<size_t>(m)]) continue;
+        decided[static_cast<size_t>(m)] = true;
+        if (const double after = log_states(decided); after < least) {
+          least = after;
+          next = m;
+        }
+        decided[static_cast<size_t>(m)] = false;
+      }
+    }
+    ranked.emplace_back(decisions, std::move(order));
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::vector<int>> orders;
+  double last = 0;  // the same estimate: most likely the same order of like knobs
+  for (auto& [decisions, order] : ranked)
+    if (decisions > last * 1.0001) {
+      last = decisions;
+      orders.push_back(std::move(order));
+    }
+  constexpr size_t kMostOrders = 3;
+  if (orders.size() > kMostOrders) orders.resize(kMostOrders);
+  if (std::find(orders.begin(), orders.end(), members) == orders.end()) orders.push_back(members);
+  return orders;
+}
 
 }  // namespace
 
-// Builds one order; gives up past the edge limit.
+// Builds one order; gives up past the limit of decisions.
 class ValidTree::Builder {
  public:
   Builder(const std::vector<KnobInfo>& knobs, const std::vector<int>& order,
-          const std::vector<IntExpr>& constraints, int64_t max_edges)
-      : knobs_(knobs), residuals_(knobs), max_edges_(max_edges), memo_(order.size()) {
+          const std::vector<IntExpr>& constraints, int64_t max_decisions)
+      : residuals_(candidates_by_layer(knobs, order)), max_decisions_(max_decisions), memo_(order.size()) {
     tree_.order_ = order;
     std::vector<int> layer_of(knobs.size(), 0);
     for (size_t i = 0; i < order.size(); ++i) {
       layer_of[static_cast<size_t>(order[i])] = static_cast<int>(i);
-      tree_.widths_.push_back(static_cast<int>(knobs[static_cast<size_t>(order[i])].candidates.size()));
+      widths_.push_back(static_cast<int>(knobs[static_cast<size_t>(order[i])].candidates.size()));
     }
-    for (const IntExpr& c : constraints) start_.push_back(residuals_.import(*c.node(), layer_of));
+    for (const IntExpr& c : constraints) start_.push_back(residuals_.import_constraint(*c.node(), layer_of));
   }
 
   enum class End { kDone, kTooLarge, kNothingValid, kTooMany };
 
   End run() {
-    tree_.nodes_.push_back({0, 1});  // the end of every path
-    std::vector<int64_t> state;
-    if (!reduce(start_, state)) return End::kNothingValid;
+    tree_.nodes_.push_back({0, 0, 1});  // the end of every path
+    State state;
+    for (const int e : start_)
+      if (!add(e, state)) return End::kNothingValid;
+    tidy(state);
     tree_.root_ = visit(0, state);
     if (end_ != End::kDone) return end_;
     return tree_.root_ < 0 ? End::kNothingValid : End::kDone;
   }
-  ValidTree take() { return std::move(tree_); }
+  ValidTree take() {
+    tree_.nodes_.shrink_to_fit();
+    tree_.edges_.shrink_to_fit();
+    return std::move(tree_);
+  }
 
  private:
-  // Drops what always holds, sorts, and says whether nothing is false for certain.
-  template <class Ids>
-  bool reduce(const Ids& ids, std::vector<int64_t>& state) {
-    state.clear();
-    for (const auto id : ids) {
-      const IntRange r = residuals_.range(static_cast<int>(id));
-      if (r.lo == 0 && r.hi == 0) return false;
-      if (r.lo > 0 || r.hi < 0) continue;
-      state.push_back(id);
+  // What a prefix leaves: residual constraints over several knobs, and for each knob that is restricted the
+  // set of its candidates.
+  struct State {
+    std::vector<int> constraints;              // ids in residuals_
+    std::vector<std::pair<int, int>> allowed;  // layer, id in masks_
+  };
+  using Mask = std::vector<int64_t>;
+
+  // False when `e` can no longer hold.
+  bool add(int e, State& state) {
+    for (const int part : residuals_.conjuncts(e)) {
+      if (residuals_.is_constant(part)) {
+        if (residuals_.constant_value(part) == 0) return false;
+      } else if (residuals_.is_table(part)) {
+        if (!restrict(residuals_.first_layer(part), mask_of_table(part), state)) return false;
+      } else {
+        state.constraints.push_back(part);
+      }
     }
-    std::sort(state.begin(), state.end());
-    state.erase(std::unique(state.begin(), state.end()), state.end());
     return true;
   }
 
-  int32_t visit(size_t layer, const std::vector<int64_t>& state) {
-    if (layer == tree_.order_.size()) return 0;
-    if (const auto found = memo_[layer].find(state); found != memo_[layer].end()) return found->second;
-    const auto& candidates = knobs_[static_cast<size_t>(tree_.order_[layer])].candidates;
+  bool restrict(int layer, int mask, State& state) {
+    for (auto& [known, id] : state.allowed)
+      if (known == layer) return (id = both(id, mask)) >= 0;
+    state.allowed.emplace_back(layer, mask);
+    return true;
+  }
+
+  int mask_of_table(int e) {
+    const auto [found, fresh] = mask_of_.emplace(e, 0);
+    if (fresh) {
+      const auto width = static_cast<size_t>(widths_[static_cast<size_t>(residuals_.first_layer(e))]);
+      Mask mask((width + 63) / 64, 0);
+      for (size_t c = 0; c < width; ++c)
+        if (residuals_.table(e)[c] != 0) mask[c / 64] |= int64_t{1} << (c % 64);
+      found->second = mask_id(mask);
+    }
+    return found->second;
+  }
+  int mask_id(const Mask& mask) {
+    const auto [id, fresh] = mask_ids_.insert(mask);
+    if (fresh) masks_.push_back(mask);
+    return id;
+  }
+  // Candidates in both sets; -1: none.
+  int both(int a, int b) {
+    if (a == b) return a;
+    const uint64_t key = static_cast<uint64_t>(std::min(a, b)) << 32 | static_cast<uint64_t>(std::max(a, b));
+    const auto [found, fresh] = both_.emplace(key, -1);
+    if (fresh) {
+      Mask mask(masks_[a].size());
+      bool some = false;
+      for (size_t w = 0; w < mask.size(); ++w) some = (mask[w] = masks_[a][w] & masks_[b][w]) != 0 || some;
+      if (some) found->second = mask_id(mask);
+    }
+    return found->second;
+  }
+
+  static void tidy(State& state) {
+    std::sort(state.constraints.begin(), state.constraints.end());
+    state.constraints.erase(std::unique(state.constraints.begin(), state.constraints.end()),
+                            state.constraints.end());
+    std::sort(state.allowed.begin(), state.allowed.end());
+  }
+
+  int32_t visit(int layer, const State& state) {
+    if (layer == static_cast<int>(tree_.order_.size())) return 0;
+    std::vector<int64_t> key;
+    for (const int e : state.constraints) key.push_back(e);
+    for (const auto& [at, mask] : state.allowed) key.push_back(-(int64_t{at} << 32) - mask - 1);
+    Memo& memo = memo_[static_cast<size_t>(layer)];
+    const auto [state_id, fresh] = memo.states.insert(key);
+    if (!fresh) return memo.nodes[static_cast<size_t>(state_id)];
+    memo.nodes.push_back(-1);
+
+    State rest;  // what this layer does not decide
+    std::vector<int> live;
+    for (const int e : state.constraints)
+      (residuals_.first_layer(e) == layer ? live : rest.constraints).push_back(e);
+    const Mask* allowed = nullptr;
+    Mask own;
+    for (const auto& each : state.allowed) {
+      if (each.first == layer) {
+        own = masks_[static_cast<size_t>(each.second)];
+        allowed = &own;
+      } else {
+        rest.allowed.push_back(each);
+      }
+    }
     std::vector<Edge> edges;
-    edges.reserve(candidates.size());
     uint64_t count = 0;
-    std::vector<int64_t> next(state.size()), reduced;
-    for (const int64_t value : candidates) {
-      for (size_t i = 0; i < state.size(); ++i)
-        next[i] = residuals_.substitute(static_cast<int>(state[i]), static_cast<int>(layer), value);
-      int32_t child = -1;
-      if (reduce(next, reduced)) child = visit(layer + 1, reduced);
-      if (end_ != End::kDone) return -1;
-      edges.push_back({child, count});
-      if (child >= 0) count += tree_.nodes_[static_cast<size_t>(child)].count;
+    int32_t child = -1;
+    bool child_known = false;
+    for (int c = 0; c < widths_[static_cast<size_t>(layer)]; ++c) {
+      if (allowed != nullptr && ((*allowed)[static_cast<size_t>(c / 64)] >> (c % 64) & 1) == 0) continue;
+      if (!child_known) {
+        if (++decisions_ > max_decisions_) end_ = End::kTooLarge;
+        State next = rest;
+        bool possible = true;
+        for (size_t i = 0; i < live.size() && possible; ++i)
+          possible = add(residuals_.substitute(live[i], c), next);
+        if (possible) tidy(next);
+        child = possible ? visit(layer + 1, next) : -1;
+        child_known = live.empty();  // the same for every choice
+        if (end_ != End::kDone) return -1;
+      }
+      if (child < 0) continue;
+      edges.push_back({count, child, c});
+      count += tree_.nodes_[static_cast<size_t>(child)].count;
       if (count > kMaxCount) {
         end_ = End::kTooMany;
         return -1;
       }
     }
     // Prefixes without completion are remembered too, but cost no edges.
-    int32_t id = -1;
-    if (count > 0) {
-      id = static_cast<int32_t>(tree_.nodes_.size());
-      tree_.nodes_.push_back({static_cast<int64_t>(tree_.edges_.size()), count});
-      tree_.edges_.insert(tree_.edges_.end(), edges.begin(), edges.end());
-    }
-    visited_edges_ += static_cast<int64_t>(edges.size());
-    if (visited_edges_ > max_edges_) end_ = End::kTooLarge;
-    memo_[layer].emplace(state, id);
+    const int32_t id = edges.empty() ? -1 : node_of(edges, count);
+    memo.nodes[static_cast<size_t>(state_id)] = id;
     return id;
   }
 
-  const std::vector<KnobInfo>& knobs_;
+  // The node with these edges: states that differ may have the same completions.
+  int32_t node_of(const std::vector<Edge>& edges, uint64_t count) {
+    std::vector<int64_t> key;
+    for (const Edge& e : edges) key.push_back(int64_t{e.child} << 32 | e.choice);
+    const auto [number, fresh] = same_edges_.insert(key);
+    if (fresh) {
+      same_nodes_.push_back(static_cast<int32_t>(tree_.nodes_.size()));
+      tree_.nodes_.push_back(
+          {static_cast<int64_t>(tree_.edges_.size()), static_cast<int32_t>(edges.size()), count});
+      tree_.edges_.insert(tree_.edges_.end(), edges.begin(), edges.end());
+    }
+    return same_nodes_[static_cast<size_t>(number)];
+  }
+
+  struct Memo {
+    WordLists states;
+    std::vector<int32_t> nodes;  // of each state; -1: none, nothing valid below
+  };
+
   Residuals residuals_;
-  int64_t max_edges_, visited_edges_ = 0;
-  std::vector<int> start_;
-  std::vector<std::unordered_map<std::vector<int64_t>, int32_t, WordsHash>> memo_;
+  int64_t max_decisions_, decisions_ = 0;
+  std::vector<int> start_, widths_;
+  std::vector<Mask> masks_;
+  WordLists mask_ids_;
+  std::unordered_map<int, int> mask_of_;  // of a table
+  std::unordered_map<uint64_t, int> both_;
+  std::vector<Memo> memo_;
+  WordLists same_edges_;
+  std::vector<int32_t> same_nodes_;
   ValidTree tree_;
   End end_ = End::kDone;
 };
@@ -190,13 +335,8 @@ Result<ValidTree> ValidTree::build(const std::vector<KnobInfo>& knobs, std::vect
   if (members.size() > 63)
     return invalid_config("knobs ", names(), ": constraints tie ", members.size(),
                           " knobs together, at most 63 are served; drop a constraint");
-  // The order decides how many residuals differ: as declared, backwards, few candidates first, many first.
-  const auto width = [&](int k) { return knobs[static_cast<size_t>(k)].candidates.size(); };
-  std::vector<std::vector<int>> orders(4, members);
-  std::reverse(orders[1].begin(), orders[1].end());
-  std::stable_sort(orders[2].begin(), orders[2].end(), [&](int a, int b) { return width(a) < width(b); });
-  std::stable_sort(orders[3].begin(), orders[3].end(), [&](int a, int b) { return width(a) > width(b); });
-  for (const int64_t limit : {std::min<int64_t>(max_edges, 200'000), max_edges}) {
+  const std::vector<std::vector<int>> orders = orders_to_try(knobs, members, constraints);
+  for (const int64_t limit : {max_edges / 80, max_edges / 20, max_edges / 5, max_edges}) {
     for (const auto& order : orders) {
       Builder builder(knobs, order, constraints, limit);
       switch (builder.run()) {
@@ -221,54 +361,56 @@ Result<ValidTree> ValidTree::build(const std::vector<KnobInfo>& knobs, std::vect
 void ValidTree::at(uint64_t index, std::vector<int>& choices) const {
   CHECK(index < size()) << "index " << index << " of a group of " << size();
   int32_t node = root_;
-  for (size_t layer = 0; layer < order_.size(); ++layer) {
-    const Edge* edges = edges_of(node);
-    // The last edge that starts at or before the index and is alive: dead edges start where the next one
-    // does.
-    int lo = 0, hi = widths_[layer] - 1;
-    while (lo < hi) {
-      const int mid = (lo + hi + 1) / 2;
-      if (edges[mid].before <= index)
-        lo = mid;
-      else
-        hi = mid - 1;
-    }
-    while (edges[lo].child < 0) --lo;
-    choices[static_cast<size_t>(order_[layer])] = lo;
-    index -= edges[lo].before;
-    node = edges[lo].child;
+  for (const int knob : order_) {
+    // The last edge that starts at or before the index.
+    const Edge* begin = edges_of(node);
+    const Edge* edge = std::upper_bound(begin, begin + nodes_[static_cast<size_t>(node)].edges, index,
+                                        [](uint64_t i, const Edge& e) { return i < e.before; }) -
+                       1;
+    choices[static_cast<size_t>(knob)] = edge->choice;
+    index -= edge->before;
+    node = edge->child;
   }
+}
+
+const ValidTree::Edge* ValidTree::find_edge(int32_t node, int choice) const {
+  const Edge* begin = edges_of(node);
+  const Edge* end = begin + nodes_[static_cast<size_t>(node)].edges;
+  const Edge* edge =
+      std::lower_bound(begin, end, choice, [](const Edge& e, int wanted) { return e.choice < wanted; });
+  return edge != end && edge->choice == choice ? edge : nullptr;
 }
 
 bool ValidTree::index_of(const std::vector<int>& choices, uint64_t& index) const {
   int32_t node = root_;
   index = 0;
-  for (size_t layer = 0; layer < order_.size(); ++layer) {
-    const Edge& e = edges_of(node)[choices[static_cast<size_t>(order_[layer])]];
-    if (e.child < 0) return false;
-    index += e.before;
-    node = e.child;
+  for (const int knob : order_) {
+    const Edge* edge = find_edge(node, choices[static_cast<size_t>(knob)]);
+    if (edge == nullptr) return false;
+    index += edge->before;
+    node = edge->child;
   }
   return true;
 }
 
 void ValidTree::repair(std::vector<int>& choices, const std::vector<int>& second) const {
   int32_t node = root_;
-  for (size_t layer = 0; layer < order_.size(); ++layer) {
-    const auto knob = static_cast<size_t>(order_[layer]);
-    const Edge* edges = edges_of(node);
+  for (const int layer_knob : order_) {
+    const auto knob = static_cast<size_t>(layer_knob);
     const int wish = choices[knob];
-    int best = wish;
-    if (edges[wish].child < 0) {
-      best = second[knob];
-      // A node that exists can be completed, so the scan ends.
-      for (int distance = 1; edges[best].child < 0; ++distance) {
-        if (wish - distance >= 0) best = wish - distance;
-        if (edges[best].child < 0 && wish + distance < widths_[layer]) best = wish + distance;
-      }
+    const Edge* edge = find_edge(node, wish);
+    if (edge == nullptr) edge = find_edge(node, second[knob]);
+    if (edge == nullptr) {  // the closest; of two the smaller
+      const Edge* begin = edges_of(node);
+      const Edge* end = begin + nodes_[static_cast<size_t>(node)].edges;
+      const Edge* above =
+          std::lower_bound(begin, end, wish, [](const Edge& e, int wanted) { return e.choice < wanted; });
+      const bool below =
+          above == end || (above != begin && wish - (above - 1)->choice <= above->choice - wish);
+      edge = below ? above - 1 : above;
     }
-    choices[knob] = best;
-    node = edges[best].child;
+    choices[knob] = edge->choice;
+    node = edge->child;
   }
 }
 

@@ -1,9 +1,10 @@
 // ValidTree: all valid assignments of a few knobs that constraints tie together, as a decision diagram.
 //
 // Layer i decides one knob. A node stands for "what the constraints still say about the knobs below": two
-// prefixes that leave the same residual constraints share one node, so the size follows the number of
-// different residuals (shared register budgets, divisibility...), not the number of valid configs. Every node
-// that exists can be completed.
+// prefixes that leave the same residual constraints (residuals.h) share one node, and so do two whose
+// completions turn out to be the same. So the size follows the number of different residuals (shared register
+// budgets, divisibility...), not the number of valid configs. A residual over one knob is a set of its
+// candidates; prefixes that leave a knob none are dropped at once. Every node that exists can be completed.
 #pragma once
 
 #include <cstdint>
@@ -39,19 +40,21 @@ class ValidTree {
 
  private:
   struct Node {
-    int64_t first_edge;  // one edge a candidate of the layer's knob
-    uint64_t count;      // completions below
+    int64_t first_edge;  // one edge a candidate that can be completed, ascending
+    int32_t edges;
+    uint64_t count;  // completions below
   };
   struct Edge {
-    int32_t child;    // -1: nothing valid there
-    uint64_t before;  // completions of the candidates before this one
+    uint64_t before;  // completions of the edges before this one
+    int32_t child, choice;
   };
   class Builder;
 
   const Edge* edges_of(int32_t node) const { return edges_.data() + nodes_[node].first_edge; }
+  // nullptr: that choice cannot be completed.
+  const Edge* find_edge(int32_t node, int choice) const;
 
   std::vector<int> order_;
-  std::vector<int> widths_;  // candidates of each layer's knob
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   int32_t root_ = 0;

@@ -8,12 +8,17 @@
 #include "templates/decision_tree.h"
 #include "templates/int_expr.h"
 #include "templates/knob.h"
+#include "tests/templates/large_spaces.h"
 
 namespace tuner {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using testing::Declared;
+using testing::large_spaces;
+using testing::LargeSpace;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Config, TextIsSortedAndReadsBack) {
   const Config c({{"tile_n", 32}, {"pack_a", 0}});
@@ -178,7 +183,7 @@ TEST(ConfigSpace, HoldsExactlyTheValidConfigs) {
     const RandomSpace r(rng);
     if (!r.usable()) {
       if (r.valid.empty())
-        EXPECT_THAT(r.sealed.message(), testing::AnyOf(HasSubstr("no config"), HasSubstr("never")));
+        EXPECT_THAT(r.sealed.message(), ::testing::AnyOf(HasSubstr("no config"), HasSubstr("never")));
       else
         EXPECT_THAT(r.sealed.message(), HasSubstr("default config"));
       continue;
@@ -291,6 +296,45 @@ TEST(ConfigSpace, CountsBeyondWhatCouldBeListed) {
   }
 }
 
+TEST(ConfigSpace, CountsTheSpacesOfTemplatesBeyondAProductOf1e12) {
+  for (const LargeSpace& large : large_spaces()) {
+    SCOPED_TRACE(large.name);
+    Declared d;
+    large.declare(d);
+    ASSERT_TRUE(d.space.seal().is_ok());
+    const std::vector<KnobInfo>& knobs = d.space.knobs();
+    const auto holds = [&](const std::vector<int64_t>& values) {
+      return std::all_of(d.constraints.begin(), d.constraints.end(),
+                         [&](const IntExpr& c) { return evaluate(*c.node(), values) != 0; });
+    };
+    // What it draws satisfies the constraints, and is found again.
+    std::mt19937_64 rng(5);
+    for (int i = 0; i < 500; ++i) {
+      const ConfigIndex index = d.space.sample(rng);
+      const Config config = d.space.at(index);
+      std::vector<int64_t> values;
+      for (const KnobInfo& knob : knobs) values.push_back(config.at(knob.name));
+      ASSERT_TRUE(holds(values)) << config.to_text();
+      ASSERT_EQ(*d.space.index_of(config), index);
+    }
+    // The count is the valid share of the product, as far as draws from the product tell: within five
+    // deviations.
+    double product = 1;
+    for (const KnobInfo& knob : knobs) product *= static_cast<double>(knob.candidates.size());
+    EXPECT_GE(product, 1e12);
+    constexpr int kDraws = 400'000;
+    int valid = 0;
+    std::vector<int64_t> values(knobs.size());
+    for (int i = 0; i < kDraws; ++i) {
+      for (size_t k = 0; k < knobs.size(); ++k)
+        values[k] = knobs[k].candidates[rng() % knobs[k].candidates.size()];
+      valid += holds(values) ? 1 : 0;
+    }
+    const double expected = static_cast<double>(d.space.size()) / product * kDraws;
+    EXPECT_NEAR(valid, expected, 5 * std::sqrt(expected + 1));
+  }
+}
+
 TEST(ConfigSpace, RefusesMoreDecisionsThanItsLimit) {
   std::vector<KnobInfo> knobs;
   std::vector<IntExpr> constraints;
@@ -302,7 +346,7 @@ TEST(ConfigSpace, RefusesMoreDecisionsThanItsLimit) {
     knobs.push_back(knob);
     sum = sum + IntExpr(std::make_shared<IntExprNode>(IntExprNode{IntOp::kKnob, i, {}, {}}));
   }
-  constraints.push_back(sum % 12'345 != 7);
+  constraints.push_back(sum * sum % 12'345 != 7);
   const auto tree = ValidTree::build(knobs, {0, 1, 2, 3, 4, 5}, constraints, 50'000);
   EXPECT_EQ(tree.status().code(), StatusCode::kInvalidConfig);
   EXPECT_THAT(tree.message(), HasSubstr("takes more than 50000 decisions"));

@@ -1,0 +1,553 @@
+#include "templates/residuals.h"
+
+#include <algorithm>
+#include <climits>
+#include <numeric>
+
+namespace tuner {
+namespace {
+
+// Reordering sums and products is exact below this; beyond it they might saturate on the way.
+constexpr int64_t kSafe = int64_t{1} << 52;
+constexpr size_t kMostValues = 1024;
+
+bool safe(IntRange r) { return r.lo > -kSafe && r.hi < kSafe; }
+int64_t magnitude(IntRange r) { return std::max<int64_t>({r.hi, r.lo == INT64_MIN ? INT64_MAX : -r.lo, 1}); }
+bool product_is_safe(int64_t a, int64_t b) { return static_cast<__int128>(a) * b < kSafe; }
+bool sum_is_safe(IntRange a, IntRange b) { return safe(a) && safe(b) && magnitude(a) + magnitude(b) < kSafe; }
+
+constexpr std::pair<IntOp, Residuals::Kind> kWritten[] = {
+    {IntOp::kAdd, Residuals::Kind::kAdd}, {IntOp::kSub, Residuals::Kind::kSub},
+    {IntOp::kMul, Residuals::Kind::kMul}, {IntOp::kDiv, Residuals::Kind::kDiv},
+    {IntOp::kMod, Residuals::Kind::kMod}, {IntOp::kMin, Residuals::Kind::kMin},
+    {IntOp::kMax, Residuals::Kind::kMax}};
+Residuals::Kind kind_of(IntOp op) {
+  for (const auto& [known, kind] : kWritten)
+    if (known == op) return kind;
+  CHECK(false) << "no operation on two numbers";
+  return Residuals::Kind::kConst;
+}
+IntOp op_of(Residuals::Kind kind) {
+  for (const auto& [op, known] : kWritten)
+    if (known == kind) return op;
+  CHECK(false) << "no operation on two numbers";
+  return IntOp::kConst;
+}
+
+}  // namespace
+
+uint64_t hash_words(const int64_t* words, size_t n) {
+  uint64_t h = 0x9e3779b97f4a7c15ull + n;
+  for (size_t i = 0; i < n; ++i) {
+    h ^= static_cast<uint64_t>(words[i]) + 0x9e3779b97f4a7c15ull + (h << 12) + (h >> 4);
+    h *= 0xff51afd7ed558ccdull;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+int Residuals::intern(Node node, const std::vector<int64_t>& words) {
+  int64_t key[4] = {static_cast<int64_t>(node.kind), node.value, node.first_layer,
+                    static_cast<int64_t>(hash_words(words.data(), words.size()))};
+  if (node.kind != Kind::kTable) key[2] = 0;
+  const uint64_t hash = hash_words(key, 4);
+  const auto [begin, end] = ids_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const Node& known = nodes_[it->second];
+    if (known.kind == node.kind && known.value == node.value &&
+        known.count == static_cast<int32_t>(words.size()) &&
+        (node.kind != Kind::kTable || known.first_layer == node.first_layer) &&
+        std::equal(words.begin(), words.end(), words_.begin() + known.first))
+      return it->second;
+  }
+  node.first = static_cast<int64_t>(words_.size());
+  node.count = static_cast<int32_t>(words.size());
+  words_.insert(words_.end(), words.begin(), words.end());
+  const int id = static_cast<int>(nodes_.size());
+  nodes_.push_back(node);
+  ids_.emplace(hash, id);
+  return id;
+}
+
+int Residuals::constant(int64_t v) { return intern({.kind = Kind::kConst, .value = v, .range = {v, v}}, {}); }
+
+int Residuals::table_node(int layer, const std::vector<int64_t>& values) {
+  const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
+  if (*lo == *hi) return constant(*lo);
+  return intern(
+      {.kind = Kind::kTable, .first_layer = layer, .layers = uint64_t{1} << layer, .range = {*lo, *hi}},
+      values);
+}
+
+std::vector<int> Residuals::operands(int e) const {
+  const Node& n = nodes_[e];
+  if (n.kind == Kind::kTable) return {};
+  return {words_.begin() + n.first, words_.begin() + n.first + n.count};
+}
+
+template <class F>
+int Residuals::tabulate(const std::vector<int>& operands, F value_of) {
+  uint64_t layers = 0;
+  for (const int e : operands) layers |= nodes_[e].layers;
+  if (layers == 0) return constant(value_of(0));
+  if ((layers & (layers - 1)) != 0) return -1;
+  const int layer = __builtin_ctzll(layers);
+  std::vector<int64_t> values(candidates_[layer]->size());
+  for (size_t c = 0; c < values.size(); ++c) values[c] = value_of(static_cast<int>(c));
+  return table_node(layer, values);
+}
+
+int Residuals::sum(const std::vector<int>& terms, int64_t addend) {
+  // Flat: terms of sums among the terms, constants aside.
+  std::vector<int> flat;
+  int64_t value = addend;
+  for (const int t : terms) {
+    const Node& n = nodes_[t];
+    if (n.kind == Kind::kConst) {
+      value += n.value;
+    } else if (n.kind == Kind::kSum) {
+      value += n.value;
+      for (const int each : operands(t)) flat.push_back(each);
+    } else {
+      flat.push_back(t);
+    }
+  }
+  // The tables of one knob are one table.
+  std::sort(flat.begin(), flat.end(), [&](int a, int b) {
+    return std::pair(nodes_[a].kind == Kind::kTable ? nodes_[a].first_layer : INT_MAX, a) <
+           std::pair(nodes_[b].kind == Kind::kTable ? nodes_[b].first_layer : INT_MAX, b);
+  });
+  std::vector<int> merged;
+  for (size_t i = 0; i < flat.size();) {
+    if (nodes_[flat[i]].kind != Kind::kTable) {
+      merged.push_back(flat[i++]);
+      continue;
+    }
+    const int layer = nodes_[flat[i]].first_layer;
+    std::vector<int64_t> values(candidates_[layer]->size(), 0);
+    for (; i < flat.size() && nodes_[flat[i]].kind == Kind::kTable && nodes_[flat[i]].first_layer == layer;
+         ++i)
+      for (size_t c = 0; c < values.size(); ++c) values[c] += at(flat[i], static_cast<int>(c));
+    // Its smallest value goes to the constant, so that tables that differ by a constant are one.
+    const int64_t least = *std::min_element(values.begin(), values.end());
+    value += least;
+    for (int64_t& v : values) v -= least;
+    if (const int t = table_node(layer, values); nodes_[t].kind == Kind::kTable) merged.push_back(t);
+  }
+  if (merged.empty()) return constant(value);
+  if (merged.size() == 1 && nodes_[merged[0]].kind == Kind::kTable) {
+    const int t = merged[0];
+    return tabulate({t}, [&](int c) { return at(t, c) + value; });
+  }
+  if (merged.size() == 1 && value == 0) return merged[0];
+  std::sort(merged.begin(), merged.end());
+  Node n{.kind = Kind::kSum, .value = value, .range = {value, value}};
+  for (const int t : merged) {
+    n.range.lo += nodes_[t].range.lo;
+    n.range.hi += nodes_[t].range.hi;
+    n.layers |= nodes_[t].layers;
+  }
+  n.first_layer = __builtin_ctzll(n.layers);
+  return intern(n, {merged.begin(), merged.end()});
+}
+
+int Residuals::scaled(int e, int64_t coefficient) { return product({e}, coefficient); }
+
+int Residuals::product(const std::vector<int>& factors, int64_t coefficient) {
+  std::vector<int> flat;
+  for (const int f : factors) {
+    const Node& n = nodes_[f];
+    if (n.kind == Kind::kConst) {
+      coefficient *= n.value;
+    } else if (n.kind == Kind::kProduct) {
+      coefficient *= n.value;
+      for (const int each : operands(f)) flat.push_back(each);
+    } else {
+      flat.push_back(f);
+    }
+  }
+  if (coefficient == 0 || flat.empty()) return constant(coefficient);
+  std::sort(flat.begin(), flat.end(), [&](int a, int b) {
+    return std::pair(nodes_[a].kind == Kind::kTable ? nodes_[a].first_layer : INT_MAX, a) <
+           std::pair(nodes_[b].kind == Kind::kTable ? nodes_[b].first_layer : INT_MAX, b);
+  });
+  std::vector<int> merged;
+  for (size_t i = 0; i < flat.size();) {
+    if (nodes_[flat[i]].kind != Kind::kTable) {
+      merged.push_back(flat[i++]);
+      continue;
+    }
+    const int layer = nodes_[flat[i]].first_layer;
+    std::vector<int64_t> values(candidates_[layer]->size(), 1);
+    for (; i < flat.size() && nodes_[flat[i]].kind == Kind::kTable && nodes_[flat[i]].first_layer == layer;
+         ++i)
+      for (size_t c = 0; c < values.size(); ++c) values[c] *= at(flat[i], static_cast<int>(c));
+    int64_t divisor = 0;
+    for (const int64_t v : values) divisor = std::gcd(divisor, v);
+    if (divisor > 1)
+      for (int64_t& v : values) v /= divisor;
+    if (divisor > 1) coefficient *= divisor;
+    const int t = table_node(layer, values);
+    if (nodes_[t].kind == Kind::kConst)
+      coefficient *= nodes_[t].value;
+    else
+      merged.push_back(t);
+  }
+  if (coefficient == 0 || merged.empty()) return constant(coefficient);
+  if (merged.size() == 1) {
+    const int t = merged[0];
+    if (nodes_[t].kind == Kind::kTable) return tabulate({t}, [&](int c) { return at(t, c) * coefficient; });
+    if (coefficient == 1) return t;
+    if (nodes_[t].kind == Kind::kSum) {  // spread, so that sums meet sums
+      std::vector<int> terms = operands(t);
+      const int64_t by = magnitude({coefficient, coefficient}), addend = nodes_[t].value;
+      bool exact = product_is_safe(magnitude({addend, addend}), by);
+      for (const int each : terms) exact = exact && product_is_safe(magnitude(nodes_[each].range), by);
+      if (exact) {
+        for (int& each : terms) each = scaled(each, coefficient);
+        return sum(terms, addend * coefficient);
+      }
+    }
+  }
+  std::sort(merged.begin(), merged.end());
+  Node n{.kind = Kind::kProduct, .value = coefficient, .range = {coefficient, coefficient}};
+  for (const int t : merged) {
+    n.range = apply(IntOp::kMul, n.range, nodes_[t].range);
+    n.layers |= nodes_[t].layers;
+  }
+  n.first_layer = __builtin_ctzll(n.layers);
+  return intern(n, {merged.begin(), merged.end()});
+}
+
+// What is left of f % m, with f >= or < 0: floor semantics make constants and coefficients reducible.
+int Residuals::modulo(int a, int b) {
+  if (nodes_[b].kind != Kind::kConst || nodes_[b].value <= 1 || !safe(nodes_[a].range)) return -1;
+  const int64_t m = nodes_[b].value;
+  if (m > (int64_t{1} << 20)) return -1;
+  const IntRange r = nodes_[a].range;
+  if (r.lo >= 0 && r.hi < m) return a;
+  const auto reduced = [&](int64_t v) { return apply(IntOp::kMod, v, m); };
+  if (nodes_[a].kind == Kind::kProduct) {
+    const int64_t g = std::gcd(nodes_[a].value, m);
+    const int64_t c = apply(IntOp::kMod, nodes_[a].value / g, m / g);
+    if (m / g == 1) return constant(0);
+    if (g == 1 && c == nodes_[a].value) return -1;
+    if (!product_is_safe(magnitude(r), m)) return -1;
+    const int f = product(operands(a), c);
+    return scaled(binary(IntOp::kMod, f, constant(m / g)), g);
+  }
+  if (nodes_[a].kind == Kind::kSum) {
+    bool changed = reduced(nodes_[a].value) != nodes_[a].value;
+    std::vector<int> terms;
+    for (const int t : operands(a)) {
+      int next = t;
+      if (nodes_[t].kind == Kind::kTable)
+        next = tabulate({t}, [&](int c) { return reduced(at(t, c)); });
+      else if (nodes_[t].kind == Kind::kProduct && reduced(nodes_[t].value) != nodes_[t].value &&
+               product_is_safe(magnitude(nodes_[t].range), 64 * m))
+        next = product(operands(t), reduced(nodes_[t].value));
+      changed = changed || next != t;
+      terms.push_back(next);
+    }
+    if (!changed) return -1;
+    return binary(IntOp::kMod, sum(terms, reduced(nodes_[a].value)), b);
+  }
+  return -1;
+}
+
+int Residuals::binary(IntOp op, int a, int b) {
+  if (const int t = tabulate({a, b}, [&](int c) { return apply(op, at(a, c), at(b, c)); }); t >= 0) return t;
+  const IntRange ra = nodes_[a].range, rb = nodes_[b].range, range = apply(op, ra, rb);
+  if (range.is_single()) return constant(range.lo);
+  if (op == IntOp::kAdd || op == IntOp::kSub) {
+    if (sum_is_safe(ra, rb)) return sum({a, op == IntOp::kSub ? scaled(b, -1) : b}, 0);
+  } else if (op == IntOp::kMul) {
+    if (product_is_safe(magnitude(ra), magnitude(rb))) return product({a, b}, 1);
+  } else if (op == IntOp::kMod) {
+    if (const int e = modulo(a, b); e >= 0) return e;
+  } else if (op == IntOp::kMin || op == IntOp::kMax) {
+    const bool a_below = ra.hi <= rb.lo, b_below = rb.hi <= ra.lo;
+    if (a_below || b_below) return a_below == (op == IntOp::kMin) ? a : b;
+    if (a > b) std::swap(a, b);
+  }
+  Node n{.kind = kind_of(op), .layers = nodes_[a].layers | nodes_[b].layers, .range = range};
+  n.first_layer = __builtin_ctzll(n.layers);
+  return intern(n, {a, b});
+}
+
+const std::vector<int64_t>* Residuals::values_of(int e) {
+  if (nodes_[e].values == -2) return nullptr;
+  if (nodes_[e].values >= 0) return &value_sets_[nodes_[e].values];
+  nodes_[e].values = -2;
+  std::vector<int64_t> values;
+  const Node n = nodes_[e];
+  const auto tidy = [&] {
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values.size() <= kMostValues;
+  };
+  if (n.kind == Kind::kTable) {
+    values.assign(words_.begin() + n.first, words_.begin() + n.first + n.count);
+  } else if (n.kind == Kind::kSum || n.kind == Kind::kProduct) {
+    values = {n.value};
+    const IntOp op = n.kind == Kind::kSum ? IntOp::kAdd : IntOp::kMul;
+    for (const int part : operands(e)) {
+      const std::vector<int64_t>* more = values_of(part);
+      if (more == nullptr || values.size() * more->size() > 16 * kMostValues) return nullptr;
+      const std::vector<int64_t> other = *more;  // value_sets_ may have moved
+      std::vector<int64_t> combined;
+      combined.reserve(values.size() * other.size());
+      for (const int64_t x : values)
+        for (const int64_t y : other) combined.push_back(apply(op, x, y));
+      values = std::move(combined);
+      if (!tidy()) return nullptr;
+    }
+  } else if (n.kind < Kind::kLe) {
+    const std::vector<int> parts = operands(e);
+    const IntOp op = op_of(n.kind);
+    const auto listed = [&](int part) {
+      if (is_constant(part)) return std::vector<int64_t>{constant_value(part)};
+      const std::vector<int64_t>* found = values_of(part);
+      return found == nullptr ? std::vector<int64_t>{} : *found;
+    };
+    const std::vector<int64_t> a = listed(parts[0]), b = listed(parts[1]);
+    if (a.empty() || b.empty() || a.size() * b.size() > 16 * kMostValues) return nullptr;
+    for (const int64_t x : a)
+      for (const int64_t y : b) values.push_back(apply(op, x, y));
+  } else {
+    values = {0, 1};
+  }
+  if (!tidy()) return nullptr;
+  nodes_[e].values = static_cast<int32_t>(value_sets_.size());
+  value_sets_.push_back(std::move(values));
+  return &value_sets_.back();
+}
+
+int Residuals::compare(Kind kind, int a, int b) {
+  if (nodes_[b].kind == Kind::kConst) return compare_with(kind, a, nodes_[b].value);
+  const IntRange ra = nodes_[a].range, rb = nodes_[b].range;
+  if (sum_is_safe(ra, rb)) return compare_with(kind, sum({a, scaled(b, -1)}, 0), 0);
+  const auto holds = [&](int64_t x, int64_t y) {
+    return int64_t{kind == Kind::kLe   ? x <= y
+                   : kind == Kind::kGe ? x >= y
+                   : kind == Kind::kEq ? x == y
+                                       : x != y};
+  };
+  if (const int t = tabulate({a, b}, [&](int c) { return holds(at(a, c), at(b, c)); }); t >= 0) return t;
+  // As written, between expressions that are too large to subtract.
+  Node n{.kind = kind, .layers = nodes_[a].layers | nodes_[b].layers, .range = {0, 1}};
+  n.first_layer = __builtin_ctzll(n.layers);
+  return intern(n, {a, b});
+}
+
+int Residuals::compare_with(Kind kind, int f, int64_t t) {
+  const IntOp op = kind == Kind::kEq ? IntOp::kEq : kind == Kind::kNe ? IntOp::kNe : IntOp::kLe;
+  const auto holds = [&](int64_t v) { return kind == Kind::kGe ? int64_t{v >= t} : apply(op, v, t); };
+  if (const int e = tabulate({f}, [&](int c) { return holds(at(f, c)); }); e >= 0) return e;
+  const Node n = nodes_[f];
+  const bool flat = t > -kSafe && t < kSafe;
+  if (n.kind == Kind::kSum && flat && n.value != 0)
+    return compare_with(kind, sum(operands(f), 0), t - n.value);
+  if (n.kind == Kind::kProduct && flat && n.value != 1) {
+    const int64_t c = n.value;
+    const int rest = product(operands(f), 1);
+    if (kind == Kind::kEq || kind == Kind::kNe)
+      return t % c != 0 ? constant(kind == Kind::kNe ? 1 : 0) : compare_with(kind, rest, t / c);
+    // c * f <= t is f <= floor(t / c), of a negative c f >= ceil(t / c).
+    const bool upper = (kind == Kind::kLe) == (c > 0);
+    return compare_with(upper ? Kind::kLe : Kind::kGe, rest,
+                        upper ? apply(IntOp::kDiv, t, c) : -apply(IntOp::kDiv, -t, c));
+  }
+  const IntRange r = n.range;
+  if (kind == Kind::kLe && r.hi <= t) return constant(1);
+  if (kind == Kind::kLe && r.lo > t) return constant(0);
+  if (kind == Kind::kGe && r.lo >= t) return constant(1);
+  if (kind == Kind::kGe && r.hi < t) return constant(0);
+  if ((kind == Kind::kEq || kind == Kind::kNe) && (t < r.lo || t > r.hi))
+    return constant(kind == Kind::kNe ? 1 : 0);
+  if (const std::vector<int64_t>* values = values_of(f); values != nullptr) {
+    const auto above = std::upper_bound(values->begin(), values->end(), t);
+    if (kind == Kind::kLe) {
+      if (above == values->begin()) return constant(0);
+      if (above == values->end()) return constant(1);
+      t = *std::prev(above);
+    } else if (kind == Kind::kGe) {
+      const auto from = std::lower_bound(values->begin(), values->end(), t);
+      if (from == values->end()) return constant(0);
+      if (from == values->begin()) return constant(1);
+      t = *from;
+    } else if (above == values->begin() || *std::prev(above) != t) {
+      return constant(kind == Kind::kNe ? 1 : 0);
+    }
+  }
+  Node c{.kind = kind, .value = t, .layers = nodes_[f].layers, .range = {0, 1}};
+  c.first_layer = nodes_[f].first_layer;
+  return intern(c, {f});
+}
+
+int Residuals::negated(int e) {
+  const Node n = nodes_[e];
+  if (n.kind == Kind::kConst) return constant(n.value == 0 ? 1 : 0);
+  if (n.count == 1 && n.kind == Kind::kLe && n.value < INT64_MAX)
+    return compare_with(Kind::kGe, operands(e)[0], n.value + 1);
+  if (n.count == 1 && n.kind == Kind::kGe && n.value > INT64_MIN)
+    return compare_with(Kind::kLe, operands(e)[0], n.value - 1);
+  if (n.count == 1 && n.kind == Kind::kEq) return compare_with(Kind::kNe, operands(e)[0], n.value);
+  if (n.count == 1 && n.kind == Kind::kNe) return compare_with(Kind::kEq, operands(e)[0], n.value);
+  if (n.kind == Kind::kAnd || n.kind == Kind::kOr) {
+    std::vector<int> parts;
+    for (const int part : operands(e)) parts.push_back(negated(part));
+    return connect(n.kind == Kind::kAnd ? Kind::kOr : Kind::kAnd, parts);
+  }
+  return compare_with(Kind::kEq, e, 0);
+}
+
+int Residuals::truth(int e) {
+  const Node& n = nodes_[e];
+  if (n.kind >= Kind::kLe) return e;
+  if (n.kind == Kind::kTable && n.range.lo == 0 && n.range.hi == 1) return e;
+  return compare_with(Kind::kNe, e, 0);
+}
+
+// All or any of truths.
+int Residuals::connect(Kind kind, const std::vector<int>& parts) {
+  const int64_t decides = kind == Kind::kAnd ? 0 : 1;  // one such part says it all
+  std::vector<int> flat;
+  for (const int p : parts) {
+    const Node& n = nodes_[p];
+    if (n.kind == Kind::kConst) {
+      if (n.value == decides) return constant(decides);
+    } else if (n.kind == kind) {
+      for (const int each : operands(p)) flat.push_back(each);
+    } else {
+      flat.push_back(p);
+    }
+  }
+  // Tables of one knob are one table.
+  std::vector<int> merged;
+  std::vector<bool> used(flat.size(), false);
+  for (size_t i = 0; i < flat.size(); ++i) {
+    if (used[i]) continue;
+    int e = flat[i];
+    if (nodes_[e].kind == Kind::kTable) {
+      for (size_t j = i + 1; j < flat.size(); ++j) {
+        if (nodes_[flat[j]].kind != Kind::kTable ||
+            nodes_[flat[j]].first_layer != nodes_[flat[i]].first_layer)
+          continue;
+        used[j] = true;
+        const int a = e, b = flat[j];
+        if (nodes_[a].kind == Kind::kConst) continue;
+        e = tabulate({a, b}, [&](int c) {
+          return apply(kind == Kind::kAnd ? IntOp::kAnd : IntOp::kOr, at(a, c), at(b, c));
+        });
+      }
+      if (nodes_[e].kind == Kind::kConst) {
+        if (nodes_[e].value == decides) return constant(decides);
+        continue;
+      }
+    }
+    merged.push_back(e);
+  }
+  if (merged.empty()) return constant(1 - decides);
+  std::sort(merged.begin(), merged.end());
+  merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
+  if (merged.size() == 1) return merged[0];
+  Node n{.kind = kind, .range = {0, 1}};
+  for (const int e : merged) n.layers |= nodes_[e].layers;
+  n.first_layer = __builtin_ctzll(n.layers);
+  return intern(n, {merged.begin(), merged.end()});
+}
+
+std::vector<int> Residuals::conjuncts(int e) const {
+  return nodes_[e].kind == Kind::kAnd ? operands(e) : std::vector<int>{e};
+}
+
+int Residuals::import(const IntExprNode& e, const std::vector<int>& layer_of) {
+  if (e.op == IntOp::kConst) return constant(e.value);
+  if (e.op == IntOp::kKnob) {
+    const int layer = layer_of[static_cast<size_t>(e.value)];
+    return table_node(layer, *candidates_[layer]);
+  }
+  const int a = import(*e.a, layer_of), b = import(*e.b, layer_of);
+  switch (e.op) {
+    case IntOp::kLt:
+      // a < b is not (a >= b), also where a + 1 would saturate.
+      return nodes_[b].kind == Kind::kConst ? negated(compare(Kind::kGe, a, b))
+                                            : negated(compare(Kind::kLe, b, a));
+    case IntOp::kLe:
+      return nodes_[a].kind == Kind::kConst ? compare(Kind::kGe, b, a) : compare(Kind::kLe, a, b);
+    case IntOp::kEq:
+      // Not of a truth, or a comparison with 0.
+      if (nodes_[b].kind == Kind::kConst && nodes_[b].value == 0 && nodes_[a].kind >= Kind::kLe)
+        return negated(a);
+      return nodes_[a].kind == Kind::kConst ? compare(Kind::kEq, b, a) : compare(Kind::kEq, a, b);
+    case IntOp::kNe:
+      return nodes_[a].kind == Kind::kConst ? compare(Kind::kNe, b, a) : compare(Kind::kNe, a, b);
+    case IntOp::kAnd:
+      return connect(Kind::kAnd, {truth(a), truth(b)});
+    case IntOp::kOr:
+      return connect(Kind::kOr, {truth(a), truth(b)});
+    default:
+      return binary(e.op, a, b);
+  }
+}
+
+int Residuals::substitute(int e, int choice) {
+  const int layer = nodes_[e].first_layer;
+  if (nodes_[e].kind == Kind::kTable) return constant(at(e, choice));
+  if (nodes_[e].substituted < 0) {
+    nodes_[e].substituted = static_cast<int64_t>(substituted_.size());
+    substituted_.resize(substituted_.size() + candidates_[layer]->size(), -1);
+  }
+  const int64_t slot = nodes_[e].substituted + choice;
+  if (substituted_[slot] >= 0) return substituted_[slot];
+  const Node n = nodes_[e];
+  std::vector<int> parts = operands(e);
+  for (int& part : parts)
+    if (nodes_[part].first_layer == layer) part = substitute(part, choice);
+  int result = -1;
+  switch (n.kind) {
+    case Kind::kSum:
+      result = sum(parts, n.value);
+      break;
+    case Kind::kProduct:
+      result = product(parts, n.value);
+      break;
+    case Kind::kAdd:
+    case Kind::kSub:
+    case Kind::kMul:
+    case Kind::kDiv:
+    case Kind::kMod:
+    case Kind::kMin:
+    case Kind::kMax:
+      result = binary(op_of(n.kind), parts[0], parts[1]);
+      break;
+    case Kind::kAnd:
+    case Kind::kOr:
+      for (int& part : parts) part = truth(part);
+      result = connect(n.kind, parts);
+      break;
+    case Kind::kConst:
+    case Kind::kTable:
+      CHECK(false) << "a leaf has no operands";
+      break;
+    default: {
+      if (parts.size() == 1) {
+        result = compare_with(n.kind, parts[0], n.value);
+        break;
+      }
+      // Between two expressions: the constant goes to the right.
+      const bool turned = nodes_[parts[0]].kind == Kind::kConst;
+      const Kind kind = !turned               ? n.kind
+                        : n.kind == Kind::kLe ? Kind::kGe
+                        : n.kind == Kind::kGe ? Kind::kLe
+                                              : n.kind;
+      result = turned ? compare(kind, parts[1], parts[0]) : compare(kind, parts[0], parts[1]);
+      break;
+    }
+  }
+  substituted_[slot] = result;
+  return result;
+}
+
+}  // namespace tuner
