@@ -234,6 +234,37 @@ TEST_F(CliTest, RecordsExportSpaceWritesARowAConfigAndSaysHowMuchOfTheSpaceItIs)
   refused("--space other.json", 1, "tuner submit FILE --trials all");
 }
 
+TEST_F(CliTest, ReplayOfAJobWithoutProposalsSaysWhy) {
+  fill_database();
+  const Outcome3 run = tuner("replay j1 --db t.db");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err,
+              HasSubstr("job j1 cannot be replayed: its 3 trials are from before proposals were stored"));
+  EXPECT_EQ(tuner("replay j9 --db t.db").exit_code, 1);
+  EXPECT_EQ(tuner("replay --db t.db").exit_code, 2);
+}
+
+TEST_F(CliTest, WhatIfStatesItsCoverageAndRefusesToConcludeFromTooFewRows) {
+  fill_database();
+  const Outcome3 few = tuner("whatif j1 --strategy random --trials 32 --seeds 3 --db t.db");
+  EXPECT_EQ(few.exit_code, 1);
+  EXPECT_THAT(few.out, HasSubstr("3 of "));
+  EXPECT_THAT(few.out, HasSubstr("random: nothing can be concluded: "));
+  EXPECT_THAT(few.out, HasSubstr("of its 96 proposals are recorded"));
+  // Whoever accepts any coverage gets numbers, with it stated.
+  const Outcome3 any =
+      tuner("whatif j1 --strategy grid,random --trials 32 --seeds 3 --coverage 0 --db t.db --json");
+  EXPECT_EQ(any.exit_code, 0) << any.err;
+  const json lines = json::parse(any.out).at("lines");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].at("strategy"), "job j1: random");
+  EXPECT_EQ(lines[0].at("after")[0].at("share_mean"), 1.0);
+  EXPECT_EQ(lines[2].at("proposals"), 96);
+  EXPECT_LT(lines[2].at("coverage"), 0.1);
+  EXPECT_EQ(tuner("whatif j1 --strategy luck --db t.db").exit_code, 2);
+  EXPECT_EQ(tuner("whatif j1 --db t.db").exit_code, 2);
+}
+
 TEST_F(CliTest, ShowPrintsTheSpaceOfEveryTemplate) {
   write("transpose.json",
         R"({"op":"transpose","rows":32,"columns":32,"target":"llvm -mcpu=haswell -threads=1"})");

@@ -68,6 +68,13 @@ TEST(Embedded, ASweepMeasuresEveryConfigInFullAndIsExportedWhole) {
     EXPECT_EQ(t.record->outcome, Outcome::kOk) << id;
     EXPECT_FALSE(t.record->cut) << id;
   }
+  Process replay(job.tuner({"replay", "j1", "--db", job.db}), job.folder.file("replay"));
+  EXPECT_EQ(replay.wait(30s), 0) << replay.out();
+  EXPECT_THAT(replay.out(), HasSubstr("bit for bit"));
+  Process whatif(job.tuner({"whatif", "j1", "--strategy", "random", "--db", job.db}),
+                 job.folder.file("whatif"));
+  EXPECT_EQ(whatif.wait(30s), 0) << whatif.out();
+  EXPECT_THAT(whatif.out(), HasSubstr("100.0 %"));
   Process written(job.tuner({"records", "export", "--space", job.file, "--db", job.db}),
                   job.folder.file("csv"));
   EXPECT_EQ(written.wait(30s), 0);

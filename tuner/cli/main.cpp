@@ -28,6 +28,8 @@ int main(int argc, char** argv) {
   add_simulate_command(app, context);
   add_jobs_command(app, context);
   add_records_command(app, context);
+  add_replay_command(app, context);
+  add_whatif_command(app, context);
   add_watch_command(app, context);
   add_cancel_command(app, context);
   add_rerun_command(app, context);

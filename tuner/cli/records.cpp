@@ -18,7 +18,7 @@ namespace tuner::cli {
 namespace {
 
 struct Options {
-  std::string db, job, file, target, output = "-";
+  std::string db, job, file, target, hardware, output = "-";
   int task = -1;
   bool space = false;
 };
@@ -34,7 +34,7 @@ struct CloseFile {
 };
 
 Result<TaskRecords> records_asked_for(const Options& options, const Store& store) {
-  if (!options.job.empty()) return records_of_job(store, options.job, options.task);
+  if (!options.job.empty()) return records_of_job(store, options.job, options.task, options.hardware);
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   const auto n = static_cast<int>(tasks.size());
   if (options.task < 0 && n > 1)
@@ -43,7 +43,7 @@ Result<TaskRecords> records_asked_for(const Options& options, const Store& store
     return invalid_argument("--task: found ", options.task, ", expected 0 to ", n - 1, ", the entries of ",
                             options.file);
   const CliTask& task = tasks[static_cast<size_t>(std::max(options.task, 0))];
-  return records_of_task(store, {task.key, task.target_name, task.algorithms});
+  return records_of_task(store, {task.key, task.target_name, task.algorithms}, options.hardware);
 }
 
 // A recorded space, and on stderr how much of the space it is.
@@ -154,6 +154,7 @@ void add_records_command(CLI::App& app, CommandContext& context) {
   command->add_option("--task", options->task, "With --space: which task of the job or file, from 0")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
+  command->add_option("--hardware", options->hardware, "With --space: records of this machine only");
   add_target_option(*command, options->target);
   command
       ->add_option("-o,--output", options->output, "File to write (compressed if *.gz); - is standard output")

@@ -1,6 +1,7 @@
 #include "tuner/cli/task_records.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -51,7 +52,34 @@ class Collector {
 
 double TaskRecords::Row::time_ns() const { return is_timed() ? median(samples_ns) : 0; }
 
-Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id, int task_index) {
+namespace {
+Result<TaskRecords> collect(const Store& store, const std::string& job_id, const JobRow::Task& task,
+                            const std::string& hardware,
+                            const std::function<bool(const TrialWithRecord&)>& wanted) {
+  TaskRecords out;
+  out.task = task;
+  Collector collector(out);
+  std::set<std::string> machines;
+  RETURN_IF_ERROR(store.for_each_record(job_id, [&](const TrialWithRecord& t) {
+    const std::string& machine = t.record->environment.hardware;
+    if (!wanted(t) || (!hardware.empty() && machine != hardware)) return true;
+    machines.insert(machine);
+    collector.add(t);
+    return true;
+  }));
+  if (machines.size() > 1) {
+    std::string text;
+    for (const std::string& machine : machines) text += str(text.empty() ? "" : ", ", '"', machine, '"');
+    return invalid_argument("these records are of ", machines.size(),
+                            " machines, whose times are not comparable; --hardware says which: ", text);
+  }
+  if (!machines.empty()) out.hardware = *machines.begin();
+  return out;
+}
+}  // namespace
+
+Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id, int task_index,
+                                   const std::string& hardware) {
   ASSIGN_OR_RETURN(const JobRow job, store.job(job_id));
   const auto tasks = static_cast<int>(job.tasks.size());
   if (task_index < 0 && tasks > 1)
@@ -59,43 +87,16 @@ Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id
   if (task_index >= tasks)
     return invalid_argument("--task: found ", task_index, ", expected 0 to ", tasks - 1,
                             ", the tasks of job ", job_id);
-  TaskRecords out;
-  const int wanted = std::max(task_index, 0);
-  out.task = job.tasks[static_cast<size_t>(wanted)];
-  Collector collector(out);
-  std::set<std::string> machines;
-  RETURN_IF_ERROR(store.for_each_record(job_id, [&](const TrialWithRecord& t) {
-    if (t.trial.task_index != wanted) return true;
-    machines.insert(t.record->environment.hardware);
-    collector.add(t);
-    return true;
-  }));
-  for (const std::string& machine : machines) out.hardware += (out.hardware.empty() ? "" : " + ") + machine;
-  return out;
+  const int index = std::max(task_index, 0);
+  return collect(store, job_id, job.tasks[static_cast<size_t>(index)], hardware,
+                 [&](const TrialWithRecord& t) { return t.trial.task_index == index; });
 }
 
 Result<TaskRecords> records_of_task(const Store& store, const JobRow::Task& task,
                                     const std::string& hardware) {
-  TaskRecords out;
-  out.task = task;
-  Collector collector(out);
-  std::map<std::string, std::set<std::string>> jobs_of;  // of each machine
-  RETURN_IF_ERROR(store.for_each_record("", [&](const TrialWithRecord& t) {
-    if (t.task.workload_key != task.workload_key || t.task.target != task.target) return true;
-    const std::string& machine = t.record->environment.hardware;
-    if (!hardware.empty() && machine != hardware) return true;
-    jobs_of[machine].insert(t.trial.job_id);
-    collector.add(t);
-    return true;
-  }));
-  if (jobs_of.size() > 1) {
-    std::string text;
-    for (const auto& [machine, jobs] : jobs_of) text += str("; \"", machine, "\": --job ", *jobs.rbegin());
-    return invalid_argument("records of ", jobs_of.size(), " machines cannot be compared; choose a job",
-                            text);
-  }
-  if (!jobs_of.empty()) out.hardware = jobs_of.begin()->first;
-  return out;
+  return collect(store, "", task, hardware, [&](const TrialWithRecord& t) {
+    return t.task.workload_key == task.workload_key && t.task.target == task.target;
+  });
 }
 
 RowIndex index_rows(const TaskRecords& records, const SearchSpace& space) {

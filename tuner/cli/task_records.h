@@ -32,11 +32,11 @@ struct TaskRecords {
   int64_t outdated = 0;   // records left out: of another version of their template
 };
 
-// The rows of one task of a job; of its task 0 unless the job has several (InvalidArgument asks for one
-// then).
-Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id, int task_index);
-// Those of every job that had this task. `hardware` empty: InvalidArgument when several machines measured it,
-// naming them and their jobs.
+// The rows of one task of a job (`task_index` -1: of its only one, InvalidArgument when it has several), or
+// of every job that had this task. Times of different machines are not comparable: `hardware` empty and
+// records of several: InvalidArgument, naming them.
+Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id, int task_index,
+                                   const std::string& hardware = {});
 Result<TaskRecords> records_of_task(const Store& store, const JobRow::Task& task,
                                     const std::string& hardware = {});
 

@@ -1,0 +1,165 @@
+// A job is played again from its database: bit for bit, whatever order the workers had and however often the
+// daemon was killed; and the first difference is named.
+#include "tuner/daemon/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+#include "tests/tuner/analytic_task.h"
+
+namespace tuner {
+namespace {
+
+using testing::analytic_record;
+using testing::analytic_space;
+using ::testing::HasSubstr;
+using testing::ScratchFolder;
+
+Result<TaskSpace> make_space(const JobRow::Task&) { return analytic_space(6); }
+
+JobRow job_row(const std::string& search, int trials, uint64_t seed, int tasks) {
+  JobRow job{.id = "j1", .request_id = "r1", .tasks = {}, .trials = trials, .search = search, .seed = seed};
+  for (int i = 0; i < tasks; ++i) job.tasks.push_back({str("workload ", i), "device"});
+  return job;
+}
+
+// Runs the job to its end with eight workers that finish in random order; `kill_share` of the steps kill the
+// daemon, which then starts from its database.
+void run_job(const std::string& db, const JobRow& job, std::mt19937_64& dice, double kill_share) {
+  constexpr size_t kWorkers = 8;
+  std::uniform_real_distribution<double> share(0, 1);
+  bool begun = false;
+  for (bool finished = false; !finished;) {
+    const auto store = Store::open(db, Store::Mode::kWrite).value();
+    if (!begun) ASSERT_TRUE(store->add_job(job).is_ok());
+    begun = true;
+    JobRunner runner(*store, store->job(job.id).value(), job.trials, make_space, make_strategy);
+    ASSERT_TRUE(runner.start().is_ok());
+    std::deque<TrialRow> queue;
+    std::vector<TrialRow> leased;
+    for (const TrialRow& t : runner.open_trials()) {
+      if (t.state == TrialState::kLeased) ASSERT_TRUE(store->requeue_trial(t.id, t.attempt).is_ok());
+      queue.push_back(t);
+    }
+    while (!finished && share(dice) >= kill_share) {
+      switch (dice() % 4) {
+        case 0: {
+          const Result<std::vector<TrialRow>> rows = runner.propose(kWorkers);
+          ASSERT_TRUE(rows.is_ok()) << rows.message();
+          queue.insert(queue.end(), rows->begin(), rows->end());
+          break;
+        }
+        case 1:
+          while (!queue.empty() && leased.size() < kWorkers) {
+            leased.push_back(store->lease_trial(queue.front().id, "w").value());
+            queue.pop_front();
+          }
+          break;
+        case 2:
+          for (size_t n = dice() % (leased.size() + 1); n > 0; --n) {
+            const auto which = static_cast<int64_t>(dice() % leased.size());
+            const TrialRow t = leased[static_cast<size_t>(which)];
+            leased.erase(leased.begin() + which);
+            ASSERT_TRUE(store->add_records({analytic_record(t.id, t.attempt, t.config)}).is_ok());
+          }
+          break;
+        default:
+          ASSERT_TRUE(runner.observe().is_ok());
+      }
+      finished = runner.finished();
+      ASSERT_TRUE(runner.take_notes().empty()) << "the search was not played again after a kill";
+    }
+  }
+}
+
+Result<ReplayReport> replay(const std::string& db, const StrategyFactory& make_search = make_strategy) {
+  const auto store = Store::open(db, Store::Mode::kRead).value();
+  return replay_job(*store, store->job("j1").value(), make_space, make_search);
+}
+
+TEST(Replay, AnAsynchronousJobIsPlayedAgainBitForBit20Of20) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    std::mt19937_64 dice(seed);
+    ScratchFolder folder;
+    const std::string search = strategy_names()[seed % strategy_names().size()];
+    run_job(folder.file("db"), job_row(search, 80, seed, 1), dice, 0);
+    const auto report = replay(folder.file("db"));
+    ASSERT_TRUE(report.is_ok()) << report.message();
+    EXPECT_FALSE(report->difference) << search << ": " << report->difference->trial;
+    EXPECT_EQ(report->trials, 80) << search;
+    EXPECT_GE(report->proposals, 5) << search;
+    EXPECT_GE(report->results, 40) << search;
+  }
+}
+
+TEST(Replay, AlsoWithSeveralTasksAndKills) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(str("seed ", seed));
+    std::mt19937_64 dice(100 + seed);
+    ScratchFolder folder;
+    const std::string search = seed % 2 == 0 ? "xgb-annealing" : "genetic";
+    run_job(folder.file("db"), job_row(search, 40, seed, 2), dice, 0.02);
+    const auto report = replay(folder.file("db"));
+    ASSERT_TRUE(report.is_ok()) << report.message();
+    EXPECT_FALSE(report->difference) << report->difference->trial;
+    EXPECT_EQ(report->trials, 80);
+  }
+}
+
+TEST(Replay, NamesTheFirstTrialThatDiffers) {
+  std::mt19937_64 dice(5);
+  ScratchFolder folder;
+  run_job(folder.file("db"), job_row("xgb-annealing", 48, 5, 1), dice, 0);
+  const auto other_seed = [](std::string_view name, const SearchSpace& space, uint64_t seed) {
+    return make_strategy(name, space, seed + 1);
+  };
+  const auto report = replay(folder.file("db"), other_seed);
+  ASSERT_TRUE(report.is_ok()) << report.message();
+  ASSERT_TRUE(report->difference.has_value());
+  const ReplayDifference& d = *report->difference;
+  EXPECT_EQ(d.proposal, 1);
+  EXPECT_THAT(d.trial, HasSubstr("t"));
+  EXPECT_NE(d.expected.what, d.found.what);
+  EXPECT_EQ(d.expected.rng_counter, d.found.rng_counter);
+
+  const auto other_search = [](std::string_view, const SearchSpace& space, uint64_t seed) {
+    return make_strategy("grid", space, seed);
+  };
+  EXPECT_TRUE(replay(folder.file("db"), other_search)->difference.has_value());
+}
+
+TEST(Replay, SaysWhyAJobCannotBePlayed) {
+  ScratchFolder folder;
+  const std::string db = folder.file("db");
+  {
+    const auto store = Store::open(db, Store::Mode::kWrite).value();
+    ASSERT_TRUE(store->add_job(job_row("random", 4, 1, 1)).is_ok());
+    EXPECT_EQ(replay(db)->trials, 0);  // nothing proposed, nothing to differ
+    std::vector<TrialRow> old(1);
+    old[0].job_id = "j1";
+    old[0].template_name = "analytic";
+    old[0].config = "a=0 b=0 c=0 d=1";
+    ASSERT_TRUE(store->add_trials(old).is_ok());
+  }
+  EXPECT_EQ(
+      replay(db).message(),
+      "job j1 cannot be replayed: its 1 trials are from before proposals were stored (schema version 1), or "
+      "imported");
+  const auto store = Store::open(db, Store::Mode::kWrite).value();
+  std::vector<TrialRow> row(1);
+  row[0].job_id = "j1";
+  row[0].template_name = "analytic";
+  row[0].template_version = 7;
+  row[0].config = "a=0 b=0 c=0 d=1";
+  ProposalRow proposal{.job_id = "j1", .task_index = 0, .asked = 1};
+  ASSERT_TRUE(store->add_proposal(proposal, row).is_ok());
+  EXPECT_THAT(replay(db).message(),
+              HasSubstr("is of version 7 of template analytic, this program has version 1"));
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,223 @@
+// tuner whatif JOB --strategy S: what another search would have found, from recorded rows alone.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "tuner/cli/command.h"
+#include "tuner/cli/facts.h"
+#include "tuner/cli/job_file.h"
+#include "tuner/cli/whatif_play.h"
+#include "tuner/daemon/task_space.h"
+
+namespace tuner::cli {
+namespace {
+
+struct Options {
+  std::string job, db, strategies, hardware;
+  WhatIfOptions play;
+  int task = -1;
+  double least_coverage = 90;  // percent
+  bool own_rows = false, json = false;
+};
+
+Result<std::vector<std::string>> strategies_of(const std::string& text) {
+  std::vector<std::string> names;
+  std::istringstream in(text);
+  for (std::string name; std::getline(in, name, ',');) {
+    if (!is_search_name(name)) {
+      std::string known;
+      for (const std::string& each : strategy_names()) known += (known.empty() ? "" : ", ") + each;
+      return invalid_argument("--strategy: found \"", name, "\", expected one of ", known,
+                              ", or several with commas between");
+    }
+    names.push_back(name);
+  }
+  if (names.empty()) return invalid_argument("--strategy: expected a strategy, found nothing");
+  return names;
+}
+
+// What the job itself found: its results in the order they came, as one run.
+Result<WhatIfResult> run_of_job(const Store& store, const std::string& job, int task, double optimum_ns) {
+  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store.trials(job));
+  std::erase_if(trials, [&](const TrialWithRecord& t) { return !t.record || t.trial.task_index != task; });
+  std::sort(trials.begin(), trials.end(),
+            [](const TrialWithRecord& a, const TrialWithRecord& b) { return a.record_id < b.record_id; });
+  WhatIfRun run;
+  double best = 0;
+  for (const TrialWithRecord& t : trials) {
+    const double time = t.record->outcome == Outcome::kOk && !t.record->cut ? record_time_ns(*t.record) : 0;
+    if (time > 0 && (best == 0 || time < best)) best = time;
+    run.share.push_back(best > 0 ? std::min(1.0, optimum_ns / best) : 0);
+  }
+  run.proposed = run.recorded = static_cast<int64_t>(run.share.size());
+  return WhatIfResult{{std::move(run)}};
+}
+
+std::vector<size_t> marks_up_to(size_t trials) {
+  std::vector<size_t> marks;
+  for (size_t mark = 32; mark < trials; mark *= 2) marks.push_back(mark);
+  marks.push_back(trials);
+  return marks;
+}
+
+struct Line {
+  std::string name;
+  WhatIfResult result;
+  bool concludes = true;  // enough of its proposals are recorded
+};
+
+void print_table(const std::vector<Line>& lines, const std::vector<size_t>& marks, const Options& options) {
+  std::printf("%-20s", "% of the best, after");
+  for (const size_t mark : marks) std::printf("  %16s", std::to_string(mark).c_str());
+  std::printf("   recorded proposals\n");
+  for (const Line& line : lines) {
+    if (!line.concludes) continue;
+    std::printf("%-20s", line.name.c_str());
+    const bool several = line.result.runs.size() > 1;
+    for (const size_t mark : marks) {
+      const WhatIfMark m = mark_after(line.result, mark);
+      char text[48];
+      if (several)
+        std::snprintf(text, sizeof text, "%.1f [%.1f %.1f]", 100 * m.mean, 100 * m.low, 100 * m.high);
+      else
+        std::snprintf(text, sizeof text, "%.1f", 100 * m.mean);
+      std::printf("  %16s", text);
+    }
+    std::printf("   %.1f %%\n", 100 * line.result.coverage());
+    if (!several) continue;
+    std::printf("%-20s", "  worst seed");
+    for (const size_t mark : marks) std::printf("  %16.1f", 100 * mark_after(line.result, mark).worst);
+    std::printf("\n");
+  }
+  for (const Line& line : lines)
+    if (!line.concludes)
+      std::printf(
+          "%s: nothing can be concluded: %s of its %s proposals are recorded (%.1f %%), expected at least "
+          "%g %%. More rows: tuner submit FILE --trials all; or --coverage PERCENT\n",
+          line.name.c_str(), std::to_string(line.result.recorded()).c_str(),
+          std::to_string(line.result.proposed()).c_str(), 100 * line.result.coverage(),
+          options.least_coverage);
+}
+
+nlohmann::ordered_json line_json(const Line& line, const std::vector<size_t>& marks) {
+  nlohmann::ordered_json j{{"strategy", line.name},
+                           {"proposals", line.result.proposed()},
+                           {"recorded", line.result.recorded()},
+                           {"coverage", line.result.coverage()},
+                           {"concludes", line.concludes}};
+  if (!line.concludes) return j;
+  j["after"] = nlohmann::ordered_json::array();
+  for (const size_t mark : marks) {
+    const WhatIfMark m = mark_after(line.result, mark);
+    j["after"].push_back({{"trials", mark},
+                          {"share_mean", m.mean},
+                          {"share_interval", {m.low, m.high}},
+                          {"share_worst", m.worst}});
+  }
+  return j;
+}
+
+int run(const Options& options) {
+  const Result<std::vector<std::string>> names = strategies_of(options.strategies);
+  if (!names) return report(names.status());
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+  if (!store) return report(store.status());
+  const Result<JobRow> job = (*store)->job(options.job);
+  if (!job) return report(job.status());
+  Result<TaskRecords> records = records_of_job(**store, options.job, options.task, options.hardware);
+  if (records && !options.own_rows) {
+    JobRow::Task task = records->task;
+    records = records_of_task(**store, task, records->hardware);
+  }
+  if (!records) return report(records.status());
+  const Result<TaskSpace> space = make_task_space(records->task);
+  if (!space) return report(space.status());
+  double optimum = 0;
+  int64_t timed = 0;
+  for (const TaskRecords::Row& row : records->rows) {
+    timed += row.is_timed() ? 1 : 0;
+    if (row.is_timed() && (optimum == 0 || row.time_ns() < optimum)) optimum = row.time_ns();
+  }
+  if (timed == 0)
+    return report(not_found("job ", options.job,
+                            ": no config of its task was timed to the end, so there is "
+                            "nothing to play on"));
+
+  std::vector<Line> lines;
+  Result<WhatIfResult> own = run_of_job(**store, options.job, std::max(options.task, 0), optimum);
+  if (!own) return report(own.status());
+  lines.push_back({str("job ", job->id, ": ", job->search), *std::move(own), true});
+  bool all_conclude = true;
+  for (const std::string& name : *names) {
+    Result<WhatIfResult> played = play_whatif(space->search, *records, name, options.play);
+    if (!played) return report(played.status());
+    const bool concludes = 100 * played->coverage() >= options.least_coverage;
+    all_conclude = all_conclude && concludes;
+    lines.push_back({name, *std::move(played), concludes});
+  }
+  const std::vector<size_t> marks = marks_up_to(options.play.trials);
+  if (options.json) {
+    nlohmann::ordered_json j{{"workload", records->task.workload_key},
+                             {"target", records->task.target},
+                             {"rows", records->rows.size()},
+                             {"valid_configs", space->search.size()},
+                             {"best_ns", optimum},
+                             {"seeds", options.play.seeds},
+                             {"batch", options.play.batch},
+                             {"least_coverage", options.least_coverage / 100},
+                             {"lines", nlohmann::ordered_json::array()}};
+    for (const Line& line : lines) j["lines"].push_back(line_json(line, marks));
+    std::printf("%s\n", pretty(j).c_str());
+  } else {
+    std::printf("%s\non %s\n%s of %s valid configs are recorded, %s timed in full; the best takes %.4g us\n",
+                records->task.workload_key.c_str(), records->task.target.c_str(),
+                std::to_string(records->rows.size()).c_str(), std::to_string(space->search.size()).c_str(),
+                std::to_string(timed).c_str(), optimum / 1000);
+    print_table(lines, marks, options);
+  }
+  return all_conclude ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+void add_whatif_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(app, context, "whatif",
+                  "Play other search strategies on what was recorded of a job's task: no device needed.\n"
+                  "A proposal without a recorded row costs a trial and tells the strategy nothing; a "
+                  "strategy of which too\n"
+                  "few proposals are recorded gets no answer (exit code 1). A sweep (tuner submit FILE "
+                  "--trials all) has\n"
+                  "every row.\n"
+                  "  tuner whatif j3 --strategy random,xgb-annealing --trials 128 --seeds 20",
+                  [options] { return run(*options); });
+  command->add_option("JOB", options->job, "The job, as tuner jobs lists it")->required();
+  command->add_option("--strategy", options->strategies, "Strategies to play, with commas between")
+      ->required()
+      ->type_name("NAME[,NAME...]");
+  command->add_option("--trials", options->play.trials, "Trials of each run")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--batch", options->play.batch, "Proposals at a time; results come all together")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  command->add_option("--seeds", options->play.seeds, "Runs of each strategy, with seeds 0, 1, ...")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  command->add_option("--task", options->task, "Which task of a job that has several, from 0")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  command->add_option("--coverage", options->least_coverage, "Percent of the proposals that must be recorded")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--hardware", options->hardware, "Only records of this machine");
+  command->add_flag("--own-rows", options->own_rows,
+                    "Only the rows of this job; without: of every job of its task on the same machine");
+  add_db_option(*command, options->db);
+  add_json_option(*command, options->json);
+}
+
+}  // namespace tuner::cli

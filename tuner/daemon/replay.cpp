@@ -1,0 +1,137 @@
+#include "tuner/daemon/replay.h"
+
+#include <map>
+#include <set>
+
+namespace tuner {
+namespace {
+
+struct StoredTrial {
+  TrialRow row;
+  Candidate candidate;
+};
+
+// One task: its trials in the order proposed, its results in the order observed.
+class TaskReplay {
+ public:
+  TaskReplay(const JobRow& job, int index, const TaskSpace& space, SearchStrategy& search)
+      : job_(job), index_(index), space_(space), search_(search) {}
+
+  Status add(const TrialWithRecord& t) {
+    ASSIGN_OR_RETURN(const Candidate candidate, candidate_of(t.trial));
+    trials_.push_back({t.trial, candidate});
+    if (t.record)
+      results_[t.record_id] = {candidate, t.record->outcome == Outcome::kOk, record_time_ns(*t.record),
+                               t.record->cut};
+    return Status::ok();
+  }
+
+  // False at the first difference, which is then in `report`.
+  bool play(const ProposalRow& p, ReplayReport& report) {
+    const int64_t first = p.count > 0 ? p.first_trial_seq : p.seq;
+    // Trials without a proposal: cancelled ones that were given once more.
+    for (; next_ < trials_.size() && trials_[next_].row.seq < first; ++next_)
+      given_.insert(trials_[next_].candidate);
+    std::vector<Observation> seen;
+    while (!results_.empty() && results_.begin()->first <= p.observed_record_id)
+      seen.push_back(results_.extract(results_.begin()).mapped());
+    if (!seen.empty()) search_.observe(seen);
+    results_seen_ += static_cast<int64_t>(seen.size());
+    report.results += static_cast<int64_t>(seen.size());
+    std::vector<Candidate> now = search_.propose(static_cast<size_t>(std::max(p.asked, 0)));
+    std::erase_if(now, [&](const Candidate& c) { return given_.contains(c); });
+    ++proposals_;
+    ++report.proposals;
+    const size_t begin = next_;
+    for (size_t i = 0; i < now.size() || static_cast<int>(i) < p.count; ++i) {
+      const bool stored = static_cast<int>(i) < p.count && begin + i < trials_.size();
+      ReplayDifference d{.task_index = index_, .proposal = proposals_, .results_seen = results_seen_};
+      if (stored) {
+        const TrialRow& row = trials_[begin + i].row;
+        d.trial = row.id;
+        d.expected = {row.template_name + " " + row.config, row.rng_counter, row.model_digest};
+      } else {
+        d.expected.what = "nothing";
+      }
+      if (i < now.size()) {
+        const SearchSpace::Part& part = space_.search.parts[static_cast<size_t>(now[i].template_index)];
+        d.found = {part.template_name + " " + part.space->at(now[i].config).to_text(), search_.rng_counter(),
+                   search_.model_digest()};
+      } else {
+        d.found.what = "nothing";
+      }
+      if (!(d.expected == d.found)) {
+        report.difference = std::move(d);
+        return false;
+      }
+      ++report.trials;
+    }
+    return true;
+  }
+
+ private:
+  Result<Candidate> candidate_of(const TrialRow& row) const {
+    const std::vector<SearchSpace::Part>& parts = space_.search.parts;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].template_name != row.template_name) continue;
+      if (space_.template_versions[i] != row.template_version)
+        return not_found("job ", job_.id, " cannot be replayed: trial ", row.id, " is of version ",
+                         row.template_version, " of template ", row.template_name,
+                         ", this program has version ", space_.template_versions[i]);
+      const Result<Config> config = config_from_text(row.config);
+      const Result<ConfigIndex> index = config ? parts[i].space->index_of(*config) : config.status();
+      if (!index)
+        return not_found("job ", job_.id, " cannot be replayed: trial ", row.id,
+                         " is not of the space of this ", "program: ", index.message());
+      return Candidate{static_cast<int>(i), *index};
+    }
+    return not_found("job ", job_.id, " cannot be replayed: trial ", row.id, " is of template ",
+                     row.template_name, ", which does not serve its task in this program");
+  }
+
+  const JobRow& job_;
+  const int index_;
+  const TaskSpace& space_;
+  SearchStrategy& search_;
+  std::vector<StoredTrial> trials_;
+  std::map<int64_t, Observation> results_;  // by record id
+  std::set<Candidate> given_;
+  size_t next_ = 0;
+  int64_t proposals_ = 0, results_seen_ = 0;
+};
+
+}  // namespace
+
+Result<ReplayReport> replay_job(const Store& store, const JobRow& job, const TaskSpaceFactory& make_space,
+                                const StrategyFactory& make_search, const PriorsFactory& make_priors) {
+  ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store.trials(job.id));
+  ASSIGN_OR_RETURN(const std::vector<ProposalRow> proposals, store.proposals(job.id));
+  if (proposals.empty() && !trials.empty())
+    return not_found("job ", job.id, " cannot be replayed: its ", trials.size(),
+                     " trials are from before proposals were stored (schema version 1), or imported");
+  ReplayReport report;
+  for (int index = 0; index < static_cast<int>(job.tasks.size()); ++index) {
+    std::vector<ProposalRow> own;
+    for (const ProposalRow& p : proposals)
+      if (p.task_index == index) own.push_back(p);
+    if (own.empty()) continue;
+    ASSIGN_OR_RETURN(TaskSpace space, make_space(job.tasks[static_cast<size_t>(index)]));
+    if (const int64_t donors = own.front().donor_record_id; donors > 0) {
+      if (!make_priors)
+        return not_found("job ", job.id, " cannot be replayed: it was warmed by other records, which this ",
+                         "program cannot draw again");
+      ASSIGN_OR_RETURN(space.search.priors,
+                       make_priors(job.tasks[static_cast<size_t>(index)], space.search, donors));
+    }
+    ASSIGN_OR_RETURN(const std::unique_ptr<SearchStrategy> search,
+                     make_search(job.search, space.search, job.seed));
+    TaskReplay replay(job, index, space, *search);
+    for (const TrialWithRecord& t : trials)
+      if (t.trial.task_index == index) RETURN_IF_ERROR(replay.add(t));
+    for (const ProposalRow& p : own)
+      if (!replay.play(p, report)) return report;
+  }
+  return report;
+}
+
+}  // namespace tuner
