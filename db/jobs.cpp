@@ -10,9 +10,10 @@ Status save_job(Connection& connection, const StoredJob& stored) {
   const SqlRow row = to_row(stored);
   const JobRow& j = stored.job;
   return connection.run(
-      "UPDATE job SET trials = ?, state = ?, message = ?, finished_at_us = ?, crc = ? WHERE job_seq = ?",
-      {int64_t{j.trials}, std::string(job_state_name(j.state)), j.message, j.finished_at_us, row.back(),
-       stored.job_seq});
+      "UPDATE job SET trials = ?, options = ?, state = ?, message = ?, finished_at_us = ?, crc = ? "
+      "WHERE job_seq = ?",
+      {int64_t{j.trials}, job_options_json(j), std::string(job_state_name(j.state)), j.message,
+       j.finished_at_us, row.back(), stored.job_seq});
 }
 
 bool is_final(JobState state) { return state != JobState::kQueued && state != JobState::kRunning; }
@@ -52,10 +53,11 @@ Status SqliteStore::set_job_state(std::string_view job_id, JobState state, std::
   });
 }
 
-Status SqliteStore::extend_job(std::string_view job_id, int trials) {
+Status SqliteStore::extend_job(std::string_view job_id, int trials, const StopOptions& stop) {
   return write([&](Connection& c) -> Status {
     ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
     stored.job.trials = std::max(stored.job.trials, trials);
+    stored.job.stop = stop;
     stored.job.state = JobState::kQueued;
     stored.job.finished_at_us = 0;
     return save_job(c, stored);

@@ -129,11 +129,26 @@ std::vector<JobRow::Task> tasks_from(const json& j, RowReader& reader) {
   try {
     for (const json& task : j)
       tasks.push_back({task.at(0).get<std::string>(), task.at(1).get<std::string>(),
-                       task.size() > 2 ? task.at(2).get<std::string>() : std::string()});
+                       task.size() > 2 ? task.at(2).get<std::string>() : std::string(),
+                       task.size() > 3 ? task.at(3).get<int64_t>() : 1});
   } catch (const json::exception&) {
     reader.mark_wrong();
   }
   return tasks;
+}
+
+// How a job measures and when it ends. The second part is left out where it says nothing: jobs of programs
+// that did not know it read alike.
+constexpr char kStopBelow[] = "stop_below", kTimeLimit[] = "time_limit_s";
+void job_options_from(const json& j, RowReader& reader, JobRow& job) {
+  job.options = options_from(j, reader);
+  if (!j.is_object()) return;
+  try {
+    job.stop.below = j.value(kStopBelow, 0.0);
+    job.stop.time_limit_s = j.value(kTimeLimit, 0.0);
+  } catch (const json::exception&) {
+    reader.mark_wrong();
+  }
 }
 
 // Text that is not UTF-8 (a message from a failed program) must not make a row that cannot be exported.
@@ -207,11 +222,19 @@ std::string placeholders(std::string_view columns) {
   return out;
 }
 
+std::string job_options_json(const JobRow& job) {
+  json out = options_json(job.options);
+  if (job.stop.below != 0) out[kStopBelow] = job.stop.below;
+  if (job.stop.time_limit_s != 0) out[kTimeLimit] = job.stop.time_limit_s;
+  return out.dump();
+}
+
 std::string tasks_json(const std::vector<JobRow::Task>& tasks) {
   json out = json::array();
   for (const JobRow::Task& task : tasks) {
     out.push_back({task.workload_key, task.target});
-    if (!task.algorithms.empty()) out.back().push_back(task.algorithms);
+    if (!task.algorithms.empty() || task.uses != 1) out.back().push_back(task.algorithms);
+    if (task.uses != 1) out.back().push_back(task.uses);
   }
   return dumped(out);
 }
@@ -222,8 +245,8 @@ SqlRow to_row(const StoredJob& s) {
   const JobRow& j = s.job;
   return sealed({s.job_seq, j.id, j.request_id.empty() ? SqlValue{} : SqlValue{j.request_id},
                  tasks_json(j.tasks), int64_t{j.trials}, j.search, static_cast<int64_t>(j.seed),
-                 options_json(j.options).dump(), std::string(job_state_name(j.state)), j.message,
-                 j.submitted_at_us, j.finished_at_us});
+                 job_options_json(j), std::string(job_state_name(j.state)), j.message, j.submitted_at_us,
+                 j.finished_at_us});
 }
 
 SqlRow to_row(const StoredTrial& s) {
@@ -333,7 +356,7 @@ Result<StoredJob> job_from_row(const SqlRow& row) {
   out.job.trials = in.integer32();
   out.job.search = in.text();
   out.job.seed = static_cast<uint64_t>(in.integer());
-  out.job.options = options_from(in.parsed(), in);
+  job_options_from(in.parsed(), in, out.job);
   out.job.state = in.named(job_state_from_name);
   out.job.message = in.text();
   out.job.submitted_at_us = in.integer();

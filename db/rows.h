@@ -81,6 +81,7 @@ Result<StoredProposal> proposal_from_row(const SqlRow& row);
 Result<StoredRace> race_from_row(const SqlRow& row);
 
 std::string tasks_json(const std::vector<JobRow::Task>& tasks);
+std::string job_options_json(const JobRow& job);
 
 // "t12" <-> 12.
 std::string trial_id_text(int64_t seq);

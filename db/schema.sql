@@ -4,7 +4,8 @@
 -- what a write acknowledged is on disk. PRAGMA application_id = 0x54554e52 ("TUNR"), PRAGMA user_version = the version of
 -- this schema; a newer one is refused, an older one migrated (migrate.cpp).
 --
--- Rows are added, never deleted. Of a job only trials, state, message and finished_at_us change; of a trial only state,
+-- Rows are added, never deleted. Of a job only trials, options (when to end), state,
+-- message and finished_at_us change; of a trial only state,
 -- attempt, fencing and worker_id. Records never change.
 --
 -- Numbers called *_seq, seq, record_id or race_id come from one counter for the whole file: they order everything that happened.
@@ -27,11 +28,12 @@ CREATE TABLE job (
   job_seq          INTEGER PRIMARY KEY,
   id               TEXT NOT NULL UNIQUE,  -- what people type
   request_id       TEXT UNIQUE,           -- of the submission: repeating it changes nothing; NULL when it had none
-  tasks            TEXT NOT NULL,         -- JSON: [["workload key", "target"], ...] in task_index order
-  trials           INTEGER NOT NULL,      -- wanted, per task
+  tasks            TEXT NOT NULL,         -- JSON: [["workload key", "target", algorithms, uses], ...] in task_index order;
+                                          -- the last two left out where they are "" and 1
+  trials           INTEGER NOT NULL,      -- wanted, per task on average
   search           TEXT NOT NULL,         -- 'xgb-annealing'
   seed             INTEGER NOT NULL,
-  options          TEXT NOT NULL,         -- JSON: how to measure (MeasureOptions)
+  options          TEXT NOT NULL,         -- JSON: how to measure (MeasureOptions), when to end (StopOptions)
   state            TEXT NOT NULL,         -- queued | running | finished | cancelled | failed
   message          TEXT NOT NULL,         -- why, for people
   submitted_at_us  INTEGER NOT NULL,

@@ -23,7 +23,7 @@ class SqliteStore final : public Store {
   Status add_job(const JobRow& job) override;
   Result<JobRow> job_by_request(std::string_view request_id) const override;
   Status set_job_state(std::string_view job_id, JobState state, std::string_view message) override;
-  Status extend_job(std::string_view job_id, int trials) override;
+  Status extend_job(std::string_view job_id, int trials, const StopOptions& stop) override;
   Result<JobRow> job(std::string_view job_id) const override;
   Result<std::vector<JobRow>> jobs() const override;
   Result<int64_t> trials_done(std::string_view job_id) const override;

@@ -75,18 +75,27 @@ struct MeasureRecord {
 // Median of run_ns: the figure a trial is ranked by (of a cut record: a bound). 0 unless ok.
 double record_time_ns(const MeasureRecord& record);
 
+// When a job ends before its trials are used up. Of one run: a job that is continued starts its clock anew.
+struct StopOptions {
+  double below = 0;  // a task ends when the chance of a gain within its next 100 trials is below; 0: never
+  double time_limit_s = 0;  // nothing is proposed after this long; 0: no limit
+  bool operator==(const StopOptions&) const = default;
+};
+
 struct JobRow {
   std::string id;
   std::string request_id;
   struct Task {
     std::string workload_key, target;
     std::string algorithms;  // that its candidates may use, with commas between, canonical; empty: any
+    int64_t uses = 1;        // how often the whole runs it: what a gain here counts against one elsewhere
   };
   std::vector<Task> tasks;
-  int trials = 0;  // per task
+  int trials = 0;  // per task, on average: tasks that gain more get more
   std::string search;
   uint64_t seed = 0;
   MeasureOptions options;
+  StopOptions stop;
   JobState state = JobState::kQueued;
   std::string message;
   int64_t submitted_at_us = 0, finished_at_us = 0;
@@ -204,8 +213,8 @@ class Store {
   virtual Result<JobRow> job_by_request(std::string_view request_id) const = 0;
   // Sets finished_at_us to now when the state is a final one, else to 0.
   virtual Status set_job_state(std::string_view job_id, JobState state, std::string_view message) = 0;
-  virtual Status extend_job(std::string_view job_id,
-                            int trials) = 0;  // raises `trials`, state back to queued
+  // Raises `trials`, sets `stop`; state back to queued.
+  virtual Status extend_job(std::string_view job_id, int trials, const StopOptions& stop) = 0;
   virtual Result<JobRow> job(std::string_view job_id) const = 0;
   virtual Result<std::vector<JobRow>> jobs() const = 0;
   virtual Result<int64_t> trials_done(std::string_view job_id) const = 0;  // of all its tasks

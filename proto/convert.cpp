@@ -286,12 +286,14 @@ void to_proto(const JobRow::Task& task, v1::TaskSpec* out) {
   out->set_workload_key(task.workload_key);
   out->set_target(task.target);
   out->set_algorithms(task.algorithms);
+  out->set_uses(task.uses);
 }
 
 Result<JobRow::Task> from_proto(const v1::TaskSpec& task, std::string_view field) {
   FieldChecker check(field);
   const JobRow::Task out{check.needed("workload_key", task.workload_key()),
-                         check.needed("target", task.target()), check.text("algorithms", task.algorithms())};
+                         check.needed("target", task.target()), check.text("algorithms", task.algorithms()),
+                         task.uses() == 0 ? 1 : check.in_range<int64_t>("uses", task.uses(), 1, kMaxUses)};
   if (!check.failed()) {
     const Result<Workload> workload = workload_from_key(out.workload_key);
     const Status valid = workload ? validate(*workload) : workload.status();
@@ -321,6 +323,10 @@ Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
   out.search = check.needed("search", r.search());
   out.seed = r.seed();
   out.options = check.part(from_proto(r.options(), check.path("options")));
+  out.stop.below = check.finite("stop.below", r.stop().below());
+  if (out.stop.below < 0 || out.stop.below > 1)
+    check.refuse("stop.below", "expected a chance from 0 to 1, found ", out.stop.below);
+  out.stop.time_limit_s = check.at_least_zero("stop.time_limit_s", r.stop().time_limit_s());
   return check.finish(std::move(out));
 }
 
@@ -331,6 +337,8 @@ void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out) {
   out->set_search(job.search);
   out->set_seed(job.seed);
   to_proto(job.options, out->mutable_options());
+  out->mutable_stop()->set_below(job.stop.below);
+  out->mutable_stop()->set_time_limit_s(job.stop.time_limit_s);
   out->set_fresh(fresh);
 }
 

@@ -22,6 +22,7 @@ namespace tuner {
 inline constexpr int kMaxSamples = 10'000;  // of one record
 inline constexpr int kMaxResultsPerSync = 64;
 inline constexpr int kMaxHeldPerSync = 1'024;
+inline constexpr int64_t kMaxUses = 1'000'000'000;
 inline constexpr int kMaxTasksPerJob = 4'096;
 inline constexpr int kMaxTrialsPerTask = 10'000'000;
 inline constexpr size_t kMaxTextBytes = 64 << 10;  // of one text field

@@ -93,13 +93,31 @@ TEST_F(StoreTest, ExtendingAFinishedJobQueuesItAgainAndNeverLowersItsTrials) {
   ASSERT_OK(store->add_job(job_row("j1")));
   ASSERT_OK(store->set_job_state("j1", JobState::kFinished, "done"));
   EXPECT_GT(store->job("j1")->finished_at_us, 0);
-  ASSERT_OK(store->extend_job("j1", 10));
+  ASSERT_OK(store->extend_job("j1", 10, {}));
   const JobRow job = *store->job("j1");
   EXPECT_EQ(job.trials, 64);
   EXPECT_EQ(job.state, JobState::kQueued);
   EXPECT_EQ(job.finished_at_us, 0);
-  ASSERT_OK(store->extend_job("j1", 100));
+  ASSERT_OK(store->extend_job("j1", 100, {.below = 0.05, .time_limit_s = 60}));
   EXPECT_EQ(store->job("j1")->trials, 100);
+  EXPECT_EQ(store->job("j1")->stop, (StopOptions{.below = 0.05, .time_limit_s = 60}));
+}
+
+TEST_F(StoreTest, UseCountsAreKeptWithTheTasksAndMakeAnotherJob) {
+  const auto store = must_open(path_);
+  JobRow job = job_row("counted", {{"v1 work", "cpu one", "", 7}, {"v1 else", "cpu one", "direct", 2}});
+  job.stop = {.below = 0.1, .time_limit_s = 2.5};
+  ASSERT_OK(store->add_job(job));
+  ASSERT_OK(store->set_job_state("counted", JobState::kRunning, ""));
+  const JobRow back = *store->job("counted");
+  EXPECT_EQ(back.tasks[0].uses, 7);
+  EXPECT_EQ(back.tasks[0].algorithms, "");
+  EXPECT_EQ(back.tasks[1].uses, 2);
+  EXPECT_EQ(back.tasks[1].algorithms, "direct");
+  EXPECT_EQ(back.stop, job.stop);
+  EXPECT_EQ(store->find_job(job.tasks, job.search, job.seed)->id, "counted");
+  job.tasks[0].uses = 1;
+  EXPECT_EQ(store->find_job(job.tasks, job.search, job.seed).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(StoreTest, AnUnknownJobIsNotFoundByName) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/tuner/analytic_task.h"
+#include "tuner/search/task_allocator.h"
 
 namespace tuner {
 namespace {
@@ -115,6 +116,91 @@ TEST(JobRunner, EndsAtItsTrialsAndKnowsTheBest) {
   EXPECT_EQ(p.outcomes[Outcome::kCrashed], 60 - ok);
   EXPECT_THAT(life.runner->take_finished_tasks(), ::testing::ElementsAre(0));
   EXPECT_THAT(life.runner->take_finished_tasks(), ::testing::IsEmpty());
+}
+
+// Runs a job to its end in batches, every task's times multiplied by its factor (0: all its configs fail).
+void run_to_end(Life& life, const std::vector<double>& factors) {
+  while (!life.runner->finished()) {
+    const std::vector<TrialRow> proposed = life.runner->propose(0).value();
+    ASSERT_FALSE(proposed.empty());
+    for (const TrialRow& row : proposed) {
+      const TrialRow leased = life.store->lease_trial(row.id, "w").value();
+      MeasureRecord record = analytic_record(leased.id, leased.attempt, leased.config);
+      const double factor = factors[static_cast<size_t>(row.task_index)];
+      for (double& ns : record.run_ns) ns *= factor;
+      if (factor == 0 && record.outcome == Outcome::kOk) {
+        record.outcome = Outcome::kCrashed;
+        record.run_ns = record.cpu_ns = {};
+      }
+      ASSERT_TRUE(life.store->add_records({record}).is_ok());
+    }
+    ASSERT_TRUE(life.runner->observe().is_ok());
+  }
+}
+
+std::vector<int64_t> trials_of_tasks(Store& store, size_t tasks) {
+  std::vector<int64_t> trials(tasks);
+  const std::vector<TrialWithRecord> all = store.trials("j1").value();
+  for (const TrialWithRecord& t : all) ++trials[static_cast<size_t>(t.trial.task_index)];
+  return trials;
+}
+
+TEST(JobRunner, TrialsGoWhereTheMostIsGainedAndEveryTaskGetsItsFloor) {
+  ScratchFolder folder;
+  JobRow job = job_row("random", 100, 3, 3);
+  job.tasks[2].uses = 50;
+  Life life(folder.file("db"), job, 12);
+  run_to_end(life, {1, 1, 1});
+  const std::vector<int64_t> trials = trials_of_tasks(*life.store, 3);
+  EXPECT_EQ(trials[0] + trials[1] + trials[2], 300);
+  EXPECT_GE(trials[0], allocation_floor(100));
+  EXPECT_GE(trials[1], allocation_floor(100));
+  EXPECT_GT(trials[2], 2 * trials[0]);
+  EXPECT_GT(trials[2], 2 * trials[1]);
+}
+
+TEST(JobRunner, ATaskWhoseFirstBatchesFailedIsTriedAgain) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("random", 200, 3, 2), 12);
+  run_to_end(life, {1, 0});
+  const std::vector<int64_t> trials = trials_of_tasks(*life.store, 2);
+  EXPECT_EQ(trials[0] + trials[1], 400);
+  EXPECT_GT(trials[1], allocation_floor(200) + 2 * kProposalBatch);
+  EXPECT_GT(trials[0], trials[1]);
+}
+
+TEST(JobRunner, AConvergedTaskStopsAndSaysSoAndLeavesItsTrialsUnused) {
+  ScratchFolder folder;
+  JobRow job = job_row("annealing", 1500, 1);
+  job.stop.below = 0.05;
+  Life life(folder.file("db"), job, 7);  // 2401 configs, the best is found soon
+  run_to_end(life, {1});
+  const JobProgress p = life.runner->progress();
+  EXPECT_LT(p.trials_done, 1000);
+  EXPECT_EQ(p.trials_total, p.trials_done);
+  EXPECT_LE(p.best_ns, 1010);
+  const std::vector<std::string> notes = life.runner->take_notes();
+  ASSERT_THAT(notes, SizeIs(1));
+  EXPECT_THAT(notes[0], HasSubstr("task 1 of 1 stops after"));
+  EXPECT_THAT(notes[0], HasSubstr("below 5 %. To go on: --stop-below 0"));
+
+  // Begun again from the store it stands where it stood: nothing more is proposed.
+  JobRunner again(
+      *life.store, life.store->job("j1").value(), 1500, [](const JobRow::Task&) { return analytic_space(7); },
+      make_strategy);
+  ASSERT_TRUE(again.start().is_ok());
+  EXPECT_THAT(again.propose(64).value(), ::testing::IsEmpty());
+  EXPECT_TRUE(again.finished());
+}
+
+TEST(JobRunner, NothingIsProposedAfterTheEndOfProposals) {
+  ScratchFolder folder;
+  Life life(folder.file("db"), job_row("random", 100, 1, 2), 6);
+  const size_t open = life.runner->propose(20)->size();
+  life.runner->end_proposals();
+  EXPECT_THAT(life.runner->propose(100).value(), ::testing::IsEmpty());
+  EXPECT_FALSE(life.runner->finished());
+  EXPECT_EQ(life.runner->progress().trials_total, static_cast<int64_t>(open));
 }
 
 TEST(JobRunner, EndsWhenTheSpaceIsExhausted) {

@@ -95,6 +95,13 @@ class ObjectReader {
                     ".");
     value = v->get<double>();
   }
+  void read_within(const std::string& key, double& value, double low, double high) {
+    const json* v = get(key);
+    if (v == nullptr) return;
+    if (!v->is_number() || !(v->get<double>() >= low) || !(v->get<double>() <= high))
+      return refuse(key, "expected a number from ", low, " to ", high, ", found ", found(*v), ".");
+    value = v->get<double>();
+  }
   void read(const std::string& key, std::string& value, bool required = false) {
     const json* v = get(key, required);
     if (v == nullptr) return;
@@ -402,6 +409,7 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   entry.workload = read_workload(in);
   read_target(in, entry.target);
   in.read("trials", entry.trials, 1, 10'000'000);
+  in.read("uses", entry.uses, 1, 1'000'000'000);
   in.read("search", entry.search);
   if (!is_search_name(entry.search)) {
     std::string known;
@@ -410,6 +418,10 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   }
   read_algorithms(in, entry.algorithms);
   in.read("seed", entry.seed, 0, ~uint64_t{0});
+  double stop_below_percent = 100 * entry.stop.below;
+  in.read_within("stop_below", stop_below_percent, 0, 100);
+  entry.stop.below = stop_below_percent / 100;
+  in.read("time_limit_s", entry.stop.time_limit_s, 0.0, 1e9);
   read_measure(in, prefix, entry.measure);
   RETURN_IF_ERROR(in.finish());
   RETURN_IF_ERROR(validate(entry.workload).with_context(prefix));

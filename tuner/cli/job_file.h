@@ -18,14 +18,20 @@
 
 namespace tuner::cli {
 
+// Unless the file or the command says otherwise, a task ends when its chance of gaining 1 % in the next 100
+// trials is below this: tests/bench/README.md tells what that loses and saves.
+inline constexpr double kStopBelow = 0.05;
+
 // One object of a job file.
 struct JobEntry {
   Workload workload;           // valid
   std::string target = "cpu";  // as written; resolve_target() makes it canonical
   int trials = 1000;
+  int64_t uses = 1;  // how often the whole that is tuned runs this workload: what a gain here counts
   std::string search{kDefaultStrategy};
   std::string algorithms;  // that candidates may use, as JobRow::Task has them; empty: any
   uint64_t seed = 0;
+  StopOptions stop{.below = kStopBelow};
   MeasureOptions measure;
 };
 

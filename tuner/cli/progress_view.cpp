@@ -36,6 +36,11 @@ int terminal_width() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
+// The chance that the task's best time falls by 1 % or more in its next 100 trials.
+std::string chance_of_gain(const v1::Progress& p) {
+  return str("P(1 % in 100 more) ", fixed(100 * p.gain_chance(), p.gain_chance() < 0.1 ? 1 : 0), " %");
+}
+
 }  // namespace
 
 std::string outcome_counts(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& outcomes) {
@@ -108,7 +113,8 @@ void ProgressView::print_line() {
   line += str("best ", best_so_far(p));
   if (p.trials_per_second() > 0) line += str("  ", fixed(p.trials_per_second(), 1), " trials/s");
   if (p.trials_per_second() > 0 && p.trials_done() < p.trials_total())
-    line += str("  about ", duration(p.eta_s()), " left");
+    line += str("  about ", duration(p.eta_s()), " left at most");
+  if (p.has_gain_chance()) line += str("  ", chance_of_gain(p));
   line += str("  [", outcome_counts(p.outcomes()), "]");
   std::fprintf(stderr, "%s\n", line.c_str());
 }
@@ -124,6 +130,7 @@ void ProgressView::draw_bar() {
   if (p.trials_per_second() > 0)
     line += str("  ", fixed(p.trials_per_second(), 1), "/s  ",
                 p.trials_done() < p.trials_total() ? duration(p.eta_s()) + " left" : "");
+  if (p.has_gain_chance()) line += "  " + chance_of_gain(p);
   std::string failures;
   for (const v1::OutcomeCount& o : p.outcomes()) {
     const Result<Outcome> outcome = from_proto(o.outcome(), "outcome");

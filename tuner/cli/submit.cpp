@@ -41,6 +41,8 @@ struct SubmitOptions {
   int trials = 0;
   uint64_t seed = 0;
   bool every_config = false, seed_given = false, fresh = false, json = false;
+  double stop_below_percent = -1;  // negative: the file's
+  double time_limit_s = -1;        // negative: the file's
 };
 
 // Tasks that share everything else become one job.
@@ -82,6 +84,7 @@ Status make_sweep(const CliTask& task, JobRow& job) {
     return invalid_argument("--trials all: ", task.key, " has ", size, " valid configs, expected at most ",
                             kMaxTrialsPerTask, "; give a number of trials, or a smaller shape");
   job.trials = static_cast<int>(size);
+  job.stop.below = 0;
   job.options.cut_factor = -1;
   job.options.repeats = std::max(job.options.repeats, kSamples);
   return Status::ok();
@@ -100,25 +103,32 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
     job.search = !options.search.empty() ? options.search : options.every_config ? "grid" : entry.search;
     job.seed = options.seed_given ? options.seed : entry.seed;
     job.options = entry.measure;
-    const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms};
+    job.stop = entry.stop;
+    if (options.stop_below_percent >= 0) job.stop.below = options.stop_below_percent / 100;
+    if (options.time_limit_s >= 0) job.stop.time_limit_s = options.time_limit_s;
+    const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms, entry.uses};
     if (options.every_config)
       RETURN_IF_ERROR(
           make_sweep({entry.workload, *target, task.workload_key, task.target, task.algorithms}, job));
     Group* group = nullptr;
     for (Group& g : groups)
       if (g.job.trials == job.trials && g.job.search == job.search && g.job.seed == job.seed &&
-          same_options(g.job.options, job.options))
+          same_options(g.job.options, job.options) && g.job.stop == job.stop)
         group = &g;
     if (group == nullptr) {
       job.request_id = new_request_id();
       groups.push_back({std::move(job), {}});
       group = &groups.back();
     }
-    bool repeated = false;
-    for (const JobRow::Task& t : group->job.tasks)
-      repeated = repeated || (t.workload_key == task.workload_key && t.target == task.target &&
-                              t.algorithms == task.algorithms);
-    if (repeated) continue;  // the same layer twice is tuned once
+    // The same layer twice is tuned once, and counts twice.
+    const auto same = std::ranges::find_if(group->job.tasks, [&](const JobRow::Task& t) {
+      return t.workload_key == task.workload_key && t.target == task.target &&
+             t.algorithms == task.algorithms;
+    });
+    if (same != group->job.tasks.end()) {
+      same->uses = std::min(same->uses + task.uses, kMaxUses);
+      continue;
+    }
     group->job.tasks.push_back(task);
     group->workloads.push_back(entry.workload);
   }
@@ -415,7 +425,8 @@ void add_submit_command(CLI::App& app, CommandContext& context) {
             options->every_config = text == "all";
             if (!options->every_config) options->trials = std::stoi(text);
           },
-          "trials per task, instead of the file's; all: every valid config with at least 9 samples, none cut "
+          "trials per task on average (tasks that gain more get more), instead of the file's; all: every "
+          "valid config with at least 9 samples, none cut "
           "short, in grid order unless --search says otherwise")
       ->check([](const std::string& text) {
         const auto* end = text.data() + text.size();
@@ -434,6 +445,17 @@ void add_submit_command(CLI::App& app, CommandContext& context) {
         options->seed_given = true;
       },
       "seed of the search, instead of the file's");
+  command
+      ->add_option(
+          "--stop-below", options->stop_below_percent,
+          "end a task when its chance of gaining 1 % in its next 100 trials is below this many percent "
+          "(5 unless the file says otherwise); 0: never")
+      ->check(CLI::Range(0.0, 100.0));
+  command
+      ->add_option("--time-limit", options->time_limit_s,
+                   "seconds after which nothing more is tried (or 90s, 10m, 2h); 0: no limit")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
+      ->check(CLI::Range(0.0, 1e9));
   command->add_option("--daemon", options->daemon,
                       "HOST:PORT or unix:/path of a daemon; without it everything runs here");
   command->add_flag("--fresh", options->fresh, "start anew even when such a job is stored");

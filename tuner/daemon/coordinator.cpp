@@ -132,21 +132,17 @@ Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* re
     }
   }
   ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_.trials(existing->id));
-  std::vector<int64_t> done(existing->tasks.size());
-  for (const TrialWithRecord& t : trials)
-    if (t.record && t.trial.task_index < static_cast<int>(done.size())) ++done[t.trial.task_index];
-  const bool enough = std::all_of(done.begin(), done.end(), [&](int64_t n) { return n >= wanted.trials; });
+  const auto done = std::count_if(trials.begin(), trials.end(),
+                                  [](const TrialWithRecord& t) { return t.record.has_value(); });
+  const bool enough = done >= int64_t{wanted.trials} * static_cast<int64_t>(existing->tasks.size());
   if (existing->state == JobState::kFinished && enough) {
     reply->set_already_finished(true);
     return Status::ok();
   }
-  if (wanted.trials > existing->trials) {
-    RETURN_IF_ERROR(store_.extend_job(existing->id, wanted.trials));
-    existing->trials = wanted.trials;
-  } else {
-    RETURN_IF_ERROR(store_.set_job_state(existing->id, JobState::kQueued, "continued"));
-  }
+  RETURN_IF_ERROR(store_.extend_job(existing->id, wanted.trials, wanted.stop));
+  existing->trials = std::max(existing->trials, wanted.trials);
   existing->options = wanted.options;
+  existing->stop = wanted.stop;
   const std::lock_guard lock(mutex_);
   add_job_locked(*existing, wanted.trials);
   return Status::ok();

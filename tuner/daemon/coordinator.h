@@ -102,6 +102,8 @@ class Coordinator {
     std::map<int, double> best_ns;  // by task
     JobState state = JobState::kQueued;
     bool cancel_asked = false, hinted = false;
+    int64_t started_ms = 0;    // of this run; with the next one, touched by the search thread only
+    bool out_of_time = false;  // nothing more is proposed
     int64_t idle_since_ms = 0;
   };
   struct Rerun {

@@ -91,6 +91,7 @@ void Coordinator::step(const std::string& job_id) {
     if (started) started = runner->start();
     if (!started) return end_job(job_id, JobState::kFailed, started.message());
     job->runner = std::move(runner);
+    job->started_ms = clock_.now_ms();
     {
       const std::lock_guard lock(mutex_);
       job->state = JobState::kRunning;
@@ -108,6 +109,15 @@ void Coordinator::step(const std::string& job_id) {
     const Result<size_t> observed = job->runner->observe();
     if (!observed) return end_job(job_id, JobState::kFailed, observed.message());
     new_results = *observed;
+  }
+  const double limit_ms = 1000 * job->row.stop.time_limit_s;
+  if (limit_ms > 0 && !job->out_of_time &&
+      static_cast<double>(clock_.now_ms() - job->started_ms) >= limit_ms) {
+    job->out_of_time = true;
+    job->runner->end_proposals();
+    add_event(job_id, JobState::kRunning,
+              str("the time limit of ", job->row.stop.time_limit_s, " s is over; open trials are finished"),
+              nullptr);
   }
   Result<std::vector<TrialRow>> proposed = job->runner->propose(low_water);
   if (!proposed) return end_job(job_id, JobState::kFailed, proposed.message());
@@ -248,6 +258,7 @@ void Coordinator::update_progress(Job& job, size_t new_results) {
     if (p.best_ns > 0) next.set_best_gflops(job.flops[p.task_index] / p.best_ns);
     next.set_peak_gflops(p.peak_gflops);
     next.set_search_status(p.search_status);
+    if (p.gain_chance) next.set_gain_chance(*p.gain_chance);
     next.set_best_config(p.best_config);
     next.set_best_template(p.best_template);
     for (int phase = 0; phase < kTrialPhases; ++phase) {

@@ -1,12 +1,21 @@
 #include "tuner/daemon/job_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tuner/daemon/phase_times.h"
 #include "tuner/daemon/warm_start.h"
+#include "tuner/search/task_allocator.h"
 
 namespace tuner {
+namespace {
+
+Observation observation(const Candidate& candidate, const MeasureRecord& record) {
+  return {candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut};
+}
+
+}  // namespace
 
 JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space,
                      StrategyFactory make_search)
@@ -38,6 +47,7 @@ Status JobRunner::start() {
   for (ProposalRow& p : proposals) {
     ASSIGN_OR_RETURN(Task* const task, task_of(str("proposal ", p.seq), p.task_index));
     task->proposals.push_back(std::move(p));
+    ++turns_;
   }
   return Status::ok();
 }
@@ -85,6 +95,13 @@ Status JobRunner::begin(Task& task, size_t index) {
         cancelled.insert(*candidate).second)
       task.reopen.push_back(*candidate);
   }
+  task.estimate.emplace(task.space->search);
+  std::map<int64_t, Observation> results;  // by record id
+  for (const TrialWithRecord& t : task.stored)
+    if (const std::optional<Candidate> candidate = t.record ? candidate_of(task, t.trial) : std::nullopt)
+      results[t.record_id] = observation(*candidate, *t.record);
+  for (const auto& [id, result] : results) task.estimate->observe({&result, 1});
+  judge_stop(task, index);
   task.stored = {};
   task.proposals = {};
   return Status::ok();
@@ -104,9 +121,7 @@ bool JobRunner::play_again(Task& task) const {
     const std::optional<Candidate> candidate = candidate_of(task, t.trial);
     if (!candidate) continue;
     trials.push_back({t.trial.seq, *candidate, !t.record && t.trial.state == TrialState::kCancelled});
-    if (t.record)
-      results[t.record_id] = {*candidate, t.record->outcome == Outcome::kOk, record_time_ns(*t.record),
-                              t.record->cut};
+    if (t.record) results[t.record_id] = observation(*candidate, *t.record);
   }
   const auto take_results = [&](int64_t until) {
     std::vector<Observation> taken;
@@ -176,40 +191,88 @@ Result<std::vector<TrialRow>> JobRunner::store_trials(Task& task, size_t index,
   return rows;
 }
 
+int64_t JobRunner::trials_spent() const {
+  int64_t spent = 0;
+  for (const Task& t : tasks_) spent += t.done + t.open;
+  return spent;
+}
+
+int64_t JobRunner::trials_total() const {
+  int64_t total = 0;
+  for (const Task& t : tasks_) total += settled(t) || proposals_ended_ ? t.done + t.open : trials_;
+  return std::min(std::max(total, trials_spent()),
+                  std::max(trials_spent(), trials_ * static_cast<int64_t>(tasks_.size())));
+}
+
+// The task that the next batch is for, begun; none when the budget is spent or nothing is left to try.
+Result<std::optional<size_t>> JobRunner::choose_task() {
+  while (true) {
+    if (proposals_ended_ || trials_spent() >= trials_total()) return std::optional<size_t>();
+    std::vector<TaskStanding> standings;
+    for (size_t i = 0; i < tasks_.size(); ++i) {
+      const Task& t = tasks_[i];
+      standings.push_back({.weight = static_cast<double>(job_.tasks[i].uses),
+                           .done = t.done,
+                           .open = t.open,
+                           .best_ns = t.best_ns,
+                           .expected_gain = t.estimate ? t.estimate->expected_gain().value_or(1) : 1,
+                           .settled = settled(t)});
+    }
+    const std::optional<size_t> next = next_task(standings, trials_, turns_);
+    if (!next || tasks_[*next].search != nullptr) return next;
+    RETURN_IF_ERROR(begin(tasks_[*next], *next));
+    // What it is expected to gain is known only now, when it goes on from stored results.
+  }
+}
+
 Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
   std::vector<TrialRow> all;
-  for (size_t i = 0; i < tasks_.size() && open_.size() <= low_water; ++i) {
-    Task& task = tasks_[i];
-    while (!task.exhausted && task.done + task.open < trials_ && open_.size() <= low_water) {
-      RETURN_IF_ERROR(begin(task, i));
-      const size_t wanted =
-          static_cast<size_t>(std::min<int64_t>(kProposalBatch, trials_ - task.done - task.open));
-      std::vector<Candidate> candidates;
-      ProposalRow proposal{.job_id = job_.id,
-                           .task_index = static_cast<int>(i),
-                           .asked = static_cast<int>(wanted),
-                           .observed_record_id = observed_record_id_,
-                           .donor_record_id = task.donor_record_id};
-      const bool again = !task.reopen.empty();
-      if (again) {
-        while (!task.reopen.empty() && candidates.size() < wanted) {
-          if (task.known.insert(task.reopen.back()).second) candidates.push_back(task.reopen.back());
-          task.reopen.pop_back();
-        }
-      } else {
-        const Stopwatch thinking;
-        if (!task.unobserved.empty()) task.search->observe(std::exchange(task.unobserved, {}));
-        candidates = task.search->propose(wanted);
-        task.exhausted = candidates.size() < wanted;
-        std::erase_if(candidates, [&](const Candidate& c) { return !task.known.insert(c).second; });
-        spent_.search_ms += thinking.elapsed_ms();
-      }
-      ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
-                       store_trials(task, i, candidates, again ? nullptr : &proposal));
-      all.insert(all.end(), rows.begin(), rows.end());
-    }
+  while (open_.size() <= low_water) {
+    ASSIGN_OR_RETURN(const std::optional<size_t> index, choose_task());
+    if (!index) break;
+    const int64_t left = trials_total() - trials_spent();
+    ASSIGN_OR_RETURN(
+        const std::vector<TrialRow> rows,
+        propose_batch(tasks_[*index], *index, static_cast<size_t>(std::min<int64_t>(kProposalBatch, left))));
+    all.insert(all.end(), rows.begin(), rows.end());
+    ++turns_;
   }
   return all;
+}
+
+Result<std::vector<TrialRow>> JobRunner::propose_batch(Task& task, size_t index, size_t wanted) {
+  std::vector<Candidate> candidates;
+  ProposalRow proposal{.job_id = job_.id,
+                       .task_index = static_cast<int>(index),
+                       .asked = static_cast<int>(wanted),
+                       .observed_record_id = observed_record_id_,
+                       .donor_record_id = task.donor_record_id};
+  const bool again = !task.reopen.empty();
+  if (again) {
+    while (!task.reopen.empty() && candidates.size() < wanted) {
+      if (task.known.insert(task.reopen.back()).second) candidates.push_back(task.reopen.back());
+      task.reopen.pop_back();
+    }
+  } else {
+    const Stopwatch thinking;
+    if (!task.unobserved.empty()) task.search->observe(std::exchange(task.unobserved, {}));
+    candidates = task.search->propose(wanted);
+    task.exhausted = candidates.size() < wanted;
+    std::erase_if(candidates, [&](const Candidate& c) { return !task.known.insert(c).second; });
+    spent_.search_ms += thinking.elapsed_ms();
+  }
+  return store_trials(task, index, candidates, again ? nullptr : &proposal);
+}
+
+void JobRunner::judge_stop(Task& task, size_t index) {
+  if (job_.stop.below <= 0 || settled(task) || !task.estimate) return;
+  const std::optional<double> chance = task.estimate->chance();
+  if (!chance || *chance >= job_.stop.below) return;
+  task.stopped = true;
+  notes_.push_back(str("task ", index + 1, " of ", tasks_.size(), " stops after ", task.done, " of ", trials_,
+                       " trials: the chance that its next ", kStoppingHorizon, " trials gain 1 % is ",
+                       std::round(1000 * *chance) / 10, " %, below ", std::round(1000 * job_.stop.below) / 10,
+                       " %. To go on: --stop-below 0"));
 }
 
 void JobRunner::count(Task& task, int index, const TrialRow& row, const MeasureRecord& record) {
@@ -241,13 +304,15 @@ Result<size_t> JobRunner::observe() {
     Task& task = tasks_[open.row.task_index];
     --task.open;
     count(task, open.row.task_index, open.row, r.record);
-    if (open.candidate)
-      task.unobserved.push_back(
-          {*open.candidate, r.record.outcome == Outcome::kOk, record_time_ns(r.record), r.record.cut});
+    if (open.candidate) {
+      task.unobserved.push_back(observation(*open.candidate, r.record));
+      if (task.estimate) task.estimate->observe({&task.unobserved.back(), 1});
+    }
     // A task not begun yet learns of it in begin(), with all that was stored before.
     for (TrialWithRecord& t : task.stored)
       if (t.trial.id == open.row.id) t.record = r.record, t.record_id = r.record_id;
   }
+  for (size_t i = 0; i < tasks_.size() && taken > 0; ++i) judge_stop(tasks_[i], i);
   return taken;
 }
 
@@ -262,6 +327,7 @@ std::vector<int> JobRunner::take_finished_tasks() {
     tasks_[i].announced = true;
     // The space and the model of a finished task are not needed any more.
     tasks_[i].search.reset();
+    tasks_[i].estimate.reset();
     tasks_[i].space.reset();
     tasks_[i].known.clear();
     finished.push_back(static_cast<int>(i));
@@ -272,11 +338,8 @@ std::vector<int> JobRunner::take_finished_tasks() {
 JobProgress JobRunner::progress() const {
   JobProgress p;
   p.task_index = latest_task_;
-  for (const Task& task : tasks_) {
-    p.trials_done += task.done;
-    // An exhausted space has no more to give than it gave.
-    p.trials_total += std::max(task.done + task.open, task.exhausted ? int64_t{0} : trials_);
-  }
+  for (const Task& task : tasks_) p.trials_done += task.done;
+  p.trials_total = trials_total();
   p.outcomes = outcomes_;
   if (tasks_.empty()) return p;
   const Task& task = tasks_[p.task_index];
@@ -285,6 +348,7 @@ JobProgress JobRunner::progress() const {
   p.best_config = task.best_config;
   p.best_template = task.best_template;
   if (task.search != nullptr) p.search_status = task.search->status_line();
+  if (task.estimate) p.gain_chance = task.estimate->chance();
   return p;
 }
 

@@ -1,8 +1,10 @@
 // JobRunner: one job's search. Turns results into proposals and proposals into stored trials; knows nothing
 // of workers.
 //
-// Tasks run one after the other: the next one is begun as soon as the one before has proposed its last trial,
-// so that workers do not idle in between. A task ends at `trials` results or when its space is exhausted.
+// The next batch of trials goes to the task that is expected to gain the most by it
+// (search/task_allocator.h). A task ends when its space is used up, when its chance of a gain falls below
+// what the job says (search/stopping_estimate.h), or with the job's budget: `trials` for each task, of which
+// those that end early leave theirs unused.
 //
 // A search sees results in one order only: that of their record ids in the store, whatever workers sent them
 // and when, and it sees them right before it proposes, all new ones in one call. Each call of propose is
@@ -32,6 +34,7 @@
 #include "db/store.h"
 #include "tuner/daemon/task_space.h"
 #include "tuner/search/search_strategy.h"
+#include "tuner/search/stopping_estimate.h"
 
 namespace tuner {
 
@@ -47,12 +50,13 @@ struct JobProgress {
   int64_t trials_done = 0, trials_total = 0;
   double best_ns = 0, peak_gflops = 0;  // of that task; 0: not known yet
   std::string best_config, best_template, search_status;
+  std::optional<double> gain_chance;    // of that task, within its next 100 trials; StoppingEstimate
   std::map<Outcome, int64_t> outcomes;  // of the job
 };
 
 class JobRunner {
  public:
-  // `store` outlives this. `trials` per task (a job may be run for fewer than its row says).
+  // `store` outlives this. `trials` per task on average (a job may be run for fewer than its row says).
   JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space, StrategyFactory make_search);
 
   // Reads what the store knows of the job. Call once, first.
@@ -66,8 +70,11 @@ class JobRunner {
   // left.
   Result<std::vector<TrialRow>> propose(size_t low_water);
 
+  // Nothing is proposed after this: the job ends with the trials that are open.
+  void end_proposals() { proposals_ended_ = true; }
   bool finished() const;
-  // Tasks whose search could not be played again after a restart, since the last call: for people.
+  // What people should know, since the last call: a task stopped early, or one whose search could not be
+  // played again after a restart.
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
   // Tasks that ended since the last call.
   std::vector<int> take_finished_tasks();
@@ -97,7 +104,8 @@ class JobRunner {
     std::vector<ProposalRow> proposals;
     std::vector<Candidate> reopen;  // of cancelled trials: given once more before the search is asked
     int64_t done = 0, open = 0;
-    bool exhausted = false, announced = false;
+    bool exhausted = false, stopped = false, announced = false;
+    std::optional<StoppingEstimate> estimate;  // with `space`, which it borrows
     double best_ns = 0, peak_gflops = 0;
     std::string best_config, best_template;
   };
@@ -111,8 +119,16 @@ class JobRunner {
   bool play_again(Task& task) const;
   Result<std::vector<TrialRow>> store_trials(Task& task, size_t index,
                                              const std::vector<Candidate>& candidates, ProposalRow* proposal);
+  Result<std::vector<TrialRow>> propose_batch(Task& task, size_t index, size_t wanted);
+  Result<std::optional<size_t>> choose_task();
+  void judge_stop(Task& task, size_t index);
   void count(Task& task, int index, const TrialRow& row, const MeasureRecord& record);
-  bool ended(const Task& task) const { return task.open == 0 && (task.exhausted || task.done >= trials_); }
+  static bool settled(const Task& task) { return task.exhausted || task.stopped; }
+  int64_t trials_spent() const;
+  int64_t trials_total() const;  // that will have been spent when the job ends, as far as is known
+  bool ended(const Task& task) const {
+    return task.open == 0 && (settled(task) || proposals_ended_ || trials_spent() >= trials_total());
+  }
 
   Store& store_;
   JobRow job_;
@@ -125,6 +141,8 @@ class JobRunner {
   int64_t observed_record_id_ = 0;  // of this job, all tasks
   std::vector<std::string> notes_;
   int latest_task_ = 0;
+  int64_t turns_ = 0;  // batches proposed
+  bool proposals_ended_ = false;
   Spent spent_;
 };
 

@@ -1,0 +1,68 @@
+#include "tuner/search/task_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tuner {
+namespace {
+
+constexpr int64_t kShare = 400;  // floor: 40
+
+TaskStanding known(double best_ns, double gain, double weight = 1) {
+  return {.weight = weight, .done = 100, .open = 0, .best_ns = best_ns, .expected_gain = gain};
+}
+
+TEST(TaskAllocator, FloorIsATenthOfTheShareWithinBounds) {
+  EXPECT_EQ(allocation_floor(1000), 100);
+  EXPECT_EQ(allocation_floor(100), 32);
+  EXPECT_EQ(allocation_floor(8), 8);
+}
+
+TEST(TaskAllocator, EveryTaskGetsItsFloorTheLeastAdvancedFirst) {
+  std::vector<TaskStanding> tasks{known(1e9, 1), known(10, 0.01), known(10, 0.01)};
+  tasks[1].done = 30;
+  tasks[2].done = 16;
+  tasks[2].open = 8;
+  EXPECT_EQ(next_task(tasks, kShare, 0), 2u);
+  tasks[2].open = 24;
+  EXPECT_EQ(next_task(tasks, kShare, 1), 1u);
+  tasks[1].done = 40;
+  EXPECT_EQ(next_task(tasks, kShare, 2), 0u);
+}
+
+TEST(TaskAllocator, ThenTheGreatestExpectedSavingWeightedByUseCount) {
+  std::vector<TaskStanding> tasks{known(1000, 0.10), known(5000, 0.03), known(400, 0.10, 2)};
+  EXPECT_EQ(next_task(tasks, kShare, 1), 1u);  // 100, 150, 80 ns
+  tasks[2].weight = 4;                         // 160 ns
+  EXPECT_EQ(next_task(tasks, kShare, 1), 2u);
+  tasks[2].settled = true;
+  EXPECT_EQ(next_task(tasks, kShare, 1), 1u);
+  tasks[1].open = 100;  // halves it to 75
+  EXPECT_EQ(next_task(tasks, kShare, 1), 0u);
+}
+
+TEST(TaskAllocator, ATaskWithoutARightResultIsTriedAgainInEveryFourthTurn) {
+  std::vector<TaskStanding> tasks{known(1000, 0.5), known(0, 1), known(0, 1)};
+  tasks[2].done = 60;
+  int tried = 0;
+  for (int turn = 0; turn < 100; ++turn) {
+    const size_t next = *next_task(tasks, kShare, turn);
+    tasks[next].done += 16;
+    tried += next != 0 ? 1 : 0;
+  }
+  EXPECT_EQ(tried, 25);
+  EXPECT_NEAR(static_cast<double>(tasks[1].done), static_cast<double>(tasks[2].done), 32);
+  tasks[0].settled = true;  // nothing else to do: all turns are theirs
+  EXPECT_NE(next_task(tasks, kShare, 1), 0u);
+}
+
+TEST(TaskAllocator, NothingWhenAllAreSettled) {
+  std::vector<TaskStanding> tasks{known(1000, 0.5), known(0, 1)};
+  for (TaskStanding& t : tasks) t.settled = true;
+  EXPECT_EQ(next_task(tasks, kShare, 0), std::nullopt);
+  EXPECT_EQ(next_task({}, kShare, 0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tuner
