@@ -40,7 +40,7 @@ Result<std::string> read_file(const std::string& path) {
 
 // Whole or not at all: written beside, synced, renamed. The name holds process and counter, so writers never
 // share one.
-Status write_file(const std::string& path, std::string_view bytes) {
+Status write_file(const std::string& path, std::string_view bytes, Durability durability) {
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = str(path, ".", getpid(), ".", counter++, ".tmp");
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -51,7 +51,8 @@ Status write_file(const std::string& path, std::string_view bytes) {
     if (n < 0 && errno != EINTR) status = system_error(temporary, "write");
     if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
   }
-  if (status.is_ok() && fsync(fd) != 0) status = system_error(temporary, "sync");
+  if (status.is_ok() && durability == Durability::kSynced && fsync(fd) != 0)
+    status = system_error(temporary, "sync");
   close(fd);
   if (status.is_ok() && rename(temporary.c_str(), path.c_str()) != 0)
     status = system_error(path, "rename into place");
@@ -93,16 +94,20 @@ std::string artifact_digest(const Artifact& artifact) {
   return sha256_hex(str(artifact.binary, "\n", launched.to_json()));
 }
 
-Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory) {
+Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory,
+                                  Durability durability) {
   Manifest manifest = artifact.manifest;
   manifest.digest = artifact_digest(artifact);
   RETURN_IF_ERROR(make_directories(directory));
   const std::string base = directory + "/" + manifest.digest;
   // The manifest comes last: who sees it finds the binary complete.
   const std::string binary = str(base, binary_ending(manifest.kind));
-  if (access(binary.c_str(), R_OK) != 0) RETURN_IF_ERROR(write_file(binary, artifact.binary));
-  if (access((base + ".json").c_str(), R_OK) != 0)
-    RETURN_IF_ERROR(write_file(base + ".json", manifest.to_json() + "\n"));
+  // In a cache what is there may be a torso that nobody has looked at yet.
+  const bool anew = durability == Durability::kCached;
+  if (anew || access(binary.c_str(), R_OK) != 0)
+    RETURN_IF_ERROR(write_file(binary, artifact.binary, durability));
+  if (anew || access((base + ".json").c_str(), R_OK) != 0)
+    RETURN_IF_ERROR(write_file(base + ".json", manifest.to_json() + "\n", durability));
   return manifest.digest;
 }
 

@@ -7,6 +7,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "measure_server/runner/frame.h"
+#include "measure_server/worker/artifact_cache.h"
 #include "measure_server/worker/task_data.h"
 #include "measure_server/worker/text_file.h"
 
@@ -23,6 +24,8 @@ BuildReply refusal(const char* outcome, const Status& status) {
 }
 
 constexpr size_t kMaxInstances = 64;
+// Some 64 MiB of artifacts; looking through a full folder takes about as long as a few builds.
+constexpr int64_t kBuildsPerPruning = 2048;
 
 // Artifacts by what they are made from, so that a candidate proposed again, by another job say, is not built
 // again.
@@ -82,7 +85,10 @@ BuildReply Builder::build(const BuildRequest& r) {
         index_path(r, is_cuda(r.target) ? cuda_toolchain_fingerprint() : toolchain_fingerprint());
     if (const Result<std::string> known = read_text(index); known.is_ok()) {
       // Loading verifies: files damaged or half written in a power loss are made anew.
-      if (load_artifact(artifacts.string(), *known).is_ok()) return *known;
+      if (load_artifact(artifacts.string(), *known).is_ok()) {
+        touch_artifact(artifacts, *known, index);
+        return *known;
+      }
       std::error_code ignored;
       for (const char* ending : {".so", ".cubin", ".json"})
         fs::remove(artifacts / (*known + ending), ignored);
@@ -101,8 +107,10 @@ BuildReply Builder::build(const BuildRequest& r) {
     // No NVRTC here is no fault of the candidate's.
     if (artifact.is_ok() || artifact.status().code() == StatusCode::kUnavailable) blame = "unable";
     if (!artifact.is_ok()) return artifact.status();
-    ASSIGN_OR_RETURN(const std::string digest, save_artifact(*artifact, artifacts.string()));
+    ASSIGN_OR_RETURN(const std::string digest,
+                     save_artifact(*artifact, artifacts.string(), Durability::kCached));
     RETURN_IF_ERROR(write_text(index, digest));
+    if (builds_++ % kBuildsPerPruning == 0) prune_artifacts(artifacts, CacheLimits());
     return digest;
   }();
   BuildReply reply =

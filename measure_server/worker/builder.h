@@ -24,6 +24,7 @@ class Builder {
 
   // Spaces take milliseconds to declare; the few tasks of a job share them.
   std::map<std::string, std::unique_ptr<TemplateInstance>> instances_;
+  int64_t builds_ = 0;  // artifacts made
 };
 
 // Answers requests on kBuilderFd until the worker closes it. Returns the exit code.
