@@ -128,8 +128,8 @@ CREATE TABLE race (
   finalists         TEXT NOT NULL,  -- JSON: [{"trial": seq, "samples_ns": [...], "sentinel_ns": [...], "process": [...]}]:
                                     -- sample i, the sentinel timed beside it, the process (0, 1, ...) it was taken in
   tie_set           TEXT NOT NULL,  -- JSON: [trial seq, ...]: cannot be told from the winner; the winner is one of them
-  time_ns           REAL NOT NULL,  -- of the winner: median over processes of the median within each
-  interval_low_ns   REAL NOT NULL,  -- where the median of a fresh process lies in 95 % of cases
+  time_ns           REAL NOT NULL,  -- of the winner: trimmed mean over processes of the lower quartile within each
+  interval_low_ns   REAL NOT NULL,  -- where that of a fresh process lies in 95 % of cases
   interval_high_ns  REAL NOT NULL,
   ratio             REAL NOT NULL,  -- the same three of time over sentinel
   ratio_low         REAL NOT NULL,

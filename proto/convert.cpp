@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/time_util.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler_core/target.h"
@@ -253,6 +254,13 @@ void to_proto(const TunedConfig& t, int64_t flops, v1::TunedConfig* out) {
   }
   to_proto(t.environment, out->mutable_environment());
   *out->mutable_finished_at() = timestamp(t.finished_at_us);
+  out->set_race_id(t.race_id);
+  out->set_ratio(t.ratio);
+  out->set_ratio_low(t.ratio_low);
+  out->set_ratio_high(t.ratio_high);
+  out->set_regret_bound(t.regret_bound);
+  out->set_finalists(t.finalists);
+  out->set_tied(t.tied);
 }
 
 Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field) {
@@ -279,6 +287,13 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
   }
   out.environment = check.part(from_proto(t.environment(), check.path("environment")));
   out.finished_at_us = microseconds(check, "finished_at", t.finished_at());
+  out.race_id = check.in_range<int64_t>("race_id", t.race_id(), 0, int64_t{1} << 60);
+  out.ratio = check.at_least_zero("ratio", t.ratio());
+  out.ratio_low = check.at_least_zero("ratio_low", t.ratio_low());
+  out.ratio_high = check.at_least_zero("ratio_high", t.ratio_high());
+  out.regret_bound = check.at_least_zero("regret_bound", t.regret_bound());
+  out.finalists = check.in_range("finalists", t.finalists(), 0, kMaxFinalists);
+  out.tied = check.in_range("tied", t.tied(), 0, kMaxFinalists);
   return check.finish(std::move(out));
 }
 
@@ -380,6 +395,59 @@ void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOpti
   out->set_template_version(trial.template_version);
   out->set_config(trial.config);
   to_proto(options, out->mutable_options());
+}
+
+void to_proto(const RaceOptions& options, v1::RaceOptions* out) {
+  out->set_min_repeat_ms(options.min_repeat_ms);
+  out->set_processes(options.processes);
+  out->set_rounds(options.rounds);
+  out->set_limit_s(options.limit_s);
+}
+
+Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
+  FieldChecker check(field);
+  RaceRow out;
+  if (!r.error().empty()) check.refuse("error", "expected none, found ", r.error());
+  check.at_most("finalists", r.finalists_size(), kMaxFinalists);
+  for (int i = 0; i < r.finalists_size() && !check.failed(); ++i) {
+    const v1::RaceFinalist& f = r.finalists(i);
+    const std::string at = str("finalists[", i, "]");
+    RaceFinalist& finalist = out.finalists.emplace_back();
+    finalist.trial_id = check.needed(at + ".trial_id", f.trial_id());
+    finalist.samples_ns = check.times(at + ".samples_ns", f.samples_ns(), /*zero_is_fine=*/false);
+    finalist.sentinel_ns = check.times(at + ".sentinel_ns", f.sentinel_ns(), /*zero_is_fine=*/false);
+    check.at_most(at + ".process", f.process_size(), kMaxSamples);
+    for (int k = 0; k < f.process_size() && !check.failed(); ++k)
+      finalist.process.push_back(check.in_range(str(at, ".process[", k, "]"), f.process(k), 0, kMaxSamples));
+    if (f.samples_ns_size() == 0 || f.sentinel_ns_size() != f.samples_ns_size() ||
+        f.process_size() != f.samples_ns_size())
+      check.refuse(at, "expected as many sentinel times and processes as samples, and some, found ",
+                   f.samples_ns_size(), " samples, ", f.sentinel_ns_size(), " and ", f.process_size());
+  }
+  const auto races = [&](const std::string& id) {
+    return std::any_of(out.finalists.begin(), out.finalists.end(),
+                       [&](const RaceFinalist& f) { return f.trial_id == id; });
+  };
+  out.winner_trial_id = check.needed("winner", r.winner());
+  if (!races(r.winner())) check.refuse("winner", "expected one of the finalists, found ", r.winner());
+  check.at_most("tie_set", r.tie_set_size(), kMaxFinalists);
+  for (const std::string& id : r.tie_set()) {
+    if (!races(id)) check.refuse("tie_set", "expected finalists, found ", id);
+    out.tie_set.push_back(id);
+  }
+  out.time_ns = check.at_least_zero("time_ns", r.time_ns());
+  out.time_low_ns = check.at_least_zero("time_low_ns", r.time_low_ns());
+  out.time_high_ns = check.at_least_zero("time_high_ns", r.time_high_ns());
+  out.ratio = check.at_least_zero("ratio", r.ratio());
+  out.ratio_low = check.at_least_zero("ratio_low", r.ratio_low());
+  out.ratio_high = check.at_least_zero("ratio_high", r.ratio_high());
+  out.regret_bound = check.at_least_zero("regret_bound", r.regret_bound());
+  out.options = {.min_repeat_ms = check.at_least_zero("options.min_repeat_ms", r.options().min_repeat_ms()),
+                 .processes = check.in_range("options.processes", r.options().processes(), 0, kMaxSamples),
+                 .rounds = check.in_range("options.rounds", r.options().rounds(), 0, kMaxSamples),
+                 .limit_s = check.at_least_zero("options.limit_s", r.options().limit_s())};
+  out.environment = check.part(from_proto(r.environment(), check.path("environment")));
+  return check.finish(std::move(out));
 }
 
 Result<LeasedTrial> from_proto(const v1::Lease& l, std::string_view field) {

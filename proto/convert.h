@@ -21,6 +21,8 @@ namespace tuner {
 // The most of each repeated or text field that is taken from a peer.
 inline constexpr int kMaxSamples = 10'000;  // of one record
 inline constexpr int kMaxResultsPerSync = 64;
+inline constexpr int kMaxRacesPerSync = 16;
+inline constexpr int kMaxFinalists = 64;
 inline constexpr int kMaxHeldPerSync = 1'024;
 inline constexpr int64_t kMaxUses = 1'000'000'000;
 inline constexpr int kMaxTasksPerJob = 4'096;
@@ -60,6 +62,12 @@ void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out);
 void to_proto(const JobRow& job, v1::JobSummary* out);
 // The summary as a JobRow (trials_done and best_gflops stay in the message).
 Result<JobRow> from_proto(const v1::JobSummary& summary, std::string_view field = "job");
+
+void to_proto(const RaceOptions& options, v1::RaceOptions* out);
+// What a race found, as a row without job, task and time, which are the caller's to fill. Finalists have as
+// many sentinel times and processes as samples; the winner and its ties are among them. The result's error
+// must be empty.
+Result<RaceRow> from_proto(const v1::RaceResult& result, std::string_view field = "race");
 
 // What a worker needs to run a leased trial. input_seed and best_ns are the caller's to fill.
 void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOptions& options, v1::Lease* out);

@@ -46,6 +46,7 @@ class Child {
   explicit Child(const CandidatePlan& plan) : plan_(plan), m_(*plan.manifest), report_(*plan.report) {}
 
   void run() {
+    if (plan_.in_turns) wait_for_turn(report_, 0);
     started_ns_ = monotonic_ns();
     if (!map_operands() || !load()) return;
     if (pack_ != nullptr) {
@@ -58,7 +59,7 @@ class Child {
       if (a.first != nullptr) a.first->make_read_only();
     enter(Phase::kTiming);
     poison();
-    if (!time()) return;
+    if (!(plan_.in_turns ? time_in_turns() : time())) return;
     if (report_.cut == 0) {
       enter(Phase::kLastRun);
       poison();
@@ -190,6 +191,27 @@ class Child {
     std::copy(samples.cpu_ns.begin(), samples.cpu_ns.end(), report_.cpu_ns);
     report_.samples = static_cast<uint32_t>(samples.run_ns.size());
     report_.cut = samples.cut ? 1 : 0;
+    return true;
+  }
+
+  // One sample a turn, after a call that brings back what others have pushed out of the caches. The first
+  // turn ends when it is known how many calls a sample has.
+  bool time_in_turns() {
+    const auto take = [this](int64_t calls, Sample& s) { return sample(calls, s); };
+    Sample s;
+    int64_t calls = 1;
+    if (!fill_sample(plan_.request->min_repeat_ms * 1e6, started_ns_ + plan_.request->run_timeout_s * 0.25e9,
+                     take, calls, s))
+      return false;
+    end_turn(report_);
+    for (uint32_t turn = 1; report_.samples < CandidateReport::kMaxSamples; ++turn) {
+      wait_for_turn(report_, turn);
+      if (report_.last_turn != 0) break;
+      if (!call(kernel_, last_args_) || !sample(calls, s)) return false;
+      report_.run_ns[report_.samples] = s.run_ns / static_cast<double>(calls);
+      report_.cpu_ns[report_.samples++] = s.cpu_ns / static_cast<double>(calls);
+      end_turn(report_);
+    }
     return true;
   }
 

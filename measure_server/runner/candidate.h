@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -28,6 +29,8 @@ struct CandidateReport {
   int32_t kernel_status;  // what the kernel or its packing returned, when not 0
   uint32_t descriptors_closed;
   uint32_t damaged_operand;  // 1 + index into plan.args of a private operand whose slack was written; 0: none
+  // Of a candidate that works in turns: how many it was given, how many are over; the next one is its last.
+  uint32_t turns_given, turns_over, last_turn;
   double run_ns[kMaxSamples], cpu_ns[kMaxSamples];
   char load_error[512];   // cannot be loaded: why
   char setup_error[512];  // the runner's own trouble: why
@@ -40,6 +43,7 @@ struct CandidatePlan {
   uint64_t nonce = 0;
   std::shared_ptr<SealedFile> shared_object;
   CandidateReport* report = nullptr;
+  bool in_turns = false;  // works only when it is given a turn: CandidateRun::take_turn
 
   struct Operand {
     std::shared_ptr<SealedFile> data;      // input, constant
@@ -49,6 +53,14 @@ struct CandidatePlan {
   std::vector<Operand> args;  // as manifest->args; packed operands have nothing here: the child makes them
   std::vector<Operand> pack_args;  // as manifest->pack_args
 };
+
+// Turns, on a report that parent and child share. give_turn() wakes the child and returns the turn's number;
+// turn_is_over() waits for its end, no longer than `limit`; wait_for_turn() returns in the child when it has
+// one more than `over`.
+uint32_t give_turn(CandidateReport& report);
+bool turn_is_over(CandidateReport& report, uint32_t turn, std::chrono::milliseconds limit);
+void wait_for_turn(CandidateReport& report, uint32_t over);
+void end_turn(CandidateReport& report);
 
 // The byte outputs are filled with before a run: NaN in every float type, and no likely answer in integers.
 inline unsigned char poison_byte(DType t) { return is_float(t) ? 0xFF : 0xA7; }

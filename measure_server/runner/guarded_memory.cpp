@@ -71,6 +71,10 @@ void GuardedBuffer::make_read_only() const {
   mprotect(base_ + kGuardBytes, mapped_ - 2 * kGuardBytes, PROT_READ);
 }
 
+void GuardedBuffer::hide_from_children() const {
+  if (base_ != nullptr) madvise(base_, static_cast<size_t>(mapped_), MADV_DONTFORK);
+}
+
 bool GuardedBuffer::intact() const {
   const char* const end = base_ + mapped_ - kGuardBytes;
   for (const char* p = base_ + kGuardBytes; p < data_; ++p)

@@ -38,6 +38,7 @@ class GuardedBuffer {
   int64_t bytes() const { return bytes_; }
   void fill(unsigned char byte) const;  // the data, not the slack
   void make_read_only() const;
+  void hide_from_children() const;  // forked from now on
   bool intact() const;
 
  private:

@@ -156,6 +156,20 @@ Result<RunReply> RunnerClient::run(const RunRequest& request) {
                           seconds(30));
 }
 
+Result<RaceReply> RunnerClient::race(const RaceRequest& request) {
+  const auto limit = milliseconds(static_cast<int64_t>(request.base.run_timeout_s * 1000)) + seconds(30);
+  ASSIGN_OR_RETURN(const std::string text, ask(to_json(request), steady_clock::now() + limit));
+  ASSIGN_OR_RETURN(RaceReply reply, parse_race_reply(text));
+  if (reply.error == "cancelled")
+    return Status(StatusCode::kAborted, str("race ", request.base.id, " was cancelled"));
+  if (!reply.error.empty()) return failed("runner: ", reply.error);
+  if (reply.id != request.base.id || reply.candidates.size() != request.candidates.size())
+    return Status(StatusCode::kInternal,
+                  str("runner: asked for race ", request.base.id, " of ", request.candidates.size(),
+                      ", answered race ", reply.id, " of ", reply.candidates.size()));
+  return reply;
+}
+
 void RunnerClient::cancel(uint64_t id) {
   std::lock_guard lock(socket_mutex_);
   // A runner that cannot take 40 bytes in a second is about to miss its deadline anyway.

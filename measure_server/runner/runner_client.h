@@ -39,7 +39,10 @@ class RunnerClient {
   // With a deadline no healthy runner misses: the request's run timeout plus 30 s.
   Result<RunReply> run(const RunRequest& request);
 
-  // Ends the run with this id if it is going on; its run() returns Aborted within milliseconds.
+  // Times candidates against each other; errors as of run(). Deadline: the request's run timeout plus 30 s.
+  Result<RaceReply> race(const RaceRequest& request);
+
+  // Ends the run or race with this id if it is going on; its run() returns Aborted within milliseconds.
   void cancel(uint64_t id);
 
   // Hardware fingerprint and FMA peak with 1..max_threads threads (0: all CPUs). Takes 50 ms or so a thread

@@ -131,6 +131,24 @@ json pairs(const std::vector<RunRequest::Data>& data) {
   return out;
 }
 
+json run_json(const RunRequest& r) {
+  return json({{"kind", "run"},
+               {"id", r.id},
+               {"artifact_dir", r.artifact_dir},
+               {"digest", r.digest},
+               {"inputs", pairs(r.inputs)},
+               {"references", pairs(r.references)},
+               {"absolute", r.check.absolute},
+               {"relative", r.check.relative},
+               {"min_repeat_ms", r.min_repeat_ms},
+               {"repeats", r.repeats},
+               {"run_timeout_s", r.run_timeout_s},
+               {"memory_limit_bytes", r.memory_limit_bytes},
+               {"cut_above_ns", r.cut_above_ns},
+               {"cpus", r.cpus},
+               {"device", r.device},
+               {"cold", cold_mode_name(r.cold)}});
+}
 }  // namespace
 
 std::string_view cold_mode_name(ColdMode mode) {
@@ -151,23 +169,18 @@ std::optional<ColdMode> cold_mode_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::string to_json(const RunRequest& r) {
-  return dump({{"kind", "run"},
-               {"id", r.id},
-               {"artifact_dir", r.artifact_dir},
-               {"digest", r.digest},
-               {"inputs", pairs(r.inputs)},
-               {"references", pairs(r.references)},
-               {"absolute", r.check.absolute},
-               {"relative", r.check.relative},
-               {"min_repeat_ms", r.min_repeat_ms},
-               {"repeats", r.repeats},
-               {"run_timeout_s", r.run_timeout_s},
-               {"memory_limit_bytes", r.memory_limit_bytes},
-               {"cut_above_ns", r.cut_above_ns},
-               {"cpus", r.cpus},
-               {"device", r.device},
-               {"cold", cold_mode_name(r.cold)}});
+std::string to_json(const RunRequest& r) { return dump(run_json(r)); }
+
+std::string to_json(const RaceRequest& r) {
+  json candidates = json::array();
+  for (const RaceRequest::Candidate& c : r.candidates)
+    candidates.push_back(
+        {{"digest", c.digest}, {"absolute", c.check.absolute}, {"relative", c.check.relative}});
+  return dump({{"kind", "race"},
+               {"base", run_json(r.base)},
+               {"candidates", candidates},
+               {"rounds", r.rounds},
+               {"disturbed_above_ns", r.disturbed_above_ns}});
 }
 
 std::string to_json(const ProbeRequest& r) {
@@ -191,6 +204,19 @@ std::string to_json(const RunReply& r) {
                {"device_state", r.device_state},
                {"error", r.error},
                {"device_sick", r.device_sick}});
+}
+
+std::string to_json(const RaceReply& r) {
+  json candidates = json::array();
+  for (const RaceReply::Candidate& c : r.candidates)
+    candidates.push_back(
+        {{"outcome", c.outcome},
+         {"message", c.message},
+         {"run_ns", c.run_ns},
+         {"cpu_ns", c.cpu_ns},
+         {"sentinel_ns", c.sentinel_ns},
+         {"max_error", std::isfinite(c.max_error) ? c.max_error : std::numeric_limits<double>::max()}});
+  return dump({{"id", r.id}, {"candidates", candidates}, {"run_ms", r.run_ms}, {"error", r.error}});
 }
 
 double CpuPeaks::of(DType dtype, int threads) const {
@@ -264,6 +290,24 @@ Result<RunnerMessage> parse_runner_message(std::string_view text) {
     ASSIGN_OR_RETURN(RunRequest r, parse_run_request(text));
     return RunnerMessage(std::move(r));
   }
+  if (kind == "race") {
+    RaceRequest r;
+    const json* base = in.find("base", /*required=*/true);
+    RETURN_IF_ERROR(in.status());
+    ASSIGN_OR_RETURN(r.base, parse_run_request(dump(*base)));
+    in.read_objects("candidates", [&](Reader& each) {
+      RaceRequest::Candidate& c = r.candidates.emplace_back();
+      each.read("digest", c.digest);
+      each.read("absolute", c.check.absolute, 0);
+      each.read("relative", c.check.relative, 0);
+    });
+    if (in.status().is_ok() && (r.candidates.empty() || r.candidates.size() > 64))
+      in.fail(str("key \"candidates\": expected 1..64, found ", r.candidates.size()));
+    in.read_int("rounds", r.rounds, 1, 500);
+    in.read("disturbed_above_ns", r.disturbed_above_ns, 0, /*required=*/false);
+    RETURN_IF_ERROR(in.status());
+    return RunnerMessage(std::move(r));
+  }
   if (kind == "probe") {
     ProbeRequest r;
     in.read_int("max_threads", r.max_threads, -1, 4096);
@@ -276,8 +320,8 @@ Result<RunnerMessage> parse_runner_message(std::string_view text) {
     RETURN_IF_ERROR(in.status());
     return RunnerMessage(r);
   }
-  return invalid_argument("message to the runner: key \"kind\": expected run, probe or cancel, found \"",
-                          kind, "\"");
+  return invalid_argument(
+      "message to the runner: key \"kind\": expected run, race, probe or cancel, found \"", kind, "\"");
 }
 
 Result<RunReply> parse_run_reply(std::string_view text) {
@@ -301,6 +345,25 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   if (r.outcome.empty() == r.error.empty())
     return invalid_argument("run reply: expected either an outcome or an error, found ",
                             r.outcome.empty() ? "neither" : "both");
+  return r;
+}
+
+Result<RaceReply> parse_race_reply(std::string_view text) {
+  Reader in("race reply", text);
+  RaceReply r;
+  in.read("id", r.id);
+  in.read_objects("candidates", [&](Reader& each) {
+    RaceReply::Candidate& c = r.candidates.emplace_back();
+    each.read("outcome", c.outcome);
+    each.read("message", c.message);
+    each.read("run_ns", c.run_ns);
+    each.read("cpu_ns", c.cpu_ns);
+    each.read("sentinel_ns", c.sentinel_ns);
+    each.read("max_error", c.max_error, 0);
+  });
+  in.read("run_ms", r.run_ms, 0);
+  in.read("error", r.error, /*required=*/false);
+  RETURN_IF_ERROR(in.status());
   return r;
 }
 

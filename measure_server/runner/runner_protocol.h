@@ -81,6 +81,33 @@ struct RunReply {
   bool device_sick = false;  // with `error`: the GPU does not work now; it may later
 };
 
+// Candidates for one task timed against each other, in turns: race.h. `base` says all they have in common
+// (its digest, check, repeats and cut are not looked at; run_timeout_s is of the whole race).
+struct RaceRequest {
+  struct Candidate {
+    std::string digest;
+    CheckSpec check;
+  };
+  RunRequest base;
+  std::vector<Candidate> candidates;
+  int rounds = 5;
+  // Samples whose sentinels, before and after, are above this are taken anew, for a second at most; 0: never.
+  double disturbed_above_ns = 0;
+};
+
+struct RaceReply {
+  uint64_t id = 0;
+  // As in the request. Samples of those whose outcome is ok: run, CPU and sentinel time, one of each a round.
+  struct Candidate {
+    std::string outcome, message;
+    std::vector<double> run_ns, cpu_ns, sentinel_ns;
+    double max_error = 0;
+  };
+  std::vector<Candidate> candidates;
+  double run_ms = 0;
+  std::string error;  // the runner's own trouble, as in RunReply
+};
+
 // One GPU; see CudaDevice.
 struct DeviceInfo {
   int ordinal = 0;
@@ -117,17 +144,20 @@ struct ProbeRequest {
 struct CancelRequest {
   uint64_t id = 0;
 };
-using RunnerMessage = std::variant<RunRequest, ProbeRequest, CancelRequest>;
+using RunnerMessage = std::variant<RunRequest, RaceRequest, ProbeRequest, CancelRequest>;
 
 std::string to_json(const RunRequest& request);
+std::string to_json(const RaceRequest& request);
 std::string to_json(const ProbeRequest& request);
 std::string to_json(const CancelRequest& request);
 std::string to_json(const RunReply& reply);
+std::string to_json(const RaceReply& reply);
 std::string to_json(const ProbeReply& reply);
 // Each refuses what it does not understand with InvalidArgument naming the key. Unknown keys are ignored.
 Result<RunnerMessage> parse_runner_message(std::string_view json);
 Result<RunRequest> parse_run_request(std::string_view json);
 Result<RunReply> parse_run_reply(std::string_view json);
+Result<RaceReply> parse_race_reply(std::string_view json);
 Result<ProbeReply> parse_probe_reply(std::string_view json);
 
 }  // namespace tuner

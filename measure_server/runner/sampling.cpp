@@ -28,34 +28,32 @@ double relative_precision(std::vector<double> v) {
   return 1.2533 * 1.4826 * median() / std::sqrt(static_cast<double>(n)) / m;
 }
 
-// How many calls fill the time; `sample` is then of so many.
-bool fill(const SamplingOptions& options, const std::function<bool(int64_t, Sample&)>& take, int64_t& calls,
-          Sample& sample) {
-  if (!take(1, sample)) return false;
-  calls = 1;
-  if (sample.run_ns < options.fill_ns)
-    calls = std::clamp<int64_t>(static_cast<int64_t>(0.5 * options.fill_ns / std::max(sample.run_ns, 20.0)),
-                                1, 1 << 20);
-  for (;;) {
-    if (!take(calls, sample)) return false;
-    if (sample.run_ns >= 0.9 * options.fill_ns || calls >= int64_t{1} << 26 ||
-        monotonic_ns() > options.stop_at_ns)
-      return true;
-    const double grow = std::clamp(1.1 * options.fill_ns / std::max(sample.run_ns, 1.0), 1.2, 10.0);
-    calls = static_cast<int64_t>(std::ceil(static_cast<double>(calls) * grow));
-  }
-}
-
 }  // namespace
 
 double monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 double thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
+bool fill_sample(double fill_ns, double stop_at_ns, const std::function<bool(int64_t, Sample&)>& take,
+                 int64_t& calls, Sample& sample) {
+  if (!take(1, sample)) return false;
+  calls = 1;
+  if (sample.run_ns < fill_ns)
+    calls =
+        std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(sample.run_ns, 20.0)), 1, 1 << 20);
+  for (;;) {
+    if (!take(calls, sample)) return false;
+    if (sample.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || monotonic_ns() > stop_at_ns)
+      return true;
+    const double grow = std::clamp(1.1 * fill_ns / std::max(sample.run_ns, 1.0), 1.2, 10.0);
+    calls = static_cast<int64_t>(std::ceil(static_cast<double>(calls) * grow));
+  }
+}
+
 bool take_samples(const SamplingOptions& options, const std::function<bool(int64_t, Sample&)>& take,
                   Samples& out) {
   Sample sample;
   int64_t calls = 1;
-  if (!fill(options, take, calls, sample)) return false;
+  if (!fill_sample(options.fill_ns, options.stop_at_ns, take, calls, sample)) return false;
   const auto record = [&] {
     out.run_ns.push_back(sample.run_ns / static_cast<double>(calls));
     out.cpu_ns.push_back(sample.cpu_ns / static_cast<double>(calls));

@@ -33,6 +33,11 @@ struct Samples {
 bool take_samples(const SamplingOptions& options, const std::function<bool(int64_t, Sample&)>& take,
                   Samples& out);
 
+// The first part of that: finds how many calls fill `fill_ns` and takes one sample of so many. False as soon
+// as `take` is. Does not try more calls after `stop_at_ns`.
+bool fill_sample(double fill_ns, double stop_at_ns, const std::function<bool(int64_t, Sample&)>& take,
+                 int64_t& calls, Sample& sample);
+
 // CLOCK_MONOTONIC, or the CPU time of this thread.
 double monotonic_ns();
 double thread_cpu_ns();

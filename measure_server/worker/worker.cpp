@@ -22,6 +22,10 @@ namespace {
 constexpr int kPollMs = 2'000;           // how long an idle Sync waits; well below a lease's life
 constexpr int kInfrastructureTries = 3;  // of a run that failed through no fault of the candidate
 
+constexpr double kRaceDisturbed =
+    1.05;                           // times the calm level: finalists are near enough each other to be strict
+constexpr int kDisturbedTries = 2;  // of a run beside which the sentinel was slow
+
 constexpr int kGpuTries = 12;  // a GPU that was quarantined may come back: about two minutes
 
 v1::Outcome outcome_of(const std::string& name) {
@@ -53,8 +57,8 @@ std::string data_key(const v1::Lease& lease) { return str(lease.workload_key(), 
 
 // What the answers of the trial's template may err: that depends on its algorithm. A trial of a template that
 // is not known here does not build.
-CheckSpec check_for(const v1::Lease& lease, const BuildReply& data) {
-  const AnyTemplate* t = find_template(lease.template_name());
+CheckSpec check_for(const v1::Lease& lease, const std::string& template_name, const BuildReply& data) {
+  const AnyTemplate* t = find_template(template_name);
   const Result<Workload> workload = workload_from_key(lease.workload_key());
   if (t == nullptr || !workload) return {data.absolute, data.relative};
   const Tolerance allowed = t->tolerance(*workload);
@@ -102,6 +106,7 @@ Status Worker::open() {
   ASSIGN_OR_RETURN(runner_, RunnerClient::start(runner));
   // The peak is measured before the builder or anything else of ours is busy.
   ASSIGN_OR_RETURN(probe_, runner_->probe());
+  calm_ = std::make_unique<CalmLevel>(options_.work_dir + "/calm_sentinel", probe_.hardware);
   const std::vector<int> last = runner_cpus(1);
   std::vector<int> others;
   for (const int cpu : cpus_)
@@ -174,6 +179,7 @@ Status Worker::register_with(DaemonLink& link) {
   request.set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
   request.set_incarnation(incarnation_);
   request.set_protocol(1);
+  request.set_races(true);
   request.set_harness_abi(probe_.harness_abi);
   request.add_targets(builder_->hello().host_target);
   for (const std::string& target : gpu_targets_) request.add_targets(target);
@@ -209,10 +215,11 @@ void Worker::talk(DaemonLink& link) {
       if (stopped_) return;
       v1::SyncReply reply;
       // With results in it the call is answered at once; cutting it short would only send them twice.
-      status = link.sync(request, &reply, request.results_size() > 0 ? std::stop_token() : interrupt);
+      const bool reports = request.results_size() > 0 || request.races_size() > 0;
+      status = link.sync(request, &reply, reports ? std::stop_token() : interrupt);
       if (status.is_ok())
         core_->apply(reply);
-      else if (request.results_size() == 0 && interrupt.stop_requested())
+      else if (!reports && interrupt.stop_requested())
         continue;
     } else {
       status = register_with(link);
@@ -283,6 +290,10 @@ void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {
 
 void Worker::build() {
   while (const std::optional<v1::Lease> lease = core_->next_to_build()) {
+    if (lease->finalists_size() > 0) {
+      build_race(*lease);
+      continue;
+    }
     v1::MeasureRecord record = record_for(*lease);
     const auto now_ms = [] {
       return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
@@ -291,15 +302,8 @@ void Worker::build() {
     const double started_ms = now_ms();
     const double queue_ms = std::max(0.0, started_ms - static_cast<double>(core_->held_since_ms(*lease)));
     const double limit_s = lease->options().build_timeout_s() > 0 ? lease->options().build_timeout_s() : 10;
-    const BuildRequest request{.kind = "build",
-                               .directory = options_.work_dir,
-                               .workload_key = lease->workload_key(),
-                               .target = lease->target(),
-                               .template_name = lease->template_name(),
-                               .config = lease->config(),
-                               .template_version = lease->template_version()};
     const Result<BuildReply> reply =
-        ask_builder(request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+        ask_builder(build_request(*lease), std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
     record.set_build_ms(now_ms() - started_ms);
     record.set_queue_ms(queue_ms);
     if (!reply.is_ok()) {
@@ -326,6 +330,47 @@ void Worker::build() {
     }
     finish(*lease, record);
   }
+}
+
+BuildRequest Worker::build_request(const v1::Lease& lease) const {
+  return {.kind = "build",
+          .directory = options_.work_dir,
+          .workload_key = lease.workload_key(),
+          .target = lease.target(),
+          .template_name = lease.template_name(),
+          .config = lease.config(),
+          .template_version = lease.template_version()};
+}
+
+// As a rule every finalist is in the work folder already, since it was measured as a trial.
+void Worker::build_race(const v1::Lease& lease) {
+  const double limit_s = lease.options().build_timeout_s() > 0 ? lease.options().build_timeout_s() : 10;
+  std::vector<RaceEntry> entries;
+  std::string trouble;
+  const Result<BuildReply> data = data_for(lease);
+  if (!data.is_ok()) trouble = str("no reference answer: ", data.message());
+  for (const v1::RaceCandidate& c : lease.finalists()) {
+    if (!data.is_ok()) break;
+    BuildRequest request = build_request(lease);
+    request.template_name = c.template_name();
+    request.template_version = c.template_version();
+    request.config = c.config();
+    const Result<BuildReply> reply =
+        ask_builder(request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+    if (reply.is_ok() && reply->outcome == "ok") {
+      entries.push_back({c, {reply->digest, check_for(lease, c.template_name(), *data)}});
+      continue;
+    }
+    trouble = str("trial ", c.trial_id(),
+                  " cannot be built again: ", reply.is_ok() ? reply->message : reply.message());
+    spdlog::warn("{}: {}", lease.trial_id(), trouble);
+  }
+  if (entries.empty()) return core_->finish_race(lease, race_result_for(lease, trouble));
+  {
+    std::lock_guard lock(mutex_);
+    races_[lease.trial_id()] = std::move(entries);
+  }
+  core_->built(lease, /*digest=*/"", 0, 0);
 }
 
 // Unavailable only after several tries: that is this host's trouble, not the candidate's.
@@ -379,6 +424,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   Result<RunReply> reply = failed("not run");
   const int tries = on_gpu(lease) ? kGpuTries : kInfrastructureTries;
   bool gpu_sick = false;
+  int disturbed = 0;
   for (int i = 0; i < tries && !stopped_; ++i) {
     if (gpu_sick) wait_for_gpu(i);
     const Result<BuildReply> data = data_for(lease);
@@ -390,7 +436,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     request.references.clear();
     for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
     for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
-    request.check = check_for(lease, *data);
+    request.check = check_for(lease, lease.template_name(), *data);
     request.id = next_request_++;
     {
       std::lock_guard lock(mutex_);
@@ -401,8 +447,20 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
       reply = Status(StatusCode::kAborted, "revoked");
     else
       reply = runner_->run(request);
+    if (reply.is_ok() && !on_gpu(lease)) {
+      calm_->observe(reply->sentinel_before_ns);
+      calm_->observe(reply->sentinel_after_ns);
+    }
     std::lock_guard lock(mutex_);
     running_.erase(lease.trial_id());
+    // Timed while something else slowed the machine down: once more. After that it stands as it is, and its
+    // sentinels say so.
+    if (reply.is_ok() && reply->outcome == "ok" && !on_gpu(lease) && disturbed < kDisturbedTries &&
+        calm_->disturbed(std::max(reply->sentinel_before_ns, reply->sentinel_after_ns))) {
+      ++disturbed;
+      --i;
+      continue;
+    }
     if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
     spdlog::warn("trial {}: {}", lease.trial_id(), reply.message());
     // Perhaps its data is gone or damaged: look again, and make it anew if so.
@@ -428,6 +486,64 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   return record;
 }
 
+v1::RaceResult Worker::race_result_for(const v1::Lease& lease, const std::string& error) const {
+  v1::RaceResult result;
+  result.set_race_id(lease.trial_id());
+  result.set_attempt(lease.attempt());
+  result.set_error(error);
+  *result.mutable_environment() = record_for(lease).environment();
+  *result.mutable_options() = with_defaults(lease.race());
+  return result;
+}
+
+v1::RaceResult Worker::race(const WorkerCore::Built& built) {
+  const v1::Lease& lease = built.lease;
+  std::vector<RaceEntry> entries;
+  {
+    std::lock_guard lock(mutex_);
+    entries = std::move(races_[lease.trial_id()]);
+    races_.erase(lease.trial_id());
+  }
+  const Result<BuildReply> data = data_for(lease);
+  if (!data.is_ok()) return race_result_for(lease, str("no reference answer: ", data.message()));
+  RunRequest base;
+  base.artifact_dir = options_.work_dir + "/artifacts";
+  for (const auto& d : data->inputs) base.inputs.push_back({d.arg, d.path});
+  for (const auto& d : data->references) base.references.push_back({d.arg, d.path});
+  if (lease.options().memory_limit_bytes() > 0)
+    base.memory_limit_bytes = lease.options().memory_limit_bytes();
+  // Of a whole heat, in which each finalist may take as long as a trial.
+  base.run_timeout_s = (lease.options().run_timeout_s() > 0 ? lease.options().run_timeout_s() : 10) *
+                       static_cast<double>(entries.size());
+  base.cpus = runner_cpus(threads_of(lease.target()));
+  const auto heat = [&](RaceRequest request) -> Result<RaceReply> {
+    Result<RaceReply> reply = failed("not run");
+    for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
+      request.base.id = next_request_++;
+      request.disturbed_above_ns = kRaceDisturbed * calm_->ns();
+      {
+        std::lock_guard lock(mutex_);
+        running_[lease.trial_id()] = request.base.id;
+      }
+      // Asked after the id can be cancelled, so that no revocation falls between.
+      reply = core_->holds(lease) ? runner_->race(request)
+                                  : Result<RaceReply>(Status(StatusCode::kAborted, "revoked"));
+      if (reply.is_ok())
+        for (const RaceReply::Candidate& c : reply->candidates)
+          for (const double ns : c.sentinel_ns) calm_->observe(ns);
+      std::lock_guard lock(mutex_);
+      running_.erase(lease.trial_id());
+      if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
+      spdlog::warn("{}: {}", lease.trial_id(), reply.message());
+    }
+    return reply;
+  };
+  Result<v1::RaceResult> result = run_heats(entries, base, with_defaults(lease.race()), heat);
+  v1::RaceResult out = race_result_for(lease, result.is_ok() ? result->error() : result.message());
+  if (result.is_ok()) out.MergeFrom(*result);
+  return out;
+}
+
 // A GPU that fails its check is asked again after 2, 4, ... 15 s: every lease would end as device_lost else.
 void Worker::wait_for_gpu(int tries) const {
   const auto pause = std::chrono::seconds(std::min(1 << std::min(tries, 4), 15));
@@ -438,6 +554,11 @@ void Worker::wait_for_gpu(int tries) const {
 
 void Worker::run_candidates() {
   while (const std::optional<WorkerCore::Built> built = core_->next_to_run()) {
+    if (built->lease.finalists_size() > 0) {
+      const v1::RaceResult result = race(*built);
+      if (!stopped_ && core_->holds(built->lease)) core_->finish_race(built->lease, result);
+      continue;
+    }
     const v1::MeasureRecord record = measure(*built);
     // A run ended by a revocation or by stop() says nothing: the daemon has given the trial up, or will give
     // it to another.

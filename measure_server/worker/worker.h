@@ -19,7 +19,9 @@
 
 #include "measure_server/runner/runner_client.h"
 #include "measure_server/worker/builder_client.h"
+#include "measure_server/worker/calm_level.h"
 #include "measure_server/worker/daemon_link.h"
+#include "measure_server/worker/race.h"
 #include "measure_server/worker/worker_core.h"
 
 namespace tuner {
@@ -54,6 +56,10 @@ class Worker {
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
   v1::MeasureRecord measure(const WorkerCore::Built& built);
+  BuildRequest build_request(const v1::Lease& lease) const;
+  void build_race(const v1::Lease& lease);
+  v1::RaceResult race(const WorkerCore::Built& built);
+  v1::RaceResult race_result_for(const v1::Lease& lease, const std::string& error) const;
   Result<BuildReply> ask_builder(const BuildRequest& request, std::chrono::milliseconds limit);
   Result<BuildReply> data_for(const v1::Lease& lease);
   void interrupt_wait();
@@ -73,13 +79,15 @@ class Worker {
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;
-  std::mutex builder_mutex_;  // one request at a time
+  std::unique_ptr<CalmLevel> calm_;  // of CPU runs; used by the run thread only
+  std::mutex builder_mutex_;         // one request at a time
   std::unique_ptr<BuilderClient> builder_;
 
   std::mutex mutex_;
-  std::stop_source wait_;                    // of the Sync that waits for something to happen
-  std::map<std::string, uint64_t> running_;  // trial -> request id at the runner
-  std::map<std::string, BuildReply> data_;   // by workload key and seed
+  std::stop_source wait_;                                // of the Sync that waits for something to happen
+  std::map<std::string, uint64_t> running_;              // trial -> request id at the runner
+  std::map<std::string, BuildReply> data_;               // by workload key and seed
+  std::map<std::string, std::vector<RaceEntry>> races_;  // built, by race
   Status end_;
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> next_request_{1};

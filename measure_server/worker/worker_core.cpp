@@ -8,6 +8,7 @@ namespace tuner {
 namespace {
 
 constexpr int kMaxResults = 64;  // of one Sync
+constexpr int kMaxRaces = 16;
 constexpr int64_t kCompactAboveBytes = 4 << 20;
 
 int64_t steady_ms() {
@@ -61,6 +62,10 @@ v1::SyncRequest WorkerCore::make_request(int wait_ms) const {
     if (request.results_size() == kMaxResults) break;
     *request.add_results() = record;
   }
+  for (const auto& [k, result] : owed_races_) {
+    if (request.races_size() == kMaxRaces) break;
+    *request.add_races() = result;
+  }
   return request;
 }
 
@@ -68,7 +73,10 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
   std::vector<std::string> revoked_runs;
   {
     std::lock_guard lock(mutex_);
-    for (const v1::Ack& ack : reply.acks()) owed_.erase({ack.trial_id(), ack.attempt()});
+    for (const v1::Ack& ack : reply.acks()) {
+      owed_.erase({ack.trial_id(), ack.attempt()});
+      owed_races_.erase({ack.trial_id(), ack.attempt()});
+    }
     if (spooling_ == 0 && reply.acks_size() > 0) {
       std::vector<v1::MeasureRecord> still_owed;
       if (!owed_.empty() && spool_.bytes() > kCompactAboveBytes)
@@ -84,7 +92,9 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
       held_.erase(it);
     }
     for (const v1::Lease& lease : reply.leases()) {
-      if (stopped_ || owed_.contains(key(lease)) || held_.contains(key(lease))) continue;
+      if (stopped_ || owed_.contains(key(lease)) || owed_races_.contains(key(lease)) ||
+          held_.contains(key(lease)))
+        continue;
       // An older attempt of the same trial is not ours any more.
       std::erase_if(held_, [&](const auto& entry) {
         return entry.first.first == lease.trial_id() && entry.second.phase == v1::WAITING;
@@ -182,6 +192,16 @@ Status WorkerCore::finish(const v1::Lease& lease, const v1::MeasureRecord& recor
   return Status::ok();
 }
 
+void WorkerCore::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {
+  {
+    std::lock_guard lock(mutex_);
+    held_.erase(key(lease));
+    owed_races_[key(lease)] = result;
+  }
+  changed_.notify_all();
+  if (news_) news_();
+}
+
 bool WorkerCore::holds(const v1::Lease& lease) const {
   std::lock_guard lock(mutex_);
   return held_.contains(key(lease));
@@ -202,7 +222,7 @@ bool WorkerCore::draining() const {
 
 bool WorkerCore::idle() const {
   std::lock_guard lock(mutex_);
-  return held_.empty() && owed_.empty();
+  return held_.empty() && owed_.empty() && owed_races_.empty();
 }
 
 void WorkerCore::stop() {

@@ -61,6 +61,10 @@ class WorkerCore {
   // the caller stops.
   Status finish(const v1::Lease& lease, const v1::MeasureRecord& record);
 
+  // The result of a race. Not spooled: one that a crash of this worker takes along is run again by whoever is
+  // there.
+  void finish_race(const v1::Lease& lease, const v1::RaceResult& result);
+
   // Called (without locks) when a running lease was revoked. Set both callbacks before any thread starts.
   void on_revoked_run(std::function<void(const std::string& trial_id)> f) { revoked_run_ = std::move(f); }
 
@@ -96,6 +100,7 @@ class WorkerCore {
   std::string session_;
   std::map<Key, Held> held_;
   std::map<Key, v1::MeasureRecord> owed_;
+  std::map<Key, v1::RaceResult> owed_races_;
   std::map<std::pair<std::string, std::string>, double> best_ns_;  // by workload key and target
   uint64_t order_ = 0;
   int spooling_ = 0;  // appends to the spool going on

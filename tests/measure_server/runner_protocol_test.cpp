@@ -145,7 +145,7 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
             "run request: key \"cold\": expected none, flush or rotate, found \"icy\"");
   EXPECT_THAT(with("[\"data\",\"/a\"]", "[\"data\"]"), HasSubstr("[argument, path] pairs"));
   EXPECT_EQ(parse_runner_message("{\"kind\":\"dance\"}").message(),
-            "message to the runner: key \"kind\": expected run, probe or cancel, found \"dance\"");
+            "message to the runner: key \"kind\": expected run, race, probe or cancel, found \"dance\"");
   EXPECT_EQ(parse_runner_message("[1]").message(), "message to the runner: expected a JSON object");
   EXPECT_EQ(parse_runner_message("garbage").message(), "message to the runner: not JSON");
   EXPECT_THAT(parse_run_reply(to_json(RunReply{})).message(),

@@ -24,12 +24,23 @@ std::string algorithm_mark(std::string_view template_name) {
   return algorithm.empty() || algorithm == "direct" ? "" : algorithm + ": rounds differently from direct";
 }
 
+ordered_json race_json(const TunedConfig& t) {
+  return {{"race", t.race_id},
+          {"finalists", t.finalists},
+          {"tied", t.tied},
+          {"regret_bound", t.regret_bound},
+          {"ratio_to_sentinel", t.ratio},
+          {"ratio_low", t.ratio_low},
+          {"ratio_high", t.ratio_high}};
+}
+
 ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
   ordered_json out{{"workload", t.workload_key},
                    {"target", t.target},
                    {"time_ns", t.time_ns},
                    {"time_low_ns", t.time_low_ns},
                    {"time_high_ns", t.time_high_ns}};
+  if (t.race_id != 0) out["race"] = race_json(t);
   if (flops > 0 && t.time_ns > 0) {
     const double gflops = static_cast<double>(flops) / t.time_ns;
     out["gflops"] = gflops;

@@ -13,6 +13,8 @@ namespace tuner::cli {
 nlohmann::ordered_json config_json(std::string_view config_text);
 // `flops` and `bytes` of the workload; 0 when they are not known (gflops, gb_per_s are then left out).
 nlohmann::ordered_json tuned_json(const TunedConfig& tuned, int64_t flops, int64_t bytes = 0);
+// What a race says of its winner; only of a tuned config that has been raced.
+nlohmann::ordered_json race_json(const TunedConfig& tuned);
 // The algorithm of a template, "" of one that is not known here.
 std::string algorithm_of(std::string_view template_name);
 // "winograd: rounds differently from direct"; empty where results are the direct sums.

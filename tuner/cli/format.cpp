@@ -53,6 +53,17 @@ std::string format_time(double ns, double low_ns, double high_ns) {
          number(high_ns / unit.ns) + " " + unit.name + ")";
 }
 
+std::string format_race(const TunedConfig& t) {
+  if (t.race_id == 0) return "not raced: the time of one trial";
+  char text[200];
+  std::snprintf(
+      text, sizeof text,
+      "%d finalist%s, %s; at most %.1f %% slower than the fastest; %.4g x sentinel (95 %%: %.4g .. %.4g)",
+      t.finalists, t.finalists == 1 ? "" : "s", t.tied > 1 ? str(t.tied, " tie").c_str() : "one winner",
+      100 * t.regret_bound, t.ratio, t.ratio_low, t.ratio_high);
+  return text;
+}
+
 std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
   if (ns <= 0) return "-";
   const double gflops = static_cast<double>(flops) / ns;

@@ -13,6 +13,9 @@ namespace tuner::cli {
 std::string format_time(double ns);
 // "1.234 ms (95 %: 1.221 .. 1.240 ms)" of a median and its interval.
 std::string format_time(double ns, double low_ns, double high_ns);
+// "9 finalists, 3 tie; at most 0.4 % slower than the fastest; 2.135 x sentinel (95 %: 2.118 .. 2.152)" of a
+// raced config; "not raced: the time of one trial" else.
+std::string format_race(const TunedConfig& tuned);
 // "123.4 GFLOP/s", and " (71.2 % of 173.3 peak)" when the peak is known.
 std::string format_gflops(int64_t flops, double ns, double peak_gflops);
 // That, or "812.3 GB/s" of a workload that is bound by memory: its compulsory traffic over the time.

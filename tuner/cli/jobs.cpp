@@ -34,13 +34,30 @@ int run(const Options& options) {
                   std::to_string(wanted).c_str(), job.search.c_str(), std::to_string(job.seed).c_str(),
                   format_utc(job.submitted_at_us).c_str(), job.message.empty() ? "" : "  ",
                   job.message.c_str());
-      for (const JobRow::Task& task : job.tasks)
+      for (const JobRow::Task& task : job.tasks) {
+        const Result<TunedConfig> best =
+            (*store)->best(task.workload_key, task.target, templates_of(task.algorithms));
         std::printf("    %s  on  %s\n", task.workload_key.c_str(), task.target.c_str());
+        if (best)
+          std::printf("        %s; %s\n",
+                      format_time(best->time_ns, best->time_low_ns, best->time_high_ns).c_str(),
+                      format_race(*best).c_str());
+      }
       continue;
     }
     nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
-    for (const JobRow::Task& task : job.tasks)
-      tasks.push_back({{"workload", task.workload_key}, {"target", task.target}});
+    for (const JobRow::Task& task : job.tasks) {
+      tasks.push_back({{"workload", task.workload_key}, {"target", task.target}, {"best", nullptr}});
+      const Result<TunedConfig> best =
+          (*store)->best(task.workload_key, task.target, templates_of(task.algorithms));
+      if (!best) continue;
+      tasks.back()["best"] = {
+          {"trial", best->trial_id},
+          {"time_ns", best->time_ns},
+          {"time_low_ns", best->time_low_ns},
+          {"time_high_ns", best->time_high_ns},
+          {"race", best->race_id != 0 ? race_json(*best) : nlohmann::ordered_json(nullptr)}};
+    }
     document.push_back({{"job", job.id},
                         {"state", job_state_name(job.state)},
                         {"message", job.message},

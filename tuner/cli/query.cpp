@@ -21,6 +21,7 @@ void print(const TunedConfig& t, const Workload& workload) {
   std::printf("%s\n  target      %s\n  time        %s\n  speed       %s\n", t.workload_key.c_str(),
               t.target.c_str(), format_time(t.time_ns, t.time_low_ns, t.time_high_ns).c_str(),
               format_speed(workload, t.time_ns, t.peak_gflops).c_str());
+  std::printf("  race        %s\n", format_race(t).c_str());
   std::printf("  template    %s, version %d\n  config      %s\n", t.template_name.c_str(), t.template_version,
               t.config.c_str());
   if (const std::string mark = algorithm_mark(t.template_name); !mark.empty())

@@ -287,6 +287,8 @@ nlohmann::json task_json(const JobRow::Task& task, const std::optional<v1::Tuned
                 {"artifact", tuned->artifact_digest()},
                 {"hardware", tuned->environment().hardware()},
                 {"toolchain", tuned->environment().toolchain()}};
+  if (const Result<TunedConfig> t = from_proto(*tuned); t && t->race_id != 0)
+    j["tuned"]["race"] = race_json(*t);
   return j;
 }
 
@@ -299,6 +301,8 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
   }
   const v1::TunedConfig& t = *out.tuned[i];
   std::printf("  time      %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str());
+  if (const Result<TunedConfig> raced = from_proto(t))
+    std::printf("  race      %s\n", format_race(*raced).c_str());
   std::printf("  speed     %s\n", format_speed(group.workloads[i], t.time_ns(), t.peak_gflops()).c_str());
   std::printf("  template  %s\n  config    %s\n", t.template_name().c_str(), t.config().c_str());
   if (const std::string mark = algorithm_mark(t.template_name()); !mark.empty())

@@ -1,6 +1,6 @@
 // tuner verify FILE: random valid configs of every template that serves a task, built, run and compared with
 // the reference answer. CPU targets: compiled, in the runner's jail. CUDA targets: in the emulator, which
-// also reports races, accesses out of bounds and the like; no GPU is needed.
+// also reports races, accesses out of bounds and the like; no GPU is needed. With --times: verify_times.h.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "tuner/cli/verify_cpu.h"
 #include "tuner/cli/verify_cuda.h"
 #include "tuner/cli/verify_data.h"
+#include "tuner/cli/verify_times.h"
 
 namespace tuner::cli {
 
@@ -21,6 +22,7 @@ struct Options {
   std::string file, target;
   uint64_t samples = 100, seed = 0;
   bool oracle = false;
+  TimesOptions times;
 };
 
 // Above this many multiply-adds the interpreter would take minutes a config.
@@ -145,7 +147,12 @@ Status verify(const Options& options, int verbose, int64_t& failures) {
   return Status::ok();
 }
 
-int run(const Options& options, int verbose) {
+int run(Options& options, int verbose) {
+  if (options.times.asked) {
+    options.times.file = options.file;
+    options.times.target = options.target;
+    return verify_times(options.times, verbose);
+  }
   int64_t failures = 0;
   if (const Status status = verify(options, verbose, failures); !status) return report(status);
   return failures > 0 ? kExitFailed : kExitDone;
@@ -167,6 +174,20 @@ void add_verify_command(CLI::App& app, CommandContext& context) {
   command->add_flag("--oracle", options->oracle,
                     "Also run every schedule in the plain interpreter, where the shape is small enough");
   add_target_option(*command, options->target);
+  CLI::Option* times =
+      command->add_flag("--times", options->times.asked,
+                        "Instead measure the tuned kernels again in fresh processes: inside their "
+                        "published intervals?");
+  command->add_option("--processes", options->times.processes, "With --times: processes of each kernel")
+      ->check(CLI::Range(1, 100))
+      ->needs(times)
+      ->capture_default_str();
+  command
+      ->add_option("--daemon", options->times.daemon,
+                   "With --times: HOST:PORT or unix:/path; without it this machine measures")
+      ->needs(times);
+  command->add_flag("--json", options->times.json, "With --times: print JSON")->needs(times);
+  add_db_option(*command, options->times.db);
 }
 
 }  // namespace tuner::cli

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -33,6 +34,9 @@
 
 namespace tuner {
 
+// Before the target of a race's lease: it is for workers that serve the target and can race.
+inline constexpr std::string_view kRaceOf = "race on ";
+
 struct CoordinatorOptions {
   LeaseOptions leases;
   bool beside_worker = false;    // a worker measures on this host: the search keeps off its CPU
@@ -40,6 +44,8 @@ struct CoordinatorOptions {
   int64_t max_wait_ms = 20'000;  // longest Sync
   int64_t no_worker_hint_ms = 5'000;
   int64_t rerun_limit_ms = 300'000;
+  RaceOptions race;
+  int64_t race_wait_ms = 30'000;  // for a worker that can race, when the last one has gone
   TaskSpaceFactory make_space = make_task_space;
   std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
   StrategyFactory make_search = make_strategy;
@@ -73,6 +79,7 @@ class Coordinator {
   Status list(v1::ListReply* reply) const;
   Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply);
   Status rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply, const Cancelled& cancelled);
+  Status remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply, const Cancelled& cancelled);
   Status list_workers(v1::ListWorkersReply* reply) const;
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
 
@@ -82,6 +89,7 @@ class Coordinator {
     std::string host;
     std::vector<std::string> targets;
     int max_threads = 1;
+    bool races = false;
     int64_t last_seen_ms = 0, trials_done = 0;
     int capacity = 0;                    // free slots and held leases at its last Sync
     uint64_t generation = 0;             // of its latest Sync: an older one still waiting gives up
@@ -111,6 +119,17 @@ class Coordinator {
     std::string error;
   };
 
+  // A race or a remeasurement, from the time it is asked for until its end has been told.
+  struct Race {
+    std::string job_id;  // empty: a remeasurement
+    int task_index = 0;
+    std::string target;
+    int64_t served_ms = 0;  // when a worker that can race was last there
+    bool ended = false;
+    std::optional<v1::RaceResult> result;  // of a remeasurement
+    std::string error;                     // why it ended without a winner
+  };
+
   // Names end in _locked where mutex_ must be held.
   bool serves_locked(Worker& worker, const std::string& target) const;
   void lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session,
@@ -121,6 +140,15 @@ class Coordinator {
   void add_job_locked(JobRow row, int limit);
   void queue_trials(const std::string& job_id, const std::vector<TrialRow>& rows);
   size_t low_water_locked() const;
+
+  // coordinator_races.cpp
+  Status accept_races(const v1::SyncRequest& request, v1::SyncReply* reply);
+  bool lose_race_locked(const LeaseTable::Loss& loss);
+  bool race_served_locked(const std::string& target);
+  Result<std::vector<TrialRow>> finalists_of(const Job& job, int task_index, const TunedConfig& best) const;
+  void end_task(Job& job, int task_index);
+  bool step_races(Job& job);
+  void announce(Job& job, int task_index, const std::string& note);
 
   void search_loop();
   void step(const std::string& job_id);
@@ -145,6 +173,7 @@ class Coordinator {
   std::map<std::string, v1::Lease> specs_;  // what a worker must know of each open trial, by trial id
   std::map<std::string, int> task_of_trial_;
   std::map<std::string, Rerun> reruns_;  // by trial id
+  std::map<std::string, Race> races_;    // by the id of their lease
   bool search_woken_ = false, stopping_ = false;
   std::string stop_reason_;
   std::thread search_thread_;

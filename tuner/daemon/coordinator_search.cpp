@@ -126,20 +126,8 @@ void Coordinator::step(const std::string& job_id) {
     add_event(job_id, JobState::kRunning, note, nullptr);
   update_progress(*job, new_results);
 
-  for (const int index : job->runner->take_finished_tasks()) {
-    const JobRow::Task& task = job->row.tasks[index];
-    const Result<TunedConfig> best =
-        store_.best(task.workload_key, task.target, templates_of(task.algorithms));
-    if (best) {
-      v1::TunedConfig tuned;
-      to_proto(*best, job->flops[index], &tuned);
-      add_event(job_id, JobState::kRunning,
-                str("task ", index + 1, " of ", job->row.tasks.size(), " is tuned"), &tuned);
-    } else {
-      add_event(job_id, JobState::kRunning, str("task ", index + 1, ": ", best.message()), nullptr);
-    }
-  }
-  if (!job->runner->finished()) return;
+  for (const int index : job->runner->take_finished_tasks()) end_task(*job, index);
+  if (step_races(*job) || !job->runner->finished()) return;
   int untuned = 0;
   for (const JobRow::Task& task : job->row.tasks)
     untuned += store_.best(task.workload_key, task.target, templates_of(task.algorithms)) ? 0 : 1;
@@ -196,6 +184,7 @@ void Coordinator::handle_losses(const std::vector<LeaseTable::Loss>& losses) {
         news_.notify_all();
         continue;
       }
+      if (lose_race_locked(loss)) continue;
       job_id = leases_.job_of(loss.trial_id);
     }
     spdlog::warn("{}", loss.message);
@@ -313,6 +302,11 @@ void Coordinator::end_job(const std::string& job_id, JobState state, const std::
   {
     const std::lock_guard lock(mutex_);
     leases_.forget_job(job_id);
+    std::erase_if(races_, [&](const auto& race) {
+      if (race.second.job_id != job_id) return false;
+      specs_.erase(race.first);
+      return true;
+    });
     const std::shared_ptr<Job> job = jobs_.at(job_id);
     for (auto it = task_of_trial_.begin(); it != task_of_trial_.end();) {
       if (leases_.job_of(it->first).empty()) {

@@ -52,6 +52,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   worker.host = request.environment().host();
   worker.targets.assign(request.targets().begin(), request.targets().end());
   worker.max_threads = request.max_threads();
+  worker.races = request.races();
 
   std::vector<LeaseTable::Loss> losses;
   {
@@ -87,7 +88,9 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
 
 bool Coordinator::serves_locked(Worker& worker, const std::string& target) const {
   const auto [it, added] = worker.serves.try_emplace(target, false);
-  if (added)
+  if (added && target.starts_with(kRaceOf))
+    it->second = worker.races && serves_locked(worker, target.substr(kRaceOf.size()));
+  else if (added)
     it->second = std::any_of(worker.targets.begin(), worker.targets.end(), [&](const std::string& offered) {
       return offered == target || same_but_threads(target, offered, worker.max_threads);
     });
@@ -181,7 +184,7 @@ void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::st
   for (const LeaseTable::Trial& trial : reserved) {
     int attempt = trial.attempt + 1;
     int64_t fencing = trial.fencing + 1;
-    if (!reruns_.contains(trial.id)) {
+    if (!reruns_.contains(trial.id) && !races_.contains(trial.id)) {
       lock.unlock();
       const Result<TrialRow> row = store_.lease_trial(trial.id, owner.worker_id);
       lock.lock();
@@ -206,10 +209,11 @@ void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::st
 }
 
 Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, const Cancelled& cancelled) {
-  if (request.results_size() > kMaxResultsPerSync || request.held_size() > kMaxHeldPerSync)
-    return invalid_argument("sync: found ", request.results_size(), " results and ", request.held_size(),
-                            " held leases, at most ", kMaxResultsPerSync, " and ", kMaxHeldPerSync,
-                            " are taken at once");
+  if (request.results_size() > kMaxResultsPerSync || request.held_size() > kMaxHeldPerSync ||
+      request.races_size() > kMaxRacesPerSync)
+    return invalid_argument("sync: found ", request.results_size(), " results, ", request.races_size(),
+                            " races and ", request.held_size(), " held leases, at most ", kMaxResultsPerSync,
+                            ", ", kMaxRacesPerSync, " and ", kMaxHeldPerSync, " are taken at once");
   const Status unknown(StatusCode::kAborted, "unknown session; register again and keep your work");
   uint64_t generation = 0;
   {
@@ -222,6 +226,7 @@ Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, c
   }
   work_.notify_all();  // an older Sync of this worker that still waits gives up
   if (request.results_size() > 0) RETURN_IF_ERROR(accept_results(request, reply));
+  if (request.races_size() > 0) RETURN_IF_ERROR(accept_races(request, reply));
 
   std::vector<LeaseTable::Held> held;
   std::set<std::string> held_ids;

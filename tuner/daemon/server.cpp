@@ -57,6 +57,10 @@ class JobsService final : public v1::Jobs::Service {
                      v1::MeasureRecord* reply) override {
     return to_grpc(coordinator_.rerun(*request, reply, [context] { return context->IsCancelled(); }));
   }
+  grpc::Status Remeasure(grpc::ServerContext* context, const v1::RemeasureRequest* request,
+                         v1::RaceResult* reply) override {
+    return to_grpc(coordinator_.remeasure(*request, reply, [context] { return context->IsCancelled(); }));
+  }
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
                            v1::ListWorkersReply* reply) override {
     return to_grpc(coordinator_.list_workers(reply));

@@ -1,0 +1,45 @@
+#include "measure_server/worker/calm_level.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <vector>
+
+namespace tuner {
+namespace {
+
+constexpr size_t kWindow = 8;
+constexpr double kRise = 1.0005;
+
+}  // namespace
+
+CalmLevel::CalmLevel(std::string path, std::string hardware)
+    : path_(std::move(path)), hardware_(std::move(hardware)) {
+  std::ifstream file(path_);
+  std::string of;
+  double ns = 0;
+  if (std::getline(file, of) && of == hardware_ && file >> ns && std::isfinite(ns) && ns > 0)
+    level_ns_ = kept_ns_ = ns;
+}
+
+void CalmLevel::keep() {
+  if (path_.empty() || std::fabs(level_ns_ - kept_ns_) <= 0.01 * kept_ns_) return;
+  // Half a file is worth no more than none: the level is found again within eight sentinels.
+  std::ofstream(path_, std::ios::trunc) << hardware_ << "\n" << level_ns_ << "\n";
+  kept_ns_ = level_ns_;
+}
+
+void CalmLevel::observe(double sentinel_ns) {
+  if (!(sentinel_ns > 0) || !std::isfinite(sentinel_ns)) return;
+  level_ns_ *= kRise;
+  latest_.push_back(sentinel_ns);
+  if (latest_.size() < kWindow) return;
+  if (latest_.size() > kWindow) latest_.pop_front();
+  std::vector<double> window(latest_.begin(), latest_.end());
+  std::nth_element(window.begin(), window.begin() + kWindow / 2, window.end());
+  const double median = window[kWindow / 2];
+  if (level_ns_ <= 0 || median < level_ns_) level_ns_ = median;
+  keep();
+}
+
+}  // namespace tuner

@@ -1,0 +1,31 @@
+// A race: heats of the finalists, each in fresh processes, until the winner or the ties are certain.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "measure.pb.h"
+#include "measure_server/runner/runner_protocol.h"
+
+namespace tuner {
+
+struct RaceEntry {
+  v1::RaceCandidate candidate;
+  RaceRequest::Candidate built;
+};
+
+// Runs heats through `heat` (RunnerClient::race, as a rule) until one finalist is left, or the ties cannot be
+// told apart by more processes, and the winner's interval is narrow; at most options.processes of them, none
+// begun after options.limit_s. `base` is of every heat. A finalist that fails leaves the race. The result has
+// an error instead of a winner when none is left; identity, options and environment are the caller's to fill.
+// Errors are `heat`'s.
+Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const RunRequest& base,
+                                 const v1::RaceOptions& options,
+                                 const std::function<Result<RaceReply>(const RaceRequest&)>& heat);
+
+// Zeros replaced by the defaults of proto/record.proto.
+v1::RaceOptions with_defaults(v1::RaceOptions options);
+
+}  // namespace tuner

@@ -1,0 +1,50 @@
+// What the samples of a race say: who is out, who won, how sure. Pure arithmetic.
+//
+// A finalist's time in one process is the lower quartile of its samples there; its time in the race is the
+// trimmed mean of the logarithms of these (a fifth off each end), so that neither a pre-empted sample nor a
+// process with unlucky pages decides. Finalists are compared process by process, where both ran interleaved
+// under the same conditions: Yuen's test, Student's t on trimmed means.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tuner {
+
+// Samples of one finalist in the order taken: time per call, the sentinel right before it, the process (0, 1,
+// ...).
+struct Racer {
+  std::string trial_id;
+  std::vector<double> samples_ns, sentinel_ns;
+  std::vector<int> process;
+};
+
+// An estimate and where one more process would lie in 95 % of cases.
+struct Spread {
+  double value = 0, low = 0, high = 0;
+  double half_width() const { return value > 0 ? (high - low) / 2 / value : 0; }  // as a fraction
+};
+
+struct RaceVerdict {
+  size_t winner = 0;         // index into the racers
+  std::vector<size_t> tied;  // that cannot be told from it, itself included, fastest first
+  Spread time_ns, ratio;     // of the winner; ratio: over the sentinel
+  double regret_bound = 0;   // its true time is above the fastest one's by at most this fraction (95 %)
+};
+
+// Fewer processes than this say nothing about the spread between them.
+inline constexpr int kFewestProcesses = 3;
+
+// Over the processes all of a racer's samples came from; empty without samples.
+Spread time_spread(const Racer& racer);
+Spread ratio_spread(const Racer& racer);
+
+// Whether each may still win: those that took part in the latest process and are not certainly (99.5 %)
+// slower than the fastest of them.
+std::vector<bool> still_racing(std::span<const Racer> racers);
+
+// Of racers with samples; at least one.
+RaceVerdict judge_race(std::span<const Racer> racers);
+
+}  // namespace tuner

@@ -1,0 +1,56 @@
+// The sentinel's calm level: found from what it comes down to, kept over restarts, let go of when the machine
+// changed.
+#include "measure_server/worker/calm_level.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace tuner {
+namespace {
+
+TEST(CalmLevel, NothingIsDisturbedBeforeTheLevelIsKnown) {
+  CalmLevel level("", "cpu X");
+  for (int i = 0; i < 7; ++i) level.observe(100);
+  EXPECT_EQ(level.ns(), 0);
+  EXPECT_FALSE(level.disturbed(1000));
+  level.observe(100);
+  EXPECT_EQ(level.ns(), 100);
+  EXPECT_FALSE(level.disturbed(109));
+  EXPECT_TRUE(level.disturbed(111));
+}
+
+TEST(CalmLevel, BurstsDoNotRaiseItAndOneLuckySentinelDoesNotLowerIt) {
+  CalmLevel level("", "cpu X");
+  for (int i = 0; i < 20; ++i) level.observe(100);
+  for (int i = 0; i < 40; ++i) level.observe(140);  // a neighbour
+  EXPECT_TRUE(level.disturbed(140));
+  level.observe(50);
+  EXPECT_GT(level.ns(), 95);
+}
+
+TEST(CalmLevel, AMachineThatBecameSlowerForGoodIsBelieved) {
+  CalmLevel level("", "cpu X");
+  for (int i = 0; i < 20; ++i) level.observe(100);
+  int until = 0;
+  while (level.disturbed(130) && until < 10'000) level.observe(130), ++until;
+  EXPECT_GT(until, 200) << "not by a burst";
+  EXPECT_LT(until, 1'000);
+}
+
+TEST(CalmLevel, IsKeptForTheNextStartOnTheSameHardware) {
+  std::string folder = (std::filesystem::temp_directory_path() / "calm-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/calm_sentinel";
+  {
+    CalmLevel level(path, "cpu X");
+    for (int i = 0; i < 8; ++i) level.observe(123.5);
+  }
+  EXPECT_EQ(CalmLevel(path, "cpu X").ns(), 123.5);
+  EXPECT_EQ(CalmLevel(path, "cpu Y").ns(), 0);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tuner

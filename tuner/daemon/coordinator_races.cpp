@@ -1,0 +1,266 @@
+// Races: after a task's last trial its best candidates are leased together to one worker, which measures them
+// against each other. The result decides what Store::best answers.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "db/stats.h"
+#include "proto/convert.h"
+#include "templates/schedule_template.h"
+#include "templates/workload.h"
+#include "tuner/daemon/coordinator.h"
+
+namespace tuner {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr size_t kLeastFinalists = 3, kMostFinalists = 16;
+constexpr milliseconds kLook{250};
+// Races begin apart from each other's fencing tokens: these are no rows of the store.
+constexpr int64_t kFirstFencing = 0;
+
+// No two races have the same: the result of an earlier one, sent again, must not pass for this one's.
+std::string lease_id(const std::string& what) { return str(what, " @", wall_time_us()); }
+
+void add_candidate(const TrialRow& trial, v1::Lease* lease) {
+  v1::RaceCandidate* c = lease->add_finalists();
+  c->set_trial_id(trial.id);
+  c->set_template_name(trial.template_name);
+  c->set_template_version(trial.template_version);
+  c->set_config(trial.config);
+}
+
+}  // namespace
+
+bool Coordinator::race_served_locked(const std::string& target) {
+  const int64_t now = clock_.now_ms();
+  return std::any_of(workers_.begin(), workers_.end(), [&](auto& item) {
+    return now - item.second.last_seen_ms <= options_.leases.ttl_ms &&
+           serves_locked(item.second, str(kRaceOf, target));
+  });
+}
+
+// The task's trials of this job, and the best known one whatever job it is of, whose interval overlaps that
+// of the fastest: at least 3, at most 16, fastest first, each config once.
+Result<std::vector<TrialRow>> Coordinator::finalists_of(const Job& job, int task_index,
+                                                        const TunedConfig& best) const {
+  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store_.trials(job.row.id));
+  ASSIGN_OR_RETURN(TrialWithRecord known, store_.trial(best.trial_id));
+  std::erase_if(trials, [&](const TrialWithRecord& t) {
+    return t.trial.task_index != task_index || !t.record || t.record->outcome != Outcome::kOk ||
+           t.record->cut;
+  });
+  trials.push_back(std::move(known));
+  std::stable_sort(trials.begin(), trials.end(), [](const TrialWithRecord& a, const TrialWithRecord& b) {
+    return record_time_ns(*a.record) < record_time_ns(*b.record);
+  });
+  std::vector<TrialRow> finalists;
+  const double limit_ns = median_interval(trials.front().record->run_ns).high;
+  for (const TrialWithRecord& t : trials) {
+    if (finalists.size() == kMostFinalists) break;
+    if (finalists.size() >= kLeastFinalists && median_interval(t.record->run_ns).low > limit_ns) continue;
+    const bool again = std::any_of(finalists.begin(), finalists.end(), [&](const TrialRow& f) {
+      return f.template_name == t.trial.template_name && f.template_version == t.trial.template_version &&
+             f.config == t.trial.config;
+    });
+    if (!again) finalists.push_back(t.trial);
+  }
+  return finalists;
+}
+
+void Coordinator::announce(Job& job, int task_index, const std::string& note) {
+  const JobRow::Task& task = job.row.tasks[static_cast<size_t>(task_index)];
+  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
+  if (!best)
+    return add_event(job.row.id, JobState::kRunning, str("task ", task_index + 1, ": ", best.message()),
+                     nullptr);
+  v1::TunedConfig tuned;
+  to_proto(*best, job.flops[static_cast<size_t>(task_index)], &tuned);
+  add_event(
+      job.row.id, JobState::kRunning,
+      str("task ", task_index + 1, " of ", job.row.tasks.size(), " is tuned", note.empty() ? "" : "; ", note),
+      &tuned);
+}
+
+// The task has had its last trial: starts its race, or says at once what is known where none can be.
+void Coordinator::end_task(Job& job, int task_index) {
+  const JobRow::Task& task = job.row.tasks[static_cast<size_t>(task_index)];
+  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
+  const Result<Target> target = parse_target(task.target);
+  // Raced already: this job was interrupted after it, or found nothing faster.
+  if (!best || best->race_id != 0 || !target || !target->is_cpu()) return announce(job, task_index, "");
+  const Result<std::vector<TrialRow>> finalists = finalists_of(job, task_index, *best);
+  if (!finalists) return announce(job, task_index, finalists.message());
+
+  const std::string id = lease_id(str("race ", job.row.id, "/", task_index + 1));
+  v1::Lease lease;
+  to_proto(TrialRow{.id = id}, task, job.row.options, &lease);
+  for (const TrialRow& trial : *finalists) add_candidate(trial, &lease);
+  to_proto(options_.race, lease.mutable_race());
+  bool served = false;
+  {
+    const std::lock_guard lock(mutex_);
+    served = race_served_locked(task.target);
+    if (served) {
+      leases_.enqueue_again({id, job.row.id, str(kRaceOf, task.target), 0, kFirstFencing});
+      specs_[id] = std::move(lease);
+      races_[id] = {.job_id = job.row.id,
+                    .task_index = task_index,
+                    .target = task.target,
+                    .served_ms = clock_.now_ms()};
+    }
+  }
+  if (!served)
+    return announce(job, task_index, "not raced: no worker here can; its time is that of one trial");
+  work_.notify_all();
+  add_event(job.row.id, JobState::kRunning,
+            str("task ", task_index + 1, ": ", finalists->size(), " finalists race"), nullptr);
+}
+
+// Tells what races of the job have ended. Whether some are still going on.
+bool Coordinator::step_races(Job& job) {
+  std::vector<Race> ended;
+  bool going_on = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = races_.begin(); it != races_.end();) {
+      Race& race = it->second;
+      if (race.job_id != job.row.id) {
+        ++it;
+        continue;
+      }
+      if (race_served_locked(race.target)) race.served_ms = clock_.now_ms();
+      if (!race.ended && clock_.now_ms() - race.served_ms > options_.race_wait_ms) {
+        race.ended = true;
+        race.error = "the workers that could have run it have gone";
+        leases_.close(it->first);
+      }
+      if (!race.ended) {
+        going_on = true;
+        ++it;
+        continue;
+      }
+      ended.push_back(race);
+      specs_.erase(it->first);
+      it = races_.erase(it);
+    }
+  }
+  for (const Race& race : ended)
+    announce(job, race.task_index,
+             race.error.empty()
+                 ? ""
+                 : str("its race has no result (", race.error, "), its time is that of one trial"));
+  return going_on;
+}
+
+// Stores results of races, then tells the searches. What cannot be stored stays unacknowledged and comes
+// again.
+Status Coordinator::accept_races(const v1::SyncRequest& request, v1::SyncReply* reply) {
+  for (const v1::RaceResult& result : request.races()) {
+    std::string job_id, error = result.error();
+    int task_index = 0;
+    bool known = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto race = races_.find(result.race_id());
+      known = race != races_.end() && !race->second.ended;
+      if (known) job_id = race->second.job_id, task_index = race->second.task_index;
+    }
+    if (known && error.empty()) {
+      Result<RaceRow> row = from_proto(result, "race");
+      if (!row) {
+        spdlog::error("a race's result is refused: {}", row.message());
+        error = row.message();
+      } else if (!job_id.empty()) {
+        row->job_id = job_id;
+        row->task_index = task_index;
+        row->finished_at_us = wall_time_us();
+        const Status stored = store_.add_race(*row);
+        if (!stored && stored.code() != StatusCode::kInvalidArgument &&
+            stored.code() != StatusCode::kNotFound) {
+          spdlog::error("{} is not stored: {}", result.race_id(), stored.message());
+          continue;
+        }
+        if (!stored) error = stored.message();
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    v1::Ack* ack = reply->add_acks();
+    ack->set_trial_id(result.race_id());
+    ack->set_attempt(result.attempt());
+    const auto race = races_.find(result.race_id());
+    if (race == races_.end() || race->second.ended) continue;
+    leases_.close(result.race_id());
+    race->second.ended = true;
+    race->second.error = error;
+    if (job_id.empty()) race->second.result = result;
+    search_woken_ = true;
+  }
+  search_.notify_all();
+  news_.notify_all();
+  return Status::ok();
+}
+
+// A lease that was lost with its worker: a race is given to another, or ends. False: it is no race.
+bool Coordinator::lose_race_locked(const LeaseTable::Loss& loss) {
+  const auto race = races_.find(loss.trial_id);
+  if (race == races_.end()) return false;
+  spdlog::warn("{}", loss.message);
+  if (loss.retry) {
+    leases_.requeued(loss.trial_id);
+    work_.notify_all();
+    return true;
+  }
+  leases_.close(loss.trial_id);
+  race->second.ended = true;
+  race->second.error = loss.message;
+  search_woken_ = true;
+  news_.notify_all();
+  return true;
+}
+
+Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply,
+                              const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
+  ASSIGN_OR_RETURN(const Target target, parse_target(trial.task.target));
+  if (!target.is_cpu())
+    return invalid_argument("trial ", trial.trial.id, " is of \"", trial.task.target,
+                            "\": only CPU kernels are measured beside the sentinel. Use tuner rerun");
+  ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
+  const std::string id = lease_id("remeasure " + trial.trial.id);
+  v1::Lease lease;
+  to_proto(TrialRow{.id = id}, trial.task, job.options, &lease);
+  add_candidate(trial.trial, &lease);
+  *lease.mutable_race() = request.options();
+
+  const int64_t limit = clock_.now_ms() + options_.rerun_limit_ms;
+  std::unique_lock lock(mutex_);
+  if (stopping_) return unavailable(stop_reason_);
+  leases_.enqueue_again({id, id, str(kRaceOf, trial.task.target), 0, kFirstFencing});
+  races_[id] = {.target = trial.task.target};
+  specs_[id] = std::move(lease);
+  work_.notify_all();
+  Status status;
+  while (status && !races_[id].ended) {
+    if (stopping_)
+      status = unavailable(stop_reason_);
+    else if (cancelled())
+      status = Status(StatusCode::kAborted, "the caller has gone");
+    else if (clock_.now_ms() >= limit)
+      status = Status(
+          StatusCode::kDeadlineExceeded,
+          str("trial ", trial.trial.id, ": no worker measured it within ", options_.rerun_limit_ms / 1000,
+              " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
+    else
+      news_.wait_for(lock, kLook);
+  }
+  if (status && !races_[id].error.empty()) status = failed("trial ", trial.trial.id, ": ", races_[id].error);
+  if (status) *reply = *races_[id].result;
+  races_.erase(id);
+  specs_.erase(id);
+  leases_.forget_job(id);
+  return status;
+}
+
+}  // namespace tuner
