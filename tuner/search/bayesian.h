@@ -15,13 +15,13 @@ namespace tuner {
 struct BayesianOptions {
   size_t start = 16;  // random configs besides the defaults before the models are asked; none with priors
   double random_share = 0.04;  // of the proposals, for what the models do not dream of
-  double local_share = 0.3;    // of the proposals: children of the fastest measured
+  double local_share = 0.5;    // of the proposals: children of the fastest measured
   size_t parents = 8;          // the fastest measured that are unlike each other, which have children
   size_t niche_distance = 3;   // knobs in which a parent differs from every faster one
   double crossover = 0.3;      // of the children; the others are one mutation away from one parent
   double mutation = 0.4;       // of the crossed children
   size_t children = 4;         // bred for each local proposal; the models pick one
-  double tree_share = 0.5;     // of the trees in the mean
+  double tree_share = 0.6;     // of the trees in the mean
   int trees = 2;               // boosted models, each on its own draw of rows and columns
   size_t most_rows = 384;     // rows the Gaussian process sees: the fastest, and an even choice of the others
   size_t tune_rows = 96;      // rows its length scales are chosen by
