@@ -5,6 +5,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/daemon/replay.h"
+#include "tuner/daemon/warm_start.h"
 
 namespace tuner::cli {
 namespace {
@@ -29,7 +30,10 @@ int run(const Options& options) {
   if (!store) return report(store.status());
   const Result<JobRow> job = (*store)->job(options.job);
   if (!job) return report(job.status());
-  const Result<ReplayReport> played = replay_job(**store, *job, make_task_space, make_strategy);
+  const PriorsFactory priors = [&](const JobRow::Task& task, const SearchSpace& space, int64_t donors) {
+    return warm_start(**store, task, space, donors);
+  };
+  const Result<ReplayReport> played = replay_job(**store, *job, make_task_space, make_strategy, priors);
   if (!played) return report(played.status());
   const ReplayReport& r = *played;
   if (options.json) {
