@@ -1,5 +1,6 @@
 // Config: values by knob name, its text, and reading it by handle.
 #include <charconv>
+#include <numeric>
 
 #include "templates/knob.h"
 
@@ -19,6 +20,41 @@ SplitFactors Config::operator[](const SplitKnob& knob) const {
 bool Config::operator[](const FlagKnob& knob) const { return at(knob.name()) != 0; }
 int64_t Config::operator[](const ChoiceKnob& knob) const { return at(knob.name()); }
 int64_t Config::operator[](const CategoryKnob& knob) const { return at(knob.name()); }
+std::vector<int> Config::operator[](const PermutationKnob& knob) const {
+  return permutation_of_rank(at(knob.name()), knob.items());
+}
+
+std::vector<int> permutation_of_rank(int64_t rank, int n) {
+  std::vector<int> left(static_cast<size_t>(n)), order;
+  std::iota(left.begin(), left.end(), 0);
+  int64_t orders = 1;
+  for (int i = 2; i <= n; ++i) orders *= i;
+  CHECK(rank >= 0 && rank < orders) << "rank " << rank << " of the " << orders << " orders of " << n
+                                    << " items";
+  for (int i = n; i >= 1; --i) {
+    orders /= i;
+    order.push_back(left[static_cast<size_t>(rank / orders)]);
+    left.erase(left.begin() + rank / orders);
+    rank %= orders;
+  }
+  return order;
+}
+
+int64_t rank_of_permutation(const std::vector<int>& order) {
+  int64_t rank = 0;
+  const auto n = static_cast<int>(order.size());
+  std::vector<bool> used(order.size(), false);
+  for (int i = 0; i < n; ++i) {
+    const int item = order[static_cast<size_t>(i)];
+    CHECK(item >= 0 && item < n && !used[static_cast<size_t>(item)])
+        << "item " << item << " of an order of " << n;
+    used[static_cast<size_t>(item)] = true;
+    int smaller = 0;
+    for (int j = 0; j < item; ++j) smaller += used[static_cast<size_t>(j)] ? 0 : 1;
+    rank = rank * (n - i) + smaller;
+  }
+  return rank;
+}
 
 std::string Config::to_text() const {
   std::string text;

@@ -1,8 +1,10 @@
 // ConfigSpace: what a search does with a space: sampling, neighbours, mutation, crossover, features.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "templates/config_space_impl.h"
+#include "templates/int_expr.h"
 
 namespace tuner {
 namespace {
@@ -19,13 +21,20 @@ bool is_ordered(const KnobInfo& knob) {
   return knob.kind == KnobKind::kOrdered || knob.kind == KnobKind::kSplit;
 }
 
-// Another choice of this knob: of ordered ones, three times in four at most two steps away.
+// Another choice of this knob: of ordered ones, three times in four at most two steps away; of a permutation,
+// as often two neighbours change places.
 int moved(const KnobInfo& knob, int choice, std::mt19937_64& rng) {
   const int n = static_cast<int>(knob.candidates.size());
   if (is_ordered(knob) && uniform(rng, 4) != 0) {
     const int step = 1 + static_cast<int>(uniform(rng, 3) == 0);
     const int to = uniform(rng, 2) == 0 ? choice - step : choice + step;
     if (to >= 0 && to < n) return to;
+  }
+  if (knob.kind == KnobKind::kPermutation && uniform(rng, 4) != 0) {
+    std::vector<int> order = permutation_of_rank(choice, static_cast<int>(knob.labels.size()));
+    const uint64_t at = uniform(rng, order.size() - 1);
+    std::swap(order[at], order[at + 1]);
+    return static_cast<int>(rank_of_permutation(order));
   }
   const int to = static_cast<int>(uniform(rng, static_cast<uint64_t>(n - 1)));
   return to >= choice ? to + 1 : to;
@@ -93,16 +102,53 @@ ConfigIndex ConfigSpace::mutate(ConfigIndex index, std::mt19937_64& rng) const {
   return found >= index ? found + 1 : found;
 }
 
+std::vector<int64_t> ConfigSpace::Impl::values_of(const Config& config) const {
+  std::vector<int64_t> values;
+  for (const KnobInfo& knob : ready().knobs) values.push_back(config.at(knob.name));
+  return values;
+}
+
+bool ConfigSpace::Impl::is_active(size_t knob, const std::vector<int64_t>& values) const {
+  const auto condition = conditions.find(static_cast<int>(knob));
+  return condition == conditions.end() || evaluate(*condition->second.node(), values) != 0;
+}
+
+bool ConfigSpace::is_active(const Config& config, std::string_view knob) const {
+  const auto found = impl_->position_of.find(std::string(knob));
+  CHECK(found != impl_->position_of.end()) << "knob " << knob << " is not one of this space";
+  return impl_->is_active(static_cast<size_t>(found->second), impl_->values_of(config));
+}
+
 std::vector<float> ConfigSpace::features(const Config& config) const {
+  constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+  const Impl& d = impl_->ready();
+  const std::vector<int64_t> values = d.values_of(config);
   std::vector<float> out;
-  for (const KnobInfo& knob : impl_->ready().knobs) {
-    const int64_t value = config.at(knob.name);
-    if (knob.kind == KnobKind::kCategorical)
-      for (const int64_t c : knob.candidates) out.push_back(c == value ? 1.0F : 0.0F);
-    else if (knob.kind == KnobKind::kFlag)
-      out.push_back(static_cast<float>(value));
-    else
-      out.push_back(value > 0 ? std::log2(static_cast<float>(value)) : -1.0F);
+  for (size_t i = 0; i < d.knobs.size(); ++i) {
+    const KnobInfo& knob = d.knobs[i];
+    const int64_t value = values[i];
+    const bool active = d.is_active(i, values);
+    const auto put = [&](float v) { out.push_back(active ? v : kMissing); };
+    switch (knob.kind) {
+      case KnobKind::kCategorical:
+        for (const int64_t c : knob.candidates) put(c == value ? 1.0F : 0.0F);
+        break;
+      case KnobKind::kFlag:
+        put(static_cast<float>(value));
+        break;
+      case KnobKind::kPermutation: {
+        std::vector<float> positions(knob.labels.size());
+        const std::vector<int> order = permutation_of_rank(value, static_cast<int>(positions.size()));
+        for (size_t at = 0; at < order.size(); ++at)
+          positions[static_cast<size_t>(order[at])] = static_cast<float>(at);
+        for (const float position : positions) put(position);
+        break;
+      }
+      case KnobKind::kOrdered:
+      case KnobKind::kSplit:
+        put(value > 0 ? std::log2(static_cast<float>(value)) : -1.0F);
+        break;
+    }
   }
   return out;
 }
@@ -112,6 +158,8 @@ std::vector<std::string> ConfigSpace::feature_names() const {
   for (const KnobInfo& knob : impl_->ready().knobs) {
     if (knob.kind == KnobKind::kCategorical)
       for (const std::string& label : knob.labels) out.push_back(knob.name + "=" + label);
+    else if (knob.kind == KnobKind::kPermutation)
+      for (const std::string& label : knob.labels) out.push_back(knob.name + ":" + label);
     else if (knob.kind == KnobKind::kFlag)
       out.push_back(knob.name);
     else

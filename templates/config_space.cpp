@@ -93,6 +93,40 @@ CategoryBuilder ConfigSpace::category(std::string name, std::vector<std::string>
   std::iota(spec.info.candidates.begin(), spec.info.candidates.end(), 0);
   return CategoryBuilder(spec);
 }
+PermutationBuilder ConfigSpace::permutation(std::string name, std::vector<std::string> items) {
+  CHECK(!items.empty() && items.size() <= 7)
+      << "knob " << name << ": an order of " << items.size() << " items, expected 1 to 7";
+  KnobSpec& spec = impl_->add(std::move(name), KnobKind::kPermutation);
+  int64_t orders = 1;
+  for (size_t i = 2; i <= items.size(); ++i) orders *= static_cast<int64_t>(i);
+  spec.info.labels = std::move(items);
+  spec.info.candidates.resize(static_cast<size_t>(orders));
+  std::iota(spec.info.candidates.begin(), spec.info.candidates.end(), 0);
+  return PermutationBuilder(spec);
+}
+PermutationBuilder& PermutationBuilder::try_first(const std::vector<std::string>& order) {
+  std::vector<int> items;
+  for (const std::string& label : order) {
+    const auto& labels = spec_.info.labels;
+    const auto found = std::find(labels.begin(), labels.end(), label);
+    CHECK(found != labels.end()) << "knob " << spec_.info.name << " has no item " << label;
+    items.push_back(static_cast<int>(found - labels.begin()));
+  }
+  CHECK(items.size() == spec_.info.labels.size())
+      << "knob " << spec_.info.name << ": an order of all its items";
+  spec_.first = rank_of_permutation(items);
+  spec_.has_first = true;
+  return *this;
+}
+void ConfigSpace::active_if(const KnobHandle& knob, const IntExpr& condition) {
+  CHECK(!impl_->sealed && knob.position() >= 0) << "knob " << knob.name() << " is declared by no open space";
+  std::vector<bool> reads(impl_->specs.size(), false);
+  collect_knobs(*condition.node(), reads);
+  CHECK(!reads[static_cast<size_t>(knob.position())])
+      << "knob " << knob.name() << " is a condition of itself";
+  CHECK(impl_->conditions.emplace(knob.position(), condition).second)
+      << "knob " << knob.name() << " has a condition already; join them with &&";
+}
 void ConfigSpace::require(IntExpr constraint) {
   CHECK(!impl_->sealed) << "a constraint is declared after seal()";
   impl_->constraints.push_back(std::move(constraint));
@@ -105,6 +139,11 @@ Status ConfigSpace::seal() {
     RETURN_IF_ERROR(list_candidates(spec));
     d.position_of.emplace(spec.info.name, spec.position);
     d.knobs.push_back(spec.info);
+  }
+  // Where a knob is not active, it has one value.
+  for (const auto& [position, condition] : d.conditions) {
+    const IntExpr knob(std::make_shared<IntExprNode>(IntExprNode{IntOp::kKnob, position, {}, {}}));
+    d.constraints.push_back(condition || knob == d.knobs[static_cast<size_t>(position)].first);
   }
   // Knobs that a constraint reads together belong to one group (union-find by smallest member).
   const size_t n = d.knobs.size();
@@ -215,19 +254,32 @@ Result<ConfigIndex> ConfigSpace::index_of(const Config& config) const {
 }
 
 std::string ConfigSpace::describe(const Config& config) const {
+  const Impl& d = *impl_;
+  // Of another space's config, too: a knob that is missing counts as at its first candidate.
+  std::vector<int64_t> values;
+  for (const KnobInfo& knob : d.knobs) {
+    const auto given = config.values().find(knob.name);
+    values.push_back(given == config.values().end() ? knob.candidates.front() : given->second);
+  }
   std::string text;
   for (const auto& [name, value] : config.values()) {
+    const auto p = d.position_of.find(name);
+    const KnobInfo* knob = p == d.position_of.end() ? nullptr : &d.knobs[static_cast<size_t>(p->second)];
+    if (knob != nullptr && !d.is_active(static_cast<size_t>(p->second), values)) continue;
     text += text.empty() ? name + "=" : " " + name + "=";
-    const auto p = impl_->position_of.find(name);
-    const KnobInfo* knob =
-        p == impl_->position_of.end() ? nullptr : &impl_->knobs[static_cast<size_t>(p->second)];
-    if (knob != nullptr && knob->kind == KnobKind::kFlag)
+    const bool listed =
+        knob != nullptr && value >= 0 && value < static_cast<int64_t>(knob->candidates.size());
+    if (knob != nullptr && knob->kind == KnobKind::kFlag) {
       text += value != 0 ? "yes" : "no";
-    else if (knob != nullptr && knob->kind == KnobKind::kCategorical && value >= 0 &&
-             value < static_cast<int64_t>(knob->labels.size()))
+    } else if (listed && knob->kind == KnobKind::kCategorical) {
       text += knob->labels[static_cast<size_t>(value)];
-    else
+    } else if (listed && knob->kind == KnobKind::kPermutation) {
+      const std::vector<int> order = permutation_of_rank(value, static_cast<int>(knob->labels.size()));
+      for (size_t i = 0; i < order.size(); ++i)
+        text += (i > 0 ? "," : "") + knob->labels[static_cast<size_t>(order[i])];
+    } else {
       text += str(value);
+    }
   }
   return text;
 }

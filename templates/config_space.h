@@ -30,7 +30,7 @@ struct SplitFactors {
 
 // Knob name -> value, as stored everywhere. A value is an integer: a split's inner factor, 0/1 of a flag, the
 // number itself of an ordered choice, the position in its list of a categorical knob (ConfigSpace::describe
-// prints it by name).
+// prints it by name), the rank of a permutation among all of its items, in lexicographic order.
 class Config {
  public:
   Config() = default;
@@ -41,6 +41,7 @@ class Config {
   bool operator[](const class FlagKnob& knob) const;
   int64_t operator[](const class ChoiceKnob& knob) const;
   int64_t operator[](const class CategoryKnob& knob) const;
+  std::vector<int> operator[](const class PermutationKnob& knob) const;
   const std::map<std::string, int64_t>& values() const { return values_; }
   std::string to_text() const;  // "pack_a=0 tile_m=8 tile_n=32": canonical, sorted by name
   bool operator==(const Config&) const = default;
@@ -55,13 +56,13 @@ Result<Config> config_from_text(std::string_view text);
 // Integer expression over knob values; declared in knob.h.
 class IntExpr;
 
-enum class KnobKind : uint8_t { kOrdered, kSplit, kFlag, kCategorical };
+enum class KnobKind : uint8_t { kOrdered, kSplit, kFlag, kCategorical, kPermutation };
 
 struct KnobInfo {
   std::string name;
   KnobKind kind;
   std::vector<int64_t> candidates;  // ascending for ordered and split knobs
-  std::vector<std::string> labels;  // categorical: one name a candidate
+  std::vector<std::string> labels;  // categorical: one name a candidate; permutation: its items
   int64_t extent = 0;               // split: of the axis
   int64_t first = 0;                // value to try first
 };
@@ -84,7 +85,12 @@ class ConfigSpace {
   class FlagBuilder flag(std::string name);
   class ChoiceBuilder choice(std::string name, std::vector<int64_t> candidates);
   class CategoryBuilder category(std::string name, std::vector<std::string> labels);
+  // An order of 1 to 7 items, such as loops: n! candidates.
+  class PermutationBuilder permutation(std::string name, std::vector<std::string> items);
   void require(IntExpr constraint);
+  // The knob means something only where `condition` over other knobs holds. Elsewhere it stands at its value
+  // to try first, so that no config is counted twice; describe() leaves it out, features() has NaN for it.
+  void active_if(const class KnobHandle& knob, const IntExpr& condition);
   // Ends declaring: builds the trees. InvalidConfig when no config is valid or the default is not; names the
   // constraint.
   Status seal();
@@ -105,12 +111,14 @@ class ConfigSpace {
   // unless the space has one config.
   ConfigIndex mutate(ConfigIndex index, std::mt19937_64& rng) const;
   ConfigIndex default_index() const;  // every knob at `first`, which seal() checked
-  // One number a knob, for the cost model: log2 of ordered and split values, one-hot of categorical ones.
-  // Same length for all configs.
+  // False when the knob's condition (active_if) does not hold in `config`.
+  bool is_active(const Config& config, std::string_view knob) const;
+  // For the cost model: log2 of ordered and split values, one-hot of categorical ones, of a permutation the
+  // position of each item; NaN of knobs that are not active. Same length for all configs.
   std::vector<float> features(const Config& config) const;
   std::vector<std::string> feature_names() const;
   // "order=oc_outer tile_m=8 unroll=yes": like Config::to_text(), with labels in place of positions and
-  // yes/no for flags.
+  // yes/no for flags, a permutation as "order=oc,oh,ow".
   std::string describe(const Config& config) const;
 
  private:

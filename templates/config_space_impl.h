@@ -14,6 +14,7 @@ namespace tuner {
 struct ConfigSpace::Impl {
   std::deque<KnobSpec> specs;  // builders keep references into it while the space is declared
   std::vector<IntExpr> constraints;
+  std::map<int, IntExpr> conditions;  // of knobs that are not always active, by position
   bool sealed = false;
 
   // After seal(). A *choice* is a position in a knob's candidates; vectors of choices have one a knob.
@@ -31,6 +32,8 @@ struct ConfigSpace::Impl {
     return *this;
   }
   std::vector<int> choices_at(ConfigIndex index) const;
+  std::vector<int64_t> values_of(const Config& config) const;  // by position
+  bool is_active(size_t knob, const std::vector<int64_t>& values) const;
   bool find_index(const std::vector<int>& choices, ConfigIndex& index) const;
 };
 

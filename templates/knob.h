@@ -86,6 +86,7 @@ class KnobHandle {
   KnobHandle() = default;
   KnobHandle(std::string name, int position) : name_(std::move(name)), position_(position) {}
   const std::string& name() const { return name_; }
+  int position() const { return position_; }  // in ConfigSpace::knobs(); -1: of no space
 
  protected:
   IntExpr expr() const {
@@ -125,6 +126,26 @@ class CategoryKnob : public KnobHandle {
   using KnobHandle::KnobHandle;
   operator IntExpr() const { return expr(); }  // position in the list
 };
+
+class PermutationKnob : public KnobHandle {
+ public:
+  PermutationKnob() = default;
+  PermutationKnob(std::string name, int position, int items)
+      : KnobHandle(std::move(name), position), items_(items) {}
+  int items() const { return items_; }
+  // The item that stands first (outermost, of loops).
+  IntExpr first() const {
+    int64_t orders_of_rest = 1;
+    for (int i = 2; i < items_; ++i) orders_of_rest *= i;
+    return expr() / orders_of_rest;
+  }
+
+ private:
+  int items_ = 1;
+};
+// Orders of 0..n-1 by rank, 0 to n! - 1, in lexicographic order. A rank or list outside is our bug (CHECK).
+std::vector<int> permutation_of_rank(int64_t rank, int n);
+int64_t rank_of_permutation(const std::vector<int>& order);
 
 // --- declaring: ConfigSpace::split() and its like return a builder, which becomes the handle where it is
 // stored ---
@@ -224,6 +245,19 @@ class CategoryBuilder {
     return *this;
   }
   operator CategoryKnob() const { return CategoryKnob(spec_.info.name, spec_.position); }
+
+ private:
+  KnobSpec& spec_;
+};
+
+// All orders of the items; as listed is tried first unless said otherwise.
+class PermutationBuilder {
+ public:
+  explicit PermutationBuilder(KnobSpec& spec) : spec_(spec) {}
+  PermutationBuilder& try_first(const std::vector<std::string>& order);
+  operator PermutationKnob() const {
+    return PermutationKnob(spec_.info.name, spec_.position, static_cast<int>(spec_.info.labels.size()));
+  }
 
  private:
   KnobSpec& spec_;

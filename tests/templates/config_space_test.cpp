@@ -70,6 +70,63 @@ TEST(Knobs, LongAxisKeepsAtMostAFewHundredFactors) {
   EXPECT_EQ(space.at(space.default_index()).at("m"), 12'345);
 }
 
+TEST(Knobs, PermutationsAreRankedAndReadAsOrders) {
+  ConfigSpace space;
+  const PermutationKnob order = space.permutation("order", {"oc", "oh", "ow"}).try_first({"ow", "oc", "oh"});
+  const PermutationKnob fixed = space.permutation("fixed", {"only"});
+  space.require(order.first() != 1);  // oh is never outermost
+  ASSERT_TRUE(space.seal().is_ok());
+  EXPECT_EQ(space.size(), 4u);
+  const Config c = space.at(space.default_index());
+  EXPECT_EQ(c.to_text(), "fixed=0 order=4");
+  EXPECT_EQ(space.describe(c), "fixed=only order=ow,oc,oh");
+  EXPECT_THAT(c[order], ElementsAre(2, 0, 1));
+  EXPECT_THAT(c[fixed], ElementsAre(0));
+  EXPECT_THAT(space.features(c), ElementsAre(1, 2, 0, 0));
+  EXPECT_THAT(space.feature_names(), ElementsAre("order:oc", "order:oh", "order:ow", "fixed:only"));
+  for (ConfigIndex i = 0; i < space.size(); ++i) EXPECT_NE(space.at(i)[order][0], 1);
+  for (int64_t rank = 0; rank < 5040; ++rank)
+    EXPECT_EQ(rank_of_permutation(permutation_of_rank(rank, 7)), rank);
+  std::mt19937_64 rng(1);
+  std::set<ConfigIndex> reached;
+  for (int i = 0; i < 200; ++i) reached.insert(space.mutate(space.default_index(), rng));
+  EXPECT_EQ(reached.size(), 3u);
+}
+
+TEST(Knobs, AConditionalKnobIsCountedOnceWhereItIsNotActive) {
+  ConfigSpace space;
+  const FlagKnob prefetch = space.flag("prefetch").try_first(false);
+  const ChoiceKnob distance = space.choice("distance", {16, 32, 64, 128}).try_first(64);
+  const CategoryKnob level = space.category("level", {"l1", "l2"});
+  space.active_if(distance, prefetch);
+  space.active_if(level, prefetch && distance >= 64);
+  ASSERT_TRUE(space.seal().is_ok());
+  // Without prefetch one; with it two short distances, two long ones at two levels.
+  EXPECT_EQ(space.size(), 1u + 2 + 2 * 2);
+  std::set<std::string> texts;
+  for (ConfigIndex i = 0; i < space.size(); ++i) texts.insert(space.describe(space.at(i)));
+  EXPECT_THAT(texts, ::testing::UnorderedElementsAre(
+                         "prefetch=no", "distance=16 prefetch=yes", "distance=32 prefetch=yes",
+                         "distance=64 level=l1 prefetch=yes", "distance=64 level=l2 prefetch=yes",
+                         "distance=128 level=l1 prefetch=yes", "distance=128 level=l2 prefetch=yes"));
+  const Config off = space.at(space.default_index());
+  EXPECT_EQ(off.to_text(), "distance=64 level=0 prefetch=0");  // stored with its one value
+  EXPECT_TRUE(space.is_active(off, "prefetch"));
+  EXPECT_FALSE(space.is_active(off, "distance"));
+  const std::vector<float> features = space.features(off);
+  ASSERT_EQ(features.size(), 4u);
+  EXPECT_EQ(features[0], 0);
+  for (int i = 1; i < 4; ++i) EXPECT_TRUE(std::isnan(features[static_cast<size_t>(i)]));
+  EXPECT_THAT(space.index_of(*config_from_text("distance=16 level=0 prefetch=0")).message(),
+              HasSubstr("constraint prefetch || distance == 64 does not hold"));
+  // Every config is reached by moves from the default.
+  std::mt19937_64 rng(2);
+  std::set<ConfigIndex> reached{space.default_index()};
+  for (int i = 0; i < 2000; ++i)
+    reached.insert(space.mutate(*std::next(reached.begin(), rng() % reached.size()), rng));
+  EXPECT_EQ(reached.size(), space.size());
+}
+
 TEST(IntExprs, PrintWithFewParentheses) {
   ConfigSpace space;
   const SplitKnob m = space.split("m", 8), n = space.split("n", 8);
@@ -133,18 +190,25 @@ struct RandomSpace {
     std::vector<IntExpr> leaves;
     std::vector<std::string> names;
     std::vector<std::vector<int64_t>> candidates;
+    std::vector<KnobHandle> handles;
     const size_t n = 2 + rng() % 4;
     for (size_t i = 0; i < n; ++i) {
       names.push_back(std::string(1, static_cast<char>('a' + i)));
       if (rng() % 4 == 0) {
-        leaves.push_back(FlagKnob(space.flag(names.back())));
+        const FlagKnob knob = space.flag(names.back());
+        leaves.push_back(knob);
+        handles.push_back(knob);
         candidates.push_back({0, 1});
       } else if (rng() % 2 == 0) {
-        leaves.push_back(ChoiceKnob(space.choice(names.back(), {0, 3, 5, 8})));
+        const ChoiceKnob knob = space.choice(names.back(), {0, 3, 5, 8});
+        leaves.push_back(knob);
+        handles.push_back(knob);
         candidates.push_back({0, 3, 5, 8});
       } else {
         const auto extent = static_cast<int64_t>(1 + rng() % 8);
-        leaves.push_back(SplitKnob(space.split(names.back(), extent)).inner());
+        const SplitKnob knob = space.split(names.back(), extent);
+        leaves.push_back(knob.inner());
+        handles.push_back(knob);
         candidates.emplace_back();
         for (int64_t v = 1; v <= extent; ++v) candidates.back().push_back(v);
       }
@@ -154,6 +218,11 @@ struct RandomSpace {
       const IntExpr left = random_expr(leaves, rng, 2), right = random_expr(leaves, rng, 1);
       constraints.push_back(rng() % 4 == 0 ? left != right : left <= right + static_cast<int64_t>(rng() % 8));
       space.require(constraints.back());
+    }
+    if (rng() % 3 == 0) {  // the last knob only beside a large value of the first; else at its first value
+      const IntExpr condition = leaves[0] >= candidates[0].back();
+      space.active_if(handles[n - 1], condition);
+      constraints.push_back(condition || leaves[n - 1] == candidates[n - 1].front());
     }
     std::vector<size_t> at(n, 0);
     for (;;) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/tuner/analytic_task.h"
+#include "tuner/search/recorded_space.h"
 
 namespace tuner::cli {
 namespace {
@@ -114,6 +115,33 @@ TEST_F(SpaceExport, RefusesToMixMachinesAndTasks) {
   EXPECT_EQ(records_of_job(*store_, "j1", 2).message(),
             "--task: found 2, expected 0 to 1, the tasks of job j1");
   EXPECT_EQ(records_of_job(*store_, "j1", 1)->rows[0].config.to_text(), "a=2");
+}
+
+TEST_F(SpaceExport, IsReadBackByTheSimulator) {
+  add_job("j1");
+  add("j1", "a=1 b=16", {1000, 3000, 2000});
+  add("j1", "a=2 b=16", {}, Outcome::kCrashed);
+  add("j1", "a=2 b=32", {4000});
+  const auto records = records_of_job(*store_, "j1", -1);
+  ASSERT_TRUE(write_text(folder_.file("s.csv.gz"), space_csv(*records)).is_ok());
+  const auto space = read_recorded_space(folder_.file("s.csv.gz"));
+  ASSERT_TRUE(space.is_ok()) << space.message();
+  EXPECT_EQ(space->size(), 3u);
+  EXPECT_DOUBLE_EQ(space->best_ns(), 2000);
+}
+
+// tests/tuner/data/matmul_6x48x48.csv: a sweep of this project's own, recorded by
+//   tuner submit FILE --trials all; tuner records export --space FILE -o SPACE.csv
+// with {"op":"matmul","a":[6,48],"b":[48,48],"constant":["b"],"target":"cpu"}; samples rounded to three
+// digits.
+TEST(RecordedSweep, OfASmallProductIsWholeAndHasAllItsSamples) {
+  const auto space =
+      read_recorded_space(std::string(TUNER_SOURCE_DIR) + "/tests/tuner/data/matmul_6x48x48.csv");
+  ASSERT_TRUE(space.is_ok()) << space.message();
+  ASSERT_EQ(space->size(), 444u);
+  ASSERT_EQ(space->parts.size(), 1u);
+  for (const std::vector<double>& samples : space->parts[0].samples_ns) EXPECT_EQ(samples.size(), 9u);
+  EXPECT_GT(space->median_ns(), 1.5 * space->best_ns());
 }
 
 TEST_F(SpaceExport, FindsTheRowOfACandidate) {

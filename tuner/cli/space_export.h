@@ -4,8 +4,9 @@
 //   4,16,0,0.0317,ok,0.0318;0.0317;...
 //
 // Knobs by name, a column for each that some template has; the field is empty where the template has no such
-// knob or the config does not use it. `template` is there when there are several. time_ms is the median of
-// the samples, ms a call. status is ok, or how the config failed; time_ms and samples_ms are empty then.
+// knob; a knob that is not active has its one value. `template` is there when there are several. time_ms is
+// the median of the samples, ms a call. status is ok, or how the config failed; time_ms and samples_ms are
+// empty then.
 #pragma once
 
 #include <string>

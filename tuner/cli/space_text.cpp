@@ -35,6 +35,8 @@ const char* kind_name(KnobKind kind) {
       return "flag";
     case KnobKind::kCategorical:
       return "category";
+    case KnobKind::kPermutation:
+      return "permutation";
   }
   return "";
 }
@@ -43,6 +45,11 @@ std::string values_text(const KnobInfo& knob) {
   std::string text;
   if (knob.kind == KnobKind::kFlag)
     return knob.candidates.size() == 2 ? "no yes" : knob.first != 0 ? "yes" : "no";
+  if (knob.kind == KnobKind::kPermutation) {
+    std::string text;
+    for (const std::string& item : knob.labels) text += (text.empty() ? "" : " ") + item;
+    return str("all ", knob.candidates.size(), " orders of ", text);
+  }
   // Enough to see the pattern; a split can have hundreds.
   constexpr size_t kMostShown = 24;
   const size_t n = knob.candidates.size();
