@@ -40,7 +40,7 @@ class StoppingEstimateTest : public ::testing::Test {
 };
 
 TEST_F(StoppingEstimateTest, SaysNothingBeforeThereIsEnoughToGoBy) {
-  feed(31, 1000);
+  feed(63, 1000);
   EXPECT_EQ(estimate_.chance(), std::nullopt);
   feed(1, 1000);
   ASSERT_NE(estimate_.chance(), std::nullopt);

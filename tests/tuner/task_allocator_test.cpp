@@ -7,7 +7,7 @@
 namespace tuner {
 namespace {
 
-constexpr int64_t kShare = 400;  // floor: 40
+constexpr int64_t kShare = 800;  // floor: 80
 
 TaskStanding known(double best_ns, double gain, double weight = 1) {
   return {.weight = weight, .done = 100, .open = 0, .best_ns = best_ns, .expected_gain = gain};
@@ -15,19 +15,19 @@ TaskStanding known(double best_ns, double gain, double weight = 1) {
 
 TEST(TaskAllocator, FloorIsATenthOfTheShareWithinBounds) {
   EXPECT_EQ(allocation_floor(1000), 100);
-  EXPECT_EQ(allocation_floor(100), 32);
+  EXPECT_EQ(allocation_floor(100), 64);
   EXPECT_EQ(allocation_floor(8), 8);
 }
 
 TEST(TaskAllocator, EveryTaskGetsItsFloorTheLeastAdvancedFirst) {
   std::vector<TaskStanding> tasks{known(1e9, 1), known(10, 0.01), known(10, 0.01)};
-  tasks[1].done = 30;
+  tasks[1].done = 60;
   tasks[2].done = 16;
   tasks[2].open = 8;
   EXPECT_EQ(next_task(tasks, kShare, 0), 2u);
-  tasks[2].open = 24;
+  tasks[2].open = 64;
   EXPECT_EQ(next_task(tasks, kShare, 1), 1u);
-  tasks[1].done = 40;
+  tasks[1].done = 80;
   EXPECT_EQ(next_task(tasks, kShare, 2), 0u);
 }
 
@@ -44,7 +44,7 @@ TEST(TaskAllocator, ThenTheGreatestExpectedSavingWeightedByUseCount) {
 
 TEST(TaskAllocator, ATaskWithoutARightResultIsTriedAgainInEveryFourthTurn) {
   std::vector<TaskStanding> tasks{known(1000, 0.5), known(0, 1), known(0, 1)};
-  tasks[2].done = 60;
+  tasks[2].done = 90;
   int tried = 0;
   for (int turn = 0; turn < 100; ++turn) {
     const size_t next = *next_task(tasks, kShare, turn);

@@ -25,7 +25,7 @@ struct TaskStanding {
   bool settled = false;        // stopped, or nothing left to try
 };
 
-// The trials a task gets before gains are compared: a tenth of its even share, at least 32, at most the
+// The trials a task gets before gains are compared: a tenth of its even share, at least 64, at most the
 // share itself.
 int64_t allocation_floor(int64_t even_share);
 
