@@ -29,7 +29,8 @@ class RealJob {
     return words;
   }
   std::vector<std::string> submit(int trials, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words = tuner({"submit", file, "--trials", std::to_string(trials), "--db", db});
+    std::vector<std::string> words =
+        tuner({"submit", file, "--trials", std::to_string(trials), "--stop-below", "0", "--db", db});
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
