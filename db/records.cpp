@@ -31,7 +31,7 @@ Status check_numbers(const MeasureRecord& r) {
     if (!std::isfinite(value) || value < 0) return bad("cpu_ns", value);
   const MeasureOptions& o = r.options;
   if (!std::isfinite(o.min_repeat_ms) || !std::isfinite(o.build_timeout_s) ||
-      !std::isfinite(o.run_timeout_s) || !std::isfinite(o.cut_factor))
+      !std::isfinite(o.run_timeout_s) || !std::isfinite(o.cut_factor) || !std::isfinite(o.precision))
     return invalid_argument("record of trial ", r.trial_id, ": options hold a number that is not finite");
   if (r.outcome == Outcome::kOk && r.run_ns.empty())
     return invalid_argument("record of trial ", r.trial_id, ": outcome ok without a sample");

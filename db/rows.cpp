@@ -104,10 +104,14 @@ Status unreadable(const SqlRow& row, std::string_view table) {
       " holds a value this program does not know, though its checksum is right. Use the tuner that wrote it");
 }
 
+// Rows from before there was a precision have no such key: the default is not written either, so that they
+// keep their checksums.
 json options_json(const MeasureOptions& o) {
-  return json{{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
-              {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
-              {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
+  json out{{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
+           {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
+           {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
+  if (o.precision != MeasureOptions{}.precision) out["precision"] = o.precision;
+  return out;
 }
 MeasureOptions options_from(const json& j, RowReader& reader) {
   MeasureOptions o;
@@ -118,6 +122,7 @@ MeasureOptions options_from(const json& j, RowReader& reader) {
     o.run_timeout_s = j.at("run_timeout_s").get<double>();
     o.memory_limit_bytes = j.at("memory_limit_bytes").get<int64_t>();
     o.cut_factor = j.at("cut_factor").get<double>();
+    if (j.contains("precision")) o.precision = j.at("precision").get<double>();
   } catch (const json::exception&) {
     reader.mark_wrong();
   }

@@ -47,6 +47,9 @@ struct MeasureOptions {
   double build_timeout_s = 10, run_timeout_s = 10;
   int64_t memory_limit_bytes = int64_t{4} << 30;
   double cut_factor = 2;  // negative: never
+  // Sampling may stop before `repeats` when half the median's 95 % interval is below this fraction of it; 0:
+  // all are taken.
+  double precision = 0.01;
 };
 
 struct Environment {

@@ -129,6 +129,7 @@ void to_proto(const MeasureOptions& options, v1::MeasureOptions* out) {
   out->set_run_timeout_s(options.run_timeout_s);
   out->set_memory_limit_bytes(options.memory_limit_bytes);
   out->set_cut_factor(options.cut_factor);
+  out->set_precision(options.precision > 0 ? options.precision : -1);
 }
 
 Result<MeasureOptions> from_proto(const v1::MeasureOptions& options, std::string_view field) {
@@ -145,6 +146,7 @@ Result<MeasureOptions> from_proto(const v1::MeasureOptions& options, std::string
     out.memory_limit_bytes =
         check.in_range<int64_t>("memory_limit_bytes", options.memory_limit_bytes(), 1, int64_t{1} << 50);
   if (options.cut_factor() != 0) out.cut_factor = check.finite("cut_factor", options.cut_factor());
+  if (options.precision() != 0) out.precision = std::max(check.finite("precision", options.precision()), 0.0);
   return check.finish(out);
 }
 

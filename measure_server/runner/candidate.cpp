@@ -179,10 +179,12 @@ class Child {
     const SamplingOptions options{
         .fill_ns = r.min_repeat_ms * 1e6,
         .repeats = std::min(r.repeats, static_cast<int>(CandidateReport::kMaxSamples)),
+        .precision = r.precision,
         // Slow kernels: the run after timing must still fit, so sampling ends at half of the time limit.
         .stop_at_ns = started_ns_ + r.run_timeout_s * 0.5e9,
         .cut_above_ns = r.cut_above_ns,
-        .cut_by_cpu_time = m_.threads == 1};
+        .slow_above_ns = r.slow_above_ns,
+        .slow_by_cpu_time = m_.threads == 1};
     Samples samples;
     if (!take_samples(
             options, [this](int64_t calls, Sample& s) { return sample(calls, s); }, samples))

@@ -189,9 +189,11 @@ class DeviceRun {
     if (!sound(operands_.poison(bench_.stream()))) return false;
     const SamplingOptions options{.fill_ns = r_.min_repeat_ms * 1e6,
                                   .repeats = r_.repeats,
+                                  .precision = r_.precision,
                                   // Slow kernels: the run after timing must still fit.
                                   .stop_at_ns = started_ns_ + r_.run_timeout_s * 0.5e9,
-                                  .cut_above_ns = r_.cut_above_ns};
+                                  .cut_above_ns = r_.cut_above_ns,
+                                  .slow_above_ns = r_.slow_above_ns};
     return take_samples(
         options, [this](int64_t calls, Sample& s) { return sample(calls, s); }, samples_);
   }

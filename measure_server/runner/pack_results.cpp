@@ -185,6 +185,7 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
       {"options",
        {{"min_repeat_ms", request.min_repeat_ms},
         {"repeats", request.repeats},
+        {"precision", request.precision},
         {"run_timeout_s", request.run_timeout_s},
         {"memory_limit_bytes", request.memory_limit_bytes},
         {"cut_factor", pack_->pack().plan.cut_factor}}},

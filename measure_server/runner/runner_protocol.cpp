@@ -142,9 +142,11 @@ json run_json(const RunRequest& r) {
                {"relative", r.check.relative},
                {"min_repeat_ms", r.min_repeat_ms},
                {"repeats", r.repeats},
+               {"precision", r.precision},
                {"run_timeout_s", r.run_timeout_s},
                {"memory_limit_bytes", r.memory_limit_bytes},
                {"cut_above_ns", r.cut_above_ns},
+               {"slow_above_ns", r.slow_above_ns},
                {"cpus", r.cpus},
                {"device", r.device},
                {"cold", cold_mode_name(r.cold)}});
@@ -267,9 +269,11 @@ Result<RunRequest> parse_run_request(std::string_view text) {
   in.read("relative", r.check.relative, 0);
   in.read("min_repeat_ms", r.min_repeat_ms, 0);
   in.read_int("repeats", r.repeats, 1, 1000);
+  in.read("precision", r.precision, 0);
   in.read("run_timeout_s", r.run_timeout_s, 0);
   in.read_int("memory_limit_bytes", r.memory_limit_bytes, 1, INT64_MAX);
   in.read("cut_above_ns", r.cut_above_ns, 0);
+  in.read("slow_above_ns", r.slow_above_ns, 0);
   in.read("cpus", r.cpus);
   in.read_int("device", r.device, 0, 1023, /*required=*/false);
   std::string cold = "none";

@@ -20,8 +20,9 @@
 namespace tuner {
 
 // Grows when the way candidates are run, checked or timed changes: results of two harness ABIs are not
-// compared.
-inline constexpr int kHarnessAbi = 1;
+// compared. 2: a run beside a disturbed sentinel is taken anew, and sampling stops at a stated precision, so
+// other times stand than did in 1.
+inline constexpr int kHarnessAbi = 2;
 
 // How an output is compared with the reference answer.
 struct CheckSpec {
@@ -50,13 +51,16 @@ struct RunRequest {
   };
   std::vector<Data> inputs, references;
   CheckSpec check;
-  double min_repeat_ms = 1;   // one sample is as many calls as fill this
-  int repeats = 9;            // samples at most
+  double min_repeat_ms = 1;  // one sample is as many calls as fill this
+  int repeats = 9;           // samples at most
+  double precision =
+      0.01;  // of the median at which sampling may stop before; 0: all `repeats`. See sampling.h
   double run_timeout_s = 10;  // wall clock from fork (GPU: from its turn) to exit
   // Of a CPU candidate: resident size of its process. Of a GPU candidate: its operands on the device.
   int64_t memory_limit_bytes = int64_t{4} << 30;
-  double cut_above_ns = 0;  // stop after a warm sample above this; 0: never
-  std::vector<int> cpus;    // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
+  double cut_above_ns = 0;   // stop after a warm sample above this; 0: never
+  double slow_above_ns = 0;  // stop when the median is certainly above this; 0: never
+  std::vector<int> cpus;     // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
   // Of GPU candidates: which device, by the driver's count, and the state of its caches.
   int device = 0;
   ColdMode cold = ColdMode::kNone;

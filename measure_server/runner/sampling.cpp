@@ -3,7 +3,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace tuner {
 namespace {
@@ -14,24 +16,47 @@ double clock_ns(clockid_t clock) {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-// Half the width of the median's 68 % interval over the median, from the spread of the samples.
-double relative_precision(std::vector<double> v) {
-  const size_t n = v.size();
-  const auto median = [&] {
-    std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(n / 2), v.end());
-    return v[n / 2];
-  };
-  const double m = median();
-  for (double& x : v) x = std::fabs(x - m);
-  // 1.4826: median absolute deviation -> standard deviation; 1.2533: of a mean -> of a median (both: normal
-  // noise).
-  return 1.2533 * 1.4826 * median() / std::sqrt(static_cast<double>(n)) / m;
+double median_of(std::vector<double>& v) {
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  return v.size() % 2 == 1 ? *middle : (*middle + *std::max_element(v.begin(), middle)) / 2;
+}
+
+bool known_well_enough(const SamplingOptions& options, const Samples& s) {
+  if (options.precision <= 0) return false;
+  if (s.run_ns.size() >= 3) {
+    const MedianEstimate e = estimate_median(s.run_ns);
+    if (e.half_width < options.precision * e.median) return true;
+  }
+  if (options.slow_above_ns <= 0 || s.run_ns.size() < 2) return false;
+  const MedianEstimate e = estimate_median(options.slow_by_cpu_time ? s.cpu_ns : s.run_ns);
+  return e.median - e.half_width > options.slow_above_ns;
 }
 
 }  // namespace
 
 double monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 double thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+// What normal noise asks for, found by simulation (tests/measure_server/sampling_test.cpp tests that it
+// holds): of few samples a multiple of their range; from seven on of their median absolute deviation, which
+// one pre-empted sample does not move.
+MedianEstimate estimate_median(std::vector<double> samples) {
+  constexpr std::array kOfRange = {0.0, 0.0, 6.43, 1.337, 0.734, 0.562, 0.433};
+  const size_t n = samples.size();
+  MedianEstimate out{median_of(samples), std::numeric_limits<double>::infinity()};
+  if (n < 2) return out;
+  if (n < kOfRange.size()) {
+    const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
+    out.half_width = kOfRange[n] * (*most - *least);
+    return out;
+  }
+  for (double& x : samples) x = std::fabs(x - out.median);
+  // 1.4826: median absolute deviation -> standard deviation; 1.2533: of a mean -> of a median; 1.96: -> 95 %.
+  const double many = 1.96 * 1.2533 * 1.4826 * median_of(samples) / std::sqrt(static_cast<double>(n));
+  out.half_width = many * (1 + 3 / (static_cast<double>(n) - 3.4));
+  return out;
+}
 
 bool fill_sample(double fill_ns, double stop_at_ns, const std::function<bool(int64_t, Sample&)>& take,
                  int64_t& calls, Sample& sample) {
@@ -60,12 +85,12 @@ bool take_samples(const SamplingOptions& options, const std::function<bool(int64
   };
   record();
   const double limit = options.cut_above_ns;
-  if (limit > 0 && out.run_ns[0] > limit && (!options.cut_by_cpu_time || out.cpu_ns[0] > limit)) {
+  if (limit > 0 && out.run_ns[0] > limit && (!options.slow_by_cpu_time || out.cpu_ns[0] > limit)) {
     out.cut = true;
     return true;
   }
   while (static_cast<int>(out.run_ns.size()) < options.repeats && monotonic_ns() < options.stop_at_ns) {
-    if (out.run_ns.size() >= 3 && relative_precision(out.run_ns) < 0.01) break;
+    if (known_well_enough(options, out)) break;
     if (!take(calls, sample)) return false;
     record();
   }

@@ -14,12 +14,16 @@ struct Sample {
 };
 
 struct SamplingOptions {
-  double fill_ns = 1e6;     // one sample is as many calls as take this long
-  int repeats = 9;          // samples at most
-  double stop_at_ns = 0;    // CLOCK_MONOTONIC: no further sample is begun after this
-  double cut_above_ns = 0;  // per call: a first sample above this is the only one; 0: never
-  // A pre-empted sample is slow by no fault of the kernel: it is cut only if its CPU time says the same.
-  bool cut_by_cpu_time = false;
+  double fill_ns = 1e6;  // one sample is as many calls as take this long
+  int repeats = 9;       // samples at most
+  double precision =
+      0.01;  // half of the median's 95 % interval over the median that is enough; 0: all `repeats`
+  double stop_at_ns = 0;     // CLOCK_MONOTONIC: no further sample is begun after this
+  double cut_above_ns = 0;   // per call: a first sample above this is the only one; 0: never
+  double slow_above_ns = 0;  // per call: a median certainly above this is known well enough; 0: never
+  // A pre-empted sample is slow by no fault of the kernel: it is cut, or found slow, only if its CPU time
+  // says the same.
+  bool slow_by_cpu_time = false;
 };
 
 struct Samples {
@@ -29,7 +33,8 @@ struct Samples {
 
 // Calls `take(calls, sample)` until done; false as soon as it returns false. The first call warms up and its
 // time decides nothing; then the number of calls grows until they fill `fill_ns`, and the sample that does is
-// the first that counts. Ends when the median is known to 1 % (3 samples at least) or `repeats` are taken.
+// the first that counts. Ends when the median is known to `precision` (3 samples at least), or is certainly
+// above `slow_above_ns` (2 at least), or `repeats` are taken.
 bool take_samples(const SamplingOptions& options, const std::function<bool(int64_t, Sample&)>& take,
                   Samples& out);
 
@@ -37,6 +42,12 @@ bool take_samples(const SamplingOptions& options, const std::function<bool(int64
 // as `take` is. Does not try more calls after `stop_at_ns`.
 bool fill_sample(double fill_ns, double stop_at_ns, const std::function<bool(int64_t, Sample&)>& take,
                  int64_t& calls, Sample& sample);
+
+// The median and half of its 95 % interval. `samples` is not empty; of one sample the half-width is infinite.
+struct MedianEstimate {
+  double median = 0, half_width = 0;
+};
+MedianEstimate estimate_median(std::vector<double> samples);
 
 // CLOCK_MONOTONIC, or the CPU time of this thread.
 double monotonic_ns();

@@ -23,8 +23,9 @@ constexpr int kPollMs = 2'000;           // how long an idle Sync waits; well be
 constexpr int kInfrastructureTries = 3;  // of a run that failed through no fault of the candidate
 
 constexpr double kRaceDisturbed =
-    1.05;                           // times the calm level: finalists are near enough each other to be strict
-constexpr int kDisturbedTries = 2;  // of a run beside which the sentinel was slow
+    1.05;  // times the calm level: finalists are near enough each other to be strict
+constexpr double kClearlySlower = 1.2;  // times the best: how much slower it is need not be known well
+constexpr int kDisturbedTries = 2;      // of a run beside which the sentinel was slow
 
 constexpr int kGpuTries = 12;  // a GPU that was quarantined may come back: about two minutes
 
@@ -415,10 +416,14 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   request.digest = built.digest;
   if (options.min_repeat_ms() > 0) request.min_repeat_ms = options.min_repeat_ms();
   if (options.repeats() > 0) request.repeats = options.repeats();
+  if (options.precision() != 0) request.precision = std::max(options.precision(), 0.0);
   if (options.run_timeout_s() > 0) request.run_timeout_s = options.run_timeout_s();
   if (options.memory_limit_bytes() > 0) request.memory_limit_bytes = options.memory_limit_bytes();
   const double factor = options.cut_factor() == 0 ? 2 : options.cut_factor();
-  if (factor > 0 && built.best_ns > 0) request.cut_above_ns = factor * built.best_ns;
+  if (factor > 0 && built.best_ns > 0) {
+    request.cut_above_ns = factor * built.best_ns;
+    request.slow_above_ns = kClearlySlower * built.best_ns;
+  }
   request.cpus = runner_cpus(threads_of(lease.target()));
 
   Result<RunReply> reply = failed("not run");

@@ -68,6 +68,7 @@ inline MeasureRecord ok_record(const std::string& trial_id, std::vector<double> 
   r.peak_gflops = 83.2;
   r.environment = {"cpu X", "llvm 22", 1, "w1", "inc1", "host1"};
   r.options.repeats = 5;
+  r.options.precision = 0.125;
   r.finished_at_us = 1'700'000'001'000'000;
   return r;
 }

@@ -226,6 +226,7 @@ TEST_F(StoreTest, ARecordComesBackWholeToTheLastBit) {
   EXPECT_EQ(r.environment.toolchain, "llvm 22");
   EXPECT_EQ(r.environment.worker_incarnation, "inc1");
   EXPECT_EQ(r.options.repeats, 5);
+  EXPECT_EQ(r.options.precision, 0.125);
   EXPECT_EQ(r.device_state, written.device_state);
   EXPECT_EQ(r.finished_at_us, written.finished_at_us);
   EXPECT_EQ(back->trial.state, TrialState::kDone);

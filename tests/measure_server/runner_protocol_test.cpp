@@ -29,9 +29,11 @@ RunRequest example() {
   r.check = {1e-5, 2e-4};
   r.min_repeat_ms = 2.5;
   r.repeats = 7;
+  r.precision = 0.125;
   r.run_timeout_s = 3;
   r.memory_limit_bytes = int64_t{5} << 40;
   r.cut_above_ns = 1234.5;
+  r.slow_above_ns = 1000.5;
   r.cpus = {0, 3};
   r.device = 2;
   r.cold = ColdMode::kRotate;
@@ -48,6 +50,8 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
   EXPECT_EQ(r.inputs[1].path, "/b");
   EXPECT_EQ(r.references[0].path, "/c");
   EXPECT_EQ(r.check.relative, 2e-4);
+  EXPECT_EQ(r.precision, 0.125);
+  EXPECT_EQ(r.slow_above_ns, 1000.5);
   EXPECT_EQ(r.memory_limit_bytes, int64_t{5} << 40);
   EXPECT_EQ(r.cpus, (std::vector<int>{0, 3}));
   EXPECT_EQ(r.device, 2);
@@ -133,6 +137,8 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
             "run request: key \"repeats\": expected an integer in 1..1000, found 0");
   EXPECT_EQ(with("\"repeats\":7", "\"repeats\":1.5"),
             "run request: key \"repeats\": expected an integer in 1..1000, found 1.5");
+  EXPECT_EQ(with("\"precision\":0.125", "\"precision\":-1"),
+            "run request: key \"precision\": expected a number >= 0, found -1");
   EXPECT_EQ(with("\"repeats\":7,", ""), "run request: key \"repeats\" is missing");
   EXPECT_EQ(with("\"min_repeat_ms\":2.5", "\"min_repeat_ms\":-1"),
             "run request: key \"min_repeat_ms\": expected a number >= 0, found -1");

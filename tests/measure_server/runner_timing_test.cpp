@@ -70,6 +70,30 @@ TEST_F(RunnerTiming, StopsEarlyWhenTheMedianIsKnown) {
   EXPECT_LT(r.run_ns.size(), 200u);
 }
 
+TEST_F(RunnerTiming, PrecisionZeroTakesAllSamples) {
+  RunRequest q =
+      request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));
+  q.repeats = 20;
+  q.precision = 0;
+  q.slow_above_ns = 10;
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.run_ns.size(), 20u);
+}
+
+TEST_F(RunnerTiming, ClearlySlowerCandidateIsTimedWithFewerSamples) {
+  RunRequest q =
+      request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));
+  q.repeats = 200;
+  q.precision = 1e-9;
+  q.slow_above_ns = 10;
+  const RunReply r = run(q);
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_FALSE(r.cut);
+  EXPECT_GE(r.run_ns.size(), 2u);
+  EXPECT_LT(r.run_ns.size(), 20u);
+}
+
 TEST_F(RunnerTiming, HopelessCandidateIsCutAfterOneWarmSample) {
   RunRequest q =
       request(build_kernel("for (volatile int i = 0; i < 100000; ++i); return doubling_right(args);"));

@@ -31,7 +31,8 @@ MeasureRecord a_record() {
                .build_timeout_s = 4,
                .run_timeout_s = 5,
                .memory_limit_bytes = 6,
-               .cut_factor = -1};
+               .cut_factor = -1,
+               .precision = 0.25};
   r.finished_at_us = 1'700'000'000'123'456;
   return r;
 }
@@ -150,9 +151,20 @@ TEST(Convert, ZeroOptionsMeanTheDefaults) {
   EXPECT_EQ(options->repeats, MeasureOptions{}.repeats);
   EXPECT_EQ(options->min_repeat_ms, MeasureOptions{}.min_repeat_ms);
   EXPECT_EQ(options->cut_factor, MeasureOptions{}.cut_factor);
+  EXPECT_EQ(options->precision, 0.01);
   v1::MeasureOptions bad;
   bad.set_repeats(-3);
   EXPECT_EQ(from_proto(bad).message(), "options.repeats: expected an integer from 1 to 10000, found -3");
+}
+
+TEST(Convert, NoPrecisionMeansAllSamplesNotTheDefault) {
+  v1::MeasureOptions message;
+  to_proto(MeasureOptions{.precision = 0}, &message);
+  const auto options = from_proto(message);
+  ASSERT_TRUE(options.is_ok()) << options.message();
+  EXPECT_EQ(options->precision, 0);
+  message.set_precision(std::nan(""));
+  EXPECT_EQ(from_proto(message).message(), "options.precision: expected a finite number, found nan");
 }
 
 TEST(Convert, ASubmissionComesBackAsAJob) {

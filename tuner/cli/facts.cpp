@@ -67,9 +67,13 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
 }
 
 ordered_json options_json(const MeasureOptions& o) {
-  return {{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
-          {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
-          {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
+  return {{"min_repeat_ms", o.min_repeat_ms},
+          {"repeats", o.repeats},
+          {"build_timeout_s", o.build_timeout_s},
+          {"run_timeout_s", o.run_timeout_s},
+          {"memory_limit_bytes", o.memory_limit_bytes},
+          {"cut_factor", o.cut_factor},
+          {"precision", o.precision}};
 }
 
 ordered_json record_json(const TrialWithRecord& t) {

@@ -83,6 +83,7 @@ MeasureRecord record_of(const json& j) {
   r.options.run_timeout_s = o.at("run_timeout_s").get<double>();
   r.options.memory_limit_bytes = o.at("memory_limit_bytes").get<int64_t>();
   r.options.cut_factor = o.at("cut_factor").get<double>();
+  r.options.precision = o.value("precision", r.options.precision);
   r.finished_at_us = j.at("finished_at_us").get<int64_t>();
   r.device_state = j.at("device_state").get<std::string>();
   // Times with cold caches are another quantity than those with warm ones: whoever reads them must see it.

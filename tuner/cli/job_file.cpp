@@ -376,6 +376,7 @@ void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o
   constexpr double kDay = 86'400;
   m.read("min_repeat_ms", o.min_repeat_ms, 0.0, 60'000.0);
   m.read("repeats", o.repeats, 1, 10'000);
+  m.read_within("precision", o.precision, 0.0, 1.0);
   m.read("build_timeout_s", o.build_timeout_s, 0.0, kDay);
   m.read("run_timeout_s", o.run_timeout_s, 0.0, kDay);
   in.adopt(m.finish());

@@ -72,11 +72,12 @@ std::string new_request_id() {
 bool same_options(const MeasureOptions& a, const MeasureOptions& b) {
   return a.min_repeat_ms == b.min_repeat_ms && a.repeats == b.repeats &&
          a.build_timeout_s == b.build_timeout_s && a.run_timeout_s == b.run_timeout_s &&
-         a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor;
+         a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor &&
+         a.precision == b.precision;
 }
 
-// --trials all: a sweep. Every valid config, with all its samples: a sweep is there to be searched again
-// later (tuner simulate), where a bound of a slow config is not enough.
+// --trials all: a sweep. Every valid config, with all its samples, however well its time is known before: a
+// sweep is there to be searched again later (tuner simulate), where a bound of a slow config is not enough.
 Status make_sweep(const CliTask& task, JobRow& job) {
   constexpr int kSamples = 9;
   ASSIGN_OR_RETURN(const uint64_t size, space_size(task));
@@ -86,6 +87,7 @@ Status make_sweep(const CliTask& task, JobRow& job) {
   job.trials = static_cast<int>(size);
   job.stop.below = 0;
   job.options.cut_factor = -1;
+  job.options.precision = 0;
   job.options.repeats = std::max(job.options.repeats, kSamples);
   return Status::ok();
 }

@@ -276,6 +276,7 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
   MeasureOptions options = trial.record->options;
   options.cut_factor = -1;  // all its samples are wanted
+  options.precision = 0;
   const std::string id = trial.trial.id;
   const int64_t limit = clock_.now_ms() + options_.rerun_limit_ms;
 

@@ -1,0 +1,113 @@
+// When enough samples have been taken: the stated precision, the candidate that is clearly too slow, neither.
+#include "measure_server/runner/sampling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace tuner {
+namespace {
+
+// Samples as scripted, the last one for ever. Each fills the time asked for, so every call is a sample.
+struct Script {
+  std::vector<double> run_ns, cpu_ns;
+
+  Samples sampled(SamplingOptions options) const {
+    options.fill_ns = 1;
+    options.stop_at_ns = monotonic_ns() + 60e9;
+    size_t next = 0;
+    bool warm = false;
+    Samples out;
+    EXPECT_TRUE(take_samples(
+        options,
+        [&](int64_t calls, Sample& s) {
+          EXPECT_EQ(calls, 1);
+          if (!std::exchange(warm, true)) return s = {1e9, 1e9}, true;  // decides nothing
+          const size_t i = std::min(next++, run_ns.size() - 1);
+          s = {run_ns[i], cpu_ns.empty() ? run_ns[i] : cpu_ns[std::min(i, cpu_ns.size() - 1)]};
+          return true;
+        },
+        out));
+    return out;
+  }
+  size_t taken(const SamplingOptions& options) const { return sampled(options).run_ns.size(); }
+};
+
+TEST(Sampling, SteadySamplesEndAtThree) {
+  EXPECT_EQ((Script{{100, 100.1, 100.2}}.taken({.repeats = 9})), 3u);
+}
+
+TEST(Sampling, PrecisionZeroTakesAllThatWereAskedForHoweverSlow) {
+  EXPECT_EQ((Script{{100}}.taken({.repeats = 9, .precision = 0})), 9u);
+  EXPECT_EQ((Script{{100}}.taken({.repeats = 9, .precision = 0, .slow_above_ns = 10})), 9u);
+}
+
+TEST(Sampling, TheStatedPrecisionDecidesHowManyAreTaken) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> noise(100, 2);  // 2 %
+  Script noisy;
+  for (int i = 0; i < 2000; ++i) noisy.run_ns.push_back(noise(random));
+  size_t before = 0;
+  for (const double precision : {0.1, 0.01, 0.002}) {
+    const Samples s = noisy.sampled({.repeats = 2000, .precision = precision});
+    EXPECT_LT(s.run_ns.size(), 2000u) << precision;
+    EXPECT_GT(s.run_ns.size(), before);
+    const MedianEstimate e = estimate_median(s.run_ns);
+    EXPECT_LT(e.half_width, precision * e.median);
+    EXPECT_NEAR(e.median, 100, 2 * precision * 100);
+    before = s.run_ns.size();
+  }
+}
+
+TEST(Sampling, OnePreemptedSampleWidensNothing) {
+  const MedianEstimate calm = estimate_median({100, 101, 99, 100.5, 99.5, 100.2, 99.8});
+  const MedianEstimate preempted = estimate_median({100, 101, 99, 100.5, 99.5, 100.2, 3484});
+  EXPECT_LT(preempted.half_width, 1.7 * calm.half_width);
+  EXPECT_NEAR(preempted.median, 100.2, 1e-9);
+}
+
+TEST(Sampling, TheIntervalHoldsTheMedianOfNormalNoiseIn95Percent) {
+  std::mt19937_64 random(2);
+  std::normal_distribution<double> noise(100, 1);
+  constexpr int kDraws = 20'000;
+  for (const int n : {2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 31, 100}) {
+    int inside = 0;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      std::vector<double> v(static_cast<size_t>(n));
+      for (double& x : v) x = noise(random);
+      const MedianEstimate e = estimate_median(v);
+      inside += std::fabs(e.median - 100) <= e.half_width ? 1 : 0;
+    }
+    const double share = static_cast<double>(inside) / kDraws;
+    EXPECT_NEAR(share, 0.95, 0.02) << n << " samples";
+  }
+}
+
+TEST(Sampling, AClearlySlowerCandidateEndsAtTwo) {
+  const Samples s = Script{{150, 152, 149}}.sampled({.repeats = 9, .precision = 1e-6, .slow_above_ns = 120});
+  EXPECT_EQ(s.run_ns.size(), 2u);
+  EXPECT_FALSE(s.cut) << "its time is a time, not a bound";
+}
+
+TEST(Sampling, OneThatMayBeAsFastGoesOn) {
+  // Slower than 120 in the median, but not certainly.
+  EXPECT_EQ((Script{{150, 100, 150, 110, 140, 105, 150}}.taken(
+                {.repeats = 7, .precision = 1e-6, .slow_above_ns = 120})),
+            7u);
+}
+
+TEST(Sampling, APreemptedOneThreadCandidateIsNotTakenForASlowOne) {
+  const Script preempted{{150, 152, 149, 151}, {99, 102, 98, 101}};
+  const SamplingOptions by_clock{.repeats = 4, .precision = 1e-6, .slow_above_ns = 120};
+  SamplingOptions by_cpu = by_clock;
+  by_cpu.slow_by_cpu_time = true;
+  EXPECT_EQ(preempted.taken(by_clock), 2u);
+  EXPECT_EQ(preempted.taken(by_cpu), 4u);
+}
+
+}  // namespace
+}  // namespace tuner
