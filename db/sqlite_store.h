@@ -32,6 +32,8 @@ class SqliteStore final : public Store {
 
   Status add_trials(std::vector<TrialRow>& trials) override;
   Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) override;
+  Result<std::vector<TrialRow>> lease_trials(const std::vector<std::string>& trial_ids,
+                                             std::string_view worker_id) override;
   Status requeue_trial(std::string_view trial_id, int attempt) override;
   Status add_proposal(ProposalRow& proposal, std::vector<TrialRow>& trials) override;
   Result<std::vector<ProposalRow>> proposals(std::string_view job_id) const override;
@@ -65,6 +67,8 @@ class SqliteStore final : public Store {
   int64_t next_seq() { return ++last_seq_; }
   // Inside a write: stores the batch, fills id and seq.
   Status insert_trials(Connection& connection, std::vector<TrialRow>& trials);
+  // Inside a write: queued -> leased.
+  Result<TrialRow> lease(Connection& connection, int64_t seq, std::string_view worker_id);
   // Runs `operation` on the writer's thread, in a transaction. Failed when this store only reads.
   Status write(Writer::Operation operation);
   // Runs `f(Connection&)` on a read connection inside one snapshot.

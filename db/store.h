@@ -230,6 +230,10 @@ class Store {
   virtual Status add_trials(std::vector<TrialRow>& trials) = 0;
   // queued -> leased, attempt + 1, a new fencing token. NotFound when it is not queued any more.
   virtual Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) = 0;
+  // The same for several, in one commit: those that are still queued, in the order given; the others are left
+  // out.
+  virtual Result<std::vector<TrialRow>> lease_trials(const std::vector<std::string>& trial_ids,
+                                                     std::string_view worker_id) = 0;
   // leased -> queued. NotFound unless it is leased with that attempt.
   virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;
   // A call of the search and the trials it gave (perhaps none), all or nothing. Fills seq, count and

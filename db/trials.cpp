@@ -70,24 +70,49 @@ Status SqliteStore::add_trials(std::vector<TrialRow>& trials) {
   return Status::ok();
 }
 
+Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, std::string_view worker_id) {
+  ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
+  TrialRow& t = stored.trial;
+  if (t.state != TrialState::kQueued)
+    return not_found("trial ", t.id, " is ", trial_state_name(t.state), ", not queued any more");
+  t.state = TrialState::kLeased;
+  t.attempt += 1;
+  t.fencing = next_seq();
+  t.worker_id = worker_id;
+  RETURN_IF_ERROR(save_trial(c, stored));
+  ASSIGN_OR_RETURN(const SqlRow job, c.one(kJobBySeq, {stored.job_seq}));
+  if (job.empty()) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
+  ASSIGN_OR_RETURN(const StoredJob owner, job_from_row(job));
+  t.job_id = owner.job.id;
+  return t;
+}
+
 Result<TrialRow> SqliteStore::lease_trial(std::string_view trial_id, std::string_view worker_id) {
   ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
   TrialRow leased;
   RETURN_IF_ERROR(write([&](Connection& c) -> Status {
-    ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
-    TrialRow& t = stored.trial;
-    if (t.state != TrialState::kQueued)
-      return not_found("trial ", trial_id, " is ", trial_state_name(t.state), ", not queued any more");
-    t.state = TrialState::kLeased;
-    t.attempt += 1;
-    t.fencing = next_seq();
-    t.worker_id = worker_id;
-    RETURN_IF_ERROR(save_trial(c, stored));
-    ASSIGN_OR_RETURN(const SqlRow job, c.one(kJobBySeq, {stored.job_seq}));
-    if (job.empty()) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
-    ASSIGN_OR_RETURN(const StoredJob owner, job_from_row(job));
-    t.job_id = owner.job.id;
-    leased = t;
+    ASSIGN_OR_RETURN(leased, lease(c, seq, worker_id));
+    return Status::ok();
+  }));
+  return leased;
+}
+
+Result<std::vector<TrialRow>> SqliteStore::lease_trials(const std::vector<std::string>& trial_ids,
+                                                        std::string_view worker_id) {
+  std::vector<int64_t> seqs;
+  for (const std::string& id : trial_ids) {
+    ASSIGN_OR_RETURN(seqs.emplace_back(), trial_seq(id));
+  }
+  std::vector<TrialRow> leased;
+  RETURN_IF_ERROR(write([&](Connection& c) -> Status {
+    leased.clear();
+    for (const int64_t seq : seqs) {
+      Result<TrialRow> row = lease(c, seq, worker_id);
+      if (row)
+        leased.push_back(*std::move(row));
+      else if (row.status().code() != StatusCode::kNotFound)
+        return row.status();
+    }
     return Status::ok();
   }));
   return leased;

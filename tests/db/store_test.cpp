@@ -177,6 +177,31 @@ TEST_F(StoreTest, ATrialIsLeasedOnceAndEveryLeaseHasALargerFencingToken) {
   EXPECT_GT(second->fencing, first->fencing);
 }
 
+TEST_F(StoreTest, SeveralTrialsAreLeasedAtOnceAndThoseTakenAlreadyAreLeftOut) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3", "a=4"});
+  ASSERT_TRUE(store->lease_trial(ids[1], "w1").is_ok());
+  ASSERT_OK(store->add_records({ok_record(ids[2], {5})}));
+  const auto leased = store->lease_trials({ids[3], ids[1], ids[2], ids[0], "t999"}, "w2");
+  ASSERT_TRUE(leased.is_ok()) << leased.message();
+  ASSERT_EQ(leased->size(), 2u);
+  EXPECT_EQ((*leased)[0].id, ids[3]);
+  EXPECT_EQ((*leased)[1].id, ids[0]);
+  EXPECT_GT((*leased)[1].fencing, (*leased)[0].fencing);
+  for (const TrialRow& row : *leased) {
+    EXPECT_EQ(row.job_id, "j1");
+    EXPECT_EQ(row.attempt, 1);
+    const auto stored = store->trial(row.id);
+    EXPECT_EQ(stored->trial.state, TrialState::kLeased);
+    EXPECT_EQ(stored->trial.worker_id, "w2");
+    EXPECT_EQ(stored->trial.fencing, row.fencing);
+  }
+  EXPECT_EQ(store->trial(ids[1])->trial.worker_id, "w1");
+  EXPECT_EQ(store->lease_trials({ids[0], "x"}, "w").status().code(), store->trial("x").status().code());
+  EXPECT_TRUE(store->lease_trials({}, "w")->empty());
+}
+
 TEST_F(StoreTest, CancellingClosesOpenTrialsOnly) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("j1")));

@@ -106,6 +106,7 @@ class Coordinator {
     std::deque<int64_t> result_times_ms;
     PhaseTimes times;               // of this run of the job
     double proposal_store_ms = 0;   // of a trial, lately
+    double lease_store_ms = 0;      // of a trial, lately
     double unproposed_ms = 0;       // of the search, since it last proposed: part of its next proposals
     std::map<int, double> best_ns;  // by task
     JobState state = JobState::kQueued;

@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -167,7 +168,7 @@ void Coordinator::close_locked(const MeasureRecord& record, const v1::MeasureRec
   Job& job = *found->second;
   job.results_came = true;
   job.times.add(TrialPhase::kBuild, message.build_ms());
-  job.times.add(TrialPhase::kStore, store_ms + job.proposal_store_ms);
+  job.times.add(TrialPhase::kStore, store_ms + job.lease_store_ms + job.proposal_store_ms);
   if (message.run_ms() <= 0) return;  // it was not built
   job.times.add(TrialPhase::kRun, message.run_ms());
   job.times.add(TrialPhase::kCheck, message.check_ms());
@@ -181,22 +182,39 @@ void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::st
   const LeaseTable::Owner owner = found->second.owner;
   const std::vector<LeaseTable::Trial> reserved = leases_.reserve(
       [&](const std::string& target) { return serves_locked(found->second, target); }, held, slots);
+  if (reserved.empty()) return;
+  // One commit for all of them. Reruns and races are not in the store as open trials.
+  std::vector<std::string> ids;
+  for (const LeaseTable::Trial& trial : reserved)
+    if (!reruns_.contains(trial.id) && !races_.contains(trial.id)) ids.push_back(trial.id);
+  std::map<std::string, TrialRow> stored;
+  if (!ids.empty()) {
+    lock.unlock();
+    const Stopwatch storing;
+    Result<std::vector<TrialRow>> rows = store_.lease_trials(ids, owner.worker_id);
+    const double store_ms = storing.elapsed_ms();
+    lock.lock();
+    if (!rows) spdlog::error("{} trials cannot be leased: {}", ids.size(), rows.message());
+    if (rows)
+      for (TrialRow& row : *rows) {
+        if (const auto job = jobs_.find(row.job_id); job != jobs_.end())
+          job->second->lease_store_ms = store_ms / static_cast<double>(rows->size());
+        stored.emplace(row.id, std::move(row));
+      }
+  }
+  const std::set<std::string> in_store(ids.begin(), ids.end());
   for (const LeaseTable::Trial& trial : reserved) {
     int attempt = trial.attempt + 1;
     int64_t fencing = trial.fencing + 1;
-    if (!reruns_.contains(trial.id) && !races_.contains(trial.id)) {
-      lock.unlock();
-      const Result<TrialRow> row = store_.lease_trial(trial.id, owner.worker_id);
-      lock.lock();
-      if (!row) {
-        // NotFound: closed meanwhile, and close() has forgotten it or will. Else the disk: try again later.
-        if (row.status().code() != StatusCode::kNotFound)
-          spdlog::error("trial {} cannot be leased: {}", trial.id, row.message());
+    if (in_store.contains(trial.id)) {
+      const auto row = stored.find(trial.id);
+      if (row == stored.end()) {
+        // Closed meanwhile, and close() has forgotten it or will; or the disk: try again later.
         leases_.release(trial.id);
         continue;
       }
-      attempt = row->attempt;
-      fencing = row->fencing;
+      attempt = row->second.attempt;
+      fencing = row->second.fencing;
     }
     if (!leases_.grant(trial.id, owner, attempt, fencing, clock_.now_ms())) continue;
     if (!specs_.contains(trial.id)) continue;

@@ -10,8 +10,8 @@
 namespace tuner {
 
 // What a trial costs: the search thinking (model refits included), building, the run in its own process from
-// fork to the end of the check, of that the comparison with the reference, and both writes to the database.
-// Builds go on beside runs: the sum is more than the wall clock.
+// fork to the end of the check, of that the comparison with the reference, and its writes to the database:
+// proposed, leased, answered. Builds go on beside runs: the sum is more than the wall clock.
 enum class TrialPhase : uint8_t { kPropose, kBuild, kRun, kCheck, kStore };
 inline constexpr int kTrialPhases = 5;
 std::string_view trial_phase_name(TrialPhase phase);  // "propose", "build", ...
