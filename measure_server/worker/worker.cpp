@@ -112,7 +112,7 @@ Status Worker::open() {
   std::vector<int> others;
   for (const int cpu : cpus_)
     if (std::find(last.begin(), last.end(), cpu) == last.end()) others.push_back(cpu);
-  ASSIGN_OR_RETURN(builder_, BuilderClient::start(options_.program, others));
+  ASSIGN_OR_RETURN(beside_.client, BuilderClient::start(options_.program, others));
   find_gpu();
   pin_this_process(others);
   core_ = std::make_unique<WorkerCore>(
@@ -129,7 +129,7 @@ Status Worker::open() {
 void Worker::find_gpu() {
   if (probe_.devices.empty()) return;
   const DeviceInfo& device = probe_.devices.front();
-  const Result<BuildReply> cuda = builder_->ask({.kind = "hello_cuda"}, std::chrono::seconds(30));
+  const Result<BuildReply> cuda = beside_.client->ask({.kind = "hello_cuda"}, std::chrono::seconds(30));
   if (!cuda.is_ok() || cuda->outcome != "ok") {
     spdlog::warn("{} is not measured on: {}", device.name, cuda.is_ok() ? cuda->message : cuda.message());
     return;
@@ -166,10 +166,13 @@ void Worker::fail(Status status) {
 }
 
 Status Worker::run(DaemonLink& link) {
-  std::thread builds([&] { build(); }), runs([&] { run_candidates(); });
+  std::thread builds([&] { build(beside_, WorkerCore::Builds::kBesideRuns); });
+  std::thread more_builds([&] { build_instead_of_runs(); });
+  std::thread runs([&] { run_candidates(); });
   talk(link);
   stop();
   builds.join();
+  more_builds.join();
   runs.join();
   std::lock_guard lock(mutex_);
   return end_;
@@ -182,7 +185,7 @@ Status Worker::register_with(DaemonLink& link) {
   request.set_protocol(1);
   request.set_races(true);
   request.set_harness_abi(probe_.harness_abi);
-  request.add_targets(builder_->hello().host_target);
+  request.add_targets(beside_.client->hello().host_target);
   for (const std::string& target : gpu_targets_) request.add_targets(target);
   request.set_max_threads(static_cast<int>(cpus_.size()));
   v1::Environment* environment = request.mutable_environment();
@@ -191,7 +194,7 @@ Status Worker::register_with(DaemonLink& link) {
   RETURN_IF_ERROR(link.register_worker(request, &reply));
   core_->set_session(reply.session());
   spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", request.worker_id(),
-               builder_->hello().host_target, probe_.peaks.of(DType::kFloat32, 1));
+               beside_.client->hello().host_target, probe_.peaks.of(DType::kFloat32, 1));
   if (!gpu_targets_.empty())
     spdlog::info("also measures \"{}\" on {}", gpu_targets_.back(), probe_.devices.front().fingerprint);
   return Status::ok();
@@ -266,7 +269,7 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
   *record.mutable_options() = lease.options();
   v1::Environment* e = record.mutable_environment();
   e->set_hardware(probe_.hardware);
-  e->set_toolchain(builder_->hello().toolchain);
+  e->set_toolchain(beside_.client->hello().toolchain);
   e->set_harness_abi(probe_.harness_abi);
   e->set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
   e->set_worker_incarnation(incarnation_);
@@ -289,10 +292,19 @@ void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {
   if (!status.is_ok()) fail(status);
 }
 
-void Worker::build() {
-  while (const std::optional<v1::Lease> lease = core_->next_to_build()) {
+// Where compiling is what a trial waits for, the core of the runs is idle half of the time.
+void Worker::build_instead_of_runs() {
+  if (cpus_.size() < 2) return;
+  Result<std::unique_ptr<BuilderClient>> client = BuilderClient::start(options_.program, runner_cpus(1));
+  if (!client.is_ok()) return spdlog::warn("one builder only: {}", client.message());
+  instead_.client = *std::move(client);
+  build(instead_, WorkerCore::Builds::kInsteadOfRuns);
+}
+
+void Worker::build(Compiler& compiler, WorkerCore::Builds builds) {
+  while (const std::optional<v1::Lease> lease = core_->next_to_build(builds)) {
     if (lease->finalists_size() > 0) {
-      build_race(*lease);
+      build_race(compiler, *lease);
       continue;
     }
     v1::MeasureRecord record = record_for(*lease);
@@ -303,8 +315,8 @@ void Worker::build() {
     const double started_ms = now_ms();
     const double queue_ms = std::max(0.0, started_ms - static_cast<double>(core_->held_since_ms(*lease)));
     const double limit_s = lease->options().build_timeout_s() > 0 ? lease->options().build_timeout_s() : 10;
-    const Result<BuildReply> reply =
-        ask_builder(build_request(*lease), std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+    const Result<BuildReply> reply = ask_builder(
+        compiler, build_request(*lease), std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
     record.set_build_ms(now_ms() - started_ms);
     record.set_queue_ms(queue_ms);
     if (!reply.is_ok()) {
@@ -344,7 +356,7 @@ BuildRequest Worker::build_request(const v1::Lease& lease) const {
 }
 
 // As a rule every finalist is in the work folder already, since it was measured as a trial.
-void Worker::build_race(const v1::Lease& lease) {
+void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
   const double limit_s = lease.options().build_timeout_s() > 0 ? lease.options().build_timeout_s() : 10;
   std::vector<RaceEntry> entries;
   std::string trouble;
@@ -357,7 +369,7 @@ void Worker::build_race(const v1::Lease& lease) {
     request.template_version = c.template_version();
     request.config = c.config();
     const Result<BuildReply> reply =
-        ask_builder(request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+        ask_builder(compiler, request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
     if (reply.is_ok() && reply->outcome == "ok") {
       entries.push_back({c, {reply->digest, check_for(lease, c.template_name(), *data)}});
       continue;
@@ -375,10 +387,11 @@ void Worker::build_race(const v1::Lease& lease) {
 }
 
 // Unavailable only after several tries: that is this host's trouble, not the candidate's.
-Result<BuildReply> Worker::ask_builder(const BuildRequest& request, std::chrono::milliseconds limit) {
-  std::lock_guard lock(builder_mutex_);
+Result<BuildReply> Worker::ask_builder(Compiler& compiler, const BuildRequest& request,
+                                       std::chrono::milliseconds limit) {
+  std::lock_guard lock(compiler.mutex);
   for (int i = 1;; ++i) {
-    Result<BuildReply> reply = builder_->ask(request, limit);
+    Result<BuildReply> reply = compiler.client->ask(request, limit);
     if (reply.is_ok() || reply.status().code() != StatusCode::kUnavailable || i == kInfrastructureTries ||
         stopped_)
       return reply;
@@ -396,7 +409,7 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
                              .directory = options_.work_dir,
                              .workload_key = lease.workload_key(),
                              .input_seed = lease.input_seed()};
-  ASSIGN_OR_RETURN(BuildReply data, ask_builder(request, std::chrono::minutes(10)));
+  ASSIGN_OR_RETURN(BuildReply data, ask_builder(beside_, request, std::chrono::minutes(10)));
   if (data.outcome != "ok") return failed(data.message);
   std::lock_guard lock(mutex_);
   return data_[key] = data;

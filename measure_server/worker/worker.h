@@ -1,8 +1,8 @@
-// Worker: the threads around a WorkerCore. One talks to the daemon, one builds, one runs.
+// Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs.
 //
 //   talk   Sync: waits for leases; a result interrupts the wait and goes out at once
-//   build  lease -> builder process -> artifact
-//   run    artifact -> runner -> record -> spool -> owed
+//   build  lease -> builder process -> artifact; the second one has the core of the runs while nothing is to
+//   run run    artifact -> runner -> record -> spool -> owed
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
 // never run beside a build. GPU candidates run one at a time like all others, so none is measured beside a
@@ -52,15 +52,22 @@ class Worker {
   Status open();
   Status register_with(DaemonLink& link);
   void talk(DaemonLink& link);
-  void build();
+  // A builder process and who waits for it: one request at a time.
+  struct Compiler {
+    std::mutex mutex;
+    std::unique_ptr<BuilderClient> client;
+  };
+  void build(Compiler& compiler, WorkerCore::Builds builds);
+  void build_instead_of_runs();
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
   v1::MeasureRecord measure(const WorkerCore::Built& built);
   BuildRequest build_request(const v1::Lease& lease) const;
-  void build_race(const v1::Lease& lease);
+  void build_race(Compiler& compiler, const v1::Lease& lease);
   v1::RaceResult race(const WorkerCore::Built& built);
   v1::RaceResult race_result_for(const v1::Lease& lease, const std::string& error) const;
-  Result<BuildReply> ask_builder(const BuildRequest& request, std::chrono::milliseconds limit);
+  Result<BuildReply> ask_builder(Compiler& compiler, const BuildRequest& request,
+                                 std::chrono::milliseconds limit);
   Result<BuildReply> data_for(const v1::Lease& lease);
   void interrupt_wait();
   void finish(const v1::Lease& lease, v1::MeasureRecord record);
@@ -80,8 +87,7 @@ class Worker {
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;
   std::unique_ptr<CalmLevel> calm_;  // of CPU runs; used by the run thread only
-  std::mutex builder_mutex_;         // one request at a time
-  std::unique_ptr<BuilderClient> builder_;
+  Compiler beside_, instead_;        // of runs; the second is null where there is one core
 
   std::mutex mutex_;
   std::stop_source wait_;                                // of the Sync that waits for something to happen

@@ -1,6 +1,7 @@
 #include "measure_server/worker/worker_core.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler_core/target.h"
 
@@ -120,18 +121,22 @@ bool WorkerCore::uses_every_core(const v1::Lease& lease) const {
   return threads_of(lease.target()) >= options_.cpus;
 }
 
-std::optional<v1::Lease> WorkerCore::next_to_build() {
+std::optional<v1::Lease> WorkerCore::next_to_build(Builds builds) {
+  const bool instead = builds == Builds::kInsteadOfRuns;
   std::unique_lock lock(mutex_);
+  if (instead && std::exchange(building_instead_, false)) changed_.notify_all();
   Held* next = nullptr;
   changed_.wait(lock, [&] {
     if (stopped_) return true;
     for (const auto& [k, held] : held_)
-      if (held.phase == v1::RUNNING && uses_every_core(held.lease)) return false;
+      if (held.phase == v1::RUNNING && (instead || uses_every_core(held.lease))) return false;
+    if (instead && next_locked(/*built=*/true) != nullptr) return false;
     next = next_locked(/*built=*/false);
     return next != nullptr;
   });
   if (stopped_) return std::nullopt;
   next->phase = v1::BUILDING;
+  if (instead) building_instead_ = true;
   return next->lease;
 }
 
@@ -160,6 +165,7 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
   Held* next = nullptr;
   changed_.wait(lock, [&] {
     if (stopped_) return true;
+    if (building_instead_) return false;
     next = next_locked(/*built=*/true);
     if (next == nullptr) return false;
     if (!uses_every_core(next->lease)) return true;

@@ -39,9 +39,12 @@ class WorkerCore {
   void on_news(std::function<void()> f) { news_ = std::move(f); }
 
   // --- the build thread's side ---
+  // Where builds take place: on cores no run has, or on that of the runs, only while there is nothing to run.
+  enum class Builds : uint8_t { kBesideRuns, kInsteadOfRuns };
   // The next lease to build, in the order they came; empty after stop(). Waits while a run uses every core,
-  // so no build disturbs it.
-  std::optional<v1::Lease> next_to_build();
+  // so no build disturbs it. kInsteadOfRuns waits until nothing is running or built, and no run begins until
+  // its caller (one thread) asks for the next one.
+  std::optional<v1::Lease> next_to_build(Builds builds = Builds::kBesideRuns);
   // It is built: may run now. False: revoked meanwhile, forget it.
   bool built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms);
 
@@ -103,7 +106,8 @@ class WorkerCore {
   std::map<Key, v1::RaceResult> owed_races_;
   std::map<std::pair<std::string, std::string>, double> best_ns_;  // by workload key and target
   uint64_t order_ = 0;
-  int spooling_ = 0;  // appends to the spool going on
+  bool building_instead_ = false;  // of runs
+  int spooling_ = 0;               // appends to the spool going on
   bool draining_ = false, stopped_ = false;
 };
 

@@ -373,6 +373,70 @@ TEST_F(WorkerCoreTest, SpareCoresLetBuildsAndRunsGoTogetherAndAllAreDone) {
   expect_exclusive(*core_, all, false);
 }
 
+TEST_F(WorkerCoreTest, BuildsInsteadOfRunsNeverGoBesideARunAndYieldToWhatIsBuilt) {
+  start({.slots = 8, .cpus = 2});
+  constexpr int kAll = 60;
+  std::atomic<int> building{0}, running{0}, together{0}, done{0}, beside{0}, instead{0};
+  std::thread builder([&] {
+    while (const auto l = core_->next_to_build()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(6));
+      ++beside;
+      core_->built(*l, "", 0, 0);
+    }
+  });
+  std::thread helper([&] {
+    while (const auto l = core_->next_to_build(WorkerCore::Builds::kInsteadOfRuns)) {
+      ++building;
+      together += running;
+      std::this_thread::sleep_for(std::chrono::milliseconds(6));
+      together += running;
+      --building;
+      ++instead;
+      core_->built(*l, "", 0, 0);
+    }
+  });
+  std::thread runner([&] {
+    while (const auto b = core_->next_to_run()) {
+      ++running;
+      together += building;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      together += building;
+      --running;
+      EXPECT_TRUE(core_->finish(b->lease, record(b->lease.trial_id())).is_ok());
+      ++done;
+    }
+  });
+  std::vector<v1::Lease> all;
+  for (int i = 0; i < kAll; ++i) all.push_back(lease(str("t", i)));
+  core_->apply(leases(all));
+  for (int i = 0; i < 5'000 && done < kAll; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  core_->stop();
+  builder.join();
+  helper.join();
+  runner.join();
+  EXPECT_EQ(done, kAll);
+  EXPECT_EQ(together, 0);
+  EXPECT_EQ(beside + instead, kAll);
+  EXPECT_GT(instead, kAll / 8) << "builds take three times as long as runs: both builders are needed";
+  EXPECT_GT(beside, kAll / 4);
+}
+
+TEST_F(WorkerCoreTest, ALeaseRevokedWhileBuiltInsteadOfRunsStillKeepsRunsWaiting) {
+  core_->apply(leases({lease("a"), lease("b")}));
+  EXPECT_EQ(core_->next_to_build(WorkerCore::Builds::kInsteadOfRuns)->trial_id(), "a");
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->apply(revocation("a"));
+  std::atomic<bool> ran{false};
+  std::thread runner([&] { ran = core_->next_to_run().has_value(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(ran);
+  std::thread helper([&] { (void)core_->next_to_build(WorkerCore::Builds::kInsteadOfRuns); });
+  runner.join();
+  EXPECT_TRUE(ran);
+  core_->stop();
+  helper.join();
+}
+
 // A daemon that means well behind a wire that does not: requests and replies are lost or come twice, either
 // side starts anew. In the end every trial has a record, and nothing acknowledged was lost.
 TEST_F(WorkerCoreTest, EveryTrialEndsUnderLossRepetitionAndRestarts) {
