@@ -2,12 +2,12 @@
 // needed.
 //
 //   search_replay [--seeds N] [--first-seed N] [--trials N] [--batch N] [--warm] [--strategies a,b]
-//                 [--options "key=value ..."] [--bayesian "key=value ..."] [SPACE.csv[.gz]...]
+//                 [--only NAME] [--options "key=value ..."] [--bayesian "key=value ..."] [SPACE.csv[.gz]...]
 //
 // For the constants: `tuner simulate` plays the strategies as they are. Prints, for each space and strategy,
 // best time of the space / best time found after 32, 64, 128, ... trials in percent: the mean over seeds, the
 // worst run; median trials to 90, 95, 99 %; CPU milliseconds a trial. Without files: synthetic spaces.
-// --warm: 200 rows of the other files are known.
+// --only: of those, the ones with NAME in theirs. --warm: 200 rows of the other files are known.
 #include <cstdio>
 #include <deque>
 #include <functional>
@@ -36,6 +36,20 @@ struct Played {
   SearchSpace space;
   std::function<Observation(const Candidate&)> measure;
   double best_ns;
+};
+
+// How many trials failed, early and later in a run.
+struct FailedTrials {
+  static constexpr size_t kFirst = 64;
+  size_t trials[2] = {}, failed[2] = {};
+  void add(size_t trial, bool fails) {
+    ++trials[trial <= kFirst ? 0 : 1];
+    failed[trial <= kFirst ? 0 : 1] += fails ? 1 : 0;
+  }
+  bool any() const { return failed[0] + failed[1] > 0; }
+  double percent(int part) const {
+    return 100.0 * static_cast<double>(failed[part]) / static_cast<double>(std::max<size_t>(1, trials[part]));
+  }
 };
 
 // "uncertainty=0.5 local_share=0.3": settings of the model-guided strategies to try out.
@@ -68,6 +82,8 @@ Status set_options(ModelGuidedOptions& o, const std::string& text) {
       o.models = static_cast<int>(v);
     else if (key == "rank_whole")
       o.rank_whole = static_cast<size_t>(v);
+    else if (key == "loss" && v >= 0 && v <= 2)
+      o.xgboost.loss = static_cast<Loss>(static_cast<int>(v));  // 0 squared, 1 of logs, 2 pairs
     else if (key == "rounds")
       o.xgboost.rounds = static_cast<int>(v);
     else if (key == "max_depth")
@@ -109,6 +125,7 @@ Status set_options(BayesianOptions& o, const std::string& text) {
         {"eta", [&] { o.xgboost.eta = static_cast<float>(v); }},
         {"niche_distance", [&] { o.niche_distance = static_cast<size_t>(v); }},
         {"tree_share", [&] { o.tree_share = v; }},
+        {"caution", [&] { o.caution = v; }},
     };
     if (!known.contains(key)) return invalid_argument("option ", key, ": not one of the bayesian options");
     known.at(key)();
@@ -123,6 +140,7 @@ Status run(int argc, char** argv) {
   ModelGuidedOptions options;
   BayesianOptions bayesian;
   bool own_options = false, warm = false;
+  std::string only;
   std::deque<RecordedSpace> recorded;
   std::deque<MeasuredSpace> synthetic;
   std::vector<Played> spaces;
@@ -135,6 +153,8 @@ Status run(int argc, char** argv) {
       seeds = std::stoul(argv[++i]);
     } else if (arg == "--first-seed" && has_value) {
       first_seed = std::stoul(argv[++i]);
+    } else if (arg == "--only" && has_value) {
+      only = argv[++i];
     } else if (arg == "--batch" && has_value) {
       batch = std::stoul(argv[++i]);
     } else if (arg == "--trials" && has_value) {
@@ -156,12 +176,15 @@ Status run(int argc, char** argv) {
     }
   }
   if (spaces.empty()) synthetic = synthetic_spaces();
+  std::erase_if(synthetic, [&](const MeasuredSpace& m) { return m.name.find(only) == std::string::npos; });
   for (const MeasuredSpace& m : synthetic)
     spaces.push_back(
         {m.name, m.search_space(), [&m](const Candidate& c) { return m.measure(c); }, m.best_ns()});
+  if (spaces.empty()) return invalid_argument("--only ", only, ": no synthetic space has this in its name");
   for (const std::string& name : names) {
     SimulationSummary all;
     std::map<std::string, SimulationSummary> kinds;
+    std::map<std::string, FailedTrials> failed;
     for (Played& m : spaces) {
       for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
         if (warm) {
@@ -178,7 +201,15 @@ Status run(int argc, char** argv) {
         } else {
           ASSIGN_OR_RETURN(search, make_strategy(name, m.space, seed));
         }
-        const SimulationRun played = simulate(*search, m.measure, m.best_ns, trials, batch);
+        size_t trial = 0;
+        const SimulationRun played = simulate(
+            *search,
+            [&](const Candidate& c) {
+              const Observation found = m.measure(c);
+              failed[m.name].add(++trial, !found.ok);
+              return found;
+            },
+            m.best_ns, trials, batch);
         kinds[m.name].add(played);
         all.add(played);
       }
@@ -190,9 +221,13 @@ Status run(int argc, char** argv) {
       std::printf(" |");
       for (size_t mark = 32; mark <= trials; mark *= 2)
         std::printf(" %5.1f", 100 * summary.worst_share(mark));
-      std::printf(" | %4.0f %4.0f %4.0f | %.2f\n", summary.median_trials_to(0.9),
+      std::printf(" | %4.0f %4.0f %4.0f | %.2f", summary.median_trials_to(0.9),
                   summary.median_trials_to(0.95), summary.median_trials_to(0.99),
                   summary.think_ms_per_trial());
+      if (const FailedTrials& f = failed[kind]; f.any())
+        std::printf(" | failed %.0f %% of the first %zu, %.0f %% of the others", f.percent(0),
+                    FailedTrials::kFirst, f.percent(1));
+      std::printf("\n");
     }
     std::fflush(stdout);
   }

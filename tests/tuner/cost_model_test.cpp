@@ -66,6 +66,96 @@ TEST(CostModel, MissingFeaturesAreTakenAsSuch) {
   EXPECT_GT(rank_correlation(*predicted, s.scores), 0.95);
 }
 
+// Rows of two tasks; scores of the second are ten times too small, as on a machine that is ten times slower.
+TEST(CostModel, PairwiseLossComparesRowsOfOneTaskOnly) {
+  Samples fast = samples(96, 4), both = fast;
+  const Samples slow = samples(96, 5), test = samples(200, 6);
+  both.features.values.insert(both.features.values.end(), slow.features.values.begin(),
+                              slow.features.values.end());
+  for (const float score : slow.scores) both.scores.push_back(0.1f * score);
+  // Which task a row is from shows in the last column, so that a model could use it.
+  for (size_t row = 0; row < 192; ++row) both.features.values[row * 4 + 3] = row < 96 ? 0.0f : 9.0f;
+  const uint32_t groups[] = {96, 96};
+  const auto used_for_task = [&](const XgboostOptions& options) {
+    const auto model = make_xgboost_model(options);
+    CHECK(model->fit(both.features, both.scores, {}, groups).is_ok());
+    FeatureMatrix first = test.features, second = test.features;
+    for (size_t row = 0; row < 200; ++row) {
+      first.values[row * 4 + 3] = 0;
+      second.values[row * 4 + 3] = 9;
+    }
+    const std::vector<float> a = model->predict(first).value(), b = model->predict(second).value();
+    EXPECT_GT(rank_correlation(a, test.scores), 0.9);
+    double apart = 0, spread = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      apart += std::abs(a[i] - b[i]);
+      spread += std::abs(a[i] - a[0]);
+    }
+    return apart / spread;
+  };
+  EXPECT_GT(used_for_task({}), 0.5) << "squared error: what is from the slow task is worth less";
+  EXPECT_LT(used_for_task({.loss = Loss::kPairwise}), 0.25);
+}
+
+TEST(CostModel, EveryLossRanksUnseenRowsAndPredictsOnTheScaleOfTheScores) {
+  const Samples train = samples(256, 1), test = samples(200, 2);
+  for (const Loss loss : {Loss::kSquared, Loss::kSquaredLog, Loss::kPairwise, Loss::kLogistic}) {
+    const auto model = make_xgboost_model({.loss = loss});
+    ASSERT_TRUE(model->fit(train.features, train.scores).is_ok());
+    const std::vector<float> predicted = model->predict(test.features).value();
+    EXPECT_GT(rank_correlation(predicted, test.scores), 0.95) << static_cast<int>(loss);
+    double error = 0;
+    for (size_t i = 0; i < predicted.size(); ++i) error += std::abs(predicted[i] - test.scores[i]) / 200;
+    EXPECT_LT(error, 0.1) << static_cast<int>(loss);
+  }
+}
+
+TEST(CostModel, LossOfLogsTellsTheSlowApart) {
+  Samples s = samples(256, 7);
+  for (size_t i = 0; i < s.scores.size(); ++i) {
+    const float x = s.features.values[i * 4];
+    s.scores[i] = std::exp2(-x);  // 1 to 1/128
+  }
+  const auto worst_ratio = [&](Loss loss) {
+    const auto model = make_xgboost_model({.loss = loss, .rounds = 15});  // both unfinished
+    CHECK(model->fit(s.features, s.scores).is_ok());
+    const std::vector<float> predicted = model->predict(s.features).value();
+    double worst = 1;
+    for (size_t i = 0; i < predicted.size(); ++i) {
+      const double ratio = std::max(predicted[i], 1e-6f) / s.scores[i];
+      worst = std::max({worst, ratio, 1 / ratio});
+    }
+    return worst;
+  };
+  EXPECT_LT(worst_ratio(Loss::kSquaredLog), 1.4);
+  EXPECT_GT(worst_ratio(Loss::kSquared), 2);
+}
+
+TEST(CostModel, LogisticLossLearnsWhatFails) {
+  Samples s = samples(256, 8);
+  for (size_t i = 0; i < s.scores.size(); ++i) s.scores[i] = s.features.values[i * 4] >= 6 ? 0.0f : 1.0f;
+  const auto model = make_xgboost_model({.loss = Loss::kLogistic});
+  ASSERT_TRUE(model->fit(s.features, s.scores).is_ok());
+  const std::vector<float> chance = model->predict(s.features).value();
+  for (size_t i = 0; i < chance.size(); ++i) {
+    EXPECT_GT(chance[i], s.scores[i] == 1 ? 0.9f : 0.0f);
+    EXPECT_LT(chance[i], s.scores[i] == 1 ? 1.0f : 0.1f);
+  }
+}
+
+TEST(CostModel, RefusesWhatDoesNotFitTheLoss) {
+  Samples s = samples(32, 1);
+  const uint32_t short_groups[] = {16, 15};
+  EXPECT_EQ(make_xgboost_model({})->fit(s.features, s.scores, {}, short_groups).message(),
+            "cost model: the groups have 31 rows, expected 32");
+  s.scores[3] = -0.5f;
+  EXPECT_EQ(make_xgboost_model({.loss = Loss::kSquaredLog})->fit(s.features, s.scores).message(),
+            "cost model: found score -0.5, expected 0 or more: its log is fitted");
+  EXPECT_EQ(make_xgboost_model({.loss = Loss::kLogistic})->fit(s.features, s.scores).message(),
+            "cost model: found score -0.5, expected a probability");
+  EXPECT_TRUE(make_xgboost_model({})->fit(s.features, s.scores).is_ok());
+}
+
 TEST(CostModel, RefusesWhatDoesNotFit) {
   const Samples s = samples(32, 1);
   const auto model = make_xgboost_model({});

@@ -30,15 +30,29 @@ class CostModel {
   // A NaN feature means "does not apply to this row". InvalidArgument when sizes do not match; the earlier
   // fit then stays.
   // `weights`: how much each row counts; none: all the same.
+  // `groups`: rows of each task, in order; only within one are rows compared, where the loss compares rows.
+  // None: one task.
   virtual Status fit(const FeatureMatrix& features, std::span<const float> scores,
-                     std::span<const float> weights = {}) = 0;
+                     std::span<const float> weights = {}, std::span<const uint32_t> groups = {}) = 0;
   virtual bool fitted() const = 0;
   // One score a row. Requires fitted() and the same number of columns.
   virtual Result<std::vector<float>> predict(const FeatureMatrix& features) const = 0;
   virtual std::string digest() const = 0;  // of the fitted model
 };
 
+// What a fit makes small. Whatever it is, predictions are on the scale of the scores.
+enum class Loss {
+  kSquared,     // squared error of the score
+  kSquaredLog,  // squared error of log(score), so of log(time): the slow are told apart as well as the fast.
+                // Scores >= 0; those below 1/256 (failures) count as 1/256
+  kPairwise,    // pairs of a group in the wrong order (XGBoost's rank:pairwise). Predictions are laid on the
+                // scores by a line; a group weighs as the mean of its rows
+  kLogistic,    // log loss of a probability: scores are 0 or 1, or a share between
+};
+inline constexpr float kLeastLoggedScore = 1.0f / 256;
+
 struct XgboostOptions {
+  Loss loss = Loss::kSquared;
   int rounds = 60;
   int max_depth = 4;
   float eta = 0.2f;
@@ -46,7 +60,7 @@ struct XgboostOptions {
   float column_sample = 1;  // share of the columns a tree sees, in (0, 1]
   uint64_t seed = 0;
 };
-// Gradient boosted trees, squared error.
+// Gradient boosted trees.
 std::unique_ptr<CostModel> make_xgboost_model(const XgboostOptions& options);
 
 // Spearman's rank correlation; 0 when either side is constant.

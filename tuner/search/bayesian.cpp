@@ -15,9 +15,11 @@
 #include "tuner/search/breeding.h"
 #include "tuner/search/candidate_features.h"
 #include "tuner/search/candidate_pool.h"
+#include "tuner/search/feasibility.h"
 #include "tuner/search/knob_inputs.h"
 #include "tuner/search/prior_model.h"
 #include "tuner/search/strategies.h"
+#include "tuner/search/tree_ensemble.h"
 
 namespace tuner {
 namespace {
@@ -44,6 +46,7 @@ class BayesianSearch final : public SearchStrategy {
         features_(space),
         inputs_(space),
         prior_(space, features_, seed),
+        feasibility_(seed, options.caution),
         gp_(inputs_.columns(), prior_.empty() ? 0 : 1) {
     status_ = prior_.empty() ? "" : "warm start from " + prior_.describe();
   }
@@ -122,7 +125,7 @@ class BayesianSearch final : public SearchStrategy {
       double best_gain = 0;
       const auto consider = [&](size_t i) {
         if (taken_[i]) return;
-        const double gain = expected_improvement(mean(i), deviation(i));
+        const double gain = works_[i] * expected_improvement(mean(i), deviation(i));
         if (best && gain <= best_gain) return;
         best = i;
         best_gain = gain;
@@ -199,6 +202,7 @@ class BayesianSearch final : public SearchStrategy {
     }
     if (!prior_.empty() && !all.empty() && prior_.learn(features_.knobs(all), scores))
       universe_prior_.clear();
+    fit_feasibility(all);
     fit_trees(all);
     fit_process(fast);
     fill_pool(fast, rng);
@@ -206,18 +210,23 @@ class BayesianSearch final : public SearchStrategy {
   }
 
   void fit_trees(const std::vector<Candidate>& all) {
-    trees_.clear();
-    if (options_.tree_share == 0 || all.size() < 4) return;
-    const FeatureMatrix rows = features_.knobs(all);
-    std::vector<float> rest = prior_scores(all);
-    for (size_t i = 0; i < all.size(); ++i) rest[i] += value_of(results_.at(all[i]));
-    for (int i = 0; i < options_.trees; ++i) {
-      XgboostOptions each = options_.xgboost;
-      each.seed = seed_ * 31 + static_cast<uint64_t>(i) + 1;
-      trees_.push_back(make_xgboost_model(each));
-      const Status fitted = trees_.back()->fit(rows, rest);
-      CHECK(fitted.is_ok()) << fitted.message();
-    }
+    trees_.reset();
+    std::vector<Candidate> used;
+    for (const Candidate& c : all)
+      if (!feasibility_.knows() || results_.at(c).ok) used.push_back(c);
+    if (options_.tree_share == 0 || used.size() < 4) return;
+    std::vector<float> rest = prior_scores(used);
+    for (size_t i = 0; i < used.size(); ++i) rest[i] += value_of(results_.at(used[i]));
+    trees_.emplace(options_.xgboost, options_.trees, seed_);
+    const Status fitted = trees_->fit(features_.knobs(used), rest);
+    CHECK(fitted.is_ok()) << fitted.message();
+  }
+
+  void fit_feasibility(const std::vector<Candidate>& all) {
+    if (options_.caution == 0) return;
+    std::vector<float> worked;
+    for (const Candidate& c : all) worked.push_back(results_.at(c).ok ? 1 : 0);
+    feasibility_.fit(features_.knobs(all), worked);
   }
 
   void fit_process(const std::vector<Candidate>& fast) {
@@ -248,21 +257,10 @@ class BayesianSearch final : public SearchStrategy {
 
   void update() { posterior_->set_values(row_values()); }
 
-  void predict_trees(const FeatureMatrix& rows, std::vector<float>& mean,
-                     std::vector<float>& deviation) const {
-    std::vector<float> sum(rows.rows(), 0), squares(rows.rows(), 0);
-    for (const auto& model : trees_) {
-      const std::vector<float> found = model->predict(rows).value();
-      for (size_t i = 0; i < found.size(); ++i) {
-        sum[i] += found[i];
-        squares[i] += found[i] * found[i];
-      }
-    }
-    const float n = static_cast<float>(trees_.size());
-    for (size_t i = 0; i < sum.size(); ++i) {
-      mean.push_back(sum[i] / n);
-      deviation.push_back(std::sqrt(std::max(0.0f, squares[i] / n - sum[i] / n * sum[i] / n)));
-    }
+  // What trees say of candidates, appended to what the pool knows.
+  void append_trees(const TreeEnsemble::Prediction& p) {
+    tree_mean_.insert(tree_mean_.end(), p.mean.begin(), p.mean.end());
+    tree_deviation_.insert(tree_deviation_.end(), p.deviation.begin(), p.deviation.end());
   }
 
   // --- the pool of candidates ---
@@ -298,12 +296,15 @@ class BayesianSearch final : public SearchStrategy {
       universe_inputs_ = GpInputs();
     }
     if (universe_inputs_.rows != universe_.size()) universe_inputs_ = inputs_of(universe_, universe_prior_);
-    std::vector<float> mean = gp_.mean(universe_inputs_), tree_mean, tree_deviation;
-    if (!trees_.empty()) predict_trees(universe_features_, tree_mean, tree_deviation);
-    const float share = trees_.empty() ? 0 : static_cast<float>(options_.tree_share);
+    std::vector<float> mean = gp_.mean(universe_inputs_);
+    const std::vector<float> works = feasibility_.factors(universe_features_);
+    TreeEnsemble::Prediction trees;
+    if (trees_) trees = trees_->predict(universe_features_);
+    const float share = trees_ ? static_cast<float>(options_.tree_share) : 0;
     std::vector<size_t> order;
     for (size_t i = 0; i < universe_.size(); ++i) {
-      mean[i] = (1 - share) * mean[i] + (share > 0 ? share * tree_mean[i] : 0) - universe_prior_[i];
+      mean[i] = (1 - share) * mean[i] + (share > 0 ? share * trees.mean[i] : 0) - universe_prior_[i];
+      mean[i] = works[i] * mean[i] + (1 - works[i]);  // a failure is as bad as the very slow
       if (!pool_.is_taken(universe_[i])) order.push_back(i);
     }
     if (order.size() > options_.pool) {
@@ -321,6 +322,7 @@ class BayesianSearch final : public SearchStrategy {
     position_.clear();
     taken_.clear();
     prior_of_.clear();
+    works_.clear();
     tree_mean_.clear();
     tree_deviation_.clear();
     for (const size_t i : order) {
@@ -328,9 +330,10 @@ class BayesianSearch final : public SearchStrategy {
       candidates_.push_back(universe_[i]);
       taken_.push_back(false);
       prior_of_.push_back(universe_prior_[i]);
+      works_.push_back(works[i]);
       if (share > 0) {
-        tree_mean_.push_back(tree_mean[i]);
-        tree_deviation_.push_back(tree_deviation[i]);
+        tree_mean_.push_back(trees.mean[i]);
+        tree_deviation_.push_back(trees.deviation[i]);
       }
     }
     posterior_.emplace(gp_, universe_inputs_.selected(order));
@@ -349,7 +352,10 @@ class BayesianSearch final : public SearchStrategy {
     for (const Candidate& c : fresh) taken_.push_back(pool_.is_taken(c));
     candidates_.insert(candidates_.end(), fresh.begin(), fresh.end());
     prior_of_.insert(prior_of_.end(), prior.begin(), prior.end());
-    if (!trees_.empty()) predict_trees(features_.knobs(fresh), tree_mean_, tree_deviation_);
+    const FeatureMatrix features = features_.knobs(fresh);
+    const std::vector<float> works = feasibility_.factors(features);
+    works_.insert(works_.end(), works.begin(), works.end());
+    if (trees_) append_trees(trees_->predict(features));
   }
 
   void believe(size_t i) {
@@ -387,7 +393,8 @@ class BayesianSearch final : public SearchStrategy {
     for (const float s : gp_.length_scales()) add(s);
     std::ostringstream text;
     text << "gp" << std::hex << hash;
-    for (const auto& model : trees_) text << '-' << model->digest();
+    if (trees_) text << '-' << trees_->digest();
+    if (feasibility_.knows()) text << '-' << feasibility_.digest();
     digest_ = text.str();
   }
 
@@ -405,7 +412,8 @@ class BayesianSearch final : public SearchStrategy {
 
   // The models and the results they were fitted on.
   GaussianProcess gp_;
-  std::vector<std::unique_ptr<CostModel>> trees_;
+  std::optional<TreeEnsemble> trees_;
+  Feasibility feasibility_;
   size_t fitted_results_ = 0;
 
   // What the pool is drawn from: the whole space, or fresh draws at each fit.
@@ -418,7 +426,7 @@ class BayesianSearch final : public SearchStrategy {
   std::vector<Candidate> candidates_;
   std::unordered_map<Candidate, size_t, CandidateHash> position_;
   std::vector<bool> taken_;
-  std::vector<float> prior_of_, tree_mean_, tree_deviation_;
+  std::vector<float> prior_of_, tree_mean_, tree_deviation_, works_;
   std::optional<PoolPosterior> posterior_;
   std::vector<Candidate> rows_;  // of the posterior
   std::vector<float> row_prior_;

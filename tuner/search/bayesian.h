@@ -22,7 +22,8 @@ struct BayesianOptions {
   double mutation = 0.4;       // of the crossed children
   size_t children = 4;         // bred for each local proposal; the models pick one
   double tree_share = 0.6;     // of the trees in the mean
-  int trees = 2;               // boosted models, each on its own draw of rows and columns
+  double caution = 8;  // gain counts by (chance to work)^caution; 0: a failure is a very slow config instead
+  int trees = 2;       // boosted models, each on its own draw of rows and columns
   size_t most_rows = 384;     // rows the Gaussian process sees: the fastest, and an even choice of the others
   size_t tune_rows = 96;      // rows its length scales are chosen by
   int tune_evaluations = 20;  // a refit

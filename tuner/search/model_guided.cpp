@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tuner/search/candidate_features.h"
+#include "tuner/search/tree_ensemble.h"
 
 namespace tuner {
 
@@ -40,55 +41,6 @@ std::vector<std::pair<float, Candidate>> ModelView::best(size_t n) const {
 
 namespace {
 
-// Several models of the same rows, each on its own random share of them: their mean predicts, their spread
-// tells how sure.
-class Ensemble {
- public:
-  Ensemble(const ModelGuidedOptions& options, uint64_t seed) {
-    for (int i = 0; i < options.models; ++i) {
-      XgboostOptions each = options.xgboost;
-      each.seed = seed * 31 + static_cast<uint64_t>(i) + 1;
-      models_.push_back(make_xgboost_model(each));
-    }
-  }
-  Status fit(const FeatureMatrix& features, std::span<const float> scores) {
-    for (auto& model : models_) RETURN_IF_ERROR(model->fit(features, scores));
-    return Status::ok();
-  }
-  bool fitted() const { return models_.back()->fitted(); }
-  struct Prediction {
-    std::vector<float> mean, deviation;
-  };
-  Prediction predict(const FeatureMatrix& features) const {
-    Prediction p{std::vector<float>(features.rows(), 0), std::vector<float>(features.rows(), 0)};
-    for (const auto& model : models_) {
-      const Result<std::vector<float>> scores = model->predict(features);
-      CHECK(scores.is_ok()) << scores.message();
-      for (size_t i = 0; i < scores->size(); ++i) {
-        p.mean[i] += (*scores)[i];
-        p.deviation[i] += (*scores)[i] * (*scores)[i];
-      }
-    }
-    const float n = static_cast<float>(models_.size());
-    for (size_t i = 0; i < p.mean.size(); ++i) {
-      p.mean[i] /= n;
-      p.deviation[i] = std::sqrt(std::max(0.0f, p.deviation[i] / n - p.mean[i] * p.mean[i]));
-    }
-    return p;
-  }
-  std::string digest() const {
-    std::string all;
-    for (const auto& model : models_) {
-      if (!all.empty()) all += '-';
-      all += model->digest();
-    }
-    return all;
-  }
-
- private:
-  std::vector<std::unique_ptr<CostModel>> models_;
-};
-
 class ModelGuidedSearch final : public SearchStrategy {
  public:
   ModelGuidedSearch(std::string_view name, const SearchSpace& space, uint64_t seed, Walk walk,
@@ -98,8 +50,8 @@ class ModelGuidedSearch final : public SearchStrategy {
         walk_(std::move(walk)),
         pool_(space, seed),
         features_(space),
-        knob_model_(options, seed),
-        program_model_(options, seed) {}
+        knob_model_(options.xgboost, options.models, seed),
+        program_model_(options.xgboost, options.models, seed) {}
 
   std::string_view name() const override { return name_; }
 
@@ -270,7 +222,7 @@ class ModelGuidedSearch final : public SearchStrategy {
       program = false;
       rows = features_.knobs(candidates);
     }
-    const Ensemble::Prediction p = (program ? program_model_ : knob_model_).predict(rows);
+    const TreeEnsemble::Prediction p = (program ? program_model_ : knob_model_).predict(rows);
     const std::vector<float> value = values(p);
     for (size_t i = 0; i < candidates.size(); ++i) {
       const auto row = rows.values.begin() + static_cast<std::ptrdiff_t>(i * rows.columns);
@@ -279,7 +231,7 @@ class ModelGuidedSearch final : public SearchStrategy {
     }
     return ranking;
   }
-  std::vector<float> values(const Ensemble::Prediction& p) const {
+  std::vector<float> values(const TreeEnsemble::Prediction& p) const {
     std::vector<float> value = p.mean;
     for (size_t i = 0; i < value.size(); ++i)
       value[i] += static_cast<float>(options_.uncertainty) * p.deviation[i];
@@ -347,7 +299,7 @@ class ModelGuidedSearch final : public SearchStrategy {
   const Walk walk_;
   CandidatePool pool_;
   CandidateFeatures features_;
-  Ensemble knob_model_, program_model_;  // the second only where the space gives program features
+  TreeEnsemble knob_model_, program_model_;  // the second only where the space gives program features
   size_t fitted_rows_ = 0;
   size_t program_columns_ = 0;                // of the rows the program model was fitted on
   std::map<Candidate, Observation> results_;  // ordered: the fit does not depend on the order of arrival
