@@ -49,7 +49,7 @@ struct MeasureOptions {
   double cut_factor = 2;  // negative: never
   // Sampling may stop before `repeats` when half the median's 95 % interval is below this fraction of it; 0:
   // all are taken.
-  double precision = 0.01;
+  double precision = 0.02;
 };
 
 struct Environment {

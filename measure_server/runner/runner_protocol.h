@@ -53,8 +53,8 @@ struct RunRequest {
   CheckSpec check;
   double min_repeat_ms = 1;  // one sample is as many calls as fill this
   int repeats = 9;           // samples at most
-  double precision =
-      0.01;  // of the median at which sampling may stop before; 0: all `repeats`. See sampling.h
+  // Of the median, at which sampling may stop before; 0: all `repeats`. See sampling.h.
+  double precision = 0.02;
   double run_timeout_s = 10;  // wall clock from fork (GPU: from its turn) to exit
   // Of a CPU candidate: resident size of its process. Of a GPU candidate: its operands on the device.
   int64_t memory_limit_bytes = int64_t{4} << 30;

@@ -16,8 +16,8 @@ struct Sample {
 struct SamplingOptions {
   double fill_ns = 1e6;  // one sample is as many calls as take this long
   int repeats = 9;       // samples at most
-  double precision =
-      0.01;  // half of the median's 95 % interval over the median that is enough; 0: all `repeats`
+  // Half of the median's 95 % interval over the median that is enough; 0: all `repeats`.
+  double precision = 0.02;
   double stop_at_ns = 0;     // CLOCK_MONOTONIC: no further sample is begun after this
   double cut_above_ns = 0;   // per call: a first sample above this is the only one; 0: never
   double slow_above_ns = 0;  // per call: a median certainly above this is known well enough; 0: never

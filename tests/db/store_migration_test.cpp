@@ -132,10 +132,10 @@ TEST_F(MigrationTest, AFileOfVersion1BecomesWhatAFreshOneIsAndKeepsEveryRow) {
     EXPECT_EQ((*trials)[1].record->outcome, Outcome::kWrongAnswer);
     EXPECT_EQ((*trials)[2].trial.state, TrialState::kQueued);
     EXPECT_EQ(store->job("j1")->tasks[1].algorithms, "direct");
-    EXPECT_EQ(store->job("j1")->options.precision, 0.01);
+    EXPECT_EQ(store->job("j1")->options.precision, 0.02);
     ASSERT_OK(
         store->set_job_state("j1", JobState::kQueued, ""));  // written anew, with a checksum of this version
-    EXPECT_EQ(store->job("j1")->options.precision, 0.01);
+    EXPECT_EQ(store->job("j1")->options.precision, 0.02);
     EXPECT_EQ(store->best("v1 work", "cpu one")->config, "a=1");
     EXPECT_EQ(store->events("j1", 0, 10)->size(), 1u);
     // What it proposed before version 2 nobody wrote down; new rows go beside the old ones.

@@ -151,7 +151,7 @@ TEST(Convert, ZeroOptionsMeanTheDefaults) {
   EXPECT_EQ(options->repeats, MeasureOptions{}.repeats);
   EXPECT_EQ(options->min_repeat_ms, MeasureOptions{}.min_repeat_ms);
   EXPECT_EQ(options->cut_factor, MeasureOptions{}.cut_factor);
-  EXPECT_EQ(options->precision, 0.01);
+  EXPECT_EQ(options->precision, 0.02);
   v1::MeasureOptions bad;
   bad.set_repeats(-3);
   EXPECT_EQ(from_proto(bad).message(), "options.repeats: expected an integer from 1 to 10000, found -3");
