@@ -54,6 +54,14 @@ std::vector<int> Residuals::operands(int e) const {
   return {words_.begin() + n.first, words_.begin() + n.first + n.count};
 }
 
+// The tables of one knob beside each other, what is no table after them.
+void Residuals::sort_by_knob(std::vector<int>& nodes) const {
+  const auto key = [&](int e) {
+    return std::pair(nodes_[e].kind == Kind::kTable ? nodes_[e].first_layer : INT_MAX, e);
+  };
+  std::sort(nodes.begin(), nodes.end(), [&](int a, int b) { return key(a) < key(b); });
+}
+
 int Residuals::sum(const std::vector<int>& terms, int64_t addend) {
   // Flat: terms of sums among the terms, constants aside.
   std::vector<int> flat;
@@ -70,10 +78,7 @@ int Residuals::sum(const std::vector<int>& terms, int64_t addend) {
     }
   }
   // The tables of one knob are one table.
-  std::sort(flat.begin(), flat.end(), [&](int a, int b) {
-    return std::pair(nodes_[a].kind == Kind::kTable ? nodes_[a].first_layer : INT_MAX, a) <
-           std::pair(nodes_[b].kind == Kind::kTable ? nodes_[b].first_layer : INT_MAX, b);
-  });
+  sort_by_knob(flat);
   std::vector<int> merged;
   for (size_t i = 0; i < flat.size();) {
     if (nodes_[flat[i]].kind != Kind::kTable) {
@@ -124,10 +129,7 @@ int Residuals::product(const std::vector<int>& factors, int64_t coefficient) {
     }
   }
   if (coefficient == 0 || flat.empty()) return constant(coefficient);
-  std::sort(flat.begin(), flat.end(), [&](int a, int b) {
-    return std::pair(nodes_[a].kind == Kind::kTable ? nodes_[a].first_layer : INT_MAX, a) <
-           std::pair(nodes_[b].kind == Kind::kTable ? nodes_[b].first_layer : INT_MAX, b);
-  });
+  sort_by_knob(flat);
   std::vector<int> merged;
   for (size_t i = 0; i < flat.size();) {
     if (nodes_[flat[i]].kind != Kind::kTable) {

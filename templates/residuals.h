@@ -104,6 +104,7 @@ class Residuals {
   // Values that `e` may take, ascending, perhaps more; nullptr: too many to list.
   const std::vector<int64_t>* values_of(int e);
   std::vector<int> operands(int e) const;
+  void sort_by_knob(std::vector<int>& nodes) const;
 
   std::vector<const std::vector<int64_t>*> candidates_;
   std::vector<Node> nodes_;
