@@ -5,17 +5,11 @@
 #include <limits>
 
 #include "tuner/daemon/phase_times.h"
+#include "tuner/daemon/search_history.h"
 #include "tuner/daemon/warm_start.h"
 #include "tuner/search/task_allocator.h"
 
 namespace tuner {
-namespace {
-
-Observation observation(const Candidate& candidate, const MeasureRecord& record) {
-  return {candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut};
-}
-
-}  // namespace
 
 JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space,
                      StrategyFactory make_search)
@@ -110,41 +104,21 @@ Status JobRunner::begin(Task& task, size_t index) {
 // Shows the search what it saw and asks it what it was asked, in the stored order; then what came since is
 // unobserved. False: it gives something else than it gave then.
 bool JobRunner::play_again(Task& task) const {
-  struct Stored {
-    int64_t seq;
-    Candidate candidate;
-    bool cancelled;
-  };
-  std::vector<Stored> trials;
-  std::map<int64_t, Observation> results;  // by record id
-  for (const TrialWithRecord& t : task.stored) {
-    const std::optional<Candidate> candidate = candidate_of(task, t.trial);
-    if (!candidate) continue;
-    trials.push_back({t.trial.seq, *candidate, !t.record && t.trial.state == TrialState::kCancelled});
-    if (t.record) results[t.record_id] = observation(*candidate, *t.record);
-  }
-  const auto take_results = [&](int64_t until) {
-    std::vector<Observation> taken;
-    while (!results.empty() && results.begin()->first <= until)
-      taken.push_back(results.extract(results.begin()).mapped());
-    return taken;
-  };
-  size_t next = 0;
-  std::set<Candidate> given;  // by trials before the proposal at hand
+  SearchHistory history;
+  for (const TrialWithRecord& t : task.stored)
+    if (const std::optional<Candidate> candidate = candidate_of(task, t.trial)) history.add(t, *candidate);
   for (const ProposalRow& p : task.proposals) {
-    const int64_t first = p.count > 0 ? p.first_trial_seq : p.seq;
-    for (; next < trials.size() && trials[next].seq < first; ++next) given.insert(trials[next].candidate);
-    if (const std::vector<Observation> seen = take_results(p.observed_record_id); !seen.empty())
-      task.search->observe(seen);
-    std::vector<Candidate> then, now = task.search->propose(static_cast<size_t>(std::max(p.asked, 0)));
-    for (size_t i = next; i < trials.size() && trials[i].seq < first + p.count; ++i)
-      then.push_back(trials[i].candidate);
-    std::erase_if(now, [&](const Candidate& c) { return given.contains(c); });
-    if (then != now || then.size() != static_cast<size_t>(p.count)) return false;
+    const SearchHistory::Call call = history.play(p, *task.search);
+    const bool same =
+        std::equal(call.then.begin(), call.then.end(), call.now.begin(), call.now.end(),
+                   [](const SearchHistory::Trial& t, const Candidate& c) { return t.candidate == c; });
+    if (!same || call.then.size() != static_cast<size_t>(p.count)) return false;
   }
-  for (const Stored& t : trials)
-    if (!t.cancelled) task.known.insert(t.candidate);
-  task.unobserved = take_results(std::numeric_limits<int64_t>::max());
+  task.unobserved = history.take_results();
+  for (const TrialWithRecord& t : task.stored)
+    if (const std::optional<Candidate> candidate = candidate_of(task, t.trial);
+        candidate && (t.record || t.trial.state != TrialState::kCancelled))
+      task.known.insert(*candidate);
   return true;
 }
 

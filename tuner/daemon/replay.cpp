@@ -1,15 +1,11 @@
 #include "tuner/daemon/replay.h"
 
-#include <map>
-#include <set>
+#include <algorithm>
+
+#include "tuner/daemon/search_history.h"
 
 namespace tuner {
 namespace {
-
-struct StoredTrial {
-  TrialRow row;
-  Candidate candidate;
-};
 
 // One task: its trials in the order proposed, its results in the order observed.
 class TaskReplay {
@@ -19,44 +15,30 @@ class TaskReplay {
 
   Status add(const TrialWithRecord& t) {
     ASSIGN_OR_RETURN(const Candidate candidate, candidate_of(t.trial));
-    trials_.push_back({t.trial, candidate});
-    if (t.record)
-      results_[t.record_id] = {candidate, t.record->outcome == Outcome::kOk, record_time_ns(*t.record),
-                               t.record->cut};
+    history_.add(t, candidate);
     return Status::ok();
   }
 
   // False at the first difference, which is then in `report`.
   bool play(const ProposalRow& p, ReplayReport& report) {
-    const int64_t first = p.count > 0 ? p.first_trial_seq : p.seq;
-    // Trials without a proposal: cancelled ones that were given once more.
-    for (; next_ < trials_.size() && trials_[next_].row.seq < first; ++next_)
-      given_.insert(trials_[next_].candidate);
-    std::vector<Observation> seen;
-    while (!results_.empty() && results_.begin()->first <= p.observed_record_id)
-      seen.push_back(results_.extract(results_.begin()).mapped());
-    if (!seen.empty()) search_.observe(seen);
-    results_seen_ += static_cast<int64_t>(seen.size());
-    report.results += static_cast<int64_t>(seen.size());
-    std::vector<Candidate> now = search_.propose(static_cast<size_t>(std::max(p.asked, 0)));
-    std::erase_if(now, [&](const Candidate& c) { return given_.contains(c); });
+    const SearchHistory::Call call = history_.play(p, search_);
+    results_seen_ += static_cast<int64_t>(call.shown);
+    report.results += static_cast<int64_t>(call.shown);
     ++proposals_;
     ++report.proposals;
-    const size_t begin = next_;
-    for (size_t i = 0; i < now.size() || static_cast<int>(i) < p.count; ++i) {
-      const bool stored = static_cast<int>(i) < p.count && begin + i < trials_.size();
+    for (size_t i = 0; i < std::max(call.now.size(), call.then.size()); ++i) {
       ReplayDifference d{.task_index = index_, .proposal = proposals_, .results_seen = results_seen_};
-      if (stored) {
-        const TrialRow& row = trials_[begin + i].row;
+      if (i < call.then.size()) {
+        const TrialRow& row = call.then[i].row;
         d.trial = row.id;
         d.expected = {row.template_name + " " + row.config, row.rng_counter, row.model_digest};
       } else {
         d.expected.what = "nothing";
       }
-      if (i < now.size()) {
-        const SearchSpace::Part& part = space_.search.parts[static_cast<size_t>(now[i].template_index)];
-        d.found = {part.template_name + " " + part.space->at(now[i].config).to_text(), search_.rng_counter(),
-                   search_.model_digest()};
+      if (i < call.now.size()) {
+        const SearchSpace::Part& part = space_.search.parts[static_cast<size_t>(call.now[i].template_index)];
+        d.found = {part.template_name + " " + part.space->at(call.now[i].config).to_text(),
+                   search_.rng_counter(), search_.model_digest()};
       } else {
         d.found.what = "nothing";
       }
@@ -93,10 +75,7 @@ class TaskReplay {
   const int index_;
   const TaskSpace& space_;
   SearchStrategy& search_;
-  std::vector<StoredTrial> trials_;
-  std::map<int64_t, Observation> results_;  // by record id
-  std::set<Candidate> given_;
-  size_t next_ = 0;
+  SearchHistory history_;
   int64_t proposals_ = 0, results_seen_ = 0;
 };
 

@@ -1,0 +1,168 @@
+// Worker: leases to artifacts, in the builder process.
+#include <google/protobuf/util/time_util.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "measure_server/worker/worker.h"
+#include "measure_server/worker/worker_parts.h"
+#include "templates/workload.h"
+
+namespace tuner {
+
+v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
+  v1::MeasureRecord record;
+  record.set_trial_id(lease.trial_id());
+  record.set_attempt(lease.attempt());
+  *record.mutable_options() = lease.options();
+  v1::Environment* e = record.mutable_environment();
+  e->set_hardware(probe_.hardware);
+  e->set_toolchain(beside_.client->hello().toolchain);
+  e->set_harness_abi(probe_.harness_abi);
+  e->set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
+  e->set_worker_incarnation(incarnation_);
+  e->set_host(host_);
+  if (on_gpu(lease)) {
+    e->set_hardware(probe_.devices.front().fingerprint);
+    e->set_toolchain(gpu_toolchain_);
+    record.set_peak_gflops(probe_.devices.front().peak_gflops);
+    return record;
+  }
+  const Result<Workload> workload = workload_from_key(lease.workload_key());
+  const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
+  record.set_peak_gflops(probe_.peaks.of(dtype, threads_of(lease.target())));
+  return record;
+}
+
+void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {
+  *record.mutable_finished_at() = google::protobuf::util::TimeUtil::GetCurrentTime();
+  const Status status = core_->finish(lease, record);
+  if (!status.is_ok()) fail(status);
+}
+
+// Where compiling is what a trial waits for, the core of the runs is idle half of the time.
+void Worker::build_instead_of_runs() {
+  if (cpus_.size() < 2) return;
+  Result<std::unique_ptr<BuilderClient>> client = BuilderClient::start(options_.program, runner_cpus(1));
+  if (!client.is_ok()) return spdlog::warn("one builder only: {}", client.message());
+  instead_.client = *std::move(client);
+  build(instead_, WorkerCore::Builds::kInsteadOfRuns);
+}
+
+void Worker::build(Compiler& compiler, WorkerCore::Builds builds) {
+  while (const std::optional<v1::Lease> lease = core_->next_to_build(builds)) {
+    if (lease->finalists_size() > 0) {
+      build_race(compiler, *lease);
+      continue;
+    }
+    v1::MeasureRecord record = record_for(*lease);
+    const auto now_ms = [] {
+      return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+          .count();
+    };
+    const double started_ms = now_ms();
+    const double queue_ms = std::max(0.0, started_ms - static_cast<double>(core_->held_since_ms(*lease)));
+    const double limit_s = lease->options().build_timeout_s() > 0 ? lease->options().build_timeout_s() : 10;
+    const Result<BuildReply> reply = ask_builder(
+        compiler, build_request(*lease), std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+    record.set_build_ms(now_ms() - started_ms);
+    record.set_queue_ms(queue_ms);
+    if (!reply.is_ok()) {
+      const StatusCode code = reply.status().code();
+      record.set_outcome(code == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
+                         : code == StatusCode::kUnavailable    ? v1::DEVICE_LOST
+                                                               : v1::BUILD_ERROR);
+      record.set_message(reply.message());
+    } else if (reply->outcome == "unable") {
+      record.set_outcome(v1::DEVICE_LOST);
+      record.set_message(reply->message);
+    } else if (reply->outcome != "ok") {
+      record.set_outcome(outcome_of(reply->outcome));
+      record.set_message(reply->message);
+    } else {
+      // The reference answer belongs to the task: made here, so that a run never waits for a compile.
+      const Result<BuildReply> data = data_for(*lease);
+      if (data.is_ok()) {
+        core_->built(*lease, reply->digest, record.build_ms(), queue_ms);
+        continue;
+      }
+      record.set_outcome(v1::DEVICE_LOST);
+      record.set_message(str("no reference answer: ", data.message()));
+    }
+    finish(*lease, record);
+  }
+}
+
+BuildRequest Worker::build_request(const v1::Lease& lease) const {
+  return {.kind = "build",
+          .directory = options_.work_dir,
+          .workload_key = lease.workload_key(),
+          .target = lease.target(),
+          .template_name = lease.template_name(),
+          .config = lease.config(),
+          .template_version = lease.template_version()};
+}
+
+// As a rule every finalist is in the work folder already, since it was measured as a trial.
+void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
+  const double limit_s = lease.options().build_timeout_s() > 0 ? lease.options().build_timeout_s() : 10;
+  std::vector<RaceEntry> entries;
+  std::string trouble;
+  const Result<BuildReply> data = data_for(lease);
+  if (!data.is_ok()) trouble = str("no reference answer: ", data.message());
+  for (const v1::RaceCandidate& c : lease.finalists()) {
+    if (!data.is_ok()) break;
+    BuildRequest request = build_request(lease);
+    request.template_name = c.template_name();
+    request.template_version = c.template_version();
+    request.config = c.config();
+    const Result<BuildReply> reply =
+        ask_builder(compiler, request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+    if (reply.is_ok() && reply->outcome == "ok") {
+      entries.push_back({c, {reply->digest, check_for(lease, c.template_name(), *data)}});
+      continue;
+    }
+    trouble = str("trial ", c.trial_id(),
+                  " cannot be built again: ", reply.is_ok() ? reply->message : reply.message());
+    spdlog::warn("{}: {}", lease.trial_id(), trouble);
+  }
+  if (entries.empty()) return core_->finish_race(lease, race_result_for(lease, trouble));
+  {
+    std::lock_guard lock(mutex_);
+    races_[lease.trial_id()] = std::move(entries);
+  }
+  core_->built(lease, /*digest=*/"", 0, 0);
+}
+
+// Unavailable only after several tries: that is this host's trouble, not the candidate's.
+Result<BuildReply> Worker::ask_builder(Compiler& compiler, const BuildRequest& request,
+                                       std::chrono::milliseconds limit) {
+  std::lock_guard lock(compiler.mutex);
+  for (int i = 1;; ++i) {
+    Result<BuildReply> reply = compiler.client->ask(request, limit);
+    if (reply.is_ok() || reply.status().code() != StatusCode::kUnavailable || i == kInfrastructureTries ||
+        stopped_)
+      return reply;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200 * i));
+  }
+}
+
+Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
+  const std::string key = data_key(lease);
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto it = data_.find(key); it != data_.end()) return it->second;
+  }
+  const BuildRequest request{.kind = "data",
+                             .directory = options_.work_dir,
+                             .workload_key = lease.workload_key(),
+                             .input_seed = lease.input_seed()};
+  ASSIGN_OR_RETURN(BuildReply data, ask_builder(beside_, request, std::chrono::minutes(10)));
+  if (data.outcome != "ok") return failed(data.message);
+  std::lock_guard lock(mutex_);
+  return data_[key] = data;
+}
+
+}  // namespace tuner

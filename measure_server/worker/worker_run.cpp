@@ -1,0 +1,192 @@
+// Worker: artifacts to records, in the runner; one at a time.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "measure_server/worker/worker.h"
+#include "measure_server/worker/worker_parts.h"
+
+namespace tuner {
+namespace {
+
+constexpr double kRaceDisturbed =
+    1.05;  // times the calm level: finalists are near enough each other to be strict
+constexpr double kClearlySlower = 1.2;  // times the best: how much slower it is need not be known well
+constexpr int kDisturbedTries = 2;      // of a run beside which the sentinel was slow
+
+constexpr int kGpuTries = 12;  // a GPU that was quarantined may come back: about two minutes
+
+}  // namespace
+
+v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
+  const v1::Lease& lease = built.lease;
+  const v1::MeasureOptions& options = lease.options();
+  v1::MeasureRecord record = record_for(lease);
+  record.set_build_ms(built.build_ms);
+  record.set_queue_ms(built.queue_ms);
+  record.set_artifact_digest(built.digest);
+  RunRequest request;
+  request.artifact_dir = options_.work_dir + "/artifacts";
+  request.digest = built.digest;
+  if (options.min_repeat_ms() > 0) request.min_repeat_ms = options.min_repeat_ms();
+  if (options.repeats() > 0) request.repeats = options.repeats();
+  if (options.precision() != 0) request.precision = std::max(options.precision(), 0.0);
+  if (options.run_timeout_s() > 0) request.run_timeout_s = options.run_timeout_s();
+  if (options.memory_limit_bytes() > 0) request.memory_limit_bytes = options.memory_limit_bytes();
+  const double factor = options.cut_factor() == 0 ? 2 : options.cut_factor();
+  if (factor > 0 && built.best_ns > 0) {
+    request.cut_above_ns = factor * built.best_ns;
+    request.slow_above_ns = kClearlySlower * built.best_ns;
+  }
+  request.cpus = runner_cpus(threads_of(lease.target()));
+
+  Result<RunReply> reply = failed("not run");
+  const int tries = on_gpu(lease) ? kGpuTries : kInfrastructureTries;
+  bool gpu_sick = false;
+  int disturbed = 0;
+  for (int i = 0; i < tries && !stopped_; ++i) {
+    if (gpu_sick) wait_for_gpu(i);
+    const Result<BuildReply> data = data_for(lease);
+    if (!data.is_ok()) {
+      reply = data.status();
+      continue;
+    }
+    request.inputs.clear();
+    request.references.clear();
+    for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
+    for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
+    request.check = check_for(lease, lease.template_name(), *data);
+    request.id = next_request_++;
+    {
+      std::lock_guard lock(mutex_);
+      running_[lease.trial_id()] = request.id;
+    }
+    // Asked after the id can be cancelled, so that no revocation falls between.
+    if (!core_->holds(lease))
+      reply = Status(StatusCode::kAborted, "revoked");
+    else
+      reply = runner_->run(request);
+    if (reply.is_ok() && !on_gpu(lease)) {
+      calm_->observe(reply->sentinel_before_ns);
+      calm_->observe(reply->sentinel_after_ns);
+    }
+    std::lock_guard lock(mutex_);
+    running_.erase(lease.trial_id());
+    // Timed while something else slowed the machine down: once more. After that it stands as it is, and its
+    // sentinels say so.
+    if (reply.is_ok() && reply->outcome == "ok" && !on_gpu(lease) && disturbed < kDisturbedTries &&
+        calm_->disturbed(std::max(reply->sentinel_before_ns, reply->sentinel_after_ns))) {
+      ++disturbed;
+      --i;
+      continue;
+    }
+    if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
+    spdlog::warn("trial {}: {}", lease.trial_id(), reply.message());
+    // Perhaps its data is gone or damaged: look again, and make it anew if so.
+    data_.erase(data_key(lease));
+    gpu_sick = reply.status().code() == StatusCode::kUnavailable && on_gpu(lease);
+  }
+  if (!reply.is_ok()) {
+    record.set_outcome(v1::DEVICE_LOST);
+    record.set_message(reply.message());
+    return record;
+  }
+  record.set_outcome(outcome_of(reply->outcome));
+  record.set_message(reply->message);
+  record.mutable_run_ns()->Add(reply->run_ns.begin(), reply->run_ns.end());
+  record.mutable_cpu_ns()->Add(reply->cpu_ns.begin(), reply->cpu_ns.end());
+  record.set_cut(reply->cut);
+  record.set_max_error(std::isfinite(reply->max_error) ? reply->max_error : 0);
+  record.set_sentinel_before_ns(reply->sentinel_before_ns);
+  record.set_sentinel_after_ns(reply->sentinel_after_ns);
+  record.set_run_ms(reply->run_ms);
+  record.set_check_ms(reply->check_ms);
+  record.set_device_state(reply->device_state);
+  return record;
+}
+
+v1::RaceResult Worker::race_result_for(const v1::Lease& lease, const std::string& error) const {
+  v1::RaceResult result;
+  result.set_race_id(lease.trial_id());
+  result.set_attempt(lease.attempt());
+  result.set_error(error);
+  *result.mutable_environment() = record_for(lease).environment();
+  *result.mutable_options() = with_defaults(lease.race());
+  return result;
+}
+
+v1::RaceResult Worker::race(const WorkerCore::Built& built) {
+  const v1::Lease& lease = built.lease;
+  std::vector<RaceEntry> entries;
+  {
+    std::lock_guard lock(mutex_);
+    entries = std::move(races_[lease.trial_id()]);
+    races_.erase(lease.trial_id());
+  }
+  const Result<BuildReply> data = data_for(lease);
+  if (!data.is_ok()) return race_result_for(lease, str("no reference answer: ", data.message()));
+  RunRequest base;
+  base.artifact_dir = options_.work_dir + "/artifacts";
+  for (const auto& d : data->inputs) base.inputs.push_back({d.arg, d.path});
+  for (const auto& d : data->references) base.references.push_back({d.arg, d.path});
+  if (lease.options().memory_limit_bytes() > 0)
+    base.memory_limit_bytes = lease.options().memory_limit_bytes();
+  // Of a whole heat, in which each finalist may take as long as a trial.
+  base.run_timeout_s = (lease.options().run_timeout_s() > 0 ? lease.options().run_timeout_s() : 10) *
+                       static_cast<double>(entries.size());
+  base.cpus = runner_cpus(threads_of(lease.target()));
+  const auto heat = [&](RaceRequest request) -> Result<RaceReply> {
+    Result<RaceReply> reply = failed("not run");
+    for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
+      request.base.id = next_request_++;
+      request.disturbed_above_ns = kRaceDisturbed * calm_->ns();
+      {
+        std::lock_guard lock(mutex_);
+        running_[lease.trial_id()] = request.base.id;
+      }
+      // Asked after the id can be cancelled, so that no revocation falls between.
+      reply = core_->holds(lease) ? runner_->race(request)
+                                  : Result<RaceReply>(Status(StatusCode::kAborted, "revoked"));
+      if (reply.is_ok())
+        for (const RaceReply::Candidate& c : reply->candidates)
+          for (const double ns : c.sentinel_ns) calm_->observe(ns);
+      std::lock_guard lock(mutex_);
+      running_.erase(lease.trial_id());
+      if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
+      spdlog::warn("{}: {}", lease.trial_id(), reply.message());
+    }
+    return reply;
+  };
+  Result<v1::RaceResult> result = run_heats(entries, base, with_defaults(lease.race()), heat);
+  v1::RaceResult out = race_result_for(lease, result.is_ok() ? result->error() : result.message());
+  if (result.is_ok()) out.MergeFrom(*result);
+  return out;
+}
+
+// A GPU that fails its check is asked again after 2, 4, ... 15 s: every lease would end as device_lost else.
+void Worker::wait_for_gpu(int tries) const {
+  const auto pause = std::chrono::seconds(std::min(1 << std::min(tries, 4), 15));
+  const auto end = std::chrono::steady_clock::now() + pause;
+  while (!stopped_ && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+void Worker::run_candidates() {
+  while (const std::optional<WorkerCore::Built> built = core_->next_to_run()) {
+    if (built->lease.finalists_size() > 0) {
+      const v1::RaceResult result = race(*built);
+      if (!stopped_ && core_->holds(built->lease)) core_->finish_race(built->lease, result);
+      continue;
+    }
+    const v1::MeasureRecord record = measure(*built);
+    // A run ended by a revocation or by stop() says nothing: the daemon has given the trial up, or will give
+    // it to another.
+    if (record.outcome() == v1::DEVICE_LOST && (stopped_ || !core_->holds(built->lease))) continue;
+    finish(built->lease, record);
+  }
+}
+
+}  // namespace tuner

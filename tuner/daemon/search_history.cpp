@@ -1,0 +1,40 @@
+#include "tuner/daemon/search_history.h"
+
+#include <algorithm>
+
+namespace tuner {
+
+Observation observation(const Candidate& candidate, const MeasureRecord& record) {
+  return {candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut};
+}
+
+void SearchHistory::add(const TrialWithRecord& trial, const Candidate& candidate) {
+  trials_.push_back({trial.trial, candidate});
+  if (trial.record) results_[trial.record_id] = observation(candidate, *trial.record);
+}
+
+SearchHistory::Call SearchHistory::play(const ProposalRow& proposal, SearchStrategy& search) {
+  const int64_t first = proposal.count > 0 ? proposal.first_trial_seq : proposal.seq;
+  // Those of the proposal before, and cancelled ones that were given once more without a proposal.
+  for (; next_ < trials_.size() && trials_[next_].row.seq < first; ++next_)
+    given_.insert(trials_[next_].candidate);
+  const std::vector<Observation> seen = take_results(proposal.observed_record_id);
+  if (!seen.empty()) search.observe(seen);
+
+  size_t end = next_;
+  while (end < trials_.size() && trials_[end].row.seq < first + proposal.count) ++end;
+  Call call{.then = trials().subspan(next_, end - next_),
+            .now = search.propose(static_cast<size_t>(std::max(proposal.asked, 0))),
+            .shown = seen.size()};
+  std::erase_if(call.now, [&](const Candidate& c) { return given_.contains(c); });
+  return call;
+}
+
+std::vector<Observation> SearchHistory::take_results(int64_t until) {
+  std::vector<Observation> taken;
+  while (!results_.empty() && results_.begin()->first <= until)
+    taken.push_back(results_.extract(results_.begin()).mapped());
+  return taken;
+}
+
+}  // namespace tuner
