@@ -46,8 +46,8 @@ class BayesianSearch final : public SearchStrategy {
         features_(space),
         inputs_(space),
         prior_(space, features_, seed),
-        feasibility_(seed, options.caution),
-        gp_(inputs_.columns(), prior_.empty() ? 0 : 1) {
+        gp_(inputs_.columns(), prior_.empty() ? 0 : 1),
+        feasibility_(seed, options.caution) {
     status_ = prior_.empty() ? "" : "warm start from " + prior_.describe();
   }
 
