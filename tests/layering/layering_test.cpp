@@ -56,6 +56,7 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/codegen", "compiler_core/emulator", "compiler_core/oracle",
       "compiler_core/runtime"}},
     {"db", {"compiler_core/base"}},
+    {"db/resolve", {"compiler_core/base", "compiler_core/target.h", "db", "templates"}},
     {"templates",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule"}},

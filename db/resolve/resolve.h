@@ -1,0 +1,107 @@
+// Resolver: which config a workload gets on a target, how that is known, and how good it probably is.
+//
+// One place answers for `tuner query`, `tuner build`, the daemon and an application's runtime. The answer is
+// of the first kind below that there is, and none predicted to be slower than the default config is ever
+// given:
+//
+//   exact        this task was tuned; the fastest config of its records (of its latest race, where it was
+//   raced) same-family  tuned were the same shape with another epilogue, or the same workload for a near
+//   target: another
+//                number of threads, another CPU with the same vectors, another GPU of the generation
+//   nearest      tuned were other shapes of the operator on this target: the config of theirs (moved to the
+//                nearest valid one of this shape's space) that a predictor learned from the database likes
+//                best
+//   portable     a config of a cover set that serves all shapes and devices it was computed from well
+//   default      nothing of that is there, or nothing of it promises more: what templates try first
+//
+// Reads the store only; no LLVM, no gRPC, no XGBoost. Every method may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/target.h"
+#include "db/store.h"
+#include "templates/schedule_template.h"
+
+namespace tuner {
+
+enum class AnswerKind : uint8_t { kExact = 1, kSameFamily, kNearest, kPortable, kDefault };
+std::string_view answer_kind_name(AnswerKind kind);  // "exact", "same-family", "nearest", ...
+std::optional<AnswerKind> answer_kind_from_name(std::string_view name);
+
+// A tuned config an answer rests on.
+struct Basis {
+  std::string trial_id;
+  std::string workload_key, target;
+  double time_ns = 0;  // there, not of the workload asked for
+  int64_t finished_at_us = 0;
+};
+
+struct Answer {
+  AnswerKind kind = AnswerKind::kDefault;
+  std::string workload_key, target;  // what was asked for, canonical
+  std::string template_name;
+  int template_version = 1;
+  std::string config;
+  // What was measured of this very config: of the task itself (exact), of the task it comes from
+  // (same-family).
+  std::optional<TunedConfig> tuned;
+  // Speed as a fraction of what tuning this task would reach, and where it lies in 80 % of cases (the share
+  // that was found is printed by tests/bench/leave_one_out). Exact: 1, and the interval of the time measured.
+  // `known` is false where there is nothing to predict from: an untuned operator or target; the three are
+  // then 0.
+  bool known = false;
+  double predicted = 0, low = 0, high = 0;
+  double predicted_default = 0;  // of the default config, 0 when not known
+  std::vector<Basis> rests_on;   // what counted most, first
+  // The records are of another compiler, template or machine than the present one, and which.
+  bool stale = false;
+  std::string stale_reason;
+  // One line: what is lost, what is used instead, the command that fixes it. Empty when exact and not stale.
+  std::string note;
+};
+
+// An answer ready to be instantiated.
+struct ResolvedKernel {
+  const AnyTemplate* schedule_template = nullptr;
+  std::unique_ptr<TemplateInstance> instance;
+  Config config;
+};
+// NotFound when this program cannot build the answer: it lacks the template or that version of it, or the
+// config is not valid for the task any more; the message says which.
+Result<ResolvedKernel> kernel_of(const Answer& answer, const Workload& workload, const Target& target);
+
+struct ResolverOptions {
+  // What a note tells people to run.
+  std::string fix = "tuner submit FILE";
+  // Present fingerprints, to tell what is stale; empty: not known, nothing is held against them.
+  std::string hardware, toolchain;
+};
+
+class Resolver {
+ public:
+  // `store` may be null (no database: every answer is a default) and must outlive this. Rows that are written
+  // later are seen by later calls.
+  explicit Resolver(const Store* store, ResolverOptions options = {});
+  ~Resolver();
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
+
+  // `algorithms`: that the kernel may use, as JobRow::Task; empty: any. NotFound when no template serves the
+  // task (one line a template with its reason); otherwise there is always an answer. A damaged database is an
+  // error, never a default.
+  Result<Answer> resolve(const Workload& workload, const Target& target,
+                         std::string_view algorithms = {}) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tuner
