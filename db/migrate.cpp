@@ -53,6 +53,66 @@ CREATE TABLE race (
 CREATE INDEX race_job ON race (job_seq, race_id);
 CREATE INDEX race_task ON race (task_id, race_id);
 )SQL"},
+    // 2 -> 3: what was learned from records, what came from elsewhere. New tables only.
+    {2, R"SQL(
+CREATE TABLE learned (
+  learned_id       INTEGER PRIMARY KEY,
+  kind             TEXT NOT NULL,
+  op               TEXT NOT NULL,
+  target           TEXT NOT NULL,
+  until_record_id  INTEGER NOT NULL,
+  document         TEXT NOT NULL,
+  made_at_us       INTEGER NOT NULL,
+  crc              INTEGER NOT NULL
+) STRICT;
+CREATE INDEX learned_newest ON learned (kind, op, target, learned_id);
+CREATE TABLE origin (
+  origin_id       INTEGER PRIMARY KEY,
+  source          TEXT NOT NULL,
+  format          TEXT NOT NULL,
+  header          TEXT NOT NULL,
+  imported_at_us  INTEGER NOT NULL,
+  crc             INTEGER NOT NULL
+) STRICT;
+CREATE TABLE imported_job (
+  job_seq    INTEGER PRIMARY KEY REFERENCES job,
+  uid        TEXT NOT NULL UNIQUE,
+  home_id    TEXT NOT NULL,
+  origin_id  INTEGER NOT NULL REFERENCES origin,
+  crc        INTEGER NOT NULL
+) STRICT;
+CREATE TABLE imported_trial (
+  seq        INTEGER PRIMARY KEY REFERENCES trial,
+  job_seq    INTEGER NOT NULL REFERENCES job,
+  home_seq   INTEGER NOT NULL,
+  content    INTEGER NOT NULL,
+  origin_id  INTEGER NOT NULL REFERENCES origin,
+  crc        INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX imported_trial_home ON imported_trial (job_seq, home_seq, content);
+CREATE TABLE foreign_task (
+  foreign_task_id  INTEGER PRIMARY KEY,
+  format           TEXT NOT NULL,
+  task             TEXT NOT NULL,
+  target           TEXT NOT NULL,
+  crc              INTEGER NOT NULL,
+  UNIQUE (format, task, target)
+) STRICT;
+CREATE TABLE foreign_record (
+  foreign_id       INTEGER PRIMARY KEY,
+  foreign_task_id  INTEGER NOT NULL REFERENCES foreign_task,
+  origin_id        INTEGER NOT NULL REFERENCES origin,
+  digest_high      INTEGER NOT NULL,
+  digest_low       INTEGER NOT NULL,
+  outcome          TEXT NOT NULL,
+  time_ns          REAL NOT NULL,
+  finished_at_us   INTEGER NOT NULL,
+  document         TEXT NOT NULL,
+  crc              INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX foreign_digest ON foreign_record (digest_high, digest_low);
+CREATE INDEX foreign_rank ON foreign_record (foreign_task_id, outcome, time_ns);
+)SQL"},
 };
 
 Result<int64_t> number(Connection& connection, const char* sql) {

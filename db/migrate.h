@@ -9,7 +9,7 @@
 namespace tuner::db {
 
 inline constexpr int64_t kApplicationId = 0x54554e52;  // "TUNR"
-inline constexpr int64_t kSchemaVersion = 2;
+inline constexpr int64_t kSchemaVersion = 3;
 
 // Turns version `from` into from + 1. To change schema.sql: raise kSchemaVersion, append a step to
 // kMigrations (migrate.cpp), and give the step a file of the old version in

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "db/exchange.h"
 #include "db/sqlite.h"
 #include "db/store.h"
 
@@ -32,6 +33,16 @@ inline constexpr char kRaceColumns[] =
     "interval_high_ns, ratio, ratio_low, ratio_high, regret_bound, options, hardware, toolchain, "
     "harness_abi, "
     "worker_id, host, finished_at_us, crc";
+
+inline constexpr char kLearnedColumns[] =
+    "learned_id, kind, op, target, until_record_id, document, made_at_us, crc";
+inline constexpr char kOriginColumns[] = "origin_id, source, format, header, imported_at_us, crc";
+inline constexpr char kImportedJobColumns[] = "job_seq, uid, home_id, origin_id, crc";
+inline constexpr char kImportedTrialColumns[] = "seq, job_seq, home_seq, content, origin_id, crc";
+inline constexpr char kForeignTaskColumns[] = "foreign_task_id, format, task, target, crc";
+inline constexpr char kForeignRecordColumns[] =
+    "foreign_id, foreign_task_id, origin_id, digest_high, digest_low, outcome, time_ns, finished_at_us, "
+    "document, crc";
 
 // "?, ?, ..." for a column list.
 std::string placeholders(std::string_view columns);
@@ -62,6 +73,26 @@ struct StoredRace {
   RaceRow race;  // job_id is not in the row: filled by the caller
   int64_t job_seq = 0, task_id = 0;
 };
+struct StoredOrigin {
+  int64_t origin_id = 0;
+  Origin origin;
+};
+struct StoredImportedJob {
+  int64_t job_seq = 0;
+  std::string uid, home_id;
+  int64_t origin_id = 0;
+};
+struct StoredImportedTrial {
+  int64_t seq = 0, job_seq = 0, home_seq = 0, content = 0, origin_id = 0;
+};
+struct StoredForeignTask {
+  int64_t foreign_task_id = 0;
+  std::string format, task, target;
+};
+struct StoredForeignRecord {
+  int64_t foreign_id = 0, foreign_task_id = 0, origin_id = 0, digest_high = 0, digest_low = 0;
+  ForeignRecord record;  // format, task and target are not in the row: filled by the caller
+};
 
 // To rows, checksum last.
 SqlRow to_row(const StoredTask& task);
@@ -70,6 +101,12 @@ SqlRow to_row(const StoredTrial& trial);
 SqlRow to_row(const StoredRecord& record);
 SqlRow to_row(const StoredProposal& proposal);
 Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a trial id that is none
+SqlRow to_row(const LearnedRow& learned);
+SqlRow to_row(const StoredOrigin& origin);
+SqlRow to_row(const StoredImportedJob& job);
+SqlRow to_row(const StoredImportedTrial& trial);
+SqlRow to_row(const StoredForeignTask& task);
+SqlRow to_row(const StoredForeignRecord& record);
 
 // From rows. Failed, naming table and row, when the checksum or a value is not what to_row() would have
 // written.
@@ -79,6 +116,12 @@ Result<StoredTrial> trial_from_row(const SqlRow& row);
 Result<StoredRecord> record_from_row(const SqlRow& row);
 Result<StoredProposal> proposal_from_row(const SqlRow& row);
 Result<StoredRace> race_from_row(const SqlRow& row);
+Result<LearnedRow> learned_from_row(const SqlRow& row);
+Result<StoredOrigin> origin_from_row(const SqlRow& row);
+Result<StoredImportedJob> imported_job_from_row(const SqlRow& row);
+Result<StoredImportedTrial> imported_trial_from_row(const SqlRow& row);
+Result<StoredForeignTask> foreign_task_from_row(const SqlRow& row);
+Result<StoredForeignRecord> foreign_record_from_row(const SqlRow& row);
 
 std::string tasks_json(const std::vector<JobRow::Task>& tasks);
 std::string job_options_json(const JobRow& job);

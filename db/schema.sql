@@ -4,11 +4,11 @@
 -- what a write acknowledged is on disk. PRAGMA application_id = 0x54554e52 ("TUNR"), PRAGMA user_version = the version of
 -- this schema; a newer one is refused, an older one migrated (migrate.cpp).
 --
--- Rows are added, never deleted. Of a job only trials, options (when to end), state,
--- message and finished_at_us change; of a trial only state,
--- attempt, fencing and worker_id. Records never change.
+-- Rows are added, never deleted. Of a job only trials, options (when to end), state, message and finished_at_us change (of an
+-- imported one also what a file that came later tells more of); of a trial only state, attempt, fencing and worker_id.
+-- Records never change.
 --
--- Numbers called *_seq, seq, record_id or race_id come from one counter for the whole file: they order everything that happened.
+-- Numbers called *_seq, seq or *_id come from one counter for the whole file: they order everything that happened.
 -- Gaps are normal. Times of day are microseconds of Unix time, UTC, for people; order comes from the counter.
 -- Unsigned 64-bit numbers (seed, rng_counter) are stored as the signed number with the same bits.
 -- crc: CRC-32C over all other columns of the row (rows.cpp). It is checked at every read: SQLite's own pages have no
@@ -154,3 +154,74 @@ CREATE TABLE event (
   json     TEXT NOT NULL
 ) STRICT;
 CREATE INDEX event_job ON event (job_seq, seq);
+
+-- What was computed from the records, as a document: a predictor, a cover set. The newest of a (kind, op, target) counts;
+-- older ones stay.
+CREATE TABLE learned (
+  learned_id       INTEGER PRIMARY KEY,
+  kind             TEXT NOT NULL,     -- 'predictor' | 'cover' ...: whoever writes it tells what the document is
+  op               TEXT NOT NULL,     -- operator it is about; '' when about several
+  target           TEXT NOT NULL,     -- target it is about; '' when about several
+  until_record_id  INTEGER NOT NULL,  -- records with an id up to this were taken into account
+  document         TEXT NOT NULL,     -- JSON
+  made_at_us       INTEGER NOT NULL,
+  crc              INTEGER NOT NULL
+) STRICT;
+CREATE INDEX learned_newest ON learned (kind, op, target, learned_id);
+
+-- A file or another database that rows came from (`tuner records import`, `merge`). What was measured here has none.
+CREATE TABLE origin (
+  origin_id       INTEGER PRIMARY KEY,
+  source          TEXT NOT NULL,      -- its name as it was given
+  format          TEXT NOT NULL,      -- jsonl | csv | autotvm | t4 | database
+  header          TEXT NOT NULL,      -- what stood there once for all its foreign records: of t4 the document without its
+                                      -- results, of csv the first line; '' else
+  imported_at_us  INTEGER NOT NULL,
+  crc             INTEGER NOT NULL
+) STRICT;
+
+-- The jobs that came from another database. They are never continued here.
+CREATE TABLE imported_job (
+  job_seq    INTEGER PRIMARY KEY REFERENCES job,
+  uid        TEXT NOT NULL UNIQUE,    -- names the job in every database it gets to (store.h, job_uid)
+  home_id    TEXT NOT NULL,           -- its id there; here it has another where that was taken
+  origin_id  INTEGER NOT NULL REFERENCES origin,
+  crc        INTEGER NOT NULL
+) STRICT;
+
+-- The trials that came from another database, and how they are recognised when they come again.
+CREATE TABLE imported_trial (
+  seq        INTEGER PRIMARY KEY REFERENCES trial,
+  job_seq    INTEGER NOT NULL REFERENCES job,
+  home_seq   INTEGER NOT NULL,        -- its seq in the database that made it
+  content    INTEGER NOT NULL,        -- digest of task, template, version and config: two copies of one file may both have
+                                      -- gone on counting
+  origin_id  INTEGER NOT NULL REFERENCES origin,
+  crc        INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX imported_trial_home ON imported_trial (job_seq, home_seq, content);
+
+-- Records of other tuners. Kept as they were written, never mixed with trials of ours: their templates, knobs and clocks
+-- are not ours. A task of theirs, interned.
+CREATE TABLE foreign_task (
+  foreign_task_id  INTEGER PRIMARY KEY,
+  format           TEXT NOT NULL,     -- autotvm | t4 | csv
+  task             TEXT NOT NULL,     -- in the words of the file: template and arguments, name of the kernel
+  target           TEXT NOT NULL,     -- in the words of the file
+  crc              INTEGER NOT NULL,
+  UNIQUE (format, task, target)
+) STRICT;
+CREATE TABLE foreign_record (
+  foreign_id       INTEGER PRIMARY KEY,
+  foreign_task_id  INTEGER NOT NULL REFERENCES foreign_task,
+  origin_id        INTEGER NOT NULL REFERENCES origin,
+  digest_high      INTEGER NOT NULL,  -- of everything it says: the same record from a second file changes nothing
+  digest_low       INTEGER NOT NULL,
+  outcome          TEXT NOT NULL,     -- as of record
+  time_ns          REAL NOT NULL,     -- median of its times; 0 unless ok
+  finished_at_us   INTEGER NOT NULL,  -- 0 where the file does not say
+  document         TEXT NOT NULL,     -- the record as it was written: a line, or an element of `results`
+  crc              INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX foreign_digest ON foreign_record (digest_high, digest_low);
+CREATE INDEX foreign_rank ON foreign_record (foreign_task_id, outcome, time_ns);

@@ -11,7 +11,9 @@ inline constexpr char kJobById[] = "SELECT * FROM job WHERE id = ?";
 inline constexpr char kJobBySeq[] = "SELECT * FROM job WHERE job_seq = ?";
 inline constexpr char kJobByRequest[] = "SELECT * FROM job WHERE request_id = ?";
 inline constexpr char kJobSame[] =
-    "SELECT * FROM job WHERE tasks = ? AND search = ? AND seed = ? ORDER BY job_seq DESC LIMIT 1";
+    "SELECT job.* FROM job LEFT JOIN imported_job ON imported_job.job_seq = job.job_seq "
+    "WHERE tasks = ? AND search = ? AND seed = ? AND imported_job.job_seq IS NULL "
+    "ORDER BY job.job_seq DESC LIMIT 1";
 
 inline constexpr char kTrialBySeq[] = "SELECT * FROM trial WHERE seq = ?";
 inline constexpr char kTrialsOfJob[] =
@@ -48,6 +50,9 @@ inline constexpr char kRecordsAfter[] =
 
 inline constexpr char kRacesOfJob[] = "SELECT * FROM race WHERE job_seq = ? ORDER BY race_id";
 inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC";
+
+inline constexpr char kLearnedNewest[] =
+    "SELECT * FROM learned WHERE kind = ? AND op = ? AND target = ? ORDER BY learned_id DESC LIMIT 1";
 
 inline constexpr char kEventsOfJob[] =
     "SELECT seq, json FROM event WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";

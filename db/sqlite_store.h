@@ -1,5 +1,5 @@
 // SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp,
-// proposals.cpp, records.cpp, donors.cpp, races.cpp and tuned.cpp.
+// proposals.cpp, records.cpp, donors.cpp, races.cpp, tuned.cpp and learned.cpp.
 #pragma once
 
 #include <memory>
@@ -55,6 +55,10 @@ class SqliteStore final : public Store {
 
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                            const std::vector<std::string>& templates) const override;
+
+  Status add_learned(LearnedRow& row) override;
+  Result<LearnedRow> learned(std::string_view kind, std::string_view op,
+                             std::string_view target) const override;
 
   Result<int64_t> add_event(std::string_view job_id, std::string_view json) override;
   Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq,

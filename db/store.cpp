@@ -56,7 +56,9 @@ Result<int64_t> last_sequence_number(Connection& connection) {
   for (const char* sql :
        {"SELECT max(job_seq) FROM job", "SELECT max(seq) FROM trial", "SELECT max(fencing) FROM trial",
         "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event",
-        "SELECT max(proposal_seq) FROM proposal", "SELECT max(race_id) FROM race"}) {
+        "SELECT max(proposal_seq) FROM proposal", "SELECT max(race_id) FROM race",
+        "SELECT max(learned_id) FROM learned", "SELECT max(origin_id) FROM origin",
+        "SELECT max(foreign_task_id) FROM foreign_task", "SELECT max(foreign_id) FROM foreign_record"}) {
     ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));
     if (const auto* value = !row.empty() ? std::get_if<int64_t>(&row[0]) : nullptr)
       last = std::max(last, *value);

@@ -199,6 +199,16 @@ struct TunedConfig {
   int64_t finished_at_us = 0;
 };
 
+// What was computed from records: a predictor, a cover set. schema.sql, table learned.
+struct LearnedRow {
+  int64_t id = 0;
+  std::string kind;        // "predictor", "cover": whoever writes it tells what the document is
+  std::string op, target;  // what it is about; empty: several
+  int64_t until_record_id = 0;
+  std::string document;  // JSON
+  int64_t made_at_us = 0;
+};
+
 class Store {
  public:
   enum class Mode { kRead, kWrite };
@@ -221,7 +231,7 @@ class Store {
   virtual Result<JobRow> job(std::string_view job_id) const = 0;
   virtual Result<std::vector<JobRow>> jobs() const = 0;
   virtual Result<int64_t> trials_done(std::string_view job_id) const = 0;  // of all its tasks
-  // The latest job with the same tasks, search and seed: what `submit` continues.
+  // The latest job with the same tasks, search and seed: what `submit` continues. Imported ones do not count.
   virtual Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
                                   uint64_t seed) const = 0;
 
@@ -281,6 +291,13 @@ class Store {
   // time and interval (among finalists of the named templates).
   virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                                    const std::vector<std::string>& templates = {}) const = 0;
+
+  // --- learned ---
+  // Fills id, and made_at_us where it is 0.
+  virtual Status add_learned(LearnedRow& row) = 0;
+  // The newest of that kind, operator and target. NotFound when there is none.
+  virtual Result<LearnedRow> learned(std::string_view kind, std::string_view op,
+                                     std::string_view target) const = 0;
 
   // --- events (for Watch) ---
   // Appends; returns its sequence number. `json` is opaque here.

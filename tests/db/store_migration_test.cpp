@@ -120,7 +120,7 @@ TEST_F(MigrationTest, AFileOfVersion1BecomesWhatAFreshOneIsAndKeepsEveryRow) {
   ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
   EXPECT_THAT(
       Store::open(path, Store::Mode::kRead).message(),
-      HasSubstr("has schema version 1, this program reads 2. The next `tuner submit` or `tuner serve`"));
+      HasSubstr("has schema version 1, this program reads 3. The next `tuner submit` or `tuner serve`"));
   {
     const auto store = must_open(path);
     const auto trials = store->trials("j1");  // every row read is checked against its checksum
@@ -144,6 +144,35 @@ TEST_F(MigrationTest, AFileOfVersion1BecomesWhatAFreshOneIsAndKeepsEveryRow) {
     ProposalRow proposal{.job_id = "j1", .asked = 1, .observed_record_id = 9};
     ASSERT_OK(store->add_proposal(proposal, more));
     EXPECT_EQ(more[0].seq, 11);  // the counter went on
+  }
+  must_open(fresh);
+  EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
+            schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
+}
+
+TEST_F(MigrationTest, AFileOfVersion2BecomesWhatAFreshOneIsAndKeepsEveryRow) {
+  const std::string path = folder_.file("two.db"), fresh = folder_.file("fresh.db");
+  std::ifstream file(TUNER_SOURCE_DIR "/tests/db/version_2.sql");
+  const std::string sql{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(sql.empty());
+  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
+  EXPECT_THAT(Store::open(path, Store::Mode::kRead).message(), HasSubstr("has schema version 2"));
+  {
+    const auto store = must_open(path);
+    const auto trials = store->trials("j1");
+    ASSERT_TRUE(trials.is_ok()) << trials.message();
+    ASSERT_EQ(trials->size(), 2u);
+    EXPECT_EQ((*trials)[0].record->run_ns, (std::vector<double>{1000.5, 1001.5, 999.5}));
+    const auto proposals = store->proposals("j1");
+    ASSERT_TRUE(proposals.is_ok()) << proposals.message();
+    ASSERT_EQ(proposals->size(), 1u);
+    EXPECT_EQ((*proposals)[0].first_trial_seq, 3);
+    EXPECT_EQ(store->best("v1 work", "cpu one")->config, "a=2");  // by its race
+    EXPECT_EQ(store->best("v1 work", "cpu one")->race_id, 8);
+    EXPECT_EQ(store->find_job(store->job("j1")->tasks, "random", ~uint64_t{0})->id, "j1");
+    LearnedRow learned{.kind = "predictor", .document = "{}"};
+    ASSERT_OK(store->add_learned(learned));
+    EXPECT_EQ(learned.id, 10);  // the counter went on
   }
   must_open(fresh);
   EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),

@@ -517,6 +517,37 @@ TEST_F(StoreTest, AFlippedBitInARowIsAnErrorThatNamesTheRow) {
 
 // --- plans ---
 
+TEST_F(StoreTest, TheNewestLearnedDocumentOfAKindOperatorAndTargetCounts) {
+  {
+    const auto store = must_open(path_);
+    EXPECT_EQ(store->learned("predictor", "conv2d", "cpu one").status().code(), StatusCode::kNotFound);
+    LearnedRow first{.kind = "predictor",
+                     .op = "conv2d",
+                     .target = "cpu one",
+                     .until_record_id = 7,
+                     .document = R"({"version":1})"};
+    LearnedRow other{.kind = "predictor", .op = "matmul", .target = "cpu one", .document = "{}"};
+    LearnedRow newer{.kind = "predictor",
+                     .op = "conv2d",
+                     .target = "cpu one",
+                     .until_record_id = 9,
+                     .document = R"({"version":2})",
+                     .made_at_us = 5};
+    for (LearnedRow* row : {&first, &other, &newer}) ASSERT_OK(store->add_learned(*row));
+    EXPECT_GT(first.made_at_us, 0);
+    EXPECT_GT(newer.id, first.id);
+    LearnedRow nameless{.document = "{}"};
+    EXPECT_EQ(store->add_learned(nameless).code(), StatusCode::kInvalidArgument);
+  }
+  const auto store = must_open(path_, Store::Mode::kRead);  // on disk, and for readers
+  const auto found = store->learned("predictor", "conv2d", "cpu one");
+  ASSERT_TRUE(found.is_ok()) << found.message();
+  EXPECT_EQ(found->document, R"({"version":2})");
+  EXPECT_EQ(found->until_record_id, 9);
+  EXPECT_EQ(found->made_at_us, 5);
+  EXPECT_EQ(store->learned("cover", "conv2d", "cpu one").status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(StoreTest, NoQueryReadsAWholeTable) {
   must_open(path_);
   auto connection = db::Connection::open(path_, db::Connection::Access::kReadOnly);
@@ -529,7 +560,7 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
       {db::kRecordsOfTrial, 1},  {db::kBestRecord, 1},      {db::kBestRecordOfTemplates, 2},
       {db::kOutcomesOfTask, 1},  {db::kEventsOfJob, 3},     {db::kProposalsOfJob, 1},
       {db::kRecordsAfter, 2},    {db::kRacesOfJob, 1},      {db::kRacesOfTask, 1},
-      {db::kRankOfTask, 2},      {db::kTrialOfRecord, 1}};
+      {db::kRankOfTask, 2},      {db::kTrialOfRecord, 1},   {db::kLearnedNewest, 3}};
   for (const auto& [sql, parameters] : queries) {
     const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
     ASSERT_TRUE(plan.is_ok()) << plan.message();

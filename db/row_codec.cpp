@@ -1,0 +1,110 @@
+#include "db/row_codec.h"
+
+#include <array>
+#include <bit>
+#include <charconv>
+
+#include "db/crc32c.h"
+
+namespace tuner::db {
+
+using nlohmann::json;
+
+namespace {
+
+// Type, length and bytes of every value but the last: no two different rows feed the same bytes.
+int64_t checksum(const SqlRow& row, size_t values) {
+  uint32_t crc = 0;
+  const auto feed = [&](uint64_t word) {
+    std::array<char, 8> bytes{};
+    for (char& byte : bytes) {
+      byte = static_cast<char>(word & 0xff);
+      word >>= 8;
+    }
+    crc = crc32c({bytes.data(), bytes.size()}, crc);
+  };
+  for (size_t i = 0; i < values; ++i) {
+    feed(row[i].index());
+    if (const auto* integer = std::get_if<int64_t>(&row[i])) feed(static_cast<uint64_t>(*integer));
+    if (const auto* real = std::get_if<double>(&row[i]))
+      feed(std::bit_cast<uint64_t>(*real == 0 ? 0.0 : *real));
+    if (const auto* text = std::get_if<std::string>(&row[i])) {
+      feed(text->size());
+      crc = crc32c(*text, crc);
+    }
+  }
+  return crc;
+}
+
+}  // namespace
+
+SqlRow sealed(SqlRow row) {
+  row.emplace_back(checksum(row, row.size()));
+  return row;
+}
+
+Status check_row(const SqlRow& row, std::string_view table) {
+  const auto* id = row.empty() ? nullptr : std::get_if<int64_t>(&row[0]);
+  const auto* stored = row.empty() ? nullptr : std::get_if<int64_t>(&row.back());
+  const int64_t computed = row.empty() ? 0 : checksum(row, row.size() - 1);
+  if (id != nullptr && stored != nullptr && *stored == computed) return Status::ok();
+  return failed("row ", id != nullptr ? std::to_string(*id) : "?", " of table ", table,
+                " is damaged: checksum ", computed, ", stored ",
+                stored != nullptr ? std::to_string(*stored) : "nothing",
+                ". Check the disk, then restore a copy of the file or start with another --db");
+}
+
+Status unreadable_row(const SqlRow& row, std::string_view table) {
+  return failed(
+      "row ", std::get<int64_t>(row[0]), " of table ", table,
+      " holds a value this program does not know, though its checksum is right. Use the tuner that wrote it");
+}
+
+std::string dumped(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+// Rows from before there was a precision have no such key: the default is not written either, so that they
+// keep their checksums.
+json options_json(const MeasureOptions& o) {
+  json out{{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
+           {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
+           {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
+  if (o.precision != MeasureOptions{}.precision) out["precision"] = o.precision;
+  return out;
+}
+
+MeasureOptions options_from(const json& j, RowReader& reader) {
+  MeasureOptions o;
+  try {
+    o.min_repeat_ms = j.at("min_repeat_ms").get<double>();
+    o.repeats = j.at("repeats").get<int>();
+    o.build_timeout_s = j.at("build_timeout_s").get<double>();
+    o.run_timeout_s = j.at("run_timeout_s").get<double>();
+    o.memory_limit_bytes = j.at("memory_limit_bytes").get<int64_t>();
+    o.cut_factor = j.at("cut_factor").get<double>();
+    if (j.contains("precision")) o.precision = j.at("precision").get<double>();
+  } catch (const json::exception&) {
+    reader.mark_wrong();
+  }
+  return o;
+}
+
+std::string placeholders(std::string_view columns) {
+  std::string out = "?";
+  for (const char c : columns)
+    if (c == ',') out += ", ?";
+  return out;
+}
+
+std::string trial_id_text(int64_t seq) { return str("t", seq); }
+
+Result<int64_t> trial_seq(std::string_view trial_id) {
+  int64_t seq = 0;
+  const char* const begin = trial_id.data() + (trial_id.empty() ? 0 : 1);
+  const char* const end = trial_id.data() + trial_id.size();
+  const auto [rest, error] = std::from_chars(begin, end, seq);
+  if (trial_id.empty() || trial_id[0] != 't' || error != std::errc() || rest != end || seq <= 0)
+    return not_found("no trial \"", trial_id, "\": expected t and a number, as in t812");
+  return seq;
+}
+
+}  // namespace tuner::db

@@ -1,0 +1,123 @@
+// Rows of races.
+#include "db/row_codec.h"
+
+namespace tuner::db {
+
+using nlohmann::json;
+
+namespace {
+
+json race_options_json(const RaceOptions& o) {
+  return json{{"min_repeat_ms", o.min_repeat_ms},
+              {"processes", o.processes},
+              {"rounds", o.rounds},
+              {"limit_s", o.limit_s}};
+}
+RaceOptions race_options_from(const json& j, RowReader& reader) {
+  RaceOptions o;
+  try {
+    o.min_repeat_ms = j.at("min_repeat_ms").get<double>();
+    o.processes = j.at("processes").get<int>();
+    o.rounds = j.at("rounds").get<int>();
+    o.limit_s = j.at("limit_s").get<double>();
+  } catch (const json::exception&) {
+    reader.mark_wrong();
+  }
+  return o;
+}
+
+std::vector<RaceFinalist> finalists_from(const json& j, RowReader& reader) {
+  std::vector<RaceFinalist> finalists;
+  try {
+    for (const json& f : j)
+      finalists.push_back(
+          {trial_id_text(f.at("trial").get<int64_t>()), f.at("samples_ns").get<std::vector<double>>(),
+           f.at("sentinel_ns").get<std::vector<double>>(), f.at("process").get<std::vector<int>>()});
+  } catch (const json::exception&) {
+    reader.mark_wrong();
+  }
+  return finalists;
+}
+
+std::vector<std::string> trial_ids_from(const json& j, RowReader& reader) {
+  std::vector<std::string> ids;
+  try {
+    for (const json& seq : j) ids.push_back(trial_id_text(seq.get<int64_t>()));
+  } catch (const json::exception&) {
+    reader.mark_wrong();
+  }
+  return ids;
+}
+
+}  // namespace
+
+Result<SqlRow> to_row(const StoredRace& s) {
+  const RaceRow& r = s.race;
+  json finalists = json::array(), tie_set = json::array();
+  for (const RaceFinalist& f : r.finalists) {
+    ASSIGN_OR_RETURN(const int64_t seq, trial_seq(f.trial_id));
+    finalists.push_back({{"trial", seq},
+                         {"samples_ns", f.samples_ns},
+                         {"sentinel_ns", f.sentinel_ns},
+                         {"process", f.process}});
+  }
+  for (const std::string& id : r.tie_set) {
+    ASSIGN_OR_RETURN(const int64_t seq, trial_seq(id));
+    tie_set.push_back(seq);
+  }
+  ASSIGN_OR_RETURN(const int64_t winner, trial_seq(r.winner_trial_id));
+  const Environment& e = r.environment;
+  return sealed({r.id,
+                 s.job_seq,
+                 int64_t{r.task_index},
+                 s.task_id,
+                 winner,
+                 dumped(finalists),
+                 dumped(tie_set),
+                 r.time_ns,
+                 r.time_low_ns,
+                 r.time_high_ns,
+                 r.ratio,
+                 r.ratio_low,
+                 r.ratio_high,
+                 r.regret_bound,
+                 dumped(race_options_json(r.options)),
+                 e.hardware,
+                 e.toolchain,
+                 int64_t{e.harness_abi},
+                 e.worker_id,
+                 e.host,
+                 r.finished_at_us});
+}
+
+Result<StoredRace> race_from_row(const SqlRow& row) {
+  RETURN_IF_ERROR(check_row(row, "race"));
+  RowReader in(row);
+  StoredRace out;
+  RaceRow& r = out.race;
+  r.id = in.integer();
+  out.job_seq = in.integer();
+  r.task_index = in.integer32();
+  out.task_id = in.integer();
+  r.winner_trial_id = trial_id_text(in.integer());
+  r.finalists = finalists_from(in.parsed(), in);
+  r.tie_set = trial_ids_from(in.parsed(), in);
+  r.time_ns = in.real();
+  r.time_low_ns = in.real();
+  r.time_high_ns = in.real();
+  r.ratio = in.real();
+  r.ratio_low = in.real();
+  r.ratio_high = in.real();
+  r.regret_bound = in.real();
+  r.options = race_options_from(in.parsed(), in);
+  r.environment.hardware = in.text();
+  r.environment.toolchain = in.text();
+  r.environment.harness_abi = in.integer32();
+  r.environment.worker_id = in.text();
+  r.environment.host = in.text();
+  r.finished_at_us = in.integer();
+  if (in.wrong()) return unreadable_row(row, "race");
+  return out;
+}
+
+}  // namespace tuner::db
