@@ -141,7 +141,19 @@ Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Wo
   return std::unique_ptr<TemplateInstance>(std::move(instance));
 }
 
-// Every template, in the order of registry.cpp.
+// A template that is no part of this repository, for programs that are linked from its libraries
+// (examples/my_template). A variable of namespace scope in the template's file:
+//
+//   const tuner::RegisterTemplate registered(my_template());
+//
+// It comes after those of registry.cpp, so theirs stay the default where both serve a task. A name that is
+// taken ends the program with a message.
+class RegisterTemplate {
+ public:
+  explicit RegisterTemplate(const AnyTemplate& schedule_template);
+};
+
+// Every template, in the order of registry.cpp, then those that were registered.
 const std::vector<const AnyTemplate*>& all_templates();
 // Those that serve the task by an algorithm that is allowed: names with commas between, empty: any. When none
 // does: NotFound, one line a template of this operator with its reason.

@@ -1,4 +1,6 @@
 // measure_server: the worker. `measure_server --builder` is its builder process, started by itself.
+#include "measure_server/worker/main.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -71,7 +73,9 @@ int work(const std::string& daemon, const tuner::WorkerOptions& options, pid_t o
 
 }  // namespace
 
-int main(int argc, char** argv) {
+namespace tuner {
+
+int measure_server_main(int argc, char** argv) {
   CLI::App app("Measurement worker: takes trials from a daemon, builds, checks and times them on this host.",
                "measure_server");
   std::string daemon;
@@ -122,3 +126,5 @@ int main(int argc, char** argv) {
   }
   return work(daemon, options, owner);
 }
+
+}  // namespace tuner

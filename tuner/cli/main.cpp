@@ -1,11 +1,14 @@
 // tuner: the command. Each subcommand is a file of its own; see command.h.
+#include "tuner/cli/main.h"
+
 #include <csignal>
 #include <cstdio>
 
 #include "tuner/cli/command.h"
 
-int main(int argc, char** argv) {
-  using namespace tuner::cli;
+namespace tuner::cli {
+
+int tuner_main(int argc, char** argv) {
   // A reader that goes away (`tuner jobs | head`) ends a write with an error, not the process without a word.
   std::signal(SIGPIPE, SIG_IGN);
 
@@ -46,3 +49,5 @@ int main(int argc, char** argv) {
   }
   return context.exit_code;
 }
+
+}  // namespace tuner::cli

@@ -1,0 +1,94 @@
+// A workload as JSON: every operator there and back, and what is refused.
+#include "templates/workload_json.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace tuner {
+namespace {
+
+const std::string kTexts[] = {
+    R"({"op":"matmul","batch":3,"a":[13,7],"b":[29,13],"transpose_a":true,"transpose_b":true,"bias":true,"residual":true,"activation":"relu","constant":["b","bias"]})",
+    R"({"op":"matmul","a":[1,16],"b":[16,8],"dtype":"int8"})",
+    R"({"op":"conv2d","data":[2,8,9,7],"weight":[16,4,3,1],"stride":[2,1],"padding":[1,2,3,4],"dilation":[1,2],"groups":2,"bias":true,"activation":"relu","layout":"NCHW4c","out_layout":"NCHW","constant":["weight"]})",
+    R"({"op":"conv2d","data":[1,3,224,224],"weight":[64,3,7,7],"stride":[2,2],"padding":[3,3]})",
+    R"({"op":"pool2d","data":[1,64,112,112],"kernel":[3,3],"stride":[2,2],"padding":[1,1],"pooling":"average","count_include_pad":true,"layout":"NCHW16c"})",
+    R"({"op":"softmax","rows":4096,"columns":1000})",
+    R"({"op":"layer_norm","rows":12,"columns":768,"epsilon":1e-06})",
+    R"({"op":"reduce","rows":5,"columns":77,"reduction":"mean"})",
+    R"({"op":"transpose","rows":31,"columns":17})",
+    R"({"op":"elementwise","rows":2,"columns":99,"scale":true,"bias":true,"residual":true,"activation":"relu"})",
+};
+
+TEST(WorkloadJson, WhatIsWrittenIsWhatWasRead) {
+  for (const std::string& text : kTexts) {
+    const Result<Workload> read = workload_from_json(text);
+    ASSERT_TRUE(read.is_ok()) << text << ": " << read.message();
+    EXPECT_EQ(workload_json(*read).dump(), text);
+    const Result<Workload> again = workload_from_json(workload_json(*read).dump());
+    ASSERT_TRUE(again.is_ok()) << again.message();
+    EXPECT_EQ(again->key(), read->key());
+  }
+}
+
+TEST(WorkloadJson, GlobalPoolingIsWrittenWithItsKernel) {
+  const Result<Workload> read = workload_from_json(R"({"op":"pool2d","data":[1,8,7,5],"pooling":"max"})");
+  ASSERT_TRUE(read.is_ok()) << read.message();
+  EXPECT_EQ(workload_json(*read).dump(),
+            R"({"op":"pool2d","data":[1,8,7,5],"kernel":[7,5],"pooling":"max"})");
+}
+
+TEST(WorkloadJson, TheFirstThingWrongIsNamed) {
+  EXPECT_EQ(workload_from_json(R"({"op":"softmax","rows":0,"columns":4})").message(),
+            "rows: expected an integer from 1 to 2147483648, found 0.");
+  EXPECT_EQ(workload_from_json(R"({"op":"softmax","rows":4,"columns":4,"trials":9})").message(),
+            "\"trials\": unknown key. Known here: columns, dtype, op, rows.");
+  EXPECT_EQ(workload_from_json(R"({"op":"softmax","rows":4,)").message().substr(0, 28),
+            "line 1, column 26: not JSON:");
+  EXPECT_EQ(workload_from_json("[]").message(), "expected an object { ... }, found [].");
+  EXPECT_EQ(workload_from_json("").status().code(), StatusCode::kInvalidArgument);
+}
+
+// Whatever comes, it answers with a valid workload that is written and read back, or with one line.
+TEST(WorkloadJsonFuzz, DamagedTexts) {
+  std::mt19937_64 random(6);
+  int valid = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text = kTexts[random() % std::size(kTexts)];
+    for (uint64_t edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = random() % (text.size() + 1);
+      const size_t digit = text.find_first_of("0123456789", at);
+      switch (random() % 6) {
+        case 0:
+          text.insert(at, 1, static_cast<char>(random()));
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 4);
+          break;
+        case 2:
+          text.insert(at, 1, static_cast<char>('0' + random() % 10));
+          break;
+        case 3:
+          text.resize(at);
+          break;
+        default:
+          if (digit != std::string::npos) text[digit] = static_cast<char>('0' + random() % 10);
+      }
+    }
+    const Result<Workload> read = workload_from_json(text);
+    if (!read) {
+      EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument) << text;
+      EXPECT_EQ(read.message().find('\n'), std::string::npos) << text;
+      continue;
+    }
+    ++valid;
+    const Result<Workload> again = workload_from_json(workload_json(*read).dump());
+    ASSERT_TRUE(again.is_ok()) << text << ": " << again.message();
+    EXPECT_EQ(again->key(), read->key()) << text;
+  }
+  EXPECT_GT(valid, 500) << "too few texts survive to say anything";
+}
+
+}  // namespace
+}  // namespace tuner
