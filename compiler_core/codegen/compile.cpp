@@ -1,6 +1,7 @@
 // The page behind compile.h: lower, emit, optimise, write, link.
 #include "compiler_core/codegen/compile.h"
 
+#include "compiler_core/codegen/library.h"
 #include "compiler_core/codegen/machine.h"
 #include "compiler_core/lower/lower.h"
 #include "llvm/Config/llvm-config.h"
@@ -79,13 +80,13 @@ Result<std::string> emit_file(const Program& program, const Target& target, cons
 
 }  // namespace
 
-Result<Artifact> compile(const Program& program, const Target& target, const CompileOptions& options) {
+Result<CompiledObject> compile_object(const Program& program, const Target& target,
+                                      const CompileOptions& options) {
   ASSIGN_OR_RETURN(const Compiled c, to_module(program, target, options));
-  ASSIGN_OR_RETURN(const std::string object,
+  CompiledObject result;
+  ASSIGN_OR_RETURN(result.object,
                    c.machine->emit(*c.module, llvm::CodeGenFileType::ObjectFile, options.machine_scheduler));
-  Artifact artifact;
-  ASSIGN_OR_RETURN(artifact.binary, codegen::link_shared(object, target));
-  Manifest& m = artifact.manifest;
+  Manifest& m = result.manifest;
   m.entry = program.name;
   m.args = describe(program.args);
   m.pack_entry = c.pack_entry;
@@ -95,8 +96,22 @@ Result<Artifact> compile(const Program& program, const Target& target, const Com
   m.threads = target.threads;
   m.target = target.name();
   m.toolchain = toolchain_fingerprint();
-  m.digest = sha256_hex(artifact.binary);
+  return result;
+}
+
+Result<Artifact> compile(const Program& program, const Target& target, const CompileOptions& options) {
+  ASSIGN_OR_RETURN(CompiledObject compiled, compile_object(program, target, options));
+  Artifact artifact{.manifest = std::move(compiled.manifest)};
+  // No soname: the file is named after its digest, and who loads it needs it under the name it has then.
+  ASSIGN_OR_RETURN(artifact.binary, codegen::link_shared({compiled.object}, target, /*soname=*/""));
+  artifact.manifest.digest = sha256_hex(artifact.binary);
   return artifact;
+}
+
+Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
+                                        std::string_view soname) {
+  if (objects.empty()) return invalid_argument("a library of no objects");
+  return codegen::link_shared(objects, target, soname);
 }
 
 Result<std::string> emit_llvm(const Program& program, const Target& target, const CompileOptions& options) {

@@ -33,7 +33,7 @@ class Scratch {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  std::string file(const char* name) const { return path_ + "/" + name; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
   explicit Scratch(std::string path) : path_(std::move(path)) {}
@@ -70,19 +70,24 @@ Result<std::string> read_whole(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> link_shared(const std::string& object, const Target& target) {
+Result<std::string> link_shared(const std::vector<std::string>& objects, const Target& target,
+                                std::string_view soname) {
   static std::mutex mutex;  // LLD keeps its state in globals
   const std::lock_guard lock(mutex);
   ASSIGN_OR_RETURN(const std::unique_ptr<Scratch> scratch, Scratch::make());
-  const std::string in = scratch->file("kernel.o"), out = scratch->file("kernel.so");
-  RETURN_IF_ERROR(write_whole(in, object));
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    inputs.push_back(scratch->file(str("kernel", i, ".o")));
+    RETURN_IF_ERROR(write_whole(inputs.back(), objects[i]));
+  }
+  const std::string out = scratch->file("kernel.so"), soname_option = str("--soname=", soname);
   const char* emulation = target.is_x86() ? "elf_x86_64" : "aarch64linux";
-  // Nothing in the output may depend on where it was linked: no build id, no paths. No soname either: the
-  // file is renamed (DIGEST.so, libNAME.so), and who links against it needs it under the name it has then.
-  const std::vector<const char*> args = {
-      "ld.lld",      "-m",          emulation, "--shared",  "--hash-style=gnu",
-      "-z",          "noexecstack", "-z",      "now",       "--build-id=none",
-      "--strip-all", "--threads=1", "-o",      out.c_str(), in.c_str()};
+  // Nothing in the output may depend on where it was linked: no build id, no paths.
+  std::vector<const char*> args = {"ld.lld",      "-m",          emulation, "--shared", "--hash-style=gnu",
+                                   "-z",          "noexecstack", "-z",      "now",      "--build-id=none",
+                                   "--strip-all", "--threads=1", "-o",      out.c_str()};
+  if (!soname.empty()) args.push_back(soname_option.c_str());
+  for (const std::string& input : inputs) args.push_back(input.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   static bool broken = false;
@@ -91,6 +96,8 @@ Result<std::string> link_shared(const std::string& object, const Target& target)
                   "the linker failed earlier in this process and cannot run again; restart it");
   const lld::Result result = lld::lldMain(args, stream, stream, {{lld::Gnu, &lld::elf::link}});
   broken = !result.canRunAgain;
+  if (messages.find("duplicate symbol") != std::string::npos)
+    return invalid_argument("kernels that cannot be in one library: ", messages);
   if (result.retCode != 0) return Status(StatusCode::kInternal, str("linking a kernel failed: ", messages));
   return read_whole(out);
 }

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/codegen/emitter.h"
@@ -28,8 +30,10 @@ class Machine {
   MachineTraits traits_;
 };
 
-// An ELF shared object of one relocatable object that exports its default-visibility symbols. The same bytes
-// for the same input. One link at a time in a process; callers wait.
-Result<std::string> link_shared(const std::string& object, const Target& target);
+// An ELF shared object of these relocatable objects that exports their default-visibility symbols; "" is no
+// soname. The same bytes for the same input. InvalidArgument, with the linker's words, when two objects
+// define the same symbol. One link at a time in a process; callers wait.
+Result<std::string> link_shared(const std::vector<std::string>& objects, const Target& target,
+                                std::string_view soname);
 
 }  // namespace tuner::codegen

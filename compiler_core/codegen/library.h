@@ -1,0 +1,34 @@
+// Several kernels in one library: what `tuner build` ships. Programs become objects, and objects a shared
+// object or a static archive. As compile.h: any thread, no LLVM type, the same bytes for the same input.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/codegen/compile.h"
+
+namespace tuner {
+
+// A kernel before linking.
+struct CompiledObject {
+  Manifest manifest;   // without a digest, which is of what is linked
+  std::string object;  // ELF, relocatable, position independent
+};
+// As compile(), without the link. The entries are the only symbols others see.
+Result<CompiledObject> compile_object(const Program& program, const Target& target,
+                                      const CompileOptions& options = {});
+
+// One shared object of all, which exports the entries of each. Programs linked with it look for `soname` when
+// they start. InvalidArgument when there is no object, or two define the same symbol (named).
+Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
+                                        std::string_view soname);
+
+struct ArchiveMember {
+  std::string name;  // "conv1.o"
+  std::string object;
+};
+// A static library (`ar`, GNU format) with a symbol table. InvalidArgument when there is no member.
+Result<std::string> write_archive(const std::vector<ArchiveMember>& members);
+
+}  // namespace tuner
