@@ -108,6 +108,20 @@ Result<Artifact> compile(const Program& program, const Target& target, const Com
   return artifact;
 }
 
+Result<std::vector<std::string>> instruction_sets(const Target& target) {
+  // LLVM and GCC agree on these names. A CPU that has the second has the first.
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"sse4.2", "avx"}, {"avx", "avx2"},           {"avx2", ""},       {"fma", ""},
+      {"bmi2", ""},      {"avxvnni", "avx512vnni"}, {"avx512f", ""},    {"avx512bw", ""},
+      {"avx512dq", ""},  {"avx512vl", ""},          {"avx512vnni", ""}, {"avx512bf16", ""}};
+  ASSIGN_OR_RETURN(const Machine* machine, Machine::of(target));
+  std::vector<std::string> used;
+  for (const auto& [name, implied_by] : kNames)
+    if (machine->has_x86_feature(name) && (*implied_by == 0 || !machine->has_x86_feature(implied_by)))
+      used.emplace_back(name);
+  return used;
+}
+
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
                                         std::string_view soname) {
   if (objects.empty()) return invalid_argument("a library of no objects");

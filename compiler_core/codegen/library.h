@@ -19,6 +19,10 @@ struct CompiledObject {
 Result<CompiledObject> compile_object(const Program& program, const Target& target,
                                       const CompileOptions& options = {});
 
+// The instruction sets beyond the architecture's base that code for this CPU may use, as GCC's
+// __builtin_cpu_supports() spells them: "avx2", "fma", "avx512f"... Empty for AArch64, where it has no names.
+Result<std::vector<std::string>> instruction_sets(const Target& target);
+
 // One shared object of all, which exports the entries of each. Programs linked with it look for `soname` when
 // they start. InvalidArgument when there is no object, or two define the same symbol (named).
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,

@@ -134,6 +134,10 @@ Result<Machine*> Machine::of(const Target& target) {
   return &machines.emplace(key, std::move(m)).first->second;
 }
 
+bool Machine::has_x86_feature(std::string_view name) const {
+  return machine_->getTargetTriple().isX86() && machine_->getMCSubtargetInfo()->checkFeatures(str("+", name));
+}
+
 void Machine::prepare(llvm::Module& module) const {
   module.setTargetTriple(machine_->getTargetTriple());
   module.setDataLayout(machine_->createDataLayout());

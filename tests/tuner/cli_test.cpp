@@ -363,7 +363,10 @@ TEST_F(CliTest, ABuiltKernelIsCalledFromCAndFromCpp) {
   fill_database();
   const Outcome3 built = tuner("build conv.json --db t.db -o out --name mykernel");
   ASSERT_EQ(built.exit_code, 0) << built.err;
-  const json manifest = json::parse(contents(folder_ / "out/manifest.json"));
+  const json bundle = json::parse(contents(folder_ / "out/manifest.json"));
+  EXPECT_EQ(bundle.at("bundle"), "mykernel");
+  ASSERT_EQ(bundle.at("kernels").size(), 1u);
+  const json manifest = bundle.at("kernels")[0];
   EXPECT_EQ(manifest.at("function"), "mykernel");
   EXPECT_EQ(manifest.at("workload"), kKey);
   EXPECT_EQ(manifest.at("tuned"), true);
@@ -395,8 +398,8 @@ TEST_F(CliTest, ABuiltKernelIsCalledFromCAndFromCpp) {
   write("caller.cpp", caller);
   for (const char* compiler : {"cc -std=c11 -Wall -Wextra -Werror -pedantic caller.c",
                                "c++ -std=c++17 -Wall -Wextra -Werror -pedantic caller.cpp"}) {
-    const Outcome3 compiled =
-        shell(str(compiler, " -Iout -Lout -lmykernel -lm -Wl,-rpath,$PWD/out -o caller && ./caller"));
+    const Outcome3 compiled = shell(str(
+        compiler, " -Iout/include -Lout/lib -lmykernel -lm -Wl,-rpath,$PWD/out/lib -o caller && ./caller"));
     EXPECT_EQ(compiled.exit_code, 0) << compiled.err << compiled.out;
     EXPECT_EQ(compiled.out, "right\n");
   }
@@ -408,15 +411,14 @@ TEST_F(CliTest, BuildWithoutARecordShipsTheDefaultAndSaysSo) {
   ASSERT_EQ(built.exit_code, 0) << built.err;
   EXPECT_THAT(built.err,
               HasSubstr("2 of 2 kernels run default configs. To tune them: tuner submit list.json"));
-  const json manifests = json::parse(built.out);
-  ASSERT_EQ(manifests.size(), 2u);
-  for (const json& m : manifests) {
-    const fs::path directory = folder_ / "out" / m.at("function").get<std::string>();
-    EXPECT_TRUE(fs::exists(directory / m.at("library").get<std::string>())) << directory;
-    EXPECT_TRUE(fs::exists(directory / m.at("header").get<std::string>())) << directory;
-    EXPECT_EQ(m.at("tuned"), false);
-  }
-  EXPECT_NE(manifests[0].at("entry"), manifests[1].at("entry"));
+  const json bundle = json::parse(built.out);
+  EXPECT_EQ(bundle, json::parse(contents(folder_ / "out/manifest.json")));
+  for (const char* file : {"library", "static_library", "header"})
+    EXPECT_TRUE(fs::exists(folder_ / "out" / bundle.at(file).get<std::string>())) << file;
+  const json& kernels = bundle.at("kernels");
+  ASSERT_EQ(kernels.size(), 2u);
+  for (const json& k : kernels) EXPECT_EQ(k.at("tuned"), false);
+  EXPECT_NE(kernels[0].at("entry"), kernels[1].at("entry"));
 }
 
 TEST_F(CliTest, VerifyComparesDistinctConfigsAndCountsThem) {
@@ -448,13 +450,11 @@ TEST_F(CliTest, BuildsAKernelOfEveryOperatorOnRowsForAGpu) {
   if (built.exit_code == 1 && built.err.find("NVRTC") != std::string::npos)
     GTEST_SKIP() << "no NVRTC here: " << built.err;
   ASSERT_EQ(built.exit_code, 0) << built.err;
-  const json manifests = json::parse(built.out);
-  ASSERT_EQ(manifests.size(), 5u);
-  for (const json& m : manifests) {
-    const auto name = m.at("function").get<std::string>();
-    for (const char* ending : {".cubin", ".cu", ".c", ".h"})
-      EXPECT_TRUE(fs::exists(folder_ / "out" / name / (name + ending))) << name << ending;
-  }
+  const json kernels = json::parse(built.out).at("kernels");
+  ASSERT_EQ(kernels.size(), 5u);
+  for (const json& k : kernels)
+    for (const char* file : {"cubin", "source", "launcher", "header"})
+      EXPECT_TRUE(fs::exists(folder_ / "out" / k.at(file).get<std::string>())) << k.at("function") << file;
 }
 
 TEST_F(CliTest, NothingIsShippedForAnEmulatedTarget) {

@@ -12,7 +12,7 @@ namespace {
 const std::string kSeeds[] = {
     R"({"op":"conv2d","data":[1,8,7,7],"weight":[16,8,3,3],"stride":[2,1],"padding":[1,2,3,4],"dilation":1,"groups":1,"bias":true,"activation":"relu","dtype":"float32","layout":"NCHW","constant":["weight","bias"],"target":"cpu","trials":1000,"search":"xgb-annealing","seed":0,"measure":{"min_repeat_ms":1.5,"repeats":9,"precision":0.05,"build_timeout_s":10,"run_timeout_s":10}})",
     R"([{"op":"matmul","a":[13,7],"b":[29,13],"transpose_a":true,"transpose_b":true,"batch":3,"constant":["b"],"target":"llvm -mcpu=haswell -threads=2"},{"op":"matmul","a":[1,1],"b":[1,1],"activation":null}])",
-    R"([{"op":"pool2d","data":[1,8,7,7],"kernel":[3,2],"stride":[2,1],"padding":[1,0],"pooling":"average","count_include_pad":true,"layout":"NCHW8c"},{"op":"softmax","rows":7,"columns":13},{"op":"layer_norm","rows":7,"columns":13,"epsilon":1e-6},{"op":"reduce","rows":7,"columns":13,"reduction":"mean"},{"op":"transpose","rows":7,"columns":13,"dtype":"float32"},{"op":"elementwise","rows":1,"columns":99,"scale":true,"bias":false,"residual":true,"activation":"relu","target":"cpu"}])",
+    R"([{"op":"pool2d","data":[1,8,7,7],"kernel":[3,2],"stride":[2,1],"padding":[1,0],"pooling":"average","count_include_pad":true,"layout":"NCHW8c"},{"op":"softmax","name":"soft_1","rows":7,"columns":13},{"op":"layer_norm","rows":7,"columns":13,"epsilon":1e-6},{"op":"reduce","rows":7,"columns":13,"reduction":"mean"},{"op":"transpose","rows":7,"columns":13,"dtype":"float32"},{"op":"elementwise","rows":1,"columns":99,"scale":true,"bias":false,"residual":true,"activation":"relu","target":"cpu"}])",
 };
 // Pieces that are likelier to get far into the parser than random bytes.
 const std::string kPieces[] = {"{",

@@ -74,7 +74,7 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
   const JobEntry e =
       one(conv(R"("stride": [2, 1], "padding": [1, 2, 3, 4], "dilation": [1, 2], "groups": 1, "bias": true,
       "activation": null, "dtype": "float32", "layout": "NCHW", "constant": ["weight", "bias"],
-      "target": "llvm -mcpu=haswell -threads=2", "trials": 7, "uses": 3, "stop_below": 2.5, "time_limit_s": 90, "search": "grid", "seed": 18446744073709551615,
+      "target": "llvm -mcpu=haswell -threads=2", "trials": 7, "uses": 3, "name": "conv_2", "stop_below": 2.5, "time_limit_s": 90, "search": "grid", "seed": 18446744073709551615,
       "measure": {"min_repeat_ms": 0.5, "repeats": 3, "precision": 0, "build_timeout_s": 2, "run_timeout_s": 4.5})"));
   EXPECT_EQ(
       e.workload.key(),
@@ -83,6 +83,7 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
   EXPECT_EQ(e.target, "llvm -mcpu=haswell -threads=2");
   EXPECT_EQ(e.trials, 7);
   EXPECT_EQ(e.uses, 3);
+  EXPECT_EQ(e.name, "conv_2");
   EXPECT_EQ(e.stop, (StopOptions{.below = 0.025, .time_limit_s = 90}));
   EXPECT_EQ(e.search, "grid");
   EXPECT_EQ(e.seed, 18446744073709551615u);
@@ -203,7 +204,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("strides": 1)"),
        "\"strides\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "
        "groups, layout, "
-       "measure, op, out_layout, padding, residual, search, seed, stop_below, stride, "
+       "measure, name, op, out_layout, padding, residual, search, seed, stop_below, stride, "
        "target, time_limit_s, trials, uses, weight."},
       {conv(R"("stride": 1, "stride": 2)"), "\"stride\": the key is given twice in one object."},
       {conv(R"("measure": {"repeats": 1, "repeats": 2})"),
@@ -218,7 +219,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("a": [1, 1])"),
        "\"a\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "
        "groups, layout, "
-       "measure, op, out_layout, padding, residual, search, seed, stop_below, stride, "
+       "measure, name, op, out_layout, padding, residual, search, seed, stop_below, stride, "
        "target, time_limit_s, trials, uses, weight."},
       // pairs
       {conv(R"("stride": [0, 1])"),
@@ -271,7 +272,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": "softmax", "rows": 0, "columns": 8})",
        "rows: expected an integer from 1 to 2147483648, found 0."},
       {R"({"op": "softmax", "rows": 2, "columns": 8, "epsilon": 1})",
-       "\"epsilon\": unknown key. Known here: algorithms, columns, dtype, measure, op, rows, search, seed, "
+       "\"epsilon\": unknown key. Known here: algorithms, columns, dtype, measure, name, op, rows, search, "
+       "seed, "
        "stop_below, target, time_limit_s, trials, uses."},
       {R"({"op": "softmax", "rows": 2147483648, "columns": 2147483648})",
        "x: expected fewer than 2^40 bytes, the shape asks for more"},
@@ -305,6 +307,13 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("trials": 0)"), "trials: expected an integer from 1 to 10000000, found 0."},
       {conv(R"("stop_below": 101)"), "stop_below: expected a number from 0 to 100, found 101."},
       {conv(R"("time_limit_s": 0)"), "time_limit_s: expected a number above 0 and at most 1e+09, found 0."},
+      {conv(R"("name": "3x3")"),
+       "name: expected a name for C: letters, digits and underscores, starting with a letter, found "
+       "\"3x3\"."},
+      {conv(R"("name": "double")"), "name: \"double\" is a word of C or C++ itself, found \"double\"."},
+      {conv(R"("name": "tuner_conv")"),
+       "name: names that start with tuner_ are taken, found \"tuner_conv\"."},
+      {conv(R"("name": 7)"), "name: expected a text in quotes, found 7."},
       {conv(R"("uses": 0)"), "uses: expected an integer from 1 to 1000000000, found 0."},
       {conv(R"("trials": "many")"), "trials: expected an integer from 1 to 10000000, found \"many\"."},
       {conv(R"("seed": -1)"), "seed: expected an integer from 0 to 18446744073709551615, found -1."},

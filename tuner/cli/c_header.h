@@ -1,23 +1,22 @@
-// The C header of a built kernel: a plain function over typed pointers, written around the artifact's one
-// entry.
+// The C header of a bundle: a plain function over typed pointers for each kernel of a CPU, written around the
+// library's one entry a kernel, and a table of all kernels for programs that choose by workload.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "compiler_core/artifact/artifact.h"
+#include "tuner/cli/bundle.h"
 
 namespace tuner::cli {
 
-struct HeaderText {
-  std::string name;      // of the C function; also the entry's symbol is `manifest.entry`
-  std::string workload;  // key, for people
-  std::string origin;    // "tuned: 1.234 ms ..." or "default config", for people
-};
-// Valid C11 and C++. Declares:
+// Valid C11 and C++. For each kernel:
 //   int32_t NAME(arguments..., void* workspace)                          one thread, no runtime needed
 //   int32_t NAME_with(const tuner_runtime* runtime, arguments...)        the host's thread pool
 //   int32_t NAME_prepack(constants..., packed...)                        when constants are packed
-// and the sizes of every argument in bytes.
-std::string c_header(const Manifest& manifest, const HeaderText& text);
+//   int32_t NAME_runs_here(void)                                         whether this CPU can run it
+// and the sizes of every argument in bytes; and for the library
+//   const tuner_kernel* LIBRARY_kernels(int32_t* count)
+//   const tuner_kernel* LIBRARY_find(const char* workload, int32_t threads)
+std::string c_header(const std::string& library, const std::vector<const BundleKernel*>& kernels);
 
 }  // namespace tuner::cli

@@ -12,6 +12,7 @@
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
 #include "templates/workload_json.h"
+#include "tuner/cli/c_names.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner::cli {
@@ -67,6 +68,9 @@ Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
   read_target(in, entry.target);
   in.read("trials", entry.trials, 1, 10'000'000);
   in.read("uses", entry.uses, 1, 1'000'000'000);
+  in.read("name", entry.name);
+  if (const Status ok = check_c_name(entry.name); !entry.name.empty() && !ok)
+    in.refuse("name", ok.message(), ", found ", found(json(entry.name)), ".");
   in.read("search", entry.search);
   if (!is_search_name(entry.search)) {
     std::string known;

@@ -25,6 +25,7 @@ inline constexpr double kStopBelow = 0.05;
 // One object of a job file.
 struct JobEntry {
   Workload workload;           // valid
+  std::string name;            // of the function that `tuner build` makes of it; empty: made from the shapes
   std::string target = "cpu";  // as written; resolve_target() makes it canonical
   int trials = 1000;
   int64_t uses = 1;  // how often the whole that is tuned runs this workload: what a gain here counts

@@ -39,6 +39,7 @@ Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::stri
     Result<CliTask> task = make_task(entries[i].workload, target.empty() ? entries[i].target : target);
     if (!task) return task.status().with_context(where);
     task->algorithms = entries[i].algorithms;
+    task->name = entries[i].name;
     tasks.push_back(*std::move(task));
   }
   return tasks;
@@ -97,6 +98,9 @@ std::string kernel_name(const CliTask& task) {
                w->out_channels, "x", w->kernel_height, "x", w->kernel_width, "_", hash);
   if (const auto* w = task.workload.get_if<MatmulWorkload>())
     return str("matmul_", w->batch > 1 ? str(w->batch, "x") : "", w->m, "x", w->n, "x", w->k, "_", hash);
+  if (const auto* w = task.workload.get_if<Pool2dWorkload>())
+    return str("pool2d_", w->batch, "x", w->channels, "x", w->in_height, "x", w->in_width, "_",
+               w->kernel_height, "x", w->kernel_width, "_", hash);
   const auto on_rows = [&]<class W>(const W* w) {
     return w == nullptr ? std::string()
                         : str(task.workload.op_name(), "_", w->rows, "x", w->columns, "_", hash);

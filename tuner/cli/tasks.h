@@ -20,6 +20,7 @@ struct CliTask {
   Target target;
   std::string key, target_name;  // canonical, as in the database
   std::string algorithms;        // that kernels may use, as the file allows; empty: any
+  std::string name;              // the file's own, for the C function; empty: kernel_name() makes one
 };
 
 // The tasks of a job file; `target` replaces that of every entry unless it is empty. Errors name the file.
