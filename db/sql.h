@@ -49,6 +49,19 @@ inline constexpr char kRecordsAfter[] =
     "WHERE record.record_id > ? AND record.terminal = 1 AND trial.job_seq = ? ORDER BY record.record_id";
 
 inline constexpr char kRacesOfJob[] = "SELECT * FROM race WHERE job_seq = ? ORDER BY race_id";
+inline constexpr char kNewestRaceOfTask[] =
+    "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC LIMIT 1";
+inline constexpr char kSameConfigInJob[] =
+    "SELECT seq FROM trial WHERE job_seq = ? AND task_index = ? AND template_name = ? AND config = ? AND "
+    "state = "
+    "'done' LIMIT 1";
+// The last two parameters: names of templates, ",a,b,", or "" for any.
+inline constexpr char kBestRecordOfEnvironment[] =
+    "SELECT record.* FROM record JOIN trial ON trial.seq = record.trial_seq "
+    "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
+    "AND record.toolchain = ? AND record.hardware = ? AND record.harness_abi = ? "
+    "AND (? = '' OR instr(?, ',' || trial.template_name || ',') > 0) "
+    "ORDER BY record.time_ns, record.record_id LIMIT 1";
 inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC";
 
 inline constexpr char kLearnedNewest[] =

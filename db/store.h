@@ -289,6 +289,9 @@ class Store {
   // Of trials of the named templates only, unless there are none.
   // Where that trial took part in a race, the latest such race decides instead: its winner, with the race's
   // time and interval (among finalists of the named templates).
+  // What was measured again counts as it was then: when the newest race is of another compiler, harness or
+  // machine than that record, and its job had the same config among its trials, only records of the race's
+  // environment are looked at (tuner revalidate).
   virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                                    const std::vector<std::string>& templates = {}) const = 0;
 

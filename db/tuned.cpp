@@ -2,6 +2,7 @@
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 #include "db/stats.h"
+#include "db/superseded.h"
 
 namespace tuner::db {
 
@@ -37,6 +38,11 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
                        "\" has been measured with a right answer yet, in ", path_);
     ASSIGN_OR_RETURN(StoredRecord best, record_from_row(best_row));
     ASSIGN_OR_RETURN(StoredTrial trial, find_trial_row(c, best.trial_seq));
+    ASSIGN_OR_RETURN(std::optional<StoredRecord> newer, superseding_record(c, best, trial, names));
+    if (newer) {
+      best = *std::move(newer);
+      ASSIGN_OR_RETURN(trial, find_trial_row(c, best.trial_seq));
+    }
     ASSIGN_OR_RETURN(std::optional<RaceRow> race, race_of(c, task.task_id, trial.trial.id));
     if (race && race->winner_trial_id != trial.trial.id) {
       ASSIGN_OR_RETURN(const int64_t winner_seq, trial_seq(race->winner_trial_id));

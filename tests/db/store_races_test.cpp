@@ -180,6 +180,56 @@ TEST_F(RacesTest, AWinnerOfAnotherTemplateIsNoAnswerForThoseAskedFor) {
   EXPECT_EQ(best->race_id, 0);
 }
 
+// The winner of long ago, under another compiler, was 97 ns; measured again it takes 120.
+TEST_F(RacesTest, WhatWasMeasuredAgainUnderAnotherCompilerCountsAsItWasThen) {
+  const auto then = add_trials(*store_, "j1", {"a=1", "a=2", "a=5"});
+  measured(then[0], 97), measured(then[1], 99), measured(then[2], 98);
+  RaceRow old_race = race_of({then[0], then[1]});
+  ASSERT_OK(store_->add_race(old_race));
+  const auto measured_now = [&](const std::string& id, double ns) {
+    MeasureRecord r = ok_record(id, {ns});
+    r.environment.toolchain = "llvm 23";
+    ASSERT_OK(store_->add_records({r}));
+  };
+  ASSERT_OK(store_->add_job(job_row("j2")));
+  const auto now = add_trials(*store_, "j2", {"a=1", "a=2", "a=3"});
+  measured_now(now[0], 120), measured_now(now[1], 110), measured_now(now[2], 130);
+  // Before a race says so, the old answer stands.
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, then[0]);
+  RaceRow race = race_of({now[1], now[0]});
+  race.job_id = "j2";
+  race.time_ns = 112;
+  race.environment.toolchain = "llvm 23";
+  ASSERT_OK(store_->add_race(race));
+  auto best = store_->best("v1 work", "cpu one");
+  ASSERT_TRUE(best.is_ok()) << best.message();
+  EXPECT_EQ(best->trial_id, now[1]);
+  EXPECT_EQ(best->race_id, race.id);
+  EXPECT_EQ(best->time_ns, 112);
+  EXPECT_EQ(best->environment.toolchain, "llvm 23");
+  // A later trial under the new compiler that is faster still speaks for itself.
+  const std::string later = add_trials(*store_, "j2", {"a=4"})[0];
+  measured_now(later, 105);
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, later);
+}
+
+TEST_F(RacesTest, ARaceThatDidNotMeasureTheOldBestAgainLeavesItTheAnswer) {
+  const auto then = add_trials(*store_, "j1", {"a=1"});
+  measured(then[0], 97);
+  ASSERT_OK(store_->add_job(job_row("j2")));
+  const auto now = add_trials(*store_, "j2", {"a=2", "a=3"});
+  for (const std::string& id : now) {
+    MeasureRecord r = ok_record(id, {110});
+    r.environment.toolchain = "llvm 23";
+    ASSERT_OK(store_->add_records({r}));
+  }
+  RaceRow race = race_of({now[0], now[1]});
+  race.job_id = "j2";
+  race.environment.toolchain = "llvm 23";
+  ASSERT_OK(store_->add_race(race));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, then[0]);
+}
+
 TEST_F(RacesTest, ADamagedRowIsAnErrorThatNamesIt) {
   const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
   RaceRow race = race_of(ids);

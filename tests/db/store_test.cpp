@@ -553,14 +553,15 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
   auto connection = db::Connection::open(path_, db::Connection::Access::kReadOnly);
   ASSERT_TRUE(connection.is_ok());
   const std::pair<const char*, size_t> queries[] = {
-      {db::kTaskByKey, 2},       {db::kTaskById, 1},        {db::kJobById, 1},
-      {db::kJobBySeq, 1},        {db::kJobByRequest, 1},    {db::kJobSame, 3},
-      {db::kTrialBySeq, 1},      {db::kTrialsOfJob, 3},     {db::kTrialsOfAll, 2},
-      {db::kOpenTrialsOfJob, 1}, {db::kDoneTrialsOfJob, 1}, {db::kTerminalRecord, 1},
-      {db::kRecordsOfTrial, 1},  {db::kBestRecord, 1},      {db::kBestRecordOfTemplates, 2},
-      {db::kOutcomesOfTask, 1},  {db::kEventsOfJob, 3},     {db::kProposalsOfJob, 1},
-      {db::kRecordsAfter, 2},    {db::kRacesOfJob, 1},      {db::kRacesOfTask, 1},
-      {db::kRankOfTask, 2},      {db::kTrialOfRecord, 1},   {db::kLearnedNewest, 3}};
+      {db::kTaskByKey, 2},        {db::kTaskById, 1},        {db::kJobById, 1},
+      {db::kJobBySeq, 1},         {db::kJobByRequest, 1},    {db::kJobSame, 3},
+      {db::kTrialBySeq, 1},       {db::kTrialsOfJob, 3},     {db::kTrialsOfAll, 2},
+      {db::kOpenTrialsOfJob, 1},  {db::kDoneTrialsOfJob, 1}, {db::kTerminalRecord, 1},
+      {db::kRecordsOfTrial, 1},   {db::kBestRecord, 1},      {db::kBestRecordOfTemplates, 2},
+      {db::kOutcomesOfTask, 1},   {db::kEventsOfJob, 3},     {db::kProposalsOfJob, 1},
+      {db::kRecordsAfter, 2},     {db::kRacesOfJob, 1},      {db::kRacesOfTask, 1},
+      {db::kNewestRaceOfTask, 1}, {db::kSameConfigInJob, 4}, {db::kBestRecordOfEnvironment, 6},
+      {db::kRankOfTask, 2},       {db::kTrialOfRecord, 1},    {db::kLearnedNewest, 3}};
   for (const auto& [sql, parameters] : queries) {
     const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
     ASSERT_TRUE(plan.is_ok()) << plan.message();

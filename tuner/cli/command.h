@@ -59,6 +59,7 @@ void add_submit_command(CLI::App& app, CommandContext& context);
 void add_watch_command(CLI::App& app, CommandContext& context);
 void add_cancel_command(CLI::App& app, CommandContext& context);
 void add_rerun_command(CLI::App& app, CommandContext& context);
+void add_revalidate_command(CLI::App& app, CommandContext& context);
 void add_workers_command(CLI::App& app, CommandContext& context);
 
 }  // namespace tuner::cli

@@ -36,6 +36,7 @@ int tuner_main(int argc, char** argv) {
   add_watch_command(app, context);
   add_cancel_command(app, context);
   add_rerun_command(app, context);
+  add_revalidate_command(app, context);
   add_serve_command(app, context);
   add_workers_command(app, context);
   try {

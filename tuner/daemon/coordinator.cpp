@@ -84,10 +84,9 @@ void Coordinator::add_job_locked(JobRow row, int limit) {
 
 Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply) {
   ASSIGN_OR_RETURN(JobRow wanted, job_from_proto(request));
-  const std::vector<std::string>& names = strategy_names();
-  if (std::find(names.begin(), names.end(), wanted.search) == names.end()) {
+  if (!is_strategy(wanted.search)) {
     std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    for (const std::string& name : strategy_names()) list += (list.empty() ? "" : ", ") + name;
     return invalid_argument("search: found \"", wanted.search, "\", expected one of ", list);
   }
   for (size_t i = 0; i < wanted.tasks.size(); ++i)

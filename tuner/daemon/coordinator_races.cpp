@@ -10,6 +10,7 @@
 #include "templates/schedule_template.h"
 #include "templates/workload.h"
 #include "tuner/daemon/coordinator.h"
+#include "tuner/search/known_best.h"
 
 namespace tuner {
 namespace {
@@ -42,7 +43,8 @@ bool Coordinator::race_served_locked(const std::string& target) {
 }
 
 // The task's trials of this job, and the best known one whatever job it is of, whose interval overlaps that
-// of the fastest: at least 3, at most 16, fastest first, each config once.
+// of the fastest: at least 3, at most 16, fastest first, each config once: as a trial of this job, where it
+// is one.
 Result<std::vector<TrialRow>> Coordinator::finalists_of(const Job& job, int task_index,
                                                         const TunedConfig& best) const {
   ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store_.trials(job.row.id));
@@ -51,7 +53,11 @@ Result<std::vector<TrialRow>> Coordinator::finalists_of(const Job& job, int task
     return t.trial.task_index != task_index || !t.record || t.record->outcome != Outcome::kOk ||
            t.record->cut;
   });
-  trials.push_back(std::move(known));
+  const auto is_known = [&](const TrialWithRecord& t) {
+    return t.trial.template_name == known.trial.template_name &&
+           t.trial.template_version == known.trial.template_version && t.trial.config == known.trial.config;
+  };
+  if (std::none_of(trials.begin(), trials.end(), is_known)) trials.push_back(std::move(known));
   std::stable_sort(trials.begin(), trials.end(), [](const TrialWithRecord& a, const TrialWithRecord& b) {
     return record_time_ns(*a.record) < record_time_ns(*b.record);
   });
@@ -88,8 +94,10 @@ void Coordinator::end_task(Job& job, int task_index) {
   const JobRow::Task& task = job.row.tasks[static_cast<size_t>(task_index)];
   const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
   const Result<Target> target = parse_target(task.target);
-  // Raced already: this job was interrupted after it, or found nothing faster.
-  if (!best || best->race_id != 0 || !target || !target->is_cpu()) return announce(job, task_index, "");
+  // Raced already: this job was interrupted after it, or found nothing faster. What is measured again in
+  // order to be believed again races again.
+  const bool settled = best && best->race_id != 0 && job.row.search != kKnownBestStrategy;
+  if (!best || settled || !target || !target->is_cpu()) return announce(job, task_index, "");
   const Result<std::vector<TrialRow>> finalists = finalists_of(job, task_index, *best);
   if (!finalists) return announce(job, task_index, finalists.message());
 

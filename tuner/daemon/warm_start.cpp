@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "tuner/search/known_best.h"
+
 namespace tuner {
 namespace {
 
@@ -38,7 +40,9 @@ bool split_extent(std::string_view word, std::string_view& name, int64_t& value)
 
 }  // namespace
 
-bool uses_priors(std::string_view strategy) { return strategy == "bayesian"; }
+bool uses_priors(std::string_view strategy) {
+  return strategy == "bayesian" || strategy == kKnownBestStrategy;
+}
 
 double task_distance(const JobRow::Task& a, const JobRow::Task& b) {
   constexpr double kNothingInCommon = std::numeric_limits<double>::infinity();
@@ -91,6 +95,7 @@ Result<std::vector<PriorTask>> warm_start(const Store& store, const JobRow::Task
     for (auto& [hardware, prior] : by_hardware) {
       prior.source = str(known[index].workload_key, " on ", known[index].target, ", ", hardware);
       prior.weight = 1 / (1 + 0.1 * distance);
+      prior.same_task = distance == 0;
       priors.push_back(std::move(prior));
     }
   }

@@ -1,7 +1,9 @@
 #include "tuner/search/search_strategy.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "tuner/search/known_best.h"
 #include "tuner/search/strategies.h"
 
 namespace tuner {
@@ -39,6 +41,7 @@ Result<std::unique_ptr<SearchStrategy>> make_strategy(std::string_view name, con
   if (space.parts.empty()) return invalid_argument("search: no template to search in; expected at least one");
   for (const Entry& entry : kStrategies)
     if (name == entry.name) return entry.make(space, seed);
+  if (name == kKnownBestStrategy) return make_known_best_search(space, seed);
   std::string names;
   for (const Entry& entry : kStrategies) names += str(names.empty() ? "" : ", ", entry.name);
   return invalid_argument("search: found \"", name, "\", expected one of ", names);
@@ -51,6 +54,10 @@ const std::vector<std::string>& strategy_names() {
     return list;
   }();
   return names;
+}
+
+bool is_strategy(std::string_view name) {
+  return name == kKnownBestStrategy || std::ranges::find(strategy_names(), name) != strategy_names().end();
 }
 
 }  // namespace tuner

@@ -41,6 +41,7 @@ struct PriorTask {
   std::string source;  // for people: where the rows are from
   std::vector<Row> rows;
   double weight = 1;  // how much is expected of it before anything is measured, in (0, 1]
+  bool same_task = false;  // other jobs of the very task that is searched
 };
 
 // The best of them: what is used when nobody says otherwise.
@@ -91,5 +92,8 @@ class SearchStrategy {
 Result<std::unique_ptr<SearchStrategy>> make_strategy(std::string_view name, const SearchSpace& space,
                                                       uint64_t seed);
 const std::vector<std::string>& strategy_names();
+// Whether make_strategy() knows it: one of strategy_names(), or known-best, which searches nothing
+// (known_best.h).
+bool is_strategy(std::string_view name);
 
 }  // namespace tuner

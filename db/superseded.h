@@ -1,0 +1,19 @@
+// A record that was measured again since, under another compiler, harness or machine, says nothing any more:
+// what stands in its place.
+#pragma once
+
+#include <optional>
+
+#include "db/rows.h"
+#include "db/sqlite.h"
+
+namespace tuner::db {
+
+// `best`, of `trial`, is the fastest record of its task. When the newest race of the task is of a later day's
+// environment, and the job of that race measured the same config again, the fastest ok record of that
+// environment, else nothing. `names`: ",a,b,", the
+// templates to choose from; empty: any.
+Result<std::optional<StoredRecord>> superseding_record(Connection& c, const StoredRecord& best,
+                                                       const StoredTrial& trial, const std::string& names);
+
+}  // namespace tuner::db
