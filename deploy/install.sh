@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# install.sh [--peers] [--emulator]: installs what building needs on Debian 12, as root or with sudo. Quick when nothing
+# install.sh [--peers] [--emulator] [--browser]: installs what building needs on Debian 12, as root or with sudo. Quick when nothing
 # is missing. Used by build.sh and test.sh; runs on its own too.
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
+#   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
 set -euo pipefail
 
 packages=(
@@ -18,7 +19,8 @@ for option in "$@"; do
   case $option in
     --peers) packages+=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev) ;;
     --emulator) packages+=(qemu-user) ;;
-    *) echo "install: found $option, expected --peers or --emulator" >&2; exit 2 ;;
+    --browser) packages+=(chromium) ;;
+    *) echo "install: found $option, expected --peers, --emulator or --browser" >&2; exit 2 ;;
   esac
 done
 

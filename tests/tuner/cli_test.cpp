@@ -113,13 +113,15 @@ class CliTest : public testing::Test {
 
 TEST_F(CliTest, HelpIsExit0AndWrongUseIsExit2) {
   EXPECT_EQ(tuner("--help").exit_code, 0);
-  for (const char* command : {"query", "build", "show", "verify", "jobs", "records", "records export"}) {
+  for (const char* command : {"query", "build", "show", "verify", "jobs", "records", "records export",
+                              "revalidate", "report", "estimate"}) {
     const Outcome3 help = tuner(str(command, " --help"));
     EXPECT_EQ(help.exit_code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr("--help")) << command;
   }
-  for (const char* wrong : {"", "dance", "query", "query a b", "show conv.json --as poem",
-                            "verify conv.json --samples 0", "build conv.json"}) {
+  for (const char* wrong :
+       {"", "dance", "query", "query a b", "show conv.json --as poem", "verify conv.json --samples 0",
+        "build conv.json", "report", "estimate --db t.db extra words", "revalidate --budget soon"}) {
     const Outcome3 refused = tuner(wrong);
     EXPECT_EQ(refused.exit_code, 2) << wrong;
     EXPECT_FALSE(refused.err.empty()) << wrong;
@@ -308,6 +310,29 @@ TEST_F(CliTest, ShowPrintsEveryFormOfTheDefaultAndOfTheTunedKernel) {
   EXPECT_EQ(trial.exit_code, 0) << trial.err;
   EXPECT_THAT(trial.out, HasSubstr(best_config_));
   EXPECT_EQ(tuner("show t99999 --db t.db").exit_code, 1);
+}
+
+TEST_F(CliTest, APrintedScheduleReplaysAndAChangedOneChangesTheLoops) {
+  for (const char* as : {"loops", "llvm"}) {
+    const std::string own = tuner(str("show conv.json --db none.db --as ", as)).out;
+    ASSERT_EQ(shell(str(TUNER_BINARY, " show conv.json --db none.db --as schedule > s.txt")).exit_code, 0);
+    const Outcome3 again = tuner(str("show conv.json --db none.db --replay s.txt --as ", as));
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    const auto after_head = [](const std::string& text) {
+      return text.substr(text.find('\n', text.find(" template ")));
+    };
+    EXPECT_EQ(after_head(again.out), after_head(own)) << as;
+  }
+  const Outcome3 piped =
+      shell(str("head -n 5 s.txt | ", TUNER_BINARY, " show conv.json --db none.db --replay -"));
+  EXPECT_EQ(piped.exit_code, 0) << piped.err;
+  EXPECT_NE(piped.out, tuner("show conv.json --db none.db --as loops").out);
+  write("bad.txt", "# a comment\n\nspilt(i, 4)\n");
+  const Outcome3 bad = tuner("show conv.json --db none.db --replay bad.txt");
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("bad.txt: line 3 \"spilt(i, 4)\": no primitive is called \"spilt\""));
+  EXPECT_EQ(tuner("show conv.json --db none.db --replay none.txt").exit_code, 2);
+  EXPECT_EQ(tuner("show conv.json --db none.db --replay s.txt --as roofline").exit_code, 2);
 }
 
 TEST_F(CliTest, ShowOfATargetOtherThanThisHost) {

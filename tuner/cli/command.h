@@ -48,6 +48,8 @@ void add_jobs_command(CLI::App& app, CommandContext& context);
 void add_records_command(CLI::App& app, CommandContext& context);
 void add_replay_command(CLI::App& app, CommandContext& context);
 void add_whatif_command(CLI::App& app, CommandContext& context);
+void add_report_command(CLI::App& app, CommandContext& context);
+void add_estimate_command(CLI::App& app, CommandContext& context);
 void add_pack_command(CLI::App& app, CommandContext& context);
 void add_verify_command(CLI::App& app, CommandContext& context);
 void add_build_command(CLI::App& app, CommandContext& context);

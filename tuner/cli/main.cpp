@@ -33,6 +33,8 @@ int tuner_main(int argc, char** argv) {
   add_records_command(app, context);
   add_replay_command(app, context);
   add_whatif_command(app, context);
+  add_report_command(app, context);
+  add_estimate_command(app, context);
   add_watch_command(app, context);
   add_cancel_command(app, context);
   add_rerun_command(app, context);

@@ -15,14 +15,6 @@ namespace tuner::cli {
 
 namespace {
 
-// GFLOP/s and GB/s: both are "per nanosecond". 0: not known.
-struct Machine {
-  bool measured = false;
-  double fma = 0;
-  std::vector<MemoryLevel> levels;
-  std::vector<double> read;  // of each level
-};
-
 // The sum of what each of `threads` threads gets at the same time.
 template <class F>
 double on_threads(int threads, const F& rate) {
@@ -35,20 +27,6 @@ double on_threads(int threads, const F& rate) {
     sum += rates[i];
   }
   return sum;
-}
-
-Machine machine_of(const CliTask& task, const ChosenKernel& kernel) {
-  const Target& t = task.target;
-  Machine machine{.levels = memory_levels(t.l1d_bytes, t.l2_bytes, t.l3_bytes)};
-  machine.measured = t.name() == host_target(t.threads).name();
-  if (!machine.measured) {
-    machine.fma = kernel.tuned ? kernel.tuned->peak_gflops : 0;
-    return machine;
-  }
-  machine.fma = on_threads(t.threads, [] { return measure_fma_peak_gflops(30); });
-  for (const MemoryLevel& level : machine.levels)
-    machine.read.push_back(on_threads(t.threads, [&] { return measure_read_gbps(level, 30); }));
-  return machine;
 }
 
 // printf into a string, with a newline.
@@ -64,15 +42,15 @@ __attribute__((format(printf, 2, 3))) void say(std::string& out, const char* for
 
 // The least share of the FMA peak that its loads leave this loop: each is one load, as wide as a vector, of
 // the rate that L1 was measured at. 1: not limited by loads.
-double share_left_by_loads(const InnerLoop& loop, const Target& target, const Machine& machine) {
-  if (loop.multiply_adds == 0 || machine.read.empty()) return 0;
+double share_left_by_loads(const InnerLoop& loop, const Target& target, const MachineRoofs& machine) {
+  if (loop.multiply_adds == 0 || machine.levels.empty() || machine.levels.front().read_gbps <= 0) return 0;
   const double lanes = static_cast<double>(target.f32_lanes());
-  const double fma_ns = loop.multiply_adds * 2 * lanes / machine.fma;
-  const double load_ns = loop.loads * 4 * lanes / machine.read.front();
+  const double fma_ns = loop.multiply_adds * 2 * lanes / machine.fma_gflops;
+  const double load_ns = loop.loads * 4 * lanes / machine.levels.front().read_gbps;
   return std::min(1.0, fma_ns / load_ns);
 }
 
-void say_loop(std::string& out, const InnerLoop& loop, const Target& target, const Machine& machine) {
+void say_loop(std::string& out, const InnerLoop& loop, const Target& target, const MachineRoofs& machine) {
   if (loop.label.empty()) {
     say(out, "inner loop   none: the kernel is straight code");
     return;
@@ -93,6 +71,27 @@ void say_course(std::string& out, const SearchCourse& course, double share) {
 }
 
 }  // namespace
+
+MachineRoofs measure_roofs(const Target& target, double recorded_gflops) {
+  MachineRoofs roofs{.fma_gflops = recorded_gflops};
+  if (!target.is_cpu()) return roofs;
+  roofs.measured = target.name() == host_target(target.threads).name();
+  if (roofs.measured)
+    roofs.fma_gflops = on_threads(target.threads, [] { return measure_fma_peak_gflops(30); });
+  for (const MemoryLevel& level : memory_levels(target.l1d_bytes, target.l2_bytes, target.l3_bytes)) {
+    roofs.levels.push_back({level.name, level.capacity_bytes, 0});
+    if (roofs.measured)
+      roofs.levels.back().read_gbps =
+          on_threads(target.threads, [&] { return measure_read_gbps(level, 30); });
+  }
+  return roofs;
+}
+
+const MachineRoofs::Level& level_for(const MachineRoofs& machine, int64_t bytes) {
+  for (const MachineRoofs::Level& level : machine.levels)
+    if (bytes <= level.capacity_bytes) return level;
+  return machine.levels.back();
+}
 
 Result<SearchCourse> search_course(const CliTask& task, const Store& store) {
   std::vector<double> times;
@@ -120,25 +119,23 @@ bool template_is_ceiling(const SearchCourse& course, double share) {
 Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kernel, const Store* store) {
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
   ASSIGN_OR_RETURN(const std::string assembly, emit_asm(program, task.target));
-  const Machine machine = machine_of(task, kernel);
+  const MachineRoofs machine = measure_roofs(task.target, kernel.tuned ? kernel.tuned->peak_gflops : 0);
   const int64_t flops = task.workload.flops(), bytes = task.workload.bytes();
-  const MemoryLevel& level = level_of(machine.levels, bytes);
+  const MachineRoofs::Level& level = level_for(machine, bytes);
   std::string out;
   say(out, "work         %.4g MFLOP; %.4g MB, each argument once, which live in %s",
       static_cast<double>(flops) / 1e6, static_cast<double>(bytes) / 1e6, level.name.c_str());
-  if (machine.fma > 0)
-    say(out, "FMA peak     %.1f GFLOP/s, %d thread%s, %s", machine.fma, task.target.threads,
+  if (machine.fma_gflops > 0)
+    say(out, "FMA peak     %.1f GFLOP/s, %d thread%s, %s", machine.fma_gflops, task.target.threads,
         task.target.threads == 1 ? "" : "s", machine.measured ? "measured now" : "as the record says");
   else
     say(out, "FMA peak     not known: this is another CPU, and nothing was measured there");
-  double memory_ns = 0;
-  for (size_t i = 0; i < machine.read.size(); ++i) {
-    say(out, "read %-4s    %.1f GB/s", machine.levels[i].name.c_str(), machine.read[i]);
-    if (machine.levels[i].name == level.name) memory_ns = static_cast<double>(bytes) / machine.read[i];
-  }
+  for (const MachineRoofs::Level& each : machine.levels)
+    if (each.read_gbps > 0) say(out, "read %-4s    %.1f GB/s", each.name.c_str(), each.read_gbps);
+  const double memory_ns = level.read_gbps > 0 ? static_cast<double>(bytes) / level.read_gbps : 0;
   // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
-  const bool counts_flops = !task.workload.memory_bound() && machine.fma > 0;
-  const double arithmetic_ns = counts_flops ? static_cast<double>(flops) / machine.fma : 0;
+  const bool counts_flops = !task.workload.memory_bound() && machine.fma_gflops > 0;
+  const double arithmetic_ns = counts_flops ? static_cast<double>(flops) / machine.fma_gflops : 0;
   const double bound_ns = std::max(arithmetic_ns, memory_ns);
   double share = 0;
   if (bound_ns > 0) {

@@ -10,6 +10,24 @@
 
 namespace tuner::cli {
 
+// What this machine's target can do: GFLOP/s of multiply-adds and GB/s of reads, all threads together.
+struct MachineRoofs {
+  bool measured =
+      false;  // now, here; else the target is another machine's and only what a record says is known
+  double fma_gflops = 0;  // 0: not known
+  struct Level {
+    std::string name;
+    int64_t capacity_bytes = 0;  // of one core's share; the last one's is without end
+    double read_gbps = 0;        // 0: not known
+  };
+  std::vector<Level> levels;  // smallest first; empty of GPUs
+};
+// About 0.2 s a thread when the target is this CPU, and takes `recorded_gflops` for it otherwise.
+MachineRoofs measure_roofs(const Target& target, double recorded_gflops);
+
+// The first level that holds that many bytes. There must be levels.
+const MachineRoofs::Level& level_for(const MachineRoofs& machine, int64_t bytes);
+
 // How a search went, as far as the question "can more trials help?" needs it.
 struct SearchCourse {
   int trials = 0;                    // right and measured to the end

@@ -2,10 +2,14 @@
 // (roofline); for a GPU its lowered kernels, CUDA source or resources. Or the space that is searched for it.
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <memory>
 
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/schedule/schedule.h"
+#include "db/stats.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
@@ -19,6 +23,7 @@ namespace {
 
 struct Options {
   std::string what, as = "loops", db, target;
+  std::string replay;  // file with a schedule, as --as schedule prints it; empty: the kernel's own
 };
 
 bool is_trial_id(const std::string& text) {
@@ -36,11 +41,33 @@ Status check_form(const CliTask& task, const std::string& as) {
                           task.target.is_cuda() ? "kernels, cuda or resources" : "llvm, asm or roofline");
 }
 
-Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, const std::string& as,
+// The kernel's Program under the schedule of a file, whose lines that begin with # are comments.
+Result<Program> replayed(const ChosenKernel& kernel, const std::string& file) {
+  std::ifstream opened;
+  if (file != "-") {
+    opened.open(file);
+    if (!opened) return invalid_argument("--replay: ", file, " cannot be read");
+  }
+  std::string text;
+  for (std::string line; std::getline(file == "-" ? std::cin : opened, line);)
+    text += (line.starts_with('#') ? "" : line) + "\n";  // line numbers stay those of the file
+  Result<Program> program = replay(kernel.instance->math(), text);
+  if (!program)
+    return invalid_argument(file, ": ", program.message(), ". The math is that of template ",
+                            kernel.schedule_template->name());
+  return program;
+}
+
+Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, const Options& options,
                             const Store* store) {
+  const std::string& as = options.as;
+  if (!options.replay.empty() && (as == "roofline" || as == "schedule"))
+    return invalid_argument("--replay: found --as ", as, ", expected loops, ",
+                            task.target.is_cuda() ? "kernels, cuda or resources" : "llvm or asm");
   if (as == "roofline") return roofline_text(task, kernel, store);
   if (as == "schedule") return kernel.instance->schedule_text(kernel.config);
-  ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
+  ASSIGN_OR_RETURN(const Program program, options.replay.empty() ? kernel.instance->instantiate(kernel.config)
+                                                                 : replayed(kernel, options.replay));
   if (as == "cuda") return emit_cuda(program, task.target);
   if (as == "resources") return cuda_resources(program, task.target);
   if (as == "kernels") {
@@ -52,17 +79,19 @@ Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, con
   return to_text(program) + "\n";
 }
 
-Status show(const CliTask& task, const ChosenKernel& kernel, const std::string& as, const Store* store) {
+Status show(const CliTask& task, const ChosenKernel& kernel, const Options& options, const Store* store) {
+  const std::string& as = options.as;
   RETURN_IF_ERROR(check_form(task, as));
   if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
-  ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, as, store));
+  ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, options, store));
   const char* comment = as == "llvm" ? ";" : as == "cuda" ? "//" : "#";
-  std::printf("%s %s\n%s on %s\n%s template %s, config %s\n", comment, task.key.c_str(), comment,
+  std::printf("%s %s\n%s on %s\n%s template %s, %s %s\n", comment, task.key.c_str(), comment,
               task.target_name.c_str(), comment, std::string(kernel.schedule_template->name()).c_str(),
-              kernel.config.to_text().c_str());
+              options.replay.empty() ? "config" : "schedule of",
+              options.replay.empty() ? kernel.config.to_text().c_str() : options.replay.c_str());
   if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
     std::printf("%s algorithm %s\n", comment, mark.c_str());
-  if (kernel.tuned)
+  if (kernel.tuned && options.replay.empty())
     std::printf(
         "%s measured %s in trial %s\n", comment,
         format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns).c_str(),
@@ -87,7 +116,15 @@ Status show_trial(const Options& options) {
     std::fprintf(stderr, "trial %s: %s%s%s\n", options.what.c_str(),
                  std::string(outcome_name(trial.record->outcome)).c_str(),
                  trial.record->message.empty() ? "" : ": ", trial.record->message.c_str());
-  return show(task, *kernel, options.as, store.get());
+  if (trial.record && trial.record->outcome == Outcome::kOk && !trial.record->cut) {
+    const Interval interval = median_interval(trial.record->run_ns);
+    kernel->tuned = TunedConfig{.time_ns = record_time_ns(*trial.record),
+                                .time_low_ns = interval.low,
+                                .time_high_ns = interval.high,
+                                .peak_gflops = trial.record->peak_gflops,
+                                .trial_id = trial.trial.id};
+  }
+  return show(task, *kernel, options, store.get());
 }
 
 Status show_file(const Options& options) {
@@ -101,7 +138,7 @@ Status show_file(const Options& options) {
     }
     ASSIGN_OR_RETURN(const ChosenKernel kernel, choose_kernel(tasks[i], store.get()));
     if (i > 0) std::printf("\n");
-    RETURN_IF_ERROR(show(tasks[i], kernel, options.as, store.get()));
+    RETURN_IF_ERROR(show(tasks[i], kernel, options, store.get()));
   }
   return Status::ok();
 }
@@ -124,6 +161,12 @@ void add_show_command(CLI::App& app, CommandContext& context) {
       ->check(CLI::IsMember(
           {"schedule", "loops", "space", "llvm", "asm", "roofline", "kernels", "cuda", "resources"}))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--replay", options->replay,
+          "Print the kernel under the schedule of this file (- is standard input), in the form that --as "
+          "schedule prints: to see what a change of it does")
+      ->type_name("SCHEDULE");
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);
 }

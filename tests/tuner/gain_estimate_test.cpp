@@ -1,0 +1,160 @@
+// What tuning would gain, learned from searches whose course is known.
+#include "tuner/cli/gain_estimate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/tuner/analytic_task.h"
+#include "tuner/daemon/task_space.h"
+
+namespace tuner::cli {
+namespace {
+
+constexpr char kTarget[] = "llvm -mcpu=haswell -threads=1";
+JobRow::Task matmul(int64_t m) {
+  return {str("v1 matmul b=1 m=", m, " n=64 k=64 ta=0 tb=0 bias=0 act=none dtype=float32 const=b"), kTarget,
+          ""};
+}
+
+// The default takes 1000 ns; the best falls to 1000 x `left` within `within` of `trials` trials.
+TaskHistory history(const JobRow::Task& task, double left, int64_t within, int64_t trials) {
+  TaskHistory h{.task = task, .default_ns = 1000, .seconds_per_trial = 0.25, .race_seconds = 10};
+  for (int64_t n = 1; n <= trials; ++n) {
+    const double part = std::min(1.0, static_cast<double>(n) / static_cast<double>(within));
+    h.best_ns.push_back(1000 * std::exp(std::log(left) * part));
+  }
+  return h;
+}
+
+TEST(GainEstimate, WhatSimilarTasksGainedIsExpectedOfAnUntunedOne) {
+  std::vector<TaskHistory> histories;
+  for (int i = 0; i < 12; ++i) histories.push_back(history(matmul(32 + 8 * i), 0.5 + 0.01 * i, 40, 128));
+  const GainEstimate estimate(std::move(histories));
+  const auto gain = estimate.over_default(matmul(68));
+  ASSERT_TRUE(gain);
+  EXPECT_NEAR(gain->expected, 0.45, 0.04);
+  EXPECT_LT(gain->low, 0.45);
+  EXPECT_GT(gain->high, 0.45);
+  EXPECT_LE(gain->high, 1);
+}
+
+TEST(GainEstimate, OfAnotherKindOfTargetNothingIsLearned) {
+  const GainEstimate estimate({history(matmul(64), 0.5, 40, 128)});
+  JobRow::Task gpu = matmul(64);
+  gpu.target = "cuda -arch=sm_90";
+  EXPECT_FALSE(estimate.over_default(gpu));
+  EXPECT_FALSE(estimate.of_more_trials(gpu, 32));
+  EXPECT_FALSE(GainEstimate({}).over_default(matmul(64)));
+}
+
+TEST(GainEstimate, FewCurvesGiveWideIntervals) {
+  std::vector<TaskHistory> few = {history(matmul(64), 0.5, 40, 128)}, many;
+  for (int i = 0; i < 20; ++i) many.push_back(history(matmul(64 + i), 0.5, 40, 128));
+  const auto wide = GainEstimate(few).over_default(matmul(60)),
+             narrow = GainEstimate(many).over_default(matmul(60));
+  EXPECT_DOUBLE_EQ(wide->expected, narrow->expected);
+  EXPECT_GT(wide->high - wide->low, 0.5);
+  EXPECT_LT(narrow->high - narrow->low, 0.1);
+}
+
+TEST(GainEstimate, GoingOnGainsWhatTheCurvesStillFell) {
+  std::vector<TaskHistory> histories;
+  for (int i = 0; i < 12; ++i) histories.push_back(history(matmul(64 + i), 0.5, 64, 256));
+  const GainEstimate estimate(std::move(histories));
+  EXPECT_NEAR(estimate.of_more_trials(matmul(60), 32)->expected, 1 - std::sqrt(0.5), 0.02);
+  EXPECT_NEAR(estimate.of_more_trials(matmul(60), 64)->expected, 0, 1e-9);
+  EXPECT_FALSE(estimate.of_more_trials(matmul(60), 200)) << "no curve is that long";
+}
+
+TEST(GainEstimate, TrialsAndTimeAreThoseOfSimilarSearches) {
+  std::vector<TaskHistory> histories;
+  for (int i = 0; i < 8; ++i) histories.push_back(history(matmul(64 + i), 0.5, 100, 256));
+  const GainEstimate estimate(std::move(histories));
+  const Cost fresh = estimate.cost(matmul(60), 0);
+  EXPECT_TRUE(fresh.known);
+  EXPECT_EQ(fresh.trials, 96);  // nine tenths of the way down, in whole batches
+  EXPECT_DOUBLE_EQ(fresh.seconds, 96 * 0.25 + 10);
+  EXPECT_EQ(estimate.cost(matmul(60), 64).trials, 48);
+  EXPECT_FALSE(GainEstimate({}).cost(matmul(60), 0).known);
+}
+
+TEST(GainEstimate, TheTimeOfAnUntunedTaskFollowsTheRateOfItsLikes) {
+  const GainEstimate estimate({history(matmul(64), 0.5, 40, 128)});
+  EXPECT_NEAR(estimate.tuned_ns(matmul(128)), 1000, 1);  // twice the work at the same rate
+  EXPECT_EQ(estimate.tuned_ns({"v1 softmax rows=16 columns=64 dtype=float32", kTarget, ""}), 0);
+}
+
+// Gains that scatter around what is known of the operator: the intervals hold what they say.
+TEST(GainEstimate, HeldOutTasksLieInsideTheIntervalsAboutAsOftenAsTheySay) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal(0, 0.12);
+  std::vector<TaskHistory> histories;
+  for (int i = 0; i < 60; ++i)
+    histories.push_back(history(matmul(64 + 2 * i), std::min(1.0, 0.6 * std::exp(normal(random))), 40, 128));
+  const GainEstimate estimate(std::move(histories));
+  const Calibration c = calibrate_over_default(estimate);
+  EXPECT_EQ(c.tasks, 60);
+  EXPECT_GE(c.inside_share(), 0.7);
+  EXPECT_LE(c.inside_share(), 0.95);
+  EXPECT_LT(c.mean_error, 0.1);
+  EXPECT_EQ(calibrate_more_trials(estimate, 100).tasks, 0) << "128 trials are not twice 100";
+  EXPECT_EQ(calibrate_more_trials(estimate, 64).tasks, 60);
+}
+
+// From rows: curve, default, rate and race as they were.
+TEST(GainEstimate, ReadsHistoriesOutOfADatabase) {
+  tuner::testing::ScratchFolder folder;
+  const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  const JobRow::Task task = matmul(64);
+  ASSERT_TRUE(store->add_job({.id = "j1", .request_id = "r", .tasks = {task}, .trials = 40}).is_ok());
+  const TaskSpace space = make_task_space(task).value();
+  const SearchSpace::Part& part = space.search.parts[0];
+  std::vector<TrialRow> trials;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 40; ++i)
+    trials.push_back(
+        {.job_id = "j1",
+         .template_name = part.template_name,
+         .template_version = space.template_versions[0],
+         .config =
+             part.space->at(i == 0 ? part.space->default_index() : part.space->sample(random)).to_text()});
+  ASSERT_TRUE(store->add_trials(trials).is_ok());
+  std::vector<MeasureRecord> records;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    MeasureRecord r{.trial_id = trials[i].id};
+    r.run_ns = {1000.0 - static_cast<double>(i)};
+    r.cpu_ns = r.run_ns;
+    if (i % 4 == 1) r.outcome = Outcome::kCrashed, r.run_ns = r.cpu_ns = {};
+    r.environment = {.hardware = "machine",
+                     .toolchain = "llvm 1 codegen 1",
+                     .worker_id = "w",
+                     .worker_incarnation = "1",
+                     .host = "h"};
+    r.finished_at_us = 1'000'000 + static_cast<int64_t>(i) * 500'000;
+    records.push_back(r);
+  }
+  ASSERT_TRUE(store->add_records(records).is_ok());
+  RaceRow race{.job_id = "j1",
+               .winner_trial_id = trials[0].id,
+               .finalists = {{trials[0].id, {1}, {1}, {0}}},
+               .tie_set = {trials[0].id}};
+  race.environment.hardware = "machine";
+  race.finished_at_us = records.back().finished_at_us + 7'000'000;
+  ASSERT_TRUE(store->add_race(race).is_ok());
+  const auto estimate = GainEstimate::read(*store);
+  ASSERT_TRUE(estimate.is_ok()) << estimate.message();
+  const TaskHistory* h = estimate->history_of(task);
+  ASSERT_NE(h, nullptr);
+  EXPECT_EQ(h->trials(), 40);
+  EXPECT_EQ(h->default_ns, 1000);
+  EXPECT_EQ(h->best_ns[1], 1000);  // that one crashed
+  EXPECT_EQ(h->last_ns(), 961);
+  EXPECT_DOUBLE_EQ(h->seconds_per_trial, 0.5);
+  EXPECT_DOUBLE_EQ(h->race_seconds, 7);
+}
+
+}  // namespace
+}  // namespace tuner::cli

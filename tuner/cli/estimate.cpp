@@ -1,0 +1,286 @@
+// tuner estimate FILE: what tuning would gain over what the database answers now, before any device time.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "compiler_core/codegen/compile.h"
+#include "db/resolve/resolve.h"
+#include "db/staleness.h"
+#include "tuner/cli/command.h"
+#include "tuner/cli/facts.h"
+#include "tuner/cli/format.h"
+#include "tuner/cli/gain_estimate.h"
+#include "tuner/cli/job_file.h"
+#include "tuner/cli/present.h"
+#include "tuner/cli/revalidate_plan.h"
+#include "tuner/cli/task_records.h"
+#include "tuner/cli/tasks.h"
+#include "tuner/daemon/task_space.h"
+#include "tuner/search/stopping_estimate.h"
+
+namespace tuner::cli {
+namespace {
+
+struct Options {
+  std::string file, db, target;
+  bool calibrate = false, json = false;
+};
+
+struct Line {
+  CliTask task;
+  int64_t uses = 1;
+  Answer answer;
+  Staleness staleness;
+  std::optional<Gain> gain;  // none: nothing to learn from
+  Cost cost;
+  int64_t trials_so_far = 0;
+  double now_ns = 0;  // of what is answered now: measured, or predicted where it was not; 0: not known
+  std::string note;
+
+  bool skip() const { return gain && gain->expected < kSkipBelow; }
+  std::string_view verdict() const { return !gain ? "unknown" : skip() ? "skip" : "tune"; }
+};
+
+// Of a task with results enough, from how its own search went.
+Result<std::optional<Gain>> by_its_own_search(const Store& store, const JobRow::Task& task) {
+  const Result<TaskSpace> space = make_task_space(task);
+  const Result<TaskRecords> records = records_of_task(store, task);
+  if (!space || !records) return std::optional<Gain>();  // several machines, or no template any more
+  StoppingEstimate estimate(space->search);
+  for (const TaskRecords::Row& row : records->rows)
+    for (size_t i = 0; i < space->search.parts.size(); ++i) {
+      if (space->search.parts[i].template_name != row.template_name) continue;
+      const Result<ConfigIndex> index = space->search.parts[i].space->index_of(row.config);
+      if (!index) continue;
+      const Observation o{{static_cast<int>(i), *index}, row.is_timed(), row.time_ns()};
+      estimate.observe({&o, 1});
+    }
+  const std::optional<double> chance = estimate.chance(), expected = estimate.expected_gain();
+  if (!chance || !expected) return std::optional<Gain>();
+  // At least one case in ten gains something: then it is the gain there is, when there is one.
+  const double high = *chance >= 0.1 ? std::min(1.0, *expected / *chance) : kStoppingGain;
+  return std::optional(Gain{*expected, 0, std::max(high, *expected), 1});
+}
+
+Result<Line> estimate_task(const Store& store, const GainEstimate& estimate, const Resolver& resolver,
+                           const CliTask& task, int64_t uses) {
+  Line line{.task = task, .uses = uses};
+  const JobRow::Task row{task.key, task.target_name, task.algorithms, uses};
+  ASSIGN_OR_RETURN(line.answer, resolver.resolve(task.workload, task.target, task.algorithms));
+  const TaskHistory* history = estimate.history_of(row);
+  line.trials_so_far = history == nullptr ? 0 : history->trials();
+  line.cost = estimate.cost(row, line.trials_so_far);
+  if (line.answer.kind == AnswerKind::kExact && line.answer.tuned) {
+    line.now_ns = line.answer.tuned->time_ns;
+    ASSIGN_OR_RETURN(line.gain, by_its_own_search(store, row));
+    if (line.gain)
+      line.cost.trials = kStoppingHorizon;
+    else
+      line.gain = estimate.of_more_trials(row, line.trials_so_far, history);
+    line.staleness = staleness(*line.answer.tuned, present_here(task.target));
+    if (line.staleness.stale()) {
+      const double loss = expected_loss(line.staleness);
+      if (!line.gain) line.gain = Gain{};
+      line.gain->expected += loss;
+      line.gain->high = std::min(1.0, line.gain->high + 2 * loss);
+      line.note = "stale (" + line.staleness.reason + "); tuner revalidate may do";
+    }
+    return line;
+  }
+  if (line.answer.kind != AnswerKind::kDefault && line.answer.known)
+    line.gain = Gain{std::max(0.0, 1 - line.answer.predicted), std::max(0.0, 1 - line.answer.high),
+                     std::max(0.0, 1 - line.answer.low), static_cast<double>(line.answer.rests_on.size())};
+  else
+    line.gain = estimate.over_default(row);
+  if (!line.gain) line.note = "nothing like it was searched; tuner submit FILE --trials 64 tells more";
+  if (const double tuned = estimate.tuned_ns(row); tuned > 0 && line.gain && line.gain->expected < 1)
+    line.now_ns = tuned / (1 - line.gain->expected);
+  return line;
+}
+
+// Over the tasks whose time and gain are known, each weighted by its time and uses; their errors are taken
+// for independent.
+struct Total {
+  double now_ns = 0;
+  Gain gain;
+  Cost cost;
+  int tune = 0, skip = 0, unknown = 0;
+};
+Total total_of(const std::vector<Line>& lines) {
+  Total t;
+  double saved = 0, below = 0, above = 0;
+  for (const Line& l : lines) {
+    t.unknown += l.gain ? 0 : 1;
+    t.skip += l.skip() ? 1 : 0;
+    t.tune += l.gain && !l.skip() ? 1 : 0;
+    if (!l.skip()) {
+      t.cost.trials += l.cost.trials;
+      t.cost.seconds += l.cost.seconds;
+    }
+    if (!l.gain || l.now_ns <= 0) continue;
+    const double ns = l.now_ns * static_cast<double>(l.uses);
+    t.now_ns += ns;
+    if (l.skip()) continue;  // is not tuned, gains nothing
+    saved += ns * l.gain->expected;
+    below += std::pow(ns * (l.gain->expected - l.gain->low), 2);
+    above += std::pow(ns * (l.gain->high - l.gain->expected), 2);
+  }
+  if (t.now_ns > 0)
+    t.gain = {saved / t.now_ns, std::max(0.0, saved - std::sqrt(below)) / t.now_ns,
+              (saved + std::sqrt(above)) / t.now_ns};
+  return t;
+}
+
+std::string gain_text(const std::optional<Gain>& gain) {
+  if (!gain) return "?";
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f %% (%.1f .. %.1f)", 100 * gain->expected, 100 * gain->low,
+                100 * gain->high);
+  return text;
+}
+
+nlohmann::ordered_json gain_json(const std::optional<Gain>& gain) {
+  if (!gain) return nullptr;
+  return {{"expected", gain->expected}, {"low", gain->low}, {"high", gain->high}};
+}
+
+nlohmann::ordered_json to_json(const Line& l) {
+  return {{"workload", l.task.key},
+          {"target", l.task.target_name},
+          {"uses", l.uses},
+          {"answer", answer_kind_name(l.answer.kind)},
+          {"verdict", l.verdict()},
+          {"gain", gain_json(l.gain)},
+          {"now_ns", l.now_ns},
+          {"now_measured", l.answer.kind == AnswerKind::kExact},
+          {"trials_so_far", l.trials_so_far},
+          {"trials", l.cost.trials},
+          {"seconds", l.cost.seconds},
+          {"rate_known", l.cost.known},
+          {"stale", l.staleness.stale()},
+          {"note", l.note}};
+}
+
+void print(const std::vector<Line>& lines, const Total& total) {
+  std::printf("%-8s %-24s %7s %8s  %10s  %-12s  %s\n", "", "gain, 80 % interval", "trials", "minutes", "now",
+              "answered by", "task");
+  for (const Line& l : lines) {
+    char minutes[32], trials[32];
+    std::snprintf(minutes, sizeof minutes, "%.1f", l.cost.seconds / 60);
+    std::snprintf(trials, sizeof trials, "%lld", static_cast<long long>(l.cost.trials));
+    const std::string now = l.now_ns <= 0                         ? "?"
+                            : l.answer.kind == AnswerKind::kExact ? format_time(l.now_ns)
+                                                                  : "~" + format_time(l.now_ns);
+    std::printf("%-8s %-24s %7s %8s  %10s  %-12s  %s%s\n", std::string(l.verdict()).c_str(),
+                gain_text(l.gain).c_str(), l.skip() ? "-" : trials, l.skip() ? "-" : minutes, now.c_str(),
+                std::string(answer_kind_name(l.answer.kind)).c_str(), l.task.key.c_str(),
+                l.uses > 1 ? str(" x ", l.uses).c_str() : "");
+    if (!l.note.empty()) std::printf("         %s\n", l.note.c_str());
+  }
+  std::printf("\ntotal    %s of %s; %lld trials, %.0f min", gain_text(total.gain).c_str(),
+              total.now_ns > 0 ? format_time(total.now_ns).c_str() : "an unknown time",
+              static_cast<long long>(total.cost.trials), std::ceil(total.cost.seconds / 60));
+  std::printf(" (%d to tune, %d to skip, %d unknown)\n", total.tune, total.skip, total.unknown);
+  if (total.tune + total.unknown == 0)
+    std::printf("skip     nothing here is expected to gain %.0f %%\n", 100 * kSkipBelow);
+}
+
+int run_calibration(const GainEstimate& estimate, bool json) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  const auto say = [&](const std::string& what, const Calibration& c) {
+    list.push_back({{"of", what},
+                    {"tasks", c.tasks},
+                    {"inside", c.inside_share()},
+                    {"mean_error", c.mean_error},
+                    {"mean_error_of_constant", c.error_of_constant}});
+    if (!json)
+      std::printf(
+          "%-24s %4lld tasks: %5.1f %% inside the 80 %% interval; off by %.1f points in the mean (the mean "
+          "of "
+          "the others as estimate: %.1f)\n",
+          what.c_str(), static_cast<long long>(c.tasks), 100 * c.inside_share(), 100 * c.mean_error,
+          100 * c.error_of_constant);
+    return c.tasks;
+  };
+  int64_t tasks = say("over the default", calibrate_over_default(estimate));
+  for (const int64_t n : {16, 32, 64, 128})
+    tasks += say(str("after ", n, " trials"), calibrate_more_trials(estimate, n));
+  if (json) std::printf("%s\n", pretty(list).c_str());
+  return tasks > 0 ? kExitDone : kExitFailed;
+}
+
+int run(const Options& options) {
+  const Result<std::unique_ptr<Store>> store = open_if_there(options.db);
+  if (!store) return report(store.status());
+  if (*store == nullptr)
+    return report(not_found(
+        options.db, ": there is no database yet, so there is nothing to learn from. To tune: tuner submit ",
+        options.file.empty() ? "FILE" : options.file));
+  const Result<GainEstimate> estimate = GainEstimate::read(**store);
+  if (!estimate) return report(estimate.status());
+  if (options.calibrate) return run_calibration(*estimate, options.json);
+  if (options.file.empty())
+    return report(invalid_argument("expected a job FILE, or --calibrate; found neither"));
+  const Result<std::vector<JobEntry>> entries = read_job_file(options.file);
+  if (!entries) return report(entries.status());
+  const Resolver resolver(store->get(), {.fix = "tuner submit " + options.file});
+  std::vector<Line> lines;
+  for (const JobEntry& entry : *entries) {
+    const Result<Target> target = resolve_target(options.target.empty() ? entry.target : options.target);
+    if (!target) return report(target.status().with_context(options.file + ": target: "));
+    const CliTask task{entry.workload, *target, entry.workload.key(), target->name(), entry.algorithms};
+    const auto same = std::ranges::find_if(lines, [&](const Line& l) {
+      return l.task.key == task.key && l.task.target_name == task.target_name &&
+             l.task.algorithms == task.algorithms;
+    });
+    if (same != lines.end()) {
+      same->uses += entry.uses;
+      continue;
+    }
+    Result<Line> line = estimate_task(**store, *estimate, resolver, task, entry.uses);
+    if (!line) return report(line.status());
+    lines.push_back(*std::move(line));
+  }
+  const Total total = total_of(lines);
+  if (!options.json) {
+    print(lines, total);
+    return kExitDone;
+  }
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Line& l : lines) list.push_back(to_json(l));
+  std::printf("%s\n", pretty({{"tasks", list},
+                              {"total",
+                               {{"gain", gain_json(total.gain)},
+                                {"now_ns", total.now_ns},
+                                {"trials", total.cost.trials},
+                                {"seconds", total.cost.seconds},
+                                {"tune", total.tune},
+                                {"skip", total.skip},
+                                {"unknown", total.unknown}}}})
+                          .c_str());
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_estimate_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(
+      app, context, "estimate",
+      "Predict, before any device time, what tuning a job file's tasks would gain over what the database "
+      "answers\n"
+      "now, and the trials and minutes it takes. \"skip\": less than 2 % is expected. Learned from the "
+      "searches in\n"
+      "the database: what they gained over the default config, and how gains came with trials.\n"
+      "  tuner estimate network.json\n"
+      "  tuner estimate --calibrate       each task hidden in turn: was the truth inside the interval?",
+      [options] { return run(*options); });
+  command->add_option("FILE", options->file, "Job file; - is standard input");
+  command->add_flag("--calibrate", options->calibrate, "Judge the estimates on the database itself");
+  add_db_option(*command, options->db);
+  add_target_option(*command, options->target);
+  add_json_option(*command, options->json);
+}
+
+}  // namespace tuner::cli

@@ -1,0 +1,72 @@
+// tuner report JOB -o FILE: what a job found and how, as one page that opens offline.
+#include "tuner/report/report_facts.h"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "tuner/cli/command.h"
+#include "tuner/cli/facts.h"
+#include "tuner/report/report_page.h"
+
+namespace tuner::cli {
+namespace {
+
+struct Options {
+  std::string job, output, db;
+  ReportOptions report;
+  bool json = false;
+};
+
+int run(Options options) {
+  if (options.output.empty() && !options.json)
+    return report(
+        invalid_argument("-o FILE says where the page goes (- is standard output), or --json prints the "
+                         "facts; found neither"));
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+  if (!store) return report(store.status());
+  options.report.progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  const Result<nlohmann::ordered_json> facts = report_facts(**store, options.job, options.report);
+  if (!facts) return report(facts.status());
+  if (options.json) std::printf("%s\n", pretty(*facts).c_str());
+  if (options.output.empty()) return kExitDone;
+  const std::string page = report_page(*facts);
+  if (options.output == "-") {
+    std::fwrite(page.data(), 1, page.size(), stdout);
+    return kExitDone;
+  }
+  std::ofstream out(options.output, std::ios::binary | std::ios::trunc);
+  out << page;
+  out.close();
+  if (!out) return report(failed(options.output, ": cannot be written"));
+  std::fprintf(stderr, "%s: %zu task%s, %.0f kB\n", options.output.c_str(), (*facts)["tasks"].size(),
+               (*facts)["tasks"].size() == 1 ? "" : "s", static_cast<double>(page.size()) / 1000);
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(
+      app, context, "report",
+      "Write a page about a job: how its search went beside one without a model, which knobs matter, what\n"
+      "failed, the finalists with their intervals, the roofline, where the time went. One file, opens "
+      "offline.\n"
+      "  tuner report j3 -o report.html",
+      [options] { return run(*options); });
+  command->add_option("JOB", options->job, "The job, as tuner jobs lists it")->required();
+  command->add_option("-o,--output", options->output, "The page; - is standard output")->type_name("FILE");
+  command
+      ->add_option("--seeds", options->report.baseline_seeds,
+                   "Runs of a baseline that is played on recorded rows")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  command->add_flag_callback(
+      "--no-roofs", [options] { options->report.measure_roofs = false; },
+      "Do not measure this machine's peak and bandwidths (about 0.2 s a thread)");
+  add_db_option(*command, options->db);
+  add_json_option(*command, options->json);
+}
+
+}  // namespace tuner::cli

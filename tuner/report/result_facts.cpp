@@ -1,0 +1,211 @@
+// What came out: the best config, the race, failures, where the time went, the roofline.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "db/stats.h"
+#include "templates/schedule_template.h"
+#include "tuner/cli/roofline.h"
+#include "tuner/report/task_facts.h"
+
+namespace tuner {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr size_t kMostExamples = 4;        // of one kind of failure
+constexpr int64_t kPause_us = 60'000'000;  // between two results: longer, and nobody was measuring
+
+// As the race judges: the lower quartile of a process is what the kernel takes there, undisturbed.
+std::vector<double> by_process(const RaceFinalist& f) {
+  std::map<int, std::vector<double>> samples;
+  for (size_t i = 0; i < f.samples_ns.size(); ++i) samples[f.process[i]].push_back(f.samples_ns[i]);
+  std::vector<double> out;
+  for (auto& [process, ns] : samples) {
+    std::sort(ns.begin(), ns.end());
+    out.push_back(ns[(ns.size() - 1) / 4]);
+  }
+  return out;
+}
+
+const TrialWithRecord* find_trial(const JobTask& t, const std::string& id) {
+  const auto at = std::ranges::find_if(t.trials, [&](const TrialWithRecord& r) { return r.trial.id == id; });
+  return at == t.trials.end() ? nullptr : &*at;
+}
+
+const TrialWithRecord* fastest_trial(const JobTask& t) {
+  const TrialWithRecord* best = nullptr;
+  for (const TrialWithRecord& r : t.trials)
+    if (r.record->outcome == Outcome::kOk && !r.record->cut &&
+        (best == nullptr || record_time_ns(*r.record) < record_time_ns(*best->record)))
+      best = &r;
+  return best;
+}
+
+std::string described(const JobTask& t, const TrialRow& trial) {
+  const Result<Config> config = config_from_text(trial.config);
+  if (t.space && config)
+    for (const SearchSpace::Part& part : t.space->search.parts)
+      if (part.template_name == trial.template_name && part.space->index_of(*config))
+        return part.space->describe(*config);
+  return trial.config;
+}
+
+std::string algorithm_of(const std::string& template_name) {
+  const AnyTemplate* found = find_template(template_name);
+  return found == nullptr ? "" : std::string(found->algorithm());
+}
+
+// Of the default of the first template, which is what is built without a database; 0: not measured.
+double default_ns(const JobTask& t) {
+  double best = 0;
+  if (!t.space) return best;
+  std::set<std::pair<std::string, std::string>> defaults;
+  const SearchSpace::Part& first = t.space->search.parts.front();
+  defaults.emplace(first.template_name, first.space->at(first.space->default_index()).to_text());
+  for (const TrialWithRecord& r : t.trials)
+    if (r.record->outcome == Outcome::kOk && defaults.contains({r.trial.template_name, r.trial.config}))
+      best = record_time_ns(*r.record);
+  return best;
+}
+
+}  // namespace
+
+ordered_json best_facts(const JobTask& t) {
+  const TrialWithRecord* winner = fastest_trial(t);
+  const RaceRow* race = t.races.empty() ? nullptr : &t.races.back();
+  const TrialWithRecord* raced = race == nullptr ? nullptr : find_trial(t, race->winner_trial_id);
+  if (raced != nullptr) winner = raced;
+  if (winner == nullptr) return nullptr;
+  const Interval interval = median_interval(winner->record->run_ns);
+  const double ns = raced != nullptr ? race->time_ns : record_time_ns(*winner->record);
+  const double flops = static_cast<double>(t.task.workload.flops());
+  ordered_json j{{"trial", winner->trial.id},
+                 {"template", winner->trial.template_name},
+                 {"template_version", winner->trial.template_version},
+                 {"algorithm", algorithm_of(winner->trial.template_name)},
+                 {"config", winner->trial.config},
+                 {"described", described(t, winner->trial)},
+                 {"time_ns", ns},
+                 {"low_ns", raced != nullptr ? race->time_low_ns : interval.low},
+                 {"high_ns", raced != nullptr ? race->time_high_ns : interval.high},
+                 {"raced", raced != nullptr},
+                 {"gflops", ns > 0 ? flops / ns : 0},
+                 {"peak_gflops", winner->record->peak_gflops},
+                 {"artifact", winner->record->artifact_digest},
+                 {"toolchain", winner->record->environment.toolchain},
+                 {"host", winner->record->environment.host},
+                 {"default_ns", nullptr}};
+  if (const double plain = default_ns(t); plain > 0) j["default_ns"] = plain;
+  return j;
+}
+
+ordered_json race_facts(const JobTask& t) {
+  if (t.races.empty()) return {{"why", "the finalists of this task were not raced"}};
+  const RaceRow& race = t.races.back();
+  ordered_json finalists = ordered_json::array();
+  std::vector<std::pair<double, ordered_json>> sorted;
+  for (const RaceFinalist& f : race.finalists) {
+    const std::vector<double> each = by_process(f);
+    const Interval interval = median_interval(each);
+    const TrialWithRecord* trial = find_trial(t, f.trial_id);
+    const double ns = median(each);
+    sorted.emplace_back(
+        ns, ordered_json{{"trial", f.trial_id},
+                         {"config", trial != nullptr ? described(t, trial->trial) : "of another job"},
+                         {"template", trial != nullptr ? trial->trial.template_name : ""},
+                         {"time_ns", ns},
+                         {"low_ns", interval.low},
+                         {"high_ns", interval.high},
+                         {"processes", each.size()},
+                         {"samples", f.samples_ns.size()},
+                         {"winner", f.trial_id == race.winner_trial_id},
+                         {"tied", std::ranges::find(race.tie_set, f.trial_id) != race.tie_set.end()}});
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [ns, j] : sorted) finalists.push_back(std::move(j));
+  return {{"finalists", finalists},       {"regret_bound", race.regret_bound},
+          {"time_ns", race.time_ns},      {"low_ns", race.time_low_ns},
+          {"high_ns", race.time_high_ns}, {"ratio_to_sentinel", race.ratio}};
+}
+
+ordered_json failure_facts(const JobTask& t) {
+  struct Kind {
+    int64_t count = 0;
+    ordered_json examples = ordered_json::array();
+    std::set<std::string> messages;  // the numbers in them left out: one example of each sort
+  };
+  std::map<Outcome, Kind> kinds;
+  for (const TrialWithRecord& r : t.trials) {
+    if (r.record->outcome == Outcome::kOk) continue;
+    Kind& kind = kinds[r.record->outcome];
+    ++kind.count;
+    std::string sort = r.trial.template_name;
+    for (const char c : r.record->message)
+      if (c < '0' || c > '9') sort += c;
+    if (kind.examples.size() < kMostExamples && kind.messages.insert(sort).second)
+      kind.examples.push_back({{"trial", r.trial.id},
+                               {"template", r.trial.template_name},
+                               {"config", described(t, r.trial)},
+                               {"message", r.record->message}});
+  }
+  std::vector<std::pair<Outcome, Kind>> sorted(kinds.begin(), kinds.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
+  ordered_json out = ordered_json::array();
+  for (auto& [outcome, kind] : sorted)
+    out.push_back({{"outcome", outcome_name(outcome)}, {"count", kind.count}, {"examples", kind.examples}});
+  return out;
+}
+
+ordered_json phase_facts(const JobTask& t) {
+  double build_ms = 0, run_ms = 0, wall_ms = 0;
+  std::vector<double> builds, runs;
+  std::vector<int64_t> finished;
+  for (const TrialWithRecord& r : t.trials) {
+    build_ms += r.record->build_ms;
+    run_ms += r.record->run_ms;
+    if (r.record->build_ms > 0) builds.push_back(r.record->build_ms);
+    if (r.record->run_ms > 0) runs.push_back(r.record->run_ms);
+    finished.push_back(r.record->finished_at_us);
+  }
+  if (finished.size() < 2) return {{"why", "fewer than two results"}};
+  std::sort(finished.begin(), finished.end());
+  for (size_t i = 1; i < finished.size(); ++i)
+    if (const int64_t us = finished[i] - finished[i - 1]; us < kPause_us)
+      wall_ms += static_cast<double>(us) / 1000;
+  return {{"trials", t.trials.size()},
+          {"wall_ms", wall_ms},
+          {"build_ms", build_ms},
+          {"run_ms", run_ms},
+          {"build_median_ms", median(builds)},
+          {"run_median_ms", median(runs)}};
+}
+
+ordered_json roofline_facts(const JobTask& t, double best_ns, const ReportOptions& options) {
+  const double flops = static_cast<double>(t.task.workload.flops());
+  const double bytes = static_cast<double>(t.task.workload.bytes());
+  if (flops <= 0 || bytes <= 0 || best_ns <= 0)
+    return {{"why", "no right answer, or no arithmetic to speak of"}};
+  double recorded = 0;
+  for (const TrialWithRecord& r : t.trials) recorded = std::max(recorded, r.record->peak_gflops);
+  cli::MachineRoofs roofs{.fma_gflops = recorded};
+  if (options.measure_roofs) roofs = cli::measure_roofs(t.task.target, recorded);
+  ordered_json levels = ordered_json::array();
+  std::string lives_in;
+  for (const cli::MachineRoofs::Level& level : roofs.levels)
+    if (level.read_gbps > 0) levels.push_back({{"name", level.name}, {"gbps", level.read_gbps}});
+  if (!levels.empty()) lives_in = cli::level_for(roofs, t.task.workload.bytes()).name;
+  return {{"flops", flops},
+          {"bytes", bytes},
+          {"gflops", flops / best_ns},
+          {"gbps", bytes / best_ns},
+          {"peak_gflops", roofs.fma_gflops},
+          {"peak_measured_now", roofs.measured},
+          {"levels", levels},
+          {"lives_in", lives_in}};
+}
+
+}  // namespace tuner
