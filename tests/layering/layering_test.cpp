@@ -70,7 +70,11 @@ const std::vector<Rule> kRules = {
     {"tuner", {"compiler_core", "templates", "proto", "db", "measure_server/runner"}},
     {"tuner/search", {"compiler_core/base", "templates", "tuner/cost_model"}},
     {"tuner/cost_model", {"compiler_core/base"}},
-    {"deploy", {"compiler_core/base", "compiler_core/runtime", "compiler_core/artifact", "db", "templates"}},
+    // Programs of a workload tell its operands; compiling them is builder_llvm.cpp's.
+    {"deploy",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/runtime",
+      "compiler_core/artifact", "db", "templates"}},
+    {"deploy/runtime/builder_llvm.cpp", {"compiler_core/codegen", "deploy/runtime"}},
 };
 
 // Headers of heavy libraries and the only folders that may see them.

@@ -1,0 +1,280 @@
+// The C API: handles, codes and texts around Source and Function. No exception leaves this file.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <future>
+#include <map>
+#include <mutex>
+
+#include "deploy/runtime/builder.h"
+#include "deploy/runtime/capture.h"
+#include "deploy/runtime/function.h"
+#include "deploy/runtime/kernel_cache.h"
+#include "deploy/runtime/messages.h"
+#include "deploy/runtime/source.h"
+#include "deploy/runtime/tuner_runtime_api.h"
+#include "templates/workload_json.h"
+
+namespace tuner::runtime {
+namespace {
+
+thread_local std::string last_error;
+
+tuner_code code_of(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return TUNER_OK;
+    case StatusCode::kInvalidArgument:
+      return TUNER_INVALID;
+    case StatusCode::kNotFound:
+      return TUNER_NOT_FOUND;
+    default:
+      return TUNER_FAILED;
+  }
+}
+
+// Runs `body`, a Status, and turns what it says or throws into a code.
+template <class Body>
+tuner_code guarded(const Body& body) noexcept {
+  try {
+    const Status status = body();
+    if (!status.is_ok()) last_error = status.message();
+    return code_of(status);
+  } catch (const std::exception& error) {
+    last_error = str("out of memory, threads or the like: ", error.what());
+  } catch (...) {
+    last_error = "an unknown exception";
+  }
+  return TUNER_FAILED;
+}
+
+Result<Workload> parse_workload(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') return workload_from_json(text);
+  ASSIGN_OR_RETURN(const Workload workload, workload_from_key(text));
+  RETURN_IF_ERROR(validate(workload));
+  return workload;
+}
+
+// A struct of the caller, who may have been compiled with an older or newer header than ours.
+template <class T>
+Result<T> read_struct(const T* given) {
+  T mine{};
+  if (given == nullptr) return mine;
+  constexpr size_t kLeast = sizeof(size_t) + sizeof(void*);
+  if (given->struct_bytes < kLeast || given->struct_bytes > 64 * sizeof(T))
+    return invalid_argument("struct_bytes: expected the sizeof of the struct, ", sizeof(T), " bytes, found ",
+                            given->struct_bytes);
+  std::memcpy(&mine, given, std::min(sizeof(T), given->struct_bytes));
+  return mine;
+}
+
+std::string text_or(const char* text, const std::string& otherwise) {
+  return text == nullptr ? otherwise : text;
+}
+
+}  // namespace
+}  // namespace tuner::runtime
+
+struct tuner_function {
+  std::shared_ptr<const tuner::runtime::Function> function;
+  std::string digest;
+};
+struct tuner_packed {
+  std::shared_ptr<const tuner::runtime::Function> function;  // whose they are: it outlives them
+  std::unique_ptr<tuner::runtime::Packed> packed;
+};
+
+struct tuner_source {
+  using Function = tuner::runtime::Function;
+  using Made = tuner::Result<std::shared_ptr<const Function>>;
+
+  std::unique_ptr<tuner::runtime::Source> source;
+  tuner::runtime::MessageSink message;
+  tuner::runtime::Capture* capture = nullptr;  // null: off
+  tuner::runtime::Pools pools;
+  std::mutex mutex;
+  // By workload: made by the first who asks, the others wait for it. What failed is tried again.
+  std::map<std::string, std::shared_future<Made>> functions;
+
+  Made find(const tuner::Workload& workload);
+  Made make(const tuner::Workload& workload);
+};
+
+tuner_source::Made tuner_source::make(const tuner::Workload& workload) {
+  ASSIGN_OR_RETURN(tuner::runtime::Choice choice, source->choose(workload));
+  if (!choice.note.empty())
+    tuner::runtime::say_once(workload.key() + "\n" + choice.target, choice.note, message);
+  const int threads = std::max(1, choice.kernel.manifest().threads);
+  return Function::make(workload, std::move(choice), pools.of(threads));
+}
+
+tuner_source::Made tuner_source::find(const tuner::Workload& workload) {
+  const std::string key = workload.key();
+  std::promise<Made> promise;
+  std::shared_future<Made> future;
+  bool mine = false;
+  {
+    const std::lock_guard lock(mutex);
+    const auto [at, is_new] = functions.try_emplace(key);
+    if (is_new) at->second = promise.get_future().share();
+    mine = is_new;
+    future = at->second;
+  }
+  if (!mine) return future.get();
+  Made made = tuner::failed("not made");
+  try {
+    made = make(workload);
+  } catch (const std::exception& error) {
+    made = tuner::failed("out of memory, threads or the like: ", error.what());
+  }
+  if (!made) {
+    const std::lock_guard lock(mutex);
+    functions.erase(key);
+  }
+  promise.set_value(made);
+  return made;
+}
+
+using namespace tuner;           // NOLINT: below are C functions only
+using namespace tuner::runtime;  // NOLINT
+
+extern "C" {
+
+const char* tuner_version(void) { return TUNER_VERSION; }
+int tuner_can_compile(void) { return can_compile() ? 1 : 0; }
+const char* tuner_last_error(void) { return last_error.c_str(); }
+
+tuner_code tuner_open(const char* path, const tuner_options* options, tuner_source** source) {
+  return guarded([&]() -> Status {
+    if (source == nullptr) return invalid_argument("tuner_open: source is NULL");
+    *source = nullptr;
+    ASSIGN_OR_RETURN(const tuner_options o, read_struct(options));
+    auto opened = std::make_unique<tuner_source>();
+    if (o.message != nullptr)
+      opened->message = [call = o.message, user = o.message_user](const std::string& line) {
+        call(user, line.c_str());
+      };
+    const char* const capture = ::secure_getenv("TUNER_CAPTURE");
+    const bool captures = capture != nullptr && *capture != 0;
+    const SourceOptions asked{
+        .target = text_or(o.target, ""),
+        .cache_dir = text_or(o.cache_dir, default_cache_dir()),
+        .artifact_dir = text_or(o.artifact_dir, ""),
+        .fix = captures
+                   ? str("tuner submit ", capture)
+                   : "run this program once with TUNER_CAPTURE=shapes.json, then tuner submit shapes.json"};
+    ASSIGN_OR_RETURN(opened->source, Source::open(text_or(path, ""), asked));
+    if (captures)
+      opened->capture = &Capture::of(
+          capture, [sink = opened->message](const std::string& line) { say_once(line, line, sink); });
+    *source = opened.release();
+    return Status::ok();
+  });
+}
+
+void tuner_close(tuner_source* source) {
+  static_cast<void>(guarded([&] {
+    if (source != nullptr && source->capture != nullptr) static_cast<void>(source->capture->flush());
+    delete source;
+    return Status::ok();
+  }));
+}
+
+tuner_code tuner_find(tuner_source* source, const char* workload, tuner_function** function) {
+  return guarded([&]() -> Status {
+    if (source == nullptr || workload == nullptr || function == nullptr)
+      return invalid_argument("tuner_find: source, workload or function is NULL");
+    *function = nullptr;
+    ASSIGN_OR_RETURN(const Workload parsed, parse_workload(workload));
+    tuner_source::Made found = source->find(parsed);
+    // Captured whether or not there is a kernel: that there is none is worth tuning most.
+    if (source->capture != nullptr) {
+      const std::string target = found ? (*found)->choice().target : source->source->target();
+      source->capture->asked(parsed, target.empty() ? "cpu" : target,
+                             found ? (*found)->calls() : std::make_shared<const std::atomic<uint64_t>>(0));
+    }
+    if (!found) return found.status();
+    const std::string digest = (*found)->choice().kernel.manifest().digest;
+    *function = new tuner_function{*std::move(found), digest};
+    return Status::ok();
+  });
+}
+
+void tuner_release(tuner_function* function) { delete function; }
+
+int32_t tuner_num_operands(const tuner_function* function) {
+  return function == nullptr ? 0 : static_cast<int32_t>(function->function->operands().size());
+}
+
+tuner_code tuner_get_operand(const tuner_function* function, int32_t index, tuner_operand* operand) {
+  return guarded([&]() -> Status {
+    if (function == nullptr || operand == nullptr)
+      return invalid_argument("tuner_get_operand: function or operand is NULL");
+    const auto& operands = function->function->operands();
+    if (index < 0 || static_cast<size_t>(index) >= operands.size())
+      return invalid_argument("tuner_get_operand: expected an index from 0 to ", operands.size() - 1,
+                              ", found ", index);
+    const auto& o = operands[static_cast<size_t>(index)];
+    *operand = {
+        o.name.c_str(), o.role.c_str(), dtype_name(o.dtype).data(), static_cast<int32_t>(o.shape.size()),
+        o.shape.data(), o.bytes};
+    return Status::ok();
+  });
+}
+
+tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer) {
+  return guarded([&]() -> Status {
+    if (function == nullptr || answer == nullptr)
+      return invalid_argument("tuner_describe: function or answer is NULL");
+    ASSIGN_OR_RETURN(const tuner_answer given, read_struct(answer));
+    const Choice& c = function->function->choice();
+    const tuner_answer all{given.struct_bytes,
+                           function->function->workload_key().c_str(),
+                           c.target.c_str(),
+                           c.kind.c_str(),
+                           c.template_name.c_str(),
+                           c.config.c_str(),
+                           function->digest.c_str(),
+                           c.note.c_str(),
+                           c.kernel.manifest().threads,
+                           c.compiled ? 1 : 0};
+    std::memcpy(answer, &all, std::min(sizeof all, given.struct_bytes));
+    return Status::ok();
+  });
+}
+
+tuner_code tuner_pack(const tuner_function* function, const void* const* operands, tuner_packed** packed) {
+  return guarded([&]() -> Status {
+    if (function == nullptr || operands == nullptr || packed == nullptr)
+      return invalid_argument("tuner_pack: function, operands or packed is NULL");
+    *packed = nullptr;
+    ASSIGN_OR_RETURN(std::unique_ptr<Packed> made, function->function->pack(operands));
+    *packed = new tuner_packed{function->function, std::move(made)};
+    return Status::ok();
+  });
+}
+
+void tuner_free_packed(tuner_packed* packed) { delete packed; }
+
+tuner_code tuner_run(const tuner_function* function, const tuner_packed* packed, void* const* operands) {
+  return guarded([&]() -> Status {
+    if (function == nullptr || operands == nullptr)
+      return invalid_argument("tuner_run: function or operands is NULL");
+    return function->function->run(packed == nullptr ? nullptr : packed->packed.get(), operands);
+  });
+}
+
+void* tuner_allocate(size_t bytes) {
+  constexpr size_t kLine = 64;
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  const size_t rounded = (bytes + kLine - 1) / kLine * kLine + (bytes == 0 ? kLine : 0);
+  void* const memory = std::aligned_alloc(kLine, rounded);
+  if (memory != nullptr) std::memset(memory, 0, rounded);
+  return memory;
+}
+
+void tuner_free(void* memory) { std::free(memory); }
+
+}  // extern "C"

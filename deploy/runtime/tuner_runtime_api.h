@@ -1,0 +1,141 @@
+/* libtuner_runtime: tuned kernels inside an application. Plain C11 and C++; link with -ltuner_runtime.
+ *
+ *   tuner_source* source;                                       a database, or what `tuner build` wrote
+ *   if (tuner_open("tuner.db", NULL, &source)) { puts(tuner_last_error()); ... }
+ *   tuner_function* matmul;
+ *   tuner_find(source, "{\"op\": \"matmul\", \"a\": [64, 256], \"b\": [256, 128], \"constant\": [\"b\"]}",
+ * &matmul); void* weights[] = {NULL, b, NULL};                          operands in the workload's order: a,
+ * b, out tuner_packed* packed; tuner_pack(matmul, weights, &packed);                       constants, once;
+ * `b` may be freed afterwards void* operands[] = {a, NULL, out}; tuner_run(matmul, packed, operands); any
+ * number of times, from any thread
+ *
+ * Threads. Every function may be called from any thread, but a handle is closed, released or freed by one
+ * thread, when no other uses it. tuner_run() of the same function runs in several threads at once when each
+ * call has outputs of its own. A kernel made for several threads uses a pool of the library; a call that
+ * finds the pool busy with another call does all its work on its own thread. After fork() the child may go on
+ * with the functions it has (each call then on its own thread) and must open sources of its own.
+ *
+ * Ownership. Handles are the caller's until he gives them back; functions and packed constants stay valid
+ * after their source is closed. Strings that the library hands out belong to the handle they were asked of.
+ *
+ * Errors. Functions return TUNER_OK or another code; tuner_last_error() then says what was wrong, in one
+ * line. The library never ends the process for a mistake of the caller, prints nothing but messages
+ * (tuner_options.message), and throws no exception.
+ *
+ * Environment. TUNER_CAPTURE=FILE.json: the workloads that were asked for are written there, as a job file
+ * that `tuner submit` takes; see README.md.
+ */
+#ifndef TUNER_RUNTIME_API_H_
+#define TUNER_RUNTIME_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TUNER_API __attribute__((visibility("default")))
+
+typedef enum tuner_code {
+  TUNER_OK = 0,
+  TUNER_INVALID = 1,   /* the caller's mistake: a workload, an operand, an option */
+  TUNER_NOT_FOUND = 2, /* no such file, or nothing there serves this workload on this CPU */
+  TUNER_FAILED = 3     /* the file is damaged or of a newer release, the disk or the system failed */
+} tuner_code;
+
+typedef struct tuner_source tuner_source;     /* an opened database or bundle */
+typedef struct tuner_function tuner_function; /* the kernel of one workload, loaded */
+typedef struct tuner_packed tuner_packed;     /* constant operands as one function wants them */
+
+typedef void (*tuner_message_fn)(void* user, const char* line);
+
+/* Zero it and set what you need: {.struct_bytes = sizeof(tuner_options), .target = "cpu -threads=4"}. Strings
+ * are copied. */
+typedef struct tuner_options {
+  size_t struct_bytes; /* sizeof(tuner_options) of the program's header */
+  /* As in job files: "cpu" (also NULL: this host, one thread), "cpu -threads=4", "llvm -mcpu=haswell
+   * -threads=2". Of a bundle, NULL takes any of its kernels that this CPU can run. */
+  const char* target;
+  /* Kernels that were compiled are kept here for the next start and for other processes. NULL:
+   * $XDG_CACHE_HOME/tuner/kernels or ~/.cache/tuner/kernels; "": nothing is kept. */
+  const char* cache_dir;
+  /* A folder with artifacts as workers keep them (DIGEST.so, DIGEST.json), looked at first for the very code
+   * that was measured. NULL: none. */
+  const char* artifact_dir;
+  /* Gets each message (one line, no newline at its end; from any thread) in place of stderr. */
+  tuner_message_fn message;
+  void* message_user;
+} tuner_options;
+
+/* "0.1.0". */
+TUNER_API const char* tuner_version(void);
+/* 1 when this library can compile kernels; 0 when it only loads them (built with TUNER_RUNTIME_CODEGEN=OFF).
+ */
+TUNER_API int tuner_can_compile(void);
+/* Of the last call of this thread that failed; "" before the first. Valid until this thread's next call. */
+TUNER_API const char* tuner_last_error(void);
+
+/* Opens a database file, or a bundle (the folder that `tuner build -o` wrote, or its manifest.json),
+ * read-only. A daemon may write the database meanwhile. `path` NULL: the default database of `tuner`; where
+ * there is none yet, every answer is a default config. `options` NULL: all defaults. */
+TUNER_API tuner_code tuner_open(const char* path, const tuner_options* options, tuner_source** source);
+TUNER_API void tuner_close(tuner_source* source); /* NULL is allowed */
+
+/* The best kernel known for a workload: JSON as an entry of a job file has it (its "op" and shapes, nothing
+ * else), or a key as `tuner query --json` prints it. Compiles or loads it the first time (milliseconds to
+ * seconds); the same workload again gives the same kernel at once, also when something better was tuned
+ * meanwhile: open another source to see that. Where the workload itself is not tuned, the closest answer is
+ * used and a message says so, once for each workload in the life of the process. */
+TUNER_API tuner_code tuner_find(tuner_source* source, const char* workload, tuner_function** function);
+TUNER_API void tuner_release(tuner_function* function); /* NULL is allowed */
+
+typedef struct tuner_operand {
+  const char* name;  /* "a", "weight", "out" */
+  const char* role;  /* "input", "constant" or "output" */
+  const char* dtype; /* "float32", "int8", ... */
+  int32_t rank;
+  const int64_t* shape; /* row-major */
+  int64_t bytes;
+} tuner_operand;
+
+/* The operands of the workload, the same whatever kernel was chosen: inputs and constants in the order that
+ * its operator has them in templates/workload.h, then "out". */
+TUNER_API int32_t tuner_num_operands(const tuner_function* function);
+TUNER_API tuner_code tuner_get_operand(const tuner_function* function, int32_t index, tuner_operand* operand);
+
+typedef struct tuner_answer {
+  size_t struct_bytes;  /* set by the caller: sizeof(tuner_answer) */
+  const char* workload; /* key */
+  const char* target;   /* that the kernel is made for */
+  const char* kind;     /* "exact", "same-family", "nearest", "portable" or "default" */
+  const char* template_name;
+  const char* config;
+  const char* digest; /* SHA-256 of the code */
+  const char* note;   /* "" when exact; else what is lost, what is used instead, what to do */
+  int32_t threads;
+  int32_t compiled; /* 1: by this process; 0: loaded */
+} tuner_answer;
+/* What was chosen and why. */
+TUNER_API tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer);
+
+/* Takes in the constants: operands[i] of each operand whose role is "constant"; the others are not looked at.
+ * They are copied or packed. For a function without constants NULL in place of `packed` does as well. */
+TUNER_API tuner_code tuner_pack(const tuner_function* function, const void* const* operands,
+                                tuner_packed** packed);
+TUNER_API void tuner_free_packed(tuner_packed* packed); /* NULL is allowed */
+
+/* Computes. operands[i] is aligned to 64 bytes (tuner_allocate), does not overlap an output, and is not
+ * looked at where the operand is constant. Inputs are only read. */
+TUNER_API tuner_code tuner_run(const tuner_function* function, const tuner_packed* packed,
+                               void* const* operands);
+
+/* Memory aligned to 64 bytes, zeroed; NULL when there is none. */
+TUNER_API void* tuner_allocate(size_t bytes);
+TUNER_API void tuner_free(void* memory);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TUNER_RUNTIME_API_H_ */
