@@ -14,6 +14,7 @@
 #include "deploy/runtime/messages.h"
 #include "deploy/runtime/source.h"
 #include "deploy/runtime/tuner_runtime_api.h"
+#include "templates/schedule_template.h"
 #include "templates/workload_json.h"
 
 namespace tuner::runtime {
@@ -68,6 +69,19 @@ Result<T> read_struct(const T* given) {
                             given->struct_bytes);
   std::memcpy(&mine, given, std::min(sizeof(T), given->struct_bytes));
   return mine;
+}
+
+// "direct,winograd" -> canonical; empty: any.
+Result<std::string> parse_algorithms(std::string text) {
+  if (text.empty()) return text;
+  std::vector<std::string> names(1);
+  for (const char c : text)
+    if (c == ',')
+      names.emplace_back();
+    else if (c != ' ')
+      names.back() += c;
+  Result<std::string> canonical = canonical_algorithms(names);
+  return canonical ? canonical : canonical.status().with_context("tuner_options.algorithms: ");
 }
 
 std::string text_or(const char* text, const std::string& otherwise) {
@@ -158,10 +172,12 @@ tuner_code tuner_open(const char* path, const tuner_options* options, tuner_sour
       };
     const char* const capture = ::secure_getenv("TUNER_CAPTURE");
     const bool captures = capture != nullptr && *capture != 0;
+    ASSIGN_OR_RETURN(const std::string algorithms, parse_algorithms(text_or(o.algorithms, "")));
     const SourceOptions asked{
         .target = text_or(o.target, ""),
         .cache_dir = text_or(o.cache_dir, default_cache_dir()),
         .artifact_dir = text_or(o.artifact_dir, ""),
+        .algorithms = algorithms,
         .fix = captures
                    ? str("tuner submit ", capture)
                    : "run this program once with TUNER_CAPTURE=shapes.json, then tuner submit shapes.json"};
@@ -239,7 +255,8 @@ tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer) 
                            function->digest.c_str(),
                            c.note.c_str(),
                            c.kernel.manifest().threads,
-                           c.compiled ? 1 : 0};
+                           c.compiled ? 1 : 0,
+                           c.algorithm.c_str()};
     std::memcpy(answer, &all, std::min(sizeof all, given.struct_bytes));
     return Status::ok();
   });

@@ -61,6 +61,7 @@ Result<BundleKernel> read_kernel(json object, const std::string& digest) {
   if (kernel.workload.empty()) return failed("workload: expected a key, found none");
   kernel.choice.target = kernel.manifest.target;
   kernel.choice.template_name = text_at(object, "template");
+  kernel.choice.algorithm = text_at(object, "algorithm");
   if (const auto config = object.find("config"); config != object.end() && config->is_object())
     for (const auto& [knob, value] : config->items())
       kernel.choice.config += str(kernel.choice.config.empty() ? "" : " ", knob, "=",
@@ -85,6 +86,7 @@ class BundleSource final : public Source {
         library_(std::move(library)),
         kernels_(std::move(kernels)),
         fix_(options.fix),
+        algorithms_(options.algorithms),
         target_(std::move(target)) {}
 
   std::string target() const override { return target_; }
@@ -94,7 +96,9 @@ class BundleSource final : public Source {
     std::string why;
     for (const BundleKernel& kernel : kernels_) {
       if (kernel.workload != key) continue;
-      if (!target_.empty() && kernel.choice.target != target_) {
+      if (!allowed(kernel.choice)) {
+        why = str("; it is there by ", kernel.choice.algorithm, ", and allowed is ", algorithms_);
+      } else if (!target_.empty() && kernel.choice.target != target_) {
         why = str("; it is there for \"", kernel.choice.target, "\"");
       } else if (!kernel.missing.empty()) {
         why = str("; it is there for \"", kernel.choice.target, "\", and this CPU lacks ",
@@ -110,9 +114,14 @@ class BundleSource final : public Source {
   }
 
  private:
+  bool allowed(const Choice& choice) const {
+    return algorithms_.empty() ||
+           str(",", algorithms_, ",").find(str(",", choice.algorithm, ",")) != std::string::npos;
+  }
+
   const std::string path_, library_;
   const std::vector<BundleKernel> kernels_;
-  const std::string fix_, target_;
+  const std::string fix_, algorithms_, target_;
 };
 
 }  // namespace

@@ -17,17 +17,19 @@ class DatabaseSource final : public Source {
         target_(std::move(target)),
         cache_(options.cache_dir),
         artifact_dir_(options.artifact_dir),
+        algorithms_(options.algorithms),
         resolver_(store_.get(), {.fix = options.fix, .toolchain = toolchain()}) {}
 
   std::string target() const override { return target_.name(); }
 
   Result<Choice> choose(const Workload& workload) const override {
-    ASSIGN_OR_RETURN(const Answer answer, resolver_.resolve(workload, target_));
+    ASSIGN_OR_RETURN(const Answer answer, resolver_.resolve(workload, target_, algorithms_));
     Choice choice{.target = target_.name(),
                   .kind = std::string(answer_kind_name(answer.kind)),
                   .template_name = answer.template_name,
                   .config = answer.config,
                   .note = answer.note};
+    if (const AnyTemplate* t = find_template(answer.template_name)) choice.algorithm = t->algorithm();
     ASSIGN_OR_RETURN(const Artifact artifact, artifact_of(answer, workload, choice));
     ASSIGN_OR_RETURN(choice.kernel, Kernel::load(artifact));
     return choice;
@@ -66,7 +68,7 @@ class DatabaseSource final : public Source {
   std::unique_ptr<Store> store_;  // null: no database yet
   const Target target_;
   const KernelCache cache_;
-  const std::string artifact_dir_;
+  const std::string artifact_dir_, algorithms_;
   const Resolver resolver_;
 };
 

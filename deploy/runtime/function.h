@@ -20,7 +20,7 @@ struct Choice {
   Kernel kernel;
   std::string target;  // that it is made for, canonical
   std::string kind;    // answer_kind_name()
-  std::string template_name, config;
+  std::string template_name, config, algorithm;
   std::string note;  // for people; empty when exact
   bool compiled = false;
 };

@@ -13,6 +13,7 @@ struct SourceOptions {
   std::string target;  // as in job files; empty: this host, one thread; of a bundle: any that runs here
   std::string cache_dir;
   std::string artifact_dir;  // empty: none
+  std::string algorithms;    // that kernels may use, canonical as JobRow::Task has them; empty: any
   std::string fix;           // what a note tells people to run
 };
 

@@ -63,6 +63,9 @@ typedef struct tuner_options {
   /* A folder with artifacts as workers keep them (DIGEST.so, DIGEST.json), looked at first for the very code
    * that was measured. NULL: none. */
   const char* artifact_dir;
+  /* Ways of computing that kernels may use, with commas between: "direct" keeps to the sums as they are
+   * defined, where Winograd convolutions round differently. NULL: any. */
+  const char* algorithms;
   /* Gets each message (one line, no newline at its end; from any thread) in place of stderr. */
   tuner_message_fn message;
   void* message_user;
@@ -114,7 +117,8 @@ typedef struct tuner_answer {
   const char* digest; /* SHA-256 of the code */
   const char* note;   /* "" when exact; else what is lost, what is used instead, what to do */
   int32_t threads;
-  int32_t compiled; /* 1: by this process; 0: loaded */
+  int32_t compiled;      /* 1: by this process; 0: loaded */
+  const char* algorithm; /* "direct", "winograd" */
 } tuner_answer;
 /* What was chosen and why. */
 TUNER_API tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer);

@@ -2,6 +2,8 @@
 #include "deploy/runtime/tuner_runtime_api.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <nlohmann/json.hpp>
@@ -285,6 +287,75 @@ TEST_F(RuntimeApiTest, EightThreadsFindAndRunAtOnce) {
   EXPECT_EQ(heard_.lines.size(), 1u) << "said once, though eight threads asked";
 }
 
+TEST_F(RuntimeApiTest, SeveralProcessesFillOneCache) {
+  tune(kConv);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      tuner_source* source = nullptr;
+      if (tuner_open(path("t.db").c_str(), nullptr, &source) != TUNER_OK) ::_exit(1);
+      ::_exit(use_once(source, kConv).empty() ? 0 : 2);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(open(path("t.db")), kConv.c_str(), &f), TUNER_OK) << tuner_last_error();
+  EXPECT_EQ(describe(f).compiled, 0);
+  tuner_release(f);
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "cache"))
+    EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+}
+
+TEST_F(RuntimeApiTest, AfterForkTheChildGoesOnWithWhatItHas) {
+  tune(kMatmul, 2);
+  tuner_source* source = open(path("t.db"), {.target = "cpu -threads=2"});
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(source, kMatmul.c_str(), &f), TUNER_OK) << tuner_last_error();
+  Operands operands(kMatmul);
+  tuner_packed* packed = nullptr;
+  ASSERT_EQ(tuner_pack(f, operands.constants(), &packed), TUNER_OK);
+  ASSERT_EQ(tuner_run(f, packed, operands.without_constants().data()), TUNER_OK);  // its pool has threads now
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(60);
+    operands.poison();
+    const bool ran = tuner_run(f, packed, operands.without_constants().data()) == TUNER_OK;
+    tuner_free_packed(packed);
+    tuner_release(f);
+    tuner_close(source);
+    ::_exit(ran && operands.wrong() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  tuner_free_packed(packed);
+  tuner_release(f);
+}
+
+TEST_F(RuntimeApiTest, AlgorithmsAreThoseAllowed) {
+  tune(kConv);
+  tuner_source* source = open(path("t.db"), {.algorithms = "winograd"});
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(source, kConv.c_str(), &f), TUNER_OK) << tuner_last_error();
+  EXPECT_STREQ(describe(f).algorithm, "winograd");
+  EXPECT_STRNE(describe(f).kind, "exact") << "what is tuned is direct";
+  tuner_release(f);
+  ASSERT_EQ(tuner_find(open(path("t.db"), {.algorithms = "direct"}), kConv.c_str(), &f), TUNER_OK);
+  EXPECT_STREQ(describe(f).algorithm, "direct");
+  EXPECT_STREQ(describe(f).kind, "exact");
+  tuner_release(f);
+  EXPECT_THAT(refusal(path("t.db"), TUNER_INVALID, {.algorithms = "magic"}),
+              HasSubstr("tuner_options.algorithms: no algorithm is called \"magic\""));
+}
+
 TEST_F(RuntimeApiTest, ADatabaseIsReadWhileItIsWritten) {
   tune(kConv);
   auto writer = Store::open(path("t.db"), Store::Mode::kWrite);
@@ -372,6 +443,7 @@ class BundleTest : public RuntimeApiTest {
     kernel["workload"] = w.key();
     kernel["template"] = "softmax_cpu";
     kernel["config"] = {{"rows", 4}};
+    kernel["algorithm"] = "direct";
     kernel["answer"] = {{"kind", "nearest"}, {"note", "not tuned itself"}};
     kernel["instruction_sets"] = nlohmann::ordered_json::array({"sse4.2"});
     fs::create_directories(folder_ / "bundle" / "lib");
@@ -426,6 +498,8 @@ TEST_F(BundleTest, AKernelForAnotherCpuIsNotRun) {
   manifest["kernels"][0]["instruction_sets"].push_back("avx4096");
   write("bundle/manifest.json", manifest.dump());
   EXPECT_THAT(use_once(open(path("bundle")), kBundled), HasSubstr("this CPU lacks avx4096"));
+  EXPECT_THAT(use_once(open(path("bundle"), {.algorithms = "winograd"}), kBundled),
+              HasSubstr("it is there by direct, and allowed is winograd"));
   EXPECT_THAT(use_once(open(path("bundle"), {.target = "llvm -mcpu=haswell"}), kBundled),
               HasSubstr(" on \"llvm -mcpu=haswell"));
 }
