@@ -1,7 +1,16 @@
 #include "db/resolve/resolve.h"
 
 #include <array>
+#include <cmath>
+#include <map>
+#include <mutex>
 #include <utility>
+
+#include "db/resolve/cover.h"
+#include "db/resolve/knowledge.h"
+#include "db/resolve/nearest.h"
+#include "db/resolve/project.h"
+#include "db/resolve/same_family.h"
 
 namespace tuner {
 namespace {
@@ -29,8 +38,21 @@ Status usable(std::string_view template_name, int template_version, const Worklo
   return Status::ok();
 }
 
-Basis basis_of(const TunedConfig& tuned) {
-  return {tuned.trial_id, tuned.workload_key, tuned.target, tuned.time_ns, tuned.finished_at_us};
+Basis basis_of(const TunedConfig& t) {
+  return {t.trial_id, t.workload_key, t.target, t.time_ns, t.finished_at_us};
+}
+
+int version_here(std::string_view template_name) {
+  const AnyTemplate* t = find_template(template_name);
+  return t == nullptr ? 0 : t->version();
+}
+
+std::string percent(double fraction) { return str(std::lround(100 * fraction), " %"); }
+
+// "predicted 91 % of the optimum (72 .. 100 %)"
+std::string predicted_text(const Answer& a) {
+  return str("predicted ", percent(a.predicted), " of the optimum (", std::lround(100 * a.low), " .. ",
+             percent(a.high), ")");
 }
 
 }  // namespace
@@ -61,17 +83,46 @@ struct Resolver::Impl {
   const Store* store;
   ResolverOptions options;
 
-  // The answer of the task's own records, if this program can still build it; else why not, in `why`.
-  Result<std::optional<Answer>> exact(const Answer& asked, const Workload& workload, const Target& target,
-                                      std::string_view algorithms, std::string& why) const {
-    Result<TunedConfig> best = store->best(asked.workload_key, asked.target, templates_of(algorithms));
+  // What was learned of an operator on a target, read once as long as nothing newer is stored.
+  struct Learned {
+    int64_t looked_at = -1;  // last record id when the database was asked
+    int64_t row_id = 0;      // of the document; 0: none, or learned here
+    std::shared_ptr<const Knowledge> knowledge;
+  };
+  mutable std::mutex mutex;
+  mutable std::map<std::pair<std::string, std::string>, Learned> learned;
+
+  struct Question {
+    const Workload& workload;
+    const Target& target;
+    std::string_view algorithms;
+    Answer asked;     // workload_key and target are filled
+    std::string why;  // the exact record cannot be used: "trial t3 rests on ..."
+  };
+  // An answer in the making: `score` is what it competes by.
+  struct Offer {
+    Answer answer;
+    double score = 0;
+    std::string how;  // "the config of ... (trial t5) is used"
+  };
+
+  void mark_stale(Answer& answer, const TunedConfig& tuned) const {
+    const Staleness s = staleness(tuned, options.present);
+    answer.stale = s.stale();
+    answer.stale_reason = s.reason;
+  }
+
+  // The answer of the task's own records, if this program can still build it.
+  Result<std::optional<Answer>> exact(Question& q) const {
+    Result<TunedConfig> best = store->best(q.asked.workload_key, q.asked.target, templates_of(q.algorithms));
     if (!best && best.status().code() == StatusCode::kNotFound) return std::optional<Answer>();
     if (!best) return best.status();
-    if (const Status ready = usable(best->template_name, best->template_version, workload, target); !ready) {
-      why = str("trial ", best->trial_id, " rests on ", ready.message(), "; ");
+    if (const Status ready = usable(best->template_name, best->template_version, q.workload, q.target);
+        !ready) {
+      q.why = str("trial ", best->trial_id, " rests on ", ready.message(), "; ");
       return std::optional<Answer>();
     }
-    Answer answer = asked;
+    Answer answer = q.asked;
     answer.kind = AnswerKind::kExact;
     answer.template_name = best->template_name;
     answer.template_version = best->template_version;
@@ -81,44 +132,189 @@ struct Resolver::Impl {
     answer.low = best->time_high_ns > 0 ? best->time_ns / best->time_high_ns : 1;
     answer.high = best->time_low_ns > 0 ? best->time_ns / best->time_low_ns : 1;
     answer.rests_on = {basis_of(*best)};
+    mark_stale(answer, *best);
+    if (answer.stale)
+      answer.note =
+          str(q.asked.workload_key, " on \"", q.asked.target, "\" was tuned under other conditions (",
+              answer.stale_reason, "): its config is used. To measure it again: tuner revalidate");
     answer.tuned = *std::move(best);
     return std::optional(std::move(answer));
   }
 
-  Result<Answer> default_answer(const Answer& asked, const Workload& workload, const Target& target,
-                                std::string_view algorithms, const std::string& why) const {
-    ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
-                     templates_for(workload, target, algorithms));
-    ASSIGN_OR_RETURN(const std::unique_ptr<TemplateInstance> instance,
-                     serving.front()->apply(workload, target));
-    const ConfigSpace& space = instance->space();
-    Answer answer = asked;
-    answer.kind = AnswerKind::kDefault;
-    answer.template_name = std::string(serving.front()->name());
-    answer.template_version = serving.front()->version();
-    answer.config = space.at(space.default_index()).to_text();
-    answer.note =
-        str(why.empty() ? str("nothing tuned for ", asked.workload_key, " on \"", asked.target, "\": ") : why,
-            "its default config is used, how far from the optimum is not known. To tune it: ", options.fix);
+  // Null when nothing was learned.
+  Result<std::shared_ptr<const Knowledge>> knowledge_of(std::string_view op, const Target& target) const {
+    ASSIGN_OR_RETURN(const int64_t last, store->last_record_id());
+    const std::lock_guard lock(mutex);
+    Learned& known = learned[{std::string(op), target.name()}];
+    if (known.looked_at == last) return known.knowledge;
+    const Result<LearnedRow> row = store->learned(kPredictorKind, op, target.name());
+    if (!row && row.status().code() != StatusCode::kNotFound) return row.status();
+    if (row && (known.row_id != row->id || known.knowledge == nullptr)) {
+      Result<Knowledge> read = Knowledge::from_text(row->document);
+      if (!read) return read.status().with_context(str("learned document ", row->id, ": "));
+      known.knowledge = std::make_shared<const Knowledge>(*std::move(read));
+      known.row_id = row->id;
+    } else if (!row && options.learn_if_missing && known.knowledge == nullptr) {
+      ASSIGN_OR_RETURN(Knowledge made, learn(*store, op, target));
+      known.knowledge = std::make_shared<const Knowledge>(std::move(made));
+    }
+    known.looked_at = last;
+    return known.knowledge;
+  }
+
+  Answer answer_of(const Question& q, AnswerKind kind, const ServingTemplate& serving, const Config& config,
+                   const Prediction& prediction) const {
+    Answer answer = q.asked;
+    answer.kind = kind;
+    answer.template_name = std::string(serving.schedule_template->name());
+    answer.template_version = serving.schedule_template->version();
+    answer.config = config.to_text();
+    answer.known = true;
+    answer.predicted = prediction.fraction;
+    answer.low = prediction.low;
+    answer.high = prediction.high;
     return answer;
+  }
+
+  static const ServingTemplate* find(const std::vector<ServingTemplate>& serving, std::string_view name,
+                                     int version) {
+    for (const ServingTemplate& s : serving)
+      if (s.schedule_template->name() == name && s.schedule_template->version() == version) return &s;
+    return nullptr;
+  }
+
+  Result<std::optional<Offer>> same_family(const Question& q,
+                                           const std::vector<ServingTemplate>& serving) const {
+    ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks());
+    for (const Relative& relative : relatives_of(q.workload, q.target, tasks)) {
+      Result<TunedConfig> best =
+          store->best(relative.workload_key, relative.target, templates_of(q.algorithms));
+      if (!best && best.status().code() == StatusCode::kNotFound) continue;
+      if (!best) return best.status();
+      const ServingTemplate* s = find(serving, best->template_name, best->template_version);
+      const Result<Config> config = config_from_text(best->config);
+      if (s == nullptr || !config) continue;
+      const std::optional<Config> here = project(*config, s->instance->space());
+      if (!here) continue;
+      Offer offer{answer_of(q, AnswerKind::kSameFamily, *s, *here, relative.prediction),
+                  relative.prediction.score};
+      offer.answer.rests_on = {basis_of(*best)};
+      mark_stale(offer.answer, *best);
+      offer.how = str("the config of ", relative.workload_key, " on \"", relative.target, "\" is used (",
+                      relative.difference, ", trial ", best->trial_id, ")");
+      offer.answer.tuned = *std::move(best);
+      return std::optional(std::move(offer));
+    }
+    return std::optional<Offer>();
+  }
+
+  Result<std::optional<Offer>> portable(const Question& q, const std::vector<ServingTemplate>& serving,
+                                        const VariantPredictor* predictor) const {
+    const Result<LearnedRow> row = store->learned("cover", q.workload.op_name(), q.asked.target);
+    if (!row && row.status().code() == StatusCode::kNotFound) return std::optional<Offer>();
+    if (!row) return row.status();
+    const Result<Cover> cover = cover_from_json(row->document);
+    if (!cover) return cover.status().with_context(str("learned document ", row->id, ": "));
+    const CoverConfig& chosen = cover->choose(q.asked.workload_key);
+    const ServingTemplate* s = find(serving, chosen.template_name, chosen.template_version);
+    const Result<Config> config = config_from_text(chosen.config);
+    if (s == nullptr || !config) return std::optional<Offer>();
+    const std::optional<Config> here = project(*config, s->instance->space());
+    if (!here) return std::optional<Offer>();
+    Prediction prediction{cover->mean, cover->worst, 1, cover->mean};
+    if (cover->left_out.known > 0)
+      prediction = {cover->left_out.mean, cover->left_out.worst, 1, cover->left_out.mean};
+    if (predictor != nullptr)
+      prediction = predictor->predict(
+          candidate_facts(shape_of(q.workload), chosen.template_name, s->instance->space(), *here));
+    Offer offer{answer_of(q, AnswerKind::kPortable, *s, *here, prediction), prediction.score};
+    offer.how = str("a config that serves ", cover->columns, " shapes of ", q.workload.op_name(), " is used");
+    return std::optional(std::move(offer));
+  }
+
+  Answer default_answer(const Question& q, const std::vector<ServingTemplate>& serving,
+                        const std::optional<Prediction>& prediction) const {
+    const ConfigSpace& space = serving.front().instance->space();
+    Answer answer = answer_of(q, AnswerKind::kDefault, serving.front(), space.at(space.default_index()),
+                              prediction.value_or(Prediction{}));
+    answer.known = prediction.has_value();
+    return answer;
+  }
+
+  Result<Answer> fallback(const Question& q) const {
+    ASSIGN_OR_RETURN(const std::vector<ServingTemplate> serving,
+                     serving_templates(q.workload, q.target, q.algorithms));
+    std::vector<Offer> offers;
+    std::optional<Prediction> of_default;
+    std::shared_ptr<const Knowledge> knowledge;
+    const VariantPredictor* predictor = nullptr;
+    if (store != nullptr) {
+      ASSIGN_OR_RETURN(std::optional<Offer> family, same_family(q, serving));
+      if (family) offers.push_back(*std::move(family));
+      ASSIGN_OR_RETURN(knowledge, knowledge_of(q.workload.op_name(), q.target));
+    }
+    if (knowledge != nullptr) {
+      const auto variant = knowledge->variants.find(shape_of(q.workload).variant);
+      if (variant != knowledge->variants.end()) predictor = &variant->second;
+      if (const std::vector<Candidate> candidates = candidates_for(*knowledge, q.workload, serving);
+          !candidates.empty()) {
+        of_default = candidates[0].prediction;
+        const Candidate& best = candidates[fastest_of(candidates)];
+        if (best.from != nullptr) {
+          Offer offer{answer_of(q, AnswerKind::kNearest, serving[best.serving], best.config, best.prediction),
+                      best.prediction.score};
+          offer.answer.rests_on = {{best.top->trial_id, best.from->workload_key, q.asked.target,
+                                    best.top->time_ns, best.top->finished_at_us}};
+          offer.how =
+              str("the config of ", best.from->workload_key, " is used (trial ", best.top->trial_id, ")");
+          offers.push_back(std::move(offer));
+        }
+      }
+    }
+    if (store != nullptr) {
+      ASSIGN_OR_RETURN(std::optional<Offer> cover, portable(q, serving, predictor));
+      if (cover) offers.push_back(*std::move(cover));
+    }
+
+    Offer chosen{default_answer(q, serving, of_default), of_default ? of_default->score : 0};
+    chosen.how = "its default config is used";
+    for (Offer& offer : offers)
+      if (offer.score > chosen.score) chosen = std::move(offer);
+    Answer& answer = chosen.answer;
+    if (of_default) answer.predicted_default = of_default->fraction;
+    if (predictor != nullptr && answer.kind != AnswerKind::kSameFamily) {
+      answer.learned_shapes = predictor->shapes();
+      answer.learned_records = static_cast<int64_t>(predictor->rows());
+    }
+    answer.note = q.why.empty()
+                      ? str("nothing tuned for ", q.asked.workload_key, " on \"", q.asked.target, "\": ")
+                      : q.why;
+    answer.note += chosen.how;
+    answer.note += answer.known ? ", " + predicted_text(answer) : ", how far from the optimum is not known";
+    if (answer.known && of_default && answer.kind != AnswerKind::kDefault)
+      answer.note += str("; the default config: ", percent(of_default->fraction));
+    answer.note += ". To tune it: " + options.fix;
+    return std::move(answer);
   }
 };
 
-Resolver::Resolver(const Store* store, ResolverOptions options)
-    : impl_(std::make_unique<Impl>(Impl{store, std::move(options)})) {}
+Resolver::Resolver(const Store* store, ResolverOptions options) : impl_(std::make_unique<Impl>()) {
+  impl_->store = store;
+  impl_->options = std::move(options);
+  if (!impl_->options.present.template_version) impl_->options.present.template_version = version_here;
+}
 Resolver::~Resolver() = default;
 
 Result<Answer> Resolver::resolve(const Workload& workload, const Target& target,
                                  std::string_view algorithms) const {
-  Answer asked;
-  asked.workload_key = workload.key();
-  asked.target = target.name();
-  std::string why;
+  Impl::Question question{workload, target, algorithms, {}, {}};
+  question.asked.workload_key = workload.key();
+  question.asked.target = target.name();
   if (impl_->store != nullptr) {
-    ASSIGN_OR_RETURN(std::optional<Answer> exact, impl_->exact(asked, workload, target, algorithms, why));
+    ASSIGN_OR_RETURN(std::optional<Answer> exact, impl_->exact(question));
     if (exact) return *std::move(exact);
   }
-  return impl_->default_answer(asked, workload, target, algorithms, why);
+  return impl_->fallback(question);
 }
 
 }  // namespace tuner

@@ -1,18 +1,20 @@
 // Resolver: which config a workload gets on a target, how that is known, and how good it probably is.
 //
-// One place answers for `tuner query`, `tuner build`, the daemon and an application's runtime. The answer is
-// of the first kind below that there is, and none predicted to be slower than the default config is ever
-// given:
+// One place answers for `tuner query`, `tuner build`, the daemon and an application's runtime:
 //
-//   exact        this task was tuned; the fastest config of its records (of its latest race, where it was
-//   raced) same-family  tuned were the same shape with another epilogue, or the same workload for a near
+//   exact        this task was tuned: the fastest config of its records (of its latest race, where it was
+//   raced) same-family  the same shape was tuned with another epilogue, or the same workload for a near
 //   target: another
 //                number of threads, another CPU with the same vectors, another GPU of the generation
-//   nearest      tuned were other shapes of the operator on this target: the config of theirs (moved to the
+//   nearest      other shapes of the operator were tuned on this target: the config of theirs (moved to the
 //                nearest valid one of this shape's space) that a predictor learned from the database likes
 //                best
-//   portable     a config of a cover set that serves all shapes and devices it was computed from well
-//   default      nothing of that is there, or nothing of it promises more: what templates try first
+//   portable     a config of a cover set (`tuner cover --store`): serves well all shapes it was computed from
+//   default      nothing of that is there, or nothing of it is predicted to be faster: what templates try
+//   first
+//
+// A task that was tuned is answered exactly. Else the others compete: the answer is what is predicted to be
+// fastest, and never something that is predicted to be slower than the default config.
 //
 // Reads the store only; no LLVM, no gRPC, no XGBoost. Every method may be called from any thread.
 #pragma once
@@ -26,6 +28,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
+#include "db/staleness.h"
 #include "db/store.h"
 #include "templates/schedule_template.h"
 
@@ -58,8 +61,11 @@ struct Answer {
   // then 0.
   bool known = false;
   double predicted = 0, low = 0, high = 0;
-  double predicted_default = 0;  // of the default config, 0 when not known
-  std::vector<Basis> rests_on;   // what counted most, first
+  double predicted_default = 0;  // of the default config; 0 when not known
+  std::vector<Basis> rests_on;   // where the config was measured; none of a default
+  // What the prediction was learned from; 0 where none was needed or possible.
+  int learned_shapes = 0;
+  int64_t learned_records = 0;
   // The records are of another compiler, template or machine than the present one, and which.
   bool stale = false;
   std::string stale_reason;
@@ -80,8 +86,11 @@ Result<ResolvedKernel> kernel_of(const Answer& answer, const Workload& workload,
 struct ResolverOptions {
   // What a note tells people to run.
   std::string fix = "tuner submit FILE";
-  // Present fingerprints, to tell what is stale; empty: not known, nothing is held against them.
-  std::string hardware, toolchain;
+  // What there is at present, to tell what is stale. Template versions are this program's where it says none.
+  Present present;
+  // Where the database has no predictor of an operator on a target, it is learned from the records then and
+  // there: a second or two at the first question. Off: there is no nearest answer then.
+  bool learn_if_missing = false;
 };
 
 class Resolver {

@@ -99,22 +99,11 @@ class OurKernel {
 
 Result<Contestant> contestant_of(const BenchCase& bench_case, const CliTask& task, const ChosenKernel& chosen,
                                  const std::string& remark, int sets, ThreadPool& pool) {
-  ASSIGN_OR_RETURN(const Program program, chosen.instance->instantiate(chosen.config));
-  ASSIGN_OR_RETURN(const Artifact artifact, compile(program, task.target));
-  ASSIGN_OR_RETURN(Kernel loaded, Kernel::load(artifact));
-  const auto kernel = std::make_shared<OurKernel>(std::move(loaded), pool);
-  for (int i = 0; i < sets; ++i) RETURN_IF_ERROR(kernel->add_set(bench_case));
-  const HostTensor out = bench_case.operand("out");
-  return Contestant{
-      .name = "ours",
-      .kind = ContestantKind::kOurs,
-      .algorithm = std::string(chosen.schedule_template->algorithm()),
-      .detail = str(remark, chosen.schedule_template->name(), " ", chosen.config.to_text()),
-      .call = [kernel](int set) { kernel->call(set); },
-      .poison = [kernel] { kernel->poison(); },
-      .answer = [kernel, workload = task.workload, out] { return kernel->answer(workload, out); },
-      .tolerance = chosen.schedule_template->tolerance(task.workload),
-  };
+  ASSIGN_OR_RETURN(Contestant contestant,
+                   our_kernel(bench_case, {task.target, *chosen.schedule_template, *chosen.instance},
+                              chosen.config, sets, pool));
+  contestant.detail = remark + contestant.detail;
+  return contestant;
 }
 
 // The fastest of them, timed in turn; its samples of the race are dropped.
@@ -132,6 +121,26 @@ Contestant winner_of_race(std::vector<Contestant> finalists, TurnOptions how) {
 }
 
 }  // namespace
+
+Result<Contestant> our_kernel(const BenchCase& bench_case, const OurTemplate& from, const Config& config,
+                              int sets, ThreadPool& pool) {
+  ASSIGN_OR_RETURN(const Program program, from.instance.instantiate(config));
+  ASSIGN_OR_RETURN(const Artifact artifact, compile(program, from.target));
+  ASSIGN_OR_RETURN(Kernel loaded, Kernel::load(artifact));
+  const auto kernel = std::make_shared<OurKernel>(std::move(loaded), pool);
+  for (int i = 0; i < sets; ++i) RETURN_IF_ERROR(kernel->add_set(bench_case));
+  const HostTensor out = bench_case.operand("out");
+  return Contestant{
+      .name = "ours",
+      .kind = ContestantKind::kOurs,
+      .algorithm = std::string(from.schedule_template.algorithm()),
+      .detail = str(from.schedule_template.name(), " ", config.to_text()),
+      .call = [kernel](int set) { kernel->call(set); },
+      .poison = [kernel] { kernel->poison(); },
+      .answer = [kernel, workload = bench_case.workload(), out] { return kernel->answer(workload, out); },
+      .tolerance = from.schedule_template.tolerance(bench_case.workload()),
+  };
+}
 
 Result<Contestant> our_contestant(const BenchCase& bench_case, const OurChoice& choice,
                                   const KnownConfigs& known, const TurnOptions& how, ThreadPool& pool) {

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "compiler_core/runtime/thread_pool.h"
+#include "compiler_core/target.h"
+#include "templates/schedule_template.h"
 #include "tests/bench/cpu/bench_case.h"
 #include "tests/bench/cpu/interleave.h"
 #include "tests/bench/cpu/known_configs.h"
@@ -23,5 +25,16 @@ struct OurChoice {
 // outlives it and has the threads of the target. NotFound: no template serves it.
 Result<Contestant> our_contestant(const BenchCase& bench_case, const OurChoice& choice,
                                   const KnownConfigs& known, const TurnOptions& how, ThreadPool& pool);
+
+// A template applied to the case's workload.
+struct OurTemplate {
+  const Target& target;
+  const AnyTemplate& schedule_template;
+  const TemplateInstance& instance;
+};
+// One config of it, compiled, with `sets` sets of operands; `pool` outlives it. InvalidConfig when it cannot
+// be scheduled or built.
+Result<Contestant> our_kernel(const BenchCase& bench_case, const OurTemplate& from, const Config& config,
+                              int sets, ThreadPool& pool);
 
 }  // namespace tuner

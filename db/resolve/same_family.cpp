@@ -1,0 +1,84 @@
+#include "db/resolve/same_family.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "db/resolve/task_shape.h"
+
+namespace tuner {
+
+namespace {
+
+constexpr Prediction kOtherEpilogue{.fraction = 0.98, .low = 0.93, .high = 1, .score = 0.98};
+constexpr Prediction kOtherThreads{.fraction = 0.93, .low = 0.78, .high = 1, .score = 0.93};
+constexpr Prediction kOtherProcessor{.fraction = 0.88, .low = 0.6, .high = 1, .score = 0.88};
+
+// "sm_103a" -> 10.
+int generation(std::string_view arch) {
+  int number = 0;
+  const size_t begin = arch.find_first_of("0123456789");
+  if (begin != std::string_view::npos)
+    std::from_chars(arch.data() + begin, arch.data() + arch.size(), number);
+  return number / 10;
+}
+
+std::string difference_of(const Target& asked, const Target& there, bool same_key) {
+  std::string text;
+  if (there.is_cuda()) {
+    if (there.arch != asked.arch) text = "tuned for " + there.arch;
+  } else {
+    if (there.mcpu != asked.mcpu || there.mattr != asked.mattr) text = "tuned for " + there.mcpu;
+    if (there.threads != asked.threads)
+      text +=
+          str(text.empty() ? "" : ", ", there.threads, there.threads == 1 ? " thread" : " threads", " there");
+  }
+  if (!same_key) text += text.empty() ? "another epilogue" : ", another epilogue";
+  return text;
+}
+
+}  // namespace
+
+bool near_targets(const Target& a, const Target& b) {
+  if (a.kind != b.kind || a.emulated != b.emulated) return false;
+  if (a.is_cuda()) return generation(a.arch) == generation(b.arch);
+  return a.mtriple == b.mtriple && a.vector_bits == b.vector_bits &&
+         a.vector_registers_n == b.vector_registers_n;
+}
+
+std::vector<Relative> relatives_of(const Workload& workload, const Target& target,
+                                   const std::vector<JobRow::Task>& tasks) {
+  const std::string key = workload.key(), name = target.name(), plain = key_without_epilogue(workload);
+  const std::string prefix = str("v1 ", workload.op_name(), " ");
+  std::map<std::string, std::optional<Target>, std::less<>> targets;  // near ones, each parsed once
+  std::vector<Relative> found;
+  for (const JobRow::Task& task : tasks) {
+    if (!task.workload_key.starts_with(prefix) || (task.workload_key == key && task.target == name)) continue;
+    auto [at, fresh] = targets.try_emplace(task.target);
+    if (fresh)
+      if (Result<Target> parsed = parse_target(task.target); parsed && near_targets(*parsed, target))
+        at->second = *std::move(parsed);
+    if (!at->second) continue;
+    const bool same_key = task.workload_key == key;
+    if (!same_key) {
+      const Result<Workload> there = workload_from_key(task.workload_key);
+      if (!there || key_without_epilogue(*there) != plain) continue;
+    }
+    const Prediction& prediction = task.target == name ? kOtherEpilogue
+                                   : at->second->mcpu == target.mcpu && at->second->mattr == target.mattr &&
+                                           at->second->arch == target.arch
+                                       ? kOtherThreads
+                                       : kOtherProcessor;
+    found.push_back(
+        {task.workload_key, task.target, difference_of(target, *at->second, same_key), prediction});
+  }
+  // Without a change of the epilogue first, where the rest is alike.
+  std::stable_sort(found.begin(), found.end(), [&](const Relative& a, const Relative& b) {
+    if (a.prediction.score != b.prediction.score) return a.prediction.score > b.prediction.score;
+    return (a.workload_key == key) > (b.workload_key == key);
+  });
+  return found;
+}
+
+}  // namespace tuner

@@ -1,0 +1,29 @@
+// Relatives of a task: tuned tasks whose config means nearly the same for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler_core/target.h"
+#include "db/resolve/predictor.h"
+#include "db/store.h"
+
+namespace tuner {
+
+struct Relative {
+  std::string workload_key, target;
+  std::string difference;  // "another epilogue", "2 threads there", "tuned for znver4"
+  // What its config reaches here. Not learned: README.md tells where the figures come from.
+  Prediction prediction;
+};
+
+// Of those in `tasks`, the closest first: same shape with another epilogue on the target, then the shape on
+// near targets (see near_targets).
+std::vector<Relative> relatives_of(const Workload& workload, const Target& target,
+                                   const std::vector<JobRow::Task>& tasks);
+
+// CPUs of one triple whose vectors and registers are alike, with any number of threads; GPUs of one
+// generation (sm_90 and sm_90a, sm_100 and sm_103). A target is near itself.
+bool near_targets(const Target& a, const Target& b);
+
+}  // namespace tuner
