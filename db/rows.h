@@ -116,6 +116,8 @@ Result<StoredTrial> trial_from_row(const SqlRow& row);
 Result<StoredRecord> record_from_row(const SqlRow& row);
 Result<StoredProposal> proposal_from_row(const SqlRow& row);
 Result<StoredRace> race_from_row(const SqlRow& row);
+// Of its finalists only the trial ids: what was sampled is most of a race, and an answer needs none of it.
+Result<StoredRace> race_without_samples(const SqlRow& row);
 Result<LearnedRow> learned_from_row(const SqlRow& row);
 Result<StoredOrigin> origin_from_row(const SqlRow& row);
 Result<StoredImportedJob> imported_job_from_row(const SqlRow& row);

@@ -1,4 +1,6 @@
 // Rows of races.
+#include <charconv>
+
 #include "db/row_codec.h"
 
 namespace tuner::db {
@@ -90,7 +92,24 @@ Result<SqlRow> to_row(const StoredRace& s) {
                  r.finished_at_us});
 }
 
-Result<StoredRace> race_from_row(const SqlRow& row) {
+namespace {
+
+// The trial ids of '[{"process": ..., "trial": 44}, ...]', without reading the numbers between them.
+std::vector<RaceFinalist> finalists_without_samples(std::string_view text, RowReader& reader) {
+  constexpr std::string_view kKey = "\"trial\":";
+  std::vector<RaceFinalist> finalists;
+  for (size_t at = text.find(kKey); at != std::string_view::npos; at = text.find(kKey, at + 1)) {
+    int64_t seq = 0;
+    const char* begin = text.data() + at + kKey.size();
+    const auto [end, error] = std::from_chars(begin, text.data() + text.size(), seq);
+    if (error != std::errc()) reader.mark_wrong();
+    finalists.push_back({.trial_id = trial_id_text(seq)});
+  }
+  if (finalists.empty()) reader.mark_wrong();
+  return finalists;
+}
+
+Result<StoredRace> read_race(const SqlRow& row, bool samples) {
   RETURN_IF_ERROR(check_row(row, "race"));
   RowReader in(row);
   StoredRace out;
@@ -100,7 +119,7 @@ Result<StoredRace> race_from_row(const SqlRow& row) {
   r.task_index = in.integer32();
   out.task_id = in.integer();
   r.winner_trial_id = trial_id_text(in.integer());
-  r.finalists = finalists_from(in.parsed(), in);
+  r.finalists = samples ? finalists_from(in.parsed(), in) : finalists_without_samples(in.text(), in);
   r.tie_set = trial_ids_from(in.parsed(), in);
   r.time_ns = in.real();
   r.time_low_ns = in.real();
@@ -119,5 +138,10 @@ Result<StoredRace> race_from_row(const SqlRow& row) {
   if (in.wrong()) return unreadable_row(row, "race");
   return out;
 }
+
+}  // namespace
+
+Result<StoredRace> race_from_row(const SqlRow& row) { return read_race(row, /*samples=*/true); }
+Result<StoredRace> race_without_samples(const SqlRow& row) { return read_race(row, /*samples=*/false); }
 
 }  // namespace tuner::db

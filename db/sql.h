@@ -62,6 +62,9 @@ inline constexpr char kBestRecordOfEnvironment[] =
     "AND record.toolchain = ? AND record.hardware = ? AND record.harness_abi = ? "
     "AND (? = '' OR instr(?, ',' || trial.template_name || ',') > 0) "
     "ORDER BY record.time_ns, record.record_id LIMIT 1";
+// The second parameter: as rows_race.cpp writes a finalist, '"trial":44}'.
+inline constexpr char kLatestRaceOfTrial[] =
+    "SELECT * FROM race WHERE task_id = ? AND instr(finalists, ?) > 0 ORDER BY race_id DESC LIMIT 1";
 inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC";
 
 inline constexpr char kLearnedNewest[] =

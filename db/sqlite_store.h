@@ -54,7 +54,7 @@ class SqliteStore final : public Store {
   Result<std::vector<RaceRow>> races(std::string_view job_id) const override;
 
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
-                           const std::vector<std::string>& templates) const override;
+                           const std::vector<std::string>& templates, bool counted) const override;
 
   Status add_learned(LearnedRow& row) override;
   Result<LearnedRow> learned(std::string_view kind, std::string_view op,

@@ -1,6 +1,8 @@
 #include "db/stats.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 namespace tuner {
@@ -23,6 +25,59 @@ uint64_t next_random(uint64_t& state) {
   return z ^ (z >> 31);
 }
 
+constexpr size_t kMostExact = 64;
+constexpr double kTail = 0.025;
+
+// What resampling without end would come to: with few samples the medians of resamples have few values, and
+// the chance of each is a sum of binomials. `sorted`: at most kMostExact samples.
+Interval exact_interval(const std::vector<double>& sorted) {
+  const size_t n = sorted.size(), half = n / 2;
+  // Chance that at least / exactly `draws` of n fall on the first `k` samples.
+  const auto binomial = [&](size_t draws) {
+    double c = 1;
+    for (size_t i = 0; i < draws; ++i) c = c * static_cast<double>(n - i) / static_cast<double>(i + 1);
+    return c;
+  };
+  const auto share = [&](size_t k) { return static_cast<double>(k) / static_cast<double>(n); };
+  const auto power = [](double base, size_t e) { return std::pow(base, static_cast<double>(e)); };
+  const auto at_least = [&](size_t draws, size_t k) {
+    double sum = 0;
+    for (size_t j = draws; j <= n; ++j) sum += binomial(j) * power(share(k), j) * power(1 - share(k), n - j);
+    return sum;
+  };
+  std::vector<std::pair<double, double>> medians;  // value, chance
+  if (n % 2 == 1) {
+    for (size_t i = 0; i < n; ++i)
+      medians.emplace_back(sorted[i], at_least(half + 1, i + 1) - at_least(half + 1, i));
+  } else {
+    // The mean of the two in the middle: the lower is sample i, the upper sample j.
+    const double ways = binomial(half);
+    for (size_t i = 0; i < n; ++i) {
+      double apart = 0;  // chance that the lower is i and the upper above it
+      const double lower = power(share(i + 1), half) - power(share(i), half);
+      for (size_t j = i + 1; j < n; ++j) {
+        const double chance = ways * lower * (power(share(n - j), half) - power(share(n - j - 1), half));
+        apart += chance;
+        medians.emplace_back((sorted[i] + sorted[j]) / 2, chance);
+      }
+      medians.emplace_back(sorted[i], at_least(half, i + 1) - at_least(half, i) - apart);
+    }
+    std::sort(medians.begin(), medians.end());
+  }
+  Interval out{sorted.front(), sorted.back()};
+  double below = 0;
+  bool low_found = false;
+  for (const auto& [value, chance] : medians) {
+    below += chance;
+    if (!low_found && below >= kTail) out.low = value, low_found = true;
+    if (below >= 1 - kTail) {
+      out.high = value;
+      break;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 double median(std::span<const double> values) {
@@ -33,6 +88,11 @@ double median(std::span<const double> values) {
 
 Interval median_interval(std::span<const double> samples) {
   if (samples.empty()) return {};
+  if (samples.size() <= kMostExact) {
+    std::vector<double> sorted(samples.begin(), samples.end());
+    std::sort(sorted.begin(), sorted.end());
+    return exact_interval(sorted);
+  }
   constexpr size_t kResamples = 2000;
   uint64_t state = 0x7475'6e65'72u;
   std::vector<double> medians(kResamples), draw(samples.size());

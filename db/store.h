@@ -292,8 +292,11 @@ class Store {
   // What was measured again counts as it was then: when the newest race is of another compiler, harness or
   // machine than that record, and its job had the same config among its trials, only records of the race's
   // environment are looked at (tuner revalidate).
+  // Without `counted`, trials and outcomes stay 0 and empty: they are counted over all records of the task,
+  // the rest is found in microseconds however many there are.
   virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
-                                   const std::vector<std::string>& templates = {}) const = 0;
+                                   const std::vector<std::string>& templates = {},
+                                   bool counted = true) const = 0;
 
   // --- learned ---
   // Fills id, and made_at_us where it is 0.

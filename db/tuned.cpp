@@ -8,21 +8,18 @@ namespace tuner::db {
 
 namespace {
 
-// The latest race of the task that the trial took part in.
-Result<std::optional<RaceRow>> race_of(Connection& c, int64_t task_id, const std::string& trial_id) {
-  ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRacesOfTask, {task_id}));
-  for (const SqlRow& row : rows) {
-    ASSIGN_OR_RETURN(StoredRace stored, race_from_row(row));
-    for (const RaceFinalist& f : stored.race.finalists)
-      if (f.trial_id == trial_id) return std::optional(std::move(stored.race));
-  }
-  return std::optional<RaceRow>();
+// The latest race of the task that the trial took part in, without its samples.
+Result<std::optional<RaceRow>> race_of(Connection& c, int64_t task_id, int64_t trial) {
+  ASSIGN_OR_RETURN(const SqlRow row, c.one(kLatestRaceOfTrial, {task_id, str("\"trial\":", trial, "}")}));
+  if (row.empty()) return std::optional<RaceRow>();
+  ASSIGN_OR_RETURN(StoredRace stored, race_without_samples(row));
+  return std::optional(std::move(stored.race));
 }
 
 }  // namespace
 
 Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string_view target,
-                                      const std::vector<std::string>& templates) const {
+                                      const std::vector<std::string>& templates, bool counted) const {
   std::string names;  // ",a,b,"
   for (const std::string& name : templates) names += (names.empty() ? "," : "") + name + ",";
   return read([&](Connection& c) -> Result<TunedConfig> {
@@ -43,7 +40,7 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
       best = *std::move(newer);
       ASSIGN_OR_RETURN(trial, find_trial_row(c, best.trial_seq));
     }
-    ASSIGN_OR_RETURN(std::optional<RaceRow> race, race_of(c, task.task_id, trial.trial.id));
+    ASSIGN_OR_RETURN(std::optional<RaceRow> race, race_of(c, task.task_id, trial.trial.seq));
     if (race && race->winner_trial_id != trial.trial.id) {
       ASSIGN_OR_RETURN(const int64_t winner_seq, trial_seq(race->winner_trial_id));
       ASSIGN_OR_RETURN(StoredTrial winner, find_trial_row(c, winner_seq));
@@ -57,18 +54,13 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
         race.reset();  // among the templates asked for, the trials' own medians are all there is
       }
     }
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> outcomes, c.all(kOutcomesOfTask, {task.task_id}));
-
     const MeasureRecord& r = best.record;
-    const Interval interval = median_interval(r.run_ns);
     TunedConfig out{.workload_key = task.task.workload_key,
                     .target = task.task.target,
                     .template_name = trial.trial.template_name,
                     .config = trial.trial.config,
                     .template_version = trial.trial.template_version,
                     .time_ns = record_time_ns(r),
-                    .time_low_ns = interval.low,
-                    .time_high_ns = interval.high,
                     .peak_gflops = r.peak_gflops,
                     .trial_id = trial.trial.id,
                     .artifact_digest = r.artifact_digest,
@@ -87,7 +79,13 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
       out.tied = static_cast<int>(race->tie_set.size());
       out.environment = race->environment;
       out.finished_at_us = race->finished_at_us;
+    } else {
+      const Interval interval = median_interval(r.run_ns);
+      out.time_low_ns = interval.low;
+      out.time_high_ns = interval.high;
     }
+    if (!counted) return out;
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> outcomes, c.all(kOutcomesOfTask, {task.task_id}));
     for (const SqlRow& row : outcomes) {
       const auto* name = std::get_if<std::string>(&row[0]);
       const std::optional<Outcome> outcome = name != nullptr ? outcome_from_name(*name) : std::nullopt;

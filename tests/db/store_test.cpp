@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "db/crc32c.h"
@@ -422,7 +424,47 @@ TEST(Stats, MedianAndItsIntervalOfKnownSamples) {
   EXPECT_EQ(wide.low, median_interval(samples).low);
 }
 
-TEST(Checksum, IsCrc32c) { EXPECT_EQ(db::crc32c("123456789"), 0xe3069283u); }
+// Every way to draw n of n samples with repetition, each once.
+Interval by_enumeration(const std::vector<double>& samples) {
+  const size_t n = samples.size();
+  size_t ways = 1;
+  for (size_t i = 0; i < n; ++i) ways *= n;
+  std::vector<double> medians;
+  for (size_t way = 0; way < ways; ++way) {
+    std::vector<double> draw;
+    for (size_t i = 0, rest = way; i < n; ++i, rest /= n) draw.push_back(samples[rest % n]);
+    medians.push_back(median(draw));
+  }
+  std::sort(medians.begin(), medians.end());
+  const auto at = [&](double q) {
+    return medians[static_cast<size_t>(std::ceil(q * static_cast<double>(ways))) - 1];
+  };
+  return {at(0.025), at(0.975)};
+}
+
+TEST(Stats, OfFewSamplesTheIntervalIsThatOfAllResamples) {
+  for (const std::vector<double>& samples : std::vector<std::vector<double>>{
+           {5, 1}, {3, 9, 4}, {10, 2, 30, 7}, {1, 1, 8, 2, 5}, {6, 3, 11, 2, 40, 9}}) {
+    const Interval exact = median_interval(samples), all = by_enumeration(samples);
+    EXPECT_EQ(exact.low, all.low) << samples.size();
+    EXPECT_EQ(exact.high, all.high) << samples.size();
+  }
+}
+
+TEST(Checksum, IsCrc32c) {
+  EXPECT_EQ(db::crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(db::crc32c_portable("123456789"), 0xe3069283u);
+}
+
+TEST(Checksum, TheCpusInstructionAgreesWithTheTable) {
+  std::string bytes;
+  for (uint32_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(db::crc32c(bytes, i), db::crc32c_portable(bytes, i)) << bytes.size();
+    bytes += static_cast<char>(i * 37);
+  }
+  EXPECT_EQ(db::crc32c(std::string_view(bytes).substr(9), db::crc32c(std::string_view(bytes).substr(0, 9))),
+            db::crc32c(bytes));
+}
 
 // --- events ---
 
