@@ -12,7 +12,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kFormat = 1;
-constexpr int kMostRowsOfATask = 240;
+constexpr size_t kMostTasks = 400;
+constexpr int kMostRows = 6000, kMostRowsOfATask = 240, kLeastRowsOfATask = 15;
 constexpr size_t kTopsOfATemplate = 3;
 
 struct TaskRecords {
@@ -30,11 +31,16 @@ Result<std::vector<TaskRecords>> records_of(const Store& store, std::string_view
     if (task.target != name || !task.workload_key.starts_with(prefix)) continue;
     Result<Workload> workload = workload_from_key(task.workload_key);
     if (!workload || (use && !use(*workload))) continue;  // a key of a program that knows more
-    ASSIGN_OR_RETURN(std::vector<TrialWithRecord> records,
-                     store.sample_records(task, until, kMostRowsOfATask));
-    std::erase_if(records, [](const TrialWithRecord& t) { return !t.record; });
-    if (!records.empty()) out.push_back({task.workload_key, *std::move(workload), std::move(records)});
+    out.push_back({task.workload_key, *std::move(workload), {}});
   }
+  if (out.size() > kMostTasks) out.erase(out.begin(), out.end() - kMostTasks);
+  const int rows = std::clamp(kMostRows / static_cast<int>(std::max<size_t>(out.size(), 1)),
+                              kLeastRowsOfATask, kMostRowsOfATask);
+  for (TaskRecords& task : out) {
+    ASSIGN_OR_RETURN(task.records, store.sample_records({task.workload_key, name}, until, rows));
+    std::erase_if(task.records, [](const TrialWithRecord& t) { return !t.record; });
+  }
+  std::erase_if(out, [](const TaskRecords& task) { return task.records.empty(); });
   return out;
 }
 
@@ -138,6 +144,23 @@ Result<Knowledge> learn(const Store& store, std::string_view op, const Target& t
     if (predictor) out.variants.emplace(variant, *std::move(predictor));
   }
   return out;
+}
+
+Result<bool> learn_and_store(Store& store, std::string_view op, std::string_view target_name) {
+  ASSIGN_OR_RETURN(const Target target, parse_target(target_name));
+  const Result<LearnedRow> before = store.learned(kPredictorKind, op, target_name);
+  if (!before && before.status().code() != StatusCode::kNotFound) return before.status();
+  ASSIGN_OR_RETURN(const int64_t last, store.last_record_id());
+  if (before && before->until_record_id == last) return false;
+  ASSIGN_OR_RETURN(const Knowledge knowledge, learn(store, op, target));
+  if (knowledge.variants.empty()) return false;
+  LearnedRow row{.kind = kPredictorKind,
+                 .op = std::string(op),
+                 .target = std::string(target_name),
+                 .until_record_id = knowledge.until_record_id,
+                 .document = knowledge.to_text()};
+  RETURN_IF_ERROR(store.add_learned(row));
+  return true;
 }
 
 std::string Knowledge::to_text() const {

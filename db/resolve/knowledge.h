@@ -52,6 +52,10 @@ struct Knowledge {
 Result<Knowledge> learn(const Store& store, std::string_view op, const Target& target,
                         const std::function<bool(const Workload&)>& use = {});
 
+// Learns and stores it as the newest document. False, and nothing stored, where no variant has shapes enough
+// for a predictor, or no record is newer than the document there is. `store` is open for writing.
+Result<bool> learn_and_store(Store& store, std::string_view op, std::string_view target);
+
 // The rows a predictor is taught with, by variant: for those who judge it.
 struct Lessons {
   std::vector<Lesson> rows;

@@ -83,6 +83,8 @@ CandidateFacts candidate_facts(const TaskShape& shape, std::string_view template
   }
   facts["log2 all"] = elements;
   facts[str("template ", template_name)] = 1;
+  // Its level is the one that is measured of nearly every shape.
+  facts["default"] = config == space.at(space.default_index()) ? 1 : 0;
   const std::vector<float> values = space.features(config);
   const std::vector<std::string> names = space.feature_names();
   for (size_t i = 0; i < values.size(); ++i)
@@ -97,7 +99,7 @@ CandidateFacts candidate_facts(const TaskShape& shape, std::string_view template
   return facts;
 }
 
-Result<VariantPredictor> VariantPredictor::learn(const std::vector<Lesson>& rows) {
+Result<VariantPredictor> VariantPredictor::learn(const std::vector<Lesson>& rows, bool calibrate) {
   std::set<int> shapes;
   std::set<std::string> columns;
   for (const Lesson& row : rows) {
@@ -119,7 +121,7 @@ Result<VariantPredictor> VariantPredictor::learn(const std::vector<Lesson>& rows
   std::vector<int> order(shapes.begin(), shapes.end());
   std::mt19937_64 random(7);
   std::shuffle(order.begin(), order.end(), random);
-  const int folds = std::min<int>(kFolds, static_cast<int>(order.size()));
+  const int folds = calibrate ? std::min<int>(kFolds, static_cast<int>(order.size())) : 0;
   for (int fold = 0; fold < folds; ++fold) {
     std::set<int> hidden;
     for (size_t i = static_cast<size_t>(fold); i < order.size(); i += static_cast<size_t>(folds))

@@ -91,6 +91,7 @@ struct Resolver::Impl {
   };
   mutable std::mutex mutex;
   mutable std::map<std::pair<std::string, std::string>, Learned> learned;
+  mutable std::map<std::string, Present> presents;  // by target
 
   struct Question {
     const Workload& workload;
@@ -106,15 +107,26 @@ struct Resolver::Impl {
     std::string how;  // "the config of ... (trial t5) is used"
   };
 
-  void mark_stale(Answer& answer, const TunedConfig& tuned) const {
-    const Staleness s = staleness(tuned, options.present);
+  const Present& present_of(const Target& target) const {
+    const std::lock_guard lock(mutex);
+    const auto [at, fresh] = presents.try_emplace(target.name());
+    if (fresh) {
+      if (options.present) at->second = options.present(target);
+      if (!at->second.template_version) at->second.template_version = version_here;
+    }
+    return at->second;  // of a map: stays where it is, and as it is
+  }
+
+  void mark_stale(Answer& answer, const TunedConfig& tuned, const Target& target) const {
+    const Staleness s = staleness(tuned, present_of(target));
     answer.stale = s.stale();
     answer.stale_reason = s.reason;
   }
 
   // The answer of the task's own records, if this program can still build it.
   Result<std::optional<Answer>> exact(Question& q) const {
-    Result<TunedConfig> best = store->best(q.asked.workload_key, q.asked.target, templates_of(q.algorithms));
+    Result<TunedConfig> best =
+        store->best(q.asked.workload_key, q.asked.target, templates_of(q.algorithms), options.count_outcomes);
     if (!best && best.status().code() == StatusCode::kNotFound) return std::optional<Answer>();
     if (!best) return best.status();
     if (const Status ready = usable(best->template_name, best->template_version, q.workload, q.target);
@@ -132,7 +144,7 @@ struct Resolver::Impl {
     answer.low = best->time_high_ns > 0 ? best->time_ns / best->time_high_ns : 1;
     answer.high = best->time_low_ns > 0 ? best->time_ns / best->time_low_ns : 1;
     answer.rests_on = {basis_of(*best)};
-    mark_stale(answer, *best);
+    mark_stale(answer, *best, q.target);
     if (answer.stale)
       answer.note =
           str(q.asked.workload_key, " on \"", q.asked.target, "\" was tuned under other conditions (",
@@ -187,8 +199,8 @@ struct Resolver::Impl {
                                            const std::vector<ServingTemplate>& serving) const {
     ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks());
     for (const Relative& relative : relatives_of(q.workload, q.target, tasks)) {
-      Result<TunedConfig> best =
-          store->best(relative.workload_key, relative.target, templates_of(q.algorithms));
+      Result<TunedConfig> best = store->best(relative.workload_key, relative.target,
+                                             templates_of(q.algorithms), options.count_outcomes);
       if (!best && best.status().code() == StatusCode::kNotFound) continue;
       if (!best) return best.status();
       const ServingTemplate* s = find(serving, best->template_name, best->template_version);
@@ -199,7 +211,7 @@ struct Resolver::Impl {
       Offer offer{answer_of(q, AnswerKind::kSameFamily, *s, *here, relative.prediction),
                   relative.prediction.score};
       offer.answer.rests_on = {basis_of(*best)};
-      mark_stale(offer.answer, *best);
+      mark_stale(offer.answer, *best, q.target);
       offer.how = str("the config of ", relative.workload_key, " on \"", relative.target, "\" is used (",
                       relative.difference, ", trial ", best->trial_id, ")");
       offer.answer.tuned = *std::move(best);
@@ -293,7 +305,7 @@ struct Resolver::Impl {
     answer.note += answer.known ? ", " + predicted_text(answer) : ", how far from the optimum is not known";
     if (answer.known && of_default && answer.kind != AnswerKind::kDefault)
       answer.note += str("; the default config: ", percent(of_default->fraction));
-    answer.note += ". To tune it: " + options.fix;
+    answer.note += ". To tune: " + options.fix;
     return std::move(answer);
   }
 };
@@ -301,7 +313,6 @@ struct Resolver::Impl {
 Resolver::Resolver(const Store* store, ResolverOptions options) : impl_(std::make_unique<Impl>()) {
   impl_->store = store;
   impl_->options = std::move(options);
-  if (!impl_->options.present.template_version) impl_->options.present.template_version = version_here;
 }
 Resolver::~Resolver() = default;
 

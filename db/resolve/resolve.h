@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,11 +87,14 @@ Result<ResolvedKernel> kernel_of(const Answer& answer, const Workload& workload,
 struct ResolverOptions {
   // What a note tells people to run.
   std::string fix = "tuner submit FILE";
-  // What there is at present, to tell what is stale. Template versions are this program's where it says none.
-  Present present;
+  // What a record of the target would say today, to tell what is stale. Null: only template versions are
+  // judged.
+  std::function<Present(const Target& target)> present;
   // Where the database has no predictor of an operator on a target, it is learned from the records then and
   // there: a second or two at the first question. Off: there is no nearest answer then.
   bool learn_if_missing = false;
+  // Fill TunedConfig::trials and outcomes of exact answers, which are counted over all records of the task.
+  bool count_outcomes = false;
 };
 
 class Resolver {

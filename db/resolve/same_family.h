@@ -13,7 +13,7 @@ namespace tuner {
 struct Relative {
   std::string workload_key, target;
   std::string difference;  // "another epilogue", "2 threads there", "tuned for znver4"
-  // What its config reaches here. Not learned: README.md tells where the figures come from.
+  // What its config reaches here. Assumed, not learned (README.md): wide on purpose.
   Prediction prediction;
 };
 
