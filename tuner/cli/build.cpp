@@ -52,7 +52,9 @@ void print_summary(const Options& options, const std::vector<BundleKernel>& kern
                    const std::vector<BundleFile>& files) {
   for (const BundleKernel& k : kernels)
     std::printf("%s: %s\n", k.function.c_str(),
-                k.tuned ? format_time(k.facts["measured"]["time_ns"].get<double>()).c_str() : "not tuned");
+                k.kind == AnswerKind::kExact
+                    ? format_time(k.facts["measured"]["time_ns"].get<double>()).c_str()
+                    : str("not tuned itself, ", answer_kind_name(k.kind), " config").c_str());
   std::string list;
   for (const BundleFile& f : files)
     if (f.path.starts_with("lib/lib") || f.path == "manifest.json" || f.path.ends_with(".h"))
@@ -60,26 +62,23 @@ void print_summary(const Options& options, const std::vector<BundleKernel>& kern
   std::printf("%s: %s\n", options.directory.c_str(), list.c_str());
 }
 
-// What is not as tuned for just that task: a line a reason, with the kernels it holds for.
-void print_notes(const std::vector<BundleKernel>& kernels) {
-  std::vector<std::pair<std::string, std::string>> notes;  // reason, functions
-  for (const BundleKernel& k : kernels) {
-    if (k.note.empty()) continue;
-    const auto same = std::ranges::find(notes, k.note, &std::pair<std::string, std::string>::first);
-    if (same == notes.end())
-      notes.emplace_back(k.note, k.function);
-    else
-      same->second += ", " + k.function;
-  }
-  for (const auto& [reason, functions] : notes)
-    std::fprintf(stderr, "tuner: %s: %s\n", functions.c_str(), reason.c_str());
-}
-
 // Where default configs can be tuned: submit takes one file.
 std::string submit_commands(const std::vector<std::string>& files) {
   std::string commands;
   for (const std::string& file : files) commands += str(commands.empty() ? "" : "; ", "tuner submit ", file);
   return commands;
+}
+
+Result<std::vector<BundleKernel>> build_kernels(const std::vector<BundleTask>& tasks, const std::string& name,
+                                                const Resolver& resolver, const Emit& emit) {
+  std::vector<BundleKernel> kernels;
+  Counter counter(tasks.size());
+  for (const BundleTask& task : tasks) {
+    ASSIGN_OR_RETURN(BundleKernel kernel, build_kernel(task, name, resolver, emit));
+    counter.step();
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
 }
 
 Status build(const Options& options) {
@@ -92,27 +91,23 @@ Status build(const Options& options) {
                                                    : tasks[0].name;
   ASSIGN_OR_RETURN(const std::vector<BundleTask> named, name_functions(tasks, name, options.name));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
+  const std::string fix = submit_commands(options.files);
+  const Resolver resolver(store.get(), {.fix = fix, .toolchain = toolchain_fingerprint()});
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleFolder> folder, BundleFolder::open(options.directory, name));
-  std::vector<BundleKernel> kernels;
-  size_t defaults = 0;
-  Counter counter(named.size());
-  for (const BundleTask& task : named) {
-    Result<BundleKernel> kernel = build_kernel(task, name, store.get(), emit);
-    if (!kernel) return kernel.status();
-    counter.step();
-    defaults += kernel->tuned ? 0 : 1;
-    kernels.push_back(*std::move(kernel));
-  }
+  ASSIGN_OR_RETURN(const std::vector<BundleKernel> kernels, build_kernels(named, name, resolver, emit));
   ASSIGN_OR_RETURN(const std::vector<BundleFile> files, bundle_files(name, kernels, emit));
   RETURN_IF_ERROR(folder->write(files));
-  print_notes(kernels);
   if (options.json)
     std::printf("%s", files.back().bytes.c_str());
   else
     print_summary(options, kernels, files);
+  // Of each that is not as tuned for just its task: what is lost and what mends it.
+  for (const BundleKernel& k : kernels)
+    if (!k.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", k.function.c_str(), k.note.c_str());
+  const auto defaults = std::ranges::count(kernels, AnswerKind::kDefault, &BundleKernel::kind);
   if (defaults > 0)
-    std::fprintf(stderr, "tuner: %zu of %zu kernels run default configs. To tune them: %s\n", defaults,
-                 kernels.size(), submit_commands(options.files).c_str());
+    std::fprintf(stderr, "tuner: %td of %zu kernels run default configs. To tune them: %s\n", defaults,
+                 kernels.size(), fix.c_str());
   return Status::ok();
 }
 

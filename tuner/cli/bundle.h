@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "compiler_core/codegen/library.h"
+#include "db/resolve/resolve.h"
 #include "tuner/cli/tasks.h"
 
 namespace tuner::cli {
@@ -50,16 +51,16 @@ struct BundleKernel {
   Artifact cubin;       // of a GPU
   std::string cuda_source;
   std::vector<std::string> instruction_sets;  // that the CPU must have
-  bool tuned = false;
+  AnswerKind kind = AnswerKind::kDefault;
   std::string origin;            // "tuned: 1.2 ms in trial t7; config ...", lines for people
   std::string note;              // why it is not what was tuned for just this task; else empty
   nlohmann::ordered_json facts;  // its part of manifest.json
   std::string schedule, llvm, assembly;
 };
-// Compiles the best that `store` (may be null: no database) knows of the task. `library` makes its symbols
-// differ from those of other bundles in the same program.
-Result<BundleKernel> build_kernel(const BundleTask& task, const std::string& library, const Store* store,
-                                  const Emit& emit);
+// Compiles the resolver's answer for the task. `library` makes its symbols differ from those of other bundles
+// in the same program.
+Result<BundleKernel> build_kernel(const BundleTask& task, const std::string& library,
+                                  const Resolver& resolver, const Emit& emit);
 
 struct BundleFile {
   std::string path;  // below the folder

@@ -1,4 +1,4 @@
-// One kernel of a bundle: chosen, compiled under its own name, and held against the code that was measured.
+// One kernel of a bundle: resolved, compiled under its own name, and held against the code that was measured.
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "tuner/cli/bundle.h"
 #include "tuner/cli/facts.h"
@@ -20,7 +20,27 @@ Program renamed(Program program, const std::string& name) {
   return program;
 }
 
-ordered_json facts_of(const BundleTask& t, const ChosenKernel& kernel, const Manifest& manifest) {
+// How the config is known.
+ordered_json answer_json(const Answer& answer) {
+  ordered_json out{{"kind", answer_kind_name(answer.kind)}};
+  if (answer.known)
+    out.update({{"percent_of_optimum", 100 * answer.predicted},
+                {"percent_low", 100 * answer.low},
+                {"percent_high", 100 * answer.high}});
+  out["stale"] = answer.stale;
+  if (answer.stale) out["stale_reason"] = answer.stale_reason;
+  if (!answer.note.empty()) out["note"] = answer.note;
+  out["rests_on"] = ordered_json::array();
+  for (const Basis& b : answer.rests_on)
+    out["rests_on"].push_back({{"trial", b.trial_id},
+                               {"workload", b.workload_key},
+                               {"target", b.target},
+                               {"time_ns", b.time_ns},
+                               {"when", iso_utc(b.finished_at_us)}});
+  return out;
+}
+
+ordered_json facts_of(const BundleTask& t, const Answer& answer, const Manifest& manifest) {
   ordered_json out{{"function", t.function}};
   out.update(ordered_json::parse(manifest.to_json()));
   out.erase("digest");  // of the library, which is linked later
@@ -39,24 +59,31 @@ ordered_json facts_of(const BundleTask& t, const ChosenKernel& kernel, const Man
   out["packed_bytes"] = packed_bytes;
   out["workload"] = t.task.key;
   out["flops"] = t.task.workload.flops();
-  out["template"] = kernel.schedule_template->name();
-  out["template_version"] = kernel.schedule_template->version();
-  out["algorithm"] = kernel.schedule_template->algorithm();
-  out["config"] = config_json(kernel.config.to_text());
-  out["tuned"] = kernel.tuned.has_value();
-  out["answer"] = {{"kind", kernel.tuned ? "exact" : "default"}, {"note", kernel.note}};
+  out["template"] = answer.template_name;
+  out["template_version"] = answer.template_version;
+  out["algorithm"] = algorithm_of(answer.template_name);
+  out["config"] = config_json(answer.config);
+  out["tuned"] = answer.kind == AnswerKind::kExact;
+  out["answer"] = answer_json(answer);
   return out;
 }
 
 // Lines for the header.
-std::string origin_of(const ChosenKernel& kernel) {
-  std::string origin =
-      kernel.tuned
-          ? str("tuned: ",
-                format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns),
-                " in trial ", kernel.tuned->trial_id, "; config ", kernel.config.to_text())
-          : "not tuned: default config " + kernel.config.to_text();
-  if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
+std::string origin_of(const Answer& answer) {
+  std::string origin;
+  if (answer.kind == AnswerKind::kExact && answer.tuned)
+    origin = str(
+        "tuned: ", format_time(answer.tuned->time_ns, answer.tuned->time_low_ns, answer.tuned->time_high_ns),
+        " in trial ", answer.tuned->trial_id);
+  else if (answer.kind == AnswerKind::kDefault)
+    origin = "not tuned: default config";
+  else
+    origin = str("not tuned itself: ", answer_kind_name(answer.kind), " of what was",
+                 answer.rests_on.empty()
+                     ? ""
+                     : str(", trial ", answer.rests_on[0].trial_id, " of ", answer.rests_on[0].workload_key));
+  origin += "; config " + answer.config;
+  if (const std::string mark = algorithm_mark(answer.template_name); !mark.empty())
     origin += "\n * algorithm " + mark;
   return origin;
 }
@@ -64,20 +91,18 @@ std::string origin_of(const ChosenKernel& kernel) {
 // Every kernel gets an entry symbol of its own, so that several can be linked into one program. The measured
 // artifact has the template's symbol instead; whether the code is otherwise the measured one is checked by
 // building that too and comparing digests.
-Status add_measurement(const CliTask& task, const ChosenKernel& kernel, const Program& program,
-                       BundleKernel& out) {
-  if (!kernel.tuned) return Status::ok();
+Status add_measurement(const CliTask& task, const Answer& answer, const Program& program, BundleKernel& out) {
+  if (answer.kind != AnswerKind::kExact || !answer.tuned) return Status::ok();
   ASSIGN_OR_RETURN(const Artifact measured, task.target.is_cuda() ? compile_cuda(program, task.target)
                                                                   : compile(program, task.target));
-  const bool same = measured.manifest.digest == kernel.tuned->artifact_digest;
-  out.facts["measured"] = tuned_json(*kernel.tuned, task.workload.flops());
+  const bool same = measured.manifest.digest == answer.tuned->artifact_digest;
+  out.facts["measured"] = tuned_json(*answer.tuned, task.workload.flops());
   out.facts["same_code_as_measured"] = same;
-  if (!same)
-    out.note += str(out.note.empty() ? "" : "; ",
-                    "this program generates other code for the config than was measured (by ",
-                    kernel.tuned->environment.toolchain, "; here ", measured.manifest.toolchain,
-                    "), so the stated time is that of the measured code. To measure this code: tuner rerun ",
-                    kernel.tuned->trial_id);
+  if (!same && out.note.empty())
+    out.note = str("this program generates other code for the config than was measured (by ",
+                   answer.tuned->environment.toolchain, "; here ", measured.manifest.toolchain,
+                   "), so the stated time is that of the measured code. To measure this code: tuner rerun ",
+                   answer.tuned->trial_id);
   return Status::ok();
 }
 
@@ -107,16 +132,17 @@ Status check_target(const CliTask& task, const Emit& emit) {
 
 }  // namespace
 
-Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& library, const Store* store,
+Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& library, const Resolver& resolver,
                                   const Emit& emit) {
   RETURN_IF_ERROR(check_target(t.task, emit));
-  ASSIGN_OR_RETURN(const ChosenKernel chosen, choose_kernel(t.task, store));
+  ASSIGN_OR_RETURN(const Answer answer, resolver.resolve(t.task.workload, t.task.target, t.task.algorithms));
+  ASSIGN_OR_RETURN(const ResolvedKernel resolved, kernel_of(answer, t.task.workload, t.task.target));
   BundleKernel out{.function = t.function,
                    .task = t.task,
-                   .tuned = chosen.tuned.has_value(),
-                   .origin = origin_of(chosen),
-                   .note = chosen.note};
-  ASSIGN_OR_RETURN(const Program program, chosen.instance->instantiate(chosen.config));
+                   .kind = answer.kind,
+                   .origin = origin_of(answer),
+                   .note = answer.note};
+  ASSIGN_OR_RETURN(const Program program, resolved.instance->instantiate(resolved.config));
   if (t.task.target.is_cuda()) {
     const Program named = renamed(program, "tuner_" + t.function);
     ASSIGN_OR_RETURN(out.cubin, compile_cuda(named, t.task.target));
@@ -126,11 +152,11 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
         add_cpu_code(t.task, renamed(program, str("tuner_", library, "_", t.function)), emit, out));
   }
   const Manifest& manifest = t.task.target.is_cuda() ? out.cubin.manifest : out.code.manifest;
-  out.facts = facts_of(t, chosen, manifest);
+  out.facts = facts_of(t, answer, manifest);
   if (t.task.target.is_cpu()) out.facts["instruction_sets"] = out.instruction_sets;
-  RETURN_IF_ERROR(add_measurement(t.task, chosen, program, out));
+  RETURN_IF_ERROR(add_measurement(t.task, answer, program, out));
   if (emit.schedule) {
-    ASSIGN_OR_RETURN(out.schedule, chosen.instance->schedule_text(chosen.config));
+    ASSIGN_OR_RETURN(out.schedule, resolved.instance->schedule_text(resolved.config));
   }
   return out;
 }

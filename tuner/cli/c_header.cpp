@@ -185,8 +185,8 @@ void write_table(std::ostream& out, const std::string& library,
     const Manifest& m = k->code.manifest;
     const bool packs = !m.pack_entry.empty();
     out << "      {\"" << k->function << "\",\n       \"" << k->task.key << "\",\n       \"" << m.target
-        << "\", " << m.threads << ", " << (k->tuned ? 1 : 0) << ", " << m.args.size() << ", "
-        << m.pack_args.size() << ", " << k->function << "_args, "
+        << "\", " << m.threads << ", " << (k->kind == AnswerKind::kExact ? 1 : 0) << ", " << m.args.size()
+        << ", " << m.pack_args.size() << ", " << k->function << "_args, "
         << (packs ? k->function + "_pack_args" : "NULL") << ",\n       " << m.workspace_bytes << ", "
         << m.workspace_bytes_per_thread << ", " << m.entry << ", " << (packs ? m.pack_entry : "NULL") << ", "
         << k->function << "_runs_here},\n";
