@@ -7,6 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -73,13 +76,44 @@ struct ImportedRow {
   std::string why;
 };
 
-// Which rows are asked for; empty fields ask for all. They are joined by "and".
+// Stores rows that come from elsewhere. Rows that are there already, in whatever order and from whatever file
+// they came, change nothing.
+//
+// A job that was open at home is cancelled here, and so are its trials without a record: nobody works on
+// them. A job whose id is taken here gets another. Where the row of a job is missing, its trials make one
+// that knows no more than they tell.
+class Importer {
+ public:
+  // `store` is open for writing and outlives this. One importer of a store at a time, used by one thread.
+  Importer(Store& store, Origin origin);
+  ~Importer();
+  // All rows of a call in one transaction: on disk when it returns; one fate a row, in order. An error (the
+  // disk) means that nothing of this call was stored; then the importer can no longer be used. A race must
+  // come after the trials it is about, in this call or an earlier one.
+  Result<std::vector<ImportedRow>> add(const std::vector<ExchangeRow>& rows);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+// Which rows are asked for. The parts are joined by "and"; what is empty asks for all.
 struct ExchangeFilter {
   std::string job;       // id here
-  std::string op;        // operator of the workload; of foreign records: part of the task's text
-  std::string target;    // exactly
   int64_t since_us = 0;  // records that finished then or later
+  std::function<bool(const JobRow::Task&)> task;
+  std::function<bool(const ForeignRecord&)> foreign_task;  // sees format, task and target only
   bool own = true, foreign = true;
 };
+
+// Hands rows to `f`: jobs before their trials, a trial with several records once for each, in the order of
+// seq, then races, then foreign records. Reads in pages, so memory does not grow with the database and a
+// writer is not held up. `f` returns false to stop. NotFound: no such job.
+Status for_each_exchange_row(const Store& store, const ExchangeFilter& filter,
+                             const std::function<bool(const ExchangeRow&)>& f);
+
+// A copy of the database as it stands, made beside a writer if there is one; appears when it is whole. `to`
+// must not be there. The first to open the copy for writing makes its write-ahead log.
+Status copy_database(const std::string& from, const std::string& to);
 
 }  // namespace tuner

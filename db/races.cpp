@@ -7,8 +7,6 @@
 
 namespace tuner::db {
 
-namespace {
-
 Status check_race(const RaceRow& r) {
   const auto bad = [&](std::string_view field, double value) {
     return invalid_argument("race of job ", r.job_id, ", task ", r.task_index, ": ", field, " is ", value,
@@ -40,8 +38,6 @@ Status check_race(const RaceRow& r) {
                             r.winner_trial_id, " or one of its ties is no finalist");
   return Status::ok();
 }
-
-}  // namespace
 
 Status SqliteStore::add_race(RaceRow& race) {
   RETURN_IF_ERROR(check_race(race));

@@ -8,8 +8,6 @@
 
 namespace tuner::db {
 
-namespace {
-
 Status check_numbers(const MeasureRecord& r) {
   const auto bad = [&](std::string_view field, double value) {
     return invalid_argument("record of trial ", r.trial_id, ": ", field, " is ", value,
@@ -38,11 +36,15 @@ Status check_numbers(const MeasureRecord& r) {
   return Status::ok();
 }
 
+namespace {
+
 // The error of an answer with a NaN in it is not a number SQLite keeps; it stands for "as wrong as can be".
 MeasureRecord storable(MeasureRecord r) {
   if (!std::isfinite(r.max_error)) r.max_error = std::numeric_limits<double>::max();
   return r;
 }
+
+}  // namespace
 
 // The row without what the database adds, to recognise a record that comes again.
 bool same_content(StoredRecord a, StoredRecord b) {
@@ -66,6 +68,8 @@ Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t seq
   }
   return records;
 }
+
+namespace {
 
 constexpr int64_t kPage =
     256;  // rows read in one snapshot: a long reader would hold up the checkpoints of the writer

@@ -70,6 +70,28 @@ inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORD
 inline constexpr char kLearnedNewest[] =
     "SELECT * FROM learned WHERE kind = ? AND op = ? AND target = ? ORDER BY learned_id DESC LIMIT 1";
 
+inline constexpr char kImportedJob[] = "SELECT * FROM imported_job WHERE uid = ?";
+inline constexpr char kImportedTrial[] =
+    "SELECT * FROM imported_trial WHERE job_seq = ? AND home_seq = ? AND content = ?";
+inline constexpr char kImportedTrialByHome[] =
+    "SELECT * FROM imported_trial WHERE job_seq = ? AND home_seq = ? ORDER BY seq LIMIT 1";
+inline constexpr char kForeignTaskByKey[] =
+    "SELECT * FROM foreign_task WHERE format = ? AND task = ? AND target = ?";
+inline constexpr char kForeignByDigest[] =
+    "SELECT foreign_id FROM foreign_record WHERE digest_high = ? AND digest_low = ?";
+// Trials with all their records (or none) and where they came from (or nothing): three rows beside each
+// other.
+inline constexpr char kTrialRowsOfAll[] =
+    "SELECT trial.*, record.*, imported_trial.* FROM trial LEFT JOIN record ON record.trial_seq = trial.seq "
+    "LEFT JOIN imported_trial ON imported_trial.seq = trial.seq "
+    "WHERE trial.seq > ? AND trial.seq <= ? ORDER BY trial.seq, record.record_id";
+inline constexpr char kTrialRowsOfJob[] =
+    "SELECT trial.*, record.*, imported_trial.* FROM trial LEFT JOIN record ON record.trial_seq = trial.seq "
+    "LEFT JOIN imported_trial ON imported_trial.seq = trial.seq "
+    "WHERE trial.job_seq = ? AND trial.seq > ? AND trial.seq <= ? ORDER BY trial.seq, record.record_id";
+inline constexpr char kForeignRows[] =
+    "SELECT * FROM foreign_record WHERE foreign_id > ? ORDER BY foreign_id LIMIT ?";
+
 inline constexpr char kEventsOfJob[] =
     "SELECT seq, json FROM event WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "db/exchange.h"
 #include "db/file_lock.h"
 #include "db/rows.h"
 #include "db/sqlite.h"
@@ -65,6 +66,9 @@ class SqliteStore final : public Store {
                                                               int limit) const override;
 
  private:
+  friend class tuner::Importer;
+  friend Status tuner::for_each_exchange_row(const Store&, const ExchangeFilter&,
+                                             const std::function<bool(const ExchangeRow&)>&);
   SqliteStore(std::string path, Connection::Access reading) : path_(std::move(path)), reading_(reading) {}
 
   // The next number of the file's one counter. Only inside a write.
@@ -109,6 +113,17 @@ Result<StoredTask> find_task_row(Connection& connection, int64_t task_id);
 // The trial with its job id, task and terminal record.
 Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored);
 Status save_trial(Connection& connection, const StoredTrial& stored);  // state, attempt, fencing, worker_id
+// The interned task, made when it is new; `new_id` gives its number then.
+Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task,
+                           const std::function<int64_t()>& new_id);
+// Records: InvalidArgument when a number is none a record may hold; stored; of one trial, oldest first; the
+// same but for what the database adds.
+Status check_numbers(const MeasureRecord& record);
+Status insert_record(Connection& connection, const StoredRecord& record);
+Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t trial_seq);
+bool same_content(StoredRecord a, StoredRecord b);
+// Races: the same for their numbers and their trials.
+Status check_race(const RaceRow& race);
 
 int64_t now_us();
 

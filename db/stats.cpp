@@ -17,12 +17,31 @@ double median_in_place(std::vector<double>& values) {
   return (*std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle)) + upper) / 2;
 }
 
-// splitmix64: the standard library's distributions differ between implementations, this does not.
-uint64_t next_random(uint64_t& state) {
-  uint64_t z = (state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+// The regularised incomplete beta function by its continued fraction (modified Lentz), for x below the mean.
+double beta_fraction(double a, double b, double x) {
+  constexpr double kTiny = 1e-300, kPrecision = 1e-15;
+  constexpr int kMost = 10'000;
+  const auto no_zero = [](double v) { return std::abs(v) < kTiny ? kTiny : v; };
+  double c = 1, d = 1 / no_zero(1 - (a + b) * x / (a + 1)), value = d;
+  for (int m = 1; m < kMost; ++m) {
+    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / no_zero(1 + even * d);
+    c = no_zero(1 + even / c);
+    value *= d * c;
+    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / no_zero(1 + odd * d);
+    c = no_zero(1 + odd / c);
+    value *= d * c;
+    if (std::abs(d * c - 1) < kPrecision) break;
+  }
+  return value;
+}
+double incomplete_beta(double a, double b, double x) {
+  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
+  const double front =
+      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
+  if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
+  return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
 constexpr size_t kMostExact = 64;
@@ -79,6 +98,27 @@ Interval exact_interval(const std::vector<double>& sorted) {
 }
 
 }  // namespace
+
+// splitmix64: the standard library's distributions differ between implementations, this does not.
+uint64_t next_random(uint64_t& state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+double student_quantile(double probability, double degrees) {
+  if (probability < 0.5) return -student_quantile(1 - probability, degrees);
+  // P(T > t) falls from 1/2 at 0; halving a bracket that is wide enough for any level used finds t to 1e-12.
+  const double above = 1 - probability;
+  double low = 0, high = 1e9;
+  for (int i = 0; i < 200; ++i) {
+    const double t = (low + high) / 2;
+    const double beyond = 0.5 * incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t));
+    (beyond > above ? low : high) = t;
+  }
+  return (low + high) / 2;
+}
 
 double median(std::span<const double> values) {
   if (values.empty()) return 0;

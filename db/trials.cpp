@@ -6,9 +6,6 @@
 
 namespace tuner::db {
 
-namespace {
-
-// The interned task, made when it is new. `seq` is only used then.
 Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task,
                            const std::function<int64_t()>& new_id) {
   ASSIGN_OR_RETURN(const SqlRow row, connection.one(kTaskByKey, {task.workload_key, task.target}));
@@ -22,8 +19,6 @@ Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task,
   RETURN_IF_ERROR(connection.run(kInsert, to_row(fresh)));
   return fresh.task_id;
 }
-
-}  // namespace
 
 Status save_trial(Connection& connection, const StoredTrial& stored) {
   const TrialRow& t = stored.trial;

@@ -603,7 +603,10 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
       {db::kOutcomesOfTask, 1},   {db::kEventsOfJob, 3},     {db::kProposalsOfJob, 1},
       {db::kRecordsAfter, 2},     {db::kRacesOfJob, 1},      {db::kRacesOfTask, 1},
       {db::kNewestRaceOfTask, 1}, {db::kSameConfigInJob, 4}, {db::kBestRecordOfEnvironment, 6},
-      {db::kRankOfTask, 2},       {db::kTrialOfRecord, 1},    {db::kLearnedNewest, 3}};
+      {db::kRankOfTask, 2},       {db::kTrialOfRecord, 1},   {db::kLearnedNewest, 3},
+      {db::kImportedJob, 1},      {db::kImportedTrial, 3},   {db::kImportedTrialByHome, 2},
+      {db::kForeignTaskByKey, 3}, {db::kForeignByDigest, 2}, {db::kForeignRows, 2},
+      {db::kTrialRowsOfAll, 2},   {db::kTrialRowsOfJob, 3}};
   for (const auto& [sql, parameters] : queries) {
     const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
     ASSERT_TRUE(plan.is_ok()) << plan.message();

@@ -1,0 +1,338 @@
+#include "db/exchange/import_file.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "db/exchange/line_reader.h"
+
+namespace tuner::exchange {
+
+using nlohmann::json;
+
+namespace {
+
+// A line that was looked at. Neither row nor why: there was nothing on it.
+struct Item {
+  int64_t line = 0;
+  std::optional<ExchangeRow> row;
+  std::string why;
+};
+using Batch = std::vector<Item>;
+constexpr size_t kBatch = 4000;  // rows in one transaction
+
+// Hands batches from the thread that parses to the one that stores: reading is half of the work.
+class Queue {
+ public:
+  // False: nobody wants more.
+  bool push(Batch batch) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return batches_.size() < kMost || closed_; });
+    if (closed_) return false;
+    batches_.push_back(std::move(batch));
+    changed_.notify_all();
+    return true;
+  }
+  void finish() {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+    changed_.notify_all();
+  }
+  // Nothing: there is no more.
+  std::optional<Batch> pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !batches_.empty() || finished_; });
+    if (batches_.empty()) return std::nullopt;
+    Batch batch = std::move(batches_.front());
+    batches_.pop_front();
+    changed_.notify_all();
+    return batch;
+  }
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  static constexpr size_t kMost = 4;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> batches_;
+  bool finished_ = false, closed_ = false;
+};
+
+// Collects items into batches.
+class Sender {
+ public:
+  explicit Sender(Queue& queue) : queue_(queue) { batch_.reserve(kBatch); }
+  bool add(Item item) {
+    batch_.push_back(std::move(item));
+    if (batch_.size() < kBatch) return true;
+    Batch full;
+    full.reserve(kBatch);
+    std::swap(full, batch_);
+    return queue_.push(std::move(full));
+  }
+  void finish() {
+    if (!batch_.empty()) (void)queue_.push(std::move(batch_));
+    queue_.finish();
+  }
+
+ private:
+  Queue& queue_;
+  Batch batch_;
+};
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+std::string_view without_mark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
+// The task of foreign records of a file that does not say: its name without endings.
+std::string task_of(const std::string& path, const ImportOptions& options) {
+  if (!options.task.empty()) return options.task;
+  const std::string name = std::filesystem::path(path).filename().string();
+  return name.substr(0, name.find('.', 1));
+}
+
+using ParseLine = std::function<Result<ExchangeRow>(std::string_view)>;
+
+// Lines, from where the reader stands to the end.
+void parse_lines(LineReader& reader, const ParseLine& parse, Sender& out) {
+  for (std::string line; reader.next(line);) {
+    Item item{.line = reader.number(), .row = {}, .why = {}};
+    const std::string_view text = reader.number() == 1 ? without_mark(line) : std::string_view(line);
+    if (reader.too_long()) {
+      item.why = str("is longer than ", LineReader::kLongest, " bytes");
+    } else if (!is_blank(text)) {
+      Result<ExchangeRow> row = parse(text);
+      if (row)
+        item.row = *std::move(row);
+      else
+        item.why = reader.ended() ? row.message()
+                                  : str("is cut off (the file ends without an end of line): ", row.message());
+    }
+    if (!out.add(std::move(item))) return;
+  }
+  if (!reader.status()) out.add({.line = 0, .row = {}, .why = reader.status().message()});
+}
+
+Result<std::string> whole_text(LineReader& reader) {
+  std::string text;
+  constexpr size_t kMost = size_t{2} << 30;
+  for (std::string line; reader.next(line);) {
+    if (text.size() + line.size() > kMost)
+      return invalid_argument("a T4 document of more than ", kMost, " bytes");
+    text += line;
+    if (reader.ended()) text += '\n';
+  }
+  return text;
+}
+
+class Import {
+ public:
+  Import(Store& store, ImportReport& report, const ImportOptions& options, std::string header)
+      : importer_(store, {report.source, std::string(format_name(report.format)), std::move(header)}),
+        report_(report),
+        options_(options) {}
+
+  Status store(Batch batch) {
+    std::vector<ExchangeRow> rows;
+    std::vector<size_t> of;  // the item of each row
+    rows.reserve(batch.size());
+    for (size_t i = 0; i < batch.size(); ++i) {
+      Item& item = batch[i];
+      if (item.line != 0) ++report_.lines;
+      if (item.row) {
+        const Status fit = check(*item.row);
+        if (fit) {
+          rows.push_back(*std::move(item.row));
+          of.push_back(i);
+        } else {
+          skip(item.line, fit.message());
+        }
+      } else if (!item.why.empty()) {
+        skip(item.line, std::move(item.why));
+      } else {
+        ++report_.blank;
+      }
+    }
+    Result<std::vector<ImportedRow>> fates = importer_.add(rows);
+    if (!fates) return fates.status();
+    for (size_t i = 0; i < fates->size(); ++i) {
+      ImportedRow& fate = (*fates)[i];
+      ImportReport::Count& count = report_.count_of(rows[i]);
+      if (fate.fate == ImportedRow::Fate::kNew)
+        ++count.added;
+      else if (fate.fate == ImportedRow::Fate::kKnown)
+        ++count.known;
+      else
+        skip(batch[of[i]].line, std::move(fate.why));
+    }
+    if (options_.progress) options_.progress(report_.lines);
+    return Status::ok();
+  }
+
+ private:
+  Status check(const ExchangeRow& row) {
+    if (!options_.check_task) return Status::ok();
+    const auto one = [&](const JobRow::Task& task) -> Status {
+      auto [at, fresh] = checked_.try_emplace({task.workload_key, task.target});
+      if (fresh) at->second = options_.check_task(task);
+      return at->second;
+    };
+    if (const auto* job = std::get_if<ExchangedJob>(&row)) {
+      for (const JobRow::Task& task : job->job.tasks) RETURN_IF_ERROR(one(task));
+    } else if (const auto* trial = std::get_if<ExchangedTrial>(&row)) {
+      return one(trial->task);
+    } else if (const auto* race = std::get_if<ExchangedRace>(&row)) {
+      return one(race->task);
+    }
+    return Status::ok();
+  }
+
+  void skip(int64_t line, std::string why) {
+    if (line != 0) ++report_.skipped;
+    if (report_.why.size() < ImportReport::kShown || line == 0)
+      report_.why.emplace_back(line, std::move(why));
+  }
+
+  Importer importer_;
+  ImportReport& report_;
+  const ImportOptions& options_;
+  std::map<std::pair<std::string, std::string>, Status> checked_;
+};
+
+// The format of one line of JSON; nothing when it is no such line.
+std::optional<Detected> detect_line(std::string_view line) {
+  const json j = json::parse(line, nullptr, false);
+  if (!j.is_object()) return std::nullopt;
+  if (j.contains("input") && j.contains("config") && j.contains("result")) return Detected::kAutotvm;
+  if (j.contains("pack") && j.contains("format") && j.contains("round")) return Detected::kPackResults;
+  if (j.contains("format") && (j.contains("kind") || j.contains("trial"))) return Detected::kJsonLines;
+  if (j.contains("results")) return Detected::kT4;
+  return std::nullopt;
+}
+
+}  // namespace
+
+ImportReport::Count& ImportReport::count_of(const ExchangeRow& row) {
+  if (std::holds_alternative<ExchangedJob>(row)) return jobs;
+  if (std::holds_alternative<ExchangedTrial>(row)) return trials;
+  if (std::holds_alternative<ExchangedRace>(row)) return races;
+  return foreign;
+}
+
+Result<Detected> detect_format(const std::string& path) {
+  ASSIGN_OR_RETURN(LineReader reader, LineReader::open(path));
+  std::string first, text;
+  constexpr size_t kLook = 1 << 16;
+  constexpr int kLines = 50;
+  int lines = 0;
+  for (std::string line; lines < kLines && text.size() < kLook && reader.next(line);) {
+    std::string_view seen = reader.number() == 1 ? without_mark(line) : std::string_view(line);
+    if (is_blank(seen)) continue;
+    ++lines;
+    if (first.empty()) first = seen;
+    if (const std::optional<Detected> known = detect_line(seen)) return *known;
+    text += seen.substr(0, kLook);
+    text += '\n';
+  }
+  if (!reader.status() && first.empty()) return reader.status();
+  if (first.empty()) return invalid_argument(path, ": is empty, expected records");
+  const size_t begin = text.find_first_not_of(" \t");
+  if (text[begin] == '{' && split_t4(text)) return Detected::kT4;
+  // Broken or cut lines of JSON still show what they were meant to be.
+  if (text[begin] == '{') {
+    if (first.find("\"entity\"") != std::string::npos) return Detected::kAutotvm;
+    if (first.find("\"job_uid\"") != std::string::npos) return Detected::kJsonLines;
+  } else if (CsvTable::from_header(first)) {
+    return Detected::kCsv;
+  }
+  return invalid_argument(
+      path, ": is none of the formats known here (jsonl, autotvm, t4, csv, results of run-pack); it begins: ",
+      first.substr(0, 80), first.size() > 80 ? "..." : "", ". Say which: --format");
+}
+
+Result<ImportReport> import_file(const std::string& path, Store& store, const ImportOptions& options) {
+  ImportReport report;
+  report.source = path;
+  if (options.format) {
+    report.format = *options.format;
+  } else {
+    ASSIGN_OR_RETURN(const Detected detected, detect_format(path));
+    if (detected == Detected::kPackResults)
+      return invalid_argument(path, ": holds results of run-pack, which import_results reads");
+    report.format = static_cast<Format>(detected);
+  }
+  ASSIGN_OR_RETURN(LineReader reader, LineReader::open(path));
+  const std::string task = task_of(path, options);
+
+  // What has to be known before the first row.
+  std::string header, text;
+  std::optional<CsvTable> table;
+  T4Document document;
+  if (report.format == Format::kCsv) {
+    std::string line;
+    while (reader.next(line) && is_blank(without_mark(line))) ++report.lines, ++report.blank;
+    if (line.empty()) return invalid_argument(path, ": is empty, expected a table");
+    header = without_mark(line);
+    ++report.lines;
+    ++report.blank;
+    Result<CsvTable> read = CsvTable::from_header(header);
+    if (!read) return invalid_argument(path, ": line ", reader.number(), ": ", read.message());
+    table = *std::move(read);
+    if (table->is_own()) header.clear();
+  } else if (report.format == Format::kT4) {
+    ASSIGN_OR_RETURN(text, whole_text(reader));
+    Result<T4Document> split = split_t4(without_mark(text));
+    if (!split) return invalid_argument(path, ": ", split.message());
+    document = *std::move(split);
+    header = document.header;
+  }
+
+  Queue queue;
+  std::thread parser([&] {
+    Sender out(queue);
+    if (report.format == Format::kT4) {
+      for (const T4Document::Element& element : document.elements) {
+        Result<ForeignRecord> row = parse_t4_result(element.text, header, task, options.target);
+        Item item{.line = element.line, .row = {}, .why = row ? "" : row.message()};
+        if (row) item.row = ExchangeRow(*std::move(row));
+        if (!out.add(std::move(item))) break;
+      }
+      if (!document.broken.empty()) out.add({.line = 0, .row = {}, .why = document.broken});
+      if (!reader.status()) out.add({.line = 0, .row = {}, .why = reader.status().message()});
+    } else {
+      parse_lines(
+          reader,
+          [&](std::string_view line) -> Result<ExchangeRow> {
+            if (report.format == Format::kCsv) return table->parse(line, task, options.target);
+            if (report.format == Format::kJsonLines) return parse_json_line(line);
+            ASSIGN_OR_RETURN(ForeignRecord record, parse_autotvm_line(line));
+            return ExchangeRow(std::move(record));
+          },
+          out);
+    }
+    out.finish();
+  });
+  Status status;
+  Import import(store, report, options, header);
+  while (std::optional<Batch> batch = queue.pop()) {
+    status = import.store(*std::move(batch));
+    if (!status) break;
+  }
+  queue.close();
+  parser.join();
+  if (!status) return status.with_context(path + ": ");
+  return report;
+}
+
+}  // namespace tuner::exchange

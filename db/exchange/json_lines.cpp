@@ -1,0 +1,396 @@
+// Our own JSON lines. db/records_format.md tells the fields, db/records.schema.json is the same for programs.
+#include <charconv>
+
+#include "db/exchange/formats.h"
+#include "db/exchange/json_fields.h"
+
+namespace tuner::exchange {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kFormat = 2;
+
+// --- configs: "a=1 b=2" <-> {"a": 1, "b": 2} ---
+
+std::string text_of_config(const json& object) {
+  std::string text;
+  for (const auto& [name, value] : object.items())  // sorted by name, as the text is
+    text += (text.empty() ? "" : " ") + name + "=" + std::to_string(value.get<int64_t>());
+  return text;
+}
+
+// An object where that gives the same text back, else the text.
+ordered_json config_value(const std::string& text) {
+  ordered_json object = ordered_json::object();
+  json sorted = json::object();
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size()), equals = text.find('=', at);
+    int64_t value = 0;
+    if (equals == std::string::npos || equals >= end) return text;
+    const char* const last = text.data() + end;
+    const auto [rest, error] = std::from_chars(text.data() + equals + 1, last, value);
+    if (error != std::errc() || rest != last) return text;
+    object[text.substr(at, equals - at)] = value;
+    sorted[text.substr(at, equals - at)] = value;
+    at = end + 1;
+  }
+  if (text_of_config(sorted) != text) return text;
+  return object;
+}
+
+std::string config_from(Fields& in) {
+  const json* value = in.any("config");
+  if (value == nullptr) return {};
+  if (value->is_string()) return value->get<std::string>();
+  if (!value->is_object()) return in.wrong("config", *value, "an object or a text"), std::string();
+  for (const auto& [name, v] : value->items())
+    if (!v.is_number_integer() || (v.is_number_unsigned() && v.get<uint64_t>() > INT64_MAX) || name.empty() ||
+        name.find_first_of(" =\n") != std::string::npos)
+      return in.wrong("config", v, "an integer for every knob"), std::string();
+  return text_of_config(*value);
+}
+
+// --- parts ---
+
+ordered_json measure_json(const MeasureOptions& o) {
+  return {{"min_repeat_ms", o.min_repeat_ms},
+          {"repeats", o.repeats},
+          {"build_timeout_s", o.build_timeout_s},
+          {"run_timeout_s", o.run_timeout_s},
+          {"memory_limit_bytes", o.memory_limit_bytes},
+          {"cut_factor", o.cut_factor},
+          {"precision", o.precision}};
+}
+MeasureOptions measure_from(Fields& parent) {
+  Fields in(parent.object("options"), "options: ");
+  MeasureOptions o;
+  o.min_repeat_ms = in.number("min_repeat_ms");
+  o.repeats = in.integer32("repeats");
+  o.build_timeout_s = in.number("build_timeout_s");
+  o.run_timeout_s = in.number("run_timeout_s");
+  o.memory_limit_bytes = in.integer("memory_limit_bytes");
+  o.cut_factor = in.number("cut_factor");
+  o.precision = in.number_or("precision", o.precision);
+  if (!in.status()) parent.fail(in.status().message());
+  return o;
+}
+
+int64_t time_from(Fields& in, const char* key) {
+  const std::string text = in.text(key);
+  if (const std::optional<int64_t> us = time_from_text(text)) return *us;
+  in.fail(str(key, ": found \"", text, "\", expected a time as 2026-11-20T21:10:08.123456Z"));
+  return 0;
+}
+
+void add_environment(ordered_json& out, const Environment& e) {
+  out["hardware"] = e.hardware;
+  out["toolchain"] = e.toolchain;
+  out["harness_abi"] = e.harness_abi;
+  out["worker"] = e.worker_id;
+  out["worker_incarnation"] = e.worker_incarnation;
+  out["host"] = e.host;
+}
+Environment environment_from(Fields& in) {
+  Environment e;
+  e.hardware = in.text("hardware");
+  e.toolchain = in.text("toolchain");
+  e.harness_abi = in.integer32("harness_abi");
+  e.worker_id = in.text("worker");
+  e.worker_incarnation = in.text_or("worker_incarnation", "");
+  e.host = in.text("host");
+  return e;
+}
+
+// --- jobs ---
+
+ordered_json job_json(const ExchangedJob& in) {
+  const JobRow& j = in.job;
+  ordered_json tasks = ordered_json::array();
+  for (const JobRow::Task& t : j.tasks)
+    tasks.push_back(
+        {{"workload", t.workload_key}, {"target", t.target}, {"algorithms", t.algorithms}, {"uses", t.uses}});
+  return {{"format", kFormat},
+          {"kind", "job"},
+          {"job_uid", in.uid},
+          {"job", j.id},
+          {"request", j.request_id},
+          {"tasks", std::move(tasks)},
+          {"trials", j.trials},
+          {"search", j.search},
+          {"seed", j.seed},
+          {"options", measure_json(j.options)},
+          {"stop_below", j.stop.below},
+          {"time_limit_s", j.stop.time_limit_s},
+          {"state", job_state_name(j.state)},
+          {"message", j.message},
+          {"submitted", time_text(j.submitted_at_us)},
+          {"finished", time_text(j.finished_at_us)}};
+}
+
+Result<ExchangeRow> job_from(Fields& in) {
+  ExchangedJob out;
+  out.uid = in.text("job_uid");
+  JobRow& j = out.job;
+  j.id = in.text("job");
+  j.request_id = in.text("request");
+  for (const json& task : in.list("tasks")) {
+    Fields t(task, "tasks: ");
+    j.tasks.push_back({t.text("workload"), t.text("target"), t.text_or("algorithms", ""),
+                       t.has("uses") ? t.integer("uses", 1) : 1});
+    if (!t.status()) in.fail(t.status().message());
+  }
+  j.trials = in.integer32("trials", 0);
+  j.search = in.text("search");
+  j.seed = in.unsigned64("seed");
+  j.options = measure_from(in);
+  j.stop.below = in.number("stop_below");
+  j.stop.time_limit_s = in.number("time_limit_s");
+  j.state = in.named("state", job_state_from_name);
+  j.message = in.text("message");
+  j.submitted_at_us = time_from(in, "submitted");
+  j.finished_at_us = time_from(in, "finished");
+  if (j.tasks.empty()) in.fail("tasks: found none, expected at least one");
+  if (!in.status()) return in.status();
+  return ExchangeRow(std::move(out));
+}
+
+// --- trials and their records ---
+
+ordered_json trial_json(const ExchangedTrial& in) {
+  const TrialRow& t = in.trial;
+  ordered_json out{{"format", kFormat},
+                   {"kind", "trial"},
+                   {"job_uid", in.job_uid},
+                   {"job", t.job_id},
+                   {"trial", t.id},
+                   {"home_seq", in.home_seq},
+                   {"task_index", t.task_index},
+                   {"workload", in.task.workload_key},
+                   {"target", in.task.target},
+                   {"algorithms", in.task.algorithms},
+                   {"template", t.template_name},
+                   {"template_version", t.template_version},
+                   {"config", config_value(t.config)},
+                   {"state", trial_state_name(t.state)},
+                   {"leases", t.attempt},
+                   {"rng_counter", t.rng_counter},
+                   {"model_digest", t.model_digest}};
+  if (!in.record) return out;
+  const MeasureRecord& r = *in.record;
+  out["terminal"] = in.terminal;
+  out["attempt"] = r.attempt;
+  out["outcome"] = outcome_name(r.outcome);
+  out["cut"] = r.cut;
+  out["message"] = r.message;
+  out["time_ns"] = record_time_ns(r);
+  out["run_ns"] = r.run_ns;
+  out["cpu_ns"] = r.cpu_ns;
+  out["sentinel_before_ns"] = r.sentinel_before_ns;
+  out["sentinel_after_ns"] = r.sentinel_after_ns;
+  out["queue_ms"] = r.queue_ms;
+  out["build_ms"] = r.build_ms;
+  out["run_ms"] = r.run_ms;
+  out["max_error"] = r.max_error;
+  out["peak_gflops"] = r.peak_gflops;
+  out["artifact"] = r.artifact_digest;
+  add_environment(out, r.environment);
+  out["options"] = measure_json(r.options);
+  out["when"] = time_text(r.finished_at_us);
+  if (!r.device_state.empty()) out["device_state"] = r.device_state;
+  return out;
+}
+
+Result<ExchangeRow> trial_from(Fields& in, int format) {
+  ExchangedTrial out;
+  TrialRow& t = out.trial;
+  t.job_id = in.text("job");
+  // Version 1 did not say which database a job was of.
+  out.job_uid = format == 1 ? str(t.job_id, "@") : in.text("job_uid");
+  out.home_seq = in.integer(format == 1 ? "seq" : "home_seq", 0);
+  t.task_index = format == 1 ? 0 : in.integer32("task_index", 0);
+  out.task = {in.text("workload"), in.text("target"), in.text_or("algorithms", "")};
+  t.template_name = in.text("template");
+  t.template_version = in.integer32("template_version");
+  t.config = config_from(in);
+  t.rng_counter = in.unsigned64("rng_counter");
+  t.model_digest = in.text("model_digest");
+  if (format > 1) {
+    t.state = in.named("state", trial_state_from_name);
+    t.attempt = in.integer32("leases", 0);
+  }
+  if (in.has("outcome")) {
+    MeasureRecord r;
+    out.terminal = format == 1 || in.flag("terminal");
+    r.attempt = in.integer32("attempt");
+    r.outcome = in.named("outcome", outcome_from_name);
+    r.cut = in.flag("cut");
+    r.message = in.text("message");
+    r.run_ns = in.numbers("run_ns");
+    r.cpu_ns = in.numbers("cpu_ns");
+    r.sentinel_before_ns = in.number("sentinel_before_ns");
+    r.sentinel_after_ns = in.number("sentinel_after_ns");
+    r.queue_ms = in.number("queue_ms");
+    r.build_ms = in.number("build_ms");
+    r.run_ms = in.number("run_ms");
+    r.max_error = in.number("max_error");
+    r.peak_gflops = in.number("peak_gflops");
+    r.artifact_digest = in.text("artifact");
+    r.environment = environment_from(in);
+    r.options = measure_from(in);
+    r.finished_at_us = time_from(in, "when");
+    r.device_state = in.text_or("device_state", "");
+    out.record = std::move(r);
+  }
+  if (!in.status()) return in.status();
+  return ExchangeRow(std::move(out));
+}
+
+// --- races ---
+
+ordered_json race_json(const ExchangedRace& in) {
+  const RaceRow& r = in.race;
+  ordered_json finalists = ordered_json::array();
+  for (const RaceFinalist& f : r.finalists)
+    finalists.push_back({{"trial", f.trial_id},
+                         {"samples_ns", f.samples_ns},
+                         {"sentinel_ns", f.sentinel_ns},
+                         {"process", f.process}});
+  ordered_json out{{"format", kFormat},
+                   {"kind", "race"},
+                   {"job_uid", in.job_uid},
+                   {"job", r.job_id},
+                   {"task_index", r.task_index},
+                   {"workload", in.task.workload_key},
+                   {"target", in.task.target},
+                   {"algorithms", in.task.algorithms},
+                   {"winner", r.winner_trial_id},
+                   {"tied", r.tie_set},
+                   {"finalists", std::move(finalists)},
+                   {"time_ns", r.time_ns},
+                   {"time_low_ns", r.time_low_ns},
+                   {"time_high_ns", r.time_high_ns},
+                   {"ratio", r.ratio},
+                   {"ratio_low", r.ratio_low},
+                   {"ratio_high", r.ratio_high},
+                   {"regret_bound", r.regret_bound},
+                   {"options",
+                    {{"min_repeat_ms", r.options.min_repeat_ms},
+                     {"processes", r.options.processes},
+                     {"rounds", r.options.rounds},
+                     {"limit_s", r.options.limit_s}}}};
+  add_environment(out, r.environment);
+  out["when"] = time_text(r.finished_at_us);
+  return out;
+}
+
+Result<ExchangeRow> race_from(Fields& in) {
+  ExchangedRace out;
+  out.job_uid = in.text("job_uid");
+  RaceRow& r = out.race;
+  r.job_id = in.text("job");
+  r.task_index = in.integer32("task_index", 0);
+  out.task = {in.text("workload"), in.text("target"), in.text_or("algorithms", "")};
+  r.winner_trial_id = in.text("winner");
+  for (const json& id : in.list("tied")) {
+    if (!id.is_string()) in.wrong("tied", id, "names of trials");
+    if (id.is_string()) r.tie_set.push_back(id.get<std::string>());
+  }
+  for (const json& finalist : in.list("finalists")) {
+    Fields f(finalist, "finalists: ");
+    RaceFinalist to{f.text("trial"), f.numbers("samples_ns"), f.numbers("sentinel_ns"), {}};
+    for (const json& process : f.list("process")) {
+      if (!process.is_number_integer())
+        f.wrong("process", process, "integers");
+      else
+        to.process.push_back(static_cast<int>(process.get<int64_t>()));
+    }
+    if (!f.status()) in.fail(f.status().message());
+    r.finalists.push_back(std::move(to));
+  }
+  r.time_ns = in.number("time_ns");
+  r.time_low_ns = in.number("time_low_ns");
+  r.time_high_ns = in.number("time_high_ns");
+  r.ratio = in.number("ratio");
+  r.ratio_low = in.number("ratio_low");
+  r.ratio_high = in.number("ratio_high");
+  r.regret_bound = in.number("regret_bound");
+  Fields options(in.object("options"), "options: ");
+  r.options = {options.number("min_repeat_ms"), options.integer32("processes"), options.integer32("rounds"),
+               options.number("limit_s")};
+  if (!options.status()) in.fail(options.status().message());
+  r.environment = environment_from(in);
+  r.finished_at_us = time_from(in, "when");
+  if (!in.status()) return in.status();
+  return ExchangeRow(std::move(out));
+}
+
+// --- foreign records ---
+
+ordered_json foreign_json(const ForeignRecord& r) {
+  return {{"format", kFormat},
+          {"kind", "foreign"},
+          {"of", r.format},
+          {"task", r.task},
+          {"target", r.target},
+          {"outcome", outcome_name(r.outcome)},
+          {"time_ns", r.time_ns},
+          {"when", time_text(r.finished_at_us)},
+          {"source", r.origin.source},
+          {"source_format", r.origin.format},
+          {"source_header", r.origin.header},
+          {"imported", time_text(r.origin.imported_at_us)},
+          {"document", r.document}};
+}
+
+Result<ExchangeRow> foreign_from(Fields& in) {
+  ForeignRecord r;
+  r.format = in.text("of");
+  r.task = in.text("task");
+  r.target = in.text("target");
+  r.outcome = in.named("outcome", outcome_from_name);
+  r.time_ns = in.number("time_ns");
+  r.finished_at_us = time_from(in, "when");
+  r.origin = {in.text("source"), in.text("source_format"), in.text("source_header"),
+              time_from(in, "imported")};
+  r.document = in.text("document");
+  if (r.format != "autotvm" && r.format != "t4" && r.format != "csv")
+    in.fail(str("of: found \"", r.format, "\", expected autotvm, t4 or csv"));
+  if (r.time_ns < 0) in.fail(str("time_ns: found ", r.time_ns, ", expected a number >= 0"));
+  if (!in.status()) return in.status();
+  return ExchangeRow(std::move(r));
+}
+
+}  // namespace
+
+Result<ExchangeRow> parse_json_line(std::string_view line) {
+  ASSIGN_OR_RETURN(const json document, parse_json(line));
+  Fields in(document);
+  const auto format = in.integer("format");
+  if (!in.status()) return in.status();
+  if (format < 1 || format > kFormat)
+    return invalid_argument("format: found ", format, ", this tuner reads 1 to ", kFormat,
+                            "; import it with the tuner that wrote it");
+  if (format == 1) return trial_from(in, 1);
+  const std::string kind = in.text("kind");
+  if (kind == "trial") return trial_from(in, kFormat);
+  if (kind == "job") return job_from(in);
+  if (kind == "race") return race_from(in);
+  if (kind == "foreign") return foreign_from(in);
+  if (!in.status()) return in.status();
+  return invalid_argument("kind: found \"", kind, "\", expected job, trial, race or foreign");
+}
+
+std::string json_line(const ExchangeRow& row) {
+  struct ToJson {
+    ordered_json operator()(const ExchangedJob& r) const { return job_json(r); }
+    ordered_json operator()(const ExchangedTrial& r) const { return trial_json(r); }
+    ordered_json operator()(const ExchangedRace& r) const { return race_json(r); }
+    ordered_json operator()(const ForeignRecord& r) const { return foreign_json(r); }
+  };
+  return std::visit(ToJson{}, row).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace tuner::exchange

@@ -1,0 +1,75 @@
+#include "db/exchange/merge.h"
+
+#include <filesystem>
+
+namespace tuner::exchange {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+Result<ImportReport> add_database(const std::string& source, Store& into,
+                                  const std::function<void(int64_t rows)>& progress) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> from, Store::open(source, Store::Mode::kRead));
+  ImportReport report;
+  report.source = source;
+  Importer importer(into, {source, "database", ""});
+  std::vector<ExchangeRow> rows;
+  constexpr size_t kBatch = 4000;
+  const auto store = [&]() -> Status {
+    ASSIGN_OR_RETURN(const std::vector<ImportedRow> fates, importer.add(rows));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ++report.lines;
+      ImportReport::Count& count = report.count_of(rows[i]);
+      if (fates[i].fate == ImportedRow::Fate::kNew)
+        ++count.added;
+      else if (fates[i].fate == ImportedRow::Fate::kKnown)
+        ++count.known;
+      else if (++report.skipped; report.why.size() < ImportReport::kShown)
+        report.why.emplace_back(report.lines, fates[i].why);
+    }
+    rows.clear();
+    if (progress) progress(report.lines);
+    return Status::ok();
+  };
+  Status status;
+  RETURN_IF_ERROR(for_each_exchange_row(*from, {}, [&](const ExchangeRow& row) {
+    rows.push_back(row);
+    if (rows.size() >= kBatch) status = store();
+    return status.is_ok();
+  }));
+  if (status) status = store();
+  if (!status) return status.with_context(source + ": ");
+  return report;
+}
+
+}  // namespace
+
+Result<MergeReport> merge_databases(const std::vector<std::string>& sources, const std::string& output,
+                                    const std::function<void(int64_t rows)>& progress) {
+  MergeReport report{.output = output, .copied = {}, .sources = {}};
+  if (sources.empty()) return invalid_argument("nothing to merge: expected at least one database");
+  for (const std::string& source : sources) {  // all of them, before anything is written
+    const Result<std::unique_ptr<Store>> there = Store::open(source, Store::Mode::kRead);
+    if (!there && there.status().code() == StatusCode::kNotFound) return invalid_argument(there.message());
+    if (!there) return there.status();
+  }
+  if (!fs::exists(output)) {
+    RETURN_IF_ERROR(copy_database(sources.front(), output));
+    report.copied = sources.front();
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> into, Store::open(output, Store::Mode::kWrite));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (same_file(sources[i], output) || (i == 0 && !report.copied.empty())) continue;
+    ASSIGN_OR_RETURN(ImportReport added, add_database(sources[i], *into, progress));
+    report.sources.push_back(std::move(added));
+  }
+  return report;
+}
+
+}  // namespace tuner::exchange
