@@ -32,6 +32,13 @@ inline std::string shown(const nlohmann::json& value) {
   return text;
 }
 
+// For a message, which is one line whatever a file holds.
+inline std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return text;
+}
+
 class Fields {
  public:
   // `object` outlives this; `where` goes before every message.
@@ -126,7 +133,7 @@ class Fields {
     fail(str(key, ": found ", shown(found), ", expected ", expected));
   }
   void fail(const std::string& message) {
-    if (status_) status_ = invalid_argument(where_, message);
+    if (status_) status_ = invalid_argument(where_, on_one_line(message));
   }
   const Status& status() const { return status_; }
 

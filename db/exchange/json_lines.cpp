@@ -380,7 +380,7 @@ Result<ExchangeRow> parse_json_line(std::string_view line) {
   if (kind == "race") return race_from(in);
   if (kind == "foreign") return foreign_from(in);
   if (!in.status()) return in.status();
-  return invalid_argument("kind: found \"", kind, "\", expected job, trial, race or foreign");
+  return invalid_argument("kind: found \"", on_one_line(kind), "\", expected job, trial, race or foreign");
 }
 
 std::string json_line(const ExchangeRow& row) {

@@ -203,7 +203,7 @@ Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view
   const auto* const known = std::ranges::find(kInvalidity, std::string_view(invalidity),
                                               &std::pair<std::string_view, Outcome>::first);
   if (known == std::end(kInvalidity))
-    return invalid_argument("invalidity: found \"", invalidity,
+    return invalid_argument("invalidity: found \"", on_one_line(invalidity),
                             "\", expected correct, constraints, compile, timeout, runtime or correctness");
   ForeignRecord out{.format = std::string(format_name(Format::kT4)), .outcome = known->second};
   if (out.outcome == Outcome::kOk) {

@@ -78,7 +78,9 @@ std::optional<int64_t> time_from_text(std::string_view text) {
     (void)one_of("Z");
   }
   if (at != text.size()) return std::nullopt;
-  return (static_cast<int64_t>(timegm(&t)) - offset_s) * 1'000'000 + us;
+  us += (static_cast<int64_t>(timegm(&t)) - offset_s) * 1'000'000;
+  if (us < 0) return std::nullopt;
+  return us;
 }
 
 }  // namespace tuner::exchange

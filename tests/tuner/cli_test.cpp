@@ -199,12 +199,13 @@ TEST_F(CliTest, RecordsExportWritesOneLineATrialWithAllSamples) {
   std::istringstream lines(printed.out);
   std::vector<json> records;
   for (std::string line; std::getline(lines, line);) records.push_back(json::parse(line));
-  ASSERT_EQ(records.size(), 3u);
-  EXPECT_EQ(records[0].at("format"), 1);
-  EXPECT_EQ(records[0].at("run_ns"), (json{1000.0, 1001.0, 1002.0}));
-  EXPECT_EQ(records[0].at("hardware"), "test cpu");
-  EXPECT_EQ(records[2].at("outcome"), "crashed");
-  EXPECT_EQ(records[2].at("message"), "signal 11 (SIGSEGV)");
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[0].at("kind"), "job");
+  EXPECT_EQ(records[1].at("format"), 2);
+  EXPECT_EQ(records[1].at("run_ns"), (json{1000.0, 1001.0, 1002.0}));
+  EXPECT_EQ(records[1].at("hardware"), "test cpu");
+  EXPECT_EQ(records[3].at("outcome"), "crashed");
+  EXPECT_EQ(records[3].at("message"), "signal 11 (SIGSEGV)");
   EXPECT_EQ(tuner("records export --db t.db --job j1 -o all.jsonl").exit_code, 0);
   EXPECT_EQ(contents(folder_ / "all.jsonl"), printed.out);
   EXPECT_EQ(tuner("records export --db t.db --job j9").exit_code, 1);
@@ -231,9 +232,62 @@ TEST_F(CliTest, RecordsExportSpaceWritesARowAConfigAndSaysHowMuchOfTheSpaceItIs)
   refused("--space --job j1 conv.json", 2, "expected a job file or --job JOB, found both");
   refused("--space --job j9", 1, "no job \"j9\"");
   refused("--space --job j1 --task 1", 2, "--task: found 1, expected 0 to 0");
-  refused("--task 0", 2, "choose the task of --space");
+  refused("--task 0", 2, "--task chooses a task of FILE");
   write("other.json", R"({"op":"softmax","rows":4,"columns":8,"target":"cpu"})");
   refused("--space other.json", 1, "tuner submit FILE --trials all");
+}
+
+TEST_F(CliTest, RecordsTravelBetweenDatabasesAndFormats) {
+  fill_database();
+  ASSERT_EQ(tuner("records export --db t.db -o all.jsonl.gz").exit_code, 0);
+  const Outcome3 imported = tuner("records import all.jsonl.gz --db u.db");
+  EXPECT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_THAT(imported.out, HasSubstr("all.jsonl.gz: jsonl, 4 lines, 3 new records, 1 new jobs, 0 skipped"));
+  EXPECT_THAT(tuner("records import all.jsonl.gz --db u.db").out, HasSubstr("0 new records (3 known)"));
+  EXPECT_EQ(json::parse(tuner("query conv.json --db u.db --json").out).at("time_ns"), 1001);
+  const json facts = json::parse(tuner("records import all.jsonl.gz --db v.db --json").out);
+  EXPECT_EQ(facts[0].at("records"), (json{{"new", 3}, {"known", 0}}));
+
+  EXPECT_EQ(tuner("records export --db t.db --format autotvm --op conv2d -o log.json").exit_code, 0);
+  EXPECT_THAT(tuner("records import log.json --db u.db").out,
+              HasSubstr("autotvm, 3 lines, 3 new records of another tuner"));
+  EXPECT_EQ(tuner("records export --db t.db --format t4 conv.json -o t4.json").exit_code, 0);
+  EXPECT_THAT(tuner("records import t4.json --db u.db").out,
+              HasSubstr("t4, 3 lines, 3 new records of another tuner"));
+  EXPECT_EQ(tuner("records export --db u.db --format autotvm --foreign").out, contents(folder_ / "log.json"));
+  EXPECT_EQ(tuner("records export --db t.db --op matmul").out, "");
+  EXPECT_EQ(tuner("records export --db t.db --since 1h").out, "");
+
+  const Outcome3 merged = tuner("records merge t.db u.db -o w.db");
+  EXPECT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_THAT(merged.out, HasSubstr("u.db: 10 rows: 0 new records (3 known), 0 new jobs"));
+  const Outcome3 same = tuner("records diff t.db w.db");
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  EXPECT_THAT(same.out, HasSubstr("1 tasks compared: mean +0.0 %"));
+
+  const auto refused = [&](const std::string& arguments, int exit_code, const std::string& message) {
+    const Outcome3 run = tuner("records " + arguments);
+    EXPECT_EQ(run.exit_code, exit_code) << arguments;
+    EXPECT_THAT(run.err, HasSubstr(message)) << arguments;
+  };
+  write("broken.jsonl", "{\"format\":2,\"kind\":\"job\",\"job_uid\"\n");
+  refused("import broken.jsonl --db x.db", 1, "broken.jsonl: skipped line 1: no JSON: ");
+  write("text.txt", "once upon a time\n");
+  refused("import text.txt --db x.db", 2, "text.txt: is none of the formats known here");
+  refused("import nowhere.jsonl --db x.db", 2, "nowhere.jsonl: cannot be read: ");
+  refused("import all.jsonl.gz --format yaml --db x.db", 2, "expected jsonl, autotvm, t4 or csv");
+  refused("export --db t.db --format yaml", 2, "expected jsonl, autotvm, t4 or csv");
+  refused("export --db t.db --since soon", 2, "--since: found \"soon\"");
+  refused("export --db t.db --own --foreign", 2, "exclude each other");
+  refused("merge t.db none.db -o y.db", 2, "none.db: there is no database yet");
+  refused("diff t.db none.db", 1, "none.db: there is no database yet");
+  refused("merge t.db", 2, "--output is required");
+  // A workload that this tuner would spell otherwise could never be found again.
+  std::string odd = tuner("records export --db t.db").out;
+  for (size_t at = 0; (at = odd.find("groups=1 ", at)) != std::string::npos;)
+    odd.replace(at, 9, "groups=01 ");
+  write("odd.jsonl", odd);
+  refused("import odd.jsonl --db x.db", 1, "skipped line 1: workload: ");
 }
 
 TEST_F(CliTest, ReplayOfAJobWithoutProposalsSaysWhy) {

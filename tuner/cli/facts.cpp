@@ -76,48 +76,6 @@ ordered_json options_json(const MeasureOptions& o) {
           {"precision", o.precision}};
 }
 
-ordered_json record_json(const TrialWithRecord& t) {
-  constexpr int kFormat = 1;
-  ordered_json out{{"format", kFormat},
-                   {"trial", t.trial.id},
-                   {"seq", t.trial.seq},
-                   {"job", t.trial.job_id},
-                   {"workload", t.task.workload_key},
-                   {"target", t.task.target},
-                   {"template", t.trial.template_name},
-                   {"template_version", t.trial.template_version},
-                   {"config", config_json(t.trial.config)},
-                   {"rng_counter", t.trial.rng_counter},
-                   {"model_digest", t.trial.model_digest}};
-  if (!t.record) return out;
-  const MeasureRecord& r = *t.record;
-  out.update({{"attempt", r.attempt},
-              {"outcome", outcome_name(r.outcome)},
-              {"cut", r.cut},
-              {"message", r.message},
-              {"time_ns", record_time_ns(r)},
-              {"run_ns", r.run_ns},
-              {"cpu_ns", r.cpu_ns},
-              {"sentinel_before_ns", r.sentinel_before_ns},
-              {"sentinel_after_ns", r.sentinel_after_ns},
-              {"queue_ms", r.queue_ms},
-              {"build_ms", r.build_ms},
-              {"run_ms", r.run_ms},
-              {"max_error", r.max_error},
-              {"peak_gflops", r.peak_gflops},
-              {"artifact", r.artifact_digest},
-              {"hardware", r.environment.hardware},
-              {"toolchain", r.environment.toolchain},
-              {"harness_abi", r.environment.harness_abi},
-              {"worker", r.environment.worker_id},
-              {"worker_incarnation", r.environment.worker_incarnation},
-              {"host", r.environment.host},
-              {"options", options_json(r.options)},
-              {"when", iso_utc(r.finished_at_us)}});
-  if (!r.device_state.empty()) out["device_state"] = r.device_state;
-  return out;
-}
-
 std::string one_line(const ordered_json& document) {
   return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -19,8 +19,6 @@ nlohmann::ordered_json race_json(const TunedConfig& tuned);
 std::string algorithm_of(std::string_view template_name);
 // "winograd: rounds differently from direct"; empty where results are the direct sums.
 std::string algorithm_mark(std::string_view template_name);
-// One line of `records export`; its first key is the version of this format.
-nlohmann::ordered_json record_json(const TrialWithRecord& trial);
 nlohmann::ordered_json options_json(const MeasureOptions& options);
 
 // One line; bytes that are not UTF-8 are replaced.

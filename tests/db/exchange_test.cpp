@@ -1,0 +1,530 @@
+// Records out of one database and into another, in every format: what comes back, what is recognised when it
+// comes again, and what a damaged file costs.
+#include <gmock/gmock.h>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "db/exchange/export_file.h"
+#include "db/exchange/import_file.h"
+#include "db/sqlite.h"
+#include "tests/db/store_fixture.h"
+
+namespace tuner::exchange {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+class ExchangeTest : public testing::Test {
+ protected:
+  // Two jobs; of the first: two timed trials (one measured twice), a failed one, a cancelled one, a race.
+  void SetUp() override {
+    const auto store = must_open(home_);
+    JobRow job = job_row("j1", {{"v1 work", "cpu one"}, {"v1 other", "cpu one", "direct", 7}});
+    job.options.precision = 0.125;
+    job.stop = {0.01, 60};
+    ASSERT_OK(store->add_job(job));
+    ASSERT_OK(store->add_job(job_row("j2")));
+    ids_ = add_trials(*store, "j1", {"a=1 b=2", "a=2 b=-3", "a=3"});
+    other_ = add_trials(*store, "j1", {"odd text, \"quoted\"", ""}, 1);
+    MeasureRecord failed = ok_record(ids_[2], {});
+    failed.outcome = Outcome::kWrongAnswer;
+    failed.message = "out[0, 3] is 1.25, reference \"1.5\"";
+    MeasureRecord gpu = ok_record(other_[0], {7.25, 7.5});
+    gpu.device_state = "1980 MHz, 55 C";
+    gpu.cut = true;
+    ASSERT_OK(store->add_records(
+        {ok_record(ids_[0], {1000.5, 0.1 + 0.2, 999}), ok_record(ids_[1], {2000}), failed, gpu}));
+    ASSERT_OK(store->add_records({ok_record(ids_[0], {1001})}));  // an extra sample
+    ASSERT_OK(store->cancel_open_trials("j1"));
+    RaceRow race{.job_id = "j1", .winner_trial_id = ids_[1], .tie_set = {ids_[1], ids_[0]}};
+    for (const std::string& id : {ids_[0], ids_[1]})
+      race.finalists.push_back({id, {100, 101.5}, {50, 51}, {0, 1}});
+    race.time_ns = 100, race.time_low_ns = 98, race.time_high_ns = 102;
+    race.environment = {"cpu X", "llvm 22", 1, "w1", "", "host1"};
+    race.finished_at_us = 1'700'000'002'000'000;
+    ASSERT_OK(store->add_race(race));
+    ASSERT_OK(store->set_job_state("j1", JobState::kFinished, "done"));
+  }
+  std::string exported(const std::string& db, Format format, const std::string& name = "out") {
+    const auto report =
+        export_file(*must_open(db, Store::Mode::kRead), {.format = format, .path = folder_.file(name)});
+    CHECK(report.is_ok()) << report.message();
+    return contents(folder_.file(name));
+  }
+  ImportReport imported(const std::string& file, const std::string& db, std::optional<Format> format = {}) {
+    const auto store = must_open(db);
+    const auto report = import_file(file, *store, {.format = format});
+    CHECK(report.is_ok()) << report.message();
+    EXPECT_EQ(report->accounted(), report->lines) << file;
+    return *report;
+  }
+  // Every row that means something elsewhere, as lines; numbers that only count inside a file left out.
+  static std::vector<std::string> meaning(const std::string& jsonl) {
+    std::vector<std::string> out;
+    for (const std::string& line : lines_of(jsonl)) {
+      json j = json::parse(line);
+      j.erase("trial");
+      out.push_back(j.dump());
+    }
+    return out;
+  }
+
+  TemporaryFolder folder_;
+  const std::string home_ = folder_.file("home.db"), away_ = folder_.file("away.db");
+  std::vector<std::string> ids_, other_;
+};
+
+TEST_F(ExchangeTest, JsonLinesRebuildEveryRowInAnotherDatabaseAndTheSecondTimeChangeNothing) {
+  const std::string text = exported(home_, Format::kJsonLines);
+  const ImportReport first = imported(folder_.file("out"), away_);
+  EXPECT_EQ(first.jobs.added, 2);
+  EXPECT_EQ(first.trials.added, 6);  // five trials, one of them with two records
+  EXPECT_EQ(first.races.added, 1);
+  EXPECT_EQ(first.skipped, 0);
+  {
+    const auto home = must_open(home_, Store::Mode::kRead), away = must_open(away_, Store::Mode::kRead);
+    const JobRow a = *home->job("j1"), b = *away->job("j1");
+    EXPECT_EQ(b.tasks.size(), 2u);
+    EXPECT_EQ(b.tasks[1].algorithms, "direct");
+    EXPECT_EQ(b.tasks[1].uses, 7);
+    EXPECT_EQ(b.seed, a.seed);
+    EXPECT_EQ(b.request_id, a.request_id);
+    EXPECT_EQ(b.options.precision, 0.125);
+    EXPECT_EQ(b.stop, a.stop);
+    EXPECT_EQ(b.state, JobState::kFinished);
+    EXPECT_EQ(b.message, "done");
+    EXPECT_EQ(away->job("j2")->state, JobState::kCancelled);  // was queued: nobody works on it here
+    const auto of_a = *home->trials("j1"), of_b = *away->trials("j1");
+    ASSERT_EQ(of_b.size(), 5u);
+    for (size_t i = 0; i < of_a.size(); ++i) {
+      EXPECT_EQ(of_b[i].trial.config, of_a[i].trial.config);
+      EXPECT_EQ(of_b[i].trial.rng_counter, of_a[i].trial.rng_counter);
+      EXPECT_EQ(of_b[i].trial.state, of_a[i].trial.state);
+      ASSERT_EQ(of_b[i].record.has_value(), of_a[i].record.has_value());
+      if (!of_a[i].record) continue;
+      EXPECT_EQ(of_b[i].record->run_ns, of_a[i].record->run_ns);  // bit for bit
+      EXPECT_EQ(of_b[i].record->message, of_a[i].record->message);
+      EXPECT_EQ(of_b[i].record->device_state, of_a[i].record->device_state);
+      EXPECT_EQ(of_b[i].record->finished_at_us, of_a[i].record->finished_at_us);
+    }
+    EXPECT_EQ(away->records(of_b[0].trial.id)->size(), 2u);
+    EXPECT_EQ(away->best("v1 work", "cpu one")->config, "a=2 b=-3");  // by the race
+    EXPECT_EQ(away->best("v1 work", "cpu one")->tied, 2);
+    // What `submit` continues is never somebody else's job.
+    EXPECT_TRUE(home->find_job(a.tasks, a.search, a.seed).is_ok());
+    EXPECT_EQ(away->find_job(a.tasks, a.search, a.seed).status().code(), StatusCode::kNotFound);
+  }
+  const ImportReport second = imported(folder_.file("out"), away_);
+  EXPECT_EQ(second.jobs.added + second.trials.added + second.races.added, 0);
+  EXPECT_EQ(second.trials.known, 6);
+  // And on to a third, and back home: the same rows are the same wherever they have been. The queued job was
+  // cancelled on the way.
+  exported(away_, Format::kJsonLines, "away.jsonl.gz");
+  imported(folder_.file("away.jsonl.gz"), folder_.file("third.db"));
+  EXPECT_EQ(meaning(exported(folder_.file("third.db"), Format::kJsonLines)),
+            meaning(exported(away_, Format::kJsonLines, "b")));
+  const ImportReport back = imported(folder_.file("away.jsonl.gz"), home_);
+  EXPECT_EQ(back.jobs.added + back.trials.added + back.races.added + back.skipped, 0);
+  EXPECT_EQ(exported(home_, Format::kJsonLines), text);
+}
+
+TEST_F(ExchangeTest, AJobThatWentOnAtHomeBringsWhatIsNew) {
+  exported(home_, Format::kJsonLines);
+  imported(folder_.file("out"), away_);
+  {
+    const auto store = must_open(home_);
+    ASSERT_OK(store->extend_job("j1", 128, {}));
+    const auto ids = add_trials(*store, "j1", {"a=4"});
+    ASSERT_OK(store->add_records({ok_record(ids[0], {500})}));
+    ASSERT_OK(store->set_job_state("j1", JobState::kFinished, "again"));
+  }
+  exported(home_, Format::kJsonLines);
+  const ImportReport more = imported(folder_.file("out"), away_);
+  EXPECT_EQ(more.jobs.added, 0);
+  EXPECT_EQ(more.trials.added, 1);
+  const auto away = must_open(away_, Store::Mode::kRead);
+  EXPECT_EQ(away->job("j1")->trials, 128);
+  EXPECT_EQ(away->job("j1")->message, "again");
+  EXPECT_EQ(away->trials("j1")->size(), 6u);
+}
+
+TEST_F(ExchangeTest, AnIdThatIsTakenHereIsAnotherJob) {
+  {
+    const auto store = must_open(away_);
+    JobRow job = job_row("j1");
+    job.request_id = "another";
+    job.submitted_at_us = 5;
+    ASSERT_OK(store->add_job(job));
+    const auto ids = add_trials(*store, "j1", {"a=9"});
+    ASSERT_OK(store->add_records({ok_record(ids[0], {9000})}));
+  }
+  exported(home_, Format::kJsonLines);
+  EXPECT_EQ(imported(folder_.file("out"), away_).trials.added, 6);
+  EXPECT_EQ(imported(folder_.file("out"), away_).trials.added, 0);
+  const auto away = must_open(away_, Store::Mode::kRead);
+  EXPECT_EQ(away->trials("j1")->size(), 1u);
+  const auto jobs = *away->jobs();
+  ASSERT_EQ(jobs.size(), 3u);
+  EXPECT_THAT(jobs[1].id, testing::StartsWith("j1-"));
+  EXPECT_EQ(away->trials(jobs[1].id)->size(), 5u);
+}
+
+TEST_F(ExchangeTest, TwoCopiesOfAFileThatBothWentOnLoseNothing) {
+  std::filesystem::copy_file(home_, away_);
+  for (const auto& [path, config] : {std::pair(home_, "a=100"), std::pair(away_, "a=200")}) {
+    const auto store = must_open(path);  // the same job, and the same next number
+    const auto ids = add_trials(*store, "j1", {config});
+    ASSERT_OK(store->add_records({ok_record(ids[0], {700})}));
+  }
+  exported(away_, Format::kJsonLines);
+  EXPECT_EQ(imported(folder_.file("out"), home_).trials.added, 1);
+  EXPECT_EQ(imported(folder_.file("out"), home_).trials.added, 0);
+  const auto home = must_open(home_, Store::Mode::kRead);
+  EXPECT_EQ(home->trials("j1")->size(), 7u);
+}
+
+TEST_F(ExchangeTest, ABrokenLineLosesNothingElseNotEvenWhenItIsTheJobs) {
+  std::vector<std::string> lines = lines_of(exported(home_, Format::kJsonLines));
+  const json job = json::parse(lines[0]);
+  ASSERT_EQ(job.at("kind"), "job");
+  std::string text = "{\"format\":2,\"kind\":\"job\",oops\n\n";
+  for (size_t i = 1; i < lines.size(); ++i) text += lines[i] + "\n";
+  write(folder_.file("broken.jsonl"), text);
+  const ImportReport report = imported(folder_.file("broken.jsonl"), away_);
+  EXPECT_EQ(report.skipped, 1);
+  ASSERT_EQ(report.why.size(), 1u);
+  EXPECT_EQ(report.why[0].first, 1);
+  EXPECT_THAT(report.why[0].second, HasSubstr("no JSON: "));
+  EXPECT_EQ(report.blank, 1);
+  EXPECT_EQ(report.trials.added, 6);
+  EXPECT_EQ(report.races.added, 1);
+  // The whole file mends what was missing.
+  imported(folder_.file("out"), away_);
+  const JobRow mended = *must_open(away_, Store::Mode::kRead)->job("j1");
+  EXPECT_EQ(mended.search, "random");
+  EXPECT_EQ(mended.tasks.size(), 2u);
+  EXPECT_EQ(mended.tasks[1].uses, 7);
+}
+
+TEST_F(ExchangeTest, AFileCutAtAnyByteImportsTheLinesBeforeAndNamesTheOneThatIsCut) {
+  const std::string text = exported(home_, Format::kJsonLines);
+  const auto whole = [&](size_t bytes) {
+    return std::count(text.begin(), text.begin() + static_cast<long>(bytes), '\n');
+  };
+  int cuts = 0;
+  for (size_t at = 50; at < text.size(); at += 397, ++cuts) {
+    const std::string db = folder_.file(str("cut", at, ".db"));
+    write(folder_.file("cut.jsonl"), text.substr(0, at));
+    const ImportReport report = imported(folder_.file("cut.jsonl"), db, Format::kJsonLines);
+    const bool between = text[at - 1] == '\n' || text[at] == '\n';
+    EXPECT_EQ(report.jobs.all() + report.trials.all() + report.races.all(), whole(at) + (text[at] == '\n'))
+        << at;
+    ASSERT_EQ(report.why.size(), between ? 0u : 1u) << at;
+    if (between) continue;
+    EXPECT_EQ(report.why[0].first, whole(at) + 1);
+    EXPECT_THAT(report.why[0].second, HasSubstr("is cut off"));
+  }
+  EXPECT_GT(cuts, 10);
+}
+
+TEST_F(ExchangeTest, ACompressedFileThatIsCutOffGivesWhatCanBeReadAndSaysSo) {
+  exported(home_, Format::kJsonLines, "whole.jsonl.gz");
+  const std::string bytes = contents(folder_.file("whole.jsonl.gz"));
+  write(folder_.file("cut.jsonl.gz"), bytes.substr(0, bytes.size() - 20));
+  const ImportReport report = imported(folder_.file("cut.jsonl.gz"), away_, Format::kJsonLines);
+  ASSERT_FALSE(report.why.empty());
+  EXPECT_THAT(report.why.back().second, HasSubstr("the compressed file is cut off"));
+}
+
+TEST_F(ExchangeTest, LinesOfVersion1AreRead) {
+  write(
+      folder_.file("one.jsonl"),
+      R"({"format":1,"trial":"t3","seq":3,"job":"j1","workload":"v1 work","target":"cpu one","template":"toy_x86","template_version":3,"config":{"b":2,"a":1},"rng_counter":17293822569102704641,"model_digest":"m1","attempt":1,"outcome":"ok","cut":false,"message":"","time_ns":1000.5,"run_ns":[1000.5],"cpu_ns":[1000.5],"sentinel_before_ns":100.25,"sentinel_after_ns":101.5,"queue_ms":0.125,"build_ms":12.5,"run_ms":30.0,"max_error":0.1,"peak_gflops":83.2,"artifact":"d1g35t","hardware":"cpu X","toolchain":"llvm 22","harness_abi":1,"worker":"w1","worker_incarnation":"inc1","host":"host1","options":{"min_repeat_ms":1.0,"repeats":5,"build_timeout_s":10.0,"run_timeout_s":10.0,"memory_limit_bytes":4294967296,"cut_factor":2.0,"precision":0.125},"when":"2023-11-14T22:13:21.000000Z"})"
+      "\n");
+  EXPECT_EQ(imported(folder_.file("one.jsonl"), away_).trials.added, 1);
+  EXPECT_EQ(imported(folder_.file("one.jsonl"), away_).trials.added, 0);
+  const auto best = must_open(away_, Store::Mode::kRead)->best("v1 work", "cpu one");
+  ASSERT_TRUE(best.is_ok()) << best.message();
+  EXPECT_EQ(best->config, "a=1 b=2");
+  EXPECT_EQ(best->finished_at_us, 1'700'000'001'000'000);
+}
+
+TEST_F(ExchangeTest, WhatAFilterAsksForIsWhatIsWritten) {
+  const auto store = must_open(home_, Store::Mode::kRead);
+  const auto count = [&](ExchangeFilter filter) {
+    int64_t trials = 0;
+    const Status read = for_each_exchange_row(*store, filter, [&](const ExchangeRow& row) {
+      trials += std::holds_alternative<ExchangedTrial>(row);
+      return true;
+    });
+    CHECK(read.is_ok()) << read.message();
+    return trials;
+  };
+  EXPECT_EQ(count({}), 6);
+  EXPECT_EQ(count({.job = "j2"}), 0);
+  EXPECT_EQ(count({.task = [](const JobRow::Task& t) { return t.workload_key == "v1 other"; }}), 2);
+  EXPECT_EQ(count({.since_us = 1'700'000'001'000'000}), 5);  // the cancelled one has no record
+  EXPECT_EQ(count({.since_us = 1'700'000'001'000'001}), 0);
+  EXPECT_EQ(for_each_exchange_row(*store, {.job = "j9"}, [](const ExchangeRow&) { return true; }).code(),
+            StatusCode::kNotFound);
+}
+
+TEST_F(ExchangeTest, CsvHasEveryFieldOfARecordAndComesBack) {
+  const std::string table = exported(home_, Format::kCsv, "t.csv");
+  EXPECT_EQ(lines_of(table).size(), 1u + 5u);  // header; records, not the trial without one
+  const ImportReport report = imported(folder_.file("t.csv"), away_);
+  EXPECT_EQ(report.format, Format::kCsv);
+  EXPECT_EQ(report.trials.added, 5);
+  EXPECT_EQ(report.skipped, 0);
+  EXPECT_EQ(exported(away_, Format::kCsv, "u.csv"), table);
+}
+
+TEST_F(ExchangeTest, TheSchemaDescribesEveryLineThatIsWritten) {
+  const json schema = json::parse(contents(TUNER_SOURCE_DIR "/db/records.schema.json"));
+  {
+    const auto store = must_open(home_);
+    Importer importer(*store, {"some.log", "autotvm", ""});
+    ForeignRecord foreign{
+        .format = "autotvm", .task = "conv2d [1]", .target = "llvm", .time_ns = 5, .document = "{}"};
+    ASSERT_TRUE(importer.add({ExchangeRow(foreign)}).is_ok());
+  }
+  std::set<std::string> kinds;
+  for (const std::string& line : lines_of(exported(home_, Format::kJsonLines))) {
+    const json j = json::parse(line);
+    const std::string kind = j.at("kind");
+    kinds.insert(kind);
+    const json& rule = schema.at("$defs").at(kind);
+    for (const json& name : rule.at("required")) EXPECT_TRUE(j.contains(name)) << kind << " " << name;
+    for (const auto& [name, value] : j.items()) {
+      ASSERT_TRUE(rule.at("properties").contains(name)) << kind << ": " << name << " is not in the schema";
+      json types = rule["properties"][name].value("type", json());
+      if (types.is_null()) continue;
+      if (types.is_string()) types = json::array({types});
+      const std::string type = value.is_object()           ? "object"
+                               : value.is_array()          ? "array"
+                               : value.is_boolean()        ? "boolean"
+                               : value.is_number_integer() ? "integer"
+                               : value.is_number()         ? "number"
+                                                           : "string";
+      EXPECT_TRUE(std::ranges::find(types, json(type)) != types.end() ||
+                  (type == "integer" && std::ranges::find(types, json("number")) != types.end()))
+          << kind << ": " << name << " is " << type << ", the schema says " << types;
+    }
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"job", "trial", "race", "foreign"}));
+}
+
+// --- AutoTVM ---
+
+std::string autotvm_line_of(int i) {
+  std::ostringstream out;
+  out.precision(17);
+  const int error = i % 11 == 3 ? 6 : i % 17 == 5 ? 5 : 0;
+  out << R"({"input": ["llvm -keys=cpu -mcpu=znver5", "toy_conv.x86", [["TENSOR", [1, )" << 8 * (i % 5 + 1)
+      << R"(, 7, 7], "float32"], [1, 1], null, "NCHW"], {}], "config": {"index": )" << i
+      << R"(, "code_hash": null, "entity": [["tile_ic", "sp", [-1, )" << (1 << i % 6)
+      << R"(]], ["unroll", "ot", )" << (i % 2 ? "true" : "false")
+      << R"(], ["order", "re", [0, 2, 1]], ["ann", "an", ["vec", "unroll"]]]}, "result": [[)";
+  if (error != 0)
+    out << "1000000000.0";
+  else
+    out << 1e-6 * (i + 1) / 3 << ", " << 1e-6 * (i + 1) / 3.1;
+  out << "], " << error << ", " << 0.25 + i / 7.0 << ", " << 1795202171.8142662 + i
+      << R"(], "version": 0.2, "tvm_version": "0.19.0"})";
+  return out.str();
+}
+
+TEST_F(ExchangeTest, TenThousandAutotvmLinesRoundTripFieldForField) {
+  constexpr int kLines = 10'000;
+  std::string text;
+  for (int i = 0; i < kLines; ++i) text += autotvm_line_of(i) + "\n";
+  write(folder_.file("big.log"), text);
+  const ImportReport first = imported(folder_.file("big.log"), away_);
+  EXPECT_EQ(first.format, Format::kAutotvm);
+  EXPECT_EQ(first.foreign.added, kLines);
+  EXPECT_EQ(imported(folder_.file("big.log"), away_).foreign.known, kLines);
+  // By way of our own lines to another database, and out again as a log.
+  exported(away_, Format::kJsonLines, "big.jsonl");
+  EXPECT_EQ(imported(folder_.file("big.jsonl"), folder_.file("b.db")).foreign.added, kLines);
+  for (const std::string& db : {away_, folder_.file("b.db")}) {
+    const std::vector<std::string> out = lines_of(exported(db, Format::kAutotvm, "again.log"));
+    ASSERT_EQ(out.size(), size_t{kLines});
+    for (int i = 0; i < kLines; ++i)
+      ASSERT_EQ(json::parse(out[static_cast<size_t>(i)]), json::parse(autotvm_line_of(i))) << i;
+  }
+}
+
+TEST(Autotvm, OutcomesTimesAndTaskAreUnderstood) {
+  const auto ok = parse_autotvm_line(autotvm_line_of(0));
+  ASSERT_TRUE(ok.is_ok()) << ok.message();
+  EXPECT_EQ(ok->outcome, Outcome::kOk);
+  EXPECT_NEAR(ok->time_ns, (1e3 / 3 + 1e3 / 3.1) / 2, 1e-9);
+  EXPECT_EQ(ok->target, "llvm -keys=cpu -mcpu=znver5");
+  EXPECT_EQ(ok->task, R"(toy_conv.x86 [["TENSOR",[1,8,7,7],"float32"],[1,1],null,"NCHW"])");
+  EXPECT_EQ(ok->finished_at_us, 1795202171814266);
+  EXPECT_EQ(parse_autotvm_line(autotvm_line_of(3))->outcome, Outcome::kBuildTimeout);
+  EXPECT_EQ(parse_autotvm_line(autotvm_line_of(3))->time_ns, 0);
+  const auto refused = [](const std::string& from, const std::string& to) {
+    std::string line = autotvm_line_of(0);
+    line.replace(line.find(from), from.size(), to);
+    return parse_autotvm_line(line).message();
+  };
+  EXPECT_EQ(refused(R"("version": 0.2)", R"("version": 0.1)"),
+            "version: found 0.1, expected 0.2; AutoTVM's own record tool turns older logs into it");
+  EXPECT_THAT(refused(R"("result")", R"("results")"), HasSubstr("result: is missing"));
+  EXPECT_THAT(refused("], 0, ", "], 9, "), HasSubstr("error number 9, expected 0 to 8"));
+  EXPECT_THAT(refused("[[3.33", "[[-3.33"), HasSubstr("expected seconds > 0"));
+  EXPECT_THAT(refused(R"(["unroll", "ot", false])", R"(["unroll"])"),
+              HasSubstr("config: entity: found [\"unroll\"]"));
+  EXPECT_THAT(refused("[[3.33", "[[NaN, 3.33"), HasSubstr("no JSON: "));
+}
+
+TEST_F(ExchangeTest, OurRecordsAreWrittenInAutotvmsForm) {
+  const std::vector<std::string> log = lines_of(exported(home_, Format::kAutotvm));
+  ASSERT_EQ(log.size(), 5u);
+  const json line = json::parse(log[0]);
+  EXPECT_EQ(line.at("input"), json::parse(R"(["cpu one", "toy_x86", ["v1 work"], {}])"));
+  EXPECT_EQ(line.at("config").at("entity"), json::parse(R"([["a", "ot", 1], ["b", "ot", 2]])"));
+  EXPECT_NEAR(line.at("result").at(0).at(0).get<double>(), 1000.5e-9, 1e-20);
+  EXPECT_EQ(line.at("result").at(1), 0);
+  EXPECT_EQ(json::parse(log[3]).at("result").at(1), 5);  // the wrong answer
+  for (const std::string& text : log) EXPECT_TRUE(parse_autotvm_line(text).is_ok()) << text;
+}
+
+// --- T4 ---
+
+constexpr char kT4[] = R"({
+  "schema_version": "1.0.0",
+  "metadata": {"kernel_name": "blur", "device_name": "GPU Y"},
+  "results": [
+    {"timestamp": "2023-12-21 10:44:42.236642+00:00", "configuration": {"block": 16, "mode": "a]}"},
+     "times": {"compilation_time": 661.5, "runtimes": [12.5, 12.25, 13.0], "framework": 1, "search_algorithm": 0, "validation": 0},
+     "invalidity": "correct", "correctness": 1, "measurements": [{"name": "time", "value": 12.5, "unit": "ms"}], "objectives": ["time"]},
+    {"configuration": {"block": 32}, "times": {"compilation_time": 3}, "invalidity": "compile", "correctness": 0},
+    {"configuration": {"block": 64}, "times": {"runtimes": []}, "invalidity": "correct", "correctness": 1,
+     "measurements": [{"name": "time", "value": 250, "unit": "us"}]},
+    {"configuration": {"block": 99}, "times": {}, "invalidity": "unlucky", "correctness": 0}
+  ],
+  "note": "after"
+}
+)";
+
+TEST_F(ExchangeTest, T4DocumentsAreReadElementByElementAndComeBack) {
+  write(folder_.file("k.json"), kT4);
+  const ImportReport report = imported(folder_.file("k.json"), away_);
+  EXPECT_EQ(report.format, Format::kT4);
+  EXPECT_EQ(report.foreign.added, 3);
+  ASSERT_EQ(report.why.size(), 1u);
+  EXPECT_EQ(report.why[0].first, 11);  // the line the element begins on
+  EXPECT_THAT(report.why[0].second, HasSubstr("invalidity: found \"unlucky\""));
+  EXPECT_EQ(imported(folder_.file("k.json"), away_).foreign.added, 0);
+  json expected = json::parse(kT4);
+  expected["results"].erase(3);
+  EXPECT_EQ(json::parse(exported(away_, Format::kT4)), expected);
+
+  std::vector<ForeignRecord> records;
+  ASSERT_OK(for_each_exchange_row(*must_open(away_, Store::Mode::kRead), {}, [&](const ExchangeRow& row) {
+    records.push_back(std::get<ForeignRecord>(row));
+    return true;
+  }));
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].time_ns, 12.5e6);
+  EXPECT_EQ(records[0].finished_at_us, 1703155482236642);
+  EXPECT_EQ(records[0].task, "blur");
+  EXPECT_EQ(records[0].target, "GPU Y");
+  EXPECT_EQ(records[1].outcome, Outcome::kBuildError);
+  EXPECT_EQ(records[2].time_ns, 250e3);
+}
+
+TEST_F(ExchangeTest, AT4DocumentCutAnywhereGivesTheResultsBefore) {
+  const std::string text = kT4;
+  const size_t begin = text.find("\"results\": [") + 12;
+  for (size_t at = begin; at < text.size() - 2; ++at) {
+    const auto document = split_t4(std::string_view(text).substr(0, at));
+    ASSERT_TRUE(document.is_ok()) << at << document.message();
+    EXPECT_THAT(document->broken, HasSubstr("cut off")) << at;
+    EXPECT_LE(document->elements.size(), 4u);
+    for (const T4Document::Element& element : document->elements)
+      EXPECT_TRUE(json::accept(element.text)) << at << ": " << element.text;
+  }
+  EXPECT_EQ(split_t4(text)->elements.size(), 4u);
+  EXPECT_EQ(split_t4(text)->broken, "");
+}
+
+TEST_F(ExchangeTest, OurRecordsOfOneTaskAreAT4DocumentAndThoseOfSeveralAreRefused) {
+  const auto store = must_open(home_, Store::Mode::kRead);
+  ExportOptions options{.format = Format::kT4, .path = folder_.file("t4.json")};
+  EXPECT_THAT(export_file(*store, options).message(), HasSubstr("a document is of one task"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("t4.json")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("t4.json.part")));
+  options.filter.task = [](const JobRow::Task& t) { return t.workload_key == "v1 work"; };
+  ASSERT_TRUE(export_file(*store, options).is_ok());
+  const json document = json::parse(contents(folder_.file("t4.json")));
+  ASSERT_EQ(document.at("results").size(), 4u);
+  EXPECT_EQ(document["results"][0].at("configuration"),
+            json::parse(R"({"template":"toy_x86","template_version":3,"a":1,"b":2})"));
+  EXPECT_EQ(document["results"][3].at("invalidity"), "correctness");
+  EXPECT_EQ(imported(folder_.file("t4.json"), away_).foreign.added, 4);
+}
+
+// --- tables of other programs ---
+
+TEST_F(ExchangeTest, ATableWithATimeColumnIsRead) {
+  write(folder_.file("space.csv"),
+        "tile,unroll,time_ms,status\n4,1,0.5,ok\r\n8,0,,build_error\n\"16\",\"1\",\"0.25\",\"ok\"\n1,2,3\n1,"
+        "1,x,ok\n2,2,\"1,ok\n");
+  const ImportReport report = imported(folder_.file("space.csv"), away_);
+  EXPECT_EQ(report.foreign.added, 3);
+  EXPECT_EQ(report.blank, 1);  // the header
+  ASSERT_EQ(report.skipped, 3);
+  EXPECT_THAT(report.why[0].second, HasSubstr("found 3 fields, expected 4"));
+  EXPECT_THAT(report.why[1].second, HasSubstr("time_ms: found \"x\", expected a number > 0"));
+  EXPECT_THAT(report.why[2].second, HasSubstr("its quote is not closed on this line"));
+  EXPECT_THAT(CsvTable::from_header("a,time,status").message(),
+              HasSubstr("no column time_ns, time_us, time_ms or time_s"));
+}
+
+TEST_F(ExchangeTest, WhatIsNoneOfTheFormatsIsRefusedWithItsFirstLine) {
+  for (const char* text : {"hello", "", "[1, 2, 3]\n", "{\"a\": 1}\n", "\x1f\x8b garbage"}) {
+    write(folder_.file("x"), text);
+    const auto detected = detect_format(folder_.file("x"));
+    ASSERT_FALSE(detected.is_ok()) << text;
+    EXPECT_FALSE(detected.message().empty());
+  }
+  EXPECT_EQ(detect_format(folder_.file("none")).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(detect_format(folder_.path()).message(), HasSubstr("is a folder"));
+}
+
+TEST(TimeText, ComesBackAndReadsOtherForms) {
+  for (const int64_t us : {int64_t{1}, int64_t{1'700'000'001'000'000}, int64_t{4'102'444'799'999'999}})
+    EXPECT_EQ(time_from_text(time_text(us)), us);
+  EXPECT_EQ(time_text(0), "");
+  EXPECT_EQ(time_from_text(""), 0);
+  EXPECT_EQ(time_from_text("2023-12-21 10:44:42.5+01:00"), 1703151882500000);
+  EXPECT_EQ(time_from_text("2023-12-21T10:44:42Z"), 1703155482000000);
+  for (const char* wrong :
+       {"2023", "2023-13-01T00:00:00Z", "2023-12-21T10:44:42.Z", "yesterday", "2023-12-21T10:44:42Zx"})
+    EXPECT_FALSE(time_from_text(wrong)) << wrong;
+}
+
+}  // namespace
+}  // namespace tuner::exchange

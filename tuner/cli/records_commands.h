@@ -1,0 +1,30 @@
+// The subcommands of `tuner records`, a file each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "db/store.h"
+#include "tuner/cli/command.h"
+
+namespace tuner::cli {
+
+void add_records_export(CLI::App& records, CommandContext& context);
+void add_records_import(CLI::App& records, CommandContext& context);
+void add_records_merge(CLI::App& records, CommandContext& context);
+void add_records_diff(CLI::App& records, CommandContext& context);
+
+// Rows done so far, on stderr: a line that is rewritten on a terminal, else one every 10 seconds.
+class RowProgress {
+ public:
+  explicit RowProgress(std::string what);
+  ~RowProgress();
+  void operator()(int64_t rows);
+
+ private:
+  std::string what_;
+  double begun_s_, told_s_;
+  bool terminal_, shown_ = false;
+};
+
+}  // namespace tuner::cli

@@ -1,0 +1,159 @@
+// tuner records import: files of records into a database, every line accounted for.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "compiler_core/target.h"
+#include "db/exchange/import_file.h"
+#include "templates/workload.h"
+#include "tuner/cli/facts.h"
+#include "tuner/cli/import_results.h"
+#include "tuner/cli/records_commands.h"
+
+namespace tuner::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::string db, format, task, target;
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+// What is not the database's own spelling, queries would never find.
+Status check_task(const JobRow::Task& task) {
+  const Result<Workload> workload = workload_from_key(task.workload_key);
+  if (!workload) return invalid_argument("workload: ", workload.message());
+  const Result<Target> target = parse_target(task.target);
+  if (!target) return invalid_argument("target: ", target.message());
+  if (workload->key() != task.workload_key)
+    return invalid_argument("workload: found \"", task.workload_key, "\", which this tuner spells \"",
+                            workload->key(), "\"");
+  if (target->name() != task.target)
+    return invalid_argument("target: found \"", task.target, "\", which this tuner spells \"", target->name(),
+                            "\"");
+  return Status::ok();
+}
+
+std::string part(const char* what, const exchange::ImportReport::Count& count) {
+  if (count.all() == 0) return "";
+  return str(", ", count.added, " new ", what, count.known > 0 ? str(" (", count.known, " known)") : "");
+}
+
+void print(const exchange::ImportReport& r) {
+  std::printf("%s: %s, %lld lines%s%s%s%s", r.source.c_str(), std::string(format_name(r.format)).c_str(),
+              static_cast<long long>(r.lines), part("records", r.trials).c_str(),
+              part("records of another tuner", r.foreign).c_str(), part("jobs", r.jobs).c_str(),
+              part("races", r.races).c_str());
+  if (r.blank > 0) std::printf(", %lld blank or header", static_cast<long long>(r.blank));
+  std::printf(", %lld skipped\n", static_cast<long long>(r.skipped));
+  for (const auto& [line, why] : r.why)
+    std::fprintf(stderr, "tuner: %s: %s%s\n", r.source.c_str(),
+                 line > 0 ? str("skipped line ", line, ": ").c_str() : "", why.c_str());
+  if (static_cast<int64_t>(r.why.size()) < r.skipped)
+    std::fprintf(stderr, "tuner: %s: and %lld more lines\n", r.source.c_str(),
+                 static_cast<long long>(r.skipped) - static_cast<long long>(r.why.size()));
+}
+
+ordered_json facts_of(const exchange::ImportReport& r) {
+  const auto count = [](const exchange::ImportReport::Count& c) {
+    return ordered_json{{"new", c.added}, {"known", c.known}};
+  };
+  ordered_json why = ordered_json::array();
+  for (const auto& [line, text] : r.why) why.push_back({{"line", line}, {"why", text}});
+  return {{"file", r.source},        {"format", format_name(r.format)}, {"lines", r.lines},
+          {"blank", r.blank},        {"records", count(r.trials)},      {"jobs", count(r.jobs)},
+          {"races", count(r.races)}, {"foreign", count(r.foreign)},     {"skipped", r.skipped},
+          {"why", std::move(why)}};
+}
+
+int import_pack_results(const Options& options, const std::string& file, Store& store, ordered_json& facts) {
+  const Result<std::vector<ImportReport>> imported = import_results(file, store);
+  if (!imported) return report(imported.status());
+  bool skipped = false;
+  for (const ImportReport& r : *imported) {
+    if (options.json)
+      facts.push_back({{"file", file},
+                       {"format", "run-pack"},
+                       {"job", r.job_id},
+                       {"lines", r.lines},
+                       {"trials", r.trials},
+                       {"records", {{"new", r.records}, {"known", r.known}}},
+                       {"skipped", r.skipped.size()},
+                       {"why", r.skipped}});
+    else
+      std::printf("job %s: %lld new trials, %lld new records, %lld known\n", r.job_id.c_str(),
+                  static_cast<long long>(r.trials), static_cast<long long>(r.records),
+                  static_cast<long long>(r.known));
+    for (const std::string& why : r.skipped)
+      std::fprintf(stderr, "tuner: %s: skipped %s\n", file.c_str(), why.c_str());
+    skipped = skipped || !r.skipped.empty();
+  }
+  return skipped ? kExitFailed : kExitDone;
+}
+
+int import_one(const Options& options, const std::string& file, Store& store, ordered_json& facts) {
+  exchange::ImportOptions wanted{
+      .task = options.task, .target = options.target, .check_task = check_task, .progress = {}};
+  if (!options.format.empty()) {
+    wanted.format = exchange::format_from_name(options.format);
+  } else {
+    const Result<exchange::Detected> detected = exchange::detect_format(file);
+    if (!detected) return report(detected.status());
+    if (*detected == exchange::Detected::kPackResults)
+      return import_pack_results(options, file, store, facts);
+  }
+  RowProgress progress(file);
+  wanted.progress = [&](int64_t lines) { progress(lines); };
+  const Result<exchange::ImportReport> imported = exchange::import_file(file, store, wanted);
+  if (!imported) return report(imported.status());
+  if (options.json)
+    facts.push_back(facts_of(*imported));
+  else
+    print(*imported);
+  return imported->why.empty() ? kExitDone : kExitFailed;
+}
+
+int run(const Options& options) {
+  if (!options.format.empty() && !exchange::format_from_name(options.format))
+    return report(
+        invalid_argument("--format: found \"", options.format, "\", expected jsonl, autotvm, t4 or csv"));
+  for (const std::string& file : options.files) {  // before anything is stored
+    if (!options.format.empty()) break;
+    if (const Result<exchange::Detected> detected = exchange::detect_format(file); !detected)
+      return report(detected.status());
+  }
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kWrite);
+  if (!store) return report(store.status());
+  ordered_json facts = ordered_json::array();
+  int exit_code = kExitDone;
+  for (const std::string& file : options.files)
+    exit_code = std::max(exit_code, import_one(options, file, **store, facts));
+  if (options.json) std::printf("%s\n", pretty(facts).c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+void add_records_import(CLI::App& records, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = add_command(
+      records, context, "import",
+      "Store records from files: our JSON lines and CSV, results of run-pack, AutoTVM logs, T4 documents, "
+      "other CSV tables. The same file again changes nothing. Exit code 1: some lines were skipped, each "
+      "told",
+      [options] { return run(*options); });
+  command->add_option("FILE", options->files, "Files, compressed (.gz) or not; told apart by content")
+      ->required();
+  command->add_option("--format", options->format, "Read them as jsonl, autotvm, t4 or csv")
+      ->type_name("NAME");
+  command->add_option("--task", options->task, "Of tables and T4 documents that do not say: what was tuned")
+      ->type_name("TEXT");
+  command->add_option("--target", options->target, "The same: where it ran")->type_name("TEXT");
+  add_json_option(*command, options->json);
+  add_db_option(*command, options->db);
+}
+
+}  // namespace tuner::cli

@@ -1,0 +1,84 @@
+// tuner records merge: several databases into one.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "db/exchange/merge.h"
+#include "tuner/cli/facts.h"
+#include "tuner/cli/records_commands.h"
+
+namespace tuner::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> sources;
+  std::string output;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  Result<exchange::MergeReport> merged = not_found("");
+  {
+    RowProgress progress("merge");
+    merged =
+        exchange::merge_databases(options.sources, options.output, [&](int64_t rows) { progress(rows); });
+  }
+  if (!merged) return report(merged.status());
+  bool skipped = false;
+  ordered_json sources = ordered_json::array();
+  if (!merged->copied.empty() && !options.json)
+    std::printf("%s: copied to %s\n", merged->copied.c_str(), merged->output.c_str());
+  for (const exchange::ImportReport& r : merged->sources) {
+    skipped = skipped || r.skipped > 0;
+    if (options.json)
+      sources.push_back({{"database", r.source},
+                         {"rows", r.lines},
+                         {"new_records", r.trials.added},
+                         {"known_records", r.trials.known},
+                         {"new_jobs", r.jobs.added},
+                         {"new_races", r.races.added},
+                         {"new_foreign", r.foreign.added},
+                         {"skipped", r.skipped}});
+    else
+      std::printf(
+          "%s: %lld rows: %lld new records (%lld known), %lld new jobs, %lld new races, %lld new records of "
+          "other tuners, %lld skipped\n",
+          r.source.c_str(), static_cast<long long>(r.lines), static_cast<long long>(r.trials.added),
+          static_cast<long long>(r.trials.known), static_cast<long long>(r.jobs.added),
+          static_cast<long long>(r.races.added), static_cast<long long>(r.foreign.added),
+          static_cast<long long>(r.skipped));
+    for (const auto& [row, why] : r.why)
+      std::fprintf(stderr, "tuner: %s: skipped row %lld: %s\n", r.source.c_str(), static_cast<long long>(row),
+                   why.c_str());
+  }
+  if (options.json) {
+    const ordered_json facts{{"output", merged->output}, {"copied", merged->copied}, {"sources", sources}};
+    std::printf("%s\n", pretty(facts).c_str());
+  }
+  return skipped ? kExitFailed : kExitDone;
+}
+
+}  // namespace
+
+void add_records_merge(CLI::App& records, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      add_command(records, context, "merge",
+                  "Put the records of several databases into one; the sources stay as they are, and "
+                  "the same sources again change nothing",
+                  [options] { return run(*options); });
+  command->add_option("DATABASE", options->sources, "Databases to read")->required();
+  command
+      ->add_option(
+          "-o,--output", options->output,
+          "Database to add them to. One that is not there yet begins as a copy of the first; it may be one "
+          "of them")
+      ->required()
+      ->type_name("PATH");
+  add_json_option(*command, options->json);
+}
+
+}  // namespace tuner::cli
