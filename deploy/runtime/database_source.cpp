@@ -10,6 +10,15 @@ namespace tuner::runtime {
 
 namespace {
 
+// What this library would write into a record. It does not look at the machine's caches, so a record of
+// another CPU of the same target is not told apart here.
+Present present(const Target&) {
+  return {.cpu_toolchain = toolchain(), .template_version = [](std::string_view name) {
+            const AnyTemplate* t = find_template(name);
+            return t == nullptr ? 0 : t->version();
+          }};
+}
+
 class DatabaseSource final : public Source {
  public:
   DatabaseSource(std::unique_ptr<Store> store, Target target, const SourceOptions& options)
@@ -18,7 +27,7 @@ class DatabaseSource final : public Source {
         cache_(options.cache_dir),
         artifact_dir_(options.artifact_dir),
         algorithms_(options.algorithms),
-        resolver_(store_.get(), {.fix = options.fix, .toolchain = toolchain()}) {}
+        resolver_(store_.get(), {.fix = options.fix, .present = present}) {}
 
   std::string target() const override { return target_.name(); }
 
