@@ -202,7 +202,9 @@ TEST(ExchangeFuzz, Times) {
   const std::string seeds[] = {"2023-11-14T22:13:21.000001Z", "2023-12-21 10:44:42.5+01:00"};
   read_all(seeds, 5, [](const std::string& text) -> bool {
     const auto us = time_from_text(text);
-    if (us) EXPECT_EQ(time_from_text(time_text(*us)), us);
+    if (us) {
+      EXPECT_EQ(time_from_text(time_text(*us)), us);
+    }
     return us.has_value();
   });
 }
