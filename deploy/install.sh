@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# install.sh [--peers] [--emulator] [--browser]: installs what building needs on Debian 12, as root or with sudo. Quick when nothing
+# install.sh [--peers] [--emulator] [--browser] [--onnx] [--python]: installs what building needs on Debian 12, as root or with sudo. Quick when nothing
 # is missing. Used by build.sh and test.sh; runs on its own too.
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
+#   --onnx      also libonnx (5 MB), with which `tuner extract` reads models
+#   --python    also what the Python client and its test need
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 #   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
 set -euo pipefail
@@ -20,7 +22,9 @@ for option in "$@"; do
     --peers) packages+=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev) ;;
     --emulator) packages+=(qemu-user) ;;
     --browser) packages+=(chromium) ;;
-    *) echo "install: found $option, expected --peers, --emulator or --browser" >&2; exit 2 ;;
+    --onnx) packages+=(libonnx-dev) ;;
+    --python) packages+=(python3-grpcio python3-protobuf python3-setuptools) ;;
+    *) echo "install: found $option, expected --peers, --emulator, --browser, --onnx or --python" >&2; exit 2 ;;
   esac
 done
 

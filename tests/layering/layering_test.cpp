@@ -70,6 +70,7 @@ const std::vector<Rule> kRules = {
     {"tuner", {"compiler_core", "templates", "proto", "db", "measure_server/runner"}},
     {"tuner/search", {"compiler_core/base", "templates", "tuner/cost_model"}},
     {"tuner/cost_model", {"compiler_core/base"}},
+    {"tuner/extract", {"compiler_core/base", "templates"}},
     // Programs of a workload tell its operands; compiling them is builder_llvm.cpp's.
     {"deploy",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/runtime",
@@ -84,6 +85,7 @@ const std::vector<Rule> kLibraries = {
     {"grpc", {"proto", "measure_server/worker", "tuner/daemon", "tuner/cli"}},
     {"xgboost/", {"tuner/cost_model"}},
     {"sqlite3.h", {"db"}},
+    {"onnx/", {"tuner/extract"}},
 };
 
 bool is_under(const std::string& path, const std::string& folder) {

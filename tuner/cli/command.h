@@ -55,6 +55,8 @@ void add_verify_command(CLI::App& app, CommandContext& context);
 void add_build_command(CLI::App& app, CommandContext& context);
 void add_show_command(CLI::App& app, CommandContext& context);
 void add_simulate_command(CLI::App& app, CommandContext& context);
+void add_cover_command(CLI::App& app, CommandContext& context);
+void add_extract_command(CLI::App& app, CommandContext& context);
 // These talk to a daemon.
 void add_serve_command(CLI::App& app, CommandContext& context);
 void add_submit_command(CLI::App& app, CommandContext& context);

@@ -29,6 +29,8 @@ int tuner_main(int argc, char** argv) {
   add_verify_command(app, context);
   add_pack_command(app, context);
   add_simulate_command(app, context);
+  add_cover_command(app, context);
+  add_extract_command(app, context);
   add_jobs_command(app, context);
   add_records_command(app, context);
   add_replay_command(app, context);

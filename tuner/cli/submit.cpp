@@ -20,6 +20,7 @@
 #include "tuner/cli/format.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/job_file.h"
+#include "tuner/cli/job_groups.h"
 #include "tuner/cli/job_watch.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/progress_view.h"
@@ -45,11 +46,7 @@ struct SubmitOptions {
   double time_limit_s = -1;        // negative: the file's
 };
 
-// Tasks that share everything else become one job.
-struct Group {
-  JobRow job;
-  std::vector<Workload> workloads;
-};
+using Group = JobGroup;
 
 struct GroupOutcome {  // of one group
   std::string job_id;
@@ -67,13 +64,6 @@ struct GroupOutcome {  // of one group
 std::string new_request_id() {
   std::random_device random;
   return str(std::hex, random(), random(), random(), random());
-}
-
-bool same_options(const MeasureOptions& a, const MeasureOptions& b) {
-  return a.min_repeat_ms == b.min_repeat_ms && a.repeats == b.repeats &&
-         a.build_timeout_s == b.build_timeout_s && a.run_timeout_s == b.run_timeout_s &&
-         a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor &&
-         a.precision == b.precision;
 }
 
 // --trials all: a sweep. Every valid config, with all its samples, however well its time is known before: a
@@ -112,28 +102,9 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
     if (options.every_config)
       RETURN_IF_ERROR(
           make_sweep({entry.workload, *target, task.workload_key, task.target, task.algorithms}, job));
-    Group* group = nullptr;
-    for (Group& g : groups)
-      if (g.job.trials == job.trials && g.job.search == job.search && g.job.seed == job.seed &&
-          same_options(g.job.options, job.options) && g.job.stop == job.stop)
-        group = &g;
-    if (group == nullptr) {
-      job.request_id = new_request_id();
-      groups.push_back({std::move(job), {}});
-      group = &groups.back();
-    }
-    // The same layer twice is tuned once, and counts twice.
-    const auto same = std::ranges::find_if(group->job.tasks, [&](const JobRow::Task& t) {
-      return t.workload_key == task.workload_key && t.target == task.target &&
-             t.algorithms == task.algorithms;
-    });
-    if (same != group->job.tasks.end()) {
-      same->uses = std::min(same->uses + task.uses, kMaxUses);
-      continue;
-    }
-    group->job.tasks.push_back(task);
-    group->workloads.push_back(entry.workload);
+    add_task(groups, job, task, entry.workload);
   }
+  for (Group& group : groups) group.job.request_id = new_request_id();
   return groups;
 }
 

@@ -1,0 +1,136 @@
+// Job files as they are written: what is read back is what was written, for every operator.
+#include "tuner/cli/job_text.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tuner/cli/job_file.h"
+
+namespace tuner::cli {
+namespace {
+
+TEST(JobText, ReadsAsPeopleWriteIt) {
+  const Conv2dWorkload conv{.batch = 1,
+                            .in_channels = 64,
+                            .in_height = 56,
+                            .in_width = 56,
+                            .out_channels = 64,
+                            .kernel_height = 3,
+                            .kernel_width = 3,
+                            .stride = {2, 1},
+                            .padding = {1, 1, 1, 1},
+                            .bias = true,
+                            .activation = Activation::kRelu,
+                            .constant = {"weight"}};
+  EXPECT_EQ(job_text({{.workload = conv, .uses = 3, .trials = 64},
+                      {.workload = SoftmaxWorkload{.rows = 7, .columns = 9}, .target = "cuda -arch=sm_90a"}}),
+            R"([
+  {"op": "conv2d", "data": [1, 64, 56, 56], "weight": [64, 64, 3, 3], "stride": [2, 1], "padding": [1, 1], "bias": true, "activation": "relu", "constant": ["weight"], "target": "cpu", "uses": 3, "trials": 64},
+  {"op": "softmax", "rows": 7, "columns": 9, "target": "cuda -arch=sm_90a"}
+]
+)");
+}
+
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+  int64_t number(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool flag() { return random_() % 2 == 0; }
+  Activation activation() { return flag() ? Activation::kRelu : Activation::kNone; }
+  std::vector<std::string> some(std::vector<std::string> names) {
+    std::erase_if(names, [&](const std::string&) { return flag(); });
+    return names;
+  }
+
+  Workload workload() {
+    switch (number(0, 7)) {
+      case 0:
+        return MatmulWorkload{.batch = number(1, 3),
+                              .m = number(1, 9),
+                              .n = number(1, 9),
+                              .k = number(1, 9),
+                              .transpose_a = flag(),
+                              .transpose_b = flag(),
+                              .bias = flag(),
+                              .residual = flag(),
+                              .activation = activation(),
+                              .dtype = number(0, 2) == 0 ? DType::kInt8
+                                       : flag()          ? DType::kBFloat16
+                                                         : DType::kFloat32,
+                              .constant = some({"a", "b"})};
+      case 1: {
+        const int64_t groups = number(1, 3);
+        return Conv2dWorkload{.batch = number(1, 3),
+                              .in_channels = 16 * groups * number(1, 2),
+                              .in_height = number(7, 20),
+                              .in_width = number(7, 20),
+                              .out_channels = 16 * groups,
+                              .kernel_height = number(1, 3),
+                              .kernel_width = number(1, 3),
+                              .stride = {number(1, 2), number(1, 2)},
+                              .padding = {number(0, 1), number(0, 1), number(0, 1), number(0, 1)},
+                              .dilation = {number(1, 2), number(1, 2)},
+                              .groups = groups,
+                              .bias = flag(),
+                              .residual = flag(),
+                              .activation = activation(),
+                              .layout = flag() ? "NCHW" : "NCHW8c",
+                              .out_layout = flag() ? "NCHW" : "NCHW16c",
+                              .constant = some({"data", "weight"})};
+      }
+      case 2: {
+        const bool average = flag();
+        return Pool2dWorkload{.batch = number(1, 3),
+                              .channels = 8,
+                              .in_height = number(5, 9),
+                              .in_width = number(5, 9),
+                              .kernel_height = number(2, 5),
+                              .kernel_width = number(2, 5),
+                              .stride = {number(1, 2), number(1, 2)},
+                              .padding = {number(0, 1), 0, number(0, 1), 0},
+                              .pooling = average ? Pooling::kAverage : Pooling::kMax,
+                              .count_include_pad = average && flag(),
+                              .layout = flag() ? "NCHW" : "NCHW4c"};
+      }
+      case 3:
+        return SoftmaxWorkload{.rows = number(1, 99), .columns = number(1, 99)};
+      case 4:
+        return LayerNormWorkload{
+            .rows = number(1, 99), .columns = number(1, 99), .epsilon = flag() ? 1e-5 : 1e-12};
+      case 5:
+        return ReduceWorkload{.rows = number(1, 99),
+                              .columns = number(1, 99),
+                              .reduction = static_cast<RowReduction>(number(0, 3))};
+      case 6:
+        return TransposeWorkload{.rows = number(1, 99), .columns = number(1, 99)};
+      default:
+        return ElementwiseWorkload{.rows = number(1, 99),
+                                   .columns = number(1, 99),
+                                   .scale = flag(),
+                                   .bias = flag(),
+                                   .residual = flag(),
+                                   .activation = activation()};
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+TEST(JobText, EveryWorkloadReadsBackAsItself) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    Draw draw(seed);
+    const Workload workload = draw.workload();
+    ASSERT_TRUE(validate(workload).is_ok()) << "seed " << seed << ": " << validate(workload).message();
+    const std::string text = job_text({{.workload = workload}});
+    const auto back = parse_job_text(text, "text");
+    ASSERT_TRUE(back.is_ok()) << "seed " << seed << ": " << back.message() << "\n" << text;
+    ASSERT_EQ(back->front().workload.key(), workload.key()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tuner::cli

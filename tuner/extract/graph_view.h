@@ -1,0 +1,44 @@
+// GraphView: who computes and who reads each tensor of a ModelGraph, and which operators are spoken for.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tuner/extract/model_graph.h"
+
+namespace tuner {
+
+class GraphView {
+ public:
+  explicit GraphView(const ModelGraph& graph);
+
+  const ModelGraph& graph() const { return graph_; }
+  const GraphNode& node(int n) const { return graph_.nodes[static_cast<size_t>(n)]; }
+  const GraphTensor& tensor(std::string_view name) const { return graph_.tensor(name); }
+  bool is_taken(int n) const { return taken_[static_cast<size_t>(n)]; }
+  void take(int n) { taken_[static_cast<size_t>(n)] = true; }
+
+  int producer(std::string_view tensor) const;  // -1: an input or a constant
+  // The operator that alone reads this tensor, once; -1: several do, or the model's caller does.
+  int only_reader(std::string_view tensor) const;
+  const std::vector<int>& readers(std::string_view tensor) const;  // an operator twice when it reads it twice
+  // Of a two-operand operator, the other operand.
+  std::string other_input(int n, std::string_view tensor) const;
+
+  // Shape known and float32: what tasks here compute with.
+  bool is_float32(std::string_view tensor) const;
+  bool same_shape(std::string_view a, std::string_view b) const;
+  // A constant with one value for each index of `axis` (from the back: -1 is the last) of a tensor of `rank`,
+  // or one value for all.
+  bool is_vector_along(std::string_view constant, int64_t extent, int axis) const;
+
+ private:
+  const ModelGraph& graph_;
+  std::map<std::string, int, std::less<>> producer_;
+  std::map<std::string, std::vector<int>, std::less<>> readers_;
+  std::vector<bool> taken_;
+};
+
+}  // namespace tuner

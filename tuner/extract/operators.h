@@ -1,0 +1,40 @@
+// Single operators of a ModelGraph as workloads, without what follows them.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "templates/workload.h"
+#include "tuner/extract/graph_view.h"
+
+namespace tuner {
+
+// A workload, or why the operator is none: `reason`, a few words.
+struct Served {
+  Workload workload;
+  std::string reason;
+  bool is_served() const { return reason.empty(); }
+};
+
+Served conv_of(const GraphView& view, const GraphNode& n);
+// Padding of a Pad operator that only widens an image with zeros: top, left, bottom, right; else nothing.
+std::optional<std::array<int64_t, 4>> zero_padding_of(const GraphView& view, const GraphNode& n);
+Served matmul_of(const GraphView& view, const GraphNode& n);
+Served gemm_of(const GraphView& view, const GraphNode& n);
+Served pool_of(const GraphView& view, const GraphNode& n);
+Served softmax_of(const GraphView& view, const GraphNode& n);
+Served layer_norm_of(const GraphView& view, const GraphNode& n);
+Served reduce_of(const GraphView& view, const GraphNode& n);
+// The reason of a transposition that changes no order in memory.
+inline constexpr std::string_view kNothingMoves = "nothing moves";
+Served transpose_of(const GraphView& view, const GraphNode& n);
+// One transposition of the last two extents and nothing else.
+bool swaps_last_two(const GraphView& view, const GraphNode& n);
+
+// Product of the extents from `first` to before `last`.
+int64_t product_of(const std::vector<int64_t>& shape, size_t first, size_t last);
+
+}  // namespace tuner
