@@ -82,6 +82,7 @@ class Coordinator {
   Status remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply, const Cancelled& cancelled);
   Status list_workers(v1::ListWorkersReply* reply) const;
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
+  Status read_job_file(const v1::ReadJobFileRequest& request, v1::ReadJobFileReply* reply) const;
 
  private:
   struct Worker {

@@ -68,6 +68,10 @@ class JobsService final : public v1::Jobs::Service {
   grpc::Status Query(grpc::ServerContext*, const v1::QueryRequest* request, v1::QueryReply* reply) override {
     return to_grpc(coordinator_.query(*request, reply));
   }
+  grpc::Status ReadJobFile(grpc::ServerContext*, const v1::ReadJobFileRequest* request,
+                           v1::ReadJobFileReply* reply) override {
+    return to_grpc(coordinator_.read_job_file(*request, reply));
+  }
 
  private:
   Coordinator& coordinator_;

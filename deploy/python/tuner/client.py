@@ -1,0 +1,326 @@
+"""The client. Messages are turned into plain values here; `raw` keeps each message for what these leave out."""
+
+import dataclasses
+import json
+import os
+import time
+import uuid
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import grpc
+
+from . import errors
+
+try:
+    from ._proto import tuning_pb2, tuning_pb2_grpc
+except ModuleNotFoundError as missing:
+    if not (missing.name or "").endswith("_proto"):
+        raise
+    raise ImportError("the stubs of the tuner's protos are not made: python3 deploy/python/make_stubs.py, or "
+                      "pip install ./deploy/python") from None
+
+#: A job file: its path, or its contents as a dict (one entry) or a list of them.
+JobFile = Union[str, os.PathLike, Dict[str, Any], List[Dict[str, Any]]]
+
+_STATES = {
+    tuning_pb2.QUEUED: "queued",
+    tuning_pb2.JOB_RUNNING: "running",
+    tuning_pb2.FINISHED: "finished",
+    tuning_pb2.CANCELLED: "cancelled",
+    tuning_pb2.JOB_FAILED: "failed",
+}
+_ENDED = ("finished", "cancelled", "failed")
+_MAX_MESSAGE_BYTES = 64 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A workload on a target, by their canonical names."""
+    workload: str
+    target: str
+    algorithms: str = ""
+    uses: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A submitted job, or one of those a daemon lists."""
+    id: str
+    tasks: Tuple[Task, ...]
+    state: str                     # "queued", "running", "finished", "cancelled", "failed"
+    already_finished: bool = False  # the same search was finished before: nothing runs
+    continued: bool = False         # the stored job of the same search goes on
+    raw: Any = dataclasses.field(default=None, repr=False, compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    task_index: int
+    trials_done: int    # of the job, all tasks
+    trials_total: int
+    best_ns: float      # of the task; 0: none yet
+    best_config: str
+    trials_per_second: float
+    eta_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something that happened to a job."""
+    seq: int                      # grows; events that are only progress share it with the one before them
+    state: str
+    message: str                  # for people; may be empty
+    progress: Optional[Progress]
+    answer: Optional["Answer"]    # when a task is finished: what was tuned
+    raw: Any = dataclasses.field(default=None, repr=False, compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """The configuration a task gets.
+
+    `kind` says how it is known: "exact" (tuned), "same-family", "nearest", "portable", "default"; "none" when the
+    daemon knows nothing at all. `time_ns` and its 95 % interval were measured for the task itself; 0 unless exact.
+    """
+    kind: str
+    workload: str
+    target: str
+    template: str
+    template_version: int
+    config: Dict[str, int]
+    time_ns: float = 0.0
+    time_interval_ns: Tuple[float, float] = (0.0, 0.0)
+    trial: str = ""
+    predicted: float = 0.0  # speed as a fraction of what tuning would reach; 0: not known
+    note: str = ""          # what is lost and how to mend it; empty when there is nothing to say
+    raw: Any = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def found(self) -> bool:
+        """Whether the task itself was tuned."""
+        return self.kind == "exact"
+
+
+@dataclasses.dataclass(frozen=True)
+class Worker:
+    id: str
+    host: str
+    targets: Tuple[str, ...]
+    trials_done: int
+    silent_s: float
+
+
+class Client:
+    """A connection to a daemon, opened with the first call. Safe to use from several threads."""
+
+    def __init__(self, address: str = "127.0.0.1:7070", timeout_s: float = 30.0):
+        """`address`: HOST:PORT, or unix:/path. `timeout_s`: of each call that does not say otherwise."""
+        if not timeout_s > 0:
+            raise ValueError(f"timeout_s: expected seconds above 0, found {timeout_s}")
+        self._address = address
+        self._timeout_s = timeout_s
+        self._channel = grpc.insecure_channel(address, options=[
+            ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+            ("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_ms", 10_000),
+            ("grpc.max_reconnect_backoff_ms", 2_000)])
+        self._jobs = tuning_pb2_grpc.JobsStub(self._channel)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    # --- jobs ---
+
+    def submit(self, job: JobFile, *, target: str = "", trials: Optional[int] = None, search: Optional[str] = None,
+               seed: Optional[int] = None, stop_below_percent: Optional[float] = None,
+               time_limit_s: Optional[float] = None, fresh: bool = False,
+               timeout_s: Optional[float] = None) -> List[Job]:
+        """Submits a job file; what is given here goes before what it says. Returns at once, with one job for each set
+        of entries that is searched and measured alike. The same search again continues the stored job up to `trials`.
+
+        A call that breaks is repeated until its time limit; that never makes a second job.
+        """
+        deadline = _Deadline(self._timeout_s if timeout_s is None else timeout_s)
+        submitted = []
+        for request in self._read(job, target, deadline):
+            request.request_id = str(uuid.uuid4())
+            request.fresh = fresh
+            if trials is not None:
+                request.trials = trials
+            if search is not None:
+                request.search = search
+            if seed is not None:
+                request.seed = seed
+            if stop_below_percent is not None:
+                request.stop.below = stop_below_percent / 100
+            if time_limit_s is not None:
+                request.stop.time_limit_s = time_limit_s
+            reply = self._repeat(self._jobs.Submit, request, deadline)
+            submitted.append(Job(reply.job_id, tuple(map(_task, request.tasks)),
+                                 "finished" if reply.already_finished else "queued", reply.already_finished,
+                                 reply.continued, reply))
+        return submitted
+
+    def watch(self, job: Union[str, Job], *, after_seq: int = 0, timeout_s: float = 3600.0,
+              reconnect_s: float = 60.0) -> Iterator[Event]:
+        """The job's events after `after_seq`, then live until it ends; the last one tells how. A connection that breaks is made again, without
+        losing an event, for `reconnect_s`. DeadlineExceeded after `timeout_s`; the job itself goes on."""
+        job_id = job.id if isinstance(job, Job) else job
+        deadline, alive = _Deadline(timeout_s), time.monotonic()
+        state = ""
+        while True:
+            try:
+                request = tuning_pb2.WatchRequest(job_id=job_id, after_seq=after_seq)
+                for message in self._jobs.Watch(request, timeout=deadline.left()):
+                    after_seq, alive = max(after_seq, message.seq), time.monotonic()
+                    state = _STATES.get(message.state, state)
+                    yield _event(message)
+                return
+            except grpc.RpcError as error:
+                lost = error.code() == grpc.StatusCode.UNAVAILABLE
+                if not lost or time.monotonic() - alive > reconnect_s or deadline.left() <= 0:
+                    raise errors.from_grpc(error, self._address) from None
+            deadline.sleep(0.2)
+
+    def wait(self, job: Union[str, Job], *, timeout_s: float = 3600.0,
+             on_event: Optional[Callable[[Event], None]] = None) -> None:
+        """Until the job is finished. JobFailed when it ends otherwise, DeadlineExceeded after `timeout_s`."""
+        if isinstance(job, Job) and job.already_finished:
+            return
+        job_id = job.id if isinstance(job, Job) else job
+        last = None
+        for event in self.watch(job_id, timeout_s=timeout_s):
+            last = event
+            if on_event is not None:
+                on_event(event)
+        if last is None or last.state not in _ENDED:  # the end of the stream is the end of the job
+            state = {j.id: j.state for j in self.jobs()}.get(job_id, "unknown")
+            if state != "finished":
+                raise errors.JobFailed(job_id, state, "the daemon ended the stream")
+        elif last.state != "finished":
+            raise errors.JobFailed(job_id, last.state, last.message)
+
+    def cancel(self, job: Union[str, Job]) -> str:
+        """Ends a job; its records stay. Returns its state."""
+        job_id = job.id if isinstance(job, Job) else job
+        reply = self._call(self._jobs.Cancel, tuning_pb2.CancelRequest(job_id=job_id))
+        return _STATES.get(reply.state, "unknown")
+
+    def jobs(self) -> List[Job]:
+        reply = self._call(self._jobs.List, tuning_pb2.ListRequest())
+        return [Job(j.job_id, tuple(map(_task, j.tasks)), _STATES.get(j.state, "unknown"), raw=j) for j in reply.jobs]
+
+    def workers(self) -> List[Worker]:
+        reply = self._call(self._jobs.ListWorkers, tuning_pb2.ListWorkersRequest())
+        return [Worker(w.worker_id, w.host, tuple(w.targets), w.trials_done, w.silent_s) for w in reply.workers]
+
+    # --- what was tuned ---
+
+    def query(self, job: Union[JobFile, Task, Sequence[Task]], *, target: str = "",
+              timeout_s: Optional[float] = None) -> List[Answer]:
+        """The configuration of each task of a job file, or of tasks, in order."""
+        deadline = _Deadline(self._timeout_s if timeout_s is None else timeout_s)
+        if isinstance(job, Task):
+            tasks = [job]
+        elif isinstance(job, (list, tuple)) and job and all(isinstance(t, Task) for t in job):
+            tasks = list(job)
+        else:
+            tasks = [_task(t) for request in self._read(job, target, deadline) for t in request.tasks]
+        answers = []
+        for task in tasks:
+            spec = tuning_pb2.TaskSpec(workload_key=task.workload, target=task.target, algorithms=task.algorithms,
+                                       uses=task.uses)
+            reply = self._repeat(self._jobs.Query, tuning_pb2.QueryRequest(task=spec), deadline)
+            answers.append(_answer(task, reply))
+        return answers
+
+    # --- calls ---
+
+    def _read(self, job: JobFile, target: str, deadline: "_Deadline") -> List[Any]:
+        """SubmitRequests of a job file. The daemon reads it: there is one reader of job files, and it says what is
+        wrong with one in the same words everywhere."""
+        if isinstance(job, (dict, list)):
+            name, text = "job", json.dumps(job)
+        elif isinstance(job, (str, os.PathLike)):
+            name = os.fspath(job)
+            try:
+                with open(name, encoding="utf-8") as file:
+                    text = file.read()
+            except (OSError, UnicodeDecodeError) as error:
+                raise errors.InvalidRequest(f"{name}: cannot be read: {error}") from None
+        else:
+            raise TypeError(f"a job file: expected a path, a dict or a list, found {type(job).__name__}")
+        request = tuning_pb2.ReadJobFileRequest(text=text, name=name, target=target)
+        return list(self._repeat(self._jobs.ReadJobFile, request, deadline).jobs)
+
+    def _call(self, method: Any, request: Any) -> Any:
+        return self._repeat(method, request, _Deadline(self._timeout_s))
+
+    def _repeat(self, method: Any, request: Any, deadline: "_Deadline") -> Any:
+        """Calls until the daemon answers or the time is over; only for calls that may be made twice."""
+        while True:
+            try:
+                return method(request, timeout=deadline.left())
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE or deadline.left() < 0.3:
+                    raise errors.from_grpc(error, self._address) from None
+            deadline.sleep(0.2)
+
+
+class _Deadline:
+    def __init__(self, seconds: float):
+        if not seconds > 0:
+            raise ValueError(f"timeout_s: expected seconds above 0, found {seconds}")
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        return max(0.0, self._end - time.monotonic())
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(min(seconds, self.left()))
+
+
+def _task(spec: Any) -> Task:
+    return Task(spec.workload_key, spec.target, spec.algorithms, max(1, spec.uses))
+
+
+def _config(text: str) -> Dict[str, int]:
+    pairs = (word.partition("=") for word in text.split())
+    return {name: int(value) for name, _, value in pairs}
+
+
+def _event(message: Any) -> Event:
+    progress = None
+    if message.HasField("progress"):
+        p = message.progress
+        progress = Progress(p.task_index, p.trials_done, p.trials_total, p.best_ns, p.best_config, p.trials_per_second,
+                            p.eta_s)
+    answer = None
+    if message.HasField("tuned"):
+        answer = _tuned(message.tuned, message)
+    return Event(message.seq, _STATES.get(message.state, "unknown"), message.message, progress, answer, message)
+
+
+def _tuned(t: Any, raw: Any) -> Answer:
+    return Answer("exact", t.workload_key, t.target, t.template_name, t.template_version, _config(t.config), t.time_ns,
+                  (t.time_low_ns, t.time_high_ns), t.trial_id, 1.0, "", raw)
+
+
+def _answer(task: Task, reply: Any) -> Answer:
+    # Older daemons answer with what was tuned, or not at all.
+    if "answer" not in reply.DESCRIPTOR.fields_by_name or not reply.HasField("answer"):
+        if reply.found:
+            return _tuned(reply.tuned, reply)
+        return Answer("none", task.workload, task.target, "", 0, {}, note="nothing tuned for this task", raw=reply)
+    a = reply.answer
+    kind = a.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[a.kind].name.lower().replace("_", "-")
+    exact = kind == "exact" and a.HasField("tuned")
+    return Answer(kind, task.workload, task.target, a.template_name, a.template_version, _config(a.config),
+                  a.tuned.time_ns if exact else 0.0,
+                  (a.tuned.time_low_ns, a.tuned.time_high_ns) if exact else (0.0, 0.0),
+                  a.tuned.trial_id if exact else "", a.predicted, a.note, reply)

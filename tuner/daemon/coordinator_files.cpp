@@ -1,0 +1,75 @@
+// Job files that clients send as text.
+#include <set>
+
+#include "compiler_core/target.h"
+#include "proto/convert.h"
+#include "tuner/cli/job_file.h"
+#include "tuner/cli/job_groups.h"
+#include "tuner/daemon/coordinator.h"
+
+namespace tuner {
+namespace {
+
+// "cpu" or "cpu -threads=N" means the machine that measures; which that is, the workers present tell.
+Result<std::string> resolve(const std::string& text, const std::set<std::string>& offered) {
+  if (text != "cpu" && !text.starts_with("cpu ")) {
+    ASSIGN_OR_RETURN(const Target target, parse_target(text));
+    return target.name();
+  }
+  if (offered.empty())
+    return invalid_argument("\"", text,
+                            "\" is the CPU of a worker, and no worker with one is connected. Start one "
+                            "(measure_server --daemon ADDRESS), or name the target as llvm -mcpu=...");
+  if (offered.size() > 1) {
+    std::string all;
+    for (const std::string& target : offered) all += str(all.empty() ? "\"" : ", \"", target, "\"");
+    return invalid_argument("\"", text, "\" could be any of ", offered.size(), " workers' CPUs; name one of ",
+                            all);
+  }
+  const std::string rest = text.size() > 3 ? text.substr(4) : "";
+  // The options of `text` behind the CPU: parse_target() says what is wrong with them.
+  Result<Target> target = parse_target(*offered.begin());
+  if (!target) return target.status();
+  if (!rest.empty()) {
+    std::string name = target->name();
+    const size_t threads = name.find(" -threads=");
+    if (threads != std::string::npos) name.erase(threads, name.find(' ', threads + 1) - threads);
+    target = parse_target(name + " " + rest);
+    if (!target) return target.status();
+  }
+  return target->name();
+}
+
+}  // namespace
+
+Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::ReadJobFileReply* reply) const {
+  std::set<std::string> offered;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [session, worker] : workers_)
+      for (const std::string& target : worker.targets)
+        if (target.starts_with("llvm ")) offered.insert(target);
+  }
+  const std::string name = request.name().empty() ? "job file" : request.name();
+  ASSIGN_OR_RETURN(const std::vector<cli::JobEntry> entries, cli::parse_job_text(request.text(), name));
+  std::vector<cli::JobGroup> groups;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const cli::JobEntry& entry = entries[i];
+    const bool own = request.target().empty();
+    const Result<std::string> target = resolve(own ? entry.target : request.target(), offered);
+    if (!target)
+      return target.status().with_context(
+          own ? str(name, ": ", entries.size() > 1 ? str("[", i, "].") : "", "target: ") : "target: ");
+    cli::add_task(groups,
+                  {.trials = entry.trials,
+                   .search = entry.search,
+                   .seed = entry.seed,
+                   .options = entry.measure,
+                   .stop = entry.stop},
+                  {entry.workload.key(), *target, entry.algorithms, entry.uses}, entry.workload);
+  }
+  for (const cli::JobGroup& group : groups) to_proto(group.job, /*fresh=*/false, reply->add_jobs());
+  return Status::ok();
+}
+
+}  // namespace tuner
