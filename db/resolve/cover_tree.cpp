@@ -19,6 +19,24 @@ bool answers_yes(const CoverTree::Node& node, const CoverFeatures& f) {
   return node.is_number ? f.number(node.feature) <= node.at_most : f.word(node.feature) == node.is;
 }
 
+// Copies the part of `from` below node `at` that a known word leaves.
+int copy_given(const CoverTree& from, int at, std::string_view name, std::string_view value, CoverTree& to) {
+  const CoverTree::Node* node = &from.nodes[static_cast<size_t>(at)];
+  while (node->use < 0 && !node->is_number && node->feature == name) {
+    at = node->is == value ? node->yes : node->no;
+    node = &from.nodes[static_cast<size_t>(at)];
+  }
+  const auto copy = to.nodes.size();
+  to.nodes.push_back(*node);
+  if (node->use < 0) {
+    const int yes = copy_given(from, node->yes, name, value, to);
+    const int no = copy_given(from, node->no, name, value, to);
+    to.nodes[copy].yes = yes;
+    to.nodes[copy].no = no;
+  }
+  return static_cast<int>(copy);
+}
+
 class Grower {
  public:
   Grower(const std::vector<CoverFeatures>& columns, const std::vector<std::vector<double>>& scores,
@@ -34,7 +52,10 @@ class Grower {
     std::vector<int> all(columns_.size());
     std::iota(all.begin(), all.end(), 0);
     add(all);
-    return std::move(tree_);
+    const int root = without_idle_questions(0);
+    CoverTree tree;
+    copy_given(tree_, root, "", "", tree);
+    return tree;
   }
 
  private:
@@ -114,30 +135,28 @@ class Grower {
     return static_cast<int>(at);
   }
 
+  // The node that answers as `at` does, when questions whose answer makes no difference are passed over: both
+  // answers are one config, or "at most 9: A, at most 12: A".
+  int without_idle_questions(int at) {
+    CoverTree::Node& n = tree_.nodes[static_cast<size_t>(at)];
+    if (n.use >= 0) return at;
+    n.yes = without_idle_questions(n.yes);
+    n.no = without_idle_questions(n.no);
+    const CoverTree::Node& yes = tree_.nodes[static_cast<size_t>(n.yes)];
+    const CoverTree::Node& no = tree_.nodes[static_cast<size_t>(n.no)];
+    if (yes.use < 0) return at;
+    if (yes.use == no.use) return n.yes;
+    const bool asks_on =
+        n.is_number && no.use < 0 && no.is_number && no.feature == n.feature && no.at_most >= n.at_most;
+    return asks_on && tree_.nodes[static_cast<size_t>(no.yes)].use == yes.use ? n.no : at;
+  }
+
   const std::vector<CoverFeatures>& columns_;
   const std::vector<std::vector<double>>& scores_;
   const double level_;
   std::set<std::string> numbers_, words_;
   CoverTree tree_;
 };
-
-// Copies the part of `from` below node `at` that a known word leaves.
-int copy_given(const CoverTree& from, int at, std::string_view name, std::string_view value, CoverTree& to) {
-  const CoverTree::Node* node = &from.nodes[static_cast<size_t>(at)];
-  while (node->use < 0 && !node->is_number && node->feature == name) {
-    at = node->is == value ? node->yes : node->no;
-    node = &from.nodes[static_cast<size_t>(at)];
-  }
-  const auto copy = to.nodes.size();
-  to.nodes.push_back(*node);
-  if (node->use < 0) {
-    const int yes = copy_given(from, node->yes, name, value, to);
-    const int no = copy_given(from, node->no, name, value, to);
-    to.nodes[copy].yes = yes;
-    to.nodes[copy].no = no;
-  }
-  return static_cast<int>(copy);
-}
 
 }  // namespace
 

@@ -165,6 +165,26 @@ TEST(CoverTree, OneConfigThatIsGoodEverywhereNeedsNoQuestion) {
   EXPECT_EQ(tree.nodes[0].use, 0);
 }
 
+TEST(CoverTree, QuestionsWhoseAnswerMakesNoDifferenceAreNotAsked) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> score(0.3, 1);
+    std::vector<CoverFeatures> columns;
+    std::vector<std::vector<double>> scores;
+    for (int c = 0; c < 12; ++c) {
+      columns.push_back(shape(1 + c, 1));
+      scores.push_back({score(random), score(random)});
+    }
+    const CoverTree tree = grow_cover_tree(columns, scores, 0);
+    for (const CoverTree::Node& n : tree.nodes) {
+      if (n.use >= 0) continue;
+      const CoverTree::Node &yes = tree.nodes[static_cast<size_t>(n.yes)],
+                            &no = tree.nodes[static_cast<size_t>(n.no)];
+      EXPECT_FALSE(yes.use >= 0 && yes.use == no.use) << "seed " << seed;
+    }
+  }
+}
+
 TEST(CoverTree, EveryColumnGetsTheSetsWorstOrBetter) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::mt19937_64 random(seed);
