@@ -11,6 +11,7 @@
 
 #include <cstring>
 #include <set>
+#include <unordered_map>
 
 #include "tuner/extract/model_graph.h"
 
@@ -235,14 +236,51 @@ class Reader {
     }
   }
 
+  // Reshape and its like are inferred from constants only. Where the shape they are given was computed from
+  // other shapes and is known by now, it becomes a constant, and what lies behind can be inferred.
   Status infer() {
-    try {
-      const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0, /*data_prop=*/true);
-      onnx::shape_inference::InferShapes(model_, onnx::OpSchemaRegistry::Instance(), options);
-    } catch (const std::exception& error) {
-      return invalid_argument("shapes do not fit together: ", plain(error.what()));
+    constexpr int kMostRounds = 64;  // a round a layer, in the worst case
+    for (int round = 0; round < kMostRounds; ++round) {
+      std::unordered_map<std::string, onnx::TensorShapeProto> values;
+      try {
+        const onnx::ShapeInferenceOptions options(/*check_type=*/false, /*strict_mode=*/0,
+                                                  /*data_prop=*/true);
+        onnx::shape_inference::InferShapes(model_, onnx::OpSchemaRegistry::Instance(), options, &values);
+      } catch (const std::exception& error) {
+        return invalid_argument("shapes do not fit together: ", plain(error.what()));
+      }
+      bool changed = false;
+      for (auto& node : *model_.mutable_graph()->mutable_node()) {
+        const int at = node.op_type() == "Reshape" || node.op_type() == "Expand" ? 1
+                       : node.op_type() == "ConstantOfShape"                     ? 0
+                                                                                 : -1;
+        if (at >= 0 && node.input_size() > at)
+          changed = make_constant(*node.mutable_input(at), values) || changed;
+      }
+      if (!changed) break;
     }
     return Status::ok();
+  }
+  bool make_constant(std::string& input,
+                     const std::unordered_map<std::string, onnx::TensorShapeProto>& values) {
+    const auto value = values.find(input);
+    if (value == values.end() || graph_.tensor(input).constant || value->second.dim_size() > kMostIntegers)
+      return false;
+    onnx::TensorProto shape;
+    for (const auto& dim : value->second.dim()) {
+      if (!dim.has_dim_value()) return false;
+      shape.add_int64_data(dim.dim_value());
+    }
+    const std::string name = input + "/known";
+    if (!graph_.tensors.contains(name)) {
+      shape.set_name(name);
+      shape.set_data_type(onnx::TensorProto::INT64);
+      shape.add_dims(value->second.dim_size());
+      *model_.mutable_graph()->add_initializer() = shape;
+      graph_.tensors[name] = constant_of(shape);
+    }
+    input = name;
+    return true;
   }
 
   void read_tensors() {
