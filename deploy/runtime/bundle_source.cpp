@@ -137,6 +137,11 @@ Result<std::unique_ptr<Source>> open_bundle(const std::string& path, const Sourc
   if (manifest.is_discarded()) return damaged("expected JSON");
   if (!manifest.is_object() || !manifest.contains("kernels") || !manifest["kernels"].is_array())
     return damaged("expected an object with \"kernels\"");
+  constexpr int kFormat = 1;
+  if (const auto format = manifest.find("format"); format == manifest.end() || *format != kFormat)
+    return failed(path, ": format: expected ", kFormat, ", found ",
+                  format == manifest.end() ? "nothing" : format->dump(),
+                  "; the bundle is of another release. Build it again: tuner build FILE -o DIR");
   const std::string relative = text_at(manifest, "library"), digest = text_at(manifest, "digest");
   if (relative.empty()) return damaged("expected \"library\", a shared object (tuner build --emit so)");
   const std::string library = (fs::path(path).parent_path() / relative).string();

@@ -135,6 +135,19 @@ TEST_F(ReadmeProgram, WithoutADatabaseItSaysWhatToDoAndRuns) {
 }
 
 #ifdef TUNER_RUNTIME_LOAD_SO
+TEST_F(ReadmeProgram, RunsABundleWithoutACodeGenerator) {
+  ASSERT_NO_FATAL_FAILURE(compile_with(TUNER_RUNTIME_LOAD_SO));
+  tune(kLayer);
+  std::ofstream(path("layer.json")) << kLayer;
+  const Outcome built = shell(str(TUNER_BINARY, " build layer.json --db t.db -o bundle --name layer_lib"));
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  for (const char* opened : {"bundle", "bundle/manifest.json"}) {
+    const Outcome run = shell(str("./app ", opened));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out, first_element() + "matmul_cpu (exact)\n");
+  }
+}
+
 TEST_F(ReadmeProgram, WithoutACodeGeneratorItSaysWhereKernelsComeFrom) {
   ASSERT_NO_FATAL_FAILURE(compile_with(TUNER_RUNTIME_LOAD_SO));
   tune(kLayer);

@@ -448,7 +448,8 @@ class BundleTest : public RuntimeApiTest {
     kernel["instruction_sets"] = nlohmann::ordered_json::array({"sse4.2"});
     fs::create_directories(folder_ / "bundle" / "lib");
     write("bundle/lib/libmine.so", artifact->binary);
-    return {{"bundle", "mine"},
+    return {{"format", 1},
+            {"bundle", "mine"},
             {"library", "lib/libmine.so"},
             {"digest", artifact->manifest.digest},
             {"kernels", {kernel}}};
@@ -487,6 +488,9 @@ TEST_F(BundleTest, WhatIsDamagedIsNamed) {
   broken = manifest;
   broken["kernels"][0]["workload"] = 7;
   EXPECT_THAT(bundle_refusal(broken), HasSubstr("kernels[0]: workload"));
+  broken["format"] = 2;
+  EXPECT_THAT(bundle_refusal(broken),
+              HasSubstr("format: expected 1, found 2; the bundle is of another release"));
   broken.erase("kernels");
   EXPECT_THAT(bundle_refusal(broken), HasSubstr("expected an object with \"kernels\""));
   write("bundle/manifest.json", "{");
