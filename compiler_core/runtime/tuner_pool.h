@@ -12,7 +12,8 @@
  *
  * Any number of application threads may run kernels on one pool at once, each with its own workspace and
  * outputs: the pool serves one loop at a time, and a caller that finds it busy runs its loop by itself.
- * Creating and destroying belong to one thread; nobody may use a pool while it is destroyed.
+ * Creating and destroying belong to one thread; nobody may use a pool while it is destroyed, and a child of
+ * fork() makes its own: threads stay with the parent.
  */
 #ifndef TUNER_POOL_H_
 #define TUNER_POOL_H_

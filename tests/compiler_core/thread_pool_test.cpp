@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "compiler_core/runtime/dot_peak.h"
 #include "compiler_core/runtime/peak.h"
@@ -63,6 +66,32 @@ TEST(ThreadPool, ManyShortLoopsAndLongPauses) {
     if (round % 500 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_EQ(sum.load(), 6000);
+}
+
+// Whoever finds the workers busy runs its shares itself, each with its own thread number.
+TEST(ThreadPool, CallersThatShareAPoolEachGetEveryIteration) {
+  ThreadPool pool(3);
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int c = 0; c < 4; ++c)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 500; ++round) {
+        std::array<std::atomic<int>, 10> runs{};
+        run(pool, 10, [&](int32_t begin, int32_t end, int32_t thread) {
+          for (int32_t i = begin; i < end; ++i) ++runs[static_cast<size_t>(i)];
+          if (begin != 10 * thread / 3 || end != 10 * (thread + 1) / 3) ++wrong;
+        });
+        for (const std::atomic<int>& n : runs) wrong += n == 1 ? 0 : 1;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(ThreadPool, TheCPoolRefusesWhatItCannotMake) {
+  EXPECT_EQ(tuner_pool_create(0), nullptr);
+  EXPECT_EQ(tuner_pool_create(-3), nullptr);
+  tuner_pool_destroy(nullptr);
 }
 
 TEST(ThreadPool, RuntimeCarriesThePool) {

@@ -7,11 +7,13 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "compiler_core/codegen/library.h"
 #include "db/store.h"
 #include "templates/schedule_template.h"
 #include "tests/tuner/command_line.h"
+#include "tuner/cli/bundle_folder.h"
 
 namespace tuner {
 namespace {
@@ -223,6 +225,48 @@ TEST_F(BundleTest, AFolderIsWholeOrAsItWas) {
   shell_.run("flock out sleep 5 >/dev/null 2>&1 & echo $! >locker; sleep 0.5");
   expect_refused("dense.json -o out --name lib", "another `tuner build` is writing there");
   shell_.run("kill $(cat locker)");
+}
+
+// A manifest is a file like any other: somebody may have edited it, or a disk.
+TEST_F(BundleTest, ADamagedManifestRemovesNothingOutsideTheFolder) {
+  ASSERT_EQ(build("dense.json -o out --name lib").exit_code, 0);
+  write("precious", "mine");
+  const std::string folder = shell_.folder() / "out";
+  const json good = manifest("out");
+  json bad = good;
+  for (const char* path : {"../precious", "lib/../../precious", "/etc/precious", "", ".", "..", "lib/.."})
+    bad["files"][path] = "0";
+  bad["files"][shell_.folder() / "precious"] = "0";
+  write("out/manifest.json", bad.dump());
+  ASSERT_EQ(build("dense.json -o out --name lib").exit_code, 0);
+  EXPECT_EQ(shell_.read("precious"), "mine");
+  EXPECT_EQ(manifest("out"), good);
+
+  constexpr uint32_t kSeed = 20;
+  std::mt19937 random(kSeed);
+  const std::string text = good.dump();
+  int opened = 0, refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string damaged = text;
+    for (uint32_t edits = 1 + random() % 4; edits > 0; --edits) {
+      const size_t at = random() % damaged.size();
+      if (random() % 3 == 0)
+        damaged.resize(at + 1);
+      else
+        damaged[at] = "{}[]\",:.\\/0a\xff"[random() % 14];
+    }
+    write("out/manifest.json", damaged);
+    const auto result = cli::BundleFolder::open(folder, "lib");
+    (result.is_ok() ? opened : refused) += 1;
+    if (!result) {
+      EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument) << result.message();
+      EXPECT_EQ(result.message().find('\n'), std::string::npos) << result.message();
+    }
+  }
+  EXPECT_GT(opened, 0) << "seed " << kSeed;
+  EXPECT_GT(refused, 0) << "seed " << kSeed;
+  EXPECT_EQ(shell_.read("precious"), "mine");
+  EXPECT_TRUE(shell_.tree("out").contains("lib/liblib.so"));
 }
 
 TEST_F(BundleTest, AFolderThatCannotBeWrittenIsSaid) {

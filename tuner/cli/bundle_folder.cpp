@@ -10,6 +10,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "tuner/cli/c_names.h"
+
 namespace tuner::cli {
 namespace {
 
@@ -77,7 +79,8 @@ Status BundleFolder::read_former(const std::string& name) {
   if (!fs::exists(path_ / "manifest.json")) return Status::ok();
   const json manifest = json::parse(contents(path_ / "manifest.json"), nullptr, /*allow_exceptions=*/false);
   if (!manifest.is_object() || !manifest.contains("bundle") || !manifest["bundle"].is_string() ||
-      !manifest.contains("files") || !manifest["files"].is_object())
+      !check_c_name(manifest["bundle"].get<std::string>()) || !manifest.contains("files") ||
+      !manifest["files"].is_object())
     return invalid_argument(
         "holds a manifest.json that this command did not write; give a folder of its own");
   const auto former = manifest["bundle"].get<std::string>();
@@ -86,7 +89,8 @@ Status BundleFolder::read_former(const std::string& name) {
                             "\" a folder of its own");
   for (const auto& [path, digest] : manifest["files"].items()) {
     const fs::path relative(path);
-    const bool inside = relative.is_relative() && !relative.empty() && *relative.begin() != "..";
+    const bool inside =
+        relative.is_relative() && !relative.empty() && *relative.begin() != ".." && *relative.begin() != ".";
     if (inside && relative.lexically_normal() == relative) former_.insert(path);
   }
   former_.insert("manifest.json");
