@@ -14,6 +14,7 @@
 #include "templates/schedule_template.h"
 #include "tests/tuner/command_line.h"
 #include "tuner/cli/bundle_folder.h"
+#include "tuner/cli/present.h"
 
 namespace tuner {
 namespace {
@@ -102,7 +103,9 @@ void record_default(const std::string& path, const std::string& digest) {
   records[0].trial_id = trials[0].id;
   records[0].run_ns = {1000, 1001, 1002};
   records[0].artifact_digest = digest;
-  records[0].environment = {.hardware = "test cpu", .toolchain = toolchain_fingerprint()};
+  const Present now = cli::present_here(target);
+  records[0].environment = {
+      .hardware = now.hardware, .toolchain = now.cpu_toolchain, .harness_abi = now.harness_abi};
   records[0].finished_at_us = 1'700'000'000'000'000;
   ASSERT_TRUE((*store)->add_records(records).is_ok());
 }

@@ -12,6 +12,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/present.h"
 
 namespace tuner::cli {
 
@@ -39,8 +40,9 @@ class Counter {
  public:
   explicit Counter(size_t total) : total_(total), shown_(total > 4 && ::isatty(2) == 1) {}
   void step() {
+    ++done_;
     if (shown_)
-      std::fprintf(stderr, "\rcompiled %zu of %zu kernels%s", ++done_, total_, done_ == total_ ? "\n" : "");
+      std::fprintf(stderr, "\rcompiled %zu of %zu kernels%s", done_, total_, done_ == total_ ? "\n" : "");
   }
 
  private:
@@ -92,7 +94,9 @@ Status build(const Options& options) {
   ASSIGN_OR_RETURN(const std::vector<BundleTask> named, name_functions(tasks, name, options.name));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
   const std::string fix = submit_commands(options.files);
-  const Resolver resolver(store.get(), {.fix = fix, .toolchain = toolchain_fingerprint()});
+  const Resolver resolver(store.get(), {.fix = fix,
+                                        .present = [](const Target& target) { return present_here(target); },
+                                        .learn_if_missing = true});
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleFolder> folder, BundleFolder::open(options.directory, name));
   ASSIGN_OR_RETURN(const std::vector<BundleKernel> kernels, build_kernels(named, name, resolver, emit));
   ASSIGN_OR_RETURN(const std::vector<BundleFile> files, bundle_files(name, kernels, emit));
