@@ -74,7 +74,7 @@ inline constexpr char kImportedJob[] = "SELECT * FROM imported_job WHERE uid = ?
 inline constexpr char kImportedTrial[] =
     "SELECT * FROM imported_trial WHERE job_seq = ? AND home_seq = ? AND content = ?";
 inline constexpr char kImportedTrialByHome[] =
-    "SELECT * FROM imported_trial WHERE job_seq = ? AND home_seq = ? ORDER BY seq LIMIT 1";
+    "SELECT * FROM imported_trial WHERE job_seq = ? AND home_seq = ? ORDER BY content LIMIT 1";
 inline constexpr char kForeignTaskByKey[] =
     "SELECT * FROM foreign_task WHERE format = ? AND task = ? AND target = ?";
 inline constexpr char kForeignByDigest[] =
