@@ -44,8 +44,8 @@ double quantile(std::vector<Weighted> values, double level) {
   return values.empty() ? 0 : values.back().value;
 }
 
-// `gains`: of similar tasks, each with its weight. The unseen task weighs as much as the most similar one,
-// and stands at both ends: at no gain, and at twice the largest logarithm.
+// `gains`: of similar tasks, each with its weight. The unseen task weighs half as much as the most similar
+// one, and stands at both ends: at no gain, and at twice the largest logarithm.
 std::optional<Gain> gain_from(std::vector<Weighted> log_gains) {
   double all = 0, most = 0, heaviest = 0, largest = 0;
   for (const Weighted& v : log_gains) {
@@ -56,8 +56,8 @@ std::optional<Gain> gain_from(std::vector<Weighted> log_gains) {
   if (all < kLeastWeight) return std::nullopt;
   largest = 2 * most;
   const double expected = quantile(log_gains, 0.5);
-  log_gains.push_back({0, heaviest / 2});
-  log_gains.push_back({largest, heaviest / 2});
+  log_gains.push_back({0, heaviest / 4});
+  log_gains.push_back({largest, heaviest / 4});
   const auto saved = [](double log_gain) { return 1 - std::exp(-log_gain); };
   return Gain{saved(expected), saved(std::min(expected, quantile(log_gains, kLow))),
               saved(std::max(expected, quantile(log_gains, kHigh))), all};

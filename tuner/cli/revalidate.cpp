@@ -51,6 +51,7 @@ struct Verdict {
   std::string job_id;
   std::optional<TunedConfig> after;
   std::optional<double> old_config_now_ns;  // the old config under the present code; none: no right answer
+  bool tied = false;                        // its race could not tell the old config from the winner
   bool finished = false;
   std::string error;
 };
@@ -142,6 +143,7 @@ Status look_up(const Store& store, const RevalidateItem& item, Verdict& verdict)
       for (const RaceFinalist& f : race.finalists)
         if (f.trial_id == t.trial.id) {
           MeasureRecord raced{.outcome = Outcome::kOk, .run_ns = f.samples_ns};
+          verdict.tied = std::ranges::find(race.tie_set, f.trial_id) != race.tie_set.end();
           verdict.old_config_now_ns =
               race.winner_trial_id == f.trial_id ? race.time_ns : record_time_ns(raced);
         }
@@ -183,10 +185,11 @@ void print(const RevalidateItem& item, const Verdict& v) {
   if (end == "kept" || end == "replaced") {
     const TunedConfig& now = *v.after;
     if (end == "replaced")
-      std::printf("  the same  %s\n",
-                  v.old_config_now_ns
-                      ? str("config takes ", format_time(*v.old_config_now_ns), " now").c_str()
-                      : why_not_measured(item).c_str());
+      std::printf("  the same  %s\n", v.old_config_now_ns
+                                          ? str("config takes ", format_time(*v.old_config_now_ns), " now",
+                                                v.tied ? "; the race cannot tell the two apart" : "")
+                                                .c_str()
+                                          : why_not_measured(item).c_str());
     std::printf("  now       %s  %s  (trial %s, %s)\n",
                 format_time(now.time_ns, now.time_low_ns, now.time_high_ns).c_str(),
                 end == "kept" ? "the same config" : now.config.c_str(), now.trial_id.c_str(),
@@ -209,6 +212,7 @@ nlohmann::ordered_json to_json(const RevalidateItem& item, const Verdict& v) {
                            {"message", v.error}};
   if (v.after) j["after"] = tuned_json(*v.after, 0);
   if (v.old_config_now_ns) j["old_config_now_ns"] = *v.old_config_now_ns;
+  j["tied"] = v.tied;
   return j;
 }
 

@@ -14,6 +14,9 @@ namespace tuner {
 namespace {
 
 constexpr size_t kFolds = 5, kShuffles = 3;
+// Slower than this many times the fastest is slow enough: a few configs that are fifty times slower would be
+// all there is to explain.
+constexpr double kSlow = 4;
 
 // Columns of one knob of one template; part -1: the choice of the template itself.
 struct Group {
@@ -61,10 +64,13 @@ Table table_of(const SearchSpace& space, const std::vector<Observation>& results
     }
   }
   std::map<Candidate, Observation> best;  // a config that was measured twice counts once
+  double fastest = 0;
   for (const Observation& r : results) {
-    if (!r.ok || r.cut || !(r.time_ns > 0)) continue;
+    if (!r.ok || !(r.time_ns > 0)) continue;
     const auto [at, fresh] = best.emplace(r.candidate, r);
-    if (!fresh && r.time_ns < at->second.time_ns) at->second = r;
+    if (!fresh && (r.cut < at->second.cut || (r.cut == at->second.cut && r.time_ns < at->second.time_ns)))
+      at->second = r;
+    if (!r.cut && (fastest == 0 || r.time_ns < fastest)) fastest = r.time_ns;
   }
   for (const auto& [candidate, result] : best) {
     std::vector<float> row(t.rows.columns, std::numeric_limits<float>::quiet_NaN());
@@ -74,7 +80,7 @@ Table table_of(const SearchSpace& space, const std::vector<Observation>& results
     const std::vector<float> features = of.features(of.at(candidate.config));
     std::copy(features.begin(), features.end(), row.begin() + static_cast<std::ptrdiff_t>(first[part]));
     t.rows.values.insert(t.rows.values.end(), row.begin(), row.end());
-    t.log_time.push_back(std::log(result.time_ns));
+    t.log_time.push_back(std::log(std::min(result.time_ns, kSlow * fastest)));
     t.results.push_back(result);
   }
   if (space.parts.size() > 1) fill_gaps(t.rows);
@@ -127,7 +133,7 @@ std::vector<KnobImportance::Value> values_of(const SearchSpace& space, const Tab
   std::map<int64_t, std::vector<double>> times;
   for (const Observation& r : t.results) {
     const auto part = static_cast<size_t>(r.candidate.template_index);
-    if (g.part >= 0 && g.part != r.candidate.template_index) continue;
+    if (r.cut || (g.part >= 0 && g.part != r.candidate.template_index)) continue;
     const ConfigSpace& of = *space.parts[part].space;
     const Config config = g.part < 0 ? Config() : of.at(r.candidate.config);
     if (g.part >= 0 && !of.is_active(config, of.knobs()[g.knob].name)) continue;
@@ -150,7 +156,8 @@ Result<ImportanceReport> knob_importance(const SearchSpace& space, const std::ve
   Table t = table_of(space, results);
   const size_t n = t.log_time.size();
   ImportanceReport report{.configs = static_cast<int64_t>(n), .knobs = {}};
-  if (report.configs < ImportanceReport::kLeastConfigs) return report;
+  const bool timed = std::ranges::any_of(t.results, [](const Observation& o) { return !o.cut; });
+  if (report.configs < ImportanceReport::kLeastConfigs || !timed) return report;
   const double mean = std::accumulate(t.log_time.begin(), t.log_time.end(), 0.0) / static_cast<double>(n);
   double variance = 0;
   for (double& y : t.log_time) {
@@ -168,7 +175,7 @@ Result<ImportanceReport> knob_importance(const SearchSpace& space, const std::ve
     std::vector<size_t> learn, held;
     for (size_t i = 0; i < n; ++i) (i % kFolds == fold ? held : learn).push_back(order[i]);
     const std::unique_ptr<CostModel> model =
-        make_xgboost_model({.rounds = 80, .max_depth = 5, .eta = 0.15f, .subsample = 0.8f, .seed = fold});
+        make_xgboost_model({.rounds = 100, .max_depth = 3, .eta = 0.1f, .subsample = 0.8f, .seed = fold});
     std::vector<float> scores;
     for (const size_t r : learn) scores.push_back(static_cast<float>(t.log_time[r]));
     RETURN_IF_ERROR(model->fit(rows_at(t.rows, learn), scores));
