@@ -299,6 +299,70 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
   return check.finish(std::move(out));
 }
 
+void to_proto(const Answer& a, int64_t flops, v1::Answer* out) {
+  out->set_kind(static_cast<v1::AnswerKind>(a.kind));
+  out->set_workload_key(a.workload_key);
+  out->set_target(a.target);
+  out->set_template_name(a.template_name);
+  out->set_template_version(a.template_version);
+  out->set_config(a.config);
+  out->clear_tuned();
+  if (a.tuned) to_proto(*a.tuned, flops, out->mutable_tuned());
+  out->set_known(a.known);
+  out->set_predicted(a.predicted);
+  out->set_low(a.low);
+  out->set_high(a.high);
+  out->set_predicted_default(a.predicted_default);
+  out->clear_rests_on();
+  for (const Basis& b : a.rests_on) {
+    v1::Basis* item = out->add_rests_on();
+    item->set_trial_id(b.trial_id);
+    item->set_workload_key(b.workload_key);
+    item->set_target(b.target);
+    item->set_time_ns(b.time_ns);
+    *item->mutable_finished_at() = timestamp(b.finished_at_us);
+  }
+  out->set_learned_shapes(a.learned_shapes);
+  out->set_learned_records(a.learned_records);
+  out->set_stale(a.stale);
+  out->set_stale_reason(a.stale_reason);
+  out->set_note(a.note);
+}
+
+Result<Answer> from_proto(const v1::Answer& a, std::string_view field) {
+  FieldChecker check(field);
+  Answer out;
+  if (a.kind() < v1::EXACT || a.kind() > v1::DEFAULT)
+    check.refuse("kind", "expected 1 to 5, found ", static_cast<int>(a.kind()));
+  out.kind = static_cast<AnswerKind>(a.kind());
+  out.workload_key = check.needed("workload_key", a.workload_key());
+  out.target = check.needed("target", a.target());
+  out.template_name = check.needed("template_name", a.template_name());
+  out.template_version = a.template_version();
+  out.config = check.text("config", a.config());
+  if (a.has_tuned()) out.tuned = check.part(from_proto(a.tuned(), check.path("tuned")));
+  out.known = a.known();
+  out.predicted = check.at_least_zero("predicted", a.predicted());
+  out.low = check.at_least_zero("low", a.low());
+  out.high = check.at_least_zero("high", a.high());
+  out.predicted_default = check.at_least_zero("predicted_default", a.predicted_default());
+  check.at_most("rests_on", a.rests_on_size(), kMaxBases);
+  for (int i = 0; i < a.rests_on_size() && !check.failed(); ++i) {
+    const v1::Basis& b = a.rests_on(i);
+    const std::string at = str("rests_on[", i, "].");
+    out.rests_on.push_back(
+        {check.text(at + "trial_id", b.trial_id()), check.text(at + "workload_key", b.workload_key()),
+         check.text(at + "target", b.target()), check.at_least_zero(at + "time_ns", b.time_ns()),
+         microseconds(check, at + "finished_at", b.finished_at())});
+  }
+  out.learned_shapes = check.in_range("learned_shapes", a.learned_shapes(), 0, 1 << 30);
+  out.learned_records = check.in_range<int64_t>("learned_records", a.learned_records(), 0, int64_t{1} << 60);
+  out.stale = a.stale();
+  out.stale_reason = check.text("stale_reason", a.stale_reason());
+  out.note = check.text("note", a.note());
+  return check.finish(std::move(out));
+}
+
 void to_proto(const JobRow::Task& task, v1::TaskSpec* out) {
   out->set_workload_key(task.workload_key);
   out->set_target(task.target);

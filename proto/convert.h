@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
 #include "record.pb.h"
@@ -23,6 +24,7 @@ inline constexpr int kMaxSamples = 10'000;  // of one record
 inline constexpr int kMaxResultsPerSync = 64;
 inline constexpr int kMaxRacesPerSync = 16;
 inline constexpr int kMaxFinalists = 64;
+inline constexpr int kMaxBases = 64;
 inline constexpr int kMaxHeldPerSync = 1'024;
 inline constexpr int64_t kMaxUses = 1'000'000'000;
 inline constexpr int kMaxTasksPerJob = 4'096;
@@ -50,6 +52,9 @@ Result<std::vector<MeasureRecord>> results_from_proto(const v1::SyncRequest& req
 // `flops`: of the workload, for the derived gflops of the message (which is not read back).
 void to_proto(const TunedConfig& tuned, int64_t flops, v1::TunedConfig* out);
 Result<TunedConfig> from_proto(const v1::TunedConfig& tuned, std::string_view field = "tuned");
+
+void to_proto(const Answer& answer, int64_t flops, v1::Answer* out);
+Result<Answer> from_proto(const v1::Answer& answer, std::string_view field = "answer");
 
 void to_proto(const JobRow::Task& task, v1::TaskSpec* out);
 // The key must parse, be valid and be canonical; so must the target.

@@ -16,8 +16,8 @@ constexpr int kModels = 4;
 constexpr double kWorst = 1.0 / 16;         // slower is not told apart; what failed counts as this
 constexpr double kSpreadFloor = 0.05;       // log2
 constexpr double kCaution = 1.0;            // spreads a candidate is marked down by
-constexpr int kFolds = 6;                   // of shapes, for calibration
-constexpr int kPools = 12, kPoolSize = 10;  // choices played for each shape not seen
+constexpr int kFolds = 3;                   // of shapes, for calibration
+constexpr int kPools = 24, kPoolSize = 10;  // choices played for each shape not seen
 
 float log2_of(int64_t v) { return std::log2(static_cast<float>(std::max<int64_t>(v, 1))); }
 

@@ -44,6 +44,7 @@ void add_target_option(CLI::App& command, std::string& target);
 int report(const Status& status);
 
 void add_query_command(CLI::App& app, CommandContext& context);
+void add_learn_command(CLI::App& app, CommandContext& context);
 void add_jobs_command(CLI::App& app, CommandContext& context);
 void add_records_command(CLI::App& app, CommandContext& context);
 void add_replay_command(CLI::App& app, CommandContext& context);

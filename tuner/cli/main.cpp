@@ -24,6 +24,7 @@ int tuner_main(int argc, char** argv) {
   CommandContext context;
   add_submit_command(app, context);
   add_query_command(app, context);
+  add_learn_command(app, context);
   add_build_command(app, context);
   add_show_command(app, context);
   add_verify_command(app, context);

@@ -1,81 +1,192 @@
-// tuner query FILE: the best known config of each task of a job file, and what it rests on.
+// tuner query FILE: the config each task of a job file gets, how it is known, and what it rests on. Also for
+// an operator given as words (--op), over gRPC (--daemon), and as a list of all that is tuned (--all).
+#include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 
+#include "compiler_core/codegen/compile.h"
+#include "proto/convert.h"
+#include "tuner/cli/answer_text.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
+#include "tuner/cli/present.h"
+#include "tuner/cli/query_all.h"
 #include "tuner/cli/tasks.h"
+#include "tuner/daemon/connection.h"
+#include "tuner/daemon/grpc_status.h"
 
 namespace tuner::cli {
 
 namespace {
 
+using nlohmann::json;
+constexpr std::chrono::seconds kCallLimit{60};
+
 struct Options {
-  std::string file, db, target;
-  bool json = false;
+  std::vector<std::string> words;  // FILE, or NAME=VALUE of an operator
+  std::string db, daemon;
+  QueryAll filter;  // op and target also of a single question
+  bool all = false, json = false, exact = false;
 };
 
-void print(const TunedConfig& t, const Workload& workload) {
-  const Environment& e = t.environment;
-  std::printf("%s\n  target      %s\n  time        %s\n  speed       %s\n", t.workload_key.c_str(),
-              t.target.c_str(), format_time(t.time_ns, t.time_low_ns, t.time_high_ns).c_str(),
-              format_speed(workload, t.time_ns, t.peak_gflops).c_str());
-  std::printf("  race        %s\n", format_race(t).c_str());
-  std::printf("  template    %s, version %d\n  config      %s\n", t.template_name.c_str(), t.template_version,
-              t.config.c_str());
-  if (const std::string mark = algorithm_mark(t.template_name); !mark.empty())
-    std::printf("  algorithm   %s\n", mark.c_str());
-  std::printf("  rests on    trial %s of %s (%s)\n", t.trial_id.c_str(), std::to_string(t.trials).c_str(),
-              format_outcomes(t.outcomes).c_str());
-  std::printf("  measured    %s on %s, worker %s\n  hardware    %s\n  toolchain   %s, harness ABI %d\n",
-              format_utc(t.finished_at_us).c_str(), e.host.c_str(), e.worker_id.c_str(), e.hardware.c_str(),
-              e.toolchain.c_str(), e.harness_abi);
+// "1,64,56,56" -> [1, 64, 56, 56]; "true", "relu", "0.5" -> what a job file would have.
+json value_of(const std::string& text) {
+  if (text.find(',') != std::string::npos) {
+    json list = json::array();
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find(',', begin), text.size());
+      list.push_back(value_of(text.substr(begin, end - begin)));
+      begin = end + 1;
+    }
+    return list;
+  }
+  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return parsed.is_discarded() || parsed.is_structured() ? json(text) : parsed;
+}
+
+// The tasks that are asked about, and in `name` what a `tuner submit` of them would be given.
+Result<std::vector<CliTask>> tasks_asked(const Options& o, std::string& name) {
+  if (o.filter.op.empty()) {
+    if (o.words.size() != 1)
+      return invalid_argument("expected one job file, or --op OPERATOR NAME=VALUE..., or --all, found ",
+                              o.words.size(), " words. tuner query --help tells more");
+    name = o.words[0];
+    return read_tasks(name, o.filter.target);
+  }
+  name = "FILE";
+  json job = {{"op", o.filter.op}};
+  for (const std::string& word : o.words) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return invalid_argument("expected NAME=VALUE as in a job file (data=1,64,56,56), found \"", word, "\"");
+    json value = value_of(word.substr(equals + 1));
+    // One operand alone is a list in a job file.
+    if (word.substr(0, equals) == "constant" && value.is_string()) value = json::array({value});
+    job[word.substr(0, equals)] = std::move(value);
+  }
+  ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, parse_job_text(job.dump(), "--op " + o.filter.op));
+  Result<Target> target = resolve_target(o.filter.target.empty() ? entries[0].target : o.filter.target);
+  if (!target) return target.status().with_context("--target: ");
+  CliTask task{.workload = entries[0].workload, .target = *std::move(target)};
+  task.key = task.workload.key();
+  task.target_name = task.target.name();
+  task.algorithms = entries[0].algorithms;
+  return std::vector<CliTask>{std::move(task)};
+}
+
+// Asks a database file, or a daemon.
+class Asker {
+ public:
+  static Result<std::unique_ptr<Asker>> open(const Options& o, const std::string& again) {
+    auto asker = std::make_unique<Asker>();
+    if (!o.daemon.empty()) {
+      Result<Connection> connection = connect({.daemon = o.daemon});
+      if (!connection) return connection.status();
+      asker->connection_.emplace(*std::move(connection));
+      return asker;
+    }
+    ASSIGN_OR_RETURN(asker->store_, open_if_there(o.db));
+    if (asker->store_ == nullptr) return not_found(o.db, ": there is no database yet. To tune: ", again);
+    asker->resolver_ = std::make_unique<Resolver>(
+        asker->store_.get(), ResolverOptions{.fix = again,
+                                             .present = [](const Target& t) { return present_here(t); },
+                                             .learn_if_missing = true,
+                                             .count_outcomes = true});
+    return asker;
+  }
+
+  Result<Answer> ask(const CliTask& task) const {
+    if (resolver_ != nullptr) return resolver_->resolve(task.workload, task.target, task.algorithms);
+    v1::QueryRequest request;
+    to_proto(JobRow::Task{task.key, task.target_name, task.algorithms}, request.mutable_task());
+    v1::QueryReply reply;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
+    RETURN_IF_ERROR(from_grpc(connection_->jobs->Query(&context, request, &reply), connection_->name));
+    return from_proto(reply.answer());
+  }
+
+ private:
+  std::optional<Connection> connection_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Resolver> resolver_;
+};
+
+int run_all(const Options& options) {
+  if (!options.words.empty() || !options.daemon.empty())
+    return report(invalid_argument("--all lists a database: expected no ",
+                                   options.words.empty() ? "--daemon" : "file beside it"));
+  const Result<std::unique_ptr<Store>> store = open_if_there(options.db);
+  if (!store) return report(store.status());
+  if (*store == nullptr)
+    return report(not_found(options.db, ": there is no database yet. To tune: tuner submit FILE"));
+  QueryAll filter = options.filter;
+  if (options.json) filter.format = "jsonl";
+  return query_all(**store, filter);
 }
 
 int run(const Options& options) {
-  const Result<std::vector<CliTask>> tasks = read_tasks(options.file, options.target);
+  if (options.all) return run_all(options);
+  if (!options.filter.since.empty() || options.filter.stale || options.filter.format != "table")
+    return report(invalid_argument("--since, --stale and --format belong to --all"));
+  std::string name;
+  const Result<std::vector<CliTask>> tasks = tasks_asked(options, name);
   if (!tasks) return report(tasks.status());
-  const std::string again =
-      str("tuner submit ", options.file, options.db == default_db_path() ? "" : " --db " + options.db);
-  const Result<std::unique_ptr<Store>> store = open_if_there(options.db);
-  if (!store) return report(store.status());
-  if (*store == nullptr) return report(not_found(options.db, ": there is no database yet. To tune: ", again));
+  std::string again = "tuner submit " + name;
+  if (!options.daemon.empty()) again += " --daemon " + options.daemon;
+  if (options.daemon.empty() && options.db != default_db_path()) again += " --db " + options.db;
+  const Result<std::unique_ptr<Asker>> asker = Asker::open(options, again);
+  if (!asker) return report(asker.status());
 
-  int missing = 0;
+  int unsatisfied = 0;
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   for (const CliTask& task : *tasks) {
-    const Result<TunedConfig> best =
-        (*store)->best(task.key, task.target_name, templates_of(task.algorithms));
-    if (!best && best.status().code() != StatusCode::kNotFound) return report(best.status());
-    if (!best) {
-      ++missing;
-      std::fprintf(stderr, "tuner: no record of %s on \"%s\". To tune: %s\n", task.key.c_str(),
-                   task.target_name.c_str(), again.c_str());
-      continue;
-    }
+    const Result<Answer> answer = (*asker)->ask(task);
+    if (!answer) return report(answer.status());
+    unsatisfied +=
+        answer->kind == AnswerKind::kDefault || (options.exact && answer->kind != AnswerKind::kExact) ? 1 : 0;
     if (options.json)
-      document.push_back(tuned_json(*best, task.workload.flops(), task.workload.bytes()));
+      document.push_back(answer_json(*answer, task.workload));
     else
-      print(*best, task.workload);
+      std::printf("%s", answer_text(*answer, task.workload).c_str());
+    if (!answer->note.empty()) std::fprintf(stderr, "tuner: %s\n", answer->note.c_str());
   }
-  if (options.json && tasks->size() == 1 && missing == 0) std::printf("%s\n", pretty(document[0]).c_str());
-  if (options.json && tasks->size() > 1) std::printf("%s\n", pretty(document).c_str());
-  if (missing > 0 && tasks->size() > 1)
-    std::fprintf(stderr, "tuner: %d of %zu tasks have no record\n", missing, tasks->size());
-  return missing > 0 ? kExitFailed : kExitDone;
+  if (options.json) std::printf("%s\n", pretty(tasks->size() == 1 ? document[0] : document).c_str());
+  if (unsatisfied > 0 && tasks->size() > 1)
+    std::fprintf(stderr, "tuner: %d of %zu tasks %s\n", unsatisfied, tasks->size(),
+                 options.exact ? "were not tuned themselves" : "get their default config");
+  return unsatisfied > 0 ? kExitFailed : kExitDone;
 }
 
 }  // namespace
 
 void add_query_command(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(app, context, "query", "Print the best known config of each task of a job file",
-                  [options] { return run(*options); });
-  command->add_option("FILE", options->file, "Job file; - is standard input")->required();
+  CLI::App* command = add_command(app, context, "query",
+                                  "Print the config a workload gets, how it is known, and what it rests on",
+                                  [options] { return run(*options); });
+  command->add_option(
+      "FILE", options->words,
+      "Job file; - is standard input. With --op: NAME=VALUE as in a job file, e.g. --op matmul "
+      "a=64,128 b=128,256");
   add_db_option(*command, options->db);
-  add_target_option(*command, options->target);
+  add_target_option(*command, options->filter.target);
+  command->add_option("--op", options->filter.op,
+                      "Ask about this operator, without a file; with --all: only it");
+  command->add_option("--daemon", options->daemon,
+                      "Ask the daemon at HOST:PORT or unix:/path instead of a file");
+  command->add_flag("--exact", options->exact,
+                    "Exit 1 unless every task itself was tuned (else: unless it is better "
+                    "off than with its default config)");
+  command->add_flag("--all", options->all,
+                    "List every tuned task; --op, --target, --since and --stale filter");
+  command->add_option("--since", options->filter.since,
+                      "With --all: measured since then, as 2026-11-01 (UTC)");
+  command->add_flag("--stale", options->filter.stale,
+                    "With --all: measured with another compiler, template or machine than the present");
+  command->add_option("--format", options->filter.format, "With --all: table, jsonl or csv")
+      ->check(CLI::IsMember({"table", "jsonl", "csv"}));
   add_json_option(*command, options->json);
 }
 

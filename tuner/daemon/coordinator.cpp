@@ -27,7 +27,12 @@ bool terminal(JobState state) {
 }  // namespace
 
 Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions options)
-    : store_(store), clock_(clock), options_(std::move(options)), leases_(options_.leases) {}
+    : store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      resolver_(&store),
+      learner_(store),
+      leases_(options_.leases) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
@@ -332,10 +337,22 @@ Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
 
 Status Coordinator::query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, from_proto(request.task()));
-  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
-  if (!best && best.status().code() == StatusCode::kNotFound) return Status::ok();
-  if (!best) return best.status();
   ASSIGN_OR_RETURN(const Workload workload, workload_from_key(task.workload_key));
+  ASSIGN_OR_RETURN(const Target target, parse_target(task.target));
+  ASSIGN_OR_RETURN(Answer answer, resolver_.resolve(workload, target, task.algorithms));
+  if (answer.kind == AnswerKind::kExact && !request.without_outcomes()) {
+    ASSIGN_OR_RETURN(answer.tuned,
+                     store_.best(task.workload_key, task.target, templates_of(task.algorithms)));
+  }
+  to_proto(answer, workload.flops(), reply->mutable_answer());
+  reply->set_found(answer.kind == AnswerKind::kExact);
+  if (reply->found()) {
+    *reply->mutable_tuned() = reply->answer().tuned();
+    return Status::ok();
+  }
+  // What was tuned is told, also where this program cannot build it.
+  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
+  if (!best) return best.status().code() == StatusCode::kNotFound ? Status::ok() : best.status();
   reply->set_found(true);
   to_proto(*best, workload.flops(), reply->mutable_tuned());
   return Status::ok();

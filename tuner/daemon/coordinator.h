@@ -24,10 +24,12 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
+#include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/job_runner.h"
+#include "tuner/daemon/learner.h"
 #include "tuner/daemon/lease_table.h"
 #include "tuner/daemon/phase_times.h"
 #include "tuning.pb.h"
@@ -163,6 +165,8 @@ class Coordinator {
   Store& store_;
   const Clock& clock_;
   CoordinatorOptions options_;
+  const Resolver resolver_;
+  Learner learner_;
 
   std::mutex submit_mutex_;  // one submit decides at a time; taken before mutex_
   mutable std::mutex mutex_;

@@ -129,6 +129,7 @@ void Coordinator::step(const std::string& job_id) {
   for (const int index : job->runner->take_finished_tasks()) end_task(*job, index);
   if (step_races(*job) || !job->runner->finished()) return;
   int untuned = 0;
+  learner_.learn_from(job->row.tasks);
   for (const JobRow::Task& task : job->row.tasks)
     untuned += store_.best(task.workload_key, task.target, templates_of(task.algorithms)) ? 0 : 1;
   if (untuned == 0) return end_job(job_id, JobState::kFinished, "");

@@ -1,0 +1,140 @@
+#include "tuner/cli/query_all.h"
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+#include "compiler_core/codegen/compile.h"
+#include "tuner/cli/command.h"
+#include "tuner/cli/facts.h"
+#include "tuner/cli/format.h"
+#include "tuner/cli/present.h"
+
+namespace tuner::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Row {
+  TunedConfig tuned;
+  Staleness staleness;
+  int64_t flops = 0, bytes = 0;
+};
+
+// As RFC 4180 wants it.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+double gflops(const Row& row) {
+  return row.tuned.time_ns > 0 ? static_cast<double>(row.flops) / row.tuned.time_ns : 0;
+}
+
+void print(const Row& row, const QueryAll& filter, bool first) {
+  const TunedConfig& t = row.tuned;
+  if (filter.format == "jsonl") {
+    ordered_json line = tuned_json(t, row.flops, row.bytes);
+    line["stale"] = row.staleness.stale();
+    if (row.staleness.stale()) line["stale_reason"] = row.staleness.reason;
+    std::printf("%s\n", one_line(line).c_str());
+  } else if (filter.format == "csv") {
+    if (first)
+      std::printf(
+          "workload,target,time_ns,time_low_ns,time_high_ns,gflops,template,template_version,config,trial,"
+          "trials,raced,"
+          "hardware,toolchain,when,stale\n");
+    std::array<char, 128> times{};
+    std::snprintf(times.data(), times.size(), "%.17g,%.17g,%.17g,%.6g", t.time_ns, t.time_low_ns,
+                  t.time_high_ns, gflops(row));
+    std::printf("%s,%s,%s,%s,%d,%s,%s,%lld,%d,%s,%s,%s,%s\n", csv_field(t.workload_key).c_str(),
+                csv_field(t.target).c_str(), times.data(), csv_field(t.template_name).c_str(),
+                t.template_version, csv_field(t.config).c_str(), t.trial_id.c_str(),
+                static_cast<long long>(t.trials), t.race_id != 0 ? 1 : 0,
+                csv_field(t.environment.hardware).c_str(), csv_field(t.environment.toolchain).c_str(),
+                iso_utc(t.finished_at_us).c_str(), csv_field(row.staleness.reason).c_str());
+  } else {
+    if (first)
+      std::printf("%12s %9s %7s  %-20s  %-24s  %s\n", "time", "GFLOP/s", "trials", "when (UTC)", "template",
+                  "workload on target");
+    std::printf("%12s %9.1f %7lld  %-20.19s  %-24s  %s on \"%s\"%s%s\n", format_time(t.time_ns).c_str(),
+                gflops(row), static_cast<long long>(t.trials), format_utc(t.finished_at_us).c_str(),
+                t.template_name.c_str(), t.workload_key.c_str(), t.target.c_str(),
+                row.staleness.stale() ? "  STALE: " : "", row.staleness.reason.c_str());
+  }
+}
+
+Result<std::string> canonical_target(const std::string& text) {
+  if (text.empty()) return std::string();
+  Result<Target> target = resolve_target(text);
+  if (!target) return target.status().with_context("--target: ");
+  return target->name();
+}
+
+}  // namespace
+
+Result<int64_t> time_from_text(const std::string& text) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, used = 0;
+  const auto read_all = [&] { return static_cast<size_t>(used) == text.size(); };
+  const bool date = std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &used) == 3 && read_all();
+  const bool minutes =
+      !date &&
+      std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d%n", &year, &month, &day, &hour, &minute, &used) == 5 &&
+      read_all();
+  const bool seconds = !date && !minutes &&
+                       std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour,
+                                   &minute, &second, &used) == 6 &&
+                       read_all();
+  std::tm parts{};
+  parts.tm_year = year - 1900;
+  parts.tm_mon = month - 1;
+  parts.tm_mday = day;
+  parts.tm_hour = hour;
+  parts.tm_min = minute;
+  parts.tm_sec = second;
+  const std::tm wanted = parts;
+  const std::time_t at = ::timegm(&parts);
+  // timegm() makes March of the 31st of February.
+  if (!(date || minutes || seconds) || year < 1970 || parts.tm_mday != wanted.tm_mday ||
+      parts.tm_mon != wanted.tm_mon || parts.tm_hour != wanted.tm_hour || parts.tm_min != wanted.tm_min)
+    return invalid_argument("expected a day as 2026-11-01, or 2026-11-01T12:30 (UTC), found \"", text, "\"");
+  return static_cast<int64_t>(at) * 1'000'000;
+}
+
+int query_all(const Store& store, const QueryAll& filter) {
+  const Result<std::string> target = canonical_target(filter.target);
+  if (!target) return report(target.status());
+  int64_t since_us = 0;
+  if (!filter.since.empty()) {
+    const Result<int64_t> since = time_from_text(filter.since);
+    if (!since) return report(since.status().with_context("--since: "));
+    since_us = *since;
+  }
+  const std::string prefix = filter.op.empty() ? "" : str("v1 ", filter.op, " ");
+  if (!filter.op.empty() && (", " + operator_names() + ",").find(", " + filter.op + ",") == std::string::npos)
+    return report(invalid_argument("--op: found \"", filter.op, "\", expected one of ", operator_names()));
+
+  const Result<std::vector<JobRow::Task>> tasks = store.tasks();
+  if (!tasks) return report(tasks.status());
+  int64_t printed = 0;
+  for (const JobRow::Task& task : *tasks) {
+    if (!task.workload_key.starts_with(prefix) || (!target->empty() && task.target != *target)) continue;
+    Result<TunedConfig> best = store.best(task.workload_key, task.target);
+    if (!best && best.status().code() == StatusCode::kNotFound) continue;
+    if (!best) return report(best.status());
+    if (best->finished_at_us < since_us) continue;
+    Row row{*std::move(best), {}, 0, 0};
+    row.staleness = staleness(row.tuned, present_here(task.target));
+    if (filter.stale && !row.staleness.stale()) continue;
+    if (const Result<Workload> workload = workload_from_key(task.workload_key))
+      row.flops = workload->flops(), row.bytes = workload->bytes();
+    print(row, filter, printed++ == 0);
+  }
+  if (printed > 0) return kExitDone;
+  return report(not_found("no tuned task matches. tuner query --all prints every one"));
+}
+
+}  // namespace tuner::cli
