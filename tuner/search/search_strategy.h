@@ -40,7 +40,7 @@ struct PriorTask {
   };
   std::string source;  // for people: where the rows are from
   std::vector<Row> rows;
-  double weight = 1;  // how much is expected of it before anything is measured, in (0, 1]
+  double weight = 1;       // how much is expected of it before anything is measured, in (0, 1]
   bool same_task = false;  // other jobs of the very task that is searched
 };
 
