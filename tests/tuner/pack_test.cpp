@@ -268,7 +268,7 @@ TEST_F(PackTest, WrongUseIsTold) {
   std::ofstream(folder_ / "empty.jsonl") << "";
   const Ended empty = tuner("records import empty.jsonl --db t.db");
   EXPECT_EQ(empty.exit_code, 2);
-  EXPECT_THAT(empty.err, HasSubstr("holds no result of run-pack"));
+  EXPECT_THAT(empty.err, HasSubstr("is empty, expected records"));
 }
 
 // What would take hours, or all memory, is refused while it costs nothing.
