@@ -152,7 +152,7 @@ class Tuning(WithFarm):
 
     def test_entries_that_are_measured_alike_are_one_job(self):
         other = dict(JOB, a=[16, 32], b=[32, 16])
-        jobs = self.client.submit([JOB, other, dict(JOB, uses=4), dict(other, seed=9)], trials=1)
+        jobs = self.client.submit([JOB, other, dict(JOB, uses=4), dict(other, seed=9)], trials=6)
         self.assertEqual([len(j.tasks) for j in jobs], [2, 1])
         self.assertEqual(jobs[0].tasks[0].uses, 5)
         for job in jobs:
