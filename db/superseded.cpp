@@ -13,10 +13,8 @@ bool same_environment(const Environment& a, const Environment& b) {
 }  // namespace
 
 Result<std::optional<StoredRecord>> superseding_record(Connection& c, const StoredRecord& best,
-                                                       const StoredTrial& trial, const std::string& names) {
-  ASSIGN_OR_RETURN(const SqlRow race_row, c.one(kNewestRaceOfTask, {best.task_id}));
-  if (race_row.empty()) return std::optional<StoredRecord>();
-  ASSIGN_OR_RETURN(const StoredRace race, race_from_row(race_row));
+                                                       const StoredTrial& trial, const StoredRace& race,
+                                                       const std::string& names) {
   const Environment& e = race.race.environment;
   if (race.race.id < best.record_id || same_environment(e, best.record.environment))
     return std::optional<StoredRecord>();

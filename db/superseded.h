@@ -9,11 +9,12 @@
 
 namespace tuner::db {
 
-// `best`, of `trial`, is the fastest record of its task. When the newest race of the task is of a later day's
-// environment, and the job of that race measured the same config again, the fastest ok record of that
+// `best`, of `trial`, is the fastest record of its task, `race` the newest race there. When that is of a
+// later day's environment, and its job measured the same config again, the fastest ok record of that
 // environment, else nothing. `names`: ",a,b,", the
 // templates to choose from; empty: any.
 Result<std::optional<StoredRecord>> superseding_record(Connection& c, const StoredRecord& best,
-                                                       const StoredTrial& trial, const std::string& names);
+                                                       const StoredTrial& trial, const StoredRace& race,
+                                                       const std::string& names);
 
 }  // namespace tuner::db

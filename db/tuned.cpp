@@ -8,8 +8,21 @@ namespace tuner::db {
 
 namespace {
 
-// The latest race of the task that the trial took part in, without its samples.
-Result<std::optional<RaceRow>> race_of(Connection& c, int64_t task_id, int64_t trial) {
+// The newest race of the task, without its samples.
+Result<std::optional<StoredRace>> newest_race(Connection& c, int64_t task_id) {
+  ASSIGN_OR_RETURN(const SqlRow row, c.one(kNewestRaceOfTask, {task_id}));
+  if (row.empty()) return std::optional<StoredRace>();
+  ASSIGN_OR_RETURN(StoredRace stored, race_without_samples(row));
+  return std::optional(std::move(stored));
+}
+
+// The latest race of the task that the trial took part in, without its samples. It is mostly `newest`: a
+// race's row is long, it is read again only where that is another.
+Result<std::optional<RaceRow>> race_of(Connection& c, int64_t task_id, int64_t trial,
+                                       std::optional<StoredRace>& newest) {
+  if (!newest) return std::optional<RaceRow>();
+  for (const RaceFinalist& f : newest->race.finalists)
+    if (f.trial_id == trial_id_text(trial)) return std::optional(std::move(newest->race));
   ASSIGN_OR_RETURN(const SqlRow row, c.one(kLatestRaceOfTrial, {task_id, str("\"trial\":", trial, "}")}));
   if (row.empty()) return std::optional<RaceRow>();
   ASSIGN_OR_RETURN(StoredRace stored, race_without_samples(row));
@@ -35,12 +48,15 @@ Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string
                        "\" has been measured with a right answer yet, in ", path_);
     ASSIGN_OR_RETURN(StoredRecord best, record_from_row(best_row));
     ASSIGN_OR_RETURN(StoredTrial trial, find_trial_row(c, best.trial_seq));
-    ASSIGN_OR_RETURN(std::optional<StoredRecord> newer, superseding_record(c, best, trial, names));
-    if (newer) {
-      best = *std::move(newer);
-      ASSIGN_OR_RETURN(trial, find_trial_row(c, best.trial_seq));
+    ASSIGN_OR_RETURN(std::optional<StoredRace> newest, newest_race(c, task.task_id));
+    if (newest) {
+      ASSIGN_OR_RETURN(std::optional<StoredRecord> newer, superseding_record(c, best, trial, *newest, names));
+      if (newer) {
+        best = *std::move(newer);
+        ASSIGN_OR_RETURN(trial, find_trial_row(c, best.trial_seq));
+      }
     }
-    ASSIGN_OR_RETURN(std::optional<RaceRow> race, race_of(c, task.task_id, trial.trial.seq));
+    ASSIGN_OR_RETURN(std::optional<RaceRow> race, race_of(c, task.task_id, trial.trial.seq, newest));
     if (race && race->winner_trial_id != trial.trial.id) {
       ASSIGN_OR_RETURN(const int64_t winner_seq, trial_seq(race->winner_trial_id));
       ASSIGN_OR_RETURN(StoredTrial winner, find_trial_row(c, winner_seq));
