@@ -29,6 +29,13 @@ class RowReader {
   int integer32() { return static_cast<int>(get<int64_t>()); }
   double real() { return get<double>(); }
   std::string text() { return get<std::string>(); }
+  // Of the row's own text: not copied.
+  std::string_view text_view() {
+    if (at_ < row_.size())
+      if (const auto* value = std::get_if<std::string>(&row_[at_++])) return *value;
+    wrong_ = true;
+    return {};
+  }
   std::string text_or_null() {
     if (at_ < row_.size() && std::holds_alternative<std::monostate>(row_[at_])) return ++at_, std::string();
     return get<std::string>();

@@ -119,7 +119,7 @@ Result<StoredRace> read_race(const SqlRow& row, bool samples) {
   r.task_index = in.integer32();
   out.task_id = in.integer();
   r.winner_trial_id = trial_id_text(in.integer());
-  r.finalists = samples ? finalists_from(in.parsed(), in) : finalists_without_samples(in.text(), in);
+  r.finalists = samples ? finalists_from(in.parsed(), in) : finalists_without_samples(in.text_view(), in);
   r.tie_set = trial_ids_from(in.parsed(), in);
   r.time_ns = in.real();
   r.time_low_ns = in.real();

@@ -99,9 +99,9 @@ auto SqliteStore::read(F f) const -> decltype(f(std::declval<Connection&>())) {
   Result<std::unique_ptr<Connection>> reader = take_reader();
   if (!reader) return reader.status();
   Connection& connection = **reader;
-  if (const Status begun = connection.exec("BEGIN"); !begun) return begun;
+  if (const Status begun = connection.run("BEGIN"); !begun) return begun;
   auto result = f(connection);
-  (void)connection.exec("COMMIT");  // ends the snapshot; a read has nothing to lose
+  (void)connection.run("COMMIT");  // ends the snapshot; a read has nothing to lose
   if (!connection.in_transaction() && !connection.broken()) give_back(*std::move(reader));
   return result;
 }
