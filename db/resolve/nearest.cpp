@@ -15,7 +15,7 @@ constexpr size_t kMostDonors = 24;
 constexpr double kLeastWeight = 0.02;  // a dimension that never mattered may matter here
 // A config is used instead of the default when its score is ahead by this factor: what is hardly better is
 // not worth a doubt.
-constexpr double kAhead = 1.02;
+constexpr double kAhead = 1.1;
 
 }  // namespace
 
