@@ -258,9 +258,13 @@ Result<Detected> detect_format(const std::string& path) {
   } else if (CsvTable::from_header(first)) {
     return Detected::kCsv;
   }
+  // A terminal gets no bytes that it would take for commands.
+  std::string shown = first.substr(0, 80);
+  for (char& c : shown)
+    if (c < ' ' || c > '~') c = '?';
   return invalid_argument(
       path, ": is none of the formats known here (jsonl, autotvm, t4, csv, results of run-pack); it begins: ",
-      first.substr(0, 80), first.size() > 80 ? "..." : "", ". Say which: --format");
+      shown, first.size() > 80 ? "..." : "", ". Say which: --format");
 }
 
 Result<ImportReport> import_file(const std::string& path, Store& store, const ImportOptions& options) {
