@@ -11,8 +11,7 @@ namespace tuner::db {
 
 // `best`, of `trial`, is the fastest record of its task, `race` the newest race there. When that is of a
 // later day's environment, and its job measured the same config again, the fastest ok record of that
-// environment, else nothing. `names`: ",a,b,", the
-// templates to choose from; empty: any.
+// environment, else nothing. `names`: ",a,b,", the templates to choose from; empty: any.
 Result<std::optional<StoredRecord>> superseding_record(Connection& c, const StoredRecord& best,
                                                        const StoredTrial& trial, const StoredRace& race,
                                                        const std::string& names);

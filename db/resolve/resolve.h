@@ -2,16 +2,13 @@
 //
 // One place answers for `tuner query`, `tuner build`, the daemon and an application's runtime:
 //
-//   exact        this task was tuned: the fastest config of its records (of its latest race, where it was
-//   raced) same-family  the same shape was tuned with another epilogue, or the same workload for a near
-//   target: another
-//                number of threads, another CPU with the same vectors, another GPU of the generation
-//   nearest      other shapes of the operator were tuned on this target: the config of theirs (moved to the
-//                nearest valid one of this shape's space) that a predictor learned from the database likes
-//                best
-//   portable     a config of a cover set (`tuner cover --store`): serves well all shapes it was computed from
-//   default      nothing of that is there, or nothing of it is predicted to be faster: what templates try
-//   first
+//   exact        this task was tuned: the fastest config of its records, or of its latest race
+//   same-family  the same shape was tuned with another epilogue, or the same workload for a near target:
+//                other threads, another CPU with the same vectors, another GPU of the generation
+//   nearest      other shapes of the operator were tuned on this target: the config of theirs, moved to the
+//                nearest valid one of this space, that a predictor learned from the database likes best
+//   portable     a config of a cover set (`tuner cover --store`), good for all shapes it was computed from
+//   default      nothing of that is there, or nothing of it is predicted to be faster
 //
 // A task that was tuned is answered exactly. Else the others compete: the answer is what is predicted to be
 // fastest, and never something that is predicted to be slower than the default config.
