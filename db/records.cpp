@@ -173,22 +173,57 @@ Result<int64_t> SqliteStore::last_record_id() const {
 
 Status SqliteStore::for_each_record(std::string_view job_id,
                                     const std::function<bool(const TrialWithRecord&)>& f) const {
-  for (int64_t after = 0;;) {
+  int64_t after = 0;
+  return visit_pages(
+      [&](Connection& c) -> Result<std::vector<SqlRow>> {
+        if (job_id.empty()) return c.all(kTrialsOfAll, {after, kPage});
+        ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
+        return c.all(kTrialsOfJob, {job.job_seq, after, kPage});
+      },
+      after, f);
+}
+
+Status SqliteStore::for_each_record_of(const JobRow::Task& task,
+                                       const std::function<bool(const TrialWithRecord&)>& f) const {
+  // Their numbers at once, the trials page by page: no snapshot is long.
+  Result<std::vector<int64_t>> seqs = read([&](Connection& c) -> Result<std::vector<int64_t>> {
+    std::vector<int64_t> found;
+    ASSIGN_OR_RETURN(const SqlRow row, c.one(kTaskByKey, {task.workload_key, task.target}));
+    if (row.empty()) return found;
+    ASSIGN_OR_RETURN(const StoredTask stored, task_from_row(row));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kTrialSeqsOfTask, {stored.task_id}));
+    for (const SqlRow& seq : rows) found.push_back(std::get<int64_t>(seq[0]));
+    return found;
+  });
+  if (!seqs) return seqs.status();
+  std::sort(seqs->begin(), seqs->end());
+  size_t next = 0;
+  int64_t after = 0;
+  return visit_pages(
+      [&](Connection& c) -> Result<std::vector<SqlRow>> {
+        std::vector<SqlRow> rows;
+        for (; next < seqs->size() && static_cast<int64_t>(rows.size()) < kPage; ++next) {
+          ASSIGN_OR_RETURN(SqlRow row, c.one(kTrialBySeq, {(*seqs)[next]}));
+          rows.push_back(std::move(row));
+        }
+        return rows;
+      },
+      after, f);
+}
+
+Status SqliteStore::visit_pages(const std::function<Result<std::vector<SqlRow>>(Connection&)>& next_page,
+                                int64_t& last_seq,
+                                const std::function<bool(const TrialWithRecord&)>& f) const {
+  for (;;) {
     size_t rows_read = 0;
     const Result<std::vector<TrialWithRecord>> page =
         read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
-          std::vector<SqlRow> rows;
-          if (job_id.empty()) {
-            ASSIGN_OR_RETURN(rows, c.all(kTrialsOfAll, {after, kPage}));
-          } else {
-            ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
-            ASSIGN_OR_RETURN(rows, c.all(kTrialsOfJob, {job.job_seq, after, kPage}));
-          }
+          ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, next_page(c));
           rows_read = rows.size();
           std::vector<TrialWithRecord> out;
           for (const SqlRow& row : rows) {
             ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
-            after = stored.trial.seq;
+            last_seq = stored.trial.seq;
             ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
             if (trial.record) out.push_back(std::move(trial));
           }

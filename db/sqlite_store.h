@@ -50,6 +50,8 @@ class SqliteStore final : public Store {
                                                       int most) const override;
   Status for_each_record(std::string_view job_id,
                          const std::function<bool(const TrialWithRecord&)>& f) const override;
+  Status for_each_record_of(const JobRow::Task& task,
+                            const std::function<bool(const TrialWithRecord&)>& f) const override;
 
   Status add_race(RaceRow& race) override;
   Result<std::vector<RaceRow>> races(std::string_view job_id) const override;
@@ -82,6 +84,10 @@ class SqliteStore final : public Store {
   // Runs `f(Connection&)` on a read connection inside one snapshot.
   template <class F>
   auto read(F f) const -> decltype(f(std::declval<Connection&>()));
+  // Trials with their records, a page of rows in a snapshot of its own at a time, until a page is not full.
+  // `last_seq` is that of the last trial of the page before.
+  Status visit_pages(const std::function<Result<std::vector<SqlRow>>(Connection&)>& next_page,
+                     int64_t& last_seq, const std::function<bool(const TrialWithRecord&)>& f) const;
   Result<std::unique_ptr<Connection>> take_reader() const;
   void give_back(std::unique_ptr<Connection> reader) const;
 

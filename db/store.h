@@ -277,6 +277,9 @@ class Store {
   // to stop.
   virtual Status for_each_record(std::string_view job_id,
                                  const std::function<bool(const TrialWithRecord&)>& f) const = 0;
+  // The same of one (workload, target), of every job and all algorithms; an index finds them.
+  virtual Status for_each_record_of(const JobRow::Task& task,
+                                    const std::function<bool(const TrialWithRecord&)>& f) const = 0;
 
   // --- races ---
   // Fills id. InvalidArgument: a number that is not finite, a winner that is no finalist, samples that do not

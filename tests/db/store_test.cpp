@@ -358,6 +358,41 @@ TEST_F(StoreTest, EveryRecordIsVisitedOldestFirstOverManyPages) {
   EXPECT_EQ(count, 3);
 }
 
+TEST_F(StoreTest, RecordsOfATaskAreVisitedOldestFirstOfEveryJob) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1", {{"v1 work", "cpu one"}, {"v1 other", "cpu one"}})));
+  ASSERT_OK(store->add_job(job_row("j2", {{"v1 work", "cpu one"}})));
+  std::vector<std::string> configs, expected;
+  for (int i = 0; i < 300; ++i) configs.push_back(str("a=", i));
+  std::vector<MeasureRecord> records;
+  for (const std::string& id : add_trials(*store, "j1", configs)) {
+    expected.push_back(id);
+    records.insert(records.begin(), ok_record(id, {7}));  // stored in another order than proposed
+  }
+  const std::string other = add_trials(*store, "j1", {"c=1"}, /*task_index=*/1)[0];
+  for (const std::string& id : add_trials(*store, "j2", {"b=1", "b=2"})) {
+    if (records.size() == 301) break;  // one stays without a record
+    records.push_back(ok_record(id, {7}));
+    expected.push_back(id);
+  }
+  records.push_back(ok_record(other, {7}));
+  ASSERT_OK(store->add_records(records));
+  const auto visited = [&](const JobRow::Task& task) {
+    std::vector<std::string> ids;
+    const Status status = store->for_each_record_of(
+        task, [&](const TrialWithRecord& t) { return ids.push_back(t.trial.id), true; });
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    return ids;
+  };
+  EXPECT_EQ(visited({"v1 work", "cpu one"}), expected);
+  EXPECT_EQ(visited({"v1 other", "cpu one"}), std::vector{other});
+  EXPECT_TRUE(visited({"v1 work", "cpu two"}).empty());
+  int count = 0;
+  ASSERT_OK(
+      store->for_each_record_of({"v1 work", "cpu one"}, [&](const TrialWithRecord&) { return ++count < 3; }));
+  EXPECT_EQ(count, 3);
+}
+
 // --- best ---
 
 TEST_F(StoreTest, BestIsTheFastestRightUncutRecordOfTheTask) {
@@ -594,19 +629,42 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
   must_open(path_);
   auto connection = db::Connection::open(path_, db::Connection::Access::kReadOnly);
   ASSERT_TRUE(connection.is_ok());
-  const std::pair<const char*, size_t> queries[] = {
-      {db::kTaskByKey, 2},        {db::kTaskById, 1},        {db::kJobById, 1},
-      {db::kJobBySeq, 1},         {db::kJobByRequest, 1},    {db::kJobSame, 3},
-      {db::kTrialBySeq, 1},       {db::kTrialsOfJob, 3},     {db::kTrialsOfAll, 2},
-      {db::kOpenTrialsOfJob, 1},  {db::kDoneTrialsOfJob, 1}, {db::kTerminalRecord, 1},
-      {db::kRecordsOfTrial, 1},   {db::kBestRecord, 1},      {db::kBestRecordOfTemplates, 2},
-      {db::kOutcomesOfTask, 1},   {db::kEventsOfJob, 3},     {db::kProposalsOfJob, 1},
-      {db::kRecordsAfter, 2},     {db::kRacesOfJob, 1},      {db::kRacesOfTask, 1},
-      {db::kNewestRaceOfTask, 1}, {db::kSameConfigInJob, 4}, {db::kBestRecordOfEnvironment, 6},
-      {db::kRankOfTask, 2},       {db::kTrialOfRecord, 1},   {db::kLearnedNewest, 3},
-      {db::kImportedJob, 1},      {db::kImportedTrial, 3},   {db::kImportedTrialByHome, 2},
-      {db::kForeignTaskByKey, 3}, {db::kForeignByDigest, 2}, {db::kForeignRows, 2},
-      {db::kTrialRowsOfAll, 2},   {db::kTrialRowsOfJob, 3}};
+  const std::pair<const char*, size_t> queries[] = {{db::kTaskByKey, 2},
+                                                    {db::kTaskById, 1},
+                                                    {db::kJobById, 1},
+                                                    {db::kJobBySeq, 1},
+                                                    {db::kJobByRequest, 1},
+                                                    {db::kJobSame, 3},
+                                                    {db::kTrialBySeq, 1},
+                                                    {db::kTrialsOfJob, 3},
+                                                    {db::kTrialsOfAll, 2},
+                                                    {db::kOpenTrialsOfJob, 1},
+                                                    {db::kDoneTrialsOfJob, 1},
+                                                    {db::kTerminalRecord, 1},
+                                                    {db::kRecordsOfTrial, 1},
+                                                    {db::kBestRecord, 1},
+                                                    {db::kBestRecordOfTemplates, 2},
+                                                    {db::kOutcomesOfTask, 1},
+                                                    {db::kEventsOfJob, 3},
+                                                    {db::kProposalsOfJob, 1},
+                                                    {db::kRecordsAfter, 2},
+                                                    {db::kRacesOfJob, 1},
+                                                    {db::kRacesOfTask, 1},
+                                                    {db::kNewestRaceOfTask, 1},
+                                                    {db::kSameConfigInJob, 4},
+                                                    {db::kBestRecordOfEnvironment, 6},
+                                                    {db::kTrialSeqsOfTask, 1},
+                                                    {db::kRankOfTask, 2},
+                                                    {db::kTrialOfRecord, 1},
+                                                    {db::kLearnedNewest, 3},
+                                                    {db::kImportedJob, 1},
+                                                    {db::kImportedTrial, 3},
+                                                    {db::kImportedTrialByHome, 2},
+                                                    {db::kForeignTaskByKey, 3},
+                                                    {db::kForeignByDigest, 2},
+                                                    {db::kForeignRows, 2},
+                                                    {db::kTrialRowsOfAll, 2},
+                                                    {db::kTrialRowsOfJob, 3}};
   for (const auto& [sql, parameters] : queries) {
     const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
     ASSERT_TRUE(plan.is_ok()) << plan.message();

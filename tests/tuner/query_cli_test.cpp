@@ -157,8 +157,10 @@ TEST_F(QueryCli, ADaemonGivesTheSameAnswers) {
     const Ended there = tuner(str("query ", file, " --json --daemon ", address, " --target ", kHaswell));
     ASSERT_EQ(there.exit_code, 0) << there.err;
     const json from_daemon = json::parse(there.out), from_file = json::parse(query(str(file, " --json")).out);
-    for (const char* key : {"answer", "config", "template", "predicted", "rests_on"})
+    for (const char* key : {"answer", "config", "template", "predicted", "rests_on", "stale", "stale_reason"})
       EXPECT_EQ(from_daemon.at(key), from_file.at(key)) << file << " " << key;
+    EXPECT_THAT(from_daemon.at("stale_reason"), StartsWith("compiler: llvm 22 then"))
+        << "judged, not skipped";
   }
 }
 

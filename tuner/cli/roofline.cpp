@@ -95,10 +95,8 @@ const MachineRoofs::Level& level_for(const MachineRoofs& machine, int64_t bytes)
 
 Result<SearchCourse> search_course(const CliTask& task, const Store& store) {
   std::vector<double> times;
-  RETURN_IF_ERROR(store.for_each_record("", [&](const TrialWithRecord& t) {
-    if (t.task.workload_key == task.key && t.task.target == task.target_name &&
-        t.record->outcome == Outcome::kOk && !t.record->cut)
-      times.push_back(record_time_ns(*t.record));
+  RETURN_IF_ERROR(store.for_each_record_of({task.key, task.target_name}, [&](const TrialWithRecord& t) {
+    if (t.record->outcome == Outcome::kOk && !t.record->cut) times.push_back(record_time_ns(*t.record));
     return true;
   }));
   SearchCourse course{.trials = static_cast<int>(times.size())};

@@ -9,6 +9,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
+#include "tuner/cli/present.h"
 #include "tuner/daemon/daemon_host.h"
 
 namespace tuner::cli {
@@ -31,8 +32,12 @@ int run(const ServeOptions& options) {
   for (const std::string& address : options.listen)
     if (const Status s = check_listen_address(address); !s) return report(s);
   raise_file_limit();
-  Result<std::unique_ptr<DaemonHost>> host = DaemonHost::start(
-      {.db = options.db, .listen = options.listen, .own_worker = false, .resume_jobs = true});
+  Result<std::unique_ptr<DaemonHost>> host =
+      DaemonHost::start({.db = options.db,
+                         .listen = options.listen,
+                         .own_worker = false,
+                         .resume_jobs = true,
+                         .present = [](const Target& target) { return present_here(target); }});
   if (!host) return report(host.status());
   for (const std::string& address : (*host)->addresses()) std::printf("listening on %s\n", address.c_str());
   std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(),

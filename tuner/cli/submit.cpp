@@ -35,6 +35,7 @@ namespace {
 
 using std::chrono::steady_clock;
 constexpr std::chrono::seconds kReconnectFor{60};
+constexpr double kLearnFor = 15;  // seconds after the last job, at most
 constexpr std::chrono::seconds kCallLimit{60};
 
 struct SubmitOptions {
@@ -208,6 +209,9 @@ Status run_group(const SubmitOptions& options, const Group& group, GroupOutcome&
       Turn turn = follow(*connection, group, options, view, after_seq, out);
       if (after_seq != seq_before) alive = steady_clock::now();
       if (turn.interrupted) view.say("stopping...");
+      if (connection->host && turn.status && !turn.interrupted &&
+          !connection->host->wait_until_learned(kLearnFor))
+        view.say("  what this teaches about other shapes is left to `tuner learn`");
       if (connection->host)
         connection->host->stop(str("the command that hosted the daemon (process ", getpid(), ") has ended"));
       out.interrupted = turn.interrupted;

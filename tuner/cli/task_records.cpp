@@ -53,16 +53,17 @@ class Collector {
 double TaskRecords::Row::time_ns() const { return is_timed() ? median(samples_ns) : 0; }
 
 namespace {
-Result<TaskRecords> collect(const Store& store, const std::string& job_id, const JobRow::Task& task,
-                            const std::string& hardware,
-                            const std::function<bool(const TrialWithRecord&)>& wanted) {
+using Visit = std::function<bool(const TrialWithRecord&)>;
+
+Result<TaskRecords> collect(const JobRow::Task& task, const std::string& hardware,
+                            const std::function<Status(const Visit&)>& for_each) {
   TaskRecords out;
   out.task = task;
   Collector collector(out);
   std::set<std::string> machines;
-  RETURN_IF_ERROR(store.for_each_record(job_id, [&](const TrialWithRecord& t) {
+  RETURN_IF_ERROR(for_each([&](const TrialWithRecord& t) {
     const std::string& machine = t.record->environment.hardware;
-    if (!wanted(t) || (!hardware.empty() && machine != hardware)) return true;
+    if (!hardware.empty() && machine != hardware) return true;
     machines.insert(machine);
     collector.add(t);
     return true;
@@ -88,15 +89,15 @@ Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id
     return invalid_argument("--task: found ", task_index, ", expected 0 to ", tasks - 1,
                             ", the tasks of job ", job_id);
   const int index = std::max(task_index, 0);
-  return collect(store, job_id, job.tasks[static_cast<size_t>(index)], hardware,
-                 [&](const TrialWithRecord& t) { return t.trial.task_index == index; });
+  return collect(job.tasks[static_cast<size_t>(index)], hardware, [&](const Visit& visit) {
+    return store.for_each_record(
+        job_id, [&](const TrialWithRecord& t) { return t.trial.task_index != index || visit(t); });
+  });
 }
 
 Result<TaskRecords> records_of_task(const Store& store, const JobRow::Task& task,
                                     const std::string& hardware) {
-  return collect(store, "", task, hardware, [&](const TrialWithRecord& t) {
-    return t.task.workload_key == task.workload_key && t.task.target == task.target;
-  });
+  return collect(task, hardware, [&](const Visit& visit) { return store.for_each_record_of(task, visit); });
 }
 
 RowIndex index_rows(const TaskRecords& records, const SearchSpace& space) {

@@ -30,7 +30,7 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
     : store_(store),
       clock_(clock),
       options_(std::move(options)),
-      resolver_(&store),
+      resolver_(&store, {.present = options_.present}),
       learner_(store),
       leases_(options_.leases) {}
 

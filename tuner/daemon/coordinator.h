@@ -51,6 +51,8 @@ struct CoordinatorOptions {
   TaskSpaceFactory make_space = make_task_space;
   std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
   StrategyFactory make_search = make_strategy;
+  // What a record of the target would say today, by which Query judges what is stale (ResolverOptions).
+  std::function<Present(const Target& target)> present;
 };
 
 class Coordinator {
@@ -68,6 +70,9 @@ class Coordinator {
   void stop(const std::string& reason);
 
   using Cancelled = std::function<bool()>;  // asked about four times a second: has the caller gone?
+
+  // Until what ended jobs teach about other shapes is stored, or the time is over. Whether it is.
+  bool wait_until_learned(double limit_s) { return learner_.wait_until_idle(limit_s); }
 
   // --- workers ---
   Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply);

@@ -76,6 +76,7 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
   ASSIGN_OR_RETURN(host->store_, Store::open(options.db, Store::Mode::kWrite));
   CoordinatorOptions coordinator;
   coordinator.resume_jobs = options.resume_jobs;
+  coordinator.present = options.present;
   if (options.own_worker) coordinator.leases.restart_grace_ms = 0;
   coordinator.beside_worker = options.own_worker;
   host->coordinator_ = std::make_unique<Coordinator>(*host->store_, host->clock_, coordinator);

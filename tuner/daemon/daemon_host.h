@@ -6,6 +6,7 @@
 // database joins.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct DaemonHostOptions {
   std::vector<std::string> listen;  // besides the private socket
   bool own_worker = false;  // start a measure_server here, and no other ever: leases found are dead ones
   bool resume_jobs = false;
+  std::function<Present(const Target& target)> present;  // as CoordinatorOptions::present
 };
 
 class DaemonHost {
@@ -34,6 +36,8 @@ class DaemonHost {
   // Lets the worker finish and report, tells clients `reason`, gives the database free. Bounded: about ten
   // seconds.
   void stop(const std::string& reason);
+  // As the coordinator's: for a command that hosts its own daemon and is about to end.
+  bool wait_until_learned(double limit_s) { return coordinator_->wait_until_learned(limit_s); }
   const std::vector<std::string>& addresses() const { return server_->addresses(); }
   // Of the worker beside it; OK without one.
   Status worker_state() const { return worker_ ? worker_->state() : Status::ok(); }
