@@ -13,9 +13,11 @@ namespace {
 
 constexpr size_t kMostDonors = 24;
 constexpr double kLeastWeight = 0.02;  // a dimension that never mattered may matter here
-// A config is used instead of the default when its score is ahead by this factor: what is hardly better is
-// not worth a doubt.
-constexpr double kAhead = 1.1;
+// A config is used instead of the default when it is predicted faster, its score is ahead by this factor
+// (what is hardly better is not worth a doubt), and it is predicted to reach this part of the optimum: where
+// even the best is predicted poor, the models have seen nothing like the shape and only seem to tell them
+// apart.
+constexpr double kAhead = 1.02, kTrusted = 0.6;
 
 }  // namespace
 
@@ -83,10 +85,15 @@ std::vector<Candidate> candidates_for(const Knowledge& knowledge, const Workload
 }
 
 size_t fastest_of(const std::vector<Candidate>& candidates) {
+  const Prediction& of_default = candidates[0].prediction;
   size_t best = 0;
-  double score = candidates[0].prediction.score * kAhead;
-  for (size_t i = 1; i < candidates.size(); ++i)
-    if (candidates[i].prediction.score > score) score = candidates[i].prediction.score, best = i;
+  double score = of_default.score * kAhead;
+  for (size_t i = 1; i < candidates.size(); ++i) {
+    const Prediction& p = candidates[i].prediction;
+    if (p.score <= score || p.fraction <= of_default.fraction || p.fraction < kTrusted) continue;
+    score = p.score;
+    best = i;
+  }
   return best;
 }
 

@@ -37,8 +37,8 @@ double shape_distance(const TaskShape& a, const TaskShape& b, const VariantPredi
 // config once. Empty when the knowledge has no predictor for this variant of the operator.
 std::vector<Candidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
                                       const std::vector<ServingTemplate>& serving);
-// The position of the one to be used: the best score, the default where none is ahead of it. Not of an empty
-// list.
+// The position of the one to be used: the best score of those predicted faster than the default, which stays
+// where none is ahead of it or trusted. Not of an empty list.
 size_t fastest_of(const std::vector<Candidate>& candidates);
 
 }  // namespace tuner

@@ -6,6 +6,7 @@
 
 #include "db/resolve/cover.h"
 #include "db/resolve/knowledge.h"
+#include "db/resolve/nearest.h"
 #include "db/resolve/same_family.h"
 #include "tests/db/resolve_fixture.h"
 
@@ -157,6 +158,22 @@ TEST_F(Nearest, AConfigOfAnotherShapeIsUsedWhereItIsPredictedFaster) {
   // The formula agrees: it is faster than the default by far.
   const ConfigSpace& space = kernel->instance->space();
   EXPECT_LT(tile_time(kernel->config, space, 2), 0.8 * tile_time(space.at(space.default_index()), space, 2));
+}
+
+TEST(FastestOf, OnlyWhatIsPredictedFasterAndIsTrustedReplacesTheDefault) {
+  // fraction, score; the default first.
+  const auto chosen = [](std::vector<std::pair<double, double>> predictions) {
+    std::vector<Candidate> candidates;
+    for (const auto& [fraction, score] : predictions)
+      candidates.push_back({.prediction = {.fraction = fraction, .score = score}});
+    return fastest_of(candidates);
+  };
+  EXPECT_EQ(chosen({{0.8, 0.7}}), 0u);
+  EXPECT_EQ(chosen({{0.8, 0.7}, {0.9, 0.8}, {0.95, 0.85}, {0.97, 0.75}}), 2u) << "the best score";
+  EXPECT_EQ(chosen({{0.8, 0.7}, {0.9, 0.705}}), 0u) << "hardly better";
+  EXPECT_EQ(chosen({{0.8, 0.5}, {0.79, 0.75}}), 0u) << "surer, but predicted slower";
+  EXPECT_EQ(chosen({{0.8, 0.5}, {0.79, 0.75}, {0.85, 0.6}}), 2u);
+  EXPECT_EQ(chosen({{0.4, 0.3}, {0.55, 0.5}}), 0u) << "of such a shape nothing is known";
 }
 
 TEST_F(Nearest, WhereTheDefaultIsBestItIsTheAnswerWithItsPrediction) {
