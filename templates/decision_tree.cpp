@@ -1,10 +1,9 @@
 #include "templates/decision_tree.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <unordered_map>
 
+#include "templates/knob_order.h"
 #include "templates/residuals.h"
 
 namespace tuner {
@@ -60,81 +59,6 @@ std::vector<const std::vector<int64_t>*> candidates_by_layer(const std::vector<K
   return candidates;
 }
 
-// Splits conjunctions: what is decided early should be checked early.
-void collect_conjuncts(const IntExprNode& e, std::vector<const IntExprNode*>& out) {
-  if (e.op != IntOp::kAnd) return out.push_back(&e);
-  collect_conjuncts(*e.a, out);
-  collect_conjuncts(*e.b, out);
-}
-
-// The order decides how many residuals differ. From every knob on: next the one after which the fewest
-// constraints are half decided, few candidates first; orders with fewer such constraints on the whole way
-// stand before others. And as declared.
-std::vector<std::vector<int>> orders_to_try(const std::vector<KnobInfo>& knobs,
-                                            const std::vector<int>& members,
-                                            const std::vector<IntExpr>& constraints) {
-  if (members.size() < 3) return {members};
-  std::vector<const IntExprNode*> parts;
-  for (const IntExpr& c : constraints) collect_conjuncts(*c.node(), parts);
-  std::vector<std::vector<bool>> reads;
-  for (const IntExprNode* part : parts) collect_knobs(*part, reads.emplace_back(knobs.size(), false));
-  // Natural log of how many states the constraints may tell apart: of one that is half decided at most as
-  // many as either side has assignments.
-  const auto log_states = [&](const std::vector<bool>& decided) {
-    double states = 0, prefixes = 0;
-    const auto log_width = [&](int m) {
-      return std::log(static_cast<double>(knobs[static_cast<size_t>(m)].candidates.size()));
-    };
-    for (const std::vector<bool>& read : reads) {
-      double before = 0, after = 0;
-      for (const int m : members)
-        if (read[static_cast<size_t>(m)]) (decided[static_cast<size_t>(m)] ? before : after) += log_width(m);
-      states += std::min(before, after);
-    }
-    for (const int m : members)
-      if (decided[static_cast<size_t>(m)]) prefixes += log_width(m);
-    return std::min(states, prefixes);
-  };
-  std::vector<std::pair<double, std::vector<int>>> ranked;
-  for (const int start : members) {
-    std::vector<int> order;
-    std::vector<bool> decided(knobs.size(), false);
-    double decisions = 0, states = 0;
-    int next = start;
-    while (true) {
-      decisions += std::exp(states) * static_cast<double>(knobs[static_cast<size_t>(next)].candidates.size());
-      order.push_back(next);
-      decided[static_cast<size_t>(next)] = true;
-      states = log_states(decided);
-      if (order.size() == members.size()) break;
-      double least = std::numeric_limits<double>::infinity();
-      for (const int m : members) {
-        if (decided[static_cast<size_t>(m)]) continue;
-        decided[static_cast<size_t>(m)] = true;
-        if (const double after = log_states(decided); after < least) {
-          least = after;
-          next = m;
-        }
-        decided[static_cast<size_t>(m)] = false;
-      }
-    }
-    ranked.emplace_back(decisions, std::move(order));
-  }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::vector<int>> orders;
-  double last = 0;  // the same estimate: most likely the same order of like knobs
-  for (auto& [decisions, order] : ranked)
-    if (decisions > last * 1.0001) {
-      last = decisions;
-      orders.push_back(std::move(order));
-    }
-  constexpr size_t kMostOrders = 3;
-  if (orders.size() > kMostOrders) orders.resize(kMostOrders);
-  if (std::find(orders.begin(), orders.end(), members) == orders.end()) orders.push_back(members);
-  return orders;
-}
-
 }  // namespace
 
 // Builds one order; gives up past the limit of decisions.
@@ -142,7 +66,10 @@ class ValidTree::Builder {
  public:
   Builder(const std::vector<KnobInfo>& knobs, const std::vector<int>& order,
           const std::vector<IntExpr>& constraints, int64_t max_decisions)
-      : residuals_(candidates_by_layer(knobs, order)), max_decisions_(max_decisions), memo_(order.size()) {
+      : residuals_(candidates_by_layer(knobs, order)),
+        max_decisions_(max_decisions),
+        memo_(order.size()),
+        frames_(order.size()) {
     tree_.order_ = order;
     std::vector<int> layer_of(knobs.size(), 0);
     for (size_t i = 0; i < order.size(); ++i) {
@@ -176,20 +103,23 @@ class ValidTree::Builder {
   struct State {
     std::vector<int> constraints;              // ids in residuals_
     std::vector<std::pair<int, int>> allowed;  // layer, id in masks_
+    void clear() {
+      constraints.clear();
+      allowed.clear();
+    }
   };
   using Mask = std::vector<int64_t>;
 
   // False when `e` can no longer hold.
   bool add(int e, State& state) {
-    for (const int part : residuals_.conjuncts(e)) {
-      if (residuals_.is_constant(part)) {
-        if (residuals_.constant_value(part) == 0) return false;
-      } else if (residuals_.is_table(part)) {
-        if (!restrict(residuals_.first_layer(part), mask_of_table(part), state)) return false;
-      } else {
-        state.constraints.push_back(part);
-      }
+    if (residuals_.is_conjunction(e)) {
+      for (const int part : residuals_.operands(e))
+        if (!add(part, state)) return false;
+      return true;
     }
+    if (residuals_.is_constant(e)) return residuals_.constant_value(e) != 0;
+    if (residuals_.is_table(e)) return restrict(residuals_.first_layer(e), mask_of_table(e), state);
+    state.constraints.push_back(e);
     return true;
   }
 
@@ -201,15 +131,15 @@ class ValidTree::Builder {
   }
 
   int mask_of_table(int e) {
-    const auto [found, fresh] = mask_of_.emplace(e, 0);
-    if (fresh) {
+    if (static_cast<size_t>(e) >= mask_of_.size()) mask_of_.resize(residuals_.nodes(), -1);
+    if (mask_of_[static_cast<size_t>(e)] < 0) {
       const auto width = static_cast<size_t>(widths_[static_cast<size_t>(residuals_.first_layer(e))]);
       Mask mask((width + 63) / 64, 0);
       for (size_t c = 0; c < width; ++c)
         if (residuals_.table(e)[c] != 0) mask[c / 64] |= int64_t{1} << (c % 64);
-      found->second = mask_id(mask);
+      mask_of_[static_cast<size_t>(e)] = mask_id(mask);
     }
-    return found->second;
+    return mask_of_[static_cast<size_t>(e)];
   }
   int mask_id(const Mask& mask) {
     const auto [id, fresh] = mask_ids_.insert(mask);
@@ -239,47 +169,47 @@ class ValidTree::Builder {
 
   int32_t visit(int layer, const State& state) {
     if (layer == static_cast<int>(tree_.order_.size())) return 0;
-    std::vector<int64_t> key;
-    for (const int e : state.constraints) key.push_back(e);
-    for (const auto& [at, mask] : state.allowed) key.push_back(-(int64_t{at} << 32) - mask - 1);
+    words_.clear();
+    for (const int e : state.constraints) words_.push_back(e);
+    for (const auto& [at, mask] : state.allowed) words_.push_back(-(int64_t{at} << 32) - mask - 1);
     Memo& memo = memo_[static_cast<size_t>(layer)];
-    const auto [state_id, fresh] = memo.states.insert(key);
+    const auto [state_id, fresh] = memo.states.insert(words_);
     if (!fresh) return memo.nodes[static_cast<size_t>(state_id)];
     memo.nodes.push_back(-1);
 
-    State rest;  // what this layer does not decide
-    std::vector<int> live;
+    Frame& here = frames_[static_cast<size_t>(layer)];
+    here.live.clear();
+    here.rest.clear();
     for (const int e : state.constraints)
-      (residuals_.first_layer(e) == layer ? live : rest.constraints).push_back(e);
-    const Mask* allowed = nullptr;
-    Mask own;
+      (residuals_.first_layer(e) == layer ? here.live : here.rest.constraints).push_back(e);
+    bool restricted = false;
     for (const auto& each : state.allowed) {
       if (each.first == layer) {
-        own = masks_[static_cast<size_t>(each.second)];
-        allowed = &own;
+        here.allowed = masks_[static_cast<size_t>(each.second)];
+        restricted = true;
       } else {
-        rest.allowed.push_back(each);
+        here.rest.allowed.push_back(each);
       }
     }
-    std::vector<Edge> edges;
+    here.edges.clear();
     uint64_t count = 0;
     int32_t child = -1;
     bool child_known = false;
     for (int c = 0; c < widths_[static_cast<size_t>(layer)]; ++c) {
-      if (allowed != nullptr && ((*allowed)[static_cast<size_t>(c / 64)] >> (c % 64) & 1) == 0) continue;
+      if (restricted && (here.allowed[static_cast<size_t>(c / 64)] >> (c % 64) & 1) == 0) continue;
       if (!child_known) {
         if (++decisions_ > max_decisions_) end_ = End::kTooLarge;
-        State next = rest;
+        here.next = here.rest;
         bool possible = true;
-        for (size_t i = 0; i < live.size() && possible; ++i)
-          possible = add(residuals_.substitute(live[i], c), next);
-        if (possible) tidy(next);
-        child = possible ? visit(layer + 1, next) : -1;
-        child_known = live.empty();  // the same for every choice
+        for (size_t i = 0; i < here.live.size() && possible; ++i)
+          possible = add(residuals_.substitute(here.live[i], c), here.next);
+        if (possible) tidy(here.next);
+        child = possible ? visit(layer + 1, here.next) : -1;
+        child_known = here.live.empty();  // the same for every choice
         if (end_ != End::kDone) return -1;
       }
       if (child < 0) continue;
-      edges.push_back({count, child, c});
+      here.edges.push_back({count, child, c});
       count += tree_.nodes_[static_cast<size_t>(child)].count;
       if (count > kMaxCount) {
         end_ = End::kTooMany;
@@ -287,25 +217,50 @@ class ValidTree::Builder {
       }
     }
     // Prefixes without completion are remembered too, but cost no edges.
-    const int32_t id = edges.empty() ? -1 : node_of(edges, count);
+    const int32_t id = here.edges.empty() ? -1 : node_of(here.edges, count);
     memo.nodes[static_cast<size_t>(state_id)] = id;
     return id;
   }
 
   // The node with these edges: states that differ may have the same completions.
   int32_t node_of(const std::vector<Edge>& edges, uint64_t count) {
-    std::vector<int64_t> key;
-    for (const Edge& e : edges) key.push_back(int64_t{e.child} << 32 | e.choice);
-    const auto [number, fresh] = same_edges_.insert(key);
-    if (fresh) {
-      same_nodes_.push_back(static_cast<int32_t>(tree_.nodes_.size()));
-      tree_.nodes_.push_back(
-          {static_cast<int64_t>(tree_.edges_.size()), static_cast<int32_t>(edges.size()), count});
-      tree_.edges_.insert(tree_.edges_.end(), edges.begin(), edges.end());
+    if (2 * (same_edges_.size() + 1) > node_slots_.size()) grow_slots();
+    words_.clear();
+    for (const Edge& e : edges) words_.push_back(int64_t{e.child} << 32 | e.choice);
+    const uint64_t hash = hash_words(words_.data(), words_.size());
+    const auto same = [](const Edge& a, const Edge& b) { return a.child == b.child && a.choice == b.choice; };
+    size_t slot = hash & (node_slots_.size() - 1);
+    for (; node_slots_[slot] >= 0; slot = (slot + 1) & (node_slots_.size() - 1)) {
+      const auto& [known_hash, node] = same_edges_[static_cast<size_t>(node_slots_[slot])];
+      const Edge* known = tree_.edges_of(node);
+      if (known_hash == hash && std::equal(edges.begin(), edges.end(), known,
+                                           known + tree_.nodes_[static_cast<size_t>(node)].edges, same))
+        return node;
     }
-    return same_nodes_[static_cast<size_t>(number)];
+    const auto node = static_cast<int32_t>(tree_.nodes_.size());
+    node_slots_[slot] = static_cast<int32_t>(same_edges_.size());
+    same_edges_.emplace_back(hash, node);
+    tree_.nodes_.push_back(
+        {static_cast<int64_t>(tree_.edges_.size()), static_cast<int32_t>(edges.size()), count});
+    tree_.edges_.insert(tree_.edges_.end(), edges.begin(), edges.end());
+    return node;
+  }
+  void grow_slots() {
+    node_slots_.assign(std::max<size_t>(64, 2 * node_slots_.size()), -1);
+    for (size_t i = 0; i < same_edges_.size(); ++i) {
+      size_t slot = same_edges_[i].first & (node_slots_.size() - 1);
+      while (node_slots_[slot] >= 0) slot = (slot + 1) & (node_slots_.size() - 1);
+      node_slots_[slot] = static_cast<int32_t>(i);
+    }
   }
 
+  // What a visit of a layer works on, kept from visit to visit: there is one at a time.
+  struct Frame {
+    std::vector<int> live;  // constraints that this layer decides on
+    State rest, next;       // what it does not decide; what a choice leaves
+    Mask allowed;
+    std::vector<Edge> edges;
+  };
   struct Memo {
     WordLists states;
     std::vector<int32_t> nodes;  // of each state; -1: none, nothing valid below
@@ -316,11 +271,13 @@ class ValidTree::Builder {
   std::vector<int> start_, widths_;
   std::vector<Mask> masks_;
   WordLists mask_ids_;
-  std::unordered_map<int, int> mask_of_;  // of a table
+  std::vector<int> mask_of_;  // of a table; -1: none yet
   std::unordered_map<uint64_t, int> both_;
   std::vector<Memo> memo_;
-  WordLists same_edges_;
-  std::vector<int32_t> same_nodes_;
+  std::vector<Frame> frames_;
+  std::vector<int64_t> words_;                            // a key on its way into a WordLists
+  std::vector<std::pair<uint64_t, int32_t>> same_edges_;  // hash of its edges, node
+  std::vector<int32_t> node_slots_;                       // hash table of them; power of two, -1: empty
   ValidTree tree_;
   End end_ = End::kDone;
 };
@@ -335,8 +292,10 @@ Result<ValidTree> ValidTree::build(const std::vector<KnobInfo>& knobs, std::vect
   if (members.size() > 63)
     return invalid_config("knobs ", names(), ": constraints tie ", members.size(),
                           " knobs together, at most 63 are served; drop a constraint");
-  const std::vector<std::vector<int>> orders = orders_to_try(knobs, members, constraints);
-  for (const int64_t limit : {max_edges / 80, max_edges / 20, max_edges / 5, max_edges}) {
+  // Small groups keep the order they always had, so that recorded searches play again; for large ones a
+  // better order is worth its search.
+  std::vector<std::vector<int>> orders{likely_order(knobs, members, constraints)};
+  for (const int64_t limit : {max_edges / 400, max_edges / 10, max_edges}) {
     for (const auto& order : orders) {
       Builder builder(knobs, order, constraints, limit);
       switch (builder.run()) {
@@ -353,6 +312,9 @@ Result<ValidTree> ValidTree::build(const std::vector<KnobInfo>& knobs, std::vect
         }
       }
     }
+    if (orders.size() > 1) continue;
+    orders.insert(orders.begin(), cheapest_order(knobs, members, constraints));
+    orders.push_back(members);  // as declared
   }
   return invalid_config("knobs ", names(), ": listing the valid configs takes more than ", max_edges,
                         " decisions; narrow a knob or write the constraint over fewer knobs");

@@ -43,9 +43,14 @@ int Residuals::constant(int64_t v) { return intern({.kind = Kind::kConst, .value
 int Residuals::table_node(int layer, const std::vector<int64_t>& values) {
   const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
   if (*lo == *hi) return constant(*lo);
-  return intern(
-      {.kind = Kind::kTable, .first_layer = layer, .layers = uint64_t{1} << layer, .range = {*lo, *hi}},
-      values);
+  int64_t divisor = safe({*lo, *hi}) ? 0 : 1;
+  for (size_t i = 0; i < values.size() && divisor != 1; ++i) divisor = std::gcd(divisor, values[i]);
+  return intern({.kind = Kind::kTable,
+                 .value = divisor,
+                 .first_layer = layer,
+                 .layers = uint64_t{1} << layer,
+                 .range = {*lo, *hi}},
+                values);
 }
 
 std::vector<int> Residuals::operands(int e) const {
@@ -86,6 +91,12 @@ int Residuals::sum(const std::vector<int>& terms, int64_t addend) {
       continue;
     }
     const int layer = nodes_[flat[i]].first_layer;
+    const bool only = i + 1 == flat.size() || nodes_[flat[i + 1]].first_layer != layer ||
+                      nodes_[flat[i + 1]].kind != Kind::kTable;
+    if (only && nodes_[flat[i]].range.lo == 0) {  // as it is to be
+      merged.push_back(flat[i++]);
+      continue;
+    }
     std::vector<int64_t> values(candidates_[layer]->size(), 0);
     for (; i < flat.size() && nodes_[flat[i]].kind == Kind::kTable && nodes_[flat[i]].first_layer == layer;
          ++i)
@@ -115,6 +126,14 @@ int Residuals::sum(const std::vector<int>& terms, int64_t addend) {
 
 int Residuals::scaled(int e, int64_t coefficient) { return product({e}, coefficient); }
 
+int Residuals::bare(int e) {
+  if (nodes_[e].bare < 0) {
+    const int rest = nodes_[e].kind == Kind::kSum ? sum(operands(e), 0) : product(operands(e), 1);
+    nodes_[e].bare = rest;
+  }
+  return nodes_[e].bare;
+}
+
 int Residuals::product(const std::vector<int>& factors, int64_t coefficient) {
   std::vector<int> flat;
   for (const int f : factors) {
@@ -137,6 +156,12 @@ int Residuals::product(const std::vector<int>& factors, int64_t coefficient) {
       continue;
     }
     const int layer = nodes_[flat[i]].first_layer;
+    const bool only = i + 1 == flat.size() || nodes_[flat[i + 1]].first_layer != layer ||
+                      nodes_[flat[i + 1]].kind != Kind::kTable;
+    if (only && nodes_[flat[i]].value == 1) {  // as it is to be
+      merged.push_back(flat[i++]);
+      continue;
+    }
     std::vector<int64_t> values(candidates_[layer]->size(), 1);
     for (; i < flat.size() && nodes_[flat[i]].kind == Kind::kTable && nodes_[flat[i]].first_layer == layer;
          ++i)

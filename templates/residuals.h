@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -62,14 +63,15 @@ class Residuals {
   bool is_table(int e) const { return nodes_[e].kind == Kind::kTable; }
   const int64_t* table(int e) const { return words_.data() + nodes_[e].first; }
   int first_layer(int e) const { return nodes_[e].first_layer; }  // INT_MAX of a constant
-  // Parts that must all hold, when `e` is a conjunction; else `e` itself.
-  std::vector<int> conjuncts(int e) const;
+  bool is_conjunction(int e) const { return nodes_[e].kind == Kind::kAnd; }
+  std::vector<int> operands(int e) const;
   size_t nodes() const { return nodes_.size(); }
 
  private:
   struct Node {
     Kind kind;
-    int64_t value = 0;  // constant; addend of a sum; coefficient of a product; t of a comparison
+    int64_t value =
+        0;  // constant; addend of a sum; coefficient of a product; t of a comparison; gcd of a table
     int64_t first = 0;  // of its operands (ids) or its table (values) in words_
     int32_t count = 0;  // of them
     int32_t first_layer = INT32_MAX;
@@ -77,6 +79,7 @@ class Residuals {
     IntRange range{0, 0};
     int64_t substituted = -1;  // where its results begin in substituted_; -1: none yet
     int32_t values = -1;       // position in value_sets_; -1: not asked yet, -2: too many
+    int32_t bare = -1;         // a sum without addend, a product with coefficient 1; -1: not asked yet
   };
 
   int import(const IntExprNode& e, const std::vector<int>& layer_of);
@@ -85,6 +88,7 @@ class Residuals {
   int sum(const std::vector<int>& terms, int64_t addend);
   int product(const std::vector<int>& factors, int64_t coefficient);
   int scaled(int e, int64_t coefficient);
+  int bare(int e);
   int binary(IntOp op, int a, int b);
   int modulo(int a, int b);
   int compare(Kind kind, int a, int b);
@@ -96,14 +100,13 @@ class Residuals {
   // One layer read by all of `operands` (constants aside): the operation as a table. -1: several layers are
   // read.
   template <class F>
-  int tabulate(const std::vector<int>& operands, F value_of);
+  int tabulate(std::initializer_list<int> operands, F value_of);
   int64_t at(int e, int choice) const {
     return nodes_[e].kind == Kind::kConst ? nodes_[e].value : words_[nodes_[e].first + choice];
   }
   int intern(Node node, const std::vector<int64_t>& words);
   // Values that `e` may take, ascending, perhaps more; nullptr: too many to list.
   const std::vector<int64_t>* values_of(int e);
-  std::vector<int> operands(int e) const;
   void sort_by_knob(std::vector<int>& nodes) const;
 
   std::vector<const std::vector<int64_t>*> candidates_;

@@ -40,7 +40,7 @@ inline IntOp op_of(Residuals::Kind kind) {
 }
 
 template <class F>
-int Residuals::tabulate(const std::vector<int>& operands, F value_of) {
+int Residuals::tabulate(std::initializer_list<int> operands, F value_of) {
   uint64_t layers = 0;
   for (const int e : operands) layers |= nodes_[e].layers;
   if (layers == 0) return constant(value_of(0));

@@ -1,7 +1,49 @@
 // Residuals: comparisons and logic in normal form.
+#include <array>
+#include <bitset>
+
 #include "templates/residuals_impl.h"
 
 namespace tuner {
+namespace {
+
+// Different numbers, up to kMostValues of them.
+class Distinct {
+ public:
+  // False: there are too many.
+  bool insert(int64_t v) {
+    size_t slot = (static_cast<uint64_t>(v) * 0x9e3779b97f4a7c15ull) >> (64 - kBits);
+    for (; used_[slot]; slot = (slot + 1) % kSlots)
+      if (slots_[slot] == v) return true;
+    used_[slot] = true;
+    slots_[slot] = v;
+    found_.push_back(v);
+    return found_.size() <= kMostValues;
+  }
+  std::vector<int64_t> sorted() && {
+    std::sort(found_.begin(), found_.end());
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr size_t kBits = 12, kSlots = size_t{1} << kBits;
+  static_assert(kSlots >= 4 * kMostValues);
+  std::bitset<kSlots> used_;
+  std::array<int64_t, kSlots> slots_;
+  std::vector<int64_t> found_;
+};
+
+// What `op` makes of each pair, ascending; empty: too many to list.
+std::vector<int64_t> combined(IntOp op, const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  if (a.size() * b.size() > 16 * kMostValues) return {};
+  Distinct values;
+  for (const int64_t x : a)
+    for (const int64_t y : b)
+      if (!values.insert(apply(op, x, y))) return {};
+  return std::move(values).sorted();
+}
+
+}  // namespace
 
 const std::vector<int64_t>* Residuals::values_of(int e) {
   if (nodes_[e].values == -2) return nullptr;
@@ -9,26 +51,18 @@ const std::vector<int64_t>* Residuals::values_of(int e) {
   nodes_[e].values = -2;
   std::vector<int64_t> values;
   const Node n = nodes_[e];
-  const auto tidy = [&] {
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    return values.size() <= kMostValues;
-  };
   if (n.kind == Kind::kTable) {
     values.assign(words_.begin() + n.first, words_.begin() + n.first + n.count);
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
   } else if (n.kind == Kind::kSum || n.kind == Kind::kProduct) {
     values = {n.value};
     const IntOp op = n.kind == Kind::kSum ? IntOp::kAdd : IntOp::kMul;
     for (const int part : operands(e)) {
       const std::vector<int64_t>* more = values_of(part);
-      if (more == nullptr || values.size() * more->size() > 16 * kMostValues) return nullptr;
-      const std::vector<int64_t> other = *more;  // value_sets_ may have moved
-      std::vector<int64_t> combined;
-      combined.reserve(values.size() * other.size());
-      for (const int64_t x : values)
-        for (const int64_t y : other) combined.push_back(apply(op, x, y));
-      values = std::move(combined);
-      if (!tidy()) return nullptr;
+      if (more == nullptr) return nullptr;
+      values = combined(op, values, *more);
+      if (values.empty()) return nullptr;
     }
   } else if (n.kind < Kind::kLe) {
     const std::vector<int> parts = operands(e);
@@ -39,13 +73,11 @@ const std::vector<int64_t>* Residuals::values_of(int e) {
       return found == nullptr ? std::vector<int64_t>{} : *found;
     };
     const std::vector<int64_t> a = listed(parts[0]), b = listed(parts[1]);
-    if (a.empty() || b.empty() || a.size() * b.size() > 16 * kMostValues) return nullptr;
-    for (const int64_t x : a)
-      for (const int64_t y : b) values.push_back(apply(op, x, y));
+    values = combined(op, a, b);
   } else {
     values = {0, 1};
   }
-  if (!tidy()) return nullptr;
+  if (values.empty() || values.size() > kMostValues) return nullptr;
   nodes_[e].values = static_cast<int32_t>(value_sets_.size());
   value_sets_.push_back(std::move(values));
   return &value_sets_.back();
@@ -74,11 +106,10 @@ int Residuals::compare_with(Kind kind, int f, int64_t t) {
   if (const int e = tabulate({f}, [&](int c) { return holds(at(f, c)); }); e >= 0) return e;
   const Node n = nodes_[f];
   const bool flat = t > -kSafe && t < kSafe;
-  if (n.kind == Kind::kSum && flat && n.value != 0)
-    return compare_with(kind, sum(operands(f), 0), t - n.value);
+  if (n.kind == Kind::kSum && flat && n.value != 0) return compare_with(kind, bare(f), t - n.value);
   if (n.kind == Kind::kProduct && flat && n.value != 1) {
     const int64_t c = n.value;
-    const int rest = product(operands(f), 1);
+    const int rest = bare(f);
     if (kind == Kind::kEq || kind == Kind::kNe)
       return t % c != 0 ? constant(kind == Kind::kNe ? 1 : 0) : compare_with(kind, rest, t / c);
     // c * f <= t is f <= floor(t / c), of a negative c f >= ceil(t / c).
@@ -184,10 +215,6 @@ int Residuals::connect(Kind kind, const std::vector<int>& parts) {
   for (const int e : merged) n.layers |= nodes_[e].layers;
   n.first_layer = __builtin_ctzll(n.layers);
   return intern(n, {merged.begin(), merged.end()});
-}
-
-std::vector<int> Residuals::conjuncts(int e) const {
-  return nodes_[e].kind == Kind::kAnd ? operands(e) : std::vector<int>{e};
 }
 
 }  // namespace tuner
