@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
-#include <span>
 
 #include "db/exchange/formats.h"
+#include "tests/damaged_text.h"
 
 namespace tuner::exchange {
 namespace {
@@ -23,91 +22,20 @@ const std::string kT4[] = {
     R"({"schema_version":"1.0.0","results":[{"configuration":{"b":16,"s":"}]\""},"times":{"runtimes":[1.5,2]},"invalidity":"correct","correctness":1,"measurements":[{"name":"time","value":1,"unit":"ms"}],"timestamp":"2023-12-21 10:44:42+00:00"},{"configuration":{},"times":{},"invalidity":"compile","correctness":0}],"metadata":{"kernel_name":"k"}})"};
 const std::string kCsv[] = {
     "tile,unroll,time_ms,status,target\n4,1,0.5,ok,cpu\n8,\"a \"\"b\"\"\",,crashed,cpu\n", ""};
-const std::string kPieces[] = {"{",
-                               "}",
-                               "[",
-                               "]",
-                               ",",
-                               ":",
-                               "\"",
-                               "\\",
-                               "\\u0000",
-                               "\\ud800",
-                               "\xff",
-                               "\xef\xbb\xbf",
-                               "null",
-                               "true",
-                               "-1",
-                               "0",
-                               "1e999",
-                               "-0",
-                               "1e-320",
-                               "18446744073709551616",
-                               "9223372036854775808",
-                               "NaN",
-                               "\n",
-                               "\r\n",
-                               "\"format\":1,",
-                               "\"results\":[",
-                               "\"kind\":\"job\",",
-                               "\"entity\":[[",
-                               "[[[[[[[[",
-                               ";",
-                               "1.5;2",
-                               "\"time_ns\"",
-                               "t0"};
-
-std::string mutated(std::string text, std::mt19937_64& random) {
-  for (uint64_t edits = random() % 6; edits > 0; --edits) {
-    const size_t at = random() % (text.size() + 1);
-    switch (random() % 6) {
-      case 0:
-        if (at < text.size()) text[at] = static_cast<char>(random());
-        break;
-      case 1:
-        if (at < text.size()) text[at] ^= static_cast<char>(1 << random() % 8);
-        break;
-      case 2:
-        text.insert(at, kPieces[random() % std::size(kPieces)]);
-        break;
-      case 3:
-        text.erase(at, 1 + random() % 12);
-        break;
-      case 4:
-        text.insert(at, text.substr(random() % (text.size() + 1), random() % 60));
-        break;
-      default:
-        if (random() % 4 == 0) text.resize(at);
-    }
-  }
-  return text;
-}
-
-constexpr int kRounds = 40'000;
-constexpr uint64_t kSeed = 20'261'122;
+constexpr std::string_view kPieces[] = {
+    "1e-320",        "\r\n", "\"format\":1,", "\"results\":[", "\"kind\":\"job\",",
+    "\"entity\":[[", ";",    "1.5;2",         "\"time_ns\"",   "t0"};
 
 template <class Check>
 int read_all(std::span<const std::string> seeds, uint64_t salt, Check check) {
-  std::mt19937_64 random(kSeed + salt);
-  int good = 0;
-  for (int i = 0; i < kRounds; ++i) {
-    const std::string text = mutated(seeds[random() % seeds.size()], random);
-    SCOPED_TRACE(testing::Message() << "round " << i << ": " << text);
-    good += check(text);
-    if (testing::Test::HasFatalFailure()) return good;
-  }
-  return good;
-}
-
-bool one_line(const std::string& message) {
-  return !message.empty() && message.find('\n') == std::string::npos;
+  return testing::check_damaged(seeds, kPieces, salt, check);
 }
 
 TEST(ExchangeFuzz, JsonLines) {
   const int good = read_all(kJson, 1, [](const std::string& text) -> bool {
     const auto row = parse_json_line(text);
     if (!row) {
-      EXPECT_TRUE(one_line(row.message())) << row.message();
+      EXPECT_TRUE(testing::one_line(row.message())) << row.message();
       EXPECT_EQ(parse_json_line(text).message(), row.message());
       return false;
     }
@@ -122,15 +50,15 @@ TEST(ExchangeFuzz, JsonLines) {
     }
     return true;
   });
-  EXPECT_GT(good, kRounds / 20);  // the edits leave some lines whole: the writers are reached
-  EXPECT_LT(good, kRounds);
+  EXPECT_GT(good, testing::kDamagedRounds / 20);  // the edits leave some lines whole: the writers are reached
+  EXPECT_LT(good, testing::kDamagedRounds);
 }
 
 TEST(ExchangeFuzz, AutotvmLines) {
   const int good = read_all(kAutotvm, 2, [](const std::string& text) -> bool {
     const auto record = parse_autotvm_line(text);
     if (!record) {
-      EXPECT_TRUE(one_line(record.message())) << record.message();
+      EXPECT_TRUE(testing::one_line(record.message())) << record.message();
       return false;
     }
     EXPECT_EQ(record->document, text);
@@ -138,14 +66,14 @@ TEST(ExchangeFuzz, AutotvmLines) {
     EXPECT_EQ(record->time_ns > 0, record->outcome == Outcome::kOk);
     return true;
   });
-  EXPECT_GT(good, kRounds / 20);
+  EXPECT_GT(good, testing::kDamagedRounds / 20);
 }
 
 TEST(ExchangeFuzz, T4Documents) {
   const int good = read_all(kT4, 3, [](const std::string& text) -> bool {
     const auto document = split_t4(text);
     if (!document) {
-      EXPECT_TRUE(one_line(document.message()));
+      EXPECT_TRUE(testing::one_line(document.message()));
       return false;
     }
     bool all = document->broken.empty();
@@ -155,7 +83,7 @@ TEST(ExchangeFuzz, T4Documents) {
       EXPECT_LE(element.text.data() + element.text.size(), text.data() + text.size());
       const auto record = parse_t4_result(element.text, document->header, "task", "target");
       if (!record) {
-        EXPECT_TRUE(one_line(record.message())) << record.message();
+        EXPECT_TRUE(testing::one_line(record.message())) << record.message();
         all = false;
         continue;
       }
@@ -169,7 +97,7 @@ TEST(ExchangeFuzz, T4Documents) {
     }
     return all;
   });
-  EXPECT_GT(good, kRounds / 20);
+  EXPECT_GT(good, testing::kDamagedRounds / 20);
 }
 
 TEST(ExchangeFuzz, Tables) {
@@ -195,7 +123,7 @@ TEST(ExchangeFuzz, Tables) {
     }
     return all;
   });
-  EXPECT_GT(good, kRounds / 40);
+  EXPECT_GT(good, testing::kDamagedRounds / 40);
 }
 
 TEST(ExchangeFuzz, Times) {
