@@ -24,15 +24,20 @@ constexpr size_t kEvery = 16;
 constexpr size_t kWidth = StoppingFacts::kCount + 1;
 using Coefficients = std::array<double, kWidth>;
 
+// What the estimate knows at a moment: facts, then 1; and what a stall takes off the logit.
+struct Known {
+  std::array<double, kWidth> x;
+  double stall;
+};
 struct Moment {
-  std::array<double, kWidth> x;  // facts, then 1
+  Known known;
   bool gained;
   double log_gain;
 };
 struct Run {
   std::vector<double> best;                        // after each trial
   std::vector<std::pair<size_t, Moment>> moments;  // trials done -> facts; only where the next 100 are known
-  std::vector<std::pair<size_t, Coefficients>> all;  // every moment, for the stopping rule
+  std::vector<std::pair<size_t, Known>> all;       // every moment, for the stopping rule
 };
 struct Played {
   std::string name;
@@ -45,7 +50,7 @@ Result<Run> play(const SearchSpace& space, const std::function<Observation(const
   Run run;
   StoppingEstimate estimate(space);
   ASSIGN_OR_RETURN(std::unique_ptr<SearchStrategy> search, make_strategy(strategy, space, seed));
-  std::vector<std::pair<size_t, std::array<double, kWidth>>> asked;
+  std::vector<std::pair<size_t, Known>> asked;
   size_t next = kStoppingLeast;
   while (run.best.size() < trials) {
     const std::vector<Candidate> proposed = search->propose(std::min(kInFlight, trials - run.best.size()));
@@ -61,24 +66,28 @@ Result<Run> play(const SearchSpace& space, const std::function<Observation(const
     next = run.best.size() + kEvery;
     const std::optional<StoppingFacts> facts = estimate.facts();
     if (!facts) continue;
-    std::array<double, kWidth> x{};
+    Known known{{}, facts->stall};
     const auto values = facts->values();
-    std::copy(values.begin(), values.end(), x.begin());
-    x.back() = 1;
-    asked.emplace_back(run.best.size(), x);
+    std::copy(values.begin(), values.end(), known.x.begin());
+    known.x.back() = 1;
+    asked.emplace_back(run.best.size(), known);
   }
-  for (const auto& [at, x] : asked) {
-    run.all.emplace_back(at, x);
+  for (const auto& [at, known] : asked) {
+    run.all.emplace_back(at, known);
     const size_t later = at + kStoppingHorizon;
     if (later > run.best.size()) continue;
     const double ratio = run.best[later - 1] / run.best[at - 1];
-    run.moments.push_back({at, {x, ratio <= 1 - kStoppingGain, std::log(std::max(1 - ratio, 1e-9))}});
+    run.moments.push_back({at, {known, ratio <= 1 - kStoppingGain, std::log(std::max(1 - ratio, 1e-9))}});
   }
   return run;
 }
 
 double dot(const Coefficients& a, const Coefficients& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+double chance(const Coefficients& c, const Known& known) {
+  return 1 / (1 + std::exp(known.stall - dot(c, known.x)));
 }
 
 // Solves a x = b for a symmetric positive a (Cholesky).
@@ -132,16 +141,15 @@ StoppingCoefficients fit(const std::vector<const Played*>& spaces) {
   for (int step = 0; step < 30; ++step) {  // Newton
     Normal normal(1.0);
     each([&](const Moment& m, double weight) {
-      const double z = dot(result.chance, m.x);
-      const double p = 1 / (1 + std::exp(-z));
+      const double p = chance(result.chance, m.known);
       const double w = std::max(p * (1 - p), 1e-6);
-      normal.add(m.x, weight * w, z + ((m.gained ? 1 : 0) - p) / w);
+      normal.add(m.known.x, weight * w, dot(result.chance, m.known.x) + ((m.gained ? 1 : 0) - p) / w);
     });
     result.chance = solve(normal.a, normal.b);
   }
   Normal normal(1.0);
   each([&](const Moment& m, double weight) {
-    if (m.gained) normal.add(m.x, weight, m.log_gain);
+    if (m.gained) normal.add(m.known.x, weight, m.log_gain);
   });
   result.gain = solve(normal.a, normal.b);
   return result;
@@ -155,11 +163,10 @@ double judge(const std::vector<Judged>& spaces, double stop_below) {
   size_t within = 0;
   for (const auto& [p, c] : spaces) {
     for (const Run& run : p->runs) {
-      for (const auto& [at, m] : run.moments)
-        predicted.emplace_back(1 / (1 + std::exp(-dot(c.chance, m.x))), m.gained);
+      for (const auto& [at, m] : run.moments) predicted.emplace_back(chance(c.chance, m.known), m.gained);
       size_t stopped = run.best.size();
-      for (const auto& [at, x] : run.all) {
-        if (1 / (1 + std::exp(-dot(c.chance, x))) >= stop_below) continue;
+      for (const auto& [at, known] : run.all) {
+        if (chance(c.chance, known) >= stop_below) continue;
         stopped = at;
         break;
       }

@@ -61,20 +61,19 @@ TEST_F(StoppingEstimateTest, SaysNothingWhileNothingWorked) {
 TEST_F(StoppingEstimateTest, FactsCountWhatTheySay) {
   feed(100, 2000);
   feed(1, 1000);   // twice as fast at the 101st
-  feed(39, 1020);  // within 3 % of it
+  feed(9, 1020);   // within 3 % of it
+  feed(40, 1100);  // longer than what counts as recent
   const StoppingFacts f = *estimate_.facts();
-  EXPECT_NEAR(f.age, std::log(1.6), 1e-9);
-  EXPECT_NEAR(f.stall, std::log((40 + 10) / 100.0), 1e-9);
-  EXPECT_NEAR(f.pace, std::sqrt(std::log(2.0)), 1e-9);
-  EXPECT_NEAR(f.crowd, std::log(41.0), 1e-9);
-  EXPECT_GT(f.surrounded, 0);
-  EXPECT_LT(f.surrounded, 1);
+  EXPECT_NEAR(f.crowd, std::log(11.0), 1e-9);
+  EXPECT_NEAR(f.recent, std::log(1.1), 1e-9);
+  EXPECT_NEAR(f.lead, std::sqrt(std::log(1.02)), 1e-9);
+  EXPECT_NEAR(f.stall, std::log(1.5), 1e-9);
 }
 
 TEST_F(StoppingEstimateTest, ASmallGainDoesNotEndAStall) {
   feed(50, 1000);
   feed(50, 995);
-  EXPECT_NEAR(estimate_.facts()->stall, std::log(110 / 100.0), 1e-9);
+  EXPECT_NEAR(estimate_.facts()->stall, std::log(2.0), 1e-9);
 }
 
 TEST_F(StoppingEstimateTest, CutResultsAreTrialsWithoutABest) {

@@ -23,10 +23,8 @@ void StoppingEstimate::observe(std::span<const Observation> results) {
   for (const Observation& r : results) {
     measured_.insert(r.candidate);
     const double time = r.ok && !r.cut ? r.time_ns : kNever;
-    const double before = best_ns();
-    if (time < before) best_ = r.candidate;
     times_.push_back(time);
-    best_after_.push_back(std::min(time, before));
+    best_after_.push_back(std::min(time, best_ns()));
   }
 }
 
@@ -37,21 +35,17 @@ std::optional<StoppingFacts> StoppingEstimate::facts() const {
   if (static_cast<int64_t>(n) < kStoppingLeast || best_ns() == kNever) return std::nullopt;
   if (facts_) return facts_;
   const double best = best_ns();
+  const auto above = [&](double time) { return std::min(1.0, std::log(time / best)); };
   StoppingFacts f;
-  f.age = std::log((static_cast<double>(n) + 20) / 100);
-  const auto close_since = std::partition_point(best_after_.begin(), best_after_.end(),
-                                                [&](double t) { return t * (1 - kStoppingGain) > best; });
-  f.stall = std::log((static_cast<double>(best_after_.end() - close_since) + 10) / 100);
-  const size_t horizon = static_cast<size_t>(kStoppingHorizon);
-  const double then = n > horizon ? best_after_[n - 1 - horizon] : best_after_.front();
-  f.pace = std::min(1.0, std::sqrt(std::log(then / best)));
   f.crowd = std::log1p(static_cast<double>(
       std::count_if(times_.begin(), times_.end(), [&](double t) { return t <= 1.03 * best; })));
-  const std::vector<ConfigIndex> around = space_.parts[best_.template_index].space->neighbours(best_.config);
-  const auto known = std::count_if(around.begin(), around.end(), [&](ConfigIndex i) {
-    return measured_.contains(Candidate{best_.template_index, i});
-  });
-  f.surrounded = around.empty() ? 1 : static_cast<double>(known) / static_cast<double>(around.size());
+  f.recent = above(*std::min_element(times_.end() - 32, times_.end()));
+  std::array<double, 2> first_two{};
+  std::partial_sort_copy(times_.begin(), times_.end(), first_two.begin(), first_two.end());
+  f.lead = std::sqrt(above(first_two[1]));
+  const auto close_since = std::partition_point(best_after_.begin(), best_after_.end(),
+                                                [&](double t) { return t * (1 - kStoppingGain) > best; });
+  f.stall = std::log1p(static_cast<double>(best_after_.end() - close_since) / 100);
   facts_ = f;
   return f;
 }
@@ -61,7 +55,7 @@ std::optional<double> StoppingEstimate::chance() const {
   if (!f) return std::nullopt;
   const double left = static_cast<double>(space_.size()) - static_cast<double>(measured_.size());
   const double share = std::clamp(left / static_cast<double>(kStoppingHorizon), 0.0, 1.0);
-  return share / (1 + std::exp(-linear(fitted_stopping_coefficients().chance, *f)));
+  return share / (1 + std::exp(f->stall - linear(fitted_stopping_coefficients().chance, *f)));
 }
 
 std::optional<double> StoppingEstimate::expected_gain() const {
@@ -73,8 +67,8 @@ std::optional<double> StoppingEstimate::expected_gain() const {
 // Printed by `fit_stopping` (tests/bench); its README tells the spaces they were fitted on.
 const StoppingCoefficients& fitted_stopping_coefficients() {
   static const StoppingCoefficients coefficients{
-      .chance = {-0.375, -0.588, 0.868, -0.630, -4.194, 0.337},
-      .gain = {-0.398, 0.314, 0.541, -0.357, -0.400, -2.315},
+      .chance = {-0.681, -9.940, 10.085, -0.904},
+      .gain = {-0.325, -7.058, -3.027, -2.871},
   };
   return coefficients;
 }

@@ -26,18 +26,21 @@ inline constexpr int64_t kStoppingLeast = 64;     // results before there is an 
 // What the estimate rests on. Few, because more of them told the spaces apart that were fitted on and misled
 // on others.
 struct StoppingFacts {
-  static constexpr size_t kCount = 5;
-  double age = 0;         // log((results + 20) / 100)
-  double stall = 0;       // log((results since the best was last 1 % above today's + 10) / 100)
-  double pace = 0;        // sqrt(log(best time 100 results ago / best time now)), at most 1
-  double crowd = 0;       // log(1 + measured configs within 3 % of the best)
-  double surrounded = 0;  // share of the best config's one-knob neighbours that are measured
-  std::array<double, kCount> values() const { return {age, stall, pace, crowd, surrounded}; }
+  static constexpr size_t kCount = 3;
+  double crowd = 0;   // log(1 + measured configs within 3 % of the best)
+  double recent = 0;  // log(best time of the last 32 results / best time), at most 1
+  double lead = 0;    // sqrt(log(second best time / best time)), at most 1
+  // Not fitted: the odds of a gain fall as 1 / (1 + results since the best was last 1 % above today's / 100),
+  // as they do for draws in random order. A fitted weight followed the spaces where a stall means more than
+  // that.
+  double stall = 0;  // log(1 + those / 100)
+  std::array<double, kCount> values() const { return {crowd, recent, lead}; }
 };
 
 struct StoppingCoefficients {
-  std::array<double, StoppingFacts::kCount + 1> chance;  // logit of the chance; the last one is the constant
-  std::array<double, StoppingFacts::kCount + 1> gain;    // log of the gain, when there is one
+  // Logit of the chance, before the stall is taken off; the last one is the constant.
+  std::array<double, StoppingFacts::kCount + 1> chance;
+  std::array<double, StoppingFacts::kCount + 1> gain;  // log of the gain, when there is one
 };
 const StoppingCoefficients& fitted_stopping_coefficients();
 
@@ -65,7 +68,6 @@ class StoppingEstimate {
   std::vector<double> best_after_;  // best time after each result; infinity before the first right one
   std::vector<double> times_;       // of each result; infinity when failed or cut
   std::unordered_set<Candidate, CandidateHash> measured_;
-  Candidate best_;
   mutable std::optional<StoppingFacts> facts_;  // of all results so far, once asked for
 };
 
