@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -29,7 +30,9 @@ struct Options {
 
 Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return invalid_argument(path, ": cannot be opened; expected an ONNX model");
+  std::error_code unknown;
+  if (!in || std::filesystem::is_directory(path, unknown))  // which opens, and throws when it is read
+    return invalid_argument(path, ": cannot be opened; expected an ONNX model");
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
   if (in.bad() || bytes.empty())
     return invalid_argument(path, ": cannot be read, or is empty; expected an ONNX model");
