@@ -1,7 +1,10 @@
 #include "tuner/search/candidate_features.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+
+#include "tuner/search/divisibility.h"
 
 namespace tuner {
 namespace {
@@ -21,7 +24,14 @@ CandidateFeatures::CandidateFeatures(const SearchSpace& space) : space_(space) {
     for (size_t i = 0; i < names.size(); ++i)
       for (size_t j = i + 1; j < names.size() && sums.size() < kMostSums; ++j)
         if (names[i].starts_with("log2(") && names[j].starts_with("log2(")) sums.emplace_back(i, j);
-    columns_ += names.size() + sums.size();
+    std::vector<EvenAndOdd>& even_and_odd = even_and_odd_.emplace_back();
+    for (const KnobInfo& knob : part.space->knobs()) {
+      if (!divisibility_varies(knob)) continue;
+      const auto at = std::find(names.begin(), names.end(), "log2(" + knob.name + ")");
+      CHECK(at != names.end()) << "no feature for the size of " << knob.name;
+      even_and_odd.push_back({knob.name, static_cast<size_t>(at - names.begin())});
+    }
+    columns_ += names.size() + sums.size() + 2 * even_and_odd.size();
     has_program_features_ = has_program_features_ || static_cast<bool>(part.program_features);
   }
   columns_ = std::max<size_t>(columns_, 1);  // a space of one config without knobs
@@ -42,10 +52,15 @@ void CandidateFeatures::fill(size_t part, const Config& config, std::vector<floa
     for (size_t i = 0; i < space_.parts.size(); ++i) row[i] = i == part ? 1 : 0;
   const std::vector<float> knobs = space_.parts[part].space->features(config);
   size_t column = first_column_[part];
-  CHECK(column + knobs.size() + sums_[part].size() <= columns_)
+  CHECK(column + knobs.size() + sums_[part].size() + 2 * even_and_odd_[part].size() <= columns_)
       << "features() and feature_names() differ in length";
   for (float knob : knobs) row[column++] = knob;
   for (const auto& [i, j] : sums_[part]) row[column++] = knobs[i] + knobs[j];
+  for (const EvenAndOdd& k : even_and_odd_[part]) {
+    const bool active = !std::isnan(knobs[k.column]);
+    row[column++] = active ? log2_even_part(config.at(k.knob)) : kMissing;
+    row[column++] = active ? log2_odd_part(config.at(k.knob)) : kMissing;
+  }
 }
 
 bool CandidateFeatures::append_prior(const std::string& template_name, const Config& config,

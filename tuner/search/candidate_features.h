@@ -1,12 +1,14 @@
 // Feature rows of candidates of all templates of a task, in one layout: [is it template i | knobs of template
 // 0 | knobs of template 1 | ... | program features]. The knobs of a template are followed by the sums of
 // every two of its log2 columns: products of tile sizes are what registers, caches and threads run out of,
-// and trees are slow to find sums. What does not apply to a candidate is NaN, which the model takes as
+// and trees are slow to find sums. Then even and odd part of the knobs where they vary (divisibility.h), as a
+// tree needs a cut for each value else. What does not apply to a candidate is NaN, which the model takes as
 // "missing".
 #pragma once
 
 #include <map>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,6 +38,11 @@ class CandidateFeatures {
   std::vector<size_t> first_column_;  // of each template's knobs
   std::vector<std::vector<std::pair<size_t, size_t>>>
       sums_;  // of each template: pairs of its log2 knob columns
+  struct EvenAndOdd {
+    std::string knob;
+    size_t column;  // of its log2
+  };
+  std::vector<std::vector<EvenAndOdd>> even_and_odd_;  // of each template
   size_t columns_ = 0, program_columns_ = 0;
   bool has_program_features_ = false;
   std::unordered_map<Candidate, std::vector<float>, CandidateHash> knob_rows_, program_rows_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuner/search/divisibility.h"
+
 namespace tuner {
 namespace {
 
@@ -16,8 +18,15 @@ KnobInputs::KnobInputs(const SearchSpace& space) : space_(space) {
   columns_ = space.parts.size() > 1 ? space.parts.size() : 0;
   for (const SearchSpace::Part& part : space.parts) {
     first_.push_back(columns_);
-    for (const KnobInfo& knob : part.space->knobs())
+    std::vector<float>& most_even = most_even_.emplace_back();
+    for (const KnobInfo& knob : part.space->knobs()) {
       columns_ += knob.kind == KnobKind::kCategorical ? knob.candidates.size() : 1;
+      float most = 0;
+      if (divisibility_varies(knob))
+        for (const int64_t v : knob.candidates) most = std::max(most, log2_even_part(v));
+      most_even.push_back(most);
+      columns_ += most > 0 ? 1 : 0;
+    }
   }
   columns_ = std::max<size_t>(columns_, 1);
 }
@@ -37,7 +46,9 @@ void KnobInputs::write(const Candidate& c, GpInputs& inputs, size_t row) const {
   const ConfigSpace& space = *space_.parts[c.template_index].space;
   const Config config = space.at(c.config);
   size_t column = first_[c.template_index];
+  auto most_even = most_even_[c.template_index].begin();
   for (const KnobInfo& knob : space.knobs()) {
+    const float most = *most_even++;
     const int64_t value = config.at(knob.name);
     if (knob.kind == KnobKind::kCategorical) {
       for (const int64_t candidate : knob.candidates)
@@ -46,6 +57,7 @@ void KnobInputs::write(const Candidate& c, GpInputs& inputs, size_t row) const {
     }
     const float low = scaled(knob.candidates.front()), high = scaled(knob.candidates.back());
     inputs.at(row, column++) = high > low ? (scaled(value) - low) / (high - low) : 0;
+    if (most > 0) inputs.at(row, column++) = log2_even_part(value) / most;
   }
 }
 

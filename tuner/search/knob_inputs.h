@@ -1,5 +1,6 @@
-// Knobs of candidates as a Gaussian process sees them: each on 0..1, ordered ones by their logarithm; columns
-// of all templates side by side.
+// Knobs of candidates as a Gaussian process sees them: each on 0..1, ordered ones by their logarithm, and by
+// the power of two they divide by where that says more (divisibility.h); columns of all templates side by
+// side.
 #pragma once
 
 #include <span>
@@ -21,7 +22,8 @@ class KnobInputs {
   void write(const Candidate& c, GpInputs& inputs, size_t row) const;
 
   const SearchSpace& space_;
-  std::vector<size_t> first_;  // column of each template
+  std::vector<size_t> first_;                  // column of each template
+  std::vector<std::vector<float>> most_even_;  // of each template's knobs: log2_even_part(); 0: no column
   size_t columns_ = 0;
 };
 
