@@ -22,7 +22,8 @@ KnobInputs::KnobInputs(const SearchSpace& space) : space_(space) {
     for (const KnobInfo& knob : part.space->knobs()) {
       columns_ += knob.kind == KnobKind::kCategorical ? knob.candidates.size() : 1;
       float most = 0;
-      if (divisibility_varies(knob))
+      // With similar tasks the trend says it, and a column more is one more scale to learn from few rows.
+      if (space.priors.empty() && divisibility_varies(knob))
         for (const int64_t v : knob.candidates) most = std::max(most, log2_even_part(v));
       most_even.push_back(most);
       columns_ += most > 0 ? 1 : 0;
