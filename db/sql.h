@@ -40,8 +40,7 @@ inline constexpr char kRankOfTask[] =
     "?";
 inline constexpr char kTrialOfRecord[] =
     "SELECT trial.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq WHERE record.record_id = ?";
-inline constexpr char kTrialSeqsOfTask[] =
-    "SELECT trial_seq FROM record WHERE task_id = ? AND terminal = 1";
+inline constexpr char kTrialSeqsOfTask[] = "SELECT trial_seq FROM record WHERE task_id = ? AND terminal = 1";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
 

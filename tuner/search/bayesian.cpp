@@ -43,7 +43,7 @@ class BayesianSearch final : public SearchStrategy {
       : options_(options),
         seed_(seed),
         pool_(space, seed),
-        features_(space),
+        features_(space, CandidateFeatures::Columns::kSizesAndDivisibility),
         inputs_(space),
         prior_(space, features_, seed),
         gp_(inputs_.columns(), prior_.empty() ? 0 : 1),

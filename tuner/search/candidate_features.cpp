@@ -15,7 +15,7 @@ constexpr size_t kKeptRows = 1 << 16;  // rows remembered before the memory is g
 
 }  // namespace
 
-CandidateFeatures::CandidateFeatures(const SearchSpace& space) : space_(space) {
+CandidateFeatures::CandidateFeatures(const SearchSpace& space, Columns columns) : space_(space) {
   columns_ = space.parts.size() > 1 ? space.parts.size() : 0;
   for (const SearchSpace::Part& part : space.parts) {
     first_column_.push_back(columns_);
@@ -26,7 +26,7 @@ CandidateFeatures::CandidateFeatures(const SearchSpace& space) : space_(space) {
         if (names[i].starts_with("log2(") && names[j].starts_with("log2(")) sums.emplace_back(i, j);
     std::vector<EvenAndOdd>& even_and_odd = even_and_odd_.emplace_back();
     for (const KnobInfo& knob : part.space->knobs()) {
-      if (!divisibility_varies(knob)) continue;
+      if (columns == Columns::kSizes || !divisibility_varies(knob)) continue;
       const auto at = std::find(names.begin(), names.end(), "log2(" + knob.name + ")");
       CHECK(at != names.end()) << "no feature for the size of " << knob.name;
       even_and_odd.push_back({knob.name, static_cast<size_t>(at - names.begin())});
