@@ -39,7 +39,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_dot_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -90,9 +90,13 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
                 const Config& c) const override {
     const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = t.f32_lanes();
     const bool parallel = t.threads > 1;
-    const Tensor panels =
-        pack(s, w, "b", /*along_k=*/w.transpose_b ? 1 : 0, c[k.narrow_panels] ? lanes : columns, parallel);
-    if (c[k.pack_a]) pack(s, w, "a", /*along_k=*/w.transpose_a ? 0 : 1, rows, parallel);
+    const int b_along_k = w.transpose_b ? 1 : 0, a_along_k = w.transpose_a ? 0 : 1;
+    const int64_t panel_width = c[k.narrow_panels] ? lanes : columns;
+    // Of several products each packs its own b just before, so that the panels stay in the cache.
+    const bool b_before_each = w.batch > 1 && !parallel && !Workload(w).is_constant("b");
+    const Tensor panels = pack(s, w, "b", b_along_k, panel_width);
+    if (!b_before_each) weave(s, w, panels, "b", b_along_k, panel_width, parallel);
+    if (c[k.pack_a]) weave(s, w, pack(s, w, "a", a_along_k, rows), "a", a_along_k, rows, parallel);
     if (s.refused()) return;
 
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
@@ -123,6 +127,10 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.dot(in_group);
     s.vectorize(acc_lane);
 
+    if (b_before_each) {
+      s.compute_at(panels, outer.front());
+      weave(s, w, panels, "b", b_along_k, panel_width, parallel);
+    }
     outer.resize(outer.size() - 2);
     outer.push_back(block);
     outer.push_back(panel);
@@ -139,7 +147,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   // [batch,] x, y with groups along dimension `along_k` (0: x, 1: y) and the other in blocks:
   // [batch,] blocks, groups, inside of the block, inside of the group.
   static Tensor pack(Schedule& s, const MatmulWorkload& w, std::string_view operand, int along_k,
-                     int64_t block, bool parallel) {
+                     int64_t block) {
     const int first = w.batch > 1 ? 1 : 0, other = first + 1 - along_k, k = first + along_k;
     std::vector<PackDim> dims;
     if (w.batch > 1) dims.push_back({0});
@@ -147,11 +155,15 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     dims.push_back({k, group_size(w)});
     dims.push_back({other, block, true});
     dims.push_back({k, group_size(w), true});
-    const Tensor packed = s.pack(s.tensor(operand), dims);
-    if (s.refused() || Workload(w).is_constant(operand)) return packed;
+    return s.pack(s.tensor(operand), dims);
+  }
+
+  // The loops that pack, where the packing entry does not. Groups that lie side by side already are copied
+  // whole; else vectors of the block are read, one for each place in a group, and woven together.
+  static void weave(Schedule& s, const MatmulWorkload& w, const Tensor& packed, std::string_view operand,
+                    int along_k, int64_t block, bool parallel) {
+    if (s.refused() || Workload(w).is_constant(operand)) return;
     const std::vector<Axis> axes = s.axes(packed);
-    // Groups that lie side by side already are copied whole; else vectors of the block are read, one for
-    // each place in a group, and woven together.
     if (along_k == 0) {
       const auto [outer, inner] = s.split(axes[axes.size() - 2], std::min<int64_t>(block, 16));
       s.vectorize(axes.back());
@@ -160,7 +172,6 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
       s.vectorize(axes.back());
     }
     if (parallel) s.parallel(axes.front());
-    return packed;
   }
 };
 

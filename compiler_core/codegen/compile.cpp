@@ -14,7 +14,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 3;
+constexpr int kCodegenVersion = 4;
 
 struct Compiled {
   // The context must outlive the module.

@@ -233,9 +233,9 @@ void Emitter::leave_tile(const Tile& tile) {
 }
 
 // Neighbours along the rows, but not along the lanes; and rows long enough to be worth a transpose: one or
-// two elements are gathered or scattered where the target can.
+// two elements are gathered or scattered where the target can, which no target can with less than four bytes.
 bool Emitter::is_across(const Tile& tile, const Buffer& buffer, const std::vector<Expr>& indices) {
-  const int64_t least = machine_.has_scatter ? 3 : 2;
+  const int64_t least = machine_.has_scatter && dtype_bytes(buffer->dtype) >= 4 ? 3 : 2;
   if (buffer->dtype == DType::kBool || tile.row.lanes < least) return false;
   run_along(tile.rows, tile.row);
   ranges_.bind(tile.lanes, tile.lane.begin, tile.lane.begin + tile.lane.active);
