@@ -5,10 +5,10 @@
 //   A group is what one lane of an instruction multiplies: D = 2 bfloat16 or 4 int8 along k, 32 bits.
 //   b packed in panels of NR columns, groups side by side: [N/NR][K/D][NR][D], NR a tile or a vector of them,
 //       zeros beyond K and N:
-//       by the packing entry when b is constant, else by a stage before the product
+//       by the packing entry when b is constant, else by a stage before the product (of a batch on one thread
+//       before each product)
 //   parallel batch, row block, panel
-//     for row tile in block              MR rows; groups of a are contiguous where a is [M, K]: read in
-//     place,
+//     for row tile in block              MR rows; where a is [M, K] its groups are read in place,
 //                                        or packed likewise, [M/MR][K/D][MR][D]
 //       for group of k                   unrolled by 1, 2 or 4
 //         unrolled row of tile           one broadcast of a group of a...
