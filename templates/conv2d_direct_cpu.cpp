@@ -64,14 +64,12 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         .tile_oh = space.split("tile_oh", w.out_height()).at_most(7).try_first(first.oh),
         .tile_ow = space.split("tile_ow", w.out_width()).at_most(registers - 2).try_first(first.ow),
         // Input channels of one pass over the window. Few: their pixels stay in L1 from tap to tap; many:
-        // long
-        // inner loops.
+        // inner loops are long.
         .block_ic = space.split("block_ic", shape.in_group)
                         .multiples_of(shape.in_block)
                         .divisors_only()
                         .try_first(std::max<int64_t>(shape.in_block, 64 / shape.in_block)),
-        // Rows of tiles that all channels of out pass over before the next rows: their data stay in the
-        // cache,
+        // Rows of tiles that all channels of out pass over before the next rows: data stay in the cache
         // against the weights of a panel. 0: all rows.
         .block_oh = space.choice("block_oh", {0, 1, 2, 4, 8, 16}).try_first(0),
         // Shares the loop's own instructions; the code grows.
@@ -79,9 +77,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // Weights packed a vector wide in place of a tile wide: as many streams as vectors, which the
         // prefetchers follow faster when the weights come from the outer caches.
         .narrow_panels = space.flag("narrow_panels").try_first(false),
-        // kw innermost: neighbouring taps read the same pixels, which are loaded once as long as registers
-        // are
-        // left.
+        // kw innermost: neighbouring taps read the same pixels, loaded once while registers are left.
         .unroll_kw = space.flag("unroll_kw").try_first(false),
     };
     const IntExpr channels = k.tile_oc.inner(), rows = k.tile_oh.inner(), columns = k.tile_ow.inner();
