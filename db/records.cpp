@@ -173,14 +173,13 @@ Result<int64_t> SqliteStore::last_record_id() const {
 
 Status SqliteStore::for_each_record(std::string_view job_id,
                                     const std::function<bool(const TrialWithRecord&)>& f) const {
-  int64_t after = 0;
   return visit_pages(
-      [&](Connection& c) -> Result<std::vector<SqlRow>> {
+      [&](Connection& c, int64_t after) -> Result<std::vector<SqlRow>> {
         if (job_id.empty()) return c.all(kTrialsOfAll, {after, kPage});
         ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
         return c.all(kTrialsOfJob, {job.job_seq, after, kPage});
       },
-      after, f);
+      f);
 }
 
 Status SqliteStore::for_each_record_of(const JobRow::Task& task,
@@ -198,9 +197,8 @@ Status SqliteStore::for_each_record_of(const JobRow::Task& task,
   if (!seqs) return seqs.status();
   std::sort(seqs->begin(), seqs->end());
   size_t next = 0;
-  int64_t after = 0;
   return visit_pages(
-      [&](Connection& c) -> Result<std::vector<SqlRow>> {
+      [&](Connection& c, int64_t) -> Result<std::vector<SqlRow>> {
         std::vector<SqlRow> rows;
         for (; next < seqs->size() && static_cast<int64_t>(rows.size()) < kPage; ++next) {
           ASSIGN_OR_RETURN(SqlRow row, c.one(kTrialBySeq, {(*seqs)[next]}));
@@ -208,22 +206,21 @@ Status SqliteStore::for_each_record_of(const JobRow::Task& task,
         }
         return rows;
       },
-      after, f);
+      f);
 }
 
-Status SqliteStore::visit_pages(const std::function<Result<std::vector<SqlRow>>(Connection&)>& next_page,
-                                int64_t& last_seq,
+Status SqliteStore::visit_pages(const NextPage& next_page,
                                 const std::function<bool(const TrialWithRecord&)>& f) const {
-  for (;;) {
+  for (int64_t after = 0;;) {
     size_t rows_read = 0;
     const Result<std::vector<TrialWithRecord>> page =
         read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
-          ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, next_page(c));
+          ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, next_page(c, after));
           rows_read = rows.size();
           std::vector<TrialWithRecord> out;
           for (const SqlRow& row : rows) {
             ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
-            last_seq = stored.trial.seq;
+            after = stored.trial.seq;
             ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
             if (trial.record) out.push_back(std::move(trial));
           }

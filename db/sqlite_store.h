@@ -85,9 +85,9 @@ class SqliteStore final : public Store {
   template <class F>
   auto read(F f) const -> decltype(f(std::declval<Connection&>()));
   // Trials with their records, a page of rows in a snapshot of its own at a time, until a page is not full.
-  // `last_seq` is that of the last trial of the page before.
-  Status visit_pages(const std::function<Result<std::vector<SqlRow>>(Connection&)>& next_page,
-                     int64_t& last_seq, const std::function<bool(const TrialWithRecord&)>& f) const;
+  // `next_page` is told the seq of the last trial of the page before.
+  using NextPage = std::function<Result<std::vector<SqlRow>>(Connection&, int64_t after)>;
+  Status visit_pages(const NextPage& next_page, const std::function<bool(const TrialWithRecord&)>& f) const;
   Result<std::unique_ptr<Connection>> take_reader() const;
   void give_back(std::unique_ptr<Connection> reader) const;
 

@@ -77,13 +77,14 @@ std::vector<int> likely_order(const std::vector<KnobInfo>& knobs, const std::vec
 
 std::vector<int> cheapest_order(const std::vector<KnobInfo>& knobs, const std::vector<int>& members,
                                 const std::vector<IntExpr>& constraints) {
+  using Set = ResidualEstimate::Set;
+  if (members.size() >= 8 * sizeof(Set)) return likely_order(knobs, members, constraints);
   std::vector<const IntExprNode*> parts;
   for (const IntExpr& c : constraints) collect_conjuncts(*c.node(), parts);
   ResidualEstimate estimate(knobs, members, parts);
   // The cheapest way to each set of decided knobs, set by set of one knob more: exact up to nine knobs,
   // beyond that the best sets of each size.
   constexpr size_t kMostSets = 256;
-  using Set = ResidualEstimate::Set;
   struct Way {
     double decisions = std::numeric_limits<double>::infinity();
     std::vector<int> order;
