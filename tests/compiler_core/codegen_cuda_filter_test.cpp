@@ -4,9 +4,8 @@
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "tests/compiler_core/gpu_kernels.h"
-#if __has_include(<cuda_occupancy.h>)
+#ifdef TUNER_HAVE_CUDA_OCCUPANCY
 #include <cuda_occupancy.h>
-#define TUNER_HAS_OCCUPANCY 1
 #endif
 
 namespace tuner::testing {
@@ -104,7 +103,7 @@ TEST(CodegenCudaFilter, BlocksOfAMultiprocessor) {
   EXPECT_EQ(blocks_per_multiprocessor(target("sm_86"), 1024, 32, 0), 1);
 }
 
-#ifdef TUNER_HAS_OCCUPANCY
+#ifdef TUNER_HAVE_CUDA_OCCUPANCY
 // The rules of the toolkit's own calculator, for any kernel.
 int calculator(const Target& t, int major, int minor, int threads, int registers, int64_t shared) {
   cudaOccDeviceProp device{};

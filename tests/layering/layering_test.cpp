@@ -112,23 +112,32 @@ struct Include {
   int line;
 };
 
-std::vector<Include> includes_of_the_tree() {
+// Calls see(file, line number, text) for each line of the sources below these folders.
+template <class See>
+void read_lines(const std::vector<std::string>& folders, const See& see) {
   const fs::path root = TUNER_SOURCE_DIR;
-  const std::regex include(R"(^\s*#\s*include\s*[<"]([^">]+)[">])");
-  std::vector<Include> found;
-  for (const char* top : {"compiler_core", "templates", "db", "proto", "measure_server", "tuner", "deploy"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+  for (const std::string& folder : folders) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".h" && extension != ".cpp" && extension != ".c") continue;
       std::ifstream in(entry.path());
       std::string text;
-      for (int line = 1; std::getline(in, text); ++line) {
-        std::smatch match;
-        if (std::regex_search(text, match, include))
-          found.push_back({fs::relative(entry.path(), root).string(), match[1].str(), line});
-      }
+      for (int line = 1; std::getline(in, text); ++line)
+        see(fs::relative(entry.path(), root).string(), line, text);
     }
   }
+}
+
+const std::vector<std::string> kProgram = {"compiler_core",  "templates", "db",    "proto",
+                                           "measure_server", "tuner",     "deploy"};
+
+std::vector<Include> includes_of_the_tree() {
+  const std::regex include(R"(^\s*#\s*include\s*[<"]([^">]+)[">])");
+  std::vector<Include> found;
+  read_lines(kProgram, [&](const std::string& file, int line, const std::string& text) {
+    std::smatch match;
+    if (std::regex_search(text, match, include)) found.push_back({file, match[1].str(), line});
+  });
   return found;
 }
 
@@ -153,6 +162,18 @@ TEST(Layering, HeavyLibrariesStayBehindTheirFolder) {
           << library.may_read[0];
     }
   }
+}
+
+// What is built in is decided once, by CMake. A source that looks for a header by itself may come to another
+// answer than the link line, when a package arrives between configuring and building.
+TEST(Layering, SourcesDoNotLookForHeadersThemselves) {
+  const std::string question = std::string("__has_") + "include";
+  std::vector<std::string> folders = kProgram;
+  folders.insert(folders.end(), {"tests", "examples"});
+  read_lines(folders, [&](const std::string& file, int line, const std::string& text) {
+    EXPECT_EQ(text.find(question), std::string::npos)
+        << file << ":" << line << " asks " << question << "; let CMake define TUNER_HAVE_... instead";
+  });
 }
 
 TEST(Layering, TheRulesRefuseABackwardArrow) {

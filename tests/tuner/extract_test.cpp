@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#if !__has_include(<onnx/onnx_pb.h>)
+#ifndef TUNER_HAVE_ONNX
 
 TEST(Extract, NeedsLibonnx) {
   ASSERT_FALSE(tuner::onnx_is_built_in());
