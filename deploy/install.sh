@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# install.sh [--peers] [--emulator] [--browser] [--onnx] [--python]: installs what building needs on Debian 12, as root or with sudo. Quick when nothing
-# is missing. Used by build.sh and test.sh; runs on its own too.
+# install.sh [--peers] [--emulator] [--browser] [--onnx] [--python] [--lint]: installs what building needs on Debian 12, as root
+# or with sudo. Quick when nothing is missing. Used by build.sh and test.sh; runs on its own too.
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
 #   --onnx      also libonnx (5 MB), with which `tuner extract` reads models
 #   --python    also what the Python client and its test need
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 #   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
+#   --lint      also clang-format and clang-tidy, for check.sh
+#   --looked-up installs nothing: names the packages, optional ones too, on which it depends what CMake configures
 set -euo pipefail
 
 packages=(
@@ -17,21 +19,28 @@ packages=(
   libgtest-dev libgmock-dev
 )
 
+peers=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev)
+onnx=(libonnx-dev)
+python=(python3-grpcio python3-protobuf python3-setuptools)
+
 for option in "$@"; do
   case $option in
-    --peers) packages+=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev) ;;
+    --peers) packages+=("${peers[@]}") ;;
     --emulator) packages+=(qemu-user) ;;
     --browser) packages+=(chromium) ;;
-    --onnx) packages+=(libonnx-dev) ;;
-    --python) packages+=(python3-grpcio python3-protobuf python3-setuptools) ;;
-    *) echo "install: found $option, expected --peers, --emulator, --browser, --onnx or --python" >&2; exit 2 ;;
+    --onnx) packages+=("${onnx[@]}") ;;
+    --python) packages+=("${python[@]}") ;;
+    --lint) packages+=(clang-format clang-tidy) ;;
+    --looked-up) printf '%s\n' "${packages[@]}" "${peers[@]}" "${onnx[@]}" "${python[@]}"; exit 0 ;;
+    *) echo "install: found $option, expected --peers, --emulator, --browser, --onnx, --python, --lint or --looked-up" >&2; exit 2 ;;
   esac
 done
 
+# dpkg-query fails when it does not know one of the names.
+installed=" $({ dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true; } | sed -n 's/ installed$//p' | tr '\n' ' ') "
 missing=()
 for package in "${packages[@]}"; do
-  status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
-  [[ $status == "install ok installed" ]] || missing+=("$package")
+  [[ $installed == *" $package "* ]] || missing+=("$package")
 done
 [[ ${#missing[@]} -gt 0 ]] || { [[ ${BASH_SOURCE[0]} != "$0" ]] || echo "install: nothing is missing"; return 0 2>/dev/null || exit 0; }
 

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# When build.sh configures: once, and again whenever the packages it looks up are other ones. Packages, apt and CMake are
+# played by small scripts, so this takes no time and changes nothing.
+set -euo pipefail
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir -p "$dir/tree/deploy" "$dir/bin"
+cp "$source_dir"/deploy/{build,install,run,test}.sh "$dir/tree/deploy/"
+export FAKE=$dir/state PATH=$dir/bin:$PATH
+mkdir -p "$FAKE"
+
+# state/packages has lines "name version"; state/log what was called.
+cat >"$dir/bin/dpkg-query" <<'END'
+#!/usr/bin/env bash
+all=1
+for name in "${@:3}"; do
+  version=$(sed -n "s/^$name //p" "$FAKE/packages")
+  if [[ -z $version ]]; then all=0
+  elif [[ $2 == *Version* ]]; then echo "$name $version installed"; else echo "$name installed"; fi
+done
+[[ $all == 1 ]]
+END
+cat >"$dir/bin/apt-get" <<'END'
+#!/usr/bin/env bash
+[[ " $* " == *" install "* ]] || exit 0
+echo "apt-get install" >>"$FAKE/log"
+[[ ! -f $FAKE/apt_fails ]] || exit 100
+for name in "$@"; do case $name in -* | DPkg* | install) ;; *) echo "$name 1.0" >>"$FAKE/packages" ;; esac; done
+END
+cat >"$dir/bin/cmake" <<'END'
+#!/usr/bin/env bash
+case "$*" in
+  *--build*-n) echo "ninja: no work to do." ;;
+  --preset*) echo "configure $*" >>"$FAKE/log"; [[ ! -f $FAKE/cmake_fails ]] || exit 1; touch "build/$2/build.ninja" ;;
+esac
+END
+printf '#!/bin/sh\nexit 0\n' | tee "$dir/bin/apt-cache" >"$dir/bin/ctest"
+printf '#!/bin/sh\necho 0\n' >"$dir/bin/id"
+chmod +x "$dir"/bin/*
+touch "$FAKE/packages" "$FAKE/log"
+
+failures=0
+fail() { echo "FAILED: $*" >&2; failures=$((failures + 1)); }
+# expect TIMES WHAT COMMAND...: the command succeeds and configures so often.
+expect() {
+  local times=$1 what=$2 before after; shift 2
+  before=$(grep -c '^configure' "$FAKE/log" || true)
+  "$@" >"$dir/output" 2>&1 || { cat "$dir/output" >&2; fail "$what: failed"; }
+  after=$(grep -c '^configure' "$FAKE/log" || true)
+  [[ $((after - before)) == "$times" ]] || fail "$what: configured $((after - before)) times, expected $times"
+}
+# refuse PART COMMAND...: exit code 2, one line that has PART, and nothing was called.
+refuse() {
+  local part=$1 code=0; shift
+  local before; before=$(wc -l <"$FAKE/log")
+  "$@" >"$dir/output" 2>&1 || code=$?
+  [[ $code == 2 ]] || fail "$*: exit code $code, expected 2"
+  [[ $(wc -l <"$dir/output") == 1 && $(<"$dir/output") == *"$part"* ]] || fail "$*: said $(<"$dir/output")"
+  [[ $(wc -l <"$FAKE/log") == "$before" ]] || fail "$*: did something"
+}
+cd "$dir/tree"
+
+expect 1 "the first build" deploy/build.sh release
+expect 0 "the second build" deploy/build.sh release
+expect 1 "another preset" deploy/build.sh asan
+grep -q 'libgrpc++-dev' "$FAKE/packages" || fail "what is missing was not installed"
+
+# The order of the README: run.sh, then test.sh, which installs libonnx.
+printf '#!/bin/sh\necho tuned\n' >"$dir/tuner"; chmod +x "$dir/tuner"
+mkdir -p build/release/bin && cp "$dir/tuner" build/release/bin/tuner
+expect 0 "run.sh with nothing new" deploy/run.sh submit x.json
+expect 1 "test.sh, which brings libonnx" deploy/test.sh
+grep -q 'libonnx-dev' "$dir/output" || fail "it does not say what has changed: $(<"$dir/output")"
+expect 0 "test.sh once more" deploy/test.sh
+expect 0 "run.sh after test.sh" deploy/run.sh submit x.json
+
+sed -i '/^libonnx-dev/d' "$FAKE/packages"
+expect 1 "a package that has gone" deploy/build.sh release
+sed -i 's/^llvm-22-dev .*/llvm-22-dev 2.0/' "$FAKE/packages"
+expect 1 "another version" deploy/build.sh release
+echo "unrelated 1.0" >>"$FAKE/packages"
+expect 0 "a package that nothing looks up" deploy/build.sh release
+expect 1 "warnings as errors" env TUNER_WERROR=ON deploy/build.sh release
+expect 1 "and not" deploy/build.sh release
+grep -q 'TUNER_WERROR=ON' "$FAKE/log" || fail "TUNER_WERROR is not handed to CMake"
+
+# A configuration that failed is tried again, even with the same packages.
+rm build/release/configured_with; touch "$FAKE/cmake_fails"
+! deploy/build.sh release >/dev/null 2>&1 || fail "a failed configuration was taken for a good one"
+rm "$FAKE/cmake_fails"
+expect 1 "after a failed configuration" deploy/build.sh release
+
+# Optional packages that cannot be had: test.sh goes on without them, and what is configured is what is there.
+sed -i '/^libonnx-dev/d' "$FAKE/packages"; touch "$FAKE/apt_fails"
+expect 0 "no libonnx to be had" deploy/test.sh
+grep -q 'no libonnx' "$dir/output" || fail "test.sh does not say that libonnx is missing"
+
+# Options that are not known change nothing and leave no file behind.
+before=$(find . | sort)
+refuse "found --frobnicate, expected a preset" deploy/build.sh --frobnicate
+refuse "found nothing, expected a preset" deploy/build.sh
+refuse "found -j9, expected names of targets" deploy/build.sh release -j9
+refuse "found --frobnicate" deploy/install.sh --frobnicate
+refuse "--preset: found quick" deploy/test.sh --preset quick
+[[ $(find . | sort) == "$before" ]] || fail "files were left behind"
+
+[[ $failures == 0 ]] && echo "build_script: all as expected"
