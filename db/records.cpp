@@ -128,6 +128,7 @@ Result<std::vector<MeasureRecord>> SqliteStore::records(std::string_view trial_i
     ASSIGN_OR_RETURN(const StoredTrial stored, find_trial_row(c, seq));
     ASSIGN_OR_RETURN(std::vector<StoredRecord> found, records_of(c, stored.trial.seq));
     std::vector<MeasureRecord> out;
+    out.reserve(found.size());
     for (StoredRecord& record : found) out.push_back(std::move(record.record));
     return out;
   });

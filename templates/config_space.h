@@ -45,7 +45,7 @@ class Config {
   const std::map<std::string, int64_t>& values() const { return values_; }
   std::string to_text() const;  // "pack_a=0 tile_m=8 tile_n=32": canonical, sorted by name
   bool operator==(const Config&) const = default;
-  auto operator<=>(const Config&) const = default;
+  auto operator<=>(const Config&) const = default;  // NOLINT(modernize-use-nullptr)
 
  private:
   std::map<std::string, int64_t> values_;

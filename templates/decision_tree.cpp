@@ -55,6 +55,7 @@ class WordLists {
 std::vector<const std::vector<int64_t>*> candidates_by_layer(const std::vector<KnobInfo>& knobs,
                                                              const std::vector<int>& order) {
   std::vector<const std::vector<int64_t>*> candidates;
+  candidates.reserve(order.size());
   for (const int knob : order) candidates.push_back(&knobs[static_cast<size_t>(knob)].candidates);
   return candidates;
 }

@@ -105,6 +105,7 @@ std::vector<int> cheapest_order(const std::vector<KnobInfo>& knobs, const std::v
     }
     if (longer.size() > kMostSets) {
       std::vector<double> sorted;
+      sorted.reserve(longer.size());
       for (const auto& [decided, way] : longer) sorted.push_back(way.decisions);
       std::nth_element(sorted.begin(), sorted.begin() + kMostSets, sorted.end());
       std::erase_if(longer, [&](const auto& way) { return way.second.decisions > sorted[kMostSets]; });

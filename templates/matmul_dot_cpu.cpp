@@ -115,7 +115,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.unroll(vector);
     s.vectorize(lane);
 
-    const Axis acc_row = inner[inner.size() - 2];
+    const Axis& acc_row = inner[inner.size() - 2];
     const auto [group, in_group] = s.split(sum, group_size(w));
     const auto [group_outer, group_inner] = s.split(group, c[k.unroll_k]);
     const auto [acc_vector, acc_lane] = s.split(inner[inner.size() - 1], lanes);
@@ -139,7 +139,9 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   }
 
  private:
-  static int64_t group_size(const MatmulWorkload& w) { return 4 / dtype_bytes(w.dtype); }
+  static int64_t group_size(const MatmulWorkload& w) {
+    return std::max<int64_t>(1, 4 / dtype_bytes(w.dtype));
+  }
   static int64_t groups_of(const MatmulWorkload& w) { return (w.k + group_size(w) - 1) / group_size(w); }
 
   static int64_t b_bytes(const MatmulWorkload& w) { return 4 * groups_of(w) * w.n; }

@@ -137,7 +137,7 @@ class [[nodiscard]] Result {
   Status status_;
   std::optional<T> value_;
 };
-
+// NOLINTBEGIN(*-macro-parentheses): a declaration takes none
 #define TUNER_JOIN2(a, b) a##b
 #define TUNER_JOIN(a, b) TUNER_JOIN2(a, b)
 // RETURN_IF_ERROR(status_expression): leaves the function with the error.
@@ -151,5 +151,5 @@ class [[nodiscard]] Result {
   auto result = (expr);                           \
   if (!result.is_ok()) return result.status();    \
   decl = *std::move(result)
-
+// NOLINTEND(*-macro-parentheses)
 }  // namespace tuner

@@ -62,6 +62,7 @@ Result<Compiled> to_module(const Program& program, const Target& target, const C
 
 std::vector<ArgInfo> describe(const std::vector<Buffer>& args) {
   std::vector<ArgInfo> result;
+  result.reserve(args.size());
   for (const Buffer& b : args)
     result.push_back({.name = b->name,
                       .role = std::string(buffer_role_name(b->role)),

@@ -126,7 +126,9 @@ TEST(OnnxGraph, RealAttributesAreFloats) {
     seen = true;
     EXPECT_THAT(a.numbers(20), ElementsAre(1));
     for (int i = 0; i < a.fields.field_count(); ++i) {
-      if (a.fields.field(i).number() == 2) EXPECT_EQ(a.fields.field(i).fixed32(), 0x3f000000u);
+      if (a.fields.field(i).number() == 2) {
+        EXPECT_EQ(a.fields.field(i).fixed32(), 0x3f000000u);
+      }
     }
   }
   EXPECT_TRUE(seen);

@@ -126,10 +126,12 @@ TEST(Peak, IsPositiveWhereThereAreVectors) {
 // The best windows of a busy machine still differ, so only what no noise explains is asked for.
 TEST(Peak, SmallerTypesMultiplyMore) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bf16"))
+  if (__builtin_cpu_supports("avx512bf16")) {
     EXPECT_GT(measure_peak_gops(DType::kBFloat16, 20), 1.2 * measure_fma_peak_gflops(20));
-  if (__builtin_cpu_supports("avx512vnni"))
+  }
+  if (__builtin_cpu_supports("avx512vnni")) {
     EXPECT_GT(measure_peak_gops(DType::kInt8, 20), 2 * measure_fma_peak_gflops(20));
+  }
 #endif
   EXPECT_EQ(measure_peak_gops(DType::kInt8, 5) > 0, fma_peak_vector_bits() > 0);
 }

@@ -75,7 +75,9 @@ TEST(CoverSet, TheSmallestIsAsSmallAsAnyThatReachesTheLevel) {
     const auto size = static_cast<int>(smallest.set.rows.size());
     EXPECT_GE(worst_of(table, smallest.set.rows), level) << "six columns need at most six rows";
     EXPECT_EQ(smallest.at_least, size) << "seed " << seed;
-    if (size > 1) EXPECT_LT(exhaustive(table, size - 1), level) << "seed " << seed;
+    if (size > 1) {
+      EXPECT_LT(exhaustive(table, size - 1), level) << "seed " << seed;
+    }
   }
 }
 

@@ -52,6 +52,7 @@ class ResolveFixture : public testing::Test {
     }
     EXPECT_TRUE(store_->add_trials(rows));
     std::vector<std::string> ids;
+    ids.reserve(rows.size());
     for (const TrialRow& row : rows) ids.push_back(row.id);
     EXPECT_TRUE(store_->lease_trials(ids, "w1"));
     std::vector<MeasureRecord> records;

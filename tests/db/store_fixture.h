@@ -56,8 +56,8 @@ inline TrialRow trial_row(const std::string& job, const std::string& config, int
 }
 
 inline MeasureRecord ok_record(const std::string& trial_id, std::vector<double> run_ns) {
-  MeasureRecord r{
-      .trial_id = trial_id, .outcome = Outcome::kOk, .run_ns = run_ns, .cpu_ns = std::move(run_ns)};
+  MeasureRecord r{.trial_id = trial_id, .outcome = Outcome::kOk, .run_ns = run_ns};
+  r.cpu_ns = std::move(run_ns);
   r.sentinel_before_ns = 100.25;
   r.sentinel_after_ns = 101.5;
   r.build_ms = 12.5;
@@ -77,10 +77,12 @@ inline MeasureRecord ok_record(const std::string& trial_id, std::vector<double> 
 inline std::vector<std::string> add_trials(Store& store, const std::string& job,
                                            const std::vector<std::string>& configs, int task_index = 0) {
   std::vector<TrialRow> rows;
+  rows.reserve(configs.size());
   for (const std::string& config : configs) rows.push_back(trial_row(job, config, task_index));
   const Status status = store.add_trials(rows);
   CHECK(status.is_ok()) << status.message();
   std::vector<std::string> ids;
+  ids.reserve(rows.size());
   for (const TrialRow& row : rows) ids.push_back(row.id);
   return ids;
 }

@@ -251,10 +251,11 @@ TEST(ConfigSpace, HoldsExactlyTheValidConfigs) {
     SCOPED_TRACE(str("round ", round));
     const RandomSpace r(rng);
     if (!r.usable()) {
-      if (r.valid.empty())
+      if (r.valid.empty()) {
         EXPECT_THAT(r.sealed.message(), ::testing::AnyOf(HasSubstr("no config"), HasSubstr("never")));
-      else
+      } else {
         EXPECT_THAT(r.sealed.message(), HasSubstr("default config"));
+      }
       continue;
     }
     ++used;

@@ -43,10 +43,11 @@ TEST(Templates, RefusalListsEveryTemplateOfTheOperatorWithItsReason) {
                                              cpu(256, 16).name() + "\":\n"));
   for (const AnyTemplate* t : all_templates()) {
     const Support support = t->supports(w, cpu(256, 16));
-    if (support.other_operator)
+    if (support.other_operator) {
       EXPECT_THAT(refusal, ::testing::Not(::testing::HasSubstr(str("  ", t->name(), "  "))));
-    else
+    } else {
       EXPECT_THAT(refusal, ::testing::HasSubstr(str("\n  ", t->name(), "  ", support.reason)));
+    }
   }
   w.dtype = DType::kFloat32;
   const auto serving = templates_for(w, cpu(256, 16));

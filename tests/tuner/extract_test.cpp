@@ -344,7 +344,9 @@ TEST(ReadOnnx, OpenExtentsAreNamedWithTheOptionThatClosesThem) {
 TEST(ReadOnnx, ABatchIsSetWhereTheFileHasAnother) {
   const Extraction e = extract(testing::resnet50().SerializeAsString(), {.batch = 8, .named = {}});
   for (const ExtractedTask& t : e.tasks)
-    if (const auto* w = t.workload.get_if<Conv2dWorkload>()) EXPECT_EQ(w->batch, 8);
+    if (const auto* w = t.workload.get_if<Conv2dWorkload>()) {
+      EXPECT_EQ(w->batch, 8);
+    }
 }
 
 TEST(ReadOnnx, WhatIsNoModelIsRefusedInOneLine) {

@@ -63,7 +63,8 @@ inline MeasuredSpace rugged_space(uint64_t variant) {
   const Status sealed = m.space.seal();
   CHECK(sealed.is_ok()) << sealed.message();
 
-  const double l1 = 4096 * (1 + variant % 3), l2 = 65536 * (1 + variant % 2);
+  const auto l1 = static_cast<double>(4096 * (1 + variant % 3)),
+             l2 = static_cast<double>(65536 * (1 + variant % 2));
   for (ConfigIndex i = 0; i < m.space.size(); ++i) {
     const Config c = m.space.at(i);
     const double r = static_cast<double>(c.at("mr")), n = static_cast<double>(c.at("nr"));

@@ -59,6 +59,7 @@ class Process {
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     std::vector<std::string> copy = words;
     std::vector<char*> argv;
+    argv.reserve(copy.size() + 1);
     for (std::string& word : copy) argv.push_back(word.data());
     argv.push_back(nullptr);
     const int error = posix_spawn(&pid_, words[0].c_str(), &actions, &attributes, argv.data(), environ);

@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kHaswell[] = "'llvm -mcpu=haswell -threads=1'";
@@ -118,7 +117,9 @@ TEST_F(QueryCli, WrongUseIsOneLineAndExit2) {
   for (const auto& [arguments, message] : cases) {
     const Ended refused = query(arguments);
     EXPECT_NE(refused.exit_code, 0) << arguments;
-    if (!std::string_view(arguments).starts_with("--daemon")) EXPECT_EQ(refused.exit_code, 2) << arguments;
+    if (!std::string_view(arguments).starts_with("--daemon")) {
+      EXPECT_EQ(refused.exit_code, 2) << arguments;
+    }
     EXPECT_THAT(refused.err, HasSubstr(message)) << arguments;
     EXPECT_EQ(refused.out, "") << arguments;
   }

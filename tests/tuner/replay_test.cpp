@@ -34,14 +34,18 @@ void run_job(const std::string& db, const JobRow& job, std::mt19937_64& dice, do
   bool begun = false;
   for (bool finished = false; !finished;) {
     const auto store = Store::open(db, Store::Mode::kWrite).value();
-    if (!begun) ASSERT_TRUE(store->add_job(job).is_ok());
+    if (!begun) {
+      ASSERT_TRUE(store->add_job(job).is_ok());
+    }
     begun = true;
     JobRunner runner(*store, store->job(job.id).value(), job.trials, make_space, make_strategy);
     ASSERT_TRUE(runner.start().is_ok());
     std::deque<TrialRow> queue;
     std::vector<TrialRow> leased;
     for (const TrialRow& t : runner.open_trials()) {
-      if (t.state == TrialState::kLeased) ASSERT_TRUE(store->requeue_trial(t.id, t.attempt).is_ok());
+      if (t.state == TrialState::kLeased) {
+        ASSERT_TRUE(store->requeue_trial(t.id, t.attempt).is_ok());
+      }
       queue.push_back(t);
     }
     while (!finished && share(dice) >= kill_share) {

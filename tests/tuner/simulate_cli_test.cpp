@@ -148,10 +148,11 @@ TEST_F(SimulateCli, WrongUseIsOneLineAndExit2) {
     const Ended found = simulate(arguments);
     EXPECT_EQ(found.exit_code, 2) << arguments;
     EXPECT_EQ(found.out, "") << arguments;
-    if (error.empty())
+    if (error.empty()) {
       EXPECT_THAT(found.err, Not(::testing::IsEmpty())) << arguments;
-    else
+    } else {
       EXPECT_EQ(found.err, error) << arguments;
+    }
   }
   EXPECT_THAT(simulate(str(kSweep, " --strategy dance")).err, HasSubstr("bayesian")) << "the names there are";
 }

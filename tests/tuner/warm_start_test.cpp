@@ -50,7 +50,9 @@ std::vector<std::string> run_job(Store& store, const JobRow& job, int steps = 10
     open.insert(open.end(), fresh.begin(), fresh.end());
     std::vector<MeasureRecord> records;
     for (const TrialRow& t : open) {
-      if (t.state == TrialState::kLeased) EXPECT_TRUE(store.requeue_trial(t.id, t.attempt).is_ok());
+      if (t.state == TrialState::kLeased) {
+        EXPECT_TRUE(store.requeue_trial(t.id, t.attempt).is_ok());
+      }
       const TrialRow leased = store.lease_trial(t.id, "w").value();
       records.push_back(analytic_record(t.id, leased.attempt, t.config));
     }

@@ -20,6 +20,7 @@ template <class F>
 double on_threads(int threads, const F& rate) {
   std::vector<double> rates(static_cast<size_t>(threads));
   std::vector<std::thread> workers;
+  workers.reserve(rates.size());
   for (double& r : rates) workers.emplace_back([&] { r = rate(); });
   double sum = 0;
   for (size_t i = 0; i < workers.size(); ++i) {

@@ -303,7 +303,7 @@ void print_group(const Group& group, const GroupOutcome& out) {
   if (out.first_result && *out.last_result > *out.first_result) {
     const double measuring_s = std::chrono::duration<double>(*out.last_result - *out.first_result).count();
     std::printf(", of which start and end %.1f s; %.1f trials/s", out.wall_s - measuring_s,
-                (out.trials_after - out.first_done) / measuring_s);
+                static_cast<double>(out.trials_after - out.first_done) / measuring_s);
   }
   const std::string split = time_split(out.progress);
   if (!split.empty())
@@ -312,7 +312,7 @@ void print_group(const Group& group, const GroupOutcome& out) {
   std::printf("\n");
 }
 
-int run(SubmitOptions options) {
+int run(const SubmitOptions& options) {
   if (!options.search.empty() && !is_search_name(options.search)) {
     std::string list;
     for (const std::string& name : strategy_names()) list += (list.empty() ? "" : ", ") + name;

@@ -237,7 +237,8 @@ Status Coordinator::list(v1::ListReply* reply) const {
       const Result<Workload> workload = workload_from_key(t.task.workload_key);
       const double time_ns = record_time_ns(*t.record);
       if (workload && time_ns > 0)
-        summary->set_best_gflops(std::max(summary->best_gflops(), workload->flops() / time_ns));
+        summary->set_best_gflops(
+            std::max(summary->best_gflops(), static_cast<double>(workload->flops()) / time_ns));
     }
   }
   return Status::ok();
@@ -330,7 +331,7 @@ Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
     for (const std::string& target : worker.targets) summary->add_targets(target);
     summary->set_leases(static_cast<int>(leases_.leases_of(worker.owner)));
     summary->set_trials_done(worker.trials_done);
-    summary->set_silent_s((clock_.now_ms() - worker.last_seen_ms) / 1000.0);
+    summary->set_silent_s(static_cast<double>(clock_.now_ms() - worker.last_seen_ms) / 1000);
   }
   return Status::ok();
 }

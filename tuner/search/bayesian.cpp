@@ -171,6 +171,7 @@ class BayesianSearch final : public SearchStrategy {
       if (r.ok && !r.cut) order.emplace_back(r.time_ns, c);
     std::sort(order.begin(), order.end());
     std::vector<Candidate> sorted;
+    sorted.reserve(order.size());
     for (const auto& [time, c] : order) sorted.push_back(c);
     return sorted;
   }
@@ -225,6 +226,7 @@ class BayesianSearch final : public SearchStrategy {
   void fit_feasibility(const std::vector<Candidate>& all) {
     if (options_.caution == 0) return;
     std::vector<float> worked;
+    worked.reserve(all.size());
     for (const Candidate& c : all) worked.push_back(results_.at(c).ok ? 1 : 0);
     feasibility_.fit(features_.knobs(all), worked);
   }
@@ -239,6 +241,7 @@ class BayesianSearch final : public SearchStrategy {
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     const std::vector<size_t> few = thinned(order, options_.tune_rows);
     std::vector<float> few_values;
+    few_values.reserve(few.size());
     for (const size_t i : few) few_values.push_back(rest[i]);
     gp_.tune(inputs.selected(few), few_values, options_.tune_evaluations);
     gp_.fit(inputs, rest);

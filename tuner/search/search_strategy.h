@@ -26,7 +26,7 @@ struct Candidate {
   int template_index = 0;  // into SearchSpace::parts
   ConfigIndex config = 0;
   bool operator==(const Candidate&) const = default;
-  auto operator<=>(const Candidate&) const = default;
+  auto operator<=>(const Candidate&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // What was measured of a similar task: another shape, another machine, an earlier job. A strategy without a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace tuner {
 namespace {
@@ -22,13 +23,16 @@ void StoppingEstimate::observe(std::span<const Observation> results) {
   facts_.reset();
   for (const Observation& r : results) {
     measured_.insert(r.candidate);
-    const double time = r.ok && !r.cut ? r.time_ns : kNever;
+    const double time = r.ok && !r.cut ? r.time_ns : kNever;  // NOLINT(*-narrowing-conversions)
     times_.push_back(time);
     best_after_.push_back(std::min(time, best_ns()));
   }
 }
 
-double StoppingEstimate::best_ns() const { return best_after_.empty() ? kNever : best_after_.back(); }
+double StoppingEstimate::best_ns() const {
+  return best_after_.empty() ? kNever
+                             : best_after_.back();  // NOLINT(*-narrowing-conversions): it is infinite
+}
 
 std::optional<StoppingFacts> StoppingEstimate::facts() const {
   const size_t n = best_after_.size();
@@ -40,9 +44,14 @@ std::optional<StoppingFacts> StoppingEstimate::facts() const {
   f.crowd = std::log1p(static_cast<double>(
       std::count_if(times_.begin(), times_.end(), [&](double t) { return t <= 1.03 * best; })));
   f.recent = above(*std::min_element(times_.end() - 32, times_.end()));
-  std::array<double, 2> first_two{};
-  std::partial_sort_copy(times_.begin(), times_.end(), first_two.begin(), first_two.end());
-  f.lead = std::sqrt(above(first_two[1]));
+  double first = kNever, second = kNever;
+  for (const double t : times_) {
+    if (t < first)
+      second = std::exchange(first, t);
+    else
+      second = std::min(second, t);
+  }
+  f.lead = std::sqrt(above(second));
   const auto close_since = std::partition_point(best_after_.begin(), best_after_.end(),
                                                 [&](double t) { return t * (1 - kStoppingGain) > best; });
   f.stall = std::log1p(static_cast<double>(best_after_.end() - close_since) / 100);
