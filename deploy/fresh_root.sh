@@ -117,7 +117,7 @@ for order in "${orders[@]}"; do
   echo "fresh_root: $order: making Debian 12 in $root" >&2
   start=$SECONDS
   unshare --mount --pid --mount-proc --fork --kill-child=KILL --propagation private \
-    mmdebstrap --mode=root --variant=minbase --aptopt="$scratch/apt.conf" bookworm "$root" "${sources[@]}" >"$scratch/log" 2>&1 &
+    env TMPDIR="$scratch" mmdebstrap --mode=root --variant=minbase --aptopt="$scratch/apt.conf" bookworm "$root" "${sources[@]}" >"$scratch/log" 2>&1 &
   inside=$!
   wait "$inside" || { cat "$scratch/log" >&2; inside=''; stop "$order: mmdebstrap failed"; }
   inside=''
