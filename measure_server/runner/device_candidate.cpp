@@ -123,7 +123,7 @@ class DeviceRun {
                                           gib(r_.memory_limit_bytes)));
     if (!read_data() || !load()) return false;
     const int sets =
-        r_.cold == ColdMode::kRotate
+        r_.caches == Caches::kRotate
             ? DeviceOperands::sets_for_rotation(manifest(), bench_.device().l2_bytes, r_.memory_limit_bytes)
             : 1;
     if (!sound(DeviceOperands::create(manifest(), sets, bench_.stream(), operands_))) return false;
@@ -200,7 +200,7 @@ class DeviceRun {
 
   bool sample(int64_t calls, Sample& s) {
     const double cpu_ns = thread_cpu_ns();
-    const bool taken = r_.cold == ColdMode::kFlush ? sample_flushed(calls, s) : sample_in_one(calls, s);
+    const bool taken = r_.caches == Caches::kFlush ? sample_flushed(calls, s) : sample_in_one(calls, s);
     s.cpu_ns = thread_cpu_ns() - cpu_ns;
     if (taken && !(s.run_ns > 0)) {
       poisoned_ = device_sick_ = true;

@@ -18,7 +18,7 @@ using nlohmann::json;
 namespace {
 
 constexpr char kMagic[] = "TUNERPAK";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3, kOldestVersion = 2;
 constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
 constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
 constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kEstimate, PackPick::kRandom};
@@ -80,7 +80,7 @@ class Writer {
                   {"memory_limit_bytes", p.memory_limit_bytes},
                   {"cut_factor", p.cut_factor},
                   {"deadline_s", p.deadline_s},
-                  {"cold", cold_mode_name(p.cold)}}},
+                  {"caches", caches_name(p.caches)}}},
                 {"tasks", json::array()}};
     for (const PackTask& t : pack_.tasks) out["tasks"].push_back(task(t));
     return with_blobs(std::move(out));
@@ -241,9 +241,17 @@ class PackIndexReader {
     p.memory_limit_bytes = integer(j, "memory_limit_bytes", 1, INT64_MAX);
     p.cut_factor = number(j, "cut_factor", 0, 1e9);
     p.deadline_s = number(j, "deadline_s", 0, kMostDeadlineS);
-    const std::optional<ColdMode> cold = cold_mode_from_name(j.at("cold").get<std::string>());
-    if (!cold) wrong("cold: expected none, flush or rotate");
-    p.cold = cold.value_or(ColdMode::kNone);
+    p.caches = caches(j);
+  }
+
+  // Version 2 called it "cold", and warm caches "none".
+  Caches caches(const json& plan) {
+    const bool is_old = !plan.contains("caches");
+    auto name = plan.at(is_old ? "cold" : "caches").get<std::string>();
+    if (is_old && name == "none") name = caches_name(Caches::kWarm);
+    const std::optional<Caches> known = caches_from_name(name);
+    if (!known) wrong(str("caches: found \"", name, "\", expected warm, flush or rotate"));
+    return known.value_or(Caches::kWarm);
   }
 
   size_t blob_of(const json& j) {
@@ -356,7 +364,7 @@ Result<PackFile> PackFile::open(const std::string& path) {
   uint64_t index_bytes = 0;
   std::memcpy(&version, header + 8, sizeof version);
   std::memcpy(&index_bytes, header + 16, sizeof index_bytes);
-  if (version != kVersion)
+  if (version < kOldestVersion || version > kVersion)
     return invalid_argument(path, ": pack version ", version, ", this runner reads ", kVersion,
                             "; use the runner of the tuner that wrote it");
   if (index_bytes > static_cast<uint64_t>(std::min<int64_t>(st.st_size - kHeaderBytes, kMostIndexBytes)))

@@ -1,11 +1,12 @@
 // Pack: compiled candidates and how to measure them, in one file, for a host that has a GPU and nothing of
 // ours but the runner. Written by `tuner pack`, run by `runner run-pack`.
 //
-// The file, little-endian: "TUNERPAK", u32 version (2), u32 zero, u64 bytes of the index, its SHA-256 (32
-// bytes), the index (JSON), then the blobs. Each blob stands in the index with its offset from the start of
-// the file, its size and its SHA-256, which are verified when it is read: a torn or altered pack is refused,
-// never run. Blobs are binaries (cubins or shared objects) and reference answers (reference_file.h); the same
-// bytes are stored once. Inputs are not stored: they follow from their seed (input_data.h).
+// The file, little-endian: "TUNERPAK", u32 version (3; 2 is read), u32 zero, u64 bytes of the index, its
+// SHA-256 (32 bytes), the index (JSON), then the blobs. Each blob stands in the index with its offset from
+// the start of the file, its size and its SHA-256, which are verified when it is read: a torn or altered pack
+// is refused, never run. Blobs are binaries (cubins or shared objects) and reference answers
+// (reference_file.h); the same bytes are stored once. Inputs are not stored: they follow from their seed
+// (input_data.h).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ struct PackPlan {
   double cut_factor =
       3;  // a candidate slower than this times the best of its task is not sampled on; 0: never
   double deadline_s = 600;  // of the whole run, when nobody says another
-  ColdMode cold = ColdMode::kNone;
+  Caches caches = Caches::kWarm;
 };
 // 3 samples each; the best quarter 10; the ten best 50.
 PackPlan default_pack_plan();

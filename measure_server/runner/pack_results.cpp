@@ -123,7 +123,8 @@ Status PackResults::read(const std::string& path, int64_t& good_bytes) {
 Status PackResults::read_line(const std::string& line) {
   try {
     const json j = json::parse(line);
-    if (const int format = j.at("format").get<int>(); format != kPackResultsFormat)
+    if (const int format = j.at("format").get<int>();
+        format < kOldestPackResultsFormat || format > kPackResultsFormat)
       return invalid_argument("format ", format, ", this runner writes ", kPackResultsFormat,
                               "; write to another file");
     if (j.at("pack").get<std::string>() != pack_->id())
@@ -181,7 +182,7 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
       {"harness_abi", kHarnessAbi},
       {"host", e.host},
       {"device_state", r.device_state},
-      {"cold", cold_mode_name(request.cold)},
+      {"caches", caches_name(request.caches)},
       {"options",
        {{"min_repeat_ms", request.min_repeat_ms},
         {"repeats", request.repeats},

@@ -17,8 +17,8 @@
 
 namespace tuner {
 
-// "format" of each line. What a line means does not change within one.
-inline constexpr int kPackResultsFormat = 1;
+// "format" of each line, and the oldest that is still read. What a line means does not change within one.
+inline constexpr int kPackResultsFormat = 2, kOldestPackResultsFormat = 1;
 
 // What the plan needs to know of a result.
 struct PackOutcome {

@@ -180,7 +180,7 @@ class PackRun {
     r.repeats = plan().rounds[round].repeats;
     r.memory_limit_bytes = plan().memory_limit_bytes;
     r.cut_above_ns = plan().cut_factor * best_ns(task);
-    r.cold = plan().cold;
+    r.caches = plan().caches;
     // The last CPUs, as under a worker.
     const std::vector<int> cpus = usable_cpus();
     const size_t n = std::min<size_t>(std::max(manifest.threads, 1), cpus.size());

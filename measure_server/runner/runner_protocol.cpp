@@ -149,25 +149,25 @@ json run_json(const RunRequest& r) {
                {"slow_above_ns", r.slow_above_ns},
                {"cpus", r.cpus},
                {"device", r.device},
-               {"cold", cold_mode_name(r.cold)}});
+               {"caches", caches_name(r.caches)}});
 }
 }  // namespace
 
-std::string_view cold_mode_name(ColdMode mode) {
-  switch (mode) {
-    case ColdMode::kNone:
-      return "none";
-    case ColdMode::kFlush:
+std::string_view caches_name(Caches caches) {
+  switch (caches) {
+    case Caches::kWarm:
+      return "warm";
+    case Caches::kFlush:
       return "flush";
-    case ColdMode::kRotate:
+    case Caches::kRotate:
       return "rotate";
   }
-  return "none";
+  return "warm";
 }
 
-std::optional<ColdMode> cold_mode_from_name(std::string_view name) {
-  for (const ColdMode mode : {ColdMode::kNone, ColdMode::kFlush, ColdMode::kRotate})
-    if (cold_mode_name(mode) == name) return mode;
+std::optional<Caches> caches_from_name(std::string_view name) {
+  for (const Caches caches : {Caches::kWarm, Caches::kFlush, Caches::kRotate})
+    if (caches_name(caches) == name) return caches;
   return std::nullopt;
 }
 
@@ -276,11 +276,11 @@ Result<RunRequest> parse_run_request(std::string_view text) {
   in.read("slow_above_ns", r.slow_above_ns, 0);
   in.read("cpus", r.cpus);
   in.read_int("device", r.device, 0, 1023, /*required=*/false);
-  std::string cold = "none";
-  in.read("cold", cold, /*required=*/false);
-  const std::optional<ColdMode> mode = cold_mode_from_name(cold);
-  if (!mode) in.fail(str("key \"cold\": expected none, flush or rotate, found \"", cold, "\""));
-  r.cold = mode.value_or(ColdMode::kNone);
+  std::string name = "warm";
+  in.read("caches", name, /*required=*/false);
+  const std::optional<Caches> caches = caches_from_name(name);
+  if (!caches) in.fail(str("key \"caches\": expected warm, flush or rotate, found \"", name, "\""));
+  r.caches = caches.value_or(Caches::kWarm);
   RETURN_IF_ERROR(in.status());
   return r;
 }

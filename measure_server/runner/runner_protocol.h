@@ -32,13 +32,13 @@ struct CheckSpec {
 };
 
 // What a GPU's caches hold when a timed call begins (CPU candidates: always kNone).
-enum class ColdMode : uint8_t {
-  kNone,    // what the call before left there
+enum class Caches : uint8_t {
+  kWarm,    // what the call before left there
   kFlush,   // nothing of the operands: a buffer twice as large as L2 is written before each call
   kRotate,  // calls take turns on copies of the operands that together are over three times as large as L2
 };
-std::string_view cold_mode_name(ColdMode mode);  // none, flush, rotate
-std::optional<ColdMode> cold_mode_from_name(std::string_view name);
+std::string_view caches_name(Caches caches);  // warm, flush, rotate
+std::optional<Caches> caches_from_name(std::string_view name);
 
 struct RunRequest {
   uint64_t id = 0;
@@ -63,7 +63,7 @@ struct RunRequest {
   std::vector<int> cpus;     // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
   // Of GPU candidates: which device, by the driver's count, and the state of its caches.
   int device = 0;
-  ColdMode cold = ColdMode::kNone;
+  Caches caches = Caches::kWarm;
 };
 
 struct RunReply {

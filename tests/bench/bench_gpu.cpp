@@ -1,11 +1,13 @@
 // bench_gpu: our GPU kernels against NVIDIA's, in one run, in turn. See README.md beside this file.
 //
-//   bench_gpu PACK [--results results.jsonl] [--rounds 40] [--cold] [--json FILE] [--deadline S]
+//   bench_gpu PACK [--results results.jsonl] [--rounds 40] [--caches warm|rotate] [--json FILE] [--deadline
+//   S]
 //
 //   --results   takes of each task the fastest candidate by these results of `runner run-pack`; else its
 //   first
 //   --rounds    samples of each (5 to 1000), A, B, A, B...; default 40
-//   --cold      calls take turns on operands that together are over three times as large as L2
+//   --caches    warm (the default): operands lie as the call before left them; rotate: calls take turns on
+//               operands that together are over three times as large as L2
 //   --json      everything, raw samples too; written anew after each task, so nothing is lost
 //   --deadline  seconds after which no round is begun; default 300. A device that answers no more ends the
 //   run
@@ -38,7 +40,7 @@ constexpr uint64_t kBootstrapSeed = 20261121;
 struct Options {
   std::string pack, results, json;
   int rounds = 40;
-  bool cold = false;
+  Caches caches = Caches::kWarm;
   double deadline_s = 300;
 };
 
@@ -55,11 +57,15 @@ Result<Options> parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const bool takes_value =
-        word == "--results" || word == "--json" || word == "--rounds" || word == "--deadline";
+    const bool takes_value = word == "--results" || word == "--json" || word == "--rounds" ||
+                             word == "--deadline" || word == "--caches";
     if (takes_value && i + 1 == argc) return invalid_argument(word, " needs a value");
-    if (word == "--cold") {
-      options.cold = true;
+    if (word == "--caches") {
+      const std::string_view name = argv[++i];
+      const std::optional<Caches> caches = caches_from_name(name);
+      if (!caches || *caches == Caches::kFlush)
+        return invalid_argument("--caches: expected warm or rotate, found \"", name, "\"");
+      options.caches = *caches;
     } else if (word == "--results") {
       options.results = argv[++i];
     } else if (word == "--json") {
@@ -132,7 +138,7 @@ Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* re
                  const Result<Cublas>& cublas, const Options& options, steady_clock::time_point stop_at,
                  RunReport& run) {
   ComparisonOptions how{.interleave = {.rounds = options.rounds, .fill_ns = run.fill_ns, .stop_at = stop_at},
-                        .cold = options.cold,
+                        .caches = options.caches,
                         .seed = run.seed};
   Comparison comparison(bench, pack, cublas, how);
   const size_t tasks = pack.pack().tasks.size();
@@ -168,7 +174,7 @@ Result<bool> bench_pack(const Options& options) {
                 .cublas = cublas.is_ok() ? cublas->version() : cublas.message(),
                 .pack = pack.id(),
                 .pack_about = pack.pack().about,
-                .cold = options.cold,
+                .caches = options.caches,
                 .rounds = options.rounds,
                 .fill_ns = pack.pack().plan.min_repeat_ms * 1e6,
                 .seed = kBootstrapSeed};
@@ -185,10 +191,11 @@ Result<bool> bench_pack(const Options& options) {
 int main(int argc, char** argv) {
   const tuner::Result<tuner::Options> options = tuner::parse(argc, argv);
   if (!options.is_ok()) {
-    std::fprintf(stderr,
-                 "bench_gpu: %s\nusage: bench_gpu PACK [--results results.jsonl] [--rounds N] [--cold] "
-                 "[--json FILE] [--deadline S]\n",
-                 options.message().c_str());
+    std::fprintf(
+        stderr,
+        "bench_gpu: %s\nusage: bench_gpu PACK [--results results.jsonl] [--rounds N] [--caches warm|rotate] "
+        "[--json FILE] [--deadline S]\n",
+        options.message().c_str());
     return 2;
   }
   const tuner::Result<bool> all_right = tuner::bench_pack(*options);

@@ -210,12 +210,12 @@ TEST_F(BenchGpu, ARowOperatorIsTimedInTurnWithACopyOfItsTraffic) {
   EXPECT_THAT(ended.text, HasSubstr("geometric mean of copy/ours: 0.31"));
 }
 
-TEST_F(BenchGpu, ColdTakesTurnsOnMoreOperandsThanL2Holds) {
-  write({copying({"copy ns=1000 cold_ns=3000"})});
+TEST_F(BenchGpu, RotatedCallsTakeTurnsOnMoreOperandsThanL2Holds) {
+  write({copying({"copy ns=1000 beyond_l2_ns=3000"})});
   ASSERT_EQ(run().exit_code, 0);
   EXPECT_NEAR(result()["tasks"][0]["time_ns"]["median"].get<double>(), 1000, 1);
-  const Ended cold = run("--cold");
-  EXPECT_EQ(cold.exit_code, 0) << cold.text;
+  const Ended rotated = run("--caches rotate");
+  EXPECT_EQ(rotated.exit_code, 0) << rotated.text;
   EXPECT_NEAR(result()["tasks"][0]["time_ns"]["median"].get<double>(), 3000, 1);
   EXPECT_GT(result()["tasks"][0]["operand_sets"], 3 * 256 * 1024 / 8000);
 }
@@ -294,6 +294,9 @@ TEST_F(BenchGpu, WrongUseIsTold) {
   write({copying({"copy"})});
   EXPECT_EQ(run("--rounds 2").exit_code, 2);
   EXPECT_EQ(run("--rounds").exit_code, 2);
+  const Ended flushed = run("--caches flush");
+  EXPECT_EQ(flushed.exit_code, 2);
+  EXPECT_THAT(flushed.text, HasSubstr("--caches: expected warm or rotate, found \"flush\""));
   EXPECT_EQ(run("another.pack").exit_code, 2);
   const Ended ended = run("--results none.jsonl");
   EXPECT_EQ(ended.exit_code, 2);

@@ -105,14 +105,14 @@ TEST_F(DeviceRunner, ARightKernelIsTimedByTheDevicesClock) {
   EXPECT_EQ(r.device_state, "1980 MHz, memory 2619 MHz, 41 C, 213 W, throttled by power cap and temperature");
 }
 
-TEST_F(DeviceRunner, AWarmCandidateIsStillInL2AndAColdOneIsNot) {
-  RunRequest r = device_request(module_of("doubling ns=5000 cold_ns=9000"));
+TEST_F(DeviceRunner, OperandsStayInL2UnlessCachesAreFlushedOrRotated) {
+  RunRequest r = device_request(module_of("doubling ns=5000 beyond_l2_ns=9000"));
   EXPECT_THAT(run(r).run_ns, Each(testing::DoubleNear(5000, 1)));
-  for (const ColdMode mode : {ColdMode::kFlush, ColdMode::kRotate}) {
-    r.cold = mode;
-    const RunReply cold = run(r);
-    EXPECT_EQ(cold.outcome, "ok") << cold.message;
-    EXPECT_THAT(cold.run_ns, Each(testing::DoubleNear(9000, 1))) << cold_mode_name(mode);
+  for (const Caches caches : {Caches::kFlush, Caches::kRotate}) {
+    r.caches = caches;
+    const RunReply reply = run(r);
+    EXPECT_EQ(reply.outcome, "ok") << reply.message;
+    EXPECT_THAT(reply.run_ns, Each(testing::DoubleNear(9000, 1))) << caches_name(caches);
   }
 }
 

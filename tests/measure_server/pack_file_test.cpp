@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -36,7 +37,7 @@ PackCandidate candidate(const std::string& config, const std::string& binary) {
 
 Pack example() {
   Pack pack{.about = "a test", .plan = default_pack_plan()};
-  pack.plan.cold = ColdMode::kFlush;
+  pack.plan.caches = Caches::kFlush;
   pack.plan.deadline_s = 77;
   PackTask task{.workload_key = "v1 matmul", .target = "cuda -arch=sm_90a", .input_seed = 0xfedcba9876543210};
   task.inputs = {{"a", 0, 6}, {"b", 1, 4, DType::kInt8}};
@@ -80,7 +81,7 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
   EXPECT_EQ(p.plan.rounds[0].keep, 0.25);
   EXPECT_EQ(p.plan.rounds[1].keep_at_most, 10);
   EXPECT_EQ(p.plan.rounds[2].repeats, 50);
-  EXPECT_EQ(p.plan.cold, ColdMode::kFlush);
+  EXPECT_EQ(p.plan.caches, Caches::kFlush);
   EXPECT_EQ(p.plan.deadline_s, 77);
   ASSERT_EQ(p.tasks.size(), 2u);
   EXPECT_EQ(p.tasks[0].input_seed, 0xfedcba9876543210);
@@ -104,6 +105,37 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
     EXPECT_EQ(p.tasks[1].candidates[c].predicted_rank, 2);
   }
   EXPECT_FALSE(fs::exists(path_ + ".writing"));
+}
+
+// Its index with `from` replaced by `to`, of the same length, as version `version`.
+std::string rewritten(std::string pack, const std::string& from, const std::string& to, char version) {
+  constexpr size_t kDigest = 24, kIndex = 56;
+  uint64_t index_bytes = 0;
+  std::memcpy(&index_bytes, pack.data() + 16, sizeof index_bytes);
+  const size_t at = pack.find(from, kIndex);
+  CHECK(at != std::string::npos && from.size() == to.size()) << "no " << from << " in the pack";
+  pack.replace(at, from.size(), to);
+  const std::string digest = sha256_hex(pack.substr(kIndex, index_bytes));
+  for (size_t i = 0; i < 32; ++i)
+    pack[kDigest + i] = static_cast<char>(std::stoi(digest.substr(2 * i, 2), nullptr, 16));
+  pack[8] = version;
+  return pack;
+}
+
+TEST_F(PackFileTest, PacksOfVersion2CalledTheCachesCold) {
+  ASSERT_TRUE(write_pack(example(), path_).is_ok());
+  const std::string whole = bytes();
+  const auto read = [&](const std::string& to) {
+    write(rewritten(whole, R"("caches":"flush")", to, 2));
+    return PackFile::open(path_);
+  };
+  const Result<PackFile> flushed = read(R"("cold":"flush"  )"), warm = read(R"("cold":"none"   )");
+  ASSERT_TRUE(flushed.is_ok()) << flushed.message();
+  ASSERT_TRUE(warm.is_ok()) << warm.message();
+  EXPECT_EQ(flushed->pack().plan.caches, Caches::kFlush);
+  EXPECT_EQ(warm->pack().plan.caches, Caches::kWarm);
+  EXPECT_THAT(read(R"("caches":"icy"  )").message(),
+              HasSubstr("caches: found \"icy\", expected warm, flush or rotate"));
 }
 
 TEST_F(PackFileTest, TheSameBytesAreStoredOnce) {
@@ -147,7 +179,7 @@ TEST_F(PackFileTest, OtherFilesAndVersionsAreRefusedByName) {
   std::string text = bytes();
   text[8] = 9;
   write(text);
-  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 2"));
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 3"));
 }
 
 TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {

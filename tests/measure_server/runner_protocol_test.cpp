@@ -36,7 +36,7 @@ RunRequest example() {
   r.slow_above_ns = 1000.5;
   r.cpus = {0, 3};
   r.device = 2;
-  r.cold = ColdMode::kRotate;
+  r.caches = Caches::kRotate;
   return r;
 }
 
@@ -55,7 +55,7 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
   EXPECT_EQ(r.memory_limit_bytes, int64_t{5} << 40);
   EXPECT_EQ(r.cpus, (std::vector<int>{0, 3}));
   EXPECT_EQ(r.device, 2);
-  EXPECT_EQ(r.cold, ColdMode::kRotate);
+  EXPECT_EQ(r.caches, Caches::kRotate);
 }
 
 TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
@@ -148,7 +148,7 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
             "run request: key \"cpus\": expected an integer in 0..1048576, found [-1]");
   EXPECT_THAT(with("5497558138880", "18446744073709551615"), HasSubstr("memory_limit_bytes"));
   EXPECT_EQ(with("\"rotate\"", "\"icy\""),
-            "run request: key \"cold\": expected none, flush or rotate, found \"icy\"");
+            "run request: key \"caches\": expected warm, flush or rotate, found \"icy\"");
   EXPECT_THAT(with("[\"data\",\"/a\"]", "[\"data\"]"), HasSubstr("[argument, path] pairs"));
   EXPECT_EQ(parse_runner_message("{\"kind\":\"dance\"}").message(),
             "message to the runner: key \"kind\": expected run, race, probe or cancel, found \"dance\"");

@@ -128,6 +128,13 @@ TEST_F(PackTest, FromScheduleToQueryWithoutAGpu) {
   EXPECT_EQ(again.exit_code, 0);
   EXPECT_THAT(again.out, HasSubstr("0 new trials, 0 new records"));
 
+  // Results of before: what is "caches" now was "cold", and "none" when they were warm.
+  const Ended old = shell(str(R"(sed 's/"caches":"warm"/"cold":"none"/; s/"format":2/"format":1/' )",
+                              "results.jsonl > old.jsonl && grep -q '\"cold\":\"none\"' old.jsonl && ",
+                              TUNER_BINARY, " records import old.jsonl --db old.db"));
+  EXPECT_EQ(old.exit_code, 0) << old.err;
+  EXPECT_THAT(old.out, HasSubstr("8 new trials"));
+
   // One trial for each bad kernel, whatever the rounds.
   const auto store = Store::open((folder_ / "t.db").string(), Store::Mode::kRead);
   ASSERT_TRUE(store.is_ok()) << store.message();

@@ -86,9 +86,11 @@ MeasureRecord record_of(const json& j) {
   r.options.precision = o.value("precision", r.options.precision);
   r.finished_at_us = j.at("finished_at_us").get<int64_t>();
   r.device_state = j.at("device_state").get<std::string>();
-  // Times with cold caches are another quantity than those with warm ones: whoever reads them must see it.
-  if (const auto cold = j.at("cold").get<std::string>(); cold != "none")
-    r.device_state += str(r.device_state.empty() ? "" : ", ", "cold caches: ", cold);
+  // Times with emptied caches are another quantity than those with warm ones: whoever reads them must see it.
+  // Format 1 called it "cold", and warm caches "none".
+  const auto caches = j.at(j.contains("caches") ? "caches" : "cold").get<std::string>();
+  if (caches != "warm" && caches != "none")
+    r.device_state += str(r.device_state.empty() ? "" : ", ", "caches: ", caches);
   return r;
 }
 
@@ -96,7 +98,8 @@ Result<ImportedResult> parse_line(const std::string& line) {
   ImportedResult r;
   try {
     const json j = json::parse(line);
-    if (const int format = j.at("format").get<int>(); format != kPackResultsFormat)
+    if (const int format = j.at("format").get<int>();
+        format < kOldestPackResultsFormat || format > kPackResultsFormat)
       return invalid_argument("format ", format, ", this tuner reads ", kPackResultsFormat,
                               "; use the tuner that wrote the pack");
     r.pack = j.at("pack").get<std::string>();

@@ -16,7 +16,7 @@ namespace tuner::cli {
 namespace {
 
 struct Options {
-  std::string file, target, output, cold = "none";
+  std::string file, target, output, caches = "warm";
   PackOptions build;
   double deadline_s = 600, run_timeout_s = 2, min_repeat_ms = 1;
 };
@@ -57,7 +57,7 @@ Result<Pack> make_pack(const Options& options) {
   pack.plan.deadline_s = options.deadline_s;
   pack.plan.run_timeout_s = options.run_timeout_s;
   pack.plan.min_repeat_ms = options.min_repeat_ms;
-  pack.plan.cold = cold_mode_from_name(options.cold).value_or(ColdMode::kNone);
+  pack.plan.caches = caches_from_name(options.caches).value_or(Caches::kWarm);
   for (const CliTask& task : tasks) {
     const bool repeated = std::any_of(pack.tasks.begin(), pack.tasks.end(), [&](const PackTask& t) {
       return t.workload_key == task.key && t.target.starts_with(task.target_name);
@@ -132,9 +132,9 @@ void add_pack_command(CLI::App& app, CommandContext& context) {
       ->capture_default_str();
   command
       ->add_option(
-          "--cold", options->cold,
-          "State of the GPU's L2 before a timed call: none (as the call before left it), flush, rotate")
-      ->check(CLI::IsMember({"none", "flush", "rotate"}))
+          "--caches", options->caches,
+          "What a GPU's L2 holds before a timed call: warm (what the call before left there), flush, rotate")
+      ->check(CLI::IsMember({"warm", "flush", "rotate"}))
       ->capture_default_str();
   add_target_option(*command, options->target);
 }

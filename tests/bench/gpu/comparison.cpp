@@ -80,7 +80,7 @@ Status Comparison::run(size_t task, int candidate, TaskReport& report) {
 }
 
 Status Comparison::run_checked(size_t task, int candidate, TaskReport& report) {
-  auto opened = DeviceCase::open(bench_, pack_, task, static_cast<size_t>(candidate), options_.cold);
+  auto opened = DeviceCase::open(bench_, pack_, task, static_cast<size_t>(candidate), options_.caches);
   if (!opened.is_ok()) return opened.status();
   DeviceCase& ours = **opened;
   report.artifact = ours.digest();

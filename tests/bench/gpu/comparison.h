@@ -18,8 +18,8 @@ int fastest_candidate(const PackFile& pack, const PackResults* results, size_t t
 Result<double> copy_rate(DeviceBench& bench, double fill_ns);
 
 struct ComparisonOptions {
-  InterleaveOptions interleave;  // `sets` is filled in
-  bool cold = false;
+  InterleaveOptions interleave;   // `sets` is filled in
+  Caches caches = Caches::kWarm;  // or kRotate
   uint64_t seed = 1;
 };
 

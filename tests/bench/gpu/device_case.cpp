@@ -20,7 +20,7 @@ Status driver_status(const cuda::CallStatus& status) {
 }
 
 Result<std::unique_ptr<DeviceCase>> DeviceCase::open(DeviceBench& bench, const PackFile& pack, size_t task,
-                                                     size_t candidate, bool cold) {
+                                                     size_t candidate, Caches caches) {
   const PackTask& t = pack.pack().tasks[task];
   std::unique_ptr<DeviceCase> made(new DeviceCase(bench));
   ASSIGN_OR_RETURN(made->workload_, workload_from_key(t.workload_key));
@@ -31,8 +31,9 @@ Result<std::unique_ptr<DeviceCase>> DeviceCase::open(DeviceBench& bench, const P
   const int64_t bytes = DeviceOperands::bytes_of_set(manifest);
   if (bytes < 0 || bytes > limit_bytes)
     return failed("operands and workspaces take ", bytes, " bytes, the plan's limit is ", limit_bytes);
-  const int sets =
-      cold ? DeviceOperands::sets_for_rotation(manifest, bench.device().l2_bytes, limit_bytes) : 1;
+  const int sets = caches == Caches::kRotate
+                       ? DeviceOperands::sets_for_rotation(manifest, bench.device().l2_bytes, limit_bytes)
+                       : 1;
   RETURN_IF_ERROR(driver_status(DeviceOperands::create(manifest, sets, bench.stream(), made->operands_)));
   RETURN_IF_ERROR(made->upload_inputs(t));
   made->kernel_.bind(made->operands_);

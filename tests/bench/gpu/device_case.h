@@ -23,11 +23,11 @@ Status driver_status(const cuda::CallStatus& status);
 
 class DeviceCase {
  public:
-  // `cold`: as many sets of operands as are together over three times as large as L2; else one. Failed: this
+  // kRotate: as many sets of operands as are together over three times as large as L2; else one. Failed: this
   // task cannot be run here (a kernel for a CPU or for another GPU, too little memory). `bench` and `pack`
   // outlive this.
   static Result<std::unique_ptr<DeviceCase>> open(DeviceBench& bench, const PackFile& pack, size_t task,
-                                                  size_t candidate, bool cold);
+                                                  size_t candidate, Caches caches);
 
   const Workload& workload() const { return workload_; }
   const std::string& digest() const { return artifact_.manifest.digest; }

@@ -90,7 +90,7 @@ void print_head(const RunReport& run) {
               run.device.fp32_peak_gflops / 1000, run.copy_gbps);
   std::printf("%s%s\n", run.cublas.starts_with("no ") ? "" : "cuBLAS ", run.cublas.c_str());
   std::printf("%d rounds in turn, batches of %.3g ms, operands %s; medians with 95 %% intervals, seed %llu\n",
-              run.rounds, run.fill_ns / 1e6, run.cold ? "cold (rotated over 3 x L2)" : "warm",
+              run.rounds, run.fill_ns / 1e6, run.caches == Caches::kRotate ? "rotated over 3 x L2" : "warm",
               static_cast<unsigned long long>(run.seed));
 }
 
@@ -138,7 +138,7 @@ Status write_json(const RunReport& run, const std::string& path) {
             {"cublas_math", "float32, TF32 and emulation off"},
             {"pack", run.pack},
             {"pack_about", run.pack_about},
-            {"operands", run.cold ? "rotated over 3 x L2" : "warm"},
+            {"operands", run.caches == Caches::kRotate ? "rotated over 3 x L2" : "warm"},
             {"rounds", run.rounds},
             {"batch_ns", run.fill_ns},
             {"bootstrap_seed", run.seed},

@@ -7,6 +7,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/cuda_driver.h"
+#include "measure_server/runner/runner_protocol.h"
 #include "tests/bench/common/statistics.h"
 
 namespace tuner {
@@ -39,7 +40,7 @@ struct RunReport {
   CudaDevice device;
   std::string cublas;  // version, or why it is not here
   std::string pack, pack_about;
-  bool cold = false;
+  Caches caches = Caches::kWarm;
   int rounds = 0;
   double fill_ns = 0;
   uint64_t seed = 0;     // of the bootstrap

@@ -3,14 +3,14 @@
 //
 // Its "cubins" are text: a line FAKECUBIN, then a line a kernel:
 //
-//   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [cold_ns=TIME] [after=LAUNCHES] [shared=BYTES]
+//   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [beyond_l2_ns=TIME] [after=LAUNCHES] [shared=BYTES]
 //   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
 //          [ns=TIME]
 //
 // `matmul` takes (a, b, out), or (a, b, bias, out), row-major, a or b stored transposed with ta or tb; every
 // other kernel takes (x, out) and works on COUNT floats; `doubling` is right: out[i] = 2 * x[i]. What else a
 // BEHAVIOUR can be stands in run(). A launch takes TIME on the device's clock, which is a counter: times are
-// exact. With cold_ns it takes that instead when x or out has left the "L2" of 256 KiB.
+// exact. With beyond_l2_ns it takes that instead when x or out has left the "L2" of 256 KiB.
 //
 // The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
 // TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made.
@@ -38,8 +38,8 @@ constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
 
 struct Kernel {
   std::string behaviour;
-  int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, cold_ns = 0, after = 0,
-          shared = 0;
+  int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, beyond_l2_ns = 0,
+          after = 0, shared = 0;
   int64_t allowed_shared = 48 << 10, launches = 0;
 };
 struct LoadedModule {
@@ -110,7 +110,8 @@ int run(Kernel& kernel, float* x, float* out) {
   const size_t bytes = kernel.n * sizeof(float);
   const bool warm_x = touch(reinterpret_cast<uint64_t>(x), bytes);
   const bool warm_out = touch(reinterpret_cast<uint64_t>(out), bytes);
-  clock_ns += static_cast<double>(kernel.cold_ns > 0 && !(warm_x && warm_out) ? kernel.cold_ns : kernel.ns);
+  clock_ns +=
+      static_cast<double>(kernel.beyond_l2_ns > 0 && !(warm_x && warm_out) ? kernel.beyond_l2_ns : kernel.ns);
   return kSuccess;
 }
 
@@ -135,7 +136,7 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
           {"n", &Kernel::n},         {"k", &Kernel::k},
           {"ta", &Kernel::ta},       {"tb", &Kernel::tb},
           {"bias", &Kernel::bias},   {"relu", &Kernel::relu},
-          {"ns", &Kernel::ns},       {"cold_ns", &Kernel::cold_ns},
+          {"ns", &Kernel::ns},       {"beyond_l2_ns", &Kernel::beyond_l2_ns},
           {"after", &Kernel::after}, {"shared", &Kernel::shared}};
       if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
