@@ -1,59 +1,38 @@
 #include "tuner/cli/verify_times.h"
 
-#include <grpcpp/client_context.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/log.h"
+#include "tuner/cli/published.h"
 #include "tuner/cli/tasks.h"
 #include "tuner/daemon/connection.h"
-#include "tuner/daemon/grpc_status.h"
 
 namespace tuner::cli {
 namespace {
-
-constexpr std::chrono::seconds kLimit{330};  // of one task; the daemon answers within 300
 
 struct Verdict {
   CliTask task;
   TunedConfig published;
   RaceRow now;
-  bool inside() const { return published.ratio_low <= now.ratio && now.ratio <= published.ratio_high; }
-  double half_width() const { return (published.ratio_high - published.ratio_low) / 2 / published.ratio; }
+  bool inside() const { return is_inside(published, now); }
+  double width() const { return half_width(published); }
 };
 
 nlohmann::ordered_json to_json(const Verdict& v) {
-  return {{"workload", v.task.key},
-          {"target", v.task.target_name},
-          {"trial", v.published.trial_id},
-          {"published", race_json(v.published)},
-          {"published_time_ns", v.published.time_ns},
-          {"half_width", v.half_width()},
-          {"ratio", v.now.ratio},
-          {"time_ns", v.now.time_ns},
-          {"samples_ns", v.now.finalists[0].samples_ns},
-          {"sentinel_ns", v.now.finalists[0].sentinel_ns},
-          {"process", v.now.finalists[0].process},
-          {"inside", v.inside()}};
-}
-
-Result<RaceRow> measure(Connection& connection, const std::string& trial_id, int processes) {
-  v1::RemeasureRequest request;
-  request.set_trial_id(trial_id);
-  request.mutable_options()->set_processes(processes);
-  v1::RaceResult reply;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kLimit);
-  RETURN_IF_ERROR(from_grpc(connection.jobs->Remeasure(&context, request, &reply), connection.name));
-  return from_proto(reply, "remeasurement");
+  nlohmann::ordered_json j = {{"workload", v.task.key},
+                              {"target", v.task.target_name},
+                              {"trial", v.published.trial_id},
+                              {"published", race_json(v.published)},
+                              {"published_time_ns", v.published.time_ns},
+                              {"half_width", v.width()}};
+  j.update(remeasured_json(v.published, v.now));
+  return j;
 }
 
 }  // namespace
@@ -77,32 +56,28 @@ int verify_times(const TimesOptions& options, int verbose) {
   std::vector<double> widths;
   for (const CliTask& task : *tasks) {
     if (!seen.insert(task.key + "|" + task.target_name).second) continue;  // the same layer twice
-    v1::QueryRequest request;
-    to_proto(JobRow::Task{task.key, task.target_name, task.algorithms}, request.mutable_task());
-    v1::QueryReply reply;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kLimit);
-    if (const Status s = from_grpc(connection->jobs->Query(&context, request, &reply), connection->name); !s)
-      return report(s);
-    const Result<TunedConfig> best = from_proto(reply.tuned());
-    if (!reply.found() || !best || best->race_id == 0) {
+    const Result<std::optional<TunedConfig>> answer =
+        published_answer(*connection, {task.key, task.target_name, task.algorithms});
+    if (!answer) return report(answer.status());
+    const std::optional<TunedConfig>& best = *answer;
+    if (!best || !is_certified(*best)) {
       ++unraced;
       std::fprintf(stderr, "tuner: %s on \"%s\" has no raced time. To tune: tuner submit %s\n",
                    task.key.c_str(), task.target_name.c_str(), options.file.c_str());
       continue;
     }
-    const Result<RaceRow> now = measure(*connection, best->trial_id, options.processes);
+    const Result<RaceRow> now = remeasure(*connection, best->trial_id, options.processes);
     if (!now) return report(now.status());
     const Verdict v{task, *best, *now};
     inside += v.inside() ? 1 : 0;
-    widest = std::max(widest, v.half_width());
-    widths.push_back(v.half_width());
+    widest = std::max(widest, v.width());
+    widths.push_back(v.width());
     if (options.json) {
       document.push_back(to_json(v));
     } else {
       std::printf("%-7s %8.4g x sentinel, published %.4g (95 %%: %.4g .. %.4g, +- %.2f %%)  %s  %s\n",
                   v.inside() ? "inside" : "OUTSIDE", v.now.ratio, v.published.ratio, v.published.ratio_low,
-                  v.published.ratio_high, 100 * v.half_width(), format_time(v.now.time_ns).c_str(),
+                  v.published.ratio_high, 100 * v.width(), format_time(v.now.time_ns).c_str(),
                   task.key.c_str());
       std::fflush(stdout);
     }
