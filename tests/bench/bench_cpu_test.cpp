@@ -212,6 +212,26 @@ TEST(BenchCpu, WhatIsSubmittedForTuningIsWhatIsTimed) {
   }
 }
 
+TEST(BenchCpu, LargeWeightsAreConstantsOfOneToFortyMegabytes) {
+  int shapes = 0;
+  double least = 1e9, most = 0;
+  for (const BenchShape& shape : bench_shapes()) {
+    if (shape.set != "large_weights") continue;
+    ++shapes;
+    double megabytes = 0;
+    for (const Buffer& arg : shape.workload.compute().args)
+      if (arg->role == BufferRole::kConstant)
+        megabytes += static_cast<double>(arg->elements() * dtype_bytes(arg->dtype)) / 1e6;
+    EXPECT_GE(megabytes, 1) << shape.name;
+    EXPECT_LE(megabytes, 40) << shape.name;
+    least = std::min(least, megabytes);
+    most = std::max(most, megabytes);
+  }
+  EXPECT_EQ(shapes, 14);
+  EXPECT_LT(least, 2);
+  EXPECT_GT(most, 30);
+}
+
 TEST(BenchCpu, Resnet50HasItsConvolutions) {
   int plain = 0, blocked = 0;
   int64_t flops = 0;

@@ -36,6 +36,25 @@ constexpr Layer kMobilenet1x1[] = {
     {96, 14, 576, 1, 1, 3}, {576, 14, 96, 1, 1, 2}, {576, 7, 160, 1, 1, 1}, {160, 7, 960, 1, 1, 3},
     {960, 7, 160, 1, 1, 2}, {960, 7, 320, 1, 1, 1}, {320, 7, 1280, 1, 1, 1}};
 
+// Layers whose weights are large: 1 to 40 MB of them, used once a call. MB stand behind each.
+constexpr Layer kLargeWeights[] = {{256, 14, 256, 3},       // 2.4
+                                   {512, 7, 512, 3},        // 9.4
+                                   {512, 14, 512, 3, 2},    // 9.4
+                                   {1024, 7, 1024, 3},      // 37.7
+                                   {1024, 14, 2048, 1, 2},  // 8.4
+                                   {2048, 7, 512, 1},       // 4.2
+                                   {512, 7, 2048, 1}};      // 4.2
+struct Product {
+  int64_t m, n, k;
+};
+constexpr Product kLargeProducts[] = {{128, 768, 3072},  // 9.4
+                                      {64, 768, 3072},   // 9.4
+                                      {128, 3072, 768},  // 9.4
+                                      {64, 1024, 4096},  // 16.8
+                                      {32, 2048, 4096},  // 33.6
+                                      {16, 1024, 1024},  // 4.2
+                                      {8, 512, 512}};    // 1.0
+
 enum class Images : uint8_t { kNchw, kBlocked };
 
 // The widest block these channels divide into.
@@ -138,6 +157,10 @@ std::vector<BenchShape> make_shapes() {
   list.matmul("skinny", "fc_1x128x784", "matmul skinny", 1, 128, 784);
   list.matmul("skinny", "ragged_49x512x2048", "matmul ragged", 49, 512, 2048);
   list.matmul("skinny", "ragged_197x770x769", "matmul ragged", 197, 770, 769);
+
+  list.convolutions("large_weights", kLargeWeights, Images::kNchw, false);
+  for (const auto& [m, n, k] : kLargeProducts)
+    list.matmul("large_weights", str("matmul_", m, "x", n, "x", k), "matmul large weights", m, n, k);
 
   list.rows("softmax", SoftmaxWorkload{}, 1536, 128);
   list.rows("softmax", SoftmaxWorkload{}, 1, 1000);
