@@ -1,15 +1,18 @@
 // bench_cpu: our CPU kernels against what a user would call instead, in one run, in turn. See README.md
 // beside this file.
 //
-//   bench_cpu [--set NAMES] [--filter TEXT] [--db FILE] [--tune TRIALS] [--threads N] [--rounds 40] [--cold]
-//             [--finalists 5] [--fill-ms 1] [--quick] [--no-peers] [--list] [--json FILE] [--deadline S]
+//   bench_cpu [--set NAMES] [--filter TEXT] [--db FILE] [--tune TRIALS] [--threads N] [--rounds 40]
+//             [--caches warm|rotate|flush] [--finalists 5] [--fill-ms 1] [--quick] [--no-peers] [--list]
+//             [--json FILE] [--deadline S]
 //
 //   --set       sets of shapes, separated by commas; default: all
 //   --filter    only shapes whose "set/name" contains this
 //   --db        tuned configs, as `tuner query` finds them; a shape that has none runs its default config
 //   --tune      tunes first, with so many trials a shape, what the database knows less than half as many of
 //   --finalists so many of the fastest known configs race before the rounds, the winner is timed; default 5
-//   --cold      calls take turns on copies of the operands, 128 MB of them or four times the L3
+//   --caches    warm (the default): operands lie as a loop of calls leaves them; rotate: calls take turns on
+//               copies of the operands, 128 MB of them or four times the L3; flush: each call is timed by
+//               itself, after all its operands have been put out of the caches, line by line (one thread)
 //   --quick     10 rounds of 0.3 ms, 20 s at most: for a look while working, not for a figure to quote
 //   --deadline  seconds after which no shape is begun; default 3600
 //
@@ -18,7 +21,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
+#include <optional>
 
 #include "compiler_core/codegen/compile.h"
 #include "measure_server/runner/hardware.h"
@@ -47,17 +50,9 @@ struct Options {
   std::string filter, db, json;
   int trials = 0, threads = 1, rounds = 40, finalists = 5;
   double fill_ms = 1, deadline_s = 3600;
-  bool cold = false, quick = false, no_peers = false, list = false;
+  Caches caches = Caches::kWarm;
+  bool quick = false, no_peers = false, list = false;
 };
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 Result<std::vector<BenchShape>> chosen_shapes(const Options& options) {
   std::vector<BenchShape> chosen;
@@ -171,16 +166,27 @@ Status check_all(const BenchCase& bench_case, ShapeReport& report, const char* w
   return Status::ok();
 }
 
+// Peers that keep operands where nobody else reaches them.
+void leave_out_unflushed(ShapeReport& report) {
+  std::erase_if(report.contestants, [&](const Contestant& c) {
+    if (!c.flush) report.missing.push_back({c.name, "keeps weights of its own, which cannot be flushed"});
+    return !c.flush;
+  });
+}
+
 Status run_shape(Bench& bench, ShapeReport& report) {
   const Options& options = bench.options;
   report.flops = report.shape.workload.flops();
   report.bytes = report.shape.workload.bytes();
   ASSIGN_OR_RETURN(const BenchCase bench_case, BenchCase::make(report.shape.workload, kSeed));
-  const MemoryLevel& level = options.cold ? bench.levels.back() : level_of(bench.levels, report.bytes);
+  const bool warm = options.caches == Caches::kWarm;
+  const MemoryLevel& level = warm ? level_of(bench.levels, report.bytes) : bench.levels.back();
   report.level = level.name;
-  if (options.cold) report.sets = bench_case.sets_for(std::max(kLeastRotated, 4 * bench.target.l3_bytes));
+  if (options.caches == Caches::kRotate)
+    report.sets = bench_case.sets_for(std::max(kLeastRotated, 4 * bench.target.l3_bytes));
   const TurnOptions how{.rounds = options.rounds,
                         .fill_ns = options.fill_ms * 1e6,
+                        .caches = options.caches,
                         .sets = report.sets,
                         .threads = options.threads,
                         .stop_at = bench.stop_at};
@@ -190,6 +196,7 @@ Status run_shape(Bench& bench, ShapeReport& report) {
     add_xsmm(bench_case, options.threads, report.sets, report.contestants, report.missing);
   if (bench.onednn) bench.onednn->add(bench_case, report.sets, report.contestants, report.missing);
   if (bench.onnxruntime) bench.onnxruntime->add(bench_case, report.sets, report.contestants, report.missing);
+  if (options.caches == Caches::kFlush) leave_out_unflushed(report);
   const auto add_peak = [&, dtype = report.shape.workload.dtype()](ThreadPool& pool) {
     report.contestants.push_back(dtype == DType::kFloat32 ? fma_probe(pool) : dot_probe(dtype, pool));
   };
@@ -242,7 +249,7 @@ Result<bool> run_bench(const Options& options) {
                 .threads = options.threads,
                 .rounds = options.rounds,
                 .fill_ns = options.fill_ms * 1e6,
-                .cold = options.cold,
+                .caches = options.caches,
                 .seed = kSeed};
   open_peers(bench, run);
   print_head(run);
@@ -260,12 +267,23 @@ Result<bool> run_bench(const Options& options) {
     all_right = all_right && report.error.empty() && cores_are_free(report, options.threads);
     print_shape(report, i + 1, shapes.size(), options.threads, run.seed);
     // What holds operands is dropped; samples stay.
-    for (Contestant& c : report.contestants) c.call = nullptr, c.poison = nullptr, c.answer = nullptr;
+    for (Contestant& c : report.contestants)
+      c.call = nullptr, c.poison = nullptr, c.answer = nullptr, c.flush = nullptr;
     if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));
   }
   print_summary(run);
   if (!options.json.empty()) RETURN_IF_ERROR(write_json(run, options.json));
   return all_right;
+}
+
+Result<bool> run_with_caches(const std::string& name, Options& options) {
+  const std::optional<Caches> caches = caches_from_name(name);
+  if (!caches) return invalid_argument("--caches: expected warm, rotate or flush, found \"", name, "\"");
+  if (*caches == Caches::kFlush && options.threads > 1)
+    return invalid_argument("--caches flush: single calls would be timed with threads that sleep; expected ",
+                            "--threads 1, found ", options.threads);
+  options.caches = *caches;
+  return run_bench(options);
 }
 
 }  // namespace
@@ -288,7 +306,8 @@ int main(int argc, char** argv) {
   app.add_option("--deadline", options.deadline_s, "seconds after which no shape is begun")
       ->check(CLI::Range(0.1, 1e6));
   app.add_option("--json", options.json, "write everything, raw samples too, after each shape");
-  app.add_flag("--cold", options.cold, "calls take turns on copies of the operands");
+  std::string caches = "warm";
+  app.add_option("--caches", caches, "what caches hold when a call begins: warm, rotate, flush");
   app.add_flag("--quick", options.quick, "10 rounds of 0.3 ms, 20 s at most");
   app.add_flag("--no-peers", options.no_peers, "ours alone");
   app.add_flag("--list", options.list, "print the shapes and end");
@@ -302,7 +321,7 @@ int main(int argc, char** argv) {
     options.fill_ms = 0.3;
     options.deadline_s = std::min(options.deadline_s, 20.0);
   }
-  const tuner::Result<bool> all_right = tuner::run_bench(options);
+  const tuner::Result<bool> all_right = tuner::run_with_caches(caches, options);
   if (!all_right.is_ok()) {
     std::fprintf(stderr, "bench_cpu: %s\n", all_right.message().c_str());
     return all_right.status().code() == tuner::StatusCode::kInvalidArgument ? 2 : 1;

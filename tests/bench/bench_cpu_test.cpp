@@ -191,16 +191,62 @@ TEST(BenchCpu, TurnsAreTakenInEveryRoundAndBatchesFillTheirTime) {
   }
 }
 
-TEST(BenchCpu, ColdCallsGoRoundTheSets) {
+// Settles on calls whose times are given, the last one again and again; returns how many steps it took.
+size_t steps_until_settled(const std::vector<double>& us, double limit_us = 1e6) {
+  size_t steps = 0;
+  EXPECT_TRUE(settle(/*step_ns=*/1, limit_us * 1e3, [&](int64_t calls, Sample& sample) {
+    EXPECT_EQ(calls, 1);
+    sample.run_ns = 1e3 * us[std::min(steps, us.size() - 1)];
+    ++steps;
+    return true;
+  }));
+  return steps;
+}
+
+TEST(BenchCpu, ATurnIsSettledWhenThreeStepsBringNothing) {
+  EXPECT_EQ(steps_until_settled({580}), 4u);
+  EXPECT_EQ(steps_until_settled({1162, 942, 620, 580}), 7u);
+  EXPECT_EQ(steps_until_settled({600, 599, 598, 597}), 4u);  // less than 1 %
+  // A slow step between them is no reason to go on; a faster one is.
+  EXPECT_EQ(steps_until_settled({600, 900, 600, 900}), 4u);
+  EXPECT_EQ(steps_until_settled({600, 900, 900, 590, 900}), 7u);
+  EXPECT_EQ(steps_until_settled({800, 700, 600, 500, 400}, /*limit_us=*/2000), 3u);
+}
+
+TEST(BenchCpu, StepsOfATurnFillTheirTime) {
+  std::vector<int64_t> calls;
+  EXPECT_TRUE(settle(/*step_ns=*/1000, /*limit_ns=*/1e6, [&](int64_t n, Sample& sample) {
+    calls.push_back(n);
+    sample.run_ns = 10.0 * static_cast<double>(n);
+    return true;
+  }));
+  EXPECT_EQ(calls, (std::vector<int64_t>{1, 100, 100, 100}));
+  EXPECT_FALSE(settle(1000, 1e6, [](int64_t, Sample&) { return false; }));
+}
+
+TEST(BenchCpu, OperandsAreFlushedBeforeEveryTimedCall) {
+  std::string events;
+  std::vector<Contestant> contestants(1);
+  contestants[0].call = [&](int) {
+    events += 'c';
+    work(1000);
+  };
+  contestants[0].flush = [&] { events += 'f'; };
+  take_turns({.rounds = 5, .fill_ns = 1e5, .caches = Caches::kFlush}, contestants);
+  EXPECT_EQ(events.find("cc", 1), std::string::npos);  // but the first call ever, which is not timed
+  EXPECT_GT(contestants[0].calls, 1);
+}
+
+TEST(BenchCpu, RotatedCallsGoRoundTheSets) {
   std::vector<int> seen;
   std::vector<Contestant> contestants(1);
   contestants[0].call = [&](int set) {
     seen.push_back(set);
     work(100000);
   };
-  take_turns({.rounds = 5, .fill_ns = 1e3, .sets = 3}, contestants);
-  EXPECT_THAT(seen, ::testing::Contains(0));
-  for (const int set : seen) EXPECT_LT(set, 3);
+  take_turns({.rounds = 5, .fill_ns = 1e3, .caches = Caches::kRotate, .sets = 3}, contestants);
+  // From one batch to the next as well.
+  for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], static_cast<int>(i % 3));
 }
 
 TEST(BenchCpu, WhatIsSubmittedForTuningIsWhatIsTimed) {

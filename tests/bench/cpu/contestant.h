@@ -28,10 +28,13 @@ struct Contestant {
   std::function<void()> poison;
   std::function<std::vector<double>()> answer;  // empty: it could not be read
   std::optional<Tolerance> tolerance;           // of its answer; none: that of the direct sums
-  double work = 0;                              // of a probe: operations or bytes of one call
+  // Puts all operands of set 0 out of the caches. None: this cannot be done, or, of a probe, there are none.
+  std::function<void()> flush;
+  double work = 0;  // of a probe: operations or bytes of one call
 
-  // Filled by interleave().
+  // Filled by take_turns().
   int64_t calls = 0;       // in a batch
+  int next_set = 0;        // of a rotation: which one the next call is on
   std::vector<double> ns;  // per call, one a round
   // Filled by whoever checks it.
   double max_error = 0;  // in tolerances

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/runtime/flush.h"
 
 namespace tuner {
 
@@ -113,6 +114,7 @@ Result<DnnlCall::Slot> DnnlCall::filled(const DnnlMd& md, const HostTensor& valu
   CHECK(buffer.bytes() >= count * dtype_bytes(values.dtype)) << values.name;
   store_elements(values.values.data(), count, values.dtype, buffer.data());
   const Slot slot = tensor(md);
+  tensors_[slot].is_filled = true;
   ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::reorder(api_, source.tensors_[plain].md, md));
   for (int set = 0; set < sets_; ++set)
     RETURN_IF_ERROR(execute(
@@ -160,6 +162,14 @@ void DnnlCall::poison(Slot slot) const {
   std::memset(buffer.data(), 0xff, static_cast<size_t>(buffer.bytes()));
 }
 
+void DnnlCall::flush(Slot out) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[i];
+    if (tensor.is_filled || static_cast<Slot>(i) == out)
+      flush_lines(tensor.buffers[0].data(), tensor.buffers[0].bytes());
+  }
+}
+
 Result<std::vector<double>> DnnlCall::read(Slot slot, const HostTensor& out) const {
   DnnlCall target(api_, 1);
   const Slot plain = target.tensor(dnnl_plain_md(api_, out.shape, out.dtype));
@@ -181,7 +191,8 @@ Contestant dnnl_contestant(const BenchCase& bench_case, std::shared_ptr<DnnlCall
               [call, out, shape] {
                 Result<std::vector<double>> values = call->read(out, shape);
                 return values.is_ok() ? *std::move(values) : std::vector<double>();
-              }};
+              },
+          .flush = [call, out] { call->flush(out); }};
 }
 
 }  // namespace tuner

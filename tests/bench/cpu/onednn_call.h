@@ -118,6 +118,8 @@ class DnnlCall {
 
   void run(int set) const;
   void poison(Slot slot) const;
+  // Puts what was filled and `out` out of the caches, of set 0; not what lies between two steps.
+  void flush(Slot out) const;
   // Row-major, of set 0, as `out` is in the plain layout. Failed: the library has no such reorder.
   Result<std::vector<double>> read(Slot slot, const HostTensor& out) const;
 
@@ -126,6 +128,7 @@ class DnnlCall {
     DnnlMd md;
     std::vector<AlignedBuffer> buffers;
     std::vector<dnnl_memory_t> memory;
+    bool is_filled = false;
   };
   struct Step {
     dnnl_primitive_t primitive = nullptr;

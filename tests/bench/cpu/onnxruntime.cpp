@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/runtime/flush.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/bench/cpu/library.h"
 #include "tests/bench/cpu/onnx_graph.h"
@@ -153,6 +154,10 @@ class OnnxCall {
     return load_elements(sets_.front().memory.back().data(), out_.count(), out_.dtype);
   }
   const std::string& operators() const { return graph_.operators; }
+  // Of a model without weights: those are in sessions, where nobody else reaches them.
+  void flush() const {
+    for (const AlignedBuffer& operand : sets_.front().memory) flush_lines(operand.data(), operand.bytes());
+  }
   // When all sets are made: its weights are large.
   void drop_model() { graph_.model = std::string(); }
 
@@ -204,15 +209,18 @@ Result<Contestant> contestant(const OnnxRuntimeApi& api, const BenchCase& bench_
                               const std::string& name) {
   ASSIGN_OR_RETURN(OnnxGraph graph, onnx_graph(bench_case));
   if (graph.has_weights && sets > kMostSessions)
-    return failed("cold operands need ", sets, " sessions, at most ", kMostSessions, " are made");
+    return failed("rotated operands need ", sets, " sessions, at most ", kMostSessions, " are made");
+  const bool has_weights = graph.has_weights;
   const auto call = std::make_shared<OnnxCall>(api, std::move(graph), bench_case.operand("out"));
   for (int i = 0; i < sets; ++i) RETURN_IF_ERROR(call->add_set(bench_case, spinning));
   call->drop_model();
-  return Contestant{.name = name,
-                    .detail = call->operators(),
-                    .call = [call](int set) { call->run(set); },
-                    .poison = [call] { call->poison(); },
-                    .answer = [call] { return call->answer(); }};
+  Contestant made{.name = name,
+                  .detail = call->operators(),
+                  .call = [call](int set) { call->run(set); },
+                  .poison = [call] { call->poison(); },
+                  .answer = [call] { return call->answer(); }};
+  if (!has_weights) made.flush = [call] { call->flush(); };
+  return made;
 }
 
 }  // namespace

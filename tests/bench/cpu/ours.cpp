@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/runtime/flush.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/bench/common/statistics.h"
 #include "tuner/cli/tasks.h"
@@ -59,6 +60,14 @@ class OurKernel {
   void call(int set) {
     const Status status = kernel_.call(sets_[static_cast<size_t>(set)].args.data(), runtime_);
     CHECK(status.is_ok()) << status.message();
+  }
+  // What a call is given; not its workspace.
+  void flush() const {
+    const Set& set = sets_.front();
+    for (const ArgInfo& info : kernel_.manifest().args) {
+      const AlignedBuffer& memory = set.memory.at(info.name);
+      flush_lines(memory.data(), memory.bytes());
+    }
   }
   void poison() { std::memset(output().data(), 0xff, static_cast<size_t>(output().bytes())); }
   std::vector<double> answer(const Workload& workload, const HostTensor& out) {
@@ -139,6 +148,7 @@ Result<Contestant> our_kernel(const BenchCase& bench_case, const OurTemplate& fr
       .poison = [kernel] { kernel->poison(); },
       .answer = [kernel, workload = bench_case.workload(), out] { return kernel->answer(workload, out); },
       .tolerance = from.schedule_template.tolerance(bench_case.workload()),
+      .flush = [kernel] { kernel->flush(); },
   };
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "compiler_core/runtime/flush.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/bench/cpu/bench_case.h"
 
@@ -61,6 +62,12 @@ Contestant plain_matmul_contestant(const BenchCase& bench_case, int sets, const 
               [operands] {
                 const float* data = operands->out(0, 0);
                 return std::vector<double>(data, data + operands->sets[0].out.bytes() / 4);
+              },
+          .flush =
+              [operands] {
+                const PlainMatmul::Set& set = operands->sets[0];
+                for (const AlignedBuffer* buffer : {&set.a, &set.b, &set.out})
+                  flush_lines(buffer->data(), buffer->bytes());
               }};
 }
 

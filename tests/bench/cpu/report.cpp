@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <map>
 
 namespace tuner {
@@ -110,6 +111,19 @@ std::vector<NetworkSum> network_sums(const RunReport& run) {
   return sums;
 }
 
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string_view operands_text(Caches caches) {
+  return caches == Caches::kWarm ? "warm" : caches == Caches::kRotate ? "rotated" : "flushed";
+}
+
 void print_head(const RunReport& run) {
   std::printf("%s, %s\ntarget %s, %s\n", run.cpu.c_str(), run.date.c_str(), run.target.c_str(),
               run.toolchain.c_str());
@@ -118,7 +132,7 @@ void print_head(const RunReport& run) {
   std::printf(
       "%d rounds in turn, batches of %.3g ms, operands %s; %s; lower quartiles with 95 %% intervals, "
       "seed %llu\n",
-      run.rounds, run.fill_ns / 1e6, run.cold ? "cold (rotated)" : "warm",
+      run.rounds, run.fill_ns / 1e6, operands_text(run.caches).data(),
       run.threads == 1 ? "CPU time of the thread" : "wall time", static_cast<unsigned long long>(run.seed));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "measure_server/runner/runner_protocol.h"
 #include "tests/bench/common/statistics.h"
 #include "tests/bench/cpu/contestant.h"
 #include "tests/bench/cpu/shapes.h"
@@ -25,7 +26,7 @@ struct Against {
 struct ShapeReport {
   BenchShape shape;
   int64_t flops = 0, bytes = 0;
-  std::string level;  // where the operands live: "L2"; rotated ones: "DRAM"
+  std::string level;  // where the operands live: "L2"; rotated and flushed ones: "DRAM"
   std::string error;  // why nothing is told; empty when ours is right and timed
   std::vector<Contestant> contestants;
   std::vector<MissingPeer> missing;
@@ -42,7 +43,7 @@ struct RunReport {
   std::vector<std::string> libraries;  // with their versions: "oneDNN 2.6.3"
   int threads = 1, rounds = 0;
   double fill_ns = 0;
-  bool cold = false;
+  Caches caches = Caches::kWarm;
   uint64_t seed = 0;
   std::vector<MissingPeer> missing;
   std::vector<ShapeReport> shapes;
@@ -75,6 +76,11 @@ struct NetworkSum {
   double peer_ns = 0, peer_direct_ns = 0;  // fastest peer per layer, and fastest direct one
 };
 std::vector<NetworkSum> network_sums(const RunReport& run);
+
+// "2026-11-21T14:00:00Z".
+std::string utc_now();
+// How the operands were when a call began: "warm", "rotated", "flushed".
+std::string_view operands_text(Caches caches);
 
 void print_head(const RunReport& run);
 void print_shape(const ShapeReport& report, size_t number, size_t of, int threads, uint64_t seed);

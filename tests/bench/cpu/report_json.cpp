@@ -88,7 +88,7 @@ Status write_json(const RunReport& run, const std::string& path) {
             {"rounds", run.rounds},
             {"batch_ns", run.fill_ns},
             {"quantile_of_rounds", kBenchQuantile},
-            {"operands", run.cold ? "rotated" : "warm"},
+            {"operands", operands_text(run.caches)},
             {"bootstrap_seed", run.seed},
             {"stopped", run.stopped},
             {"shapes", json::array()},
