@@ -3,7 +3,7 @@
 //
 //   bench_cpu [--set NAMES] [--filter TEXT] [--db FILE] [--tune TRIALS] [--threads N] [--rounds 40]
 //             [--caches warm|rotate|flush] [--finalists 5] [--fill-ms 1] [--quick] [--no-peers] [--list]
-//             [--json FILE] [--deadline S]
+//             [--json FILE] [--deadline S] [--seed S] [--published N]
 //
 //   --set       sets of shapes, separated by commas; default: all
 //   --filter    only shapes whose "set/name" contains this
@@ -15,6 +15,9 @@
 //               itself, after all its operands have been put out of the caches, line by line (one thread)
 //   --quick     10 rounds of 0.3 ms, 20 s at most: for a look while working, not for a figure to quote
 //   --deadline  seconds after which no shape is begun; default 3600
+//   --seed      of the searches of --tune; else the command's own
+//   --published another question: are published times true? Tunes each shape as a job of its own, asks the
+//               daemon for its answer, and has that measured so many times again (cpu/published.h). No peers
 //
 // Exit status: 0 every shape was right and timed (a peer that is not there is told, and no failure); 1 a
 // wrong answer, no kernel for a shape, the deadline, cores that are not free; 2 wrong use.
@@ -33,6 +36,7 @@
 #include "tests/bench/cpu/onnxruntime.h"
 #include "tests/bench/cpu/ours.h"
 #include "tests/bench/cpu/probes.h"
+#include "tests/bench/cpu/published.h"
 #include "tests/bench/cpu/report.h"
 #include "tests/bench/cpu/tune.h"
 #include "tests/bench/cpu/xsmm.h"
@@ -50,6 +54,8 @@ struct Options {
   std::string filter, db, json;
   int trials = 0, threads = 1, rounds = 40, finalists = 5;
   double fill_ms = 1, deadline_s = 3600;
+  int published = 0;
+  std::optional<uint64_t> seed;
   Caches caches = Caches::kWarm;
   bool quick = false, no_peers = false, list = false;
 };
@@ -112,7 +118,7 @@ Status tune_missing(const Options& options, const std::vector<BenchShape>& shape
     if (missing.empty()) continue;
     std::fprintf(stderr, "bench_cpu: tuning %zu shapes, %d trials each%s\n", missing.size(), options.trials,
                  algorithms == Algorithms::kDirect ? ", direct algorithms only" : "");
-    RETURN_IF_ERROR(tune(missing, algorithms, options.threads, options.trials, options.db));
+    RETURN_IF_ERROR(tune(missing, {algorithms, options.threads, options.trials, options.db, options.seed}));
   }
   return Status::ok();
 }
@@ -239,6 +245,14 @@ Result<bool> run_bench(const Options& options) {
                   s.workload.key().c_str());
     return true;
   }
+  if (options.published > 0)
+    return run_published(shapes, {.times = options.published,
+                                  .trials = options.trials,
+                                  .threads = options.threads,
+                                  .seed = options.seed,
+                                  .db = options.db,
+                                  .json = options.json,
+                                  .deadline_s = options.deadline_s});
   if (options.trials > 0) RETURN_IF_ERROR(tune_missing(options, shapes));
   Bench bench(options);
   ASSIGN_OR_RETURN(bench.known, KnownConfigs::load(options.db));
@@ -308,6 +322,10 @@ int main(int argc, char** argv) {
   app.add_option("--json", options.json, "write everything, raw samples too, after each shape");
   std::string caches = "warm";
   app.add_option("--caches", caches, "what caches hold when a call begins: warm, rotate, flush");
+  app.add_option("--seed", options.seed, "of the searches of --tune; else the command's own");
+  app.add_option("--published", options.published,
+                 "tune each shape as a job of its own, then measure its published answer so many times again")
+      ->check(CLI::Range(1, 1000));
   app.add_flag("--quick", options.quick, "10 rounds of 0.3 ms, 20 s at most");
   app.add_flag("--no-peers", options.no_peers, "ours alone");
   app.add_flag("--list", options.list, "print the shapes and end");

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/bench/cpu/interleave.h"
+#include "tests/bench/cpu/published.h"
 #include "tests/bench/cpu/report.h"
 #include "tests/bench/cpu/tune.h"
 #include "tuner/cli/job_file.h"
@@ -276,6 +277,48 @@ TEST(BenchCpu, LargeWeightsAreConstantsOfOneToFortyMegabytes) {
   EXPECT_EQ(shapes, 14);
   EXPECT_LT(least, 2);
   EXPECT_GT(most, 30);
+}
+
+// Published 1000 ns, 1.00 [1 - half, 1 + half] of the sentinel.
+PublishedShape published(const std::string& name, double half, int64_t race_id,
+                         const std::vector<double>& ratios) {
+  PublishedShape s{.shape = {.set = "net", .name = name, .group = "some", .workload = Conv2dWorkload{}}};
+  s.published.time_ns = 1000;
+  s.published.race_id = race_id;
+  s.published.ratio = 1;
+  s.published.ratio_low = 1 - half;
+  s.published.ratio_high = 1 + half;
+  for (const double ratio : ratios) {
+    RaceRow& now = s.again.emplace_back();
+    now.ratio = ratio;
+    now.time_ns = 1000 * ratio;
+    now.finalists.emplace_back();
+  }
+  return s;
+}
+
+TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
+  PublishedReport report{.options = {.times = 2, .seed = 7}};
+  report.shapes = {published("narrow", 0.03, 1, {0.99, 1.05}), published("wide", 0.08, 2, {1.05, 0.95}),
+                   published("not raced", 0.03, 0, {1, 1})};
+  report.shapes.push_back({.shape = report.shapes[0].shape, .error = "never tuned"});
+  const PublishedSummary sum = summarise(report);
+  EXPECT_EQ(sum.inside, 3);
+  EXPECT_EQ(sum.times, 8);
+  EXPECT_EQ(sum.narrow, 1);
+  EXPECT_EQ(sum.uncertified, 2);
+
+  const std::string path = std::filesystem::path(::testing::TempDir()) / "bench_cpu_published_test.json";
+  ASSERT_TRUE(write_json(report, path).is_ok());
+  std::ifstream in(path);
+  const auto j = nlohmann::json::parse(in);
+  EXPECT_EQ(j["inside"], 3);
+  EXPECT_EQ(j["seed"], 7);
+  EXPECT_EQ(j["shapes"][0]["again"][0]["verdict"], "inside");
+  EXPECT_EQ(j["shapes"][0]["again"][1]["verdict"], "OUTSIDE");
+  EXPECT_NEAR(j["shapes"][0]["again"][1]["to_published"].get<double>(), 1.05, 1e-9);
+  EXPECT_EQ(j["shapes"][2]["again"][0]["verdict"], "not certified");
+  EXPECT_EQ(j["shapes"][3]["error"], "never tuned");
 }
 
 TEST(BenchCpu, Resnet50HasItsConvolutions) {

@@ -1,9 +1,6 @@
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/bench/cpu/json_file.h"
 #include "tests/bench/cpu/report.h"
 
 namespace tuner {
@@ -111,13 +108,7 @@ Status write_json(const RunReport& run, const std::string& path) {
                              {"ours_direct_ns", s.ours_direct_ns},
                              {"best_peers_ns", s.peer_ns},
                              {"best_direct_peers_ns", s.peer_direct_ns}});
-  const std::string temporary = path + ".tmp";
-  std::ofstream out(temporary, std::ios::binary);
-  out << j.dump(1, ' ', false, json::error_handler_t::replace) << "\n";
-  out.close();
-  if (!out || std::rename(temporary.c_str(), path.c_str()) != 0)
-    return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
-  return Status::ok();
+  return write_json_file(j, path);
 }
 
 }  // namespace tuner

@@ -89,8 +89,7 @@ std::string job_entry(const Workload& workload, int threads, Algorithms algorith
   return j.dump();
 }
 
-Status tune(const std::vector<Workload>& workloads, Algorithms algorithms, int threads, int trials,
-            const std::string& db) {
+Status tune(const std::vector<Workload>& workloads, const TuneOptions& options) {
   if (workloads.empty()) return Status::ok();
   ASSIGN_OR_RETURN(const std::string command, find_tuner());
   std::string file = fs::temp_directory_path() / "bench-cpu-job-XXXXXX";
@@ -99,16 +98,18 @@ Status tune(const std::vector<Workload>& workloads, Algorithms algorithms, int t
   ::close(fd);
   std::ofstream out(file);
   for (size_t i = 0; i < workloads.size(); ++i)
-    out << (i == 0 ? "[" : ",\n") << job_entry(workloads[i], threads, algorithms);
+    out << (i == 0 ? "[" : ",\n") << job_entry(workloads[i], options.threads, options.algorithms);
   out << "]\n";
   out.close();
 
-  const std::string count = std::to_string(trials);
-  std::vector<const char*> words{command.c_str(), "submit", file.c_str(), "--trials",
-                                 count.c_str(),   "--db",   db.c_str(),   nullptr};
+  std::vector<std::string> texts{command, "submit",  file, "--trials", std::to_string(options.trials),
+                                 "--db",  options.db};
+  if (options.seed) texts.insert(texts.end(), {"--seed", std::to_string(*options.seed)});
+  std::vector<char*> words;
+  for (std::string& text : texts) words.push_back(text.data());
+  words.push_back(nullptr);
   pid_t child = 0;
-  const int error = ::posix_spawn(&child, command.c_str(), nullptr, nullptr,
-                                  const_cast<char* const*>(words.data()), environ);
+  const int error = ::posix_spawn(&child, command.c_str(), nullptr, nullptr, words.data(), environ);
   int state = 0;
   if (error == 0)
     while (::waitpid(child, &state, 0) < 0 && errno == EINTR) continue;

@@ -2,6 +2,8 @@
 // is what a user would get.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +16,15 @@ namespace tuner {
 // One entry of a job file.
 std::string job_entry(const Workload& workload, int threads, Algorithms algorithms);
 
-// Submits these workloads with `trials` each and waits. Kernels of all algorithms and of direct ones are
-// searched apart. Failed: the command failed; what it printed is on stderr.
-Status tune(const std::vector<Workload>& workloads, Algorithms algorithms, int threads, int trials,
-            const std::string& db);
+struct TuneOptions {
+  Algorithms algorithms = Algorithms::kAny;
+  int threads = 1, trials = 0;  // trials each
+  std::string db;
+  std::optional<uint64_t> seed;  // of the search; none: the command's
+};
+
+// Submits these workloads as one job and waits. Kernels of all algorithms and of direct ones are searched
+// apart. Failed: the command failed; what it printed is on stderr.
+Status tune(const std::vector<Workload>& workloads, const TuneOptions& options);
 
 }  // namespace tuner

@@ -1,0 +1,84 @@
+#include <cstdio>
+
+#include "tests/bench/cpu/json_file.h"
+#include "tests/bench/cpu/published.h"
+#include "tuner/cli/published.h"
+
+namespace tuner {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kNarrow = 0.05;
+
+bool has_interval(const PublishedShape& s) {
+  return s.published.time_ns > 0 && cli::is_certified(s.published);
+}
+
+ordered_json of(const PublishedShape& s) {
+  ordered_json j = {{"set", s.shape.set}, {"name", s.shape.name}, {"workload", s.shape.workload.key()}};
+  if (!s.error.empty()) j["error"] = s.error;
+  const TunedConfig& p = s.published;
+  if (p.time_ns <= 0) return j;
+  j["trial"] = p.trial_id;
+  j["template"] = p.template_name;
+  j["config"] = p.config;
+  j["certified"] = has_interval(s);
+  j["time_ns"] = {{"low", p.time_low_ns}, {"middle", p.time_ns}, {"high", p.time_high_ns}};
+  j["ratio_to_sentinel"] = {{"low", p.ratio_low}, {"middle", p.ratio}, {"high", p.ratio_high}};
+  j["half_width"] = cli::half_width(p);
+  j["again"] = ordered_json::array();
+  for (const RaceRow& now : s.again) {
+    ordered_json again = cli::remeasured_json(p, now);
+    again["to_published"] = cli::to_published(p, now);
+    again["verdict"] = verdict(s, now);
+    j["again"].push_back(std::move(again));
+  }
+  return j;
+}
+
+}  // namespace
+
+std::string verdict(const PublishedShape& shape, const RaceRow& now) {
+  if (!has_interval(shape)) return "not certified";
+  return cli::is_inside(shape.published, now) ? "inside" : "OUTSIDE";
+}
+
+PublishedSummary summarise(const PublishedReport& report) {
+  PublishedSummary sum;
+  for (const PublishedShape& s : report.shapes) {
+    sum.times += report.options.times;
+    if (!has_interval(s)) {
+      ++sum.uncertified;
+      continue;
+    }
+    sum.narrow += cli::half_width(s.published) <= kNarrow ? 1 : 0;
+    for (const RaceRow& now : s.again) sum.inside += cli::is_inside(s.published, now) ? 1 : 0;
+  }
+  return sum;
+}
+
+Status write_json(const PublishedReport& report, const std::string& path) {
+  const PublishedSummary sum = summarise(report);
+  ordered_json j = {{"format", 1},
+                    {"bench", "bench_cpu --published"},
+                    {"date", report.date},
+                    {"cpu", report.cpu},
+                    {"target", report.target},
+                    {"toolchain", report.toolchain},
+                    {"threads", report.options.threads},
+                    {"trials", report.options.trials},
+                    {"seed", nullptr},
+                    {"times", report.options.times},
+                    {"stopped", report.stopped},
+                    {"inside", sum.inside},
+                    {"of", sum.times},
+                    {"half_width_at_most_5_percent", sum.narrow},
+                    {"not_certified", sum.uncertified},
+                    {"shapes", ordered_json::array()}};
+  if (report.options.seed) j["seed"] = *report.options.seed;
+  for (const PublishedShape& s : report.shapes) j["shapes"].push_back(of(s));
+  return write_json_file(j, path);
+}
+
+}  // namespace tuner
