@@ -52,6 +52,16 @@ TEST(KnownBest, ProposesTheFastestOfTheSameTaskThenTheDefaultThenNothing) {
   EXPECT_THAT(search->propose(9), IsEmpty());
 }
 
+TEST(KnownBest, AskedForOneItGivesTheDefaultAndThenAsManyOfTheFastestAsThereIsRoomFor) {
+  Toy toy;
+  toy.search.priors = {{.source = "same",
+                        .rows = {row(config(4, 2), 30), row(config(8, 2), 10), row(config(2, 2), 20)},
+                        .same_task = true}};
+  const auto search = make_strategy(kKnownBestStrategy, toy.search, 0).value();
+  EXPECT_THAT(texts(toy, search->propose(1)), ElementsAre("a=1 b=1 order=0"));
+  EXPECT_THAT(texts(toy, search->propose(2)), ElementsAre("a=8 b=2 order=0", "a=2 b=2 order=0"));
+}
+
 TEST(KnownBest, FailuresAndOtherTemplatesAreLeftOut) {
   Toy toy;
   toy.search.priors = {{.source = "same",

@@ -146,19 +146,24 @@ TEST_P(EveryStrategy, TakesRecordsOfAnEarlierRunAndDoesNotProposeThemAgain) {
 }
 
 TEST_P(EveryStrategy, BeginsWithEachTemplatesDefault) {
-  if (GetParam() == "grid") {
-    const MeasuredSpace m = small_space();
-    const SearchSpace space = m.search_space();
-    const auto search = strategy("grid", space, 1);
-    EXPECT_THAT(search->propose(3),
-                ::testing::ElementsAre(Candidate{0, 0}, Candidate{0, 1}, Candidate{0, 2}));
-    return;
-  }
   const MeasuredSpace first = small_space("first"), second = testing::rugged_space(0);
   const SearchSpace space{.parts = {{"first", &first.space, {}}, {"second", &second.space, {}}}};
   const auto search = strategy(GetParam(), space, 1);
-  EXPECT_THAT(search->propose(2), ::testing::ElementsAre(Candidate{0, first.space.default_index()},
-                                                         Candidate{1, second.space.default_index()}));
+  EXPECT_THAT(search->propose(1), ::testing::ElementsAre(Candidate{0, first.space.default_index()}));
+  if (GetParam() == "grid") return;
+  EXPECT_THAT(search->propose(1), ::testing::ElementsAre(Candidate{1, second.space.default_index()}));
+}
+
+TEST(SearchStrategies, AGridGoesInIndexOrderAfterTheDefault) {
+  const MeasuredSpace m = testing::rugged_space(0);
+  const SearchSpace space = m.search_space();
+  const ConfigIndex first = m.space.default_index();
+  std::vector<Candidate> expected{{0, first}};
+  for (ConfigIndex i = 0; expected.size() < 9; ++i)
+    if (i != first) expected.push_back({0, i});
+  const auto search = strategy("grid", space, 1);
+  EXPECT_EQ(search->propose(1), std::vector<Candidate>(expected.begin(), expected.begin() + 1));
+  EXPECT_EQ(search->propose(8), std::vector<Candidate>(expected.begin() + 1, expected.end()));
 }
 
 TEST(SearchStrategies, UnknownNameListsTheKnownOnes) {

@@ -1,4 +1,5 @@
-// grid: every config in index order, template after template. For exhaustive sweeps of small spaces.
+// grid: the default, then every config in index order, template after template. For exhaustive sweeps of
+// small spaces.
 #include "tuner/search/candidate_pool.h"
 #include "tuner/search/strategies.h"
 
@@ -12,6 +13,10 @@ class GridSearch final : public SearchStrategy {
 
   std::vector<Candidate> propose(size_t n) override {
     std::vector<Candidate> batch;
+    if (n > 0 && !begun_) {
+      begun_ = true;
+      if (const std::optional<Candidate> c = pool_.take_default()) batch.push_back(*c);
+    }
     const std::vector<SearchSpace::Part>& parts = pool_.space().parts;
     while (batch.size() < n && static_cast<size_t>(next_.template_index) < parts.size()) {
       if (next_.config == parts[next_.template_index].space->size()) {
@@ -32,6 +37,7 @@ class GridSearch final : public SearchStrategy {
  private:
   CandidatePool pool_;
   Candidate next_;
+  bool begun_ = false;
 };
 
 }  // namespace

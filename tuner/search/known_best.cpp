@@ -51,12 +51,14 @@ class KnownBestSearch final : public SearchStrategy {
 
   std::vector<Candidate> propose(size_t n) override {
     std::vector<Candidate> batch;
-    // The last place is the default's: it is what everybody gets without a database.
-    for (; batch.size() + 1 < n && next_ < known_.size(); ++next_)
+    // One place is a default's: it is what everybody gets without a database.
+    const size_t places = default_given_ || n == 0 ? n : n - 1;
+    for (; batch.size() < places && next_ < known_.size(); ++next_)
       if (pool_.take(known_[next_])) batch.push_back(known_[next_]);
     while (batch.size() < n) {
       const std::optional<Candidate> next = pool_.take_default();
       if (!next) break;
+      default_given_ = true;
       batch.push_back(*next);
     }
     return batch;
@@ -71,6 +73,7 @@ class KnownBestSearch final : public SearchStrategy {
   CandidatePool pool_;
   std::vector<Candidate> known_;  // fastest first; may hold one twice
   size_t next_ = 0;
+  bool default_given_ = false;
 };
 
 }  // namespace

@@ -73,7 +73,8 @@ class SearchStrategy {
  public:
   virtual ~SearchStrategy() = default;
   virtual std::string_view name() const = 0;
-  // Up to n candidates never proposed before. Fewer, or none, when the space is exhausted.
+  // Up to n candidates never proposed before. Fewer, or none, when the space is exhausted. A first call with
+  // n = 1 gives the default config of the first template: what a task without any record is answered with.
   virtual std::vector<Candidate> propose(size_t n) = 0;
   // Every proposal is observed at most once. Candidates not proposed here (a resumed job's records) are
   // welcome.

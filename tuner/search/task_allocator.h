@@ -1,8 +1,11 @@
 // Which task of a job gets the next batch of trials: the one whose next trials are expected to save the most
 // time of the whole, use count x best time x expected gain.
 //
-//   floor     every task first gets its floor, the least advanced first; so all are known before any is
-//             favoured, and no task is ever left without
+//   default   every task first gets one trial, of its default config: so all have a time, however few trials
+//             or seconds there are
+//   floor     then every task gets its floor, the least advanced first; so all are known before any is
+//             favoured. Of equally advanced ones the task with the most time to save is first, and while no
+//             times are known the most used one
 //   gain      then the greatest expected saving. Trials already on their way count as spent: a task's gain
 //             is divided by 1 + open / horizon, or the leader would be given everything while its results are
 //             out
@@ -28,6 +31,10 @@ struct TaskStanding {
 // The trials a task gets before gains are compared: a tenth of its even share, at least 64, at most the
 // share itself.
 int64_t allocation_floor(int64_t even_share);
+
+// How many trials the task gets next, at most `most`: 1 at first, then no more than its floor, so that few
+// trials are shared by all.
+int64_t next_batch(const TaskStanding& task, int64_t even_share, int64_t most);
 
 // Index into `tasks`; none when all are settled. `turn` counts the job's proposal batches.
 std::optional<size_t> next_task(std::span<const TaskStanding> tasks, int64_t even_share, int64_t turn);
