@@ -159,6 +159,92 @@ TEST(JobRunner, TrialsGoWhereTheMostIsGainedAndEveryTaskGetsItsFloor) {
   EXPECT_GT(trials[2], 2 * trials[1]);
 }
 
+const char* const kDefaultConfig = "a=0 b=0 c=0 d=1";  // of analytic_space
+
+TEST(JobRunner, ThreeTasksWithFourTrialsEachGetFourEachAndTheirDefaultsFirst) {
+  for (const std::string& search : strategy_names()) {
+    SCOPED_TRACE(search);
+    ScratchFolder folder;
+    JobRow job = job_row(search, 4, 3, 3);
+    job.tasks[1].uses = 3;
+    Life life(folder.file("db"), job, 6);
+    run_to_end(life, {1, 0, 1});
+    EXPECT_EQ(trials_of_tasks(*life.store, 3), (std::vector<int64_t>{4, 4, 4}));
+    const std::vector<TrialWithRecord> trials = life.store->trials("j1").value();
+    std::vector<int> first;
+    for (size_t i = 0; i < 3; ++i) {
+      first.push_back(trials[i].trial.task_index);
+      EXPECT_EQ(trials[i].trial.config, kDefaultConfig);
+      EXPECT_EQ(default_trial(trials, first.back()), &trials[i]);
+    }
+    EXPECT_THAT(first, ::testing::ElementsAre(1, 0, 2)) << "the most used one first";
+    EXPECT_EQ(default_trial(trials, 3), nullptr);
+  }
+}
+
+TEST(JobRunner, ARestartAmongTheFirstTrialsGoesOnWithTheTasksThatHaveNone) {
+  ScratchFolder folder;
+  const JobRow job = job_row("bayesian", 4, 3, 5);
+  {
+    Life life(folder.file("db"), job, 6);
+    EXPECT_THAT(life.runner->propose(1).value(), SizeIs(2));
+    ASSERT_TRUE(life.runner->some_task_is_untried());
+  }
+  {
+    Life life(folder.file("db"), job, 6);
+    const std::vector<TrialRow> next = life.runner->propose(3).value();
+    ASSERT_THAT(next, SizeIs(2));
+    EXPECT_EQ(next[0].task_index, 2);
+    EXPECT_EQ(next[1].task_index, 3);
+    EXPECT_EQ(next[1].config, kDefaultConfig);
+    ASSERT_TRUE(life.store->cancel_open_trials("j1").is_ok());
+  }
+  // None was measured: each is given again, then the fifth task's, and only then come others.
+  Life life(folder.file("db"), job, 6);
+  const std::vector<TrialRow> again = life.runner->propose(4).value();
+  ASSERT_THAT(again, SizeIs(5));
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(again[i].task_index, static_cast<int>(i));
+    EXPECT_EQ(again[i].config, kDefaultConfig);
+  }
+  life.queue.assign(again.begin(), again.end());
+  std::mt19937_64 dice(1);
+  while (life.step(dice)) {
+  }
+  EXPECT_FALSE(life.runner->some_task_is_untried());
+  const std::vector<TrialWithRecord> trials = life.store->trials("j1").value();
+  EXPECT_EQ(default_trial(trials, 1)->trial.id, again[1].id) << "the one with a record";
+}
+
+TEST(JobRunner, WithdrawnTrialsAreNotWaitedForAndComeAgainWhenTheJobGoesOn) {
+  ScratchFolder folder;
+  const JobRow job = job_row("random", 16, 1);
+  std::vector<std::string> ids;
+  {
+    Life life(folder.file("db"), job, 6);
+    const std::vector<TrialRow> proposed = life.runner->propose(8).value();
+    ASSERT_THAT(proposed, SizeIs(16));
+    for (const TrialRow& t : proposed) ids.push_back(t.id);
+    ids.erase(ids.begin());
+    life.runner->end_proposals();
+    life.runner->withdraw(ids);
+    EXPECT_FALSE(life.runner->finished()) << "one is with a worker";
+    ASSERT_TRUE(life.store->add_records({analytic_record(proposed[0].id, 1, proposed[0].config)}).is_ok());
+    EXPECT_EQ(life.runner->observe().value(), 1u);
+    EXPECT_TRUE(life.runner->finished());
+    EXPECT_EQ(life.runner->progress().trials_total, 1);
+    ASSERT_TRUE(life.store->cancel_open_trials("j1").is_ok());
+  }
+  Life life(folder.file("db"), job, 6);
+  std::mt19937_64 dice(4);
+  while (life.step(dice)) {
+  }
+  EXPECT_EQ(life.runner->progress().trials_done, 16);
+  const std::vector<std::string> configs = configs_in_order(*life.store);
+  EXPECT_EQ(std::vector(configs.begin() + 1, configs.begin() + 16),
+            std::vector(configs.begin() + 16, configs.end()));
+}
+
 TEST(JobRunner, ATaskWhoseFirstBatchesFailedIsTriedAgain) {
   ScratchFolder folder;
   Life life(folder.file("db"), job_row("random", 200, 3, 2), 12);
@@ -216,25 +302,26 @@ TEST(JobRunner, EndsWhenTheSpaceIsExhausted) {
 TEST(JobRunner, KeepsAboutAsManyTrialsOpenAsAskedAndProposesInBatches) {
   ScratchFolder folder;
   Life life(folder.file("db"), job_row("random", 100, 1), 6);
+  EXPECT_THAT(life.runner->propose(0).value(), SizeIs(1)) << "the default";
   EXPECT_THAT(life.runner->propose(8).value(), SizeIs(16));
   EXPECT_THAT(life.runner->propose(8).value(), SizeIs(0));
   EXPECT_THAT(life.runner->propose(40).value(), SizeIs(32));
-  EXPECT_THAT(life.runner->propose(4096).value(), SizeIs(52)) << "never more than the job's trials";
+  EXPECT_THAT(life.runner->propose(4096).value(), SizeIs(51)) << "never more than the job's trials";
 }
 
 TEST(JobRunner, BeginsTheNextTaskWhileTheLastTrialsOfTheOneBeforeRun) {
   ScratchFolder folder;
   Life life(folder.file("db"), job_row("random", 16, 1, /*tasks=*/2), 6);
-  EXPECT_THAT(life.runner->propose(8).value(), SizeIs(16));
+  EXPECT_THAT(life.runner->propose(8).value(), SizeIs(1 + 1 + 15));
   std::vector<MeasureRecord> nine;
   for (const TrialRow& t : life.runner->open_trials())
     if (nine.size() < 9) nine.push_back(analytic_record(t.id, 1, t.config));
   ASSERT_TRUE(life.store->add_records(nine).is_ok());
   EXPECT_EQ(life.runner->observe().value(), 9u);
   const std::vector<TrialRow> next = life.runner->propose(8).value();
-  ASSERT_THAT(next, SizeIs(16));
+  ASSERT_THAT(next, SizeIs(15));
   EXPECT_EQ(next[0].task_index, 1);
-  EXPECT_THAT(life.runner->take_finished_tasks(), SizeIs(0)) << "7 of the first are open";
+  EXPECT_THAT(life.runner->take_finished_tasks(), SizeIs(0)) << "8 of the first are open";
 }
 
 TEST(JobRunner, TheSameSeedAndResultsGiveTheSameTrials) {

@@ -114,6 +114,19 @@ TEST(Replay, AlsoWithSeveralTasksAndKills) {
   }
 }
 
+TEST(Replay, AlsoOfManyTasksWithFewTrials) {
+  for (const std::string& search : strategy_names()) {
+    SCOPED_TRACE(search);
+    std::mt19937_64 dice(7);
+    ScratchFolder folder;
+    run_job(folder.file("db"), job_row(search, 4, 3, 5), dice, 0.05);
+    const auto report = replay(folder.file("db"));
+    ASSERT_TRUE(report.is_ok()) << report.message();
+    EXPECT_FALSE(report->difference) << report->difference->trial;
+    EXPECT_EQ(report->trials, 20);
+  }
+}
+
 TEST(Replay, NamesTheFirstTrialThatDiffers) {
   std::mt19937_64 dice(5);
   ScratchFolder folder;

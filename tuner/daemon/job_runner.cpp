@@ -7,9 +7,22 @@
 #include "tuner/daemon/phase_times.h"
 #include "tuner/daemon/search_history.h"
 #include "tuner/daemon/warm_start.h"
-#include "tuner/search/task_allocator.h"
 
 namespace tuner {
+
+const TrialWithRecord* default_trial(std::span<const TrialWithRecord> trials, int task_index) {
+  const TrialWithRecord* found = nullptr;
+  for (const TrialWithRecord& t : trials) {
+    if (t.trial.task_index != task_index) continue;
+    if (found == nullptr) found = &t;
+    // One that was cancelled may have been given again.
+    const bool same = t.trial.template_name == found->trial.template_name &&
+                      t.trial.template_version == found->trial.template_version &&
+                      t.trial.config == found->trial.config;
+    if (same && t.record) return &t;
+  }
+  return found;
+}
 
 JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space,
                      StrategyFactory make_search)
@@ -89,6 +102,7 @@ Status JobRunner::begin(Task& task, size_t index) {
         cancelled.insert(*candidate).second)
       task.reopen.push_back(*candidate);
   }
+  std::reverse(task.reopen.begin(), task.reopen.end());  // given from the back: the default first
   task.estimate.emplace(task.space->search);
   std::map<int64_t, Observation> results;  // by record id
   for (const TrialWithRecord& t : task.stored)
@@ -178,20 +192,22 @@ int64_t JobRunner::trials_total() const {
                   std::max(trials_spent(), trials_ * static_cast<int64_t>(tasks_.size())));
 }
 
+TaskStanding JobRunner::standing(size_t index) const {
+  const Task& t = tasks_[index];
+  return {.weight = static_cast<double>(job_.tasks[index].uses),
+          .done = t.done,
+          .open = t.open,
+          .best_ns = t.best_ns,
+          .expected_gain = t.estimate ? t.estimate->expected_gain().value_or(1) : 1,
+          .settled = settled(t)};
+}
+
 // The task that the next batch is for, begun; none when the budget is spent or nothing is left to try.
 Result<std::optional<size_t>> JobRunner::choose_task() {
   while (true) {
     if (proposals_ended_ || trials_spent() >= trials_total()) return std::optional<size_t>();
     std::vector<TaskStanding> standings;
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      const Task& t = tasks_[i];
-      standings.push_back({.weight = static_cast<double>(job_.tasks[i].uses),
-                           .done = t.done,
-                           .open = t.open,
-                           .best_ns = t.best_ns,
-                           .expected_gain = t.estimate ? t.estimate->expected_gain().value_or(1) : 1,
-                           .settled = settled(t)});
-    }
+    for (size_t i = 0; i < tasks_.size(); ++i) standings.push_back(standing(i));
     const std::optional<size_t> next = next_task(standings, trials_, turns_);
     if (!next || tasks_[*next].search != nullptr) return next;
     RETURN_IF_ERROR(begin(tasks_[*next], *next));
@@ -204,10 +220,10 @@ Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
   while (open_.size() <= low_water) {
     ASSIGN_OR_RETURN(const std::optional<size_t> index, choose_task());
     if (!index) break;
-    const int64_t left = trials_total() - trials_spent();
-    ASSIGN_OR_RETURN(
-        const std::vector<TrialRow> rows,
-        propose_batch(tasks_[*index], *index, static_cast<size_t>(std::min<int64_t>(kProposalBatch, left))));
+    const int64_t wanted =
+        std::min(trials_total() - trials_spent(), next_batch(standing(*index), trials_, kProposalBatch));
+    ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
+                     propose_batch(tasks_[*index], *index, static_cast<size_t>(wanted)));
     all.insert(all.end(), rows.begin(), rows.end());
     ++turns_;
   }
@@ -288,6 +304,20 @@ Result<size_t> JobRunner::observe() {
   }
   for (size_t i = 0; i < tasks_.size() && taken > 0; ++i) judge_stop(tasks_[i], i);
   return taken;
+}
+
+void JobRunner::withdraw(const std::vector<std::string>& trial_ids) {
+  for (const std::string& id : trial_ids) {
+    const auto found = open_.find(id);
+    if (found == open_.end()) continue;
+    --tasks_[found->second.row.task_index].open;
+    open_.erase(found);
+  }
+}
+
+bool JobRunner::some_task_is_untried() const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const Task& t) { return t.done == 0 && !(settled(t) && t.open == 0); });
 }
 
 bool JobRunner::finished() const {

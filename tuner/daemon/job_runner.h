@@ -1,10 +1,10 @@
 // JobRunner: one job's search. Turns results into proposals and proposals into stored trials; knows nothing
 // of workers.
 //
-// The next batch of trials goes to the task that is expected to gain the most by it
-// (search/task_allocator.h). A task ends when its space is used up, when its chance of a gain falls below
-// what the job says (search/stopping_estimate.h), or with the job's budget: `trials` for each task, of which
-// those that end early leave theirs unused.
+// Every task's first trial is its default config. Then the next batch of trials goes to the task that is
+// expected to gain the most by it (search/task_allocator.h). A task ends when its space is used up, when its
+// chance of a gain falls below what the job says (search/stopping_estimate.h), or with the job's budget:
+// `trials` for each task, of which those that end early leave theirs unused.
 //
 // A search sees results in one order only: that of their record ids in the store, whatever workers sent them
 // and when, and it sees them right before it proposes, all new ones in one call. Each call of propose is
@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@
 #include "tuner/daemon/task_space.h"
 #include "tuner/search/search_strategy.h"
 #include "tuner/search/stopping_estimate.h"
+#include "tuner/search/task_allocator.h"
 
 namespace tuner {
 
@@ -44,6 +46,10 @@ using StrategyFactory = std::function<Result<std::unique_ptr<SearchStrategy>>(
 
 // Trials proposed at a time: a model is refit on results of the batches before.
 inline constexpr int kProposalBatch = 16;
+
+// The trial of the task's default config: of the config that the job proposed first for it, the trial with a
+// record if there is one. Null when nothing was proposed. `trials` are the job's, in seq order.
+const TrialWithRecord* default_trial(std::span<const TrialWithRecord> trials, int task_index);
 
 struct JobProgress {
   int task_index = 0;  // the task of the latest result, else the first unfinished one
@@ -72,6 +78,9 @@ class JobRunner {
 
   // Nothing is proposed after this: the job ends with the trials that are open.
   void end_proposals() { proposals_ended_ = true; }
+  // Open trials that nobody has begun and nobody will in this run. When the job is continued they are given
+  // again, once the store has them as cancelled.
+  void withdraw(const std::vector<std::string>& trial_ids);
   bool finished() const;
   // What people should know, since the last call: a task stopped early, or one whose search could not be
   // played again after a restart.
@@ -80,6 +89,9 @@ class JobRunner {
   std::vector<int> take_finished_tasks();
   JobProgress progress() const;
   const JobRow& job() const { return job_; }
+  int64_t trials_done(int task_index) const { return tasks_[task_index].done; }
+  // Some task has no result yet, and can still have one.
+  bool some_task_is_untried() const;
   // Fastest right and uncut result of a task in this job; 0: none yet.
   double best_ns(int task_index) const { return tasks_[task_index].best_ns; }
   size_t open_count() const { return open_.size(); }
@@ -121,6 +133,7 @@ class JobRunner {
                                              const std::vector<Candidate>& candidates, ProposalRow* proposal);
   Result<std::vector<TrialRow>> propose_batch(Task& task, size_t index, size_t wanted);
   Result<std::optional<size_t>> choose_task();
+  TaskStanding standing(size_t index) const;
   void judge_stop(Task& task, size_t index);
   void count(Task& task, int index, const TrialRow& row, const MeasureRecord& record);
   static bool settled(const Task& task) { return task.exhausted || task.stopped; }
