@@ -50,6 +50,18 @@ TEST_F(Leases, AreGivenOldestFirstAndOnce) {
   EXPECT_EQ(lease(kW2).trial_id, "");
 }
 
+TEST_F(Leases, CanBeWithdrawnUntilAWorkerIsGivenThem) {
+  enqueue("t1");
+  enqueue("t2");
+  enqueue("t3");
+  EXPECT_EQ(lease(kW1).trial_id, "t1");
+  EXPECT_FALSE(table.withdraw("t1"));
+  EXPECT_TRUE(table.withdraw("t2"));
+  EXPECT_FALSE(table.withdraw("t2"));
+  EXPECT_EQ(lease(kW2).trial_id, "t3");
+  EXPECT_EQ(table.open_trials(), 2u);
+}
+
 TEST_F(Leases, OnlyGoToAWorkerThatServesTheTarget) {
   enqueue("t1");
   EXPECT_THAT(table.reserve([](const std::string& t) { return t == "gpu"; }, {}, 8), IsEmpty());

@@ -105,6 +105,13 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
   return answer;
 }
 
+bool LeaseTable::withdraw(const std::string& trial_id) {
+  const auto found = trials_.find(trial_id);
+  if (found == trials_.end() || found->second.state != State::kQueued) return false;
+  trials_.erase(found);  // reserve() skips what is left of it in queue_
+  return true;
+}
+
 std::optional<std::string> LeaseTable::close(const std::string& trial_id) {
   const auto found = trials_.find(trial_id);
   if (found == trials_.end()) {

@@ -73,6 +73,9 @@ class LeaseTable {
   // Renews what the worker holds.
   Heartbeat heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms);
 
+  // Takes a queued trial out, as if it had never been enqueued. False: it is not open, or with a worker.
+  bool withdraw(const std::string& trial_id);
+
   // The job of the trial when it was open here. Otherwise remembers that its result came.
   std::optional<std::string> close(const std::string& trial_id);
 
