@@ -81,7 +81,7 @@ double record_time_ns(const MeasureRecord& record);
 // When a job ends before its trials are used up. Of one run: a job that is continued starts its clock anew.
 struct StopOptions {
   double below = 0;  // a task ends when the chance of a gain within its next 100 trials is below; 0: never
-  double time_limit_s = 0;  // nothing is proposed after this long; 0: no limit
+  double time_limit_s = 0;  // for its trials and races together; 0: no limit
   bool operator==(const StopOptions&) const = default;
 };
 

@@ -273,7 +273,7 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
   const JobRow::Task& task = group.job.tasks[i];
   std::printf("\n%s\non %s\n", task.workload_key.c_str(), task.target.c_str());
   if (!out.tuned[i]) {
-    std::printf("  no right answer yet\n");
+    std::printf("  no answer yet\n");
     return;
   }
   const v1::TunedConfig& t = *out.tuned[i];
@@ -372,6 +372,8 @@ int run(const SubmitOptions& options) {
     if (out.state == v1::CANCELLED) std::fprintf(stderr, "tuner: job %s was cancelled\n", out.job_id.c_str());
     if (out.state == v1::JOB_FAILED)
       std::fprintf(stderr, "tuner: job %s failed: %s\n", out.job_id.c_str(), out.message.c_str());
+    if (out.state == v1::FINISHED && !out.message.empty())
+      std::fprintf(stderr, "tuner: job %s: %s\n", out.job_id.c_str(), out.message.c_str());
     if (!all_tuned || out.state != v1::FINISHED) exit_code = kExitFailed;
   }
   if (options.json) {
@@ -406,7 +408,8 @@ void add_submit_command(CLI::App& app, CommandContext& context) {
             options->every_config = text == "all";
             if (!options->every_config) options->trials = std::stoi(text);
           },
-          "trials per task on average (tasks that gain more get more), instead of the file's; all: every "
+          "trials per task on average (every task gets its default, then those that gain more get more), "
+          "instead of the file's; all: every "
           "valid config with at least 9 samples, none cut "
           "short, in grid order unless --search says otherwise")
       ->check([](const std::string& text) {
@@ -433,8 +436,10 @@ void add_submit_command(CLI::App& app, CommandContext& context) {
           "(5 unless the file says otherwise); 0: never")
       ->check(CLI::Range(0.0, 100.0));
   command
-      ->add_option("--time-limit", options->time_limit_s,
-                   "seconds after which nothing more is tried (or 90s, 10m, 2h); 0: no limit")
+      ->add_option(
+          "--time-limit", options->time_limit_s,
+          "seconds (or 90s, 10m, 2h) for all trials and races of the job; every task's default comes first. "
+          "0: no limit")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
       ->check(CLI::Range(0.0, 1e9));
   command->add_option("--daemon", options->daemon,

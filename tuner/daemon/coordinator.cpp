@@ -79,6 +79,7 @@ void Coordinator::add_job_locked(JobRow row, int limit) {
     const Result<Workload> workload = workload_from_key(task.workload_key);
     job->flops.push_back(workload ? workload->flops() : 0);
   }
+  job->race = options_.race;
   job->idle_since_ms = clock_.now_ms();
   const std::string id = row.id;
   job->row = std::move(row);

@@ -103,6 +103,12 @@ class Coordinator {
     uint64_t generation = 0;             // of its latest Sync: an older one still waiting gives up
     std::map<std::string, bool> serves;  // target -> may it be measured here; filled as asked
   };
+  // How long races of a job take, from the daemon's side. A guess counts as one race.
+  struct RaceTimes {
+    double races = 1, sum_ms = 8'000;  // of all
+    double late_races = 1,
+           late_ms = 500;  // of those that used their limit up: how long they went on after it
+  };
   struct Job {
     JobRow row;
     int limit = 0;                      // trials per task in this run
@@ -119,9 +125,14 @@ class Coordinator {
     std::map<int, double> best_ns;  // by task
     JobState state = JobState::kQueued;
     bool cancel_asked = false, hinted = false;
-    int64_t started_ms = 0;    // of this run; with the next one, touched by the search thread only
-    bool out_of_time = false;  // nothing more is proposed
     int64_t idle_since_ms = 0;
+    // Touched by the search thread only, coordinator_time_limit.cpp:
+    int64_t deadline_ms = 0;    // of this run, its races included; 0: no time limit
+    bool out_of_time = false;   // nothing more is proposed
+    std::vector<int> to_race;   // tasks that ended and wait for their race
+    std::set<int> done_racing;  // tasks whose race has begun, or was left out
+    RaceOptions race;           // of the next one; limit_s <= 0: there is no time for it
+    RaceTimes race_times;
   };
   struct Rerun {
     std::optional<v1::MeasureRecord> record;
@@ -134,6 +145,8 @@ class Coordinator {
     int task_index = 0;
     std::string target;
     int64_t served_ms = 0;  // when a worker that can race was last there
+    int64_t begun_ms = 0;   // when it was given to a worker
+    double limit_s = 0;
     bool ended = false;
     std::optional<v1::RaceResult> result;  // of a remeasurement
     std::string error;                     // why it ended without a winner
@@ -153,16 +166,27 @@ class Coordinator {
   // coordinator_races.cpp
   Status accept_races(const v1::SyncRequest& request, v1::SyncReply* reply);
   bool lose_race_locked(const LeaseTable::Loss& loss);
-  bool race_served_locked(const std::string& target);
+  bool race_served_locked(const std::string& target) { return racers_locked(target) > 0; }
+  int racers_locked(const std::string& target);
   Result<std::vector<TrialRow>> finalists_of(const Job& job, int task_index, const TunedConfig& best) const;
   void end_task(Job& job, int task_index);
-  bool step_races(Job& job);
+  void step_races(Job& job);
   void announce(Job& job, int task_index, const std::string& note);
+
+  // coordinator_time_limit.cpp
+  void watch_time_limit(Job& job);
+  void withdraw_queued(Job& job);
+  bool begin_races(Job& job);
+  void count_race(Job& job, const Race& race) const;
+  int64_t races_to_come(const Job& job);
+  int64_t race_reserve_ms(const Job& job);
+  double race_limit_s(const Job& job, int64_t races, int racers);
 
   void search_loop();
   void step(const std::string& job_id);
   void handle_losses(const std::vector<LeaseTable::Loss>& losses);
   void update_progress(Job& job, size_t new_results);
+  void conclude(const Job& job);
   void end_job(const std::string& job_id, JobState state, const std::string& message);
   void add_event(const std::string& job_id, JobState state, const std::string& message,
                  const v1::TunedConfig* tuned);

@@ -34,12 +34,13 @@ void add_candidate(const TrialRow& trial, v1::Lease* lease) {
 
 }  // namespace
 
-bool Coordinator::race_served_locked(const std::string& target) {
+// Workers that are here and can race kernels of the target.
+int Coordinator::racers_locked(const std::string& target) {
   const int64_t now = clock_.now_ms();
-  return std::any_of(workers_.begin(), workers_.end(), [&](auto& item) {
+  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](auto& item) {
     return now - item.second.last_seen_ms <= options_.leases.ttl_ms &&
            serves_locked(item.second, str(kRaceOf, target));
-  });
+  }));
 }
 
 // The task's trials of this job, and the best known one whatever job it is of, whose interval overlaps that
@@ -98,6 +99,8 @@ void Coordinator::end_task(Job& job, int task_index) {
   // order to be believed again races again.
   const bool settled = best && best->race_id != 0 && job.row.search != kKnownBestStrategy;
   if (!best || settled || !target || !target->is_cpu()) return announce(job, task_index, "");
+  if (job.race.limit_s <= 0)
+    return announce(job, task_index, "not raced: the time limit; its time is that of one trial");
   const Result<std::vector<TrialRow>> finalists = finalists_of(job, task_index, *best);
   if (!finalists) return announce(job, task_index, finalists.message());
 
@@ -105,7 +108,7 @@ void Coordinator::end_task(Job& job, int task_index) {
   v1::Lease lease;
   to_proto(TrialRow{.id = id}, task, job.row.options, &lease);
   for (const TrialRow& trial : *finalists) add_candidate(trial, &lease);
-  to_proto(options_.race, lease.mutable_race());
+  to_proto(job.race, lease.mutable_race());
   bool served = false;
   {
     const std::lock_guard lock(mutex_);
@@ -116,7 +119,8 @@ void Coordinator::end_task(Job& job, int task_index) {
       races_[id] = {.job_id = job.row.id,
                     .task_index = task_index,
                     .target = task.target,
-                    .served_ms = clock_.now_ms()};
+                    .served_ms = clock_.now_ms(),
+                    .limit_s = job.race.limit_s};
     }
   }
   if (!served)
@@ -126,10 +130,9 @@ void Coordinator::end_task(Job& job, int task_index) {
             str("task ", task_index + 1, ": ", finalists->size(), " finalists race"), nullptr);
 }
 
-// Tells what races of the job have ended. Whether some are still going on.
-bool Coordinator::step_races(Job& job) {
+// Tells what races of the job have ended.
+void Coordinator::step_races(Job& job) {
   std::vector<Race> ended;
-  bool going_on = false;
   {
     const std::lock_guard lock(mutex_);
     for (auto it = races_.begin(); it != races_.end();) {
@@ -145,7 +148,6 @@ bool Coordinator::step_races(Job& job) {
         leases_.close(it->first);
       }
       if (!race.ended) {
-        going_on = true;
         ++it;
         continue;
       }
@@ -154,12 +156,12 @@ bool Coordinator::step_races(Job& job) {
       it = races_.erase(it);
     }
   }
+  for (const Race& race : ended) count_race(job, race);
   for (const Race& race : ended)
     announce(job, race.task_index,
              race.error.empty()
                  ? ""
                  : str("its race has no result (", race.error, "), its time is that of one trial"));
-  return going_on;
 }
 
 // Stores results of races, then tells the searches. What cannot be stored stays unacknowledged and comes

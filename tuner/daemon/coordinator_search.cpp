@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "proto/convert.h"
@@ -91,7 +92,8 @@ void Coordinator::step(const std::string& job_id) {
     if (started) started = runner->start();
     if (!started) return end_job(job_id, JobState::kFailed, started.message());
     job->runner = std::move(runner);
-    job->started_ms = clock_.now_ms();
+    if (const double limit_s = job->row.stop.time_limit_s; limit_s > 0)
+      job->deadline_ms = clock_.now_ms() + std::llround(1000 * limit_s);
     {
       const std::lock_guard lock(mutex_);
       job->state = JobState::kRunning;
@@ -110,15 +112,7 @@ void Coordinator::step(const std::string& job_id) {
     if (!observed) return end_job(job_id, JobState::kFailed, observed.message());
     new_results = *observed;
   }
-  const double limit_ms = 1000 * job->row.stop.time_limit_s;
-  if (limit_ms > 0 && !job->out_of_time &&
-      static_cast<double>(clock_.now_ms() - job->started_ms) >= limit_ms) {
-    job->out_of_time = true;
-    job->runner->end_proposals();
-    add_event(job_id, JobState::kRunning,
-              str("the time limit of ", job->row.stop.time_limit_s, " s is over; open trials are finished"),
-              nullptr);
-  }
+  watch_time_limit(*job);
   Result<std::vector<TrialRow>> proposed = job->runner->propose(low_water);
   if (!proposed) return end_job(job_id, JobState::kFailed, proposed.message());
   queue_trials(job_id, *proposed);
@@ -126,19 +120,41 @@ void Coordinator::step(const std::string& job_id) {
     add_event(job_id, JobState::kRunning, note, nullptr);
   update_progress(*job, new_results);
 
-  for (const int index : job->runner->take_finished_tasks()) end_task(*job, index);
-  if (step_races(*job) || !job->runner->finished()) return;
-  int untuned = 0;
-  learner_.learn_from(job->row.tasks);
-  for (const JobRow::Task& task : job->row.tasks)
-    untuned += store_.best(task.workload_key, task.target, templates_of(task.algorithms)) ? 0 : 1;
-  if (untuned == 0) return end_job(job_id, JobState::kFinished, "");
-  std::string counts;
-  for (const auto& [outcome, n] : job->runner->progress().outcomes)
-    counts += str(counts.empty() ? "" : ", ", n, " ", outcome_name(outcome));
-  end_job(job_id, JobState::kFailed,
-          str(untuned, " of ", job->row.tasks.size(), " tasks have no right answer that was timed in full (",
-              counts, "). What went wrong: tuner records export --job ", job_id));
+  for (const int index : job->runner->take_finished_tasks()) {
+    if (job->deadline_ms == 0)
+      end_task(*job, index);
+    else if (job->runner->trials_done(index) > 0)
+      job->to_race.push_back(index);
+  }
+  step_races(*job);
+  if (!begin_races(*job) && job->to_race.empty() && job->runner->finished()) conclude(*job);
+}
+
+// Trials and races are over: says what came of the job.
+void Coordinator::conclude(const Job& job) {
+  const size_t tasks = job.row.tasks.size();
+  size_t untuned = 0, unreached = 0;
+  learner_.learn_from(job.row.tasks);
+  for (size_t i = 0; i < tasks; ++i) {
+    const JobRow::Task& task = job.row.tasks[i];
+    if (job.out_of_time && job.runner->trials_done(static_cast<int>(i)) == 0)
+      ++unreached;
+    else if (!store_.best(task.workload_key, task.target, templates_of(task.algorithms)))
+      ++untuned;
+  }
+  std::string message;
+  if (untuned > 0) {
+    std::string counts;
+    for (const auto& [outcome, n] : job.runner->progress().outcomes)
+      counts += str(counts.empty() ? "" : ", ", n, " ", outcome_name(outcome));
+    message = str(untuned, " of ", tasks, " tasks have no right answer that was timed in full (", counts,
+                  "). What went wrong: tuner records export --job ", job.row.id);
+  }
+  if (unreached > 0)
+    message += str(message.empty() ? "" : ". ", unreached, " of ", tasks,
+                   " tasks were not reached within the time limit of ", job.row.stop.time_limit_s,
+                   " s; submit again to continue");
+  end_job(job.row.id, untuned > 0 ? JobState::kFailed : JobState::kFinished, message);
 }
 
 // Makes stored trials leasable. Those whose result came while they were being loaded are observed instead.
@@ -294,7 +310,12 @@ void Coordinator::update_progress(Job& job, size_t new_results) {
 }
 
 void Coordinator::end_job(const std::string& job_id, JobState state, const std::string& message) {
-  if (state != JobState::kFinished)
+  bool out_of_time = false;
+  {
+    const std::lock_guard lock(mutex_);
+    out_of_time = jobs_.at(job_id)->out_of_time;
+  }
+  if (state != JobState::kFinished || out_of_time)
     if (const Status s = store_.cancel_open_trials(job_id); !s)
       spdlog::error("job {}: {}", job_id, s.message());
   if (const Status s = store_.set_job_state(job_id, state, message); !s)

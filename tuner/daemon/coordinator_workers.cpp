@@ -217,6 +217,8 @@ void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::st
       fencing = row->second.fencing;
     }
     if (!leases_.grant(trial.id, owner, attempt, fencing, clock_.now_ms())) continue;
+    if (const auto race = races_.find(trial.id); race != races_.end())
+      race->second.begun_ms = clock_.now_ms();
     if (!specs_.contains(trial.id)) continue;
     v1::Lease* lease = reply->add_leases();
     *lease = specs_[trial.id];

@@ -1,0 +1,241 @@
+// Jobs with a time limit, on a clock that only the worker's work moves: which tasks get trials and races, and
+// what is said of the others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "proto/convert.h"
+#include "tests/tuner/analytic_task.h"
+#include "tuner/daemon/coordinator.h"
+
+namespace tuner {
+namespace {
+
+using testing::analytic_record;
+using testing::analytic_space;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::kAnalyticTarget;
+using ::testing::Not;
+using testing::ScratchFolder;
+
+constexpr int kTasks = 31;
+constexpr int kMostUsed = 9;
+constexpr double kLimitS = 20;
+
+class WorkClock final : public Clock {
+ public:
+  int64_t now_ms() const override { return now_; }
+  void pass(int64_t ms) { now_ += ms; }
+
+ private:
+  std::atomic<int64_t> now_{1'000};
+};
+
+std::string key_of(int task) {
+  return str("v1 matmul b=1 m=", 8 + task, " n=64 k=64 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+}
+
+// A daemon with one worker that has one slot. A trial takes `trial_ms`, a heat of a race `heat_ms`.
+class Daemon {
+ public:
+  Daemon(int64_t trial_ms, int64_t heat_ms, bool races = true)
+      : trial_ms_(trial_ms), heat_ms_(heat_ms), races_(races) {
+    CoordinatorOptions options;
+    options.make_space = [](const JobRow::Task&) { return analytic_space(6); };
+    options.check_task = [](const JobRow::Task&) { return Status::ok(); };
+    coordinator = std::make_unique<Coordinator>(*store, clock, options);
+    EXPECT_TRUE(coordinator->start().is_ok());
+  }
+  ~Daemon() { coordinator->stop("test is over"); }
+
+  void submit(const std::string& request_id, double limit_s, int trials = 16) {
+    v1::SubmitRequest request;
+    request.set_request_id(request_id);
+    for (int i = 0; i < kTasks; ++i) {
+      v1::TaskSpec* task = request.add_tasks();
+      task->set_workload_key(key_of(i));
+      task->set_target(kAnalyticTarget);
+      task->set_uses(i == kMostUsed ? 8 : 1);
+    }
+    request.set_trials(trials);
+    request.set_search("random");
+    request.mutable_stop()->set_time_limit_s(limit_s);
+    v1::SubmitReply reply;
+    const Status status = coordinator->submit(request, &reply);
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    EXPECT_EQ(reply.job_id(), "j1");
+  }
+  // Works until the job has ended; the time it took.
+  double work_to_the_end() {
+    v1::RegisterRequest enter;
+    enter.set_worker_id("w1");
+    enter.set_incarnation("1");
+    enter.set_protocol(1);
+    enter.add_targets(kAnalyticTarget);
+    enter.set_max_threads(4);
+    enter.set_races(races_);
+    v1::RegisterReply entered;
+    EXPECT_TRUE(coordinator->register_worker(enter, &entered).is_ok());
+    const int64_t begun_ms = clock.now_ms();
+    v1::SyncRequest request;
+    for (int i = 0; i < 20'000 && !ended(); ++i) {
+      request.set_session(entered.session());
+      request.set_free_slots(1);
+      v1::SyncReply reply;
+      EXPECT_TRUE(coordinator->sync(request, &reply, [] { return false; }).is_ok());
+      request.Clear();
+      for (const v1::Lease& lease : reply.leases()) answer(lease, request);
+      if (reply.leases_size() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    // The store knows it a moment before the coordinator does.
+    v1::WatchRequest watch;
+    watch.set_job_id("j1");
+    const auto read = [](const v1::JobEvent&) { return true; };
+    EXPECT_TRUE(coordinator->watch(watch, read, [] { return false; }).is_ok());
+    return static_cast<double>(clock.now_ms() - begun_ms) / 1000;
+  }
+  bool ended() const {
+    const JobState state = store->job("j1")->state;
+    return state != JobState::kQueued && state != JobState::kRunning;
+  }
+  std::vector<int64_t> trials_of_tasks() const {
+    std::vector<int64_t> count(kTasks);
+    const std::vector<TrialWithRecord> trials = store->trials("j1").value();
+    for (const TrialWithRecord& t : trials)
+      count[static_cast<size_t>(t.trial.task_index)] += t.record ? 1 : 0;
+    return count;
+  }
+  int events_with(const std::string& words) const {
+    int count = 0;
+    const auto events = store->events("j1", 0, 1000).value();
+    for (const auto& [seq, json] : events) count += json.find(words) != std::string::npos ? 1 : 0;
+    return count;
+  }
+
+  ScratchFolder folder;
+  WorkClock clock;
+  std::unique_ptr<Store> store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+  std::unique_ptr<Coordinator> coordinator;
+  bool all_fail = false;
+
+ private:
+  void answer(const v1::Lease& lease, v1::SyncRequest& request) {
+    if (lease.finalists_size() == 0) {
+      clock.pass(trial_ms_);
+      MeasureRecord record = analytic_record(lease.trial_id(), lease.attempt(), lease.config());
+      if (all_fail) {
+        record.outcome = Outcome::kCrashed;
+        record.run_ns = record.cpu_ns = {};
+      }
+      return to_proto(record, request.add_results());
+    }
+    EXPECT_GT(lease.race().limit_s(), 0) << "0 would be the default";
+    // No heat is begun after the limit.
+    const auto limit_ms = static_cast<int64_t>(1000 * lease.race().limit_s());
+    clock.pass((limit_ms / heat_ms_ + 1) * heat_ms_);
+    v1::RaceResult* r = request.add_races();
+    r->set_race_id(lease.trial_id());
+    r->set_attempt(lease.attempt());
+    for (const v1::RaceCandidate& c : lease.finalists()) {
+      v1::RaceFinalist* f = r->add_finalists();
+      f->set_trial_id(c.trial_id());
+      f->add_samples_ns(500);
+      f->add_sentinel_ns(250);
+      f->add_process(0);
+      r->add_tie_set(c.trial_id());
+    }
+    r->set_winner(lease.finalists(0).trial_id());
+    r->set_time_ns(500);
+    r->set_time_low_ns(495);
+    r->set_time_high_ns(505);
+    r->set_ratio(2);
+    r->set_ratio_low(1.98);
+    r->set_ratio_high(2.02);
+    *r->mutable_options() = lease.race();
+    const Environment here{.hardware = "formula",
+                           .toolchain = "none",
+                           .worker_id = "w1",
+                           .worker_incarnation = "1",
+                           .host = "h"};
+    to_proto(here, r->mutable_environment());
+  }
+
+  const int64_t trial_ms_, heat_ms_;
+  const bool races_;
+};
+
+TEST(TimeLimit, TasksThatWereNotReachedAreNoFailureAndTheNextSubmissionGoesOnWithThem) {
+  Daemon daemon(/*trial_ms=*/1'000, /*heat_ms=*/1'000);
+  daemon.submit("r1", kLimitS);
+  EXPECT_NEAR(daemon.work_to_the_end(), kLimitS, 2);
+  const std::vector<int64_t> trials = daemon.trials_of_tasks();
+  const auto unreached = std::count(trials.begin(), trials.end(), 0);
+  EXPECT_NEAR(static_cast<double>(unreached), kTasks - kLimitS, 2);
+  EXPECT_EQ(std::count(trials.begin(), trials.end(), 1), kTasks - unreached);
+  EXPECT_EQ(trials[kMostUsed], 1);
+  const JobRow job = daemon.store->job("j1").value();
+  EXPECT_EQ(job.state, JobState::kFinished) << job.message;
+  EXPECT_EQ(job.message, str(unreached, " of 31 tasks were not reached within the time limit of 20 s; ",
+                             "submit again to continue"));
+
+  daemon.submit("r2", kLimitS);
+  daemon.work_to_the_end();
+  EXPECT_THAT(daemon.trials_of_tasks(), Not(::testing::Contains(0)));
+  EXPECT_EQ(daemon.store->job("j1")->message, "");
+}
+
+TEST(TimeLimit, HoldsForTrialsAndRacesTogether) {
+  Daemon daemon(/*trial_ms=*/100, /*heat_ms=*/700);
+  daemon.submit("r1", kLimitS);
+  EXPECT_NEAR(daemon.work_to_the_end(), kLimitS, 2);
+  EXPECT_EQ(daemon.store->job("j1")->state, JobState::kFinished);
+  EXPECT_EQ(daemon.store->job("j1")->message, "");
+  const std::vector<int64_t> trials = daemon.trials_of_tasks();
+  EXPECT_THAT(trials, Each(::testing::Ge(1)));
+  EXPECT_GE(trials[kMostUsed], 16);
+  // The search has two thirds of the time at least.
+  EXPECT_GE(std::accumulate(trials.begin(), trials.end(), int64_t{0}), 120);
+  const auto races = static_cast<int>(daemon.store->races("j1")->size());
+  EXPECT_GE(races, 4);
+  EXPECT_EQ(races + daemon.events_with("not raced: the time limit"), kTasks);
+  EXPECT_EQ(daemon.events_with("is tuned"), kTasks);
+  EXPECT_EQ(daemon.store->races("j1")->front().task_index, kMostUsed) << "where most is to be saved";
+}
+
+TEST(TimeLimit, WithTimeEnoughEveryTaskRacesAsLongAsWithoutALimit) {
+  Daemon daemon(/*trial_ms=*/10, /*heat_ms=*/1'000);
+  daemon.submit("r1", /*limit_s=*/10'000, /*trials=*/4);
+  daemon.work_to_the_end();
+  const std::vector<RaceRow> races = daemon.store->races("j1").value();
+  ASSERT_EQ(races.size(), static_cast<size_t>(kTasks));
+  for (const RaceRow& race : races) EXPECT_EQ(race.options.limit_s, RaceOptions{}.limit_s);
+  EXPECT_THAT(daemon.trials_of_tasks(), Each(4));
+}
+
+TEST(TimeLimit, NoTimeIsKeptForRacesNobodyCanRun) {
+  Daemon daemon(/*trial_ms=*/100, /*heat_ms=*/1'000, /*races=*/false);
+  daemon.submit("r1", kLimitS);
+  EXPECT_NEAR(daemon.work_to_the_end(), kLimitS, 1);
+  const std::vector<int64_t> trials = daemon.trials_of_tasks();
+  EXPECT_GE(std::accumulate(trials.begin(), trials.end(), int64_t{0}), 190);
+}
+
+TEST(TimeLimit, TasksThatHadTrialsButNoRightAnswerAreStillAFailure) {
+  Daemon daemon(/*trial_ms=*/1'000, /*heat_ms=*/1'000);
+  daemon.all_fail = true;
+  daemon.submit("r1", kLimitS);
+  daemon.work_to_the_end();
+  const JobRow job = daemon.store->job("j1").value();
+  EXPECT_EQ(job.state, JobState::kFailed);
+  EXPECT_THAT(job.message, HasSubstr(" of 31 tasks have no right answer that was timed in full ("));
+  EXPECT_THAT(job.message, HasSubstr(" of 31 tasks were not reached within the time limit of 20 s"));
+}
+
+}  // namespace
+}  // namespace tuner
