@@ -57,6 +57,21 @@ TEST(WarmSearch, DonorsOfTheSameTemplatePutItAheadFromTheStart) {
   EXPECT_GT(warm.worst_share(16), cold.worst_share(16));
 }
 
+// A job of many tasks knows each task's default before it proposes a batch: no reason to believe less.
+TEST(WarmSearch, TheDefaultsTimeAloneDoesNotOverruleTheDonors) {
+  const MeasuredSpace m = testing::rugged_space(0), donor = testing::rugged_space(2);
+  SearchSpace space = m.search_space();
+  space.parts[0].template_name = "rugged";
+  space.priors.push_back(donor_rows(donor, 200, 1, Donor::kHonest));
+  const auto unseen = make_strategy("bayesian", space, 1).value(),
+             seen = make_strategy("bayesian", space, 1).value();
+  const std::vector<Candidate> first = unseen->propose(1);
+  EXPECT_EQ(seen->propose(1), first);
+  const Observation result = m.measure(first[0]);
+  seen->observe({&result, 1});
+  EXPECT_EQ(seen->propose(16), unseen->propose(16));
+}
+
 TEST(WarmSearch, ADonorThatMisleadsLosesItsWeight) {
   const MeasuredSpace m = testing::rugged_space(0), a = testing::rugged_space(2);
   const SimulationSummary cold = runs(m, {}, Donor::kHonest, 128),

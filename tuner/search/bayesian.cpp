@@ -27,6 +27,9 @@ namespace {
 constexpr size_t kDrawn = 1500;  // candidates of a space too large to be ranked whole
 constexpr size_t kNear = 40;     // of those besides, next to each of the fastest
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+// Fewer results say nothing that what is known of similar tasks does not say better: a default alone, the
+// fastest so far, makes everything else look like a gain.
+constexpr size_t kFewestResults = 4;
 constexpr size_t kJudged = 16;  // results a status line is about
 
 // How far below 0 a value of this mean and deviation is expected to be.
@@ -99,9 +102,10 @@ class BayesianSearch final : public SearchStrategy {
 
   void choose(size_t n, std::vector<Candidate>& batch) {
     std::mt19937_64 rng = pool_.stream();
-    const std::vector<Candidate> fast = fastest();
+    const bool few = results_.size() < kFewestResults;
+    const std::vector<Candidate> fast = few ? std::vector<Candidate>() : fastest();
     if (!posterior_ || results_.size() >= fitted_results_ + std::max<size_t>(16, fitted_results_ / 10) ||
-        (fitted_results_ == 0 && !results_.empty()))
+        (fitted_results_ == 0 && !few))
       refit(fast, rng);
     else
       update();
@@ -194,10 +198,12 @@ class BayesianSearch final : public SearchStrategy {
   }
 
   void refit(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
-    fitted_results_ = results_.size();
+    const bool few = results_.size() < kFewestResults;
+    fitted_results_ = few ? 0 : results_.size();
     std::vector<Candidate> all;
     std::vector<float> scores;
     for (const auto& [c, r] : results_) {
+      if (few) break;
       all.push_back(c);
       scores.push_back(1 - value_of(r));
     }
