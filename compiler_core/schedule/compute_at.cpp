@@ -47,11 +47,16 @@ class Mover {
       : plain_(plain),
         region_(region),
         ranges_(ranges),
-        extents_(plain.stage.store().reduce == ReduceOp::kNone ? region.extent : region.reached) {}
+        extents_(plain.stage.store().reduce == ReduceOp::kNone ? region.extent : region.reached) {
+    const Buffer& buffer = plain.stage.store().buffer;
+    const Buffer whole = derived_buffer(buffer, buffer->name, extents_, buffer->scope);
+    const Buffer cut = derived_buffer(buffer, buffer->name, region.extent, buffer->scope);
+    if (mostly_padding(whole, cut)) extents_ = region.extent;
+  }
 
   // Loops over the region, stored from 0 into tile(). In a reduction a dimension cut at the end of the buffer
   // keeps the whole tile if that needs no guard: register tiles stay full vectors where the operands are
-  // padded.
+  // padded. Not where that is padding and little else.
   Stmt moved() {
     Stmt result = build();
     for (size_t d = 0; d < extents_.size(); ++d)

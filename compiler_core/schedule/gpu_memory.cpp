@@ -127,6 +127,7 @@ void Schedule::double_buffer(const Tensor& t, Axis axis, bool in_registers) {
     std::vector<int64_t> shape = buffer->shape;
     shape.insert(shape.begin(), 2);
     const Buffer stages = derived_buffer(buffer, buffer->name, std::move(shape), MemoryScope::kShared);
+    RETURN_IF_ERROR(check_size(stages));
     const Expr next = Expr(loop->var) + 1, has_next = next < loop->extent;
     std::vector<Stmt> block;
     for (const Stmt& s : to_block.back()->stmts)

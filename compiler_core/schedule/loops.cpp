@@ -77,7 +77,11 @@ Status Schedule::split_loop(const Var& var, int64_t factor, SplitAxes* result) {
   const Stmt& loop = path.back();
   RETURN_IF_ERROR(needs_serial(program_.body, loop));
   const Var outer = make_var(loop->var->name + ".outer"), inner = make_var(loop->var->name + ".inner");
-  const int64_t outer_extent = (loop->extent + factor - 1) / factor;
+  const int64_t outer_extent = blocks_of(loop->extent, factor);
+  const int64_t inside = bounded_product(bounded_product(outer_extent, factor), nest_iterations(loop->body));
+  if (bounded_product(iterations_around(path), inside) > kMostIterations)
+    return invalid_config(label(program_.body, var), " has ", loop->extent, " iterations; in blocks of ",
+                          factor, " its nest would have more than 2^60, which indices cannot count");
   const Expr whole = Expr(outer) * factor + inner;
   Stmt body = substitute(loop->body, {{loop->var, whole}});
   if (loop->extent % factor != 0) body = make_if(whole < loop->extent, std::move(body));
@@ -134,7 +138,9 @@ Axis Schedule::fuse(std::span<const Axis> axes) {
         return invalid_config(label(program_.body, loop->var), " and ",
                               label(program_.body, chain.loops[0]->var),
                               " are not of one kind (spatial, reduce)");
-      extent *= loop->extent;
+      if (extent = bounded_product(extent, loop->extent); extent > kMostIterations)
+        return invalid_config("with the ", loop->extent, " iterations of ", label(program_.body, loop->var),
+                              " the fused axis would have more than 2^60, which indices cannot count");
       name += loop->var->name + ".";
     }
     result.var = make_var(name + "fused");

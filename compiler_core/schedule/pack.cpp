@@ -48,9 +48,26 @@ std::vector<int64_t> packed_shape(const Buffer& buffer, const std::vector<PackDi
   std::vector<int64_t> shape;
   for (const PackDim& d : dims) {
     const int64_t extent = buffer->shape[static_cast<size_t>(d.dim)];
-    shape.push_back(d.inner ? d.factor : (extent + d.factor - 1) / d.factor);
+    shape.push_back(d.inner ? d.factor : blocks_of(extent, d.factor));
   }
   return shape;
+}
+
+// Blocks larger than a dimension multiply a tensor, and blocks of blocks do it again.
+Status check_padding(const Buffer& source, const Buffer& packed, const std::vector<PackDim>& dims) {
+  RETURN_IF_ERROR(check_size(packed));
+  if (!mostly_padding(packed, source)) return Status::ok();
+  const auto growth = [&](const PackDim& d) {
+    const int64_t extent = source->shape[static_cast<size_t>(d.dim)];
+    return static_cast<double>(blocks_of(extent, d.factor)) * static_cast<double>(d.factor) /
+           static_cast<double>(extent);
+  };
+  const PackDim& worst = *std::max_element(
+      dims.begin(), dims.end(), [&](const PackDim& a, const PackDim& b) { return growth(a) < growth(b); });
+  return invalid_config(packed->name, " would take ", packed->bytes(), " bytes, ", source->name, " takes ",
+                        source->bytes(), ": mostly padding, above all of dimension ", worst.dim,
+                        ", of extent ", source->shape[static_cast<size_t>(worst.dim)], ", in blocks of ",
+                        worst.factor, "; smaller blocks");
 }
 
 // packed[...] = source[...], zeros where blocks reach past it.
@@ -157,7 +174,9 @@ Tensor Schedule::pack(const Tensor& t, std::vector<PackDim> dims) {
     node->shape = packed_shape(source, dims);
     node->scope = MemoryScope::kGlobal;
     node->role = ahead ? BufferRole::kPacked : BufferRole::kIntermediate;
-    result.buffer = std::move(node);
+    const Buffer packed = std::move(node);
+    RETURN_IF_ERROR(check_padding(source, packed, dims));
+    result.buffer = packed;
     if (ahead) {
       program_.body = simplify(read_packed(program_.body, source, result.buffer, dims));
       pack_ahead(program_, source, result.buffer, dims);

@@ -77,7 +77,12 @@ void Schedule::pad_reduction(Axis axis, int64_t multiple) {
     if (path.empty()) return invalid_config("not an axis of the Program (split, fused or never there)");
     const Stmt& loop = path.back();
     if (loop->axis != AxisKind::kReduce) return invalid_config("not a reduce axis");
-    const int64_t padded = (loop->extent + multiple - 1) / multiple * multiple;
+    const int64_t padded = bounded_product(blocks_of(loop->extent, multiple), multiple);
+    const int64_t inside = bounded_product(padded, nest_iterations(loop->body));
+    if (bounded_product(iterations_around(path), inside) > kMostIterations)
+      return invalid_config(label(program_.body, axis.var), " has ", loop->extent,
+                            " iterations; in multiples of ", multiple,
+                            " its nest would have more than 2^60, which indices cannot count");
     // A reduction of one term has lost its variable (its indices are 0): it stays, and a split is guarded.
     if (padded != loop->extent && loop->extent > 1) {
       const Stage stage = *find_stage(program_.body, owner(loop));
@@ -151,6 +156,7 @@ Tensor Schedule::rfactor(const Tensor& t, Axis axis) {
     shape.insert(shape.begin(), extent);
     const Buffer partial = derived_buffer(buffer, free_name(program_, buffer->name + ".partial"),
                                           std::move(shape), MemoryScope::kGlobal);
+    RETURN_IF_ERROR(check_size(partial));
     std::vector<Expr> indices = store.indices;
     indices.insert(indices.begin(), Expr(axis.var));
     Expr first = bool_imm(true);

@@ -1,6 +1,7 @@
 #include "compiler_core/schedule/rewrite.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compiler_core/ir/prefetch.h"
 
@@ -205,6 +206,46 @@ Buffer derived_buffer(const Buffer& like, std::string name, std::vector<int64_t>
   node->scope = scope;
   node->role = BufferRole::kIntermediate;
   return node;
+}
+
+int64_t bounded_product(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return kMostIterations + 1;
+  return std::min(product, kMostIterations + 1);
+}
+
+int64_t nest_iterations(const Stmt& s) {
+  if (s == nullptr) return 1;
+  int64_t most = std::max(nest_iterations(s->body), nest_iterations(s->else_body));
+  for (const Stmt& child : s->stmts) most = std::max(most, nest_iterations(child));
+  return s->kind == StmtKind::kFor ? bounded_product(s->extent, most) : most;
+}
+
+int64_t iterations_around(const Path& path) {
+  int64_t n = 1;
+  for (size_t i = 0; i + 1 < path.size(); ++i)
+    if (path[i]->kind == StmtKind::kFor) n = bounded_product(n, path[i]->extent);
+  return n;
+}
+
+int64_t exact_bytes(const Buffer& buffer) {
+  int64_t n = dtype_bytes(buffer->dtype);
+  for (const int64_t d : buffer->shape)
+    if (__builtin_mul_overflow(n, d, &n)) return std::numeric_limits<int64_t>::max();
+  return n;
+}
+
+Status check_size(const Buffer& buffer) {
+  if (exact_bytes(buffer) <= kMostBytes) return Status::ok();
+  std::string shape;
+  for (const int64_t d : buffer->shape) shape += str(shape.empty() ? "" : ", ", d);
+  return invalid_config(buffer->name, "[", shape,
+                        "] would take more than 2^47 bytes, which no process can address");
+}
+
+bool mostly_padding(const Buffer& padded, const Buffer& buffer) {
+  const int64_t bytes = exact_bytes(buffer), padding = exact_bytes(padded) - bytes;
+  return padding > kMostPaddingBytes && padding > bytes;
 }
 
 std::string free_name(const Program& program, const std::string& wanted) {

@@ -88,6 +88,33 @@ Status check_allocated(const Program& program, const Stmt& root);
 
 // A buffer like `like`, with another name, shape and scope, not an argument.
 Buffer derived_buffer(const Buffer& like, std::string name, std::vector<int64_t> shape, MemoryScope scope);
+
+// What a primitive may make larger, and how far.
+//
+// Iterations of one nest of loops. Index arithmetic is exact up to here (arith/simplify.cpp).
+constexpr int64_t kMostIterations = int64_t{1} << 60;
+// Bytes of one buffer: what a process can address.
+constexpr int64_t kMostBytes = int64_t{1} << 47;
+// Bytes of padding in one buffer that holds less than that: beyond it a schedule is a mistake, and blocks of
+// blocks get there quickly.
+constexpr int64_t kMostPaddingBytes = int64_t{1} << 30;
+
+inline int64_t blocks_of(int64_t extent, int64_t factor) {  // the last one may be cut
+  return extent / factor + (extent % factor != 0 ? 1 : 0);
+}
+// a * b for a, b >= 0, and what is greater than kMostIterations as one more than that.
+int64_t bounded_product(int64_t a, int64_t b);
+// Iterations of the longest nest at and below `s`; bounded likewise.
+int64_t nest_iterations(const Stmt& s);
+// Of the loops above path.back(); bounded likewise.
+int64_t iterations_around(const Path& path);
+// Of a buffer; the largest int64 when there are more.
+int64_t exact_bytes(const Buffer& buffer);
+// Refuses a buffer of more than kMostBytes.
+Status check_size(const Buffer& buffer);
+// True when `padded` has more padding than kMostPaddingBytes and than `buffer` has bytes.
+bool mostly_padding(const Buffer& padded, const Buffer& buffer);
+
 // `wanted`, or wanted.2, wanted.3... when a buffer of that name exists.
 std::string free_name(const Program& program, const std::string& wanted);
 

@@ -78,7 +78,7 @@ class Schedule {
   //              for r in 0..factor:
   //                if (o * factor + r < n) body(o * factor + r)     no `if` when factor divides n
   //
-  // Requires   factor >= 1, and `axis` serial (not bound, vectorized, unrolled or parallel).
+  // Requires   factor >= 1, `axis` serial (not vectorized, bound...), at most 2^60 iterations of the nest.
   // Ensures    every element is computed once, in the same order; `axis` may no longer be used.
   SplitAxes split(Axis axis, int64_t factor);
   // Replaces perfectly nested axes, outermost first, by one: i = f / (n1*n2), ... Requires them directly
@@ -152,7 +152,7 @@ class Schedule {
   // first; a dimension that its blocks do not divide is padded with zeros. A kConstant argument is packed by
   // the Program's packing entry and becomes a kPacked argument; any other tensor gets an ordinary stage
   // (which may then be scheduled). Each source dimension appears once as itself, or twice as the blocks and
-  // the inside of blocks of one factor.
+  // the inside of blocks of one factor. Refused where over 1 GiB, and most of the result, is padding.
   //   pack(B, {{1, 16}, {0}, {1, 16, true}})     B[K, N] -> B.packed[N/16][K][16]
   Tensor pack(const Tensor& t, std::vector<PackDim> dims);
 

@@ -133,6 +133,27 @@ for n in 0..1
 )");
 }
 
+// The loops of the reader go far past the shape; what it reads does not.
+TEST(ScheduleComputeAt, ATileOfLittleButPaddingIsCutAtTheShape) {
+  te::Builder b("sums");
+  const Buffer a = b.input("a", {2, 3});
+  const Buffer sum =
+      b.reduce("sum", {2, 5}, {{"k", 3}}, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
+        return load(a, {i[0], r[0]});
+      });
+  b.compute("y", {2, 5}, [&](const te::Indices& i) { return load(sum, i) * 2; }, BufferRole::kOutput,
+            {"m", "n"});
+  const Program program = b.finish();
+  for (const int64_t factor : {int64_t{8}, int64_t{1} << 40}) {
+    Schedule s(program);
+    const auto [m, n] = s.axes<2>(s.tensor("y"));
+    s.split(n, factor);
+    s.compute_at(s.tensor("sum"), m);
+    ASSERT_TRUE(s.finish().is_ok()) << s.finish().message();
+    EXPECT_EQ(s.tensor("sum").buffer->shape, (std::vector<int64_t>{1, factor == 8 ? 8 : 5}));
+  }
+}
+
 TEST(ScheduleComputeAt, RefusesReadersOutsideTheAxis) {
   te::Builder b("two_readers");
   const Buffer x = b.input("x", {4});

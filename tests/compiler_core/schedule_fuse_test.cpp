@@ -89,5 +89,15 @@ TEST(ScheduleFuse, RefusesWrongOrderGapsAndMixedKinds) {
   }
 }
 
+TEST(ScheduleFuse, RefusesMoreIterationsThanIndicesCount) {
+  Schedule s(plane(int64_t{1} << 31, int64_t{1} << 31, 5));
+  const auto [a, b, c] = s.axes<3>(s.tensor("y"));
+  s.fuse({a, b});
+  EXPECT_EQ(
+      s.finish().message(),
+      "fuse({a, b}): with the 2147483648 iterations of b the fused axis would have more than 2^60, which "
+      "indices cannot count");
+}
+
 }  // namespace
 }  // namespace tuner

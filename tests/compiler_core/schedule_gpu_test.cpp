@@ -1,5 +1,6 @@
 // GPU primitives: the loops they make, that they keep the meaning, and what they refuse.
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "compiler_core/oracle/oracle.h"
@@ -114,6 +115,13 @@ TEST(ScheduleGpu, PadReductionNeedsZerosBeyondTheEnd) {
   Schedule spatial(gpu_product(4, 4, 5));
   spatial.pad_reduction(spatial.axes<2>(spatial.tensor("out"))[0], 4);
   EXPECT_EQ(refusal(spatial), "pad_reduction(out:i, 4): not a reduce axis");
+
+  Schedule huge(gpu_product(4, 4, 5));
+  huge.pad_reduction(huge.reduce_axes<1>(huge.tensor("acc"))[0], std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(
+      refusal(huge),
+      "pad_reduction(k, 9223372036854775807): k has 5 iterations; in multiples of 9223372036854775807 its "
+      "nest would have more than 2^60, which indices cannot count");
 }
 
 TEST(ScheduleGpu, RfactorSumsSharesFirst) {
@@ -129,6 +137,14 @@ TEST(ScheduleGpu, RfactorSumsSharesFirst) {
   Schedule s(gpu_product(2, 2, 10));
   s.rfactor(s.tensor("acc"), s.axes<2>(s.tensor("out"))[0]);
   EXPECT_EQ(refusal(s), "rfactor(acc, out:i): not a reduce axis of acc");
+
+  Schedule huge(gpu_product(3, 2, 10));
+  const auto [k] = huge.reduce_axes<1>(huge.tensor("acc"));
+  huge.rfactor(huge.tensor("acc"), huge.split(k, int64_t{1} << 50).inner);
+  EXPECT_EQ(
+      refusal(huge),
+      "rfactor(acc, k.inner): acc.partial[1125899906842624, 3, 2] would take more than 2^47 bytes, which no "
+      "process can address");
 }
 
 TEST(ScheduleGpu, BindRefuses) {

@@ -1,6 +1,8 @@
 // pack: tensors in blocks; constants ahead of time, others as a stage.
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/compiler_core/programs.h"
 
 namespace tuner {
@@ -101,6 +103,47 @@ TEST(SchedulePack, RefusesDimensionsLeftOutOrTwice) {
   EXPECT_EQ(refusal({{0}, {1, 4}, {1, 2, true}}),
             "pack(B, {0, 1/4, 1%2}): dimension 1 in blocks of two sizes");
   EXPECT_EQ(refusal({{0}, {1}, {2}}), "pack(B, {0, 1, 2}): dimension 2; B has 2");
+}
+
+TEST(SchedulePack, RefusesATensorOfLittleButPadding) {
+  const auto refusal = [](int64_t block) {
+    Schedule s(testing::matmul(2, 8, 3));
+    s.pack(s.tensor("B"), {{1, block}, {0}, {1, block, true}});
+    EXPECT_EQ(s.finish().status().code(), StatusCode::kInvalidConfig);
+    return s.finish().message();
+  };
+  EXPECT_EQ(
+      refusal(int64_t{1} << 28),
+      "pack(B, {1/268435456, 0, 1%268435456}): B.packed would take 3221225472 bytes, B takes 96: mostly "
+      "padding, above all of dimension 1, of extent 8, in blocks of 268435456; smaller blocks");
+  EXPECT_EQ(
+      refusal(int64_t{1} << 50),
+      "pack(B, {1/1125899906842624, 0, 1%1125899906842624}): B.packed[1, 3, 1125899906842624] would take "
+      "more than 2^47 bytes, which no process can address");
+  EXPECT_EQ(refusal(std::numeric_limits<int64_t>::max()),
+            "pack(B, {1/9223372036854775807, 0, 1%9223372036854775807}): B.packed[1, 3, 9223372036854775807] "
+            "would take more than 2^47 bytes, which no process can address");
+}
+
+TEST(SchedulePack, APaddingSmallerThanTheTensorIsNoMistake) {
+  const int64_t columns = (int64_t{1} << 30) + 1, block = int64_t{1} << 29;
+  Schedule s(testing::matmul(1, columns, 1));
+  s.pack(s.tensor("B"), {{1, block}, {0}, {1, block, true}});
+  EXPECT_TRUE(s.finish().is_ok()) << s.finish().message();
+}
+
+TEST(SchedulePack, RefusesBlocksOfBlocksOnceTheyAreLittleButPadding) {
+  Schedule s(testing::matmul(1, 1, 1));
+  const Tensor once = s.pack(s.tensor("A"), {{0, 4096}, {1}, {0, 4096, true}});
+  const Tensor twice = s.pack(once, {{0, 4096}, {1}, {2}, {0, 4096, true}});
+  EXPECT_TRUE(s.finish().is_ok()) << s.finish().message();
+  EXPECT_EQ(twice.buffer->bytes(), 64 << 20);
+  s.pack(twice, {{0, 4096}, {1}, {2}, {3}, {0, 4096, true}});
+  EXPECT_EQ(
+      s.finish().message(),
+      "pack(A.packed.packed, {0/4096, 1, 2, 3, 0%4096}): A.packed.packed.packed would take 274877906944 "
+      "bytes, A.packed.packed takes 67108864: mostly padding, above all of dimension 0, of extent 1, in "
+      "blocks of 4096; smaller blocks");
 }
 
 TEST(SchedulePack, RefusesWhatNobodyReads) {

@@ -1,4 +1,6 @@
 // Splitting an axis: the loops that come out, and the requests that are refused.
+#include <limits>
+
 #include "tests/compiler_core/programs.h"
 
 namespace tuner {
@@ -69,6 +71,26 @@ TEST(ScheduleSplit, RefusesFactorZeroNamingTheAxis) {
   p.s.split(p.i, 0);
   EXPECT_EQ(p.s.finish().message(), "split(i, 0): factor must be at least 1");
   EXPECT_EQ(p.s.finish().status().code(), StatusCode::kInvalidConfig);
+}
+
+TEST(ScheduleSplit, RefusesMoreIterationsThanIndicesCount) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  Doubling huge(/*n=*/5);
+  huge.s.split(huge.i, kMost);
+  EXPECT_EQ(
+      huge.s.finish().message(),
+      "split(i, 9223372036854775807): i has 5 iterations; in blocks of 9223372036854775807 its nest would "
+      "have more than 2^60, which indices cannot count");
+  EXPECT_EQ(huge.s.finish().status().code(), StatusCode::kInvalidConfig);
+
+  Doubling nested(/*n=*/5);
+  const auto [outer, inner] = nested.s.split(nested.i, int64_t{1} << 40);
+  EXPECT_TRUE(nested.s.finish().is_ok());
+  nested.s.split(outer, int64_t{1} << 30);
+  EXPECT_EQ(
+      nested.s.finish().message(),
+      "split(i.outer, 1073741824): i.outer has 1 iterations; in blocks of 1073741824 its nest would have "
+      "more than 2^60, which indices cannot count");
 }
 
 TEST(ScheduleSplit, RefusesAnAxisThatWasSplit) {
