@@ -8,9 +8,8 @@ namespace tuner {
 
 // Operations a nanosecond (G/s) of `window()`, which does `operations` of them, the best of several within
 // about `milliseconds`. A window should take 50-100 us: short enough to fall between interruptions.
-template <class Window>
+template <class Clock = std::chrono::steady_clock, class Window>
 double best_rate(double milliseconds, double operations, const Window& window) {
-  using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double, std::milli>(milliseconds);
   window();  // wakes the wide units
   double best = 0;
