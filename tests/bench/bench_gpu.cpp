@@ -9,9 +9,9 @@
 //   --caches    warm (the default): operands lie as the call before left them; rotate: calls take turns on
 //               operands that together are over three times as large as L2
 //   --json      everything, raw samples too; written anew after each task, so nothing is lost
-//   --deadline  seconds after which no round is begun; default 300. A device that answers no more ends the
-//   run
-//               soon after it.
+//   --deadline  seconds of timing after which no round is begun, counted from when the device is open;
+//   default
+//               300. A device that answers no more ends the run soon after it.
 //
 // Exit status: 0 every task was right and timed (a peer that is not there is told, and no failure); 1 no GPU,
 // a wrong answer, ours or the peer's, a device that failed, the deadline; 2 wrong use.
@@ -36,6 +36,7 @@ using std::chrono::duration;
 using std::chrono::steady_clock;
 
 constexpr uint64_t kBootstrapSeed = 20261121;
+constexpr double kMostOpeningS = 60;  // a driver on a host of many devices takes seconds
 
 struct Options {
   std::string pack, results, json;
@@ -88,7 +89,18 @@ Result<Options> parse(int argc, char** argv) {
 // Ends the process when the device answers no more: a wait of the driver has no deadline of its own.
 class Watchdog {
  public:
-  explicit Watchdog(double after_s) : thread_([this, after_s] { watch(after_s); }) {}
+  // Counts `limit_s` for `what`, anew each time.
+  Watchdog(std::string what, double limit_s)
+      : what_(std::move(what)), limit_s_(limit_s), thread_([this] { watch(); }) {}
+  void now(std::string what, double limit_s) {
+    {
+      const std::lock_guard lock(mutex_);
+      what_ = std::move(what);
+      limit_s_ = limit_s;
+      ++turn_;
+    }
+    changed_.notify_all();
+  }
   ~Watchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -99,16 +111,22 @@ class Watchdog {
   }
 
  private:
-  void watch(double after_s) {
+  void watch() {
     std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, duration<double>(after_s), [this] { return done_; })) return;
-    std::fprintf(stderr, "bench_gpu: the device has not answered %.1f s after the start; run again\n",
-                 after_s);
-    std::fflush(stdout);
-    ::_exit(1);
+    for (int turn = turn_; !done_; turn = turn_) {
+      const auto changed = [&] { return done_ || turn_ != turn; };
+      if (changed_.wait_for(lock, duration<double>(limit_s_), changed)) continue;
+      std::fprintf(stderr, "bench_gpu: the device has not answered within %.1f s: %s; run again\n", limit_s_,
+                   what_.c_str());
+      std::fflush(stdout);
+      ::_exit(1);
+    }
   }
+  std::string what_;
+  double limit_s_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  int turn_ = 0;
   bool done_ = false;
   std::thread thread_;
 };
@@ -135,15 +153,19 @@ bool all_right(const RunReport& run, const Result<Cublas>& cublas) {
 
 // All tasks, each printed and saved when it is done.
 Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* results,
-                 const Result<Cublas>& cublas, const Options& options, steady_clock::time_point stop_at,
-                 RunReport& run) {
+                 const Result<Cublas>& cublas, const Options& options, Watchdog& watchdog, RunReport& run) {
+  const auto stop_at = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
+                                                 duration<double>(options.deadline_s));
+  watchdog.now(
+      str("timing of ", pack.pack().tasks.size(), pack.pack().tasks.size() == 1 ? " task" : " tasks"),
+      options.deadline_s + std::min(options.deadline_s, 10.0));
   ComparisonOptions how{.interleave = {.rounds = options.rounds, .fill_ns = run.fill_ns, .stop_at = stop_at},
                         .caches = options.caches,
                         .seed = run.seed};
   Comparison comparison(bench, pack, cublas, how);
   const size_t tasks = pack.pack().tasks.size();
   for (size_t t = 0; t < tasks && run.stopped.empty(); ++t) {
-    if (steady_clock::now() >= stop_at) {
+    if (t > 0 && steady_clock::now() >= stop_at) {
       run.stopped = str("the deadline is reached; ", tasks - t, " tasks are left");
       break;
     }
@@ -158,14 +180,12 @@ Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* re
 }
 
 Result<bool> bench_pack(const Options& options) {
-  const auto stop_at = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
-                                                 duration<double>(options.deadline_s));
   ASSIGN_OR_RETURN(const PackFile pack, PackFile::open(options.pack));
   std::optional<PackResults> results;
   if (!options.results.empty()) {
     ASSIGN_OR_RETURN(results, PackResults::load(options.results, pack));
   }
-  const Watchdog watchdog(options.deadline_s + std::min(options.deadline_s, 10.0));
+  Watchdog watchdog("opening it and the copy that shows its bandwidth", kMostOpeningS);
   RETURN_IF_ERROR(cuda_available());
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBench> bench, DeviceBench::open(0));
   const Result<Cublas> cublas = Cublas::open(bench->stream());
@@ -180,7 +200,7 @@ Result<bool> bench_pack(const Options& options) {
                 .seed = kBootstrapSeed};
   ASSIGN_OR_RETURN(run.copy_gbps, copy_rate(*bench, run.fill_ns));
   print_head(run);
-  RETURN_IF_ERROR(run_tasks(*bench, pack, results ? &*results : nullptr, cublas, options, stop_at, run));
+  RETURN_IF_ERROR(run_tasks(*bench, pack, results ? &*results : nullptr, cublas, options, watchdog, run));
   print_summary(run);
   return all_right(run, cublas);
 }

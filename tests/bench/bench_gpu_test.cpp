@@ -286,7 +286,7 @@ TEST_F(BenchGpu, ADeviceThatHangsOrFaultsEndsTheRunAndKeepsWhatWasFound) {
   write({copying({"hang"})});
   const Ended hang = run("--deadline 0.3");
   EXPECT_EQ(hang.exit_code, 1);
-  EXPECT_THAT(hang.text, HasSubstr("the device has not answered 0.6 s after the start"));
+  EXPECT_THAT(hang.text, HasSubstr("the device has not answered within 0.6 s: timing of 1 task;"));
 }
 
 TEST_F(BenchGpu, WrongUseIsTold) {
