@@ -1,5 +1,5 @@
 // Damaged text for parsers: good documents with a few random edits, most of them by pieces that get far into
-// a parser of JSON. Seeded, so that a failure can be played again.
+// a parser of JSON.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "tests/random_seed.h"
 
 namespace tuner::testing {
 
@@ -73,7 +75,8 @@ inline std::string damaged(std::string text, std::span<const std::string_view> p
 template <class Check>
 int check_damaged(std::span<const std::string> seeds, std::span<const std::string_view> pieces, uint64_t salt,
                   Check check) {
-  std::mt19937_64 random(20'261'122 + salt);
+  const RandomSeed seed(static_cast<uint32_t>(20'261'122 + salt));
+  std::mt19937_64 random(seed);
   int good = 0;
   for (int i = 0; i < kDamagedRounds; ++i) {
     const std::string text = damaged(seeds[random() % seeds.size()], pieces, random);

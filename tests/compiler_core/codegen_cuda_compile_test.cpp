@@ -10,6 +10,7 @@
 
 #include "compiler_core/codegen_cuda/compile.h"
 #include "tests/compiler_core/gpu_kernels.h"
+#include "tests/random_seed.h"
 
 namespace tuner::testing {
 namespace {
@@ -87,7 +88,8 @@ TEST(CodegenCudaCompile, DamagedCubinsNeverCrash) {
   NEEDS_NVRTC();
   const auto artifact = cuda::compile_kernels(row_sum(8, 64), target(), {});
   ASSERT_TRUE(artifact.is_ok()) << artifact.message();
-  std::mt19937_64 rng(5);
+  const RandomSeed seed(5);
+  std::mt19937_64 rng(seed);
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = artifact->binary.substr(
         0, round % 2 == 0 ? artifact->binary.size() : rng() % artifact->binary.size());

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "tests/random_seed.h"
 
 namespace tuner::testing {
 namespace {
@@ -115,7 +116,8 @@ TEST(CodegenCudaCubin, EveryTruncationIsAnErrorOrTheWhole) {
 
 TEST(CodegenCudaCubin, FlippedBitsNeverCrash) {
   const std::string whole = small_cubin();
-  std::mt19937_64 rng(20261121);
+  const RandomSeed seed(20261121);
+  std::mt19937_64 rng(seed);
   int refused = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = whole;
@@ -157,7 +159,8 @@ TEST(CodegenCudaLog, ReportsEachKernel) {
 TEST(CodegenCudaLog, AnyTextIsRead) {
   EXPECT_TRUE(parse_compiler_log("").empty());
   const std::string log = kLog;
-  std::mt19937_64 rng(7);
+  const RandomSeed seed(7);
+  std::mt19937_64 rng(seed);
   for (int round = 0; round < 5000; ++round) {
     std::string text = log.substr(0, rng() % log.size());
     for (int flips = 0; flips < 4 && !text.empty(); ++flips)

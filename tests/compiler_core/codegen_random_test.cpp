@@ -1,21 +1,14 @@
 // Random shapes, tiles and schedules: compiled code equals the oracle on the same Program, and the oracle on
-// the unscheduled one. The seed is printed with a failure; TUNER_TEST_SEED repeats it, TUNER_TEST_ROUNDS
-// makes the run longer.
-#include <cstdlib>
-
+// the unscheduled one.
 #include "compiler_core/schedule/schedule.h"
 #include "compiler_core/te/te.h"
 #include "tests/compiler_core/kernel_testing.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
 
 using namespace tuner::testing;
-
-int64_t from_environment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoll(text);
-}
 
 class Random {
  public:
@@ -30,17 +23,16 @@ class Random {
 };
 
 // Equal answers of a schedule, compiled on one and on three threads, and of the math.
-void check(const Program& unscheduled, const Schedule& s, uint64_t seed) {
+void check(const Program& unscheduled, const Schedule& s, uint32_t seed) {
   const Result<Program> scheduled = s.finish();
   ASSERT_TRUE(scheduled) << scheduled.message() << "\nseed " << seed << "\n" << s.trace();
-  std::vector<std::vector<double>> truth = random_args(unscheduled, static_cast<uint32_t>(seed)),
-                                   oracle = truth;
+  std::vector<std::vector<double>> truth = random_args(unscheduled, seed), oracle = truth;
   ASSERT_TRUE(interpret(unscheduled, truth));
   const Status interpreted = interpret(*scheduled, oracle);
   ASSERT_TRUE(interpreted) << interpreted.message() << "\nseed " << seed << "\n"
                            << s.trace() << to_text(*scheduled);
   for (const int threads : {1, 3}) {
-    std::vector<std::vector<double>> found = random_args(unscheduled, static_cast<uint32_t>(seed));
+    std::vector<std::vector<double>> found = random_args(unscheduled, seed);
     const Status ran = run_compiled(*scheduled, found, host_target(), threads);
     ASSERT_TRUE(ran) << ran.message() << "\nseed " << seed << "\n" << s.trace();
     for (size_t i = 0; i < truth.back().size(); ++i) {
@@ -65,10 +57,8 @@ Program matmul(int64_t m, int64_t n, int64_t k) {
 }
 
 TEST(CodegenRandom, TiledMatmul) {
-  const auto seed = static_cast<uint64_t>(from_environment("TUNER_TEST_SEED", 1));
-  const int64_t rounds = from_environment("TUNER_TEST_ROUNDS", 40);
-  for (uint64_t round = seed; round < seed + static_cast<uint64_t>(rounds); ++round) {
-    Random random(round);
+  for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/40)) {
+    Random random(seed);
     const int64_t m = random.between(1, 30), n = random.between(1, 50), k = random.between(1, 12);
     const Program unscheduled = matmul(m, n, k);
     Schedule s(unscheduled);
@@ -99,16 +89,13 @@ TEST(CodegenRandom, TiledMatmul) {
     s.decompose_reduction(c, k_outer);
     s.unroll(ci);
     s.vectorize(cj);
-    check(unscheduled, s, round);
-    if (HasFatalFailure()) return;
+    check(unscheduled, s, seed);
   }
 }
 
 TEST(CodegenRandom, PaddedConvolution) {
-  const auto seed = static_cast<uint64_t>(from_environment("TUNER_TEST_SEED", 1));
-  const int64_t rounds = from_environment("TUNER_TEST_ROUNDS", 40);
-  for (uint64_t round = seed; round < seed + static_cast<uint64_t>(rounds); ++round) {
-    Random random(round);
+  for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/40)) {
+    Random random(seed);
     const int64_t channels = random.between(1, 4), h = random.between(3, 9), w = random.between(3, 9),
                   filters = random.between(1, 20), kernel = random.between(1, 3),
                   stride = random.between(1, 2), pad = random.between(0, 2);
@@ -150,8 +137,7 @@ TEST(CodegenRandom, PaddedConvolution) {
     s.unroll(cy);
     s.unroll(cx);
     s.vectorize(co);
-    check(unscheduled, s, round);
-    if (HasFatalFailure()) return;
+    check(unscheduled, s, seed);
   }
 }
 

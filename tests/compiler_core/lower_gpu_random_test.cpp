@@ -7,6 +7,7 @@
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen/reference.h"
 #include "tests/compiler_core/gpu_schedules.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
@@ -44,8 +45,8 @@ void expect_right(const Schedule& s, const Program& math, uint64_t seed) {
 }
 
 TEST(LowerGpuRandom, TiledProducts) {
-  constexpr uint64_t kSeed = 20261121;
-  std::mt19937_64 rng(kSeed);
+  const RandomSeed seed(20261121);
+  std::mt19937_64 rng(seed);
   for (int i = 0; i < 60; ++i) {
     TiledOptions o;
     o.bm = pick<int64_t>(rng, {8, 16, 24}), o.bn = pick<int64_t>(rng, {16, 32}),
@@ -60,19 +61,19 @@ TEST(LowerGpuRandom, TiledProducts) {
     const auto m = static_cast<int64_t>(1 + rng() % 40), n = static_cast<int64_t>(1 + rng() % 40),
                k = static_cast<int64_t>(1 + rng() % 20);
     if (m < o.bm) o.layout_a.clear();  // the tile is then smaller than its units
-    SCOPED_TRACE(str("seed ", kSeed, ", number ", i, ": ", m, "x", n, "x", k));
-    ASSERT_NO_FATAL_FAILURE(expect_right(tiled_product(m, n, k, o), gpu_product(m, n, k), kSeed + i));
+    SCOPED_TRACE(str("number ", i, ": ", m, "x", n, "x", k));
+    ASSERT_NO_FATAL_FAILURE(expect_right(tiled_product(m, n, k, o), gpu_product(m, n, k), seed + i));
   }
 }
 
 TEST(LowerGpuRandom, RowsOfAnyLengthAndNumber) {
-  constexpr uint64_t kSeed = 20261122;
-  std::mt19937_64 rng(kSeed);
+  const RandomSeed seed(20261122);
+  std::mt19937_64 rng(seed);
   for (int i = 0; i < 40; ++i) {
     const auto threads = pick<int64_t>(rng, {4, 16, 32, 64, 96, 256});
     const int64_t rows_of_block = std::max<int64_t>(32 / threads, pick<int64_t>(rng, {1, 2}));
     const auto rows = static_cast<int64_t>(1 + rng() % 9), columns = static_cast<int64_t>(1 + rng() % 300);
-    SCOPED_TRACE(str("seed ", kSeed, ", number ", i, ": ", rows, "x", columns, ", ", threads, " threads"));
+    SCOPED_TRACE(str("number ", i, ": ", rows, "x", columns, ", ", threads, " threads"));
     const Schedule s = testing::row_shares(rows, columns, threads, rows_of_block);
     const auto scheduled = s.finish();
     ASSERT_TRUE(scheduled.is_ok()) << scheduled.message();

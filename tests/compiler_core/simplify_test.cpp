@@ -8,6 +8,7 @@
 
 #include "compiler_core/analysis/regions.h"
 #include "compiler_core/ir/visitor.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
@@ -264,14 +265,7 @@ class RandomExpressions {
 };
 
 TEST(SimplifyRandom, KeepsEveryValue) {
-  const uint32_t first = std::random_device{}();
-  RecordProperty("seed", std::to_string(first));
-  std::printf("seeds %u..%u\n", first, first + 3999);
-  for (uint32_t n = 0; n < 4000; ++n) {
-    SCOPED_TRACE(::testing::Message() << "seed " << first + n);
-    RandomExpressions(first + n).check();
-    if (::testing::Test::HasFailure()) return;
-  }
+  for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/4000)) RandomExpressions(seed).check();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "db/resolve/cover.h"
 #include "db/resolve/cover_set.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
@@ -168,7 +169,7 @@ TEST(CoverTree, OneConfigThatIsGoodEverywhereNeedsNoQuestion) {
 }
 
 TEST(CoverTree, QuestionsWhoseAnswerMakesNoDifferenceAreNotAsked) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/200)) {
     std::mt19937_64 random(seed);
     std::uniform_real_distribution<double> score(0.3, 1);
     std::vector<CoverFeatures> columns;
@@ -188,7 +189,7 @@ TEST(CoverTree, QuestionsWhoseAnswerMakesNoDifferenceAreNotAsked) {
 }
 
 TEST(CoverTree, EveryColumnGetsTheSetsWorstOrBetter) {
-  for (uint64_t seed = 0; seed < 50; ++seed) {
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/50)) {
     std::mt19937_64 random(seed);
     std::uniform_real_distribution<double> score(0.3, 1);
     std::vector<CoverFeatures> columns;
@@ -244,7 +245,8 @@ TEST(Cover, RefusesATreeThatWouldRunAstrayNamingThePlace) {
 TEST(Cover, DamagedDocumentsAreRefusedOrSafeToChooseFrom) {
   const std::string good = cover_to_json(example());
   int accepted = 0;
-  for (uint64_t seed = 0; seed < 20'000; ++seed) {
+  Seeds seeds(/*fixed=*/0, /*rounds=*/20'000);
+  for (const uint32_t seed : seeds) {
     std::mt19937_64 random(seed);
     std::string text = good;
     for (uint64_t edits = 1 + random() % 3; edits > 0; --edits) {
@@ -277,7 +279,9 @@ TEST(Cover, DamagedDocumentsAreRefusedOrSafeToChooseFrom) {
       ASSERT_LT(chosen, std::ssize(cover->configs)) << "seed " << seed;
     }
   }
-  EXPECT_GT(accepted, 500) << "the mutations no longer get past the parser";
+  if (seeds.all()) {
+    EXPECT_GT(accepted, 500) << "the mutations no longer get past the parser";
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "db/resolve/nearest.h"
 #include "db/resolve/same_family.h"
 #include "tests/db/resolve_fixture.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
@@ -232,7 +233,8 @@ TEST_F(Nearest, ACutOrChangedDocumentIsRefusedOrPredictsSomethingFinite) {
   const ConfigSpace& space = (*instance)->space();
   const CandidateFacts facts =
       candidate_facts(shape_of(w), "matmul_cpu", space, space.at(space.default_index()));
-  std::mt19937_64 random(11);
+  const RandomSeed seed(11);
+  std::mt19937_64 random(seed);
   int refused = 0, accepted = 0;
   for (int i = 0; i < 400; ++i) {
     std::string text = good;

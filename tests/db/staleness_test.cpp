@@ -1,5 +1,6 @@
 // Which records are stale, and how it is said.
 #include "db/staleness.h"
+#include "tests/random_seed.h"
 
 #include <gmock/gmock.h>
 
@@ -99,7 +100,8 @@ TEST(Staleness, ATrialWithoutARecordIsCurrent) {
 
 // Fingerprints are text from a file: any is answered, and one compared with itself is the same device.
 TEST(Staleness, AnyFingerprintIsRead) {
-  std::mt19937 random(20);
+  const RandomSeed seed(20);
+  std::mt19937 random(seed);
   const auto up_to = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n)(random); };
   constexpr std::array<std::string_view, 8> kPieces{" | ", "|",           "L1d 4K", "L2",
                                                     "",    " microcode ", "é\n",    "x"};

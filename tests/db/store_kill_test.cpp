@@ -12,6 +12,7 @@
 
 #include "db/sqlite.h"
 #include "tests/db/store_fixture.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
@@ -43,7 +44,8 @@ constexpr int kKills = 100;
 TEST(StoreKill, NoAcknowledgedRecordIsLostOrStoredTwice) {
   TemporaryFolder folder;
   const std::string path = folder.file("t.db");
-  std::mt19937_64 random(20261120);
+  const RandomSeed seed(20261120);
+  std::mt19937_64 random(seed);
   std::map<int64_t, int> acknowledged;
   for (int round = 0; round < kKills; ++round) {
     int pipe_ends[2];

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/deploy/runtime_fixture.h"
+#include "tests/random_seed.h"
 #include "tuner/cli/job_file.h"
 
 namespace tuner {
@@ -168,7 +169,8 @@ TEST_F(CaptureTest, AnApplicationThatEndsWithoutClosingLeavesItsShapes) {
 
 // Whatever the file holds: added to, and then a job file, or refused in one line.
 TEST(CaptureFuzz, DamagedFiles) {
-  std::mt19937_64 random(11);
+  const RandomSeed seed(11);
+  std::mt19937_64 random(seed);
   const std::string whole =
       *add_uses("", {{workload_of(kConv), "cpu", 3}, {workload_of(kMatmul), "cpu -threads=2", 9}});
   int taken = 0;

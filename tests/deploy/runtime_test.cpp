@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/deploy/runtime_fixture.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
@@ -519,7 +520,8 @@ TEST_F(BundleTest, AnArgumentThatIsNoneOfTheWorkloadIsRefused) {
 // Whatever a manifest holds, opening and asking answer with a kernel or one line.
 TEST_F(BundleTest, FuzzedManifests) {
   const std::string whole = make_bundle().dump();
-  std::mt19937_64 random(3);
+  const RandomSeed seed(3);
+  std::mt19937_64 random(seed);
   int opened = 0;
   for (int i = 0; i < 400; ++i) {
     std::string text = whole;

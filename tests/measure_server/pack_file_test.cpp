@@ -1,5 +1,6 @@
 // Packs on disk: what was written comes back, and what was not is refused.
 #include "measure_server/runner/pack_file.h"
+#include "tests/random_seed.h"
 
 #include <gmock/gmock.h>
 
@@ -193,9 +194,8 @@ TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {
 
 // A changed byte is found when the pack is opened, or by verify() and when the part it lies in is read.
 TEST_F(PackFileTest, AChangedByteIsNeverRun) {
-  constexpr unsigned kSeed = 20261121;
-  SCOPED_TRACE(kSeed);
-  std::mt19937 random(kSeed);
+  const RandomSeed seed(20261121);
+  std::mt19937 random(seed);
   const Pack e = example();
   ASSERT_TRUE(write_pack(e, path_).is_ok());
   const std::string whole = bytes();

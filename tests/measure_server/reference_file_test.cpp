@@ -1,5 +1,6 @@
 // Reference answers: written, read back, and what they catch.
 #include "measure_server/runner/reference_file.h"
+#include "tests/random_seed.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -130,7 +131,8 @@ TEST_F(ReferenceFile, ChecksumsAcceptRoundingNoise) {
 TEST_F(ReferenceFile, ChecksumsSeeAnySingleWrongElement) {
   const std::vector<double> answer = random_answer(300 * 700, 4);
   const ReferenceView view = round_trip(answer, {3, 100, 700}, ReferenceKind::kChecksums);
-  std::mt19937_64 random(6);
+  const RandomSeed seed(6);
+  std::mt19937_64 random(seed);
   for (int i = 0; i < 200; ++i) {
     std::vector<float> out = noisy(answer);
     const size_t at = random() % out.size();

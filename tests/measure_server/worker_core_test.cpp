@@ -1,6 +1,7 @@
 // What a worker holds and owes while messages are lost, repeated and late, and while the daemon or the worker
 // itself starts anew.
 #include "measure_server/worker/worker_core.h"
+#include "tests/random_seed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -445,8 +446,7 @@ TEST_F(WorkerCoreTest, ALeaseRevokedWhileBuiltInsteadOfRunsStillKeepsRunsWaiting
 // A daemon that means well behind a wire that does not: requests and replies are lost or come twice, either
 // side starts anew. In the end every trial has a record, and nothing acknowledged was lost.
 TEST_F(WorkerCoreTest, EveryTrialEndsUnderLossRepetitionAndRestarts) {
-  for (uint64_t seed = 0; seed < 30; ++seed) {
-    SCOPED_TRACE(str("seed ", seed));
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/30)) {
     std::filesystem::remove(dir_ + "/results.spool");
     start();
     std::mt19937_64 rng(seed);

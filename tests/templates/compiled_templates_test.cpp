@@ -9,6 +9,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/kernel.h"
 #include "compiler_core/runtime/thread_pool.h"
+#include "tests/random_seed.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {
@@ -55,8 +56,9 @@ std::vector<float> run(const Artifact& artifact, const Program& math,
   return {out, out + elements(math.args.back())};
 }
 
-void expect_code_right(const Workload& w, int threads, int samples, uint64_t seed) {
-  SCOPED_TRACE(str(w.key(), ", ", threads, " threads, seed ", seed));
+void expect_code_right(const Workload& w, int threads, int samples, uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  SCOPED_TRACE(str(w.key(), ", ", threads, " threads"));
   const Target target = host_target(threads);
   const auto templates = templates_for(w, target);
   ASSERT_TRUE(templates.is_ok()) << templates.message();

@@ -8,6 +8,7 @@
 #include "templates/decision_tree.h"
 #include "templates/int_expr.h"
 #include "templates/knob.h"
+#include "tests/random_seed.h"
 #include "tests/templates/large_spaces.h"
 
 namespace tuner {
@@ -138,7 +139,8 @@ TEST(IntExprs, PrintWithFewParentheses) {
 }
 
 TEST(IntExprs, BoundsContainEveryValue) {
-  std::mt19937_64 rng(7);
+  const RandomSeed seed(7);
+  std::mt19937_64 rng(seed);
   const IntOp ops[] = {IntOp::kAdd, IntOp::kSub, IntOp::kMul, IntOp::kDiv, IntOp::kMod,
                        IntOp::kMin, IntOp::kMax, IntOp::kLt,  IntOp::kLe,  IntOp::kEq,
                        IntOp::kNe,  IntOp::kAnd, IntOp::kOr};
@@ -243,8 +245,7 @@ struct RandomSpace {
 };
 
 TEST(ConfigSpace, HoldsExactlyTheValidConfigs) {
-  const uint64_t seed = 20240;
-  SCOPED_TRACE(str("seed ", seed));
+  const RandomSeed seed(20240);
   std::mt19937_64 rng(seed);
   int used = 0;
   for (int round = 0; round < 400; ++round) {
@@ -273,8 +274,7 @@ TEST(ConfigSpace, HoldsExactlyTheValidConfigs) {
 }
 
 TEST(ConfigSpace, MovesStayValid) {
-  const uint64_t seed = 77;
-  SCOPED_TRACE(str("seed ", seed));
+  const RandomSeed seed(77);
   std::mt19937_64 rng(seed);
   for (int round = 0; round < 200; ++round) {
     const RandomSpace r(rng);
@@ -378,7 +378,8 @@ TEST(ConfigSpace, CountsTheSpacesOfTemplatesBeyondAProductOf1e12) {
                          [&](const IntExpr& c) { return evaluate(*c.node(), values) != 0; });
     };
     // What it draws satisfies the constraints, and is found again.
-    std::mt19937_64 rng(5);
+    const RandomSeed seed(5);
+    std::mt19937_64 rng(seed);
     for (int i = 0; i < 500; ++i) {
       const ConfigIndex index = d.space.sample(rng);
       const Config config = d.space.at(index);

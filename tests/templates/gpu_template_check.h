@@ -15,6 +15,7 @@
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
 #include "templates/tolerance.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 
@@ -80,8 +81,9 @@ inline std::string kernels_of(const AnyTemplate& t, const Workload& w, const std
 
 // The default and `samples` random configs of one template for one task.
 inline void expect_gpu_configs_right(const AnyTemplate& t, const Workload& w, const Target& target,
-                                     int samples, uint64_t seed) {
-  SCOPED_TRACE(str(w.key(), " on ", target.name(), ", seed ", seed));
+                                     int samples, uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  SCOPED_TRACE(str(w.key(), " on ", target.name()));
   ASSERT_TRUE(validate(w).is_ok()) << validate(w).message();
   const auto instance = t.apply(w, target);
   ASSERT_TRUE(instance.is_ok()) << instance.message();
@@ -99,8 +101,9 @@ inline void expect_gpu_configs_right(const AnyTemplate& t, const Workload& w, co
 
 // Random configs give the same Program again from the text of their schedule.
 inline void expect_gpu_schedules_replay(const AnyTemplate& t, const Workload& w, const Target& target,
-                                        int samples, uint64_t seed) {
-  SCOPED_TRACE(str(w.key(), " on ", target.name(), ", seed ", seed));
+                                        int samples, uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  SCOPED_TRACE(str(w.key(), " on ", target.name()));
   const auto instance = t.apply(w, target);
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();

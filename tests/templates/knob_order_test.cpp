@@ -9,6 +9,7 @@
 
 #include "templates/decision_tree.h"
 #include "templates/int_expr.h"
+#include "tests/random_seed.h"
 #include "tests/templates/large_spaces.h"
 
 namespace tuner {
@@ -77,7 +78,8 @@ struct SmallGroup {
 };
 
 TEST(KnobOrder, TheCheapestOrderHoldsExactlyTheValidConfigs) {
-  std::mt19937_64 rng(20'261);
+  const RandomSeed seed(20'261);
+  std::mt19937_64 rng(seed);
   int other_order = 0;
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE(str("round ", round));

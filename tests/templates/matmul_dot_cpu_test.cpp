@@ -5,6 +5,7 @@
 #include "templates/registry.h"
 #include "templates/tolerance.h"
 #include "tests/compiler_core/kernel_testing.h"
+#include "tests/random_seed.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {
@@ -141,8 +142,9 @@ TEST(MatmulDotCpu, ConstantAIsPackedAhead) {
 }
 
 // Machine code within the workload's own tolerance: none for int8.
-void expect_code_right(const MatmulWorkload& w, const Target& target, int samples, uint32_t seed) {
-  SCOPED_TRACE(str(Workload(w).key(), " on ", target.name(), ", seed ", seed));
+void expect_code_right(const MatmulWorkload& w, const Target& target, int samples, uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  SCOPED_TRACE(str(Workload(w).key(), " on ", target.name()));
   const auto instance = matmul_dot_cpu().apply(w, target);
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();

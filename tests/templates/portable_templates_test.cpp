@@ -10,6 +10,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/kernel.h"
 #include "compiler_core/runtime/thread_pool.h"
+#include "tests/random_seed.h"
 #include "tests/templates/aarch64_run.h"
 #include "tests/templates/template_check.h"
 
@@ -109,7 +110,7 @@ struct Draw {
 };
 
 // The default config and `samples` random ones of each CPU template that serves it.
-std::vector<Draw> draws(const Workload& w, const Target& target, int samples, uint64_t seed) {
+std::vector<Draw> draws(const Workload& w, const Target& target, int samples, uint32_t seed) {
   std::vector<Draw> all;
   std::mt19937_64 rng(seed);
   for (const AnyTemplate* t : all_templates()) {
@@ -179,12 +180,13 @@ enum class Which : uint8_t { kEveryWorkload, kFirstWorkloadOfATemplate };
 
 // `run(draw, target, math, args)` gives the output of each draw.
 template <class Run>
-void expect_all_right(const std::string& target_text, Which which, int samples, uint64_t seed,
+void expect_all_right(const std::string& target_text, Which which, int samples, uint32_t fixed_seed,
                       const Run& run) {
+  const RandomSeed seed(fixed_seed);
   const Target target = target_of(target_text);
   std::set<std::string_view> ran;
   for (const Workload& w : portable_workloads()) {
-    SCOPED_TRACE(str(w.key(), " on ", target.name(), ", seed ", seed));
+    SCOPED_TRACE(str(w.key(), " on ", target.name()));
     const Program math = w.compute();
     const auto args = oracle_arguments(math, seed);
     for (const Draw& d : draws(w, target, samples, seed)) {
@@ -203,9 +205,10 @@ class CompilesFor : public ::testing::TestWithParam<const char*> {};
 TEST_P(CompilesFor, EveryTemplateThatServesIt) {
   const Target target = target_of(GetParam());
   std::set<std::string_view> served;
+  const RandomSeed seed(11);
   for (const Workload& w : portable_workloads()) {
     SCOPED_TRACE(str(w.key(), " on ", target.name()));
-    for (const Draw& d : draws(w, target, /*samples=*/1, /*seed=*/11)) {
+    for (const Draw& d : draws(w, target, /*samples=*/1, seed)) {
       served.insert(d.schedule_template->name());
       const Result<Artifact> artifact = compile(d.program, target);
       ASSERT_TRUE(artifact.is_ok()) << d.schedule_template->name() << " " << d.config.to_text() << ": "

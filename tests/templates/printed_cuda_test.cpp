@@ -13,6 +13,7 @@
 #include "templates/registry.h"
 #include "templates/tolerance.h"
 #include "tests/compiler_core/host_cuda.h"
+#include "tests/random_seed.h"
 
 namespace tuner::testing {
 namespace {
@@ -86,8 +87,8 @@ TEST(PrintedCuda, TextOfTemplatesRunsRight) {
   const std::vector<Workload> workloads = small_workloads();
   HostCuda host;
   std::vector<Case> cases;
-  std::mt19937_64 rng(kSeed);
-  std::cout << "seed " << kSeed << "\n";
+  const RandomSeed seed(kSeed);
+  std::mt19937_64 rng(seed);
   for (size_t w = 0; w < workloads.size(); ++w) {
     const auto serving = templates_for(workloads[w], target());
     if (!serving) {
@@ -137,8 +138,9 @@ TEST(PrintedCuda, TemplatesCompileWithoutSpills) {
   if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
   const char* wanted = std::getenv("TUNER_CUDA_CONFIGS");
   const int configs = wanted == nullptr ? 2 : std::atoi(wanted);
-  std::mt19937_64 rng(kSeed);
-  std::cout << "seed " << kSeed << ", " << configs << " random configs a template and architecture\n";
+  const RandomSeed seed(kSeed);
+  std::mt19937_64 rng(seed);
+  std::cout << configs << " random configs a template and architecture\n";
   for (const Workload& w : large_workloads())
     for (const char* arch : {"sm_80", "sm_90a"}) {
       const auto serving = templates_for(w, target(arch));

@@ -7,6 +7,7 @@
 
 #include "compiler_core/schedule/schedule.h"
 #include "templates/schedule_template.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
@@ -61,8 +62,8 @@ std::vector<Workload> workloads() {
 
 TEST(ScheduleText, ReplaysToTheSameProgramForEveryTemplate) {
   constexpr int kRandomConfigs = 3;
-  constexpr uint64_t kSeed = 11;
-  std::mt19937_64 random(kSeed);
+  const RandomSeed seed(11);
+  std::mt19937_64 random(seed);
   std::set<std::string> shown;
   for (const char* target_text : {"llvm -mcpu=sapphirerapids -threads=1", "llvm -mcpu=haswell -threads=2",
                                   "cuda -arch=sm_90a", "cuda -arch=sm_80"}) {
@@ -70,7 +71,7 @@ TEST(ScheduleText, ReplaysToTheSameProgramForEveryTemplate) {
     for (const Workload& workload : workloads())
       for (const AnyTemplate* t : all_templates()) {
         if (!t->supports(workload, target).yes) continue;
-        SCOPED_TRACE(str(t->name(), ", ", workload.key(), " on ", target_text, ", seed ", kSeed));
+        SCOPED_TRACE(str(t->name(), ", ", workload.key(), " on ", target_text));
         const auto instance = t->apply(workload, target);
         ASSERT_TRUE(instance.is_ok()) << instance.message();
         const ConfigSpace& space = (*instance)->space();

@@ -13,6 +13,7 @@
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
 #include "tests/random_numbers.h"
+#include "tests/random_seed.h"
 
 namespace tuner {
 
@@ -56,8 +57,9 @@ inline void expect_same_answer(const Program& scheduled, const std::vector<std::
 
 // The default and `samples` random configs of one template for one task, as scheduled and as lowered.
 inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const Target& target, int samples,
-                                 uint64_t seed) {
-  SCOPED_TRACE(str(w.key(), " on ", target.name(), ", ", target.vector_bits, "-bit vectors, seed ", seed));
+                                 uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  SCOPED_TRACE(str(w.key(), " on ", target.name(), ", ", target.vector_bits, "-bit vectors"));
   ASSERT_TRUE(validate(w).is_ok()) << validate(w).message();
   const auto instance = t.apply(w, target);
   ASSERT_TRUE(instance.is_ok()) << instance.message();

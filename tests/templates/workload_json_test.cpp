@@ -1,5 +1,6 @@
 // A workload as JSON: every operator there and back, and what is refused.
 #include "templates/workload_json.h"
+#include "tests/random_seed.h"
 
 #include <gtest/gtest.h>
 
@@ -52,7 +53,8 @@ TEST(WorkloadJson, TheFirstThingWrongIsNamed) {
 
 // Whatever comes, it answers with a valid workload that is written and read back, or with one line.
 TEST(WorkloadJsonFuzz, DamagedTexts) {
-  std::mt19937_64 random(6);
+  const RandomSeed seed(6);
+  std::mt19937_64 random(seed);
   int valid = 0;
   for (int i = 0; i < 20'000; ++i) {
     std::string text = kTexts[random() % std::size(kTexts)];

@@ -17,6 +17,7 @@ TEST(Extract, NeedsLibonnx) {
 #include <numeric>
 #include <random>
 
+#include "tests/random_seed.h"
 #include "tests/tuner/onnx_models.h"
 #include "tuner/cli/job_file.h"
 #include "tuner/cli/job_text.h"
@@ -372,7 +373,8 @@ TEST(ReadOnnx, DamagedBytesAreRefusedOrReadAndAlwaysAccountedFor) {
   const std::string good = b.bytes();
   ASSERT_TRUE(read_onnx(good, {}).is_ok());
   int accepted = 0;
-  for (uint64_t seed = 0; seed < 6'000; ++seed) {
+  Seeds seeds(/*fixed=*/0, /*rounds=*/6'000);
+  for (const uint32_t seed : seeds) {
     std::mt19937_64 random(seed);
     std::string bytes = good;
     for (uint64_t edits = 1 + random() % 4; edits > 0; --edits) {
@@ -404,7 +406,9 @@ TEST(ReadOnnx, DamagedBytesAreRefusedOrReadAndAlwaysAccountedFor) {
     expect_complete(extract_tasks(*graph));
     if (HasFailure()) FAIL() << "seed " << seed;
   }
-  EXPECT_GT(accepted, 300) << "the mutations no longer get past the parser";
+  if (seeds.all()) {
+    EXPECT_GT(accepted, 300) << "the mutations no longer get past the parser";
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "tests/random_seed.h"
 #include "tests/tuner/analytic_task.h"
 #include "tuner/search/task_allocator.h"
 
@@ -364,8 +365,7 @@ TEST(JobRunner, ASearchThatIsNotKnownEndsTheJobWithTheReason) {
 // Killed at random moments and resumed from the file alone: no config is measured twice, no result is lost,
 // and the job ends with exactly its trials.
 TEST(JobRunner, SurvivesCrashesAtAnyMoment) {
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
-    SCOPED_TRACE(str("seed ", seed));
+  for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/6)) {
     const char* const searches[] = {"random", "grid", "genetic", "annealing", "xgb-genetic", "xgb-annealing"};
     const JobRow job = job_row(searches[seed % 6], 64, seed);
     ScratchFolder folder;

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "tests/random_seed.h"
 #include "tuner/cli/job_file.h"
 
 namespace tuner::cli {
@@ -121,7 +122,7 @@ class Draw {
 };
 
 TEST(JobText, EveryWorkloadReadsBackAsItself) {
-  for (uint64_t seed = 0; seed < 2000; ++seed) {
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/2000)) {
     Draw draw(seed);
     const Workload workload = draw.workload();
     ASSERT_TRUE(validate(workload).is_ok()) << "seed " << seed << ": " << validate(workload).message();

@@ -8,6 +8,7 @@
 #include <deque>
 #include <random>
 
+#include "tests/random_seed.h"
 #include "tests/tuner/analytic_task.h"
 
 namespace tuner {
@@ -85,8 +86,7 @@ Result<ReplayReport> replay(const std::string& db, const StrategyFactory& make_s
 }
 
 TEST(Replay, AnAsynchronousJobIsPlayedAgainBitForBit20Of20) {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    SCOPED_TRACE(str("seed ", seed));
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/20)) {
     std::mt19937_64 dice(seed);
     ScratchFolder folder;
     const std::string search = strategy_names()[seed % strategy_names().size()];
@@ -101,8 +101,7 @@ TEST(Replay, AnAsynchronousJobIsPlayedAgainBitForBit20Of20) {
 }
 
 TEST(Replay, AlsoWithSeveralTasksAndKills) {
-  for (uint64_t seed = 0; seed < 8; ++seed) {
-    SCOPED_TRACE(str("seed ", seed));
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/8)) {
     std::mt19937_64 dice(100 + seed);
     ScratchFolder folder;
     const std::string search = seed % 2 == 0 ? "xgb-annealing" : "genetic";
