@@ -93,7 +93,7 @@ struct Uuid {
 
 // Pointers to all of them.
 struct Api {
-#define TUNER_CUDA_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
+#define TUNER_CUDA_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;  // NOLINT
   TUNER_CUDA_SYMBOLS(TUNER_CUDA_MEMBER)
 #undef TUNER_CUDA_MEMBER
 };
@@ -112,7 +112,7 @@ inline constexpr int kNvmlTemperatureGpu = 0;                 // nvmlTemperature
   X(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons", (NvmlDevice device, unsigned long long* reasons))
 
 struct NvmlApi {
-#define TUNER_CUDA_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
+#define TUNER_CUDA_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;  // NOLINT
   TUNER_NVML_SYMBOLS(TUNER_CUDA_MEMBER)
 #undef TUNER_CUDA_MEMBER
 };

@@ -208,7 +208,7 @@ void Schedule::compute_at(const Tensor& t, Axis axis) {
     // Out of its place first, so that what is left under the axis are the readers.
     Stmt root = drop_allocation(replace_at(place, nullptr), buffer);
     const Path inside = block_of_readers(find_loop(root, axis.var), buffer);
-    const Stmt block = inside.back();
+    const Stmt& block = inside.back();
     std::vector<Stmt> before, readers;
     for (const Stmt& s : block->kind == StmtKind::kSeq ? block->stmts : std::vector<Stmt>{block})
       (readers.empty() && !reads_from(s, buffer) ? before : readers).push_back(s);

@@ -213,7 +213,7 @@ class DeviceRun {
   bool sample_in_one(int64_t calls, Sample& s) {
     if (!sound(bench_.begin())) return false;
     for (int64_t i = 0; i < calls; ++i)
-      if (!sound(call(next_set_++ % operands_.sets()))) return false;
+      if (!sound(call(static_cast<int>(next_set_++ % operands_.sets())))) return false;
     return sound(bench_.end()) && sound(bench_.elapsed_ns(s.run_ns));
   }
 
@@ -244,9 +244,9 @@ class DeviceRun {
       const ArgInfo& a = manifest().args[i];
       if (a.role != "output") continue;
       if (!sound(operands_.download(static_cast<int>(i), bytes_))) return false;
-      const int64_t begin_ns = monotonic_ns();
+      const double begin_ns = monotonic_ns();
       const CheckResult result = check_output(references_[i], bytes_.data(), a.dtype, r_.check, a.name);
-      reply_.check_ms += static_cast<double>(monotonic_ns() - begin_ns) * 1e-6;
+      reply_.check_ms += (monotonic_ns() - begin_ns) * 1e-6;
       reply_.max_error = std::max(reply_.max_error, result.max_error);
       if (!result.ok) return verdict("wrong_answer", result.message + when);
     }

@@ -16,7 +16,6 @@
 namespace tuner {
 namespace {
 
-using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -228,8 +228,6 @@ Status run(const Options& o) {
   std::error_code error;
   if (!std::filesystem::exists(o.db, error)) RETURN_IF_ERROR(fill(o));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(o.db, Store::Mode::kWrite));
-  int64_t records = 0;
-  ASSIGN_OR_RETURN(records, store->last_record_id());
   const auto begin = steady_clock::now();
   ASSIGN_OR_RETURN(const bool learned, learn_and_store(*store, "matmul", kTarget));
   const double learn_s = std::chrono::duration<double>(steady_clock::now() - begin).count();

@@ -93,8 +93,10 @@ TEST(CodegenCudaCompile, DamagedCubinsNeverCrash) {
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = artifact->binary.substr(
         0, round % 2 == 0 ? artifact->binary.size() : rng() % artifact->binary.size());
-    for (int flips = 0; flips < 8 && !bytes.empty(); ++flips)
-      bytes[rng() % bytes.size()] ^= static_cast<char>(1u << (rng() % 8));
+    for (int flips = 0; flips < 8 && !bytes.empty(); ++flips) {
+      char& damaged = bytes[rng() % bytes.size()];
+      damaged = static_cast<char>(damaged ^ (1 << (rng() % 8)));
+    }
     (void)read_cubin(bytes);
   }
 }

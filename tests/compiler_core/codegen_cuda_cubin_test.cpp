@@ -121,8 +121,10 @@ TEST(CodegenCudaCubin, FlippedBitsNeverCrash) {
   int refused = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = whole;
-    for (int flips = 1 + static_cast<int>(rng() % 4); flips > 0; --flips)
-      bytes[rng() % bytes.size()] ^= static_cast<char>(1u << (rng() % 8));
+    for (int flips = 1 + static_cast<int>(rng() % 4); flips > 0; --flips) {
+      char& damaged = bytes[rng() % bytes.size()];
+      damaged = static_cast<char>(damaged ^ (1 << (rng() % 8)));
+    }
     const auto kernels = read_cubin(bytes);
     refused += kernels.is_ok() ? 0 : 1;
     if (!kernels) continue;
@@ -163,8 +165,10 @@ TEST(CodegenCudaLog, AnyTextIsRead) {
   std::mt19937_64 rng(seed);
   for (int round = 0; round < 5000; ++round) {
     std::string text = log.substr(0, rng() % log.size());
-    for (int flips = 0; flips < 4 && !text.empty(); ++flips)
-      text[rng() % text.size()] ^= static_cast<char>(1u << (rng() % 8));
+    for (int flips = 0; flips < 4 && !text.empty(); ++flips) {
+      char& damaged = text[rng() % text.size()];
+      damaged = static_cast<char>(damaged ^ (1 << (rng() % 8)));
+    }
     EXPECT_LE(parse_compiler_log(text).size(), 2u);
   }
 }

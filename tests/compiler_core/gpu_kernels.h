@@ -75,7 +75,7 @@ inline GpuProgram tiled_matmul(const MatmulTile& p) {
   const Expr thread = Expr(ty) * 16 + tx;
 
   // Copies the tiles of step `step` into `stage`: each thread 4 elements at a time.
-  const int64_t rounds = p.block_k * block / (256 * 4);
+  const int64_t rounds = int64_t{p.block_k} * block / (256 * 4);
   const auto copies = [&](const Expr& step, const Expr& stage) {
     const Var ra = make_var("a.round"), la = make_var("a.lane"), rb = make_var("b.round"),
               lb = make_var("b.lane");

@@ -238,11 +238,11 @@ const auto kRunHere = [](const Draw& d, const Target& target, const Program& mat
 TEST(PortableTemplates, Avx2CodeRunsHere) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     GTEST_SKIP() << "this CPU has no AVX2 with FMA";
-  expect_all_right("llvm -mcpu=haswell", Which::kEveryWorkload, /*samples=*/2, /*seed=*/21, kRunHere);
+  expect_all_right("llvm -mcpu=haswell", Which::kEveryWorkload, /*samples=*/2, /*fixed_seed=*/21, kRunHere);
 }
 
 TEST(PortableTemplates, PlainX86CodeRunsHere) {
-  expect_all_right("llvm -mcpu=x86-64", Which::kEveryWorkload, /*samples=*/1, /*seed=*/22, kRunHere);
+  expect_all_right("llvm -mcpu=x86-64", Which::kEveryWorkload, /*samples=*/1, /*fixed_seed=*/22, kRunHere);
 }
 #endif
 
@@ -254,9 +254,9 @@ TEST(PortableTemplates, Aarch64CodeRunsUnderQemu) {
   };
   // Assembler, linker and emulator are processes, about 0.1 s a kernel.
   expect_all_right("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu", Which::kEveryWorkload, /*samples=*/0,
-                   /*seed=*/23, run);
+                   /*fixed_seed=*/23, run);
   expect_all_right("llvm -mcpu=neoverse-v1 -mtriple=aarch64-linux-gnu", Which::kFirstWorkloadOfATemplate,
-                   /*samples=*/0, /*seed=*/24, run);
+                   /*samples=*/0, /*fixed_seed=*/24, run);
 }
 
 }  // namespace

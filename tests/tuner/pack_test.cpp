@@ -264,7 +264,8 @@ TEST_F(PackTest, DamagedLinesAreSkippedAndToldAndTheRestIsStored) {
   EXPECT_THAT(imported.err, HasSubstr("skipped line 1: not a result of run-pack"));
   EXPECT_THAT(imported.err, HasSubstr("skipped line 2: outcome: found \"fine\""));
   EXPECT_THAT(imported.err, HasSubstr("run_ns: found -1, expected numbers > 0"));
-  EXPECT_THAT(imported.err, HasSubstr(": format 99, this tuner reads 1; use the tuner that wrote the pack"));
+  EXPECT_THAT(imported.err,
+              HasSubstr(": format 99, this tuner reads 1 to 2; use the tuner that wrote the pack"));
   EXPECT_THAT(imported.err, HasSubstr("expected sm_NN, found \"native\""));
 }
 

@@ -119,7 +119,7 @@ TEST_F(RecordedSpaceFile, APlayedRunSaysWhenWhatWasReached) {
   const SimulationRun run = simulate(
       *grid, [&](const Candidate& c) { return space.measure(c); }, space.best_ns(), 100, 8);
   ASSERT_EQ(run.share.size(), 100u) << "an exhausted run keeps its last share";
-  EXPECT_DOUBLE_EQ(run.share[0], 1.0 / 40);
+  EXPECT_DOUBLE_EQ(run.share[0], 1.0 / 8) << "33, the default, comes first";
   EXPECT_DOUBLE_EQ(run.share[38], 0.5);
   EXPECT_EQ(run.trials_to(0.5), 39u);
   EXPECT_EQ(run.trials_to(1), 40u);

@@ -100,8 +100,8 @@ Result<ImportedResult> parse_line(const std::string& line) {
     const json j = json::parse(line);
     if (const int format = j.at("format").get<int>();
         format < kOldestPackResultsFormat || format > kPackResultsFormat)
-      return invalid_argument("format ", format, ", this tuner reads ", kPackResultsFormat,
-                              "; use the tuner that wrote the pack");
+      return invalid_argument("format ", format, ", this tuner reads ", kOldestPackResultsFormat, " to ",
+                              kPackResultsFormat, "; use the tuner that wrote the pack");
     r.pack = j.at("pack").get<std::string>();
     r.task = {j.at("workload").get<std::string>(), j.at("target").get<std::string>()};
     r.template_name = j.at("template").get<std::string>();
@@ -246,10 +246,12 @@ Result<std::vector<ImportReport>> import_results(const std::string& path, Store&
     ++unread.lines;
     if (line.empty()) continue;
     Result<ImportedResult> result = parse_line(line);
-    if (result)
-      packs[result->pack].push_back(*std::move(result));
-    else
+    if (!result) {
       unread.skipped.push_back(str("line ", unread.lines, ": ", result.message()));
+      continue;
+    }
+    std::vector<ImportedResult>& pack = packs[result->pack];
+    pack.push_back(*std::move(result));
   }
   if (packs.empty())
     return invalid_argument(path, ": holds no result of run-pack",

@@ -69,7 +69,7 @@ size_t Coordinator::low_water_locked() const {
   for (const auto& [session, worker] : workers_)
     if (clock_.now_ms() - worker.last_seen_ms <= options_.leases.ttl_ms) capacity += worker.capacity;
   // Twice what the workers hold: while one batch is measured the search thinks about the next.
-  return std::min<size_t>(2 * std::max(capacity, kDefaultCapacity), kMostOpen);
+  return std::min(2 * static_cast<size_t>(std::max(capacity, kDefaultCapacity)), kMostOpen);
 }
 
 // One turn of one job.
@@ -139,7 +139,7 @@ void Coordinator::conclude(const Job& job) {
     const JobRow::Task& task = job.row.tasks[i];
     if (job.out_of_time && job.runner->trials_done(static_cast<int>(i)) == 0)
       ++unreached;
-    else if (!store_.best(task.workload_key, task.target, templates_of(task.algorithms)))
+    else if (!best_of(task))
       ++untuned;
   }
   std::string message;

@@ -179,8 +179,9 @@ Result<std::vector<double>> DnnlCall::read(Slot slot, const HostTensor& out) con
   return load_elements(target.tensors_[plain].buffers[0].data(), out.count(), out.dtype);
 }
 
-Contestant dnnl_contestant(const BenchCase& bench_case, std::shared_ptr<DnnlCall> call, DnnlCall::Slot out,
-                           const std::string& name, const std::string& kernel, const std::string& algorithm) {
+Contestant dnnl_contestant(const BenchCase& bench_case, const std::shared_ptr<DnnlCall>& call,
+                           DnnlCall::Slot out, const std::string& name, const std::string& kernel,
+                           const std::string& algorithm) {
   const HostTensor shape = bench_case.operand("out");
   return {.name = name,
           .algorithm = algorithm,

@@ -143,8 +143,8 @@ class DnnlCall {
 };
 
 // `call` as a contestant; its answer is `out`, whose plain shape is that of the case's "out".
-Contestant dnnl_contestant(const BenchCase& bench_case, std::shared_ptr<DnnlCall> call, DnnlCall::Slot out,
-                           const std::string& name, const std::string& kernel,
+Contestant dnnl_contestant(const BenchCase& bench_case, const std::shared_ptr<DnnlCall>& call,
+                           DnnlCall::Slot out, const std::string& name, const std::string& kernel,
                            const std::string& algorithm = "direct");
 
 // What one way of calling the library came to: a contestant, or why there is none.

@@ -140,10 +140,11 @@ Status Comparison::add_copy(const DeviceCase& ours, TaskReport& report,
                             std::vector<Contestant>& contestants) {
   report.peer.name = "copy";
   Result<Contestant> copy = copy_contestant(bench_, report.bytes, ours.sets());
-  if (copy.is_ok())
+  if (copy.is_ok()) {
     contestants.push_back(*std::move(copy));
-  else
-    report.peer.missing = copy.message();
+    return Status::ok();
+  }
+  report.peer.missing = copy.message();
   return copy.status().code() == StatusCode::kUnavailable ? copy.status() : Status::ok();
 }
 
