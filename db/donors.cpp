@@ -17,14 +17,14 @@ struct Ranked {  // fastest first, those that failed last
 
 }  // namespace
 
-Result<std::vector<JobRow::Task>> SqliteStore::tasks() const {
+Result<std::vector<JobRow::Task>> SqliteStore::tasks(Constants constants) const {
   return read([&](Connection& c) -> Result<std::vector<JobRow::Task>> {
     static const std::string kAll = str("SELECT ", kTaskColumns, " FROM task ORDER BY task_id");
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kAll, {}));
     std::vector<JobRow::Task> tasks;
     for (const SqlRow& row : rows) {
       ASSIGN_OR_RETURN(StoredTask stored, task_from_row(row));
-      tasks.push_back(std::move(stored.task));
+      if (stored.task.constants == constants) tasks.push_back(std::move(stored.task));
     }
     return tasks;
   });
@@ -34,7 +34,7 @@ Result<std::vector<TrialWithRecord>> SqliteStore::sample_records(const JobRow::T
                                                                  int most) const {
   return read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
     std::vector<TrialWithRecord> out;
-    ASSIGN_OR_RETURN(const SqlRow task_row, c.one(kTaskByKey, {task.workload_key, task.target}));
+    ASSIGN_OR_RETURN(const SqlRow task_row, c.one(kTaskByKey, {task.workload_key, target_in_row(task)}));
     if (task_row.empty() || most <= 0) return out;
     ASSIGN_OR_RETURN(const StoredTask stored_task, task_from_row(task_row));
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRankOfTask, {stored_task.task_id, until}));

@@ -15,6 +15,7 @@ constexpr std::array<std::string_view, 9> kOutcomes = {
     "crashed", "wrong_answer",   "out_of_memory", "device_lost"};
 constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled",
                                                         "failed"};
+constexpr std::array<std::string_view, 2> kConstants = {"warm", "cold"};
 constexpr std::array<std::string_view, 4> kTrialStates = {"queued", "leased", "done", "cancelled"};
 
 template <class E, size_t N>
@@ -43,6 +44,11 @@ std::optional<JobState> job_state_from_name(std::string_view name) {
 std::string_view trial_state_name(TrialState state) { return name_of(kTrialStates, state); }
 std::optional<TrialState> trial_state_from_name(std::string_view name) {
   return from_name<TrialState>(kTrialStates, name);
+}
+
+std::string_view constants_name(Constants constants) { return name_of(kConstants, constants); }
+std::optional<Constants> constants_from_name(std::string_view name) {
+  return from_name<Constants>(kConstants, name);
 }
 
 double record_time_ns(const MeasureRecord& record) {

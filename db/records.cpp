@@ -188,7 +188,7 @@ Status SqliteStore::for_each_record_of(const JobRow::Task& task,
   // Their numbers at once, the trials page by page: no snapshot is long.
   Result<std::vector<int64_t>> seqs = read([&](Connection& c) -> Result<std::vector<int64_t>> {
     std::vector<int64_t> found;
-    ASSIGN_OR_RETURN(const SqlRow row, c.one(kTaskByKey, {task.workload_key, task.target}));
+    ASSIGN_OR_RETURN(const SqlRow row, c.one(kTaskByKey, {task.workload_key, target_in_row(task)}));
     if (row.empty()) return found;
     ASSIGN_OR_RETURN(const StoredTask stored, task_from_row(row));
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kTrialSeqsOfTask, {stored.task_id}));

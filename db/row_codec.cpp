@@ -69,6 +69,7 @@ json options_json(const MeasureOptions& o) {
            {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
            {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
   if (o.precision != MeasureOptions{}.precision) out["precision"] = o.precision;
+  if (o.constants != Constants::kWarm) out["constants"] = constants_name(o.constants);
   return out;
 }
 
@@ -82,6 +83,11 @@ MeasureOptions options_from(const json& j, RowReader& reader) {
     o.memory_limit_bytes = j.at("memory_limit_bytes").get<int64_t>();
     o.cut_factor = j.at("cut_factor").get<double>();
     if (j.contains("precision")) o.precision = j.at("precision").get<double>();
+    if (j.contains("constants")) {
+      const auto constants = constants_from_name(j.at("constants").get<std::string>());
+      if (!constants) reader.mark_wrong();
+      o.constants = constants.value_or(Constants::kWarm);
+    }
   } catch (const json::exception&) {
     reader.mark_wrong();
   }

@@ -125,6 +125,8 @@ Result<StoredImportedTrial> imported_trial_from_row(const SqlRow& row);
 Result<StoredForeignTask> foreign_task_from_row(const SqlRow& row);
 Result<StoredForeignRecord> foreign_record_from_row(const SqlRow& row);
 
+// What stands in the column `target` of a task's row: the target, and a mark when constants are cold.
+std::string target_in_row(const JobRow::Task& task);
 std::string tasks_json(const std::vector<JobRow::Task>& tasks);
 std::string job_options_json(const JobRow& job);
 

@@ -11,14 +11,20 @@ std::vector<JobRow::Task> tasks_from(const json& j, RowReader& reader) {
   std::vector<JobRow::Task> tasks;
   try {
     for (const json& task : j)
-      tasks.push_back({task.at(0).get<std::string>(), task.at(1).get<std::string>(),
-                       task.size() > 2 ? task.at(2).get<std::string>() : std::string(),
-                       task.size() > 3 ? task.at(3).get<int64_t>() : 1});
-  } catch (const json::exception&) {
+      tasks.push_back(
+          {task.at(0).get<std::string>(), task.at(1).get<std::string>(),
+           task.size() > 2 ? task.at(2).get<std::string>() : std::string(),
+           task.size() > 3 ? task.at(3).get<int64_t>() : 1,
+           task.size() > 4 ? constants_from_name(task.at(4).get<std::string>()).value() : Constants::kWarm});
+  } catch (const std::exception&) {  // of json, or of a name that is none
     reader.mark_wrong();
   }
   return tasks;
 }
+
+// A task whose constants are cold is another task to the tables, and they tell tasks apart by key and target.
+// So its row has a mark behind the target, which rows of programs that know only warm times never have.
+constexpr std::string_view kColdMark = " constants=cold";
 
 // How a job measures and when it ends. The second part is left out where it says nothing: jobs of programs
 // that did not know it read alike.
@@ -47,13 +53,19 @@ std::string tasks_json(const std::vector<JobRow::Task>& tasks) {
   json out = json::array();
   for (const JobRow::Task& task : tasks) {
     out.push_back({task.workload_key, task.target});
-    if (!task.algorithms.empty() || task.uses != 1) out.back().push_back(task.algorithms);
-    if (task.uses != 1) out.back().push_back(task.uses);
+    const bool cold = task.constants == Constants::kCold, uses = task.uses != 1 || cold;
+    if (!task.algorithms.empty() || uses) out.back().push_back(task.algorithms);
+    if (uses) out.back().push_back(task.uses);
+    if (cold) out.back().push_back(constants_name(task.constants));
   }
   return dumped(out);
 }
 
-SqlRow to_row(const StoredTask& t) { return sealed({t.task_id, t.task.workload_key, t.task.target}); }
+std::string target_in_row(const JobRow::Task& task) {
+  return task.constants == Constants::kCold ? str(task.target, kColdMark) : task.target;
+}
+
+SqlRow to_row(const StoredTask& t) { return sealed({t.task_id, t.task.workload_key, target_in_row(t.task)}); }
 
 SqlRow to_row(const StoredJob& s) {
   const JobRow& j = s.job;
@@ -76,6 +88,10 @@ Result<StoredTask> task_from_row(const SqlRow& row) {
   out.task_id = in.integer();
   out.task.workload_key = in.text();
   out.task.target = in.text();
+  if (out.task.target.ends_with(kColdMark)) {
+    out.task.target.resize(out.task.target.size() - kColdMark.size());
+    out.task.constants = Constants::kCold;
+  }
   if (in.wrong()) return unreadable_row(row, "task");
   return out;
 }

@@ -9,23 +9,47 @@ using nlohmann::json;
 
 namespace {
 
-json race_options_json(const RaceOptions& o) {
-  return json{{"min_repeat_ms", o.min_repeat_ms},
-              {"processes", o.processes},
-              {"rounds", o.rounds},
-              {"limit_s", o.limit_s}};
+// How it was raced, and what came out beside the times: keys that rows of older programs do not have, so no
+// new column and no migration.
+Result<json> options_and_outcome(const RaceRow& r) {
+  const RaceOptions& o = r.options;
+  json out{{"min_repeat_ms", o.min_repeat_ms},
+           {"processes", o.processes},
+           {"rounds", o.rounds},
+           {"limit_s", o.limit_s},
+           {"certified", r.certified}};
+  if (o.constants != Constants::kWarm) out["constants"] = constants_name(o.constants);
+  if (!r.uncertified_why.empty()) out["uncertified_why"] = r.uncertified_why;
+  if (r.turns != 0) out["turns"] = r.turns;
+  if (r.discarded != 0) out["discarded"] = r.discarded;
+  if (!r.default_trial_id.empty()) {
+    ASSIGN_OR_RETURN(out["default_trial"], trial_seq(r.default_trial_id));
+    out["default_time_ns"] = r.default_time_ns;
+  }
+  if (r.other_time_ns != 0) out["other_time_ns"] = r.other_time_ns;
+  return out;
 }
-RaceOptions race_options_from(const json& j, RowReader& reader) {
-  RaceOptions o;
+void read_options_and_outcome(const json& j, RowReader& reader, RaceRow& r) {
+  RaceOptions& o = r.options;
   try {
     o.min_repeat_ms = j.at("min_repeat_ms").get<double>();
     o.processes = j.at("processes").get<int>();
     o.rounds = j.at("rounds").get<int>();
     o.limit_s = j.at("limit_s").get<double>();
+    o.constants = constants_from_name(j.value("constants", "warm")).value_or(Constants::kWarm);
+    const double half_width = r.time_ns > 0 ? (r.time_high_ns - r.time_low_ns) / 2 / r.time_ns : 0;
+    r.certified = j.value("certified", half_width <= kCertifiedHalfWidth);
+    r.uncertified_why = j.value("uncertified_why", std::string());
+    r.turns = j.value("turns", 0);
+    r.discarded = j.value("discarded", 0);
+    if (j.contains("default_trial")) r.default_trial_id = trial_id_text(j.at("default_trial").get<int64_t>());
+    r.default_time_ns = j.value("default_time_ns", 0.0);
+    r.other_time_ns = j.value("other_time_ns", 0.0);
   } catch (const json::exception&) {
     reader.mark_wrong();
   }
-  return o;
+  if (!r.certified && r.uncertified_why.empty())
+    r.uncertified_why = "its interval is wider than 5 % to either side";
 }
 
 std::vector<RaceFinalist> finalists_from(const json& j, RowReader& reader) {
@@ -34,7 +58,9 @@ std::vector<RaceFinalist> finalists_from(const json& j, RowReader& reader) {
     for (const json& f : j)
       finalists.push_back(
           {trial_id_text(f.at("trial").get<int64_t>()), f.at("samples_ns").get<std::vector<double>>(),
-           f.at("sentinel_ns").get<std::vector<double>>(), f.at("process").get<std::vector<int>>()});
+           f.at("sentinel_ns").get<std::vector<double>>(), f.at("process").get<std::vector<int>>(),
+           f.value("memory_ns", std::vector<double>()), f.value("other_ns", std::vector<double>()),
+           f.value("other_process", std::vector<int>())});
   } catch (const json::exception&) {
     reader.mark_wrong();
   }
@@ -62,12 +88,17 @@ Result<SqlRow> to_row(const StoredRace& s) {
                          {"samples_ns", f.samples_ns},
                          {"sentinel_ns", f.sentinel_ns},
                          {"process", f.process}});
+    if (!f.memory_ns.empty()) finalists.back()["memory_ns"] = f.memory_ns;
+    if (f.other_ns.empty()) continue;
+    finalists.back()["other_ns"] = f.other_ns;
+    finalists.back()["other_process"] = f.other_process;
   }
   for (const std::string& id : r.tie_set) {
     ASSIGN_OR_RETURN(const int64_t seq, trial_seq(id));
     tie_set.push_back(seq);
   }
   ASSIGN_OR_RETURN(const int64_t winner, trial_seq(r.winner_trial_id));
+  ASSIGN_OR_RETURN(const json options, options_and_outcome(r));
   const Environment& e = r.environment;
   return sealed({r.id,
                  s.job_seq,
@@ -83,7 +114,7 @@ Result<SqlRow> to_row(const StoredRace& s) {
                  r.ratio_low,
                  r.ratio_high,
                  r.regret_bound,
-                 dumped(race_options_json(r.options)),
+                 dumped(options),
                  e.hardware,
                  e.toolchain,
                  int64_t{e.harness_abi},
@@ -128,7 +159,7 @@ Result<StoredRace> read_race(const SqlRow& row, bool samples) {
   r.ratio_low = in.real();
   r.ratio_high = in.real();
   r.regret_bound = in.real();
-  r.options = race_options_from(in.parsed(), in);
+  read_options_and_outcome(in.parsed(), in, r);
   r.environment.hardware = in.text();
   r.environment.toolchain = in.text();
   r.environment.harness_abi = in.integer32();

@@ -7,21 +7,32 @@ using nlohmann::json;
 
 namespace {
 
-// How a record was measured: the options, and the state a GPU was in. A key that older programs do not look
-// for and rows of theirs do not have, so no new column and no migration.
-constexpr char kDeviceState[] = "device_state";
+// How a record was measured: the options, and the state the machine was in. Keys that older programs do not
+// look for and rows of theirs do not have, so no new column and no migration.
+constexpr char kDeviceState[] = "device_state", kMemoryBefore[] = "memory_sentinel_before_ns",
+               kMemoryAfter[] = "memory_sentinel_after_ns", kDiscarded[] = "discarded",
+               kReadGbps[] = "read_gbps";
 std::string measured_json(const MeasureRecord& r) {
   json out = options_json(r.options);
   if (!r.device_state.empty()) out[kDeviceState] = r.device_state;
+  if (r.memory_sentinel_before_ns != 0) out[kMemoryBefore] = r.memory_sentinel_before_ns;
+  if (r.memory_sentinel_after_ns != 0) out[kMemoryAfter] = r.memory_sentinel_after_ns;
+  if (r.discarded != 0) out[kDiscarded] = r.discarded;
+  if (r.read_gbps != 0) out[kReadGbps] = r.read_gbps;
   return dumped(out);
 }
 void measured_from(const json& j, RowReader& reader, MeasureRecord& r) {
   r.options = options_from(j, reader);
-  if (!j.is_object() || !j.contains(kDeviceState)) return;
-  if (j[kDeviceState].is_string())
-    r.device_state = j[kDeviceState].get<std::string>();
-  else
+  if (!j.is_object()) return;
+  try {
+    r.device_state = j.value(kDeviceState, std::string());
+    r.memory_sentinel_before_ns = j.value(kMemoryBefore, 0.0);
+    r.memory_sentinel_after_ns = j.value(kMemoryAfter, 0.0);
+    r.discarded = j.value(kDiscarded, 0);
+    r.read_gbps = j.value(kReadGbps, 0.0);
+  } catch (const json::exception&) {
     reader.mark_wrong();
+  }
 }
 
 }  // namespace

@@ -18,7 +18,8 @@
 CREATE TABLE task (
   task_id       INTEGER PRIMARY KEY,
   workload_key  TEXT NOT NULL,     -- 'v1 conv2d n=1 ic=512 ...'
-  target        TEXT NOT NULL,     -- 'llvm -mcpu=haswell -threads=1'
+  target        TEXT NOT NULL,     -- 'llvm -mcpu=haswell -threads=1'; ' constants=cold' behind it when its times are of
+                                   -- cold constants (store.h, Constants): such records are apart from the warm ones
   crc           INTEGER NOT NULL,
   UNIQUE (workload_key, target)
 ) STRICT;
@@ -28,8 +29,8 @@ CREATE TABLE job (
   job_seq          INTEGER PRIMARY KEY,
   id               TEXT NOT NULL UNIQUE,  -- what people type
   request_id       TEXT UNIQUE,           -- of the submission: repeating it changes nothing; NULL when it had none
-  tasks            TEXT NOT NULL,         -- JSON: [["workload key", "target", algorithms, uses], ...] in task_index order;
-                                          -- the last two left out where they are "" and 1
+  tasks            TEXT NOT NULL,         -- JSON: [["workload key", "target", algorithms, uses, constants], ...] in
+                                          -- task_index order; the last three left out where they are "", 1, "warm"
   trials           INTEGER NOT NULL,      -- wanted, per task on average
   search           TEXT NOT NULL,         -- 'xgb-annealing'
   seed             INTEGER NOT NULL,
@@ -92,8 +93,9 @@ CREATE TABLE record (
   worker_id           TEXT NOT NULL,
   worker_incarnation  TEXT NOT NULL,
   host                TEXT NOT NULL,
-  options             TEXT NOT NULL,  -- JSON: how it was measured; of a GPU also device_state: its clocks, temperature,
-                                      -- throttling right after timing
+  options             TEXT NOT NULL,  -- JSON: how it was measured, and the state of the machine beside it: of a GPU
+                                      -- device_state (clocks, temperature, throttling right after timing), of a CPU
+                                      -- memory_sentinel_before_ns, _after_ns, discarded (runs), read_gbps
   finished_at_us      INTEGER NOT NULL,  -- worker's clock
   crc                 INTEGER NOT NULL
 ) STRICT;
@@ -126,16 +128,20 @@ CREATE TABLE race (
   task_id           INTEGER NOT NULL REFERENCES task,
   winner_trial_seq  INTEGER NOT NULL REFERENCES trial,
   finalists         TEXT NOT NULL,  -- JSON: [{"trial": seq, "samples_ns": [...], "sentinel_ns": [...], "process": [...]}]:
-                                    -- sample i, the sentinel timed beside it, the process (0, 1, ...) it was taken in
+                                    -- sample i, the sentinel timed beside it, the process (0, 1, ...) it was taken in;
+                                    -- also memory_ns, the second sentinel, and other_ns with other_process: samples with
+                                    -- constants the other way
   tie_set           TEXT NOT NULL,  -- JSON: [trial seq, ...]: cannot be told from the winner; the winner is one of them
-  time_ns           REAL NOT NULL,  -- of the winner: trimmed mean over processes of the lower quartile within each
+  time_ns           REAL NOT NULL,  -- of the winner: trimmed mean over processes of the median within each
   interval_low_ns   REAL NOT NULL,  -- where that of a fresh process lies in 95 % of cases
   interval_high_ns  REAL NOT NULL,
   ratio             REAL NOT NULL,  -- the same three of time over sentinel
   ratio_low         REAL NOT NULL,
   ratio_high        REAL NOT NULL,
   regret_bound      REAL NOT NULL,  -- the winner is slower than the best finalist by at most this fraction (95 %)
-  options           TEXT NOT NULL,  -- JSON: RaceOptions
+  options           TEXT NOT NULL,  -- JSON: RaceOptions; and what came out beside the times: certified, uncertified_why,
+                                    -- turns, discarded, default_trial, default_time_ns, other_time_ns. A race of before
+                                    -- there was "certified" is certified when its interval is narrow enough
   hardware          TEXT NOT NULL,
   toolchain         TEXT NOT NULL,
   harness_abi       INTEGER NOT NULL,

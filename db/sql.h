@@ -41,6 +41,11 @@ inline constexpr char kRankOfTask[] =
 inline constexpr char kTrialOfRecord[] =
     "SELECT trial.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq WHERE record.record_id = ?";
 inline constexpr char kTrialSeqsOfTask[] = "SELECT trial_seq FROM record WHERE task_id = ? AND terminal = 1";
+inline constexpr char kFastestOfConfig[] =
+    "SELECT trial.* FROM record CROSS JOIN trial ON trial.seq = record.trial_seq "
+    "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
+    "AND trial.template_name = ? AND trial.template_version = ? AND trial.config = ? "
+    "ORDER BY record.time_ns, record.record_id LIMIT 1";
 inline constexpr char kOutcomesOfTask[] =
     "SELECT outcome, count(*) FROM record WHERE task_id = ? AND terminal = 1 GROUP BY outcome";
 
@@ -50,8 +55,6 @@ inline constexpr char kRecordsAfter[] =
     "WHERE record.record_id > ? AND record.terminal = 1 AND trial.job_seq = ? ORDER BY record.record_id";
 
 inline constexpr char kRacesOfJob[] = "SELECT * FROM race WHERE job_seq = ? ORDER BY race_id";
-inline constexpr char kNewestRaceOfTask[] =
-    "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC LIMIT 1";
 inline constexpr char kSameConfigInJob[] =
     "SELECT seq FROM trial WHERE job_seq = ? AND task_index = ? AND template_name = ? AND config = ? AND "
     "state = "
@@ -63,9 +66,6 @@ inline constexpr char kBestRecordOfEnvironment[] =
     "AND record.toolchain = ? AND record.hardware = ? AND record.harness_abi = ? "
     "AND (? = '' OR instr(?, ',' || trial.template_name || ',') > 0) "
     "ORDER BY record.time_ns, record.record_id LIMIT 1";
-// The second parameter: as rows_race.cpp writes a finalist, '"trial":44}'.
-inline constexpr char kLatestRaceOfTrial[] =
-    "SELECT * FROM race WHERE task_id = ? AND instr(finalists, ?) > 0 ORDER BY race_id DESC LIMIT 1";
 inline constexpr char kRacesOfTask[] = "SELECT * FROM race WHERE task_id = ? ORDER BY race_id DESC";
 
 inline constexpr char kLearnedNewest[] =

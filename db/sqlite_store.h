@@ -45,7 +45,7 @@ class SqliteStore final : public Store {
   Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const override;
   Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const override;
   Result<int64_t> last_record_id() const override;
-  Result<std::vector<JobRow::Task>> tasks() const override;
+  Result<std::vector<JobRow::Task>> tasks(Constants constants) const override;
   Result<std::vector<TrialWithRecord>> sample_records(const JobRow::Task& task, int64_t until,
                                                       int most) const override;
   Status for_each_record(std::string_view job_id,
@@ -57,7 +57,11 @@ class SqliteStore final : public Store {
   Result<std::vector<RaceRow>> races(std::string_view job_id) const override;
 
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
-                           const std::vector<std::string>& templates, bool counted) const override;
+                           const std::vector<std::string>& templates, bool counted,
+                           Constants constants) const override;
+
+  Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
+                                            int template_version, std::string_view config) const override;
 
   Status add_learned(LearnedRow& row) override;
   Result<LearnedRow> learned(std::string_view kind, std::string_view op,

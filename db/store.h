@@ -41,6 +41,16 @@ enum class JobState : uint8_t { kQueued = 1, kRunning, kFinished, kCancelled, kF
 std::string_view job_state_name(JobState state);
 std::optional<JobState> job_state_from_name(std::string_view name);
 
+// Where a kernel's constants (weights) lie when a call is timed.
+//   warm   as a loop of calls leaves them, like all its other operands: in the caches, as far as they fit
+//   cold   in memory: flushed line by line before each timed call. All other operands are warm. So a network
+//          finds the weights of a layer
+// Times of the one say nothing about the other, so each has answers of its own. Without constants there is
+// only warm.
+enum class Constants : uint8_t { kWarm = 1, kCold };
+std::string_view constants_name(Constants constants);  // warm, cold
+std::optional<Constants> constants_from_name(std::string_view name);
+
 struct MeasureOptions {
   double min_repeat_ms = 1;
   int repeats = 9;
@@ -50,6 +60,7 @@ struct MeasureOptions {
   // Sampling may stop before `repeats` when half the median's 95 % interval is below this fraction of it; 0:
   // all are taken.
   double precision = 0.02;
+  Constants constants = Constants::kWarm;
 };
 
 struct Environment {
@@ -74,6 +85,10 @@ struct MeasureRecord {
   MeasureOptions options;
   int64_t finished_at_us = 0;  // Unix time, UTC
   std::string device_state;    // of a GPU, right after timing: clocks, temperature, throttling
+  // Of the sentinel that feels memory; 0: not timed (older records, GPUs).
+  double memory_sentinel_before_ns = 0, memory_sentinel_after_ns = 0;
+  int discarded = 0;     // runs thrown away because a sentinel beside them was disturbed
+  double read_gbps = 0;  // that the level of cache which holds its operands gives; 0: not known
 };
 // Median of run_ns: the figure a trial is ranked by (of a cut record: a bound). 0 unless ok.
 double record_time_ns(const MeasureRecord& record);
@@ -92,6 +107,7 @@ struct JobRow {
     std::string workload_key, target;
     std::string algorithms;  // that its candidates may use, with commas between, canonical; empty: any
     int64_t uses = 1;        // how often the whole runs it: what a gain here counts against one elsewhere
+    Constants constants = Constants::kWarm;  // what its times mean; records and answers of each are apart
   };
   std::vector<Task> tasks;
   int trials = 0;  // per task, on average: tasks that gain more get more
@@ -153,9 +169,10 @@ struct ObservedRecord {
 
 struct RaceOptions {
   double min_repeat_ms = 1;  // one sample is as many calls as fill this
-  int processes = 9;         // at most; each starts with fresh pages and addresses
-  int rounds = 5;            // within a process: one sample of every finalist, and the sentinel before each
+  int processes = 9;         // of each finalist, more while its interval is wide; each has fresh pages
+  int rounds = 3;            // within a process: one turn of every finalist between sentinels
   double limit_s = 20;       // no further process is begun after this
+  Constants constants = Constants::kWarm;  // which time ranks
 };
 
 struct RaceFinalist {
@@ -163,6 +180,10 @@ struct RaceFinalist {
   // In the order taken: a sample (per call), the sentinel timed beside it, the process it was taken in.
   std::vector<double> samples_ns, sentinel_ns;
   std::vector<int> process;
+  std::vector<double> memory_ns;  // of the memory sentinel beside each sample; empty: not timed
+  // With constants the other way, for information; empty where there are none.
+  std::vector<double> other_ns;
+  std::vector<int> other_process;
 };
 
 // The finalists of a task measured against each other, interleaved, in several processes.
@@ -173,14 +194,26 @@ struct RaceRow {
   std::string winner_trial_id;
   std::vector<RaceFinalist> finalists;
   std::vector<std::string> tie_set;  // trial ids; the winner is one of them
-  double time_ns = 0;  // of the winner: trimmed mean over processes of the lower quartile within each
+  double time_ns = 0;                // of the winner: trimmed mean over processes of the median within each
   double time_low_ns = 0, time_high_ns = 0;         // where that of a fresh process lies in 95 % of cases
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // the same three of time over sentinel
   double regret_bound = 0;  // the winner is slower than the best finalist by at most this fraction (95 %)
+  // False: the machine was too disturbed to decide. The winner is then the first in the trials' order, and
+  // best() looks past this race.
+  bool certified = true;
+  std::string uncertified_why;
+  int turns = 0, discarded = 0;  // taken by all finalists; thrown away and taken anew. 0: not counted
+  std::string default_trial_id;  // the finalist that is the default config; empty: none was
+  double default_time_ns = 0;
+  double other_time_ns = 0;  // of the winner with constants the other way; 0: not known
   RaceOptions options;
   Environment environment;
   int64_t finished_at_us = 0;
 };
+
+// A race whose winner's interval is wider than this to either side, as a fraction of the time, certifies
+// nothing.
+inline constexpr double kCertifiedHalfWidth = 0.05;
 
 struct TunedConfig {
   std::string workload_key, target, template_name, config;
@@ -191,6 +224,14 @@ struct TunedConfig {
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // time over the sentinel kernel's
   double regret_bound = 0;
   int finalists = 0, tied = 0;  // tied: finalists that cannot be told from it, itself included
+  bool certified = false;       // by a race whose interval is narrow enough; else why not
+  std::string uncertified_why;
+  Constants constants = Constants::kWarm;
+  double other_time_ns = 0;      // with constants the other way; 0: not known
+  double default_time_ns = 0;    // of the default config in the same race; 0: not known
+  std::string default_trial_id;  // the default's trial; empty: not known
+  int turns = 0, discarded = 0;  // of the race
+  double read_gbps = 0;          // as of MeasureRecord
   double peak_gflops = 0;
   std::string trial_id, artifact_digest;
   int64_t trials = 0;
@@ -266,8 +307,9 @@ class Store {
   virtual Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const = 0;
   // The largest record_id there is; 0: no record yet.
   virtual Result<int64_t> last_record_id() const = 0;
-  // Every (workload, target) that was ever proposed a trial, oldest first; without algorithms.
-  virtual Result<std::vector<JobRow::Task>> tasks() const = 0;
+  // Every (workload, target) that was ever proposed a trial whose times mean that, oldest first; without
+  // algorithms.
+  virtual Result<std::vector<JobRow::Task>> tasks(Constants constants = Constants::kWarm) const = 0;
   // At most `most` trials of a task, of any job, whose terminal record has an id up to `until`: a third are
   // the fastest, the others an even choice of the rest, the failed ones last. The same call gives the same
   // rows, whatever came later.
@@ -288,18 +330,25 @@ class Store {
   virtual Result<std::vector<RaceRow>> races(std::string_view job_id) const = 0;  // oldest first
 
   // --- tuned configs ---
-  // The fastest ok, uncut record of the task; ties go to the older. NotFound when there is none.
+  // The winner of the task's certified race, with its time and interval. A race outranks all trials until the
+  // next race: one lucky trial of a search that was stopped changes nothing. A race whose winner took part in
+  // a later certified one has been decided anew there; of several that have not (databases put together), the
+  // one with the fastest winner counts.
+  // Without a certified race the fastest ok, uncut record; ties go to the older. NotFound when there is none.
   // Of trials of the named templates only, unless there are none.
-  // Where that trial took part in a race, the latest such race decides instead: its winner, with the race's
-  // time and interval (among finalists of the named templates).
   // What was measured again counts as it was then: when the newest race is of another compiler, harness or
   // machine than that record, and its job had the same config among its trials, only records of the race's
   // environment are looked at (tuner revalidate).
   // Without `counted`, trials and outcomes stay 0 and empty: they are counted over all records of the task,
   // the rest is found in microseconds however many there are.
   virtual Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
-                                   const std::vector<std::string>& templates = {},
-                                   bool counted = true) const = 0;
+                                   const std::vector<std::string>& templates = {}, bool counted = true,
+                                   Constants constants = Constants::kWarm) const = 0;
+
+  // The fastest right and uncut trial of this very config, whatever job it is of. NotFound when there is
+  // none.
+  virtual Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
+                                                    int template_version, std::string_view config) const = 0;
 
   // --- learned ---
   // Fills id, and made_at_us where it is 0.

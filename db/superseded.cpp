@@ -4,13 +4,9 @@
 
 namespace tuner::db {
 
-namespace {
-
 bool same_environment(const Environment& a, const Environment& b) {
   return a.toolchain == b.toolchain && a.hardware == b.hardware && a.harness_abi == b.harness_abi;
 }
-
-}  // namespace
 
 Result<std::optional<StoredRecord>> superseding_record(Connection& c, const StoredRecord& best,
                                                        const StoredTrial& trial, const StoredRace& race,

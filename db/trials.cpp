@@ -8,7 +8,7 @@ namespace tuner::db {
 
 Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task,
                            const std::function<int64_t()>& new_id) {
-  ASSIGN_OR_RETURN(const SqlRow row, connection.one(kTaskByKey, {task.workload_key, task.target}));
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(kTaskByKey, {task.workload_key, target_in_row(task)}));
   if (!row.empty()) {
     ASSIGN_OR_RETURN(const StoredTask known, task_from_row(row));
     return known.task_id;

@@ -62,6 +62,11 @@ class FieldChecker {
     if (!result && status_.is_ok()) status_ = result.status();
     return result ? *result : T{};
   }
+  Constants constants(std::string_view field, const std::string& name) {
+    const std::optional<Constants> found = constants_from_name(name);
+    if (!found && !name.empty()) refuse(field, "expected warm or cold, found ", name.substr(0, 40));
+    return found.value_or(Constants::kWarm);
+  }
   std::string path(std::string_view field) const { return str(path_, ".", field); }
   bool failed() const { return !status_.is_ok(); }
 
@@ -130,6 +135,7 @@ void to_proto(const MeasureOptions& options, v1::MeasureOptions* out) {
   out->set_memory_limit_bytes(options.memory_limit_bytes);
   out->set_cut_factor(options.cut_factor);
   out->set_precision(options.precision > 0 ? options.precision : -1);
+  out->set_constants(std::string(constants_name(options.constants)));
 }
 
 Result<MeasureOptions> from_proto(const v1::MeasureOptions& options, std::string_view field) {
@@ -147,6 +153,7 @@ Result<MeasureOptions> from_proto(const v1::MeasureOptions& options, std::string
         check.in_range<int64_t>("memory_limit_bytes", options.memory_limit_bytes(), 1, int64_t{1} << 50);
   if (options.cut_factor() != 0) out.cut_factor = check.finite("cut_factor", options.cut_factor());
   if (options.precision() != 0) out.precision = std::max(check.finite("precision", options.precision()), 0.0);
+  out.constants = check.constants("constants", options.constants());
   return check.finish(out);
 }
 
@@ -190,6 +197,10 @@ void to_proto(const MeasureRecord& r, v1::MeasureRecord* out) {
   to_proto(r.options, out->mutable_options());
   *out->mutable_finished_at() = timestamp(r.finished_at_us);
   out->set_device_state(r.device_state);
+  out->set_memory_sentinel_before_ns(r.memory_sentinel_before_ns);
+  out->set_memory_sentinel_after_ns(r.memory_sentinel_after_ns);
+  out->set_discarded(r.discarded);
+  out->set_read_gbps(r.read_gbps);
 }
 
 Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view field) {
@@ -219,6 +230,12 @@ Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view fi
   out.options = check.part(from_proto(r.options(), check.path("options")));
   out.finished_at_us = microseconds(check, "finished_at", r.finished_at());
   out.device_state = check.text("device_state", r.device_state());
+  out.memory_sentinel_before_ns =
+      check.at_least_zero("memory_sentinel_before_ns", r.memory_sentinel_before_ns());
+  out.memory_sentinel_after_ns =
+      check.at_least_zero("memory_sentinel_after_ns", r.memory_sentinel_after_ns());
+  out.discarded = check.in_range("discarded", r.discarded(), 0, 1 << 20);
+  out.read_gbps = check.at_least_zero("read_gbps", r.read_gbps());
   return check.finish(std::move(out));
 }
 
@@ -263,6 +280,15 @@ void to_proto(const TunedConfig& t, int64_t flops, v1::TunedConfig* out) {
   out->set_regret_bound(t.regret_bound);
   out->set_finalists(t.finalists);
   out->set_tied(t.tied);
+  out->set_certified(t.certified);
+  out->set_uncertified_why(t.uncertified_why);
+  out->set_constants(std::string(constants_name(t.constants)));
+  out->set_other_time_ns(t.other_time_ns);
+  out->set_default_time_ns(t.default_time_ns);
+  out->set_default_trial(t.default_trial_id);
+  out->set_turns(t.turns);
+  out->set_discarded(t.discarded);
+  out->set_read_gbps(t.read_gbps);
 }
 
 Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field) {
@@ -296,6 +322,15 @@ Result<TunedConfig> from_proto(const v1::TunedConfig& t, std::string_view field)
   out.regret_bound = check.at_least_zero("regret_bound", t.regret_bound());
   out.finalists = check.in_range("finalists", t.finalists(), 0, kMaxFinalists);
   out.tied = check.in_range("tied", t.tied(), 0, kMaxFinalists);
+  out.certified = t.certified();
+  out.uncertified_why = check.text("uncertified_why", t.uncertified_why());
+  out.constants = check.constants("constants", t.constants());
+  out.other_time_ns = check.at_least_zero("other_time_ns", t.other_time_ns());
+  out.default_time_ns = check.at_least_zero("default_time_ns", t.default_time_ns());
+  out.default_trial_id = check.text("default_trial", t.default_trial());
+  out.turns = check.in_range("turns", t.turns(), 0, 1 << 30);
+  out.discarded = check.in_range("discarded", t.discarded(), 0, 1 << 30);
+  out.read_gbps = check.at_least_zero("read_gbps", t.read_gbps());
   return check.finish(std::move(out));
 }
 
@@ -368,13 +403,15 @@ void to_proto(const JobRow::Task& task, v1::TaskSpec* out) {
   out->set_target(task.target);
   out->set_algorithms(task.algorithms);
   out->set_uses(task.uses);
+  out->set_constants(std::string(constants_name(task.constants)));
 }
 
 Result<JobRow::Task> from_proto(const v1::TaskSpec& task, std::string_view field) {
   FieldChecker check(field);
   const JobRow::Task out{check.needed("workload_key", task.workload_key()),
                          check.needed("target", task.target()), check.text("algorithms", task.algorithms()),
-                         task.uses() == 0 ? 1 : check.in_range<int64_t>("uses", task.uses(), 1, kMaxUses)};
+                         task.uses() == 0 ? 1 : check.in_range<int64_t>("uses", task.uses(), 1, kMaxUses),
+                         check.constants("constants", task.constants())};
   if (!check.failed()) {
     const Result<Workload> workload = workload_from_key(out.workload_key);
     const Status valid = workload ? validate(*workload) : workload.status();
@@ -461,6 +498,8 @@ void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOpti
   out->set_template_version(trial.template_version);
   out->set_config(trial.config);
   to_proto(options, out->mutable_options());
+  // What its task's times mean, whatever the job's other tasks do: one without constants is always warm.
+  out->mutable_options()->set_constants(std::string(constants_name(task.constants)));
 }
 
 void to_proto(const RaceOptions& options, v1::RaceOptions* out) {
@@ -468,6 +507,7 @@ void to_proto(const RaceOptions& options, v1::RaceOptions* out) {
   out->set_processes(options.processes);
   out->set_rounds(options.rounds);
   out->set_limit_s(options.limit_s);
+  out->set_constants(std::string(constants_name(options.constants)));
 }
 
 Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
@@ -489,6 +529,18 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
         f.process_size() != f.samples_ns_size())
       check.refuse(at, "expected as many sentinel times and processes as samples, and some, found ",
                    f.samples_ns_size(), " samples, ", f.sentinel_ns_size(), " and ", f.process_size());
+    if (f.memory_ns_size() > 0)
+      finalist.memory_ns = check.times(at + ".memory_ns", f.memory_ns(), /*zero_is_fine=*/false);
+    finalist.other_ns = check.times(at + ".other_ns", f.other_ns(), /*zero_is_fine=*/false);
+    check.at_most(at + ".other_process", f.other_process_size(), kMaxSamples);
+    for (int k = 0; k < f.other_process_size() && !check.failed(); ++k)
+      finalist.other_process.push_back(
+          check.in_range(str(at, ".other_process[", k, "]"), f.other_process(k), 0, kMaxSamples));
+    if ((f.memory_ns_size() != 0 && f.memory_ns_size() != f.samples_ns_size()) ||
+        f.other_process_size() != f.other_ns_size())
+      check.refuse(at, "expected a memory sentinel beside each sample or none, and a process of each other ",
+                   "sample, found ", f.samples_ns_size(), " samples, ", f.memory_ns_size(), ", ",
+                   f.other_ns_size(), " and ", f.other_process_size());
   }
   const auto races = [&](const std::string& id) {
     return std::any_of(out.finalists.begin(), out.finalists.end(),
@@ -511,7 +563,20 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
   out.options = {.min_repeat_ms = check.at_least_zero("options.min_repeat_ms", r.options().min_repeat_ms()),
                  .processes = check.in_range("options.processes", r.options().processes(), 0, kMaxSamples),
                  .rounds = check.in_range("options.rounds", r.options().rounds(), 0, kMaxSamples),
-                 .limit_s = check.at_least_zero("options.limit_s", r.options().limit_s())};
+                 .limit_s = check.at_least_zero("options.limit_s", r.options().limit_s()),
+                 .constants = check.constants("options.constants", r.options().constants())};
+  out.uncertified_why = check.text("uncertified_why", r.uncertified_why());
+  // Workers that did not know the word say nothing of it: their interval tells.
+  const double half_width = out.time_ns > 0 ? (out.time_high_ns - out.time_low_ns) / 2 / out.time_ns : 0;
+  out.certified = r.certified() || (out.uncertified_why.empty() && half_width <= kCertifiedHalfWidth);
+  if (!out.certified && out.uncertified_why.empty()) out.uncertified_why = "its interval is too wide";
+  out.turns = check.in_range("turns", r.turns(), 0, 1 << 30);
+  out.discarded = check.in_range("discarded", r.discarded(), 0, 1 << 30);
+  if (!r.default_trial().empty() && !races(r.default_trial()))
+    check.refuse("default_trial", "expected one of the finalists or none, found ", r.default_trial());
+  out.default_trial_id = check.text("default_trial", r.default_trial());
+  out.default_time_ns = check.at_least_zero("default_time_ns", r.default_time_ns());
+  out.other_time_ns = check.at_least_zero("other_time_ns", r.other_time_ns());
   out.environment = check.part(from_proto(r.environment(), check.path("environment")));
   return check.finish(std::move(out));
 }

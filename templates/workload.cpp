@@ -98,6 +98,17 @@ bool Workload::is_constant(std::string_view operand) const {
       op_);
 }
 
+bool Workload::has_constants() const {
+  return std::visit(
+      []<class W>(const W& w) {
+        if constexpr (HasConstants<W>)
+          return !w.constant.empty();
+        else
+          return false;
+      },
+      op_);
+}
+
 Program Workload::compute() const {
   return std::visit([](const auto& w) { return math_of(w); }, op_);
 }

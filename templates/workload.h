@@ -189,6 +189,7 @@ class Workload {
   // Whether time is to be compared with bytes() rather than with flops(): pooling and the operators on rows.
   bool memory_bound() const;
   bool is_constant(std::string_view operand) const;
+  bool has_constants() const;
   DType dtype() const;  // of the elements that are multiplied
   template <class T>
   const T* get_if() const {

@@ -53,7 +53,10 @@ constexpr std::array<std::string_view, 38> kColumns = {"job_uid",
                                                        "host",
                                                        "options",
                                                        "when"};
-constexpr std::string_view kDeviceState = "device_state";
+// Columns that older tables do not have.
+constexpr std::array<std::string_view, 6> kLaterColumns = {
+    "device_state", "constants", "memory_sentinel_before_ns", "memory_sentinel_after_ns",
+    "discarded",    "read_gbps"};
 
 std::string csv_quoted(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
@@ -123,7 +126,8 @@ Result<std::vector<std::string>> csv_fields(std::string_view line) {
 std::string csv_header() {
   std::string out;
   for (const std::string_view column : kColumns) out += (out.empty() ? "" : ",") + std::string(column);
-  return out + "," + std::string(kDeviceState);
+  for (const std::string_view column : kLaterColumns) out += "," + std::string(column);
+  return out;
 }
 
 std::string csv_line(const ExchangedTrial& in) {
@@ -143,7 +147,12 @@ std::string csv_line(const ExchangedTrial& in) {
     else
       add(value.is_string() ? csv_quoted(value.get<std::string>()) : csv_quoted(value.dump()));
   }
-  return out + "," + csv_quoted(in.record->device_state);
+  for (const std::string_view column : kLaterColumns) {
+    // A JSON line leaves out what is empty.
+    const json value = line.value(std::string(column), json(""));
+    add(value.is_string() ? csv_quoted(value.get<std::string>()) : csv_quoted(value.dump()));
+  }
+  return out;
 }
 
 std::string csv_foreign_header() { return "format,task,target,outcome,time_ns,when,source,document"; }
@@ -213,8 +222,8 @@ Result<ExchangeRow> CsvTable::parse_own(const std::vector<std::string>& fields) 
         list.push_back(value);
         at = end + 1;
       }
-    } else if (is(column,
-                  {"home_seq", "task_index", "template_version", "leases", "attempt", "harness_abi"})) {
+    } else if (is(column, {"home_seq", "task_index", "template_version", "leases", "attempt", "harness_abi",
+                           "discarded"})) {
       int64_t value = 0;
       if (!read_number(text, value))
         return invalid_argument(column, ": found \"", text, "\", expected an integer");
@@ -229,7 +238,8 @@ Result<ExchangeRow> CsvTable::parse_own(const std::vector<std::string>& fields) 
         return invalid_argument(column, ": found \"", text, "\", expected true or false");
       line[column] = text == "true";
     } else if (is(column, {"time_ns", "sentinel_before_ns", "sentinel_after_ns", "queue_ms", "build_ms",
-                           "run_ms", "max_error", "peak_gflops"})) {
+                           "run_ms", "max_error", "peak_gflops", "memory_sentinel_before_ns",
+                           "memory_sentinel_after_ns", "read_gbps"})) {
       double value = 0;
       if (!read_number(text, value) || !std::isfinite(value))
         return invalid_argument(column, ": found \"", text, "\", expected a number");
@@ -242,8 +252,8 @@ Result<ExchangeRow> CsvTable::parse_own(const std::vector<std::string>& fields) 
       line[column] = text;
     }
   }
-  if (line.contains(kDeviceState) && line[std::string(kDeviceState)] == "")
-    line.erase(std::string(kDeviceState));
+  if (line.value("device_state", "") == "") line.erase("device_state");
+  if (line.value("constants", "") == "cold") line["format"] = 3;
   return parse_json_line(line.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 

@@ -1,4 +1,5 @@
 // Our own JSON lines. db/records_format.md tells the fields, db/records.schema.json is the same for programs.
+#include <algorithm>
 #include <charconv>
 
 #include "db/exchange/formats.h"
@@ -11,7 +12,10 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr int kFormat = 2;
+// Version 3 is for what is of cold constants alone: a reader of version 2 would take such times for warm
+// ones. All else is written as version 2, which it still is.
+constexpr int kFormat = 2, kColdFormat = 3;
+int format_of(Constants constants) { return constants == Constants::kCold ? kColdFormat : kFormat; }
 
 // --- configs: "a=1 b=2" <-> {"a": 1, "b": 2} ---
 
@@ -62,7 +66,11 @@ ordered_json measure_json(const MeasureOptions& o) {
           {"run_timeout_s", o.run_timeout_s},
           {"memory_limit_bytes", o.memory_limit_bytes},
           {"cut_factor", o.cut_factor},
-          {"precision", o.precision}};
+          {"precision", o.precision},
+          {"constants", constants_name(o.constants)}};
+}
+Constants constants_of(Fields& in, const char* key) {
+  return in.has(key) ? in.named(key, constants_from_name) : Constants::kWarm;
 }
 MeasureOptions measure_from(Fields& parent) {
   Fields in(parent.object("options"), "options: ");
@@ -74,6 +82,7 @@ MeasureOptions measure_from(Fields& parent) {
   o.memory_limit_bytes = in.integer("memory_limit_bytes");
   o.cut_factor = in.number("cut_factor");
   o.precision = in.number_or("precision", o.precision);
+  o.constants = constants_of(in, "constants");
   if (!in.status()) parent.fail(in.status().message());
   return o;
 }
@@ -110,9 +119,14 @@ ordered_json job_json(const ExchangedJob& in) {
   const JobRow& j = in.job;
   ordered_json tasks = ordered_json::array();
   for (const JobRow::Task& t : j.tasks)
-    tasks.push_back(
-        {{"workload", t.workload_key}, {"target", t.target}, {"algorithms", t.algorithms}, {"uses", t.uses}});
-  return {{"format", kFormat},
+    tasks.push_back({{"workload", t.workload_key},
+                     {"target", t.target},
+                     {"algorithms", t.algorithms},
+                     {"uses", t.uses},
+                     {"constants", constants_name(t.constants)}});
+  const bool cold =
+      std::ranges::any_of(j.tasks, [](const JobRow::Task& t) { return t.constants == Constants::kCold; });
+  return {{"format", format_of(cold ? Constants::kCold : Constants::kWarm)},
           {"kind", "job"},
           {"job_uid", in.uid},
           {"job", j.id},
@@ -139,7 +153,7 @@ Result<ExchangeRow> job_from(Fields& in) {
   for (const json& task : in.list("tasks")) {
     Fields t(task, "tasks: ");
     j.tasks.push_back({t.text("workload"), t.text("target"), t.text_or("algorithms", ""),
-                       t.has("uses") ? t.integer("uses", 1) : 1});
+                       t.has("uses") ? t.integer("uses", 1) : 1, constants_of(t, "constants")});
     if (!t.status()) in.fail(t.status().message());
   }
   j.trials = in.integer32("trials", 0);
@@ -161,7 +175,7 @@ Result<ExchangeRow> job_from(Fields& in) {
 
 ordered_json trial_json(const ExchangedTrial& in) {
   const TrialRow& t = in.trial;
-  ordered_json out{{"format", kFormat},
+  ordered_json out{{"format", format_of(in.task.constants)},
                    {"kind", "trial"},
                    {"job_uid", in.job_uid},
                    {"job", t.job_id},
@@ -171,6 +185,7 @@ ordered_json trial_json(const ExchangedTrial& in) {
                    {"workload", in.task.workload_key},
                    {"target", in.task.target},
                    {"algorithms", in.task.algorithms},
+                   {"constants", constants_name(in.task.constants)},
                    {"template", t.template_name},
                    {"template_version", t.template_version},
                    {"config", config_value(t.config)},
@@ -200,6 +215,10 @@ ordered_json trial_json(const ExchangedTrial& in) {
   out["options"] = measure_json(r.options);
   out["when"] = time_text(r.finished_at_us);
   if (!r.device_state.empty()) out["device_state"] = r.device_state;
+  out["memory_sentinel_before_ns"] = r.memory_sentinel_before_ns;
+  out["memory_sentinel_after_ns"] = r.memory_sentinel_after_ns;
+  out["discarded"] = r.discarded;
+  out["read_gbps"] = r.read_gbps;
   return out;
 }
 
@@ -211,7 +230,8 @@ Result<ExchangeRow> trial_from(Fields& in, int format) {
   out.job_uid = format == 1 ? str(t.job_id, "@") : in.text("job_uid");
   out.home_seq = in.integer(format == 1 ? "seq" : "home_seq", 0);
   t.task_index = format == 1 ? 0 : in.integer32("task_index", 0);
-  out.task = {in.text("workload"), in.text("target"), in.text_or("algorithms", "")};
+  out.task = {in.text("workload"), in.text("target"), in.text_or("algorithms", ""), 1,
+              constants_of(in, "constants")};
   t.template_name = in.text("template");
   t.template_version = in.integer32("template_version");
   t.config = config_from(in);
@@ -242,6 +262,10 @@ Result<ExchangeRow> trial_from(Fields& in, int format) {
     r.options = measure_from(in);
     r.finished_at_us = time_from(in, "when");
     r.device_state = in.text_or("device_state", "");
+    r.memory_sentinel_before_ns = in.number_or("memory_sentinel_before_ns", 0);
+    r.memory_sentinel_after_ns = in.number_or("memory_sentinel_after_ns", 0);
+    r.discarded = in.has("discarded") ? in.integer32("discarded", 0) : 0;
+    r.read_gbps = in.number_or("read_gbps", 0);
     out.record = std::move(r);
   }
   if (!in.status()) return in.status();
@@ -257,8 +281,11 @@ ordered_json race_json(const ExchangedRace& in) {
     finalists.push_back({{"trial", f.trial_id},
                          {"samples_ns", f.samples_ns},
                          {"sentinel_ns", f.sentinel_ns},
-                         {"process", f.process}});
-  ordered_json out{{"format", kFormat},
+                         {"process", f.process},
+                         {"memory_ns", f.memory_ns},
+                         {"other_ns", f.other_ns},
+                         {"other_process", f.other_process}});
+  ordered_json out{{"format", format_of(in.task.constants)},
                    {"kind", "race"},
                    {"job_uid", in.job_uid},
                    {"job", r.job_id},
@@ -266,6 +293,7 @@ ordered_json race_json(const ExchangedRace& in) {
                    {"workload", in.task.workload_key},
                    {"target", in.task.target},
                    {"algorithms", in.task.algorithms},
+                   {"constants", constants_name(in.task.constants)},
                    {"winner", r.winner_trial_id},
                    {"tied", r.tie_set},
                    {"finalists", std::move(finalists)},
@@ -276,13 +304,32 @@ ordered_json race_json(const ExchangedRace& in) {
                    {"ratio_low", r.ratio_low},
                    {"ratio_high", r.ratio_high},
                    {"regret_bound", r.regret_bound},
+                   {"certified", r.certified},
+                   {"uncertified_why", r.uncertified_why},
+                   {"turns", r.turns},
+                   {"discarded", r.discarded},
+                   {"default_trial", r.default_trial_id},
+                   {"default_time_ns", r.default_time_ns},
+                   {"other_time_ns", r.other_time_ns},
                    {"options",
                     {{"min_repeat_ms", r.options.min_repeat_ms},
                      {"processes", r.options.processes},
                      {"rounds", r.options.rounds},
-                     {"limit_s", r.options.limit_s}}}};
+                     {"limit_s", r.options.limit_s},
+                     {"constants", constants_name(r.options.constants)}}}};
   add_environment(out, r.environment);
   out["when"] = time_text(r.finished_at_us);
+  return out;
+}
+
+std::vector<int> processes(Fields& in, const char* key) {
+  std::vector<int> out;
+  for (const json& process : in.list(key)) {
+    if (!process.is_number_integer())
+      in.wrong(key, process, "integers");
+    else
+      out.push_back(static_cast<int>(process.get<int64_t>()));
+  }
   return out;
 }
 
@@ -292,7 +339,8 @@ Result<ExchangeRow> race_from(Fields& in) {
   RaceRow& r = out.race;
   r.job_id = in.text("job");
   r.task_index = in.integer32("task_index", 0);
-  out.task = {in.text("workload"), in.text("target"), in.text_or("algorithms", "")};
+  out.task = {in.text("workload"), in.text("target"), in.text_or("algorithms", ""), 1,
+              constants_of(in, "constants")};
   r.winner_trial_id = in.text("winner");
   for (const json& id : in.list("tied")) {
     if (!id.is_string()) in.wrong("tied", id, "names of trials");
@@ -300,13 +348,11 @@ Result<ExchangeRow> race_from(Fields& in) {
   }
   for (const json& finalist : in.list("finalists")) {
     Fields f(finalist, "finalists: ");
-    RaceFinalist to{f.text("trial"), f.numbers("samples_ns"), f.numbers("sentinel_ns"), {}};
-    for (const json& process : f.list("process")) {
-      if (!process.is_number_integer())
-        f.wrong("process", process, "integers");
-      else
-        to.process.push_back(static_cast<int>(process.get<int64_t>()));
-    }
+    RaceFinalist to{f.text("trial"), f.numbers("samples_ns"), f.numbers("sentinel_ns"),
+                    processes(f, "process")};
+    if (f.has("memory_ns")) to.memory_ns = f.numbers("memory_ns");
+    if (f.has("other_ns")) to.other_ns = f.numbers("other_ns");
+    if (f.has("other_process")) to.other_process = processes(f, "other_process");
     if (!f.status()) in.fail(f.status().message());
     r.finalists.push_back(std::move(to));
   }
@@ -319,7 +365,16 @@ Result<ExchangeRow> race_from(Fields& in) {
   r.regret_bound = in.number("regret_bound");
   Fields options(in.object("options"), "options: ");
   r.options = {options.number("min_repeat_ms"), options.integer32("processes"), options.integer32("rounds"),
-               options.number("limit_s")};
+               options.number("limit_s"), constants_of(options, "constants")};
+  const double half_width = r.time_ns > 0 ? (r.time_high_ns - r.time_low_ns) / 2 / r.time_ns : 0;
+  r.certified = in.has("certified") ? in.flag("certified") : half_width <= kCertifiedHalfWidth;
+  r.uncertified_why =
+      in.text_or("uncertified_why", r.certified ? "" : "its interval is wider than 5 % to either side");
+  r.turns = in.has("turns") ? in.integer32("turns", 0) : 0;
+  r.discarded = in.has("discarded") ? in.integer32("discarded", 0) : 0;
+  r.default_trial_id = in.text_or("default_trial", "");
+  r.default_time_ns = in.number_or("default_time_ns", 0);
+  r.other_time_ns = in.number_or("other_time_ns", 0);
   if (!options.status()) in.fail(options.status().message());
   r.environment = environment_from(in);
   r.finished_at_us = time_from(in, "when");
@@ -370,8 +425,8 @@ Result<ExchangeRow> parse_json_line(std::string_view line) {
   Fields in(document);
   const auto format = in.integer("format");
   if (!in.status()) return in.status();
-  if (format < 1 || format > kFormat)
-    return invalid_argument("format: found ", format, ", this tuner reads 1 to ", kFormat,
+  if (format < 1 || format > kColdFormat)
+    return invalid_argument("format: found ", format, ", this tuner reads 1 to ", kColdFormat,
                             "; import it with the tuner that wrote it");
   if (format == 1) return trial_from(in, 1);
   const std::string kind = in.text("kind");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "db/resolve/cover.h"
+#include "db/resolve/default_time.h"
 #include "db/resolve/knowledge.h"
 #include "db/resolve/nearest.h"
 #include "db/resolve/project.h"
@@ -97,6 +98,7 @@ struct Resolver::Impl {
     const Workload& workload;
     const Target& target;
     std::string_view algorithms;
+    Constants constants = Constants::kWarm;
     Answer asked;     // workload_key and target are filled
     std::string why;  // the exact record cannot be used: "trial t3 rests on ..."
   };
@@ -125,8 +127,8 @@ struct Resolver::Impl {
 
   // The answer of the task's own records, if this program can still build it.
   Result<std::optional<Answer>> exact(Question& q) const {
-    Result<TunedConfig> best =
-        store->best(q.asked.workload_key, q.asked.target, templates_of(q.algorithms), options.count_outcomes);
+    Result<TunedConfig> best = store->best(q.asked.workload_key, q.asked.target, templates_of(q.algorithms),
+                                           options.count_outcomes, q.constants);
     if (!best && best.status().code() == StatusCode::kNotFound) return std::optional<Answer>();
     if (!best) return best.status();
     if (const Status ready = usable(best->template_name, best->template_version, q.workload, q.target);
@@ -134,6 +136,8 @@ struct Resolver::Impl {
       q.why = str("trial ", best->trial_id, " rests on ", ready.message(), "; ");
       return std::optional<Answer>();
     }
+    if (options.count_outcomes)
+      RETURN_IF_ERROR(add_default_time(*store, q.workload, q.target, q.algorithms, *best));
     Answer answer = q.asked;
     answer.kind = AnswerKind::kExact;
     answer.template_name = best->template_name;
@@ -316,16 +320,22 @@ Resolver::Resolver(const Store* store, ResolverOptions options) : impl_(std::mak
 }
 Resolver::~Resolver() = default;
 
-Result<Answer> Resolver::resolve(const Workload& workload, const Target& target,
-                                 std::string_view algorithms) const {
-  Impl::Question question{workload, target, algorithms, {}, {}};
+Result<Answer> Resolver::resolve(const Workload& workload, const Target& target, std::string_view algorithms,
+                                 Constants constants) const {
+  Impl::Question question{workload, target, algorithms, constants, {}, {}};
   question.asked.workload_key = workload.key();
   question.asked.target = target.name();
   if (impl_->store != nullptr) {
     ASSIGN_OR_RETURN(std::optional<Answer> exact, impl_->exact(question));
     if (exact) return *std::move(exact);
   }
-  return impl_->fallback(question);
+  if (constants == Constants::kWarm) return impl_->fallback(question);
+  ASSIGN_OR_RETURN(Answer warm, resolve(workload, target, algorithms));
+  const char* const why = workload.has_constants()
+                              ? "nothing was tuned with cold constants, this rests on warm times"
+                              : "the workload has no constants, so there are only warm times";
+  warm.note = warm.note.empty() ? why : str(why, "; ", warm.note);
+  return warm;
 }
 
 }  // namespace tuner

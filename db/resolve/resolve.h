@@ -90,7 +90,8 @@ struct ResolverOptions {
   // Where the database has no predictor of an operator on a target, it is learned from the records then and
   // there: a second or two at the first question. Off: there is no nearest answer then.
   bool learn_if_missing = false;
-  // Fill TunedConfig::trials and outcomes of exact answers, which are counted over all records of the task.
+  // Fill what takes a look at all records of the task: TunedConfig::trials and outcomes of exact answers, and
+  // the default's time where their race does not tell it.
   bool count_outcomes = false;
 };
 
@@ -106,8 +107,10 @@ class Resolver {
   // `algorithms`: that the kernel may use, as JobRow::Task; empty: any. NotFound when no template serves the
   // task (one line a template with its reason); otherwise there is always an answer. A damaged database is an
   // error, never a default.
-  Result<Answer> resolve(const Workload& workload, const Target& target,
-                         std::string_view algorithms = {}) const;
+  // `constants`: what the times it rests on mean. Only exact answers know cold ones; the others, and a task
+  // without constants, are answered from warm times, and the note says so.
+  Result<Answer> resolve(const Workload& workload, const Target& target, std::string_view algorithms = {},
+                         Constants constants = Constants::kWarm) const;
 
  private:
   struct Impl;

@@ -16,7 +16,6 @@ namespace tuner::exchange {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string contents(const std::string& path) {
@@ -92,6 +91,63 @@ class ExchangeTest : public testing::Test {
   const std::string home_ = folder_.file("home.db"), away_ = folder_.file("away.db");
   std::vector<std::string> ids_, other_;
 };
+
+// Cold times are lines of version 3: who knows only version 2 refuses them and takes no cold time for a warm
+// one.
+TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
+  {
+    const auto store = must_open(home_);
+    JobRow job = job_row("j3");
+    job.tasks[0].constants = job.options.constants = Constants::kCold;
+    ASSERT_OK(store->add_job(job));
+    const auto ids = add_trials(*store, "j3", {"a=7", "a=8"});
+    MeasureRecord r = ok_record(ids[0], {500});
+    r.options.constants = Constants::kCold;
+    r.memory_sentinel_before_ns = 300, r.memory_sentinel_after_ns = 301;
+    r.discarded = 2;
+    r.read_gbps = 21.5;
+    ASSERT_OK(store->add_records({r, ok_record(ids[1], {900})}));
+    RaceRow race{.job_id = "j3", .winner_trial_id = ids[0]};
+    for (const std::string& id : ids)
+      race.finalists.push_back({id, {510}, {50}, {0}, {300}, {400, 401}, {0, 0}});
+    race.time_ns = 510, race.time_low_ns = 505, race.time_high_ns = 515;
+    race.default_trial_id = ids[1], race.default_time_ns = 900;
+    race.other_time_ns = 400;
+    race.turns = 9, race.discarded = 4;
+    race.options.constants = Constants::kCold;
+    race.environment = {"cpu X", "llvm 22", 1, "w1", "", "host1"};
+    ASSERT_OK(store->add_race(race));
+  }
+  for (const std::string& line : lines_of(exported(home_, Format::kJsonLines))) {
+    const json j = json::parse(line);
+    EXPECT_EQ(j.at("format"), j.at("job") == "j3" ? 3 : 2) << line;
+  }
+  imported(folder_.file("out"), away_);
+  const auto away = must_open(away_, Store::Mode::kRead);
+  const auto best = away->best("v1 work", "cpu one", {}, true, Constants::kCold);
+  ASSERT_TRUE(best.is_ok()) << best.message();
+  EXPECT_EQ(best->config, "a=7");
+  EXPECT_EQ(best->time_ns, 510);
+  EXPECT_EQ(best->other_time_ns, 400);
+  EXPECT_EQ(best->default_time_ns, 900);
+  EXPECT_EQ(away->trial(best->default_trial_id)->trial.config, "a=8") << "by its number here";
+  EXPECT_EQ(best->discarded, 4);
+  EXPECT_EQ(best->read_gbps, 21.5);
+  const MeasureRecord record = *away->trial(best->trial_id)->record;
+  EXPECT_EQ(record.options.constants, Constants::kCold);
+  EXPECT_EQ(record.memory_sentinel_after_ns, 301);
+  EXPECT_EQ(record.discarded, 2);
+  EXPECT_EQ(away->best("v1 work", "cpu one")->config, "a=2 b=-3");
+  // And as a table.
+  const std::string table_db = folder_.file("table.db");
+  exported(home_, Format::kCsv, "table.csv");
+  imported(folder_.file("table.csv"), table_db);
+  const auto by_table =
+      must_open(table_db, Store::Mode::kRead)->best("v1 work", "cpu one", {}, true, Constants::kCold);
+  ASSERT_TRUE(by_table.is_ok()) << by_table.message();
+  EXPECT_EQ(by_table->config, "a=7");
+  EXPECT_EQ(by_table->read_gbps, 21.5);
+}
 
 TEST_F(ExchangeTest, JsonLinesRebuildEveryRowInAnotherDatabaseAndTheSecondTimeChangeNothing) {
   const std::string text = exported(home_, Format::kJsonLines);

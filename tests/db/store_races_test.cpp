@@ -139,7 +139,7 @@ TEST_F(RacesTest, ARaceThatContradictsItselfIsRefused) {
   EXPECT_TRUE(store_->races("j1")->empty());
 }
 
-TEST_F(RacesTest, TheRaceOfTheFastestTrialDecidesWhichIsBest) {
+TEST_F(RacesTest, ARaceOutranksAllTrialsUntilTheNextRace) {
   const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
   measured(ids[0], 104), measured(ids[1], 97), measured(ids[2], 300);
   EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[1]);  // by one lucky median
@@ -155,15 +155,130 @@ TEST_F(RacesTest, TheRaceOfTheFastestTrialDecidesWhichIsBest) {
   EXPECT_EQ(best->race_id, race.id);
   EXPECT_EQ(best->finalists, 2);
   EXPECT_EQ(best->tied, 2);
-  // A later trial that is faster than all of them has not been raced: its own record speaks.
+  EXPECT_TRUE(best->certified);
+  // A later trial that is faster than all of them, of a search that was stopped before its race, is a lucky
+  // one until a race has seen it.
   const std::string later = add_trials(*store_, "j1", {"a=4"})[0];
   measured(later, 90);
-  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, later);
-  EXPECT_EQ(store_->best("v1 work", "cpu one")->race_id, 0);
-  // And when it is, the later race counts.
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, ids[0]);
+  // The next race decides anew, also for the slower.
   RaceRow again = race_of({ids[0], later});
+  again.time_ns = 103;
   ASSERT_OK(store_->add_race(again));
   EXPECT_EQ(store_->best("v1 work", "cpu one")->race_id, again.id);
+}
+
+// Databases put together: races that know nothing of each other's finalists stand beside each other.
+TEST_F(RacesTest, OfRacesThatDidNotMeetTheFasterWinnerCounts) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3", "a=4"});
+  for (const std::string& id : ids) measured(id, 100);
+  RaceRow fast = race_of({ids[0], ids[1]}), slow = race_of({ids[2], ids[3]});
+  fast.time_ns = 90, slow.time_ns = 110;
+  ASSERT_OK(store_->add_race(fast));
+  ASSERT_OK(store_->add_race(slow));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->race_id, fast.id);
+  // A race that decided anew what another had decided is decided anew itself: the oldest does not come back.
+  RaceRow second = race_of({ids[2], ids[0]}), third = race_of({ids[3], ids[2]});
+  second.time_ns = 120, third.time_ns = 125;
+  ASSERT_OK(store_->add_race(second));
+  ASSERT_OK(store_->add_race(third));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->race_id, third.id);
+}
+
+TEST_F(RacesTest, ARaceThatIsNotCertifiedDecidesNothingAndSaysWhy) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2", "a=3"});
+  measured(ids[0], 104), measured(ids[1], 97), measured(ids[2], 99);
+  RaceRow race = race_of({ids[1], ids[0]});
+  race.certified = false;
+  race.uncertified_why = "the machine is too disturbed";
+  race.tie_set.clear();
+  race.turns = 40, race.discarded = 30;
+  ASSERT_OK(store_->add_race(race));
+  auto best = store_->best("v1 work", "cpu one");
+  EXPECT_EQ(best->trial_id, ids[1]) << "the trials' order stands";
+  EXPECT_EQ(best->time_ns, 97);
+  EXPECT_FALSE(best->certified);
+  EXPECT_EQ(best->uncertified_why, "the machine is too disturbed");
+  EXPECT_EQ(best->race_id, 0);
+  EXPECT_EQ(best->regret_bound, 0);
+  const RaceRow stored = store_->races("j1")->front();
+  EXPECT_FALSE(stored.certified);
+  EXPECT_EQ(stored.uncertified_why, race.uncertified_why);
+  EXPECT_EQ(stored.turns, 40);
+  EXPECT_EQ(stored.discarded, 30);
+  // What was certified before stays so.
+  RaceRow calm = race_of({ids[0], ids[1]});
+  ASSERT_OK(store_->add_race(calm));
+  RaceRow again = race;
+  ASSERT_OK(store_->add_race(again));
+  best = store_->best("v1 work", "cpu one");
+  EXPECT_EQ(best->race_id, calm.id);
+  EXPECT_TRUE(best->certified);
+}
+
+TEST_F(RacesTest, TheDefaultsTimeAndTheOtherFigureAreKeptBesideTheWinners) {
+  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
+  measured(ids[0], 104), measured(ids[1], 300);
+  RaceRow race = race_of(ids);
+  race.default_trial_id = ids[1];
+  race.default_time_ns = 290;
+  race.other_time_ns = 180;
+  race.finalists[0].memory_ns = {7, 8, 9};
+  race.finalists[0].other_ns = {180, 181};
+  race.finalists[0].other_process = {0, 1};
+  ASSERT_OK(store_->add_race(race));
+  const auto best = store_->best("v1 work", "cpu one");
+  EXPECT_EQ(best->default_time_ns, 290);
+  EXPECT_EQ(best->default_trial_id, ids[1]);
+  EXPECT_EQ(best->other_time_ns, 180);
+  const RaceRow stored = store_->races("j1")->front();
+  EXPECT_EQ(stored.default_trial_id, ids[1]);
+  EXPECT_EQ(stored.finalists[0].memory_ns, race.finalists[0].memory_ns);
+  EXPECT_EQ(stored.finalists[0].other_ns, race.finalists[0].other_ns);
+  EXPECT_EQ(stored.finalists[0].other_process, race.finalists[0].other_process);
+  const auto plain =
+      store_->fastest_of_config({.workload_key = "v1 work", .target = "cpu one"}, "toy_x86", 3, "a=2");
+  ASSERT_TRUE(plain.is_ok()) << plain.message();
+  EXPECT_EQ(plain->trial.id, ids[1]);
+  EXPECT_EQ(store_->fastest_of_config({.workload_key = "v1 work", .target = "cpu one"}, "toy_x86", 3, "a=9")
+                .status()
+                .code(),
+            StatusCode::kNotFound);
+}
+
+// Times with cold constants are of another kind: trials, races and answers of each are apart.
+TEST_F(RacesTest, ColdTimesNeverAnswerAWarmQuestionNorWarmOnesACold) {
+  const auto warm = add_trials(*store_, "j1", {"a=1"});
+  measured(warm[0], 100);
+  JobRow job = job_row("j2");
+  job.tasks[0].constants = Constants::kCold;
+  job.options.constants = Constants::kCold;
+  ASSERT_OK(store_->add_job(job));
+  const auto cold = add_trials(*store_, "j2", {"a=1", "a=2"});
+  measured(cold[0], 60), measured(cold[1], 50);
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, warm[0]);
+  auto best = store_->best("v1 work", "cpu one", {}, true, Constants::kCold);
+  ASSERT_TRUE(best.is_ok()) << best.message();
+  EXPECT_EQ(best->trial_id, cold[1]);
+  EXPECT_EQ(best->constants, Constants::kCold);
+  EXPECT_EQ(best->target, "cpu one");
+  EXPECT_EQ(best->trials, 2);
+  RaceRow race = race_of({cold[0], cold[1]});
+  race.job_id = "j2";
+  race.options.constants = Constants::kCold;
+  ASSERT_OK(store_->add_race(race));
+  EXPECT_EQ(store_->best("v1 work", "cpu one")->race_id, 0);
+  EXPECT_EQ(store_->best("v1 work", "cpu one", {}, true, Constants::kCold)->race_id, race.id);
+  EXPECT_THAT(store_->tasks().value(), testing::SizeIs(1));
+  const auto tasks = store_->tasks(Constants::kCold);
+  ASSERT_THAT(*tasks, testing::SizeIs(1));
+  EXPECT_EQ(tasks->front().target, "cpu one");
+  EXPECT_EQ(store_->job("j2")->tasks[0].constants, Constants::kCold);
+  EXPECT_EQ(store_->trial(cold[0])->task.constants, Constants::kCold);
+  EXPECT_EQ(store_->find_job(job.tasks, job.search, job.seed)->id, "j2");
+  EXPECT_EQ(store_->find_job(job_row("j4").tasks, job.search, job.seed).status().code(),
+            StatusCode::kNotFound)
+      << "the same task with warm constants was never asked for alone";
 }
 
 TEST_F(RacesTest, AWinnerOfAnotherTemplateIsNoAnswerForThoseAskedFor) {
@@ -207,15 +322,42 @@ TEST_F(RacesTest, WhatWasMeasuredAgainUnderAnotherCompilerCountsAsItWasThen) {
   EXPECT_EQ(best->race_id, race.id);
   EXPECT_EQ(best->time_ns, 112);
   EXPECT_EQ(best->environment.toolchain, "llvm 23");
-  // A later trial under the new compiler that is faster still speaks for itself.
-  const std::string later = add_trials(*store_, "j2", {"a=4"})[0];
-  measured_now(later, 105);
-  EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, later);
 }
 
-TEST_F(RacesTest, ARaceThatDidNotMeasureTheOldBestAgainLeavesItTheAnswer) {
-  const auto then = add_trials(*store_, "j1", {"a=1"});
-  measured(then[0], 97);
+// A new compiler on a machine too disturbed to certify: what was certified under the old one holds no more,
+// and the trials of the new one are in their order.
+TEST_F(RacesTest, UnderAnotherCompilerARaceThatIsNotCertifiedTakesTheOldCertificateAway) {
+  const auto then = add_trials(*store_, "j1", {"a=1", "a=2"});
+  measured(then[0], 97), measured(then[1], 99);
+  RaceRow old_race = race_of({then[0], then[1]});
+  ASSERT_OK(store_->add_race(old_race));
+  ASSERT_OK(store_->add_job(job_row("j2")));
+  const auto now = add_trials(*store_, "j2", {"a=1", "a=2"});
+  for (size_t i = 0; i < now.size(); ++i) {
+    MeasureRecord r = ok_record(now[i], {i == 0 ? 120.0 : 110.0});
+    r.environment.toolchain = "llvm 23";
+    ASSERT_OK(store_->add_records({r}));
+  }
+  RaceRow race = race_of({now[1], now[0]});
+  race.job_id = "j2";
+  race.certified = false;
+  race.uncertified_why = "the machine is too disturbed";
+  race.environment.toolchain = "llvm 23";
+  ASSERT_OK(store_->add_race(race));
+  const auto best = store_->best("v1 work", "cpu one");
+  ASSERT_TRUE(best.is_ok()) << best.message();
+  EXPECT_EQ(best->trial_id, now[1]);
+  EXPECT_EQ(best->time_ns, 110);
+  EXPECT_FALSE(best->certified);
+  EXPECT_EQ(best->environment.toolchain, "llvm 23");
+}
+
+TEST_F(RacesTest, ARaceThatDidNotMeasureAnOldRaceAgainLeavesItTheAnswer) {
+  const auto then = add_trials(*store_, "j1", {"a=1", "a=9"});
+  measured(then[0], 97), measured(then[1], 98);
+  RaceRow old_race = race_of(then);
+  old_race.time_ns = 97;
+  ASSERT_OK(store_->add_race(old_race));
   ASSERT_OK(store_->add_job(job_row("j2")));
   const auto now = add_trials(*store_, "j2", {"a=2", "a=3"});
   for (const std::string& id : now) {

@@ -557,7 +557,7 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kRecordsAfter, 2},
                                                     {db::kRacesOfJob, 1},
                                                     {db::kRacesOfTask, 1},
-                                                    {db::kNewestRaceOfTask, 1},
+                                                    {db::kFastestOfConfig, 4},
                                                     {db::kSameConfigInJob, 4},
                                                     {db::kBestRecordOfEnvironment, 6},
                                                     {db::kTrialSeqsOfTask, 1},

@@ -25,6 +25,10 @@ MeasureRecord a_record() {
   r.max_error = 0.5;
   r.peak_gflops = 99;
   r.device_state = "1980 MHz, 41 C";
+  r.memory_sentinel_before_ns = 300;
+  r.memory_sentinel_after_ns = 301;
+  r.discarded = 2;
+  r.read_gbps = 21.5;
   r.environment = {"cpu", "llvm", 1, "w", "i", "h"};
   r.options = {.min_repeat_ms = 2,
                .repeats = 3,
@@ -32,7 +36,8 @@ MeasureRecord a_record() {
                .run_timeout_s = 5,
                .memory_limit_bytes = 6,
                .cut_factor = -1,
-               .precision = 0.25};
+               .precision = 0.25,
+               .constants = Constants::kCold};
   r.finished_at_us = 1'700'000'000'123'456;
   return r;
 }
@@ -63,6 +68,10 @@ TEST(Convert, ARecordComesBackTheSame) {
   EXPECT_EQ(back->run_ns, a_record().run_ns);
   EXPECT_EQ(back->finished_at_us, a_record().finished_at_us);
   EXPECT_EQ(back->options.cut_factor, -1);
+  EXPECT_EQ(back->options.constants, Constants::kCold);
+  EXPECT_EQ(back->memory_sentinel_after_ns, 301);
+  EXPECT_EQ(back->discarded, 2);
+  EXPECT_EQ(back->read_gbps, 21.5);
   EXPECT_EQ(back->environment.worker_incarnation, "i");
 }
 
@@ -265,6 +274,86 @@ TEST(Convert, AJobSummaryComesBackAsAJob) {
   EXPECT_EQ(back->finished_at_us, 0);
   m.set_state(v1::JOB_STATE_UNSPECIFIED);
   EXPECT_EQ(from_proto(m).message(), "job.state: expected a known job state, found number 0");
+}
+
+v1::RaceResult a_race() {
+  v1::RaceResult r;
+  r.set_race_id("race");
+  v1::RaceFinalist* f = r.add_finalists();
+  f->set_trial_id("t1");
+  for (int i = 0; i < 3; ++i) {
+    f->add_samples_ns(100);
+    f->add_sentinel_ns(50);
+    f->add_process(i);
+    f->add_memory_ns(300);
+    f->add_other_ns(200);
+    f->add_other_process(i);
+  }
+  r.set_winner("t1");
+  r.set_time_ns(100);
+  r.set_time_low_ns(98);
+  r.set_time_high_ns(102);
+  r.set_certified(true);
+  r.set_turns(12);
+  r.set_discarded(3);
+  r.set_default_trial("t1");
+  r.set_default_time_ns(100);
+  r.set_other_time_ns(200);
+  r.mutable_options()->set_constants("cold");
+  r.mutable_environment()->set_harness_abi(3);
+  return r;
+}
+
+TEST(Convert, WhatARaceSaysBesideItsTimesIsKept) {
+  const auto row = from_proto(a_race());
+  ASSERT_TRUE(row.is_ok()) << row.message();
+  EXPECT_TRUE(row->certified);
+  EXPECT_EQ(row->turns, 12);
+  EXPECT_EQ(row->discarded, 3);
+  EXPECT_EQ(row->default_trial_id, "t1");
+  EXPECT_EQ(row->default_time_ns, 100);
+  EXPECT_EQ(row->other_time_ns, 200);
+  EXPECT_EQ(row->options.constants, Constants::kCold);
+  EXPECT_EQ(row->finalists[0].memory_ns, std::vector<double>(3, 300));
+  EXPECT_EQ(row->finalists[0].other_ns, std::vector<double>(3, 200));
+  EXPECT_EQ(row->finalists[0].other_process, (std::vector<int>{0, 1, 2}));
+}
+
+// A worker that does not know the word says nothing: its interval tells.
+TEST(Convert, ARaceOfAnOlderWorkerIsCertifiedByItsInterval) {
+  v1::RaceResult r = a_race();
+  r.set_certified(false);
+  EXPECT_TRUE(from_proto(r)->certified);
+  r.set_time_high_ns(120);
+  EXPECT_FALSE(from_proto(r)->certified);
+  EXPECT_NE(from_proto(r)->uncertified_why, "");
+  r.set_time_high_ns(102);
+  r.set_uncertified_why("the machine is too disturbed");
+  EXPECT_FALSE(from_proto(r)->certified);
+  EXPECT_EQ(from_proto(r)->uncertified_why, "the machine is too disturbed");
+}
+
+TEST(Convert, ARaceThatContradictsItselfIsRefused) {
+  v1::RaceResult r = a_race();
+  r.set_default_trial("t9");
+  EXPECT_EQ(from_proto(r).message(), "race.default_trial: expected one of the finalists or none, found t9");
+  r = a_race();
+  r.mutable_finalists(0)->add_memory_ns(1);
+  EXPECT_THAT(from_proto(r).message(), ::testing::HasSubstr("expected a memory sentinel beside each sample"));
+  r = a_race();
+  r.mutable_options()->set_constants("icy");
+  EXPECT_EQ(from_proto(r).message(), "race.options.constants: expected warm or cold, found icy");
+}
+
+TEST(Convert, ATasksConstantsComeBackAndOldMessagesMeanWarm) {
+  v1::TaskSpec spec;
+  to_proto(JobRow::Task{kKey, kTarget, "", 1, Constants::kCold}, &spec);
+  EXPECT_EQ(from_proto(spec)->constants, Constants::kCold);
+  spec.clear_constants();
+  EXPECT_EQ(from_proto(spec)->constants, Constants::kWarm);
+  v1::Lease lease;
+  to_proto(TrialRow{.id = "t1"}, JobRow::Task{kKey, kTarget, "", 1, Constants::kCold}, {}, &lease);
+  EXPECT_EQ(lease.options().constants(), "cold") << "what its task says, whatever the job's options do";
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#include "db/resolve/default_time.h"
+
+#include "db/resolve/resolve.h"
+
+namespace tuner {
+
+std::optional<DefaultConfig> default_config(const Workload& workload, const Target& target,
+                                            std::string_view algorithms) {
+  const Result<Answer> answer = Resolver(nullptr).resolve(workload, target, algorithms);
+  if (!answer) return std::nullopt;
+  return DefaultConfig{answer->template_name, answer->config, answer->template_version};
+}
+
+Status add_default_time(const Store& store, const Workload& workload, const Target& target,
+                        std::string_view algorithms, TunedConfig& tuned) {
+  if (tuned.default_time_ns > 0) return Status::ok();
+  const std::optional<DefaultConfig> plain = default_config(workload, target, algorithms);
+  if (!plain) return Status::ok();
+  const JobRow::Task task{
+      .workload_key = tuned.workload_key, .target = tuned.target, .constants = tuned.constants};
+  const Result<TrialWithRecord> measured =
+      store.fastest_of_config(task, plain->template_name, plain->template_version, plain->config);
+  if (!measured) return measured.status().code() == StatusCode::kNotFound ? Status::ok() : measured.status();
+  tuned.default_time_ns = record_time_ns(*measured->record);
+  tuned.default_trial_id = measured->trial.id;
+  return Status::ok();
+}
+
+}  // namespace tuner
