@@ -9,7 +9,10 @@
 #include <cstring>
 #include <map>
 #include <system_error>
+#include <utility>
+#include <vector>
 
+#include "compiler_core/runtime/flush.h"
 #include "compiler_core/runtime/thread_pool.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/jail.h"
@@ -165,7 +168,16 @@ class Child {
       if (plan_.args[i].last != nullptr) plan_.args[i].last->fill(poison_byte(m_.args[i].dtype));
   }
 
-  bool sample(int64_t calls, Sample& s) {
+  // Constants as the kernel reads them: those that are packed ahead where they lie now.
+  std::vector<std::pair<const void*, int64_t>> constants() const {
+    std::vector<std::pair<const void*, int64_t>> found;
+    for (size_t i = 0; i < m_.args.size(); ++i)
+      if (m_.args[i].role == "constant" || m_.args[i].role == "packed")
+        found.emplace_back(last_args_[i], m_.args[i].bytes);
+    return found;
+  }
+
+  bool warm_sample(int64_t calls, Sample& s) {
     const double cpu = thread_cpu_ns(), wall = monotonic_ns();
     for (int64_t i = 0; i < calls; ++i)
       if (!call(kernel_, last_args_)) return false;
@@ -174,10 +186,25 @@ class Child {
     return true;
   }
 
+  // Only the calls are timed. The one before left all other operands warm.
+  bool cold_sample(int64_t calls, Sample& s) {
+    s = {};
+    for (int64_t i = 0; i < calls; ++i) {
+      for (const auto& [data, bytes] : constants_) flush_lines(data, bytes);
+      Sample one;
+      if (!warm_sample(1, one)) return false;
+      s.run_ns += one.run_ns;
+      s.cpu_ns += one.cpu_ns;
+    }
+    return true;
+  }
+
   bool time() {
     const RunRequest& r = *plan_.request;
+    constants_ = constants();
+    const bool cold = r.cold_constants && !constants_.empty();
     const SamplingOptions options{
-        .fill_ns = r.min_repeat_ms * 1e6,
+        .fill_ns = cold ? 0 : r.min_repeat_ms * 1e6,
         .repeats = std::min(r.repeats, static_cast<int>(CandidateReport::kMaxSamples)),
         .precision = r.precision,
         // Slow kernels: the run after timing must still fit, so sampling ends at half of the time limit.
@@ -186,9 +213,10 @@ class Child {
         .slow_above_ns = r.slow_above_ns,
         .slow_by_cpu_time = m_.threads == 1};
     Samples samples;
-    if (!take_samples(
-            options, [this](int64_t calls, Sample& s) { return sample(calls, s); }, samples))
-      return false;
+    const auto take = [&](int64_t calls, Sample& s) {
+      return cold ? cold_sample(calls, s) : warm_sample(calls, s);
+    };
+    if (!take_samples(options, take, samples)) return false;
     std::copy(samples.run_ns.begin(), samples.run_ns.end(), report_.run_ns);
     std::copy(samples.cpu_ns.begin(), samples.cpu_ns.end(), report_.cpu_ns);
     report_.samples = static_cast<uint32_t>(samples.run_ns.size());
@@ -196,22 +224,47 @@ class Child {
     return true;
   }
 
-  // One sample a turn, after a call that brings back what others have pushed out of the caches. The first
-  // turn ends when it is known how many calls a sample has.
+  // A turn warms up first: others have pushed the operands out of the caches. Then come the samples with warm
+  // constants, then those with cold ones; one kind ranks, the other is information. The first turn only finds
+  // how many calls a sample has.
   bool time_in_turns() {
-    const auto take = [this](int64_t calls, Sample& s) { return sample(calls, s); };
+    constexpr double kStepsOfSample = 10, kWarmUpNs = 1e8;
+    constants_ = constants();
+    const double fill_ns = plan_.request->min_repeat_ms * 1e6;
+    const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
+    const bool cold_ranks = plan_.request->cold_constants && !constants_.empty();
+    const int others = constants_.empty() ? 0 : plan_.others_of_turn;
+    const int warm = cold_ranks ? others : plan_.samples_of_turn;
+    const int cold = cold_ranks ? plan_.samples_of_turn : others;
     Sample s;
     int64_t calls = 1;
-    if (!fill_sample(plan_.request->min_repeat_ms * 1e6, started_ns_ + plan_.request->run_timeout_s * 0.25e9,
-                     take, calls, s))
+    const auto keep = [&](bool ranks, double n) {
+      if (!ranks) {
+        report_.other_ns[report_.other_samples++] = s.run_ns / n;
+        return;
+      }
+      report_.run_ns[report_.samples] = s.run_ns / n;
+      report_.cpu_ns[report_.samples++] = s.cpu_ns / n;
+    };
+    if (!warm_up(fill_ns / kStepsOfSample, kWarmUpNs, /*hopeless_ns=*/0, take) ||
+        !fill_sample(fill_ns, started_ns_ + plan_.request->run_timeout_s * 0.25e9, take, calls, s))
       return false;
     end_turn(report_);
-    for (uint32_t turn = 1; report_.samples < CandidateReport::kMaxSamples; ++turn) {
+    for (uint32_t turn = 1;
+         report_.samples + static_cast<uint32_t>(plan_.samples_of_turn) <= CandidateReport::kMaxSamples &&
+         report_.other_samples + static_cast<uint32_t>(others) <= CandidateReport::kMaxSamples;
+         ++turn) {
       wait_for_turn(report_, turn);
       if (report_.last_turn != 0) break;
-      if (!call(kernel_, last_args_) || !sample(calls, s)) return false;
-      report_.run_ns[report_.samples] = s.run_ns / static_cast<double>(calls);
-      report_.cpu_ns[report_.samples++] = s.cpu_ns / static_cast<double>(calls);
+      if (!warm_up(fill_ns / kStepsOfSample, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
+      for (int i = 0; i < warm; ++i) {
+        if (!warm_sample(calls, s)) return false;
+        keep(!cold_ranks, static_cast<double>(calls));
+      }
+      for (int i = 0; i < cold; ++i) {
+        if (!cold_sample(1, s)) return false;
+        keep(cold_ranks, 1);
+      }
       end_turn(report_);
     }
     return true;
@@ -224,6 +277,7 @@ class Child {
   std::map<std::string, GuardedBuffer> by_name_;
   GuardedBuffer workspace_;
   std::vector<void*> first_args_, last_args_, pack_args_;
+  std::vector<std::pair<const void*, int64_t>> constants_;  // with their sizes
   std::unique_ptr<ThreadPool> pool_;
   tuner_runtime rt_{};
   Kernel kernel_ = nullptr, pack_ = nullptr;

@@ -24,7 +24,7 @@ struct CandidateReport {
 
   uint64_t finished;  // the plan's nonce, written last: anything else means it never came to the end
   Phase phase;        // where it is
-  uint32_t samples;
+  uint32_t samples, other_samples;
   uint32_t cut;
   int32_t kernel_status;  // what the kernel or its packing returned, when not 0
   uint32_t descriptors_closed;
@@ -32,8 +32,9 @@ struct CandidateReport {
   // Of a candidate that works in turns: how many it was given, how many are over; the next one is its last.
   uint32_t turns_given, turns_over, last_turn;
   double run_ns[kMaxSamples], cpu_ns[kMaxSamples];
-  char load_error[512];   // cannot be loaded: why
-  char setup_error[512];  // the runner's own trouble: why
+  double other_ns[kMaxSamples];  // with constants the other way
+  char load_error[512];          // cannot be loaded: why
+  char setup_error[512];         // the runner's own trouble: why
 };
 
 struct CandidatePlan {
@@ -44,6 +45,7 @@ struct CandidatePlan {
   std::shared_ptr<SealedFile> shared_object;
   CandidateReport* report = nullptr;
   bool in_turns = false;  // works only when it is given a turn: CandidateRun::take_turn
+  int samples_of_turn = 1, others_of_turn = 0;
 
   struct Operand {
     std::shared_ptr<SealedFile> data;      // input, constant

@@ -67,6 +67,8 @@ RunReply CandidateRun::run() {
   const Status status = prepare();
   if (!status.is_ok()) return trouble(status.message());
   if (!reply_.outcome.empty()) return reply_;
+  const bool memory = feels_memory();
+  if (memory) reply_.memory_before_ns = recent_memory_sentinel_on(r_.cpus);
   reply_.sentinel_before_ns = sentinel_on(r_.cpus);
   const Status forked = fork_child();
   if (!forked.is_ok()) return trouble(forked.message());
@@ -75,14 +77,27 @@ RunReply CandidateRun::run() {
   judge();
   reply_.run_ms = ms_since(begun_);
   reply_.sentinel_after_ns = sentinel_on(r_.cpus);
+  if (memory) reply_.memory_after_ns = memory_sentinel_on(r_.cpus);
   return reply_;
 }
 
-Status CandidateRun::begin() {
+Status CandidateRun::begin(int samples, int others) {
   RETURN_IF_ERROR(prepare());
   if (!reply_.outcome.empty()) return Status::ok();
   plan_.in_turns = true;
+  plan_.samples_of_turn = samples;
+  plan_.others_of_turn = others;
   return fork_child();
+}
+
+bool CandidateRun::feels_memory() const {
+  // Code, stack and the runner's own share of the cache take their part of it.
+  constexpr double kUsable = 0.75;
+  const Manifest& m = artifact_.manifest;
+  int64_t bytes = m.workspace_bytes;
+  for (const ArgInfo& a : m.args) bytes += a.bytes;
+  return static_cast<double>(bytes) >
+         kUsable * static_cast<double>(own_cache_bytes() * std::max(m.threads, 1));
 }
 
 bool CandidateRun::take_turn() {
@@ -349,12 +364,16 @@ void CandidateRun::judge() {
   reply_.cut = report.cut != 0;
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
   reply_.cpu_ns.assign(report.cpu_ns, report.cpu_ns + report.samples);
+  other_ns_.assign(report.other_ns, report.other_ns + report.other_samples);
 }
 
 bool CandidateRun::samples_fit() const {
   const CandidateReport& report = *plan_.report;
-  if (report.phase != Phase::kDone || report.samples < 1 || report.samples > CandidateReport::kMaxSamples)
+  if (report.phase != Phase::kDone || report.samples < 1 || report.samples > CandidateReport::kMaxSamples ||
+      report.other_samples > CandidateReport::kMaxSamples)
     return false;
+  for (uint32_t i = 0; i < report.other_samples; ++i)
+    if (!(report.other_ns[i] > 0) || !std::isfinite(report.other_ns[i])) return false;
   for (uint32_t i = 0; i < report.samples; ++i)
     if (!(report.run_ns[i] > 0) || !std::isfinite(report.run_ns[i]) || !(report.cpu_ns[i] >= 0) ||
         !std::isfinite(report.cpu_ns[i]))
@@ -371,15 +390,42 @@ void CandidateRun::compare(const Output& out, const GuardedBuffer& buffer, const
   if (!check.ok) outcome("wrong_answer", check.message + when);
 }
 
-double sentinel_on(const std::vector<int>& cpus) {
+namespace {
+
+double on_first_cpu(const std::vector<int>& cpus, double (*time)()) {
   cpu_set_t all, one;
-  if (cpus.empty() || sched_getaffinity(0, sizeof all, &all) != 0) return sentinel_ns();
+  if (cpus.empty() || sched_getaffinity(0, sizeof all, &all) != 0) return time();
   CPU_ZERO(&one);
   CPU_SET(cpus[0] % CPU_SETSIZE, &one);
   sched_setaffinity(0, sizeof one, &one);
-  const double ns = sentinel_ns();
+  const double ns = time();
   sched_setaffinity(0, sizeof all, &all);
   return ns;
+}
+
+}  // namespace
+
+double sentinel_on(const std::vector<int>& cpus) { return on_first_cpu(cpus, sentinel_ns); }
+
+namespace {
+// The latest memory sentinel. Candidates follow each other: what came after one came before the next.
+struct Latest {
+  double ns = 0;
+  steady_clock::time_point at;
+  std::vector<int> cpus;
+} latest;
+}  // namespace
+
+double memory_sentinel_on(const std::vector<int>& cpus) {
+  const double ns = on_first_cpu(cpus, memory_sentinel_ns);
+  latest = {ns, steady_clock::now(), cpus};
+  return ns;
+}
+
+double recent_memory_sentinel_on(const std::vector<int>& cpus) {
+  constexpr std::chrono::milliseconds kRecent{20};
+  const bool recent = latest.ns > 0 && latest.cpus == cpus && steady_clock::now() - latest.at < kRecent;
+  return recent ? latest.ns : memory_sentinel_on(cpus);
 }
 
 }  // namespace tuner

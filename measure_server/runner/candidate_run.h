@@ -34,12 +34,16 @@ class CandidateRun {
 
   // The same in turns, for a race. begin() forks a child that waits; each take_turn() lets it work and waits
   // until it has: the first loads it, runs it once and finds out how many calls fill a sample, each later one
-  // takes one sample. finish() has it run once more, end, and judges. False: it ended or was ended, finish()
-  // says how.
-  Status begin();
+  // warms up and takes `samples` of the time that ranks and, where there are constants, `others` of the
+  // other. finish() has it run once more, end, and judges. False: it ended or was ended, finish() says how.
+  Status begin(int samples, int others);
   bool take_turn();
   RunReply finish();
+  const std::vector<double>& other_ns() const { return other_ns_; }  // after finish()
   pid_t child() const { return child_; }
+
+  // Whether its operands are more than the core's own caches hold: then the memory sentinel counts.
+  bool feels_memory() const;
 
   // The peer is gone: there is nobody to answer.
   bool peer_gone() const { return end_.kind == End::kPeerGone; }
@@ -88,11 +92,15 @@ class CandidateRun {
   Deadline deadline_{};
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // by itself, or it must end
+  std::vector<double> other_ns_;
   std::random_device random_device_;
   std::mt19937_64 random_{(uint64_t{random_device_()} << 32) | random_device_()};
 };
 
-// The sentinel's time on the first of these CPUs (empty: wherever we are), where the candidate runs.
+// The sentinels' times on the first of these CPUs (empty: wherever we are), where the candidate runs.
 double sentinel_on(const std::vector<int>& cpus);
+double memory_sentinel_on(const std::vector<int>& cpus);
+// The latest of these where that is not 20 ms old, else a new one.
+double recent_memory_sentinel_on(const std::vector<int>& cpus);
 
 }  // namespace tuner

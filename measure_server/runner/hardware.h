@@ -17,6 +17,16 @@ std::string hardware_fingerprint();
 // one thread a CPU. Takes about 100 ms a thread count; on a busy machine it finds what is left.
 CpuPeaks measure_peaks(int max_threads);
 
+// Sizes of the first CPU's caches as the system tells them, in bytes; 0: it does not. L1d and L2 are one
+// core's, L3 is what the system calls so, of which a guest on a shared host gets a part.
+struct CpuCaches {
+  int64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
+};
+CpuCaches cpu_caches();
+
+// Read bandwidths of the levels with 1..max_threads threads at once; about 20 ms a thread count.
+CpuBandwidths measure_bandwidths(int max_threads);
+
 // CPUs this process may run on, ascending.
 std::vector<int> usable_cpus();
 

@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
     reply.hardware = tuner::hardware_fingerprint();
     reply.isolation = tuner::seccomp_available() ? "seccomp" : "process";
     reply.peaks = tuner::measure_peaks(0);
+    reply.bandwidths = tuner::measure_bandwidths(0);
     tuner::DeviceHost::list_devices(reply);
     std::printf("%s\n", tuner::to_json(reply).c_str());
     return 0;

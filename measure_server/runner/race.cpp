@@ -1,5 +1,6 @@
 #include "measure_server/runner/race.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -30,7 +31,7 @@ Result<std::vector<std::unique_ptr<CandidateRun>>> start_all(int socket, SealedF
     request.check = c.check;
     auto run =
         std::make_unique<CandidateRun>(socket, files, std::move(request), std::move(artifact), children);
-    RETURN_IF_ERROR(run->begin());
+    RETURN_IF_ERROR(run->begin(r.samples, r.other_samples));
     children.push_back(run->child());
     runs.push_back(std::move(run));
   }
@@ -39,11 +40,57 @@ Result<std::vector<std::unique_ptr<CandidateRun>>> start_all(int socket, SealedF
 
 // A core that was idle runs slower for some tens of milliseconds; what is timed first must not pay for it.
 // Returns when three sentinels in a row differ by less than a percent, and after 150 ms at the latest.
-void warm_up(const std::vector<int>& cpus) {
+void warm_up_core(const std::vector<int>& cpus) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(150);
   for (int alike = 0; alike < 3 && std::chrono::steady_clock::now() < end;) {
     const double first = sentinel_on(cpus), second = sentinel_on(cpus);
     alike = std::fabs(first - second) < 0.01 * second ? alike + 1 : 0;
+  }
+}
+
+// The sentinels at one moment.
+struct Beside {
+  double compute_ns = 0, memory_ns = 0;
+};
+
+// One candidate's turns in this heat.
+struct Turns {
+  struct Kept {
+    size_t number = 0;  // from 0, among all its turns
+    Beside beside;
+    bool calm = true;
+  };
+  std::vector<Kept> kept;
+  size_t taken = 0;
+  int discarded = 0;
+
+  // Where some turns were calm, the others do not count.
+  void drop_disturbed() {
+    const auto calm = [](const Kept& k) { return k.calm; };
+    if (std::none_of(kept.begin(), kept.end(), calm)) return;
+    const size_t before = kept.size();
+    std::erase_if(kept, [&](const Kept& k) { return !calm(k); });
+    discarded += static_cast<int>(before - kept.size());
+  }
+};
+
+// The samples of the turns that count, with their sentinels.
+void fill_in(const RaceRequest& request, const Turns& turns, const RunReply& run,
+             const std::vector<double>& other_ns, RaceReply::Candidate& c) {
+  c.turns = static_cast<int>(turns.taken);
+  c.discarded = turns.discarded;
+  const auto samples = static_cast<size_t>(request.samples);
+  const size_t others = other_ns.size() / std::max<size_t>(turns.taken, 1);
+  for (const Turns::Kept& kept : turns.kept) {
+    c.disturbed += kept.calm ? 0 : 1;
+    for (size_t s = kept.number * samples; s < (kept.number + 1) * samples && s < run.run_ns.size(); ++s) {
+      c.run_ns.push_back(run.run_ns[s]);
+      c.cpu_ns.push_back(run.cpu_ns[s]);
+      c.sentinel_ns.push_back(kept.beside.compute_ns);
+      if (kept.beside.memory_ns > 0) c.memory_ns.push_back(kept.beside.memory_ns);
+    }
+    for (size_t s = kept.number * others; s < (kept.number + 1) * others && s < other_ns.size(); ++s)
+      c.other_ns.push_back(other_ns[s]);
   }
 }
 
@@ -63,29 +110,42 @@ RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, p
   const size_t n = runs.size();
   std::vector<bool> racing(n);
   for (size_t i = 0; i < n; ++i) racing[i] = runs[i]->take_turn();
-  std::vector<std::vector<double>> sentinels(n);
-  std::vector<std::vector<size_t>> kept(n);  // numbers of the samples that count
-  std::vector<size_t> taken(n);
-  warm_up(request.base.cpus);
+  const bool memory = std::any_of(runs.begin(), runs.end(), [](const auto& r) { return r->feels_memory(); });
+  const auto sentinels = [&] {
+    return Beside{.compute_ns = sentinel_on(request.base.cpus),
+                  .memory_ns = memory ? memory_sentinel_on(request.base.cpus) : 0};
+  };
+  const auto calm = [&](const Beside& b) {
+    return (request.disturbed_above_ns <= 0 || b.compute_ns <= request.disturbed_above_ns) &&
+           (request.memory_disturbed_above_ns <= 0 || b.memory_ns <= request.memory_disturbed_above_ns);
+  };
+  std::vector<Turns> turns(n);
+  const size_t most_turns = CandidateReport::kMaxSamples /
+                            static_cast<size_t>(std::max({request.samples, request.other_samples, 1}));
+  warm_up_core(request.base.cpus);
   const auto patience = std::chrono::steady_clock::now() + kPatience;
+  const auto patient = [&] { return std::chrono::steady_clock::now() < patience; };
+  Beside before = sentinels();
   for (int round = 0; round < request.rounds; ++round) {
     for (size_t k = 0; k < n; ++k) {
       const size_t i = (k + static_cast<size_t>(round)) % n;
-      for (bool again = true; again && racing[i] && taken[i] < CandidateReport::kMaxSamples;) {
-        const auto fine = [&](double ns) {
-          return request.disturbed_above_ns <= 0 || ns <= request.disturbed_above_ns ||
-                 std::chrono::steady_clock::now() > patience;
-        };
-        double before = sentinel_on(request.base.cpus);
-        while (!fine(before)) before = sentinel_on(request.base.cpus);
+      const auto turns_left = static_cast<size_t>(request.rounds - round);
+      while (racing[i] && turns[i].taken < most_turns) {
+        while (!calm(before) && patient()) before = sentinels();
         racing[i] = runs[i]->take_turn();
         if (!racing[i]) break;
-        ++taken[i];
-        const double after = sentinel_on(request.base.cpus);
-        again = !fine(after) && taken[i] + static_cast<size_t>(request.rounds) < CandidateReport::kMaxSamples;
-        if (again) continue;
-        kept[i].push_back(taken[i] - 1);
-        sentinels[i].push_back((before + after) / 2);
+        const size_t number = turns[i].taken++;
+        const Beside after = sentinels();
+        const Beside mean{(before.compute_ns + after.compute_ns) / 2,
+                          (before.memory_ns + after.memory_ns) / 2};
+        const bool undisturbed = calm(before) && calm(after);
+        before = after;
+        if (!undisturbed && patient() && turns[i].taken + turns_left < most_turns) {
+          ++turns[i].discarded;
+          continue;
+        }
+        turns[i].kept.push_back({number, mean, undisturbed});
+        break;
       }
     }
   }
@@ -98,11 +158,8 @@ RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, p
     c.message = one.message;
     c.max_error = one.max_error;
     if (one.outcome != "ok") continue;
-    for (size_t s = 0; s < kept[i].size() && kept[i][s] < one.run_ns.size(); ++s) {
-      c.run_ns.push_back(one.run_ns[kept[i][s]]);
-      c.cpu_ns.push_back(one.cpu_ns[kept[i][s]]);
-      c.sentinel_ns.push_back(sentinels[i][s]);
-    }
+    turns[i].drop_disturbed();
+    fill_in(request, turns[i], one, runs[i]->other_ns(), c);
   }
   reply.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return reply;

@@ -177,7 +177,11 @@ void RunnerClient::cancel(uint64_t id) {
 }
 
 Result<ProbeReply> RunnerClient::probe(int max_threads, Deadline deadline) {
-  ASSIGN_OR_RETURN(const std::string text, ask(to_json(ProbeRequest{max_threads}), deadline));
+  return probe(ProbeRequest{max_threads}, deadline);
+}
+
+Result<ProbeReply> RunnerClient::probe(const ProbeRequest& request, Deadline deadline) {
+  ASSIGN_OR_RETURN(const std::string text, ask(to_json(request), deadline));
   return parse_probe_reply(text);
 }
 

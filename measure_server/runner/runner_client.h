@@ -49,6 +49,8 @@ class RunnerClient {
   // count.
   Result<ProbeReply> probe(int max_threads = 0,
                            Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  Result<ProbeReply> probe(const ProbeRequest& request,
+                           Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60));
 
   // Of the runner process now; changes when it is restarted. For tests and logs.
   pid_t pid() const { return pid_.load(); }

@@ -147,6 +147,7 @@ json run_json(const RunRequest& r) {
                {"memory_limit_bytes", r.memory_limit_bytes},
                {"cut_above_ns", r.cut_above_ns},
                {"slow_above_ns", r.slow_above_ns},
+               {"constants", r.cold_constants ? "cold" : "warm"},
                {"cpus", r.cpus},
                {"device", r.device},
                {"caches", caches_name(r.caches)}});
@@ -182,11 +183,14 @@ std::string to_json(const RaceRequest& r) {
                {"base", run_json(r.base)},
                {"candidates", candidates},
                {"rounds", r.rounds},
-               {"disturbed_above_ns", r.disturbed_above_ns}});
+               {"samples", r.samples},
+               {"other_samples", r.other_samples},
+               {"disturbed_above_ns", r.disturbed_above_ns},
+               {"memory_disturbed_above_ns", r.memory_disturbed_above_ns}});
 }
 
 std::string to_json(const ProbeRequest& r) {
-  return dump({{"kind", "probe"}, {"max_threads", r.max_threads}});
+  return dump({{"kind", "probe"}, {"max_threads", r.max_threads}, {"devices_only", r.devices_only}});
 }
 std::string to_json(const CancelRequest& r) { return dump({{"kind", "cancel"}, {"id", r.id}}); }
 
@@ -201,6 +205,8 @@ std::string to_json(const RunReply& r) {
                {"max_error", std::isfinite(r.max_error) ? r.max_error : std::numeric_limits<double>::max()},
                {"sentinel_before_ns", r.sentinel_before_ns},
                {"sentinel_after_ns", r.sentinel_after_ns},
+               {"memory_before_ns", r.memory_before_ns},
+               {"memory_after_ns", r.memory_after_ns},
                {"run_ms", r.run_ms},
                {"check_ms", r.check_ms},
                {"device_state", r.device_state},
@@ -217,6 +223,11 @@ std::string to_json(const RaceReply& r) {
          {"run_ns", c.run_ns},
          {"cpu_ns", c.cpu_ns},
          {"sentinel_ns", c.sentinel_ns},
+         {"memory_ns", c.memory_ns},
+         {"other_ns", c.other_ns},
+         {"turns", c.turns},
+         {"discarded", c.discarded},
+         {"disturbed", c.disturbed},
          {"max_error", std::isfinite(c.max_error) ? c.max_error : std::numeric_limits<double>::max()}});
   return dump({{"id", r.id}, {"candidates", candidates}, {"run_ms", r.run_ms}, {"error", r.error}});
 }
@@ -229,7 +240,18 @@ double CpuPeaks::of(DType dtype, int threads) const {
   return n >= 1 && n <= peaks.size() ? peaks[n - 1] : 0;
 }
 
+double CpuBandwidths::of(int64_t bytes, int threads) const {
+  const auto n = static_cast<size_t>(threads);
+  for (const Level& level : levels)
+    if (bytes / std::max(threads, 1) <= level.capacity_bytes)
+      return n >= 1 && n <= level.gbps.size() ? level.gbps[n - 1] : 0;
+  return 0;
+}
+
 std::string to_json(const ProbeReply& r) {
+  json levels = json::array();
+  for (const CpuBandwidths::Level& l : r.bandwidths.levels)
+    levels.push_back({{"capacity_bytes", l.capacity_bytes}, {"gbps", l.gbps}});
   json devices = json::array();
   for (const DeviceInfo& d : r.devices)
     devices.push_back({{"ordinal", d.ordinal},
@@ -249,6 +271,7 @@ std::string to_json(const ProbeReply& r) {
                {"peak_gflops", r.peaks.float32},
                {"peak_gflops_bfloat16", r.peaks.bfloat16},
                {"peak_gflops_int8", r.peaks.int8},
+               {"read_gbps", levels},
                {"devices", devices},
                {"no_device", r.no_device}});
 }
@@ -274,6 +297,11 @@ Result<RunRequest> parse_run_request(std::string_view text) {
   in.read_int("memory_limit_bytes", r.memory_limit_bytes, 1, INT64_MAX);
   in.read("cut_above_ns", r.cut_above_ns, 0);
   in.read("slow_above_ns", r.slow_above_ns, 0);
+  std::string constants = "warm";
+  in.read("constants", constants, /*required=*/false);
+  if (constants != "warm" && constants != "cold")
+    in.fail(str("key \"constants\": expected warm or cold, found \"", constants, "\""));
+  r.cold_constants = constants == "cold";
   in.read("cpus", r.cpus);
   in.read_int("device", r.device, 0, 1023, /*required=*/false);
   std::string name = "warm";
@@ -308,13 +336,17 @@ Result<RunnerMessage> parse_runner_message(std::string_view text) {
     if (in.status().is_ok() && (r.candidates.empty() || r.candidates.size() > 64))
       in.fail(str("key \"candidates\": expected 1..64, found ", r.candidates.size()));
     in.read_int("rounds", r.rounds, 1, 500);
+    in.read_int("samples", r.samples, 1, 100, /*required=*/false);
+    in.read_int("other_samples", r.other_samples, 0, 100, /*required=*/false);
     in.read("disturbed_above_ns", r.disturbed_above_ns, 0, /*required=*/false);
+    in.read("memory_disturbed_above_ns", r.memory_disturbed_above_ns, 0, /*required=*/false);
     RETURN_IF_ERROR(in.status());
     return RunnerMessage(std::move(r));
   }
   if (kind == "probe") {
     ProbeRequest r;
     in.read_int("max_threads", r.max_threads, -1, 4096);
+    in.read("devices_only", r.devices_only, /*required=*/false);
     RETURN_IF_ERROR(in.status());
     return RunnerMessage(r);
   }
@@ -340,6 +372,8 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("max_error", r.max_error, 0);
   in.read("sentinel_before_ns", r.sentinel_before_ns, 0);
   in.read("sentinel_after_ns", r.sentinel_after_ns, 0);
+  in.read("memory_before_ns", r.memory_before_ns, 0, /*required=*/false);
+  in.read("memory_after_ns", r.memory_after_ns, 0, /*required=*/false);
   in.read("run_ms", r.run_ms, 0);
   in.read("check_ms", r.check_ms, 0);
   in.read("device_state", r.device_state, /*required=*/false);
@@ -363,6 +397,11 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
     each.read("run_ns", c.run_ns);
     each.read("cpu_ns", c.cpu_ns);
     each.read("sentinel_ns", c.sentinel_ns);
+    each.read("memory_ns", c.memory_ns);
+    each.read("other_ns", c.other_ns);
+    each.read_int("turns", c.turns, 0, INT32_MAX);
+    each.read_int("discarded", c.discarded, 0, INT32_MAX);
+    each.read_int("disturbed", c.disturbed, 0, INT32_MAX);
     each.read("max_error", c.max_error, 0);
   });
   in.read("run_ms", r.run_ms, 0);
@@ -381,6 +420,11 @@ Result<ProbeReply> parse_probe_reply(std::string_view text) {
   in.read("peak_gflops", r.peaks.float32);
   in.read("peak_gflops_bfloat16", r.peaks.bfloat16);
   in.read("peak_gflops_int8", r.peaks.int8);
+  in.read_objects("read_gbps", [&](Reader& each) {
+    CpuBandwidths::Level& level = r.bandwidths.levels.emplace_back();
+    each.read_int("capacity_bytes", level.capacity_bytes, 1, INT64_MAX);
+    each.read("gbps", level.gbps);
+  });
   in.read("no_device", r.no_device, /*required=*/false);
   in.read_objects("devices", [&](Reader& each) { r.devices.push_back(read_device(each)); });
   RETURN_IF_ERROR(in.status());

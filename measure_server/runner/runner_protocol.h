@@ -21,8 +21,8 @@ namespace tuner {
 
 // Grows when the way candidates are run, checked or timed changes: results of two harness ABIs are not
 // compared. 2: a run beside a disturbed sentinel is taken anew, and sampling stops at a stated precision, so
-// other times stand than did in 1.
-inline constexpr int kHarnessAbi = 2;
+// other times stand than did in 1. 3: samples begin when operands lie as a loop of calls leaves them.
+inline constexpr int kHarnessAbi = 3;
 
 // How an output is compared with the reference answer.
 struct CheckSpec {
@@ -60,7 +60,10 @@ struct RunRequest {
   int64_t memory_limit_bytes = int64_t{4} << 30;
   double cut_above_ns = 0;   // stop after a warm sample above this; 0: never
   double slow_above_ns = 0;  // stop when the median is certainly above this; 0: never
-  std::vector<int> cpus;     // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
+  // Of a CPU candidate: constants, packed or not, are flushed out of the caches before each timed call, and a
+  // sample is one call. Without constants nothing changes.
+  bool cold_constants = false;
+  std::vector<int> cpus;  // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
   // Of GPU candidates: which device, by the driver's count, and the state of its caches.
   int device = 0;
   Caches caches = Caches::kWarm;
@@ -76,6 +79,8 @@ struct RunReply {
   bool cut = false;
   double max_error = 0;  // in tolerances
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
+  // The memory sentinel; 0: not timed, the operands fit the core's own caches, or it is a GPU.
+  double memory_before_ns = 0, memory_after_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
   double check_ms = 0;       // of these, comparing the outputs with the reference
   std::string device_state;  // GPU: clocks, temperature, throttling right after timing; see nvml.h
@@ -94,17 +99,25 @@ struct RaceRequest {
   };
   RunRequest base;
   std::vector<Candidate> candidates;
-  int rounds = 5;
-  // Samples whose sentinels, before and after, are above this are taken anew, for a second at most; 0: never.
-  double disturbed_above_ns = 0;
+  int rounds = 3;         // turns of each candidate
+  int samples = 3;        // of the time that ranks, in a turn
+  int other_samples = 1;  // of the time with constants the other way, in a turn; none without constants
+  // Turns beside a sentinel above these are taken anew, for a second a heat at most; 0: never. The second is
+  // of the memory sentinel, and of candidates whose operands do not fit the core's own caches.
+  double disturbed_above_ns = 0, memory_disturbed_above_ns = 0;
 };
 
 struct RaceReply {
   uint64_t id = 0;
-  // As in the request. Samples of those whose outcome is ok: run, CPU and sentinel time, one of each a round.
+  // As in the request. Of those whose outcome is ok, for each sample of the turns that count: run and CPU
+  // time per call, and the sentinels of its turn, the mean of before and after (memory_ns is empty where not
+  // timed).
   struct Candidate {
     std::string outcome, message;
-    std::vector<double> run_ns, cpu_ns, sentinel_ns;
+    std::vector<double> run_ns, cpu_ns, sentinel_ns, memory_ns;
+    std::vector<double> other_ns;  // with constants the other way
+    // Turns taken; of these thrown away, because another turn was calm; of those that count, still disturbed.
+    int turns = 0, discarded = 0, disturbed = 0;
     double max_error = 0;
   };
   std::vector<Candidate> candidates;
@@ -130,6 +143,17 @@ struct CpuPeaks {
   double of(DType dtype, int threads) const;
 };
 
+// How fast operands can be read, by the cache that holds them all.
+struct CpuBandwidths {
+  struct Level {
+    int64_t capacity_bytes = 0;  // of one core; of memory, the last: INT64_MAX
+    std::vector<double> gbps;    // of 1, 2, ... n threads together
+  };
+  std::vector<Level> levels;  // smallest first
+  // Of the first level that holds `bytes` over the threads; 0 where it was not measured.
+  double of(int64_t bytes, int threads) const;
+};
+
 // What this machine is and can do.
 struct ProbeReply {
   int harness_abi = kHarnessAbi;
@@ -137,12 +161,14 @@ struct ProbeReply {
   std::string hardware;   // fingerprint, see hardware.h
   std::string isolation;  // seccomp: candidates cannot fork, signal others, write files; process: they could
   CpuPeaks peaks;
+  CpuBandwidths bandwidths;
   std::vector<DeviceInfo> devices;  // GPUs; asked of the driver by a process of its own
   std::string no_device;            // why there are none; empty when there are, or nothing was measured
 };
 
 struct ProbeRequest {
-  int max_threads = 0;  // of peaks; 0: every CPU; -1: look at nothing (a sign of life)
+  int max_threads = 0;        // of peaks and bandwidths; 0: every CPU; -1: look at nothing (a sign of life)
+  bool devices_only = false;  // peaks and bandwidths are known to who asks
 };
 // Ends the run with this id; it is answered with `error` "cancelled". Ignored when that run is over.
 struct CancelRequest {

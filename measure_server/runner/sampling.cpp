@@ -51,13 +51,32 @@ MedianEstimate estimate_median(std::vector<double> samples) {
   return out;
 }
 
-bool fill_sample(double fill_ns, double stop_at_ns, const std::function<bool(int64_t, Sample&)>& take,
-                 int64_t& calls, Sample& sample) {
+bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take) {
+  constexpr size_t kPatience = 3;  // steps that have to bring nothing
+  constexpr double kFaster = 0.99, kMostCalls = 1 << 20;
+  std::vector<double> steps;  // nanoseconds of a call
+  double taken_ns = 0;
+  for (int64_t calls = 1; steps.empty() || taken_ns < limit_ns;) {
+    Sample sample;
+    if (!take(calls, sample)) return false;
+    taken_ns += sample.run_ns;
+    steps.push_back(std::max(sample.run_ns / static_cast<double>(calls), 1.0));
+    if (hopeless_ns > 0 && steps.size() >= 2 && steps.back() > hopeless_ns) return true;
+    const auto last = steps.end() - static_cast<std::ptrdiff_t>(std::min(kPatience, steps.size()));
+    if (last != steps.begin() &&
+        *std::min_element(last, steps.end()) >= kFaster * *std::min_element(steps.begin(), last))
+      return true;
+    calls = static_cast<int64_t>(std::clamp(step_ns / steps.back(), 1.0, kMostCalls));
+  }
+  return true;
+}
+
+bool fill_sample(double fill_ns, double stop_at_ns, const TakeSample& take, int64_t& calls, Sample& sample) {
   if (!take(1, sample)) return false;
   calls = 1;
-  if (sample.run_ns < fill_ns)
-    calls =
-        std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(sample.run_ns, 20.0)), 1, 1 << 20);
+  if (sample.run_ns >= 0.9 * fill_ns) return true;
+  calls =
+      std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(sample.run_ns, 20.0)), 1, 1 << 20);
   for (;;) {
     if (!take(calls, sample)) return false;
     if (sample.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || monotonic_ns() > stop_at_ns)
@@ -67,10 +86,13 @@ bool fill_sample(double fill_ns, double stop_at_ns, const std::function<bool(int
   }
 }
 
-bool take_samples(const SamplingOptions& options, const std::function<bool(int64_t, Sample&)>& take,
-                  Samples& out) {
+bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out) {
+  // A candidate so slow that warm caches cannot save it is not worth warming up.
+  constexpr double kHopeless = 2, kStepsOfSample = 10;
   Sample sample;
   int64_t calls = 1;
+  if (!warm_up(options.fill_ns / kStepsOfSample, options.warm_up_ns, kHopeless * options.cut_above_ns, take))
+    return false;
   if (!fill_sample(options.fill_ns, options.stop_at_ns, take, calls, sample)) return false;
   const auto record = [&] {
     out.run_ns.push_back(sample.run_ns / static_cast<double>(calls));

@@ -1,10 +1,17 @@
 #include "measure_server/runner/sentinel.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "compiler_core/runtime/bandwidth.h"
+#include "compiler_core/runtime/flush.h"
+#include "measure_server/runner/hardware.h"
 
 namespace tuner {
 
@@ -43,6 +50,36 @@ double sentinel_ns() {
     best = std::min(best, now_ns() - begin);
   }
   return best;
+}
+
+int64_t own_cache_bytes() {
+  static const int64_t bytes = cpu_caches().l2_bytes > 0 ? cpu_caches().l2_bytes : int64_t{1} << 20;
+  return bytes;
+}
+
+double memory_sentinel_ns() {
+  constexpr int64_t kMemory = int64_t{1} << 20, kMostShared = int64_t{16} << 20;
+  static const int64_t shared = std::min(own_cache_bytes() * 3 / 2 / 512 * 512, kMostShared);
+  // Made once, at the first use, and never given back.
+  static char* const data = [] {
+    void* const memory =
+        std::aligned_alloc(4096, static_cast<size_t>((shared + kMemory + 4095) / 4096 * 4096));
+    std::memset(memory, 1, static_cast<size_t>(shared + kMemory));
+    return static_cast<char*>(memory);
+  }();
+  double best_shared = 1e18, best_memory = 1e18;
+  for (int i = 0; i < 4; ++i) {  // the first two bring it back into the shared cache
+    const double begin = now_ns();
+    read_bytes(data, shared);
+    if (i >= 2) best_shared = std::min(best_shared, now_ns() - begin);
+  }
+  for (int i = 0; i < 2; ++i) {
+    flush_lines(data + shared, kMemory);
+    const double begin = now_ns();
+    read_bytes(data + shared, kMemory);
+    best_memory = std::min(best_memory, now_ns() - begin);
+  }
+  return best_shared + best_memory;
 }
 
 }  // namespace tuner

@@ -1,11 +1,26 @@
-// The sentinel: a small fixed mix of arithmetic and memory, about 100 us, timed before and after each
-// candidate. The same machine in the same state gives the same time; a noisy neighbour, a lowered clock or a
-// hot package shows as a longer one.
+// The sentinels: small fixed pieces of work, timed before and after each candidate. The same machine in the
+// same state gives the same time; a longer one shows what slows the candidate beside it.
+//   sentinel          arithmetic and the core's own caches, about 100 us: a lowered clock, a hot package,
+//   somebody
+//                     on the core's other hardware thread
+//   memory sentinel   the cache that cores share and the memory behind it, about 0.3 ms: a neighbour who
+//   streams
+//                     through both. Kernels whose operands fit the core's own caches do not feel him
 #pragma once
+
+#include <cstdint>
 
 namespace tuner {
 
 // Nanoseconds of one pass, the better of three. Runs on the calling thread.
 double sentinel_ns();
+
+// Nanoseconds to read a buffer half as large again as L2 that lies in the shared cache, and 1 MiB that does
+// not: each the better of two. Pushes what the core had in its own caches out of them: whoever is timed next
+// has to warm up again. Runs on the calling thread.
+double memory_sentinel_ns();
+
+// What the core has to itself: the size of its L2, as the system tells it; 1 MiB where it does not.
+int64_t own_cache_bytes();
 
 }  // namespace tuner

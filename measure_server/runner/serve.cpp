@@ -27,7 +27,10 @@ ProbeReply probe(const ProbeRequest& request) {
   reply.hardware = hardware_fingerprint();
   reply.isolation = seccomp_available() ? "seccomp" : "process";
   if (request.max_threads < 0) return reply;
-  reply.peaks = measure_peaks(request.max_threads);
+  if (!request.devices_only) {
+    reply.peaks = measure_peaks(request.max_threads);
+    reply.bandwidths = measure_bandwidths(request.max_threads);
+  }
   DeviceHost::list_devices(reply);
   return reply;
 }

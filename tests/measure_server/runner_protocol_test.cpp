@@ -35,6 +35,7 @@ RunRequest example() {
   r.memory_limit_bytes = int64_t{5} << 40;
   r.cut_above_ns = 1234.5;
   r.slow_above_ns = 1000.5;
+  r.cold_constants = true;
   r.cpus = {0, 3};
   r.device = 2;
   r.caches = Caches::kRotate;
@@ -55,6 +56,7 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
   EXPECT_EQ(r.slow_above_ns, 1000.5);
   EXPECT_EQ(r.memory_limit_bytes, int64_t{5} << 40);
   EXPECT_EQ(r.cpus, (std::vector<int>{0, 3}));
+  EXPECT_TRUE(r.cold_constants);
   EXPECT_EQ(r.device, 2);
   EXPECT_EQ(r.caches, Caches::kRotate);
 }
@@ -70,6 +72,8 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   r.max_error = 0.125;
   r.sentinel_before_ns = 100;
   r.sentinel_after_ns = 101;
+  r.memory_before_ns = 300;
+  r.memory_after_ns = 301;
   r.run_ms = 12.5;
   r.device_state = "1980 MHz, 41 C";
   const Result<RunReply> back = parse_run_reply(to_json(r));
@@ -80,7 +84,41 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   EXPECT_EQ(back->max_error, 0.125);
   EXPECT_EQ(back->device_state, "1980 MHz, 41 C");
   EXPECT_EQ(back->sentinel_after_ns, 101);
+  EXPECT_EQ(back->memory_before_ns, 300);
+  EXPECT_EQ(back->memory_after_ns, 301);
   EXPECT_THAT(back->message, HasSubstr("line\nbreak"));
+}
+
+TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
+  RaceRequest race{.base = example(), .candidates = {{std::string(64, 'b'), {1e-3, 0}}}};
+  race.rounds = 4;
+  race.samples = 2;
+  race.other_samples = 0;
+  race.disturbed_above_ns = 105;
+  race.memory_disturbed_above_ns = 345;
+  const Result<RunnerMessage> message = parse_runner_message(to_json(race));
+  ASSERT_TRUE(message.is_ok()) << message.message();
+  const RaceRequest there = std::get<RaceRequest>(*message);
+  EXPECT_EQ(to_json(there), to_json(race));
+  EXPECT_EQ(there.samples, 2);
+  EXPECT_EQ(there.other_samples, 0);
+  EXPECT_EQ(there.memory_disturbed_above_ns, 345);
+
+  RaceReply reply;
+  reply.id = 3;
+  RaceReply::Candidate& c = reply.candidates.emplace_back();
+  c.outcome = "ok";
+  c.run_ns = {1, 2}, c.cpu_ns = {1, 2}, c.sentinel_ns = {100, 100}, c.memory_ns = {300, 301};
+  c.other_ns = {5};
+  c.turns = 4, c.discarded = 2, c.disturbed = 1;
+  const Result<RaceReply> back = parse_race_reply(to_json(reply));
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(to_json(*back), to_json(reply));
+  EXPECT_EQ(back->candidates[0].memory_ns, c.memory_ns);
+  EXPECT_EQ(back->candidates[0].other_ns, c.other_ns);
+  EXPECT_EQ(back->candidates[0].turns, 4);
+  EXPECT_EQ(back->candidates[0].discarded, 2);
+  EXPECT_EQ(back->candidates[0].disturbed, 1);
 }
 
 TEST(RunnerProtocol, InfiniteErrorArrivesAsAVeryLargeOne) {
@@ -98,6 +136,7 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   p.version = "1";
   p.isolation = "seccomp";
   p.peaks = {.float32 = {100, 199.5}, .bfloat16 = {200, 398}, .int8 = {400, 790}};
+  p.bandwidths.levels = {{2 << 20, {100, 200}}, {INT64_MAX, {11, 20}}};
   p.devices = {{.ordinal = 1,
                 .name = "a gpu",
                 .arch = "sm_90",
@@ -118,12 +157,18 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   EXPECT_EQ(back->peaks.of(DType::kBFloat16, 1), 200);
   EXPECT_EQ(back->peaks.of(DType::kInt8, 2), 790);
   EXPECT_EQ(back->peaks.of(DType::kInt8, 3), 0);
+  EXPECT_EQ(back->bandwidths.of(1 << 20, 1), 100);
+  EXPECT_EQ(back->bandwidths.of(3 << 20, 2), 200) << "each thread has half of it";
+  EXPECT_EQ(back->bandwidths.of(3 << 20, 1), 11);
+  EXPECT_EQ(back->bandwidths.of(1 << 20, 3), 0) << "not measured";
+  EXPECT_EQ(CpuBandwidths{}.of(1, 1), 0);
   EXPECT_EQ(back->hardware, "a cpu");
   EXPECT_EQ(to_json(*back), to_json(p));
   ASSERT_EQ(back->devices.size(), 1u);
   EXPECT_EQ(back->devices[0].memory_bytes, int64_t{141} << 30);
   EXPECT_EQ(back->devices[0].fingerprint, "a gpu sm_90");
   EXPECT_EQ(std::get<ProbeRequest>(*parse_runner_message(to_json(ProbeRequest{3}))).max_threads, 3);
+  EXPECT_TRUE(std::get<ProbeRequest>(*parse_runner_message(to_json(ProbeRequest{0, true}))).devices_only);
   EXPECT_EQ(std::get<CancelRequest>(*parse_runner_message(to_json(CancelRequest{9}))).id, 9u);
 }
 

@@ -26,7 +26,7 @@ struct Script {
         options,
         [&](int64_t calls, Sample& s) {
           EXPECT_EQ(calls, 1);
-          if (!std::exchange(warm, true)) return s = {1e9, 1e9}, true;  // decides nothing
+          if (!std::exchange(warm, true)) return s = {1e9, 1e9}, true;  // warms up, longer than it may
           const size_t i = std::min(next++, run_ns.size() - 1);
           s = {run_ns[i], cpu_ns.empty() ? run_ns[i] : cpu_ns[std::min(i, cpu_ns.size() - 1)]};
           return true;
@@ -108,6 +108,48 @@ TEST(Sampling, APreemptedOneThreadCandidateIsNotTakenForASlowOne) {
   by_cpu.slow_by_cpu_time = true;
   EXPECT_EQ(preempted.taken(by_clock), 2u);
   EXPECT_EQ(preempted.taken(by_cpu), 4u);
+}
+
+// Warms up on calls whose times are given, the last one again and again; returns how many steps it took.
+size_t steps_until_warm(const std::vector<double>& us, double limit_us = 1e6) {
+  size_t steps = 0;
+  EXPECT_TRUE(warm_up(/*step_ns=*/1, limit_us * 1e3, /*hopeless_ns=*/0, [&](int64_t calls, Sample& sample) {
+    EXPECT_EQ(calls, 1);
+    sample.run_ns = 1e3 * us[std::min(steps, us.size() - 1)];
+    ++steps;
+    return true;
+  }));
+  return steps;
+}
+
+TEST(WarmUp, EndsWhenThreeStepsBringNothing) {
+  EXPECT_EQ(steps_until_warm({580}), 4u);
+  EXPECT_EQ(steps_until_warm({1162, 942, 620, 580}), 7u);
+  EXPECT_EQ(steps_until_warm({600, 599, 598, 597}), 4u);  // less than 1 %
+  // A slow step between them is no reason to go on; a faster one is.
+  EXPECT_EQ(steps_until_warm({600, 900, 600, 900}), 4u);
+  EXPECT_EQ(steps_until_warm({600, 900, 900, 590, 900}), 7u);
+  EXPECT_EQ(steps_until_warm({800, 700, 600, 500, 400}, /*limit_us=*/2000), 3u);
+}
+
+TEST(WarmUp, StepsFillTheirTime) {
+  std::vector<int64_t> calls;
+  EXPECT_TRUE(warm_up(/*step_ns=*/1000, /*limit_ns=*/1e6, /*hopeless_ns=*/0, [&](int64_t n, Sample& sample) {
+    calls.push_back(n);
+    sample.run_ns = 10.0 * static_cast<double>(n);
+    return true;
+  }));
+  EXPECT_EQ(calls, (std::vector<int64_t>{1, 100, 100, 100}));
+  EXPECT_FALSE(warm_up(1000, 1e6, 0, [](int64_t, Sample&) { return false; }));
+}
+
+TEST(WarmUp, AHopelessCandidateIsNotWarmedUpToTheEnd) {
+  size_t steps = 0;
+  EXPECT_TRUE(warm_up(/*step_ns=*/1, /*limit_ns=*/1e9, /*hopeless_ns=*/1000, [&](int64_t, Sample& sample) {
+    sample.run_ns = 5000.0 - 500 * static_cast<double>(steps++);
+    return true;
+  }));
+  EXPECT_EQ(steps, 2u);
 }
 
 }  // namespace

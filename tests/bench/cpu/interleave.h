@@ -30,12 +30,6 @@ struct TurnOptions {
   std::chrono::steady_clock::time_point stop_at = std::chrono::steady_clock::time_point::max();
 };
 
-// Untimed calls until operands lie as a loop of calls leaves them: after others have run, passes get faster
-// for a while (12 MB of operands beside an L3 that takes what falls out of L2: 1162, 942, 620, 580 us). Steps
-// of as many calls as take `step_ns`, one at least, until none of the last 3 was more than 1 % faster than
-// the best before them, or steps have taken `limit_ns`. False as soon as `take(calls, sample)` is.
-bool settle(double step_ns, double limit_ns, const std::function<bool(int64_t calls, Sample&)>& take);
-
 // Fills `calls` and `ns` of each: every one has as many samples as rounds were whole.
 void take_turns(const TurnOptions& options, std::vector<Contestant>& contestants);
 
