@@ -9,12 +9,13 @@ namespace tuner {
 namespace {
 
 constexpr size_t kWindow = 8;
-constexpr double kRise = 1.0005;
+constexpr double kRiseOfMinute = 0.01;
+constexpr double kLongestGapMinutes = 1.0 / 6;  // between two sentinels: longer, and nobody was measuring
 
 }  // namespace
 
-CalmLevel::CalmLevel(std::string path, std::string hardware)
-    : path_(std::move(path)), hardware_(std::move(hardware)) {
+CalmLevel::CalmLevel(std::string path, std::string hardware, double disturbed)
+    : path_(std::move(path)), hardware_(std::move(hardware)), disturbed_(disturbed) {
   std::ifstream file(path_);
   std::string of;
   double ns = 0;
@@ -29,9 +30,12 @@ void CalmLevel::keep() {
   kept_ns_ = level_ns_;
 }
 
-void CalmLevel::observe(double sentinel_ns) {
+void CalmLevel::observe(double sentinel_ns, Clock::time_point now) {
   if (!(sentinel_ns > 0) || !std::isfinite(sentinel_ns)) return;
-  level_ns_ *= kRise;
+  const double minutes =
+      std::chrono::duration<double, std::ratio<60>>(now - latest_at_.value_or(now)).count();
+  level_ns_ *= 1 + kRiseOfMinute * std::clamp(minutes, 0.0, kLongestGapMinutes);
+  latest_at_ = now;
   latest_.push_back(sentinel_ns);
   if (latest_.size() < kWindow) return;
   if (latest_.size() > kWindow) latest_.pop_front();

@@ -18,12 +18,12 @@
 
 namespace {
 
-std::string default_work_dir() {
+std::string default_dir(const char* name) {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0)
-    return std::string(cache) + "/tuner/worker";
+    return tuner::str(cache, "/tuner/", name);
   if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0)
-    return std::string(home) + "/.cache/tuner/worker";
-  return "/tmp/tuner-worker";
+    return tuner::str(home, "/.cache/tuner/", name);
+  return tuner::str("/tmp/tuner-", name);
 }
 
 void pin(const std::vector<int>& cpus) {
@@ -83,12 +83,16 @@ int measure_server_main(int argc, char** argv) {
   pid_t owner = 0;
   std::vector<int> cpus;
   tuner::WorkerOptions options;
-  options.work_dir = default_work_dir();
+  options.work_dir = default_dir("worker");
+  options.shared_dir = default_dir("shared");
   app.add_option("--daemon", daemon, "The daemon to work for: HOST:PORT or unix:/path");
   app.add_option("--worker-id", options.worker_id,
                  "Name of this worker, kept over restarts (default: the host name)");
-  app.add_option("--work-dir", options.work_dir,
-                 "Folder for artifacts, reference answers and results not yet reported")
+  app.add_option("--work-dir", options.work_dir, "Folder for artifacts and results not yet reported")
+      ->capture_default_str();
+  app.add_option("--shared-dir", options.shared_dir,
+                 "Folder for what all workers on this machine may share: its peaks and calm levels, "
+                 "reference answers")
       ->capture_default_str();
   app.add_option("--runner", options.runner, "The runner executable (default: beside this one)");
   app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")

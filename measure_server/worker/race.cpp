@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 
 #include "measure_server/worker/race_statistics.h"
 
@@ -10,17 +12,142 @@ namespace {
 
 constexpr int kEnoughProcesses = 6;         // when one finalist is left...
 constexpr double kNarrowHalfWidth = 0.016;  // ...and its interval is this narrow
+constexpr double kWideHalfWidth = 0.019;    // wider than this after all processes: as many again
+constexpr int kMostTimes = 3;               // options.processes, while the interval certifies nothing
+// A heat most of whose turns were disturbed is run again. So many of them, and the race is given up: a
+// neighbour's bursts last for seconds, who disturbs for longer is a fact of this machine.
+constexpr int kMostSpoilt = 6;
 
-constexpr double kWideHalfWidth = 0.019;  // wider than this after all processes: as many again
-constexpr size_t kFew = 3;
-constexpr int kMoreRounds = 3;
+// A race under way: what its samples say so far.
+struct Course {
+  std::vector<Racer> racers;
+  std::vector<bool> racing;
+  int processes = 0;
+  int turns = 0, discarded = 0, disturbed = 0,
+      counted = 0;      // counted: turns that count; of these disturbed ones
+  std::string trouble;  // of the first finalist that failed
+  struct Heat {
+    std::vector<size_t> running;  // which racers
+    RaceReply reply;
+  };
+  std::vector<Heat> spoilt;  // heats that were run again
 
-bool decided(const std::vector<Racer>& racers, const std::vector<bool>& racing, int processes) {
-  if (processes < kEnoughProcesses || std::count(racing.begin(), racing.end(), true) > 1) return false;
-  const auto last = std::find(racing.begin(), racing.end(), true);
-  if (last == racing.end()) return true;
-  const Racer& racer = racers[static_cast<size_t>(last - racing.begin())];
+  bool too_disturbed() const { return 2 * disturbed > counted; }
+};
+
+bool decided(const Course& c) {
+  if (c.processes < kEnoughProcesses || std::count(c.racing.begin(), c.racing.end(), true) > 1) return false;
+  const auto last = std::find(c.racing.begin(), c.racing.end(), true);
+  if (last == c.racing.end()) return true;
+  const Racer& racer = c.racers[static_cast<size_t>(last - c.racing.begin())];
   return std::max(time_spread(racer).half_width(), ratio_spread(racer).half_width()) <= kNarrowHalfWidth;
+}
+
+// Whether another process of each that still races would help.
+bool goes_on(const Course& c, const v1::RaceOptions& options) {
+  if (c.spoilt.size() >= kMostSpoilt) return false;
+  if (c.processes < options.processes()) return true;
+  const double half_width = judge_race(c.racers).time_ns.half_width();
+  if (c.processes < 2 * options.processes()) return half_width > kWideHalfWidth;
+  return c.processes < kMostTimes * options.processes() && half_width > kWidestCertified;
+}
+
+bool is_spoilt(const RaceReply& reply) {
+  int counted = 0, disturbed = 0;
+  for (const RaceReply::Candidate& c : reply.candidates) {
+    counted += c.turns - c.discarded;
+    disturbed += c.disturbed;
+  }
+  return 2 * disturbed > counted;
+}
+
+void take_in(const RaceReply& reply, const std::vector<size_t>& running, Course& c) {
+  for (size_t k = 0; k < running.size(); ++k) {
+    const RaceReply::Candidate& one = reply.candidates[k];
+    Racer& racer = c.racers[running[k]];
+    if (one.outcome != "ok") {
+      c.racing[running[k]] = false;
+      if (c.trouble.empty()) c.trouble = str("trial ", racer.trial_id, ": ", one.outcome, ": ", one.message);
+      racer = {.trial_id = racer.trial_id};  // it cannot win, however fast it was before
+      continue;
+    }
+    racer.samples_ns.insert(racer.samples_ns.end(), one.run_ns.begin(), one.run_ns.end());
+    racer.sentinel_ns.insert(racer.sentinel_ns.end(), one.sentinel_ns.begin(), one.sentinel_ns.end());
+    racer.process.insert(racer.process.end(), one.run_ns.size(), c.processes);
+    racer.memory_ns.insert(racer.memory_ns.end(), one.memory_ns.begin(), one.memory_ns.end());
+    racer.other_ns.insert(racer.other_ns.end(), one.other_ns.begin(), one.other_ns.end());
+    racer.other_process.insert(racer.other_process.end(), one.other_ns.size(), c.processes);
+    c.turns += one.turns;
+    c.discarded += one.discarded;
+    c.disturbed += one.disturbed;
+    c.counted += one.turns - one.discarded;
+  }
+  ++c.processes;
+}
+
+std::string percent(double fraction) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * fraction);
+  return text;
+}
+
+// Why nothing is certified; empty: it is.
+std::string what_is_missing(const Course& c, const Spread& time) {
+  if (c.too_disturbed())
+    return str("the machine is too disturbed: ", c.disturbed, " of ", c.counted,
+               " turns that count were beside a disturbed sentinel");
+  if (c.processes < kFewestProcesses)
+    return str("there was time for ", c.processes, " of at least ", kFewestProcesses, " processes");
+  if (time.half_width() > kWidestCertified)
+    return str("its 95 % interval is +- ", percent(time.half_width()), ", wider than ",
+               percent(kWidestCertified), ", after ", c.processes, " processes");
+  return "";
+}
+
+void set_time(const Spread& time, const Spread& ratio, v1::RaceResult& result) {
+  result.set_time_ns(time.value);
+  result.set_time_low_ns(time.low);
+  result.set_time_high_ns(time.high);
+  result.set_ratio(ratio.value);
+  result.set_ratio_low(ratio.low);
+  result.set_ratio_high(ratio.high);
+}
+
+v1::RaceResult result_of(Course& c, const std::string& default_trial) {
+  v1::RaceResult result;
+  std::erase_if(c.racers, [](const Racer& r) { return r.samples_ns.empty(); });
+  if (c.racers.empty()) {
+    result.set_error(c.trouble.empty() ? "no finalist could be measured" : c.trouble);
+    return result;
+  }
+  for (const Racer& r : c.racers) {
+    v1::RaceFinalist* f = result.add_finalists();
+    f->set_trial_id(r.trial_id);
+    f->mutable_samples_ns()->Add(r.samples_ns.begin(), r.samples_ns.end());
+    f->mutable_sentinel_ns()->Add(r.sentinel_ns.begin(), r.sentinel_ns.end());
+    f->mutable_process()->Add(r.process.begin(), r.process.end());
+    if (r.memory_ns.size() == r.samples_ns.size())
+      f->mutable_memory_ns()->Add(r.memory_ns.begin(), r.memory_ns.end());
+    f->mutable_other_ns()->Add(r.other_ns.begin(), r.other_ns.end());
+    f->mutable_other_process()->Add(r.other_process.begin(), r.other_process.end());
+    if (r.trial_id != default_trial) continue;
+    result.set_default_trial(default_trial);
+    result.set_default_time_ns(time_spread(r).value);
+  }
+  result.set_turns(c.turns);
+  result.set_discarded(c.discarded);
+  const RaceVerdict verdict = judge_race(c.racers);
+  const std::string missing = what_is_missing(c, verdict.time_ns);
+  result.set_certified(missing.empty());
+  result.set_uncertified_why(missing);
+  const Racer& winner = missing.empty() ? c.racers[verdict.winner] : c.racers.front();
+  result.set_winner(winner.trial_id);
+  result.set_other_time_ns(other_time_ns(winner));
+  set_time(time_spread(winner), ratio_spread(winner), result);
+  if (!missing.empty()) return result;
+  for (const size_t i : verdict.tied) result.add_tie_set(c.racers[i].trial_id);
+  result.set_regret_bound(verdict.regret_bound);
+  return result;
 }
 
 }  // namespace
@@ -28,80 +155,57 @@ bool decided(const std::vector<Racer>& racers, const std::vector<bool>& racing, 
 v1::RaceOptions with_defaults(v1::RaceOptions options) {
   if (options.min_repeat_ms() <= 0) options.set_min_repeat_ms(1);
   if (options.processes() <= 0) options.set_processes(9);
-  if (options.rounds() <= 0) options.set_rounds(5);
+  if (options.rounds() <= 0) options.set_rounds(3);
   if (options.limit_s() <= 0) options.set_limit_s(20);
+  if (options.constants().empty()) options.set_constants("warm");
   return options;
 }
 
-Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const RunRequest& base,
-                                 const v1::RaceOptions& options,
+Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const std::string& default_trial,
+                                 const RunRequest& base, const v1::RaceOptions& options,
                                  const std::function<Result<RaceReply>(const RaceRequest&)>& heat) {
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<Racer> racers;
-  for (const RaceEntry& e : entries) racers.push_back({.trial_id = e.candidate.trial_id()});
-  std::vector<bool> racing(entries.size(), true);
-  std::string trouble;
-  for (int process = 0; process < 2 * options.processes(); ++process) {
-    if (process >= options.processes() && judge_race(racers).ratio.half_width() <= kWideHalfWidth) break;
-    if (process > 0 &&
+  Course c;
+  for (const RaceEntry& e : entries) c.racers.push_back({.trial_id = e.candidate.trial_id()});
+  c.racing.assign(entries.size(), true);
+  while (goes_on(c, options)) {
+    if (c.processes + static_cast<int>(c.spoilt.size()) > 0 &&
         std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(options.limit_s()))
       break;
     RaceRequest request{.base = base, .rounds = options.rounds()};
     request.base.min_repeat_ms = options.min_repeat_ms();
+    request.base.cold_constants = options.constants() == "cold";
     std::vector<size_t> running;
     // Another one first each time: what the first leaves to the others is nobody's advantage.
     for (size_t k = 0; k < entries.size(); ++k)
-      if (const size_t i = (k + static_cast<size_t>(process)) % entries.size(); racing[i])
+      if (const size_t i = (k + static_cast<size_t>(c.processes)) % entries.size(); c.racing[i])
         running.push_back(i);
-    // Where few are left more samples cost little, and are what tells them apart.
-    if (running.size() <= kFew) request.rounds *= kMoreRounds;
     for (const size_t i : running) request.candidates.push_back(entries[i].built);
-    ASSIGN_OR_RETURN(const RaceReply reply, heat(request));
-    for (size_t k = 0; k < running.size(); ++k) {
-      const RaceReply::Candidate& c = reply.candidates[k];
-      Racer& racer = racers[running[k]];
-      if (c.outcome != "ok") {
-        racing[running[k]] = false;
-        if (trouble.empty()) trouble = str("trial ", racer.trial_id, ": ", c.outcome, ": ", c.message);
-        continue;
-      }
-      racer.samples_ns.insert(racer.samples_ns.end(), c.run_ns.begin(), c.run_ns.end());
-      racer.sentinel_ns.insert(racer.sentinel_ns.end(), c.sentinel_ns.begin(), c.sentinel_ns.end());
-      racer.process.insert(racer.process.end(), c.run_ns.size(), process);
+    ASSIGN_OR_RETURN(RaceReply reply, heat(request));
+    if (is_spoilt(reply)) {
+      c.spoilt.push_back({std::move(running), std::move(reply)});
+      continue;
     }
-    // One that failed cannot win, however fast it was before.
-    for (size_t i = 0; i < racers.size(); ++i)
-      if (!racing[i] && std::find(running.begin(), running.end(), i) != running.end())
-        racers[i] = {racers[i].trial_id};
-    const std::vector<bool> still = still_racing(racers);
-    for (size_t i = 0; i < racing.size(); ++i) racing[i] = racing[i] && still[i];
-    if (std::none_of(racing.begin(), racing.end(), [](bool r) { return r; })) break;
-    if (decided(racers, racing, process + 1)) break;
+    take_in(reply, running, c);
+    const std::vector<bool> still = still_racing(c.racers);
+    for (size_t i = 0; i < c.racing.size(); ++i) {
+      const bool stays = entries[i].candidate.trial_id() == default_trial && c.processes < kFewestProcesses;
+      c.racing[i] = c.racing[i] && (still[i] || stays);
+    }
+    if (std::none_of(c.racing.begin(), c.racing.end(), [](bool r) { return r; })) break;
+    if (decided(c)) break;
   }
-  v1::RaceResult result;
-  std::erase_if(racers, [](const Racer& r) { return r.samples_ns.empty(); });
-  if (racers.empty()) {
-    result.set_error(trouble.empty() ? "no finalist could be measured" : trouble);
-    return result;
+  // Where there were too few calm heats, all that is known is of the others.
+  const bool few = c.processes < kFewestProcesses;
+  for (Course::Heat& spoilt : c.spoilt) {
+    if (few) {
+      take_in(spoilt.reply, spoilt.running, c);
+      continue;
+    }
+    for (const RaceReply::Candidate& one : spoilt.reply.candidates)
+      c.turns += one.turns, c.discarded += one.turns;
   }
-  for (const Racer& r : racers) {
-    v1::RaceFinalist* f = result.add_finalists();
-    f->set_trial_id(r.trial_id);
-    f->mutable_samples_ns()->Add(r.samples_ns.begin(), r.samples_ns.end());
-    f->mutable_sentinel_ns()->Add(r.sentinel_ns.begin(), r.sentinel_ns.end());
-    f->mutable_process()->Add(r.process.begin(), r.process.end());
-  }
-  const RaceVerdict verdict = judge_race(racers);
-  result.set_winner(racers[verdict.winner].trial_id);
-  for (const size_t i : verdict.tied) result.add_tie_set(racers[i].trial_id);
-  result.set_time_ns(verdict.time_ns.value);
-  result.set_time_low_ns(verdict.time_ns.low);
-  result.set_time_high_ns(verdict.time_ns.high);
-  result.set_ratio(verdict.ratio.value);
-  result.set_ratio_low(verdict.ratio.low);
-  result.set_ratio_high(verdict.ratio.high);
-  result.set_regret_bound(verdict.regret_bound);
-  return result;
+  return result_of(c, default_trial);
 }
 
 }  // namespace tuner

@@ -31,12 +31,10 @@ constexpr std::array<std::array<double, 3>, 15> kStudent = {{{6.314, 12.706, 63.
                                                              {1.761, 2.145, 2.977},
                                                              {1.753, 2.131, 2.947}}};
 
-// What disturbs a sample only ever makes it slower, and may well disturb every other one: the lower quartile
-// is the kernel's own.
-double lower_quartile(std::vector<double> v) {
-  const auto at = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 4);
+double median(std::vector<double> v) {
+  const auto at = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
   std::nth_element(v.begin(), at, v.end());
-  return *at;
+  return v.size() % 2 == 1 ? *at : (*at + *std::max_element(v.begin(), at)) / 2;
 }
 
 // Mean of what is left after a fifth is taken off each end, and the deviation of a single value: of the
@@ -76,8 +74,7 @@ std::map<int, double> by_process(const Racer& racer, bool ratio) {
   }
   std::map<int, double> out;
   for (auto& [process, v] : times)
-    out[process] =
-        std::log(lower_quartile(std::move(v))) - (ratio ? std::log(lower_quartile(sentinels[process])) : 0);
+    out[process] = std::log(median(std::move(v))) - (ratio ? std::log(median(sentinels[process])) : 0);
   return out;
 }
 
@@ -128,12 +125,21 @@ Standing standing(std::span<const Racer> racers) {
 }
 
 bool certainly_slower(const Trimmed& d) {
+  // A process is seldom unlucky by so much, and a race has better things to do than to make sure.
+  static const double kMuchSlower = std::log(1.30), kSlower = std::log(1.15);
+  if (d.n == 1 || d.n == 2) return d.mean > (d.n == 1 ? kMuchSlower : kSlower);
   return d.n >= static_cast<size_t>(kFewestProcesses) && d.mean - d.t(k995) * d.of_mean() > 0;
 }
 
 }  // namespace
 
 Spread time_spread(const Racer& racer) { return spread(racer, /*ratio=*/false); }
+double other_time_ns(const Racer& racer) {
+  return time_spread({.samples_ns = racer.other_ns,
+                      .sentinel_ns = racer.other_ns,  // not looked at
+                      .process = racer.other_process})
+      .value;
+}
 Spread ratio_spread(const Racer& racer) { return spread(racer, /*ratio=*/true); }
 
 std::vector<bool> still_racing(std::span<const Racer> racers) {

@@ -1,9 +1,9 @@
 // What the samples of a race say: who is out, who won, how sure. Pure arithmetic.
 //
-// A finalist's time in one process is the lower quartile of its samples there; its time in the race is the
-// trimmed mean of the logarithms of these (a fifth off each end), so that neither a pre-empted sample nor a
-// process with unlucky pages decides. Finalists are compared process by process, where both ran interleaved
-// under the same conditions: Yuen's test, Student's t on trimmed means.
+// A finalist's time in one process is the median of its samples there, as a trial's time is of its own; its
+// time in the race is the trimmed mean of the logarithms of these (a fifth off each end), so that neither a
+// pre-empted sample nor a process with unlucky pages decides. Finalists are compared process by process,
+// where both ran interleaved under the same conditions: Yuen's test, Student's t on trimmed means.
 #pragma once
 
 #include <span>
@@ -18,6 +18,10 @@ struct Racer {
   std::string trial_id;
   std::vector<double> samples_ns, sentinel_ns;
   std::vector<int> process;
+  // For information: the memory sentinel beside each sample, where timed; samples with constants the other
+  // way, and their processes.
+  std::vector<double> memory_ns, other_ns;
+  std::vector<int> other_process;
 };
 
 // An estimate and where one more process would lie in 95 % of cases.
@@ -38,10 +42,11 @@ inline constexpr int kFewestProcesses = 3;
 
 // Over the processes all of a racer's samples came from; empty without samples.
 Spread time_spread(const Racer& racer);
+double other_time_ns(const Racer& racer);  // as the value of time_spread(), of other_ns; 0 without
 Spread ratio_spread(const Racer& racer);
 
-// Whether each may still win: those that took part in the latest process and are not certainly (99.5 %)
-// slower than the fastest of them.
+// Whether each may still win: those that took part in the latest process and are not certainly slower than
+// the fastest of them: by 30 % in one process, by 15 % in the mean of two, or at 99.5 % over three and more.
 std::vector<bool> still_racing(std::span<const Racer> racers);
 
 // Of racers with samples; at least one.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "compiler_core/runtime/cuda_driver.h"
+#include "measure_server/worker/machine_facts.h"
 #include "measure_server/worker/worker_parts.h"
 #include "templates/schedule_template.h"
 #include "templates/workload.h"
@@ -18,6 +19,8 @@
 namespace tuner {
 namespace {
 
+// Of the memory sentinel, beside a trial: the memory that cores share is never as steady as a core.
+constexpr double kMemoryDisturbed = 1.25;
 constexpr int kPollMs = 2'000;  // how long an idle Sync waits; well below a lease's life
 
 std::string random_id() {
@@ -81,6 +84,7 @@ Status Worker::open() {
   cpus_ = affinity();
   std::error_code error;
   std::filesystem::create_directories(options_.work_dir, error);
+  if (!error) std::filesystem::create_directories(shared_dir(), error);
   if (error)
     return failed("work folder ", options_.work_dir, ": ", error.message(),
                   "; choose another with --work-dir");
@@ -94,9 +98,11 @@ Status Worker::open() {
     ASSIGN_OR_RETURN(runner, find_runner());
   }
   ASSIGN_OR_RETURN(runner_, RunnerClient::start(runner));
-  // The peak is measured before the builder or anything else of ours is busy.
-  ASSIGN_OR_RETURN(probe_, runner_->probe());
-  calm_ = std::make_unique<CalmLevel>(options_.work_dir + "/calm_sentinel", probe_.hardware);
+  // Peaks are measured before the builder or anything else of ours is busy.
+  ASSIGN_OR_RETURN(probe_, machine_facts(*runner_, shared_dir() + "/machine.json"));
+  calm_ = std::make_unique<CalmLevel>(shared_dir() + "/calm_sentinel", probe_.hardware);
+  calm_memory_ =
+      std::make_unique<CalmLevel>(shared_dir() + "/calm_memory_sentinel", probe_.hardware, kMemoryDisturbed);
   const std::vector<int> last = runner_cpus(1);
   std::vector<int> others;
   for (const int cpu : cpus_)

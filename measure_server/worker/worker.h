@@ -28,9 +28,12 @@ namespace tuner {
 
 struct WorkerOptions {
   std::string worker_id;  // stable over restarts; default: host name
-  std::string work_dir;   // artifacts, references, spool
-  std::string runner;     // path of the runner executable; empty: beside this one
-  std::string program;    // path of this executable, for the builder
+  std::string work_dir;   // artifacts, spool
+  // Facts of this machine (peaks, calm levels) and reference answers: the same for all work folders of this
+  // user. Empty: in the work folder.
+  std::string shared_dir;
+  std::string runner;   // path of the runner executable; empty: beside this one
+  std::string program;  // path of this executable, for the builder
   int slots = 4;
 };
 
@@ -73,6 +76,9 @@ class Worker {
   void finish(const v1::Lease& lease, v1::MeasureRecord record);
   void fail(Status status);
   std::vector<int> runner_cpus(int threads) const;
+  const std::string& shared_dir() const {
+    return options_.shared_dir.empty() ? options_.work_dir : options_.shared_dir;
+  }
   void find_gpu();
   bool on_gpu(const v1::Lease& lease) const;
   void wait_for_gpu(int tries) const;
@@ -86,8 +92,10 @@ class Worker {
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;
-  std::unique_ptr<CalmLevel> calm_;  // of CPU runs; used by the run thread only
-  Compiler beside_, instead_;        // of runs; the second is null where there is one core
+  // What the sentinels take on a calm machine, of CPU runs; used by the run thread only.
+  std::unique_ptr<CalmLevel> calm_, calm_memory_;
+  int disturbed_in_a_row_ = 0;  // runs beside a slow sentinel, up to now
+  Compiler beside_, instead_;   // of runs; the second is null where there is one core
 
   std::mutex mutex_;
   std::stop_source wait_;                                // of the Sync that waits for something to happen

@@ -32,7 +32,9 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
   }
   const Result<Workload> workload = workload_from_key(lease.workload_key());
   const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
-  record.set_peak_gflops(probe_.peaks.of(dtype, threads_of(lease.target())));
+  const int threads = threads_of(lease.target());
+  record.set_peak_gflops(probe_.peaks.of(dtype, threads));
+  if (workload.is_ok()) record.set_read_gbps(probe_.bandwidths.of(workload->bytes(), threads));
   return record;
 }
 
@@ -156,7 +158,7 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
     if (const auto it = data_.find(key); it != data_.end()) return it->second;
   }
   const BuildRequest request{.kind = "data",
-                             .directory = options_.work_dir,
+                             .directory = shared_dir(),
                              .workload_key = lease.workload_key(),
                              .input_seed = lease.input_seed()};
   ASSIGN_OR_RETURN(BuildReply data, ask_builder(beside_, request, std::chrono::minutes(10)));

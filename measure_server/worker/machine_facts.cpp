@@ -1,0 +1,60 @@
+#include "measure_server/worker/machine_facts.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "measure_server/worker/text_file.h"
+
+namespace tuner {
+namespace {
+
+void raise(const std::vector<double>& kept, std::vector<double>& fresh) {
+  for (size_t i = 0; i < std::min(kept.size(), fresh.size()); ++i) fresh[i] = std::max(fresh[i], kept[i]);
+}
+
+struct Kept {
+  ProbeReply facts;
+  bool old = false;
+};
+
+std::optional<Kept> read_kept(const std::filesystem::path& file, const ProbeReply& now_here,
+                              std::chrono::system_clock::time_point now) {
+  const Result<std::string> text = read_text(file);
+  if (!text.is_ok()) return std::nullopt;
+  Result<ProbeReply> facts = parse_probe_reply(*text);
+  if (!facts.is_ok() || facts->hardware != now_here.hardware || facts->harness_abi != now_here.harness_abi ||
+      facts->version != now_here.version || facts->peaks.float32.empty() || facts->bandwidths.levels.empty())
+    return std::nullopt;
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(file, error);
+  if (error) return std::nullopt;
+  const auto age = now - std::chrono::file_clock::to_sys(written);
+  return Kept{*std::move(facts), age > kFactsStayFor};
+}
+
+}  // namespace
+
+void raise_to(const ProbeReply& kept, ProbeReply& fresh) {
+  raise(kept.peaks.float32, fresh.peaks.float32);
+  raise(kept.peaks.bfloat16, fresh.peaks.bfloat16);
+  raise(kept.peaks.int8, fresh.peaks.int8);
+  for (size_t i = 0; i < std::min(kept.bandwidths.levels.size(), fresh.bandwidths.levels.size()); ++i)
+    raise(kept.bandwidths.levels[i].gbps, fresh.bandwidths.levels[i].gbps);
+}
+
+Result<ProbeReply> machine_facts(RunnerClient& runner, const std::filesystem::path& file,
+                                 std::chrono::system_clock::time_point now) {
+  ASSIGN_OR_RETURN(ProbeReply here, runner.probe({.max_threads = 0, .devices_only = true}));
+  const std::optional<Kept> kept = read_kept(file, here, now);
+  if (kept && !kept->old) {
+    here.peaks = kept->facts.peaks;
+    here.bandwidths = kept->facts.bandwidths;
+    return here;
+  }
+  ASSIGN_OR_RETURN(ProbeReply fresh, runner.probe({}));
+  if (kept) raise_to(kept->facts, fresh);
+  (void)write_text(file, to_json(fresh));
+  return fresh;
+}
+
+}  // namespace tuner
