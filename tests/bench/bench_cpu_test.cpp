@@ -192,39 +192,6 @@ TEST(BenchCpu, TurnsAreTakenInEveryRoundAndBatchesFillTheirTime) {
   }
 }
 
-// Settles on calls whose times are given, the last one again and again; returns how many steps it took.
-size_t steps_until_settled(const std::vector<double>& us, double limit_us = 1e6) {
-  size_t steps = 0;
-  EXPECT_TRUE(settle(/*step_ns=*/1, limit_us * 1e3, [&](int64_t calls, Sample& sample) {
-    EXPECT_EQ(calls, 1);
-    sample.run_ns = 1e3 * us[std::min(steps, us.size() - 1)];
-    ++steps;
-    return true;
-  }));
-  return steps;
-}
-
-TEST(BenchCpu, ATurnIsSettledWhenThreeStepsBringNothing) {
-  EXPECT_EQ(steps_until_settled({580}), 4u);
-  EXPECT_EQ(steps_until_settled({1162, 942, 620, 580}), 7u);
-  EXPECT_EQ(steps_until_settled({600, 599, 598, 597}), 4u);  // less than 1 %
-  // A slow step between them is no reason to go on; a faster one is.
-  EXPECT_EQ(steps_until_settled({600, 900, 600, 900}), 4u);
-  EXPECT_EQ(steps_until_settled({600, 900, 900, 590, 900}), 7u);
-  EXPECT_EQ(steps_until_settled({800, 700, 600, 500, 400}, /*limit_us=*/2000), 3u);
-}
-
-TEST(BenchCpu, StepsOfATurnFillTheirTime) {
-  std::vector<int64_t> calls;
-  EXPECT_TRUE(settle(/*step_ns=*/1000, /*limit_ns=*/1e6, [&](int64_t n, Sample& sample) {
-    calls.push_back(n);
-    sample.run_ns = 10.0 * static_cast<double>(n);
-    return true;
-  }));
-  EXPECT_EQ(calls, (std::vector<int64_t>{1, 100, 100, 100}));
-  EXPECT_FALSE(settle(1000, 1e6, [](int64_t, Sample&) { return false; }));
-}
-
 TEST(BenchCpu, OperandsAreFlushedBeforeEveryTimedCall) {
   std::string events;
   std::vector<Contestant> contestants(1);
@@ -279,12 +246,15 @@ TEST(BenchCpu, LargeWeightsAreConstantsOfOneToFortyMegabytes) {
   EXPECT_GT(most, 30);
 }
 
-// Published 1000 ns, 1.00 [1 - half, 1 + half] of the sentinel.
+// Published 1000 ns, 1.00 of the sentinel, each with the interval [1 - half, 1 + half].
 PublishedShape published(const std::string& name, double half, int64_t race_id,
                          const std::vector<double>& ratios) {
   PublishedShape s{.shape = {.set = "net", .name = name, .group = "some", .workload = Conv2dWorkload{}}};
   s.published.time_ns = 1000;
+  s.published.time_low_ns = 1000 * (1 - half);
+  s.published.time_high_ns = 1000 * (1 + half);
   s.published.race_id = race_id;
+  s.published.certified = race_id != 0;
   s.published.ratio = 1;
   s.published.ratio_low = 1 - half;
   s.published.ratio_high = 1 + half;
@@ -300,7 +270,7 @@ PublishedShape published(const std::string& name, double half, int64_t race_id,
 TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   PublishedReport report{.options = {.times = 2, .seed = 7}};
   report.shapes = {published("narrow", 0.03, 1, {0.99, 1.05}), published("wide", 0.08, 2, {1.05, 0.95}),
-                   published("not raced", 0.03, 0, {1, 1})};
+                   published("not certified", 0.03, 0, {1, 1})};
   report.shapes.push_back({.shape = report.shapes[0].shape, .error = "never tuned"});
   const PublishedSummary sum = summarise(report);
   EXPECT_EQ(sum.inside, 3);

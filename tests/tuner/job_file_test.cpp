@@ -75,7 +75,7 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
       one(conv(R"("stride": [2, 1], "padding": [1, 2, 3, 4], "dilation": [1, 2], "groups": 1, "bias": true,
       "activation": null, "dtype": "float32", "layout": "NCHW", "constant": ["weight", "bias"],
       "target": "llvm -mcpu=haswell -threads=2", "trials": 7, "uses": 3, "name": "conv_2", "stop_below": 2.5, "time_limit_s": 90, "search": "grid", "seed": 18446744073709551615,
-      "measure": {"min_repeat_ms": 0.5, "repeats": 3, "precision": 0, "build_timeout_s": 2, "run_timeout_s": 4.5})"));
+      "measure": {"min_repeat_ms": 0.5, "repeats": 3, "precision": 0, "build_timeout_s": 2, "run_timeout_s": 4.5, "constants": "cold"})"));
   EXPECT_EQ(
       e.workload.key(),
       "v1 conv2d n=1 ic=8 ih=7 iw=7 oc=16 kh=3 kw=3 stride=2,1 pad=1,2,3,4 dil=1,2 groups=1 bias=1 act=none "
@@ -92,6 +92,14 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
   EXPECT_EQ(e.measure.precision, 0);
   EXPECT_EQ(e.measure.build_timeout_s, 2);
   EXPECT_EQ(e.measure.run_timeout_s, 4.5);
+  EXPECT_EQ(e.measure.constants, Constants::kCold);
+  EXPECT_EQ(constants_of(e), Constants::kCold);
+}
+
+TEST(JobFile, WithoutConstantsThereIsOnlyWarm) {
+  const JobEntry e = one(conv(R"("measure": {"constants": "cold"})"));
+  EXPECT_EQ(e.measure.constants, Constants::kCold);
+  EXPECT_EQ(constants_of(e), Constants::kWarm);
 }
 
 TEST(JobFile, PaddingIsOneNumberOrTwoOrFour) {
@@ -212,8 +220,10 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": "conv2d", "data": [1, 8, 7, 7]})", "weight: expected a value, found nothing."},
       {conv(R"("measure": {"precision": 1.5})"),
        "measure.precision: expected a number from 0 to 1, found 1.5."},
+      {conv(R"("measure": {"constants": "icy"})"),
+       "measure.constants: expected \"warm\" or \"cold\", found \"icy\"."},
       {conv(R"("measure": {"repeat": 3})"),
-       "measure.\"repeat\": unknown key. Known here: build_timeout_s, min_repeat_ms, precision, "
+       "measure.\"repeat\": unknown key. Known here: build_timeout_s, constants, min_repeat_ms, precision, "
        "repeats, "
        "run_timeout_s."},
       {conv(R"("a": [1, 1])"),

@@ -345,7 +345,7 @@ TEST(JobRunner, ObservingTheSameResultTwiceCountsItOnce) {
   ScratchFolder folder;
   Life life(folder.file("db"), job_row("random", 16, 1), 6);
   const std::vector<TrialRow> proposed = life.runner->propose(8).value();
-  const TrialRow trial = proposed[0];
+  const TrialRow& trial = proposed[0];
   const MeasureRecord record = analytic_record(trial.id, 1, trial.config);
   ASSERT_TRUE(life.store->add_records({record}).is_ok());
   EXPECT_EQ(life.runner->observe().value(), 1u);

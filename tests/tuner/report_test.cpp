@@ -98,6 +98,7 @@ class ReportTest : public ::testing::Test {
     }
     row.time_ns = 1900, row.time_low_ns = 1890, row.time_high_ns = 1915;
     row.ratio = 3.8, row.ratio_low = 3.7, row.ratio_high = 3.9, row.regret_bound = 0.004;
+    row.default_trial_id = ids.back(), row.default_time_ns = 2400;
     row.environment.hardware = "machine";
     const Status added = store_->add_race(row);
     ASSERT_TRUE(added.is_ok()) << added.message();
@@ -127,7 +128,8 @@ TEST_F(ReportTest, TellsTheCurveTheFailuresAndWhatItRestsOn) {
   EXPECT_EQ(task["best"]["trial"], ids[0]);
   EXPECT_EQ(task["best"]["time_ns"], 1900);
   EXPECT_EQ(task["best"]["raced"], true);
-  EXPECT_GT(task["best"]["default_ns"].get<double>(), 2000);
+  EXPECT_EQ(task["best"]["certified"], true);
+  EXPECT_EQ(task["best"]["default_ns"], 2400) << "of the same race, not of a trial";
   EXPECT_EQ(task["race"]["finalists"].size(), 3u);
   EXPECT_EQ(task["race"]["finalists"][0]["winner"], true);
   EXPECT_EQ(task["race"]["finalists"][2]["tied"], false);

@@ -53,7 +53,9 @@ std::string answer_text(const Answer& a, const Workload& workload) {
   if (exact) {
     const TunedConfig& t = *a.tuned;
     add(out, "time", format_time(t.time_ns, t.time_low_ns, t.time_high_ns));
-    add(out, "speed", format_speed(workload, t.time_ns, t.peak_gflops));
+    add(out, "", format_certainty(t));
+    add(out, "gain", format_gain(t));
+    add(out, "speed", format_speed(workload, t));
     add(out, "race", format_race(t));
   } else {
     add(out, "predicted", prediction(a));

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 
 struct Options {
   std::vector<std::string> files;
-  std::string directory, db, target, name, emit = "so,a,schedule";
+  std::string directory, db, target, name, emit = "so,a,schedule", constants = "warm";
   bool json = false;
 };
 
@@ -30,6 +30,9 @@ Result<std::vector<CliTask>> read_all(const Options& options) {
   std::vector<CliTask> all;
   for (const std::string& file : options.files) {
     ASSIGN_OR_RETURN(std::vector<CliTask> tasks, read_tasks(file, options.target));
+    // What a file tunes for is its own affair; what is built is for warm constants unless it is told.
+    for (CliTask& task : tasks)
+      task.constants = constants_from_name(options.constants).value_or(Constants::kWarm);
     std::move(tasks.begin(), tasks.end(), std::back_inserter(all));
   }
   return all;
@@ -136,6 +139,11 @@ void add_build_command(CLI::App& app, CommandContext& context) {
                    "What to write, joined by commas: so and a (the library, shared and static), obj, asm, "
                    "llvm, schedule (a file a kernel)")
       ->type_name("LIST")
+      ->capture_default_str();
+  command
+      ->add_option("--constants", options->constants,
+                   "Build what is fastest with constants warm in the caches, or cold in memory")
+      ->check(CLI::IsMember({"warm", "cold"}))
       ->capture_default_str();
   add_db_option(*command, options->db);
   add_target_option(*command, options->target);

@@ -135,7 +135,8 @@ Status check_target(const CliTask& task, const Emit& emit) {
 Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& library, const Resolver& resolver,
                                   const Emit& emit) {
   RETURN_IF_ERROR(check_target(t.task, emit));
-  ASSIGN_OR_RETURN(const Answer answer, resolver.resolve(t.task.workload, t.task.target, t.task.algorithms));
+  ASSIGN_OR_RETURN(const Answer answer,
+                   resolver.resolve(t.task.workload, t.task.target, t.task.algorithms, t.task.constants));
   ASSIGN_OR_RETURN(const ResolvedKernel resolved, kernel_of(answer, t.task.workload, t.task.target));
   BundleKernel out{.function = t.function,
                    .task = t.task,

@@ -187,7 +187,7 @@ Result<CoverProblems> problems_of_store(const Store& store, const CoverScope& sc
   std::map<std::string, int64_t> outdated;
   ASSIGN_OR_RETURN(const int64_t until, store.last_record_id());
   RETURN_IF_ERROR(store.for_each_record("", [&](const TrialWithRecord& t) {
-    if (!is_wanted(scope, t, allowed)) return true;
+    if (!is_wanted(scope, t, allowed) || t.task.constants != Constants::kWarm) return true;
     const std::string op = op_of_key(t.task.workload_key);
     if (!scope.op.empty() && op != scope.op) return true;
     const AnyTemplate* current = find_template(t.trial.template_name);

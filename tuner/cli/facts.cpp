@@ -31,7 +31,9 @@ ordered_json race_json(const TunedConfig& t) {
           {"regret_bound", t.regret_bound},
           {"ratio_to_sentinel", t.ratio},
           {"ratio_low", t.ratio_low},
-          {"ratio_high", t.ratio_high}};
+          {"ratio_high", t.ratio_high},
+          {"turns", t.turns},
+          {"discarded", t.discarded}};
 }
 
 ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
@@ -40,6 +42,15 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
                    {"time_ns", t.time_ns},
                    {"time_low_ns", t.time_low_ns},
                    {"time_high_ns", t.time_high_ns}};
+  out["certified"] = t.certified;
+  if (!t.certified) out["uncertified_why"] = t.uncertified_why;
+  out["constants"] = constants_name(t.constants);
+  if (t.other_time_ns > 0)
+    out[t.constants == Constants::kWarm ? "cold_time_ns" : "warm_time_ns"] = t.other_time_ns;
+  if (t.default_time_ns > 0 && t.time_ns > 0) {
+    out["default_time_ns"] = t.default_time_ns;
+    out["gain"] = t.default_time_ns / t.time_ns;
+  }
   if (t.race_id != 0) out["race"] = race_json(t);
   if (flops > 0 && t.time_ns > 0) {
     const double gflops = static_cast<double>(flops) / t.time_ns;
@@ -48,6 +59,7 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
   }
   if (bytes > 0 && t.time_ns > 0) out["gb_per_s"] = static_cast<double>(bytes) / t.time_ns;
   out["peak_gflops"] = t.peak_gflops;
+  out["read_gbps"] = t.read_gbps;
   out["template"] = t.template_name;
   out["algorithm"] = algorithm_of(t.template_name);
   out["template_version"] = t.template_version;
@@ -73,7 +85,8 @@ ordered_json options_json(const MeasureOptions& o) {
           {"run_timeout_s", o.run_timeout_s},
           {"memory_limit_bytes", o.memory_limit_bytes},
           {"cut_factor", o.cut_factor},
-          {"precision", o.precision}};
+          {"precision", o.precision},
+          {"constants", constants_name(o.constants)}};
 }
 
 std::string one_line(const ordered_json& document) {

@@ -1,10 +1,13 @@
 #include "tuner/cli/format.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
 #include <iterator>
 #include <utility>
+
+#include "compiler_core/target.h"
 
 namespace tuner::cli {
 
@@ -53,15 +56,48 @@ std::string format_time(double ns, double low_ns, double high_ns) {
          number(high_ns / unit.ns) + " " + unit.name + ")";
 }
 
-std::string format_race(const TunedConfig& t) {
-  if (t.race_id == 0) return "not raced: the time of one trial";
-  char text[200];
-  std::snprintf(
-      text, sizeof text,
-      "%d finalist%s, %s; at most %.1f %% slower than the fastest; %.4g x sentinel (95 %%: %.4g .. %.4g)",
-      t.finalists, t.finalists == 1 ? "" : "s", t.tied > 1 ? str(t.tied, " tie").c_str() : "one winner",
-      100 * t.regret_bound, t.ratio, t.ratio_low, t.ratio_high);
+std::string format_certainty(const TunedConfig& t) {
+  std::string text = t.certified ? "certified" : "not certified: " + t.uncertified_why;
+  if (t.other_time_ns > 0)
+    text += str("; ", format_time(t.other_time_ns), " with constants ",
+                constants_name(t.constants == Constants::kWarm ? Constants::kCold : Constants::kWarm));
   return text;
+}
+
+std::string format_gain(const TunedConfig& t) {
+  if (t.default_time_ns <= 0 || t.time_ns <= 0) return "not known: the default config was not measured";
+  return print("%.2f times as fast as the default config (%s%s)", t.default_time_ns / t.time_ns,
+               format_time(t.default_time_ns).c_str(), t.race_id != 0 ? ", in the same race" : "");
+}
+
+std::string format_race(const TunedConfig& t) {
+  if (t.race_id == 0) return "none that decides: the time is that of one trial";
+  std::string text = print("%d finalist%s, %s; at most %.1f %% slower than the fastest; ", t.finalists,
+                           t.finalists == 1 ? "" : "s",
+                           t.tied > 1 ? str(t.tied, " tie").c_str() : "one winner", 100 * t.regret_bound);
+  if (t.turns > 0) text += print("%d of %d turns disturbed and taken anew; ", t.discarded, t.turns);
+  return text + print("%.4g x sentinel (95 %%: %.4g .. %.4g)", t.ratio, t.ratio_low, t.ratio_high);
+}
+
+double roofline_share(const Workload& workload, const TunedConfig& t) {
+  if (t.time_ns <= 0) return 0;
+  const double memory_ns = t.read_gbps > 0 ? static_cast<double>(workload.bytes()) / t.read_gbps : 0;
+  // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
+  const double arithmetic_ns = workload.memory_bound() || t.peak_gflops <= 0
+                                   ? 0
+                                   : static_cast<double>(workload.flops()) / t.peak_gflops;
+  return std::max(memory_ns, arithmetic_ns) / t.time_ns;
+}
+
+std::string format_speed(const Workload& workload, const TunedConfig& t) {
+  const Result<Target> target = parse_target(t.target);
+  std::string speed = format_speed(workload, t.time_ns, t.peak_gflops);
+  // A GPU's peak is that of its data sheet.
+  if (constexpr std::string_view kUnit = "vector unit's"; target && target->is_cuda())
+    if (const size_t at = speed.find(kUnit); at != std::string::npos)
+      speed.replace(at, kUnit.size(), "data sheet's");
+  const double share = roofline_share(workload, t);
+  return share > 0 && t.read_gbps > 0 ? speed + print(", %.0f %% of the roofline", 100 * share) : speed;
 }
 
 std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
@@ -69,7 +105,7 @@ std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
   const double gflops = static_cast<double>(flops) / ns;
   std::string text = number(gflops) + " GFLOP/s";
   if (peak_gflops > 0)
-    text += print(" (%.1f %% of the measured peak of %s)", 100 * gflops / peak_gflops,
+    text += print(" (%.1f %% of the vector unit's peak of %s)", 100 * gflops / peak_gflops,
                   number(peak_gflops).c_str());
   return text;
 }

@@ -36,6 +36,12 @@ void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o
   m.read_within("precision", o.precision, 0.0, 1.0);
   m.read("build_timeout_s", o.build_timeout_s, 0.0, kDay);
   m.read("run_timeout_s", o.run_timeout_s, 0.0, kDay);
+  std::string constants(constants_name(o.constants));
+  m.read("constants", constants);
+  if (const std::optional<Constants> found_constants = constants_from_name(constants))
+    o.constants = *found_constants;
+  else
+    m.refuse("constants", "expected \"warm\" or \"cold\", found ", found(json(constants)), ".");
   in.adopt(m.finish());
 }
 
@@ -108,6 +114,10 @@ Result<std::vector<JobEntry>> read_document(std::string_view text) {
 }
 
 }  // namespace
+
+Constants constants_of(const JobEntry& entry) {
+  return entry.workload.has_constants() ? entry.measure.constants : Constants::kWarm;
+}
 
 bool is_search_name(std::string_view name) {
   return std::ranges::find(strategy_names(), name) != strategy_names().end();

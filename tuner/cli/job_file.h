@@ -42,6 +42,9 @@ Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_
 // input.
 Result<std::vector<JobEntry>> read_job_file(const std::string& path);
 
+// What an entry's times mean: as it asks, but always warm where nothing is constant.
+Constants constants_of(const JobEntry& entry);
+
 // Whether `name` is one of the search strategies a job may name.
 bool is_search_name(std::string_view name);
 

@@ -11,7 +11,7 @@ bool same_options(const MeasureOptions& a, const MeasureOptions& b) {
   return a.min_repeat_ms == b.min_repeat_ms && a.repeats == b.repeats &&
          a.build_timeout_s == b.build_timeout_s && a.run_timeout_s == b.run_timeout_s &&
          a.memory_limit_bytes == b.memory_limit_bytes && a.cut_factor == b.cut_factor &&
-         a.precision == b.precision;
+         a.precision == b.precision && a.constants == b.constants;
 }
 
 }  // namespace
@@ -27,7 +27,8 @@ void add_task(std::vector<JobGroup>& groups, const JobRow& job, const JobRow::Ta
     group->job.tasks.clear();
   }
   const auto same = std::ranges::find_if(group->job.tasks, [&](const JobRow::Task& t) {
-    return t.workload_key == task.workload_key && t.target == task.target && t.algorithms == task.algorithms;
+    return t.workload_key == task.workload_key && t.target == task.target &&
+           t.algorithms == task.algorithms && t.constants == task.constants;
   });
   if (same != group->job.tasks.end()) {
     same->uses = std::min(same->uses + task.uses, kMostUses);

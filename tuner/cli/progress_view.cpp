@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -25,7 +26,7 @@ std::string fixed(double value, int digits) {
 }
 
 std::string duration(double seconds) {
-  const int64_t s = static_cast<int64_t>(seconds + 0.5);
+  const int64_t s = std::llround(seconds);
   if (s < 60) return str(s, " s");
   if (s < 3600) return str(s / 60, " min ", s % 60, " s");
   return str(s / 3600, " h ", s / 60 % 60, " min");
@@ -59,7 +60,7 @@ std::string best_so_far(const v1::Progress& p) {
   if (p.best_gflops() == 0) return text;  // nothing is computed, only moved
   text += str(", ", fixed(p.best_gflops(), 1), " GFLOP/s");
   if (p.peak_gflops() > 0)
-    text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of peak)");
+    text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of the vector unit's peak)");
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <grpcpp/client_context.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "proto/convert.h"
 #include "tuner/daemon/connection.h"
@@ -11,6 +12,7 @@
 namespace tuner::cli {
 namespace {
 
+constexpr double kSameClock = 0.03;          // the sentinel may differ by so much
 constexpr std::chrono::seconds kLimit{330};  // of one task; the daemon answers within 300
 
 }  // namespace
@@ -27,10 +29,12 @@ Result<std::optional<TunedConfig>> published_answer(const Connection& connection
   return std::optional<TunedConfig>(std::move(tuned));
 }
 
-Result<RaceRow> remeasure(const Connection& connection, const std::string& trial_id, int processes) {
+Result<RaceRow> remeasure(const Connection& connection, const std::string& trial_id, int processes,
+                          Constants constants) {
   v1::RemeasureRequest request;
   request.set_trial_id(trial_id);
   request.mutable_options()->set_processes(processes);
+  request.mutable_options()->set_constants(std::string(constants_name(constants)));
   v1::RaceResult reply;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kLimit);
@@ -38,18 +42,27 @@ Result<RaceRow> remeasure(const Connection& connection, const std::string& trial
   return from_proto(reply, "remeasurement");
 }
 
-bool is_certified(const TunedConfig& published) { return published.race_id != 0; }
+double clock_now(const TunedConfig& published, const RaceRow& now) {
+  if (published.ratio <= 0 || now.ratio <= 0) return 1;
+  return published.time_ns / published.ratio / (now.time_ns / now.ratio);
+}
+
+bool same_clock(const TunedConfig& published, const RaceRow& now) {
+  return std::fabs(clock_now(published, now) - 1) <= kSameClock;
+}
 
 bool is_inside(const TunedConfig& published, const RaceRow& now) {
-  return published.ratio_low <= now.ratio && now.ratio <= published.ratio_high;
+  return same_clock(published, now)
+             ? published.time_low_ns <= now.time_ns && now.time_ns <= published.time_high_ns
+             : published.ratio_low <= now.ratio && now.ratio <= published.ratio_high;
 }
 
 double half_width(const TunedConfig& published) {
-  return published.ratio > 0 ? (published.ratio_high - published.ratio_low) / 2 / published.ratio : 0;
+  return published.time_ns > 0 ? (published.time_high_ns - published.time_low_ns) / 2 / published.time_ns : 0;
 }
 
 double to_published(const TunedConfig& published, const RaceRow& now) {
-  return published.ratio > 0 ? now.ratio / published.ratio : now.time_ns / published.time_ns;
+  return same_clock(published, now) ? now.time_ns / published.time_ns : now.ratio / published.ratio;
 }
 
 nlohmann::ordered_json remeasured_json(const TunedConfig& published, const RaceRow& now) {
@@ -57,7 +70,12 @@ nlohmann::ordered_json remeasured_json(const TunedConfig& published, const RaceR
           {"time_ns", now.time_ns},
           {"samples_ns", now.finalists[0].samples_ns},
           {"sentinel_ns", now.finalists[0].sentinel_ns},
+          {"memory_ns", now.finalists[0].memory_ns},
           {"process", now.finalists[0].process},
+          {"turns", now.turns},
+          {"discarded", now.discarded},
+          {"certified", now.certified},
+          {"clock", clock_now(published, now)},
           {"inside", is_inside(published, now)}};
 }
 

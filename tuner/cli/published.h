@@ -18,19 +18,23 @@ namespace tuner::cli {
 // What the daemon answers for this task; nothing when the task was never tuned.
 Result<std::optional<TunedConfig>> published_answer(const Connection& connection, const JobRow::Task& task);
 // Measures the config of this trial again, in so many fresh processes. Takes seconds, 330 at most.
-Result<RaceRow> remeasure(const Connection& connection, const std::string& trial_id, int processes);
+Result<RaceRow> remeasure(const Connection& connection, const std::string& trial_id, int processes,
+                          Constants constants);
 
-// Whether an interval stands behind the published time.
-bool is_certified(const TunedConfig& published);
-// Whether what was measured is in the published 95 % interval, both as ratios to the sentinel kernel of their
-// own run.
+// How fast the machine ran when this was measured again, over when it was published: the sentinel's time then
+// over now's.
+double clock_now(const TunedConfig& published, const RaceRow& now);
+// What is published is a time, so the time is judged: whether it is in the 95 % interval. Where the sentinel
+// says that the machine runs at another speed than then (by more than 3 %), no time of then can hold, and the
+// ratio to the sentinel is judged instead.
+bool same_clock(const TunedConfig& published, const RaceRow& now);
 bool is_inside(const TunedConfig& published, const RaceRow& now);
-// Of the interval, as a share of the published ratio; 0 where none is published.
+// Of the interval, as a share of the published time.
 double half_width(const TunedConfig& published);
-// What was measured again over what was published: of the ratios to the sentinel, else of the times.
+// What was measured again over what was published: of the times, or of the ratios where those are judged.
 double to_published(const TunedConfig& published, const RaceRow& now);
 
-// ratio, time_ns, the samples, inside.
+// ratio, time_ns, the samples, turns, clock, inside.
 nlohmann::ordered_json remeasured_json(const TunedConfig& published, const RaceRow& now);
 
 }  // namespace tuner::cli

@@ -24,9 +24,9 @@ using nlohmann::json;
 constexpr std::chrono::seconds kCallLimit{60};
 
 struct Options {
-  std::vector<std::string> words;  // FILE, or NAME=VALUE of an operator
-  std::string db, daemon;
-  QueryAll filter;  // op and target also of a single question
+  std::vector<std::string> words;     // FILE, or NAME=VALUE of an operator
+  std::string db, daemon, constants;  // constants: warm, cold; empty: as the file asks
+  QueryAll filter;                    // op and target also of a single question
   bool all = false, json = false, exact = false;
 };
 
@@ -72,6 +72,7 @@ Result<std::vector<CliTask>> tasks_asked(const Options& o, std::string& name) {
   task.key = task.workload.key();
   task.target_name = task.target.name();
   task.algorithms = entries[0].algorithms;
+  task.constants = constants_of(entries[0]);
   return std::vector<CliTask>{std::move(task)};
 }
 
@@ -97,9 +98,11 @@ class Asker {
   }
 
   Result<Answer> ask(const CliTask& task) const {
-    if (resolver_ != nullptr) return resolver_->resolve(task.workload, task.target, task.algorithms);
+    if (resolver_ != nullptr)
+      return resolver_->resolve(task.workload, task.target, task.algorithms, task.constants);
     v1::QueryRequest request;
-    to_proto(JobRow::Task{task.key, task.target_name, task.algorithms}, request.mutable_task());
+    to_proto(JobRow::Task{task.key, task.target_name, task.algorithms, 1, task.constants},
+             request.mutable_task());
     v1::QueryReply reply;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
@@ -131,8 +134,10 @@ int run(const Options& options) {
   if (!options.filter.since.empty() || options.filter.stale || options.filter.format != "table")
     return report(invalid_argument("--since, --stale and --format belong to --all"));
   std::string name;
-  const Result<std::vector<CliTask>> tasks = tasks_asked(options, name);
+  Result<std::vector<CliTask>> tasks = tasks_asked(options, name);
   if (!tasks) return report(tasks.status());
+  for (CliTask& task : *tasks)
+    task.constants = constants_from_name(options.constants).value_or(task.constants);
   std::string again = "tuner submit " + name;
   if (!options.daemon.empty()) again += " --daemon " + options.daemon;
   if (options.daemon.empty() && options.db != default_db_path()) again += " --db " + options.db;
@@ -174,6 +179,11 @@ void add_query_command(CLI::App& app, CommandContext& context) {
   add_target_option(*command, options->filter.target);
   command->add_option("--op", options->filter.op,
                       "Ask about this operator, without a file; with --all: only it");
+  command
+      ->add_option("--constants", options->constants,
+                   "What the times of the answer mean: constants warm in the caches, or cold in memory (else "
+                   "what the file asks for: \"measure\": {\"constants\": ...}, warm by default)")
+      ->check(CLI::IsMember({"warm", "cold"}));
   command->add_option("--daemon", options->daemon,
                       "Ask the daemon at HOST:PORT or unix:/path instead of a file");
   command->add_flag("--exact", options->exact,

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "compiler_core/codegen/compile.h"
+#include "db/resolve/default_time.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
@@ -20,6 +21,7 @@ struct Row {
   TunedConfig tuned;
   Staleness staleness;
   int64_t flops = 0, bytes = 0;
+  double roofline_share = 0;
 };
 
 // As RFC 4180 wants it.
@@ -58,12 +60,19 @@ void print(const Row& row, const QueryAll& filter, bool first) {
                 iso_utc(t.finished_at_us).c_str(), csv_field(row.staleness.reason).c_str());
   } else {
     if (first)
-      std::printf("%12s %9s %7s  %-20s  %-24s  %s\n", "time", "GFLOP/s", "trials", "when (UTC)", "template",
-                  "workload on target");
-    std::printf("%12s %9.1f %7lld  %-20.19s  %-24s  %s on \"%s\"%s%s\n", format_time(t.time_ns).c_str(),
-                gflops(row), static_cast<long long>(t.trials), format_utc(t.finished_at_us).c_str(),
+      std::printf("%12s %6s %9s %9s %7s  %-20s  %-24s  %s\n", "time", "gain", "of roof", "GFLOP/s", "trials",
+                  "when (UTC)", "template", "workload on target");
+    const double gain = t.default_time_ns > 0 && t.time_ns > 0 ? t.default_time_ns / t.time_ns : 0;
+    std::array<char, 32> gained{}, share{};
+    std::snprintf(gained.data(), gained.size(), gain > 0 ? "%.2fx" : "-", gain);
+    std::snprintf(share.data(), share.size(), row.roofline_share > 0 ? "%.0f %%" : "-",
+                  100 * row.roofline_share);
+    std::printf("%12s %6s %9s %9.1f %7lld  %-20.19s  %-24s  %s on \"%s\"%s%s%s\n",
+                format_time(t.time_ns).c_str(), gained.data(), share.data(), gflops(row),
+                static_cast<long long>(t.trials), format_utc(t.finished_at_us).c_str(),
                 t.template_name.c_str(), t.workload_key.c_str(), t.target.c_str(),
-                row.staleness.stale() ? "  STALE: " : "", row.staleness.reason.c_str());
+                t.certified ? "" : "  not certified", row.staleness.stale() ? "  STALE: " : "",
+                row.staleness.reason.c_str());
   }
 }
 
@@ -126,11 +135,16 @@ int query_all(const Store& store, const QueryAll& filter) {
     if (!best && best.status().code() == StatusCode::kNotFound) continue;
     if (!best) return report(best.status());
     if (best->finished_at_us < since_us) continue;
-    Row row{*std::move(best), {}, 0, 0};
+    Row row{.tuned = *std::move(best)};
     row.staleness = staleness(row.tuned, present_here(task.target));
     if (filter.stale && !row.staleness.stale()) continue;
-    if (const Result<Workload> workload = workload_from_key(task.workload_key))
+    const Result<Workload> workload = workload_from_key(task.workload_key);
+    const Result<Target> on = parse_target(task.target);
+    if (workload && on) {
       row.flops = workload->flops(), row.bytes = workload->bytes();
+      row.roofline_share = row.tuned.read_gbps > 0 ? roofline_share(*workload, row.tuned) : 0;
+      if (const Status s = add_default_time(store, *workload, *on, "", row.tuned); !s) return report(s);
+    }
     print(row, filter, printed++ == 0);
   }
   if (printed > 0) return kExitDone;

@@ -99,7 +99,8 @@ Result<std::vector<Group>> groups_of(const SubmitOptions& options) {
     job.stop = entry.stop;
     if (options.stop_below_percent >= 0) job.stop.below = options.stop_below_percent / 100;
     if (options.time_limit_s >= 0) job.stop.time_limit_s = options.time_limit_s;
-    const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms, entry.uses};
+    const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms, entry.uses,
+                            constants_of(entry)};
     if (options.every_config)
       RETURN_IF_ERROR(
           make_sweep({entry.workload, *target, task.workload_key, task.target, task.algorithms}, job));
@@ -264,8 +265,13 @@ nlohmann::json task_json(const JobRow::Task& task, const std::optional<v1::Tuned
                 {"artifact", tuned->artifact_digest()},
                 {"hardware", tuned->environment().hardware()},
                 {"toolchain", tuned->environment().toolchain()}};
-  if (const Result<TunedConfig> t = from_proto(*tuned); t && t->race_id != 0)
-    j["tuned"]["race"] = race_json(*t);
+  const Result<TunedConfig> t = from_proto(*tuned);
+  if (!t) return j;
+  // The same keys as tuner query has.
+  const nlohmann::ordered_json facts = tuned_json(*t, 0);
+  for (const char* key : {"certified", "uncertified_why", "constants", "cold_time_ns", "warm_time_ns",
+                          "default_time_ns", "gain", "read_gbps", "race"})
+    if (facts.contains(key)) j["tuned"][key] = facts[key];
   return j;
 }
 
@@ -278,9 +284,12 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
   }
   const v1::TunedConfig& t = *out.tuned[i];
   std::printf("  time      %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str());
-  if (const Result<TunedConfig> raced = from_proto(t))
-    std::printf("  race      %s\n", format_race(*raced).c_str());
-  std::printf("  speed     %s\n", format_speed(group.workloads[i], t.time_ns(), t.peak_gflops()).c_str());
+  if (const Result<TunedConfig> tuned = from_proto(t)) {
+    std::printf("            %s\n", format_certainty(*tuned).c_str());
+    std::printf("  gain      %s\n", format_gain(*tuned).c_str());
+    std::printf("  speed     %s\n", format_speed(group.workloads[i], *tuned).c_str());
+    std::printf("  race      %s\n", format_race(*tuned).c_str());
+  }
   std::printf("  template  %s\n  config    %s\n", t.template_name().c_str(), t.config().c_str());
   if (const std::string mark = algorithm_mark(t.template_name()); !mark.empty())
     std::printf("  algorithm %s\n", mark.c_str());
@@ -288,8 +297,43 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out) {
               outcome_counts(t.outcomes()).c_str(), t.trial_id().c_str());
 }
 
+// The whole that the job tunes, before and after: use counts times the default's and the tuned time.
+struct Total {
+  double before_ns = 0, after_ns = 0;
+  int64_t calls = 0;
+  size_t counted = 0, certified = 0;  // tasks with both times; of these certified
+};
+Total total_of(const Group& group, const GroupOutcome& out) {
+  Total total;
+  for (size_t i = 0; i < group.job.tasks.size(); ++i) {
+    if (!out.tuned[i] || out.tuned[i]->default_time_ns() <= 0) continue;
+    const auto uses = static_cast<double>(group.job.tasks[i].uses);
+    total.before_ns += uses * out.tuned[i]->default_time_ns();
+    total.after_ns += uses * out.tuned[i]->time_ns();
+    total.calls += group.job.tasks[i].uses;
+    ++total.counted;
+    total.certified += out.tuned[i]->certified() ? 1 : 0;
+  }
+  return total;
+}
+
+void print_total(const Group& group, const GroupOutcome& out) {
+  const Total total = total_of(group, out);
+  const size_t tasks = group.job.tasks.size();
+  if (tasks < 2 || total.counted == 0 || total.after_ns <= 0) return;
+  std::printf(
+      "\ntotal     %s with the default configs, %s tuned: %.2f times as fast (%lld calls of %zu tasks, %zu "
+      "certified)\n",
+      format_time(total.before_ns).c_str(), format_time(total.after_ns).c_str(),
+      total.before_ns / total.after_ns, static_cast<long long>(total.calls), total.counted, total.certified);
+  if (total.counted < tasks)
+    std::printf("          without %zu tasks that have no time yet, tuned or default\n",
+                tasks - total.counted);
+}
+
 void print_group(const Group& group, const GroupOutcome& out) {
   for (size_t i = 0; i < group.job.tasks.size(); ++i) print_task(group, i, out);
+  print_total(group, out);
   if (out.already_finished) {
     std::printf(
         "\njob %s was finished before: this is its stored answer. More trials: --trials N; from the start: "
@@ -365,6 +409,11 @@ int run(const SubmitOptions& options) {
                       {"wall_s", out.wall_s},
                       {"phases", phases},
                       {"tasks", tasks},
+                      {"total",
+                       {{"before_ns", total_of(group, out).before_ns},
+                        {"after_ns", total_of(group, out).after_ns},
+                        {"tasks", total_of(group, out).counted},
+                        {"certified", total_of(group, out).certified}}},
                       {"trials_measured", out.trials_after - std::max<int64_t>(out.trials_before, 0)}});
     } else {
       print_group(group, out);

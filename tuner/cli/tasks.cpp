@@ -40,6 +40,7 @@ Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::stri
     if (!task) return task.status().with_context(where);
     task->algorithms = entries[i].algorithms;
     task->name = entries[i].name;
+    task->constants = constants_of(entries[i]);
     tasks.push_back(*std::move(task));
   }
   return tasks;

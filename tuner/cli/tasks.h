@@ -21,6 +21,8 @@ struct CliTask {
   std::string key, target_name;  // canonical, as in the database
   std::string algorithms;        // that kernels may use, as the file allows; empty: any
   std::string name;              // the file's own, for the C function; empty: kernel_name() makes one
+  // What the times of its answer mean: as the file asks; warm without constants.
+  Constants constants = Constants::kWarm;
 };
 
 // The tasks of a job file; `target` replaces that of every entry unless it is empty. Errors name the file.

@@ -30,6 +30,9 @@ nlohmann::ordered_json to_json(const Verdict& v) {
                               {"trial", v.published.trial_id},
                               {"published", race_json(v.published)},
                               {"published_time_ns", v.published.time_ns},
+                              {"published_time_low_ns", v.published.time_low_ns},
+                              {"published_time_high_ns", v.published.time_high_ns},
+                              {"constants", constants_name(v.published.constants)},
                               {"half_width", v.width()}};
   j.update(remeasured_json(v.published, v.now));
   return j;
@@ -57,16 +60,17 @@ int verify_times(const TimesOptions& options, int verbose) {
   for (const CliTask& task : *tasks) {
     if (!seen.insert(task.key + "|" + task.target_name).second) continue;  // the same layer twice
     const Result<std::optional<TunedConfig>> answer =
-        published_answer(*connection, {task.key, task.target_name, task.algorithms});
+        published_answer(*connection, {task.key, task.target_name, task.algorithms, 1, task.constants});
     if (!answer) return report(answer.status());
     const std::optional<TunedConfig>& best = *answer;
-    if (!best || !is_certified(*best)) {
+    if (!best || !best->certified || best->constants != task.constants) {
       ++unraced;
-      std::fprintf(stderr, "tuner: %s on \"%s\" has no raced time. To tune: tuner submit %s\n",
-                   task.key.c_str(), task.target_name.c_str(), options.file.c_str());
+      std::fprintf(stderr, "tuner: %s on \"%s\" has no certified time%s%s. To tune: tuner submit %s\n",
+                   task.key.c_str(), task.target_name.c_str(), best ? ": " : "",
+                   best ? best->uncertified_why.c_str() : "", options.file.c_str());
       continue;
     }
-    const Result<RaceRow> now = remeasure(*connection, best->trial_id, options.processes);
+    const Result<RaceRow> now = remeasure(*connection, best->trial_id, options.processes, task.constants);
     if (!now) return report(now.status());
     const Verdict v{task, *best, *now};
     inside += v.inside() ? 1 : 0;
@@ -75,10 +79,13 @@ int verify_times(const TimesOptions& options, int verbose) {
     if (options.json) {
       document.push_back(to_json(v));
     } else {
-      std::printf("%-7s %8.4g x sentinel, published %.4g (95 %%: %.4g .. %.4g, +- %.2f %%)  %s  %s\n",
-                  v.inside() ? "inside" : "OUTSIDE", v.now.ratio, v.published.ratio, v.published.ratio_low,
-                  v.published.ratio_high, 100 * v.width(), format_time(v.now.time_ns).c_str(),
-                  task.key.c_str());
+      std::printf(
+          "%-7s %s, published %s, +- %.2f %% (%+.2f %%)  %.4g x sentinel, published %.4g%s  %s\n",
+          v.inside() ? "inside" : "OUTSIDE", format_time(v.now.time_ns).c_str(),
+          format_time(v.published.time_ns, v.published.time_low_ns, v.published.time_high_ns).c_str(),
+          100 * v.width(), 100 * (to_published(v.published, v.now) - 1), v.now.ratio, v.published.ratio,
+          same_clock(v.published, v.now) ? "" : ", the machine's speed has changed: judged by the ratio",
+          task.key.c_str());
       std::fflush(stdout);
     }
   }

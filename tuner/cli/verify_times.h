@@ -13,10 +13,11 @@ struct TimesOptions {
   bool json = false;
 };
 
-// Every task's best config must come of a race. It is measured in fresh processes, as a ratio to the sentinel
-// kernel of the same run, and the ratio is looked up in the published 95 % interval. Prints a line a task,
-// then how many were inside and how wide the intervals are. Exit code 1: one or more outside, or a task
-// without a race.
+// Every task's answer must be certified. It is measured in fresh processes, and the time looked up in the
+// published 95 % interval; where the sentinel says that the machine now runs at another speed (3 %), the
+// ratio to the sentinel is looked up instead, and the line says so. Prints a line a task, then how many were
+// inside and how wide the intervals are. Exit code 1: one or more outside, or a task without a certified
+// answer.
 int verify_times(const TimesOptions& options, int verbose);
 
 }  // namespace tuner::cli

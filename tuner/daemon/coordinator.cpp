@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/resolve/default_time.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
 #include "templates/workload.h"
@@ -337,14 +338,24 @@ Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
   return Status::ok();
 }
 
+Result<TunedConfig> Coordinator::best_of(const JobRow::Task& task) const {
+  ASSIGN_OR_RETURN(TunedConfig best,
+                   store_.best(task.workload_key, task.target, templates_of(task.algorithms),
+                               /*counted=*/true, task.constants));
+  const Result<Workload> workload = workload_from_key(task.workload_key);
+  const Result<Target> target = parse_target(task.target);
+  if (workload && target)
+    RETURN_IF_ERROR(add_default_time(store_, *workload, *target, task.algorithms, best));
+  return best;
+}
+
 Status Coordinator::query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, from_proto(request.task()));
   ASSIGN_OR_RETURN(const Workload workload, workload_from_key(task.workload_key));
   ASSIGN_OR_RETURN(const Target target, parse_target(task.target));
-  ASSIGN_OR_RETURN(Answer answer, resolver_.resolve(workload, target, task.algorithms));
+  ASSIGN_OR_RETURN(Answer answer, resolver_.resolve(workload, target, task.algorithms, task.constants));
   if (answer.kind == AnswerKind::kExact && !request.without_outcomes()) {
-    ASSIGN_OR_RETURN(answer.tuned,
-                     store_.best(task.workload_key, task.target, templates_of(task.algorithms)));
+    ASSIGN_OR_RETURN(answer.tuned, best_of(task));
   }
   to_proto(answer, workload.flops(), reply->mutable_answer());
   reply->set_found(answer.kind == AnswerKind::kExact);
@@ -353,7 +364,7 @@ Status Coordinator::query(const v1::QueryRequest& request, v1::QueryReply* reply
     return Status::ok();
   }
   // What was tuned is told, also where this program cannot build it.
-  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
+  const Result<TunedConfig> best = best_of(task);
   if (!best) return best.status().code() == StatusCode::kNotFound ? Status::ok() : best.status();
   reply->set_found(true);
   to_proto(*best, workload.flops(), reply->mutable_tuned());

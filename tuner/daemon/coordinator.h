@@ -150,6 +150,11 @@ class Coordinator {
     bool ended = false;
     std::optional<v1::RaceResult> result;  // of a remeasurement
     std::string error;                     // why it ended without a winner
+    std::string uncertified_why;           // its winner is not certified, and why
+  };
+  struct Finalists {
+    std::vector<TrialRow> trials;
+    std::string default_trial_id;  // of these the default config; empty: it is none of them
   };
 
   // Names end in _locked where mutex_ must be held.
@@ -168,7 +173,10 @@ class Coordinator {
   bool lose_race_locked(const LeaseTable::Loss& loss);
   bool race_served_locked(const std::string& target) { return racers_locked(target) > 0; }
   int racers_locked(const std::string& target);
-  Result<std::vector<TrialRow>> finalists_of(const Job& job, int task_index, const TunedConfig& best) const;
+  Result<Finalists> finalists_of(const Job& job, int task_index, const TunedConfig& best) const;
+  Result<bool> settled(const Job& job, int task_index, const TunedConfig& best) const;
+  // Store::best of the task, counted, with the default's time.
+  Result<TunedConfig> best_of(const JobRow::Task& task) const;
   void end_task(Job& job, int task_index);
   void step_races(Job& job);
   void announce(Job& job, int task_index, const std::string& note);

@@ -66,7 +66,8 @@ Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::Rea
                    .seed = entry.seed,
                    .options = entry.measure,
                    .stop = entry.stop},
-                  {entry.workload.key(), *target, entry.algorithms, entry.uses}, entry.workload);
+                  {entry.workload.key(), *target, entry.algorithms, entry.uses, cli::constants_of(entry)},
+                  entry.workload);
   }
   for (const cli::JobGroup& group : groups) to_proto(group.job, /*fresh=*/false, reply->add_jobs());
   return Status::ok();

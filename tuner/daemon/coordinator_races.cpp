@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/resolve/default_time.h"
 #include "db/stats.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
@@ -45,40 +46,66 @@ int Coordinator::racers_locked(const std::string& target) {
 
 // The task's trials of this job, and the best known one whatever job it is of, whose interval overlaps that
 // of the fastest: at least 3, at most 16, fastest first, each config once: as a trial of this job, where it
-// is one.
-Result<std::vector<TrialRow>> Coordinator::finalists_of(const Job& job, int task_index,
-                                                        const TunedConfig& best) const {
+// is one. The best known one is there however its trial went, as the race decides anew what it was; so is the
+// default config, as the gain over it is what people tune for.
+Result<Coordinator::Finalists> Coordinator::finalists_of(const Job& job, int task_index,
+                                                         const TunedConfig& best) const {
   ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store_.trials(job.row.id));
   ASSIGN_OR_RETURN(TrialWithRecord known, store_.trial(best.trial_id));
   std::erase_if(trials, [&](const TrialWithRecord& t) {
     return t.trial.task_index != task_index || !t.record || t.record->outcome != Outcome::kOk ||
            t.record->cut;
   });
-  const auto is_known = [&](const TrialWithRecord& t) {
-    return t.trial.template_name == known.trial.template_name &&
-           t.trial.template_version == known.trial.template_version && t.trial.config == known.trial.config;
+  const auto same = [](const TrialRow& a, const TrialRow& b) {
+    return a.template_name == b.template_name && a.template_version == b.template_version &&
+           a.config == b.config;
   };
-  if (std::none_of(trials.begin(), trials.end(), is_known)) trials.push_back(std::move(known));
+  const auto is_known = [&](const TrialWithRecord& t) { return same(t.trial, known.trial); };
+  if (std::none_of(trials.begin(), trials.end(), is_known)) trials.push_back(known);
   std::stable_sort(trials.begin(), trials.end(), [](const TrialWithRecord& a, const TrialWithRecord& b) {
     return record_time_ns(*a.record) < record_time_ns(*b.record);
   });
-  std::vector<TrialRow> finalists;
+  Finalists out;
+  const auto add = [&](const TrialRow& trial) {
+    if (std::none_of(out.trials.begin(), out.trials.end(), [&](const TrialRow& f) { return same(f, trial); }))
+      out.trials.push_back(trial);
+  };
   const double limit_ns = median_interval(trials.front().record->run_ns).high;
   for (const TrialWithRecord& t : trials) {
-    if (finalists.size() == kMostFinalists) break;
-    if (finalists.size() >= kLeastFinalists && median_interval(t.record->run_ns).low > limit_ns) continue;
-    const bool again = std::any_of(finalists.begin(), finalists.end(), [&](const TrialRow& f) {
-      return f.template_name == t.trial.template_name && f.template_version == t.trial.template_version &&
-             f.config == t.trial.config;
-    });
-    if (!again) finalists.push_back(t.trial);
+    if (out.trials.size() == kMostFinalists) break;
+    if (out.trials.size() < kLeastFinalists || median_interval(t.record->run_ns).low <= limit_ns)
+      add(t.trial);
   }
-  return finalists;
+  for (const TrialWithRecord& t : trials)
+    if (is_known(t)) add(t.trial);
+  const JobRow::Task& task = job.row.tasks[static_cast<size_t>(task_index)];
+  const Result<Workload> workload = workload_from_key(task.workload_key);
+  const Result<Target> target = parse_target(task.target);
+  if (!workload || !target) return out;
+  const std::optional<DefaultConfig> plain = default_config(*workload, *target, task.algorithms);
+  const auto of_default =
+      std::ranges::find_if(trials, [&](const TrialWithRecord& t) { return plain && plain->is(t.trial); });
+  if (of_default == trials.end()) return out;
+  add(of_default->trial);
+  for (const TrialRow& t : out.trials)
+    if (plain->is(t)) out.default_trial_id = t.id;
+  return out;
+}
+
+// Raced already, and this job has found nothing faster since: it was interrupted after its race, or adds
+// nothing to what was known.
+Result<bool> Coordinator::settled(const Job& job, int task_index, const TunedConfig& best) const {
+  if (!best.certified || job.row.search == kKnownBestStrategy) return false;
+  ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_.trials(job.row.id));
+  return std::none_of(trials.begin(), trials.end(), [&](const TrialWithRecord& t) {
+    return t.trial.task_index == task_index && t.record && t.record->outcome == Outcome::kOk &&
+           !t.record->cut && t.record_id > best.race_id && record_time_ns(*t.record) < best.time_ns;
+  });
 }
 
 void Coordinator::announce(Job& job, int task_index, const std::string& note) {
   const JobRow::Task& task = job.row.tasks[static_cast<size_t>(task_index)];
-  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
+  const Result<TunedConfig> best = best_of(task);
   if (!best)
     return add_event(job.row.id, JobState::kRunning, str("task ", task_index + 1, ": ", best.message()),
                      nullptr);
@@ -93,21 +120,22 @@ void Coordinator::announce(Job& job, int task_index, const std::string& note) {
 // The task has had its last trial: starts its race, or says at once what is known where none can be.
 void Coordinator::end_task(Job& job, int task_index) {
   const JobRow::Task& task = job.row.tasks[static_cast<size_t>(task_index)];
-  const Result<TunedConfig> best = store_.best(task.workload_key, task.target, templates_of(task.algorithms));
+  const Result<TunedConfig> best = best_of(task);
   const Result<Target> target = parse_target(task.target);
-  // Raced already: this job was interrupted after it, or found nothing faster. What is measured again in
-  // order to be believed again races again.
-  const bool settled = best && best->race_id != 0 && job.row.search != kKnownBestStrategy;
-  if (!best || settled || !target || !target->is_cpu()) return announce(job, task_index, "");
+  // What is measured again in order to be believed again races again.
+  const Result<bool> nothing_new = best ? settled(job, task_index, *best) : Result<bool>(true);
+  if (!best || !nothing_new || *nothing_new || !target || !target->is_cpu())
+    return announce(job, task_index, "");
   if (job.race.limit_s <= 0)
     return announce(job, task_index, "not raced: the time limit; its time is that of one trial");
-  const Result<std::vector<TrialRow>> finalists = finalists_of(job, task_index, *best);
+  const Result<Finalists> finalists = finalists_of(job, task_index, *best);
   if (!finalists) return announce(job, task_index, finalists.message());
 
   const std::string id = lease_id(str("race ", job.row.id, "/", task_index + 1));
   v1::Lease lease;
   to_proto(TrialRow{.id = id}, task, job.row.options, &lease);
-  for (const TrialRow& trial : *finalists) add_candidate(trial, &lease);
+  for (const TrialRow& trial : finalists->trials) add_candidate(trial, &lease);
+  lease.set_default_trial(finalists->default_trial_id);
   to_proto(job.race, lease.mutable_race());
   bool served = false;
   {
@@ -127,7 +155,7 @@ void Coordinator::end_task(Job& job, int task_index) {
     return announce(job, task_index, "not raced: no worker here can; its time is that of one trial");
   work_.notify_all();
   add_event(job.row.id, JobState::kRunning,
-            str("task ", task_index + 1, ": ", finalists->size(), " finalists race"), nullptr);
+            str("task ", task_index + 1, ": ", finalists->trials.size(), " finalists race"), nullptr);
 }
 
 // Tells what races of the job have ended.
@@ -159,9 +187,10 @@ void Coordinator::step_races(Job& job) {
   for (const Race& race : ended) count_race(job, race);
   for (const Race& race : ended)
     announce(job, race.task_index,
-             race.error.empty()
-                 ? ""
-                 : str("its race has no result (", race.error, "), its time is that of one trial"));
+             !race.error.empty()
+                 ? str("its race has no result (", race.error, "), its time is that of one trial")
+             : !race.uncertified_why.empty() ? str("not certified: ", race.uncertified_why)
+                                             : "");
 }
 
 // Stores results of races, then tells the searches. What cannot be stored stays unacknowledged and comes
@@ -204,6 +233,7 @@ Status Coordinator::accept_races(const v1::SyncRequest& request, v1::SyncReply* 
     leases_.close(result.race_id());
     race->second.ended = true;
     race->second.error = error;
+    if (!result.certified()) race->second.uncertified_why = result.uncertified_why();
     if (job_id.empty()) race->second.result = result;
     search_woken_ = true;
   }
@@ -243,6 +273,8 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
   to_proto(TrialRow{.id = id}, trial.task, job.options, &lease);
   add_candidate(trial.trial, &lease);
   *lease.mutable_race() = request.options();
+  lease.mutable_options()->set_constants(std::string(
+      constants_name(request.options().constants() == "cold" ? Constants::kCold : Constants::kWarm)));
 
   const int64_t limit = clock_.now_ms() + options_.rerun_limit_ms;
   std::unique_lock lock(mutex_);

@@ -17,14 +17,13 @@ namespace {
 constexpr size_t kMostExamples = 4;        // of one kind of failure
 constexpr int64_t kPause_us = 60'000'000;  // between two results: longer, and nobody was measuring
 
-// As the race judges: the lower quartile of a process is what the kernel takes there, undisturbed.
+// As the race judges: the median of its samples is what the kernel takes in a process.
 std::vector<double> by_process(const RaceFinalist& f) {
   std::map<int, std::vector<double>> samples;
   for (size_t i = 0; i < f.samples_ns.size(); ++i) samples[f.process[i]].push_back(f.samples_ns[i]);
   std::vector<double> out;
   for (auto& [process, ns] : samples) {
-    std::sort(ns.begin(), ns.end());
-    out.push_back(ns[(ns.size() - 1) / 4]);
+    out.push_back(median(ns));
   }
   return out;
 }
@@ -74,7 +73,9 @@ double default_ns(const JobTask& t) {
 
 ordered_json best_facts(const JobTask& t) {
   const TrialWithRecord* winner = fastest_trial(t);
-  const RaceRow* race = t.races.empty() ? nullptr : &t.races.back();
+  const auto newest =
+      std::find_if(t.races.rbegin(), t.races.rend(), [](const RaceRow& r) { return r.certified; });
+  const RaceRow* race = newest == t.races.rend() ? nullptr : &*newest;
   const TrialWithRecord* raced = race == nullptr ? nullptr : find_trial(t, race->winner_trial_id);
   if (raced != nullptr) winner = raced;
   if (winner == nullptr) return nullptr;
@@ -96,8 +97,17 @@ ordered_json best_facts(const JobTask& t) {
                  {"artifact", winner->record->artifact_digest},
                  {"toolchain", winner->record->environment.toolchain},
                  {"host", winner->record->environment.host},
+                 {"certified", raced != nullptr},
+                 {"uncertified_why", raced != nullptr  ? ""
+                                     : t.races.empty() ? "not raced"
+                                                       : t.races.back().uncertified_why},
+                 {"constants", constants_name(winner->task.constants)},
+                 {"other_ns", raced != nullptr ? race->other_time_ns : 0},
                  {"default_ns", nullptr}};
-  if (const double plain = default_ns(t); plain > 0) j["default_ns"] = plain;
+  // A raced time is compared with the default's in the same race, a trial's with a trial's: never the one
+  // with the other.
+  const double plain = raced != nullptr ? race->default_time_ns : default_ns(t);
+  if (plain > 0) j["default_ns"] = plain;
   return j;
 }
 
@@ -128,7 +138,9 @@ ordered_json race_facts(const JobTask& t) {
   for (auto& [ns, j] : sorted) finalists.push_back(std::move(j));
   return {{"finalists", finalists},       {"regret_bound", race.regret_bound},
           {"time_ns", race.time_ns},      {"low_ns", race.time_low_ns},
-          {"high_ns", race.time_high_ns}, {"ratio_to_sentinel", race.ratio}};
+          {"high_ns", race.time_high_ns}, {"ratio_to_sentinel", race.ratio},
+          {"certified", race.certified},  {"uncertified_why", race.uncertified_why},
+          {"turns", race.turns},          {"discarded", race.discarded}};
 }
 
 ordered_json failure_facts(const JobTask& t) {

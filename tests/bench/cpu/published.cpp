@@ -64,7 +64,8 @@ class PublishedRun {
     if (!answer) return not_found("never tuned; --tune TRIALS does so");
     shape.published = *answer;
     for (int i = 1; i <= options_.times; ++i) {
-      ASSIGN_OR_RETURN(RaceRow now, cli::remeasure(connection, answer->trial_id, kProcesses));
+      ASSIGN_OR_RETURN(RaceRow now,
+                       cli::remeasure(connection, answer->trial_id, kProcesses, Constants::kWarm));
       shape.again.push_back(std::move(now));
       print(shape, i);
     }

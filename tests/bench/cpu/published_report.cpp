@@ -11,9 +11,7 @@ using nlohmann::ordered_json;
 
 constexpr double kNarrow = 0.05;
 
-bool has_interval(const PublishedShape& s) {
-  return s.published.time_ns > 0 && cli::is_certified(s.published);
-}
+bool has_interval(const PublishedShape& s) { return s.published.time_ns > 0 && s.published.certified; }
 
 ordered_json of(const PublishedShape& s) {
   ordered_json j = {{"set", s.shape.set}, {"name", s.shape.name}, {"workload", s.shape.workload.key()}};
