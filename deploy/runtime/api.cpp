@@ -84,6 +84,13 @@ Result<std::string> parse_algorithms(std::string text) {
   return canonical ? canonical : canonical.status().with_context("tuner_options.algorithms: ");
 }
 
+Result<Constants> parse_constants(const std::string& text) {
+  const std::optional<Constants> found = constants_from_name(text);
+  if (found) return *found;
+  return invalid_argument("tuner_options.constants: expected warm or cold, found \"", text.substr(0, 40),
+                          "\"");
+}
+
 std::string text_or(const char* text, const std::string& otherwise) {
   return text == nullptr ? otherwise : text;
 }
@@ -173,11 +180,13 @@ tuner_code tuner_open(const char* path, const tuner_options* options, tuner_sour
     const char* const capture = ::secure_getenv("TUNER_CAPTURE");
     const bool captures = capture != nullptr && *capture != 0;
     ASSIGN_OR_RETURN(const std::string algorithms, parse_algorithms(text_or(o.algorithms, "")));
+    ASSIGN_OR_RETURN(const Constants constants, parse_constants(text_or(o.constants, "warm")));
     const SourceOptions asked{
         .target = text_or(o.target, ""),
         .cache_dir = text_or(o.cache_dir, default_cache_dir()),
         .artifact_dir = text_or(o.artifact_dir, ""),
         .algorithms = algorithms,
+        .constants = constants,
         .fix = captures
                    ? str("tuner submit ", capture)
                    : "run this program once with TUNER_CAPTURE=shapes.json, then tuner submit shapes.json"};

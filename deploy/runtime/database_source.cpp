@@ -27,12 +27,13 @@ class DatabaseSource final : public Source {
         cache_(options.cache_dir),
         artifact_dir_(options.artifact_dir),
         algorithms_(options.algorithms),
+        constants_(options.constants),
         resolver_(store_.get(), {.fix = options.fix, .present = present}) {}
 
   std::string target() const override { return target_.name(); }
 
   Result<Choice> choose(const Workload& workload) const override {
-    ASSIGN_OR_RETURN(const Answer answer, resolver_.resolve(workload, target_, algorithms_));
+    ASSIGN_OR_RETURN(const Answer answer, resolver_.resolve(workload, target_, algorithms_, constants_));
     Choice choice{.target = target_.name(),
                   .kind = std::string(answer_kind_name(answer.kind)),
                   .template_name = answer.template_name,
@@ -78,6 +79,7 @@ class DatabaseSource final : public Source {
   const Target target_;
   const KernelCache cache_;
   const std::string artifact_dir_, algorithms_;
+  const Constants constants_;
   const Resolver resolver_;
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "db/store.h"
 #include "deploy/runtime/function.h"
 
 namespace tuner::runtime {
@@ -14,7 +15,8 @@ struct SourceOptions {
   std::string cache_dir;
   std::string artifact_dir;  // empty: none
   std::string algorithms;    // that kernels may use, canonical as JobRow::Task has them; empty: any
-  std::string fix;           // what a note tells people to run
+  Constants constants = Constants::kWarm;  // what the times of an answer mean; of a bundle: not looked at
+  std::string fix;                         // what a note tells people to run
 };
 
 class Source {

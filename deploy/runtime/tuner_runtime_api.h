@@ -69,6 +69,10 @@ typedef struct tuner_options {
   /* Gets each message (one line, no newline at its end; from any thread) in place of stderr. */
   tuner_message_fn message;
   void* message_user;
+  /* What the times of the answer mean: "warm" (also NULL): constants lie in the caches, as far as they fit;
+   * "cold": they come from memory, as in a network whose weights are larger than the caches. Of a bundle it
+   * says nothing: that was decided when it was built. */
+  const char* constants;
 } tuner_options;
 
 /* "0.1.0". */

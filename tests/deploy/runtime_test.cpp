@@ -353,6 +353,8 @@ TEST_F(RuntimeApiTest, AlgorithmsAreThoseAllowed) {
   EXPECT_STREQ(describe(f).algorithm, "direct");
   EXPECT_STREQ(describe(f).kind, "exact");
   tuner_release(f);
+  EXPECT_THAT(refusal(path("t.db"), TUNER_INVALID, {.constants = "icy"}),
+              HasSubstr("tuner_options.constants: expected warm or cold, found \"icy\""));
   EXPECT_THAT(refusal(path("t.db"), TUNER_INVALID, {.algorithms = "magic"}),
               HasSubstr("tuner_options.algorithms: no algorithm is called \"magic\""));
 }
