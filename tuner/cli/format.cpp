@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler_core/target.h"
+#include "templates/schedule_template.h"
 
 namespace tuner::cli {
 
@@ -97,7 +98,11 @@ std::string format_speed(const Workload& workload, const TunedConfig& t) {
     if (const size_t at = speed.find(kUnit); at != std::string::npos)
       speed.replace(at, kUnit.size(), "data sheet's");
   const double share = roofline_share(workload, t);
-  return share > 0 && t.read_gbps > 0 ? speed + print(", %.0f %% of the roofline", 100 * share) : speed;
+  if (share <= 0 || t.read_gbps <= 0) return speed;
+  // Winograd and its like do less arithmetic than is counted, so they may be above it.
+  const AnyTemplate* const by = find_template(t.template_name);
+  const bool direct = by == nullptr || by->algorithm() == "direct";
+  return speed + print(", %.0f %% of the roofline%s", 100 * share, direct ? "" : " of direct sums");
 }
 
 std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
