@@ -68,7 +68,8 @@ std::string format_certainty(const TunedConfig& t) {
 std::string format_gain(const TunedConfig& t) {
   if (t.default_time_ns <= 0 || t.time_ns <= 0) return "not known: the default config was not measured";
   return print("%.2f times as fast as the default config (%s%s)", t.default_time_ns / t.time_ns,
-               format_time(t.default_time_ns).c_str(), t.race_id != 0 ? ", in the same race" : "");
+               format_time(t.default_time_ns).c_str(),
+               t.race_id != 0 ? ", in the same race" : ", in one trial each");
 }
 
 std::string format_race(const TunedConfig& t) {
