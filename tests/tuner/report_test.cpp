@@ -21,7 +21,6 @@ using namespace std::chrono_literals;
 using nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::read_text;
 using testing::ScratchFolder;
 
 constexpr char kMatmul[] = "v1 matmul b=1 m=64 n=64 k=64 ta=0 tb=0 bias=0 act=none dtype=float32 const=b";

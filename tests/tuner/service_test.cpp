@@ -21,7 +21,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::analytic_record;
 using testing::analytic_space;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::kAnalyticKey;
 using testing::kAnalyticTarget;
