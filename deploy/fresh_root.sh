@@ -62,7 +62,7 @@ mapfile -t sources < <(grep -lsE '(^|[[:space:]])bookworm(-[a-z]+)?([[:space:]]|
 [[ ${#sources[@]} -gt 0 ]] || stop "no source of /etc/apt names bookworm (Debian 12)"
 grep -qsE '^[^#]*bookworm-security' "${sources[@]}" || stop "no source of /etc/apt names bookworm-security, which has LLVM 22"
 apt-config dump --no-empty --format '%f "%v";%n' Acquire | grep -v '^Acquire::IndexTargets' >"$scratch/apt.conf" || true
-environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}")
+environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/srv LANG=C.UTF-8 TERM="${TERM:-dumb}")
 for name in http_proxy https_proxy ftp_proxy no_proxy all_proxy; do
   [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
   upper=${name^^}
@@ -92,7 +92,7 @@ mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${n%:*}" "$root/dev/${n#*:}"; done
-if [ -n "$cache" ]; then mkdir -p "$root/root/.cache/ccache"; mount --bind "$cache" "$root/root/.cache/ccache"; fi
+if [ -n "$cache" ]; then mkdir -p "$root/srv/.cache/ccache"; mount --bind "$cache" "$root/srv/.cache/ccache"; fi
 chroot "$root" "$@"
 exit $?
 END
@@ -101,7 +101,7 @@ END
 in_root() {
   local root=$1; shift
   unshare --mount --pid --ipc --uts --fork --kill-child=KILL --propagation private bash "$scratch/enter.sh" "$root" "$cache" \
-    env -i "${environment[@]}" bash -c 'cd /root/tuner && "$@"' fresh_root "$@" </dev/null &
+    env -i "${environment[@]}" bash -c 'cd /srv/tuner && "$@"' fresh_root "$@" </dev/null &
   inside=$!
   local code=0
   wait "$inside" || code=$?
@@ -123,7 +123,7 @@ for order in "${orders[@]}"; do
   inside=''
   cp -L /etc/hosts /etc/resolv.conf "$root/etc/"
   carry_certificates "$root"
-  git clone -q --no-local "$source_dir" "$root/root/tuner"
+  git clone -q --no-local "$source_dir" "$root/srv/tuner"
   report+=("$order  $((SECONDS - start)) s  Debian 12 and a clone of $(git -C "$source_dir" rev-parse --short HEAD)")
 
   commands=("$run_command" "$test_command")

@@ -228,7 +228,6 @@ class Child {
   // constants, then those with cold ones; one kind ranks, the other is information. The first turn only finds
   // how many calls a sample has.
   bool time_in_turns() {
-    constexpr double kStepsOfSample = 10, kWarmUpNs = 1e8;
     constants_ = constants();
     const double fill_ns = plan_.request->min_repeat_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
@@ -246,7 +245,7 @@ class Child {
       report_.run_ns[report_.samples] = s.run_ns / n;
       report_.cpu_ns[report_.samples++] = s.cpu_ns / n;
     };
-    if (!warm_up(fill_ns / kStepsOfSample, kWarmUpNs, /*hopeless_ns=*/0, take) ||
+    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take) ||
         !fill_sample(fill_ns, started_ns_ + plan_.request->run_timeout_s * 0.25e9, take, calls, s))
       return false;
     end_turn(report_);
@@ -256,7 +255,7 @@ class Child {
          ++turn) {
       wait_for_turn(report_, turn);
       if (report_.last_turn != 0) break;
-      if (!warm_up(fill_ns / kStepsOfSample, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
+      if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
       for (int i = 0; i < warm; ++i) {
         if (!warm_sample(calls, s)) return false;
         keep(!cold_ranks, static_cast<double>(calls));

@@ -403,18 +403,16 @@ double on_first_cpu(const std::vector<int>& cpus, double (*time)()) {
   return ns;
 }
 
-}  // namespace
-
-double sentinel_on(const std::vector<int>& cpus) { return on_first_cpu(cpus, sentinel_ns); }
-
-namespace {
 // The latest memory sentinel. Candidates follow each other: what came after one came before the next.
 struct Latest {
   double ns = 0;
   steady_clock::time_point at;
   std::vector<int> cpus;
 } latest;
+
 }  // namespace
+
+double sentinel_on(const std::vector<int>& cpus) { return on_first_cpu(cpus, sentinel_ns); }
 
 double memory_sentinel_on(const std::vector<int>& cpus) {
   const double ns = on_first_cpu(cpus, memory_sentinel_ns);

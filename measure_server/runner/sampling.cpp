@@ -88,10 +88,10 @@ bool fill_sample(double fill_ns, double stop_at_ns, const TakeSample& take, int6
 
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out) {
   // A candidate so slow that warm caches cannot save it is not worth warming up.
-  constexpr double kHopeless = 2, kStepsOfSample = 10;
+  constexpr double kHopeless = 2;
   Sample sample;
   int64_t calls = 1;
-  if (!warm_up(options.fill_ns / kStepsOfSample, options.warm_up_ns, kHopeless * options.cut_above_ns, take))
+  if (!warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, kHopeless * options.cut_above_ns, take))
     return false;
   if (!fill_sample(options.fill_ns, options.stop_at_ns, take, calls, sample)) return false;
   const auto record = [&] {

@@ -14,10 +14,13 @@ struct Sample {
   double run_ns = 0, cpu_ns = 0;
 };
 
+// How whoever times warm calls warms up: steps of a tenth of a sample, for 0.1 s at most.
+inline constexpr double kWarmUpSteps = 10, kWarmUpNs = 1e8;
+
 struct SamplingOptions {
-  double fill_ns = 1e6;     // one sample is as many calls as take this long; 0: one call
-  double warm_up_ns = 1e8;  // at most, before the first sample
-  int repeats = 9;          // samples at most
+  double fill_ns = 1e6;           // one sample is as many calls as take this long; 0: one call
+  double warm_up_ns = kWarmUpNs;  // at most, before the first sample
+  int repeats = 9;                // samples at most
   // Half of the median's 95 % interval over the median that is enough; 0: all `repeats`.
   double precision = 0.02;
   double stop_at_ns = 0;     // CLOCK_MONOTONIC: no further sample is begun after this

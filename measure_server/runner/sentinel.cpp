@@ -1,7 +1,6 @@
 #include "measure_server/runner/sentinel.h"
 
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>

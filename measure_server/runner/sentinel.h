@@ -1,11 +1,10 @@
 // The sentinels: small fixed pieces of work, timed before and after each candidate. The same machine in the
 // same state gives the same time; a longer one shows what slows the candidate beside it.
-//   sentinel          arithmetic and the core's own caches, about 100 us: a lowered clock, a hot package,
-//   somebody
-//                     on the core's other hardware thread
-//   memory sentinel   the cache that cores share and the memory behind it, about 0.3 ms: a neighbour who
-//   streams
-//                     through both. Kernels whose operands fit the core's own caches do not feel him
+//
+// The sentinel, about 100 us, is arithmetic and the core's own caches: it shows a lowered clock, a hot
+// package, somebody on the core's other hardware thread. The memory sentinel, about 1 ms with what it does
+// not time, reads the cache that cores share and the memory behind it: it shows a neighbour who streams
+// through both. Kernels whose operands fit the core's own caches do not feel him.
 #pragma once
 
 #include <cstdint>

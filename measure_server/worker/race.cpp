@@ -23,9 +23,9 @@ struct Course {
   std::vector<Racer> racers;
   std::vector<bool> racing;
   int processes = 0;
-  int turns = 0, discarded = 0, disturbed = 0,
-      counted = 0;      // counted: turns that count; of these disturbed ones
-  std::string trouble;  // of the first finalist that failed
+  int turns = 0, discarded = 0;    // taken; thrown away
+  int counted = 0, disturbed = 0;  // turns that count; of these beside a disturbed sentinel
+  std::string trouble;             // of the first finalist that failed
   struct Heat {
     std::vector<size_t> running;  // which racers
     RaceReply reply;

@@ -18,7 +18,8 @@ struct RaceEntry {
 
 // Runs heats through `heat` (RunnerClient::race, as a rule) until one finalist is left, or the ties cannot be
 // told apart by more processes, and the winner's interval is narrow; at most options.processes of them, and
-// more while the interval is wider than kWidestCertified; none begun after options.limit_s. `base` is of
+// more while the interval is wider than kWidestCertified; none begun after options.limit_s. A
+// heat most of whose turns were disturbed is run again; six of them end the race. `base` is of
 // every heat. A finalist that fails leaves the race. `default_trial`, one of the entries or empty, stays for
 // kFewestProcesses heats however slow it is: the gain over it is what people tune for.
 //
@@ -32,7 +33,8 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
                                  const RunRequest& base, const v1::RaceOptions& options,
                                  const std::function<Result<RaceReply>(const RaceRequest&)>& heat);
 
-// Half of the winner's 95 % interval, as a fraction of its time.
+// Half of the winner's 95 % interval, as a fraction of its time: db/store.h's kCertifiedHalfWidth, which a
+// worker does not see.
 inline constexpr double kWidestCertified = 0.05;
 
 // Zeros replaced by the defaults of proto/record.proto.

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <span>
 
 #include "tests/random_seed.h"
 #include "tests/tuner/analytic_task.h"
@@ -91,6 +92,22 @@ std::vector<std::string> configs_in_order(Store& store) {
   const std::vector<TrialWithRecord> trials = store.trials("j1").value();
   for (const TrialWithRecord& t : trials) configs.push_back(t.trial.config);
   return configs;
+}
+
+// The trial of the task's default config: of the config that the job proposed first for it, the trial with a
+// record if there is one. Null when nothing was proposed. `trials` are the job's, in seq order.
+const TrialWithRecord* default_trial(std::span<const TrialWithRecord> trials, int task_index) {
+  const TrialWithRecord* found = nullptr;
+  for (const TrialWithRecord& t : trials) {
+    if (t.trial.task_index != task_index) continue;
+    if (found == nullptr) found = &t;
+    // One that was cancelled may have been given again.
+    const bool same = t.trial.template_name == found->trial.template_name &&
+                      t.trial.template_version == found->trial.template_version &&
+                      t.trial.config == found->trial.config;
+    if (same && t.record) return &t;
+  }
+  return found;
 }
 
 TEST(JobRunner, EndsAtItsTrialsAndKnowsTheBest) {

@@ -370,6 +370,7 @@ int run(const SubmitOptions& options) {
         if (const Status here = measurable_here(task.target); !here) return report(here);
 
   int exit_code = kExitDone;
+  size_t uncertified = 0;
   nlohmann::json json = nlohmann::json::array();
   for (const Group& group : *groups) {
     GroupOutcome out;
@@ -401,6 +402,9 @@ int run(const SubmitOptions& options) {
       phases[p.phase()] = {{"median_ms", p.median_ms()}, {"total_ms", p.total_ms()}};
     for (size_t i = 0; i < group.job.tasks.size(); ++i) {
       all_tuned = all_tuned && out.tuned[i].has_value();
+      // GPU kernels are not raced as yet: there is nothing to do about it.
+      const Result<Target> target = parse_target(group.job.tasks[i].target);
+      uncertified += target && target->is_cpu() && out.tuned[i] && !out.tuned[i]->certified() ? 1 : 0;
       tasks.push_back(task_json(group.job.tasks[i], out.tuned[i]));
     }
     if (options.json) {
@@ -425,6 +429,11 @@ int run(const SubmitOptions& options) {
       std::fprintf(stderr, "tuner: job %s: %s\n", out.job_id.c_str(), out.message.c_str());
     if (!all_tuned || out.state != v1::FINISHED) exit_code = kExitFailed;
   }
+  if (uncertified > 0)
+    std::fprintf(stderr,
+                 "tuner: %zu answer%s not certified, for the reason given. On a calmer machine: tuner submit "
+                 "%s --fresh\n",
+                 uncertified, uncertified == 1 ? " is" : "s are", options.file.c_str());
   if (options.json) {
     std::printf("%s\n", json.dump(2).c_str());
   } else if (exit_code == kExitDone) {

@@ -10,20 +10,6 @@
 
 namespace tuner {
 
-const TrialWithRecord* default_trial(std::span<const TrialWithRecord> trials, int task_index) {
-  const TrialWithRecord* found = nullptr;
-  for (const TrialWithRecord& t : trials) {
-    if (t.trial.task_index != task_index) continue;
-    if (found == nullptr) found = &t;
-    // One that was cancelled may have been given again.
-    const bool same = t.trial.template_name == found->trial.template_name &&
-                      t.trial.template_version == found->trial.template_version &&
-                      t.trial.config == found->trial.config;
-    if (same && t.record) return &t;
-  }
-  return found;
-}
-
 JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space,
                      StrategyFactory make_search)
     : store_(store),

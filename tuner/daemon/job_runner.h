@@ -26,7 +26,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,10 +45,6 @@ using StrategyFactory = std::function<Result<std::unique_ptr<SearchStrategy>>(
 
 // Trials proposed at a time: a model is refit on results of the batches before.
 inline constexpr int kProposalBatch = 16;
-
-// The trial of the task's default config: of the config that the job proposed first for it, the trial with a
-// record if there is one. Null when nothing was proposed. `trials` are the job's, in seq order.
-const TrialWithRecord* default_trial(std::span<const TrialWithRecord> trials, int task_index);
 
 struct JobProgress {
   int task_index = 0;  // the task of the latest result, else the first unfinished one

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kSpreadNs = 8e6;    // two ticks of 4 ms
-constexpr double kWarmUpNs = 200e6;  // at most, of a turn
+constexpr double kSpreadNs = 8e6;        // two ticks of 4 ms
+constexpr double kTurnWarmUpNs = 200e6;  // at most, of a turn
 
 double now_ns(clockid_t clock) {
   timespec t{};
@@ -86,10 +86,11 @@ class Turns {
       while (now_ns(CLOCK_MONOTONIC) < until) next(c);
     }
     if (options_.caches != Caches::kWarm) return;
-    warm_up(options_.fill_ns / 10, kWarmUpNs, /*hopeless_ns=*/0, [&](int64_t calls, Sample& sample) {
-      sample.run_ns = timed(c, calls);
-      return true;
-    });
+    warm_up(options_.fill_ns / kWarmUpSteps, kTurnWarmUpNs, /*hopeless_ns=*/0,
+            [&](int64_t calls, Sample& sample) {
+              sample.run_ns = timed(c, calls);
+              return true;
+            });
   }
 
   double timed(Contestant& c, int64_t calls) const {
