@@ -2,6 +2,7 @@
 # When build.sh configures: once, and again whenever the packages it looks up are other ones. Packages, apt and CMake are
 # played by small scripts, so this takes no time and changes nothing.
 set -euo pipefail
+unset TUNER_WERROR  # as .ci/run exports it, and this test sets it itself
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
