@@ -22,6 +22,7 @@ Result<json> options_and_outcome(const RaceRow& r) {
   if (!r.uncertified_why.empty()) out["uncertified_why"] = r.uncertified_why;
   if (r.turns != 0) out["turns"] = r.turns;
   if (r.discarded != 0) out["discarded"] = r.discarded;
+  if (r.disturbed != 0) out["disturbed"] = r.disturbed;
   if (!r.default_trial_id.empty()) {
     ASSIGN_OR_RETURN(out["default_trial"], trial_seq(r.default_trial_id));
     out["default_time_ns"] = r.default_time_ns;
@@ -42,6 +43,7 @@ void read_options_and_outcome(const json& j, RowReader& reader, RaceRow& r) {
     r.uncertified_why = j.value("uncertified_why", std::string());
     r.turns = j.value("turns", 0);
     r.discarded = j.value("discarded", 0);
+    r.disturbed = j.value("disturbed", 0);
     if (j.contains("default_trial")) r.default_trial_id = trial_id_text(j.at("default_trial").get<int64_t>());
     r.default_time_ns = j.value("default_time_ns", 0.0);
     r.other_time_ns = j.value("other_time_ns", 0.0);

@@ -87,7 +87,7 @@ struct MeasureRecord {
   std::string device_state;    // of a GPU, right after timing: clocks, temperature, throttling
   // Of the sentinel that feels memory; 0: not timed (older records, GPUs).
   double memory_sentinel_before_ns = 0, memory_sentinel_after_ns = 0;
-  int discarded = 0;     // runs thrown away because a sentinel beside them was disturbed
+  int discarded = 0;     // runs thrown away because they were disturbed
   double read_gbps = 0;  // that the level of cache which holds its operands gives; 0: not known
 };
 // Median of run_ns: the figure a trial is ranked by (of a cut record: a bound). 0 unless ok.
@@ -177,7 +177,8 @@ struct RaceOptions {
 
 struct RaceFinalist {
   std::string trial_id;
-  // In the order taken: a sample (per call), the sentinel timed beside it, the process it was taken in.
+  // In the order taken: a sample (per call), the pulses timed beside it (harness ABI < 4: the sentinel), the
+  // process it was taken in.
   std::vector<double> samples_ns, sentinel_ns;
   std::vector<int> process;
   std::vector<double> memory_ns;  // of the memory sentinel beside each sample; empty: not timed
@@ -194,15 +195,16 @@ struct RaceRow {
   std::string winner_trial_id;
   std::vector<RaceFinalist> finalists;
   std::vector<std::string> tie_set;  // trial ids; the winner is one of them
-  double time_ns = 0;                // of the winner: trimmed mean over processes of the median within each
+  double time_ns = 0;                // of the winner: trimmed mean over processes of the lower quartile within each
   double time_low_ns = 0, time_high_ns = 0;         // where that of a fresh process lies in 95 % of cases
-  double ratio = 0, ratio_low = 0, ratio_high = 0;  // the same three of time over sentinel
+  double ratio = 0, ratio_low = 0, ratio_high = 0;  // the same three of time over sentinel_ns
   double regret_bound = 0;  // the winner is slower than the best finalist by at most this fraction (95 %)
   // False: the machine was too disturbed to decide. The winner is then the first in the trials' order, and
   // best() looks past this race.
   bool certified = true;
   std::string uncertified_why;
   int turns = 0, discarded = 0;  // taken by all finalists; thrown away and taken anew. 0: not counted
+  int disturbed = 0;             // of the turns that count
   std::string default_trial_id;  // the finalist that is the default config; empty: none was
   double default_time_ns = 0;
   double other_time_ns = 0;  // of the winner with constants the other way; 0: not known

@@ -572,6 +572,7 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
   if (!out.certified && out.uncertified_why.empty()) out.uncertified_why = "its interval is too wide";
   out.turns = check.in_range("turns", r.turns(), 0, 1 << 30);
   out.discarded = check.in_range("discarded", r.discarded(), 0, 1 << 30);
+  out.disturbed = check.in_range("disturbed", r.disturbed(), 0, 1 << 30);
   if (!r.default_trial().empty() && !races(r.default_trial()))
     check.refuse("default_trial", "expected one of the finalists or none, found ", r.default_trial());
   out.default_trial_id = check.text("default_trial", r.default_trial());

@@ -308,6 +308,7 @@ ordered_json race_json(const ExchangedRace& in) {
                    {"uncertified_why", r.uncertified_why},
                    {"turns", r.turns},
                    {"discarded", r.discarded},
+                   {"disturbed", r.disturbed},
                    {"default_trial", r.default_trial_id},
                    {"default_time_ns", r.default_time_ns},
                    {"other_time_ns", r.other_time_ns},
@@ -372,6 +373,7 @@ Result<ExchangeRow> race_from(Fields& in) {
       in.text_or("uncertified_why", r.certified ? "" : "its interval is wider than 5 % to either side");
   r.turns = in.has("turns") ? in.integer32("turns", 0) : 0;
   r.discarded = in.has("discarded") ? in.integer32("discarded", 0) : 0;
+  r.disturbed = in.has("disturbed") ? in.integer32("disturbed", 0) : 0;
   r.default_trial_id = in.text_or("default_trial", "");
   r.default_time_ns = in.number_or("default_time_ns", 0);
   r.other_time_ns = in.number_or("other_time_ns", 0);

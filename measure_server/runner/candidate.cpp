@@ -15,7 +15,9 @@
 #include "compiler_core/runtime/flush.h"
 #include "compiler_core/runtime/thread_pool.h"
 #include "compiler_core/runtime/tuner_runtime.h"
+#include "measure_server/runner/calm_gate.h"
 #include "measure_server/runner/jail.h"
+#include "measure_server/runner/pulse.h"
 #include "measure_server/runner/sampling.h"
 
 namespace tuner {
@@ -46,7 +48,11 @@ using Kernel = int32_t (*)(void* const*, const tuner_runtime*);
 
 class Child {
  public:
-  explicit Child(const CandidatePlan& plan) : plan_(plan), m_(*plan.manifest), report_(*plan.report) {}
+  explicit Child(const CandidatePlan& plan)
+      : plan_(plan),
+        m_(*plan.manifest),
+        report_(*plan.report),
+        gate_(plan.request->calm_pulse_ns, [this] { return slowest_pulse_ns(); }) {}
 
   void run() {
     if (plan_.in_turns) wait_for_turn(report_, 0);
@@ -199,6 +205,24 @@ class Child {
     return true;
   }
 
+  // Of the threads the kernel runs on.
+  double slowest_pulse_ns() {
+    if (m_.threads == 1) return pulse_ns();
+    pulses_ns_.assign(static_cast<size_t>(m_.threads), 0);
+    pool_->parallel_for(
+        m_.threads,
+        [](void* pulses, int32_t begin, int32_t end, int32_t) {
+          for (int32_t t = begin; t < end; ++t) static_cast<double*>(pulses)[t] = pulse_ns();
+        },
+        pulses_ns_.data());
+    return *std::max_element(pulses_ns_.begin(), pulses_ns_.end());
+  }
+
+  void report_pulses() {
+    report_.retaken = static_cast<uint32_t>(gate_.retaken());
+    report_.pulse_ns = gate_.low_ns();
+  }
+
   bool time() {
     const RunRequest& r = *plan_.request;
     constants_ = constants();
@@ -211,7 +235,9 @@ class Child {
         .stop_at_ns = started_ns_ + r.run_timeout_s * 0.5e9,
         .cut_above_ns = r.cut_above_ns,
         .slow_above_ns = r.slow_above_ns,
-        .slow_by_cpu_time = m_.threads == 1};
+        .slow_by_cpu_time = m_.threads == 1,
+        .gate = &gate_};
+    gate_.be_patient(r.patience_ms * 1e6);
     Samples samples;
     const auto take = [&](int64_t calls, Sample& s) {
       return cold ? cold_sample(calls, s) : warm_sample(calls, s);
@@ -220,7 +246,9 @@ class Child {
     std::copy(samples.run_ns.begin(), samples.run_ns.end(), report_.run_ns);
     std::copy(samples.cpu_ns.begin(), samples.cpu_ns.end(), report_.cpu_ns);
     report_.samples = static_cast<uint32_t>(samples.run_ns.size());
+    report_.disturbed = static_cast<uint32_t>(samples.disturbed);
     report_.cut = samples.cut ? 1 : 0;
+    report_pulses();
     return true;
   }
 
@@ -231,6 +259,7 @@ class Child {
     constants_ = constants();
     const double fill_ns = plan_.request->min_repeat_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
+    const auto take_cold = [this](int64_t calls, Sample& s) { return cold_sample(calls, s); };
     const bool cold_ranks = plan_.request->cold_constants && !constants_.empty();
     const int others = constants_.empty() ? 0 : plan_.others_of_turn;
     const int warm = cold_ranks ? others : plan_.samples_of_turn;
@@ -238,11 +267,13 @@ class Child {
     Sample s;
     int64_t calls = 1;
     const auto keep = [&](bool ranks, double n) {
+      if (ranks && !s.calm) report_.disturbed = 1;
       if (!ranks) {
         report_.other_ns[report_.other_samples++] = s.run_ns / n;
         return;
       }
       report_.run_ns[report_.samples] = s.run_ns / n;
+      report_.pulses_ns[report_.samples] = s.pulse_ns;
       report_.cpu_ns[report_.samples++] = s.cpu_ns / n;
     };
     if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take) ||
@@ -255,15 +286,18 @@ class Child {
          ++turn) {
       wait_for_turn(report_, turn);
       if (report_.last_turn != 0) break;
+      report_.disturbed = 0;
+      gate_.be_patient(plan_.request->patience_ms * 1e6);
       if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
       for (int i = 0; i < warm; ++i) {
-        if (!warm_sample(calls, s)) return false;
+        if (!gate_.take(calls, take, s)) return false;
         keep(!cold_ranks, static_cast<double>(calls));
       }
       for (int i = 0; i < cold; ++i) {
-        if (!cold_sample(1, s)) return false;
+        if (!gate_.take(1, take_cold, s)) return false;
         keep(cold_ranks, 1);
       }
+      report_pulses();
       end_turn(report_);
     }
     return true;
@@ -278,6 +312,8 @@ class Child {
   std::vector<void*> first_args_, last_args_, pack_args_;
   std::vector<std::pair<const void*, int64_t>> constants_;  // with their sizes
   std::unique_ptr<ThreadPool> pool_;
+  std::vector<double> pulses_ns_;  // of each thread
+  CalmGate gate_;
   tuner_runtime rt_{};
   Kernel kernel_ = nullptr, pack_ = nullptr;
 };

@@ -25,6 +25,10 @@ struct CandidateReport {
   uint64_t finished;  // the plan's nonce, written last: anything else means it never came to the end
   Phase phase;        // where it is
   uint32_t samples, other_samples;
+  uint32_t
+      disturbed;     // samples beside which the core was not calm; in turns: 1, when the latest turn had one
+  uint32_t retaken;  // slices of samples that were taken anew for that
+  double pulse_ns;   // the lowest tenth of the pulses ends here; 0: none
   uint32_t cut;
   int32_t kernel_status;  // what the kernel or its packing returned, when not 0
   uint32_t descriptors_closed;
@@ -32,9 +36,10 @@ struct CandidateReport {
   // Of a candidate that works in turns: how many it was given, how many are over; the next one is its last.
   uint32_t turns_given, turns_over, last_turn;
   double run_ns[kMaxSamples], cpu_ns[kMaxSamples];
-  double other_ns[kMaxSamples];  // with constants the other way
-  char load_error[512];          // cannot be loaded: why
-  char setup_error[512];         // the runner's own trouble: why
+  double pulses_ns[kMaxSamples];  // beside each; of a candidate that works in turns
+  double other_ns[kMaxSamples];   // with constants the other way
+  char load_error[512];           // cannot be loaded: why
+  char setup_error[512];          // the runner's own trouble: why
 };
 
 struct CandidatePlan {

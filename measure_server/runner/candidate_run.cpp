@@ -108,6 +108,8 @@ bool CandidateRun::take_turn() {
   return !must_end();
 }
 
+bool CandidateRun::turn_was_calm() const { return plan_.report->disturbed == 0; }
+
 RunReply CandidateRun::finish() {
   if (child_ >= 0) {
     plan_.report->last_turn = 1;
@@ -364,19 +366,25 @@ void CandidateRun::judge() {
   reply_.cut = report.cut != 0;
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
   reply_.cpu_ns.assign(report.cpu_ns, report.cpu_ns + report.samples);
+  reply_.disturbed = static_cast<int>(std::min(report.disturbed, report.samples));
+  reply_.retaken = static_cast<int>(std::min<uint32_t>(report.retaken, INT32_MAX));
+  reply_.pulse_ns = report.pulse_ns;
   other_ns_.assign(report.other_ns, report.other_ns + report.other_samples);
+  pulses_ns_.assign(report.pulses_ns, report.pulses_ns + report.samples);
 }
 
 bool CandidateRun::samples_fit() const {
   const CandidateReport& report = *plan_.report;
   if (report.phase != Phase::kDone || report.samples < 1 || report.samples > CandidateReport::kMaxSamples ||
-      report.other_samples > CandidateReport::kMaxSamples)
+      report.other_samples > CandidateReport::kMaxSamples || !(report.pulse_ns >= 0) ||
+      !std::isfinite(report.pulse_ns))
     return false;
   for (uint32_t i = 0; i < report.other_samples; ++i)
     if (!(report.other_ns[i] > 0) || !std::isfinite(report.other_ns[i])) return false;
   for (uint32_t i = 0; i < report.samples; ++i)
     if (!(report.run_ns[i] > 0) || !std::isfinite(report.run_ns[i]) || !(report.cpu_ns[i] >= 0) ||
-        !std::isfinite(report.cpu_ns[i]))
+        !std::isfinite(report.cpu_ns[i]) || !(report.pulses_ns[i] >= 0) ||
+        !std::isfinite(report.pulses_ns[i]))
       return false;
   return true;
 }

@@ -38,8 +38,11 @@ class CandidateRun {
   // other. finish() has it run once more, end, and judges. False: it ended or was ended, finish() says how.
   Status begin(int samples, int others);
   bool take_turn();
+  bool turn_was_calm() const;  // of the latest: as its own pulses have it
   RunReply finish();
-  const std::vector<double>& other_ns() const { return other_ns_; }  // after finish()
+  // After finish(): samples with constants the other way; the pulses beside each of those that rank.
+  const std::vector<double>& other_ns() const { return other_ns_; }
+  const std::vector<double>& pulses_ns() const { return pulses_ns_; }
   pid_t child() const { return child_; }
 
   // Whether its operands are more than the core's own caches hold: then the memory sentinel counts.
@@ -92,7 +95,7 @@ class CandidateRun {
   Deadline deadline_{};
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // by itself, or it must end
-  std::vector<double> other_ns_;
+  std::vector<double> other_ns_, pulses_ns_;
   std::random_device random_device_;
   std::mt19937_64 random_{(uint64_t{random_device_()} << 32) | random_device_()};
 };

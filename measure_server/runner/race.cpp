@@ -8,6 +8,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/runner/candidate_run.h"
+#include "measure_server/runner/pulse.h"
 
 namespace tuner {
 
@@ -48,7 +49,7 @@ void warm_up_core(const std::vector<int>& cpus) {
   }
 }
 
-// The sentinels at one moment.
+// The sentinels at one moment; 0: not timed.
 struct Beside {
   double compute_ns = 0, memory_ns = 0;
 };
@@ -76,7 +77,8 @@ struct Turns {
 
 // The samples of the turns that count, with their sentinels.
 void fill_in(const RaceRequest& request, const Turns& turns, const RunReply& run,
-             const std::vector<double>& other_ns, RaceReply::Candidate& c) {
+             const CandidateRun& candidate, RaceReply::Candidate& c) {
+  const std::vector<double>&other_ns = candidate.other_ns(), &pulses_ns = candidate.pulses_ns();
   c.turns = static_cast<int>(turns.taken);
   c.discarded = turns.discarded;
   const auto samples = static_cast<size_t>(request.samples);
@@ -86,7 +88,7 @@ void fill_in(const RaceRequest& request, const Turns& turns, const RunReply& run
     for (size_t s = kept.number * samples; s < (kept.number + 1) * samples && s < run.run_ns.size(); ++s) {
       c.run_ns.push_back(run.run_ns[s]);
       c.cpu_ns.push_back(run.cpu_ns[s]);
-      c.sentinel_ns.push_back(kept.beside.compute_ns);
+      c.sentinel_ns.push_back(pulses_ns[s] > 0 ? pulses_ns[s] : kept.beside.compute_ns);
       if (kept.beside.memory_ns > 0) c.memory_ns.push_back(kept.beside.memory_ns);
     }
     for (size_t s = kept.number * others; s < (kept.number + 1) * others && s < other_ns.size(); ++s)
@@ -111,13 +113,13 @@ RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, p
   std::vector<bool> racing(n);
   for (size_t i = 0; i < n; ++i) racing[i] = runs[i]->take_turn();
   const bool memory = std::any_of(runs.begin(), runs.end(), [](const auto& r) { return r->feels_memory(); });
+  const bool pulses = pulse_ns() > 0;  // else the sentinel is what times are compared with
   const auto sentinels = [&] {
-    return Beside{.compute_ns = sentinel_on(request.base.cpus),
+    return Beside{.compute_ns = pulses ? 0 : sentinel_on(request.base.cpus),
                   .memory_ns = memory ? memory_sentinel_on(request.base.cpus) : 0};
   };
   const auto calm = [&](const Beside& b) {
-    return (request.disturbed_above_ns <= 0 || b.compute_ns <= request.disturbed_above_ns) &&
-           (request.memory_disturbed_above_ns <= 0 || b.memory_ns <= request.memory_disturbed_above_ns);
+    return request.memory_disturbed_above_ns <= 0 || b.memory_ns <= request.memory_disturbed_above_ns;
   };
   std::vector<Turns> turns(n);
   const size_t most_turns = CandidateReport::kMaxSamples /
@@ -138,7 +140,7 @@ RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, p
         const Beside after = sentinels();
         const Beside mean{(before.compute_ns + after.compute_ns) / 2,
                           (before.memory_ns + after.memory_ns) / 2};
-        const bool undisturbed = calm(before) && calm(after);
+        const bool undisturbed = runs[i]->turn_was_calm() && calm(before) && calm(after);
         before = after;
         if (!undisturbed && patient() && turns[i].taken + turns_left < most_turns) {
           ++turns[i].discarded;
@@ -157,9 +159,10 @@ RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, p
     c.outcome = one.outcome;
     c.message = one.message;
     c.max_error = one.max_error;
+    c.pulse_ns = one.pulse_ns;
     if (one.outcome != "ok") continue;
     turns[i].drop_disturbed();
-    fill_in(request, turns[i], one, runs[i]->other_ns(), c);
+    fill_in(request, turns[i], one, *runs[i], c);
   }
   reply.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return reply;

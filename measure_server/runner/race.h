@@ -12,8 +12,8 @@ namespace tuner {
 // Every candidate's process is started and run once; then `rounds` times each takes a turn between sentinels,
 // beginning with another candidate each round. A turn warms up until operands lie as a loop of calls leaves
 // them, since the finalists push each other's out of the caches. Only one process works at a time. A turn
-// beside a disturbed sentinel is taken anew. A candidate that fails leaves the race, the others go on. False
-// in `go_on` when the peer is gone.
+// whose calls were disturbed, or beside which the memory was, is taken anew. A candidate that fails leaves
+// the race, the others go on. False in `go_on` when the peer is gone.
 RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, pid_t spared, bool& go_on);
 
 }  // namespace tuner

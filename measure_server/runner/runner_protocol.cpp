@@ -148,6 +148,8 @@ json run_json(const RunRequest& r) {
                {"cut_above_ns", r.cut_above_ns},
                {"slow_above_ns", r.slow_above_ns},
                {"constants", r.cold_constants ? "cold" : "warm"},
+               {"calm_pulse_ns", r.calm_pulse_ns},
+               {"patience_ms", r.patience_ms},
                {"cpus", r.cpus},
                {"device", r.device},
                {"caches", caches_name(r.caches)}});
@@ -185,7 +187,6 @@ std::string to_json(const RaceRequest& r) {
                {"rounds", r.rounds},
                {"samples", r.samples},
                {"other_samples", r.other_samples},
-               {"disturbed_above_ns", r.disturbed_above_ns},
                {"memory_disturbed_above_ns", r.memory_disturbed_above_ns}});
 }
 
@@ -207,6 +208,9 @@ std::string to_json(const RunReply& r) {
                {"sentinel_after_ns", r.sentinel_after_ns},
                {"memory_before_ns", r.memory_before_ns},
                {"memory_after_ns", r.memory_after_ns},
+               {"disturbed", r.disturbed},
+               {"retaken", r.retaken},
+               {"pulse_ns", r.pulse_ns},
                {"run_ms", r.run_ms},
                {"check_ms", r.check_ms},
                {"device_state", r.device_state},
@@ -228,6 +232,7 @@ std::string to_json(const RaceReply& r) {
          {"turns", c.turns},
          {"discarded", c.discarded},
          {"disturbed", c.disturbed},
+         {"pulse_ns", c.pulse_ns},
          {"max_error", std::isfinite(c.max_error) ? c.max_error : std::numeric_limits<double>::max()}});
   return dump({{"id", r.id}, {"candidates", candidates}, {"run_ms", r.run_ms}, {"error", r.error}});
 }
@@ -302,6 +307,8 @@ Result<RunRequest> parse_run_request(std::string_view text) {
   if (constants != "warm" && constants != "cold")
     in.fail(str("key \"constants\": expected warm or cold, found \"", constants, "\""));
   r.cold_constants = constants == "cold";
+  in.read("calm_pulse_ns", r.calm_pulse_ns, 0, /*required=*/false);
+  in.read("patience_ms", r.patience_ms, 0, /*required=*/false);
   in.read("cpus", r.cpus);
   in.read_int("device", r.device, 0, 1023, /*required=*/false);
   std::string name = "warm";
@@ -338,7 +345,6 @@ Result<RunnerMessage> parse_runner_message(std::string_view text) {
     in.read_int("rounds", r.rounds, 1, 500);
     in.read_int("samples", r.samples, 1, 100, /*required=*/false);
     in.read_int("other_samples", r.other_samples, 0, 100, /*required=*/false);
-    in.read("disturbed_above_ns", r.disturbed_above_ns, 0, /*required=*/false);
     in.read("memory_disturbed_above_ns", r.memory_disturbed_above_ns, 0, /*required=*/false);
     RETURN_IF_ERROR(in.status());
     return RunnerMessage(std::move(r));
@@ -374,6 +380,9 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("sentinel_after_ns", r.sentinel_after_ns, 0);
   in.read("memory_before_ns", r.memory_before_ns, 0, /*required=*/false);
   in.read("memory_after_ns", r.memory_after_ns, 0, /*required=*/false);
+  in.read_int("disturbed", r.disturbed, 0, INT32_MAX, /*required=*/false);
+  in.read_int("retaken", r.retaken, 0, INT32_MAX, /*required=*/false);
+  in.read("pulse_ns", r.pulse_ns, 0, /*required=*/false);
   in.read("run_ms", r.run_ms, 0);
   in.read("check_ms", r.check_ms, 0);
   in.read("device_state", r.device_state, /*required=*/false);
@@ -402,6 +411,7 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
     each.read_int("turns", c.turns, 0, INT32_MAX);
     each.read_int("discarded", c.discarded, 0, INT32_MAX);
     each.read_int("disturbed", c.disturbed, 0, INT32_MAX);
+    each.read("pulse_ns", c.pulse_ns, 0, /*required=*/false);
     each.read("max_error", c.max_error, 0);
   });
   in.read("run_ms", r.run_ms, 0);

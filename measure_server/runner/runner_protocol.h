@@ -21,8 +21,9 @@ namespace tuner {
 
 // Grows when the way candidates are run, checked or timed changes: results of two harness ABIs are not
 // compared. 2: a run beside a disturbed sentinel is taken anew, and sampling stops at a stated precision, so
-// other times stand than did in 1. 3: samples begin when operands lie as a loop of calls leaves them.
-inline constexpr int kHarnessAbi = 3;
+// other times stand than did in 1. 3: samples begin when operands lie as a loop of calls leaves them. 4:
+// calls count that had the core to themselves.
+inline constexpr int kHarnessAbi = 4;
 
 // How an output is compared with the reference answer.
 struct CheckSpec {
@@ -63,6 +64,10 @@ struct RunRequest {
   // Of a CPU candidate: constants, packed or not, are flushed out of the caches before each timed call, and a
   // sample is one call. Without constants nothing changes.
   bool cold_constants = false;
+  // Of a CPU candidate: what a pulse takes when nobody disturbs (pulse.h), 0: not known; and how long
+  // it may take calls anew that were disturbed, all of them together (in a race: of a turn), before they
+  // count.
+  double calm_pulse_ns = 0, patience_ms = 50;
   std::vector<int> cpus;  // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
   // Of GPU candidates: which device, by the driver's count, and the state of its caches.
   int device = 0;
@@ -81,6 +86,10 @@ struct RunReply {
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
   // The memory sentinel; 0: not timed, the operands fit the core's own caches, or it is a GPU.
   double memory_before_ns = 0, memory_after_ns = 0;
+  // Of run_ns, beside which the core was not calm; slices of calls that were taken anew for that; what the
+  // lowest tenth of pulses came to. A GPU has none of these.
+  int disturbed = 0, retaken = 0;
+  double pulse_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
   double check_ms = 0;       // of these, comparing the outputs with the reference
   std::string device_state;  // GPU: clocks, temperature, throttling right after timing; see nvml.h
@@ -102,9 +111,10 @@ struct RaceRequest {
   int rounds = 3;         // turns of each candidate
   int samples = 3;        // of the time that ranks, in a turn
   int other_samples = 1;  // of the time with constants the other way, in a turn; none without constants
-  // Turns beside a sentinel above these are taken anew, for a second a heat at most; 0: never. The second is
-  // of the memory sentinel, and of candidates whose operands do not fit the core's own caches.
-  double disturbed_above_ns = 0, memory_disturbed_above_ns = 0;
+  // Turns beside a memory sentinel above this, where some candidate's operands do not fit the core's own
+  // caches, are taken anew as those are whose own calls were disturbed: for a second a heat at most. 0:
+  // never.
+  double memory_disturbed_above_ns = 0;
 };
 
 struct RaceReply {
@@ -118,6 +128,7 @@ struct RaceReply {
     std::vector<double> other_ns;  // with constants the other way
     // Turns taken; of these thrown away, because another turn was calm; of those that count, still disturbed.
     int turns = 0, discarded = 0, disturbed = 0;
+    double pulse_ns = 0;  // as in RunReply
     double max_error = 0;
   };
   std::vector<Candidate> candidates;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "measure_server/runner/calm_gate.h"
+
 namespace tuner {
 namespace {
 
@@ -89,26 +91,47 @@ bool fill_sample(double fill_ns, double stop_at_ns, const TakeSample& take, int6
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out) {
   // A candidate so slow that warm caches cannot save it is not worth warming up.
   constexpr double kHopeless = 2;
+  // Somebody on the core's other hardware thread makes a kernel slower by less than this.
+  constexpr double kMostDisturbed = 2.5;
+  constexpr size_t kFewest = 3;
+  const double limit = options.cut_above_ns;
+  if (!warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, kHopeless * limit, take)) return false;
+  TakeSample counted = take;
+  if (options.gate != nullptr) {
+    options.gate->give_up_above(kMostDisturbed * limit);
+    counted = [&](int64_t calls, Sample& s) { return options.gate->take(calls, take, s); };
+  }
   Sample sample;
   int64_t calls = 1;
-  if (!warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, kHopeless * options.cut_above_ns, take))
-    return false;
-  if (!fill_sample(options.fill_ns, options.stop_at_ns, take, calls, sample)) return false;
+  if (!fill_sample(options.fill_ns, options.stop_at_ns, counted, calls, sample)) return false;
+  std::vector<bool> calm;
   const auto record = [&] {
     out.run_ns.push_back(sample.run_ns / static_cast<double>(calls));
     out.cpu_ns.push_back(sample.cpu_ns / static_cast<double>(calls));
+    calm.push_back(sample.calm);
+    if (!sample.calm) ++out.disturbed;
   };
   record();
-  const double limit = options.cut_above_ns;
-  if (limit > 0 && out.run_ns[0] > limit && (!options.slow_by_cpu_time || out.cpu_ns[0] > limit)) {
+  const double surely = sample.calm ? limit : kMostDisturbed * limit;
+  if (limit > 0 && out.run_ns[0] > surely && (!options.slow_by_cpu_time || out.cpu_ns[0] > surely)) {
     out.cut = true;
     return true;
   }
   while (static_cast<int>(out.run_ns.size()) < options.repeats && monotonic_ns() < options.stop_at_ns) {
     if (known_well_enough(options, out)) break;
-    if (!take(calls, sample)) return false;
+    if (!counted(calls, sample)) return false;
     record();
   }
+  if (out.disturbed == 0 || out.run_ns.size() - static_cast<size_t>(out.disturbed) < kFewest) return true;
+  size_t kept = 0;
+  for (size_t i = 0; i < calm.size(); ++i) {
+    if (!calm[i]) continue;
+    out.run_ns[kept] = out.run_ns[i];
+    out.cpu_ns[kept++] = out.cpu_ns[i];
+  }
+  out.run_ns.resize(kept);
+  out.cpu_ns.resize(kept);
+  out.disturbed = 0;
   return true;
 }
 

@@ -9,9 +9,13 @@
 
 namespace tuner {
 
+class CalmGate;  // calm_gate.h
+
 // Times of one sample: of all its calls together, in nanoseconds.
 struct Sample {
   double run_ns = 0, cpu_ns = 0;
+  bool calm = true;     // nobody was seen to disturb it
+  double pulse_ns = 0;  // of the pulses beside it, in the mean; 0: there were none
 };
 
 // How whoever times warm calls warms up: steps of a tenth of a sample, for 0.1 s at most.
@@ -29,10 +33,13 @@ struct SamplingOptions {
   // A pre-empted sample is slow by no fault of the kernel: it is cut, or found slow, only if its CPU time
   // says the same.
   bool slow_by_cpu_time = false;
+  // Which calls count; null: all. Not asked while warming up. Not owned.
+  CalmGate* gate = nullptr;
 };
 
 struct Samples {
   std::vector<double> run_ns, cpu_ns;  // per call, in order
+  int disturbed = 0;                   // of these; 0 where enough others were calm: then only those are here
   bool cut = false;                    // the first was above the limit: a bound, not a time
 };
 
@@ -48,7 +55,8 @@ bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSamp
 // Calls `take(calls, sample)` until done; false as soon as it returns false. First it warms up; then the
 // number of calls grows until they fill `fill_ns`, and the sample that does is the first that counts. Ends
 // when the median is known to `precision` (3 samples at least), or is certainly above `slow_above_ns` (2 at
-// least), or `repeats` are taken.
+// least), or `repeats` are taken. Disturbed samples are left out where three calm ones stay. A disturbed
+// first sample is cut only if it is so slow that no neighbour explains it.
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out);
 
 // The first part of that: finds how many calls fill `fill_ns` and takes one sample of so many. False as soon

@@ -1,7 +1,5 @@
 #include "measure_server/runner/sentinel.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -10,7 +8,10 @@
 
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/flush.h"
+#include "measure_server/runner/calm_gate.h"
 #include "measure_server/runner/hardware.h"
+#include "measure_server/runner/pulse.h"
+#include "measure_server/runner/sampling.h"
 
 namespace tuner {
 
@@ -33,20 +34,14 @@ void pass() {
   asm volatile("" : : "r"(small_data.data()), "r"(large_data.data()) : "memory");
 }
 
-double now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
-}
-
 }  // namespace
 
 double sentinel_ns() {
   double best = 1e18;
   for (int i = 0; i < 3; ++i) {
-    const double begin = now_ns();
+    const double begin = monotonic_ns();
     pass();
-    best = std::min(best, now_ns() - begin);
+    best = std::min(best, monotonic_ns() - begin);
   }
   return best;
 }
@@ -57,6 +52,7 @@ int64_t own_cache_bytes() {
 }
 
 double memory_sentinel_ns() {
+  constexpr double kPatienceNs = 5e6;
   constexpr int64_t kMemory = int64_t{1} << 20, kMostShared = int64_t{16} << 20;
   static const int64_t shared = std::min(own_cache_bytes() * 3 / 2 / 512 * 512, kMostShared);
   // Made once, at the first use, and never given back.
@@ -66,17 +62,28 @@ double memory_sentinel_ns() {
     std::memset(memory, 1, static_cast<size_t>(shared + kMemory));
     return static_cast<char*>(memory);
   }();
-  double best_shared = 1e18, best_memory = 1e18;
-  for (int i = 0; i < 4; ++i) {  // the first two bring it back into the shared cache
-    const double begin = now_ns();
-    read_bytes(data, shared);
-    if (i >= 2) best_shared = std::min(best_shared, now_ns() - begin);
-  }
-  for (int i = 0; i < 2; ++i) {
+  const auto read = [](int64_t offset, int64_t bytes, Sample& s) {
+    const double begin = monotonic_ns();
+    read_bytes(data + offset, bytes);
+    s.run_ns = monotonic_ns() - begin;
+    return true;
+  };
+  for (int i = 0; i < 2; ++i) read_bytes(data, shared);  // brings it back into the shared cache
+  const auto read_shared = [&](int64_t, Sample& s) { return read(0, shared, s); };
+  const auto read_memory = [&](int64_t, Sample& s) {
     flush_lines(data + shared, kMemory);
-    const double begin = now_ns();
-    read_bytes(data + shared, kMemory);
-    best_memory = std::min(best_memory, now_ns() - begin);
+    return read(shared, kMemory, s);
+  };
+  // Somebody on the core's other hardware thread is not what this is to feel.
+  static CalmGate gate(/*calm_ns=*/0, pulse_ns);
+  gate.be_patient(kPatienceNs);
+  double best_shared = 1e18, best_memory = 1e18;
+  for (int i = 0; i < 2; ++i) {
+    Sample s;
+    gate.take(1, read_shared, s);
+    best_shared = std::min(best_shared, s.run_ns);
+    gate.take(1, read_memory, s);
+    best_memory = std::min(best_memory, s.run_ns);
   }
   return best_shared + best_memory;
 }

@@ -1,10 +1,11 @@
 // The sentinels: small fixed pieces of work, timed before and after each candidate. The same machine in the
 // same state gives the same time; a longer one shows what slows the candidate beside it.
 //
-// The sentinel, about 100 us, is arithmetic and the core's own caches: it shows a lowered clock, a hot
-// package, somebody on the core's other hardware thread. The memory sentinel, about 1 ms with what it does
-// not time, reads the cache that cores share and the memory behind it: it shows a neighbour who streams
-// through both. Kernels whose operands fit the core's own caches do not feel him.
+// The sentinel, about 100 us, is arithmetic and the core's own caches: it is kept with each time, as the
+// state the machine was in. Which calls count is decided by pulses, which stand between them: calm_gate.h.
+// The memory sentinel, about 1 ms with what it does not time, reads the cache that cores share and the memory
+// behind it: it shows a neighbour who streams through both. Kernels whose operands fit the core's own caches
+// do not feel him.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@ namespace tuner {
 double sentinel_ns();
 
 // Nanoseconds to read a buffer half as large again as L2 that lies in the shared cache, and 1 MiB that does
-// not: each the better of two. Pushes what the core had in its own caches out of them: whoever is timed next
-// has to warm up again. Runs on the calling thread.
+// not: each the better of two, taken anew beside pulses that are disturbed, 5 ms at most. Pushes what the
+// core had in its own caches out of them: whoever is timed next has to warm up again. Runs on the calling
+// thread.
 double memory_sentinel_ns();
 
 // What the core has to itself: the size of its L2, as the system tells it; 1 MiB where it does not.

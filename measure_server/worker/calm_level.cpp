@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -10,12 +11,17 @@ namespace {
 
 constexpr size_t kWindow = 8;
 constexpr double kRiseOfMinute = 0.01;
+constexpr double kSeenAgain = 1.05;  // times the level
+constexpr std::chrono::seconds kKeepEvery{10};
 constexpr double kLongestGapMinutes = 1.0 / 6;  // between two sentinels: longer, and nobody was measuring
 
 }  // namespace
 
 CalmLevel::CalmLevel(std::string path, std::string hardware, double disturbed)
     : path_(std::move(path)), hardware_(std::move(hardware)), disturbed_(disturbed) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path_, error);
+  if (error || std::filesystem::file_time_type::clock::now() - written > kNews) return;
   std::ifstream file(path_);
   std::string of;
   double ns = 0;
@@ -23,11 +29,13 @@ CalmLevel::CalmLevel(std::string path, std::string hardware, double disturbed)
     level_ns_ = kept_ns_ = ns;
 }
 
-void CalmLevel::keep() {
-  if (path_.empty() || std::fabs(level_ns_ - kept_ns_) <= 0.01 * kept_ns_) return;
+void CalmLevel::keep(Clock::time_point now) {
+  const bool moved = std::fabs(level_ns_ - kept_ns_) > 0.01 * kept_ns_;
+  if (path_.empty() || (!moved && now - kept_at_ < kKeepEvery)) return;
   // Half a file is worth no more than none: the level is found again within eight sentinels.
   std::ofstream(path_, std::ios::trunc) << hardware_ << "\n" << level_ns_ << "\n";
   kept_ns_ = level_ns_;
+  kept_at_ = now;
 }
 
 void CalmLevel::observe(double sentinel_ns, Clock::time_point now) {
@@ -43,7 +51,7 @@ void CalmLevel::observe(double sentinel_ns, Clock::time_point now) {
   std::nth_element(window.begin(), window.begin() + kWindow / 2, window.end());
   const double median = window[kWindow / 2];
   if (level_ns_ <= 0 || median < level_ns_) level_ns_ = median;
-  keep();
+  if (median < kSeenAgain * level_ns_) keep(now);
 }
 
 }  // namespace tuner

@@ -10,8 +10,9 @@
 namespace tuner {
 namespace {
 
-constexpr int kEnoughProcesses = 6;         // when one finalist is left...
-constexpr double kNarrowHalfWidth = 0.016;  // ...and its interval is this narrow
+constexpr int kEnoughProcesses = 6;         // when one finalist is left, or all that are left are as good...
+constexpr double kNarrowHalfWidth = 0.016;  // ...and the winner's interval is this narrow
+constexpr double kAsGood = 0.01;            // the winner's regret is at most this
 constexpr double kWideHalfWidth = 0.019;    // wider than this after all processes: as many again
 constexpr int kMostTimes = 3;               // options.processes, while the interval certifies nothing
 // A heat most of whose turns were disturbed is run again. So many of them, and the race is given up: a
@@ -24,7 +25,7 @@ struct Course {
   std::vector<bool> racing;
   int processes = 0;
   int turns = 0, discarded = 0;    // taken; thrown away
-  int counted = 0, disturbed = 0;  // turns that count; of these beside a disturbed sentinel
+  int counted = 0, disturbed = 0;  // turns that count; of these disturbed nevertheless
   std::string trouble;             // of the first finalist that failed
   struct Heat {
     std::vector<size_t> running;  // which racers
@@ -36,11 +37,10 @@ struct Course {
 };
 
 bool decided(const Course& c) {
-  if (c.processes < kEnoughProcesses || std::count(c.racing.begin(), c.racing.end(), true) > 1) return false;
-  const auto last = std::find(c.racing.begin(), c.racing.end(), true);
-  if (last == c.racing.end()) return true;
-  const Racer& racer = c.racers[static_cast<size_t>(last - c.racing.begin())];
-  return std::max(time_spread(racer).half_width(), ratio_spread(racer).half_width()) <= kNarrowHalfWidth;
+  if (c.processes < kEnoughProcesses) return false;
+  const RaceVerdict v = judge_race(c.racers);
+  if (std::count(c.racing.begin(), c.racing.end(), true) > 1 && v.regret_bound > kAsGood) return false;
+  return std::max(v.time_ns.half_width(), v.ratio.half_width()) <= kNarrowHalfWidth;
 }
 
 // Whether another process of each that still races would help.
@@ -95,7 +95,7 @@ std::string percent(double fraction) {
 std::string what_is_missing(const Course& c, const Spread& time) {
   if (c.too_disturbed())
     return str("the machine is too disturbed: ", c.disturbed, " of ", c.counted,
-               " turns that count were beside a disturbed sentinel");
+               " turns that count were disturbed");
   if (c.processes < kFewestProcesses)
     return str("there was time for ", c.processes, " of at least ", kFewestProcesses, " processes");
   if (time.half_width() > kWidestCertified)
@@ -136,6 +136,7 @@ v1::RaceResult result_of(Course& c, const std::string& default_trial) {
   }
   result.set_turns(c.turns);
   result.set_discarded(c.discarded);
+  result.set_disturbed(c.disturbed);
   const RaceVerdict verdict = judge_race(c.racers);
   const std::string missing = what_is_missing(c, verdict.time_ns);
   result.set_certified(missing.empty());

@@ -31,10 +31,13 @@ constexpr std::array<std::array<double, 3>, 15> kStudent = {{{6.314, 12.706, 63.
                                                              {1.761, 2.145, 2.977},
                                                              {1.753, 2.131, 2.947}}};
 
-double median(std::vector<double> v) {
-  const auto at = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), at, v.end());
-  return v.size() % 2 == 1 ? *at : (*at + *std::max_element(v.begin(), at)) / 2;
+// A quarter of the values are below; between two of them it is interpolated.
+double lower_quartile(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  const double at = static_cast<double>(v.size() - 1) / 4;
+  const auto below = static_cast<size_t>(at);
+  if (below + 1 == v.size()) return v[below];
+  return v[below] + (at - static_cast<double>(below)) * (v[below + 1] - v[below]);
 }
 
 // Mean of what is left after a fifth is taken off each end, and the deviation of a single value: of the
@@ -67,25 +70,27 @@ Trimmed trimmed(std::vector<double> v) {
 
 // Process -> logarithm of the time there, or of its ratio to the sentinel's.
 std::map<int, double> by_process(const Racer& racer, bool ratio) {
-  std::map<int, std::vector<double>> times, sentinels;
-  for (size_t i = 0; i < racer.samples_ns.size(); ++i) {
-    times[racer.process[i]].push_back(racer.samples_ns[i]);
-    sentinels[racer.process[i]].push_back(racer.sentinel_ns[i]);
-  }
+  std::map<int, std::vector<double>> values;
+  for (size_t i = 0; i < racer.samples_ns.size(); ++i)
+    values[racer.process[i]].push_back(racer.samples_ns[i] / (ratio ? racer.sentinel_ns[i] : 1));
   std::map<int, double> out;
-  for (auto& [process, v] : times)
-    out[process] = std::log(median(std::move(v))) - (ratio ? std::log(median(sentinels[process])) : 0);
+  for (auto& [process, v] : values) out[process] = std::log(lower_quartile(std::move(v)));
   return out;
 }
 
-Spread spread(const Racer& racer, bool ratio) {
+// Mean and half-width, of logarithms.
+struct LogSpread {
+  double mean = 0, half = 0;
+  Spread at(double half_width) const {
+    return {std::exp(mean), std::exp(mean - half_width), std::exp(mean + half_width)};
+  }
+};
+LogSpread spread(const Racer& racer, bool ratio) {
   std::vector<double> logs;
   for (const auto& [process, log] : by_process(racer, ratio)) logs.push_back(log);
-  if (logs.empty()) return {};
   const Trimmed t = trimmed(std::move(logs));
-  const double half =
-      std::hypot(t.t(k975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n)), kDriftHalfWidth);
-  return {std::exp(t.mean), std::exp(t.mean - half), std::exp(t.mean + half)};
+  return {t.mean,
+          std::hypot(t.t(k975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n)), kDriftHalfWidth)};
 }
 
 // How much slower a is than b, process by process (logarithms).
@@ -133,14 +138,22 @@ bool certainly_slower(const Trimmed& d) {
 
 }  // namespace
 
-Spread time_spread(const Racer& racer) { return spread(racer, /*ratio=*/false); }
+Spread time_spread(const Racer& racer) {
+  if (racer.samples_ns.empty()) return {};
+  const LogSpread time = spread(racer, /*ratio=*/false);
+  return time.at(std::min(time.half, spread(racer, /*ratio=*/true).half));
+}
 double other_time_ns(const Racer& racer) {
   return time_spread({.samples_ns = racer.other_ns,
                       .sentinel_ns = racer.other_ns,  // not looked at
                       .process = racer.other_process})
       .value;
 }
-Spread ratio_spread(const Racer& racer) { return spread(racer, /*ratio=*/true); }
+Spread ratio_spread(const Racer& racer) {
+  if (racer.samples_ns.empty()) return {};
+  const LogSpread ratio = spread(racer, /*ratio=*/true);
+  return ratio.at(ratio.half);
+}
 
 std::vector<bool> still_racing(std::span<const Racer> racers) {
   const Standing s = standing(racers);

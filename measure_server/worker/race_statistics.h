@@ -1,9 +1,10 @@
 // What the samples of a race say: who is out, who won, how sure. Pure arithmetic.
 //
-// A finalist's time in one process is the median of its samples there, as a trial's time is of its own; its
-// time in the race is the trimmed mean of the logarithms of these (a fifth off each end), so that neither a
-// pre-empted sample nor a process with unlucky pages decides. Finalists are compared process by process,
-// where both ran interleaved under the same conditions: Yuen's test, Student's t on trimmed means.
+// A finalist's time in one process is the lower quartile of its samples there: what disturbs a call that ran
+// between two calm pulses makes it slower, never faster. Its time in the race is the trimmed mean of the
+// logarithms of these (a fifth off each end), so that a process with unlucky pages does not decide. Finalists
+// are compared process by process, where both ran interleaved under the same conditions: Yuen's test,
+// Student's t on trimmed means.
 #pragma once
 
 #include <span>
@@ -12,8 +13,8 @@
 
 namespace tuner {
 
-// Samples of one finalist in the order taken: time per call, the sentinel right before it, the process (0, 1,
-// ...).
+// Samples of one finalist in the order taken: time per call, the pulses beside it (where there is no pulse:
+// the sentinel), the process (0, 1, ...).
 struct Racer {
   std::string trial_id;
   std::vector<double> samples_ns, sentinel_ns;
@@ -33,14 +34,15 @@ struct Spread {
 struct RaceVerdict {
   size_t winner = 0;         // index into the racers
   std::vector<size_t> tied;  // that cannot be told from it, itself included, fastest first
-  Spread time_ns, ratio;     // of the winner; ratio: over the sentinel
+  Spread time_ns, ratio;     // of the winner; ratio: over the pulse, so at whatever clock
   double regret_bound = 0;   // its true time is above the fastest one's by at most this fraction (95 %)
 };
 
 // Fewer processes than this say nothing about the spread between them.
 inline constexpr int kFewestProcesses = 3;
 
-// Over the processes all of a racer's samples came from; empty without samples.
+// Over the processes all of a racer's samples came from; empty without samples. A time's spread is no wider
+// than its ratio's: it is of the clock that the race ran at.
 Spread time_spread(const Racer& racer);
 double other_time_ns(const Racer& racer);  // as the value of time_spread(), of other_ns; 0 without
 Spread ratio_spread(const Racer& racer);

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <random>
 #include <thread>
 #include <utility>
 
 #include "compiler_core/runtime/cuda_driver.h"
+#include "measure_server/runner/pulse.h"
 #include "measure_server/worker/machine_facts.h"
 #include "measure_server/worker/worker_parts.h"
 #include "templates/schedule_template.h"
@@ -100,7 +102,6 @@ Status Worker::open() {
   ASSIGN_OR_RETURN(runner_, RunnerClient::start(runner));
   // Peaks are measured before the builder or anything else of ours is busy.
   ASSIGN_OR_RETURN(probe_, machine_facts(*runner_, shared_dir() + "/machine.json"));
-  calm_ = std::make_unique<CalmLevel>(shared_dir() + "/calm_sentinel", probe_.hardware);
   calm_memory_ =
       std::make_unique<CalmLevel>(shared_dir() + "/calm_memory_sentinel", probe_.hardware, kMemoryDisturbed);
   const std::vector<int> last = runner_cpus(1);
@@ -118,6 +119,14 @@ Status Worker::open() {
     if (const auto it = running_.find(trial); it != running_.end()) runner_->cancel(it->second);
   });
   return Status::ok();
+}
+
+// Of each target its own: a core that runs wide vectors has a lower clock, and what counts is the one that
+// the target's kernels find.
+CalmLevel& Worker::calm_pulse(const std::string& target) {
+  std::string file = shared_dir() + "/calm_pulse_";
+  for (const char c : target) file += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return calm_pulses_.try_emplace(target, file, probe_.hardware, kPulseDisturbed).first->second;
 }
 
 // The first device of this host, when there is one and candidates can be compiled for it.

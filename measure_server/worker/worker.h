@@ -92,9 +92,12 @@ class Worker {
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;
-  // What the sentinels take on a calm machine, of CPU runs; used by the run thread only.
-  std::unique_ptr<CalmLevel> calm_, calm_memory_;
-  int disturbed_in_a_row_ = 0;  // runs beside a slow sentinel, up to now
+  // What pulses (by target) and the memory sentinel take on a calm machine, of CPU runs; used by the run
+  // thread only.
+  CalmLevel& calm_pulse(const std::string& target);
+  std::map<std::string, CalmLevel> calm_pulses_;
+  std::unique_ptr<CalmLevel> calm_memory_;
+  int disturbed_in_a_row_ = 0;  // runs, up to now
   Compiler beside_, instead_;   // of runs; the second is null where there is one core
 
   std::mutex mutex_;

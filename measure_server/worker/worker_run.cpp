@@ -12,13 +12,13 @@
 namespace tuner {
 namespace {
 
-// Times the calm level, in a race. A calm core's own clock moves by 8 % (sentinels of 124 to 134 us on a
-// server CPU with nobody beside it); the memory that cores share is never as steady.
-constexpr double kRaceDisturbed = 1.10, kRaceMemoryDisturbed = 1.15;
+constexpr double kRaceMemoryDisturbed = 1.15;  // times the calm level
+constexpr double kTurnPatienceMs = 60;
 constexpr double kClearlySlower = 1.2;  // times the best: how much slower it is need not be known well
-constexpr int kDisturbedTries = 2;      // of a run beside which a sentinel was slow
-// Runs in a row beside a slow sentinel: who disturbs for so long will do so beside the next try, too.
+constexpr int kDisturbedTries = 2;      // of a run that was disturbed
+// Disturbed runs in a row: who disturbs for so long will do so beside the next try, too.
 constexpr int kAlwaysDisturbed = 6;
+constexpr double kResignedMs = 10;  // how patient a run then still is
 
 constexpr int kGpuTries = 12;  // a GPU that was quarantined may come back: about two minutes
 
@@ -46,6 +46,8 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   }
   request.cold_constants = options.constants() == "cold";
   request.cpus = runner_cpus(threads_of(lease.target()));
+  CalmLevel& calm_pulse = this->calm_pulse(lease.target());
+  const double patience_ms = request.patience_ms;
 
   Result<RunReply> reply = failed("not run");
   const int tries = on_gpu(lease) ? kGpuTries : kInfrastructureTries;
@@ -63,6 +65,9 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
     for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
     request.check = check_for(lease, lease.template_name(), *data);
+    request.calm_pulse_ns = calm_pulse.ns();
+    request.patience_ms =
+        disturbed_in_a_row_ > kAlwaysDisturbed ? std::min(patience_ms, kResignedMs) : patience_ms;
     request.id = next_request_++;
     {
       std::lock_guard lock(mutex_);
@@ -74,17 +79,16 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     else
       reply = runner_->run(request);
     if (reply.is_ok() && !on_gpu(lease)) {
-      calm_->observe(reply->sentinel_before_ns);
-      calm_->observe(reply->sentinel_after_ns);
+      calm_pulse.observe(reply->pulse_ns);
       calm_memory_->observe(reply->memory_before_ns);
       calm_memory_->observe(reply->memory_after_ns);
     }
     std::lock_guard lock(mutex_);
     running_.erase(lease.trial_id());
-    // Timed while something else slowed the machine down: once more. After that it stands as it is, and its
-    // sentinels say so.
+    // Timed while something else slowed the machine down, for longer than its patience: once more. After that
+    // it stands as it is, and its sentinels say so.
     const bool slowed = reply.is_ok() && reply->outcome == "ok" && !on_gpu(lease) &&
-                        (calm_->disturbed(std::max(reply->sentinel_before_ns, reply->sentinel_after_ns)) ||
+                        (2 * static_cast<size_t>(reply->disturbed) > reply->run_ns.size() ||
                          calm_memory_->disturbed(std::max(reply->memory_before_ns, reply->memory_after_ns)));
     disturbed_in_a_row_ = slowed ? disturbed_in_a_row_ + 1 : 0;
     if (slowed && disturbed < kDisturbedTries && disturbed_in_a_row_ <= kAlwaysDisturbed) {
@@ -150,11 +154,13 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
   base.run_timeout_s = (lease.options().run_timeout_s() > 0 ? lease.options().run_timeout_s() : 10) *
                        static_cast<double>(entries.size());
   base.cpus = runner_cpus(threads_of(lease.target()));
+  CalmLevel& calm_pulse = this->calm_pulse(lease.target());
   const auto heat = [&](RaceRequest request) -> Result<RaceReply> {
     Result<RaceReply> reply = failed("not run");
     for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
       request.base.id = next_request_++;
-      request.disturbed_above_ns = kRaceDisturbed * calm_->ns();
+      request.base.calm_pulse_ns = calm_pulse.ns();
+      request.base.patience_ms = kTurnPatienceMs;
       request.memory_disturbed_above_ns = kRaceMemoryDisturbed * calm_memory_->ns();
       {
         std::lock_guard lock(mutex_);
@@ -165,7 +171,7 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
                                   : Result<RaceReply>(Status(StatusCode::kAborted, "revoked"));
       if (reply.is_ok())
         for (const RaceReply::Candidate& c : reply->candidates) {
-          for (const double ns : c.sentinel_ns) calm_->observe(ns);
+          calm_pulse.observe(c.pulse_ns);
           for (const double ns : c.memory_ns) calm_memory_->observe(ns);
         }
       std::lock_guard lock(mutex_);

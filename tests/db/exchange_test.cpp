@@ -113,7 +113,7 @@ TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {
     race.time_ns = 510, race.time_low_ns = 505, race.time_high_ns = 515;
     race.default_trial_id = ids[1], race.default_time_ns = 900;
     race.other_time_ns = 400;
-    race.turns = 9, race.discarded = 4;
+    race.turns = 9, race.discarded = 4, race.disturbed = 1;
     race.options.constants = Constants::kCold;
     race.environment = {"cpu X", "llvm 22", 1, "w1", "", "host1"};
     ASSERT_OK(store->add_race(race));

@@ -12,7 +12,7 @@ namespace tuner {
 namespace {
 
 TEST(CalmLevel, NothingIsDisturbedBeforeTheLevelIsKnown) {
-  CalmLevel level("", "cpu X");
+  CalmLevel level("", "cpu X", 1.10);
   for (int i = 0; i < 7; ++i) level.observe(100);
   EXPECT_EQ(level.ns(), 0);
   EXPECT_FALSE(level.disturbed(1000));
@@ -23,7 +23,7 @@ TEST(CalmLevel, NothingIsDisturbedBeforeTheLevelIsKnown) {
 }
 
 TEST(CalmLevel, BurstsDoNotRaiseItAndOneLuckySentinelDoesNotLowerIt) {
-  CalmLevel level("", "cpu X");
+  CalmLevel level("", "cpu X", 1.10);
   for (int i = 0; i < 20; ++i) level.observe(100);
   for (int i = 0; i < 40; ++i) level.observe(140);  // a neighbour
   EXPECT_TRUE(level.disturbed(140));
@@ -32,7 +32,7 @@ TEST(CalmLevel, BurstsDoNotRaiseItAndOneLuckySentinelDoesNotLowerIt) {
 }
 
 TEST(CalmLevel, AMachineThatBecameSlowerForGoodIsBelievedAfterMinutesAndANeighbourIsNot) {
-  CalmLevel level("", "cpu X");
+  CalmLevel level("", "cpu X", 1.10);
   CalmLevel::Clock::time_point now{};
   for (int i = 0; i < 20; ++i) level.observe(100, now);
   // However many sentinels there are in a second: a race takes hundreds.
@@ -46,7 +46,7 @@ TEST(CalmLevel, AMachineThatBecameSlowerForGoodIsBelievedAfterMinutesAndANeighbo
 }
 
 TEST(CalmLevel, TimeInWhichNothingIsMeasuredDoesNotRaiseIt) {
-  CalmLevel level("", "cpu X");
+  CalmLevel level("", "cpu X", 1.10);
   CalmLevel::Clock::time_point now{};
   for (int i = 0; i < 20; ++i) level.observe(100, now);
   level.observe(130, now += std::chrono::hours(24));
@@ -65,11 +65,16 @@ TEST(CalmLevel, IsKeptForTheNextStartOnTheSameHardware) {
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string path = folder + "/calm_sentinel";
   {
-    CalmLevel level(path, "cpu X");
+    CalmLevel level(path, "cpu X", 1.10);
     for (int i = 0; i < 8; ++i) level.observe(123.5);
   }
-  EXPECT_EQ(CalmLevel(path, "cpu X").ns(), 123.5);
-  EXPECT_EQ(CalmLevel(path, "cpu Y").ns(), 0);
+  EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 123.5);
+  EXPECT_EQ(CalmLevel(path, "cpu Y", 1.10).ns(), 0);
+  namespace fs = std::filesystem;
+  fs::last_write_time(path, fs::file_time_type::clock::now() - CalmLevel::kNews + std::chrono::minutes(1));
+  EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 123.5);
+  fs::last_write_time(path, fs::file_time_type::clock::now() - CalmLevel::kNews - std::chrono::minutes(1));
+  EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 0) << "neighbours of then are no measure";
   std::filesystem::remove_all(folder);
 }
 

@@ -90,9 +90,10 @@ TEST_F(RaceTest, AMissingArtifactIsTheRunnersTroubleNotTheCandidates) {
   EXPECT_EQ(run_kernel("return doubling_right(args);").outcome, "ok") << "and the runner goes on";
 }
 
-TEST_F(RaceTest, ATurnBesideADisturbedSentinelIsTakenAnewUntilPatienceEnds) {
+TEST_F(RaceTest, ADisturbedTurnIsTakenAnewUntilPatienceEnds) {
   RaceRequest request = race_of({spinning(20'000)});
-  request.disturbed_above_ns = 1;  // no sentinel is as fast as that
+  request.base.calm_pulse_ns = 0.01;  // no pulse is as fast as that
+  request.base.patience_ms = 5;
   const Result<RaceReply> r = runner->race(request);
   ASSERT_TRUE(r.is_ok()) << r.message();
   EXPECT_THAT(r->candidates[0].run_ns, SizeIs(4 * 3)) << "after that they count";

@@ -36,6 +36,8 @@ RunRequest example() {
   r.cut_above_ns = 1234.5;
   r.slow_above_ns = 1000.5;
   r.cold_constants = true;
+  r.calm_pulse_ns = 1500.5;
+  r.patience_ms = 25;
   r.cpus = {0, 3};
   r.device = 2;
   r.caches = Caches::kRotate;
@@ -55,6 +57,8 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
   EXPECT_EQ(r.precision, 0.125);
   EXPECT_EQ(r.slow_above_ns, 1000.5);
   EXPECT_EQ(r.memory_limit_bytes, int64_t{5} << 40);
+  EXPECT_EQ(r.calm_pulse_ns, 1500.5);
+  EXPECT_EQ(r.patience_ms, 25);
   EXPECT_EQ(r.cpus, (std::vector<int>{0, 3}));
   EXPECT_TRUE(r.cold_constants);
   EXPECT_EQ(r.device, 2);
@@ -74,6 +78,7 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   r.sentinel_after_ns = 101;
   r.memory_before_ns = 300;
   r.memory_after_ns = 301;
+  r.disturbed = 1, r.retaken = 12, r.pulse_ns = 1600.5;
   r.run_ms = 12.5;
   r.device_state = "1980 MHz, 41 C";
   const Result<RunReply> back = parse_run_reply(to_json(r));
@@ -86,6 +91,9 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   EXPECT_EQ(back->sentinel_after_ns, 101);
   EXPECT_EQ(back->memory_before_ns, 300);
   EXPECT_EQ(back->memory_after_ns, 301);
+  EXPECT_EQ(back->disturbed, 1);
+  EXPECT_EQ(back->retaken, 12);
+  EXPECT_EQ(back->pulse_ns, 1600.5);
   EXPECT_THAT(back->message, HasSubstr("line\nbreak"));
 }
 
@@ -94,7 +102,6 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   race.rounds = 4;
   race.samples = 2;
   race.other_samples = 0;
-  race.disturbed_above_ns = 105;
   race.memory_disturbed_above_ns = 345;
   const Result<RunnerMessage> message = parse_runner_message(to_json(race));
   ASSERT_TRUE(message.is_ok()) << message.message();
@@ -110,7 +117,7 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   c.outcome = "ok";
   c.run_ns = {1, 2}, c.cpu_ns = {1, 2}, c.sentinel_ns = {100, 100}, c.memory_ns = {300, 301};
   c.other_ns = {5};
-  c.turns = 4, c.discarded = 2, c.disturbed = 1;
+  c.turns = 4, c.discarded = 2, c.disturbed = 1, c.pulse_ns = 1600.5;
   const Result<RaceReply> back = parse_race_reply(to_json(reply));
   ASSERT_TRUE(back.is_ok()) << back.message();
   EXPECT_EQ(to_json(*back), to_json(reply));
@@ -119,6 +126,7 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   EXPECT_EQ(back->candidates[0].turns, 4);
   EXPECT_EQ(back->candidates[0].discarded, 2);
   EXPECT_EQ(back->candidates[0].disturbed, 1);
+  EXPECT_EQ(back->candidates[0].pulse_ns, 1600.5);
 }
 
 TEST(RunnerProtocol, InfiniteErrorArrivesAsAVeryLargeOne) {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "measure_server/runner/calm_gate.h"
+
 namespace tuner {
 namespace {
 
@@ -150,6 +152,42 @@ TEST(WarmUp, AHopelessCandidateIsNotWarmedUpToTheEnd) {
     return true;
   }));
   EXPECT_EQ(steps, 2u);
+}
+
+// A machine whose neighbour is there during the first `disturbed` calls, the warm-up among them.
+Samples beside_a_neighbour(int disturbed, SamplingOptions options) {
+  int calls = 0;
+  CalmGate gate(100, [&] { return calls < disturbed ? 200.0 : 100.0; });
+  options.fill_ns = 1;
+  options.stop_at_ns = monotonic_ns() + 60e9;
+  options.gate = &gate;
+  Samples out;
+  EXPECT_TRUE(take_samples(
+      options,
+      [&](int64_t n, Sample& s) {
+        EXPECT_EQ(n, 1);
+        if (calls == 0) return s = {1e9, 1e9}, ++calls, true;  // warms up, longer than it may
+        s = calls < disturbed ? Sample{200, 200} : Sample{100, 100};
+        ++calls;
+        return true;
+      },
+      out));
+  return out;
+}
+
+TEST(Sampling, DisturbedSamplesAreLeftOutWhereThreeCalmOnesStay) {
+  const Samples few = beside_a_neighbour(3, {.repeats = 9, .precision = 0});
+  EXPECT_EQ(few.disturbed, 0);
+  EXPECT_EQ(few.run_ns, std::vector<double>(7, 100.0));
+  const Samples most = beside_a_neighbour(8, {.repeats = 9, .precision = 0});
+  EXPECT_EQ(most.run_ns.size(), 9u);
+  EXPECT_EQ(most.disturbed, 7) << "the last two were calm: too few to do without the others";
+}
+
+TEST(Sampling, ADisturbedSampleIsCutOnlyIfNoNeighbourExplainsIt) {
+  EXPECT_FALSE(beside_a_neighbour(100, {.repeats = 3, .cut_above_ns = 150}).cut) << "he may have doubled it";
+  EXPECT_TRUE(beside_a_neighbour(100, {.repeats = 3, .cut_above_ns = 50}).cut);
+  EXPECT_TRUE(beside_a_neighbour(0, {.repeats = 3, .cut_above_ns = 99}).cut) << "this one is its own time";
 }
 
 }  // namespace

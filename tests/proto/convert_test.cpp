@@ -296,6 +296,7 @@ v1::RaceResult a_race() {
   r.set_certified(true);
   r.set_turns(12);
   r.set_discarded(3);
+  r.set_disturbed(2);
   r.set_default_trial("t1");
   r.set_default_time_ns(100);
   r.set_other_time_ns(200);
@@ -310,6 +311,7 @@ TEST(Convert, WhatARaceSaysBesideItsTimesIsKept) {
   EXPECT_TRUE(row->certified);
   EXPECT_EQ(row->turns, 12);
   EXPECT_EQ(row->discarded, 3);
+  EXPECT_EQ(row->disturbed, 2);
   EXPECT_EQ(row->default_trial_id, "t1");
   EXPECT_EQ(row->default_time_ns, 100);
   EXPECT_EQ(row->other_time_ns, 200);

@@ -78,7 +78,7 @@ std::string format_race(const TunedConfig& t) {
                            t.finalists == 1 ? "" : "s",
                            t.tied > 1 ? str(t.tied, " tie").c_str() : "one winner", 100 * t.regret_bound);
   if (t.turns > 0) text += print("%d of %d turns disturbed and taken anew; ", t.discarded, t.turns);
-  return text + print("%.4g x sentinel (95 %%: %.4g .. %.4g)", t.ratio, t.ratio_low, t.ratio_high);
+  return text + print("%.4g x pulse (95 %%: %.4g .. %.4g)", t.ratio, t.ratio_low, t.ratio_high);
 }
 
 double roofline_share(const Workload& workload, const TunedConfig& t) {

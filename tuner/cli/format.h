@@ -25,7 +25,7 @@ double roofline_share(const Workload& workload, const TunedConfig& tuned);
 // "245.9 GFLOP/s (92.1 % of the vector unit's peak of 267.0), 92 % of the roofline"
 std::string format_speed(const Workload& workload, const TunedConfig& tuned);
 // "9 finalists, 3 tie; at most 0.4 % slower than the fastest; 12 of 310 turns disturbed and taken anew; 2.135
-// x sentinel (95 %: 2.118 .. 2.152)" of a race that decided; else that there is none.
+// x pulse (95 %: 2.118 .. 2.152)" of a race that decided; else that there is none.
 std::string format_race(const TunedConfig& tuned);
 // "123.4 GFLOP/s", and " (71.2 % of 173.3 peak)" when the peak is known.
 std::string format_gflops(int64_t flops, double ns, double peak_gflops);

@@ -12,7 +12,7 @@
 namespace tuner::cli {
 namespace {
 
-constexpr double kSameClock = 0.03;          // the sentinel may differ by so much
+constexpr double kSameClock = 0.015;         // the pulse may differ by so much; clocks have steps of 3 %
 constexpr std::chrono::seconds kLimit{330};  // of one task; the daemon answers within 300
 
 }  // namespace
@@ -44,17 +44,26 @@ Result<RaceRow> remeasure(const Connection& connection, const std::string& trial
 
 double clock_now(const TunedConfig& published, const RaceRow& now) {
   if (published.ratio <= 0 || now.ratio <= 0) return 1;
+  // Another harness divided by something else.
+  if (published.environment.harness_abi != now.environment.harness_abi) return 1;
   return published.time_ns / published.ratio / (now.time_ns / now.ratio);
 }
+
+bool too_disturbed(const RaceRow& now) { return 2 * now.disturbed > now.turns - now.discarded; }
 
 bool same_clock(const TunedConfig& published, const RaceRow& now) {
   return std::fabs(clock_now(published, now) - 1) <= kSameClock;
 }
 
 bool is_inside(const TunedConfig& published, const RaceRow& now) {
+  if (too_disturbed(now)) return false;
   return same_clock(published, now)
              ? published.time_low_ns <= now.time_ns && now.time_ns <= published.time_high_ns
              : published.ratio_low <= now.ratio && now.ratio <= published.ratio_high;
+}
+
+const char* verdict(const TunedConfig& published, const RaceRow& now) {
+  return is_inside(published, now) ? "inside" : too_disturbed(now) ? "disturbed" : "OUTSIDE";
 }
 
 double half_width(const TunedConfig& published) {
@@ -74,9 +83,11 @@ nlohmann::ordered_json remeasured_json(const TunedConfig& published, const RaceR
           {"process", now.finalists[0].process},
           {"turns", now.turns},
           {"discarded", now.discarded},
+          {"disturbed", now.disturbed},
           {"certified", now.certified},
           {"clock", clock_now(published, now)},
-          {"inside", is_inside(published, now)}};
+          {"inside", is_inside(published, now)},
+          {"verdict", verdict(published, now)}};
 }
 
 }  // namespace tuner::cli

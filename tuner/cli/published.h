@@ -21,20 +21,22 @@ Result<std::optional<TunedConfig>> published_answer(const Connection& connection
 Result<RaceRow> remeasure(const Connection& connection, const std::string& trial_id, int processes,
                           Constants constants);
 
-// How fast the machine ran when this was measured again, over when it was published: the sentinel's time then
+// How fast the machine ran when this was measured again, over when it was published: the pulse's time then
 // over now's.
 double clock_now(const TunedConfig& published, const RaceRow& now);
-// What is published is a time, so the time is judged: whether it is in the 95 % interval. Where the sentinel
-// says that the machine runs at another speed than then (by more than 3 %), no time of then can hold, and the
-// ratio to the sentinel is judged instead.
+// What is published is a time, so the time is judged: whether it is in the 95 % interval. Where the pulse
+// says that the core runs at another clock than then (by more than 1.5 %), no time of then can hold, and the
+// ratio to the pulse is judged instead. Where most turns were disturbed now, nothing can be judged.
+bool too_disturbed(const RaceRow& now);
 bool same_clock(const TunedConfig& published, const RaceRow& now);
 bool is_inside(const TunedConfig& published, const RaceRow& now);
+const char* verdict(const TunedConfig& published, const RaceRow& now);  // inside, OUTSIDE, disturbed
 // Of the interval, as a share of the published time.
 double half_width(const TunedConfig& published);
 // What was measured again over what was published: of the times, or of the ratios where those are judged.
 double to_published(const TunedConfig& published, const RaceRow& now);
 
-// ratio, time_ns, the samples, turns, clock, inside.
+// ratio, time_ns, the samples, turns, clock, inside, verdict.
 nlohmann::ordered_json remeasured_json(const TunedConfig& published, const RaceRow& now);
 
 }  // namespace tuner::cli

@@ -52,7 +52,7 @@ int verify_times(const TimesOptions& options, int verbose) {
       connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote});
   if (!connection) return report(connection.status());
 
-  int unraced = 0, inside = 0;
+  int unraced = 0, inside = 0, disturbed = 0;
   double widest = 0;
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   std::set<std::string> seen;
@@ -74,18 +74,21 @@ int verify_times(const TimesOptions& options, int verbose) {
     if (!now) return report(now.status());
     const Verdict v{task, *best, *now};
     inside += v.inside() ? 1 : 0;
+    disturbed += too_disturbed(*now) ? 1 : 0;
     widest = std::max(widest, v.width());
     widths.push_back(v.width());
     if (options.json) {
       document.push_back(to_json(v));
     } else {
-      std::printf(
-          "%-7s %s, published %s, +- %.2f %% (%+.2f %%)  %.4g x sentinel, published %.4g%s  %s\n",
-          v.inside() ? "inside" : "OUTSIDE", format_time(v.now.time_ns).c_str(),
-          format_time(v.published.time_ns, v.published.time_low_ns, v.published.time_high_ns).c_str(),
-          100 * v.width(), 100 * (to_published(v.published, v.now) - 1), v.now.ratio, v.published.ratio,
-          same_clock(v.published, v.now) ? "" : ", the machine's speed has changed: judged by the ratio",
-          task.key.c_str());
+      std::printf("%-9s %s, published %s, +- %.2f %% (%+.2f %%)  %.4g x pulse, published %.4g%s  %s\n",
+                  verdict(v.published, v.now), format_time(v.now.time_ns).c_str(),
+                  format_time(v.published.time_ns, v.published.time_low_ns, v.published.time_high_ns).c_str(),
+                  100 * v.width(), 100 * (to_published(v.published, v.now) - 1), v.now.ratio,
+                  v.published.ratio,
+                  too_disturbed(v.now)             ? ", the machine is too disturbed to tell"
+                  : same_clock(v.published, v.now) ? ""
+                                                   : ", the clock has changed: judged by the ratio",
+                  task.key.c_str());
       std::fflush(stdout);
     }
   }
@@ -94,8 +97,10 @@ int verify_times(const TimesOptions& options, int verbose) {
     std::printf("%s\n", pretty(document).c_str());
   } else {
     std::sort(widths.begin(), widths.end());
-    std::printf("%d of %zu inside their intervals; half-widths: median %.2f %%, widest %.2f %%\n", inside,
-                widths.size(), widths.empty() ? 0 : 100 * widths[widths.size() / 2], 100 * widest);
+    std::printf("%d of %zu inside their intervals", inside, widths.size());
+    if (disturbed > 0) std::printf(", %d could not be judged: again on a calmer machine", disturbed);
+    std::printf("; half-widths: median %.2f %%, widest %.2f %%\n",
+                widths.empty() ? 0 : 100 * widths[widths.size() / 2], 100 * widest);
   }
   return unraced > 0 || inside < static_cast<int>(widths.size()) ? kExitFailed : kExitDone;
 }

@@ -10,6 +10,9 @@
 #include <string>
 #include <thread>
 
+#include "measure_server/runner/calm_gate.h"
+#include "measure_server/runner/pulse.h"
+
 namespace tuner {
 namespace {
 
@@ -17,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr double kSpreadNs = 8e6;        // two ticks of 4 ms
 constexpr double kTurnWarmUpNs = 200e6;  // at most, of a turn
+constexpr double kPatienceNs = 20e6;     // of a turn, for calls that somebody disturbed
 
 double now_ns(clockid_t clock) {
   timespec t{};
@@ -48,7 +52,9 @@ void wait_until_alone() {
 class Turns {
  public:
   explicit Turns(const TurnOptions& options)
-      : options_(options), clock_(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC) {}
+      : options_(options),
+        clock_(options.threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC),
+        gate_(/*calm_ns=*/0, pulse_ns) {}
 
   // As many calls as fill the time: doubled until a batch takes a quarter of it, then by rule of three.
   void calibrate(Contestant& c) const {
@@ -66,9 +72,19 @@ class Turns {
   }
 
   // Nanoseconds of a whole batch.
-  double batch(Contestant& c) const {
+  double batch(Contestant& c) {
     begin_turn(c);
-    return timed(c, c.calls);
+    gate_.be_patient(kPatienceNs);
+    const auto take = [&](int64_t calls, Sample& s) {
+      s.run_ns = timed(c, calls);
+      return true;
+    };
+    Sample s;
+    if (gated())
+      gate_.take(c.calls, take, s);
+    else
+      take(c.calls, s);
+    return s.run_ns;
   }
 
  private:
@@ -112,14 +128,18 @@ class Turns {
 
   double time_ns() const { return options_.clock_ns ? options_.clock_ns() : now_ns(clock_); }
 
+  // Of one thread, and not where a test plays the clock.
+  bool gated() const { return options_.threads == 1 && !options_.clock_ns; }
+
   const TurnOptions& options_;
   clockid_t clock_;
+  CalmGate gate_;
 };
 
 }  // namespace
 
 void take_turns(const TurnOptions& options, std::vector<Contestant>& contestants) {
-  const Turns turns(options);
+  Turns turns(options);
   for (Contestant& c : contestants) turns.calibrate(c);
   for (int round = 0; round < options.rounds && std::chrono::steady_clock::now() < options.stop_at; ++round) {
     // Every other round backwards: nobody always follows the same neighbour's caches.

@@ -20,7 +20,8 @@ struct TurnOptions {
   // its operands have been put out of the caches.
   Caches caches = Caches::kWarm;
   int sets = 1;
-  // One thread: the time of the calling thread on its CPU, so that a preempted batch does not look slow.
+  // One thread: the time of the calling thread on its CPU, so that a preempted batch does not look slow, and
+  // calls that somebody disturbed are taken anew, as in trials and races (calm_gate.h).
   // More: the wall's; before each batch a wait until no other thread of this process spins, then calls that
   // are not timed until the contestant's own threads have found their cores.
   int threads = 1;

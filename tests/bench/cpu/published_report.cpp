@@ -39,7 +39,7 @@ ordered_json of(const PublishedShape& s) {
 
 std::string verdict(const PublishedShape& shape, const RaceRow& now) {
   if (!has_interval(shape)) return "not certified";
-  return cli::is_inside(shape.published, now) ? "inside" : "OUTSIDE";
+  return cli::verdict(shape.published, now);
 }
 
 PublishedSummary summarise(const PublishedReport& report) {

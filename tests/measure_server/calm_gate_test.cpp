@@ -1,0 +1,165 @@
+// Which calls count, on a machine that is played: its neighbour comes and goes on a clock of the test's own.
+#include "measure_server/runner/calm_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "measure_server/runner/pulse.h"
+
+namespace tuner {
+namespace {
+
+constexpr double kCalmPulse = 1600;
+
+// In every `period_ns` the neighbour is there for `busy_ns`, in which everything takes twice as long.
+struct Machine {
+  double call_ns = 10e3;
+  double period_ns = 3e6, busy_ns = 0;
+  double now_ns = 0;
+  int calls = 0;
+
+  // Does work that takes so long alone; returns how long it took.
+  double work(double ns) {
+    const double begin = now_ns;
+    constexpr double kStep = 100;
+    for (double left = ns; left > 0; left -= kStep)
+      now_ns += std::min(left, kStep) * (std::fmod(now_ns, period_ns) < busy_ns ? 2 : 1);
+    return now_ns - begin;
+  }
+  CalmGate gate(double calm_ns = kCalmPulse) {
+    return CalmGate(calm_ns, [this] { return work(kCalmPulse); });
+  }
+  TakeSample kernel() {
+    return [this](int64_t n, Sample& s) {
+      calls += static_cast<int>(n);
+      s.run_ns = s.cpu_ns = work(static_cast<double>(n) * call_ns);
+      return true;
+    };
+  }
+};
+
+TEST(CalmGate, WithNobodyThereEveryCallCounts) {
+  Machine machine;
+  CalmGate gate = machine.gate();
+  Sample s;
+  ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+  EXPECT_EQ(machine.calls, 100);
+  EXPECT_NEAR(s.run_ns, 100 * 10e3, 1);
+  EXPECT_NEAR(s.cpu_ns, 100 * 10e3, 1);
+  EXPECT_NEAR(s.pulse_ns, kCalmPulse, 1);
+  EXPECT_TRUE(s.calm);
+  EXPECT_EQ(gate.retaken(), 0);
+  EXPECT_NEAR(gate.low_ns(), kCalmPulse, 1);
+}
+
+TEST(CalmGate, CallsBesideANeighbourAreTakenAnewSoTheTimeIsTheKernelsOwn) {
+  Machine machine{.busy_ns = 1.5e6};
+  CalmGate gate = machine.gate();
+  gate.be_patient(50e6);
+  for (int i = 0; i < 20; ++i) {
+    Sample s;
+    ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+    EXPECT_TRUE(s.calm);
+    // A slice of 0.1 ms can hold him only at its edges, where the pulse saw nothing of him.
+    EXPECT_NEAR(s.run_ns, 100 * 10e3, 0.01 * 100 * 10e3);
+  }
+  EXPECT_GT(gate.retaken(), 20);
+}
+
+TEST(CalmGate, WithoutALevelTheLowestPulsesTell) {
+  Machine machine{.busy_ns = 1.5e6};
+  CalmGate gate = machine.gate(/*calm_ns=*/0);
+  gate.be_patient(50e6);
+  Sample s;
+  ASSERT_TRUE(gate.take(500, machine.kernel(), s));  // begins beside him: who he is is found out
+  ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+  EXPECT_TRUE(s.calm);
+  EXPECT_NEAR(s.run_ns, 100 * 10e3, 0.01 * 100 * 10e3);
+}
+
+TEST(CalmGate, WhenPatienceEndsDisturbedCallsCountAndAreSaidToBe) {
+  Machine machine{.busy_ns = 3e6};
+  CalmGate gate = machine.gate();
+  gate.be_patient(5e6);
+  Sample s;
+  ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+  EXPECT_FALSE(s.calm);
+  EXPECT_NEAR(s.run_ns, 2 * 100 * 10e3, 1);
+  EXPECT_GE(machine.now_ns, 5e6);
+  EXPECT_LT(machine.now_ns, 8e6) << "no more than its patience, then the sample";
+}
+
+TEST(CalmGate, ALowerClockIsNobody) {
+  Machine machine;
+  CalmGate gate = machine.gate(/*calm_ns=*/kCalmPulse / 1.25);
+  gate.be_patient(50e6);
+  Sample s;
+  ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+  EXPECT_TRUE(s.calm);
+  EXPECT_EQ(gate.retaken(), 0);
+  EXPECT_NEAR(s.pulse_ns, kCalmPulse, 1) << "the ratio to it says at which clock";
+}
+
+TEST(CalmGate, LongCallsBeginWithAGapSoMostOfThemAreAlone) {
+  // A call fills most of a gap: begun at any time of it but the first tenth, it runs into him. One that lasts
+  // until the next gap passes for calm: that is why the lower quartile of a process is its time.
+  Machine machine{.call_ns = 1.3e6, .busy_ns = 1.5e6};
+  CalmGate gate = machine.gate();
+  std::vector<double> calls_ns;
+  for (int i = 0; i < 20; ++i) {
+    gate.be_patient(20e6);
+    Sample s;
+    ASSERT_TRUE(gate.take(1, machine.kernel(), s));
+    EXPECT_TRUE(s.calm);
+    calls_ns.push_back(s.run_ns);
+  }
+  std::sort(calls_ns.begin(), calls_ns.end());
+  EXPECT_NEAR(calls_ns[5], 1.3e6, 0.01 * 1.3e6);
+  EXPECT_LE(machine.calls, 40);
+}
+
+TEST(CalmGate, AHopelessCallIsNotTriedAgain) {
+  Machine machine{.busy_ns = 3e6};
+  CalmGate gate = machine.gate();
+  gate.be_patient(1e9);
+  gate.give_up_above(15e3);
+  Sample s;
+  ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+  EXPECT_FALSE(s.calm);
+  EXPECT_EQ(gate.retaken(), 0);
+}
+
+TEST(CalmGate, WhereThereIsNoPulseEveryCallCounts) {
+  Machine machine{.busy_ns = 1.5e6};
+  CalmGate gate(0, [] { return 0; });
+  gate.be_patient(50e6);
+  Sample s;
+  ASSERT_TRUE(gate.take(100, machine.kernel(), s));
+  EXPECT_TRUE(s.calm);
+  EXPECT_EQ(machine.calls, 100);
+  EXPECT_EQ(gate.low_ns(), 0);
+}
+
+TEST(CalmGate, AKernelThatFailsEndsIt) {
+  Sample s;
+  EXPECT_FALSE(CalmGate(0, [] { return kCalmPulse; })
+                   .take(
+                       3, [](int64_t, Sample&) { return false; }, s));
+}
+
+// The real one, on whatever this is: it is finite and grows with nothing but the machine's state.
+TEST(Pulse, IsSomeMicrosecondsOrNone) {
+#if defined(__x86_64__)
+  double fastest = 1e18;
+  for (int i = 0; i < 1000; ++i) fastest = std::min(fastest, pulse_ns());
+  EXPECT_GT(fastest, 100);  // 500 rounds of 46 operations
+#else
+  EXPECT_EQ(pulse_ns(), 0);
+#endif
+}
+
+}  // namespace
+}  // namespace tuner
