@@ -13,54 +13,65 @@ constexpr double kSliceNs = 1e5;
 // Calls at least this long wait for a gap, so that they begin with it. Shorter ones go on meanwhile: that
 // keeps their operands where a loop of calls leaves them.
 constexpr double kLongCallNs = 4e5;
-constexpr size_t kRemembered = 512;
-constexpr size_t kLookAgain = 32;  // pulses after which the lowest tenth is found anew
+constexpr int kPulses = 3;            // of a moment
+constexpr size_t kRemembered = 512;   // pulses: some milliseconds
+constexpr size_t kLookAgain = 32;     // pulses after which the fast ones are found anew
+constexpr double kOneOfTheFast = 20;  // one in so many is faster
+constexpr double kAsFast = 1.06;      // as those; two steps of a clock
 
 }  // namespace
 
 CalmGate::CalmGate(double calm_ns, std::function<double()> pulse)
     : calm_ns_(calm_ns), pulse_(std::move(pulse)) {}
 
-void CalmGate::pulse() {
-  latest_ns_ = pulse_();
-  if (latest_ns_ <= 0) return;
+CalmGate::Moment CalmGate::now() {
+  Moment m;
+  for (int i = 0; i < kPulses; ++i) {
+    const double ns = pulse_();
+    if (ns <= 0) return {};
+    remember(ns);
+    m.slowest_ns = std::max(m.slowest_ns, ns);
+    m.mean_ns += ns / kPulses;
+  }
+  return m;
+}
+
+void CalmGate::remember(double pulse_ns) {
   if (pulses_.size() < kRemembered)
-    pulses_.push_back(latest_ns_);
+    pulses_.push_back(pulse_ns);
   else
-    pulses_[pulse_count_ % kRemembered] = latest_ns_;
+    pulses_[pulse_count_ % kRemembered] = pulse_ns;
   if (++pulse_count_ > kLookAgain && pulse_count_ % kLookAgain != 0) return;
   std::vector<double> sorted = pulses_;
-  const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 10);
+  const auto at =
+      sorted.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(sorted.size()) / kOneOfTheFast);
   std::nth_element(sorted.begin(), at, sorted.end());
   low_ns_ = *at;
 }
 
-bool CalmGate::is_calm(double pulse_ns) const {
-  return pulse_ns <= 0 || pulse_ns <= kPulseDisturbed * (calm_ns_ > 0 ? calm_ns_ : low_ns_);
-}
-
-void CalmGate::wait() {
-  while (patience_ns_ > 0 && !is_calm(latest_ns_)) {
-    pulse();
-    patience_ns_ -= std::max(latest_ns_, 1.0);
-  }
+bool CalmGate::is_calm(const Moment& m) const {
+  if (m.slowest_ns <= 0) return true;
+  return m.slowest_ns <= kAsFast * low_ns_ && (calm_ns_ <= 0 || m.slowest_ns <= kPulseDisturbed * calm_ns_);
 }
 
 bool CalmGate::take(int64_t calls, const TakeSample& take, Sample& sample) {
   sample = {};
   double pulses_ns = 0;
-  int pulses = 0;
-  pulse();  // what was timed last may be long ago
+  int moments = 0;
+  Moment after = now();  // what was timed last may be long ago
   for (int64_t left = calls; left > 0;) {
-    if (call_ns_ >= kLongCallNs) wait();
-    const double before = latest_ns_;
+    while (call_ns_ >= kLongCallNs && patience_ns_ > 0 && !is_calm(after)) {
+      after = now();
+      patience_ns_ -= kPulses * after.mean_ns;
+    }
+    const Moment before = after;
     const int64_t n =
         call_ns_ > 0 ? std::clamp<int64_t>(static_cast<int64_t>(kSliceNs / call_ns_), 1, left) : 1;
     Sample slice;
     if (!take(n, slice)) return false;
     call_ns_ = std::max(slice.run_ns / static_cast<double>(n), 1.0);
-    pulse();
-    const bool calm = is_calm(before) && is_calm(latest_ns_);
+    after = now();
+    const bool calm = is_calm(before) && is_calm(after);
     const bool hopeless = hopeless_ns_ > 0 && call_ns_ > hopeless_ns_;
     if (!calm && !hopeless && patience_ns_ > 0) {
       patience_ns_ -= slice.run_ns;
@@ -70,11 +81,11 @@ bool CalmGate::take(int64_t calls, const TakeSample& take, Sample& sample) {
     sample.run_ns += slice.run_ns;
     sample.cpu_ns += slice.cpu_ns;
     sample.calm = sample.calm && calm;
-    pulses_ns += before + latest_ns_;
-    pulses += 2;
+    pulses_ns += before.mean_ns + after.mean_ns;
+    moments += 2;
     left -= n;
   }
-  sample.pulse_ns = pulses_ns / std::max(pulses, 1);
+  sample.pulse_ns = pulses_ns / std::max(moments, 1);
   return true;
 }
 

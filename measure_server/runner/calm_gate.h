@@ -1,6 +1,11 @@
-// CalmGate: lets only those calls of a kernel count that had the core to themselves. It times a pulse
-// (pulse.h) before and after each slice of calls; a slice beside a slow one is taken anew, as long as
-// patience lasts.
+// CalmGate: lets only those calls of a kernel count that had the core to themselves. It times pulses
+// (pulse.h) before and after each slice of calls; a slice beside slow ones is taken anew, as long as patience
+// lasts.
+//
+// A clock is steady: at any moment pulses agree within a percent. Who computes on the other hardware thread
+// doubles them, who waits for memory there scatters them by tens of percent. So a moment is calm when three
+// pulses in a row are as fast as the fastest of the last milliseconds, and these not slower than clocks
+// explain.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +18,8 @@ namespace tuner {
 
 class CalmGate {
  public:
-  // What a pulse takes when nobody disturbs (`calm_ns`; 0: not known, then the lowest tenth of those seen so
-  // far tells). `pulse`: nanoseconds of one, on every thread the kernel uses; 0: there is none, and every
-  // slice counts as calm.
+  // `calm_ns`: what a pulse takes when nobody disturbs; 0: not known. `pulse`: nanoseconds of one, on every
+  // thread the kernel uses; 0: there is none, and every slice counts as calm.
   CalmGate(double calm_ns, std::function<double()> pulse);
 
   // From here on so much time may be lost to disturbances before slices beside them count.
@@ -28,18 +32,22 @@ class CalmGate {
   bool take(int64_t calls, const TakeSample& take, Sample& sample);
 
   int retaken() const { return retaken_; }   // slices
-  double low_ns() const { return low_ns_; }  // the lowest tenth of the latest pulses ends here; 0 without any
+  double low_ns() const { return low_ns_; }  // one of the fastest of the latest pulses; 0 without any
 
  private:
-  void pulse();
-  bool is_calm(double pulse_ns) const;
-  void wait();
+  // Three pulses in a row.
+  struct Moment {
+    double slowest_ns = 0, mean_ns = 0;
+  };
+  Moment now();
+  bool is_calm(const Moment& m) const;
+  void remember(double pulse_ns);
 
   const double calm_ns_;
   const std::function<double()> pulse_;
   double patience_ns_ = 0, hopeless_ns_ = 0;
-  double call_ns_ = 0;                 // of the latest slice; 0: none yet
-  double latest_ns_ = 0, low_ns_ = 0;  // pulses
+  double call_ns_ = 0;  // of the latest slice; 0: none yet
+  double low_ns_ = 0;
   int retaken_ = 0;
   std::vector<double> pulses_;  // those of which low_ns_ is told
   size_t pulse_count_ = 0;

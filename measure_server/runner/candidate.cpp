@@ -207,6 +207,7 @@ class Child {
 
   // Of the threads the kernel runs on.
   double slowest_pulse_ns() {
+    if (plan_.request->patience_ms <= 0) return 0;
     if (m_.threads == 1) return pulse_ns();
     pulses_ns_.assign(static_cast<size_t>(m_.threads), 0);
     pool_->parallel_for(

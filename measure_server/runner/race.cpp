@@ -113,7 +113,8 @@ RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, p
   std::vector<bool> racing(n);
   for (size_t i = 0; i < n; ++i) racing[i] = runs[i]->take_turn();
   const bool memory = std::any_of(runs.begin(), runs.end(), [](const auto& r) { return r->feels_memory(); });
-  const bool pulses = pulse_ns() > 0;  // else the sentinel is what times are compared with
+  const bool pulses =
+      request.base.patience_ms > 0 && pulse_ns() > 0;  // else the sentinel is what times are compared with
   const auto sentinels = [&] {
     return Beside{.compute_ns = pulses ? 0 : sentinel_on(request.base.cpus),
                   .memory_ns = memory ? memory_sentinel_on(request.base.cpus) : 0};

@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -60,6 +61,8 @@ v1::Outcome outcome_of(const std::string& name) {
   return outcome;
 }
 
+constexpr char kCalmPulses[] = "/calm_pulses";
+
 std::string data_key(const v1::Lease& lease) { return str(lease.workload_key(), "|", lease.input_seed()); }
 
 CheckSpec check_for(const v1::Lease& lease, const std::string& template_name, const BuildReply& data) {
@@ -86,7 +89,7 @@ Status Worker::open() {
   cpus_ = affinity();
   std::error_code error;
   std::filesystem::create_directories(options_.work_dir, error);
-  if (!error) std::filesystem::create_directories(shared_dir(), error);
+  if (!error) std::filesystem::create_directories(shared_dir() + kCalmPulses, error);
   if (error)
     return failed("work folder ", options_.work_dir, ": ", error.message(),
                   "; choose another with --work-dir");
@@ -104,6 +107,7 @@ Status Worker::open() {
   ASSIGN_OR_RETURN(probe_, machine_facts(*runner_, shared_dir() + "/machine.json"));
   calm_memory_ =
       std::make_unique<CalmLevel>(shared_dir() + "/calm_memory_sentinel", probe_.hardware, kMemoryDisturbed);
+  forget_old_pulses();
   const std::vector<int> last = runner_cpus(1);
   std::vector<int> others;
   for (const int cpu : cpus_)
@@ -121,12 +125,24 @@ Status Worker::open() {
   return Status::ok();
 }
 
-// Of each target its own: a core that runs wide vectors has a lower clock, and what counts is the one that
-// the target's kernels find.
-CalmLevel& Worker::calm_pulse(const std::string& target) {
-  std::string file = shared_dir() + "/calm_pulse_";
-  for (const char c : target) file += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return calm_pulses_.try_emplace(target, file, probe_.hardware, kPulseDisturbed).first->second;
+// Of each task its own: the more wide arithmetic kernels do, the lower is the clock they find.
+CalmLevel& Worker::calm_pulse(const v1::Lease& lease) {
+  const std::string task = str(lease.workload_key(), "|", lease.target());
+  char file[32];
+  std::snprintf(file, sizeof file, "/%016zx", std::hash<std::string>()(task));
+  return calm_pulses_
+      .try_emplace(task, shared_dir() + kCalmPulses + file, str(probe_.hardware, " | ", task),
+                   kPulseDisturbed)
+      .first->second;
+}
+
+// Levels that are no news any more.
+void Worker::forget_old_pulses() const {
+  std::error_code error;
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (const auto& entry : std::filesystem::directory_iterator(shared_dir() + kCalmPulses, error))
+    if (now - entry.last_write_time(error) > CalmLevel::kNews && !error)
+      std::filesystem::remove(entry, error);
 }
 
 // The first device of this host, when there is one and candidates can be compiled for it.

@@ -92,9 +92,10 @@ class Worker {
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;
-  // What pulses (by target) and the memory sentinel take on a calm machine, of CPU runs; used by the run
+  // What pulses (by task) and the memory sentinel take on a calm machine, of CPU runs; used by the run
   // thread only.
-  CalmLevel& calm_pulse(const std::string& target);
+  CalmLevel& calm_pulse(const v1::Lease& lease);
+  void forget_old_pulses() const;
   std::map<std::string, CalmLevel> calm_pulses_;
   std::unique_ptr<CalmLevel> calm_memory_;
   int disturbed_in_a_row_ = 0;  // runs, up to now

@@ -46,7 +46,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   }
   request.cold_constants = options.constants() == "cold";
   request.cpus = runner_cpus(threads_of(lease.target()));
-  CalmLevel& calm_pulse = this->calm_pulse(lease.target());
+  CalmLevel& calm_pulse = this->calm_pulse(lease);
   const double patience_ms = request.patience_ms;
 
   Result<RunReply> reply = failed("not run");
@@ -154,7 +154,7 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
   base.run_timeout_s = (lease.options().run_timeout_s() > 0 ? lease.options().run_timeout_s() : 10) *
                        static_cast<double>(entries.size());
   base.cpus = runner_cpus(threads_of(lease.target()));
-  CalmLevel& calm_pulse = this->calm_pulse(lease.target());
+  CalmLevel& calm_pulse = this->calm_pulse(lease);
   const auto heat = [&](RaceRequest request) -> Result<RaceReply> {
     Result<RaceReply> reply = failed("not run");
     for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {

@@ -272,6 +272,8 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   report.shapes = {published("narrow", 0.03, 1, {0.99, 1.05}), published("wide", 0.08, 2, {1.05, 0.95}),
                    published("not certified", 0.03, 0, {1, 1})};
   report.shapes.push_back({.shape = report.shapes[0].shape, .error = "never tuned"});
+  RaceRow& lost = report.shapes[1].again.emplace_back(report.shapes[1].again[0]);
+  lost.turns = 9, lost.discarded = 2, lost.disturbed = 4;  // it cannot be judged
   const PublishedSummary sum = summarise(report);
   EXPECT_EQ(sum.inside, 3);
   EXPECT_EQ(sum.times, 8);
@@ -286,6 +288,8 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   EXPECT_EQ(j["seed"], 7);
   EXPECT_EQ(j["shapes"][0]["again"][0]["verdict"], "inside");
   EXPECT_EQ(j["shapes"][0]["again"][1]["verdict"], "OUTSIDE");
+  EXPECT_EQ(j["shapes"][1]["again"][1]["verdict"], "inside");
+  EXPECT_EQ(j["shapes"][1]["again"][2]["verdict"], "disturbed");
   EXPECT_NEAR(j["shapes"][0]["again"][1]["to_published"].get<double>(), 1.05, 1e-9);
   EXPECT_EQ(j["shapes"][2]["again"][0]["verdict"], "not certified");
   EXPECT_EQ(j["shapes"][3]["error"], "never tuned");

@@ -12,7 +12,8 @@
 namespace tuner::cli {
 namespace {
 
-constexpr double kSameClock = 0.015;         // the pulse may differ by so much; clocks have steps of 3 %
+constexpr double kSameClock = 0.015;  // the pulse may differ by so much; clocks have steps of 3 %
+constexpr double kSlowClock = 0.94;
 constexpr std::chrono::seconds kLimit{330};  // of one task; the daemon answers within 300
 
 }  // namespace
@@ -49,21 +50,24 @@ double clock_now(const TunedConfig& published, const RaceRow& now) {
   return published.time_ns / published.ratio / (now.time_ns / now.ratio);
 }
 
-bool too_disturbed(const RaceRow& now) { return 2 * now.disturbed > now.turns - now.discarded; }
+bool too_disturbed(const TunedConfig& published, const RaceRow& now) {
+  if (2 * now.disturbed > now.turns - now.discarded) return true;
+  return clock_now(published, now) < kSlowClock && now.ratio > published.ratio_high;
+}
 
 bool same_clock(const TunedConfig& published, const RaceRow& now) {
   return std::fabs(clock_now(published, now) - 1) <= kSameClock;
 }
 
 bool is_inside(const TunedConfig& published, const RaceRow& now) {
-  if (too_disturbed(now)) return false;
+  if (too_disturbed(published, now)) return false;
   return same_clock(published, now)
              ? published.time_low_ns <= now.time_ns && now.time_ns <= published.time_high_ns
              : published.ratio_low <= now.ratio && now.ratio <= published.ratio_high;
 }
 
 const char* verdict(const TunedConfig& published, const RaceRow& now) {
-  return is_inside(published, now) ? "inside" : too_disturbed(now) ? "disturbed" : "OUTSIDE";
+  return is_inside(published, now) ? "inside" : too_disturbed(published, now) ? "disturbed" : "OUTSIDE";
 }
 
 double half_width(const TunedConfig& published) {

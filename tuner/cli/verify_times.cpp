@@ -74,7 +74,7 @@ int verify_times(const TimesOptions& options, int verbose) {
     if (!now) return report(now.status());
     const Verdict v{task, *best, *now};
     inside += v.inside() ? 1 : 0;
-    disturbed += too_disturbed(*now) ? 1 : 0;
+    disturbed += too_disturbed(*best, *now) ? 1 : 0;
     widest = std::max(widest, v.width());
     widths.push_back(v.width());
     if (options.json) {
@@ -85,9 +85,9 @@ int verify_times(const TimesOptions& options, int verbose) {
                   format_time(v.published.time_ns, v.published.time_low_ns, v.published.time_high_ns).c_str(),
                   100 * v.width(), 100 * (to_published(v.published, v.now) - 1), v.now.ratio,
                   v.published.ratio,
-                  too_disturbed(v.now)             ? ", the machine is too disturbed to tell"
-                  : same_clock(v.published, v.now) ? ""
-                                                   : ", the clock has changed: judged by the ratio",
+                  too_disturbed(v.published, v.now) ? ", the machine is too disturbed to tell"
+                  : same_clock(v.published, v.now)  ? ""
+                                                    : ", the clock has changed: judged by the ratio",
                   task.key.c_str());
       std::fflush(stdout);
     }
