@@ -195,7 +195,7 @@ struct RaceRow {
   std::string winner_trial_id;
   std::vector<RaceFinalist> finalists;
   std::vector<std::string> tie_set;  // trial ids; the winner is one of them
-  double time_ns = 0;                // of the winner: trimmed mean over processes of the lower quartile within each
+  double time_ns = 0;  // of the winner: trimmed mean over processes of the lower quartile within each
   double time_low_ns = 0, time_high_ns = 0;         // where that of a fresh process lies in 95 % of cases
   double ratio = 0, ratio_low = 0, ratio_high = 0;  // the same three of time over sentinel_ns
   double regret_bound = 0;  // the winner is slower than the best finalist by at most this fraction (95 %)

@@ -65,8 +65,8 @@ struct RunRequest {
   // sample is one call. Without constants nothing changes.
   bool cold_constants = false;
   // Of a CPU candidate: what a pulse takes when nobody disturbs (pulse.h), 0: not known; and how long it may
-  // take disturbed calls anew, all of them together (in a race: of a turn), before they count. A patience of 0:
-  // no pulses, every call counts.
+  // take disturbed calls anew, all of them together (in a race: of a turn), before they count. A patience of
+  // 0: no pulses, every call counts.
   double calm_pulse_ns = 0, patience_ms = 50;
   std::vector<int> cpus;  // to pin the kernel's threads (GPU: the launching thread) to; empty: not pinned
   // Of GPU candidates: which device, by the driver's count, and the state of its caches.

@@ -52,9 +52,10 @@ int64_t own_cache_bytes() {
 }
 
 double memory_sentinel_ns() {
-  constexpr double kPatienceNs = 5e6;
+  constexpr double kPatienceNs = 10e6;
   constexpr int64_t kMemory = int64_t{1} << 20, kMostShared = int64_t{16} << 20;
-  static const int64_t shared = std::min(own_cache_bytes() * 3 / 2 / 512 * 512, kMostShared);
+  static const int64_t shared =
+      std::min(std::max(own_cache_bytes() * 3 / 2, cpu_caches().l3_bytes / 8), kMostShared) / 512 * 512;
   // Made once, at the first use, and never given back.
   static char* const data = [] {
     void* const memory =

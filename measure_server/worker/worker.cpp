@@ -106,7 +106,7 @@ Status Worker::open() {
   // Peaks are measured before the builder or anything else of ours is busy.
   ASSIGN_OR_RETURN(probe_, machine_facts(*runner_, shared_dir() + "/machine.json"));
   calm_memory_ =
-      std::make_unique<CalmLevel>(shared_dir() + "/calm_memory_sentinel", probe_.hardware, kMemoryDisturbed);
+      std::make_unique<CalmLevel>(shared_dir() + "/calm_memory", probe_.hardware, kMemoryDisturbed);
   forget_old_pulses();
   const std::vector<int> last = runner_cpus(1);
   std::vector<int> others;

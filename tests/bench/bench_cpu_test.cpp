@@ -274,6 +274,10 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   report.shapes.push_back({.shape = report.shapes[0].shape, .error = "never tuned"});
   RaceRow& lost = report.shapes[1].again.emplace_back(report.shapes[1].again[0]);
   lost.turns = 9, lost.discarded = 2, lost.disturbed = 4;  // it cannot be judged
+  RaceRow& slow = report.shapes[1].again.emplace_back(report.shapes[1].again[0]);
+  slow.ratio = 1.2, slow.time_ns = 1300;  // on a core 8 % slower than then: a clock, or a neighbour
+  RaceRow& slower = report.shapes[1].again.emplace_back(report.shapes[1].again[0]);
+  slower.ratio = 1.2, slower.time_ns = 1220;  // on the same core within 2 %
   const PublishedSummary sum = summarise(report);
   EXPECT_EQ(sum.inside, 3);
   EXPECT_EQ(sum.times, 8);
@@ -290,6 +294,8 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   EXPECT_EQ(j["shapes"][0]["again"][1]["verdict"], "OUTSIDE");
   EXPECT_EQ(j["shapes"][1]["again"][1]["verdict"], "inside");
   EXPECT_EQ(j["shapes"][1]["again"][2]["verdict"], "disturbed");
+  EXPECT_EQ(j["shapes"][1]["again"][3]["verdict"], "disturbed");
+  EXPECT_EQ(j["shapes"][1]["again"][4]["verdict"], "OUTSIDE");
   EXPECT_NEAR(j["shapes"][0]["again"][1]["to_published"].get<double>(), 1.05, 1e-9);
   EXPECT_EQ(j["shapes"][2]["again"][0]["verdict"], "not certified");
   EXPECT_EQ(j["shapes"][3]["error"], "never tuned");
