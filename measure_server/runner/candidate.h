@@ -25,10 +25,10 @@ struct CandidateReport {
   uint64_t finished;  // the plan's nonce, written last: anything else means it never came to the end
   Phase phase;        // where it is
   uint32_t samples, other_samples;
-  uint32_t
-      disturbed;     // samples beside which the core was not calm; in turns: 1, when the latest turn had one
+  // Samples beside which the core was not calm; in turns: 1, when the latest turn had one.
+  uint32_t disturbed;
   uint32_t retaken;  // slices of samples that were taken anew for that
-  double pulse_ns;   // the lowest tenth of the pulses ends here; 0: none
+  double pulse_ns;   // one of the fastest of the latest pulses; 0: none
   uint32_t cut;
   int32_t kernel_status;  // what the kernel or its packing returned, when not 0
   uint32_t descriptors_closed;

@@ -86,8 +86,8 @@ struct RunReply {
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
   // The memory sentinel; 0: not timed, the operands fit the core's own caches, or it is a GPU.
   double memory_before_ns = 0, memory_after_ns = 0;
-  // Of run_ns, beside which the core was not calm; slices of calls that were taken anew for that; what the
-  // lowest tenth of pulses came to. A GPU has none of these.
+  // Of run_ns, beside which the core was not calm; slices of calls that were taken anew for that; one of the
+  // fastest of the latest pulses. A GPU has none of these.
   int disturbed = 0, retaken = 0;
   double pulse_ns = 0;
   double run_ms = 0;         // from fork to the end of the check
