@@ -278,8 +278,12 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   slow.ratio = 1.2, slow.time_ns = 1300;  // on a core 8 % slower than then: a clock, or a neighbour
   RaceRow& slower = report.shapes[1].again.emplace_back(report.shapes[1].again[0]);
   slower.ratio = 1.2, slower.time_ns = 1220;  // on the same core within 2 %
+  RaceRow& bound = report.shapes[1].again.emplace_back(report.shapes[1].again[0]);
+  bound.ratio = 0.9, bound.time_ns = 1000;  // on a core 10 % slower: memory bounds it, not the clock
+  RaceRow& followed = report.shapes[1].again.emplace_back(report.shapes[1].again[0]);
+  followed.ratio = 1, followed.time_ns = 1100;  // it followed the clock
   const PublishedSummary sum = summarise(report);
-  EXPECT_EQ(sum.inside, 3);
+  EXPECT_EQ(sum.inside, 5);
   EXPECT_EQ(sum.times, 8);
   EXPECT_EQ(sum.narrow, 1);
   EXPECT_EQ(sum.uncertified, 2);
@@ -288,7 +292,7 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   ASSERT_TRUE(write_json(report, path).is_ok());
   std::ifstream in(path);
   const auto j = nlohmann::json::parse(in);
-  EXPECT_EQ(j["inside"], 3);
+  EXPECT_EQ(j["inside"], 5);
   EXPECT_EQ(j["seed"], 7);
   EXPECT_EQ(j["shapes"][0]["again"][0]["verdict"], "inside");
   EXPECT_EQ(j["shapes"][0]["again"][1]["verdict"], "OUTSIDE");
@@ -296,6 +300,8 @@ TEST(BenchCpu, PublishedTimesThatAreNotCertifiedAreMisses) {
   EXPECT_EQ(j["shapes"][1]["again"][2]["verdict"], "disturbed");
   EXPECT_EQ(j["shapes"][1]["again"][3]["verdict"], "disturbed");
   EXPECT_EQ(j["shapes"][1]["again"][4]["verdict"], "OUTSIDE");
+  EXPECT_EQ(j["shapes"][1]["again"][5]["verdict"], "inside");
+  EXPECT_EQ(j["shapes"][1]["again"][6]["verdict"], "inside");
   EXPECT_NEAR(j["shapes"][0]["again"][1]["to_published"].get<double>(), 1.05, 1e-9);
   EXPECT_EQ(j["shapes"][2]["again"][0]["verdict"], "not certified");
   EXPECT_EQ(j["shapes"][3]["error"], "never tuned");

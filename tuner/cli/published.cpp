@@ -2,6 +2,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -61,9 +62,9 @@ bool same_clock(const TunedConfig& published, const RaceRow& now) {
 
 bool is_inside(const TunedConfig& published, const RaceRow& now) {
   if (too_disturbed(published, now)) return false;
-  return same_clock(published, now)
-             ? published.time_low_ns <= now.time_ns && now.time_ns <= published.time_high_ns
-             : published.ratio_low <= now.ratio && now.ratio <= published.ratio_high;
+  const double slower = same_clock(published, now) ? 1 : 1 / clock_now(published, now);
+  return published.time_low_ns * std::min(slower, 1.0) <= now.time_ns &&
+         now.time_ns <= published.time_high_ns * std::max(slower, 1.0);
 }
 
 const char* verdict(const TunedConfig& published, const RaceRow& now) {

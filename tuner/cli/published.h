@@ -25,10 +25,10 @@ Result<RaceRow> remeasure(const Connection& connection, const std::string& trial
 // over now's.
 double clock_now(const TunedConfig& published, const RaceRow& now);
 // What is published is a time, so the time is judged: whether it is in the 95 % interval. Where the pulse
-// says that the core runs at another clock than then (by more than 1.5 %), no time of then can hold, and the
-// ratio to the pulse is judged instead. Where most turns were disturbed now, and where a ratio does not hold
-// on a core more than 6 % slower than then, which may be a steady neighbour instead of a clock, nothing can
-// be judged.
+// says that the core runs at another clock than then (by more than 1.5 %), a time may have followed it
+// wholly, in part or, where memory bounds it, not at all: the interval is stretched to what the clock
+// explains. Where most turns were disturbed now, and where a ratio does not hold on a core more than 6 %
+// slower than then, which may be a steady neighbour instead of a clock, nothing can be judged.
 bool too_disturbed(const TunedConfig& published, const RaceRow& now);
 bool same_clock(const TunedConfig& published, const RaceRow& now);
 bool is_inside(const TunedConfig& published, const RaceRow& now);

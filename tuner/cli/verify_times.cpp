@@ -87,7 +87,7 @@ int verify_times(const TimesOptions& options, int verbose) {
                   v.published.ratio,
                   too_disturbed(v.published, v.now) ? ", the machine is too disturbed to tell"
                   : same_clock(v.published, v.now)  ? ""
-                                                    : ", the clock has changed: judged by the ratio",
+                                                    : ", the clock has changed: judged by it",
                   task.key.c_str());
       std::fflush(stdout);
     }
