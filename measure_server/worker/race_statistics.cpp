@@ -68,7 +68,7 @@ Trimmed trimmed(std::vector<double> v) {
   return out;
 }
 
-// Process -> logarithm of the time there, or of its ratio to the sentinel's.
+// Process -> logarithm of the time there, or of its ratio to the pulse's.
 std::map<int, double> by_process(const Racer& racer, bool ratio) {
   std::map<int, std::vector<double>> values;
   for (size_t i = 0; i < racer.samples_ns.size(); ++i)
