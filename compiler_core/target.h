@@ -1,8 +1,8 @@
 // Target: one device, described; parsed from and printed as text.
 //
-//   cpu                                    this host, one thread          (resolved by resolve_target, see
-//   codegen/compile.h) llvm -mcpu=haswell -threads=2          a CPU by its LLVM name llvm -mcpu=cortex-a72
-//   -mtriple=aarch64-linux-gnu -mattr=+fp16 cuda -arch=sm_90a                      a GPU by its architecture
+//   cpu, cpu -threads=N, cpu -threads=all    this host (resolved by resolve_target, codegen/compile.h)
+//   llvm -mcpu=haswell -threads=2            a CPU by its LLVM name; others: -mtriple=... -mattr=+fp16
+//   cuda -arch=sm_90a                        a GPU by its architecture
 //
 // name() is canonical: one spelling for one device, options in the order -mcpu -mtriple -mattr -threads (or
 // -arch -emulated), defaults left out except -threads. It is a key in the database. Hardware and toolchain

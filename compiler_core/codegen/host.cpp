@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <fstream>
+#include <thread>
+#include <utility>
 
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/runtime/cuda_driver.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/TargetParser/Host.h"
-#include "llvm/TargetParser/X86TargetParser.h"
 
 namespace tuner {
 namespace {
@@ -42,29 +45,18 @@ int64_t cache_bytes(int level, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
-// Vector extensions whose presence changes what we generate. A virtual machine may hide some of the named
-// CPU's (then "-x" is written) or show more than the name has ("+x").
-constexpr const char* kDecisive[] = {"avx",      "avx2",       "fma",        "f16c",
-                                     "avx512f",  "avx512bw",   "avx512dq",   "avx512vl",
-                                     "avx512cd", "avx512vnni", "avx512bf16", "avxvnni"};
-
 }  // namespace
 
 Target host_target(int threads) {
   Target t;
-  t.mcpu = llvm::sys::getHostCPUName().str();
   t.threads = threads;
-  const llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  const auto has = [&](llvm::StringRef name) { return features.lookup(name); };
+  const std::string guess = llvm::sys::getHostCPUName().str();
+  const CpuFeatures& features = host_cpu_features();
 #if defined(__x86_64__)
-  llvm::SmallVector<llvm::StringRef, 64> of_name;
-  llvm::X86::getFeaturesForCPU(t.mcpu, of_name);
-  for (const char* feature : kDecisive) {
-    const bool named = std::find_if(of_name.begin(), of_name.end(), [&](llvm::StringRef f) {
-                         return f.trim('+') == feature;
-                       }) != of_name.end();
-    if (named != has(feature)) t.mattr.push_back(str(has(feature) ? "+" : "-", feature));
-  }
+  CpuName name = name_of_x86(guess, features);
+  t.mcpu = std::move(name.mcpu);
+  t.mattr = std::move(name.mattr);
+  const auto has = [&](std::string_view feature) { return features.contains(feature); };
   t.vector_bits = has("avx512f") ? 512 : has("avx") ? 256 : 128;
   t.vector_registers_n = has("avx512f") ? 32 : 16;
   // The name alone must tell everybody the vector width: a CPU that the table of targets does not know says
@@ -75,6 +67,7 @@ Target host_target(int threads) {
   std::sort(t.mattr.begin(), t.mattr.end(),
             [](const std::string& a, const std::string& b) { return a.substr(1) < b.substr(1); });
 #elif defined(__aarch64__)
+  t.mcpu = guess;
   t.mtriple = "aarch64-linux-gnu";
   t.vector_bits = 128;
   t.vector_registers_n = 32;
@@ -87,6 +80,8 @@ Target host_target(int threads) {
 
 namespace {
 
+int cpus_here() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
 Result<Target> native_cuda_target() {
   const Result<std::vector<CudaDevice>> devices = cuda_devices();
   if (!devices.is_ok())
@@ -97,24 +92,45 @@ Result<Target> native_cuda_target() {
 
 }  // namespace
 
+namespace {
+
+// "", "-threads=N" or "-threads=all", behind "cpu".
+Result<int> threads_of_cpu(std::string_view text, std::string_view option) {
+  if (option.empty()) return 1;
+  if (option == "-threads=all") return cpus_here();
+  // What is wrong with a number, the parser of full names says.
+  const Result<Target> read = parse_target(str("llvm -mcpu=x86-64 ", option));
+  if (!option.starts_with("-threads=") || option.find(' ') != std::string_view::npos || !read)
+    return invalid_argument("target '", text, "': found '", option,
+                            "' after cpu, expected nothing, -threads=N (1..4096) or -threads=all");
+  return read->threads;
+}
+
+}  // namespace
+
 Result<Target> resolve_target(std::string_view text) {
   if (text == "cuda -arch=native") return native_cuda_target();
-  const std::string_view threads_option = "-threads=";
-  if (text != "cpu" && !text.starts_with("cpu ")) return parse_target(text);
-  std::string_view rest = text.substr(3);
-  while (rest.starts_with(' ')) rest.remove_prefix(1);
-  while (rest.ends_with(' ')) rest.remove_suffix(1);
-  if (rest.empty()) return host_target(1);
-  int64_t threads = 0;
-  const bool is_option = rest.starts_with(threads_option);
-  const std::string_view digits = is_option ? rest.substr(threads_option.size()) : "";
-  const bool is_number = !digits.empty() && digits.size() <= 4 &&
-                         digits.find_first_not_of("0123456789") == std::string_view::npos;
-  if (is_number) threads = std::stoll(std::string(digits));
-  if (threads < 1)
-    return invalid_argument("target '", text, "': found '", rest,
-                            "' after cpu, expected nothing or -threads=N with N >= 1");
-  return host_target(static_cast<int>(threads));
+  if (text == "cpu" || text.starts_with("cpu ")) {
+    std::string_view option = text.substr(3);
+    while (option.starts_with(' ')) option.remove_prefix(1);
+    while (option.ends_with(' ')) option.remove_suffix(1);
+    ASSIGN_OR_RETURN(const int threads, threads_of_cpu(text, option));
+    // As everybody else reads the name: the caches decide about config spaces, which must be the same in the
+    // daemon and on the worker.
+    return parse_target(host_target(threads).name());
+  }
+  ASSIGN_OR_RETURN(Target target, parse_target(text));
+  if (const Status known = check_cpu_words(target); !known)
+    return known.with_context(str("target '", text, "': "));
+  return target;
+}
+
+Status runs_here(const Target& target) {
+  const int cpus = cpus_here();
+  if (target.threads > cpus)
+    return invalid_argument("it wants ", target.threads, " threads, this process may use ", cpus,
+                            cpus == 1 ? " CPU" : " CPUs");
+  return runs_on(target, host_target(), host_cpu_features(), "this CPU");
 }
 
 }  // namespace tuner

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "compiler_core/codegen/cpu_features.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
@@ -90,27 +91,41 @@ bool add_selection(llvm::CodeGenTargetMachineImpl& machine, llvm::TargetPassConf
   return true;
 }
 
+std::string triple_text(const Target& target) {
+  return llvm::Triple::normalize(target.mtriple.empty() ? "x86_64-linux-gnu" : target.mtriple);
+}
+
+Result<const llvm::Target*> llvm_target_of(const Target& target) {
+  initialize_llvm();
+  std::string error;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple_text(target)), error);
+  if (found == nullptr) return invalid_argument("target ", target.name(), ": ", error);
+  return found;
+}
+
 }  // namespace
 
+Result<std::unique_ptr<llvm::MCSubtargetInfo>> subtarget_of(const Target& target) {
+  ASSIGN_OR_RETURN(const llvm::Target* const found, llvm_target_of(target));
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      found->createMCSubtargetInfo(llvm::Triple(triple_text(target)), "", ""));
+  if (info == nullptr)
+    return invalid_argument("target ", target.name(), ": LLVM has no code generator for it");
+  return info;
+}
+
 Result<Machine*> Machine::of(const Target& target) {
-  initialize_llvm();
   if (!target.is_cpu()) return invalid_argument("target ", target.name(), ": expected a CPU, found a GPU");
   thread_local std::map<std::string, Machine> machines;
   std::string features;
   for (const std::string& attribute : target.mattr) features += (features.empty() ? "" : ",") + attribute;
-  const std::string triple_text = target.mtriple.empty() ? "x86_64-linux-gnu" : target.mtriple;
-  const std::string key = str(triple_text, " ", target.mcpu, " ", features, " ", target.vector_bits);
+  const std::string key = str(target.mtriple, " ", target.mcpu, " ", features, " ", target.vector_bits);
   if (const auto it = machines.find(key); it != machines.end()) return &it->second;
 
-  const llvm::Triple triple(llvm::Triple::normalize(triple_text));
-  std::string error;
-  const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (llvm_target == nullptr) return invalid_argument("target ", target.name(), ": ", error);
-  const std::unique_ptr<llvm::MCSubtargetInfo> known(llvm_target->createMCSubtargetInfo(triple, "", ""));
-  if (!target.mcpu.empty() && known != nullptr && !known->isCPUStringValid(target.mcpu))
-    return invalid_argument("target ", target.name(), ": -mcpu=", target.mcpu,
-                            " is not a CPU that LLVM knows for ", triple.getArchName().str(),
-                            "; `llc -mcpu=help` lists them");
+  if (const Status known = check_cpu_words(target); !known)
+    return known.with_context(str("target ", target.name(), ": "));
+  ASSIGN_OR_RETURN(const llvm::Target* const llvm_target, llvm_target_of(target));
+  const llvm::Triple triple(triple_text(target));
   Machine m;
   m.machine_.reset(llvm_target->createTargetMachine(triple, target.mcpu, features, llvm::TargetOptions(),
                                                     llvm::Reloc::PIC_, llvm::CodeModel::Small,

@@ -9,9 +9,14 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/target.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Target/TargetMachine.h"
 
 namespace tuner::codegen {
+
+// What LLVM knows of the target's architecture: its CPUs and features. InvalidArgument for one that it has no
+// code generator for. Never null.
+Result<std::unique_ptr<llvm::MCSubtargetInfo>> subtarget_of(const Target& target);
 
 class Machine {
  public:

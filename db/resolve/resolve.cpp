@@ -1,5 +1,6 @@
 #include "db/resolve/resolve.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -125,12 +126,39 @@ struct Resolver::Impl {
     answer.stale_reason = s.reason;
   }
 
-  // The answer of the task's own records, if this program can still build it.
-  Result<std::optional<Answer>> exact(Question& q) const {
+  // The best of the task's own records. A machine keeps its answers when its target gets another name (a
+  // newer LLVM tells its CPU from others, say): then they stand under the former one. None: not tuned.
+  Result<std::optional<TunedConfig>> best_of_task(const Question& q) const {
     Result<TunedConfig> best = store->best(q.asked.workload_key, q.asked.target, templates_of(q.algorithms),
                                            options.count_outcomes, q.constants);
-    if (!best && best.status().code() == StatusCode::kNotFound) return std::optional<Answer>();
-    if (!best) return best.status();
+    if (best) return std::optional(*std::move(best));
+    if (best.status().code() != StatusCode::kNotFound) return best.status();
+    if (!q.target.is_cpu() || present_of(q.target).hardware.empty()) return std::optional<TunedConfig>();
+    ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks());
+    for (const std::string& name : names_of_same_vectors(q.asked.workload_key, q.target, tasks)) {
+      best = store->best(q.asked.workload_key, name, templates_of(q.algorithms), options.count_outcomes,
+                         q.constants);
+      if (!best && best.status().code() == StatusCode::kNotFound) continue;
+      if (!best) return best.status();
+      ASSIGN_OR_RETURN(const bool here, measured_as_this_machine(*best, q.target));
+      if (here) return std::optional(*std::move(best));
+    }
+    return std::optional<TunedConfig>();
+  }
+
+  // Code of an older CPU may have been measured here, too; such a record says so.
+  Result<bool> measured_as_this_machine(const TunedConfig& tuned, const Target& target) const {
+    if (tuned.environment.hardware.empty()) return false;
+    const Staleness s = staleness(tuned, present_of(target));
+    if (std::find(s.causes.begin(), s.causes.end(), StaleCause::kHardware) != s.causes.end()) return false;
+    ASSIGN_OR_RETURN(const TrialWithRecord trial, store->trial(tuned.trial_id));
+    return trial.record && trial.record->device_state.empty();
+  }
+
+  // The answer of the task's own records, if this program can still build it.
+  Result<std::optional<Answer>> exact(Question& q) const {
+    ASSIGN_OR_RETURN(std::optional<TunedConfig> best, best_of_task(q));
+    if (!best) return std::optional<Answer>();
     if (const Status ready = usable(best->template_name, best->template_version, q.workload, q.target);
         !ready) {
       q.why = str("trial ", best->trial_id, " rests on ", ready.message(), "; ");
@@ -153,6 +181,14 @@ struct Resolver::Impl {
       answer.note =
           str(q.asked.workload_key, " on \"", q.asked.target, "\" was tuned under other conditions (",
               answer.stale_reason, "): its config is used. To measure it again: tuner revalidate");
+    if (best->target != q.asked.target) {
+      if (const Result<ResolvedKernel> valid = kernel_of(answer, q.workload, q.target); !valid) {
+        q.why = str("trial ", best->trial_id, " rests on ", valid.message(), "; ");
+        return std::optional<Answer>();
+      }
+      answer.note += str(answer.note.empty() ? "" : "; ", "tuned on this machine, whose target was called \"",
+                         best->target, "\" then");
+    }
     answer.tuned = *std::move(best);
     return std::optional(std::move(answer));
   }

@@ -2,7 +2,8 @@
 //
 // One place answers for `tuner query`, `tuner build`, the daemon and an application's runtime:
 //
-//   exact        this task was tuned: the fastest config of its records, or of its latest race
+//   exact        this task was tuned: the fastest config of its records, or of its latest race; also where
+//                this machine's target had another name then
 //   same-family  the same shape was tuned with another epilogue, or the same workload for a near target:
 //                other threads, another CPU with the same vectors, another GPU of the generation
 //   nearest      other shapes of the operator were tuned on this target: the config of theirs, moved to the
@@ -67,7 +68,7 @@ struct Answer {
   // The records are of another compiler, template or machine than the present one, and which.
   bool stale = false;
   std::string stale_reason;
-  // One line: what is lost, what is used instead, the command that fixes it. Empty when exact and not stale.
+  // One line: what is lost, what is used instead, the command that fixes it. Empty when exact, not stale, and of this target's own name.
   std::string note;
 };
 

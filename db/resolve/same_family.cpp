@@ -47,6 +47,18 @@ bool near_targets(const Target& a, const Target& b) {
          a.vector_registers_n == b.vector_registers_n;
 }
 
+std::vector<std::string> names_of_same_vectors(std::string_view workload_key, const Target& target,
+                                               const std::vector<JobRow::Task>& tasks) {
+  std::vector<std::string> names;
+  for (const JobRow::Task& task : tasks) {
+    if (task.workload_key != workload_key || task.target == target.name()) continue;
+    const Result<Target> named = parse_target(task.target);
+    if (named && near_targets(*named, target) && named->threads == target.threads)
+      names.push_back(task.target);
+  }
+  return names;
+}
+
 std::vector<Relative> relatives_of(const Workload& workload, const Target& target,
                                    const std::vector<JobRow::Task>& tasks) {
   const std::string key = workload.key(), name = target.name(), plain = key_without_epilogue(workload);

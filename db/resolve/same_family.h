@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler_core/target.h"
@@ -25,5 +26,10 @@ std::vector<Relative> relatives_of(const Workload& workload, const Target& targe
 // CPUs of one triple whose vectors and registers are alike, with any number of threads; GPUs of one
 // generation (sm_90 and sm_90a, sm_100 and sm_103). A target is near itself.
 bool near_targets(const Target& a, const Target& b);
+
+// Other names that tasks of this workload have for CPUs of the target's vectors and threads: one of them may
+// be what the target was called before.
+std::vector<std::string> names_of_same_vectors(std::string_view workload_key, const Target& target,
+                                               const std::vector<JobRow::Task>& tasks);
 
 }  // namespace tuner

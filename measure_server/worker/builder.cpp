@@ -5,6 +5,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/artifact_cache.h"
@@ -65,6 +66,7 @@ BuildReply Builder::hello() const {
   reply.outcome = "ok";
   reply.host_target = host_target().name();
   reply.toolchain = toolchain_fingerprint();
+  reply.cpu_features.assign(host_cpu_features().begin(), host_cpu_features().end());
   return reply;
 }
 
@@ -94,7 +96,7 @@ BuildReply Builder::build(const BuildRequest& r) {
         fs::remove(artifacts / (*known + ending), ignored);
     }
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
-    ASSIGN_OR_RETURN(const Target target, resolve_target(r.target));
+    ASSIGN_OR_RETURN(const Target target, parse_target(r.target));
     ASSIGN_OR_RETURN(const Config config, config_from_text(r.config));
     ASSIGN_OR_RETURN(const TemplateInstance* found, instance(r, workload, target));
     if (const Result<ConfigIndex> index_of = found->space().index_of(config); !index_of.is_ok())

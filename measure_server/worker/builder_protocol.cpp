@@ -10,7 +10,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildRequest, kind, directory, workload_key, 
                                    template_version, input_seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Data, arg, path)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, host_target, toolchain,
-                                   absolute, relative, inputs, references)
+                                   cpu_features, absolute, relative, inputs, references)
 
 namespace {
 

@@ -28,7 +28,8 @@ struct BuildReply {
   std::string digest;  // build: of the artifact saved in directory/artifacts
   double build_ms = 0;
   std::string host_target, toolchain;  // hello; hello_cuda: toolchain only, or unable and why
-  double absolute = 0, relative = 0;   // data: tolerance of the answer
+  std::vector<std::string> cpu_features;  // hello
+  double absolute = 0, relative = 0;      // data: tolerance of the answer
   struct Data {
     std::string arg, path;
   };

@@ -207,6 +207,7 @@ Status Worker::register_with(DaemonLink& link) {
   request.set_harness_abi(probe_.harness_abi);
   request.add_targets(beside_.client->hello().host_target);
   for (const std::string& target : gpu_targets_) request.add_targets(target);
+  for (const std::string& feature : beside_.client->hello().cpu_features) request.add_cpu_features(feature);
   request.set_max_threads(static_cast<int>(cpus_.size()));
   v1::Environment* environment = request.mutable_environment();
   *environment = record_for({}).environment();

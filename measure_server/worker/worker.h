@@ -64,6 +64,7 @@ class Worker {
   void build_instead_of_runs();
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
+  bool is_host(const std::string& target) const;  // this very CPU, with any number of threads
   v1::MeasureRecord measure(const WorkerCore::Built& built);
   BuildRequest build_request(const v1::Lease& lease) const;
   void build_race(Compiler& compiler, const v1::Lease& lease);

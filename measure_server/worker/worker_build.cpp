@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler_core/target.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
 #include "templates/workload.h"
@@ -30,12 +31,22 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
     record.set_peak_gflops(probe_.devices.front().peak_gflops);
     return record;
   }
+  if (!lease.target().empty() && !is_host(lease.target()))
+    record.set_device_state(
+        str("code for \"", lease.target(), "\" measured on \"", beside_.client->hello().host_target, "\""));
   const Result<Workload> workload = workload_from_key(lease.workload_key());
   const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
   const int threads = threads_of(lease.target());
   record.set_peak_gflops(probe_.peaks.of(dtype, threads));
   if (workload.is_ok()) record.set_read_gbps(probe_.bandwidths.of(workload->bytes(), threads));
   return record;
+}
+
+bool Worker::is_host(const std::string& target) const {
+  Result<Target> code = parse_target(target), host = parse_target(beside_.client->hello().host_target);
+  if (!code || !host) return false;
+  code->threads = host->threads;
+  return code->name() == host->name();
 }
 
 void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {

@@ -120,7 +120,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   record.set_discarded(disturbed);
   record.set_run_ms(reply->run_ms);
   record.set_check_ms(reply->check_ms);
-  record.set_device_state(reply->device_state);
+  if (!reply->device_state.empty()) record.set_device_state(reply->device_state);
   return record;
 }
 

@@ -57,7 +57,8 @@ TEST(Target, AnUnlistedCpuHasTheDefaults) {
 
 TEST(Target, ErrorsNameTheWord) {
   const std::string usage =
-      "expected \"cpu\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]\" or \"cuda "
+      "expected \"cpu\", \"cpu -threads=N\", \"llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]\" or "
+      "\"cuda "
       "-arch=sm_NN\"";
   EXPECT_EQ(canonical(""), "error: target: empty; " + usage);
   EXPECT_EQ(canonical("gpu"), "error: target: unknown kind \"gpu\"; " + usage);

@@ -88,6 +88,56 @@ TEST_F(Resolve, AnotherCompilerMakesAnAnswerStaleAndSaysSo) {
   EXPECT_THAT(answer->note, HasSubstr("tuner revalidate"));
 }
 
+// The host calls itself icelake-server today; last year's LLVM called it rocketlake.
+TEST_F(Resolve, AMachineWhoseTargetHasAnotherNameKeepsItsAnswers) {
+  const Workload w = product(64, 64, 64);
+  const Target before = target("llvm -mcpu=rocketlake"), now = target("llvm -mcpu=icelake-server");
+  const std::string config = other_config(w, before);
+  const std::vector<std::string> ids = tuned(w, before, {{config, 1000}});
+  const std::string hardware = store_->trial(ids[0])->record->environment.hardware;
+  ASSERT_FALSE(hardware.empty());
+  const auto asked_on = [&](const std::string& machine, const Target& t) {
+    const Resolver resolver(store_.get(),
+                            {.present = [machine](const Target&) { return Present{.hardware = machine}; }});
+    return resolver.resolve(w, t).value();
+  };
+  const Answer answer = asked_on(hardware, now);
+  EXPECT_EQ(answer.kind, AnswerKind::kExact);
+  EXPECT_EQ(answer.config, config);
+  EXPECT_EQ(answer.target, now.name());
+  EXPECT_FALSE(answer.stale) << answer.stale_reason;
+  EXPECT_THAT(answer.note, HasSubstr("whose target was called \"llvm -mcpu=rocketlake -threads=1\" then"));
+  ASSERT_EQ(answer.rests_on.size(), 1u);
+  EXPECT_EQ(answer.rests_on[0].trial_id, ids[0]);
+  // Another machine, other threads, other vectors: relatives at most.
+  EXPECT_EQ(asked_on("another cpu | 2 cpus", now).kind, AnswerKind::kSameFamily);
+  EXPECT_EQ(asked_on("", now).kind, AnswerKind::kSameFamily);
+  EXPECT_EQ(asked_on(hardware, target("llvm -mcpu=icelake-server -threads=2")).kind, AnswerKind::kSameFamily);
+  EXPECT_EQ(asked_on(hardware, target("llvm -mcpu=haswell")).kind, AnswerKind::kDefault);
+}
+
+// Measured on this machine, but for an older CPU: another kernel's time, and no name of this machine.
+TEST_F(Resolve, CodeOfAnOlderCpuMeasuredHereIsNotThisMachinesAnswer) {
+  const Workload w = product(64, 64, 64);
+  const Target older = target("llvm -mcpu=skylake-avx512"), here = target("llvm -mcpu=icelake-server");
+  EXPECT_TRUE(store_->add_job(job_row("j1", {{w.key(), older.name()}})));
+  TrialRow row = trial_row("j1", other_config(w, older));
+  row.template_name = "matmul_cpu";
+  row.template_version = matmul().version();
+  std::vector<TrialRow> rows = {row};
+  EXPECT_TRUE(store_->add_trials(rows));
+  EXPECT_TRUE(store_->lease_trials({rows[0].id}, "w1"));
+  MeasureRecord record = ok_record(rows[0].id, {1000, 1010, 990});
+  record.device_state =
+      "code for \"llvm -mcpu=skylake-avx512 -threads=1\" measured on \"" + here.name() + "\"";
+  const std::string hardware = record.environment.hardware;
+  EXPECT_TRUE(store_->add_records({record}));
+  const Resolver resolver(store_.get(),
+                          {.present = [&](const Target&) { return Present{.hardware = hardware}; }});
+  const Answer answer = resolver.resolve(w, here).value();
+  EXPECT_EQ(answer.kind, AnswerKind::kSameFamily) << answer.note;
+}
+
 TEST_F(Resolve, AnotherEpilogueIsOfTheFamilyAndComesBeforeAnotherThreadCount) {
   const Workload asked = product(64, 64, 64);
   const std::string config = other_config(asked, cpu_);

@@ -76,10 +76,13 @@ void say_course(std::string& out, const SearchCourse& course, double share) {
 MachineRoofs measure_roofs(const Target& target, double recorded_gflops) {
   MachineRoofs roofs{.fma_gflops = recorded_gflops};
   if (!target.is_cpu()) return roofs;
-  roofs.measured = target.name() == host_target(target.threads).name();
+  const Target here = host_target(target.threads);
+  roofs.measured = target.name() == here.name();
   if (roofs.measured)
     roofs.fma_gflops = on_threads(target.threads, [] { return measure_fma_peak_gflops(30); });
-  for (const MemoryLevel& level : memory_levels(target.l1d_bytes, target.l2_bytes, target.l3_bytes)) {
+  // The table of targets has caches by the CPU's name; this machine's are its own.
+  const Target& caches = roofs.measured ? here : target;
+  for (const MemoryLevel& level : memory_levels(caches.l1d_bytes, caches.l2_bytes, caches.l3_bytes)) {
     roofs.levels.push_back({level.name, level.capacity_bytes, 0});
     if (roofs.measured)
       roofs.levels.back().read_gbps =

@@ -124,18 +124,26 @@ Result<std::vector<std::string>> gpu_targets_here() {
 }  // namespace
 
 Status measurable_here(const std::string& target_name) {
-  const Result<Target> target = parse_target(target_name);
-  if (!target || !target->is_cuda()) return Status::ok();
-  if (target->emulated)
+  constexpr std::string_view kElsewhere = "Submit to a daemon with a worker on such a machine (--daemon)";
+  ASSIGN_OR_RETURN(const Target target, parse_target(target_name));
+  if (target.is_cpu()) {
+    const Status runs = runs_here(target);
+    return runs ? runs
+                : invalid_argument("\"", target_name,
+                                   "\" cannot be measured on this machine: ", runs.message(), ". ",
+                                   kElsewhere);
+  }
+  if (target.emulated)
     return invalid_argument("no worker measures \"", target_name,
                             "\": times of emulated kernels come from packs only; tuner pack --emulate, then "
                             "runner run-pack");
   const Result<std::vector<std::string>> here = gpu_targets_here();
   if (here && std::find(here->begin(), here->end(), target_name) != here->end()) return Status::ok();
-  return invalid_argument("no worker on this machine measures \"", target_name,
-                          "\": ", here ? "its GPU is \"" + here->back() + "\"" : here.message(),
-                          ". Submit to a daemon with a worker on such a machine (--daemon), or compile here "
-                          "and measure there (tuner pack); tuner verify proves the schedules here");
+  return invalid_argument(
+      "no worker on this machine measures \"", target_name,
+      "\": ", here ? "its GPU is \"" + here->back() + "\"" : here.message(), ". ", kElsewhere,
+      ", or compile here and measure there (tuner pack); tuner verify proves the schedules "
+      "here");
 }
 
 }  // namespace tuner::cli

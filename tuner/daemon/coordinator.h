@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/target.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
@@ -96,6 +97,7 @@ class Coordinator {
     LeaseTable::Owner owner;
     std::string host;
     std::vector<std::string> targets;
+    CpuFeatures cpu_features;  // of its CPU; code of older CPUs is measured there, too
     int max_threads = 1;
     bool races = false;
     int64_t last_seen_ms = 0, trials_done = 0;

@@ -1,6 +1,8 @@
 // Job files that clients send as text.
-#include <set>
+#include <algorithm>
+#include <map>
 
+#include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/target.h"
 #include "proto/convert.h"
 #include "tuner/cli/job_file.h"
@@ -10,10 +12,12 @@
 namespace tuner {
 namespace {
 
-// "cpu" or "cpu -threads=N" means the machine that measures; which that is, the workers present tell.
-Result<std::string> resolve(const std::string& text, const std::set<std::string>& offered) {
+// "cpu", "cpu -threads=N" or "cpu -threads=all" means the machine that measures; which that is, the workers
+// present tell. `offered`: their CPUs, and how many threads each has.
+Result<std::string> resolve(const std::string& text, const std::map<std::string, int>& offered) {
   if (text != "cpu" && !text.starts_with("cpu ")) {
     ASSIGN_OR_RETURN(const Target target, parse_target(text));
+    RETURN_IF_ERROR(check_cpu_words(target));
     return target.name();
   }
   if (offered.empty())
@@ -22,13 +26,15 @@ Result<std::string> resolve(const std::string& text, const std::set<std::string>
                             "(measure_server --daemon ADDRESS), or name the target as llvm -mcpu=...");
   if (offered.size() > 1) {
     std::string all;
-    for (const std::string& target : offered) all += str(all.empty() ? "\"" : ", \"", target, "\"");
+    for (const auto& [target, threads] : offered) all += str(all.empty() ? "\"" : ", \"", target, "\"");
     return invalid_argument("\"", text, "\" could be any of ", offered.size(), " workers' CPUs; name one of ",
                             all);
   }
-  const std::string rest = text.size() > 3 ? text.substr(4) : "";
+  const auto& [worker_target, most_threads] = *offered.begin();
+  std::string rest = text.size() > 3 ? text.substr(4) : "";
+  if (rest == "-threads=all") rest = str("-threads=", most_threads);
   // The options of `text` behind the CPU: parse_target() says what is wrong with them.
-  Result<Target> target = parse_target(*offered.begin());
+  Result<Target> target = parse_target(worker_target);
   if (!target) return target.status();
   if (!rest.empty()) {
     std::string name = target->name();
@@ -43,12 +49,12 @@ Result<std::string> resolve(const std::string& text, const std::set<std::string>
 }  // namespace
 
 Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::ReadJobFileReply* reply) const {
-  std::set<std::string> offered;
+  std::map<std::string, int> offered;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [session, worker] : workers_)
       for (const std::string& target : worker.targets)
-        if (target.starts_with("llvm ")) offered.insert(target);
+        if (target.starts_with("llvm ")) offered[target] = std::max(offered[target], worker.max_threads);
   }
   const std::string name = request.name().empty() ? "job file" : request.name();
   ASSIGN_OR_RETURN(const std::vector<cli::JobEntry> entries, cli::parse_job_text(request.text(), name));

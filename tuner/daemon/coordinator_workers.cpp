@@ -28,12 +28,15 @@ std::string random_session() {
   return text;
 }
 
-// Target names differ in -threads only.
-bool same_but_threads(const std::string& a, const std::string& b, int max_threads) {
-  Result<Target> wanted = parse_target(a), offered = parse_target(b);
-  if (!wanted || !offered || !wanted->is_cpu() || wanted->threads > max_threads) return false;
-  wanted->threads = offered->threads = 1;
-  return wanted->name() == offered->name();
+// Whether a worker that offers `offered` measures code for the CPU target `wanted`: with another number of
+// threads, or for an older CPU.
+bool measures(const std::string& offered, const CpuFeatures& features, int max_threads,
+              const std::string& wanted) {
+  Result<Target> there = parse_target(offered), code = parse_target(wanted);
+  if (!there || !code || !there->is_cpu() || !code->is_cpu() || code->threads > max_threads) return false;
+  there->threads = code->threads = 1;
+  if (there->name() == code->name()) return true;
+  return !features.empty() && runs_on(*code, *there, features, "it").is_ok();
 }
 
 }  // namespace
@@ -52,6 +55,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   worker.owner = {request.worker_id(), request.incarnation()};
   worker.host = request.environment().host();
   worker.targets.assign(request.targets().begin(), request.targets().end());
+  worker.cpu_features.insert(request.cpu_features().begin(), request.cpu_features().end());
   worker.max_threads = request.max_threads();
   worker.races = request.races();
 
@@ -93,7 +97,7 @@ bool Coordinator::serves_locked(Worker& worker, const std::string& target) const
     it->second = worker.races && serves_locked(worker, target.substr(kRaceOf.size()));
   else if (added)
     it->second = std::any_of(worker.targets.begin(), worker.targets.end(), [&](const std::string& offered) {
-      return offered == target || same_but_threads(target, offered, worker.max_threads);
+      return offered == target || measures(offered, worker.cpu_features, worker.max_threads, target);
     });
   return it->second;
 }

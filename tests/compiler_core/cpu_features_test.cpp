@@ -1,0 +1,152 @@
+// What CPUs can do: names from features, what code needs, what runs where.
+#include "compiler_core/codegen/cpu_features.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "compiler_core/codegen/compile.h"
+
+namespace tuner {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+CpuFeatures features_of(const std::string& target) {
+  const Result<CpuFeatures> found = needed_features(parse_target(target).value());
+  EXPECT_TRUE(found) << found.message();
+  return found ? *found : CpuFeatures();
+}
+
+// The daemon asks the table of targets, which has no LLVM; it must say what LLVM says, of every CPU.
+TEST(CpuFeatures, TableOfTargetsKnowsEveryVectorWidth) {
+  const std::vector<std::string> names = x86_cpu_names();
+  ASSERT_THAT(names, AllOf(Contains("haswell"), Contains("znver5"), Contains("x86-64-v4")));
+  for (const std::string& name : names) {
+    const Target target = parse_target("llvm -mcpu=" + name).value();
+    const CpuFeatures has = features_of(target.name());
+    EXPECT_EQ(target.vector_bits, has.contains("avx512f") ? 512 : has.contains("avx") ? 256 : 128) << name;
+    EXPECT_EQ(target.vector_registers_n, has.contains("avx512f") ? 32 : 16) << name;
+  }
+}
+
+// A CPU that calls itself by an old name and has the units of a new one.
+TEST(CpuFeatures, NameComesFromFeaturesNotFromTheModel) {
+  const CpuFeatures sapphire = features_of("llvm -mcpu=sapphirerapids");
+  ASSERT_THAT(sapphire, AllOf(Contains("amx-tile"), Contains("avx512fp16")));
+  const CpuName name = name_of_x86("rocketlake", sapphire);
+  EXPECT_EQ(name.mcpu, "sapphirerapids");
+  EXPECT_THAT(name.mattr, IsEmpty());
+  // LLVM's guess stays where nothing is nearer.
+  EXPECT_EQ(name_of_x86("emeraldrapids", sapphire).mcpu, "emeraldrapids");
+  EXPECT_EQ(name_of_x86("znver5", features_of("llvm -mcpu=znver5")).mcpu, "znver5");
+  // Another maker's name is never taken, though its features may be nearer.
+  EXPECT_EQ(name_of_x86("znver4", sapphire).mcpu.substr(0, 5), "znver");
+  EXPECT_EQ(name_of_x86("a-cpu-of-next-year", features_of("llvm -mcpu=x86-64-v3")).mcpu, "x86-64-v3");
+}
+
+TEST(CpuFeatures, WhatAVirtualMachineHidesIsTakenFromTheName) {
+  CpuFeatures hidden = features_of("llvm -mcpu=sapphirerapids");
+  for (const char* feature : {"amx-bf16", "amx-int8", "amx-tile", "gfni"}) hidden.erase(feature);
+  const CpuName name = name_of_x86("sapphirerapids", hidden);
+  Target target = parse_target("llvm -mcpu=" + name.mcpu).value();
+  target.mattr = name.mattr;
+  // Whatever the name: code for it uses what is there and nothing else.
+  EXPECT_EQ(features_of(target.name()), hidden) << target.name();
+}
+
+// By two ways: LLVM's list for the host's name with its features, and what the kernel says of the CPU.
+TEST(CpuFeatures, HostNeedsNothingThatItLacks) {
+  const Target host = host_target();
+  EXPECT_TRUE(runs_here(host)) << runs_here(host).message();
+  EXPECT_FALSE(host.mcpu.empty());
+#if defined(__x86_64__)
+  std::ifstream in("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(in, line) && !line.starts_with("flags")) {
+  }
+  std::istringstream words(line);
+  CpuFeatures kernel;
+  for (std::string word; words >> word;) kernel.insert(word);
+  const auto agrees = [&](const char* llvm, const char* linux) {
+    EXPECT_EQ(features_of(host.name()).contains(llvm), kernel.contains(linux))
+        << llvm << " of " << host.name();
+  };
+  agrees("avx2", "avx2");
+  agrees("fma", "fma");
+  agrees("f16c", "f16c");
+  agrees("avx512f", "avx512f");
+  agrees("avx512vnni", "avx512_vnni");
+  agrees("avx512bf16", "avx512_bf16");
+  agrees("avx512fp16", "avx512_fp16");
+  agrees("amx-tile", "amx_tile");
+#endif
+}
+
+TEST(CpuFeatures, OlderCodeRunsOnNewerCpus) {
+  const Target newer = parse_target("llvm -mcpu=sapphirerapids").value();
+  const CpuFeatures has = features_of(newer.name());
+  for (const char* older : {"haswell", "skylake-avx512", "x86-64-v3", "sapphirerapids"})
+    EXPECT_TRUE(runs_on(parse_target(std::string("llvm -mcpu=") + older).value(), newer, has, "it")) << older;
+  const Target older = parse_target("llvm -mcpu=haswell").value();
+  EXPECT_THAT(runs_on(newer, older, features_of(older.name()), "this CPU").message(),
+              AllOf(HasSubstr("this CPU has no amx-bf16"), HasSubstr("avx512f"),
+                    HasSubstr("which its code may use")));
+  // What -mattr takes away is not needed, what it adds is.
+  EXPECT_TRUE(runs_on(parse_target("llvm -mcpu=skylake-avx512 -mattr=-avx512f").value(), older,
+                      features_of(older.name()), "it"));
+  EXPECT_THAT(runs_on(parse_target("llvm -mcpu=haswell -mattr=+avx512bf16").value(), older,
+                      features_of(older.name()), "it")
+                  .message(),
+              HasSubstr("avx512bf16"));
+}
+
+TEST(CpuFeatures, OtherArchitecturesRunOnlyOnThemselves) {
+  const Target arm = parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu").value();
+  const Target intel = parse_target("llvm -mcpu=haswell").value();
+  EXPECT_TRUE(runs_on(arm, arm, {}, "it"));
+  EXPECT_THAT(runs_on(arm, intel, features_of(intel.name()), "this CPU").message(),
+              HasSubstr("this CPU is \"llvm -mcpu=haswell -threads=1\", another architecture"));
+  EXPECT_FALSE(runs_on(intel, arm, {}, "it"));
+}
+
+TEST(CpuFeatures, WordsThatLlvmDoesNotKnowAreRefused) {
+  EXPECT_THAT(
+      resolve_target("llvm -mcpu=notacpu").message(),
+      AllOf(HasSubstr("-mcpu=notacpu is not a CPU that LLVM knows for x86_64"), HasSubstr("haswell")));
+  EXPECT_THAT(resolve_target("llvm -mcpu=i686").message(), HasSubstr("-mcpu=i686"));
+  EXPECT_THAT(resolve_target("llvm -mcpu=haswell -mattr=+nosuchunit").message(),
+              HasSubstr("-mattr=+nosuchunit: LLVM knows no such feature"));
+  EXPECT_THAT(resolve_target("llvm -mcpu=haswell -mtriple=aarch64-linux-gnu").message(),
+              AllOf(HasSubstr("aarch64"), Not(HasSubstr("sapphire"))));
+  EXPECT_THAT(resolve_target("llvm -mcpu=haswell -mtriple=no-such-machine").message(),
+              HasSubstr("no-such-machine"));
+  EXPECT_TRUE(resolve_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"));
+}
+
+TEST(CpuFeatures, ThreadsOfThisHost) {
+  const Result<Target> all = resolve_target("cpu -threads=all");
+  ASSERT_TRUE(all) << all.message();
+  EXPECT_GE(all->threads, 1);
+  // A worker reads the name, and must see the same config space.
+  const Target named = parse_target(all->name()).value();
+  EXPECT_EQ(all->l2_bytes, named.l2_bytes);
+  EXPECT_EQ(all->l3_bytes, named.l3_bytes);
+  EXPECT_TRUE(runs_here(*all)) << runs_here(*all).message();
+  Target more = *all;
+  ++more.threads;
+  EXPECT_THAT(runs_here(more).message(), HasSubstr("wants " + std::to_string(more.threads) + " threads"));
+  for (const char* wrong : {"cpu -threads=0", "cpu -threads=4097", "cpu -threads=", "cpu -threads=some",
+                            "cpu -threads=2 -threads=2", "cpu -mattr=+avx2"})
+    EXPECT_THAT(resolve_target(wrong).message(), HasSubstr("-threads=all")) << wrong;
+}
+
+}  // namespace
+}  // namespace tuner
