@@ -1,16 +1,21 @@
 #include "measure_server/worker/builder.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/room.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "measure_server/runner/frame.h"
-#include "measure_server/worker/artifact_cache.h"
+#include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/task_data.h"
 #include "measure_server/worker/text_file.h"
+#include "templates/task_memory.h"
 
 namespace tuner {
 namespace {
@@ -23,6 +28,33 @@ BuildReply refusal(const char* outcome, const Status& status) {
   reply.message = status.message();
   return reply;
 }
+
+// Compiling takes some hundred MB at most; a compiler that wants more has run away, and shall cost its
+// candidate, not the machine.
+constexpr int64_t kMostOfABuild = int64_t{4} << 30;
+
+// What this process may allocate, while it lives; then what it might before.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(int64_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose shadow counts as allocated
+    ::getrlimit(RLIMIT_DATA, &before_);
+    const rlimit now{std::min(static_cast<rlim_t>(bytes), before_.rlim_max), before_.rlim_max};
+    ::setrlimit(RLIMIT_DATA, &now);
+#else
+    (void)bytes;
+#endif
+  }
+  ~MemoryLimit() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    ::setrlimit(RLIMIT_DATA, &before_);
+#endif
+  }
+  MemoryLimit(const MemoryLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 constexpr size_t kMaxInstances = 64;
 // Some 64 MiB of artifacts; looking through a full folder takes about as long as a few builds.
@@ -112,7 +144,7 @@ BuildReply Builder::build(const BuildRequest& r) {
     ASSIGN_OR_RETURN(const std::string digest,
                      save_artifact(*artifact, artifacts.string(), Durability::kCached));
     RETURN_IF_ERROR(write_text(index, digest));
-    if (builds_++ % kBuildsPerPruning == 0) prune_artifacts(artifacts, CacheLimits());
+    if (builds_++ % kBuildsPerPruning == 0) prune_cache(r.directory, {.most_bytes = r.cache_bytes});
     return digest;
   }();
   BuildReply reply =
@@ -125,8 +157,12 @@ BuildReply Builder::build(const BuildRequest& r) {
 BuildReply Builder::data(const BuildRequest& r) {
   const auto made = [&]() -> Result<TaskData> {
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
+    RETURN_IF_ERROR(
+        fits(workload, {.memory_bytes = available_memory(), .disk_bytes = available_disk(r.directory)}));
+    const MemoryLimit limit(task_memory(workload).making_bytes + kMostOfABuild);
     return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string());
   }();
+  prune_cache(r.directory, {.most_bytes = r.cache_bytes});
   if (!made.is_ok()) return refusal("unable", made.status());
   BuildReply reply;
   reply.outcome = "ok";
@@ -138,6 +174,7 @@ BuildReply Builder::data(const BuildRequest& r) {
 }
 
 BuildReply Builder::answer(const BuildRequest& request) {
+  const MemoryLimit limit(kMostOfABuild);
   if (request.kind == "hello") return hello();
   if (request.kind == "hello_cuda") return hello_cuda();
   if (request.kind == "build") return build(request);

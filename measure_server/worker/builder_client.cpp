@@ -34,7 +34,7 @@ Status BuilderClient::spawn() {
   ::close(ends[1]);
   std::string cpu_list;
   for (const int cpu : cpus_) cpu_list += (cpu_list.empty() ? "" : ",") + std::to_string(cpu);
-  std::vector<std::string> words = {program_, "--builder"};
+  std::vector<std::string> words = {program_, "--builder", "--exit-with", std::to_string(::getpid())};
   if (!cpu_list.empty()) words.insert(words.end(), {"--cpus", cpu_list});
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

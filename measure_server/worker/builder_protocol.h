@@ -14,8 +14,9 @@ namespace tuner {
 inline constexpr int kBuilderFd = 3;  // the builder's end
 
 struct BuildRequest {
-  std::string kind;       // hello | hello_cuda | build | data
-  std::string directory;  // work folder: artifacts/, references/
+  std::string kind;                        // hello | hello_cuda | build | data
+  std::string directory;                   // the shared cache: artifacts/, cubins/, references/
+  int64_t cache_bytes = int64_t{4} << 30;  // what these may take
   std::string workload_key, target, template_name, config;
   int template_version = 0;
   uint64_t input_seed = 0;
@@ -27,7 +28,7 @@ struct BuildReply {
   std::string message;
   std::string digest;  // build: of the artifact saved in directory/artifacts
   double build_ms = 0;
-  std::string host_target, toolchain;  // hello; hello_cuda: toolchain only, or unable and why
+  std::string host_target, toolchain;     // hello; hello_cuda: toolchain only, or unable and why
   std::vector<std::string> cpu_features;  // hello
   double absolute = 0, relative = 0;      // data: tolerance of the answer
   struct Data {

@@ -9,22 +9,16 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 
+#include "compiler_core/base/room.h"
 #include "measure_server/worker/builder.h"
 #include "measure_server/worker/worker.h"
 
 namespace {
-
-std::string default_dir(const char* name) {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != 0)
-    return tuner::str(cache, "/tuner/", name);
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0)
-    return tuner::str(home, "/.cache/tuner/", name);
-  return tuner::str("/tmp/tuner-", name);
-}
 
 void pin(const std::vector<int>& cpus) {
   if (cpus.empty()) return;
@@ -32,6 +26,15 @@ void pin(const std::vector<int>& cpus) {
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(cpu, &set);
   ::sched_setaffinity(0, sizeof set, &set);
+}
+
+// Ends this process when its parent is not `owner` any more, whatever it is doing; 0: never.
+void end_with(pid_t owner) {
+  if (owner == 0) return;
+  std::thread([owner] {
+    while (::getppid() == owner) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::_Exit(1);
+  }).detach();
 }
 
 // `owner`: the process that started this one and with which it ends; 0: none.
@@ -81,18 +84,23 @@ int measure_server_main(int argc, char** argv) {
   std::string daemon;
   bool builder = false;
   pid_t owner = 0;
+  double cache_gib = 4;
   std::vector<int> cpus;
   tuner::WorkerOptions options;
-  options.work_dir = default_dir("worker");
-  options.shared_dir = default_dir("shared");
+  options.work_dir = tuner::user_cache_folder() + "/worker";
+  options.shared_dir = tuner::shared_cache_folder();
   app.add_option("--daemon", daemon, "The daemon to work for: HOST:PORT or unix:/path");
   app.add_option("--worker-id", options.worker_id,
                  "Name of this worker, kept over restarts (default: the host name)");
-  app.add_option("--work-dir", options.work_dir, "Folder for artifacts and results not yet reported")
+  app.add_option("--work-dir", options.work_dir, "Folder for results not yet reported")
       ->capture_default_str();
   app.add_option("--shared-dir", options.shared_dir,
-                 "Folder for what all workers on this machine may share: its peaks and calm levels, "
-                 "reference answers")
+                 "Folder for what all workers on this machine share: artifacts, reference answers, its peaks "
+                 "and calm levels")
+      ->capture_default_str();
+  app.add_option("--cache-gib", cache_gib, "What artifacts and reference answers may take there, GiB")
+      ->envname("TUNER_CACHE_GIB")
+      ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--runner", options.runner, "The runner executable (default: beside this one)");
   app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
@@ -110,8 +118,10 @@ int measure_server_main(int argc, char** argv) {
     const int code = app.exit(e);
     return code == 0 ? 0 : 2;
   }
+  options.cache_bytes = static_cast<int64_t>(cache_gib * (int64_t{1} << 30));
   if (builder) {
     pin(cpus);
+    end_with(owner);
     return tuner::run_builder();
   }
   spdlog::set_default_logger(spdlog::stderr_logger_mt("measure_server"));

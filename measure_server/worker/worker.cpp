@@ -12,9 +12,11 @@
 #include <thread>
 #include <utility>
 
+#include "compiler_core/base/room.h"
 #include "compiler_core/runtime/cuda_driver.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/worker/machine_facts.h"
+#include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/worker_parts.h"
 #include "templates/schedule_template.h"
 #include "templates/workload.h"
@@ -93,6 +95,7 @@ Status Worker::open() {
   if (error)
     return failed("work folder ", options_.work_dir, ": ", error.message(),
                   "; choose another with --work-dir");
+  remove_old_work_folders(user_cache_folder());
   ASSIGN_OR_RETURN(spool_, Spool::open(options_.work_dir + "/results.spool"));
   if (!spool_->warning().empty()) spdlog::warn("{}", spool_->warning());
   if (!spool_->records().empty())

@@ -28,12 +28,13 @@ namespace tuner {
 
 struct WorkerOptions {
   std::string worker_id;  // stable over restarts; default: host name
-  std::string work_dir;   // artifacts, spool
+  std::string work_dir;   // spool, log
   // Facts of this machine (peaks, calm levels) and reference answers: the same for all work folders of this
   // user. Empty: in the work folder.
   std::string shared_dir;
-  std::string runner;   // path of the runner executable; empty: beside this one
-  std::string program;  // path of this executable, for the builder
+  int64_t cache_bytes = int64_t{4} << 30;  // what artifacts and reference answers there may take
+  std::string runner;                      // path of the runner executable; empty: beside this one
+  std::string program;                     // path of this executable, for the builder
   int slots = 4;
 };
 

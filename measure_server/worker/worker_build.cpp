@@ -110,7 +110,8 @@ void Worker::build(Compiler& compiler, WorkerCore::Builds builds) {
 
 BuildRequest Worker::build_request(const v1::Lease& lease) const {
   return {.kind = "build",
-          .directory = options_.work_dir,
+          .directory = shared_dir(),
+          .cache_bytes = options_.cache_bytes,
           .workload_key = lease.workload_key(),
           .target = lease.target(),
           .template_name = lease.template_name(),
@@ -170,6 +171,7 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
   }
   const BuildRequest request{.kind = "data",
                              .directory = shared_dir(),
+                             .cache_bytes = options_.cache_bytes,
                              .workload_key = lease.workload_key(),
                              .input_seed = lease.input_seed()};
   ASSIGN_OR_RETURN(BuildReply data, ask_builder(beside_, request, std::chrono::minutes(10)));

@@ -32,7 +32,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   record.set_queue_ms(built.queue_ms);
   record.set_artifact_digest(built.digest);
   RunRequest request;
-  request.artifact_dir = options_.work_dir + "/artifacts";
+  request.artifact_dir = shared_dir() + "/artifacts";
   request.digest = built.digest;
   if (options.min_repeat_ms() > 0) request.min_repeat_ms = options.min_repeat_ms();
   if (options.repeats() > 0) request.repeats = options.repeats();
@@ -145,7 +145,7 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
   const Result<BuildReply> data = data_for(lease);
   if (!data.is_ok()) return race_result_for(lease, str("no reference answer: ", data.message()));
   RunRequest base;
-  base.artifact_dir = options_.work_dir + "/artifacts";
+  base.artifact_dir = shared_dir() + "/artifacts";
   for (const auto& d : data->inputs) base.inputs.push_back({d.arg, d.path});
   for (const auto& d : data->references) base.references.push_back({d.arg, d.path});
   if (lease.options().memory_limit_bytes() > 0)

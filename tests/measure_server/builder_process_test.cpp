@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,11 +17,13 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/room.h"
 #include "compiler_core/oracle/oracle.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/task_data.h"
 #include "templates/schedule_template.h"
+#include "templates/task_memory.h"
 
 namespace tuner {
 namespace {
@@ -103,7 +108,7 @@ TEST_F(BuilderProcess, BuildsAnArtifactAndDoesNotBuildItTwice) {
   EXPECT_EQ(artifact->manifest.toolchain, builder_->hello().toolchain);
 
   const fs::path file = dir_ + "/artifacts/" + first.digest + ".so";
-  // The same file, not one of the same name; its time says that it was used (artifact_cache.h).
+  // The same file, not one of the same name; its time says that it was used (shared_cache.h).
   const auto inode = [&] {
     struct stat info {};
     EXPECT_EQ(stat(file.c_str(), &info), 0) << file;
@@ -125,6 +130,66 @@ TEST_F(BuilderProcess, ADamagedArtifactIsBuiltAgain) {
   EXPECT_EQ(ask(build_request()).digest, first.digest);
   const auto again = load_artifact(dir_ + "/artifacts", first.digest);
   EXPECT_TRUE(again.is_ok()) << again.message();
+}
+
+// A terabyte and more: refused by the figures, before anything is allocated or written.
+TEST_F(BuilderProcess, AReferenceThatDoesNotFitIsRefusedBeforeItIsBegun) {
+  MatmulWorkload w;
+  w.m = w.n = w.k = 400'000;
+  if (available_memory() >= task_memory(Workload(w)).making_bytes)
+    GTEST_SKIP() << "this machine has " << bytes_text(available_memory()) << " available";
+  const BuildReply reply =
+      ask({.kind = "data", .directory = dir_, .workload_key = Workload(w).key(), .input_seed = 1});
+  EXPECT_EQ(reply.outcome, "unable");
+  EXPECT_THAT(reply.message, HasSubstr("its reference answer takes about "));
+  EXPECT_THAT(reply.message, HasSubstr("this machine has available"));
+  EXPECT_FALSE(fs::exists(dir_ + "/references"));
+}
+
+// What task_memory() foretells against what is taken, in a process of its own.
+TEST(TaskMemory, ForetellsWhatMakingTheReferenceTakes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory would count";
+#endif
+  std::string dir = (fs::temp_directory_path() / "task_memory_test_XXXXXX").string();
+  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const auto grown = [&](const Workload& w) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto peak = [] {
+        rusage used{};
+        getrusage(RUSAGE_SELF, &used);
+        return int64_t{used.ru_maxrss} * 1024;
+      };
+      const int64_t before = peak();
+      const bool made = task_data(w, 1, dir).is_ok();
+      const int64_t growth = made ? peak() - before : -1;
+      _exit(write(ends[1], &growth, sizeof growth) == sizeof growth ? 0 : 1);
+    }
+    int64_t growth = -1;
+    EXPECT_EQ(read(ends[0], &growth, sizeof growth), static_cast<ssize_t>(sizeof growth));
+    int status = 0;
+    waitpid(child, &status, 0);
+    close(ends[0]);
+    close(ends[1]);
+    return growth;
+  };
+  MatmulWorkload product;
+  product.m = 4000, product.n = 4000, product.k = 64;  // most of it output
+  TransposeWorkload rows;
+  rows.rows = 4096, rows.columns = 4096;
+  Conv2dWorkload padded = small_conv();
+  padded.in_channels = 16, padded.in_height = padded.in_width = 512, padded.out_channels = 8;
+  for (const Workload& w : {Workload(product), Workload(rows), Workload(padded)}) {
+    const int64_t foretold = task_memory(w).making_bytes, taken = grown(w);
+    ASSERT_GT(taken, 0) << w.key();
+    // Never much less than what is taken, and not much more.
+    EXPECT_GE(static_cast<double>(foretold), 0.9 * static_cast<double>(taken)) << w.key();
+    EXPECT_LE(static_cast<double>(foretold), 1.5 * static_cast<double>(taken)) << w.key();
+  }
+  fs::remove_all(dir);
 }
 
 TEST_F(BuilderProcess, AConfigOutsideTheSpaceIsAnInvalidConfig) {

@@ -75,7 +75,7 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
       one(conv(R"("stride": [2, 1], "padding": [1, 2, 3, 4], "dilation": [1, 2], "groups": 1, "bias": true,
       "activation": null, "dtype": "float32", "layout": "NCHW", "constant": ["weight", "bias"],
       "target": "llvm -mcpu=haswell -threads=2", "trials": 7, "uses": 3, "name": "conv_2", "stop_below": 2.5, "time_limit_s": 90, "search": "grid", "seed": 18446744073709551615,
-      "measure": {"min_repeat_ms": 0.5, "repeats": 3, "precision": 0, "build_timeout_s": 2, "run_timeout_s": 4.5, "constants": "cold"})"));
+      "measure": {"min_repeat_ms": 0.5, "repeats": 3, "precision": 0, "build_timeout_s": 2, "run_timeout_s": 4.5, "memory_limit_gib": 0.5, "constants": "cold"})"));
   EXPECT_EQ(
       e.workload.key(),
       "v1 conv2d n=1 ic=8 ih=7 iw=7 oc=16 kh=3 kw=3 stride=2,1 pad=1,2,3,4 dil=1,2 groups=1 bias=1 act=none "
@@ -90,6 +90,7 @@ TEST(JobFile, EveryKeyOfAConvolutionIsRead) {
   EXPECT_EQ(e.measure.min_repeat_ms, 0.5);
   EXPECT_EQ(e.measure.repeats, 3);
   EXPECT_EQ(e.measure.precision, 0);
+  EXPECT_EQ(e.measure.memory_limit_bytes, int64_t{1} << 29);
   EXPECT_EQ(e.measure.build_timeout_s, 2);
   EXPECT_EQ(e.measure.run_timeout_s, 4.5);
   EXPECT_EQ(e.measure.constants, Constants::kCold);
@@ -218,13 +219,15 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("measure": {"repeats": 1, "repeats": 2})"),
        "\"repeats\": the key is given twice in one object."},
       {R"({"op": "conv2d", "data": [1, 8, 7, 7]})", "weight: expected a value, found nothing."},
+      {conv(R"("measure": {"memory_limit_gib": 1e9})"),
+       "measure.memory_limit_gib: expected a number from 0.000976562 to 1024, found 1000000000.0."},
       {conv(R"("measure": {"precision": 1.5})"),
        "measure.precision: expected a number from 0 to 1, found 1.5."},
       {conv(R"("measure": {"constants": "icy"})"),
        "measure.constants: expected \"warm\" or \"cold\", found \"icy\"."},
       {conv(R"("measure": {"repeat": 3})"),
-       "measure.\"repeat\": unknown key. Known here: build_timeout_s, constants, min_repeat_ms, precision, "
-       "repeats, "
+       "measure.\"repeat\": unknown key. Known here: build_timeout_s, constants, memory_limit_gib, min_repeat_ms, "
+       "precision, repeats, "
        "run_timeout_s."},
       {conv(R"("a": [1, 1])"),
        "\"a\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "

@@ -83,12 +83,17 @@ class Process {
     exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return exit_code_;
   }
-  // SIGKILL to it and everything it started, all at once.
-  void kill_tree() {
-    if (pid_ <= 0) return;
+  // It and everything it started; empty when it has ended.
+  std::vector<pid_t> tree() const {
+    if (pid_ <= 0) return {};
     std::vector<pid_t> tree{pid_};
     for (size_t i = 0; i < tree.size(); ++i) add_children(tree[i], tree);
-    for (const pid_t pid : tree) kill(pid, SIGKILL);
+    return tree;
+  }
+  // SIGKILL to all of these at once.
+  void kill_tree() {
+    if (pid_ <= 0) return;
+    for (const pid_t pid : tree()) kill(pid, SIGKILL);
     wait(std::chrono::seconds(10));
   }
   std::string out() const { return read_text(log_ + ".out"); }

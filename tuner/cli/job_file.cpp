@@ -36,6 +36,10 @@ void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o
   m.read_within("precision", o.precision, 0.0, 1.0);
   m.read("build_timeout_s", o.build_timeout_s, 0.0, kDay);
   m.read("run_timeout_s", o.run_timeout_s, 0.0, kDay);
+  constexpr double kGib = 1 << 30;
+  double memory_limit_gib = static_cast<double>(o.memory_limit_bytes) / kGib;
+  m.read_within("memory_limit_gib", memory_limit_gib, 1.0 / 1024, 1024.0);
+  o.memory_limit_bytes = static_cast<int64_t>(memory_limit_gib * kGib);
   std::string constants(constants_name(o.constants));
   m.read("constants", constants);
   if (const std::optional<Constants> found_constants = constants_from_name(constants))

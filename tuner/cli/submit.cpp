@@ -368,6 +368,12 @@ int run(const SubmitOptions& options) {
     for (const Group& group : *groups)
       for (const JobRow::Task& task : group.job.tasks)
         if (const Status here = measurable_here(task.target); !here) return report(here);
+  for (const Group& group : *groups)
+    for (const Workload& workload : group.workloads)
+      if (const Status room =
+              fits_here(workload, group.job.options.memory_limit_bytes, options.daemon.empty());
+          !room)
+        return report(room.with_context(options.file + ": "));
 
   int exit_code = kExitDone;
   size_t uncertified = 0;

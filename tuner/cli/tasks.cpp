@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/room.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/cuda_driver.h"
+#include "templates/task_memory.h"
 
 namespace tuner::cli {
 
@@ -144,6 +146,15 @@ Status measurable_here(const std::string& target_name) {
       "\": ", here ? "its GPU is \"" + here->back() + "\"" : here.message(), ". ", kElsewhere,
       ", or compile here and measure there (tuner pack); tuner verify proves the schedules "
       "here");
+}
+
+Status fits_here(const Workload& workload, int64_t candidate_limit_bytes, bool this_machine) {
+  Room room{.candidate_bytes = candidate_limit_bytes};
+  if (this_machine) {
+    room.memory_bytes = available_memory();
+    room.disk_bytes = available_disk(shared_cache_folder());
+  }
+  return fits(workload, room);
 }
 
 }  // namespace tuner::cli

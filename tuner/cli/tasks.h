@@ -55,4 +55,8 @@ std::string kernel_name(const CliTask& task);
 // saying why not and what to do. A job that nobody can measure would wait for ever.
 Status measurable_here(const std::string& target_name);
 
+// Whether there is the memory and disk to measure the workload: a candidate's operands within its limit and,
+// when this machine makes the reference answer, that too. InvalidArgument with the figures else.
+Status fits_here(const Workload& workload, int64_t candidate_limit_bytes, bool this_machine);
+
 }  // namespace tuner::cli

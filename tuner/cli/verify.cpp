@@ -135,6 +135,9 @@ Status verify(const Options& options, int verbose, int64_t& failures) {
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   for (const CliTask& task : tasks)
     if (task.target.is_cpu()) RETURN_IF_ERROR(measurable_here(task.target_name));
+  for (const CliTask& task : tasks)
+    RETURN_IF_ERROR(fits_here(task.workload, MeasureOptions().memory_limit_bytes, /*this_machine=*/true)
+                        .with_context(options.file + ": "));
   Verifier verifier(options, verbose);
   for (const CliTask& task : tasks) RETURN_IF_ERROR(verifier.verify(task));
   failures = verifier.failures();

@@ -11,6 +11,7 @@
 #include "db/resolve/default_time.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
+#include "templates/task_memory.h"
 #include "templates/workload.h"
 
 namespace tuner {
@@ -99,6 +100,9 @@ Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* re
   for (size_t i = 0; i < wanted.tasks.size(); ++i)
     RETURN_IF_ERROR(options_.check_task(wanted.tasks[i])
                         .with_context(wanted.tasks.size() > 1 ? str("task ", i, ": ") : ""));
+  for (const JobRow::Task& task : wanted.tasks)
+    if (const Result<Workload> workload = workload_from_key(task.workload_key))
+      RETURN_IF_ERROR(fits(*workload, {.candidate_bytes = wanted.options.memory_limit_bytes}));
 
   const std::lock_guard one_at_a_time(submit_mutex_);
   ASSIGN_OR_RETURN(const std::vector<JobRow> all, store_.jobs());

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "compiler_core/base/room.h"
+
 namespace tuner {
 namespace {
 
@@ -58,14 +60,7 @@ Result<std::string> private_socket(const std::string& db) {
   return "unix:" + folder + name;
 }
 
-std::string private_work_dir(const std::string& db) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string root = cache != nullptr && cache[0] == '/' ? cache
-                           : home != nullptr && home[0] == '/' ? str(home, "/.cache")
-                                                               : str("/tmp/tuner-", getuid());
-  return root + "/tuner/worker-" + hash_of(db);
-}
+std::string private_work_dir(const std::string& db) { return user_cache_folder() + "/worker-" + hash_of(db); }
 
 Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& options) {
   std::string program;
