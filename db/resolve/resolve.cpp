@@ -181,6 +181,10 @@ struct Resolver::Impl {
       answer.note =
           str(q.asked.workload_key, " on \"", q.asked.target, "\" was tuned under other conditions (",
               answer.stale_reason, "): its config is used. To measure it again: tuner revalidate");
+    if (options.count_outcomes && q.target.is_cpu())
+      if (const Result<TrialWithRecord> trial = store->trial(best->trial_id);
+          trial && trial->record && !trial->record->device_state.empty())
+        answer.note += str(answer.note.empty() ? "" : "; ", trial->record->device_state);
     if (best->target != q.asked.target) {
       if (const Result<ResolvedKernel> valid = kernel_of(answer, q.workload, q.target); !valid) {
         q.why = str("trial ", best->trial_id, " rests on ", valid.message(), "; ");

@@ -68,7 +68,8 @@ struct Answer {
   // The records are of another compiler, template or machine than the present one, and which.
   bool stale = false;
   std::string stale_reason;
-  // One line: what is lost, what is used instead, the command that fixes it. Empty when exact, not stale, and of this target's own name.
+  // One line: what is lost, what is used instead, the command that fixes it. Empty when exact, not stale, and
+  // measured on the target itself, under its own name.
   std::string note;
 };
 

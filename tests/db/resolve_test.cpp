@@ -136,6 +136,11 @@ TEST_F(Resolve, CodeOfAnOlderCpuMeasuredHereIsNotThisMachinesAnswer) {
                           {.present = [&](const Target&) { return Present{.hardware = hardware}; }});
   const Answer answer = resolver.resolve(w, here).value();
   EXPECT_EQ(answer.kind, AnswerKind::kSameFamily) << answer.note;
+  // Who asks for the older CPU is told where its time is from.
+  const Resolver telling(store_.get(), {.count_outcomes = true});
+  const Answer told = telling.resolve(w, older).value();
+  EXPECT_EQ(told.kind, AnswerKind::kExact);
+  EXPECT_THAT(told.note, HasSubstr("measured on \"llvm -mcpu=icelake-server -threads=1\""));
 }
 
 TEST_F(Resolve, AnotherEpilogueIsOfTheFamilyAndComesBeforeAnotherThreadCount) {

@@ -63,6 +63,8 @@ Result<Pack> make_pack(const Options& options) {
       return t.workload_key == task.key && t.target.starts_with(task.target_name);
     });
     if (repeated) continue;  // the same layer twice is measured once
+    RETURN_IF_ERROR(fits_here(task.workload, pack.plan.memory_limit_bytes, /*this_machine=*/true)
+                        .with_context(options.file + ": "));
     PackCounts counts;
     ASSIGN_OR_RETURN(PackTask packed, pack_task(task, options.build, counts));
     std::fprintf(stderr, "%s\n  on %s: %s\n", task.key.c_str(), packed.target.c_str(),
