@@ -23,9 +23,9 @@ struct ExportReport {
   int64_t left_out = 0;  // rows that were asked for and have no place in the format
 };
 
-// Writes line after line; memory does not grow with the database, but for T4. A file is written beside its
-// name and put there when it is whole. InvalidArgument: the path; T4 of records that are of several tasks.
-// NotFound: no such job.
+// Writes line after line; memory does not grow with the database, but for T4. The file appears when it is
+// whole (TextOutput). InvalidArgument: the path; T4 of records that are of several tasks. NotFound: no such
+// job. Failed: the disk.
 Result<ExportReport> export_file(const Store& store, const ExportOptions& options);
 
 }  // namespace tuner::exchange

@@ -233,6 +233,9 @@ ImportReport::Count& ImportReport::count_of(const ExchangeRow& row) {
 Result<Detected> detect_format(const std::string& path) {
   if (path == "-")
     return invalid_argument("standard input can be read only once: say what it is with --format");
+  std::error_code error;
+  if (std::filesystem::is_fifo(path, error))
+    return invalid_argument(path, ": is a FIFO, which can be read only once: say what it is with --format");
   ASSIGN_OR_RETURN(LineReader reader, LineReader::open(path));
   std::string first, text;
   constexpr size_t kLook = 1 << 16;

@@ -1,7 +1,5 @@
 #include "db/exchange/line_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -9,17 +7,13 @@
 #include <cstring>
 #include <utility>
 
+#include "compiler_core/base/input_file.h"
+
 namespace tuner::exchange {
 
 Result<LineReader> LineReader::open(const std::string& path) {
   LineReader reader(path);
-  const int fd = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return invalid_argument(path, ": cannot be read: ", std::strerror(errno));
-  struct stat info {};
-  if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
-    ::close(fd);
-    return invalid_argument(path, ": is a folder, expected a file of records");
-  }
+  ASSIGN_OR_RETURN(const int fd, open_input(path, "a file of records"));
   reader.file_ = gzdopen(fd, "rb");
   if (reader.file_ == nullptr) {
     ::close(fd);

@@ -11,6 +11,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/output_file.h"
+
 namespace tuner {
 
 using nlohmann::json;
@@ -123,33 +125,21 @@ class Writer {
   }
 
   Status save(const std::string& path, const std::string& index) const {
-    const std::string temporary = path + ".writing";
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(temporary.c_str(), "wb"),
-                                                              std::fclose);
-    if (out == nullptr) return failed(temporary, ": cannot be written: ", std::strerror(errno));
-    bool written = true;
-    const auto put = [&](const void* bytes, size_t size) {
-      written = written && std::fwrite(bytes, 1, size, out.get()) == size;
-    };
+    ASSIGN_OR_RETURN(OutputFile out, OutputFile::open(path));
     const uint32_t words[2] = {kVersion, 0};
     const uint64_t index_bytes = index.size();
     std::string raw_digest;
     const std::string digest = sha256_hex(index);
     for (size_t i = 0; i < digest.size(); i += 2)
       raw_digest += static_cast<char>(std::stoi(digest.substr(i, 2), nullptr, 16));
-    put(kMagic, 8);
-    put(words, sizeof words);
-    put(&index_bytes, sizeof index_bytes);
-    put(raw_digest.data(), raw_digest.size());
-    put(index.data(), index.size());
-    for (const Blob& b : blobs_) put(b.bytes->data(), b.bytes->size());
-    written = written && std::fflush(out.get()) == 0 && ::fsync(::fileno(out.get())) == 0;
-    if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-      const int error = errno;
-      ::unlink(temporary.c_str());
-      return failed(path, ": cannot be written: ", std::strerror(error));
-    }
-    return Status::ok();
+    const auto bytes_of = [](const auto& number) {
+      return std::string_view(reinterpret_cast<const char*>(&number), sizeof number);
+    };
+    for (const std::string_view bytes : {std::string_view(kMagic, 8), bytes_of(words), bytes_of(index_bytes),
+                                         std::string_view(raw_digest), std::string_view(index)})
+      RETURN_IF_ERROR(out.write(bytes));
+    for (const Blob& b : blobs_) RETURN_IF_ERROR(out.write(*b.bytes));
+    return out.finish();
   }
 
   const Pack& pack_;
@@ -349,7 +339,7 @@ std::string hex(std::string_view raw) {
 Result<PackFile> PackFile::open(const std::string& path) {
   PackFile file;
   file.path_ = path;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO is no pack
   if (fd < 0) return invalid_argument(path, ": cannot be opened: ", std::strerror(errno));
   file.fd_ = std::shared_ptr<const int>(new int(fd), [](const int* p) {
     ::close(*p);

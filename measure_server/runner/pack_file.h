@@ -89,7 +89,7 @@ struct Pack {
   std::vector<PackTask> tasks;
 };
 
-// Whole or not at all (temporary file, rename). InvalidArgument when the pack makes no sense.
+// Whole or not at all (OutputFile). InvalidArgument when the pack makes no sense.
 Status write_pack(const Pack& pack, const std::string& path);
 
 // A pack on disk. Blobs are read when asked for.

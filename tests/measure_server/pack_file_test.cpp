@@ -105,7 +105,7 @@ TEST_F(PackFileTest, ComesBackAsItWas) {
     EXPECT_EQ(p.tasks[1].candidates[c].estimated_ns, 4321.5);
     EXPECT_EQ(p.tasks[1].candidates[c].predicted_rank, 2);
   }
-  EXPECT_FALSE(fs::exists(path_ + ".writing"));
+  EXPECT_FALSE(fs::exists(path_ + ".part"));
 }
 
 // Its index with `from` replaced by `to`, of the same length, as version `version`.

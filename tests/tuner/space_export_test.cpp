@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "db/exchange/text_output.h"
 #include "tests/tuner/analytic_task.h"
 #include "tuner/search/recorded_space.h"
 
@@ -123,7 +124,7 @@ TEST_F(SpaceExport, IsReadBackByTheSimulator) {
   add("j1", "a=2 b=16", {}, Outcome::kCrashed);
   add("j1", "a=2 b=32", {4000});
   const auto records = records_of_job(*store_, "j1", -1);
-  ASSERT_TRUE(write_text(folder_.file("s.csv.gz"), space_csv(*records)).is_ok());
+  ASSERT_TRUE(exchange::write_text(folder_.file("s.csv.gz"), space_csv(*records)).is_ok());
   const auto space = read_recorded_space(folder_.file("s.csv.gz"));
   ASSERT_TRUE(space.is_ok()) << space.message();
   EXPECT_EQ(space->size(), 3u);
@@ -161,7 +162,7 @@ TEST_F(SpaceExport, FindsTheRowOfACandidate) {
 
 TEST_F(SpaceExport, WritesCompressedFilesByName) {
   const std::string text = "a,time_ms,status\n1,2,ok\n";
-  ASSERT_TRUE(write_text(folder_.file("s.csv.gz"), text).is_ok());
+  ASSERT_TRUE(exchange::write_text(folder_.file("s.csv.gz"), text).is_ok());
   const gzFile file = gzopen(folder_.file("s.csv.gz").c_str(), "rb");
   ASSERT_NE(file, nullptr);
   char buffer[100] = {};
@@ -169,8 +170,7 @@ TEST_F(SpaceExport, WritesCompressedFilesByName) {
   EXPECT_EQ(gzdirect(file), 0) << "not compressed";
   gzclose(file);
   EXPECT_EQ(buffer, text);
-  EXPECT_THAT(write_text(folder_.file("no/such"), text).message(),
-              HasSubstr("cannot be written: No such file"));
+  EXPECT_THAT(exchange::write_text(folder_.file("no/such"), text).message(), HasSubstr("does not exist"));
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "compiler_core/codegen/compile.h"
+#include "db/exchange/text_output.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/cover_header.h"
 #include "tuner/cli/cover_problem.h"
 #include "tuner/cli/facts.h"
-#include "tuner/cli/space_export.h"
 #include "tuner/cli/tasks.h"
 
 namespace tuner::cli {
@@ -230,7 +230,9 @@ int run(const Options& options) {
     covers.emplace_back(std::move(problem), std::move(solution));
   }
   if (!options.output.empty())
-    if (const Status s = write_text(options.output, cover_header(covers, options.name, made_by(options))); !s)
+    if (const Status s =
+            exchange::write_text(options.output, cover_header(covers, options.name, made_by(options)));
+        !s)
       return report(s);
 
   if (options.store)

@@ -3,17 +3,15 @@
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/input_file.h"
 #include "compiler_core/target.h"
+#include "db/exchange/text_output.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/job_text.h"
-#include "tuner/cli/space_export.h"
 
 namespace tuner::cli {
 namespace {
@@ -28,14 +26,10 @@ struct Options {
   bool json = false;
 };
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::error_code unknown;
-  if (!in || std::filesystem::is_directory(path, unknown))  // which opens, and throws when it is read
-    return invalid_argument(path, ": cannot be opened; expected an ONNX model");
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad() || bytes.empty())
-    return invalid_argument(path, ": cannot be read, or is empty; expected an ONNX model");
+Result<std::string> read_model(const std::string& path) {
+  constexpr size_t kMostBytes = (size_t{1} << 31) - 1;  // that protobuf reads
+  ASSIGN_OR_RETURN(std::string bytes, read_file(path, "an ONNX model", kMostBytes));
+  if (bytes.empty()) return invalid_argument(path, ": is empty, expected an ONNX model");
   return bytes;
 }
 
@@ -110,7 +104,7 @@ int run(const Options& options) {
   const Result<ModelExtents> extents = extents_of(options);
   if (!extents) return report(extents.status());
   if (!onnx_is_built_in()) return report(read_onnx("", *extents).status());
-  const Result<std::string> bytes = read_file(options.model);
+  const Result<std::string> bytes = read_model(options.model);
   if (!bytes) return report(bytes.status());
   const Result<ModelGraph> graph = read_onnx(*bytes, *extents);
   if (!graph) return report(graph.status().with_context(options.model + ": "));
@@ -121,7 +115,7 @@ int run(const Options& options) {
     entries.push_back(
         {.workload = t.workload, .target = options.target, .uses = t.uses, .trials = options.trials});
   if (!entries.empty() && !options.output.empty())
-    if (const Status s = write_text(options.output, job_text(entries)); !s) return report(s);
+    if (const Status s = exchange::write_text(options.output, job_text(entries)); !s) return report(s);
   // Facts go to stdout, unless the job file itself is there.
   std::FILE* to = options.output == "-" ? stderr : stdout;
   if (options.json)

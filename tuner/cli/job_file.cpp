@@ -1,14 +1,10 @@
 #include "tuner/cli/job_file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/input_file.h"
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
 #include "templates/workload_json.h"
@@ -135,23 +131,8 @@ Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_
 }
 
 Result<std::vector<JobEntry>> read_job_file(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") {
-    errno = 0;
-    file.open(path, std::ios::binary);
-    if (!file)
-      return invalid_argument(path, ": cannot be read: ", std::strerror(errno),
-                              ". Expected a job file such as examples/conv2d.json");
-  }
-  std::istream& in = path == "-" ? std::cin : file;
-  std::string text(kMaxFileBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (in.bad())
-    return invalid_argument(path, ": cannot be read: ", std::strerror(errno),
-                            ". Expected a job file such as examples/conv2d.json");
-  if (text.size() > kMaxFileBytes)
-    return invalid_argument(path, ": expected at most ", kMaxFileBytes, " bytes, found more");
+  ASSIGN_OR_RETURN(const std::string text,
+                   read_file(path, "a job file such as examples/conv2d.json", kMaxFileBytes));
   return parse_job_text(text, path == "-" ? "standard input" : path);
 }
 

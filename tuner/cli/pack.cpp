@@ -1,13 +1,9 @@
 // tuner pack FILE -o PACK: candidates compiled here, to be measured on another host by `runner run-pack`.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 
+#include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/pack_builder.h"
 
@@ -35,19 +31,8 @@ std::string told(const PackCounts& counts, size_t candidates) {
   return counts.last_refusal.empty() ? text : str(text, "; one that is not: ", counts.last_refusal);
 }
 
-// Before anything is compiled, which may take an hour.
-Status check_output(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    return invalid_argument(path, ": is a folder; expected the name of a file to write");
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
-    return invalid_argument(path, ": its folder cannot be written to: ", std::strerror(errno));
-  return Status::ok();
-}
-
 Result<Pack> make_pack(const Options& options) {
-  RETURN_IF_ERROR(check_output(options.output));
+  RETURN_IF_ERROR(check_output(options.output));  // before anything is compiled, which may take an hour
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   for (const CliTask& task : tasks) RETURN_IF_ERROR(check_pack_size(task));
   Pack pack;

@@ -9,6 +9,7 @@
 
 #include "compiler_core/codegen/compile.h"
 #include "db/exchange/export_file.h"
+#include "db/exchange/text_output.h"
 #include "templates/workload.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/records_commands.h"
@@ -56,7 +57,7 @@ int run_export_space(const Options& options) {
     return report(
         not_found(records->task.workload_key, " on ", records->task.target,
                   ": no config was timed to the end; tuner submit FILE --trials all measures every one"));
-  if (const Status written = write_text(options.output, space_csv(*records)); !written)
+  if (const Status written = exchange::write_text(options.output, space_csv(*records)); !written)
     return report(written);
   std::string size;  // unknown when no template of this program serves the task any more
   if (const Result<TaskSpace> space = make_task_space(records->task))

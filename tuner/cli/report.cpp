@@ -2,9 +2,9 @@
 #include "tuner/report/report_facts.h"
 
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
+#include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/report/report_page.h"
@@ -23,6 +23,8 @@ int run(Options options) {
     return report(
         invalid_argument("-o FILE says where the page goes (- is standard output), or --json prints the "
                          "facts; found neither"));
+  if (!options.output.empty())
+    if (const Status s = check_output(options.output); !s) return report(s);
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
   options.report.progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
@@ -31,14 +33,8 @@ int run(Options options) {
   if (options.json) std::printf("%s\n", pretty(*facts).c_str());
   if (options.output.empty()) return kExitDone;
   const std::string page = report_page(*facts);
-  if (options.output == "-") {
-    std::fwrite(page.data(), 1, page.size(), stdout);
-    return kExitDone;
-  }
-  std::ofstream out(options.output, std::ios::binary | std::ios::trunc);
-  out << page;
-  out.close();
-  if (!out) return report(failed(options.output, ": cannot be written"));
+  if (const Status s = write_file(options.output, page); !s) return report(s);
+  if (options.output == "-") return kExitDone;
   std::fprintf(stderr, "%s: %zu task%s, %.0f kB\n", options.output.c_str(), (*facts)["tasks"].size(),
                (*facts)["tasks"].size() == 1 ? "" : "s", static_cast<double>(page.size()) / 1000);
   return kExitDone;

@@ -2,10 +2,10 @@
 // (roofline); for a GPU its lowered kernels, CUDA source or resources. Or the space that is searched for it.
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <memory>
+#include <sstream>
 
+#include "compiler_core/base/input_file.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/schedule/schedule.h"
@@ -43,13 +43,12 @@ Status check_form(const CliTask& task, const std::string& as) {
 
 // The kernel's Program under the schedule of a file, whose lines that begin with # are comments.
 Result<Program> replayed(const ChosenKernel& kernel, const std::string& file) {
-  std::ifstream opened;
-  if (file != "-") {
-    opened.open(file);
-    if (!opened) return invalid_argument("--replay: ", file, " cannot be read");
-  }
+  constexpr size_t kMostBytes = 16 << 20;
+  Result<std::string> read = read_file(file, "a schedule, as --as schedule prints it", kMostBytes);
+  if (!read) return read.status().with_context("--replay: ");
+  std::istringstream lines(*std::move(read));
   std::string text;
-  for (std::string line; std::getline(file == "-" ? std::cin : opened, line);)
+  for (std::string line; std::getline(lines, line);)
     text += (line.starts_with('#') ? "" : line) + "\n";  // line numbers stay those of the file
   Result<Program> program = replay(kernel.instance->math(), text);
   if (!program)

@@ -1,10 +1,6 @@
 #include "tuner/cli/space_export.h"
 
-#include <zlib.h>
-
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <set>
 
 namespace tuner::cli {
@@ -43,32 +39,6 @@ std::string space_csv(const TaskRecords& records) {
     text += "\n";
   }
   return text;
-}
-
-Status write_text(const std::string& path, const std::string& text) {
-  const auto refuse = [&](const char* why) { return invalid_argument(path, ": cannot be written: ", why); };
-  errno = 0;
-  if (path == "-") {
-    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-    return written && std::fflush(stdout) == 0 ? Status::ok()
-                                               : failed("standard output: ", std::strerror(errno));
-  }
-  if (path.ends_with(".gz")) {
-    const gzFile file = gzopen(path.c_str(), "wb9");
-    if (file == nullptr) return refuse(std::strerror(errno));
-    // gzwrite counts in unsigned int; in pieces, so that no size is too large for it.
-    constexpr size_t kPiece = size_t{1} << 20;
-    bool written = true;
-    for (size_t at = 0; at < text.size() && written; at += kPiece) {
-      const auto n = static_cast<unsigned>(std::min(kPiece, text.size() - at));
-      written = gzwrite(file, text.data() + at, n) == static_cast<int>(n);
-    }
-    return gzclose(file) == Z_OK && written ? Status::ok() : refuse("the disk did not take all of it");
-  }
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return refuse(std::strerror(errno));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  return std::fclose(file) == 0 && written ? Status::ok() : refuse("the disk did not take all of it");
 }
 
 }  // namespace tuner::cli

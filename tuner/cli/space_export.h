@@ -11,14 +11,11 @@
 
 #include <string>
 
-#include "compiler_core/base/status.h"
 #include "tuner/cli/task_records.h"
 
 namespace tuner::cli {
 
 // Rows whose records were all cut short have no time and are left out.
 std::string space_csv(const TaskRecords& records);
-// Writes a file, compressed when its name ends in .gz; "-" is standard output. InvalidArgument: it cannot be.
-Status write_text(const std::string& path, const std::string& text);
 
 }  // namespace tuner::cli

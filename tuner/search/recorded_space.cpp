@@ -1,5 +1,6 @@
 #include "tuner/search/recorded_space.h"
 
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "compiler_core/base/input_file.h"
 #include "templates/knob.h"
 
 namespace tuner {
@@ -19,9 +21,12 @@ constexpr double kFails = std::numeric_limits<double>::infinity();
 constexpr double kNsOfMs = 1e6;
 
 Result<std::string> read_text(const std::string& path) {
-  const gzFile file = gzopen(path.c_str(), "rb");  // reads plain text too
-  if (file == nullptr)
-    return not_found(path, ": cannot be opened; expected a recorded space, SPACE.csv[.gz]");
+  ASSIGN_OR_RETURN(const int fd, open_input(path, "a recorded space, SPACE.csv[.gz]"));
+  const gzFile file = gzdopen(fd, "rb");  // reads plain text too
+  if (file == nullptr) {
+    ::close(fd);
+    return failed(path, ": out of memory");
+  }
   std::string text;
   char buffer[65536];
   int got = 0;

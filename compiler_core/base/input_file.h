@@ -1,0 +1,19 @@
+// Files that a user names to be read. Whatever he names, the answer comes soon: a folder, a device without an
+// end and a FIFO that nobody writes to are refused.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+// Opens it for reading; the caller closes the descriptor. "-" is standard input. `expected` ends the message:
+// "a job file". InvalidArgument: it cannot be read.
+Result<int> open_input(const std::string& path, const std::string& expected);
+
+// All of it. InvalidArgument: also when it is longer than `most_bytes`.
+Result<std::string> read_file(const std::string& path, const std::string& expected, size_t most_bytes);
+
+}  // namespace tuner

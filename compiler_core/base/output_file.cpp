@@ -1,0 +1,172 @@
+#include "compiler_core/base/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace tuner {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Status refused(const std::string& path, const std::string& why) {
+  return invalid_argument(path, ": cannot be written: ", why);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+struct Place {
+  std::string target;   // the file that is to be replaced or made
+  bool direct = false;  // written to as it is: a device, a FIFO, a descriptor under /proc
+  mode_t mode = 0;      // of the regular file that is there; 0: none is
+};
+
+// Follows links to the last name, which need not exist.
+Result<Place> place_of(const std::string& path) {
+  struct stat info {};
+  const bool there = ::stat(path.c_str(), &info) == 0;
+  if (!there && errno != ENOENT) return refused(path, std::strerror(errno));
+  if (there && S_ISDIR(info.st_mode))
+    return invalid_argument(path, ": is a folder, expected the name of a file to write");
+  if (there && !S_ISREG(info.st_mode)) return Place{.target = path, .direct = true};
+  fs::path at = path;
+  std::error_code error;
+  // stat() has seen that the links of an existing file end; a dangling one is followed here for the first
+  // time.
+  constexpr int kMostLinks = 40;
+  for (int links = 0; fs::is_symlink(at, error); ++links) {
+    if (links == kMostLinks) return refused(path, std::strerror(ELOOP));
+    const fs::path to = fs::read_symlink(at, error);
+    if (error) return refused(path, error.message());
+    at = to.is_absolute() ? to : at.parent_path() / to;
+    // /dev/stdout of a process whose output is a file: the file belongs to whoever opened it.
+    if (at.string().starts_with("/proc/")) return Place{.target = path, .direct = true};
+  }
+  const std::string folder = folder_of(at);
+  if (::stat(folder.c_str(), &info) != 0 && errno == ENOENT)
+    return refused(path, str("its folder ", folder, " does not exist"));
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return refused(path, str("its folder ", folder, ": ", std::strerror(errno)));
+  Place place{.target = at};
+  if (there) {
+    ::stat(path.c_str(), &info);
+    place.mode = info.st_mode & 07777;
+    if (::access(path.c_str(), W_OK) != 0) return refused(path, std::strerror(errno));
+  }
+  return place;
+}
+
+// Without O_TMPFILE, or with a folder that has it not.
+bool has_no_unnamed_files(int code) {
+  return code == EOPNOTSUPP || code == EISDIR || code == ENOENT || code == EINVAL;
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::open(const std::string& path) {
+  OutputFile out(path);
+  if (path == "-") {
+    out.path_ = "standard output";
+    if (std::fflush(stdout) != 0) return out.error(errno);
+    out.fd_ = STDOUT_FILENO;
+    out.owned_ = false;
+    return out;
+  }
+  if (path.empty()) return invalid_argument("-o: expected the name of a file, found \"\"");
+  ASSIGN_OR_RETURN(const Place place, place_of(path));
+  if (place.direct) {
+    out.fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (out.fd_ < 0) return refused(path, std::strerror(errno));
+    return out;
+  }
+  RETURN_IF_ERROR(out.open_beside(place.target));
+  // As when it had been opened and written over: it stays as private as it was.
+  if (place.mode != 0 && ::fchmod(out.fd_, place.mode) != 0) return out.error(errno);
+  return out;
+}
+
+Status OutputFile::open_beside(const std::string& target) {
+  target_ = target;
+  fd_ = ::open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd_ >= 0) return Status::ok();
+  if (!has_no_unnamed_files(errno)) return refused(path_, std::strerror(errno));
+  temporary_ = target + ".part";
+  fd_ = ::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd_ >= 0) return Status::ok();
+  temporary_.clear();  // it is somebody else's
+  return refused(path_, std::strerror(errno));
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      temporary_(std::exchange(other.temporary_, "")),
+      owned_(other.owned_),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0 && owned_) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Status OutputFile::error(int code) const {
+  return failed(path_, ": ", code != 0 ? std::strerror(code) : "the disk did not take all of it");
+}
+
+Status OutputFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return error(n < 0 ? errno : 0);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return Status::ok();
+}
+
+// An unnamed file gets a name of its own: link() replaces nothing, rename() does.
+Status OutputFile::name_temporary() {
+  const std::string self = str("/proc/self/fd/", fd_);
+  const std::string name = str(target_, ".", ::getpid(), ".part");
+  if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) return error(errno);
+  temporary_ = name;
+  return Status::ok();
+}
+
+Status OutputFile::finish() {
+  if (target_.empty()) {
+    const bool closed = !owned_ || ::close(fd_) == 0;
+    fd_ = -1;
+    return closed ? Status::ok() : error(errno);
+  }
+  if (::fsync(fd_) != 0) return error(errno);
+  if (temporary_.empty()) RETURN_IF_ERROR(name_temporary());
+  const bool closed = ::close(fd_) == 0;
+  fd_ = -1;
+  if (!closed || ::rename(temporary_.c_str(), target_.c_str()) != 0) return error(errno);
+  temporary_.clear();
+  return Status::ok();
+}
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  ASSIGN_OR_RETURN(OutputFile out, OutputFile::open(path));
+  RETURN_IF_ERROR(out.write(bytes));
+  return out.finish();
+}
+
+Status check_output(const std::string& path) {
+  if (path == "-") return Status::ok();
+  if (path.empty()) return invalid_argument("-o: expected the name of a file, found \"\"");
+  return place_of(path).status();
+}
+
+}  // namespace tuner

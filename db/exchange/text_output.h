@@ -1,0 +1,35 @@
+// TextOutput: text into a file, compressed when its name ends in .gz. "-" is standard output.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler_core/base/output_file.h"
+
+struct gzFile_s;
+
+namespace tuner::exchange {
+
+// What may be named, and what becomes of a file that is not finished: OutputFile.
+class TextOutput {
+ public:
+  static Result<TextOutput> open(const std::string& path);
+  TextOutput(TextOutput&& other) noexcept;
+  TextOutput& operator=(TextOutput&&) = delete;
+  ~TextOutput();
+
+  Status write(std::string_view text);  // some of it waits in memory until finish()
+  Status finish();
+
+ private:
+  explicit TextOutput(OutputFile file) : file_(std::move(file)) {}
+  Status flush();
+
+  OutputFile file_;
+  std::string path_, waiting_;
+  gzFile_s* gz_ = nullptr;
+};
+
+Status write_text(const std::string& path, std::string_view text);
+
+}  // namespace tuner::exchange
