@@ -1,5 +1,6 @@
-// What a warm start reads: the tasks there are, and a sample of the records of one.
+// What a warm start reads: the tasks there are, and a sample of the records of one; the same of other tuners.
 #include <algorithm>
+#include <map>
 
 #include "db/sql.h"
 #include "db/sqlite_store.h"
@@ -14,6 +15,18 @@ struct Ranked {  // fastest first, those that failed last
   int64_t record_id;
   auto operator<=>(const Ranked&) const = default;
 };
+
+// The ids of a third fastest and an even choice of the others.
+std::vector<int64_t> sample_of(std::vector<Ranked> ranked, int most) {
+  std::sort(ranked.begin(), ranked.end());
+  const size_t wanted = std::min(ranked.size(), static_cast<size_t>(most)), first = wanted / 3;
+  std::vector<int64_t> chosen;
+  for (size_t i = 0; i < wanted; ++i) {
+    const size_t rest = i < first ? 0 : (i - first) * (ranked.size() - first) / (wanted - first);
+    chosen.push_back(ranked[i < first ? i : first + rest].record_id);
+  }
+  return chosen;
+}
 
 }  // namespace
 
@@ -42,14 +55,7 @@ Result<std::vector<TrialWithRecord>> SqliteStore::sample_records(const JobRow::T
     for (const SqlRow& row : rows)
       ranked.push_back({std::get<std::string>(row[0]) != "ok", std::get<int64_t>(row[1]) != 0,
                         std::get<double>(row[2]), std::get<int64_t>(row[3])});
-    std::sort(ranked.begin(), ranked.end());
-    const size_t wanted = std::min(ranked.size(), static_cast<size_t>(most)), first = wanted / 3;
-    std::vector<int64_t> chosen;
-    for (size_t i = 0; i < wanted; ++i) {
-      const size_t rest = i < first ? 0 : (i - first) * (ranked.size() - first) / (wanted - first);
-      chosen.push_back(ranked[i < first ? i : first + rest].record_id);
-    }
-    for (const int64_t id : chosen) {
+    for (const int64_t id : sample_of(std::move(ranked), most)) {
       ASSIGN_OR_RETURN(const SqlRow row, c.one(kTrialOfRecord, {id}));
       if (row.empty())
         return failed("record ", id, " is of a trial that is not there: the database is damaged");
@@ -62,3 +68,61 @@ Result<std::vector<TrialWithRecord>> SqliteStore::sample_records(const JobRow::T
 }
 
 }  // namespace tuner::db
+
+namespace tuner {
+
+using namespace db;
+
+ForeignDonors::ForeignDonors(const Store& store) : store_(dynamic_cast<const SqliteStore&>(store)) {}
+
+Result<std::vector<ForeignDonors::Task>> ForeignDonors::tasks() const {
+  return store_.read([](Connection& c) -> Result<std::vector<Task>> {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                     c.all("SELECT * FROM foreign_task ORDER BY foreign_task_id"));
+    std::vector<Task> tasks;
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredForeignTask stored, foreign_task_from_row(row));
+      tasks.push_back({stored.foreign_task_id, std::move(stored.format), std::move(stored.task),
+                       std::move(stored.target)});
+    }
+    return tasks;
+  });
+}
+
+Result<int64_t> ForeignDonors::last_id() const {
+  return store_.read([](Connection& c) -> Result<int64_t> {
+    ASSIGN_OR_RETURN(const SqlRow row, c.one("SELECT max(foreign_id) FROM foreign_record"));
+    const auto* value = row.empty() ? nullptr : std::get_if<int64_t>(&row[0]);
+    return value != nullptr ? *value : 0;
+  });
+}
+
+Result<std::vector<ForeignRecord>> ForeignDonors::sample(const Task& task, int64_t until, int most) const {
+  return store_.read([&](Connection& c) -> Result<std::vector<ForeignRecord>> {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kForeignRankOfTask, {task.id, until}));
+    std::vector<Ranked> ranked;
+    for (const SqlRow& row : rows)
+      ranked.push_back({std::get<std::string>(row[0]) != "ok", false, std::get<double>(row[1]),
+                        std::get<int64_t>(row[2])});
+    std::vector<ForeignRecord> out;
+    std::map<int64_t, Origin> origins;
+    for (const int64_t id : sample_of(std::move(ranked), most)) {
+      ASSIGN_OR_RETURN(const SqlRow row, c.one(kForeignById, {id}));
+      ASSIGN_OR_RETURN(StoredForeignRecord stored, foreign_record_from_row(row));
+      if (!origins.contains(stored.origin_id)) {
+        ASSIGN_OR_RETURN(const SqlRow origin, c.one(kOriginById, {stored.origin_id}));
+        ASSIGN_OR_RETURN(StoredOrigin found, origin_from_row(origin));
+        origins.emplace(stored.origin_id, std::move(found.origin));
+      }
+      ForeignRecord& record = stored.record;
+      record.format = task.format;
+      record.task = task.task;
+      record.target = task.target;
+      record.origin = origins.at(stored.origin_id);
+      out.push_back(std::move(record));
+    }
+    return out;
+  });
+}
+
+}  // namespace tuner

@@ -18,6 +18,10 @@
 
 namespace tuner {
 
+namespace db {
+class SqliteStore;
+}
+
 // A file or database that rows came from.
 struct Origin {
   std::string source;  // as the user named it
@@ -104,6 +108,9 @@ struct ExchangeFilter {
   std::function<bool(const JobRow::Task&)> task;
   std::function<bool(const ForeignRecord&)> foreign_task;  // sees format, task and target only
   bool own = true, foreign = true;
+  // Told of each row that is left out because it, or a row that it needs, is damaged. Without it the first
+  // such row is an error.
+  std::function<void(const std::string& why)> damaged;
 };
 
 // Hands rows to `f`: jobs before their trials, a trial with several records once for each, in the order of
@@ -111,6 +118,27 @@ struct ExchangeFilter {
 // writer is not held up. `f` returns false to stop. NotFound: no such job.
 Status for_each_exchange_row(const Store& store, const ExchangeFilter& filter,
                              const std::function<bool(const ExchangeRow&)>& f);
+
+// Records of other tuners, for a search that they may warm.
+class ForeignDonors {
+ public:
+  explicit ForeignDonors(const Store& store);
+
+  struct Task {
+    int64_t id = 0;
+    std::string format, task, target;
+  };
+  Result<std::vector<Task>> tasks() const;  // oldest first
+  // The largest id there is; 0: none. Their ids and those of our records count together, so one number bounds
+  // both.
+  Result<int64_t> last_id() const;
+  // At most `most` records of a task with ids up to `until`: a third are the fastest, the others an even
+  // choice of the rest, the failed ones last. The same call gives the same rows, whatever came later.
+  Result<std::vector<ForeignRecord>> sample(const Task& task, int64_t until, int most) const;
+
+ private:
+  const db::SqliteStore& store_;
+};
 
 // A copy of the database as it stands, made beside a writer if there is one; appears when it is whole. `to`
 // must not be there. The first to open the copy for writing makes its write-ahead log.

@@ -2,32 +2,92 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
+
+#include "compiler_core/base/output_file.h"
 
 namespace tuner::db {
 
+namespace {
+
+// Opens it, and says whether it was made.
+int open_lock(const std::string& path, bool& made) {
+  made = true;
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd >= 0 || errno != EEXIST) return fd;
+  made = false;
+  return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+}
+
+// A lock on a file that was removed meanwhile keeps nobody away.
+bool is_still_named(int fd, const std::string& path) {
+  struct stat locked {
+  }, named{};
+  return ::fstat(fd, &locked) == 0 && ::stat(path.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+         locked.st_dev == named.st_dev;
+}
+
+std::string holder_of(int fd) {
+  std::array<char, 32> text{};
+  const ssize_t n = ::pread(fd, text.data(), text.size() - 1, 0);
+  std::string holder(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
+  while (!holder.empty() && holder.back() == '\n') holder.pop_back();
+  return holder.empty() ? "(starting)" : holder;
+}
+
+}  // namespace
+
 Result<FileLock> FileLock::acquire(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return failed(path, ": the lock file cannot be opened: ", std::strerror(errno));
-  FileLock lock(fd);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  // is_held() of another process holds it for an instant: not the first try decides.
+  constexpr int kTries = 10;
+  for (int tried = 1;; ++tried) {
+    bool made = false;
+    const int fd = open_lock(path, made);
+    if (fd < 0) return failed(path, ": the lock file cannot be opened: ", std::strerror(errno));
+    FileLock lock(path, fd, made);
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      if (!is_still_named(fd, path)) continue;
+      const std::string pid = std::to_string(::getpid()) + "\n";
+      if (::ftruncate(fd, 0) != 0 ||
+          ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+        return failed(path, ": the lock file cannot be written: ", std::strerror(errno));
+      return lock;
+    }
     if (errno != EWOULDBLOCK) return failed(path, ": cannot be locked: ", std::strerror(errno));
-    std::array<char, 32> text{};
-    const ssize_t n = ::pread(fd, text.data(), text.size() - 1, 0);
-    std::string holder(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
-    while (!holder.empty() && holder.back() == '\n') holder.pop_back();
-    return Status(StatusCode::kAborted, str("held by process ", holder.empty() ? "(starting)" : holder));
+    if (tried == kTries) return Status(StatusCode::kAborted, "held by process " + holder_of(fd));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
-    return failed(path, ": the lock file cannot be written: ", std::strerror(errno));
-  return lock;
+}
+
+bool FileLock::is_held(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno != ENOENT;  // not ours to look at: suppose that it is
+  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+  ::close(fd);
+  return held;
+}
+
+void FileLock::undo() {
+  if (made_ && fd_ >= 0) ::unlink(path_.c_str());
+}
+
+Result<std::string> lock_file_of(const std::string& database) {
+  ASSIGN_OR_RETURN(const std::string real, follow_links(database));
+  return real + "-lock";
+}
+
+bool has_writer(const std::string& database) {
+  const Result<std::string> lock = lock_file_of(database);
+  return lock && FileLock::is_held(*lock);
 }
 
 FileLock::~FileLock() {

@@ -93,6 +93,12 @@ inline constexpr char kTrialRowsOfJob[] =
 inline constexpr char kForeignRows[] =
     "SELECT * FROM foreign_record WHERE foreign_id > ? ORDER BY foreign_id LIMIT ?";
 
+// Answered by the index foreign_rank alone.
+inline constexpr char kForeignRankOfTask[] =
+    "SELECT outcome, time_ns, foreign_id FROM foreign_record WHERE foreign_task_id = ? AND foreign_id <= ?";
+inline constexpr char kForeignById[] = "SELECT * FROM foreign_record WHERE foreign_id = ?";
+inline constexpr char kOriginById[] = "SELECT * FROM origin WHERE origin_id = ?";
+
 inline constexpr char kEventsOfJob[] =
     "SELECT seq, json FROM event WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
 

@@ -94,10 +94,13 @@ Status Connection::error(std::string_view doing) {
     case SQLITE_FULL:
       return failed(text, ". The disk is full: free some space; nothing of this write was kept");
     case SQLITE_NOTADB:
-      return failed(text, ". Give another file with --db");
+      damaged_ = true;
+      return invalid_argument(path_, ": is no database of this program, or damaged (", sqlite3_errmsg(db_),
+                              "). Give another file with --db");
     case SQLITE_IOERR:
     case SQLITE_CORRUPT:
       broken_ = true;
+      damaged_ = (code & 0xff) == SQLITE_CORRUPT;
       return failed(text, ". Check the disk, then restore a copy of the file or start with another --db");
     default:
       return failed(text);

@@ -48,6 +48,7 @@ class Connection {
   bool in_transaction() const;
   // True once the disk or the file failed under us (I/O error, corrupt page): nothing later may be trusted.
   bool broken() const { return broken_; }
+  bool damaged() const { return damaged_; }  // or no database at all
 
  private:
   Connection() = default;
@@ -59,7 +60,7 @@ class Connection {
   std::string path_;
   sqlite3* db_ = nullptr;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
-  bool broken_ = false;
+  bool broken_ = false, damaged_ = false;
 };
 
 }  // namespace tuner::db

@@ -14,6 +14,10 @@
 #include "db/store.h"
 #include "db/writer.h"
 
+namespace tuner {
+class ExchangeWalk;  // export_rows.cpp
+}
+
 namespace tuner::db {
 
 class SqliteStore final : public Store {
@@ -73,10 +77,12 @@ class SqliteStore final : public Store {
 
  private:
   friend class tuner::Importer;
-  friend Status tuner::for_each_exchange_row(const Store&, const ExchangeFilter&,
-                                             const std::function<bool(const ExchangeRow&)>&);
+  friend class tuner::ExchangeWalk;
+  friend class tuner::ForeignDonors;
   SqliteStore(std::string path, Connection::Access reading) : path_(std::move(path)), reading_(reading) {}
 
+  // Opens the writing connection; what was begun on failure is up to the caller.
+  Status begin_writing(const std::string& folder);
   // The next number of the file's one counter. Only inside a write.
   int64_t next_seq() { return ++last_seq_; }
   // Inside a write: stores the batch, fills id and seq.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "compiler_core/base/output_file.h"
 #include "db/migrate.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
@@ -41,6 +42,69 @@ fs::path folder_of(const std::string& path) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
+// The error with the path before it, unless it begins so already.
+Status named(const std::string& path, const Status& status) {
+  return status.with_context(status.message().starts_with(path) ? "" : path + ": ");
+}
+
+// The first folder on the way to `folder` that is not there.
+fs::path first_missing(const fs::path& folder) {
+  fs::path missing = folder;
+  std::error_code error;
+  for (fs::path p = folder; !p.empty() && !fs::exists(p, error); p = p.parent_path()) missing = p;
+  return missing;
+}
+
+// A path that somebody typed must lead somewhere; only the folder of the default database is made for him.
+Status need_folder(const std::string& path, const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return Status::ok();
+  if (path != default_db_path())
+    return invalid_argument(path, ": the folder ", first_missing(folder).string(),
+                            " does not exist. Make it, or give another file with --db");
+  fs::create_directories(folder, error);
+  if (!error) return Status::ok();
+  return failed(path, ": its folder cannot be made: ", error.message(), ". Give another file with --db");
+}
+
+// What no database can be. Does not open the file: closing it would take SQLite's locks from this process.
+Status check_kind(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? Status::ok() : invalid_argument(path, ": ", std::strerror(errno));
+  if (S_ISDIR(info.st_mode)) return invalid_argument(path, ": is a folder, expected a database file");
+  if (!S_ISREG(info.st_mode)) return invalid_argument(path, ": is no regular file, expected a database file");
+  return Status::ok();
+}
+
+// Refuses a damaged file and one of anybody else before anything is made beside it. An empty file is a
+// database that begins. The look takes no lock and makes no log; where there is a log, opening in earnest
+// decides.
+Status check_contents(const std::string& path) {
+  struct stat info {};
+  const auto has_log = [&] { return ::access((path + "-wal").c_str(), F_OK) == 0; };
+  if (::stat(path.c_str(), &info) != 0 || info.st_size == 0 || has_log()) return Status::ok();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
+                   Connection::open(path, Connection::Access::kImmutable));
+  const Status status = named(path, refuse_foreign(*connection, current_schema()));
+  if (status || has_log()) return Status::ok();  // a writer came meanwhile: what was read may be half of it
+  return connection->damaged() ? invalid_argument(status.message()) : status;
+}
+
+// Two names of one file would each have a lock and a write-ahead log of their own.
+Status refuse_hard_links(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || info.st_nlink < 2) return Status::ok();
+  return invalid_argument(path, ": has ", info.st_nlink,
+                          " names (hard links), expected one: a second writer could come in by another. "
+                          "Remove the others, or give a copy with --db");
+}
+
+// What opening made of a file that is not there yet; removed when it comes to nothing.
+void remove_database(const std::string& path) {
+  for (const char* part : {"", "-wal", "-shm", "-journal"}) ::unlink((path + part).c_str());
+}
+
 Status configure_writer(Connection& connection) {
   RETURN_IF_ERROR(refuse_foreign(connection, current_schema()));
   ASSIGN_OR_RETURN(const SqlRow mode, connection.one("PRAGMA journal_mode = WAL"));
@@ -69,28 +133,37 @@ Result<int64_t> last_sequence_number(Connection& connection) {
 }  // namespace
 
 Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& path) {
-  const fs::path folder = folder_of(path);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    return failed(path, ": its folder cannot be made: ", error.message(), ". Give another file with --db");
-  if (fs::is_directory(path)) return invalid_argument(path, ": is a folder, expected a database file");
+  ASSIGN_OR_RETURN(const std::string real, follow_links(path));
+  const fs::path folder = folder_of(real);
+  RETURN_IF_ERROR(need_folder(path, folder));
+  RETURN_IF_ERROR(check_kind(path));
+  RETURN_IF_ERROR(refuse_hard_links(path));
   RETURN_IF_ERROR(refuse_network_filesystem(folder.string()));
-  Result<FileLock> lock = FileLock::acquire(path + "-lock");
+  RETURN_IF_ERROR(check_contents(real));
+  Result<FileLock> lock = FileLock::acquire(real + "-lock");
   if (!lock && lock.status().code() == StatusCode::kAborted)
     return Status(StatusCode::kAborted, str(path, ": is open for writing already: ", lock.message(),
                                             ". Wait for it, stop it, or give another file with --db"));
   if (!lock) return lock.status();
 
+  const bool is_new = ::access(real.c_str(), F_OK) != 0;
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, Connection::Access::kReadOnly));
   store->lock_.emplace(*std::move(lock));
+  const Status begun = store->begin_writing(folder.string());
+  if (begun) return std::unique_ptr<Store>(std::move(store));
+  if (is_new) remove_database(real);
+  store->lock_->undo();
+  return begun;
+}
+
+Status SqliteStore::begin_writing(const std::string& folder) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
-                   Connection::open(path, Connection::Access::kReadWrite));
-  RETURN_IF_ERROR(configure_writer(*connection).with_context(path + ": "));
+                   Connection::open(path_, Connection::Access::kReadWrite));
+  RETURN_IF_ERROR(named(path_, configure_writer(*connection)));
   RETURN_IF_ERROR(sync_folder(folder));
-  ASSIGN_OR_RETURN(store->last_seq_, last_sequence_number(*connection));
-  store->writer_ = std::make_unique<Writer>(std::move(connection));
-  return std::unique_ptr<Store>(std::move(store));
+  ASSIGN_OR_RETURN(last_seq_, last_sequence_number(*connection));
+  writer_ = std::make_unique<Writer>(std::move(connection));
+  return Status::ok();
 }
 
 Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& path) {
@@ -99,10 +172,11 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& 
     if (errno == ENOENT || errno == ENOTDIR)
       return not_found(path,
                        ": there is no database yet. The first `tuner submit` makes it; another file: --db");
-    return failed(path, ": ", std::strerror(errno));
+    return invalid_argument(path, ": ", std::strerror(errno));
   }
-  if (S_ISDIR(info.st_mode)) return invalid_argument(path, ": is a folder, expected a database file");
+  RETURN_IF_ERROR(check_kind(path));
   if (info.st_size == 0) return not_found(path, ": holds nothing yet");
+  RETURN_IF_ERROR(check_contents(path));
 
   // Reading a WAL database needs its -shm file. Where that cannot be made, the file can still be read as it
   // stands if no writer left anything in the log.
@@ -119,7 +193,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& 
   std::unique_ptr<SqliteStore> store(new SqliteStore(path, access));
   const Status checked =
       store->read([](Connection& c) -> Status { return check_schema(c, current_schema()); });
-  if (!checked) return checked.with_context(checked.message().starts_with(path) ? "" : path + ": ");
+  if (!checked) return named(path, checked);
   return std::unique_ptr<Store>(std::move(store));
 }
 

@@ -31,7 +31,6 @@ struct Place {
   mode_t mode = 0;      // of the regular file that is there; 0: none is
 };
 
-// Follows links to the last name, which need not exist.
 Result<Place> place_of(const std::string& path) {
   struct stat info {};
   const bool there = ::stat(path.c_str(), &info) == 0;
@@ -39,25 +38,15 @@ Result<Place> place_of(const std::string& path) {
   if (there && S_ISDIR(info.st_mode))
     return invalid_argument(path, ": is a folder, expected the name of a file to write");
   if (there && !S_ISREG(info.st_mode)) return Place{.target = path, .direct = true};
-  fs::path at = path;
-  std::error_code error;
-  // stat() has seen that the links of an existing file end; a dangling one is followed here for the first
-  // time.
-  constexpr int kMostLinks = 40;
-  for (int links = 0; fs::is_symlink(at, error); ++links) {
-    if (links == kMostLinks) return refused(path, std::strerror(ELOOP));
-    const fs::path to = fs::read_symlink(at, error);
-    if (error) return refused(path, error.message());
-    at = to.is_absolute() ? to : at.parent_path() / to;
-    // /dev/stdout of a process whose output is a file: the file belongs to whoever opened it.
-    if (at.string().starts_with("/proc/")) return Place{.target = path, .direct = true};
-  }
-  const std::string folder = folder_of(at);
+  ASSIGN_OR_RETURN(const std::string target, follow_links(path));
+  // /dev/stdout of a process whose output is a file: the file belongs to whoever opened it.
+  if (target.starts_with("/proc/")) return Place{.target = path, .direct = true};
+  const std::string folder = folder_of(target);
   if (::stat(folder.c_str(), &info) != 0 && errno == ENOENT)
     return refused(path, str("its folder ", folder, " does not exist"));
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     return refused(path, str("its folder ", folder, ": ", std::strerror(errno)));
-  Place place{.target = at};
+  Place place{.target = target};
   if (there) {
     ::stat(path.c_str(), &info);
     place.mode = info.st_mode & 07777;
@@ -72,6 +61,21 @@ bool has_no_unnamed_files(int code) {
 }
 
 }  // namespace
+
+Result<std::string> follow_links(const std::string& path) {
+  fs::path at = path;
+  std::error_code error;
+  constexpr int kMostLinks = 40;  // as the kernel
+  for (int links = 0; links <= kMostLinks; ++links) {
+    const fs::path folder = fs::canonical(folder_of(at), error);
+    if (!error) at = folder / at.filename();
+    if (error || at.string().starts_with("/proc/") || !fs::is_symlink(at, error)) return at.string();
+    const fs::path to = fs::read_symlink(at, error);
+    if (error) return refused(path, error.message());
+    at = to.is_absolute() ? to : folder / to;
+  }
+  return refused(path, std::strerror(ELOOP));
+}
 
 Result<OutputFile> OutputFile::open(const std::string& path) {
   OutputFile out(path);

@@ -41,6 +41,9 @@ class OutputFile {
   int fd_ = -1;
 };
 
+// Where the links of a path lead: the real path of a file, which need not exist. InvalidArgument: a loop.
+Result<std::string> follow_links(const std::string& path);
+
 // All of a file at once.
 Status write_file(const std::string& path, std::string_view bytes);
 

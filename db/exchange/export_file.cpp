@@ -1,5 +1,7 @@
 #include "db/exchange/export_file.h"
 
+#include <algorithm>
+
 #include "db/exchange/text_output.h"
 
 namespace tuner::exchange {
@@ -72,6 +74,11 @@ Result<ExportReport> export_file(const Store& store, const ExportOptions& option
   }
   ASSIGN_OR_RETURN(TextOutput out, TextOutput::open(options.path));
   Status status;
+  filter.damaged = [&](const std::string& why) {
+    ++report.damaged;
+    if (report.why.size() < ExportReport::kShown && std::ranges::find(report.why, why) == report.why.end())
+      report.why.push_back(why);
+  };
   T4Collector t4;
   if (options.format == Format::kCsv)
     status = out.write((options.foreign_table ? csv_foreign_header() : csv_header()) + "\n");

@@ -21,6 +21,9 @@ struct ExportReport {
   int64_t trials = 0;    // records of ours, and trials without one
   int64_t foreign = 0;   // records of other tuners
   int64_t left_out = 0;  // rows that were asked for and have no place in the format
+  int64_t damaged = 0;   // rows that are damaged in the database, or need one that is; not written
+  static constexpr size_t kShown = 100;
+  std::vector<std::string> why;  // each damaged row once, the first kShown of them
 };
 
 // Writes line after line; memory does not grow with the database, but for T4. The file appears when it is

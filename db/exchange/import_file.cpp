@@ -139,7 +139,8 @@ Result<std::string> whole_text(LineReader& reader) {
 class Import {
  public:
   Import(Store& store, ImportReport& report, const ImportOptions& options, std::string header)
-      : importer_(store, {report.source, std::string(format_name(report.format)), std::move(header)}),
+      : header_(std::move(header)),
+        importer_(store, {report.source, std::string(format_name(report.format)), header_}),
         report_(report),
         options_(options) {}
 
@@ -169,6 +170,7 @@ class Import {
     for (size_t i = 0; i < fates->size(); ++i) {
       ImportedRow& fate = (*fates)[i];
       ImportReport::Count& count = report_.count_of(rows[i]);
+      if (fate.fate != ImportedRow::Fate::kRefused) report_.unmatched += is_unmatched(rows[i]);
       if (fate.fate == ImportedRow::Fate::kNew)
         ++count.added;
       else if (fate.fate == ImportedRow::Fate::kKnown)
@@ -198,12 +200,21 @@ class Import {
     return Status::ok();
   }
 
+  bool is_unmatched(const ExchangeRow& row) const {
+    const auto* foreign = std::get_if<ForeignRecord>(&row);
+    if (foreign == nullptr || !options_.warms_a_search) return false;
+    ForeignRecord record = *foreign;
+    record.origin.header = header_;
+    return !options_.warms_a_search(record);
+  }
+
   void skip(int64_t line, std::string why) {
     if (line != 0) ++report_.skipped;
     if (report_.why.size() < ImportReport::kShown || line == 0)
       report_.why.emplace_back(line, std::move(why));
   }
 
+  std::string header_;
   Importer importer_;
   ImportReport& report_;
   const ImportOptions& options_;

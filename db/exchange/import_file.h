@@ -21,6 +21,7 @@ struct ImportReport {
   int64_t blank = 0;                   // also a CSV header
   Count jobs, trials, races, foreign;  // a trial counts once for each of its records
   int64_t skipped = 0;
+  int64_t unmatched = 0;  // of `foreign`: ImportOptions::warms_a_search said no
   // Of the first kShown skipped lines: its number and why. The number 0: what is wrong with the file as a
   // whole.
   static constexpr size_t kShown = 100;
@@ -38,6 +39,8 @@ struct ImportOptions {
   std::string task, target;
   // Refuses what nobody could query, asked once for each (workload, target); may be empty.
   std::function<Status(const JobRow::Task&)> check_task;
+  // Of a record of another tuner: whether it is of a space of ours. May be empty: nobody asks.
+  std::function<bool(const ForeignRecord&)> warms_a_search;
   std::function<void(int64_t lines)> progress;  // called now and then, may be empty
 };
 

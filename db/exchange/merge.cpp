@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "compiler_core/base/output_file.h"
+
 namespace tuner::exchange {
 
 namespace fs = std::filesystem;
@@ -38,7 +40,12 @@ Result<ImportReport> add_database(const std::string& source, Store& into,
     return Status::ok();
   };
   Status status;
-  RETURN_IF_ERROR(for_each_exchange_row(*from, {}, [&](const ExchangeRow& row) {
+  ExchangeFilter all;
+  all.damaged = [&](const std::string& why) {
+    ++report.lines;
+    if (++report.skipped; report.why.size() < ImportReport::kShown) report.why.emplace_back(0, why);
+  };
+  RETURN_IF_ERROR(for_each_exchange_row(*from, all, [&](const ExchangeRow& row) {
     rows.push_back(row);
     if (rows.size() >= kBatch) status = store();
     return status.is_ok();
@@ -59,6 +66,7 @@ Result<MergeReport> merge_databases(const std::vector<std::string>& sources, con
     if (!there && there.status().code() == StatusCode::kNotFound) return invalid_argument(there.message());
     if (!there) return there.status();
   }
+  RETURN_IF_ERROR(check_output(output));
   if (!fs::exists(output)) {
     RETURN_IF_ERROR(copy_database(sources.front(), output));
     report.copied = sources.front();

@@ -92,6 +92,43 @@ class ExchangeTest : public testing::Test {
   std::vector<std::string> ids_, other_;
 };
 
+// Each damaged row is told once and costs itself and what cannot be without it; all others are written.
+TEST_F(ExchangeTest, ADamagedRowCostsOnlyWhatNeedsIt) {
+  const size_t whole = lines_of(exported(home_, Format::kJsonLines)).size();
+  const auto damage = [&](const std::string& sql) {
+    ASSERT_OK((*db::Connection::open(home_, db::Connection::Access::kReadWrite))->exec(sql.c_str()));
+  };
+  const auto report_of = [&] {
+    const auto report = export_file(*must_open(home_, Store::Mode::kRead), {.path = folder_.file("out")});
+    CHECK(report.is_ok()) << report.message();
+    return *report;
+  };
+  damage("UPDATE record SET time_ns = 1 WHERE outcome = 'wrong_answer'");
+  const ExportReport one = report_of();
+  EXPECT_EQ(one.damaged, 1);
+  EXPECT_EQ(one.lines, static_cast<int64_t>(whole) - 1);
+  ASSERT_EQ(one.why.size(), 1u);
+  EXPECT_THAT(one.why[0], HasSubstr("of table record is damaged: checksum"));
+
+  // Two records of the second task, which are whole, cannot be told without it.
+  damage("UPDATE task SET workload_key = 'v1 moved' WHERE workload_key = 'v1 other'");
+  const ExportReport two = report_of();
+  EXPECT_EQ(two.lines + two.damaged, static_cast<int64_t>(whole));
+  EXPECT_GT(two.damaged, one.damaged);
+  ASSERT_EQ(two.why.size(), 2u);
+  EXPECT_THAT(two.why[0] + two.why[1], HasSubstr("of table task is damaged"));
+
+  // Trials do without the row of their job: elsewhere they make one that knows what they tell.
+  damage("UPDATE job SET trials = 1 WHERE id = 'j1'");
+  const ExportReport three = report_of();
+  EXPECT_EQ(three.trials, two.trials);
+  EXPECT_EQ(three.lines, two.lines - 1);
+  const ImportReport taken = imported(folder_.file("out"), away_);
+  EXPECT_EQ(taken.skipped, 0);
+  EXPECT_EQ(taken.trials.added, three.trials);
+  EXPECT_EQ(imported(folder_.file("out"), away_).trials.added, 0);
+}
+
 // Cold times are lines of version 3: who knows only version 2 refuses them and takes no cold time for a warm
 // one.
 TEST_F(ExchangeTest, ColdTimesStayColdOnTheirWay) {

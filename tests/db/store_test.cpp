@@ -455,12 +455,6 @@ TEST_F(StoreTest, AReaderDoesNotWrite) {
   EXPECT_EQ(reader->add_job(job_row("j1")).message(), path_ + ": is open for reading only");
 }
 
-TEST_F(StoreTest, MakesTheFoldersOfANewFile) {
-  const std::string deep = folder_.file("a/b/c.db");
-  EXPECT_TRUE(must_open(deep)->jobs()->empty());
-  EXPECT_TRUE(std::filesystem::exists(deep));
-}
-
 TEST_F(StoreTest, PathsWithSpecialCharactersNameTheFileAndNothingElse) {
   const std::string odd = folder_.file("a?immutable=1#b%20c.db");
   ASSERT_OK(must_open(odd)->add_job(job_row("j1")));
@@ -557,6 +551,9 @@ TEST_F(StoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kRecordsAfter, 2},
                                                     {db::kRacesOfJob, 1},
                                                     {db::kRacesOfTask, 1},
+                                                    {db::kForeignRankOfTask, 2},
+                                                    {db::kForeignById, 1},
+                                                    {db::kOriginById, 1},
                                                     {db::kFastestOfConfig, 4},
                                                     {db::kSameConfigInJob, 4},
                                                     {db::kBestRecordOfEnvironment, 6},

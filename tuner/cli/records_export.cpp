@@ -140,6 +140,15 @@ Status choose_tasks(const Options& options, ExchangeFilter& filter) {
   return Status::ok();
 }
 
+void tell_damaged(const Options& options, const exchange::ExportReport& done) {
+  for (const std::string& why : done.why)
+    std::fprintf(stderr, "tuner: %s: %s\n", options.db.c_str(), why.c_str());
+  std::fprintf(stderr,
+               "tuner: %s: written: %lld of %lld rows; the others need the damaged rows named above\n",
+               options.output == "-" ? "standard output" : options.output.c_str(),
+               static_cast<long long>(done.lines), static_cast<long long>(done.lines + done.damaged));
+}
+
 int run_export(const Options& options) {
   if (options.space) return run_export_space(options);
   exchange::ExportOptions wanted{.path = options.output, .progress = {}};
@@ -175,11 +184,10 @@ int run_export(const Options& options) {
     done = *result;
   }
   if (options.json) {
-    const nlohmann::ordered_json facts{{"output", options.output},
-                                       {"lines", done.lines},
-                                       {"records", done.trials},
-                                       {"foreign", done.foreign},
-                                       {"left_out", done.left_out}};
+    const nlohmann::ordered_json facts{
+        {"output", options.output}, {"lines", done.lines},       {"records", done.trials},
+        {"foreign", done.foreign},  {"left_out", done.left_out}, {"damaged", done.damaged},
+        {"why", done.why}};
     std::fprintf(options.output == "-" ? stderr : stdout, "%s\n", one_line(facts).c_str());
   } else if (options.output != "-") {
     std::fprintf(stderr, "%lld lines written to %s: %lld records, %lld of other tuners\n",
@@ -190,7 +198,9 @@ int run_export(const Options& options) {
     std::fprintf(stderr, "tuner: left out: %lld rows that have no place in %s; --format jsonl has all\n",
                  static_cast<long long>(done.left_out),
                  options.format.empty() ? "jsonl" : options.format.c_str());
-  return kExitDone;
+  if (done.damaged == 0) return kExitDone;
+  tell_damaged(options, done);
+  return kExitFailed;
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ int run(const Options& options) {
           static_cast<long long>(r.races.added), static_cast<long long>(r.foreign.added),
           static_cast<long long>(r.skipped));
     for (const auto& [row, why] : r.why)
-      std::fprintf(stderr, "tuner: %s: skipped row %lld: %s\n", r.source.c_str(), static_cast<long long>(row),
-                   why.c_str());
+      std::fprintf(stderr, "tuner: %s: skipped%s: %s\n", r.source.c_str(),
+                   row > 0 ? str(" row ", row).c_str() : "", why.c_str());
   }
   if (options.json) {
     const ordered_json facts{{"output", merged->output}, {"copied", merged->copied}, {"sources", sources}};

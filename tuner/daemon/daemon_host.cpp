@@ -8,25 +8,23 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
+#include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
 
 namespace tuner {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr int kWorkerGraceMs = 5'000;
 
 // FNV-1a of the database's real path: one socket and one work folder a database, whatever name it is called
 // by.
 std::string hash_of(const std::string& db) {
-  std::error_code error;
-  fs::path real = fs::weakly_canonical(db, error);
-  if (error) real = fs::absolute(db, error);
+  const Result<std::string> links = follow_links(db);
+  const std::string real = links ? *links : db;
   uint64_t hash = 14695981039346656037u;
-  for (const char c : real.string()) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  for (const char c : real) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
   return text;
