@@ -5,6 +5,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/job_state.h"
 #include "tuner/cli/tasks.h"
 
 namespace tuner::cli {
@@ -19,6 +20,7 @@ struct Options {
 int run(const Options& options) {
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
+  const JobStates states(options.db);
   const Result<std::vector<JobRow>> jobs = (*store)->jobs();
   if (!jobs) return report(jobs.status());
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
@@ -28,12 +30,12 @@ int run(const Options& options) {
     const Result<int64_t> done = (*store)->trials_done(job.id);
     if (!done) return report(done.status());
     const int64_t wanted = int64_t{job.trials} * static_cast<int64_t>(job.tasks.size());
+    const std::string state = states.name(job), message = states.message(job);
     if (!options.json) {
-      std::printf("%s  %s  %s of %s trials  %s seed %s  submitted %s%s%s\n", job.id.c_str(),
-                  std::string(job_state_name(job.state)).c_str(), std::to_string(*done).c_str(),
-                  std::to_string(wanted).c_str(), job.search.c_str(), std::to_string(job.seed).c_str(),
-                  format_utc(job.submitted_at_us).c_str(), job.message.empty() ? "" : "  ",
-                  job.message.c_str());
+      std::printf("%s  %s  %s of %s trials  %s seed %s  submitted %s%s%s\n", job.id.c_str(), state.c_str(),
+                  std::to_string(*done).c_str(), std::to_string(wanted).c_str(), job.search.c_str(),
+                  std::to_string(job.seed).c_str(), format_utc(job.submitted_at_us).c_str(),
+                  message.empty() ? "" : "  ", message.c_str());
       for (const JobRow::Task& task : job.tasks) {
         const Result<TunedConfig> best =
             (*store)->best(task.workload_key, task.target, templates_of(task.algorithms));
@@ -59,8 +61,8 @@ int run(const Options& options) {
           {"race", best->race_id != 0 ? race_json(*best) : nlohmann::ordered_json(nullptr)}};
     }
     document.push_back({{"job", job.id},
-                        {"state", job_state_name(job.state)},
-                        {"message", job.message},
+                        {"state", state},
+                        {"message", message},
                         {"tasks", tasks},
                         {"trials_per_task", job.trials},
                         {"trials_done", *done},

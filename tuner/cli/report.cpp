@@ -7,6 +7,7 @@
 #include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
+#include "tuner/cli/job_state.h"
 #include "tuner/report/report_page.h"
 
 namespace tuner::cli {
@@ -28,8 +29,13 @@ int run(Options options) {
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
   options.report.progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  const Result<nlohmann::ordered_json> facts = report_facts(**store, options.job, options.report);
+  const JobStates states(options.db);
+  Result<nlohmann::ordered_json> facts = report_facts(**store, options.job, options.report);
   if (!facts) return report(facts.status());
+  if (const Result<JobRow> job = (*store)->job(options.job); job && states.is_interrupted(*job)) {
+    (*facts)["state"] = states.name(*job);
+    (*facts)["message"] = states.message(*job);
+  }
   if (options.json) std::printf("%s\n", pretty(*facts).c_str());
   if (options.output.empty()) return kExitDone;
   const std::string page = report_page(*facts);

@@ -5,6 +5,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/interrupt.h"
+#include "tuner/cli/job_state.h"
 #include "tuner/cli/job_watch.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/progress_view.h"
@@ -16,7 +17,18 @@ struct WatchOptions {
   std::string job, db, daemon;
 };
 
+// Without a daemon there is nothing to follow when nobody works on the job.
+Status check_running(const WatchOptions& options) {
+  if (!options.daemon.empty()) return Status::ok();
+  const JobStates states(options.db);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.db, Store::Mode::kRead));
+  ASSIGN_OR_RETURN(const JobRow job, store->job(options.job));
+  if (!states.is_interrupted(job)) return Status::ok();
+  return Status(StatusCode::kAborted, str("job ", options.job, " was interrupted: ", states.message(job)));
+}
+
 int run(const WatchOptions& options) {
+  if (const Status running = check_running(options); !running) return report(running);
   Result<Connection> connection = connect({.daemon = options.daemon, .db = options.db});
   if (!connection) return report(connection.status());
   ProgressView view(1);
