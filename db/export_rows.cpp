@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "compiler_core/base/output_file.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
@@ -353,9 +354,10 @@ Status for_each_exchange_row(const Store& store, const ExchangeFilter& filter,
 
 Status copy_database(const std::string& from, const std::string& to) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> checked, Store::open(from, Store::Mode::kRead));
+  ASSIGN_OR_RETURN(const std::string place, follow_links(to));
   std::error_code error;
-  if (std::filesystem::exists(to, error)) return invalid_argument(to, ": is there already");
-  const std::string temporary = to + ".part";
+  if (std::filesystem::exists(place, error)) return invalid_argument(to, ": is there already");
+  const std::string temporary = place + ".part";
   std::filesystem::remove(temporary, error);
   ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
                    Connection::open(from, Connection::Access::kReadOnly));
@@ -364,7 +366,7 @@ Status copy_database(const std::string& from, const std::string& to) {
     std::filesystem::remove(temporary, error);
     return copied;
   }
-  std::filesystem::rename(temporary, to, error);
+  std::filesystem::rename(temporary, place, error);
   if (error) return failed(to, ": cannot be made: ", error.message());
   return Status::ok();
 }

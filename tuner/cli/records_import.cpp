@@ -9,6 +9,7 @@
 #include "tuner/cli/facts.h"
 #include "tuner/cli/import_results.h"
 #include "tuner/cli/records_commands.h"
+#include "tuner/daemon/foreign_rows.h"
 
 namespace tuner::cli {
 
@@ -49,6 +50,12 @@ void print(const exchange::ImportReport& r) {
               part("races", r.races).c_str());
   if (r.blank > 0) std::printf(", %lld blank or header", static_cast<long long>(r.blank));
   std::printf(", %lld skipped\n", static_cast<long long>(r.skipped));
+  if (r.unmatched > 0)
+    std::printf(
+        "%s: %lld of %lld records of another tuner match no template of ours (workload, target or knobs): "
+        "kept, "
+        "but they change no answer and warm no search\n",
+        r.source.c_str(), static_cast<long long>(r.unmatched), static_cast<long long>(r.foreign.all()));
   for (const auto& [line, why] : r.why)
     std::fprintf(stderr, "tuner: %s: %s%s\n", r.source.c_str(),
                  line > 0 ? str("skipped line ", line, ": ").c_str() : "", why.c_str());
@@ -63,9 +70,11 @@ ordered_json facts_of(const exchange::ImportReport& r) {
   };
   ordered_json why = ordered_json::array();
   for (const auto& [line, text] : r.why) why.push_back({{"line", line}, {"why", text}});
-  return {{"file", r.source},        {"format", format_name(r.format)}, {"lines", r.lines},
-          {"blank", r.blank},        {"records", count(r.trials)},      {"jobs", count(r.jobs)},
-          {"races", count(r.races)}, {"foreign", count(r.foreign)},     {"skipped", r.skipped},
+  return {{"file", r.source},           {"format", format_name(r.format)},
+          {"lines", r.lines},           {"blank", r.blank},
+          {"records", count(r.trials)}, {"jobs", count(r.jobs)},
+          {"races", count(r.races)},    {"foreign", count(r.foreign)},
+          {"unmatched", r.unmatched},   {"skipped", r.skipped},
           {"why", std::move(why)}};
 }
 
@@ -97,6 +106,8 @@ int import_pack_results(const Options& options, const std::string& file, Store& 
 int import_one(const Options& options, const std::string& file, Store& store, ordered_json& facts) {
   exchange::ImportOptions wanted{
       .task = options.task, .target = options.target, .check_task = check_task, .progress = {}};
+  ForeignMatcher matcher;
+  wanted.warms_a_search = [&](const ForeignRecord& record) { return matcher.matches(record); };
   if (!options.format.empty()) {
     wanted.format = exchange::format_from_name(options.format);
   } else {

@@ -62,7 +62,7 @@ Status JobRunner::begin(Task& task, size_t index) {
     if (!task.proposals.empty()) {
       task.donor_record_id = task.proposals.front().donor_record_id;
     } else if (task.stored.empty()) {
-      ASSIGN_OR_RETURN(task.donor_record_id, store_.last_record_id());
+      ASSIGN_OR_RETURN(task.donor_record_id, last_donor_id(store_));
     }
     ASSIGN_OR_RETURN(task.space->search.priors,
                      warm_start(store_, job_.tasks[index], task.space->search, task.donor_record_id));

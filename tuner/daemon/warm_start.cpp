@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "db/exchange.h"
+#include "tuner/daemon/foreign_rows.h"
 #include "tuner/search/known_best.h"
 
 namespace tuner {
@@ -65,37 +67,88 @@ double task_distance(const JobRow::Task& a, const JobRow::Task& b) {
   return distance;
 }
 
+namespace {
+
+// A task that others may learn from: one of ours, or of another tuner's records.
+struct Donor {
+  double distance;
+  bool foreign;  // of two that are as near, ours
+  size_t index;
+  auto operator<=>(const Donor&) const = default;
+};
+
+// One prior task for each machine that measured it.
+Result<std::vector<PriorTask>> rows_of_ours(const Store& store, const JobRow::Task& task,
+                                            const SearchSpace& space, int64_t until) {
+  std::set<std::string> templates;
+  for (const SearchSpace::Part& part : space.parts) templates.insert(part.template_name);
+  ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> records, store.sample_records(task, until, kMostRows));
+  std::map<std::string, PriorTask> by_hardware;
+  for (const TrialWithRecord& t : records) {
+    if (!templates.contains(t.trial.template_name) || t.record->cut) continue;
+    Result<Config> config = config_from_text(t.trial.config);
+    if (!config) continue;
+    PriorTask& prior = by_hardware[t.record->environment.hardware];
+    prior.rows.push_back({t.trial.template_name, *std::move(config), t.record->outcome == Outcome::kOk,
+                          record_time_ns(*t.record)});
+  }
+  std::vector<PriorTask> priors;
+  for (auto& [hardware, prior] : by_hardware) {
+    prior.source = str(task.workload_key, " on ", task.target, ", ", hardware);
+    priors.push_back(std::move(prior));
+  }
+  return priors;
+}
+
+Result<std::vector<PriorTask>> rows_of_others(const ForeignDonors& donors, const ForeignDonors::Task& task,
+                                              const SearchSpace& space, int64_t until) {
+  ASSIGN_OR_RETURN(const std::vector<ForeignRecord> records, donors.sample(task, until, kMostRows));
+  PriorTask prior;
+  for (const ForeignRecord& record : records)
+    if (std::optional<PriorTask::Row> row = foreign_row(record, space)) prior.rows.push_back(*std::move(row));
+  if (prior.rows.empty()) return std::vector<PriorTask>();
+  prior.source = str(task.task, " on ", task.target, ", ", task.format);
+  return std::vector{std::move(prior)};
+}
+
+}  // namespace
+
+Result<int64_t> last_donor_id(const Store& store) {
+  ASSIGN_OR_RETURN(const int64_t ours, store.last_record_id());
+  ASSIGN_OR_RETURN(const int64_t others, ForeignDonors(store).last_id());
+  return std::max(ours, others);
+}
+
 Result<std::vector<PriorTask>> warm_start(const Store& store, const JobRow::Task& task,
                                           const SearchSpace& space, int64_t donor_record_id) {
   std::vector<PriorTask> priors;
   if (donor_record_id <= 0) return priors;
+  const ForeignDonors foreign_donors(store);
   ASSIGN_OR_RETURN(const std::vector<JobRow::Task> known, store.tasks());
-  std::vector<std::pair<double, size_t>> nearest;
-  for (size_t i = 0; i < known.size(); ++i)
-    if (const double d = task_distance(task, known[i]); d <= kFarthest) nearest.emplace_back(d, i);
+  ASSIGN_OR_RETURN(const std::vector<ForeignDonors::Task> foreign, foreign_donors.tasks());
+  std::vector<Donor> nearest;
+  const auto add = [&](const JobRow::Task& donor, bool is_foreign, size_t index) {
+    if (const double d = task_distance(task, donor); d <= kFarthest)
+      nearest.push_back({d, is_foreign, index});
+  };
+  for (size_t i = 0; i < known.size(); ++i) add(known[i], false, i);
+  for (size_t i = 0; i < foreign.size(); ++i)
+    add(task_of_foreign(foreign[i].format, foreign[i].task, foreign[i].target), true, i);
   std::sort(nearest.begin(), nearest.end());
 
-  std::set<std::string> templates;
-  for (const SearchSpace::Part& part : space.parts) templates.insert(part.template_name);
   size_t used = 0;
-  for (const auto& [distance, index] : nearest) {
+  for (const Donor& donor : nearest) {
     if (used == kMostTasks) break;
-    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> records,
-                     store.sample_records(known[index], donor_record_id, kMostRows));
-    std::map<std::string, PriorTask> by_hardware;
-    for (const TrialWithRecord& t : records) {
-      if (!templates.contains(t.trial.template_name) || t.record->cut) continue;
-      Result<Config> config = config_from_text(t.trial.config);
-      if (!config) continue;
-      PriorTask& prior = by_hardware[t.record->environment.hardware];
-      prior.rows.push_back({t.trial.template_name, *std::move(config), t.record->outcome == Outcome::kOk,
-                            record_time_ns(*t.record)});
-    }
-    used += by_hardware.empty() ? 0 : 1;
-    for (auto& [hardware, prior] : by_hardware) {
-      prior.source = str(known[index].workload_key, " on ", known[index].target, ", ", hardware);
-      prior.weight = 1 / (1 + 0.1 * distance);
-      prior.same_task = distance == 0;
+    ASSIGN_OR_RETURN(std::vector<PriorTask> found,
+                     donor.foreign
+                         ? rows_of_others(foreign_donors, foreign[donor.index], space, donor_record_id)
+                         : rows_of_ours(store, known[donor.index], space, donor_record_id));
+    used += found.empty() ? 0 : 1;
+    for (PriorTask& prior : found) {
+      prior.weight = 1 / (1 + 0.1 * donor.distance);
+      // What other tuners measured is no answer of ours, however near: it is not what known-best measures
+      // again.
+      prior.same_task = donor.distance == 0 && !donor.foreign;
       priors.push_back(std::move(prior));
     }
   }

@@ -17,11 +17,16 @@ namespace tuner {
 // Whether a strategy of this name makes use of prior tasks.
 bool uses_priors(std::string_view strategy);
 
+// Also records of other tuners that are rows of this space (foreign_rows.h), as donors of one machine.
 // Of records with ids up to `donor_record_id` only (0: none), so that the same call gives the same rows again
 // whatever is measured later. One prior task for each (task, hardware), nearest first. Rows of templates that
 // are not in `space` are left out. Fails only when the store does.
 Result<std::vector<PriorTask>> warm_start(const Store& store, const JobRow::Task& task,
                                           const SearchSpace& space, int64_t donor_record_id);
+
+// The largest id of a record there is, ours or another tuner's: what a search that begins now may be warmed
+// by.
+Result<int64_t> last_donor_id(const Store& store);
 
 // How far apart two tasks are: 0 for the same, about 1 for an extent doubled or another processor; infinite
 // when the one says nothing about the other.
