@@ -80,15 +80,19 @@ Status check_kind(const std::string& path) {
 // Refuses a damaged file and one of anybody else before anything is made beside it. An empty file is a
 // database that begins. The look takes no lock and makes no log; where there is a log, opening in earnest
 // decides.
-Status check_contents(const std::string& path) {
+// `real`: where the links of the path lead, which is where a log would lie.
+Status check_contents(const std::string& path, const std::string& real) {
   struct stat info {};
-  const auto has_log = [&] { return ::access((path + "-wal").c_str(), F_OK) == 0; };
-  if (::stat(path.c_str(), &info) != 0 || info.st_size == 0 || has_log()) return Status::ok();
+  const auto has_log = [&] { return ::access((real + "-wal").c_str(), F_OK) == 0; };
+  if (::stat(real.c_str(), &info) != 0 || info.st_size == 0 || has_log()) return Status::ok();
   ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
-                   Connection::open(path, Connection::Access::kImmutable));
-  const Status status = named(path, refuse_foreign(*connection, current_schema()));
+                   Connection::open(real, Connection::Access::kImmutable));
+  const Status status = refuse_foreign(*connection, current_schema());
   if (status || has_log()) return Status::ok();  // a writer came meanwhile: what was read may be half of it
-  return connection->damaged() ? invalid_argument(status.message()) : status;
+  const std::string& why = status.message();
+  const size_t begin = why.starts_with(real + ": ") ? real.size() + 2 : 0;
+  return Status(connection->damaged() ? StatusCode::kInvalidArgument : status.code(),
+                str(path, ": ", why.substr(begin)));
 }
 
 // Two names of one file would each have a lock and a write-ahead log of their own.
@@ -139,7 +143,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_writing(const std::string& 
   RETURN_IF_ERROR(check_kind(path));
   RETURN_IF_ERROR(refuse_hard_links(path));
   RETURN_IF_ERROR(refuse_network_filesystem(folder.string()));
-  RETURN_IF_ERROR(check_contents(real));
+  RETURN_IF_ERROR(check_contents(path, real));
   Result<FileLock> lock = FileLock::acquire(real + "-lock");
   if (!lock && lock.status().code() == StatusCode::kAborted)
     return Status(StatusCode::kAborted, str(path, ": is open for writing already: ", lock.message(),
@@ -176,15 +180,16 @@ Result<std::unique_ptr<Store>> SqliteStore::open_for_reading(const std::string& 
   }
   RETURN_IF_ERROR(check_kind(path));
   if (info.st_size == 0) return not_found(path, ": holds nothing yet");
-  RETURN_IF_ERROR(check_contents(path));
+  ASSIGN_OR_RETURN(const std::string real, follow_links(path));
+  RETURN_IF_ERROR(check_contents(path, real));
 
   // Reading a WAL database needs its -shm file. Where that cannot be made, the file can still be read as it
   // stands if no writer left anything in the log.
   Connection::Access access = Connection::Access::kReadOnly;
-  const std::string folder = folder_of(path).string();
-  if (::access(folder.c_str(), W_OK) != 0 && ::access((path + "-shm").c_str(), F_OK) != 0) {
+  const std::string folder = folder_of(real).string();
+  if (::access(folder.c_str(), W_OK) != 0 && ::access((real + "-shm").c_str(), F_OK) != 0) {
     struct stat wal {};
-    if (::stat((path + "-wal").c_str(), &wal) == 0 && wal.st_size > 0)
+    if (::stat((real + "-wal").c_str(), &wal) == 0 && wal.st_size > 0)
       return failed(
           path, ": its write-ahead log holds unfinished work and ", folder,
           " is not writable. Copy the file and its -wal to a writable folder and give the copy with --db");

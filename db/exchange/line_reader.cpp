@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -44,10 +45,12 @@ bool LineReader::fill() {
   int code = Z_OK;
   const char* const text = gzerror(file_, &code);
   if (n < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-    status_ = failed(path_, ": after line ", number_, ": ",
-                     code == Z_ERRNO       ? std::strerror(errno)
-                     : code == Z_BUF_ERROR ? "the compressed file is cut off"
-                                           : text);
+    const std::string where = str(path_, ": after line ", number_, ": ");
+    const std::string_view why = text;  // with zlib's name of the file before it, "<fd:3>: "
+    status_ = code == Z_ERRNO ? failed(where, std::strerror(errno))
+              : code == Z_BUF_ERROR
+                  ? invalid_argument(where, "the compressed file is cut off")
+                  : invalid_argument(where, why.substr(std::min(why.size(), why.find(": ") + 2)));
     if (n <= 0) return false;
   }
   at_ = 0;

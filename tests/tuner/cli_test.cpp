@@ -280,7 +280,7 @@ TEST_F(CliTest, RecordsTravelBetweenDatabasesAndFormats) {
   refused("export --db t.db --since soon", 2, "--since: found \"soon\"");
   refused("export --db t.db --own --foreign", 2, "exclude each other");
   refused("merge t.db none.db -o y.db", 2, "none.db: there is no database yet");
-  refused("diff t.db none.db", 1, "none.db: there is no database yet");
+  refused("diff t.db none.db", 2, "none.db: there is no database yet");
   refused("merge t.db", 2, "--output is required");
   // A workload that this tuner would spell otherwise could never be found again.
   std::string odd = tuner("records export --db t.db").out;

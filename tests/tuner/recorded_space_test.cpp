@@ -101,7 +101,7 @@ TEST_F(RecordedSpaceFile, RefusesWithLineAndCell) {
   EXPECT_EQ(refusal("x,time_ms,status\n"), "space.csv: found no row of a config, expected at least one");
   EXPECT_EQ(refusal("x,y,time_ms,status\n,,1,ok\n"),
             "space.csv:2: no knob has a value, expected at least one");
-  EXPECT_EQ(read_recorded_space(folder_.file("none.csv")).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(read_recorded_space(folder_.file("none.csv")).status().code(), StatusCode::kInvalidArgument);
 }
 
 // 64 configs in a row, the fastest at 40.

@@ -87,11 +87,17 @@ void print_json(const Options& options, const DiffReport& r, bool regressed) {
   std::printf("%s\n", pretty(facts).c_str());
 }
 
+// A database that was named is there, or the name is wrong.
+Result<std::unique_ptr<Store>> open_named(const std::string& path) {
+  Result<std::unique_ptr<Store>> store = Store::open(path, Store::Mode::kRead);
+  if (store.status().code() == StatusCode::kNotFound) return invalid_argument(store.message());
+  return store;
+}
+
 int run(const Options& options) {
   const exchange::DiffOptions wanted{options.threshold_percent / 100, options.confidence_percent / 100};
-  const Result<std::unique_ptr<Store>> a = Store::open(options.a, Store::Mode::kRead);
+  const Result<std::unique_ptr<Store>> a = open_named(options.a), b = open_named(options.b);
   if (!a) return report(a.status());
-  const Result<std::unique_ptr<Store>> b = Store::open(options.b, Store::Mode::kRead);
   if (!b) return report(b.status());
   const Result<DiffReport> diff = exchange::diff_databases(**a, **b, wanted);
   if (!diff) return report(diff.status());

@@ -42,14 +42,14 @@ nlohmann::json to_json(const MeasureRecord& record) {
 int run(const RerunOptions& options) {
   // The trial is in the file when the file is here.
   std::optional<MeasureRecord> old;
-  if (options.daemon.empty())
-    if (const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead)) {
-      const Result<TrialWithRecord> trial = (*store)->trial(options.trial);
-      if (trial) {
-        old = trial->record;
-        if (const Status here = measurable_here(trial->task.target); !here) return report(here);
-      }
-    }
+  if (options.daemon.empty()) {
+    const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+    if (!store) return report(store.status());
+    const Result<TrialWithRecord> trial = (*store)->trial(options.trial);
+    if (!trial) return report(trial.status());
+    old = trial->record;
+    if (const Status here = measurable_here(trial->task.target); !here) return report(here);
+  }
   Result<Connection> connection =
       connect({.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
   if (!connection) return report(connection.status());

@@ -10,6 +10,7 @@
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/schedule/schedule.h"
 #include "db/stats.h"
+#include "templates/json_input.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
@@ -52,8 +53,8 @@ Result<Program> replayed(const ChosenKernel& kernel, const std::string& file) {
     text += (line.starts_with('#') ? "" : line) + "\n";  // line numbers stay those of the file
   Result<Program> program = replay(kernel.instance->math(), text);
   if (!program)
-    return invalid_argument(file, ": ", program.message(), ". The math is that of template ",
-                            kernel.schedule_template->name());
+    return invalid_argument(json_input::one_line(str(
+        file, ": ", program.message(), ". The math is that of template ", kernel.schedule_template->name())));
   return program;
 }
 
@@ -81,8 +82,8 @@ Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, con
 Status show(const CliTask& task, const ChosenKernel& kernel, const Options& options, const Store* store) {
   const std::string& as = options.as;
   RETURN_IF_ERROR(check_form(task, as));
-  if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
   ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, options, store));
+  if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
   const char* comment = as == "llvm" ? ";" : as == "cuda" ? "//" : "#";
   std::printf("%s %s\n%s on %s\n%s template %s, %s %s\n", comment, task.key.c_str(), comment,
               task.target_name.c_str(), comment, std::string(kernel.schedule_template->name()).c_str(),

@@ -31,9 +31,20 @@ Result<std::string> read_text(const std::string& path) {
   char buffer[65536];
   int got = 0;
   while ((got = gzread(file, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<size_t>(got));
-  gzclose(file);
+  const int closed = gzclose(file);
+  if (closed == Z_BUF_ERROR)
+    return invalid_argument(path, ": the compressed file is cut off; fetch or export the file again");
   if (got < 0) return invalid_argument(path, ": damaged gzip data; fetch or export the file again");
   return text;
+}
+
+// A terminal gets no bytes that it would take for commands, and no page of them.
+std::string shown(std::string_view text) {
+  constexpr size_t kMost = 80;
+  std::string out(text.substr(0, kMost));
+  for (char& c : out)
+    if (c < ' ' || c > '~') c = '?';
+  return out + (text.size() > kMost ? "..." : "");
 }
 
 std::vector<std::string> fields_of(std::string_view line, char separator) {
@@ -127,7 +138,7 @@ class Reader {
         knobs_.push_back(i);
     }
     if (knobs_.empty() || !time_ || !status_)
-      return invalid_argument(path_, ":1: found header \"", line,
+      return invalid_argument(path_, ":1: found header \"", shown(line),
                               "\", expected the knobs, then time_ms and status");
     return Status::ok();
   }
