@@ -185,7 +185,7 @@ TEST_F(CliTest, QueryOfATaskWithoutARecordIsExit1WithTheNextCommand) {
 
 TEST_F(CliTest, JobsListsStateAndProgress) {
   fill_database();
-  EXPECT_THAT(tuner("jobs --db t.db").out, HasSubstr("j1  queued  3 of 3 trials  random seed 0"));
+  EXPECT_THAT(tuner("jobs --db t.db").out, HasSubstr("j1  interrupted  3 of 3 trials  random seed 0"));
   const json jobs = json::parse(tuner("jobs --db t.db --json").out);
   ASSERT_EQ(jobs.size(), 1u);
   EXPECT_EQ(jobs[0].at("trials_done"), 3);
