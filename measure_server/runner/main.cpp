@@ -101,6 +101,7 @@ int main(int argc, char** argv) {
   const bool help = what == "--help";
   std::fprintf(
       help ? stdout : stderr,
+      "Runs candidates that may do anything, each in a process of its own, and says what they did.\n"
       "usage: runner --serve | --probe | run-pack FILE -o RESULTS [--deadline S] | --version\n"
       "  --serve    run candidates asked for on descriptor 3 until it is closed\n"
       "  --probe    print this machine's fingerprint, peaks and GPUs as JSON\n"

@@ -1,5 +1,5 @@
 // How a subcommand joins the `tuner` executable: one file each, exposing one add_NAME_command(), listed below
-// and in main.cpp.
+// and in app.cpp.
 //
 //   void add_jobs_command(CLI::App& app, CommandContext& context) {
 //     auto options = std::make_shared<Options>();      // lives as long as the command
@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "compiler_core/base/status.h"
@@ -27,6 +28,9 @@ struct CommandContext {
   int exit_code = kExitDone;  // set by the command that ran
   int verbose = 0;            // -v: progress of what is done; -vv: more
 };
+
+// `tuner` with all its subcommands, ready to parse. `context` must outlive it.
+std::unique_ptr<CLI::App> make_app(CommandContext& context);
 
 // Adds a subcommand whose body runs after parsing; its result becomes context.exit_code. Also gives it -v.
 CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name,
@@ -58,6 +62,8 @@ void add_show_command(CLI::App& app, CommandContext& context);
 void add_simulate_command(CLI::App& app, CommandContext& context);
 void add_cover_command(CLI::App& app, CommandContext& context);
 void add_extract_command(CLI::App& app, CommandContext& context);
+void add_completion_command(CLI::App& app, CommandContext& context);
+void add_manual_command(CLI::App& app, CommandContext& context);
 // These talk to a daemon.
 void add_serve_command(CLI::App& app, CommandContext& context);
 void add_submit_command(CLI::App& app, CommandContext& context);

@@ -1,0 +1,13 @@
+// Completion for bash, written from what the command line says about itself (manual.h).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace tuner::cli {
+
+// A script for `source` or for share/bash-completion/completions. It completes commands, options, values that
+// are one of a list, job files (*.json) where a command takes one, and other files where it takes those.
+std::string bash_completion(const CLI::App& program);
+
+}  // namespace tuner::cli

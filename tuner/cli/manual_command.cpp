@@ -1,0 +1,65 @@
+// tuner manual: the pages of this program and of those beside it, for packages. Not for people, so help does
+// not list it.
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "tuner/cli/command.h"
+#include "tuner/cli/manual.h"
+
+namespace tuner::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What PROGRAM --help prints.
+Result<std::string> help_of(const fs::path& program) {
+  // Quoted for the shell; our own folder may have any name.
+  std::string quoted = "'";
+  for (const char c : program.string()) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  std::FILE* pipe = ::popen((quoted + "' --help").c_str(), "r");
+  if (pipe == nullptr) return failed(program.string(), ": cannot be started");
+  std::string text;
+  std::array<char, 4096> part{};
+  for (size_t n; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
+  const int status = ::pclose(pipe);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || text.empty())
+    return failed(program.string(), " --help failed; it is built beside tuner");
+  return text;
+}
+
+Status write_pages(const CLI::App& app, const fs::path& folder) {
+  std::error_code error;
+  const fs::path programs = fs::read_symlink("/proc/self/exe", error).parent_path();
+  if (error) return failed("/proc/self/exe: ", error.message());
+  std::vector<ManualPage> pages = manual_pages(app, TUNER_VERSION);
+  for (const char* name : {"measure_server", "runner"}) {
+    ASSIGN_OR_RETURN(const std::string help, help_of(programs / name));
+    pages.push_back(page_of_help(name, help, TUNER_VERSION));
+  }
+  fs::create_directories(folder, error);
+  for (const ManualPage& page : pages) {
+    std::ofstream out(folder / page.name, std::ios::binary);
+    out << page.text;
+    if (!out.flush()) return failed((folder / page.name).string(), ": cannot be written");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+void add_manual_command(CLI::App& app, CommandContext& context) {
+  auto folder = std::make_shared<std::string>();
+  CLI::App* command =
+      add_command(app, context, "manual", "Write the manual pages of tuner, measure_server and runner",
+                  [&app, folder] { return report(write_pages(app, *folder)); });
+  command->add_option("-o,--output", *folder, "The folder they go to")->type_name("FOLDER")->required();
+  command->group("");
+}
+
+}  // namespace tuner::cli
