@@ -37,12 +37,13 @@ cat >"$root/srv/work/job.json" <<'JOB'
 {"op": "matmul", "a": [64, 256], "b": [256, 128], "constant": ["b"], "trials": 16}
 JOB
 
-# Every path there is, without what the namespace mounts.
-files() { (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./srv \) -prune -o -print | sort); }
+# Every path there is, without what the namespace mounts, home, and /tmp (sockets of the commands that ran).
+files() { (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./srv -o -path ./tmp \) -prune -o -print | sort); }
+inside_root "$apt update" >"$scratch/apt.log" 2>&1 || { cat "$scratch/apt.log" >&2; stop "apt reaches no source"; }
 start=$SECONDS
 inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-recommends /srv/packages/tuner_*.deb /srv/packages/tuner-worker_*.deb" \
   >"$scratch/apt.log" 2>&1 || { cat "$scratch/apt.log" >&2; stop "the packages cannot be installed"; }
-told "tuner and tuner-worker installed in $((SECONDS - start)) s: $(grep -oE 'libllvm22[^ ]*|libxgboost0|libgrpc\+\+1[^ ]*' "$scratch/apt.log" | sort -u | tr '\n' ' ')came along"
+told "tuner and tuner-worker installed in $((SECONDS - start)) s: $(grep -oE "libllvm22|libxgboost0|libgrpc\\+\\+1\.51" "$scratch/apt.log" | sort -u | tr '\n' ' ')came along"
 inside_root '! command -v cc && ! command -v gcc && ! command -v clang' >/dev/null || stop "there is a compiler; this root is not what a user has"
 
 start=$(date +%s%N)
@@ -60,7 +61,7 @@ inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-re
 files >"$scratch/before_runtime"
 inside_root "export DEBIAN_FRONTEND=noninteractive; $apt install --no-install-recommends /srv/packages/tuner-runtime_*.deb" >"$scratch/apt.log" 2>&1 ||
   { cat "$scratch/apt.log" >&2; stop "tuner-runtime cannot be installed"; }
-for source in '"$HOME/.local/share/tuner/tuner.db"' bundle; do
+for source in /srv/.local/share/tuner/tuner.db bundle; do
   inside_root "[[ -d bundle ]] || tuner build job.json -o bundle; cc app.c -ltuner_runtime -o app && ./app $source" >"$scratch/app" ||
     { cat "$scratch/app" >&2; stop "the C program failed"; }
   grep -q '(exact)$' "$scratch/app" || { cat "$scratch/app" >&2; stop "the C program did not get the tuned kernel"; }
@@ -80,6 +81,6 @@ left=$(while read -r path; do [[ -d $root$path || ! -e $root$path ]] || echo "$p
 left+=$(files | grep -iE 'tuner|measure_server|bin/runner' || true)
 left+=$(inside_root "dpkg-query -W -f '\${Package} \${db:Status-Status}\n' 'tuner*' 2>/dev/null | grep -v not-installed || true")
 [[ -z $left ]] || stop "left after the removal: $left"
-told "removed; nothing is left outside the home folder"
+told "removed; nothing is left outside home and /tmp"
 remove_root
 printf '%s: %s\n' "$program" "${report[@]}" "all holds"

@@ -1,5 +1,5 @@
-// A workload as a job file has it ("op", its shapes and options; README.md lists them per operator), both
-// ways. The key (Workload::key()) is the other text form: short, canonical, for databases.
+// A workload as a job file has it ("op", its shapes and options; docs/jobs_and_targets.md lists them per
+// operator), both ways. The key (Workload::key()) is the other text form: short, canonical, for databases.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -119,6 +119,16 @@ TEST_F(PackageTest, ATemplateOfOnesOwnIsTunedVerifiedShownAndBuilt) {
   EXPECT_THAT(without.err, HasSubstr("template elementwise_rows_cpu, which this program does not have"));
 }
 
+// What the Debian packages are made of, too (deploy/package/cpack.cmake).
+TEST_F(PackageTest, ManualPagesCompletionAndLicencesComeAlong) {
+  for (const char* file :
+       {"man/man1/tuner.1.gz", "man/man1/tuner-records-export.1.gz", "man/man1/runner.1.gz",
+        "man/man1/measure_server.1.gz", "bash-completion/completions/tuner", "doc/tuner/copyright",
+        "doc/tuner-worker/copyright", "doc/tuner-runtime/changelog.gz"})
+    EXPECT_TRUE(fs::exists(path("prefix/share/") + file)) << file;
+  EXPECT_THAT(contents(path("prefix/share/doc/tuner/copyright")), HasSubstr("Apache License, Version 2.0"));
+}
+
 // Prints which template an application gets for a workload.
 constexpr char kApplication[] = R"(
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// What a new user does: the commands of the READMEs, each as it is printed there, in a folder that looks like
-// a fresh clone after its first build.
+// What a new user does: the commands of the examples' READMEs, each as it is printed there, in a folder that
+// looks like a fresh clone after its first build.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,11 +46,6 @@ TEST(ReadmeCommands, AreThoseOfTheBlocksBelowTheHeading) {
   EXPECT_EQ(*testing::commands_of(text, "# A"), "one\ntwo\n# comment\nthree\nno\n");
   EXPECT_EQ(*testing::commands_of("```sh\nx\n```\n", ""), "x\n");
   EXPECT_FALSE(testing::commands_of(text, "## F").is_ok());
-}
-
-TEST_F(NewUserTest, FromAJobFileToAProgramAsTheReadmeSays) {
-  const std::string said = follow("README.md", "## From a job file to your program");
-  EXPECT_THAT(said, HasSubstr("right: conv and dense, 50 calls each from 8 threads at once"));
 }
 
 TEST_F(NewUserTest, TheCExample) {

@@ -1,4 +1,4 @@
-// Job files: examples/conv2d.json and its like, as README.md ("Job files") describes them.
+// Job files: examples/conv2d.json and its like, as docs/jobs_and_targets.md describes them.
 //
 // One object, or a list of them. Every key is checked; the first thing wrong is the error, one line: file,
 // entry when the file is a list, key, found, expected:

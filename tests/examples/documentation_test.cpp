@@ -1,0 +1,227 @@
+// README.md and docs/*.md: every command runs as it is printed, or stands below with the reason why it does
+// not; every job file is one; every link leads somewhere.
+#include <glob.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/examples/documentation.h"
+#include "tests/tuner/command_line.h"
+#include "tuner/cli/job_file.h"
+
+namespace tuner {
+namespace {
+
+using testing::Block;
+using testing::CommandResult;
+using testing::Document;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr char kBuilds[] = "installs and builds: .ci/run and deploy/fresh_root.sh run it";
+constexpr char kPackages[] = "installs packages: deploy/package_root.sh runs it";
+constexpr char kDaemon[] = "a daemon that stays, on a fixed port: tests/tuner/three_process_test has its own";
+constexpr char kGpu[] = "needs a GPU host";
+constexpr char kNvrtc[] = "needs NVRTC";
+constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tuner/cli_test has the rest";
+constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
+constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
+constexpr char kHour[] = "libraries of others, and an hour";
+
+// Commands that are not run here, and why.
+const std::map<std::string, std::string>& not_run_here() {
+  static const std::map<std::string, std::string> commands = {
+      {"deploy/run.sh submit examples/conv2d.json --trials 128", kBuilds},
+      {"deploy/test.sh", kBuilds},
+      {"deploy/package.sh", kPackages},
+      {"apt install ./build/package/packages/*.deb", kPackages},
+      {"tuner serve --listen 127.0.0.1:7070", kDaemon},
+      {"measure_server --daemon 127.0.0.1:7070", kDaemon},
+      {"tuner submit conv2d.json --daemon 127.0.0.1:7070", kDaemon},
+      {"tuner workers --daemon 127.0.0.1:7070", kDaemon},
+      {"measure_server --daemon HOST:PORT", kGpu},
+      {"tuner submit examples/conv2d_cuda.json", kGpu},
+      {"ctest -L gpu", kGpu},
+      {"tuner pack FILE -o FILE.pack --candidates 500", kGpu},
+      {"runner run-pack FILE.pack -o results.jsonl --deadline 600", kGpu},
+      {"bench_gpu FILE.pack --results results.jsonl --json DATE-DEVICE.json", kGpu},
+      {"tuner show examples/conv2d_cuda.json --as resources", kNvrtc},
+      {"tuner build examples/conv2d_cuda.json -o out_cuda", kNvrtc},
+      {"tuner verify job.json --times", kTimes},
+      {"tuner verify job.json --times --processes 3", kTimes},
+      {"cmake --install build/release --prefix ~/tuner", kOwn},
+      {"cp -r examples/my_template mine && cd mine", kOwn},
+      {"cmake -S . -B build -DCMAKE_PREFIX_PATH=$HOME/tuner && cmake --build build", kOwn},
+      {"build/bin/tuner verify bias_relu.json --samples 20", kOwn},
+      {"build/bin/tuner submit bias_relu.json", kOwn},
+      {"build/bin/tuner query bias_relu.json", kOwn},
+      {"build/bin/tuner show bias_relu.json --as loops", kOwn},
+      {"build/bin/tuner build bias_relu.json -o out", kOwn},
+      {"TUNER_CAPTURE=shapes.json ./app", kCapture},
+      {"tuner submit shapes.json", kCapture},
+      {"tuner extract model.onnx -o tasks.json --batch 1",
+       "a model of the reader's: tests/tuner/extract_test"},
+      {"deploy/install.sh --peers", kHour},
+      {"deploy/build.sh release bench_cpu", kHour},
+      {"build/release/bin/bench_cpu --tune 80 --rounds 40 --set cubes bert", kHour},
+  };
+  return commands;
+}
+
+const std::vector<Document>& pages() {
+  static const std::vector<Document> all = testing::documentation(TUNER_SOURCE_DIR);
+  return all;
+}
+
+// One folder and one database for all pages, as one reader has; README.md's commands come first.
+class DocumentationTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    shell_ = std::make_unique<testing::CommandLine>(TUNER_BIN_DIR);
+    fs::create_directories(shell_->folder() / "build/release");
+    fs::create_symlink(TUNER_BIN_DIR, shell_->folder() / "build/release/bin");
+    fs::create_symlink(fs::path(TUNER_SOURCE_DIR) / "examples", shell_->folder() / "examples");
+    for (const Document& page : pages())
+      for (const Block& block : page.blocks)
+        if (!block.name.empty()) shell_->write(block.name, block.text);
+    readme_ = run("README.md");
+  }
+  static void TearDownTestSuite() { shell_.reset(); }
+
+  static CommandResult run(const std::string& path) {
+    std::string script = "set -x\n";  // a failure says which command it was
+    for (const Document& page : pages())
+      for (const Block& block : page.blocks)
+        if (page.path == path && block.language == "sh")
+          for (const std::string& command : testing::commands_of(block))
+            if (!not_run_here().contains(command)) script += command + "\n";
+    return shell_->run(script);
+  }
+  static std::string follow(const std::string& path) {
+    EXPECT_EQ(readme_.exit_code, 0) << "README.md\n" << readme_.out << readme_.err;
+    const CommandResult ran = run(path);
+    EXPECT_EQ(ran.exit_code, 0) << path << "\n" << ran.out << ran.err;
+    followed_.insert(path);
+    return ran.out;
+  }
+
+  static std::unique_ptr<testing::CommandLine> shell_;
+  static CommandResult readme_;
+  static std::set<std::string> followed_;
+};
+std::unique_ptr<testing::CommandLine> DocumentationTest::shell_;
+CommandResult DocumentationTest::readme_;
+std::set<std::string> DocumentationTest::followed_;
+
+TEST_F(DocumentationTest, Readme) {
+  EXPECT_EQ(readme_.exit_code, 0) << readme_.out << readme_.err;
+  EXPECT_THAT(readme_.out, HasSubstr("certified")) << "the answer says so, or why not";
+  EXPECT_FALSE(shell_->read("out/manifest.json").empty());
+}
+
+TEST_F(DocumentationTest, Applications) {
+  EXPECT_THAT(follow("docs/applications.md"),
+              HasSubstr("right: conv and dense, 50 calls each from 8 threads at once"));
+}
+
+TEST_F(DocumentationTest, Commands) {
+  follow("docs/commands.md");
+  EXPECT_THAT(shell_->read("report.html"), HasSubstr("</html>"));
+}
+
+TEST_F(DocumentationTest, JobsAndTargets) {
+  EXPECT_THAT(follow("docs/jobs_and_targets.md"), HasSubstr("valid"));
+}
+
+TEST_F(DocumentationTest, Records) {
+  follow("docs/records.md");
+  EXPECT_THAT(shell_->read("autotvm.log"), HasSubstr("\"version\": 0.2"));
+}
+
+TEST_F(DocumentationTest, Farm) {
+  follow("docs/farm.md");
+  EXPECT_FALSE(shell_->read("results.jsonl").empty());
+}
+
+// Pages all of whose commands stand in the list above have nothing to follow.
+TEST_F(DocumentationTest, EveryPageWithCommandsIsFollowed) {
+  if (followed_.empty()) GTEST_SKIP() << "only part of the tests was asked for";
+  for (const Document& page : pages())
+    for (const Block& block : page.blocks)
+      for (const std::string& command :
+           block.language == "sh" ? testing::commands_of(block) : std::vector<std::string>()) {
+        EXPECT_TRUE(page.path == "README.md" || followed_.contains(page.path) ||
+                    not_run_here().contains(command))
+            << page.path << ":" << block.line << ": \"" << command
+            << "\" is neither run by a test of this file nor listed in not_run_here()";
+      }
+}
+
+TEST(DocumentationText, EveryBlockSaysWhatItIsAndJobFilesAreRight) {
+  ASSERT_GE(pages().size(), 9u);
+  for (const Document& page : pages())
+    for (const Block& block : page.blocks) {
+      const std::string place = str(page.path, ":", block.line);
+      EXPECT_TRUE(std::set<std::string>({"sh", "json", "text", "c"}).contains(block.language))
+          << place << ": a block of \"" << block.language << "\", expected sh, json, text or c";
+      if (block.language != "json") continue;
+      const auto entries = cli::parse_job_text(block.text, place);
+      EXPECT_TRUE(entries.is_ok()) << entries.message();
+    }
+}
+
+TEST(DocumentationText, NothingIsListedThatIsNotPrinted) {
+  std::set<std::string> printed;
+  for (const Document& page : pages())
+    for (const Block& block : page.blocks)
+      for (const std::string& command : testing::commands_of(block)) printed.insert(command);
+  for (const auto& [command, reason] : not_run_here())
+    EXPECT_TRUE(printed.contains(command)) << "\"" << command << "\" stands in no page";
+}
+
+TEST(DocumentationText, EveryLinkAndEveryNamedFileIsThere) {
+  const fs::path top = TUNER_SOURCE_DIR;
+  std::vector<Document> documents = pages();
+  for (const char* more : {"CONTRIBUTING.md", "CHANGELOG.md"})
+    documents.push_back(testing::read_document(top, more));
+  int links = 0;
+  for (const Document& page : documents) {
+    for (const std::string& link : testing::relative_links(page)) {
+      EXPECT_TRUE(fs::exists(top / fs::path(page.path).parent_path() / link)) << page.path << ": " << link;
+      ++links;
+    }
+    for (const std::string& file : testing::named_files(page)) {
+      glob_t found{};
+      EXPECT_EQ(::glob((top / file).c_str(), 0, nullptr, &found), 0) << page.path << ": " << file;
+      ::globfree(&found);
+    }
+  }
+  EXPECT_GE(links, 40);
+}
+
+TEST(DocumentationText, ReadmeIsAPageForAMinute) {
+  std::ifstream in(fs::path(TUNER_SOURCE_DIR) / "README.md");
+  int lines = 0;
+  for (std::string line; std::getline(in, line); ++lines)
+    EXPECT_LE(line.size(), 120u) << "line " << lines + 1;
+  EXPECT_LT(lines, 150);
+}
+
+TEST(DocumentationText, BlocksCommandsAndLinksAreFound) {
+  const Document page = testing::parse_document(
+      "a.md",
+      "# A\n[x](b.md#c) [y](https://d) `deploy/run.sh X` `other/z`\n```sh\none  # why\n# no\ntwo 'a#b'\n```\n"
+      "```json job.json\n{}\n```\n");
+  ASSERT_EQ(page.blocks.size(), 2u);
+  EXPECT_THAT(testing::commands_of(page.blocks[0]), ElementsAre("one", "two 'a#b'"));
+  EXPECT_EQ(page.blocks[0].line, 3);
+  EXPECT_EQ(page.blocks[1].name, "job.json");
+  EXPECT_THAT(testing::relative_links(page), ElementsAre("b.md"));
+  EXPECT_THAT(testing::named_files(page), ElementsAre("deploy/run.sh"));
+}
+
+}  // namespace
+}  // namespace tuner
