@@ -91,13 +91,15 @@ Default: 20
 
 TEST(ManualPages, AreWrittenWithoutAWarningForThreePrograms) {
   const CommandLine shell(TUNER_BIN_DIR);
-  const CommandResult written = shell.run("tuner manual -o pages");
+  const CommandResult written = shell.run("env -u XDG_DATA_HOME -u XDG_CACHE_HOME tuner manual -o pages");
   ASSERT_EQ(written.exit_code, 0) << written.err;
   const auto pages = shell.tree("pages");
   EXPECT_THAT(pages.at("measure_server.1"), HasSubstr(escaped("--worker-id")));
   EXPECT_THAT(pages.at("runner.1"), HasSubstr("run\\-pack"));
   for (const auto& [name, text] : pages)
-    EXPECT_THAT(text, Not(HasSubstr(shell.folder().string()))) << name << ": a default of this home";
+    EXPECT_THAT(text, Not(HasSubstr(escaped(shell.folder().string())))) << name << ": a default of this home";
+  EXPECT_THAT(pages.at("tuner-submit.1"), HasSubstr("Default: ~/.local/share/tuner/tuner.db"));
+  EXPECT_THAT(pages.at("measure_server.1"), HasSubstr("=~/.cache/tuner/worker"));
   if (shell.run("groff --version").exit_code != 0) GTEST_SKIP() << "no groff here";
   const CommandResult set =
       shell.run("for page in pages/*.1; do groff -man -Tutf8 -ww $page >/dev/null; done");

@@ -103,12 +103,14 @@ std::string range_of(const CLI::Option& option) {
   return str("From ", bounds.substr(0, between), " to ", bounds.substr(between + 3), ".");
 }
 
-std::string default_of(const CLI::Option& option) {
-  std::string value = option.get_default_str();
+// Paths below $HOME begin with ~.
+std::string without_home(std::string text) {
   const char* home = std::getenv("HOME");
-  if (home != nullptr && *home != '\0' && value.starts_with(str(home, "/")))
-    value = "~" + value.substr(std::string_view(home).size());
-  return value;
+  if (home == nullptr || *home == '\0') return text;
+  const std::string prefix = str(home, "/");
+  for (size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;)
+    text.replace(at, prefix.size(), "~/");
+  return text;
 }
 
 std::string option_names(const CLI::Option& option) {
@@ -132,7 +134,7 @@ std::string entry(const std::string& head, const CLI::Option& option) {
   if (const auto values = listed_values(option); !values.empty())
     text += str(".br\nOne of: ", escaped(joined(values, ", ")), ".\n");
   if (const std::string range = range_of(option); !range.empty()) text += str(".br\n", escaped(range), "\n");
-  if (const std::string value = default_of(option); !value.empty())
+  if (const std::string value = without_home(option.get_default_str()); !value.empty())
     text += str(".br\nDefault: ", escaped(value), "\n");
   return text;
 }
@@ -225,7 +227,7 @@ std::vector<ManualPage> manual_pages(const CLI::App& program, std::string_view v
 
 ManualPage page_of_help(std::string_view program, std::string_view help, std::string_view version) {
   std::string summary, synopsis, options;
-  for (const std::string& line : lines_of(help)) {
+  for (const std::string& line : lines_of(without_home(std::string(help)))) {
     std::string lower = line;
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
     if (synopsis.empty() && lower.starts_with("usage: "))

@@ -35,7 +35,7 @@ struct ManualPage {
 // that a page does not depend on who wrote it.
 std::vector<ManualPage> manual_pages(const CLI::App& program, std::string_view version);
 
-// The page of another program, from what its --help prints.
+// The page of another program, from what its --help prints; paths below $HOME as above.
 ManualPage page_of_help(std::string_view program, std::string_view help, std::string_view version);
 
 }  // namespace tuner::cli
