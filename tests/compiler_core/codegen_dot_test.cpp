@@ -43,28 +43,11 @@ Target target(const char* name) {
   return *t;
 }
 
-// Whether programs for that target run here.
-bool runs_here(const Target& t) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const auto asked = [&](const char* cpu) { return t.mcpu == cpu; };
-  if (asked("x86-64")) return true;
-  if (asked("haswell")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (asked("skylake-avx512"))
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  if (asked("cascadelake")) return __builtin_cpu_supports("avx512vnni");
-  if (asked("cooperlake"))
-    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
-  if (asked("alderlake")) return __builtin_cpu_supports("avxvnni");
-#endif
-  return false;
-}
-
 std::vector<Target> targets() {
   std::vector<Target> found = {host_target()};
   for (const char* name : {"llvm -mcpu=x86-64", "llvm -mcpu=haswell", "llvm -mcpu=skylake-avx512",
                            "llvm -mcpu=cascadelake", "llvm -mcpu=cooperlake", "llvm -mcpu=alderlake"})
-    if (const Target t = target(name); runs_here(t)) found.push_back(t);
+    if (const Target t = target(name); runs_here(t).is_ok()) found.push_back(t);
   return found;
 }
 

@@ -16,7 +16,6 @@ constexpr const char* kTargets[] = {"llvm -mcpu=x86-64-v4 -threads=1", "llvm -mc
                                     "llvm -mcpu=x86-64 -threads=1"};
 
 Target target(const char* name) { return parse_target(name).value(); }
-bool runs_here(const Target& t) { return t.vector_bits <= host_target().vector_bits; }
 
 ::testing::AssertionResult right_everywhere(const Program& p) {
   for (const char* name : kTargets) {
