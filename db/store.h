@@ -255,10 +255,10 @@ struct LearnedRow {
 class Store {
  public:
   enum class Mode { kRead, kWrite };
-  // kWrite creates (folders too) and migrates. Refused with InvalidArgument: a newer schema, a file of
-  // another program, a network filesystem. Aborted: another process has it open for writing; the message
-  // names its pid. Failed: the disk. kRead works beside a writer, after one that was killed, and from a
-  // read-only folder. NotFound: no file, or an empty one.
+  // kWrite creates (the folder only of default_db_path()) and migrates. Refused with InvalidArgument: a newer
+  // schema, damage, a file of another program, a missing folder, a hard link, a network filesystem. Aborted:
+  // another process has it open for writing; the message names its pid. Failed: the disk. kRead works beside
+  // a writer, after one that was killed, and from a read-only folder. NotFound: no file, or an empty one.
   static Result<std::unique_ptr<Store>> open(const std::string& path, Mode mode);
   virtual ~Store() = default;
 
