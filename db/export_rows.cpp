@@ -116,7 +116,7 @@ class ExchangeWalk {
     return Status::ok();
   }
   // False: nobody wants more.
-  bool give(ExchangeRow row) { return ended_ ? false : !(ended_ = !sink_(row)); }
+  bool give(const ExchangeRow& row) { return ended_ ? false : !(ended_ = !sink_(row)); }
 
   // Jobs are few: read once.
   Status read_jobs(Connection& c) {
@@ -168,8 +168,8 @@ class ExchangeWalk {
     for (int64_t after = 0; after < last && !ended_;) {
       std::vector<ExchangeRow> page;
       RETURN_IF_ERROR(store_.read([&](Connection& c) { return trial_page(c, after, last, page); }));
-      for (ExchangeRow& row : page)
-        if (!give(std::move(row))) break;
+      for (const ExchangeRow& row : page)
+        if (!give(row)) break;
     }
     return Status::ok();
   }
@@ -261,8 +261,8 @@ class ExchangeWalk {
         }
         return Status::ok();
       }));
-      for (ExchangeRow& race : races)
-        if (!give(std::move(race))) break;
+      for (const ExchangeRow& race : races)
+        if (!give(race)) break;
     }
     return Status::ok();
   }
@@ -294,8 +294,8 @@ class ExchangeWalk {
         }
         return Status::ok();
       }));
-      for (ExchangeRow& record : page)
-        if (!give(std::move(record))) break;
+      for (const ExchangeRow& record : page)
+        if (!give(record)) break;
     }
     return Status::ok();
   }
