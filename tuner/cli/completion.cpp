@@ -80,7 +80,7 @@ std::string function_of_cases(const std::string& name, const std::string& cases)
 }  // namespace
 
 std::string bash_completion(const CLI::App& program) {
-  const std::string name = program.get_name();
+  const std::string& name = program.get_name();
   std::string options, values, arguments;
   for (const CommandPath& command : commands_of(program)) {
     const std::string words = words_of(command);

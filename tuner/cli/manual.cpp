@@ -9,13 +9,13 @@ namespace tuner::cli {
 
 namespace {
 
-void add_commands(const CLI::App& app, std::vector<std::string> words, std::vector<CommandPath>& out) {
+void add_commands(const CLI::App& app, const std::vector<std::string>& words, std::vector<CommandPath>& out) {
   out.push_back({words, &app});
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_group().empty()) continue;
     std::vector<std::string> longer = words;
     longer.push_back(command->get_name());
-    add_commands(*command, std::move(longer), out);
+    add_commands(*command, longer, out);
   }
 }
 
