@@ -18,7 +18,7 @@ extern "C" {
 typedef struct tuner_arg {
   const char* name;
   const char* role;   /* "input", "constant", "packed" or "output" */
-  const char* dtype;  /* "float32", "int8", ... */
+  const char* dtype;  /* "float32", "int8", ...; of what is packed uint8 */
   const char* layout; /* "NCHW", "NCHW16c"...; "" where the shape says it all */
   int32_t rank;
   int64_t shape[TUNER_MAX_RANK]; /* row-major; the first `rank` count */
@@ -27,7 +27,9 @@ typedef struct tuner_arg {
 
 typedef int32_t (*tuner_entry)(void* const* args, const tuner_runtime* rt);
 
-/* One kernel of a library. Everything it points to lives as long as the program. */
+/* One kernel of a library. Everything it points to lives as long as the program. Arguments follow the
+ * workload: its operands in their order, where each constant X stands as X_packed, bytes that `pack` makes of
+ * it. */
 typedef struct tuner_kernel {
   const char* name;     /* of its C function */
   const char* workload; /* what it computes: the key, as in manifest.json */
@@ -36,10 +38,10 @@ typedef struct tuner_kernel {
   int32_t tuned;        /* 0: never measured for this workload; a default or somebody else's config */
   int32_t num_args, num_pack_args;
   const tuner_arg* args;
-  const tuner_arg* pack_args; /* constants, then packed; NULL when nothing is packed */
+  const tuner_arg* pack_args; /* constants, then what is packed of each; NULL without constants */
   int64_t workspace_bytes, workspace_bytes_per_thread; /* see tuner_workspace_bytes() */
   tuner_entry entry;
-  tuner_entry pack;           /* NULL when nothing is packed */
+  tuner_entry pack;           /* NULL without constants */
   int32_t (*runs_here)(void); /* 1 when this CPU has every instruction set that the kernel uses */
 } tuner_kernel;
 

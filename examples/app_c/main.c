@@ -31,7 +31,8 @@ static float* make_random(size_t count, uint32_t seed) {
 
 /* What all callers share, read only: inputs, constants packed once, right answers, the pool. */
 static struct {
-  float *data, *weight, *weight_packed, *conv_bias, *a, *b, *b_packed, *dense_bias;
+  float *data, *weight, *conv_bias, *a, *b, *dense_bias;
+  void *weight_packed, *b_packed;
   double *conv_right, *dense_right;
   tuner_pool* pool;
 } shared;
@@ -99,7 +100,7 @@ static int call_by_workload(void) {
   }
   void* workspace = make((size_t)tuner_workspace_bytes(kernel, 1));
   float* out = make((size_t)kernel->args[kernel->num_args - 1].bytes);
-  void* args[] = {shared.a, kernel->pack ? shared.b_packed : shared.b, shared.dense_bias, out};
+  void* args[] = {shared.a, shared.b_packed, shared.dense_bias, out};
   const tuner_runtime runtime = tuner_serial_runtime(workspace);
   const int right = kernel->entry(args, &runtime) == 0 && same(kernel->name, out, shared.dense_right, M * N);
   free(workspace);
@@ -123,19 +124,10 @@ int main(void) {
   shared.conv_right = make(OC * H * W * sizeof(double));
   shared.dense_right = make(M * N * sizeof(double));
   answer_plainly();
-/* Whether a constant is packed is the tuned configuration's choice. */
-#ifdef CONV_WEIGHT_PACKED_BYTES
   shared.weight_packed = make(CONV_WEIGHT_PACKED_BYTES);
-  if (conv_prepack(shared.weight, shared.weight_packed) != 0) return 1;
-#else
-  shared.weight_packed = shared.weight;
-#endif
-#ifdef DENSE_B_PACKED_BYTES
   shared.b_packed = make(DENSE_B_PACKED_BYTES);
+  if (conv_prepack(shared.weight, shared.weight_packed) != 0) return 1;
   if (dense_prepack(shared.b, shared.b_packed) != 0) return 1;
-#else
-  shared.b_packed = shared.b;
-#endif
   shared.pool = tuner_pool_create(2);
   if (!shared.pool) return 1;
 
@@ -148,8 +140,8 @@ int main(void) {
   }
   right = right && call_by_workload();
   tuner_pool_destroy(shared.pool);
-  if (shared.weight_packed != shared.weight) free(shared.weight_packed);
-  if (shared.b_packed != shared.b) free(shared.b_packed);
+  free(shared.weight_packed);
+  free(shared.b_packed);
   free(shared.data);
   free(shared.weight);
   free(shared.conv_bias);

@@ -79,22 +79,18 @@ constexpr char kLibrary[] = "own (no CBLAS found)";
 class TunedFirstLayer {
  public:
   explicit TunedFirstLayer(const Network& network)
-      : bias_(network.bias1.get()), workspace_(make(FIRST_LAYER_WORKSPACE_BYTES / 4)) {
-#ifdef FIRST_LAYER_B_PACKED_BYTES  // this configuration wants its weights packed
-    packed_ = make(FIRST_LAYER_B_PACKED_BYTES / 4);
+      : bias_(network.bias1.get()),
+        packed_(make(FIRST_LAYER_B_PACKED_BYTES / 4)),
+        workspace_(make(FIRST_LAYER_WORKSPACE_BYTES / 4)) {
     if (first_layer_prepack(network.weight1.get(), packed_.get()) != 0) std::abort();
-    weight_ = packed_.get();
-#else
-    weight_ = network.weight1.get();
-#endif
   }
   void operator()(const float* x, float* out) const {
-    if (first_layer(x, weight_, bias_, out, workspace_.get()) != 0) std::abort();
+    if (first_layer(x, packed_.get(), bias_, out, workspace_.get()) != 0) std::abort();
   }
 
  private:
-  const float *weight_, *bias_;
-  Floats workspace_, packed_;
+  const float* bias_;
+  Floats packed_, workspace_;
 };
 #endif
 

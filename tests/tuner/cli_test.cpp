@@ -456,21 +456,10 @@ TEST_F(CliTest, ABuiltKernelIsCalledFromCAndFromCpp) {
     for (const char* key : {"name", "shape", "dtype", "layout", "role", "bytes"})
       EXPECT_TRUE(arg.contains(key)) << key;
 
-  std::string call;
-  if (manifest.at("pack_entry") != "") {
-    EXPECT_GT(manifest.at("packed_bytes"), 0);
-    std::string packed;
-    for (const json& arg : manifest.at("pack_args"))
-      if (arg.at("role") == "packed") packed = arg.at("name");
-    for (char& c : packed)
-      if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-    call = str("float* packed = make(", manifest.at("packed_bytes").get<int64_t>(),
-               ", 5);\n  if (mykernel_prepack(weight, packed) != 0) return 4;\n  if (mykernel(data, packed, "
-               "bias, out, "
-               "workspace(MYKERNEL_WORKSPACE_BYTES)) != 0) return 5;");
-  } else {
-    call = "if (mykernel(data, weight, bias, out, workspace(MYKERNEL_WORKSPACE_BYTES)) != 0) return 5;";
-  }
+  const std::string call =
+      "void* packed = make(MYKERNEL_WEIGHT_PACKED_BYTES, 5);\n  if (mykernel_prepack(weight, packed) != 0) "
+      "return 4;\n  if (mykernel(data, packed, bias, out, workspace(MYKERNEL_WORKSPACE_BYTES)) != 0) return "
+      "5;";
   std::string caller = kCaller;
   caller.replace(caller.find("CALL"), 4, call);
   write("caller.c", caller);

@@ -10,9 +10,9 @@ namespace {
 // Every identifier that headers declare for a kernel; those of a GPU are fewer.
 std::vector<std::string> identifiers_of(const BundleTask& t) {
   std::vector<std::string> names;
-  const std::vector<const char*> endings = t.task.target.is_cuda()
-                                               ? std::vector{"_kernel", "_load", "_launch", "_unload"}
-                                               : std::vector{"", "_with", "_prepack", "_runs_here"};
+  const std::vector<const char*> endings =
+      t.task.target.is_cuda() ? std::vector{"_kernel", "_load", "_launch", "_unload"}
+                              : std::vector{"", "_with", "_call", "_prepack", "_pack", "_runs_here"};
   for (const char* ending : endings) names.push_back(t.function + ending);
   return names;
 }

@@ -4,16 +4,11 @@
 #include <sstream>
 
 #include "tuner/cli/c_names.h"
+#include "tuner/cli/c_signature.h"
 
 namespace tuner::cli {
 
 namespace {
-
-// A buffer's name as a C identifier that is no keyword: "weight.packed" -> "weight_packed".
-std::string identifier(const std::string& name) {
-  const std::string c_name = as_c_name(name);
-  return c_name == "runtime" || c_name == "workspace" || c_name == "pointers" ? c_name + "_" : c_name;
-}
 
 const char* c_type(DType dtype) {
   switch (dtype) {
@@ -37,21 +32,21 @@ const char* c_type(DType dtype) {
   return "void";
 }
 
-bool is_written(const ArgInfo& arg, bool by_packing) {
-  return arg.role == "output" || (by_packing && arg.role == "packed");
+// Of what is packed only its size is known to a program.
+std::string c_pointer(const ArgInfo& arg, bool packing) {
+  const bool packed = arg.role == "packed", written = arg.role == "output" || (packed && packing);
+  return str(written ? "" : "const ", packed ? "void" : c_type(arg.dtype), "* ", arg.name);
 }
 
 std::string parameters(const std::vector<ArgInfo>& args, bool packing) {
   std::string out;
-  for (const ArgInfo& arg : args)
-    out += str(out.empty() ? "" : ", ", is_written(arg, packing) ? "" : "const ", c_type(arg.dtype), "* ",
-               identifier(arg.name));
+  for (const ArgInfo& arg : args) out += str(out.empty() ? "" : ", ", c_pointer(arg, packing));
   return out;
 }
 
 std::string names(const std::vector<ArgInfo>& args) {
   std::string out;
-  for (const ArgInfo& arg : args) out += str(out.empty() ? "" : ", ", identifier(arg.name));
+  for (const ArgInfo& arg : args) out += str(out.empty() ? "" : ", ", arg.name);
   return out;
 }
 
@@ -62,24 +57,46 @@ std::string shape_text(const ArgInfo& arg) {
 }
 
 // One line an argument: "   data: float32 [1, 512, 7, 7], NCHW, input, 100352 bytes".
-std::string described(const std::vector<ArgInfo>& args) {
+std::string described(const std::vector<ArgInfo>& args, const std::string& function) {
   std::string out;
-  for (const ArgInfo& arg : args)
-    out += str(" *   ", identifier(arg.name), ": ", arg.dtype, " [", shape_text(arg), "]",
-               arg.layout.empty() ? "" : ", " + arg.layout, ", ", arg.role, ", ", arg.bytes, " bytes\n");
+  for (const ArgInfo& arg : args) {
+    const std::string what = arg.role == "packed"
+                                 ? str("made by ", function, "_prepack()")
+                                 : str(arg.dtype, " [", shape_text(arg), "]",
+                                       arg.layout.empty() ? "" : ", " + arg.layout, ", ", arg.role);
+    out += str(" *   ", arg.name, ": ", what, ", ", arg.bytes, " bytes\n");
+  }
   return out;
 }
 
 std::string pointer_array(const std::vector<ArgInfo>& args) {
   std::string out = "  void* pointers[] = {";
-  for (size_t i = 0; i < args.size(); ++i)
-    out += str(i == 0 ? "" : ", ", "(void*)", identifier(args[i].name));
+  for (size_t i = 0; i < args.size(); ++i) out += str(i == 0 ? "" : ", ", "(void*)", args[i].name);
   return out + "};\n";
 }
 
-void write_sizes(std::ostream& out, const std::string& prefix, const std::vector<ArgInfo>& args) {
-  for (const ArgInfo& arg : args)
-    out << "#define " << prefix << as_macro(identifier(arg.name)) << "_BYTES " << arg.bytes << "\n";
+void write_size(std::ostream& out, const std::string& prefix, const ArgInfo& arg) {
+  out << "#define " << prefix << as_macro(arg.name) << "_BYTES " << arg.bytes << "\n";
+}
+
+std::string pointer_at(const ArgPlace& place) {
+  return place.offset == 0 ? str("args[", place.arg, "]")
+                           : str("(char*)args[", place.arg, "] + ", place.offset);
+}
+
+// Calls the library's symbol with its arguments out of `args`.
+void write_library_call(std::ostream& out, const std::string& symbol, const std::vector<ArgPlace>& places) {
+  bool in_place = true;
+  for (size_t i = 0; i < places.size(); ++i)
+    in_place = in_place && places[i].arg == i && places[i].offset == 0;
+  // Declared where it is called: its arguments are those of the configuration, no business of a program's.
+  out << "  int32_t " << symbol << "(void* const* args, const tuner_runtime* rt);\n";
+  if (!in_place) {
+    out << "  void* const placed[] = {";
+    for (size_t i = 0; i < places.size(); ++i) out << (i == 0 ? "" : ", ") << pointer_at(places[i]);
+    out << "};\n";
+  }
+  out << "  return " << symbol << "(" << (in_place ? "args" : "placed") << ", runtime);\n";
 }
 
 // What is the same for every kernel, once.
@@ -90,8 +107,10 @@ constexpr std::string_view kRules = R"( *
  * Threads    Any number of threads may call any kernels at once, if each call has its own workspace and
  *            outputs; constants and packed constants may be shared. NAME() runs on the calling thread;
  *            NAME_with() on those of a runtime: tuner_pool.h has a pool for programs without one.
- * Packing    Kernels that take a packed argument want it made once by NAME_prepack(), before the first call
- *            and again whenever the constant changes. It needs no workspace.
+ * Names      Functions, arguments and macros follow what a kernel computes, not how: a program compiles
+ *            as it is with a header of the same kernels tuned again. Only sizes change.
+ * Packing    A constant X is taken as X_packed, made once by NAME_prepack() in X_PACKED_BYTES bytes, before
+ *            the first call and again whenever X changes. What it holds is the configuration's choice.
  * Result     0; negative when the runtime does not fit the kernel (-1: another ABI version, -2: workspace
  *            missing, -3: no threads).
  * CPU        A CPU without the instructions that a kernel is compiled for would stop the program:
@@ -99,12 +118,11 @@ constexpr std::string_view kRules = R"( *
  */
 )";
 
-void write_kernel_comment(std::ostream& out, const BundleKernel& k) {
-  const Manifest& m = k.code.manifest;
-  out << "/* ---- " << k.function << "\n * " << k.task.key << "\n * on " << m.target << "\n * " << k.origin
-      << "\n *\n * Arguments:\n"
-      << described(m.args);
-  if (!m.pack_entry.empty()) out << " * Of " << k.function << "_prepack():\n" << described(m.pack_args);
+void write_kernel_comment(std::ostream& out, const BundleKernel& k, const CSignature& s) {
+  out << "/* ---- " << k.function << "\n * " << k.task.key << "\n * on " << k.code.manifest.target << "\n * "
+      << k.origin << "\n *\n * Arguments:\n"
+      << described(s.args, k.function);
+  if (s.packs()) out << " * Of " << k.function << "_prepack():\n" << described(s.pack_args, k.function);
   out << " */\n";
 }
 
@@ -125,35 +143,58 @@ void write_runs_here(std::ostream& out, const BundleKernel& k) {
   }
 }
 
-void write_kernel(std::ostream& out, const BundleKernel& k) {
+void write_macros(std::ostream& out, const BundleKernel& k, const CSignature& s) {
   const Manifest& m = k.code.manifest;
-  const std::string &name = k.function, macro = as_macro(name) + "_";
-  write_kernel_comment(out, k);
-  write_sizes(out, macro, m.args);
-  out << "/* " << name << "() on one thread; " << name
+  const std::string macro = as_macro(k.function) + "_";
+  for (const ArgInfo& operand : s.operands) write_size(out, macro, operand);
+  for (const ArgInfo& arg : s.args)
+    if (arg.role == "packed") write_size(out, macro, arg);
+  out << "/* " << k.function << "() on one thread; " << k.function
       << "_with() on n threads needs WORKSPACE + n * WORKSPACE_PER_THREAD. */\n"
       << "#define " << macro << "WORKSPACE " << m.workspace_bytes << "\n"
       << "#define " << macro << "WORKSPACE_PER_THREAD " << m.workspace_bytes_per_thread << "\n"
       << "#define " << macro << "WORKSPACE_BYTES " << m.workspace_bytes + m.workspace_bytes_per_thread << "\n"
-      << "#define " << macro << "THREADS " << m.threads << " /* it is made for; right on any number */\n\n"
-      << "int32_t " << m.entry << "(void* const* args, const tuner_runtime* rt);\n";
-  if (!m.pack_entry.empty())
-    out << "int32_t " << m.pack_entry << "(void* const* args, const tuner_runtime* rt);\n";
+      << "#define " << macro << "THREADS " << m.threads << " /* it is made for; right on any number */\n";
+}
 
-  out << "\n/* On the threads of `runtime`, whose workspace must be as large as said above. */\n"
+void write_calls(std::ostream& out, const BundleKernel& k, const CSignature& s) {
+  const std::string& name = k.function;
+  out << "\n/* The arguments as an array, in the order above. */\n"
+      << "static inline int32_t " << name << "_call(void* const* args, const tuner_runtime* runtime) {\n";
+  write_library_call(out, k.code.manifest.entry, s.entry);
+  out << "}\n\n/* On the threads of `runtime`, whose workspace must be as large as said above. */\n"
       << "static inline int32_t " << name << "_with(const tuner_runtime* runtime, "
-      << parameters(m.args, false) << ") {\n"
-      << pointer_array(m.args) << "  return " << m.entry << "(pointers, runtime);\n}\n\n"
-      << "/* On the calling thread. `workspace`: " << macro
-      << "WORKSPACE_BYTES bytes, NULL when that is 0. */\n"
-      << "static inline int32_t " << name << "(" << parameters(m.args, false) << ", void* workspace) {\n"
+      << parameters(s.args, false) << ") {\n"
+      << pointer_array(s.args) << "  return " << name << "_call(pointers, runtime);\n}\n\n"
+      << "/* On the calling thread. `workspace`: " << as_macro(name)
+      << "_WORKSPACE_BYTES bytes, NULL when that is 0. */\n"
+      << "static inline int32_t " << name << "(" << parameters(s.args, false) << ", void* workspace) {\n"
       << "  tuner_runtime runtime = tuner_serial_runtime(workspace);\n"
-      << "  return " << name << "_with(&runtime, " << names(m.args) << ");\n}\n";
-  if (!m.pack_entry.empty())
-    out << "\n/* Once, before the first call and whenever a constant changes. */\n"
-        << "static inline int32_t " << name << "_prepack(" << parameters(m.pack_args, true) << ") {\n"
-        << "  tuner_runtime runtime = tuner_serial_runtime(NULL);\n"
-        << pointer_array(m.pack_args) << "  return " << m.pack_entry << "(pointers, &runtime);\n}\n";
+      << "  return " << name << "_with(&runtime, " << names(s.args) << ");\n}\n";
+}
+
+void write_packing(std::ostream& out, const BundleKernel& k, const CSignature& s) {
+  const std::string& name = k.function;
+  out << "\n/* " << name << "_prepack() by an array of its arguments. */\n"
+      << "static inline int32_t " << name << "_pack(void* const* args, const tuner_runtime* runtime) {\n";
+  for (const CSignature::Copy& c : s.copies)
+    out << "  memcpy(" << pointer_at(c.to) << ", args[" << c.from << "], " << s.pack_args[c.from].bytes
+        << ");\n";
+  if (s.pack.empty())
+    out << "  (void)runtime;\n  return 0;\n";
+  else
+    write_library_call(out, k.code.manifest.pack_entry, s.pack);
+  out << "}\n\n/* Once, before the first call and whenever a constant changes. */\n"
+      << "static inline int32_t " << name << "_prepack(" << parameters(s.pack_args, true) << ") {\n"
+      << "  tuner_runtime runtime = tuner_serial_runtime(NULL);\n"
+      << pointer_array(s.pack_args) << "  return " << name << "_pack(pointers, &runtime);\n}\n";
+}
+
+void write_kernel(std::ostream& out, const BundleKernel& k, const CSignature& s) {
+  write_kernel_comment(out, k, s);
+  write_macros(out, k, s);
+  write_calls(out, k, s);
+  if (s.packs()) write_packing(out, k, s);
   write_runs_here(out, k);
   out << "\n";
 }
@@ -172,24 +213,25 @@ void write_arg_table(std::ostream& out, const std::string& name, const std::vect
 }
 
 void write_table(std::ostream& out, const std::string& library,
-                 const std::vector<const BundleKernel*>& kernels) {
+                 const std::vector<const BundleKernel*>& kernels, const std::vector<CSignature>& signatures) {
   out << "/* ---- the table */\n"
       << "/* All kernels, in the order of the job files; *count of them. */\n"
       << "static inline const tuner_kernel* " << library << "_kernels(int32_t* count) {\n";
-  for (const BundleKernel* k : kernels) {
-    write_arg_table(out, k->function + "_args", k->code.manifest.args);
-    write_arg_table(out, k->function + "_pack_args", k->code.manifest.pack_args);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    write_arg_table(out, kernels[i]->function + "_args", signatures[i].args);
+    write_arg_table(out, kernels[i]->function + "_pack_args", signatures[i].pack_args);
   }
   out << "  static const tuner_kernel kernels[] = {\n";
-  for (const BundleKernel* k : kernels) {
-    const Manifest& m = k->code.manifest;
-    const bool packs = !m.pack_entry.empty();
-    out << "      {\"" << k->function << "\",\n       \"" << k->task.key << "\",\n       \"" << m.target
-        << "\", " << m.threads << ", " << (k->kind == AnswerKind::kExact ? 1 : 0) << ", " << m.args.size()
-        << ", " << m.pack_args.size() << ", " << k->function << "_args, "
-        << (packs ? k->function + "_pack_args" : "NULL") << ",\n       " << m.workspace_bytes << ", "
-        << m.workspace_bytes_per_thread << ", " << m.entry << ", " << (packs ? m.pack_entry : "NULL") << ", "
-        << k->function << "_runs_here},\n";
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const BundleKernel& k = *kernels[i];
+    const CSignature& s = signatures[i];
+    const Manifest& m = k.code.manifest;
+    out << "      {\"" << k.function << "\",\n       \"" << k.task.key << "\",\n       \"" << m.target
+        << "\", " << m.threads << ", " << (k.kind == AnswerKind::kExact ? 1 : 0) << ", " << s.args.size()
+        << ", " << s.pack_args.size() << ", " << k.function << "_args, "
+        << (s.packs() ? k.function + "_pack_args" : "NULL") << ",\n       " << m.workspace_bytes << ", "
+        << m.workspace_bytes_per_thread << ", " << k.function << "_call, "
+        << (s.packs() ? k.function + "_pack" : "NULL") << ", " << k.function << "_runs_here},\n";
   }
   out << "  };\n  *count = " << kernels.size() << ";\n  return kernels;\n}\n\n"
       << "/* The first kernel for a workload (\"v1 matmul ...\", the key in manifest.json and above) that "
@@ -219,8 +261,12 @@ std::string c_header(const std::string& library, const std::vector<const BundleK
       << "#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n\n"
       << "#include \"tuner_kernel.h\"\n#include \"tuner_runtime.h\"\n\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
-  for (const BundleKernel* k : kernels) write_kernel(out, *k);
-  write_table(out, library, kernels);
+  std::vector<CSignature> signatures;
+  for (const BundleKernel* k : kernels) {
+    signatures.push_back(c_signature(k->task.workload, k->code.manifest));
+    write_kernel(out, *k, signatures.back());
+  }
+  write_table(out, library, kernels, signatures);
   out << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif\n";
   return out.str();
 }
