@@ -52,6 +52,17 @@ bool goes_on(const Course& c, const v1::RaceOptions& options) {
   return c.processes < kMostTimes * options.processes() && half_width > kWidestCertified;
 }
 
+v1::RaceCourse course_of(const Course& c, const v1::RaceOptions& options) {
+  v1::RaceCourse course;
+  course.set_finalists(static_cast<int>(c.racers.size()));
+  course.set_racing(static_cast<int>(std::count(c.racing.begin(), c.racing.end(), true)));
+  course.set_processes(c.processes);
+  course.set_spoilt(static_cast<int>(c.spoilt.size()));
+  const int times = std::clamp((c.processes + options.processes() - 1) / options.processes(), 1, kMostTimes);
+  course.set_most_processes(times * options.processes());
+  return course;
+}
+
 bool is_spoilt(const RaceReply& reply) {
   int counted = 0, disturbed = 0;
   for (const RaceReply::Candidate& c : reply.candidates) {
@@ -164,12 +175,14 @@ v1::RaceOptions with_defaults(v1::RaceOptions options) {
 
 Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const std::string& default_trial,
                                  const RunRequest& base, const v1::RaceOptions& options,
-                                 const std::function<Result<RaceReply>(const RaceRequest&)>& heat) {
+                                 const std::function<Result<RaceReply>(const RaceRequest&)>& heat,
+                                 const std::function<void(const v1::RaceCourse&)>& tell) {
   const auto begin = std::chrono::steady_clock::now();
   Course c;
   for (const RaceEntry& e : entries) c.racers.push_back({.trial_id = e.candidate.trial_id()});
   c.racing.assign(entries.size(), true);
   while (goes_on(c, options)) {
+    if (tell) tell(course_of(c, options));
     if (c.processes + static_cast<int>(c.spoilt.size()) > 0 &&
         std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(options.limit_s()))
       break;

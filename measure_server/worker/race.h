@@ -28,10 +28,11 @@ struct RaceEntry {
 // measured (the trials' order), with its own time, and no tie and no bound is claimed.
 //
 // The result has an error instead of a winner when nothing could be measured; identity, options and
-// environment are the caller's to fill. Errors are `heat`'s.
+// environment are the caller's to fill. Errors are `heat`'s. `tell` hears after each heat how far it is.
 Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const std::string& default_trial,
                                  const RunRequest& base, const v1::RaceOptions& options,
-                                 const std::function<Result<RaceReply>(const RaceRequest&)>& heat);
+                                 const std::function<Result<RaceReply>(const RaceRequest&)>& heat,
+                                 const std::function<void(const v1::RaceCourse&)>& tell = {});
 
 // Half of the winner's 95 % interval, as a fraction of its time: db/store.h's kCertifiedHalfWidth, which a
 // worker does not see.

@@ -58,6 +58,7 @@ v1::SyncRequest WorkerCore::make_request(int wait_ms) const {
     h->set_attempt(k.second);
     h->set_fencing(held.lease.fencing());
     h->set_phase(held.phase);
+    if (held.course) *h->mutable_race() = *held.course;
   }
   for (const auto& [k, record] : owed_) {
     if (request.results_size() == kMaxResults) break;
@@ -196,6 +197,16 @@ Status WorkerCore::finish(const v1::Lease& lease, const v1::MeasureRecord& recor
   changed_.notify_all();
   if (news_) news_();
   return Status::ok();
+}
+
+void WorkerCore::tell_course(const v1::Lease& lease, const v1::RaceCourse& course) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = held_.find(key(lease));
+    if (it == held_.end()) return;
+    it->second.course = course;
+  }
+  if (news_) news_();
 }
 
 void WorkerCore::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {

@@ -68,6 +68,9 @@ class WorkerCore {
   // there.
   void finish_race(const v1::Lease& lease, const v1::RaceResult& result);
 
+  // How far a race is, for the daemon's people.
+  void tell_course(const v1::Lease& lease, const v1::RaceCourse& course);
+
   // Called (without locks) when a running lease was revoked. Set both callbacks before any thread starts.
   void on_revoked_run(std::function<void(const std::string& trial_id)> f) { revoked_run_ = std::move(f); }
 
@@ -82,6 +85,7 @@ class WorkerCore {
   struct Held {
     v1::Lease lease;
     v1::LeasePhase phase = v1::WAITING;
+    std::optional<v1::RaceCourse> course;  // of a race that runs
     std::string digest;
     double build_ms = 0, queue_ms = 0;
     bool built = false;

@@ -183,7 +183,8 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
   };
   v1::RaceOptions options = with_defaults(lease.race());
   options.set_constants(lease.options().constants() == "cold" ? "cold" : "warm");
-  Result<v1::RaceResult> result = run_heats(entries, lease.default_trial(), base, options, heat);
+  const auto tell = [&](const v1::RaceCourse& course) { core_->tell_course(lease, course); };
+  Result<v1::RaceResult> result = run_heats(entries, lease.default_trial(), base, options, heat, tell);
   v1::RaceResult out = race_result_for(lease, result.is_ok() ? result->error() : result.message());
   if (result.is_ok()) out.MergeFrom(*result);
   out.mutable_options()->set_constants(options.constants());

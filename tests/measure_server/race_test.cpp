@@ -202,6 +202,23 @@ TEST(RunHeats, TheFastestIsCertifiedAndTheSlowGoHomeAfterOneProcess) {
   EXPECT_EQ(r.turns(), 3 * (1 + heats.processes["a"] + 6));
 }
 
+TEST(RunHeats, TellsBeforeEachHeatHowFarItIs) {
+  PlayedHeats heats{{{"a", {1050}}, {"b", {1000}}, {"c", {1500}}}};
+  std::vector<v1::RaceCourse> told;
+  const Result<v1::RaceResult> r =
+      run_heats(played({"a", "b", "c"}), "", {}, with_defaults({}), std::ref(heats),
+                [&](const v1::RaceCourse& course) { told.push_back(course); });
+  ASSERT_TRUE(r.is_ok()) << r.message();
+  ASSERT_EQ(static_cast<int>(told.size()), heats.heats);
+  EXPECT_EQ(told[0].racing(), 3);
+  EXPECT_EQ(told[1].racing(), 2) << "c has gone home";
+  for (size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].finalists(), 3);
+    EXPECT_EQ(told[i].processes(), static_cast<int>(i));
+    EXPECT_EQ(told[i].most_processes(), 9);
+  }
+}
+
 TEST(RunHeats, TheDefaultStaysForThreeProcessesHoweverSlow) {
   PlayedHeats heats{{{"a", {1000}}, {"plain", {9000}}}};
   const v1::RaceResult r = play(heats, {"a", "plain"}, "plain");

@@ -175,6 +175,54 @@ TEST(RaceService, TheBestTrialsRaceAndTheWinnerIsTheAnswer) {
   EXPECT_THAT(daemon.events(), HasSubstr("finalists race"));
 }
 
+TEST(RaceService, WhoWatchesHearsHowFarARaceIs) {
+  Daemon daemon;
+  daemon.submit(32);
+  const std::string session = daemon.enter("w1", /*races=*/true);
+  const v1::Lease race = daemon.work_until_race(session);
+  ASSERT_GE(race.finalists_size(), 3);
+  v1::WatchRequest watch;
+  watch.set_job_id("j1");
+  // The first progress in which this is so.
+  const auto progress_when = [&](const auto& so) {
+    std::optional<v1::Progress> found;
+    (void)daemon.coordinator->watch(
+        watch,
+        [&](const v1::JobEvent& event) {
+          if (event.has_progress() && so(event.progress())) found = event.progress();
+          return !found;
+        },
+        [] { return false; });
+    return found;
+  };
+  const auto leased = progress_when([](const v1::Progress& p) { return p.races_size() == 1; });
+  ASSERT_TRUE(leased);
+  EXPECT_EQ(leased->races(0).course().finalists(), race.finalists_size());
+  EXPECT_EQ(leased->races(0).course().most_processes(), 0) << "it has not begun";
+  EXPECT_GT(leased->default_ns(), 0);
+
+  v1::SyncRequest request;
+  v1::HeldLease* held = request.add_held();
+  held->set_trial_id(race.trial_id());
+  held->set_attempt(race.attempt());
+  held->set_fencing(race.fencing());
+  held->set_phase(v1::RUNNING);
+  held->mutable_race()->set_finalists(race.finalists_size());
+  held->mutable_race()->set_racing(2);
+  held->mutable_race()->set_processes(4);
+  held->mutable_race()->set_most_processes(9);
+  daemon.sync(request, session, /*slots=*/0, /*wait_ms=*/1);
+  const auto running = progress_when(
+      [](const v1::Progress& p) { return p.races_size() == 1 && p.races(0).course().processes() > 0; });
+  ASSERT_TRUE(running);
+  EXPECT_EQ(running->races(0).task_index(), 0);
+  EXPECT_EQ(running->races(0).course().racing(), 2);
+  EXPECT_EQ(running->races(0).course().most_processes(), 9);
+  daemon.sync(won_by(race, 0), session);
+  EXPECT_TRUE(progress_when([](const v1::Progress& p) { return p.races_size() == 0; }));
+  ASSERT_TRUE(daemon.wait_for_end());
+}
+
 TEST(RaceService, AWorkerThatCannotRaceIsNotAskedTo) {
   Daemon daemon;
   daemon.submit(32);

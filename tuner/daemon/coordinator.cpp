@@ -179,6 +179,7 @@ Status Coordinator::watch(const v1::WatchRequest& request,
           progress.set_state(
               to_proto(job.state == JobState::kQueued ? JobState::kQueued : JobState::kRunning));
           *progress.mutable_progress() = job.progress;
+          add_races_locked(row.id, progress.mutable_progress());
           progress_seen = job.progress_version;
         }
       }

@@ -149,6 +149,7 @@ class Coordinator {
     int64_t served_ms = 0;  // when a worker that can race was last there
     int64_t begun_ms = 0;   // when it was given to a worker
     double limit_s = 0;
+    v1::RaceCourse course;  // how far it is
     bool ended = false;
     std::optional<v1::RaceResult> result;  // of a remeasurement
     std::string error;                     // why it ended without a winner
@@ -173,6 +174,8 @@ class Coordinator {
   // coordinator_races.cpp
   Status accept_races(const v1::SyncRequest& request, v1::SyncReply* reply);
   bool lose_race_locked(const LeaseTable::Loss& loss);
+  void take_courses_locked(const v1::SyncRequest& request);
+  void add_races_locked(const std::string& job_id, v1::Progress* progress) const;
   bool race_served_locked(const std::string& target) { return racers_locked(target) > 0; }
   int racers_locked(const std::string& target);
   Result<Finalists> finalists_of(const Job& job, int task_index, const TunedConfig& best) const;

@@ -149,6 +149,8 @@ void Coordinator::end_task(Job& job, int task_index) {
                     .target = task.target,
                     .served_ms = clock_.now_ms(),
                     .limit_s = job.race.limit_s};
+      races_[id].course.set_finalists(static_cast<int>(finalists->trials.size()));
+      ++job.progress_version;
     }
   }
   if (!served)
@@ -180,6 +182,7 @@ void Coordinator::step_races(Job& job) {
         continue;
       }
       ended.push_back(race);
+      ++job.progress_version;
       specs_.erase(it->first);
       it = races_.erase(it);
     }
@@ -240,6 +243,28 @@ Status Coordinator::accept_races(const v1::SyncRequest& request, v1::SyncReply* 
   search_.notify_all();
   news_.notify_all();
   return Status::ok();
+}
+
+// How far the races are that this worker runs.
+void Coordinator::take_courses_locked(const v1::SyncRequest& request) {
+  for (const v1::HeldLease& held : request.held()) {
+    if (!held.has_race()) continue;
+    const auto race = races_.find(held.trial_id());
+    if (race == races_.end() || race->second.ended) continue;
+    race->second.course = held.race();
+    const auto job = jobs_.find(race->second.job_id);
+    if (job != jobs_.end()) ++job->second->progress_version;
+    news_.notify_all();
+  }
+}
+
+void Coordinator::add_races_locked(const std::string& job_id, v1::Progress* progress) const {
+  for (const auto& [id, race] : races_) {
+    if (race.job_id != job_id || race.ended) continue;
+    v1::RaceProgress* out = progress->add_races();
+    out->set_task_index(race.task_index);
+    *out->mutable_course() = race.course;
+  }
 }
 
 // A lease that was lost with its worker: a race is given to another, or ends. False: it is no race.

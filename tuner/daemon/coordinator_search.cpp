@@ -263,6 +263,7 @@ void Coordinator::update_progress(Job& job, size_t new_results) {
     next.set_best_ns(p.best_ns);
     if (p.best_ns > 0) next.set_best_gflops(job.flops[p.task_index] / p.best_ns);
     next.set_peak_gflops(p.peak_gflops);
+    next.set_default_ns(p.default_ns);
     next.set_search_status(p.search_status);
     if (p.gain_chance) next.set_gain_chance(*p.gain_chance);
     next.set_best_config(p.best_config);

@@ -247,6 +247,7 @@ Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, c
     generation = ++worker->second.generation;
     worker->second.last_seen_ms = clock_.now_ms();
     worker->second.capacity = request.free_slots() + request.held_size();
+    take_courses_locked(request);
   }
   work_.notify_all();  // an older Sync of this worker that still waits gives up
   if (request.results_size() > 0) RETURN_IF_ERROR(accept_results(request, reply));

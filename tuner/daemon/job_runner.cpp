@@ -1,4 +1,5 @@
 #include "tuner/daemon/job_runner.h"
+#include "tuner/search/known_best.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,6 +29,7 @@ Status JobRunner::start() {
   };
   for (TrialWithRecord& t : stored) {
     ASSIGN_OR_RETURN(Task* const task, task_of(str("trial ", t.trial.id), t.trial.task_index));
+    note_first(*task, t.trial.id);
     if (t.record) {
       count(*task, t.trial.task_index, t.trial, *t.record);
       observed_record_id_ = std::max(observed_record_id_, t.record_id);
@@ -43,6 +45,11 @@ Status JobRunner::start() {
     ++turns_;
   }
   return Status::ok();
+}
+
+// Searches propose the default config first, apart from the one that measures what is known again.
+void JobRunner::note_first(Task& task, const std::string& trial_id) const {
+  if (task.first_trial_id.empty() && job_.search != kKnownBestStrategy) task.first_trial_id = trial_id;
 }
 
 std::vector<TrialRow> JobRunner::open_trials() const {
@@ -158,6 +165,7 @@ Result<std::vector<TrialRow>> JobRunner::store_trials(Task& task, size_t index,
   RETURN_IF_ERROR(proposal != nullptr ? store_.add_proposal(*proposal, rows) : store_.add_trials(rows));
   spent_.store_ms += storing.elapsed_ms();
   spent_.trials += static_cast<int64_t>(rows.size());
+  if (!rows.empty()) note_first(task, rows.front().id);
   for (size_t r = 0; r < rows.size(); ++r) {
     open_.emplace(rows[r].id, Open{rows[r], candidates[r]});
     ++task.open;
@@ -258,6 +266,7 @@ void JobRunner::count(Task& task, int index, const TrialRow& row, const MeasureR
   if (record.peak_gflops > 0) task.peak_gflops = record.peak_gflops;
   if (record.outcome != Outcome::kOk || record.cut) return;
   const double time_ns = record_time_ns(record);
+  if (row.id == task.first_trial_id) task.default_ns = time_ns;
   if (task.best_ns > 0 && time_ns >= task.best_ns) return;
   task.best_ns = time_ns;
   task.best_config = row.config;
@@ -334,6 +343,7 @@ JobProgress JobRunner::progress() const {
   if (tasks_.empty()) return p;
   const Task& task = tasks_[p.task_index];
   p.best_ns = task.best_ns;
+  p.default_ns = task.default_ns;
   p.peak_gflops = task.peak_gflops;
   p.best_config = task.best_config;
   p.best_template = task.best_template;

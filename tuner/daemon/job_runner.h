@@ -50,6 +50,7 @@ struct JobProgress {
   int task_index = 0;  // the task of the latest result, else the first unfinished one
   int64_t trials_done = 0, trials_total = 0;
   double best_ns = 0, peak_gflops = 0;  // of that task; 0: not known yet
+  double default_ns = 0;                // its first trial; 0: not known yet, or it gave no time
   std::string best_config, best_template, search_status;
   std::optional<double> gain_chance;    // of that task, within its next 100 trials; StoppingEstimate
   std::map<Outcome, int64_t> outcomes;  // of the job
@@ -113,14 +114,16 @@ class JobRunner {
     int64_t done = 0, open = 0;
     bool exhausted = false, stopped = false, announced = false;
     std::optional<StoppingEstimate> estimate;  // with `space`, which it borrows
-    double best_ns = 0, peak_gflops = 0;
+    double best_ns = 0, peak_gflops = 0, default_ns = 0;
     std::string best_config, best_template;
+    std::string first_trial_id;  // of the default config
   };
   struct Open {
     TrialRow row;
     std::optional<Candidate> candidate;  // none: its template or config is not of this version
   };
 
+  void note_first(Task& task, const std::string& trial_id) const;
   Status begin(Task& task, size_t index);
   std::optional<Candidate> candidate_of(const Task& task, const TrialRow& row) const;
   bool play_again(Task& task) const;
