@@ -13,7 +13,7 @@ best_us() {  # SEARCH SEED -> microseconds
   local db=$dir/$1-$2.db
   "$tuner" submit "$file" --trials "$trials" --search "$1" --seed "$2" --db "$db" >"$dir/$1-$2.log" 2>&1 ||
     { cat "$dir/$1-$2.log" >&2; exit 1; }
-  grep -ho 'rank correlation[^;)]*' "$dir/$1-$2.log" | tail -n 1 >&2 || true
+  grep -ho 'the model ranks[^;)]*' "$dir/$1-$2.log" | tail -n 1 >&2 || true
   "$tuner" query "$file" --db "$db" --json | grep -o '"time_ns": *[0-9.e+]*' | head -n 1 | awk -F: '{printf "%.1f", $2 / 1000}'
 }
 

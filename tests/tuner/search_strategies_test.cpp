@@ -198,7 +198,8 @@ TEST_P(ModelGuided, TellsHowWellItPredictedTheLastBatchAndWhichModelItUses) {
     digests.insert(search->model_digest());
   }
   EXPECT_THAT(search->status_line(),
-              ::testing::MatchesRegex("rank correlation on the last batch -?[01]\\.[0-9][0-9] .*trials."));
+              ::testing::MatchesRegex("the model ranks new candidates (well|fairly|poorly|no better than "
+                                      "chance) .-?[01]\\.[0-9][0-9], of [0-9]+ trials.*"));
   EXPECT_EQ(digests.size(), 6u) << "none for the first batch, then one a refit";
 }
 

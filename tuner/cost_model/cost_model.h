@@ -63,6 +63,10 @@ struct XgboostOptions {
 // Gradient boosted trees.
 std::unique_ptr<CostModel> make_xgboost_model(const XgboostOptions& options);
 
+// "the model ranks new candidates well (0.71, of 16 trials)", by the rank correlation of what it predicted
+// for them and what was measured.
+std::string judged_text(double rank_correlation, size_t trials);
+
 // Spearman's rank correlation; 0 when either side is constant.
 double rank_correlation(std::span<const float> a, std::span<const float> b);
 

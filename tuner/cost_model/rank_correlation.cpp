@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 #include "tuner/cost_model/cost_model.h"
@@ -36,6 +37,17 @@ double rank_correlation(std::span<const float> a, std::span<const float> b) {
     bb += (rb[i] - mean) * (rb[i] - mean);
   }
   return aa == 0 || bb == 0 ? 0 : ab / std::sqrt(aa * bb);
+}
+
+std::string judged_text(double correlation, size_t trials) {
+  const char* how = correlation >= 0.7   ? "well"
+                    : correlation >= 0.4 ? "fairly"
+                    : correlation >= 0.1 ? "poorly"
+                                         : "no better than chance";
+  char text[128];
+  std::snprintf(text, sizeof text, "the model ranks new candidates %s (%.2f, of %zu trials)", how,
+                correlation, trials);
+  return text;
 }
 
 }  // namespace tuner

@@ -387,8 +387,7 @@ class BayesianSearch final : public SearchStrategy {
       predicted_.erase(c);
     }
     std::ostringstream line;
-    line << "rank correlation on the last batch " << std::fixed << std::setprecision(2)
-         << rank_correlation(predicted, measured) << " (" << judged_.size() << " trials)";
+    line << judged_text(rank_correlation(predicted, measured), judged_.size());
     if (!prior_.empty()) line << ", warm start from " << prior_.describe();
     status_ = line.str();
     judged_.clear();

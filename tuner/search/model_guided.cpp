@@ -288,8 +288,7 @@ class ModelGuidedSearch final : public SearchStrategy {
       predicted_.erase(c);
     }
     std::ostringstream line;
-    line << "rank correlation on the last batch " << std::fixed << std::setprecision(2)
-         << rank_correlation(predicted, measured) << " (" << judged_.size() << " trials)";
+    line << judged_text(rank_correlation(predicted, measured), judged_.size());
     status_ = line.str();
     judged_.clear();
   }
