@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler_core/base/did_you_mean.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner::json_input {
@@ -134,7 +135,9 @@ class ObjectReader {
       if (asked_.contains(key)) continue;
       std::string known;
       for (const std::string& k : asked_) known += (known.empty() ? "" : ", ") + k;
-      status_ = invalid_argument(prefix_, found(json(key)), ": unknown key. Known here: ", known, ".");
+      const std::string meant = did_you_mean(key, {asked_.begin(), asked_.end()});
+      status_ = invalid_argument(prefix_, found(json(key)), ": unknown key", meant.empty() ? "." : meant,
+                                 " Known here: ", known, ".");
     }
     return status_;
   }

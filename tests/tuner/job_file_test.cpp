@@ -211,7 +211,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
       {conv(R"("strides": 1)"),
-       "\"strides\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "
+       "\"strides\": unknown key; did you mean stride? Known here: activation, algorithms, bias, constant, "
+       "data, dilation, dtype, "
        "groups, layout, "
        "measure, name, op, out_layout, padding, residual, search, seed, stop_below, stride, "
        "target, time_limit_s, trials, uses, weight."},
@@ -226,7 +227,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("measure": {"constants": "icy"})"),
        "measure.constants: expected \"warm\" or \"cold\", found \"icy\"."},
       {conv(R"("measure": {"repeat": 3})"),
-       "measure.\"repeat\": unknown key. Known here: build_timeout_s, constants, memory_limit_gib, min_repeat_ms, "
+       "measure.\"repeat\": unknown key; did you mean repeats? Known here: build_timeout_s, constants, "
+       "memory_limit_gib, min_repeat_ms, "
        "precision, repeats, "
        "run_timeout_s."},
       {conv(R"("a": [1, 1])"),
