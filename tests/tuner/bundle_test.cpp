@@ -144,7 +144,7 @@ TEST_F(BundleTest, TheManifestSaysWhetherTheCodeIsTheMeasuredOne) {
   ASSERT_EQ(other.exit_code, 0) << other.err;
   EXPECT_EQ(manifest("other").at("kernels")[0].at("same_code_as_measured"), false);
   EXPECT_THAT(other.err, HasSubstr("generates other code for the config than was measured"));
-  EXPECT_THAT(other.err, ::testing::ContainsRegex("tuner rerun t[0-9]+\n"));
+  EXPECT_THAT(other.err, ::testing::ContainsRegex("tuner rerun --db other.db t[0-9]+\n"));
 }
 
 TEST_F(BundleTest, AFallbackIsSaidWithTheCommandThatEndsIt) {
@@ -155,8 +155,9 @@ TEST_F(BundleTest, AFallbackIsSaidWithTheCommandThatEndsIt) {
     EXPECT_FALSE(k.at("answer").at("note").get<std::string>().empty());
     EXPECT_EQ(k.at("tuned"), false);
   }
-  EXPECT_THAT(built.err,
-              HasSubstr("2 of 2 kernels run default configs. To tune them: tuner submit both.json"));
+  EXPECT_THAT(
+      built.err,
+      HasSubstr("2 of 2 kernels run default configs. To tune them: tuner submit both.json --db none.db"));
 }
 
 TEST_F(BundleTest, TheLibraryExportsTheEntriesAndNothingElse) {
@@ -227,7 +228,7 @@ TEST_F(BundleTest, AFolderIsWholeOrAsItWas) {
   expect_refused("dense.json -o way --name lib",
                  "way/include/lib.h: is there already, and not from a build of this name", "way");
   shell_.run("flock out sleep 5 >/dev/null 2>&1 & echo $! >locker; sleep 0.5");
-  expect_refused("dense.json -o out --name lib", "another `tuner build` is writing there");
+  expect_refused("dense.json -o out --name lib", "another build is writing there");
   shell_.run("kill $(cat locker)");
 }
 

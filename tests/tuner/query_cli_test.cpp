@@ -75,7 +75,7 @@ TEST_F(QueryCli, AnotherEpilogueIsAnsweredFromTheFamilyWithOneLineOnStderr) {
   const Ended found = query("plain.json --json");
   EXPECT_EQ(found.exit_code, 0) << found.err;
   EXPECT_THAT(found.err, HasSubstr("another epilogue"));
-  EXPECT_THAT(found.err, HasSubstr("To tune: tuner submit plain.json --db t.db\n"));
+  EXPECT_THAT(found.err, HasSubstr("tuner submit plain.json --db t.db\n"));
   EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1);
   const json facts = json::parse(found.out);
   EXPECT_EQ(facts.at("answer"), "same-family");
@@ -89,7 +89,7 @@ TEST_F(QueryCli, ADefaultAnswerIsPrintedAndExit1) {
   const Ended found = query("far.json");
   EXPECT_EQ(found.exit_code, 1);
   EXPECT_THAT(found.out, HasSubstr("answer      default: nothing comparable was tuned"));
-  EXPECT_THAT(found.err, HasSubstr("To tune: tuner submit far.json --db t.db"));
+  EXPECT_THAT(found.err, HasSubstr("tuner submit far.json --db t.db"));
 }
 
 TEST_F(QueryCli, AnOperatorCanBeGivenAsWords) {

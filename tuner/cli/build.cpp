@@ -12,6 +12,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/present.h"
 
 namespace tuner::cli {
@@ -67,10 +68,14 @@ void print_summary(const Options& options, const std::vector<BundleKernel>& kern
   std::printf("%s: %s\n", options.directory.c_str(), list.c_str());
 }
 
-// Where default configs can be tuned: submit takes one file.
-std::string submit_commands(const std::vector<std::string>& files) {
+// Where default configs can be tuned: submit takes one file. What manifest.json says of it must not depend on
+// where this program lies and which database it reads, so that is `plain`.
+std::string submit_commands(const std::vector<std::string>& files, bool plain) {
   std::string commands;
-  for (const std::string& file : files) commands += str(commands.empty() ? "" : "; ", "tuner submit ", file);
+  for (const std::string& file : files) {
+    const std::string submit = "submit " + shell_quoted(file);
+    commands += str(commands.empty() ? "" : "; ", plain ? "tuner " + submit : command_line(submit));
+  }
   return commands;
 }
 
@@ -96,8 +101,7 @@ Status build(const Options& options) {
                                                    : tasks[0].name;
   ASSIGN_OR_RETURN(const std::vector<BundleTask> named, name_functions(tasks, name, options.name));
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(options.db));
-  const std::string fix = submit_commands(options.files);
-  const Resolver resolver(store.get(), {.fix = fix,
+  const Resolver resolver(store.get(), {.fix = submit_commands(options.files, /*plain=*/true),
                                         .present = [](const Target& target) { return present_here(target); },
                                         .learn_if_missing = true});
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleFolder> folder, BundleFolder::open(options.directory, name));
@@ -110,11 +114,12 @@ Status build(const Options& options) {
     print_summary(options, kernels, files);
   // Of each that is not as tuned for just its task: what is lost and what mends it.
   for (const BundleKernel& k : kernels)
-    if (!k.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", k.function.c_str(), k.note.c_str());
+    if (!k.note.empty())
+      std::fprintf(stderr, "tuner: %s: %s\n", k.function.c_str(), with_commands(k.note).c_str());
   const auto defaults = std::ranges::count(kernels, AnswerKind::kDefault, &BundleKernel::kind);
   if (defaults > 0)
     std::fprintf(stderr, "tuner: %td of %zu kernels run default configs. To tune them: %s\n", defaults,
-                 kernels.size(), fix.c_str());
+                 kernels.size(), submit_commands(options.files, /*plain=*/false).c_str());
   return Status::ok();
 }
 

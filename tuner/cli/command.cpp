@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/store.h"
+#include "tuner/cli/hint.h"
 
 namespace tuner::cli {
 
@@ -11,7 +12,10 @@ CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string&
                       const std::string& description, std::function<int()> body) {
   CLI::App* command = app.add_subcommand(name, description);
   command->add_flag("-v,--verbose", context.verbose, "Say what is being done, on stderr; twice: more");
-  command->callback([&context, body = std::move(body)] { context.exit_code = body(); });
+  command->callback([&context, command, body = std::move(body)] {
+    remember_command(*command);
+    context.exit_code = body();
+  });
   return command;
 }
 
@@ -33,7 +37,7 @@ void add_target_option(CLI::App& command, std::string& target) {
 
 int report(const Status& status) {
   if (status) return kExitDone;
-  std::fprintf(stderr, "tuner: %s\n", status.message().c_str());
+  std::fprintf(stderr, "tuner: %s\n", with_commands(status.message()).c_str());
   return status.code() == StatusCode::kInvalidArgument ? kExitWrongUse : kExitFailed;
 }
 

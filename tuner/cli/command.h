@@ -43,8 +43,9 @@ void add_json_option(CLI::App& command, bool& json);
 // --target TEXT: replaces the target of every entry of the job file.
 void add_target_option(CLI::App& command, std::string& target);
 
-// Prints "tuner: message" on stderr and returns the exit code of the error's kind: 2 for InvalidArgument,
-// else 1. Of an OK status: prints nothing, returns 0.
+// Prints "tuner: message" on stderr, with the commands it names as they can be pasted (hint.h), and returns
+// the exit code of the error's kind: 2 for InvalidArgument, else 1. Of an OK status: prints nothing, returns
+// 0.
 int report(const Status& status);
 
 void add_query_command(CLI::App& app, CommandContext& context);

@@ -9,6 +9,7 @@
 #include "tuner/cli/cover_header.h"
 #include "tuner/cli/cover_problem.h"
 #include "tuner/cli/facts.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/tasks.h"
 
 namespace tuner::cli {
@@ -215,7 +216,9 @@ int run(const Options& options) {
     std::fprintf(stderr, "tuner: left out, nothing measured: %s\n", unmeasured[i].c_str());
   if (unmeasured.size() > kMostNamed)
     std::fprintf(stderr, "tuner: left out, nothing measured: %zu more\n", unmeasured.size() - kMostNamed);
-  if (!unmeasured.empty()) std::fprintf(stderr, "To measure them: tuner submit %s\n", options.tasks.c_str());
+  if (!unmeasured.empty())
+    std::fprintf(stderr, "To measure them: %s\n",
+                 command_line("submit " + shell_quoted(options.tasks)).c_str());
   if (problems.empty())
     return report(not_found("no timed config of ", options.op.empty() ? options.tasks : options.op,
                             options.targets.empty() ? "" : " on these targets", " in ", options.db,

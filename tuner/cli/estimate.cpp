@@ -11,6 +11,7 @@
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/gain_estimate.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/job_file.h"
 #include "tuner/cli/present.h"
 #include "tuner/cli/revalidate_plan.h"
@@ -176,7 +177,7 @@ void print(const std::vector<Line>& lines, const Total& total) {
                 gain_text(l.gain).c_str(), l.skip() ? "-" : trials, l.skip() ? "-" : minutes, now.c_str(),
                 std::string(answer_kind_name(l.answer.kind)).c_str(), l.task.key.c_str(),
                 l.uses > 1 ? str(" x ", l.uses).c_str() : "");
-    if (!l.note.empty()) std::printf("         %s\n", l.note.c_str());
+    if (!l.note.empty()) std::printf("         %s\n", with_commands(l.note).c_str());
   }
   std::printf("\ntotal    %s of %s; %lld trials, %.0f min", gain_text(total.gain).c_str(),
               total.now_ns > 0 ? format_time(total.now_ns).c_str() : "an unknown time",

@@ -11,6 +11,7 @@
 #include "db/exchange/text_output.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/job_text.h"
 
 namespace tuner::cli {
@@ -124,7 +125,8 @@ int run(const Options& options) {
     print(extraction, to);
   if (entries.empty()) return report(not_found(options.model, ": no operator of it can be tuned here"));
   if (!options.json && !options.output.empty() && options.output != "-")
-    std::printf("written: %s\nnext: tuner submit %s\n", options.output.c_str(), options.output.c_str());
+    std::printf("written: %s\nnext: %s\n", options.output.c_str(),
+                command_line("submit " + shell_quoted(options.output)).c_str());
   return kExitDone;
 }
 

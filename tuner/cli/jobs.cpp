@@ -1,12 +1,16 @@
 // tuner jobs: what was submitted and how far it is, read from the database file.
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/job_state.h"
 #include "tuner/cli/tasks.h"
+#include "tuner/cli/terminal.h"
 
 namespace tuner::cli {
 
@@ -17,33 +21,39 @@ struct Options {
   bool json = false;
 };
 
+void say(const std::string& line) { std::printf("%s\n", line.c_str()); }
+
 int run(const Options& options) {
   const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
   if (!store) return report(store.status());
   const JobStates states(options.db);
   const Result<std::vector<JobRow>> jobs = (*store)->jobs();
   if (!jobs) return report(jobs.status());
+  const int width = terminal_width(STDOUT_FILENO);
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   if (!options.json && jobs->empty())
-    std::fprintf(stderr, "tuner: no jobs yet. To tune: tuner submit examples/conv2d.json\n");
+    std::fprintf(stderr, "tuner: no jobs yet. To tune: %s\n", command_line("submit FILE").c_str());
   for (const JobRow& job : *jobs) {
     const Result<int64_t> done = (*store)->trials_done(job.id);
     if (!done) return report(done.status());
     const int64_t wanted = int64_t{job.trials} * static_cast<int64_t>(job.tasks.size());
     const std::string state = states.name(job), message = states.message(job);
     if (!options.json) {
-      std::printf("%s  %s  %s of %s trials  %s seed %s  submitted %s%s%s\n", job.id.c_str(), state.c_str(),
-                  std::to_string(*done).c_str(), std::to_string(wanted).c_str(), job.search.c_str(),
-                  std::to_string(job.seed).c_str(), format_utc(job.submitted_at_us).c_str(),
-                  message.empty() ? "" : "  ", message.c_str());
+      say(fitted({{job.id, 9},
+                  {state, 8},
+                  {str(*done, " of ", wanted, " trials"), 7},
+                  {str(job.search, " seed ", job.seed), 3},
+                  {"submitted " + format_utc(job.submitted_at_us), 5},
+                  {with_commands(message), 6}},
+                 width));
       for (const JobRow::Task& task : job.tasks) {
         const Result<TunedConfig> best =
             (*store)->best(task.workload_key, task.target, templates_of(task.algorithms));
-        std::printf("    %s  on  %s\n", task.workload_key.c_str(), task.target.c_str());
+        say(shortened(str("    ", task.workload_key, "  on  ", task.target), width));
         if (best)
-          std::printf("        %s; %s\n",
-                      format_time(best->time_ns, best->time_low_ns, best->time_high_ns).c_str(),
-                      format_race(*best).c_str());
+          say(shortened(str("        ", format_time(best->time_ns, best->time_low_ns, best->time_high_ns),
+                            "; ", format_race(*best)),
+                        width));
       }
       continue;
     }

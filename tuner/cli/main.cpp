@@ -1,12 +1,40 @@
 // tuner: the command. Each subcommand is a file of its own; see command.h.
 #include "tuner/cli/main.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
+#include <iostream>
+#include <sstream>
 
 #include "tuner/cli/command.h"
+#include "tuner/cli/hint.h"
+#include "tuner/cli/wrong_use.h"
 
 namespace tuner::cli {
+
+namespace {
+
+// Whether whoever read from this pipe or socket has closed it.
+bool reader_has_gone(int fd) {
+  pollfd end{.fd = fd, .events = POLLOUT, .revents = 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+// The exit code once everything printed has left. A reader that had enough (`tuner jobs | head -1`) is no
+// error: the code is that of the command, so that `set -o pipefail` sees what the command found and not that
+// somebody read only the first line. What could not be written otherwise, as on a full disk, is.
+int written_out(int exit_code) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return exit_code;
+  if (reader_has_gone(STDOUT_FILENO)) return exit_code;
+  std::fprintf(stderr, "tuner: standard output cannot be written to\n");
+  return kExitFailed;
+}
+
+}  // namespace
 
 int tuner_main(int argc, char** argv) {
   // A reader that goes away (`tuner jobs | head`) ends a write with an error, not the process without a word.
@@ -15,16 +43,19 @@ int tuner_main(int argc, char** argv) {
   CommandContext context;
   const std::unique_ptr<CLI::App> made = make_app(context);
   CLI::App& app = *made;
+  remember_program(argc > 0 ? argv[0] : nullptr, app);
+  if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty())
+    return report(invalid_argument(unknown));
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {  // --help and --version print what they are asked for
+    std::ostringstream text;
+    app.exit(help, text, text);
+    std::cout << with_commands(text.str());
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitDone : kExitWrongUse;
+    return report(invalid_argument(wrong_use(app, argc, argv, error.what())));
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    std::fprintf(stderr, "tuner: standard output cannot be written to\n");
-    return kExitFailed;
-  }
-  return context.exit_code;
+  return written_out(context.exit_code);
 }
 
 }  // namespace tuner::cli

@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/pack_builder.h"
 
 namespace tuner::cli {
@@ -67,9 +68,9 @@ int run(const Options& options) {
   for (const PackTask& task : pack->tasks) candidates += task.candidates.size();
   std::printf(
       "%zu candidates of %zu %s written to %s\nnext, where they are to be measured: "
-      "runner run-pack %s -o results.jsonl\nthen, here: tuner records import results.jsonl\n",
+      "runner run-pack %s -o results.jsonl\nthen, here: %s\n",
       candidates, pack->tasks.size(), pack->tasks.size() == 1 ? "task" : "tasks", options.output.c_str(),
-      options.output.c_str());
+      shell_quoted(options.output).c_str(), command_line("records import results.jsonl").c_str());
   return kExitDone;
 }
 

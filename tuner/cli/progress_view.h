@@ -1,5 +1,5 @@
-// ProgressView: a running job on the screen: one line that is rewritten on a terminal, plain lines into a
-// pipe.
+// ProgressView: a running job on the screen: one line that is rewritten on a terminal and never longer than
+// it is wide, plain lines into a pipe.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,7 @@ class ProgressView {
   const v1::Progress& latest() const { return latest_; }
 
  private:
+  bool due() const;
   void draw_bar();
   void print_line();
 
@@ -34,10 +35,17 @@ class ProgressView {
   std::string status_shown_;
   double best_shown_ns_ = 0;
   int64_t done_shown_ = -1;
+  std::string races_shown_;
   bool drawn_ = false;
   std::chrono::steady_clock::time_point shown_at_{};
 };
 
+// The line of a terminal so wide: what is done and found first, the least important left out where it does
+// not fit. `tasks`: of the job.
+std::string progress_bar(const v1::Progress& progress, int tasks, int width);
+// "race of task 2: 3 of 9 finalists left, process 4 of at most 9; 1 race waits"; empty when none is under
+// way.
+std::string races_text(const v1::Progress& progress, int tasks);
 // "1.234 ms, 123.4 GFLOP/s (71 % of peak)"; "no right answer yet" of 0.
 std::string best_so_far(const v1::Progress& progress);
 // "117 ok, 7 build_error".

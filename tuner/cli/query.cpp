@@ -10,6 +10,7 @@
 #include "tuner/cli/answer_text.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/present.h"
 #include "tuner/cli/query_all.h"
 #include "tuner/cli/tasks.h"
@@ -138,9 +139,7 @@ int run(const Options& options) {
   if (!tasks) return report(tasks.status());
   for (CliTask& task : *tasks)
     task.constants = constants_from_name(options.constants).value_or(task.constants);
-  std::string again = "tuner submit " + name;
-  if (!options.daemon.empty()) again += " --daemon " + options.daemon;
-  if (options.daemon.empty() && options.db != default_db_path()) again += " --db " + options.db;
+  const std::string again = command_line("submit " + shell_quoted(name));
   const Result<std::unique_ptr<Asker>> asker = Asker::open(options, again);
   if (!asker) return report(asker.status());
 
@@ -155,7 +154,7 @@ int run(const Options& options) {
       document.push_back(answer_json(*answer, task.workload));
     else
       std::printf("%s", answer_text(*answer, task.workload).c_str());
-    if (!answer->note.empty()) std::fprintf(stderr, "tuner: %s\n", answer->note.c_str());
+    if (!answer->note.empty()) std::fprintf(stderr, "tuner: %s\n", with_commands(answer->note).c_str());
   }
   if (options.json) std::printf("%s\n", pretty(tasks->size() == 1 ? document[0] : document).c_str());
   if (unsatisfied > 0 && tasks->size() > 1)

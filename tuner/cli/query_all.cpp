@@ -1,5 +1,7 @@
 #include "tuner/cli/query_all.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -10,6 +12,7 @@
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
 #include "tuner/cli/present.h"
+#include "tuner/cli/terminal.h"
 
 namespace tuner::cli {
 
@@ -36,44 +39,79 @@ double gflops(const Row& row) {
   return row.tuned.time_ns > 0 ? static_cast<double>(row.flops) / row.tuned.time_ns : 0;
 }
 
-void print(const Row& row, const QueryAll& filter, bool first) {
+void print_jsonl(const Row& row) {
+  ordered_json line = tuned_json(row.tuned, row.flops, row.bytes);
+  line["stale"] = row.staleness.stale();
+  if (row.staleness.stale()) line["stale_reason"] = row.staleness.reason;
+  std::printf("%s\n", one_line(line).c_str());
+}
+
+void print_csv(const Row& row, bool first) {
   const TunedConfig& t = row.tuned;
-  if (filter.format == "jsonl") {
-    ordered_json line = tuned_json(t, row.flops, row.bytes);
-    line["stale"] = row.staleness.stale();
-    if (row.staleness.stale()) line["stale_reason"] = row.staleness.reason;
-    std::printf("%s\n", one_line(line).c_str());
-  } else if (filter.format == "csv") {
-    if (first)
-      std::printf(
-          "workload,target,time_ns,time_low_ns,time_high_ns,gflops,template,template_version,config,trial,"
-          "trials,raced,"
-          "hardware,toolchain,when,stale\n");
-    std::array<char, 128> times{};
-    std::snprintf(times.data(), times.size(), "%.17g,%.17g,%.17g,%.6g", t.time_ns, t.time_low_ns,
-                  t.time_high_ns, gflops(row));
-    std::printf("%s,%s,%s,%s,%d,%s,%s,%lld,%d,%s,%s,%s,%s\n", csv_field(t.workload_key).c_str(),
-                csv_field(t.target).c_str(), times.data(), csv_field(t.template_name).c_str(),
-                t.template_version, csv_field(t.config).c_str(), t.trial_id.c_str(),
-                static_cast<long long>(t.trials), t.race_id != 0 ? 1 : 0,
-                csv_field(t.environment.hardware).c_str(), csv_field(t.environment.toolchain).c_str(),
-                iso_utc(t.finished_at_us).c_str(), csv_field(row.staleness.reason).c_str());
-  } else {
-    if (first)
-      std::printf("%12s %6s %9s %9s %7s  %-20s  %-24s  %s\n", "time", "gain", "of roof", "GFLOP/s", "trials",
-                  "when (UTC)", "template", "workload on target");
-    const double gain = t.default_time_ns > 0 && t.time_ns > 0 ? t.default_time_ns / t.time_ns : 0;
-    std::array<char, 32> gained{}, share{};
-    std::snprintf(gained.data(), gained.size(), gain > 0 ? "%.2fx" : "-", gain);
-    std::snprintf(share.data(), share.size(), row.roofline_share > 0 ? "%.0f %%" : "-",
-                  100 * row.roofline_share);
-    std::printf("%12s %6s %9s %9.1f %7lld  %-20.19s  %-24s  %s on \"%s\"%s%s%s\n",
-                format_time(t.time_ns).c_str(), gained.data(), share.data(), gflops(row),
-                static_cast<long long>(t.trials), format_utc(t.finished_at_us).c_str(),
-                t.template_name.c_str(), t.workload_key.c_str(), t.target.c_str(),
-                t.certified ? "" : "  not certified", row.staleness.stale() ? "  STALE: " : "",
-                row.staleness.reason.c_str());
+  if (first)
+    std::printf(
+        "workload,target,time_ns,time_low_ns,time_high_ns,gflops,template,template_version,config,trial,"
+        "trials,raced,"
+        "hardware,toolchain,when,stale\n");
+  std::array<char, 128> times{};
+  std::snprintf(times.data(), times.size(), "%.17g,%.17g,%.17g,%.6g", t.time_ns, t.time_low_ns,
+                t.time_high_ns, gflops(row));
+  std::printf("%s,%s,%s,%s,%d,%s,%s,%lld,%d,%s,%s,%s,%s\n", csv_field(t.workload_key).c_str(),
+              csv_field(t.target).c_str(), times.data(), csv_field(t.template_name).c_str(),
+              t.template_version, csv_field(t.config).c_str(), t.trial_id.c_str(),
+              static_cast<long long>(t.trials), t.race_id != 0 ? 1 : 0,
+              csv_field(t.environment.hardware).c_str(), csv_field(t.environment.toolchain).c_str(),
+              iso_utc(t.finished_at_us).c_str(), csv_field(row.staleness.reason).c_str());
+}
+
+// The least important columns make way on a narrow terminal; --json has everything.
+TextTable table() {
+  return TextTable({{.name = "time", .importance = 9, .right = true},
+                    {.name = "gain", .importance = 8, .right = true},
+                    {.name = "of roof", .importance = 4, .right = true},
+                    {.name = "GFLOP/s", .importance = 3, .right = true},
+                    {.name = "trials", .importance = 2, .right = true},
+                    {.name = "when (UTC)", .importance = 1},
+                    {.name = "template", .importance = 5, .least = 10},
+                    {.name = "workload", .importance = 10, .least = 28},
+                    {.name = "target", .importance = 6, .least = 12},
+                    {.name = "", .importance = 7, .least = 13}});
+}
+
+std::vector<std::string> table_row(const Row& row) {
+  const TunedConfig& t = row.tuned;
+  const double gain = t.default_time_ns > 0 && t.time_ns > 0 ? t.default_time_ns / t.time_ns : 0;
+  std::array<char, 32> gained{}, share{}, speed{};
+  std::snprintf(gained.data(), gained.size(), gain > 0 ? "%.2fx" : "-", gain);
+  std::snprintf(share.data(), share.size(), row.roofline_share > 0 ? "%.0f %%" : "-",
+                100 * row.roofline_share);
+  std::snprintf(speed.data(), speed.size(), "%.1f", gflops(row));
+  const std::string state =
+      str(t.certified ? "" : "not certified", !t.certified && row.staleness.stale() ? "; " : "",
+          row.staleness.stale() ? "STALE: " : "", row.staleness.reason);
+  return {format_time(t.time_ns),
+          gained.data(),
+          share.data(),
+          speed.data(),
+          std::to_string(t.trials),
+          format_utc(t.finished_at_us).substr(0, 19),
+          t.template_name,
+          t.workload_key,
+          t.target,
+          state};
+}
+
+void print(const std::vector<Row>& rows, const std::string& format) {
+  TextTable lines = table();
+  for (const Row& row : rows) {
+    if (format == "jsonl")
+      print_jsonl(row);
+    else if (format == "csv")
+      print_csv(row, &row == &rows.front());
+    else
+      lines.add(table_row(row));
   }
+  if (format == "table") std::printf("%s", lines.text(terminal_width(STDOUT_FILENO)).c_str());
 }
 
 Result<std::string> canonical_target(const std::string& text) {
@@ -128,7 +166,7 @@ int query_all(const Store& store, const QueryAll& filter) {
 
   const Result<std::vector<JobRow::Task>> tasks = store.tasks();
   if (!tasks) return report(tasks.status());
-  int64_t printed = 0;
+  std::vector<Row> rows;
   for (const JobRow::Task& task : *tasks) {
     if (!task.workload_key.starts_with(prefix) || (!target->empty() && task.target != *target)) continue;
     Result<TunedConfig> best = store.best(task.workload_key, task.target);
@@ -145,9 +183,10 @@ int query_all(const Store& store, const QueryAll& filter) {
       row.roofline_share = row.tuned.read_gbps > 0 ? roofline_share(*workload, row.tuned) : 0;
       if (const Status s = add_default_time(store, *workload, *on, "", row.tuned); !s) return report(s);
     }
-    print(row, filter, printed++ == 0);
+    rows.push_back(std::move(row));
   }
-  if (printed > 0) return kExitDone;
+  print(rows, filter.format);
+  if (!rows.empty()) return kExitDone;
   return report(not_found("no tuned task matches. tuner query --all prints every one"));
 }
 

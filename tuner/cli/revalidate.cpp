@@ -18,6 +18,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/job_watch.h"
 #include "tuner/cli/log.h"
@@ -179,9 +180,8 @@ void print(const RevalidateItem& item, const Verdict& v) {
   if (item.staleness.stale()) std::printf("  stale     %s\n", item.staleness.reason.c_str());
   std::printf("  before    %s  %s\n", format_time(item.before.time_ns).c_str(), item.before.config.c_str());
   if (end == "failed")
-    std::printf(
-        "  now       no right answer: %s. Its job: %s; what went wrong: tuner records export --job %s\n",
-        v.error.c_str(), v.job_id.c_str(), v.job_id.c_str());
+    std::printf("  now       no right answer: %s. Its job: %s; what went wrong: %s\n", v.error.c_str(),
+                v.job_id.c_str(), command_line("records export --job " + v.job_id).c_str());
   if (end == "kept" || end == "replaced") {
     const TunedConfig& now = *v.after;
     if (end == "replaced")
@@ -248,7 +248,7 @@ void say_left_out(const RevalidatePlan& plan) {
   const auto say = [](int64_t n, const char* what) {
     if (n > 0)
       std::fprintf(stderr, "tuner: %lld task%s left out: %s\n", static_cast<long long>(n), n == 1 ? "" : "s",
-                   what);
+                   with_commands(what).c_str());
   };
   say(plan.current, "measured under the present compiler, templates and device (--all takes them too)");
   say(plan.elsewhere, "of other machines; run this there, or with --daemon");

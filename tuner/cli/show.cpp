@@ -14,6 +14,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/roofline.h"
 #include "tuner/cli/space_text.h"
 #include "tuner/cli/tasks.h"
@@ -83,7 +84,8 @@ Status show(const CliTask& task, const ChosenKernel& kernel, const Options& opti
   const std::string& as = options.as;
   RETURN_IF_ERROR(check_form(task, as));
   ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, options, store));
-  if (!kernel.note.empty()) std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), kernel.note.c_str());
+  if (!kernel.note.empty())
+    std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), with_commands(kernel.note).c_str());
   const char* comment = as == "llvm" ? ";" : as == "cuda" ? "//" : "#";
   std::printf("%s %s\n%s on %s\n%s template %s, %s %s\n", comment, task.key.c_str(), comment,
               task.target_name.c_str(), comment, std::string(kernel.schedule_template->name()).c_str(),

@@ -18,6 +18,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/job_file.h"
 #include "tuner/cli/job_groups.h"
@@ -43,6 +44,7 @@ struct SubmitOptions {
   int trials = 0;
   uint64_t seed = 0;
   bool every_config = false, seed_given = false, fresh = false, json = false;
+  bool details = false;            // also what few people ask for
   double stop_below_percent = -1;  // negative: the file's
   double time_limit_s = -1;        // negative: the file's
 };
@@ -275,26 +277,34 @@ nlohmann::json task_json(const JobRow::Task& task, const std::optional<v1::Tuned
   return j;
 }
 
-void print_task(const Group& group, size_t i, const GroupOutcome& out) {
+// What the answer rests on, in one line.
+std::string basis_of(const v1::TunedConfig& t, const TunedConfig& tuned) {
+  const std::string race =
+      tuned.race_id == 0
+          ? "no race that decides"
+          : str("a race of ", tuned.finalists, tuned.finalists == 1 ? " finalist" : " finalists",
+                tuned.tied > 1 ? str(", ", tuned.tied, " equally fast") : "");
+  const std::string mark = algorithm_mark(t.template_name());
+  return str(t.trials(), " trials (", outcome_counts(t.outcomes()), ") and ", race, "; best ", t.trial_id(),
+             ": ", t.template_name(), " ", t.config(), mark.empty() ? "" : "; algorithm " + mark);
+}
+
+void print_task(const Group& group, size_t i, const GroupOutcome& out, bool details) {
   const JobRow::Task& task = group.job.tasks[i];
-  std::printf("\n%s\non %s\n", task.workload_key.c_str(), task.target.c_str());
-  if (!out.tuned[i]) {
-    std::printf("  no answer yet\n");
+  std::printf("\n%s on %s\n", task.workload_key.c_str(), task.target.c_str());
+  const Result<TunedConfig> tuned =
+      out.tuned[i] ? from_proto(*out.tuned[i]) : Result<TunedConfig>(not_found("no answer yet"));
+  if (!tuned) {
+    std::printf("  %s\n", tuned.message().c_str());
     return;
   }
   const v1::TunedConfig& t = *out.tuned[i];
-  std::printf("  time      %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str());
-  if (const Result<TunedConfig> tuned = from_proto(t)) {
-    std::printf("            %s\n", format_certainty(*tuned).c_str());
-    std::printf("  gain      %s\n", format_gain(*tuned).c_str());
-    std::printf("  speed     %s\n", format_speed(group.workloads[i], *tuned).c_str());
-    std::printf("  race      %s\n", format_race(*tuned).c_str());
-  }
-  std::printf("  template  %s\n  config    %s\n", t.template_name().c_str(), t.config().c_str());
-  if (const std::string mark = algorithm_mark(t.template_name()); !mark.empty())
-    std::printf("  algorithm %s\n", mark.c_str());
-  std::printf("  trials    %lld of this task: %s; the best is %s\n", static_cast<long long>(t.trials()),
-              outcome_counts(t.outcomes()).c_str(), t.trial_id().c_str());
+  std::printf("  %s, %s; %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str(),
+              format_gain(*tuned).c_str(), format_certainty(*tuned).c_str());
+  std::printf("  rests on %s\n", basis_of(t, *tuned).c_str());
+  if (!details) return;
+  std::printf("  speed    %s\n", format_speed(group.workloads[i], *tuned).c_str());
+  std::printf("  race     %s\n", format_race(*tuned).c_str());
 }
 
 // The whole that the job tunes, before and after: use counts times the default's and the tuned time.
@@ -331,8 +341,8 @@ void print_total(const Group& group, const GroupOutcome& out) {
                 tasks - total.counted);
 }
 
-void print_group(const Group& group, const GroupOutcome& out) {
-  for (size_t i = 0; i < group.job.tasks.size(); ++i) print_task(group, i, out);
+void print_group(const Group& group, const GroupOutcome& out, bool details) {
+  for (size_t i = 0; i < group.job.tasks.size(); ++i) print_task(group, i, out, details);
   print_total(group, out);
   if (out.already_finished) {
     std::printf(
@@ -349,7 +359,7 @@ void print_group(const Group& group, const GroupOutcome& out) {
     std::printf(", of which start and end %.1f s; %.1f trials/s", out.wall_s - measuring_s,
                 static_cast<double>(out.trials_after - out.first_done) / measuring_s);
   }
-  const std::string split = time_split(out.progress);
+  const std::string split = details ? time_split(out.progress) : "";
   if (!split.empty())
     std::printf("\na trial's time (medians; builds go on beside runs, a run holds its check): %s",
                 split.c_str());
@@ -375,6 +385,7 @@ int run(const SubmitOptions& options) {
           !room)
         return report(room.with_context(options.file + ": "));
 
+  const std::string file = shell_quoted(options.file), again = command_line("submit " + file);
   int exit_code = kExitDone;
   size_t uncertified = 0;
   nlohmann::json json = nlohmann::json::array();
@@ -384,21 +395,20 @@ int run(const SubmitOptions& options) {
     if (!status) {
       exit_code = report(status);
       if (!out.job_id.empty())
-        std::fprintf(stderr, "What job %s measured is kept: tuner submit %s continues it\n",
-                     out.job_id.c_str(), options.file.c_str());
+        std::fprintf(stderr, "What job %s measured is kept, this continues it: %s\n", out.job_id.c_str(),
+                     again.c_str());
       break;
     }
     if (out.interrupted) {
       if (out.job_id.empty())
         std::fprintf(stderr, "stopped\n");
       else if (out.hosted)
-        std::fprintf(stderr, "stopped: job %s keeps what it measured; tuner submit %s continues it\n",
-                     out.job_id.c_str(), options.file.c_str());
+        std::fprintf(stderr, "stopped: job %s keeps what it measured, this continues it: %s\n",
+                     out.job_id.c_str(), again.c_str());
       else
-        std::fprintf(
-            stderr,
-            "left: job %s goes on without this command. Follow it: tuner watch %s; end it: tuner cancel %s\n",
-            out.job_id.c_str(), out.job_id.c_str(), out.job_id.c_str());
+        std::fprintf(stderr, "left: job %s goes on without this command. Follow it: %s\nend it: %s\n",
+                     out.job_id.c_str(), command_line("watch " + out.job_id).c_str(),
+                     command_line("cancel " + out.job_id).c_str());
       return kExitFailed;
     }
     bool all_tuned = true;
@@ -426,26 +436,28 @@ int run(const SubmitOptions& options) {
                         {"certified", total_of(group, out).certified}}},
                       {"trials_measured", out.trials_after - std::max<int64_t>(out.trials_before, 0)}});
     } else {
-      print_group(group, out);
+      print_group(group, out, options.details);
     }
     if (out.state == v1::CANCELLED) std::fprintf(stderr, "tuner: job %s was cancelled\n", out.job_id.c_str());
     if (out.state == v1::JOB_FAILED)
-      std::fprintf(stderr, "tuner: job %s failed: %s\n", out.job_id.c_str(), out.message.c_str());
+      std::fprintf(stderr, "tuner: job %s failed: %s\n", out.job_id.c_str(),
+                   with_commands(out.message).c_str());
     if (out.state == v1::FINISHED && !out.message.empty())
-      std::fprintf(stderr, "tuner: job %s: %s\n", out.job_id.c_str(), out.message.c_str());
+      std::fprintf(stderr, "tuner: job %s: %s\n", out.job_id.c_str(), with_commands(out.message).c_str());
     if (!all_tuned || out.state != v1::FINISHED) exit_code = kExitFailed;
   }
   if (uncertified > 0)
-    std::fprintf(stderr,
-                 "tuner: %zu answer%s not certified, for the reason given. On a calmer machine: tuner submit "
-                 "%s --fresh\n",
-                 uncertified, uncertified == 1 ? " is" : "s are", options.file.c_str());
+    std::fprintf(stderr, "tuner: %zu answer%s not certified, for the reason given. On a calmer machine: %s\n",
+                 uncertified, uncertified == 1 ? " is" : "s are",
+                 command_line("submit " + file + " --fresh").c_str());
   if (options.json) {
     std::printf("%s\n", json.dump(2).c_str());
   } else if (exit_code == kExitDone) {
-    std::printf("stored in %s\nnext: tuner query %s\n      tuner build %s -o out/\n",
-                options.daemon.empty() ? options.db.c_str() : options.daemon.c_str(), options.file.c_str(),
-                options.file.c_str());
+    std::printf("stored in %s\nnext: %s\n",
+                options.daemon.empty() ? options.db.c_str() : options.daemon.c_str(),
+                command_line("query " + file).c_str());
+    // It reads a database file, which a daemon elsewhere has there.
+    if (options.daemon.empty()) std::printf("      %s\n", command_line("build " + file + " -o out/").c_str());
   }
   return exit_code;
 }
@@ -458,6 +470,7 @@ void add_submit_command(CLI::App& app, CommandContext& context) {
       add_command(app, context, "submit", "Tunes every workload of a job file", [options, &context] {
         log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
         catch_interrupts();
+        options->details = context.verbose > 0;
         return run(*options);
       });
   command->add_option("FILE", options->file, "job file, as examples/conv2d.json; - reads standard input")

@@ -8,6 +8,7 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
 #include "tuner/cli/format.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/published.h"
 #include "tuner/cli/tasks.h"
@@ -65,9 +66,9 @@ int verify_times(const TimesOptions& options, int verbose) {
     const std::optional<TunedConfig>& best = *answer;
     if (!best || !best->certified || best->constants != task.constants) {
       ++unraced;
-      std::fprintf(stderr, "tuner: %s on \"%s\" has no certified time%s%s. To tune: tuner submit %s\n",
-                   task.key.c_str(), task.target_name.c_str(), best ? ": " : "",
-                   best ? best->uncertified_why.c_str() : "", options.file.c_str());
+      std::fprintf(stderr, "tuner: %s on \"%s\" has no certified time%s%s. To tune: %s\n", task.key.c_str(),
+                   task.target_name.c_str(), best ? ": " : "", best ? best->uncertified_why.c_str() : "",
+                   command_line("submit " + shell_quoted(options.file)).c_str());
       continue;
     }
     const Result<RaceRow> now = remeasure(*connection, best->trial_id, options.processes, task.constants);

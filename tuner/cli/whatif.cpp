@@ -7,6 +7,7 @@
 
 #include "tuner/cli/command.h"
 #include "tuner/cli/facts.h"
+#include "tuner/cli/hint.h"
 #include "tuner/cli/job_file.h"
 #include "tuner/cli/whatif_play.h"
 #include "tuner/daemon/task_space.h"
@@ -95,10 +96,10 @@ void print_table(const std::vector<Line>& lines, const std::vector<size_t>& mark
     if (!line.concludes)
       std::printf(
           "%s: nothing can be concluded: %s of its %s proposals are recorded (%.1f %%), expected at least "
-          "%g %%. More rows: tuner submit FILE --trials all; or --coverage PERCENT\n",
+          "%g %%. More rows: %s; or --coverage PERCENT\n",
           line.name.c_str(), std::to_string(line.result.recorded()).c_str(),
           std::to_string(line.result.proposed()).c_str(), 100 * line.result.coverage(),
-          options.least_coverage);
+          options.least_coverage, command_line("submit FILE --trials all").c_str());
 }
 
 nlohmann::ordered_json line_json(const Line& line, const std::vector<size_t>& marks) {

@@ -1,6 +1,8 @@
 // tuner workers: who measures for a daemon.
 #include <grpcpp/client_context.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -8,6 +10,7 @@
 
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
+#include "tuner/cli/terminal.h"
 #include "tuner/daemon/connection.h"
 #include "tuner/daemon/grpc_status.h"
 
@@ -44,10 +47,18 @@ int run(const WorkersOptions& options) {
   }
   if (reply.workers().empty())
     std::printf("no worker is connected. Start one: measure_server --daemon ADDRESS\n");
+  const int width = terminal_width(STDOUT_FILENO);
   for (const v1::WorkerSummary& w : reply.workers()) {
-    std::printf("%s on %s: %d leases, %lld trials done, last heard of %.1f s ago\n", w.worker_id().c_str(),
-                w.host().c_str(), w.leases(), static_cast<long long>(w.trials_done()), w.silent_s());
-    for (const std::string& target : w.targets()) std::printf("  %s\n", target.c_str());
+    char silent[64];
+    std::snprintf(silent, sizeof silent, "last heard of %.1f s ago", w.silent_s());
+    const std::string line = fitted({{str(w.worker_id(), " on ", w.host(), ":"), 9},
+                                     {str(w.leases(), " leases,"), 7},
+                                     {str(w.trials_done(), " trials done,"), 6},
+                                     {silent, 8}},
+                                    width);
+    std::printf("%s\n", line.c_str());
+    for (const std::string& target : w.targets())
+      std::printf("  %s\n", shortened(target, std::max(0, width - 2)).c_str());
   }
   return kExitDone;
 }

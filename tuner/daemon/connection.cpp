@@ -40,8 +40,8 @@ Result<Connection> connect(const ConnectOptions& options) {
   if (!options.daemon.empty()) {
     Connection connection = dial(options.daemon);
     if (!answers(connection, kPatience))
-      return unavailable("daemon ", options.daemon, ": nobody answers. Is `tuner serve --listen ",
-                         options.daemon, "` running there?");
+      return unavailable("daemon ", options.daemon, ": nobody answers. Expected there: tuner serve --listen ",
+                         options.daemon);
     return connection;
   }
   if (!options.own_worker && access(options.db.c_str(), F_OK) != 0)

@@ -1,0 +1,129 @@
+// Lines and tables that fit a terminal: what stays when it is narrow, and that nothing is longer than it is
+// wide.
+#include "tuner/cli/terminal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tuner/cli/progress_view.h"
+
+namespace tuner::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+size_t longest_line(const std::string& text) {
+  size_t longest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+  return longest;
+}
+
+TEST(Shortened, EndsInDotsAndCountsCharactersNotBytes) {
+  EXPECT_EQ(shortened("abcdef", 0), "abcdef") << "no limit";
+  EXPECT_EQ(shortened("abcdef", 6), "abcdef");
+  EXPECT_EQ(shortened("abcdef", 5), "ab...");
+  EXPECT_EQ(shortened("abcdef", 2), "..");
+  EXPECT_EQ(shortened("äöüäöü", 6), "äöüäöü");
+  EXPECT_EQ(shortened("äöüäöü", 5), "äö...");
+}
+
+TEST(Fitted, ThePartsOfLeastRankGoFirst) {
+  const std::vector<LinePart> parts = {{"one", 2}, {"", 9}, {"two", 1}, {"three", 3}};
+  EXPECT_EQ(fitted(parts, 0), "one  two  three");
+  EXPECT_EQ(fitted(parts, 15), "one  two  three");
+  EXPECT_EQ(fitted(parts, 14), "one  three");
+  EXPECT_EQ(fitted(parts, 9), "three");
+  EXPECT_EQ(fitted(parts, 4), "t...");
+  EXPECT_EQ(fitted({{"long words", 1}, {"x", 0}, {"first", 2}}, 8), "x  first") << "what still fits stays";
+}
+
+TextTable table_of_two_rows() {
+  TextTable table({{.name = "time", .importance = 3, .right = true},
+                   {.name = "when", .importance = 1, .least = 4},
+                   {.name = "what", .importance = 2, .least = 6},
+                   {.name = "state", .importance = 4}});
+  table.add({"1 ms", "2026-01-02", "a long description", ""});
+  table.add({"22 ms", "2026-01-03", "short", ""});
+  return table;
+}
+
+TEST(TextTable, WithoutALimitEverythingIsThere) {
+  EXPECT_EQ(table_of_two_rows().text(0),
+            " time  when        what\n"
+            " 1 ms  2026-01-02  a long description\n"
+            "22 ms  2026-01-03  short\n");
+}
+
+TEST(TextTable, TheLeastImportantColumnIsShortenedFirstThenLeftOut) {
+  for (int width = 1; width <= 60; ++width)
+    EXPECT_LE(longest_line(table_of_two_rows().text(width)), std::max<size_t>(5, width)) << width;
+  EXPECT_THAT(table_of_two_rows().text(32), HasSubstr("20..."));
+  EXPECT_THAT(table_of_two_rows().text(32), HasSubstr("a long descri"));
+  EXPECT_THAT(table_of_two_rows().text(18), Not(HasSubstr("when")));
+  EXPECT_THAT(table_of_two_rows().text(18), HasSubstr("a long d..."));
+}
+
+v1::Progress searching() {
+  v1::Progress p;
+  p.set_task_index(2);
+  p.set_trials_done(128);
+  p.set_trials_total(1024);
+  p.set_best_ns(123'456);
+  p.set_default_ns(231'000);
+  p.set_best_gflops(181.2);
+  p.set_peak_gflops(230);
+  p.set_trials_per_second(12.34);
+  p.set_eta_s(83);
+  p.set_gain_chance(0.31);
+  p.set_search_status("the model ranks new candidates well (0.81, of 16 trials)");
+  v1::OutcomeCount* failed = p.add_outcomes();
+  failed->set_outcome(v1::BUILD_ERROR);
+  failed->set_count(7);
+  return p;
+}
+
+TEST(ProgressBar, AtEightyColumnsItHasRateTimeLeftAndGain) {
+  const std::string line = progress_bar(searching(), 1, 79);
+  EXPECT_LE(line.size(), 79u);
+  for (const char* part : {"128/1024", "best 123.5 us", "1.87x the default", "12.3/s", "1 min 23 s left"})
+    EXPECT_THAT(line, HasSubstr(part));
+}
+
+TEST(ProgressBar, ItNeverWrapsAndLosesTheLeastImportantFirst) {
+  const std::string wide = progress_bar(searching(), 12, 260);
+  for (const char* part : {"task 3/12", "chance of more 31 %", "7 build_error", "181.2 GFLOP/s, 79 % of peak",
+                           "the model ranks new candidates well (0.81, of 16 trials)"})
+    EXPECT_THAT(wide, HasSubstr(part));
+  for (int width = 20; width <= 220; ++width)
+    EXPECT_LE(progress_bar(searching(), 12, width).size(), static_cast<size_t>(width));
+  const std::string narrow = progress_bar(searching(), 12, 30);
+  EXPECT_THAT(narrow, HasSubstr("128/1024"));
+  EXPECT_THAT(narrow, HasSubstr("best 123.5 us"));
+}
+
+TEST(ProgressBar, ARaceSaysHowFarItIs) {
+  v1::Progress p = searching();
+  p.set_trials_done(1024);
+  v1::RaceProgress* race = p.add_races();
+  race->set_task_index(1);
+  race->mutable_course()->set_finalists(9);
+  EXPECT_THAT(progress_bar(p, 1, 79), HasSubstr("race: builds 9 finalists"));
+  race->mutable_course()->set_racing(3);
+  race->mutable_course()->set_processes(4);
+  race->mutable_course()->set_most_processes(9);
+  p.add_races()->set_task_index(2);
+  const std::string line = progress_bar(p, 4, 79);
+  EXPECT_LE(line.size(), 79u);
+  EXPECT_THAT(line, HasSubstr("race of task 2: 3 of 9 finalists left  process 5 of at most 9"));
+  EXPECT_EQ(races_text(p, 4), "race of task 2: 3 of 9 finalists left, process 5 of at most 9; 1 race waits");
+  race->mutable_course()->set_spoilt(2);
+  EXPECT_THAT(progress_bar(p, 1, 79), HasSubstr("process 5 of at most 9  2 disturbed"));
+  EXPECT_EQ(races_text(searching(), 1), "");
+}
+
+}  // namespace
+}  // namespace tuner::cli
