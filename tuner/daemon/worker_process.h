@@ -16,8 +16,8 @@ namespace tuner {
 class WorkerProcess {
  public:
   struct Options {
-    std::string program;  // measure_server
-    std::string daemon;   // unix:/path it dials
+    std::string program;   // measure_server
+    std::string daemon;    // unix:/path it dials
     std::string work_dir;  // its results not yet acknowledged, and log; made when missing
   };
   // Starts it and the thread that watches it. It ends with this process, however this process ends.
