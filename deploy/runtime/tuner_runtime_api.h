@@ -39,9 +39,10 @@ extern "C" {
 
 typedef enum tuner_code {
   TUNER_OK = 0,
-  TUNER_INVALID = 1,   /* the caller's mistake: a workload, an operand, an option */
+  TUNER_INVALID =
+      1, /* the caller's mistake: a workload, operand or option, a file that is no database of ours */
   TUNER_NOT_FOUND = 2, /* no such file, or nothing there serves this workload on this CPU */
-  TUNER_FAILED = 3     /* the file is damaged or of a newer release, the disk or the system failed */
+  TUNER_FAILED = 3     /* what was read is damaged, the disk or the system failed */
 } tuner_code;
 
 typedef struct tuner_source tuner_source;     /* an opened database or bundle */

@@ -385,7 +385,7 @@ TEST_F(RuntimeApiTest, FilesThatCannotBeOpenedSayWhy) {
   EXPECT_THAT(refusal(path("folder"), TUNER_NOT_FOUND),
               HasSubstr("there is no manifest.json in this folder"));
   write("text.db", "this is no database, but long enough to be looked at by SQLite ........................");
-  EXPECT_THAT(refusal(path("text.db"), TUNER_FAILED), HasSubstr("text.db"));
+  EXPECT_THAT(refusal(path("text.db"), TUNER_INVALID), HasSubstr("text.db"));
   tune(kConv);
   const auto size = fs::file_size(path("t.db"));
   fs::copy_file(path("t.db"), path("cut.db"));

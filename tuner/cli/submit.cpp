@@ -301,10 +301,9 @@ void print_task(const Group& group, size_t i, const GroupOutcome& out, bool deta
   const v1::TunedConfig& t = *out.tuned[i];
   std::printf("  %s, %s; %s\n", format_time(t.time_ns(), t.time_low_ns(), t.time_high_ns()).c_str(),
               format_gain(*tuned).c_str(), format_certainty(*tuned).c_str());
+  std::printf("  %s\n", format_speed(group.workloads[i], *tuned).c_str());
   std::printf("  rests on %s\n", basis_of(t, *tuned).c_str());
-  if (!details) return;
-  std::printf("  speed    %s\n", format_speed(group.workloads[i], *tuned).c_str());
-  std::printf("  race     %s\n", format_race(*tuned).c_str());
+  if (details) std::printf("  race     %s\n", format_race(*tuned).c_str());
 }
 
 // The whole that the job tunes, before and after: use counts times the default's and the tuned time.
