@@ -305,7 +305,8 @@ TEST_F(PackTest, TasksTooLargeForAReferenceAnswerAreRefusedBeforeCompiling) {
 TEST_F(PackTest, AnOutputThatCannotBeWrittenIsToldBeforeCompiling) {
   const Ended missing = tuner("pack matmul.json --candidates 1 --emulate -o not/there/a.pack");
   EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_THAT(missing.err, HasSubstr("not/there/a.pack: cannot be written: its folder not/there does not exist"));
+  EXPECT_THAT(missing.err,
+              HasSubstr("not/there/a.pack: cannot be written: its folder not/there does not exist"));
   EXPECT_THAT(missing.err, Not(HasSubstr("configs drawn")));
   const Ended folder = tuner("pack matmul.json --candidates 1 --emulate -o .");
   EXPECT_EQ(folder.exit_code, 2);
