@@ -52,7 +52,7 @@ int run(const Options& options) {
         say(shortened(str("    ", task.workload_key, "  on  ", task.target), width));
         if (best)
           say(shortened(str("        ", format_time(best->time_ns, best->time_low_ns, best->time_high_ns),
-                            "; ", format_race(*best)),
+                            "; race: ", format_race(*best)),
                         width));
       }
       continue;

@@ -51,11 +51,9 @@ int run(const WorkersOptions& options) {
   for (const v1::WorkerSummary& w : reply.workers()) {
     char silent[64];
     std::snprintf(silent, sizeof silent, "last heard of %.1f s ago", w.silent_s());
-    const std::string line = fitted({{str(w.worker_id(), " on ", w.host(), ":"), 9},
-                                     {str(w.leases(), " leases,"), 7},
-                                     {str(w.trials_done(), " trials done,"), 6},
-                                     {silent, 8}},
-                                    width);
+    const std::string line = shortened(str(w.worker_id(), " on ", w.host(), ": ", w.leases(), " leases, ",
+                                           w.trials_done(), " trials done, ", silent),
+                                       width);
     std::printf("%s\n", line.c_str());
     for (const std::string& target : w.targets())
       std::printf("  %s\n", shortened(target, std::max(0, width - 2)).c_str());
