@@ -18,7 +18,6 @@ namespace {
 
 using testing::CommandResult;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr char kKey[] =
     "v1 conv2d n=1 ic=5 ih=9 iw=11 oc=20 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu "
