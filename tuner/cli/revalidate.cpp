@@ -287,8 +287,9 @@ int run(const Options& options) {
   std::optional<Connection> connection;
   const auto open_connection = [&]() -> Status {
     Result<Connection> made = connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote});
-    if (made) connection = *std::move(made);
-    return made.status();
+    if (!made) return made.status();
+    connection = *std::move(made);
+    return Status::ok();
   };
   if (remote) {
     if (const Status s = open_connection(); !s) return report(s);
