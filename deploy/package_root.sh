@@ -23,17 +23,17 @@ done
 
 report=()
 told() { report+=("$1"); echo "$program: $1" >&2; }
-inside_root() { in_root "$root" /srv/work bash -euc "$1"; }
+inside_root() { in_root "$root" /srv/app bash -euc "$1"; }
 apt='apt-get -q -y -o Dpkg::Use-Pty=0'
 
 make_root packages
 told "Debian 12 in $root_took s"
-mkdir -p "$root/srv/work" "$root/srv/packages"
+mkdir -p "$root/srv/app" "$root/srv/packages"
 cp "$packages"/tuner_*.deb "$packages"/tuner-*.deb "$root/srv/packages/"
 
 # The program of the runtime library's README, and its task.
-sed -n '/^```c$/,/^```$/p' "$source_dir/deploy/runtime/README.md" | sed '1d;$d' >"$root/srv/work/app.c"
-cat >"$root/srv/work/job.json" <<'JOB'
+sed -n '/^```c$/,/^```$/p' "$source_dir/deploy/runtime/README.md" | sed '1d;$d' >"$root/srv/app/app.c"
+cat >"$root/srv/app/job.json" <<'JOB'
 {"op": "matmul", "a": [64, 256], "b": [256, 128], "constant": ["b"], "trials": 16}
 JOB
 
