@@ -2,9 +2,9 @@
 // the knobs that are left get the same id as often as possible, which is what keeps a decision diagram small.
 //
 //   an expression over one knob        a table: its value for each candidate
-//   sums and products                  flat, sorted, constants and coefficients pulled out, terms of one knob
-//   added up comparisons                        f <= t, f >= t, f == t, f != t, with t moved to a value that
-//   f can take (c * f + d) % m                    c and d reduced modulo m
+//   sums and products                  flat, sorted, constants and coefficients pulled out, terms of one knob added up
+//   comparisons                        f <= t, f >= t, f == t, f != t, with t moved to a value that f can take
+//   (c * f + d) % m                    c and d reduced modulo m
 //
 // Knobs are numbered by layer, the order in which they will be decided; substitute() decides the first layer
 // that an expression reads. Arithmetic that could leave 62 bits is kept as written, so that it saturates as

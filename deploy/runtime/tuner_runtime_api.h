@@ -3,11 +3,12 @@
  *   tuner_source* source;                                       a database, or what `tuner build` wrote
  *   if (tuner_open("tuner.db", NULL, &source)) { puts(tuner_last_error()); ... }
  *   tuner_function* matmul;
- *   tuner_find(source, "{\"op\": \"matmul\", \"a\": [64, 256], \"b\": [256, 128], \"constant\": [\"b\"]}",
- * &matmul); void* weights[] = {NULL, b, NULL};                          operands in the workload's order: a,
- * b, out tuner_packed* packed; tuner_pack(matmul, weights, &packed);                       constants, once;
- * `b` may be freed afterwards void* operands[] = {a, NULL, out}; tuner_run(matmul, packed, operands); any
- * number of times, from any thread
+ *   tuner_find(source, "{\"op\": \"matmul\", \"a\": [64, 256], \"b\": [256, 128], \"constant\": [\"b\"]}", &matmul);
+ *   void* weights[] = {NULL, b, NULL};              operands in the workload's order: a, b, out
+ *   tuner_packed* packed;
+ *   tuner_pack(matmul, weights, &packed);           constants, once; `b` may be freed afterwards
+ *   void* operands[] = {a, NULL, out};
+ *   tuner_run(matmul, packed, operands);            any number of times, from any thread
  *
  * Threads. Every function may be called from any thread, but a handle is closed, released or freed by one
  * thread, when no other uses it. tuner_run() of the same function runs in several threads at once when each

@@ -1,8 +1,8 @@
 // Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs.
 //
 //   talk   Sync: waits for leases; a result interrupts the wait and goes out at once
-//   build  lease -> builder process -> artifact; the second one has the core of the runs while nothing is to
-//   run run    artifact -> runner -> record -> spool -> owed
+//   build  lease -> builder process -> artifact; the second one has the core of the runs while nothing is to run
+//   run    artifact -> runner -> record -> spool -> owed
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
 // never run beside a build. GPU candidates run one at a time like all others, so none is measured beside a

@@ -12,7 +12,7 @@
 #include "tests/bench/cpu/published.h"
 #include "tests/bench/cpu/report.h"
 #include "tests/bench/cpu/tune.h"
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 namespace tuner {
 namespace {
@@ -219,7 +219,7 @@ TEST(BenchCpu, RotatedCallsGoRoundTheSets) {
 
 TEST(BenchCpu, WhatIsSubmittedForTuningIsWhatIsTimed) {
   for (const BenchShape& shape : bench_shapes()) {
-    const auto entries = cli::parse_job_text(job_entry(shape.workload, 1, Algorithms::kAny), shape.name);
+    const auto entries = parse_job_text(job_entry(shape.workload, 1, Algorithms::kAny), shape.name);
     ASSERT_TRUE(entries.is_ok()) << entries.message();
     EXPECT_EQ(entries->front().workload.key(), shape.workload.key());  // types too
     EXPECT_TRUE(validate(shape.workload).is_ok()) << shape.name;

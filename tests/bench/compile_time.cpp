@@ -25,7 +25,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/lower/lower.h"
 #include "templates/registry.h"
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 namespace tuner {
 namespace {
@@ -112,12 +112,12 @@ Times time_template(const AnyTemplate& t, const Workload& workload, const Target
 
 int run(const Options& o) {
   for (const std::string& file : o.files) {
-    const Result<std::vector<cli::JobEntry>> entries = cli::read_job_file(file);
+    const Result<std::vector<JobEntry>> entries = read_job_file(file);
     if (!entries) {
       std::fprintf(stderr, "compile_time: %s\n", entries.message().c_str());
       return 2;
     }
-    for (const cli::JobEntry& entry : *entries) {
+    for (const JobEntry& entry : *entries) {
       const Result<Target> target = resolve_target(o.target);
       if (!target) {
         std::fprintf(stderr, "compile_time: --target: %s\n", target.message().c_str());

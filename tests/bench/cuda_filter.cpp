@@ -23,7 +23,7 @@
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "templates/registry.h"
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 namespace tuner {
 namespace {
@@ -137,8 +137,8 @@ Status run(const Options& options) {
               static_cast<unsigned long long>(options.seed));
   Tally all;
   for (const std::string& file : options.files) {
-    ASSIGN_OR_RETURN(const std::vector<cli::JobEntry> entries, cli::read_job_file(file));
-    for (const cli::JobEntry& entry : entries) {
+    ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(file));
+    for (const JobEntry& entry : entries) {
       ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> served, templates_for(entry.workload, target));
       for (const AnyTemplate* t : served) {
         ASSIGN_OR_RETURN(const std::unique_ptr<TemplateInstance> instance, t->apply(entry.workload, target));

@@ -12,7 +12,7 @@
 
 #include "tests/deploy/runtime_fixture.h"
 #include "tests/random_seed.h"
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 namespace tuner {
 namespace {
@@ -30,11 +30,11 @@ class CaptureTest : public testing::RuntimeTest {
  protected:
   // The captured file, read as `tuner submit` reads it: key -> uses.
   std::map<std::string, int64_t> uses() {
-    const auto entries = cli::read_job_file(path("shapes.json"));
+    const auto entries = read_job_file(path("shapes.json"));
     EXPECT_TRUE(entries.is_ok()) << entries.message();
     std::map<std::string, int64_t> result;
     if (entries)
-      for (const cli::JobEntry& e : *entries) result[e.workload.key() + " on " + e.target] = e.uses;
+      for (const JobEntry& e : *entries) result[e.workload.key() + " on " + e.target] = e.uses;
     return result;
   }
   static std::string key(const std::string& json, const std::string& target = "cpu") {
@@ -111,7 +111,7 @@ TEST_F(CaptureTest, WhatPeopleWroteStays) {
     capture.asked(workload_of(kSoftmax), "cpu", counter(0));
     capture.asked(workload_of(kConv), "cpu", counter(0));
   }
-  const auto entries = cli::read_job_file(path("shapes.json"));
+  const auto entries = read_job_file(path("shapes.json"));
   ASSERT_TRUE(entries.is_ok()) << entries.message();
   ASSERT_EQ(entries->size(), 3u);
   EXPECT_EQ((*entries)[0].trials, 64);
@@ -138,10 +138,9 @@ TEST_F(CaptureTest, NoMoreEntriesThanAJobFileTakes) {
   for (int i = 1; i <= 5000; ++i) many.push_back({SoftmaxWorkload{i, 4}, "cpu", 1});
   const auto text = add_uses("", many);
   ASSERT_TRUE(text.is_ok()) << text.message();
-  EXPECT_EQ(cli::parse_job_text(*text, "shapes.json")->size(), 4096u);
+  EXPECT_EQ(parse_job_text(*text, "shapes.json")->size(), 4096u);
   const auto more = add_uses(*text, {{SoftmaxWorkload{1, 4}, "cpu", 2'000'000'000}});
-  EXPECT_EQ(cli::parse_job_text(*more, "shapes.json")->front().uses, 1'000'000'000)
-      << "the most a job file takes";
+  EXPECT_EQ(parse_job_text(*more, "shapes.json")->front().uses, 1'000'000'000) << "the most a job file takes";
 }
 
 // The whole library, in a child that ends as applications do: by exit(), without closing anything.
@@ -186,8 +185,8 @@ TEST(CaptureFuzz, DamagedFiles) {
     const auto after = add_uses(text, {{workload_of(kSoftmax), "cpu", 1}});
     taken += after ? 1 : 0;
     EXPECT_EQ(after.message().find_first_of("\n\r"), std::string::npos) << text;
-    const bool was_job_file = cli::parse_job_text(text, "f").is_ok();
-    EXPECT_TRUE(!was_job_file || (after && cli::parse_job_text(*after, "f").is_ok())) << text;
+    const bool was_job_file = parse_job_text(text, "f").is_ok();
+    EXPECT_TRUE(!was_job_file || (after && parse_job_text(*after, "f").is_ok())) << text;
   }
   EXPECT_GT(taken, 100);
 }

@@ -9,7 +9,7 @@
 
 #include "tests/examples/documentation.h"
 #include "tests/tuner/command_line.h"
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 namespace tuner {
 namespace {
@@ -169,7 +169,7 @@ TEST(DocumentationText, EveryBlockSaysWhatItIsAndJobFilesAreRight) {
       EXPECT_TRUE(std::set<std::string>({"sh", "json", "text", "c"}).contains(block.language))
           << place << ": a block of \"" << block.language << "\", expected sh, json, text or c";
       if (block.language != "json") continue;
-      const auto entries = cli::parse_job_text(block.text, place);
+      const auto entries = parse_job_text(block.text, place);
       EXPECT_TRUE(entries.is_ok()) << entries.message();
     }
 }

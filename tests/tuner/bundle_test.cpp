@@ -14,8 +14,8 @@
 #include "templates/schedule_template.h"
 #include "tests/random_seed.h"
 #include "tests/tuner/command_line.h"
-#include "tuner/cli/bundle_folder.h"
-#include "tuner/cli/present.h"
+#include "tuner/bundle/bundle_folder.h"
+#include "tuner/study/present.h"
 
 namespace tuner {
 namespace {
@@ -104,7 +104,7 @@ void record_default(const std::string& path, const std::string& digest) {
   records[0].trial_id = trials[0].id;
   records[0].run_ns = {1000, 1001, 1002};
   records[0].artifact_digest = digest;
-  const Present now = cli::present_here(target);
+  const Present now = present_here(target);
   records[0].environment = {
       .hardware = now.hardware, .toolchain = now.cpu_toolchain, .harness_abi = now.harness_abi};
   records[0].finished_at_us = 1'700'000'000'000'000;
@@ -261,7 +261,7 @@ TEST_F(BundleTest, ADamagedManifestRemovesNothingOutsideTheFolder) {
         damaged[at] = "{}[]\",:.\\/0a\xff"[random() % 14];
     }
     write("out/manifest.json", damaged);
-    const auto result = cli::BundleFolder::open(folder, "lib");
+    const auto result = BundleFolder::open(folder, "lib");
     (result.is_ok() ? opened : refused) += 1;
     if (!result) {
       EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument) << result.message();

@@ -10,8 +10,8 @@
 #include "db/store.h"
 #include "templates/schedule_template.h"
 #include "tests/tuner/command_line.h"
-#include "tuner/cli/c_signature.h"
-#include "tuner/cli/present.h"
+#include "tuner/bundle/c_signature.h"
+#include "tuner/study/present.h"
 
 namespace tuner {
 namespace {
@@ -170,7 +170,7 @@ class CHeaderTest : public ::testing::Test {
   void record(const std::string& db, const std::vector<Winner>& winners) {
     auto store = Store::open(shell_.folder() / db, Store::Mode::kWrite);
     ASSERT_TRUE(store.is_ok()) << store.message();
-    const Present now = cli::present_here(host_target());
+    const Present now = present_here(host_target());
     JobRow job{.id = "j1", .request_id = "r1", .trials = 1, .search = "random"};
     for (const Winner& w : winners) job.tasks.push_back({w.key, host_target().name()});
     ASSERT_TRUE((*store)->add_job(job).is_ok());
@@ -257,22 +257,21 @@ ArgInfo arg(const std::string& name, const std::string& role, int64_t bytes) {
   return {.name = name, .role = role, .bytes = bytes};
 }
 // "b_packed+128" of a place.
-std::string place(const std::vector<ArgInfo>& args, const cli::ArgPlace& p) {
+std::string place(const std::vector<ArgInfo>& args, const ArgPlace& p) {
   return str(args[p.arg].name, p.offset == 0 ? "" : str("+", p.offset));
 }
-std::string places(const std::vector<ArgInfo>& args, const std::vector<cli::ArgPlace>& of) {
+std::string places(const std::vector<ArgInfo>& args, const std::vector<ArgPlace>& of) {
   std::string out;
-  for (const cli::ArgPlace& p : of) out += str(out.empty() ? "" : " ", place(args, p));
+  for (const ArgPlace& p : of) out += str(out.empty() ? "" : " ", place(args, p));
   return out;
 }
 
 TEST(CSignature, ConstantsThatAreNotPackedAreCopied) {
   const Result<Workload> w = workload_from_key(kFixed);
   ASSERT_TRUE(w.is_ok()) << w.message();
-  const cli::CSignature s =
-      cli::c_signature(*w, manifest_of({arg("a", "constant", 924), arg("b", "constant", 5280),
-                                        arg("bias", "constant", 160), arg("out", "output", 1120)},
-                                       {}));
+  const CSignature s = c_signature(*w, manifest_of({arg("a", "constant", 924), arg("b", "constant", 5280),
+                                                    arg("bias", "constant", 160), arg("out", "output", 1120)},
+                                                   {}));
   EXPECT_EQ(places(s.args, s.entry), "a_packed b_packed bias_packed out");
   EXPECT_TRUE(s.pack.empty());
   ASSERT_EQ(s.copies.size(), 3u);
@@ -287,7 +286,7 @@ TEST(CSignature, WhatIsPackedOfOneConstantLiesSideBySide) {
   const Result<Workload> w = workload_from_key(kFixed);
   ASSERT_TRUE(w.is_ok()) << w.message();
   // b in panels, a transform of b, and b itself.
-  const cli::CSignature s = cli::c_signature(
+  const CSignature s = c_signature(
       *w, manifest_of(
               {arg("a", "constant", 924), arg("b", "constant", 5280), arg("b.sums", "packed", 100),
                arg("b.packed", "packed", 6000), arg("u.packed", "packed", 640), arg("out", "output", 1120)},

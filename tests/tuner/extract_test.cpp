@@ -19,8 +19,8 @@ TEST(Extract, NeedsLibonnx) {
 
 #include "tests/random_seed.h"
 #include "tests/tuner/onnx_models.h"
-#include "tuner/cli/job_file.h"
-#include "tuner/cli/job_text.h"
+#include "tuner/jobs/job_file.h"
+#include "tuner/jobs/job_text.h"
 
 namespace tuner {
 namespace {
@@ -110,10 +110,10 @@ TEST(Extract, ResNet50HasItsConvolutionsWithTheirUses) {
 
 TEST(Extract, AJobFileOfItReadsBackAsTheSameTasks) {
   const Extraction e = extract(testing::resnet50().SerializeAsString(), {.batch = 8, .named = {}});
-  std::vector<cli::JobTextEntry> entries;
+  std::vector<JobTextEntry> entries;
   for (const ExtractedTask& t : e.tasks)
     entries.push_back({.workload = t.workload, .uses = t.uses, .trials = 64});
-  const auto read = cli::parse_job_text(cli::job_text(entries), "tasks.json");
+  const auto read = parse_job_text(job_text(entries), "tasks.json");
   ASSERT_TRUE(read.is_ok()) << read.message();
   ASSERT_EQ(read->size(), e.tasks.size());
   for (size_t i = 0; i < read->size(); ++i) {

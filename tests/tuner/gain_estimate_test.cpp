@@ -1,5 +1,5 @@
 // What tuning would gain, learned from searches whose course is known.
-#include "tuner/cli/gain_estimate.h"
+#include "tuner/study/gain_estimate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,9 @@
 // Commands in messages: as they can be pasted, with what this command was given.
-#include "tuner/cli/hint.h"
+#include "tuner/text/hint.h"
 
 #include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
 
 namespace tuner::cli {
 namespace {

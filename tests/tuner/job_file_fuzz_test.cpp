@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/damaged_text.h"
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 namespace tuner::cli {
 namespace {

@@ -1,5 +1,5 @@
 // Job files: what the examples mean, and the one line each mistake gets.
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Job files as they are written: what is read back is what was written, for every operator.
-#include "tuner/cli/job_text.h"
+#include "tuner/jobs/job_text.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "tests/random_seed.h"
-#include "tuner/cli/job_file.h"
+#include "tuner/jobs/job_file.h"
 
 namespace tuner::cli {
 namespace {

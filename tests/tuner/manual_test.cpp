@@ -1,8 +1,9 @@
 // Manual pages and completion: whole, without a warning of groff, and bash completes what it should.
-#include "tuner/cli/manual.h"
+#include "tuner/command_line/manual.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
 
 #include <regex>
 

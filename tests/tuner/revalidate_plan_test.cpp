@@ -1,5 +1,5 @@
 // Which tasks are measured again, and in what order.
-#include "tuner/cli/revalidate_plan.h"
+#include "tuner/study/revalidate_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

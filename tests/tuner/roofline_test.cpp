@@ -1,9 +1,9 @@
 // What `tuner show --as roofline` counts in assembly, and when it blames the template.
-#include "tuner/cli/roofline.h"
+#include "tuner/study/roofline.h"
 
 #include <gtest/gtest.h>
 
-#include "tuner/cli/inner_loop.h"
+#include "tuner/study/inner_loop.h"
 
 namespace tuner::cli {
 namespace {

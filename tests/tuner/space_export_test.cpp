@@ -1,5 +1,5 @@
 // What a database holds of one task, and that as a recorded space.
-#include "tuner/cli/space_export.h"
+#include "tuner/study/space_export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // Lines and tables that fit a terminal: what stays when it is narrow, and that nothing is longer than it is
 // wide.
-#include "tuner/cli/terminal.h"
+#include "tuner/text/terminal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "tuner/cli/progress_view.h"
+#include "tuner/client/progress_view.h"
 
 namespace tuner::cli {
 namespace {

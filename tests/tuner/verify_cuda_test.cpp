@@ -5,7 +5,7 @@
 
 #include "compiler_core/ir/visitor.h"
 #include "templates/schedule_template.h"
-#include "tuner/cli/verify_cuda.h"
+#include "tuner/verify/verify_cuda.h"
 
 namespace tuner::cli {
 namespace {

@@ -1,5 +1,5 @@
 // Other searches, played on recorded rows.
-#include "tuner/cli/whatif_play.h"
+#include "tuner/study/whatif_play.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

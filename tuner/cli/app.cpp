@@ -1,10 +1,12 @@
 // The whole command line as an object: parsed by main.cpp, described by manual.h and completion.h.
+#include <CLI/CLI.hpp>
+
 #include "tuner/cli/command.h"
 
 namespace tuner::cli {
 
-std::unique_ptr<CLI::App> make_app(CommandContext& context) {
-  auto made = std::make_unique<CLI::App>(
+std::shared_ptr<CLI::App> make_app(CommandContext& context) {
+  auto made = std::make_shared<CLI::App>(
       "Finds the fastest configuration of a kernel's schedule for each shape and machine, and keeps it.",
       "tuner");
   CLI::App& app = *made;
@@ -14,30 +16,31 @@ std::unique_ptr<CLI::App> make_app(CommandContext& context) {
   app.footer(
       "First steps: tuner submit examples/conv2d.json, then tuner query examples/conv2d.json\n"
       "Exit codes: 0 done, 1 failed or nothing found, 2 wrong use.");
-  add_submit_command(app, context);
-  add_query_command(app, context);
-  add_learn_command(app, context);
-  add_build_command(app, context);
-  add_show_command(app, context);
-  add_verify_command(app, context);
-  add_pack_command(app, context);
-  add_simulate_command(app, context);
-  add_cover_command(app, context);
-  add_extract_command(app, context);
-  add_jobs_command(app, context);
-  add_records_command(app, context);
-  add_replay_command(app, context);
-  add_whatif_command(app, context);
-  add_report_command(app, context);
-  add_estimate_command(app, context);
-  add_watch_command(app, context);
-  add_cancel_command(app, context);
-  add_rerun_command(app, context);
-  add_revalidate_command(app, context);
-  add_serve_command(app, context);
-  add_workers_command(app, context);
-  add_completion_command(app, context);
-  add_manual_command(app, context);
+  const Command program(app);
+  add_submit_command(program, context);
+  add_query_command(program, context);
+  add_learn_command(program, context);
+  add_build_command(program, context);
+  add_show_command(program, context);
+  add_verify_command(program, context);
+  add_pack_command(program, context);
+  add_simulate_command(program, context);
+  add_cover_command(program, context);
+  add_extract_command(program, context);
+  add_jobs_command(program, context);
+  add_records_command(program, context);
+  add_replay_command(program, context);
+  add_whatif_command(program, context);
+  add_report_command(program, context);
+  add_estimate_command(program, context);
+  add_watch_command(program, context);
+  add_cancel_command(program, context);
+  add_rerun_command(program, context);
+  add_revalidate_command(program, context);
+  add_serve_command(program, context);
+  add_workers_command(program, context);
+  add_completion_command(program, context);
+  add_manual_command(program, context);
   return made;
 }
 

@@ -6,14 +6,14 @@
 #include <cstdio>
 #include <memory>
 
-#include "tuner/cli/bundle.h"
-#include "tuner/cli/bundle_folder.h"
-#include "tuner/cli/c_names.h"
+#include "tuner/bundle/bundle.h"
+#include "tuner/bundle/bundle_folder.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/present.h"
+#include "tuner/jobs/c_names.h"
+#include "tuner/study/present.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 
@@ -125,34 +125,34 @@ Status build(const Options& options) {
 
 }  // namespace
 
-void add_build_command(CLI::App& app, CommandContext& context) {
+void add_build_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       app, context, "build",
       "Write the best known kernels as a library with a C header, for CMake, pkg-config or a plain compiler; "
       "those of a GPU as cubins with launchers in C",
       [options] { return report(build(*options)); });
-  command->add_option("FILE", options->files, "Job files; - is standard input")->required();
-  command->add_option("-o,--output", options->directory, "Folder to write into, made when missing")
-      ->type_name("DIR")
-      ->required();
-  command->add_option("--name", options->name,
-                      "Name of the library, and of the function where there is one kernel without a name of "
-                      "its own (\"name\" in the job file)");
+  command.add_option("FILE", options->files, "Job files; - is standard input").required();
+  command.add_option("-o,--output", options->directory, "Folder to write into, made when missing")
+      .type_name("DIR")
+      .required();
+  command.add_option("--name", options->name,
+                     "Name of the library, and of the function where there is one kernel without a name of "
+                     "its own (\"name\" in the job file)");
   command
-      ->add_option("--emit", options->emit,
-                   "What to write, joined by commas: so and a (the library, shared and static), obj, asm, "
-                   "llvm, schedule (a file a kernel)")
-      ->type_name("LIST")
-      ->capture_default_str();
+      .add_option("--emit", options->emit,
+                  "What to write, joined by commas: so and a (the library, shared and static), obj, asm, "
+                  "llvm, schedule (a file a kernel)")
+      .type_name("LIST")
+      .show_default();
   command
-      ->add_option("--constants", options->constants,
-                   "Build what is fastest with constants warm in the caches, or cold in memory")
-      ->check(CLI::IsMember({"warm", "cold"}))
-      ->capture_default_str();
-  add_db_option(*command, options->db);
-  add_target_option(*command, options->target);
-  add_json_option(*command, options->json);
+      .add_option("--constants", options->constants,
+                  "Build what is fastest with constants warm in the caches, or cold in memory")
+      .one_of({"warm", "cold"})
+      .show_default();
+  add_db_option(command, options->db);
+  add_target_option(command, options->target);
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

@@ -1,14 +1,11 @@
 // tuner cancel JOB: ends a job; what it measured stays.
-#include <grpcpp/client_context.h>
 
-#include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
-#include "tuner/daemon/connection.h"
-#include "tuner/daemon/grpc_status.h"
+#include "tuner/client/daemon_client.h"
 
 namespace tuner::cli {
 namespace {
@@ -18,16 +15,11 @@ struct CancelOptions {
 };
 
 int run(const CancelOptions& options) {
-  Result<Connection> connection = connect({.daemon = options.daemon, .db = options.db});
-  if (!connection) return report(connection.status());
-  v1::CancelRequest request;
-  request.set_job_id(options.job);
-  v1::CancelReply reply;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  if (const Status s = from_grpc(connection->jobs->Cancel(&context, request, &reply), connection->name); !s)
-    return report(s);
-  if (reply.state() == v1::CANCELLED) {
+  const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
+  if (!client) return report(client.status());
+  const Result<v1::CancelReply> reply = client->cancel(options.job);
+  if (!reply) return report(reply.status());
+  if (reply->state() == v1::CANCELLED) {
     std::printf("job %s is cancelled; what it measured stays\n", options.job.c_str());
     return kExitDone;
   }
@@ -37,16 +29,17 @@ int run(const CancelOptions& options) {
 
 }  // namespace
 
-void add_cancel_command(CLI::App& app, CommandContext& context) {
+void add_cancel_command(Command app, CommandContext& context) {
   auto options = std::make_shared<CancelOptions>();
-  CLI::App* command = add_command(app, context, "cancel", "Ends a job; what it measured stays", [options] {
-    log_to_stderr(spdlog::level::err);
-    return run(*options);
-  });
-  command->add_option("JOB", options->job, "as listed by tuner jobs: j3")->required();
-  add_db_option(*command, options->db);
-  command->add_option("--daemon", options->daemon,
-                      "HOST:PORT or unix:/path; else the one that runs on the database");
+  const Command command =
+      add_command(app, context, "cancel", "Ends a job; what it measured stays", [options] {
+        log_to_stderr(spdlog::level::err);
+        return run(*options);
+      });
+  command.add_option("JOB", options->job, "as listed by tuner jobs: j3").required();
+  add_db_option(command, options->db);
+  command.add_option("--daemon", options->daemon,
+                     "HOST:PORT or unix:/path; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

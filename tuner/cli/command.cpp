@@ -4,35 +4,35 @@
 #include <utility>
 
 #include "db/store.h"
-#include "tuner/cli/hint.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 
-CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name,
-                      const std::string& description, std::function<int()> body) {
-  CLI::App* command = app.add_subcommand(name, description);
-  command->add_flag("-v,--verbose", context.verbose, "Say what is being done, on stderr; twice: more");
-  command->callback([&context, command, body = std::move(body)] {
-    remember_command(*command);
+Command add_command(Command app, CommandContext& context, const std::string& name,
+                    const std::string& description, std::function<int()> body) {
+  const Command command = app.add_subcommand(name, description);
+  command.add_flag("-v,--verbose", context.verbose, "Say what is being done, on stderr; twice: more");
+  command.run([&context, command, body = std::move(body)] {
+    remember_command(command.app());
     context.exit_code = body();
   });
   return command;
 }
 
-void add_db_option(CLI::App& command, std::string& path) {
+void add_db_option(Command command, std::string& path) {
   path = default_db_path();
-  command.add_option("--db", path, "Database file")->type_name("PATH")->capture_default_str();
+  command.add_option("--db", path, "Database file").type_name("PATH").show_default();
 }
 
-void add_json_option(CLI::App& command, bool& json) {
+void add_json_option(Command command, bool& json) {
   command.add_flag("--json", json, "Print the facts as one JSON document");
 }
 
-void add_target_option(CLI::App& command, std::string& target) {
+void add_target_option(Command command, std::string& target) {
   command
       .add_option("--target", target,
                   "Use this target instead of the file's: cpu, or llvm -mcpu=... -threads=N")
-      ->type_name("TEXT");
+      .type_name("TEXT");
 }
 
 int report(const Status& status) {

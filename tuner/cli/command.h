@@ -1,23 +1,24 @@
 // How a subcommand joins the `tuner` executable: one file each, exposing one add_NAME_command(), listed below
 // and in app.cpp.
 //
-//   void add_jobs_command(CLI::App& app, CommandContext& context) {
+//   void add_jobs_command(Command app, CommandContext& context) {
 //     auto options = std::make_shared<Options>();      // lives as long as the command
-//     CLI::App* command = add_command(app, context, "jobs", "Lists jobs", [options] { return run(*options);
-//     }); add_db_option(*command, options->db); command->add_option("FILE", options->file,
-//     "...")->required();
+//     const Command command =
+//         add_command(app, context, "jobs", "Lists jobs", [options] { return run(*options); });
+//     add_db_option(command, options->db);
+//     command.add_option("FILE", options->file, "Job file").required();
 //   }
 //
 // A body returns its exit code: 0 done, 1 failed or nothing found, 2 wrong use. Facts go to stdout,
 // everything else to stderr.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "compiler_core/base/status.h"
+#include "tuner/command_line/arguments.h"
 
 namespace tuner::cli {
 
@@ -30,48 +31,48 @@ struct CommandContext {
 };
 
 // `tuner` with all its subcommands, ready to parse. `context` must outlive it.
-std::unique_ptr<CLI::App> make_app(CommandContext& context);
+std::shared_ptr<CLI::App> make_app(CommandContext& context);
 
 // Adds a subcommand whose body runs after parsing; its result becomes context.exit_code. Also gives it -v.
-CLI::App* add_command(CLI::App& app, CommandContext& context, const std::string& name,
-                      const std::string& description, std::function<int()> body);
+Command add_command(Command app, CommandContext& context, const std::string& name,
+                    const std::string& description, std::function<int()> body);
 
 // --db PATH, default default_db_path().
-void add_db_option(CLI::App& command, std::string& path);
+void add_db_option(Command command, std::string& path);
 // --json: facts as one JSON document on stdout.
-void add_json_option(CLI::App& command, bool& json);
+void add_json_option(Command command, bool& json);
 // --target TEXT: replaces the target of every entry of the job file.
-void add_target_option(CLI::App& command, std::string& target);
+void add_target_option(Command command, std::string& target);
 
 // Prints "tuner: message" on stderr, with the commands it names as they can be pasted (hint.h), and returns
 // the exit code of the error's kind: 2 for InvalidArgument, else 1. Of an OK status: prints nothing, returns
 // 0.
 int report(const Status& status);
 
-void add_query_command(CLI::App& app, CommandContext& context);
-void add_learn_command(CLI::App& app, CommandContext& context);
-void add_jobs_command(CLI::App& app, CommandContext& context);
-void add_records_command(CLI::App& app, CommandContext& context);
-void add_replay_command(CLI::App& app, CommandContext& context);
-void add_whatif_command(CLI::App& app, CommandContext& context);
-void add_report_command(CLI::App& app, CommandContext& context);
-void add_estimate_command(CLI::App& app, CommandContext& context);
-void add_pack_command(CLI::App& app, CommandContext& context);
-void add_verify_command(CLI::App& app, CommandContext& context);
-void add_build_command(CLI::App& app, CommandContext& context);
-void add_show_command(CLI::App& app, CommandContext& context);
-void add_simulate_command(CLI::App& app, CommandContext& context);
-void add_cover_command(CLI::App& app, CommandContext& context);
-void add_extract_command(CLI::App& app, CommandContext& context);
-void add_completion_command(CLI::App& app, CommandContext& context);
-void add_manual_command(CLI::App& app, CommandContext& context);
+void add_query_command(Command app, CommandContext& context);
+void add_learn_command(Command app, CommandContext& context);
+void add_jobs_command(Command app, CommandContext& context);
+void add_records_command(Command app, CommandContext& context);
+void add_replay_command(Command app, CommandContext& context);
+void add_whatif_command(Command app, CommandContext& context);
+void add_report_command(Command app, CommandContext& context);
+void add_estimate_command(Command app, CommandContext& context);
+void add_pack_command(Command app, CommandContext& context);
+void add_verify_command(Command app, CommandContext& context);
+void add_build_command(Command app, CommandContext& context);
+void add_show_command(Command app, CommandContext& context);
+void add_simulate_command(Command app, CommandContext& context);
+void add_cover_command(Command app, CommandContext& context);
+void add_extract_command(Command app, CommandContext& context);
+void add_completion_command(Command app, CommandContext& context);
+void add_manual_command(Command app, CommandContext& context);
 // These talk to a daemon.
-void add_serve_command(CLI::App& app, CommandContext& context);
-void add_submit_command(CLI::App& app, CommandContext& context);
-void add_watch_command(CLI::App& app, CommandContext& context);
-void add_cancel_command(CLI::App& app, CommandContext& context);
-void add_rerun_command(CLI::App& app, CommandContext& context);
-void add_revalidate_command(CLI::App& app, CommandContext& context);
-void add_workers_command(CLI::App& app, CommandContext& context);
+void add_serve_command(Command app, CommandContext& context);
+void add_submit_command(Command app, CommandContext& context);
+void add_watch_command(Command app, CommandContext& context);
+void add_cancel_command(Command app, CommandContext& context);
+void add_rerun_command(Command app, CommandContext& context);
+void add_revalidate_command(Command app, CommandContext& context);
+void add_workers_command(Command app, CommandContext& context);
 
 }  // namespace tuner::cli

@@ -6,11 +6,11 @@
 #include "compiler_core/codegen/compile.h"
 #include "db/exchange/text_output.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/cover_header.h"
-#include "tuner/cli/cover_problem.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/tasks.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/study/cover_header.h"
+#include "tuner/study/cover_problem.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 namespace {
@@ -257,53 +257,51 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_cover_command(CLI::App& app, CommandContext& context) {
+void add_cover_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "cover",
                   "Find the few configs that serve many shapes and devices; emit them as a C++ header",
                   [options] { return run(*options); });
   command
-      ->add_option("--tasks", options->tasks,
-                   "Cover the workloads of this job file, on every target in the database")
-      ->type_name("FILE");
-  command->add_option("--op", options->op, "Cover every task of this operator in the database")
-      ->type_name("NAME");
+      .add_option("--tasks", options->tasks,
+                  "Cover the workloads of this job file, on every target in the database")
+      .type_name("FILE");
+  command.add_option("--op", options->op, "Cover every task of this operator in the database")
+      .type_name("NAME");
   command
-      ->add_option("--spaces", options->spaces,
-                   "Cover recorded spaces of one kernel (CSV or gzip), a place each; needs no database")
-      ->type_name("FILE");
-  command->add_option("--target,--devices", options->targets, "Of the database, only these targets")
-      ->type_name("TEXT");
+      .add_option("--spaces", options->spaces,
+                  "Cover recorded spaces of one kernel (CSV or gzip), a place each; needs no database")
+      .type_name("FILE");
+  command.add_option("--target,--devices", options->targets, "Of the database, only these targets")
+      .type_name("TEXT");
   command
-      ->add_option("--k", options->k,
-                   "At most so many configs; without --within the set of as many whose worst case is best")
-      ->check(CLI::Range(1, kMostConfigs))
-      ->type_name("K");
+      .add_option("--k", options->k,
+                  "At most so many configs; without --within the set of as many whose worst case is best")
+      .in_range(1, kMostConfigs)
+      .type_name("K");
   command
-      ->add_option(
+      .add_option(
           "--within", options->within_percent,
           "The smallest set that is so near the fastest known config everywhere, in percent (5 unless "
           "--k is given)")
-      ->transform(
+      .read_as(
           [](const std::string& text) {
             return text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
           },
-          "", "percent")
-      ->check(CLI::Range(0.0, 100.0))
-      ->type_name("PERCENT");
+          "percent")
+      .in_range(0.0, 100.0)
+      .type_name("PERCENT");
   command
-      ->add_option("-o,--output", options->output,
-                   "Write configs and tree as a C++17 header; - is standard output")
-      ->type_name("FILE");
+      .add_option("-o,--output", options->output,
+                  "Write configs and tree as a C++17 header; - is standard output")
+      .type_name("FILE");
   options->name = "tuner_cover";
-  command->add_option("--name", options->name, "Namespace in the header")
-      ->capture_default_str()
-      ->type_name("NAME");
-  command->add_flag("--store", options->store,
-                    "Keep it in the database: answers of the kind `portable` come from it");
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
+  command.add_option("--name", options->name, "Namespace in the header").show_default().type_name("NAME");
+  command.add_flag("--store", options->store,
+                   "Keep it in the database: answers of the kind `portable` come from it");
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

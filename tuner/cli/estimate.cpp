@@ -8,17 +8,17 @@
 #include "db/resolve/resolve.h"
 #include "db/staleness.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
-#include "tuner/cli/gain_estimate.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/job_file.h"
-#include "tuner/cli/present.h"
-#include "tuner/cli/revalidate_plan.h"
-#include "tuner/cli/task_records.h"
-#include "tuner/cli/tasks.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/jobs/job_file.h"
+#include "tuner/jobs/tasks.h"
 #include "tuner/search/stopping_estimate.h"
+#include "tuner/study/gain_estimate.h"
+#include "tuner/study/present.h"
+#include "tuner/study/revalidate_plan.h"
+#include "tuner/study/task_records.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 namespace {
@@ -265,9 +265,9 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_estimate_command(CLI::App& app, CommandContext& context) {
+void add_estimate_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       app, context, "estimate",
       "Predict, before any device time, what tuning a job file's tasks would gain over what the database "
       "answers\n"
@@ -277,11 +277,11 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
       "  tuner estimate network.json\n"
       "  tuner estimate --calibrate       each task hidden in turn: was the truth inside the interval?",
       [options] { return run(*options); });
-  command->add_option("FILE", options->file, "Job file; - is standard input");
-  command->add_flag("--calibrate", options->calibrate, "Judge the estimates on the database itself");
-  add_db_option(*command, options->db);
-  add_target_option(*command, options->target);
-  add_json_option(*command, options->json);
+  command.add_option("FILE", options->file, "Job file; - is standard input");
+  command.add_flag("--calibrate", options->calibrate, "Judge the estimates on the database itself");
+  add_db_option(command, options->db);
+  add_target_option(command, options->target);
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

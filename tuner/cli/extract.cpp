@@ -10,9 +10,9 @@
 #include "compiler_core/target.h"
 #include "db/exchange/text_output.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/job_text.h"
+#include "tuner/jobs/job_text.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 namespace {
@@ -132,30 +132,30 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_extract_command(CLI::App& app, CommandContext& context) {
+void add_extract_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "extract", "Write the tunable operators of an ONNX model as a job file",
                   [options] { return run(*options); });
-  command->add_option("MODEL", options->model, "ONNX model; its weights need not be there")
-      ->required()
-      ->type_name("FILE");
-  command->add_option("-o,--output", options->output, "Job file to write; - is standard output")
-      ->type_name("FILE");
-  command->add_option("--batch", options->batch, "First extent of every input")
-      ->check(CLI::Range(int64_t{1}, kMostExtent))
-      ->type_name("N");
+  command.add_option("MODEL", options->model, "ONNX model; its weights need not be there")
+      .required()
+      .type_name("FILE");
+  command.add_option("-o,--output", options->output, "Job file to write; - is standard output")
+      .type_name("FILE");
+  command.add_option("--batch", options->batch, "First extent of every input")
+      .in_range(int64_t{1}, kMostExtent)
+      .type_name("N");
   command
-      ->add_option("--dim", options->dims,
-                   "A named extent that the model leaves open; may be given several times")
-      ->type_name("NAME=N");
-  command->add_option("--trials", options->trials, "Trials a task, on average, to write into the job file")
-      ->check(CLI::Range(1, 10'000'000))
-      ->type_name("N");
-  command->add_option("--target", options->target, "Target to write: cpu, llvm -mcpu=..., cuda -arch=...")
-      ->capture_default_str()
-      ->type_name("TEXT");
-  add_json_option(*command, options->json);
+      .add_option("--dim", options->dims,
+                  "A named extent that the model leaves open; may be given several times")
+      .type_name("NAME=N");
+  command.add_option("--trials", options->trials, "Trials a task, on average, to write into the job file")
+      .in_range(1, 10'000'000)
+      .type_name("N");
+  command.add_option("--target", options->target, "Target to write: cpu, llvm -mcpu=..., cuda -arch=...")
+      .show_default()
+      .type_name("TEXT");
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

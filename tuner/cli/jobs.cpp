@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/job_state.h"
-#include "tuner/cli/tasks.h"
-#include "tuner/cli/terminal.h"
+#include "tuner/jobs/job_state.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 
@@ -88,12 +88,12 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_jobs_command(CLI::App& app, CommandContext& context) {
+void add_jobs_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(app, context, "jobs", "List the jobs of a database, oldest first",
-                                  [options] { return run(*options); });
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
+  const Command command = add_command(app, context, "jobs", "List the jobs of a database, oldest first",
+                                      [options] { return run(*options); });
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

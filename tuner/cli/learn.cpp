@@ -51,14 +51,14 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_learn_command(CLI::App& app, CommandContext& context) {
+void add_learn_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(app, context, "learn",
-                                  "Learn from the records what to answer for shapes that were never tuned",
-                                  [options] { return run(*options); });
-  add_db_option(*command, options->db);
-  command->add_option("--op", options->op, "Only this operator");
-  command->add_option("--target", options->target, "Only this target");
+  const Command command = add_command(
+      app, context, "learn", "Learn from the records what to answer for shapes that were never tuned",
+      [options] { return run(*options); });
+  add_db_option(command, options->db);
+  command.add_option("--op", options->op, "Only this operator");
+  command.add_option("--target", options->target, "Only this target");
 }
 
 }  // namespace tuner::cli

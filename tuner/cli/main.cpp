@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <cstdio>
@@ -10,8 +11,8 @@
 #include <sstream>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/wrong_use.h"
+#include "tuner/command_line/wrong_use.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 
@@ -41,7 +42,7 @@ int tuner_main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
 
   CommandContext context;
-  const std::unique_ptr<CLI::App> made = make_app(context);
+  const std::shared_ptr<CLI::App> made = make_app(context);
   CLI::App& app = *made;
   remember_program(argc > 0 ? argv[0] : nullptr, app);
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty())

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/manual.h"
+#include "tuner/command_line/manual.h"
 
 namespace tuner::cli {
 
@@ -53,13 +53,13 @@ Status write_pages(const CLI::App& app, const fs::path& folder) {
 
 }  // namespace
 
-void add_manual_command(CLI::App& app, CommandContext& context) {
+void add_manual_command(Command app, CommandContext& context) {
   auto folder = std::make_shared<std::string>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "manual", "Write the manual pages of tuner, measure_server and runner",
-                  [&app, folder] { return report(write_pages(app, *folder)); });
-  command->add_option("-o,--output", *folder, "The folder they go to")->type_name("FOLDER")->required();
-  command->group("");
+                  [app, folder] { return report(write_pages(app.app(), *folder)); });
+  command.add_option("-o,--output", *folder, "The folder they go to").type_name("FOLDER").required();
+  command.hide();
 }
 
 }  // namespace tuner::cli

@@ -5,8 +5,8 @@
 
 #include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/pack_builder.h"
+#include "tuner/pack/pack_builder.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 
@@ -74,57 +74,46 @@ int run(const Options& options) {
   return kExitDone;
 }
 
-// What run-pack takes. CLI::Range would let NaN pass.
-CLI::Validator at_most(double most) {
-  return CLI::Validator(
-      [most](std::string& text) {
-        double value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= most) return std::string();
-        return str("expected a number from 0 to ", most, ", found ", text);
-      },
-      str("at most ", most));
-}
-
 }  // namespace
 
-void add_pack_command(CLI::App& app, CommandContext& context) {
+void add_pack_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "pack", "Compile candidates into one file, to be measured on a GPU host",
                   [options] { return run(*options); });
-  command->add_option("FILE", options->file, "Job file; - is standard input")->required();
-  command->add_option("-o,--output", options->output, "Pack to write")->type_name("PACK")->required();
-  command->add_option("--candidates", options->build.candidates, "Candidates of each task")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--seed", options->build.seed, "Draws other configs")->capture_default_str();
+  command.add_option("FILE", options->file, "Job file; - is standard input").required();
+  command.add_option("-o,--output", options->output, "Pack to write").type_name("PACK").required();
+  command.add_option("--candidates", options->build.candidates, "Candidates of each task")
+      .in_range(1, 1'000'000)
+      .show_default();
+  command.add_option("--seed", options->build.seed, "Draws other configs").show_default();
   command
-      ->add_option("--random-share", options->build.random_percent,
-                   "CUDA: percent of the candidates drawn evenly. The others are the best of eight times as "
-                   "many by estimated time; the estimate stands in the results, to be judged by the times")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
-  command->add_flag("--emulate", options->build.emulate,
-                    "CUDA tasks as CPU kernels made by the emulator: tries the whole way without a GPU. "
-                    "Their records are of a target of their own");
-  command->add_option("--deadline", options->deadline_s, "Seconds the measurement may take, all of it")
-      ->check(CLI::PositiveNumber)
-      ->check(at_most(kMostDeadlineS))
-      ->capture_default_str();
-  command->add_option("--run-timeout", options->run_timeout_s, "Seconds one candidate may take in a round")
-      ->check(CLI::PositiveNumber)
-      ->check(at_most(kMostRunTimeoutS))
-      ->capture_default_str();
-  command->add_option("--min-repeat-ms", options->min_repeat_ms, "One sample is as many calls as fill this")
-      ->check(at_most(kMostMinRepeatMs))
-      ->capture_default_str();
+      .add_option("--random-share", options->build.random_percent,
+                  "CUDA: percent of the candidates drawn evenly. The others are the best of eight times as "
+                  "many by estimated time; the estimate stands in the results, to be judged by the times")
+      .in_range(0, 100)
+      .show_default();
+  command.add_flag("--emulate", options->build.emulate,
+                   "CUDA tasks as CPU kernels made by the emulator: tries the whole way without a GPU. "
+                   "Their records are of a target of their own");
+  command.add_option("--deadline", options->deadline_s, "Seconds the measurement may take, all of it")
+      .positive()
+      .between_zero_and(kMostDeadlineS)
+      .show_default();
+  command.add_option("--run-timeout", options->run_timeout_s, "Seconds one candidate may take in a round")
+      .positive()
+      .between_zero_and(kMostRunTimeoutS)
+      .show_default();
+  command.add_option("--min-repeat-ms", options->min_repeat_ms, "One sample is as many calls as fill this")
+      .between_zero_and(kMostMinRepeatMs)
+      .show_default();
   command
-      ->add_option(
+      .add_option(
           "--caches", options->caches,
           "What a GPU's L2 holds before a timed call: warm (what the call before left there), flush, rotate")
-      ->check(CLI::IsMember({"warm", "flush", "rotate"}))
-      ->capture_default_str();
-  add_target_option(*command, options->target);
+      .one_of({"warm", "flush", "rotate"})
+      .show_default();
+  add_target_option(command, options->target);
 }
 
 }  // namespace tuner::cli

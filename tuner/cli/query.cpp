@@ -1,28 +1,24 @@
 // tuner query FILE: the config each task of a job file gets, how it is known, and what it rests on. Also for
 // an operator given as words (--op), over gRPC (--daemon), and as a list of all that is tuned (--all).
-#include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include "compiler_core/codegen/compile.h"
 #include "proto/convert.h"
-#include "tuner/cli/answer_text.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/present.h"
 #include "tuner/cli/query_all.h"
-#include "tuner/cli/tasks.h"
-#include "tuner/daemon/connection.h"
-#include "tuner/daemon/grpc_status.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/study/present.h"
+#include "tuner/text/answer_text.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 
 namespace {
 
 using nlohmann::json;
-constexpr std::chrono::seconds kCallLimit{60};
 
 struct Options {
   std::vector<std::string> words;     // FILE, or NAME=VALUE of an operator
@@ -83,9 +79,7 @@ class Asker {
   static Result<std::unique_ptr<Asker>> open(const Options& o, const std::string& again) {
     auto asker = std::make_unique<Asker>();
     if (!o.daemon.empty()) {
-      Result<Connection> connection = connect({.daemon = o.daemon});
-      if (!connection) return connection.status();
-      asker->connection_.emplace(*std::move(connection));
+      ASSIGN_OR_RETURN(asker->client_, DaemonClient::connect({.daemon = o.daemon}));
       return asker;
     }
     ASSIGN_OR_RETURN(asker->store_, open_if_there(o.db));
@@ -101,18 +95,13 @@ class Asker {
   Result<Answer> ask(const CliTask& task) const {
     if (resolver_ != nullptr)
       return resolver_->resolve(task.workload, task.target, task.algorithms, task.constants);
-    v1::QueryRequest request;
-    to_proto(JobRow::Task{task.key, task.target_name, task.algorithms, 1, task.constants},
-             request.mutable_task());
-    v1::QueryReply reply;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
-    RETURN_IF_ERROR(from_grpc(connection_->jobs->Query(&context, request, &reply), connection_->name));
+    ASSIGN_OR_RETURN(const v1::QueryReply reply,
+                     client_->query({task.key, task.target_name, task.algorithms, 1, task.constants}));
     return from_proto(reply.answer());
   }
 
  private:
-  std::optional<Connection> connection_;
+  std::optional<DaemonClient> client_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Resolver> resolver_;
 };
@@ -165,38 +154,38 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_query_command(CLI::App& app, CommandContext& context) {
+void add_query_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(app, context, "query",
-                                  "Print the config a workload gets, how it is known, and what it rests on",
-                                  [options] { return run(*options); });
-  command->add_option(
+  const Command command = add_command(
+      app, context, "query", "Print the config a workload gets, how it is known, and what it rests on",
+      [options] { return run(*options); });
+  command.add_option(
       "FILE", options->words,
       "Job file; - is standard input. With --op: NAME=VALUE as in a job file, e.g. --op matmul "
       "a=64,128 b=128,256");
-  add_db_option(*command, options->db);
-  add_target_option(*command, options->filter.target);
-  command->add_option("--op", options->filter.op,
-                      "Ask about this operator, without a file; with --all: only it");
+  add_db_option(command, options->db);
+  add_target_option(command, options->filter.target);
+  command.add_option("--op", options->filter.op,
+                     "Ask about this operator, without a file; with --all: only it");
   command
-      ->add_option("--constants", options->constants,
-                   "What the times of the answer mean: constants warm in the caches, or cold in memory (else "
-                   "what the file asks for: \"measure\": {\"constants\": ...}, warm by default)")
-      ->check(CLI::IsMember({"warm", "cold"}));
-  command->add_option("--daemon", options->daemon,
-                      "Ask the daemon at HOST:PORT or unix:/path instead of a file");
-  command->add_flag("--exact", options->exact,
-                    "Exit 1 unless every task itself was tuned (else: unless it is better "
-                    "off than with its default config)");
-  command->add_flag("--all", options->all,
-                    "List every tuned task; --op, --target, --since and --stale filter");
-  command->add_option("--since", options->filter.since,
-                      "With --all: measured since then, as 2026-11-01 (UTC)");
-  command->add_flag("--stale", options->filter.stale,
-                    "With --all: measured with another compiler, template or machine than the present");
-  command->add_option("--format", options->filter.format, "With --all: table, jsonl or csv")
-      ->check(CLI::IsMember({"table", "jsonl", "csv"}));
-  add_json_option(*command, options->json);
+      .add_option("--constants", options->constants,
+                  "What the times of the answer mean: constants warm in the caches, or cold in memory (else "
+                  "what the file asks for: \"measure\": {\"constants\": ...}, warm by default)")
+      .one_of({"warm", "cold"});
+  command.add_option("--daemon", options->daemon,
+                     "Ask the daemon at HOST:PORT or unix:/path instead of a file");
+  command.add_flag("--exact", options->exact,
+                   "Exit 1 unless every task itself was tuned (else: unless it is better "
+                   "off than with its default config)");
+  command.add_flag("--all", options->all,
+                   "List every tuned task; --op, --target, --since and --stale filter");
+  command.add_option("--since", options->filter.since,
+                     "With --all: measured since then, as 2026-11-01 (UTC)");
+  command.add_flag("--stale", options->filter.stale,
+                   "With --all: measured with another compiler, template or machine than the present");
+  command.add_option("--format", options->filter.format, "With --all: table, jsonl or csv")
+      .one_of({"table", "jsonl", "csv"});
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

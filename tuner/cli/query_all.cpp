@@ -9,10 +9,10 @@
 #include "compiler_core/codegen/compile.h"
 #include "db/resolve/default_time.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
-#include "tuner/cli/present.h"
-#include "tuner/cli/terminal.h"
+#include "tuner/study/present.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 

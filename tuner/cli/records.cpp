@@ -34,13 +34,13 @@ void RowProgress::operator()(int64_t rows) {
                terminal_ ? "" : "\n");
 }
 
-void add_records_command(CLI::App& app, CommandContext& context) {
-  CLI::App* records = app.add_subcommand("records", "Measure records: export, import, merge, compare");
-  records->require_subcommand(1);
-  add_records_export(*records, context);
-  add_records_import(*records, context);
-  add_records_merge(*records, context);
-  add_records_diff(*records, context);
+void add_records_command(Command app, CommandContext& context) {
+  const Command records = app.add_subcommand("records", "Measure records: export, import, merge, compare");
+  records.need_subcommand();
+  add_records_export(records, context);
+  add_records_import(records, context);
+  add_records_merge(records, context);
+  add_records_diff(records, context);
 }
 
 }  // namespace tuner::cli

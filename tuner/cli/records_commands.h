@@ -9,10 +9,10 @@
 
 namespace tuner::cli {
 
-void add_records_export(CLI::App& records, CommandContext& context);
-void add_records_import(CLI::App& records, CommandContext& context);
-void add_records_merge(CLI::App& records, CommandContext& context);
-void add_records_diff(CLI::App& records, CommandContext& context);
+void add_records_export(Command records, CommandContext& context);
+void add_records_import(Command records, CommandContext& context);
+void add_records_merge(Command records, CommandContext& context);
+void add_records_diff(Command records, CommandContext& context);
 
 // Rows done so far, on stderr: a line that is rewritten on a terminal, else one every 10 seconds.
 class RowProgress {

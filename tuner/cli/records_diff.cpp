@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "db/exchange/diff.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
 #include "tuner/cli/records_commands.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
 
 namespace tuner::cli {
 
@@ -129,25 +129,25 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_records_diff(CLI::App& records, CommandContext& context) {
+void add_records_diff(Command records, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(records, context, "diff",
                   "Compare the best configs of two databases task by task. Exit code 1: a task, or all "
                   "together, became slower by "
                   "more than the threshold, and that is certain; or nothing could be compared",
                   [options] { return run(*options); });
-  command->add_option("A", options->a, "Database: before")->required();
-  command->add_option("B", options->b, "Database: after")->required();
-  command->add_option("--threshold", options->threshold_percent, "Percent; smaller changes do not count")
-      ->check(CLI::Range(0.0, 1000.0))
-      ->type_name("PERCENT")
-      ->capture_default_str();
-  command->add_option("--confidence", options->confidence_percent, "Percent; of all verdicts together")
-      ->check(CLI::Range(50.0, 99.999))
-      ->type_name("PERCENT")
-      ->capture_default_str();
-  add_json_option(*command, options->json);
+  command.add_option("A", options->a, "Database: before").required();
+  command.add_option("B", options->b, "Database: after").required();
+  command.add_option("--threshold", options->threshold_percent, "Percent; smaller changes do not count")
+      .in_range(0.0, 1000.0)
+      .type_name("PERCENT")
+      .show_default();
+  command.add_option("--confidence", options->confidence_percent, "Percent; of all verdicts together")
+      .in_range(50.0, 99.999)
+      .type_name("PERCENT")
+      .show_default();
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

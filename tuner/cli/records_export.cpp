@@ -11,12 +11,12 @@
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
 #include "templates/workload.h"
-#include "tuner/cli/facts.h"
 #include "tuner/cli/records_commands.h"
-#include "tuner/cli/space_export.h"
-#include "tuner/cli/task_records.h"
-#include "tuner/cli/tasks.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/study/space_export.h"
+#include "tuner/study/task_records.h"
+#include "tuner/text/facts.h"
 
 namespace tuner::cli {
 
@@ -205,36 +205,36 @@ int run_export(const Options& options) {
 
 }  // namespace
 
-void add_records_export(CLI::App& records, CommandContext& context) {
+void add_records_export(Command records, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       records, context, "export",
       "Print every record as a line of JSON (db/records_format.md), or in another tuner's form; or "
       "(--space) one task's configs as a table that tuner simulate searches",
       [options] { return run_export(*options); });
-  command->add_option("FILE", options->file, "Only the tasks of this job file");
-  command->add_option("--task", options->task, "Only this task of FILE (with --space: or of the job), from 0")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  command->add_option("--job", options->job, "Only the trials of this job")->type_name("JOB");
-  command->add_option("--op", options->op, "Only this operator: conv2d, matmul ...")->type_name("NAME");
+  command.add_option("FILE", options->file, "Only the tasks of this job file");
+  command.add_option("--task", options->task, "Only this task of FILE (with --space: or of the job), from 0")
+      .not_negative()
+      .type_name("N");
+  command.add_option("--job", options->job, "Only the trials of this job").type_name("JOB");
+  command.add_option("--op", options->op, "Only this operator: conv2d, matmul ...").type_name("NAME");
   command
-      ->add_option("--since", options->since,
-                   "Only records that finished since: 2026-11-20, or 90m, 12h, 7d ago")
-      ->type_name("TIME");
-  command->add_option("--format", options->format, "jsonl (all there is), autotvm, t4 (one task), csv")
-      ->type_name("NAME");
-  command->add_flag("--own", options->own, "Only our own records, none imported from other tuners");
-  command->add_flag("--foreign", options->foreign, "Only records imported from other tuners");
-  command->add_flag("--space", options->space,
-                    "One task as a recorded space: CSV, a row a config, knobs, time_ms, status, samples_ms");
-  command->add_option("--hardware", options->hardware, "With --space: records of this machine only");
-  add_target_option(*command, options->target);
+      .add_option("--since", options->since,
+                  "Only records that finished since: 2026-11-20, or 90m, 12h, 7d ago")
+      .type_name("TIME");
+  command.add_option("--format", options->format, "jsonl (all there is), autotvm, t4 (one task), csv")
+      .type_name("NAME");
+  command.add_flag("--own", options->own, "Only our own records, none imported from other tuners");
+  command.add_flag("--foreign", options->foreign, "Only records imported from other tuners");
+  command.add_flag("--space", options->space,
+                   "One task as a recorded space: CSV, a row a config, knobs, time_ms, status, samples_ms");
+  command.add_option("--hardware", options->hardware, "With --space: records of this machine only");
+  add_target_option(command, options->target);
   command
-      ->add_option("-o,--output", options->output, "File to write (compressed if *.gz); - is standard output")
-      ->type_name("PATH");
-  command->add_flag("--json", options->json, "Say what was written as one line of JSON");
-  add_db_option(*command, options->db);
+      .add_option("-o,--output", options->output, "File to write (compressed if *.gz); - is standard output")
+      .type_name("PATH");
+  command.add_flag("--json", options->json, "Say what was written as one line of JSON");
+  add_db_option(command, options->db);
 }
 
 }  // namespace tuner::cli

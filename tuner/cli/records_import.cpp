@@ -6,10 +6,10 @@
 #include "compiler_core/target.h"
 #include "db/exchange/import_file.h"
 #include "templates/workload.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/import_results.h"
 #include "tuner/cli/records_commands.h"
 #include "tuner/daemon/foreign_rows.h"
+#include "tuner/pack/import_results.h"
+#include "tuner/text/facts.h"
 
 namespace tuner::cli {
 
@@ -148,23 +148,22 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_records_import(CLI::App& records, CommandContext& context) {
+void add_records_import(Command records, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       records, context, "import",
       "Store records from files: our JSON lines and CSV, results of run-pack, AutoTVM logs, T4 documents, "
       "other CSV tables. The same file again changes nothing. Exit code 1: some lines were skipped, each "
       "told",
       [options] { return run(*options); });
-  command->add_option("FILE", options->files, "Files, compressed (.gz) or not; told apart by content")
-      ->required();
-  command->add_option("--format", options->format, "Read them as jsonl, autotvm, t4 or csv")
-      ->type_name("NAME");
-  command->add_option("--task", options->task, "Of tables and T4 documents that do not say: what was tuned")
-      ->type_name("TEXT");
-  command->add_option("--target", options->target, "The same: where it ran")->type_name("TEXT");
-  add_json_option(*command, options->json);
-  add_db_option(*command, options->db);
+  command.add_option("FILE", options->files, "Files, compressed (.gz) or not; told apart by content")
+      .required();
+  command.add_option("--format", options->format, "Read them as jsonl, autotvm, t4 or csv").type_name("NAME");
+  command.add_option("--task", options->task, "Of tables and T4 documents that do not say: what was tuned")
+      .type_name("TEXT");
+  command.add_option("--target", options->target, "The same: where it ran").type_name("TEXT");
+  add_json_option(command, options->json);
+  add_db_option(command, options->db);
 }
 
 }  // namespace tuner::cli

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "db/exchange/merge.h"
-#include "tuner/cli/facts.h"
 #include "tuner/cli/records_commands.h"
+#include "tuner/text/facts.h"
 
 namespace tuner::cli {
 
@@ -63,22 +63,22 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_records_merge(CLI::App& records, CommandContext& context) {
+void add_records_merge(Command records, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(records, context, "merge",
                   "Put the records of several databases into one; the sources stay as they are, and "
                   "the same sources again change nothing",
                   [options] { return run(*options); });
-  command->add_option("DATABASE", options->sources, "Databases to read")->required();
+  command.add_option("DATABASE", options->sources, "Databases to read").required();
   command
-      ->add_option(
+      .add_option(
           "-o,--output", options->output,
           "Database to add them to. One that is not there yet begins as a copy of the first; it may be one "
           "of them")
-      ->required()
-      ->type_name("PATH");
-  add_json_option(*command, options->json);
+      .required()
+      .type_name("PATH");
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

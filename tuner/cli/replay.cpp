@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
 #include "tuner/daemon/replay.h"
 #include "tuner/daemon/warm_start.h"
+#include "tuner/text/facts.h"
 
 namespace tuner::cli {
 namespace {
@@ -65,15 +65,15 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_replay_command(CLI::App& app, CommandContext& context) {
+void add_replay_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       app, context, "replay",
       "Play a job's search again from the database: the same seed and results give the same trials",
       [options] { return run(*options); });
-  command->add_option("JOB", options->job, "The job, as tuner jobs lists it")->required();
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
+  command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

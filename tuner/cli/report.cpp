@@ -6,9 +6,9 @@
 
 #include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/job_state.h"
+#include "tuner/jobs/job_state.h"
 #include "tuner/report/report_page.h"
+#include "tuner/text/facts.h"
 
 namespace tuner::cli {
 namespace {
@@ -48,27 +48,27 @@ int run(Options options) {
 
 }  // namespace
 
-void add_report_command(CLI::App& app, CommandContext& context) {
+void add_report_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       app, context, "report",
       "Write a page about a job: how its search went beside one without a model, which knobs matter, what\n"
       "failed, the finalists with their intervals, the roofline, where the time went. One file, opens "
       "offline.\n"
       "  tuner report j3 -o report.html",
       [options] { return run(*options); });
-  command->add_option("JOB", options->job, "The job, as tuner jobs lists it")->required();
-  command->add_option("-o,--output", options->output, "The page; - is standard output")->type_name("FILE");
+  command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
+  command.add_option("-o,--output", options->output, "The page; - is standard output").type_name("FILE");
   command
-      ->add_option("--seeds", options->report.baseline_seeds,
-                   "Runs of a baseline that is played on recorded rows")
-      ->check(CLI::Range(2, 1000))
-      ->capture_default_str();
-  command->add_flag_callback(
+      .add_option("--seeds", options->report.baseline_seeds,
+                  "Runs of a baseline that is played on recorded rows")
+      .in_range(2, 1000)
+      .show_default();
+  command.add_flag(
       "--no-roofs", [options] { options->report.measure_roofs = false; },
       "Do not measure this machine's peak and bandwidths (about 0.2 s a thread)");
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

@@ -1,23 +1,17 @@
 // tuner rerun TRIAL: measures one trial again and prints the old result beside the new one.
-#include <grpcpp/client_context.h>
 
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "proto/convert.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/format.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/tasks.h"
-#include "tuner/daemon/connection.h"
-#include "tuner/daemon/grpc_status.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/text/format.h"
 
 namespace tuner::cli {
 namespace {
-
-constexpr std::chrono::seconds kLimit{330};  // the daemon answers within 300
 
 struct RerunOptions {
   std::string trial, db, daemon;
@@ -50,19 +44,12 @@ int run(const RerunOptions& options) {
     old = trial->record;
     if (const Status here = measurable_here(trial->task.target); !here) return report(here);
   }
-  Result<Connection> connection =
-      connect({.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
-  if (!connection) return report(connection.status());
-  v1::RerunRequest request;
-  request.set_trial_id(options.trial);
-  v1::MeasureRecord reply;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kLimit);
-  if (const Status s = from_grpc(connection->jobs->Rerun(&context, request, &reply), connection->name); !s)
-    return report(s);
-  const Result<MeasureRecord> record = from_proto(reply);
+  const Result<DaemonClient> client = DaemonClient::connect(
+      {.daemon = options.daemon, .db = options.db, .own_worker = options.daemon.empty()});
+  if (!client) return report(client.status());
+  const Result<MeasureRecord> record = client->rerun(options.trial);
   if (!record) return report(record.status());
-  if (connection->host) connection->host->stop("rerun is done");
+  client->stop_host("rerun is done");
   if (options.json) {
     const nlohmann::json json{{"trial", options.trial},
                               {"before", old ? to_json(*old) : nlohmann::json(nullptr)},
@@ -77,17 +64,17 @@ int run(const RerunOptions& options) {
 
 }  // namespace
 
-void add_rerun_command(CLI::App& app, CommandContext& context) {
+void add_rerun_command(Command app, CommandContext& context) {
   auto options = std::make_shared<RerunOptions>();
-  CLI::App* command = add_command(app, context, "rerun", "Measures one trial again", [options, &context] {
+  const Command command = add_command(app, context, "rerun", "Measures one trial again", [options, &context] {
     log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
     return run(*options);
   });
-  command->add_option("TRIAL", options->trial, "as in messages and tuner records export: t812")->required();
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
-  command->add_option("--daemon", options->daemon,
-                      "HOST:PORT or unix:/path; without it the trial runs on this machine");
+  command.add_option("TRIAL", options->trial, "as in messages and tuner records export: t812").required();
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
+  command.add_option("--daemon", options->daemon,
+                     "HOST:PORT or unix:/path; without it the trial runs on this machine");
 }
 
 }  // namespace tuner::cli

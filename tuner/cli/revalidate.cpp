@@ -3,7 +3,6 @@
 // A task is one job of the search known-best: its old top configs and the default as new trials, checked and
 // timed as always, then a race. So all that is kept, resumed or lost with a worker is the daemon's business;
 // here are the order, the clock, and what is said.
-#include <grpcpp/client_context.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,31 +10,27 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include "compiler_core/codegen/compile.h"
-#include "proto/convert.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
-#include "tuner/cli/hint.h"
 #include "tuner/cli/interrupt.h"
-#include "tuner/cli/job_watch.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/present.h"
-#include "tuner/cli/progress_view.h"
-#include "tuner/cli/revalidate_plan.h"
-#include "tuner/cli/tasks.h"
-#include "tuner/daemon/connection.h"
-#include "tuner/daemon/grpc_status.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/client/job_watch.h"
+#include "tuner/client/progress_view.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/jobs/tasks.h"
 #include "tuner/search/known_best.h"
+#include "tuner/study/present.h"
+#include "tuner/study/revalidate_plan.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 namespace {
 
 using std::chrono::steady_clock;
-constexpr std::chrono::seconds kCallLimit{60};
 // Before the end of the budget: cancelling, and the last results' way into the database.
 constexpr double kWindUp_s = 4;
 constexpr double kLeast_s = 4;  // a task is not begun with less left
@@ -61,63 +56,29 @@ double seconds_since(steady_clock::time_point begin) {
   return std::chrono::duration<double>(steady_clock::now() - begin).count();
 }
 
-std::string request_id() {
-  std::random_device random;
-  return str(std::hex, random(), random(), random(), random());
-}
-
 bool same_config(const TunedConfig& a, const TunedConfig& b) {
   return a.template_name == b.template_name && a.template_version == b.template_version &&
          a.config == b.config;
 }
 
-Result<std::optional<TunedConfig>> ask(Connection& connection, const JobRow::Task& task) {
-  v1::QueryRequest request;
-  to_proto(task, request.mutable_task());
-  v1::QueryReply reply;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
-  RETURN_IF_ERROR(from_grpc(connection.jobs->Query(&context, request, &reply), connection.name));
-  if (!reply.found()) return std::optional<TunedConfig>();
-  ASSIGN_OR_RETURN(TunedConfig tuned, from_proto(reply.tuned()));
-  return std::optional(std::move(tuned));
-}
-
-void cancel(Connection& connection, const std::string& job_id) {
-  v1::CancelRequest request;
-  request.set_job_id(job_id);
-  v1::CancelReply reply;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
-  static_cast<void>(
-      connection.jobs->Cancel(&context, request, &reply));  // the database keeps it cancelled or queued
-}
-
 // Runs the task's job until it ends, `deadline`, or Ctrl-C.
-Result<Verdict> measure(Connection& connection, const RevalidateItem& item, const Options& options,
+Result<Verdict> measure(const DaemonClient& client, const RevalidateItem& item, const Options& options,
                         steady_clock::time_point deadline, ProgressView& view) {
   Verdict verdict;
-  JobRow job{.request_id = request_id(),
-             .tasks = {item.task},
-             .trials = options.top + 1,
-             .search = std::string(kKnownBestStrategy)};
-  v1::SubmitRequest request;
-  to_proto(job, /*fresh=*/true, &request);
-  v1::SubmitReply reply;
-  {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
-    RETURN_IF_ERROR(from_grpc(connection.jobs->Submit(&context, request, &reply), connection.name));
-  }
+  const JobRow job{.request_id = new_request_id(),
+                   .tasks = {item.task},
+                   .trials = options.top + 1,
+                   .search = std::string(kKnownBestStrategy)};
+  ASSIGN_OR_RETURN(const v1::SubmitReply reply, client.submit(job, /*fresh=*/true));
   verdict.job_id = reply.job_id();
-  JobWatch watch(connection, verdict.job_id, 0);
+  const std::unique_ptr<JobWatch> watch = client.watch(verdict.job_id, 0);
   while (true) {
-    JobWatch::Next next = watch.next(100);
+    const JobWatch::Next next = watch->next(100);
     if (interrupted() || steady_clock::now() >= deadline) {
-      cancel(connection, verdict.job_id);
+      static_cast<void>(client.cancel(verdict.job_id));  // the database keeps it cancelled or queued
       return verdict;
     }
-    if (connection.host) RETURN_IF_ERROR(connection.host->worker_state());
+    RETURN_IF_ERROR(client.worker_state());
     if (next.event) {
       view.show(*next.event);
       if (next.event->state() == v1::JOB_FAILED) verdict.error = next.event->message();
@@ -127,7 +88,7 @@ Result<Verdict> measure(Connection& connection, const RevalidateItem& item, cons
     }
   }
   verdict.finished = true;
-  ASSIGN_OR_RETURN(verdict.after, ask(connection, item.task));
+  ASSIGN_OR_RETURN(verdict.after, client.tuned(item.task));
   return verdict;
 }
 
@@ -256,10 +217,10 @@ void say_left_out(const RevalidatePlan& plan) {
 }
 
 // The plan of a database that is not here: every task of the file, as the daemon's Query answers it.
-Result<RevalidatePlan> remote_plan(Connection& connection, const std::vector<JobRow::Task>& tasks) {
+Result<RevalidatePlan> remote_plan(const DaemonClient& client, const std::vector<JobRow::Task>& tasks) {
   RevalidatePlan plan;
   for (const JobRow::Task& task : tasks) {
-    ASSIGN_OR_RETURN(const std::optional<TunedConfig> tuned, ask(connection, task));
+    ASSIGN_OR_RETURN(const std::optional<TunedConfig> tuned, client.tuned(task));
     if (tuned)
       plan.items.push_back({task, *tuned, staleness(*tuned, present_here(Target{}))});
     else
@@ -268,13 +229,123 @@ Result<RevalidatePlan> remote_plan(Connection& connection, const std::vector<Job
   return plan;
 }
 
+// The plan of the database that is here.
+Result<RevalidatePlan> local_plan(const Store& store, const std::vector<JobRow::Task>& tasks,
+                                  bool current_too) {
+  std::map<std::string, Present> present;  // asking a GPU costs tenths of a second
+  const auto present_of = [&](const std::string& target) {
+    const auto known = present.find(target);
+    return known != present.end() ? known->second
+                                  : present.emplace(target, present_here(target)).first->second;
+  };
+  const auto measurable = [](const std::string& target) {
+    const Result<Target> parsed = parse_target(target);
+    return parsed && is_this_machine(*parsed);
+  };
+  return plan_revalidation(store, tasks,
+                           {.current_too = current_too, .present = present_of, .measurable = measurable});
+}
+
+void tell_plan(const RevalidatePlan& plan, bool as_json) {
+  if (!as_json) {
+    print_plan(plan);
+    if (plan.items.empty()) std::printf("nothing to measure again\n");
+    return;
+  }
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const RevalidateItem& item : plan.items) list.push_back(to_json(item, {}));
+  std::printf("%s\n",
+              pretty({{"tasks", list}, {"current", plan.current}, {"left", plan.items.size()}}).c_str());
+}
+
+// Works through a plan until it is done, the budget is used up, or Ctrl-C.
+class Revalidation {
+ public:
+  // `store`: null when the database is elsewhere.
+  Revalidation(const DaemonClient& client, const Store* store, const Options& options,
+               steady_clock::time_point begin)
+      : client_(client),
+        store_(store),
+        options_(options),
+        begin_(begin),
+        end_(begin + std::chrono::milliseconds(static_cast<int64_t>(1000 * options.budget_s))) {}
+
+  // OK also when the budget ended it.
+  Status run(const RevalidatePlan& plan) {
+    for (const RevalidateItem& item : plan.items) {
+      const double left_s = seconds_left();
+      if (left_s < usual_s() || interrupted()) break;
+      ProgressView view(1);
+      view.say(str("task ", done_ + 1, " of ", plan.items.size(), ": ", item.task.workload_key, ", ",
+                   static_cast<int64_t>(left_s), " s left"));
+      const steady_clock::time_point item_begin = steady_clock::now();
+      Result<Verdict> verdict = measure(client_, item, options_, end_ - seconds_of(kWindUp_s), view);
+      view.finish();
+      if (!verdict) return verdict.status();
+      if (store_ != nullptr) RETURN_IF_ERROR(look_up(*store_, item, *verdict));
+      if (verdict->finished) took_s_.push_back(seconds_since(item_begin));
+      take(item, *verdict);
+    }
+    return Status::ok();
+  }
+
+  void tell(const RevalidatePlan& plan) const {
+    const size_t left = plan.items.size() - done_;
+    if (options_.json) {
+      std::printf("%s\n", pretty({{"tasks", list_},
+                                  {"current", plan.current},
+                                  {"left", left},
+                                  {"seconds", seconds_since(begin_)}})
+                              .c_str());
+      return;
+    }
+    std::string counts;
+    for (const auto& [what, n] : endings_) counts += str(counts.empty() ? "" : ", ", n, " ", what);
+    std::printf("%zu of %zu tasks measured again in %.0f s%s%s%s\n", done_, plan.items.size(),
+                seconds_since(begin_), counts.empty() ? "" : ": ", counts.c_str(),
+                left > 0 ? str("; ", left, " left: the same command goes on with them").c_str() : "");
+  }
+
+  bool succeeded() const { return !interrupted() && !endings_.contains("failed") && done_ > 0; }
+
+ private:
+  static steady_clock::duration seconds_of(double s) {
+    return std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(s));
+  }
+  double seconds_left() const {
+    return std::chrono::duration<double>(end_ - steady_clock::now()).count() - kWindUp_s;
+  }
+  // What a task takes: most of the median of those that are done.
+  double usual_s() const {
+    if (took_s_.empty()) return kLeast_s;
+    std::vector<double> sorted = took_s_;
+    std::ranges::sort(sorted);
+    return std::max(kLeast_s, 0.8 * sorted[sorted.size() / 2]);
+  }
+  void take(const RevalidateItem& item, const Verdict& verdict) {
+    ++endings_[std::string(ending(item, verdict))];
+    done_ += verdict.finished ? 1 : 0;
+    if (options_.json)
+      list_.push_back(to_json(item, verdict));
+    else
+      print(item, verdict);
+  }
+
+  const DaemonClient& client_;
+  const Store* store_;
+  const Options& options_;
+  const steady_clock::time_point begin_, end_;
+  nlohmann::ordered_json list_ = nlohmann::ordered_json::array();
+  std::map<std::string, int> endings_;
+  std::vector<double> took_s_;
+  size_t done_ = 0;
+};
+
 int run(const Options& options) {
   const bool remote = !options.daemon.empty();
   if (remote && options.file.empty())
     return report(invalid_argument("with --daemon a job FILE says which tasks; found none"));
-  const auto begin = steady_clock::now();
-  const auto end = begin + std::chrono::milliseconds(static_cast<int64_t>(1000 * options.budget_s));
-
+  const steady_clock::time_point begin = steady_clock::now();
   std::unique_ptr<Store> store;
   if (!remote) {
     Result<std::unique_ptr<Store>> opened = Store::open(options.db, Store::Mode::kRead);
@@ -283,113 +354,38 @@ int run(const Options& options) {
   }
   const Result<std::vector<JobRow::Task>> tasks = wanted_tasks(options, store.get());
   if (!tasks) return report(tasks.status());
-  RevalidatePlan plan;
-  std::optional<Connection> connection;
-  const auto open_connection = [&]() -> Status {
-    Result<Connection> made = connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote});
-    if (!made) return made.status();
-    connection = *std::move(made);
-    return Status::ok();
-  };
+
+  // A daemon elsewhere makes the plan; here one is started when there is something to measure.
+  const ConnectOptions where{.daemon = options.daemon, .db = options.db, .own_worker = !remote};
+  std::optional<Result<DaemonClient>> client;
   if (remote) {
-    if (const Status s = open_connection(); !s) return report(s);
-    Result<RevalidatePlan> made = remote_plan(*connection, *tasks);
-    if (!made) return report(made.status());
-    plan = *std::move(made);
-  } else {
-    std::map<std::string, Present> present;  // asking a GPU costs tenths of a second
-    Result<RevalidatePlan> made = plan_revalidation(
-        *store, *tasks,
-        {.current_too = options.all,
-         .present =
-             [&](const std::string& target) {
-               const auto known = present.find(target);
-               return known != present.end() ? known->second
-                                             : present.emplace(target, present_here(target)).first->second;
-             },
-         .measurable =
-             [](const std::string& target) {
-               const Result<Target> parsed = parse_target(target);
-               return parsed && is_this_machine(*parsed);
-             }});
-    if (!made) return report(made.status());
-    plan = *std::move(made);
+    client = DaemonClient::connect(where);
+    if (!*client) return report(client->status());
   }
-  say_left_out(plan);
-  if (options.dry_run || plan.items.empty()) {
-    if (options.json) {
-      nlohmann::ordered_json list = nlohmann::ordered_json::array();
-      for (const RevalidateItem& item : plan.items) list.push_back(to_json(item, {}));
-      std::printf("%s\n",
-                  pretty({{"tasks", list}, {"current", plan.current}, {"left", plan.items.size()}}).c_str());
-    } else {
-      print_plan(plan);
-      if (plan.items.empty()) std::printf("nothing to measure again\n");
-    }
+  const Result<RevalidatePlan> plan =
+      remote ? remote_plan(**client, *tasks) : local_plan(*store, *tasks, options.all);
+  if (!plan) return report(plan.status());
+  say_left_out(*plan);
+  if (options.dry_run || plan->items.empty()) {
+    tell_plan(*plan, options.json);
     return kExitDone;
   }
-  if (!connection)
-    if (const Status s = open_connection(); !s) return report(s);
+  if (!remote) client = DaemonClient::connect(where);
+  if (!*client) return report(client->status());
 
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::map<std::string, int> endings;
-  Status failure;
-  size_t done = 0;
-  std::vector<double> took_s;
-  for (const RevalidateItem& item : plan.items) {
-    std::sort(took_s.begin(), took_s.end());
-    const double left_s = std::chrono::duration<double>(end - steady_clock::now()).count() - kWindUp_s;
-    const double usual_s = took_s.empty() ? kLeast_s : std::max(kLeast_s, 0.8 * took_s[took_s.size() / 2]);
-    if (left_s < usual_s || interrupted()) break;
-    ProgressView view(1);
-    view.say(str("task ", done + 1, " of ", plan.items.size(), ": ", item.task.workload_key, ", ",
-                 static_cast<int64_t>(left_s), " s left"));
-    const auto item_begin = steady_clock::now();
-    Result<Verdict> verdict =
-        measure(*connection, item, options,
-                end - std::chrono::milliseconds(static_cast<int64_t>(1000 * kWindUp_s)), view);
-    view.finish();
-    if (verdict && store) {
-      const Status looked = look_up(*store, item, *verdict);
-      if (!looked) verdict = looked;
-    }
-    if (!verdict) {
-      failure = verdict.status();
-      break;
-    }
-    ++endings[std::string(ending(item, *verdict))];
-    done += verdict->finished ? 1 : 0;
-    if (verdict->finished) took_s.push_back(seconds_since(item_begin));
-    if (options.json)
-      list.push_back(to_json(item, *verdict));
-    else
-      print(item, *verdict);
-  }
-  if (connection->host) connection->host->stop("the revalidation is over");
-  const size_t left = plan.items.size() - done;
-  if (options.json) {
-    std::printf(
-        "%s\n",
-        pretty(
-            {{"tasks", list}, {"current", plan.current}, {"left", left}, {"seconds", seconds_since(begin)}})
-            .c_str());
-  } else {
-    std::string counts;
-    for (const auto& [what, n] : endings) counts += str(counts.empty() ? "" : ", ", n, " ", what);
-    std::printf("%s of %s tasks measured again in %.0f s%s%s%s\n", std::to_string(done).c_str(),
-                std::to_string(plan.items.size()).c_str(), seconds_since(begin), counts.empty() ? "" : ": ",
-                counts.c_str(),
-                left > 0 ? str("; ", left, " left: the same command goes on with them").c_str() : "");
-  }
-  if (!failure) return report(failure);
-  return interrupted() || endings["failed"] > 0 || done == 0 ? kExitFailed : kExitDone;
+  Revalidation revalidation(**client, store.get(), options, begin);
+  const Status status = revalidation.run(*plan);
+  (*client)->stop_host("the revalidation is over");
+  revalidation.tell(*plan);
+  if (!status) return report(status);
+  return revalidation.succeeded() ? kExitDone : kExitFailed;
 }
 
 }  // namespace
 
-void add_revalidate_command(CLI::App& app, CommandContext& context) {
+void add_revalidate_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       app, context, "revalidate",
       "Measure stale tuned configs again: those found under another compiler, template version, device or\n"
       "harness. The fastest of each task become new trials, are checked, and race; the winner is the new\n"
@@ -401,24 +397,24 @@ void add_revalidate_command(CLI::App& app, CommandContext& context) {
         catch_interrupts();
         return run(*options);
       });
-  command->add_option("FILE", options->file, "Job file: only its tasks; without, every task of the database");
-  command->add_option("--op", options->op, "Only this operator, such as conv2d");
-  add_target_option(*command, options->target);
+  command.add_option("FILE", options->file, "Job file: only its tasks; without, every task of the database");
+  command.add_option("--op", options->op, "Only this operator, such as conv2d");
+  add_target_option(command, options->target);
   command
-      ->add_option("--budget", options->budget_s,
-                   "Seconds (or 90s, 5m, 1h) all of it may take, builds included")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}}))
-      ->check(CLI::Range(1.0, 1e7))
-      ->capture_default_str();
-  command->add_option("--top", options->top, "How many of a task's fastest configs are measured again")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  command->add_flag("--all", options->all, "Tasks that are not stale too, after the others");
-  command->add_flag("--dry-run", options->dry_run, "Only say what would be measured, in which order");
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
-  command->add_option("--daemon", options->daemon,
-                      "HOST:PORT or unix:/path of a daemon; without it everything runs here");
+      .add_option("--budget", options->budget_s,
+                  "Seconds (or 90s, 5m, 1h) all of it may take, builds included")
+      .as_duration()
+      .in_range(1.0, 1e7)
+      .show_default();
+  command.add_option("--top", options->top, "How many of a task's fastest configs are measured again")
+      .in_range(1, 64)
+      .show_default();
+  command.add_flag("--all", options->all, "Tasks that are not stale too, after the others");
+  command.add_flag("--dry-run", options->dry_run, "Only say what would be measured, in which order");
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
+  command.add_option("--daemon", options->daemon,
+                     "HOST:PORT or unix:/path of a daemon; without it everything runs here");
 }
 
 }  // namespace tuner::cli

@@ -9,8 +9,8 @@
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/present.h"
 #include "tuner/daemon/daemon_host.h"
+#include "tuner/study/present.h"
 
 namespace tuner::cli {
 namespace {
@@ -51,19 +51,19 @@ int run(const ServeOptions& options) {
 
 }  // namespace
 
-void add_serve_command(CLI::App& app, CommandContext& context) {
+void add_serve_command(Command app, CommandContext& context) {
   auto options = std::make_shared<ServeOptions>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "serve", "Runs the daemon that workers and clients dial", [options] {
         log_to_stderr(spdlog::level::info);
         catch_interrupts();
         return run(*options);
       });
-  add_db_option(*command, options->db);
+  add_db_option(command, options->db);
   command
-      ->add_option("--listen", options->listen,
-                   "HOST:PORT on loopback, or unix:/path; may be given several times")
-      ->capture_default_str();
+      .add_option("--listen", options->listen,
+                  "HOST:PORT on loopback, or unix:/path; may be given several times")
+      .show_default();
 }
 
 }  // namespace tuner::cli

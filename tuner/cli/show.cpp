@@ -12,12 +12,12 @@
 #include "db/stats.h"
 #include "templates/json_input.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/roofline.h"
-#include "tuner/cli/space_text.h"
-#include "tuner/cli/tasks.h"
+#include "tuner/jobs/space_text.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/study/roofline.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 
@@ -147,30 +147,29 @@ Status show_file(const Options& options) {
 
 }  // namespace
 
-void add_show_command(CLI::App& app, CommandContext& context) {
+void add_show_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(
+  const Command command = add_command(
       app, context, "show", "Print a kernel: the tuned one of a job file's tasks, or that of a trial",
       [options] { return report(is_trial_id(options->what) ? show_trial(*options) : show_file(*options)); });
-  command->add_option("FILE|TRIAL", options->what, "Job file, or a trial such as t812")->required();
+  command.add_option("FILE|TRIAL", options->what, "Job file, or a trial such as t812").required();
   command
-      ->add_option(
+      .add_option(
           "--as", options->as,
           "What to print; space: the knobs to search and how many configs are valid; of CPU targets also "
           "llvm, "
           "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source) and "
           "resources")
-      ->check(CLI::IsMember(
-          {"schedule", "loops", "space", "llvm", "asm", "roofline", "kernels", "cuda", "resources"}))
-      ->capture_default_str();
+      .one_of({"schedule", "loops", "space", "llvm", "asm", "roofline", "kernels", "cuda", "resources"})
+      .show_default();
   command
-      ->add_option(
+      .add_option(
           "--replay", options->replay,
           "Print the kernel under the schedule of this file (- is standard input), in the form that --as "
           "schedule prints: to see what a change of it does")
-      ->type_name("SCHEDULE");
-  add_db_option(*command, options->db);
-  add_target_option(*command, options->target);
+      .type_name("SCHEDULE");
+  add_db_option(command, options->db);
+  add_target_option(command, options->target);
 }
 
 }  // namespace tuner::cli

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
 #include "tuner/search/recorded_space.h"
 #include "tuner/search/simulation.h"
+#include "tuner/text/facts.h"
 
 namespace tuner::cli {
 
@@ -218,39 +218,34 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_simulate_command(CLI::App& app, CommandContext& context) {
+void add_simulate_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "simulate", "Play search strategies on recorded spaces; needs no device",
                   [options] { return run(*options); });
-  command->add_option("SPACE", options->spaces, "Recorded spaces, CSV or gzip")
-      ->required()
-      ->type_name("FILE");
+  command.add_option("SPACE", options->spaces, "Recorded spaces, CSV or gzip").required().type_name("FILE");
   command
-      ->add_option("--strategy", options->strategies,
-                   "Strategies to play, with commas between; annealing is always printed beside them")
-      ->delimiter(',')
-      ->type_name("NAME")
-      ->capture_default_str();
-  command->add_option("--trials", options->trials, "Trials a run")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command->add_option("--seeds", options->seeds, "Runs a space, each with a seed of its own")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command->add_option("--first-seed", options->first_seed, "Seed of the first run")->capture_default_str();
-  command->add_option("--warm", options->warm, "Recorded spaces of the same kernel that are known beforehand")
-      ->type_name("FILE");
-  command->add_flag("--warm-others", options->warm_others,
-                    "Each space is played with the other SPACEs of the same knobs known beforehand");
-  command->add_option("--warm-rows", options->warm_rows, "Random rows known of each of them")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command
-      ->add_option("--in-flight", options->in_flight, "Configs proposed before the results of any are seen")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  add_json_option(*command, options->json);
+      .add_option("--strategy", options->strategies,
+                  "Strategies to play, with commas between; annealing is always printed beside them")
+      .delimiter(',')
+      .type_name("NAME")
+      .show_default();
+  command.add_option("--trials", options->trials, "Trials a run").in_range(1, 1000000).show_default();
+  command.add_option("--seeds", options->seeds, "Runs a space, each with a seed of its own")
+      .in_range(1, 100000)
+      .show_default();
+  command.add_option("--first-seed", options->first_seed, "Seed of the first run").show_default();
+  command.add_option("--warm", options->warm, "Recorded spaces of the same kernel that are known beforehand")
+      .type_name("FILE");
+  command.add_flag("--warm-others", options->warm_others,
+                   "Each space is played with the other SPACEs of the same knobs known beforehand");
+  command.add_option("--warm-rows", options->warm_rows, "Random rows known of each of them")
+      .in_range(1, 1000000)
+      .show_default();
+  command.add_option("--in-flight", options->in_flight, "Configs proposed before the results of any are seen")
+      .in_range(1, 4096)
+      .show_default();
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

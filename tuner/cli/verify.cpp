@@ -8,11 +8,11 @@
 
 #include "compiler_core/lower/gpu.h"
 #include "tuner/cli/command.h"
-#include "tuner/cli/tasks.h"
-#include "tuner/cli/verify_cpu.h"
-#include "tuner/cli/verify_cuda.h"
-#include "tuner/cli/verify_data.h"
 #include "tuner/cli/verify_times.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/verify/verify_cpu.h"
+#include "tuner/verify/verify_cuda.h"
+#include "tuner/verify/verify_data.h"
 
 namespace tuner::cli {
 
@@ -165,34 +165,34 @@ int run(Options& options, int verbose) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, CommandContext& context) {
+void add_verify_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "verify",
                   "Run random configs of every template (CUDA: emulated) and compare their answers",
                   [options, &context] { return run(*options, context.verbose); });
-  command->add_option("FILE", options->file, "Job file; - is standard input")->required();
-  command->add_option("--samples", options->samples, "Configs of each template and task")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000}))
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "Draws other configs and other inputs")->capture_default_str();
-  command->add_flag("--oracle", options->oracle,
-                    "Also run every schedule in the plain interpreter, where the shape is small enough");
-  add_target_option(*command, options->target);
-  CLI::Option* times =
-      command->add_flag("--times", options->times.asked,
-                        "Instead measure the tuned kernels again in fresh processes: inside their "
-                        "published intervals?");
-  command->add_option("--processes", options->times.processes, "With --times: processes of each kernel")
-      ->check(CLI::Range(1, 100))
-      ->needs(times)
-      ->capture_default_str();
+  command.add_option("FILE", options->file, "Job file; - is standard input").required();
+  command.add_option("--samples", options->samples, "Configs of each template and task")
+      .in_range(uint64_t{1}, uint64_t{1'000'000})
+      .show_default();
+  command.add_option("--seed", options->seed, "Draws other configs and other inputs").show_default();
+  command.add_flag("--oracle", options->oracle,
+                   "Also run every schedule in the plain interpreter, where the shape is small enough");
+  add_target_option(command, options->target);
+  const Option times =
+      command.add_flag("--times", options->times.asked,
+                       "Instead measure the tuned kernels again in fresh processes: inside their "
+                       "published intervals?");
+  command.add_option("--processes", options->times.processes, "With --times: processes of each kernel")
+      .in_range(1, 100)
+      .needs(times)
+      .show_default();
   command
-      ->add_option("--daemon", options->times.daemon,
-                   "With --times: HOST:PORT or unix:/path; without it this machine measures")
-      ->needs(times);
-  command->add_flag("--json", options->times.json, "With --times: print JSON")->needs(times);
-  add_db_option(*command, options->times.db);
+      .add_option("--daemon", options->times.daemon,
+                  "With --times: HOST:PORT or unix:/path; without it this machine measures")
+      .needs(times);
+  command.add_flag("--json", options->times.json, "With --times: print JSON").needs(times);
+  add_db_option(command, options->times.db);
 }
 
 }  // namespace tuner::cli

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/format.h"
-#include "tuner/cli/hint.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/published.h"
-#include "tuner/cli/tasks.h"
-#include "tuner/daemon/connection.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/format.h"
+#include "tuner/text/hint.h"
+#include "tuner/verify/published.h"
 
 namespace tuner::cli {
 namespace {
@@ -49,9 +49,9 @@ int verify_times(const TimesOptions& options, int verbose) {
   for (const CliTask& task : *tasks)
     if (const Status here = remote ? Status::ok() : measurable_here(task.target_name); !here)
       return report(here);
-  Result<Connection> connection =
-      connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote});
-  if (!connection) return report(connection.status());
+  const Result<DaemonClient> client =
+      DaemonClient::connect({.daemon = options.daemon, .db = options.db, .own_worker = !remote});
+  if (!client) return report(client.status());
 
   int unraced = 0, inside = 0, disturbed = 0;
   double widest = 0;
@@ -61,7 +61,7 @@ int verify_times(const TimesOptions& options, int verbose) {
   for (const CliTask& task : *tasks) {
     if (!seen.insert(task.key + "|" + task.target_name).second) continue;  // the same layer twice
     const Result<std::optional<TunedConfig>> answer =
-        published_answer(*connection, {task.key, task.target_name, task.algorithms, 1, task.constants});
+        client->tuned({task.key, task.target_name, task.algorithms, 1, task.constants});
     if (!answer) return report(answer.status());
     const std::optional<TunedConfig>& best = *answer;
     if (!best || !best->certified || best->constants != task.constants) {
@@ -71,7 +71,7 @@ int verify_times(const TimesOptions& options, int verbose) {
                    command_line("submit " + shell_quoted(options.file)).c_str());
       continue;
     }
-    const Result<RaceRow> now = remeasure(*connection, best->trial_id, options.processes, task.constants);
+    const Result<RaceRow> now = client->remeasure(best->trial_id, options.processes, task.constants);
     if (!now) return report(now.status());
     const Verdict v{task, *best, *now};
     inside += v.inside() ? 1 : 0;
@@ -93,7 +93,7 @@ int verify_times(const TimesOptions& options, int verbose) {
       std::fflush(stdout);
     }
   }
-  if (connection->host) connection->host->stop("the times are verified");
+  client->stop_host("the times are verified");
   if (options.json) {
     std::printf("%s\n", pretty(document).c_str());
   } else {

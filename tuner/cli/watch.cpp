@@ -3,12 +3,12 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/format.h"
 #include "tuner/cli/interrupt.h"
-#include "tuner/cli/job_state.h"
-#include "tuner/cli/job_watch.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/progress_view.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/client/progress_view.h"
+#include "tuner/jobs/job_state.h"
+#include "tuner/text/format.h"
 
 namespace tuner::cli {
 namespace {
@@ -29,13 +29,13 @@ Status check_running(const WatchOptions& options) {
 
 int run(const WatchOptions& options) {
   if (const Status running = check_running(options); !running) return report(running);
-  Result<Connection> connection = connect({.daemon = options.daemon, .db = options.db});
-  if (!connection) return report(connection.status());
+  const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
+  if (!client) return report(client.status());
   ProgressView view(1);
   v1::JobEvent last;
-  JobWatch watch(*connection, options.job, 0);
+  const std::unique_ptr<JobWatch> watch = client->watch(options.job, 0);
   while (true) {
-    JobWatch::Next next = watch.next(100);
+    JobWatch::Next next = watch->next(100);
     if (interrupted()) {
       view.finish();
       std::fprintf(stderr, "left; job %s goes on\n", options.job.c_str());
@@ -67,17 +67,17 @@ int run(const WatchOptions& options) {
 
 }  // namespace
 
-void add_watch_command(CLI::App& app, CommandContext& context) {
+void add_watch_command(Command app, CommandContext& context) {
   auto options = std::make_shared<WatchOptions>();
-  CLI::App* command = add_command(app, context, "watch", "Follows a running job", [options, &context] {
+  const Command command = add_command(app, context, "watch", "Follows a running job", [options, &context] {
     log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
     catch_interrupts();
     return run(*options);
   });
-  command->add_option("JOB", options->job, "as listed by tuner jobs: j3")->required();
-  add_db_option(*command, options->db);
-  command->add_option("--daemon", options->daemon,
-                      "HOST:PORT or unix:/path; else the one that runs on the database");
+  command.add_option("JOB", options->job, "as listed by tuner jobs: j3").required();
+  add_db_option(command, options->db);
+  command.add_option("--daemon", options->daemon,
+                     "HOST:PORT or unix:/path; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

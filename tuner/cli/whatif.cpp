@@ -6,11 +6,11 @@
 #include <sstream>
 
 #include "tuner/cli/command.h"
-#include "tuner/cli/facts.h"
-#include "tuner/cli/hint.h"
-#include "tuner/cli/job_file.h"
-#include "tuner/cli/whatif_play.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/jobs/job_file.h"
+#include "tuner/study/whatif_play.h"
+#include "tuner/text/facts.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 namespace {
@@ -183,9 +183,9 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_whatif_command(CLI::App& app, CommandContext& context) {
+void add_whatif_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  const Command command =
       add_command(app, context, "whatif",
                   "Play other search strategies on what was recorded of a job's task: no device needed.\n"
                   "A proposal without a recorded row costs a trial and tells the strategy nothing; a "
@@ -195,30 +195,30 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
                   "every row.\n"
                   "  tuner whatif j3 --strategy random,xgb-annealing --trials 128 --seeds 20",
                   [options] { return run(*options); });
-  command->add_option("JOB", options->job, "The job, as tuner jobs lists it")->required();
-  command->add_option("--strategy", options->strategies, "Strategies to play, with commas between")
-      ->required()
-      ->type_name("NAME[,NAME...]");
-  command->add_option("--trials", options->play.trials, "Trials of each run")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--batch", options->play.batch, "Proposals at a time; results come all together")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  command->add_option("--seeds", options->play.seeds, "Runs of each strategy, with seeds 0, 1, ...")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  command->add_option("--task", options->task, "Which task of a job that has several, from 0")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  command->add_option("--coverage", options->least_coverage, "Percent of the proposals that must be recorded")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  command->add_option("--hardware", options->hardware, "Only records of this machine");
-  command->add_flag("--own-rows", options->own_rows,
-                    "Only the rows of this job; without: of every job of its task on the same machine");
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
+  command.add_option("JOB", options->job, "The job, as tuner jobs lists it").required();
+  command.add_option("--strategy", options->strategies, "Strategies to play, with commas between")
+      .required()
+      .type_name("NAME[,NAME...]");
+  command.add_option("--trials", options->play.trials, "Trials of each run")
+      .in_range(1, 1'000'000)
+      .show_default();
+  command.add_option("--batch", options->play.batch, "Proposals at a time; results come all together")
+      .in_range(1, 10'000)
+      .show_default();
+  command.add_option("--seeds", options->play.seeds, "Runs of each strategy, with seeds 0, 1, ...")
+      .in_range(1, 10'000)
+      .show_default();
+  command.add_option("--task", options->task, "Which task of a job that has several, from 0")
+      .not_negative()
+      .type_name("N");
+  command.add_option("--coverage", options->least_coverage, "Percent of the proposals that must be recorded")
+      .in_range(0.0, 100.0)
+      .show_default();
+  command.add_option("--hardware", options->hardware, "Only records of this machine");
+  command.add_flag("--own-rows", options->own_rows,
+                   "Only the rows of this job; without: of every job of its task on the same machine");
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
 }
 
 }  // namespace tuner::cli

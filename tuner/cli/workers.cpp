@@ -1,5 +1,4 @@
 // tuner workers: who measures for a daemon.
-#include <grpcpp/client_context.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +9,8 @@
 
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/terminal.h"
-#include "tuner/daemon/connection.h"
-#include "tuner/daemon/grpc_status.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 namespace {
@@ -23,19 +21,16 @@ struct WorkersOptions {
 };
 
 int run(const WorkersOptions& options) {
-  Result<Connection> connection = connect({.daemon = options.daemon, .db = options.db});
-  if (!connection) return report(connection.status());
-  if (connection->host)
+  const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
+  if (!client) return report(client.status());
+  if (client->hosts())
     return report(not_found("no daemon runs on ", options.db,
                             ". Start one: tuner serve; of another machine: --daemon HOST:PORT"));
-  v1::ListWorkersReply reply;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-  if (const Status s = from_grpc(connection->jobs->ListWorkers(&context, {}, &reply), connection->name); !s)
-    return report(s);
+  const Result<v1::ListWorkersReply> reply = client->workers();
+  if (!reply) return report(reply.status());
   if (options.json) {
     nlohmann::json json = nlohmann::json::array();
-    for (const v1::WorkerSummary& w : reply.workers())
+    for (const v1::WorkerSummary& w : reply->workers())
       json.push_back({{"worker", w.worker_id()},
                       {"host", w.host()},
                       {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
@@ -45,10 +40,10 @@ int run(const WorkersOptions& options) {
     std::printf("%s\n", json.dump(2).c_str());
     return kExitDone;
   }
-  if (reply.workers().empty())
+  if (reply->workers().empty())
     std::printf("no worker is connected. Start one: measure_server --daemon ADDRESS\n");
   const int width = terminal_width(STDOUT_FILENO);
-  for (const v1::WorkerSummary& w : reply.workers()) {
+  for (const v1::WorkerSummary& w : reply->workers()) {
     char silent[64];
     std::snprintf(silent, sizeof silent, "last heard of %.1f s ago", w.silent_s());
     const std::string line = shortened(str(w.worker_id(), " on ", w.host(), ": ", w.leases(), " leases, ",
@@ -63,16 +58,16 @@ int run(const WorkersOptions& options) {
 
 }  // namespace
 
-void add_workers_command(CLI::App& app, CommandContext& context) {
+void add_workers_command(Command app, CommandContext& context) {
   auto options = std::make_shared<WorkersOptions>();
-  CLI::App* command = add_command(app, context, "workers", "Lists a daemon's workers", [options] {
+  const Command command = add_command(app, context, "workers", "Lists a daemon's workers", [options] {
     log_to_stderr(spdlog::level::err);
     return run(*options);
   });
-  add_db_option(*command, options->db);
-  add_json_option(*command, options->json);
-  command->add_option("--daemon", options->daemon,
-                      "HOST:PORT or unix:/path; else the one that runs on the database");
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
+  command.add_option("--daemon", options->daemon,
+                     "HOST:PORT or unix:/path; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

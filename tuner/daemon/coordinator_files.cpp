@@ -5,9 +5,9 @@
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/target.h"
 #include "proto/convert.h"
-#include "tuner/cli/job_file.h"
-#include "tuner/cli/job_groups.h"
 #include "tuner/daemon/coordinator.h"
+#include "tuner/jobs/job_file.h"
+#include "tuner/jobs/job_groups.h"
 
 namespace tuner {
 namespace {
@@ -57,25 +57,25 @@ Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::Rea
         if (target.starts_with("llvm ")) offered[target] = std::max(offered[target], worker.max_threads);
   }
   const std::string name = request.name().empty() ? "job file" : request.name();
-  ASSIGN_OR_RETURN(const std::vector<cli::JobEntry> entries, cli::parse_job_text(request.text(), name));
-  std::vector<cli::JobGroup> groups;
+  ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, parse_job_text(request.text(), name));
+  std::vector<JobGroup> groups;
   for (size_t i = 0; i < entries.size(); ++i) {
-    const cli::JobEntry& entry = entries[i];
+    const JobEntry& entry = entries[i];
     const bool own = request.target().empty();
     const Result<std::string> target = resolve(own ? entry.target : request.target(), offered);
     if (!target)
       return target.status().with_context(
           own ? str(name, ": ", entries.size() > 1 ? str("[", i, "].") : "", "target: ") : "target: ");
-    cli::add_task(groups,
-                  {.trials = entry.trials,
-                   .search = entry.search,
-                   .seed = entry.seed,
-                   .options = entry.measure,
-                   .stop = entry.stop},
-                  {entry.workload.key(), *target, entry.algorithms, entry.uses, cli::constants_of(entry)},
-                  entry.workload);
+    add_task(groups,
+             {.trials = entry.trials,
+              .search = entry.search,
+              .seed = entry.seed,
+              .options = entry.measure,
+              .stop = entry.stop},
+             {entry.workload.key(), *target, entry.algorithms, entry.uses, constants_of(entry)},
+             entry.workload);
   }
-  for (const cli::JobGroup& group : groups) to_proto(group.job, /*fresh=*/false, reply->add_jobs());
+  for (const JobGroup& group : groups) to_proto(group.job, /*fresh=*/false, reply->add_jobs());
   return Status::ok();
 }
 

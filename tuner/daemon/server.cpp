@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "measure.grpc.pb.h"
-#include "tuner/daemon/grpc_status.h"
+#include "proto/grpc_status.h"
 #include "tuning.grpc.pb.h"
 
 namespace tuner {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "tuner/cli/format.h"
 #include "tuner/report/task_facts.h"
+#include "tuner/text/format.h"
 
 namespace tuner {
 
@@ -27,7 +27,7 @@ Result<JobTask> load(const JobRow& job, int index, const std::vector<TrialWithRe
                      const std::vector<RaceRow>& races) {
   const JobRow::Task& row = job.tasks[static_cast<size_t>(index)];
   JobTask t{.job = &job, .index = index};
-  ASSIGN_OR_RETURN(t.task, cli::task_from_keys(row.workload_key, row.target));
+  ASSIGN_OR_RETURN(t.task, task_from_keys(row.workload_key, row.target));
   t.task.algorithms = row.algorithms;
   for (const TrialWithRecord& r : trials)
     if (r.trial.task_index == index && r.record) t.trials.push_back(r);
@@ -97,8 +97,8 @@ Result<ordered_json> report_facts(const Store& store, const std::string& job_id,
                       {"state", job_state_name(job.state)},
                       {"message", job.message},
                       {"trials_wanted", job.trials},
-                      {"submitted_at", cli::iso_utc(job.submitted_at_us)},
-                      {"finished_at", cli::iso_utc(job.finished_at_us)},
+                      {"submitted_at", iso_utc(job.submitted_at_us)},
+                      {"finished_at", iso_utc(job.finished_at_us)},
                       {"tasks", tasks}};
 }
 

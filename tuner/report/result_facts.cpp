@@ -5,8 +5,8 @@
 
 #include "db/stats.h"
 #include "templates/schedule_template.h"
-#include "tuner/cli/roofline.h"
 #include "tuner/report/task_facts.h"
+#include "tuner/study/roofline.h"
 
 namespace tuner {
 
@@ -203,13 +203,13 @@ ordered_json roofline_facts(const JobTask& t, double best_ns, const ReportOption
     return {{"why", "no right answer, or no arithmetic to speak of"}};
   double recorded = 0;
   for (const TrialWithRecord& r : t.trials) recorded = std::max(recorded, r.record->peak_gflops);
-  cli::MachineRoofs roofs{.fma_gflops = recorded};
-  if (options.measure_roofs) roofs = cli::measure_roofs(t.task.target, recorded);
+  MachineRoofs roofs{.fma_gflops = recorded};
+  if (options.measure_roofs) roofs = measure_roofs(t.task.target, recorded);
   ordered_json levels = ordered_json::array();
   std::string lives_in;
-  for (const cli::MachineRoofs::Level& level : roofs.levels)
+  for (const MachineRoofs::Level& level : roofs.levels)
     if (level.read_gbps > 0) levels.push_back({{"name", level.name}, {"gbps", level.read_gbps}});
-  if (!levels.empty()) lives_in = cli::level_for(roofs, t.task.workload.bytes()).name;
+  if (!levels.empty()) lives_in = level_for(roofs, t.task.workload.bytes()).name;
   return {{"flops", flops},
           {"bytes", bytes},
           {"gflops", flops / best_ns},

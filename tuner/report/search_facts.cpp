@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/cli/whatif_play.h"
 #include "tuner/report/knob_importance.h"
 #include "tuner/report/task_facts.h"
 #include "tuner/search/stopping_estimate.h"
+#include "tuner/study/whatif_play.h"
 
 namespace tuner {
 
@@ -108,17 +108,17 @@ Result<ordered_json> baseline_facts(const Store& store, const JobTask& t, const 
   if (!t.space)
     return ordered_json{{"why", "this program has no template for the task, so nothing can be played"}};
   const JobRow::Task& own = t.job->tasks[static_cast<size_t>(t.index)];
-  ASSIGN_OR_RETURN(const cli::TaskRecords records, cli::records_of_task(store, own, t.hardware));
+  ASSIGN_OR_RETURN(const TaskRecords records, records_of_task(store, own, t.hardware));
   double optimum = 0;
-  for (const cli::TaskRecords::Row& row : records.rows)
+  for (const TaskRecords::Row& row : records.rows)
     if (row.is_timed() && (optimum == 0 || row.time_ns() < optimum)) optimum = row.time_ns();
   if (optimum == 0) return ordered_json{{"why", "nothing was timed to the end"}};
-  cli::WhatIfOptions play{.trials = t.trials.size(), .seeds = 1};
+  WhatIfOptions play{.trials = t.trials.size(), .seeds = 1};
   // One run shows whether the rows suffice, before all are played.
-  ASSIGN_OR_RETURN(cli::WhatIfResult played, cli::play_whatif(t.space->search, records, "annealing", play));
+  ASSIGN_OR_RETURN(WhatIfResult played, play_whatif(t.space->search, records, "annealing", play));
   if (played.coverage() >= options.least_coverage) {
     play.seeds = options.baseline_seeds;
-    ASSIGN_OR_RETURN(played, cli::play_whatif(t.space->search, records, "annealing", play));
+    ASSIGN_OR_RETURN(played, play_whatif(t.space->search, records, "annealing", play));
   }
   const double percent = std::floor(1000 * played.coverage()) / 10;
   if (played.coverage() < options.least_coverage)
@@ -130,7 +130,7 @@ Result<ordered_json> baseline_facts(const Store& store, const JobTask& t, const 
   ordered_json x = ordered_json::array(), mean = x, low = x, high = x;
   const size_t n = play.trials, step = std::max<size_t>(1, n / kCurvePoints);
   for (size_t i = 1; i <= n; i = i == n ? n + 1 : std::min(n, i + step)) {
-    const cli::WhatIfMark mark = cli::mark_after(played, i);
+    const WhatIfMark mark = mark_after(played, i);
     if (mark.mean <= 0 || mark.worst <= 0) continue;  // some run has found nothing yet
     x.push_back(i);
     mean.push_back(optimum / mark.mean);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "db/store.h"
-#include "tuner/cli/tasks.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/jobs/tasks.h"
 #include "tuner/report/report_facts.h"
 
 namespace tuner {
@@ -17,7 +17,7 @@ namespace tuner {
 struct JobTask {
   const JobRow* job = nullptr;
   int index = 0;
-  cli::CliTask task;
+  CliTask task;
   std::string hardware;                 // that most of its records are of; others are left out
   std::vector<TrialWithRecord> trials;  // with a record, in the order of their records
   std::vector<RaceRow> races;           // of this task, oldest first

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "templates/schedule_template.h"
-#include "tuner/cli/tasks.h"
+#include "tuner/jobs/tasks.h"
 
 namespace tuner {
 
 Result<KnownConfigs> KnownConfigs::load(const std::string& db) {
   KnownConfigs known;
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, cli::open_if_there(db));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(db));
   if (store == nullptr) return known;
   // The same config may have been measured in several trials: its best counts.
   std::map<Task, std::map<std::tuple<std::string, int, std::string>, double>> best;

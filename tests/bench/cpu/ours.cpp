@@ -8,13 +8,10 @@
 #include "compiler_core/runtime/flush.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/bench/common/statistics.h"
-#include "tuner/cli/tasks.h"
+#include "tuner/jobs/tasks.h"
 
 namespace tuner {
 namespace {
-
-using cli::ChosenKernel;
-using cli::CliTask;
 
 constexpr int kRaceRounds = 15;
 constexpr double kRaceQuantile = 0.25;
@@ -155,12 +152,11 @@ Result<Contestant> our_kernel(const BenchCase& bench_case, const OurTemplate& fr
 Result<Contestant> our_contestant(const BenchCase& bench_case, const OurChoice& choice,
                                   const KnownConfigs& known, const TurnOptions& how, ThreadPool& pool) {
   ASSIGN_OR_RETURN(const CliTask task,
-                   cli::task_from_keys(bench_case.workload().key(), host_target(pool.threads()).name()));
+                   task_from_keys(bench_case.workload().key(), host_target(pool.threads()).name()));
   std::vector<Contestant> finalists;
   for (const KnownConfig& c :
        known.fastest(task.key, task.target_name, choice.algorithms, choice.finalists)) {
-    const Result<ChosenKernel> chosen =
-        cli::choose_config(task, c.template_name, c.template_version, c.config);
+    const Result<ChosenKernel> chosen = choose_config(task, c.template_name, c.template_version, c.config);
     // A config of a space that has changed since.
     if (!chosen && chosen.status().code() == StatusCode::kNotFound) continue;
     if (!chosen) return chosen.status();

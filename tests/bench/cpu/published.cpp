@@ -8,8 +8,8 @@
 #include "tests/bench/cpu/report.h"
 #include "tests/bench/cpu/tune.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/published.h"
-#include "tuner/daemon/connection.h"
+#include "tuner/client/daemon_client.h"
+#include "tuner/verify/published.h"
 
 namespace tuner {
 namespace {
@@ -34,18 +34,19 @@ class PublishedRun {
         RETURN_IF_ERROR(tune({shapes[i].workload}, {Algorithms::kAny, options_.threads, options_.trials,
                                                     options_.db, options_.seed}));
       }
-    ASSIGN_OR_RETURN(Connection connection, connect({.db = options_.db, .own_worker = true}));
+    ASSIGN_OR_RETURN(const DaemonClient client,
+                     DaemonClient::connect({.db = options_.db, .own_worker = true}));
     std::printf("%-48s %12s %9s %5s %12s %12s\n", "shape", "published us", "+- %", "time", "again us",
                 "x published");
     for (size_t i = 0; i < shapes.size() && in_time(shapes.size() - i); ++i) {
       PublishedShape& shape = report_.shapes.emplace_back(PublishedShape{.shape = shapes[i]});
-      if (const Status measured = measure(connection, shape); !measured) {
+      if (const Status measured = measure(client, shape); !measured) {
         shape.error = measured.message();
         std::printf("%-48s FAILED %s\n", name_of(shape).c_str(), shape.error.c_str());
       }
       if (!options_.json.empty()) RETURN_IF_ERROR(write_json(report_, options_.json));
     }
-    if (connection.host) connection.host->stop("the times are measured");
+    client.stop_host("the times are measured");
     return Status::ok();
   }
 
@@ -58,14 +59,13 @@ class PublishedRun {
     return report_.stopped.empty();
   }
 
-  Status measure(const Connection& connection, PublishedShape& shape) {
+  Status measure(const DaemonClient& client, PublishedShape& shape) {
     const JobRow::Task task{shape.shape.workload.key(), report_.target, ""};
-    ASSIGN_OR_RETURN(const std::optional<TunedConfig> answer, cli::published_answer(connection, task));
+    ASSIGN_OR_RETURN(const std::optional<TunedConfig> answer, client.tuned(task));
     if (!answer) return not_found("never tuned; --tune TRIALS does so");
     shape.published = *answer;
     for (int i = 1; i <= options_.times; ++i) {
-      ASSIGN_OR_RETURN(RaceRow now,
-                       cli::remeasure(connection, answer->trial_id, kProcesses, Constants::kWarm));
+      ASSIGN_OR_RETURN(RaceRow now, client.remeasure(answer->trial_id, kProcesses, Constants::kWarm));
       shape.again.push_back(std::move(now));
       print(shape, i);
     }
@@ -75,8 +75,8 @@ class PublishedRun {
   static void print(const PublishedShape& s, int time) {
     const RaceRow& now = s.again.back();
     std::printf("%-48s %12.2f %9.2f %5d %12.2f %12.4f  %s\n", name_of(s).c_str(), s.published.time_ns / 1e3,
-                100 * cli::half_width(s.published), time, now.time_ns / 1e3,
-                cli::to_published(s.published, now), verdict(s, now).c_str());
+                100 * half_width(s.published), time, now.time_ns / 1e3, to_published(s.published, now),
+                verdict(s, now).c_str());
     std::fflush(stdout);
   }
 

@@ -2,7 +2,7 @@
 
 #include "tests/bench/cpu/json_file.h"
 #include "tests/bench/cpu/published.h"
-#include "tuner/cli/published.h"
+#include "tuner/verify/published.h"
 
 namespace tuner {
 namespace {
@@ -24,11 +24,11 @@ ordered_json of(const PublishedShape& s) {
   j["certified"] = has_interval(s);
   j["time_ns"] = {{"low", p.time_low_ns}, {"middle", p.time_ns}, {"high", p.time_high_ns}};
   j["ratio_to_sentinel"] = {{"low", p.ratio_low}, {"middle", p.ratio}, {"high", p.ratio_high}};
-  j["half_width"] = cli::half_width(p);
+  j["half_width"] = half_width(p);
   j["again"] = ordered_json::array();
   for (const RaceRow& now : s.again) {
-    ordered_json again = cli::remeasured_json(p, now);
-    again["to_published"] = cli::to_published(p, now);
+    ordered_json again = remeasured_json(p, now);
+    again["to_published"] = to_published(p, now);
     again["verdict"] = verdict(s, now);
     j["again"].push_back(std::move(again));
   }
@@ -39,7 +39,7 @@ ordered_json of(const PublishedShape& s) {
 
 std::string verdict(const PublishedShape& shape, const RaceRow& now) {
   if (!has_interval(shape)) return "not certified";
-  return cli::verdict(shape.published, now);
+  return verdict(shape.published, now);
 }
 
 PublishedSummary summarise(const PublishedReport& report) {
@@ -50,8 +50,8 @@ PublishedSummary summarise(const PublishedReport& report) {
       ++sum.uncertified;
       continue;
     }
-    sum.narrow += cli::half_width(s.published) <= kNarrow ? 1 : 0;
-    for (const RaceRow& now : s.again) sum.inside += cli::is_inside(s.published, now) ? 1 : 0;
+    sum.narrow += half_width(s.published) <= kNarrow ? 1 : 0;
+    for (const RaceRow& now : s.again) sum.inside += is_inside(s.published, now) ? 1 : 0;
   }
   return sum;
 }

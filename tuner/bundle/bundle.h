@@ -1,0 +1,73 @@
+// A bundle: what `tuner build` makes of tasks: one library of all their kernels, and what a program needs to
+// use it. As files of a folder, which is a prefix for CMake and pkg-config:
+//
+//   include/NAME.h  tuner_runtime.h  tuner_kernel.h  tuner_pool.h      typed functions; a thread pool
+//   lib/libNAME.so  lib/libNAME.a
+//   lib/cmake/NAME/NAMEConfig.cmake  lib/pkgconfig/NAME.pc
+//   schedule/ llvm/ asm/ obj/                                          a file a kernel, where asked for
+//   cuda/FUNCTION.cubin  .cu  .c  .h                                   of kernels for a GPU; .c launches
+//   manifest.json                                                      everything above, for programs
+//
+// The kernels of CPUs share the library, whose architecture must therefore be one.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/codegen/library.h"
+#include "db/resolve/resolve.h"
+#include "tuner/jobs/tasks.h"
+
+namespace tuner {
+
+// What to write, as --emit says it.
+struct Emit {
+  bool shared = true, archive = true, schedule = true;
+  bool object = false, assembly = false, llvm = false;
+
+  bool library() const { return shared || archive; }
+};
+// "so,a,asm". InvalidArgument names a word it does not know, and those it does.
+Result<Emit> parse_emit(std::string_view text);
+
+// A task and the C function made of it.
+struct BundleTask {
+  CliTask task;
+  std::string function;
+};
+// Gives every task its function: the name in its file, else `only_name` when there is one task and that is
+// not empty, else kernel_name(). The same task twice is one. InvalidArgument when two kernels, or a kernel
+// and the library, need the same name in C.
+Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks, const std::string& library,
+                                               const std::string& only_name);
+
+// A kernel compiled under its own name.
+struct BundleKernel {
+  std::string function;
+  CliTask task;
+  CompiledObject code;  // of a CPU
+  Artifact cubin;       // of a GPU
+  std::string cuda_source;
+  std::vector<std::string> instruction_sets;  // that the CPU must have
+  AnswerKind kind = AnswerKind::kDefault;
+  std::string origin;            // "tuned: 1.2 ms in trial t7; config ...", lines for people
+  std::string note;              // why it is not what was tuned for just this task; else empty
+  nlohmann::ordered_json facts;  // its part of manifest.json
+  std::string schedule, llvm, assembly;
+};
+// Compiles the resolver's answer for the task. `library` makes its symbols differ from those of other bundles
+// in the same program.
+Result<BundleKernel> build_kernel(const BundleTask& task, const std::string& library,
+                                  const Resolver& resolver, const Emit& emit);
+
+struct BundleFile {
+  std::string path;  // below the folder
+  std::string bytes;
+};
+// All files; manifest.json is the last.
+Result<std::vector<BundleFile>> bundle_files(const std::string& name,
+                                             const std::vector<BundleKernel>& kernels, const Emit& emit);
+
+}  // namespace tuner

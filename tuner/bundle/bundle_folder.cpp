@@ -1,0 +1,143 @@
+#include "tuner/bundle/bundle_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tuner/jobs/c_names.h"
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr char kStagingPrefix[] = ".tuner-build-";
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Status write_file(const fs::path& path, std::string_view bytes) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  return out ? Status::ok() : failed(path.string(), ": cannot be written: ", std::strerror(errno));
+}
+
+// The topmost folder of `path` that does not exist yet; empty when all do.
+fs::path topmost_missing(const fs::path& path) {
+  fs::path missing;
+  for (fs::path p = path; !p.empty() && !fs::exists(p); p = p.parent_path()) missing = p;
+  return missing;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BundleFolder>> BundleFolder::open(const std::string& path, const std::string& name) {
+  std::error_code error;
+  fs::path absolute = fs::absolute(path, error).lexically_normal();
+  if (!absolute.has_filename()) absolute = absolute.parent_path();  // "out/"
+  if (error || path.empty()) return invalid_argument("-o: expected a folder, found \"", path, "\"");
+  std::unique_ptr<BundleFolder> folder(new BundleFolder(absolute));
+  if (fs::exists(absolute) && !fs::is_directory(absolute))
+    return invalid_argument(path, ": is a file; -o wants a folder, which is made when missing");
+  folder->made_ = topmost_missing(absolute);
+  fs::create_directories(absolute, error);
+  if (error) return invalid_argument(path, ": cannot be made: ", error.message());
+  RETURN_IF_ERROR(folder->lock().with_context(path + ": "));
+  RETURN_IF_ERROR(folder->read_former(name).with_context(path + ": "));
+  std::string staging = absolute / str(kStagingPrefix, "XXXXXX");
+  if (::mkdtemp(staging.data()) == nullptr)
+    return invalid_argument(path, ": cannot be written: ", std::strerror(errno));
+  folder->staging_ = staging;
+  return folder;
+}
+
+Status BundleFolder::lock() {
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd_ < 0) return invalid_argument("cannot be opened: ", std::strerror(errno));
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
+    return invalid_argument("another build is writing there; run this again when it is done");
+  // Whoever left these is gone.
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, ignored))
+    if (entry.path().filename().string().starts_with(kStagingPrefix)) fs::remove_all(entry.path(), ignored);
+  return Status::ok();
+}
+
+Status BundleFolder::read_former(const std::string& name) {
+  if (!fs::exists(path_ / "manifest.json")) return Status::ok();
+  const json manifest = json::parse(contents(path_ / "manifest.json"), nullptr, /*allow_exceptions=*/false);
+  if (!manifest.is_object() || !manifest.contains("bundle") || !manifest["bundle"].is_string() ||
+      !check_c_name(manifest["bundle"].get<std::string>()) || !manifest.contains("files") ||
+      !manifest["files"].is_object())
+    return invalid_argument(
+        "holds a manifest.json that this command did not write; give a folder of its own");
+  const auto former = manifest["bundle"].get<std::string>();
+  if (former != name)
+    return invalid_argument("holds the library \"", former, "\", and a folder holds one; give \"", name,
+                            "\" a folder of its own");
+  for (const auto& [path, digest] : manifest["files"].items()) {
+    const fs::path relative(path);
+    const bool inside =
+        relative.is_relative() && !relative.empty() && *relative.begin() != ".." && *relative.begin() != ".";
+    if (inside && relative.lexically_normal() == relative) former_.insert(path);
+  }
+  former_.insert("manifest.json");
+  return Status::ok();
+}
+
+// The same bytes are in nobody's way: a build that was stopped between two renames may have left them.
+Status BundleFolder::check_ways(const std::vector<BundleFile>& files) const {
+  for (const BundleFile& file : files) {
+    const fs::path place = path_ / file.path;
+    if (!fs::exists(place) || former_.contains(file.path) || contents(place) == file.bytes) continue;
+    return invalid_argument(place.string(),
+                            ": is there already, and not from a build of this name; nothing was changed. "
+                            "Give a folder of its own");
+  }
+  return Status::ok();
+}
+
+Status BundleFolder::write(const std::vector<BundleFile>& files) {
+  RETURN_IF_ERROR(check_ways(files));
+  for (const BundleFile& file : files) RETURN_IF_ERROR(write_file(staging_ / file.path, file.bytes));
+  std::error_code error;
+  for (const BundleFile& file : files) {
+    const fs::path place = path_ / file.path;
+    fs::create_directories(place.parent_path(), error);
+    if (!error) fs::rename(staging_ / file.path, place, error);
+    if (error) return failed(place.string(), ": cannot be written: ", error.message());
+    former_.erase(file.path);
+  }
+  written_ = true;
+  for (const std::string& path : former_) {
+    fs::remove(path_ / path, error);
+    // The folder it was in goes when it is empty.
+    for (fs::path f = fs::path(path).parent_path(); !f.empty(); f = f.parent_path())
+      if (!fs::is_empty(path_ / f, error) || !fs::remove(path_ / f, error)) break;
+  }
+  return Status::ok();
+}
+
+BundleFolder::~BundleFolder() {
+  std::error_code ignored;
+  if (!staging_.empty()) fs::remove_all(staging_, ignored);
+  // Only what is empty: somebody else may have put something there meanwhile.
+  if (!written_ && !made_.empty())
+    for (fs::path p = path_; p.string().size() >= made_.string().size(); p = p.parent_path())
+      if (!fs::remove(p, ignored)) break;
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace tuner

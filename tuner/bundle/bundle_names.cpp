@@ -1,0 +1,93 @@
+// Which C names a bundle's kernels get, and whether they can live together.
+#include <map>
+
+#include "tuner/bundle/bundle.h"
+#include "tuner/jobs/c_names.h"
+
+namespace tuner {
+namespace {
+
+// Every identifier that headers declare for a kernel; those of a GPU are fewer.
+std::vector<std::string> identifiers_of(const BundleTask& t) {
+  std::vector<std::string> names;
+  const std::vector<const char*> endings =
+      t.task.target.is_cuda() ? std::vector{"_kernel", "_load", "_launch", "_unload"}
+                              : std::vector{"", "_with", "_call", "_prepack", "_pack", "_runs_here"};
+  for (const char* ending : endings) names.push_back(t.function + ending);
+  return names;
+}
+
+bool same_task(const CliTask& a, const CliTask& b) {
+  return a.key == b.key && a.target_name == b.target_name && a.algorithms == b.algorithms;
+}
+
+std::string described(const BundleTask& t) {
+  return str("\"", t.function, "\" (", t.task.key, " on ", t.task.target_name, ")");
+}
+
+constexpr std::string_view kWayOut = "Give one of them another \"name\" in its job file";
+
+// Each task once: one that stands there again under the same name, or without one, adds nothing.
+Result<std::vector<BundleTask>> without_repeats(std::vector<BundleTask> all) {
+  std::vector<BundleTask> out;
+  for (BundleTask& t : all) {
+    bool is_new = true;
+    for (const BundleTask& before : out) {
+      if (same_task(before.task, t.task) && (before.function == t.function || t.task.name.empty()))
+        is_new = false;
+      else if (before.function == t.function)
+        return invalid_argument("two kernels have the name ", described(before), " and ", t.task.key, " on ",
+                                t.task.target_name,
+                                t.task.key == before.task.key && !t.task.algorithms.empty()
+                                    ? " with algorithms " + t.task.algorithms
+                                    : "",
+                                ". ", kWayOut);
+    }
+    if (is_new) out.push_back(std::move(t));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks, const std::string& library,
+                                               const std::string& only_name) {
+  std::vector<BundleTask> named;
+  for (const CliTask& task : tasks)
+    named.push_back({task, !task.name.empty()                        ? task.name
+                           : tasks.size() == 1 && !only_name.empty() ? only_name
+                                                                     : kernel_name(task)});
+  ASSIGN_OR_RETURN(named, without_repeats(std::move(named)));
+  // Macros are the names in capitals, so names must differ in more than that.
+  std::map<std::string, std::string> owner = {{as_macro(library + "_kernels"), "the library's table"},
+                                              {as_macro(library + "_find"), "the library's table"}};
+  for (const BundleTask& t : named) {
+    for (const std::string& name : identifiers_of(t)) {
+      const auto [found, fresh] = owner.emplace(as_macro(name), described(t));
+      if (!fresh && found->second != described(t))
+        return invalid_argument("the C name ", name, " (or its macro ", as_macro(name), ") is needed by ",
+                                found->second, " and by ", described(t), ". ", kWayOut);
+    }
+  }
+  return named;
+}
+
+Result<Emit> parse_emit(std::string_view text) {
+  Emit emit{.shared = false, .archive = false, .schedule = false};
+  const std::map<std::string_view, bool*> words = {{"so", &emit.shared},  {"a", &emit.archive},
+                                                   {"obj", &emit.object}, {"asm", &emit.assembly},
+                                                   {"llvm", &emit.llvm},  {"schedule", &emit.schedule}};
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const auto it = words.find(text.substr(begin, end - begin));
+    if (it == words.end())
+      return invalid_argument(
+          "--emit: expected words out of so, a, obj, asm, llvm, schedule, joined by commas; found \"",
+          text.substr(begin, end - begin), "\"");
+    *it->second = true;
+    begin = end + 1;
+  }
+  return emit;
+}
+
+}  // namespace tuner

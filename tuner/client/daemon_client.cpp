@@ -1,0 +1,207 @@
+#include "tuner/client/daemon_client.h"
+
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "proto/convert.h"
+#include "proto/grpc_status.h"
+#include "tuner/client/job_events.h"
+#include "tuner/daemon/daemon_host.h"
+#include "tuning.grpc.pb.h"
+
+namespace tuner {
+
+struct DaemonClient::Connection {
+  std::string name;
+  std::unique_ptr<DaemonHost> host;  // set when the daemon is this process
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::Jobs::Stub> jobs;
+};
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr seconds kPatience{10};       // until somebody answers
+constexpr seconds kCallLimit{60};      // of a call that only looks things up
+constexpr seconds kMeasureLimit{330};  // of one that measures; the daemon answers within 300
+constexpr std::array<milliseconds, 2> kPauses{milliseconds(100), milliseconds(300)};  // before trying again
+
+std::shared_ptr<grpc::Channel> channel_to(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(16 << 20);
+  arguments.SetMaxSendMessageSize(16 << 20);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A daemon that came back is a new one, not a backed-off old one.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+bool answers(grpc::Channel& channel, milliseconds patience) {
+  return channel.WaitForConnected(std::chrono::system_clock::now() + patience);
+}
+
+// One call with a deadline: `call(context, reply)` is the stub's method with its request.
+template <class Reply, class Call>
+Result<Reply> call_once(const std::string& name, milliseconds limit, const Call& call) {
+  Reply reply;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + limit);
+  RETURN_IF_ERROR(from_grpc(call(&context, &reply), name));
+  return reply;
+}
+
+// The same for a call that may be made again: within the same deadline, where the connection broke.
+template <class Reply, class Call>
+Result<Reply> call_again(const std::string& name, milliseconds limit, const Call& call) {
+  const steady_clock::time_point end = steady_clock::now() + limit;
+  const auto left = [&] { return std::chrono::duration_cast<milliseconds>(end - steady_clock::now()); };
+  Result<Reply> reply = call_once<Reply>(name, limit, call);
+  for (const milliseconds pause : kPauses) {
+    if (reply || reply.status().code() != StatusCode::kUnavailable || left() <= pause) break;
+    std::this_thread::sleep_for(pause);
+    reply = call_once<Reply>(name, left(), call);
+  }
+  return reply;
+}
+
+}  // namespace
+
+DaemonClient::DaemonClient(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+DaemonClient::DaemonClient(DaemonClient&&) noexcept = default;
+DaemonClient& DaemonClient::operator=(DaemonClient&&) noexcept = default;
+DaemonClient::~DaemonClient() = default;
+
+const std::string& DaemonClient::name() const { return connection_->name; }
+bool DaemonClient::hosts() const { return connection_->host != nullptr; }
+Status DaemonClient::worker_state() const {
+  return hosts() ? connection_->host->worker_state() : Status::ok();
+}
+bool DaemonClient::wait_until_learned(double limit_s) const {
+  return !hosts() || connection_->host->wait_until_learned(limit_s);
+}
+void DaemonClient::stop_host(const std::string& reason) const {
+  if (hosts()) connection_->host->stop(reason);
+}
+
+Result<DaemonClient> DaemonClient::connect(const ConnectOptions& options) {
+  const auto dial = [](const std::string& address, std::string name) {
+    auto made = std::make_unique<Connection>();
+    made->name = std::move(name);
+    made->channel = channel_to(address);
+    made->jobs = v1::Jobs::NewStub(made->channel);
+    return made;
+  };
+  if (!options.daemon.empty()) {
+    std::unique_ptr<Connection> made = dial(options.daemon, options.daemon);
+    if (!answers(*made->channel, kPatience))
+      return unavailable("daemon ", options.daemon, ": nobody answers. Expected there: tuner serve --listen ",
+                         options.daemon);
+    return DaemonClient(std::move(made));
+  }
+  if (!options.own_worker && access(options.db.c_str(), F_OK) != 0)
+    return not_found(options.db,
+                     ": there is no database yet. The first `tuner submit` makes it; another file: --db");
+  const steady_clock::time_point limit = steady_clock::now() + kPatience;
+  while (true) {
+    Result<std::unique_ptr<DaemonHost>> host =
+        DaemonHost::start({.db = options.db, .own_worker = options.own_worker});
+    if (host) {
+      std::unique_ptr<Connection> made = dial((*host)->addresses().back(), "this command");
+      made->host = std::move(*host);
+      if (!answers(*made->channel, kPatience))
+        return unavailable(made->name, ": its own socket does not answer");
+      return DaemonClient(std::move(made));
+    }
+    if (host.status().code() != StatusCode::kAborted) return host.status();
+    ASSIGN_OR_RETURN(const std::string socket, private_socket(options.db));
+    std::unique_ptr<Connection> made = dial(socket, "the daemon on " + options.db);
+    if (answers(*made->channel, milliseconds(1'000))) return DaemonClient(std::move(made));
+    if (steady_clock::now() >= limit)
+      return unavailable(host.message(), ", and that process does not answer on ", socket);
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+}
+
+Result<v1::SubmitReply> DaemonClient::submit(const JobRow& job, bool fresh) const {
+  v1::SubmitRequest request;
+  to_proto(job, fresh, &request);
+  if (request.request_id().empty()) request.set_request_id(new_request_id());
+  return call_again<v1::SubmitReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+    return connection_->jobs->Submit(context, request, reply);
+  });
+}
+
+Result<v1::QueryReply> DaemonClient::query(const JobRow::Task& task) const {
+  v1::QueryRequest request;
+  to_proto(task, request.mutable_task());
+  return call_again<v1::QueryReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+    return connection_->jobs->Query(context, request, reply);
+  });
+}
+
+Result<std::optional<TunedConfig>> DaemonClient::tuned(const JobRow::Task& task) const {
+  ASSIGN_OR_RETURN(const v1::QueryReply reply, query(task));
+  if (!reply.found()) return std::optional<TunedConfig>();
+  ASSIGN_OR_RETURN(TunedConfig tuned, from_proto(reply.tuned()));
+  return std::optional(std::move(tuned));
+}
+
+Result<v1::CancelReply> DaemonClient::cancel(const std::string& job_id) const {
+  v1::CancelRequest request;
+  request.set_job_id(job_id);
+  return call_again<v1::CancelReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+    return connection_->jobs->Cancel(context, request, reply);
+  });
+}
+
+Result<MeasureRecord> DaemonClient::rerun(const std::string& trial_id) const {
+  v1::RerunRequest request;
+  request.set_trial_id(trial_id);
+  const auto call = [&](grpc::ClientContext* context, auto* reply) {
+    return connection_->jobs->Rerun(context, request, reply);
+  };
+  ASSIGN_OR_RETURN(const v1::MeasureRecord reply, call_once<v1::MeasureRecord>(name(), kMeasureLimit, call));
+  return from_proto(reply);
+}
+
+Result<RaceRow> DaemonClient::remeasure(const std::string& trial_id, int processes,
+                                        Constants constants) const {
+  v1::RemeasureRequest request;
+  request.set_trial_id(trial_id);
+  request.mutable_options()->set_processes(processes);
+  request.mutable_options()->set_constants(std::string(constants_name(constants)));
+  const auto call = [&](grpc::ClientContext* context, auto* reply) {
+    return connection_->jobs->Remeasure(context, request, reply);
+  };
+  ASSIGN_OR_RETURN(const v1::RaceResult reply, call_once<v1::RaceResult>(name(), kMeasureLimit, call));
+  return from_proto(reply, "remeasurement");
+}
+
+Result<v1::ListWorkersReply> DaemonClient::workers() const {
+  return call_again<v1::ListWorkersReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+    return connection_->jobs->ListWorkers(context, {}, reply);
+  });
+}
+
+std::unique_ptr<JobWatch> DaemonClient::watch(const std::string& job_id, int64_t after_seq) const {
+  return std::make_unique<JobWatch>(
+      std::make_unique<JobEvents>(*connection_->jobs, name(), job_id, after_seq));
+}
+
+std::string new_request_id() {
+  std::random_device random;
+  return str(std::hex, random(), random(), random(), random());
+}
+
+}  // namespace tuner

@@ -1,0 +1,68 @@
+// DaemonClient: a daemon as its clients see it, one method a call of proto/tuning.proto. It knows deadlines, retries,
+// request ids and how a daemon is reached: a given one, the one that runs on this database already, or one of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "compiler_core/base/status.h"
+#include "db/store.h"
+#include "tuner/client/job_watch.h"
+#include "tuning.pb.h"
+
+namespace tuner {
+
+struct ConnectOptions {
+  std::string daemon;  // HOST:PORT or unix:/path; empty: embedded on `db`
+  std::string db;
+  bool own_worker = false;  // embedded: this command wants trials measured here
+};
+
+class DaemonClient {
+ public:
+  // Unavailable when nobody answers within about ten seconds; NotFound: no database and no own worker.
+  static Result<DaemonClient> connect(const ConnectOptions& options);
+  DaemonClient(DaemonClient&&) noexcept;
+  DaemonClient& operator=(DaemonClient&&) noexcept;
+  ~DaemonClient();
+
+  const std::string& name() const;  // of the daemon, for messages
+
+  // Whether the daemon is this process, hosted for the life of the client. The three below then ask and end it;
+  // elsewhere they do nothing.
+  bool hosts() const;
+  Status worker_state() const;                    // of the worker beside it; OK without one
+  bool wait_until_learned(double limit_s) const;  // false: what the job teaches is not learned yet
+  // Lets the worker finish and report, tells other clients `reason`, gives the database free. About ten seconds at most.
+  void stop_host(const std::string& reason) const;
+
+  // All calls end within a deadline of their own (Unavailable). Those that change nothing, or the same however often
+  // they are made, are tried again twice where the connection broke; the others are not. Any thread.
+  //
+  // A job's request id makes a repeated submit the same one; where it is empty, it gets a new one.
+  Result<v1::SubmitReply> submit(const JobRow& job, bool fresh) const;
+  // The tuned config and the answer as the resolver gave it.
+  Result<v1::QueryReply> query(const JobRow::Task& task) const;
+  // Of that reply only what was tuned; nothing when the task never was.
+  Result<std::optional<TunedConfig>> tuned(const JobRow::Task& task) const;
+  Result<v1::CancelReply> cancel(const std::string& job_id) const;
+  // One trial measured again, apart from any job. Takes seconds, 330 at most.
+  Result<MeasureRecord> rerun(const std::string& trial_id) const;
+  // A trial's config measured in so many fresh processes; nothing is stored. Takes seconds, 330 at most.
+  Result<RaceRow> remeasure(const std::string& trial_id, int processes, Constants constants) const;
+  Result<v1::ListWorkersReply> workers() const;
+  // Events after `after_seq`, followed in the background. The watch must end before the client.
+  std::unique_ptr<JobWatch> watch(const std::string& job_id, int64_t after_seq) const;
+
+ private:
+  struct Connection;
+  explicit DaemonClient(std::unique_ptr<Connection> connection);
+  std::unique_ptr<Connection> connection_;
+};
+
+// Tells one submit from another; 128 random bits.
+std::string new_request_id();
+
+}  // namespace tuner

@@ -1,0 +1,102 @@
+#include "tuner/command_line/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <utility>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+const Option& Option::required() const { return option_->required(), *this; }
+const Option& Option::needs(const Option& other) const { return option_->needs(other.option_), *this; }
+const Option& Option::type_name(const std::string& name) const { return option_->type_name(name), *this; }
+const Option& Option::show_default() const { return option_->capture_default_str(), *this; }
+const Option& Option::expected(int values) const { return option_->expected(values), *this; }
+const Option& Option::expected(int least, int most) const { return option_->expected(least, most), *this; }
+const Option& Option::delimiter(char separator) const { return option_->delimiter(separator), *this; }
+
+const Option& Option::one_of(const std::vector<std::string>& words) const {
+  return option_->check(CLI::IsMember(words)), *this;
+}
+const Option& Option::in_range(int least, int most) const {
+  return option_->check(CLI::Range(least, most)), *this;
+}
+const Option& Option::in_range(int64_t least, int64_t most) const {
+  return option_->check(CLI::Range(least, most)), *this;
+}
+const Option& Option::in_range(uint64_t least, uint64_t most) const {
+  return option_->check(CLI::Range(least, most)), *this;
+}
+const Option& Option::in_range(double least, double most) const {
+  return option_->check(CLI::Range(least, most)), *this;
+}
+const Option& Option::positive() const { return option_->check(CLI::PositiveNumber), *this; }
+const Option& Option::not_negative() const { return option_->check(CLI::NonNegativeNumber), *this; }
+
+// CLI::Range would let NaN pass.
+const Option& Option::between_zero_and(double most) const {
+  const auto check = [most](std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= most) return std::string();
+    return str("expected a number from 0 to ", most, ", found ", text);
+  };
+  return option_->check(CLI::Validator(check, str("at most ", most))), *this;
+}
+const Option& Option::checked(std::function<std::string(const std::string&)> complaint) const {
+  return option_->check(std::move(complaint)), *this;
+}
+const Option& Option::when_given(std::function<void()> tell) const {
+  return option_->each([tell = std::move(tell)](const std::string&) { tell(); }), *this;
+}
+const Option& Option::as_duration() const {
+  const std::map<std::string, double> units{{"s", 1}, {"m", 60}, {"h", 3600}};
+  return option_->transform(CLI::AsNumberWithUnit(units)), *this;
+}
+const Option& Option::read_as(std::function<std::string(const std::string&)> text_of,
+                              const std::string& name) const {
+  return option_->transform(std::move(text_of), "", name), *this;
+}
+
+Option Command::add_option(const std::string& names, std::string& value, const std::string& help) const {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::add_option(const std::string& names, std::vector<std::string>& values,
+                           const std::string& help) const {
+  return Option(app_->add_option(names, values, help));
+}
+Option Command::add_option(const std::string& names, std::vector<double>& values,
+                           const std::string& help) const {
+  return Option(app_->add_option(names, values, help));
+}
+Option Command::add_option(const std::string& names, int& value, const std::string& help) const {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::add_option(const std::string& names, int64_t& value, const std::string& help) const {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::add_option(const std::string& names, uint64_t& value, const std::string& help) const {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::add_option(const std::string& names, double& value, const std::string& help) const {
+  return Option(app_->add_option(names, value, help));
+}
+Option Command::add_flag(const std::string& names, bool& value, const std::string& help) const {
+  return Option(app_->add_flag(names, value, help));
+}
+Option Command::add_flag(const std::string& names, int& times, const std::string& help) const {
+  return Option(app_->add_flag(names, times, help));
+}
+Option Command::add_flag(const std::string& names, std::function<void()> when_given,
+                         const std::string& help) const {
+  return Option(app_->add_flag_callback(names, std::move(when_given), help));
+}
+
+Command Command::add_subcommand(const std::string& name, const std::string& description) const {
+  return Command(*app_->add_subcommand(name, description));
+}
+void Command::need_subcommand() const { app_->require_subcommand(1); }
+void Command::hide() const { app_->group(""); }
+void Command::run(std::function<void()> body) const { app_->callback(std::move(body)); }
+
+}  // namespace tuner

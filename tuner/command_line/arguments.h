@@ -1,0 +1,86 @@
+// What a subcommand takes, declared: the words and options it fills its variables from. The verbs know no
+// more of the library that parses them (CLI11), which is most of what a verb would cost to compile.
+//
+//   Command command = add_command(app, context, "jobs", "Lists jobs", [options] { return run(*options); });
+//   command.add_option("FILE", options->file, "Job file").required();
+//   command.add_option("--trials", options->trials, "Trials a task").in_range(1, 1000).show_default();
+//
+// Both are handles: copied freely, valid as long as the CLI::App of make_app(). A variable is filled before
+// the command's body runs and must live until then.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace tuner {
+
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  const Option& required() const;
+  const Option& needs(const Option& other) const;          // without that one it is wrong use
+  const Option& type_name(const std::string& name) const;  // in help: FILE, NAME=VALUE
+  const Option& show_default() const;                      // in help and manual: what the variable holds now
+  const Option& expected(int values) const;
+  const Option& expected(int least, int most) const;  // how many values
+  const Option& delimiter(char separator) const;      // between the values of one word
+
+  // What a value may be; anything else is wrong use, said in one line.
+  const Option& one_of(const std::vector<std::string>& words) const;
+  const Option& in_range(int least, int most) const;
+  const Option& in_range(int64_t least, int64_t most) const;
+  const Option& in_range(uint64_t least, uint64_t most) const;
+  const Option& in_range(double least, double most) const;
+  const Option& positive() const;
+  const Option& not_negative() const;
+  const Option& between_zero_and(double most) const;  // refuses what is no number, too
+  // Seconds, or a number with s, m or h behind it.
+  const Option& as_duration() const;
+  // What the text stands for; `name` for help.
+  const Option& read_as(std::function<std::string(const std::string&)> text_of,
+                        const std::string& name) const;
+
+  // `complaint` says what is wrong with a text, or nothing.
+  const Option& checked(std::function<std::string(const std::string&)> complaint) const;
+  const Option& when_given(std::function<void()> tell) const;
+
+ private:
+  CLI::Option* option_;
+};
+
+class Command {
+ public:
+  explicit Command(CLI::App& app) : app_(&app) {}
+
+  Option add_option(const std::string& names, std::string& value, const std::string& help) const;
+  Option add_option(const std::string& names, std::vector<std::string>& values,
+                    const std::string& help) const;
+  Option add_option(const std::string& names, std::vector<double>& values, const std::string& help) const;
+  Option add_option(const std::string& names, int& value, const std::string& help) const;
+  Option add_option(const std::string& names, int64_t& value, const std::string& help) const;
+  Option add_option(const std::string& names, uint64_t& value, const std::string& help) const;
+  Option add_option(const std::string& names, double& value, const std::string& help) const;
+  Option add_flag(const std::string& names, bool& value, const std::string& help) const;
+  Option add_flag(const std::string& names, int& times, const std::string& help) const;
+  Option add_flag(const std::string& names, std::function<void()> when_given, const std::string& help) const;
+
+  Command add_subcommand(const std::string& name, const std::string& description) const;
+  void need_subcommand() const;
+  void hide() const;                           // from help and manual
+  void run(std::function<void()> body) const;  // after parsing
+
+  CLI::App& app() const { return *app_; }
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace tuner

@@ -1,0 +1,84 @@
+#include "tuner/command_line/wrong_use.h"
+
+#include <CLI/CLI.hpp>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/did_you_mean.h"
+#include "compiler_core/base/status.h"
+#include "tuner/text/hint.h"
+
+namespace tuner {
+namespace {
+
+// The command that a command line names, and where its own words begin.
+struct Named {
+  const CLI::App* command = nullptr;
+  std::string name;  // "records export"
+  int next = 1;
+};
+Named named_command(const CLI::App& app, int argc, const char* const* argv) {
+  Named named{&app, "", 1};
+  while (named.next < argc) {
+    const CLI::App* sub = subcommand_named(*named.command, argv[named.next]);
+    if (sub == nullptr) break;
+    named = {sub, str(named.name, named.name.empty() ? "" : " ", sub->get_name()), named.next + 1};
+  }
+  return named;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : commands_of(app)) names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// The first word that looks like a long option of this command and is none; empty: there is none.
+std::string unknown_option(const Named& named, int argc, const char* const* argv) {
+  for (int i = named.next; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") break;
+    const std::string name = word.substr(0, word.find('='));
+    if (word.starts_with("--") && named.command->get_option_no_throw(name) == nullptr) return name;
+  }
+  return "";
+}
+
+std::string where_help_is(const Named& named) {
+  return str(". For help: ", program_name(), named.name.empty() ? "" : " ", named.name, " --help");
+}
+
+}  // namespace
+
+std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
+  const Named named = named_command(app, argc, argv);
+  if (named.next >= argc || commands_of(*named.command).empty()) return "";
+  const std::string_view word = argv[named.next];
+  if (word.starts_with("-")) return "";
+  const std::string meant = did_you_mean(word, command_names(*named.command));
+  return str(named.name, named.name.empty() ? "" : ": ", "no command is called \"", word, "\"",
+             meant.empty() ? where_help_is(named) : meant);
+}
+
+std::string wrong_use(const CLI::App& app, int argc, const char* const* argv, const std::string& found) {
+  const Named named = named_command(app, argc, argv);
+  const std::string start = named.name.empty() ? "" : named.name + ": ";
+  if (const std::string option = unknown_option(named, argc, argv); !option.empty()) {
+    const std::string meant = did_you_mean(option, option_names(*named.command));
+    return str(start, "unknown option ", option, meant.empty() ? where_help_is(named) : meant);
+  }
+  return str(start, found, where_help_is(named));
+}
+
+}  // namespace tuner

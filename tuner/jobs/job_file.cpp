@@ -1,0 +1,139 @@
+#include "tuner/jobs/job_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/target.h"
+#include "templates/schedule_template.h"
+#include "templates/workload_json.h"
+#include "tuner/jobs/c_names.h"
+#include "tuner/search/search_strategy.h"
+
+namespace tuner {
+
+namespace {
+
+using json_input::found;
+using json_input::ObjectReader;
+using nlohmann::json;
+
+constexpr size_t kMaxFileBytes = 16 << 20;
+constexpr size_t kMaxEntries = 4096;
+
+void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o) {
+  const json* measure = in.get("measure");
+  if (measure == nullptr) return;
+  ObjectReader m(*measure, prefix + "measure.");
+  constexpr double kDay = 86'400;
+  m.read("min_repeat_ms", o.min_repeat_ms, 0.0, 60'000.0);
+  m.read("repeats", o.repeats, 1, 10'000);
+  m.read_within("precision", o.precision, 0.0, 1.0);
+  m.read("build_timeout_s", o.build_timeout_s, 0.0, kDay);
+  m.read("run_timeout_s", o.run_timeout_s, 0.0, kDay);
+  constexpr double kGib = 1 << 30;
+  double memory_limit_gib = static_cast<double>(o.memory_limit_bytes) / kGib;
+  m.read_within("memory_limit_gib", memory_limit_gib, 1.0 / 1024, 1024.0);
+  o.memory_limit_bytes = static_cast<int64_t>(memory_limit_gib * kGib);
+  std::string constants(constants_name(o.constants));
+  m.read("constants", constants);
+  if (const std::optional<Constants> found_constants = constants_from_name(constants))
+    o.constants = *found_constants;
+  else
+    m.refuse("constants", "expected \"warm\" or \"cold\", found ", found(json(constants)), ".");
+  in.adopt(m.finish());
+}
+
+void read_target(ObjectReader& in, std::string& target) {
+  in.read("target", target);
+  // What "cpu" is on this host is found out where it is used; any other target can be checked here.
+  if (in.failed() || target == "cpu" || target.starts_with("cpu ")) return;
+  if (const Result<Target> parsed = parse_target(target); !parsed)
+    in.refuse("target", parsed.message(), "; found ", found(json(target)), ".");
+}
+
+void read_algorithms(ObjectReader& in, std::string& algorithms) {
+  const json* value = in.get("algorithms");
+  if (value == nullptr) return;
+  std::vector<std::string> names;
+  if (value->is_array())
+    for (const json& name : *value)
+      if (name.is_string()) names.push_back(name.get<std::string>());
+  if (!value->is_array() || names.size() != value->size())
+    return in.refuse("algorithms", "expected a list of names, found ", found(*value), ".");
+  const Result<std::string> canonical = canonical_algorithms(names);
+  if (!canonical) return in.refuse("algorithms", canonical.message(), "; found ", found(*value), ".");
+  algorithms = *canonical;
+}
+
+Result<JobEntry> read_entry(const json& object, const std::string& prefix) {
+  ObjectReader in(object, prefix);
+  JobEntry entry;
+  entry.workload = read_workload(in);
+  read_target(in, entry.target);
+  in.read("trials", entry.trials, 1, 10'000'000);
+  in.read("uses", entry.uses, 1, 1'000'000'000);
+  in.read("name", entry.name);
+  if (const Status ok = check_c_name(entry.name); !entry.name.empty() && !ok)
+    in.refuse("name", ok.message(), ", found ", found(json(entry.name)), ".");
+  in.read("search", entry.search);
+  if (!is_search_name(entry.search)) {
+    std::string known;
+    for (const std::string& name : strategy_names()) known += (known.empty() ? "" : ", ") + name;
+    in.refuse("search", "expected one of ", known, ", found ", found(json(entry.search)), ".");
+  }
+  read_algorithms(in, entry.algorithms);
+  in.read("seed", entry.seed, 0, ~uint64_t{0});
+  double stop_below_percent = 100 * entry.stop.below;
+  in.read_within("stop_below", stop_below_percent, 0, 100);
+  entry.stop.below = stop_below_percent / 100;
+  in.read("time_limit_s", entry.stop.time_limit_s, 0.0, 1e9);
+  read_measure(in, prefix, entry.measure);
+  RETURN_IF_ERROR(in.finish());
+  RETURN_IF_ERROR(validate(entry.workload).with_context(prefix));
+  return entry;
+}
+
+Result<std::vector<JobEntry>> read_document(std::string_view text) {
+  ASSIGN_OR_RETURN(const json document, json_input::parse(text));
+  std::vector<JobEntry> entries;
+  if (!document.is_array()) {
+    ASSIGN_OR_RETURN(JobEntry entry, read_entry(document, ""));
+    entries.push_back(std::move(entry));
+    return entries;
+  }
+  if (document.empty()) return invalid_argument("expected at least one entry, found [].");
+  if (document.size() > kMaxEntries)
+    return invalid_argument("expected at most ", kMaxEntries, " entries, found ", document.size(), ".");
+  for (size_t i = 0; i < document.size(); ++i) {
+    ASSIGN_OR_RETURN(JobEntry entry, read_entry(document[i], str("[", i, "].")));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace
+
+Constants constants_of(const JobEntry& entry) {
+  return entry.workload.has_constants() ? entry.measure.constants : Constants::kWarm;
+}
+
+bool is_search_name(std::string_view name) {
+  return std::ranges::find(strategy_names(), name) != strategy_names().end();
+}
+
+Result<std::vector<JobEntry>> parse_job_text(std::string_view text, std::string_view name) {
+  Result<std::vector<JobEntry>> entries = read_document(text);
+  if (!entries)
+    return Status(StatusCode::kInvalidArgument, json_input::one_line(str(name, ": ", entries.message())));
+  return entries;
+}
+
+Result<std::vector<JobEntry>> read_job_file(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   read_file(path, "a job file such as examples/conv2d.json", kMaxFileBytes));
+  return parse_job_text(text, path == "-" ? "standard input" : path);
+}
+
+}  // namespace tuner

@@ -1,0 +1,163 @@
+#include "tuner/jobs/tasks.h"
+
+#include <algorithm>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/room.h"
+#include "compiler_core/codegen/compile.h"
+#include "compiler_core/runtime/cuda_driver.h"
+#include "templates/task_memory.h"
+
+namespace tuner {
+
+namespace {
+
+Result<CliTask> make_task(const Workload& workload, const std::string& target_text) {
+  CliTask task{.workload = workload};
+  ASSIGN_OR_RETURN(task.target, resolve_target(target_text));
+  task.key = workload.key();
+  task.target_name = task.target.name();
+  return task;
+}
+
+Result<ChosenKernel> default_kernel(const CliTask& task, std::string note) {
+  ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
+                   templates_for(task.workload, task.target, task.algorithms));
+  ChosenKernel chosen{.schedule_template = serving.front(), .note = std::move(note)};
+  ASSIGN_OR_RETURN(chosen.instance, serving.front()->apply(task.workload, task.target));
+  chosen.config = chosen.instance->space().at(chosen.instance->space().default_index());
+  return chosen;
+}
+
+}  // namespace
+
+Result<std::vector<CliTask>> read_tasks(const std::string& file, const std::string& target) {
+  ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, read_job_file(file));
+  std::vector<CliTask> tasks;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const std::string where = target.empty()
+                                  ? str(file, ": ", entries.size() > 1 ? str("[", i, "].") : "", "target: ")
+                                  : "--target: ";
+    Result<CliTask> task = make_task(entries[i].workload, target.empty() ? entries[i].target : target);
+    if (!task) return task.status().with_context(where);
+    task->algorithms = entries[i].algorithms;
+    task->name = entries[i].name;
+    task->constants = constants_of(entries[i]);
+    tasks.push_back(*std::move(task));
+  }
+  return tasks;
+}
+
+Result<CliTask> task_from_keys(std::string_view workload_key, std::string_view target) {
+  ASSIGN_OR_RETURN(const Workload workload, workload_from_key(workload_key));
+  return make_task(workload, std::string(target));
+}
+
+Result<ChosenKernel> choose_config(const CliTask& task, std::string_view template_name, int template_version,
+                                   std::string_view config_text) {
+  ChosenKernel chosen{.schedule_template = find_template(template_name)};
+  if (chosen.schedule_template == nullptr)
+    return not_found("template ", template_name, ", which this program does not have");
+  if (chosen.schedule_template->version() != template_version)
+    return not_found("version ", template_version, " of template ", template_name,
+                     "; this program has version ", chosen.schedule_template->version(),
+                     ", where the config may mean something else");
+  const Support support = chosen.schedule_template->supports(task.workload, task.target);
+  if (!support.yes)
+    return not_found("template ", template_name, ", which does not serve this task: ", support.reason);
+  ASSIGN_OR_RETURN(chosen.config, config_from_text(config_text));
+  ASSIGN_OR_RETURN(chosen.instance, chosen.schedule_template->apply(task.workload, task.target));
+  const Result<ConfigIndex> index = chosen.instance->space().index_of(chosen.config);
+  if (!index) return not_found("a config that is not valid here: ", index.message());
+  return chosen;
+}
+
+Result<ChosenKernel> choose_kernel(const CliTask& task, const Store* store) {
+  if (store == nullptr) return default_kernel(task, "no database yet: this is the default config");
+  Result<TunedConfig> best = store->best(task.key, task.target_name, templates_of(task.algorithms));
+  if (!best && best.status().code() != StatusCode::kNotFound) return best.status();
+  if (!best)
+    return default_kernel(task, "nothing tuned for this task on this target: this is the default config");
+  Result<ChosenKernel> chosen =
+      choose_config(task, best->template_name, best->template_version, best->config);
+  if (!chosen && chosen.status().code() == StatusCode::kNotFound)
+    return default_kernel(
+        task, str("trial ", best->trial_id, " rests on ", chosen.message(), ". This is the default config"));
+  if (!chosen) return chosen.status();
+  chosen->tuned = *std::move(best);
+  return chosen;
+}
+
+Result<std::unique_ptr<Store>> open_if_there(const std::string& path) {
+  Result<std::unique_ptr<Store>> store = Store::open(path, Store::Mode::kRead);
+  if (!store && store.status().code() == StatusCode::kNotFound) return std::unique_ptr<Store>();
+  return store;
+}
+
+namespace {
+// The shape of each operator in the name of its kernel. An operator without an overload here does not compile.
+std::string shape_name(const Conv2dWorkload& w) {
+  return str(w.batch, "x", w.in_channels, "x", w.in_height, "x", w.in_width, "_", w.out_channels, "x",
+             w.kernel_height, "x", w.kernel_width);
+}
+std::string shape_name(const MatmulWorkload& w) {
+  return str(w.batch > 1 ? str(w.batch, "x") : "", w.m, "x", w.n, "x", w.k);
+}
+std::string shape_name(const Pool2dWorkload& w) {
+  return str(w.batch, "x", w.channels, "x", w.in_height, "x", w.in_width, "_", w.kernel_height, "x",
+             w.kernel_width);
+}
+template <class W>
+requires requires(const W& w) { w.rows, w.columns; }
+std::string shape_name(const W& w) { return str(w.rows, "x", w.columns); }
+}  // namespace
+
+std::string kernel_name(const CliTask& task) {
+  const std::string shape = std::visit([](const auto& w) { return shape_name(w); }, task.workload.op());
+  return str(task.workload.op_name(), "_", shape, "_",
+             sha256_hex(task.key + "\n" + task.target_name).substr(0, 8));
+}
+
+namespace {
+// "cuda -arch=sm_90" and the like of this machine's GPU; else why there is none.
+Result<std::vector<std::string>> gpu_targets_here() {
+  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, cuda_devices());
+  std::vector<std::string> targets;
+  for (const std::string& arch : native_archs(devices.front())) targets.push_back("cuda -arch=" + arch);
+  return targets;
+}
+}  // namespace
+
+Status measurable_here(const std::string& target_name) {
+  constexpr std::string_view kElsewhere = "Submit to a daemon with a worker on such a machine (--daemon)";
+  ASSIGN_OR_RETURN(const Target target, parse_target(target_name));
+  if (target.is_cpu()) {
+    const Status runs = runs_here(target);
+    return runs ? runs
+                : invalid_argument("\"", target_name,
+                                   "\" cannot be measured on this machine: ", runs.message(), ". ",
+                                   kElsewhere);
+  }
+  if (target.emulated)
+    return invalid_argument("no worker measures \"", target_name,
+                            "\": times of emulated kernels come from packs only; tuner pack --emulate, then "
+                            "runner run-pack");
+  const Result<std::vector<std::string>> here = gpu_targets_here();
+  if (here && std::find(here->begin(), here->end(), target_name) != here->end()) return Status::ok();
+  return invalid_argument(
+      "no worker on this machine measures \"", target_name,
+      "\": ", here ? "its GPU is \"" + here->back() + "\"" : here.message(), ". ", kElsewhere,
+      ", or compile here and measure there (tuner pack); tuner verify proves the schedules "
+      "here");
+}
+
+Status fits_here(const Workload& workload, int64_t candidate_limit_bytes, bool this_machine) {
+  Room room{.candidate_bytes = candidate_limit_bytes};
+  if (this_machine) {
+    room.memory_bytes = available_memory();
+    room.disk_bytes = available_disk(shared_cache_folder());
+  }
+  return fits(workload, room);
+}
+
+}  // namespace tuner

@@ -1,0 +1,271 @@
+#include "tuner/pack/import_results.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "compiler_core/target.h"
+#include "measure_server/runner/pack_results.h"
+#include "templates/config_space.h"
+#include "templates/workload.h"
+
+namespace tuner {
+
+using nlohmann::json;
+
+namespace {
+
+// One line of a results file.
+struct ImportedResult {
+  std::string pack;
+  JobRow::Task task;
+  std::string template_name, config;
+  int template_version = 0, round = 0;
+  MeasureRecord record;
+};
+
+// What must be the database's own spelling, or queries would never find it.
+Status check_keys(const ImportedResult& r) {
+  const Result<Workload> workload = workload_from_key(r.task.workload_key);
+  if (!workload) return workload.status();
+  const Result<Target> target = parse_target(r.task.target);
+  if (!target) return target.status();
+  const Result<Config> config = config_from_text(r.config);
+  if (!config) return config.status();
+  if (workload->key() != r.task.workload_key || target->name() != r.task.target ||
+      config->to_text() != r.config)
+    return invalid_argument("workload, target or config is not spelled as this tuner spells it");
+  if (r.pack.size() != 64 || r.pack.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return invalid_argument("pack: expected 64 hexadecimal digits");
+  return Status::ok();
+}
+
+Status check_numbers(const MeasureRecord& r) {
+  if (r.outcome == Outcome::kOk && r.run_ns.empty()) return invalid_argument("run_ns: ok without a sample");
+  for (const double v : r.run_ns)
+    if (!std::isfinite(v) || v <= 0) return invalid_argument("run_ns: found ", v, ", expected numbers > 0");
+  for (const double v : r.cpu_ns)
+    if (!std::isfinite(v) || v < 0) return invalid_argument("cpu_ns: found ", v, ", expected numbers >= 0");
+  for (const double v : {r.sentinel_before_ns, r.sentinel_after_ns, r.build_ms, r.run_ms, r.max_error,
+                         r.peak_gflops, r.options.min_repeat_ms, r.options.run_timeout_s})
+    if (!std::isfinite(v) || v < 0) return invalid_argument("found ", v, ", expected a number >= 0");
+  return Status::ok();
+}
+
+MeasureRecord record_of(const json& j) {
+  MeasureRecord r;
+  r.message = j.at("message").get<std::string>();
+  r.run_ns = j.at("run_ns").get<std::vector<double>>();
+  r.cpu_ns = j.at("cpu_ns").get<std::vector<double>>();
+  r.cut = j.at("cut").get<bool>();
+  r.sentinel_before_ns = j.at("sentinel_before_ns").get<double>();
+  r.sentinel_after_ns = j.at("sentinel_after_ns").get<double>();
+  r.build_ms = j.at("build_ms").get<double>();
+  r.run_ms = j.at("run_ms").get<double>();
+  r.artifact_digest = j.at("artifact").get<std::string>();
+  r.max_error = j.at("max_error").get<double>();
+  r.peak_gflops = j.at("peak_gflops").get<double>();
+  r.environment = {.hardware = j.at("hardware").get<std::string>(),
+                   .toolchain = j.at("toolchain").get<std::string>(),
+                   .harness_abi = j.at("harness_abi").get<int>(),
+                   .worker_id = "run-pack",
+                   .worker_incarnation = j.at("pack").get<std::string>().substr(0, 16),
+                   .host = j.at("host").get<std::string>()};
+  const json& o = j.at("options");
+  r.options.min_repeat_ms = o.at("min_repeat_ms").get<double>();
+  r.options.repeats = o.at("repeats").get<int>();
+  r.options.run_timeout_s = o.at("run_timeout_s").get<double>();
+  r.options.memory_limit_bytes = o.at("memory_limit_bytes").get<int64_t>();
+  r.options.cut_factor = o.at("cut_factor").get<double>();
+  r.options.precision = o.value("precision", r.options.precision);
+  r.finished_at_us = j.at("finished_at_us").get<int64_t>();
+  r.device_state = j.at("device_state").get<std::string>();
+  // Times with emptied caches are another quantity than those with warm ones: whoever reads them must see it.
+  // Format 1 called it "cold", and warm caches "none".
+  const auto caches = j.at(j.contains("caches") ? "caches" : "cold").get<std::string>();
+  if (caches != "warm" && caches != "none")
+    r.device_state += str(r.device_state.empty() ? "" : ", ", "caches: ", caches);
+  return r;
+}
+
+Result<ImportedResult> parse_line(const std::string& line) {
+  ImportedResult r;
+  try {
+    const json j = json::parse(line);
+    if (const int format = j.at("format").get<int>();
+        format < kOldestPackResultsFormat || format > kPackResultsFormat)
+      return invalid_argument("format ", format, ", this tuner reads ", kOldestPackResultsFormat, " to ",
+                              kPackResultsFormat, "; use the tuner that wrote the pack");
+    r.pack = j.at("pack").get<std::string>();
+    r.task = {j.at("workload").get<std::string>(), j.at("target").get<std::string>()};
+    r.template_name = j.at("template").get<std::string>();
+    r.template_version = j.at("template_version").get<int>();
+    r.config = j.at("config").get<std::string>();
+    r.round = j.at("round").get<int>();
+    r.record = record_of(j);
+    const auto outcome = j.at("outcome").get<std::string>();
+    const std::optional<Outcome> known = outcome_from_name(outcome);
+    if (!known) return invalid_argument("outcome: found \"", outcome, "\"");
+    r.record.outcome = *known;
+  } catch (const json::exception& e) {
+    return invalid_argument("not a result of run-pack: ", e.what());
+  }
+  RETURN_IF_ERROR(check_keys(r));
+  RETURN_IF_ERROR(check_numbers(r.record));
+  return r;
+}
+
+using TrialKey = std::tuple<int, std::string, int, std::string>;  // task, template, its version, config
+
+// Stores the results of one pack.
+class PackImport {
+ public:
+  PackImport(Store& store, std::vector<ImportedResult> results)
+      : store_(store), results_(std::move(results)) {
+    // The last round first: its record closes the trial.
+    std::stable_sort(results_.begin(), results_.end(),
+                     [](const ImportedResult& a, const ImportedResult& b) { return a.round > b.round; });
+  }
+
+  Status run(ImportReport& report) {
+    RETURN_IF_ERROR(open_job());
+    report.job_id = job_.id;
+    RETURN_IF_ERROR(add_trials(report));
+    RETURN_IF_ERROR(add_records(report));
+    return store_.set_job_state(job_.id, JobState::kFinished, "");
+  }
+
+ private:
+  TrialKey key_of(const ImportedResult& r) const {
+    for (size_t i = 0; i < job_.tasks.size(); ++i)
+      if (job_.tasks[i].workload_key == r.task.workload_key && job_.tasks[i].target == r.task.target)
+        return {static_cast<int>(i), r.template_name, r.template_version, r.config};
+    return {-1, "", 0, ""};
+  }
+
+  int configs_of_largest_task() const {
+    std::map<std::pair<std::string, std::string>, std::set<std::string>> configs;
+    for (const ImportedResult& r : results_)
+      configs[{r.task.workload_key, r.task.target}].insert(
+          str(r.template_name, " ", r.template_version, " ", r.config));
+    size_t most = 0;
+    for (const auto& [task, of_task] : configs) most = std::max(most, of_task.size());
+    return static_cast<int>(most);
+  }
+
+  // The job of this pack, made when it is new. A job cannot gain tasks, so one that a shorter file made is
+  // left and another is opened for tasks that are new.
+  Status open_job() {
+    std::vector<JobRow::Task> tasks;
+    for (const ImportedResult& r : results_)
+      if (std::none_of(tasks.begin(), tasks.end(), [&](const JobRow::Task& t) {
+            return t.workload_key == r.task.workload_key && t.target == r.task.target;
+          }))
+        tasks.push_back(r.task);
+    std::sort(tasks.begin(), tasks.end(), [](const JobRow::Task& a, const JobRow::Task& b) {
+      return std::tie(a.workload_key, a.target) < std::tie(b.workload_key, b.target);
+    });
+    const std::string& pack = results_.front().pack;
+    const std::string request = str("import ", pack, " ", tasks.size());
+    if (const Result<JobRow> known = store_.job_by_request(request)) {
+      job_ = *known;
+      return Status::ok();
+    }
+    job_.id = str("import-", pack.substr(0, 8), tasks.size() > 1 ? str("-", tasks.size()) : "");
+    job_.request_id = request;
+    job_.tasks = tasks;
+    job_.trials = configs_of_largest_task();
+    job_.search = "import";
+    job_.options = results_.front().record.options;
+    // Finished from the start: a daemon that opens this database has nothing to do for it.
+    job_.state = JobState::kFinished;
+    for (const ImportedResult& r : results_)
+      job_.submitted_at_us = job_.submitted_at_us == 0
+                                 ? r.record.finished_at_us
+                                 : std::min(job_.submitted_at_us, r.record.finished_at_us);
+    job_.finished_at_us = results_.front().record.finished_at_us;
+    return store_.add_job(job_);
+  }
+
+  Status add_trials(ImportReport& report) {
+    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> there, store_.trials(job_.id));
+    for (const TrialWithRecord& t : there)
+      trials_[{t.trial.task_index, t.trial.template_name, t.trial.template_version, t.trial.config}] =
+          t.trial.id;
+    std::vector<TrialRow> fresh;
+    for (const ImportedResult& r : results_) {
+      const TrialKey key = key_of(r);
+      if (!trials_.try_emplace(key, "").second) continue;
+      TrialRow row;
+      row.job_id = job_.id;
+      row.task_index = std::get<0>(key);
+      row.template_name = r.template_name;
+      row.template_version = r.template_version;
+      row.config = r.config;
+      row.state = TrialState::kQueued;
+      fresh.push_back(std::move(row));
+    }
+    RETURN_IF_ERROR(store_.add_trials(fresh));
+    for (const TrialRow& row : fresh)
+      trials_[{row.task_index, row.template_name, row.template_version, row.config}] = row.id;
+    report.trials = static_cast<int64_t>(fresh.size());
+    return Status::ok();
+  }
+
+  Status add_records(ImportReport& report) {
+    for (ImportedResult& r : results_) {
+      r.record.trial_id = trials_.at(key_of(r));
+      ASSIGN_OR_RETURN(const std::vector<MeasureRecord> before, store_.records(r.record.trial_id));
+      RETURN_IF_ERROR(store_.add_records({r.record}));
+      ASSIGN_OR_RETURN(const std::vector<MeasureRecord> after, store_.records(r.record.trial_id));
+      ++(after.size() > before.size() ? report.records : report.known);
+    }
+    return Status::ok();
+  }
+
+  Store& store_;
+  std::vector<ImportedResult> results_;
+  JobRow job_;
+  std::map<TrialKey, std::string> trials_;  // to ids
+};
+
+}  // namespace
+
+Result<std::vector<ImportReport>> import_results(const std::string& path, Store& store) {
+  std::ifstream in(path);
+  if (!in) return invalid_argument(path, ": cannot be read: ", std::strerror(errno));
+  std::map<std::string, std::vector<ImportedResult>> packs;
+  ImportReport unread;
+  for (std::string line; std::getline(in, line);) {
+    ++unread.lines;
+    if (line.empty()) continue;
+    Result<ImportedResult> result = parse_line(line);
+    if (!result) {
+      unread.skipped.push_back(str("line ", unread.lines, ": ", result.message()));
+      continue;
+    }
+    std::vector<ImportedResult>& pack = packs[result->pack];
+    pack.push_back(*std::move(result));
+  }
+  if (packs.empty())
+    return invalid_argument(path, ": holds no result of run-pack",
+                            unread.skipped.empty() ? "" : "; " + unread.skipped.front());
+  std::vector<ImportReport> reports;
+  for (auto& [pack, results] : packs) {
+    ImportReport report;
+    report.lines = static_cast<int64_t>(results.size());
+    PackImport import(store, std::move(results));
+    RETURN_IF_ERROR(import.run(report));
+    reports.push_back(std::move(report));
+  }
+  reports.front().skipped = std::move(unread.skipped);
+  return reports;
+}
+
+}  // namespace tuner

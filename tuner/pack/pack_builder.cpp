@@ -1,0 +1,204 @@
+#include "tuner/pack/pack_builder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen/emulated_run.h"
+#include "compiler_core/codegen/reference.h"
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/lower/gpu.h"
+#include "measure_server/runner/input_data.h"
+#include "measure_server/runner/reference_file.h"
+#include "templates/tolerance.h"
+#include "tuner/pack/pack_draws.h"
+
+namespace tuner {
+namespace {
+
+// As the daemon's: times of packs and of jobs are of the same inputs.
+constexpr uint64_t kInputSeed = 1;
+// Draws for each candidate wanted: a filter that refuses 19 of 20 leaves enough.
+constexpr int64_t kTriesPerCandidate = 20;
+// Configs that are lowered and estimated for each candidate wanted, and at most: lowering takes milliseconds,
+// compiling a quarter of a second.
+constexpr size_t kDrawsPerCandidate = 8, kMostDraws = 8192;
+
+Result<std::string> bytes_of_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  if (!in.good() && !in.eof()) return failed(path, ": cannot be read");
+  return bytes;
+}
+
+// A reference file as bytes: written as the worker writes it, so that there is one writer of the format.
+Result<std::string> reference_bytes(std::span<const double> answer, const std::vector<int64_t>& shape,
+                                    ReferenceKind kind) {
+  std::error_code error;
+  std::string pattern = (std::filesystem::temp_directory_path(error) / "tuner-reference-XXXXXX").string();
+  const int fd = error ? -1 : ::mkstemp(pattern.data());
+  if (fd < 0) return failed("no temporary file can be made; set TMPDIR");
+  ::close(fd);
+  const Status written = write_reference(pattern, answer, shape, kind);
+  Result<std::string> bytes = written.is_ok() ? bytes_of_file(pattern) : Result<std::string>(written);
+  std::filesystem::remove(pattern, error);
+  return bytes;
+}
+
+Status add_data(const CliTask& task, PackTask& out) {
+  const Program program = task.workload.compute();
+  out.input_seed = kInputSeed;
+  std::vector<std::vector<float>> inputs;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (arg->role == BufferRole::kOutput) continue;
+    out.inputs.push_back({arg->name, static_cast<int>(i), arg->elements(), arg->dtype});
+    inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements(), arg->dtype));
+  }
+  ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
+  const ReferenceKind kind = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops
+                                 ? ReferenceKind::kChecksums
+                                 : ReferenceKind::kFull;
+  size_t next = 0;
+  for (const Buffer& arg : program.args) {
+    if (arg->role != BufferRole::kOutput) continue;
+    ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg->shape, kind));
+    out.references.push_back({arg->name, std::move(bytes)});
+  }
+  const Tolerance tolerance = tolerance_of(task.workload);
+  out.check = {tolerance.absolute, tolerance.relative};
+  return Status::ok();
+}
+
+// The kernels of a GPU schedule as one CPU shared object, after the filter that would refuse them on the GPU.
+Result<Artifact> compile_filtered(const Program& program, const Target& target) {
+  ASSIGN_OR_RETURN(const GpuProgram gpu, lower_gpu(program));
+  for (const GpuKernel& kernel : gpu.kernels) RETURN_IF_ERROR(check_resources(kernel, target));
+  return compile_emulated(gpu, host_target(1));
+}
+
+Result<Artifact> compile_candidate(const CliTask& task, const PackOptions& options, const Program& program) {
+  if (!task.target.is_cuda()) return compile(program, task.target);
+  return options.emulate ? compile_filtered(program, task.target) : compile_cuda(program, task.target);
+}
+
+Result<PackCandidate> build(const CliTask& task, const PackOptions& options, const Draw& draw) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Config config = draw.instance->space().at(draw.index);
+  ASSIGN_OR_RETURN(const Program program, draw.instance->instantiate(config));
+  PackCandidate candidate{.template_name = std::string(draw.schedule_template->name()),
+                          .config = config.to_text(),
+                          .template_version = draw.schedule_template->version(),
+                          .picked = draw.picked,
+                          .estimated_ns = draw.estimated_ns};
+  ASSIGN_OR_RETURN(candidate.artifact, compile_candidate(task, options, program));
+  candidate.build_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return candidate;
+}
+
+// Builds all draws on several threads; results in the order of the draws.
+std::vector<Result<PackCandidate>> build_all(const CliTask& task, const PackOptions& options,
+                                             std::span<const Draw> draws) {
+  std::vector<Result<PackCandidate>> built(draws.size(), failed("not built"));
+  for_each_index(draws.size(), options.threads, [&](size_t i) { built[i] = build(task, options, draws[i]); });
+  return built;
+}
+
+// Builds draws in their order until the task has as many candidates as wanted.
+Status add_candidates(const CliTask& task, const PackOptions& options, std::span<const Draw> draws,
+                      PackTask& out, PackCounts& counts) {
+  const auto wanted = static_cast<size_t>(options.candidates);
+  while (!draws.empty() && out.candidates.size() < wanted) {
+    const size_t n = std::min(draws.size(), std::max<size_t>(wanted - out.candidates.size(), 4));
+    for (Result<PackCandidate>& candidate : build_all(task, options, draws.first(n))) {
+      if (out.candidates.size() == wanted) break;
+      // Not the config's fault (no NVRTC here, say), and so every other one's.
+      if (!candidate.is_ok() && candidate.status().code() != StatusCode::kInvalidConfig)
+        return candidate.status();
+      if (candidate.is_ok())
+        out.candidates.push_back(*std::move(candidate));
+      else
+        counts.last_refusal = candidate.message();
+    }
+    draws = draws.subspan(n);
+  }
+  return Status::ok();
+}
+
+// How many configs to draw for so many candidates that are missing.
+size_t draws_for(size_t missing, bool ranks) {
+  if (!ranks) return std::max<size_t>(missing, 4);
+  return std::max(missing, std::min(kMostDraws, missing * kDrawsPerCandidate));
+}
+
+// Places in the order of the estimates, 0 the fastest.
+void set_predicted_ranks(std::vector<PackCandidate>& candidates) {
+  std::vector<PackCandidate*> by_time;
+  for (PackCandidate& c : candidates) by_time.push_back(&c);
+  std::stable_sort(by_time.begin(), by_time.end(), [](const PackCandidate* a, const PackCandidate* b) {
+    return a->estimated_ns < b->estimated_ns;
+  });
+  for (size_t i = 0; i < by_time.size(); ++i) by_time[i]->predicted_rank = static_cast<int>(i);
+}
+
+// In floating point: the product of a shape may be beyond 64 bits.
+double elements_of(const Buffer& buffer) {
+  double n = 1;
+  for (const int64_t extent : buffer->shape) n *= static_cast<double>(extent);
+  return n;
+}
+
+}  // namespace
+
+Status check_pack_size(const CliTask& task) {
+  double bytes = 0;
+  for (const Buffer& arg : task.workload.compute().args) {
+    bytes += elements_of(arg) * dtype_bytes(arg->dtype);
+    if (arg->role == BufferRole::kOutput) bytes += elements_of(arg) * sizeof(double);
+  }
+  if (bytes > kMostPackTaskBytes)
+    return invalid_argument(task.key, ": operands and reference answer take ", bytes / (1 << 30),
+                            " GiB, expected at most ", kMostPackTaskBytes / (1 << 30),
+                            "; pack a smaller shape");
+  if (const auto flops = static_cast<double>(task.workload.flops()); flops > kMostPackTaskFlops)
+    return invalid_argument(task.key, ": its reference answer takes ", flops,
+                            " floating-point operations on the CPU, expected at most ", kMostPackTaskFlops,
+                            "; pack a smaller shape");
+  return Status::ok();
+}
+
+Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, PackCounts& counts) {
+  ASSIGN_OR_RETURN(Drawing drawing, Drawing::open(task, options.seed));
+  PackTask out{.workload_key = task.key, .target = task.target_name};
+  if (options.emulate && task.target.is_cuda()) {
+    Target emulated = task.target;
+    emulated.emulated = true;
+    out.target = emulated.name();
+  }
+  const bool ranks = task.target.is_cuda();
+  const auto wanted = static_cast<size_t>(options.candidates);
+  while (out.candidates.size() < wanted && counts.drawn < kTriesPerCandidate * options.candidates) {
+    std::vector<Draw> draws = drawing.next(draws_for(wanted - out.candidates.size(), ranks));
+    if (draws.empty()) break;
+    counts.drawn += static_cast<int64_t>(draws.size());
+    if (ranks) {
+      RETURN_IF_ERROR(estimate_draws(task, options.threads, draws, counts.last_refusal));
+      draws = compile_order(std::move(draws), options.random_percent);
+    }
+    RETURN_IF_ERROR(add_candidates(task, options, draws, out, counts));
+  }
+  if (out.candidates.empty())
+    return failed(task.key, ": none of ", counts.drawn, " configs can be compiled: ", counts.last_refusal);
+  if (ranks) set_predicted_ranks(out.candidates);
+  for (const PackCandidate& c : out.candidates) ++counts.picked[c.picked];
+  RETURN_IF_ERROR(add_data(task, out).with_context(task.key + ": "));
+  return out;
+}
+
+}  // namespace tuner

@@ -1,0 +1,63 @@
+// Which configs of a task go into a pack, and in which order they are compiled and measured.
+//
+// CUDA: several times as many configs as wanted are drawn evenly, lowered and put in order by their estimated
+// time (codegen_cuda/time_estimate.h). The defaults come first, then mostly the best by estimate; a share is
+// taken evenly from all that were drawn, so that what the estimate does not see shows in the results. Other
+// targets have no estimate: their configs come in the order of the draws.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "measure_server/runner/pack_file.h"
+#include "tuner/jobs/tasks.h"
+
+namespace tuner {
+
+// One config of one template that serves the task. The pointers are good while its Drawing is.
+struct Draw {
+  const AnyTemplate* schedule_template = nullptr;
+  const TemplateInstance* instance = nullptr;
+  ConfigIndex index = 0;
+  PackPick picked = PackPick::kRandom;  // kDefault: the default of its template
+  double estimated_ns = 0;              // 0: not estimated
+};
+
+// Draws configs of all templates in turn, each config once, the defaults first. The same seed draws the same.
+class Drawing {
+ public:
+  static Result<Drawing> open(const CliTask& task, uint64_t seed);
+  // Up to `n` new configs; fewer when the spaces hold no more.
+  std::vector<Draw> next(size_t n);
+
+ private:
+  struct Source {
+    const AnyTemplate* schedule_template;
+    std::unique_ptr<TemplateInstance> instance;
+    std::set<ConfigIndex> seen;
+  };
+
+  explicit Drawing(uint64_t seed) : random_(seed) {}
+
+  std::vector<Source> sources_;
+  size_t turn_ = 0;
+  std::mt19937_64 random_;
+};
+
+// Calls f(0) ... f(n - 1) on several threads (0: as many as there are CPUs), and returns after the last.
+void for_each_index(size_t n, int threads, const std::function<void(size_t)>& f);
+
+// Fills in the estimates of CUDA configs and takes those out that the filter would refuse before compiling;
+// `last_refusal` then says why one of them was. An error is not about a config.
+Status estimate_draws(const CliTask& task, int threads, std::vector<Draw>& draws, std::string& last_refusal);
+
+// The order to compile in: defaults, then by estimate, but `random_percent` of the places evenly filled in
+// the order of the draws.
+std::vector<Draw> compile_order(std::vector<Draw> draws, int random_percent);
+
+}  // namespace tuner

@@ -1,0 +1,100 @@
+#include "tuner/study/whatif_play.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace tuner {
+namespace {
+
+// 97.5 % quantile of Student's t.
+double student_t(size_t degrees) {
+  constexpr double kQuantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                   2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
+  if (degrees <= std::size(kQuantiles)) return kQuantiles[degrees - 1];
+  const double d = static_cast<double>(degrees);
+  return 1.96 + 2.4 / d + 2.8 / (d * d);  // within 0.001
+}
+
+double share_after(const WhatIfRun& run, size_t trials) {
+  if (run.share.empty() || trials == 0) return 0;
+  return run.share[std::min(trials, run.share.size()) - 1];
+}
+
+}  // namespace
+
+int64_t WhatIfResult::proposed() const {
+  int64_t n = 0;
+  for (const WhatIfRun& run : runs) n += run.proposed;
+  return n;
+}
+int64_t WhatIfResult::recorded() const {
+  int64_t n = 0;
+  for (const WhatIfRun& run : runs) n += run.recorded;
+  return n;
+}
+double WhatIfResult::coverage() const {
+  return proposed() == 0 ? 0 : static_cast<double>(recorded()) / static_cast<double>(proposed());
+}
+
+Result<WhatIfResult> play_whatif(const SearchSpace& space, const TaskRecords& records,
+                                 std::string_view strategy, const WhatIfOptions& options) {
+  const RowIndex index = index_rows(records, space);
+  double optimum = 0;
+  for (const TaskRecords::Row& row : records.rows)
+    if (row.is_timed() && (optimum == 0 || row.time_ns() < optimum)) optimum = row.time_ns();
+  WhatIfResult result;
+  for (int seed = 0; seed < options.seeds; ++seed) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<SearchStrategy> search,
+                     make_strategy(strategy, space, static_cast<uint64_t>(seed)));
+    WhatIfRun run;
+    double best = 0;
+    while (run.share.size() < options.trials) {
+      const std::vector<Candidate> batch =
+          search->propose(std::min(options.batch, options.trials - run.share.size()));
+      if (batch.empty()) break;
+      std::vector<Observation> seen;
+      for (const Candidate& c : batch) {
+        ++run.proposed;
+        if (const int r = index.find(c); r >= 0) {
+          ++run.recorded;
+          const TaskRecords::Row& row = records.rows[static_cast<size_t>(r)];
+          const bool ok = row.outcome == Outcome::kOk;
+          seen.push_back({.candidate = c,
+                          .ok = ok,
+                          .time_ns = !ok              ? 0
+                                     : row.is_timed() ? row.time_ns()
+                                                      : row.bound_ns,
+                          .cut = ok && !row.is_timed()});
+          if (row.is_timed() && (best == 0 || row.time_ns() < best)) best = row.time_ns();
+        }
+        run.share.push_back(best > 0 ? optimum / best : 0);
+      }
+      search->observe(seen);
+    }
+    result.runs.push_back(std::move(run));
+  }
+  return result;
+}
+
+WhatIfMark mark_after(const WhatIfResult& result, size_t trials) {
+  WhatIfMark mark;
+  const size_t n = result.runs.size();
+  if (n == 0) return mark;
+  mark.worst = 1;
+  for (const WhatIfRun& run : result.runs) {
+    const double share = share_after(run, trials);
+    mark.mean += share / static_cast<double>(n);
+    mark.worst = std::min(mark.worst, share);
+  }
+  if (n < 2) return mark;
+  double squares = 0;
+  for (const WhatIfRun& run : result.runs) squares += std::pow(share_after(run, trials) - mark.mean, 2);
+  const double half =
+      student_t(n - 1) * std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
+  mark.low = std::max(0.0, mark.mean - half);
+  mark.high = std::min(1.0, mark.mean + half);
+  return mark;
+}
+
+}  // namespace tuner

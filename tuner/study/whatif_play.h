@@ -1,0 +1,47 @@
+// Playing another search on the recorded rows of a task, as if it had measured them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "tuner/search/search_strategy.h"
+#include "tuner/study/task_records.h"
+
+namespace tuner {
+
+struct WhatIfOptions {
+  size_t trials = 256;  // a proposal is a trial, recorded or not
+  size_t batch = 16;    // proposed at a time; all of a batch are observed before the next
+  int seeds = 10;       // 0 to seeds - 1
+};
+
+// One seed: best recorded time of the task / best time found after each trial, 0 before the first; the
+// strategy is shown what is recorded, and of other proposals it hears nothing.
+struct WhatIfRun {
+  std::vector<double> share;
+  int64_t proposed = 0, recorded = 0;
+};
+
+struct WhatIfResult {
+  std::vector<WhatIfRun> runs;  // by seed
+  int64_t proposed() const;
+  int64_t recorded() const;
+  // Share of the proposals that are recorded: what was found rests on these alone. 0 without proposals.
+  double coverage() const;
+};
+
+// InvalidArgument: no such strategy.
+Result<WhatIfResult> play_whatif(const SearchSpace& space, const TaskRecords& records,
+                                 std::string_view strategy, const WhatIfOptions& options);
+
+// Mean over the runs of share after `trials` trials (of a run that ended before, its last), with its 95 %
+// interval (Student's t; of one run: the whole of 0 to 1), and the smallest.
+struct WhatIfMark {
+  double mean = 0, low = 0, high = 1, worst = 0;
+};
+WhatIfMark mark_after(const WhatIfResult& result, size_t trials);
+
+}  // namespace tuner

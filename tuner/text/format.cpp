@@ -1,0 +1,145 @@
+#include "tuner/text/format.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <iterator>
+#include <utility>
+
+#include "compiler_core/target.h"
+#include "templates/schedule_template.h"
+
+namespace tuner {
+
+namespace {
+
+struct Unit {
+  double ns;
+  const char* name;
+};
+Unit unit_of(double ns) {
+  constexpr Unit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+  for (const Unit& unit : kUnits)
+    if (ns >= unit.ns) return unit;
+  return kUnits[3];
+}
+
+template <class... Args>
+std::string print(const char* format, Args... args) {
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), format, args...);
+  return text.data();
+}
+
+// Four significant digits without an exponent.
+std::string number(double value) {
+  return print(value >= 1000 ? "%.0f" : value >= 100 ? "%.1f" : value >= 10 ? "%.2f" : "%.3f", value);
+}
+
+std::tm utc(int64_t us) {
+  const std::time_t seconds = static_cast<std::time_t>(us / 1'000'000);
+  std::tm tm{};
+  ::gmtime_r(&seconds, &tm);
+  return tm;
+}
+
+}  // namespace
+
+std::string format_time(double ns) {
+  const Unit unit = unit_of(ns);
+  return number(ns / unit.ns) + " " + unit.name;
+}
+
+std::string format_time(double ns, double low_ns, double high_ns) {
+  const Unit unit = unit_of(ns);
+  return number(ns / unit.ns) + " " + unit.name + " (95 %: " + number(low_ns / unit.ns) + " .. " +
+         number(high_ns / unit.ns) + " " + unit.name + ")";
+}
+
+std::string format_certainty(const TunedConfig& t) {
+  std::string text = t.certified ? "certified" : "not certified: " + t.uncertified_why;
+  if (t.other_time_ns > 0)
+    text += str("; ", format_time(t.other_time_ns), " with constants ",
+                constants_name(t.constants == Constants::kWarm ? Constants::kCold : Constants::kWarm));
+  return text;
+}
+
+std::string format_gain(const TunedConfig& t) {
+  if (t.default_time_ns <= 0 || t.time_ns <= 0) return "not known: the default config was not measured";
+  return print("%.2f times as fast as the default config (%s%s)", t.default_time_ns / t.time_ns,
+               format_time(t.default_time_ns).c_str(),
+               t.race_id != 0 ? ", in the same race" : ", in one trial each");
+}
+
+std::string format_race(const TunedConfig& t) {
+  if (t.race_id == 0) return "none that decides: the time is that of one trial";
+  std::string text = print("%d finalist%s, %s; at most %.1f %% slower than the fastest; ", t.finalists,
+                           t.finalists == 1 ? "" : "s",
+                           t.tied > 1 ? str(t.tied, " tie").c_str() : "one winner", 100 * t.regret_bound);
+  if (t.turns > 0) text += print("%d of %d turns disturbed and taken anew; ", t.discarded, t.turns);
+  return text + print("%.4g x pulse (95 %%: %.4g .. %.4g)", t.ratio, t.ratio_low, t.ratio_high);
+}
+
+double roofline_share(const Workload& workload, const TunedConfig& t) {
+  if (t.time_ns <= 0) return 0;
+  const double memory_ns = t.read_gbps > 0 ? static_cast<double>(workload.bytes()) / t.read_gbps : 0;
+  // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
+  const double arithmetic_ns = workload.memory_bound() || t.peak_gflops <= 0
+                                   ? 0
+                                   : static_cast<double>(workload.flops()) / t.peak_gflops;
+  return std::max(memory_ns, arithmetic_ns) / t.time_ns;
+}
+
+std::string format_speed(const Workload& workload, const TunedConfig& t) {
+  const Result<Target> target = parse_target(t.target);
+  std::string speed = format_speed(workload, t.time_ns, t.peak_gflops);
+  // A GPU's peak is that of its data sheet.
+  if (constexpr std::string_view kUnit = "vector unit's"; target && target->is_cuda())
+    if (const size_t at = speed.find(kUnit); at != std::string::npos)
+      speed.replace(at, kUnit.size(), "data sheet's");
+  const double share = roofline_share(workload, t);
+  if (share <= 0 || t.read_gbps <= 0) return speed;
+  // Winograd and its like do less arithmetic than is counted, so they may be above it.
+  const AnyTemplate* const by = find_template(t.template_name);
+  const bool direct = by == nullptr || by->algorithm() == "direct";
+  return speed + print(", %.0f %% of the roofline%s", 100 * share, direct ? "" : " of direct sums");
+}
+
+std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
+  if (ns <= 0) return "-";
+  const double gflops = static_cast<double>(flops) / ns;
+  std::string text = number(gflops) + " GFLOP/s";
+  if (peak_gflops > 0)
+    text += print(" (%.1f %% of the vector unit's peak of %s)", 100 * gflops / peak_gflops,
+                  number(peak_gflops).c_str());
+  return text;
+}
+
+std::string format_speed(const Workload& workload, double ns, double peak_gflops) {
+  if (!workload.memory_bound() || ns <= 0) return format_gflops(workload.flops(), ns, peak_gflops);
+  return number(static_cast<double>(workload.bytes()) / ns) + " GB/s";
+}
+
+std::string format_utc(int64_t us) {
+  if (us == 0) return "-";
+  const std::tm tm = utc(us);
+  return print("%04d-%02d-%02d %02d:%02d:%02d UTC", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
+               tm.tm_min, tm.tm_sec);
+}
+
+std::string iso_utc(int64_t us) {
+  if (us == 0) return "";
+  const std::tm tm = utc(us);
+  return print("%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+               tm.tm_hour, tm.tm_min, tm.tm_sec, static_cast<int>(us % 1'000'000));
+}
+
+std::string format_outcomes(const std::vector<std::pair<Outcome, int64_t>>& outcomes) {
+  std::string text;
+  for (const auto& [outcome, count] : outcomes)
+    text += str(text.empty() ? "" : ", ", count, " ", outcome_name(outcome));
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace tuner

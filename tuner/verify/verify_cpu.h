@@ -1,0 +1,39 @@
+// `tuner verify` for CPU targets: each config is compiled, run in the runner's jail and compared there.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "measure_server/runner/runner_client.h"
+#include "tuner/jobs/tasks.h"
+#include "tuner/verify/verify_data.h"
+
+namespace tuner {
+
+// A runner and its folder, shared by all tasks of a command. The folder goes with it.
+class CpuVerifier {
+ public:
+  static Result<std::unique_ptr<CpuVerifier>> make();
+  ~CpuVerifier();
+
+  // Writes the data of the task whose configs come next.
+  Status begin(const Workload& workload, const VerifyData& data);
+  // What the answers of the configs that come next may err.
+  void allow(const Tolerance& tolerance) { check_ = {tolerance.absolute, tolerance.relative}; }
+  // What is wrong with a schedule, empty when nothing is. An error: it could not be found out.
+  Result<std::string> problem_of(const Program& program, const Target& target);
+
+ private:
+  CpuVerifier(std::unique_ptr<RunnerClient> runner, std::filesystem::path folder)
+      : runner_(std::move(runner)), folder_(std::move(folder)) {}
+
+  std::unique_ptr<RunnerClient> runner_;
+  std::filesystem::path folder_;
+  std::vector<RunRequest::Data> inputs_, references_;
+  CheckSpec check_;
+  uint64_t tasks_ = 0, runs_ = 0;
+};
+
+}  // namespace tuner

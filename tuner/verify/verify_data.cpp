@@ -1,0 +1,71 @@
+#include "tuner/verify/verify_data.h"
+
+#include <cmath>
+#include <set>
+
+#include "compiler_core/codegen/reference.h"
+#include "compiler_core/oracle/oracle.h"
+#include "measure_server/runner/input_data.h"
+
+namespace tuner {
+namespace {
+
+bool is_output(const Buffer& buffer) { return buffer->role == BufferRole::kOutput; }
+
+std::vector<std::vector<float>> random_inputs(const Program& program, uint64_t seed) {
+  std::vector<std::vector<float>> inputs;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& buffer = program.args[i];
+    if (!is_output(buffer))
+      inputs.push_back(random_values(seed, static_cast<int>(i), buffer->elements(), buffer->dtype));
+  }
+  return inputs;
+}
+
+}  // namespace
+
+Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed) {
+  VerifyData data{.unscheduled = workload.compute(), .tolerance = tolerance_of(workload)};
+  data.inputs = random_inputs(data.unscheduled, seed);
+  ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
+  return data;
+}
+
+Status check_with_oracle(const Program& program, const VerifyData& data) {
+  std::vector<std::vector<double>> args;
+  size_t input = 0;
+  for (const Buffer& buffer : data.unscheduled.args) {
+    if (is_output(buffer))
+      args.emplace_back();
+    else
+      args.emplace_back(data.inputs[input].begin(), data.inputs[input].end()), ++input;
+  }
+  RETURN_IF_ERROR(interpret(program, args));
+  size_t output = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Buffer& buffer = data.unscheduled.args[i];
+    if (!is_output(buffer)) continue;
+    const std::vector<double>& expected = data.answers[output++];
+    if (args[i].size() != expected.size())
+      return failed(buffer->name, " has ", args[i].size(), " elements, expected ", expected.size());
+    for (size_t k = 0; k < expected.size(); ++k)
+      // Both are sums in double precision, only in another order.
+      if (!(std::abs(args[i][k] - expected[k]) <= 1e-9 * (1 + std::abs(expected[k]))))
+        return failed("interpreted ", buffer->name, "[", k, "] is ", args[i][k], ", reference ", expected[k]);
+  }
+  return Status::ok();
+}
+
+std::vector<ConfigIndex> draw_configs(const ConfigSpace& space, uint64_t samples, std::mt19937_64& random) {
+  std::vector<ConfigIndex> drawn;
+  if (space.size() <= samples) {
+    for (ConfigIndex i = 0; i < space.size(); ++i) drawn.push_back(i);
+    return drawn;
+  }
+  std::set<ConfigIndex> seen;
+  for (ConfigIndex next = space.default_index(); drawn.size() < samples; next = space.sample(random))
+    if (seen.insert(next).second) drawn.push_back(next);
+  return drawn;
+}
+
+}  // namespace tuner

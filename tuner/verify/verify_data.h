@@ -1,0 +1,33 @@
+// What `tuner verify` compares with: a task's inputs and the reference answer, and the draw of configs.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/stmt.h"
+#include "templates/config_space.h"
+#include "templates/tolerance.h"
+#include "templates/workload.h"
+
+namespace tuner {
+
+struct VerifyData {
+  Program unscheduled;
+  std::vector<std::vector<float>> inputs;    // inputs and constants, in argument order
+  std::vector<std::vector<double>> answers;  // outputs, in argument order
+  Tolerance tolerance;
+};
+
+// Inputs drawn from `seed`, and the compiled reference's answer to them.
+Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed);
+
+// Runs the interpreter on `program` and compares every output with the reference answer. Failed: they differ.
+Status check_with_oracle(const Program& program, const VerifyData& data);
+
+// Distinct configs: the default first, then drawn evenly; all of them when there are no more than asked for.
+std::vector<ConfigIndex> draw_configs(const ConfigSpace& space, uint64_t samples, std::mt19937_64& random);
+
+}  // namespace tuner
