@@ -84,7 +84,7 @@ int64_t Workload::bytes() const {
 }
 
 bool Workload::memory_bound() const {
-  return get_if<MatmulWorkload>() == nullptr && get_if<Conv2dWorkload>() == nullptr;
+  return std::visit([](const auto& w) { return w.kMemoryBound; }, op_);
 }
 
 bool Workload::is_constant(std::string_view operand) const {

@@ -48,6 +48,7 @@ std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "m
 //   int8       a uint8 (activations), b int8    int32: exact; k <= 2^16, so that no sum overflows
 struct MatmulWorkload {
   static constexpr std::string_view kOp = "matmul";
+  static constexpr bool kMemoryBound = false;
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool transpose_a = false;  // a stored [K, M]
   bool transpose_b = false;  // b stored [N, K]
@@ -71,6 +72,7 @@ struct MatmulWorkload {
 // a template likes it.
 struct Conv2dWorkload {
   static constexpr std::string_view kOp = "conv2d";
+  static constexpr bool kMemoryBound = false;
   int64_t batch = 1, in_channels = 1, in_height = 1, in_width = 1;
   int64_t out_channels = 1, kernel_height = 1, kernel_width = 1;
   std::array<int64_t, 2> stride{1, 1};         // vertical, horizontal
@@ -99,6 +101,7 @@ struct Conv2dWorkload {
 // Layouts as for conv2d, the same of data and out.
 struct Pool2dWorkload {
   static constexpr std::string_view kOp = "pool2d";
+  static constexpr bool kMemoryBound = true;
   int64_t batch = 1, channels = 1, in_height = 1, in_width = 1;
   int64_t kernel_height = 1, kernel_width = 1;
   std::array<int64_t, 2> stride{1, 1};         // vertical, horizontal
@@ -127,6 +130,7 @@ std::vector<Expr> image_index(std::string_view layout, const Expr& n, const Expr
 // out[i, j] = exp(x[i, j] - max of row i) / (sum of these over row i)
 struct SoftmaxWorkload {
   static constexpr std::string_view kOp = "softmax";
+  static constexpr bool kMemoryBound = true;
   int64_t rows = 1, columns = 1;
   DType dtype = DType::kFloat32;
 };
@@ -135,6 +139,7 @@ struct SoftmaxWorkload {
 // of the squared differences from the mean) over row i.
 struct LayerNormWorkload {
   static constexpr std::string_view kOp = "layer_norm";
+  static constexpr bool kMemoryBound = true;
   int64_t rows = 1, columns = 1;
   double epsilon = 1e-5;
   DType dtype = DType::kFloat32;
@@ -143,6 +148,7 @@ struct LayerNormWorkload {
 // out[i] = sum, max, min or mean over j of x[i, j]
 struct ReduceWorkload {
   static constexpr std::string_view kOp = "reduce";
+  static constexpr bool kMemoryBound = true;
   int64_t rows = 1, columns = 1;
   RowReduction reduction = RowReduction::kSum;
   DType dtype = DType::kFloat32;
@@ -151,6 +157,7 @@ struct ReduceWorkload {
 // out[j, i] = x[i, j]
 struct TransposeWorkload {
   static constexpr std::string_view kOp = "transpose";
+  static constexpr bool kMemoryBound = true;
   int64_t rows = 1, columns = 1;  // of x
   DType dtype = DType::kFloat32;
 };
@@ -159,6 +166,7 @@ struct TransposeWorkload {
 // any shape without broadcast is one row of all its elements.
 struct ElementwiseWorkload {
   static constexpr std::string_view kOp = "elementwise";
+  static constexpr bool kMemoryBound = true;
   int64_t rows = 1, columns = 1;
   bool scale = false;     // [columns]
   bool bias = false;      // [columns]
@@ -186,7 +194,7 @@ class Workload {
   // Compulsory traffic: each argument read or written once. No kernel moves less when the data start in
   // memory.
   int64_t bytes() const;
-  // Whether time is to be compared with bytes() rather than with flops(): pooling and the operators on rows.
+  // Whether time is to be compared with bytes() rather than with flops(): each operator's kMemoryBound.
   bool memory_bound() const;
   bool is_constant(std::string_view operand) const;
   bool has_constants() const;
