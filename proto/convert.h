@@ -14,7 +14,7 @@
 #include "db/store.h"
 #include "measure.pb.h"
 #include "record.pb.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuning.pb.h"
 
 namespace tuner {

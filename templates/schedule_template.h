@@ -12,10 +12,10 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/schedule/schedule.h"
 #include "compiler_core/target.h"
-#include "templates/config_space.h"
-#include "templates/knob.h"
-#include "templates/tolerance.h"
-#include "templates/workload.h"
+#include "templates/space/config_space.h"
+#include "templates/space/knob.h"
+#include "templates/workload/tolerance.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 
@@ -146,14 +146,14 @@ Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Wo
 //
 //   const tuner::RegisterTemplate registered(my_template());
 //
-// It comes after those of registry.cpp, so theirs stay the default where both serve a task. A name that is
+// It comes after those of this repository, so theirs stay the default where both serve a task. A name that is
 // taken ends the program with a message.
 class RegisterTemplate {
  public:
   explicit RegisterTemplate(const AnyTemplate& schedule_template);
 };
 
-// Every template, in the order of registry.cpp, then those that were registered.
+// Every template, in the order of registry/registry.h, then those that were registered.
 const std::vector<const AnyTemplate*>& all_templates();
 // Those that serve the task by an algorithm that is allowed: names with commas between, empty: any. When none
 // does: NotFound, one line a template of this operator with its reason.
@@ -161,7 +161,7 @@ Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, 
                                                       std::string_view algorithms = {});
 // The names of templates whose algorithm is allowed, of all operators; empty when any is.
 std::vector<std::string> templates_of(std::string_view algorithms);
-// Every algorithm of a template, each once, in the order of registry.cpp: "direct", "winograd".
+// Every algorithm of a template, each once, in the order of registry/registry.h: "direct", "winograd".
 std::vector<std::string_view> algorithm_names();
 // The names in the order of algorithm_names(), each once, with commas between; empty when they are all.
 // InvalidArgument: a name that is none, or no name.

@@ -8,7 +8,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
 #include "db/store.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 
 namespace tuner {
 

@@ -18,7 +18,7 @@
 #include "compiler_core/base/status.h"
 #include "db/resolve/boosted_trees.h"
 #include "db/resolve/task_shape.h"
-#include "templates/config_space.h"
+#include "templates/space/config_space.h"
 
 namespace tuner {
 

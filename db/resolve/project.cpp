@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 
 namespace tuner {
 

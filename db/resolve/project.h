@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "templates/config_space.h"
+#include "templates/space/config_space.h"
 
 namespace tuner {
 

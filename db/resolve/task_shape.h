@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

@@ -15,7 +15,7 @@
 #include "deploy/runtime/source.h"
 #include "deploy/runtime/tuner_runtime_api.h"
 #include "templates/schedule_template.h"
-#include "templates/workload_json.h"
+#include "templates/workload/workload_json.h"
 
 namespace tuner::runtime {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "deploy/runtime/files.h"
 #include "deploy/runtime/pools.h"
-#include "templates/workload_json.h"
+#include "templates/workload/workload_json.h"
 
 namespace tuner::runtime {
 

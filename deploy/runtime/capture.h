@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner::runtime {
 

@@ -11,7 +11,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/kernel.h"
 #include "deploy/runtime/pools.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner::runtime {
 

@@ -109,7 +109,7 @@ typedef struct tuner_operand {
 } tuner_operand;
 
 /* The operands of the workload, the same whatever kernel was chosen: inputs and constants in the order that
- * its operator has them in templates/workload.h, then "out". */
+ * its operator has them in templates/workload/workload.h, then "out". */
 TUNER_API int32_t tuner_num_operands(const tuner_function* function);
 TUNER_API tuner_code tuner_get_operand(const tuner_function* function, int32_t index, tuner_operand* operand);
 

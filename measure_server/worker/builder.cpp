@@ -15,7 +15,7 @@
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/task_data.h"
 #include "measure_server/worker/text_file.h"
-#include "templates/task_memory.h"
+#include "templates/workload/task_memory.h"
 
 namespace tuner {
 namespace {

@@ -8,7 +8,7 @@
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/text_file.h"
-#include "templates/tolerance.h"
+#include "templates/workload/tolerance.h"
 
 namespace tuner {
 namespace {

@@ -9,13 +9,13 @@
 
 #include "compiler_core/base/status.h"
 #include "measure_server/runner/input_data.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 
 struct TaskData {
   std::vector<std::pair<std::string, std::string>> inputs, references;  // argument name, path
-  double absolute = 0, relative = 0;                                    // see templates/tolerance.h
+  double absolute = 0, relative = 0;                                    // see templates/workload/tolerance.h
 };
 
 // The data in a folder of its own below `directory`; computed when it is not there yet.

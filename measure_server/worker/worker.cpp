@@ -19,7 +19,7 @@
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/worker_parts.h"
 #include "templates/schedule_template.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {

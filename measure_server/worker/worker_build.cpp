@@ -9,7 +9,7 @@
 #include "compiler_core/target.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

@@ -24,7 +24,7 @@
 #include "compiler_core/analysis/features.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/lower/lower.h"
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tuner/jobs/job_file.h"
 
 namespace tuner {

@@ -22,7 +22,7 @@
 #include <string>
 
 #include "compiler_core/codegen_cuda/cuda.h"
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tuner/jobs/job_file.h"
 
 namespace tuner {

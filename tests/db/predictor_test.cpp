@@ -6,7 +6,7 @@
 #include "db/resolve/boosted_trees.h"
 #include "db/resolve/project.h"
 #include "db/resolve/task_shape.h"
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 
 namespace tuner {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "db/resolve/resolve.h"
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {

@@ -16,7 +16,7 @@
 #include "db/store.h"
 #include "deploy/runtime/tuner_runtime_api.h"
 #include "templates/schedule_template.h"
-#include "templates/workload_json.h"
+#include "templates/workload/workload_json.h"
 #include "tests/random_numbers.h"
 
 namespace tuner::testing {

@@ -58,9 +58,25 @@ const std::vector<Rule> kRules = {
       "compiler_core/runtime"}},
     {"db", {"compiler_core/base"}},
     {"db/resolve", {"compiler_core/base", "compiler_core/target.h", "db", "templates"}},
+    // What a template is; the math, the knobs and the schedules it needs have rooms of their own.
     {"templates",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule", "templates/space",
+      "templates/workload"}},
+    {"templates/space", {"compiler_core/base"}},
+    {"templates/workload",
+     {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
+      "compiler_core/te"}},
+    {"templates/cpu",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
-      "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule"}},
+      "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
+      "templates/workload", "templates/schedule_template.h"}},
+    {"templates/cuda",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
+      "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
+      "templates/workload", "templates/schedule_template.h"}},
+    {"templates/registry",
+     {"compiler_core/base", "templates/cpu/cpu_templates.h", "templates/cuda/cuda_templates.h",
+      "templates/schedule_template.h"}},
     // Records and tuned configs are the store's types, so convert knows the store's header as well as the
     // templates'.
     {"proto", {"compiler_core/base", "compiler_core/target.h", "templates", "db"}},
@@ -222,10 +238,10 @@ TEST(Layering, SourcesDoNotLookForHeadersThemselves) {
 
 TEST(Layering, TheRulesRefuseABackwardArrow) {
   EXPECT_FALSE(allowed(*rule_of("compiler_core/ir/expr.cpp"), "compiler_core/schedule/schedule.h"));
-  EXPECT_FALSE(allowed(*rule_of("templates/registry.cpp"), "compiler_core/codegen/compile.h"));
-  EXPECT_FALSE(allowed(*rule_of("measure_server/runner/main.cpp"), "templates/workload.h"));
+  EXPECT_FALSE(allowed(*rule_of("templates/registry/registry.cpp"), "compiler_core/codegen/compile.h"));
+  EXPECT_FALSE(allowed(*rule_of("measure_server/runner/main.cpp"), "templates/workload/workload.h"));
   EXPECT_FALSE(allowed(*rule_of("measure_server/worker/main.cpp"), "db/store.h"));
-  EXPECT_TRUE(allowed(*rule_of("templates/matmul_cpu.cpp"), "compiler_core/schedule/schedule.h"));
+  EXPECT_TRUE(allowed(*rule_of("templates/cpu/matmul_cpu.cpp"), "compiler_core/schedule/schedule.h"));
 }
 
 }  // namespace

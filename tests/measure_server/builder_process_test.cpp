@@ -23,7 +23,7 @@
 #include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/task_data.h"
 #include "templates/schedule_template.h"
-#include "templates/task_memory.h"
+#include "templates/workload/task_memory.h"
 
 namespace tuner {
 namespace {

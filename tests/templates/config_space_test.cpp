@@ -5,9 +5,9 @@
 #include <cmath>
 #include <set>
 
-#include "templates/decision_tree.h"
-#include "templates/int_expr.h"
-#include "templates/knob.h"
+#include "templates/space/decision_diagram.h"
+#include "templates/space/int_expr.h"
+#include "templates/space/knob.h"
 #include "tests/random_seed.h"
 #include "tests/templates/large_spaces.h"
 
@@ -418,7 +418,7 @@ TEST(ConfigSpace, RefusesMoreDecisionsThanItsLimit) {
     sum = sum + IntExpr(std::make_shared<IntExprNode>(IntExprNode{IntOp::kKnob, i, {}, {}}));
   }
   constraints.push_back(sum * sum % 12'345 != 7);
-  const auto tree = ValidTree::build(knobs, {0, 1, 2, 3, 4, 5}, constraints, 50'000);
+  const auto tree = DecisionDiagram::build(knobs, {0, 1, 2, 3, 4, 5}, constraints, 50'000);
   EXPECT_EQ(tree.status().code(), StatusCode::kInvalidConfig);
   EXPECT_THAT(tree.message(), HasSubstr("takes more than 50000 decisions"));
 }

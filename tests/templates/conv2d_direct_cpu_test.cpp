@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {

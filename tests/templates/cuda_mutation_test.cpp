@@ -14,7 +14,7 @@
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu.h"
 #include "templates/schedule_template.h"
-#include "templates/tolerance.h"
+#include "templates/workload/tolerance.h"
 
 namespace tuner {
 namespace {

@@ -1,7 +1,7 @@
 // depthwise_conv2d_cpu: when it applies, its loops, and random configs on odd shapes against the oracle.
 #include <gtest/gtest.h>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {

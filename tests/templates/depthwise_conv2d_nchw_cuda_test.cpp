@@ -2,7 +2,7 @@
 // oracle.
 #include <gtest/gtest.h>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/gpu_template_check.h"
 
 namespace tuner {

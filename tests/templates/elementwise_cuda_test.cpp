@@ -1,7 +1,7 @@
 // elementwise_cuda: when it applies, its loops, and random configs on odd shapes in the emulator.
 #include <gtest/gtest.h>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/row_template_check.h"
 
 namespace tuner {

@@ -14,7 +14,7 @@
 #include "compiler_core/oracle/oracle.h"
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
-#include "templates/tolerance.h"
+#include "templates/workload/tolerance.h"
 #include "tests/random_seed.h"
 
 namespace tuner {

@@ -1,5 +1,5 @@
 // Orders of knobs: they decide how large the diagram of a space becomes, and nothing else.
-#include "templates/knob_order.h"
+#include "templates/space/knob_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "templates/decision_tree.h"
-#include "templates/int_expr.h"
+#include "templates/space/decision_diagram.h"
+#include "templates/space/int_expr.h"
 #include "tests/random_seed.h"
 #include "tests/templates/large_spaces.h"
 
@@ -87,7 +87,7 @@ TEST(KnobOrder, TheCheapestOrderHoldsExactlyTheValidConfigs) {
     const std::vector<int> cheapest = cheapest_order(g.knobs, g.members, g.constraints);
     ASSERT_THAT(cheapest, UnorderedElementsAreArray(g.members));
     // With so few decisions the likely order is given up at once.
-    const auto tree = ValidTree::build(g.knobs, g.members, g.constraints, /*max_edges=*/5'000);
+    const auto tree = DecisionDiagram::build(g.knobs, g.members, g.constraints, /*max_edges=*/5'000);
     if (g.valid.empty()) {
       EXPECT_FALSE(tree.is_ok());
       continue;
@@ -123,7 +123,7 @@ TEST(KnobOrder, LargeSpacesTakeFewDecisions) {
     std::vector<int> members;
     for (size_t i = 0; i < knobs.size(); ++i)
       if (tied[i]) members.push_back(static_cast<int>(i));
-    const auto tree = ValidTree::build(knobs, members, d.constraints, /*max_edges=*/500'000);
+    const auto tree = DecisionDiagram::build(knobs, members, d.constraints, /*max_edges=*/500'000);
     ASSERT_TRUE(tree.is_ok()) << tree.message();
     uint64_t untied = 1;
     for (size_t i = 0; i < knobs.size(); ++i)
@@ -147,7 +147,7 @@ TEST(KnobOrder, ManyKnobsAreOrderedToo) {
   ASSERT_THAT(order, UnorderedElementsAreArray(members));
   EXPECT_EQ(cheapest_order(knobs, members, constraints), order);
   // Around the ring: never more than two neighbours are open.
-  EXPECT_TRUE(ValidTree::build(knobs, members, constraints, /*max_edges=*/5'000).is_ok());
+  EXPECT_TRUE(DecisionDiagram::build(knobs, members, constraints, /*max_edges=*/5'000).is_ok());
 }
 
 }  // namespace

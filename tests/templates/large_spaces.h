@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 
 namespace tuner::testing {
 

@@ -1,7 +1,7 @@
 // matmul_cuda: when it applies, its loops, and random configs on odd shapes, emulated, against the oracle.
 #include <gtest/gtest.h>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/gpu_template_check.h"
 
 namespace tuner {

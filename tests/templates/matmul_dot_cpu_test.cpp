@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "templates/registry.h"
-#include "templates/tolerance.h"
+#include "templates/registry/registry.h"
+#include "templates/workload/tolerance.h"
 #include "tests/compiler_core/kernel_testing.h"
 #include "tests/random_seed.h"
 #include "tests/templates/template_check.h"

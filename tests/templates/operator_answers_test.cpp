@@ -4,7 +4,7 @@
 
 #include "compiler_core/codegen/reference.h"
 #include "compiler_core/ir/visitor.h"
-#include "templates/tolerance.h"
+#include "templates/workload/tolerance.h"
 #include "tests/compiler_core/kernel_testing.h"
 #include "tests/templates/template_check.h"
 

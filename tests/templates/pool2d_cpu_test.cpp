@@ -1,5 +1,5 @@
 // Pooling on CPUs: loops of one config, and random configs against the oracle.
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {

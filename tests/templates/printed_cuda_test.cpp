@@ -10,8 +10,8 @@
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/oracle/oracle.h"
-#include "templates/registry.h"
-#include "templates/tolerance.h"
+#include "templates/registry/registry.h"
+#include "templates/workload/tolerance.h"
 #include "tests/compiler_core/host_cuda.h"
 #include "tests/random_seed.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {

@@ -1,7 +1,7 @@
 // The list of templates: those of this repository, then those that a program registers.
 #include <gtest/gtest.h>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 
 namespace tuner {
 namespace {

@@ -1,7 +1,7 @@
 // Templates on rows for CPUs: the loops of one config each, and random configs on odd shapes.
 #include <gmock/gmock.h>
 
-#include "templates/registry.h"
+#include "templates/registry/registry.h"
 #include "tests/templates/template_check.h"
 
 namespace tuner {

@@ -1,5 +1,5 @@
 // What measuring a task takes, from its shapes, and what is said when there is not enough.
-#include "templates/task_memory.h"
+#include "templates/workload/task_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Winograd's matrices: exact where they say so, the convolution they compute, and what rows share.
-#include "templates/winograd_math.h"
+#include "templates/workload/winograd_math.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A workload as JSON: every operator there and back, and what is refused.
-#include "templates/workload_json.h"
+#include "templates/workload/workload_json.h"
 #include "tests/random_seed.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Workloads: the key text both ways, the checks, the counts.
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "db/store.h"
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 #include "tuner/daemon/task_space.h"
 
 namespace tuner::testing {

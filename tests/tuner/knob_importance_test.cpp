@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 
 namespace tuner {
 namespace {

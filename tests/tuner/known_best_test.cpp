@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 
 namespace tuner {
 namespace {

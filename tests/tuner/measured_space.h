@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner::testing {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

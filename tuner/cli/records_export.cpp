@@ -10,7 +10,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/cli/records_commands.h"
 #include "tuner/daemon/task_space.h"
 #include "tuner/jobs/tasks.h"

@@ -5,7 +5,7 @@
 
 #include "compiler_core/target.h"
 #include "db/exchange/import_file.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/cli/records_commands.h"
 #include "tuner/daemon/foreign_rows.h"
 #include "tuner/pack/import_results.h"

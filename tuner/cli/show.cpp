@@ -10,7 +10,7 @@
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/schedule/schedule.h"
 #include "db/stats.h"
-#include "templates/json_input.h"
+#include "templates/workload/json_input.h"
 #include "tuner/cli/command.h"
 #include "tuner/jobs/space_text.h"
 #include "tuner/jobs/tasks.h"

@@ -11,8 +11,8 @@
 #include "db/resolve/default_time.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
-#include "templates/task_memory.h"
-#include "templates/workload.h"
+#include "templates/workload/task_memory.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {

@@ -9,7 +9,7 @@
 #include "db/stats.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/search/known_best.h"
 

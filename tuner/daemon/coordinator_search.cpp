@@ -8,7 +8,7 @@
 
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/daemon/coordinator.h"
 
 namespace tuner {

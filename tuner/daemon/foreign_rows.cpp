@@ -4,7 +4,7 @@
 
 #include "compiler_core/target.h"
 #include "db/exchange/foreign_knobs.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {

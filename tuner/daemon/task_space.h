@@ -12,7 +12,7 @@
 #include "compiler_core/target.h"
 #include "db/store.h"
 #include "templates/schedule_template.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/extract/model_graph.h"
 
 namespace tuner {

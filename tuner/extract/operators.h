@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/extract/graph_view.h"
 
 namespace tuner {

@@ -7,7 +7,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
-#include "templates/workload_json.h"
+#include "templates/workload/workload_json.h"
 #include "tuner/jobs/c_names.h"
 #include "tuner/search/search_strategy.h"
 

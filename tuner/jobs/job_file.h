@@ -13,7 +13,7 @@
 
 #include "compiler_core/base/status.h"
 #include "db/store.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "db/store.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

@@ -1,6 +1,6 @@
 #include "tuner/jobs/job_text.h"
 
-#include "templates/workload_json.h"
+#include "templates/workload/workload_json.h"
 
 namespace tuner {
 namespace {

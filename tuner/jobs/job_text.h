@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

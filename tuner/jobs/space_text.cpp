@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "templates/config_space.h"
+#include "templates/space/config_space.h"
 
 namespace tuner {
 namespace {

@@ -6,7 +6,7 @@
 #include "compiler_core/base/room.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/cuda_driver.h"
-#include "templates/task_memory.h"
+#include "templates/workload/task_memory.h"
 
 namespace tuner {
 

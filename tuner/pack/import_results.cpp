@@ -12,8 +12,8 @@
 
 #include "compiler_core/target.h"
 #include "measure_server/runner/pack_results.h"
-#include "templates/config_space.h"
-#include "templates/workload.h"
+#include "templates/space/config_space.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

@@ -15,7 +15,7 @@
 #include "compiler_core/lower/gpu.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/reference_file.h"
-#include "templates/tolerance.h"
+#include "templates/workload/tolerance.h"
 #include "tuner/pack/pack_draws.h"
 
 namespace tuner {

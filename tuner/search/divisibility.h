@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "templates/config_space.h"
+#include "templates/space/config_space.h"
 
 namespace tuner {
 

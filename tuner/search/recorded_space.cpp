@@ -12,7 +12,7 @@
 #include <set>
 
 #include "compiler_core/base/input_file.h"
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 
 namespace tuner {
 namespace {

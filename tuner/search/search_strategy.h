@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "templates/config_space.h"
+#include "templates/space/config_space.h"
 
 namespace tuner {
 

@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "db/stats.h"
-#include "templates/knob.h"
+#include "templates/space/knob.h"
 #include "templates/schedule_template.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "db/store.h"
-#include "templates/config_space.h"
+#include "templates/space/config_space.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner {

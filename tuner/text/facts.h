@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/store.h"
-#include "templates/config_space.h"
+#include "templates/space/config_space.h"
 #include "templates/schedule_template.h"
 
 namespace tuner {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "db/store.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

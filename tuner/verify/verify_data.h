@@ -8,9 +8,9 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/stmt.h"
-#include "templates/config_space.h"
-#include "templates/tolerance.h"
-#include "templates/workload.h"
+#include "templates/space/config_space.h"
+#include "templates/workload/tolerance.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "templates/tolerance.h"
-#include "templates/workload.h"
+#include "templates/workload/tolerance.h"
+#include "templates/workload/workload.h"
 #include "tests/bench/cpu/contestant.h"
 
 namespace tuner {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/tolerance.h"
+#include "templates/workload/tolerance.h"
 
 namespace tuner {
 

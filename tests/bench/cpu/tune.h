@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 #include "tests/bench/cpu/known_configs.h"
 
 namespace tuner {

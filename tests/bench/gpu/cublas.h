@@ -9,7 +9,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/cuda_objects.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

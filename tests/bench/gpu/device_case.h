@@ -13,7 +13,7 @@
 #include "measure_server/runner/device_operands.h"
 #include "measure_server/runner/pack_file.h"
 #include "measure_server/runner/reference_file.h"
-#include "templates/workload.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 

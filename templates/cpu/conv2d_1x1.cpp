@@ -1,0 +1,116 @@
+#include "templates/cpu/conv2d_1x1.h"
+
+#include <algorithm>
+
+#include "compiler_core/te/te.h"
+#include "templates/workload/workload_math.h"
+
+namespace tuner {
+namespace {
+
+using te::Indices;
+
+// [N, C, P] or [N, C/block, P, block], and the index of one element.
+std::vector<int64_t> pixel_shape(std::string_view layout, int64_t n, int64_t c, int64_t pixels) {
+  const int64_t block = channel_block(layout);
+  if (block == 1) return {n, c, pixels};
+  return {n, c / block, pixels, block};
+}
+Indices pixel_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& p) {
+  const int64_t block = channel_block(layout);
+  if (block == 1) return {n, c, p};
+  return {n, floor_div(c, block), p, floor_mod(c, block)};
+}
+std::vector<std::string> pixel_names(std::string_view layout, const std::string& channel) {
+  if (channel_block(layout) == 1) return {"n", channel, "p"};
+  return {"n", channel, "p", channel + "b"};
+}
+
+}  // namespace
+
+Support supports_1x1(const Conv2dWorkload& w, const Target& t) {
+  if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+  if (w.kernel_height != 1 || w.kernel_width != 1)
+    return declined("needs a 1x1 kernel, got ", w.kernel_height, "x", w.kernel_width);
+  if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
+  if (std::any_of(w.padding.begin(), w.padding.end(), [](int64_t p) { return p != 0; }))
+    return declined("needs no padding, got ", w.padding[0], ",", w.padding[1], ",", w.padding[2], ",",
+                    w.padding[3]);
+  if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+  return supported();
+}
+
+Program pixels_math(const Conv2dWorkload& w, bool channels_innermost) {
+  te::Builder b("conv2d", w.dtype);
+  const int64_t width = w.out_width(), pixels = w.out_height() * width;
+  const auto argument = [&](const std::string& name, std::vector<int64_t> shape) {
+    return Workload(w).is_constant(name) ? b.constant(name, std::move(shape))
+                                         : b.input(name, std::move(shape));
+  };
+  Buffer data = argument("data", picks_pixels(w)
+                                     ? image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width)
+                                     : pixel_shape(w.layout, w.batch, w.in_channels, pixels));
+  const Buffer weight = argument("weight", {w.out_channels, w.in_channels, 1, 1});
+  const Buffer bias = w.bias ? argument("bias", {w.out_channels}) : nullptr;
+  const std::vector<int64_t> out_shape = pixel_shape(w.out_layout, w.batch, w.out_channels, pixels);
+  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
+  if (picks_pixels(w)) {
+    const Buffer all = data;
+    data = b.compute(
+        "picked", pixel_shape(w.layout, w.batch, w.in_channels, pixels),
+        [&](const Indices& i) {
+          Indices from = i;
+          from[2] = floor_div(i[2], width) * w.stride[0];
+          from.insert(from.begin() + 3, floor_mod(i[2], width) * w.stride[1]);
+          return load(all, std::move(from));
+        },
+        BufferRole::kIntermediate, pixel_names(w.layout, "ic"));
+  }
+  const int pixel = channels_innermost ? 1 : 2, channel = 3 - pixel;
+  std::vector<int64_t> shape{w.batch, 0, 0};
+  std::vector<std::string> names{"n", "", ""};
+  shape[static_cast<size_t>(pixel)] = pixels;
+  shape[static_cast<size_t>(channel)] = w.out_channels;
+  names[static_cast<size_t>(pixel)] = "p";
+  names[static_cast<size_t>(channel)] = "oc";
+  const Buffer acc = b.reduce(
+      "acc", shape, {{"ic", w.in_channels}}, ReduceOp::kSum,
+      [&](const Indices& i, const Indices& r) {
+        return load(data, pixel_index(w.layout, i[0], r[0], i[static_cast<size_t>(pixel)])) *
+               load(weight, {i[static_cast<size_t>(channel)], r[0], 0, 0});
+      },
+      BufferRole::kIntermediate, names);
+  const int64_t block = channel_block(w.out_layout);
+  b.compute(
+      "out", out_shape,
+      [&](const Indices& i) {
+        const Expr oc = block == 1 ? i[1] : i[1] * block + i[3];
+        Expr x = load(acc, channels_innermost ? Indices{i[0], i[2], oc} : Indices{i[0], oc, i[2]});
+        if (bias) x = x + load(bias, {oc});
+        if (residual) x = x + load(residual, i);
+        return activated(w.activation, x);
+      },
+      BufferRole::kOutput, pixel_names(w.out_layout, "oc"));
+  return b.finish();
+}
+
+Tensor pick_pixels(Schedule& s, const Conv2dWorkload& w, const Target& t) {
+  if (!picks_pixels(w)) return s.tensor("data");
+  const Tensor picked = s.tensor("picked");
+  const std::vector<Axis> axes = s.axes(picked);  // n, ic, p[, ic in its block]
+  if (s.refused()) return picked;
+  const auto [row, column] = s.split(axes[2], w.out_width());
+  // A row of more pixels than a vectorised loop may have is cut.
+  constexpr int64_t kMost = 64;
+  if (axes.size() == 4) {
+    s.vectorize(axes[3]);
+  } else if (w.out_width() <= kMost) {
+    s.vectorize(column);
+  } else {
+    s.vectorize(s.split(column, kMost).inner);
+  }
+  if (t.threads > 1) s.parallel(s.fuse({axes[0], axes[1], row}));
+  return picked;
+}
+
+}  // namespace tuner

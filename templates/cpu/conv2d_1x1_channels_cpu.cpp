@@ -1,0 +1,126 @@
+// conv2d_1x1_channels_cpu: 1x1 convolution on any CPU: image times weights, vectors of output channels.
+//
+//   out[n, oc, p] = act(sum over ic of data[n, ic, p] * weight[oc, ic] + bias[oc] + residual[n, oc, p])
+//
+//   weight packed in panels of NR channels, [OC/NR][IC][NR], NR a tile or a vector of them:
+//       by the packing entry when constant, else by a stage before
+//   with a stride: picked[n, ic, p] = the pixels of data that count
+//   parallel n, block of pixels, panel of channels
+//     for tile of MR pixels in block
+//       sums over ic in registers      (cpu_product.h: one broadcast of a pixel, vectors of channels)
+//       write the tile: bias, residual, activation; to NCHW transposed in registers
+//
+// Serves plain and blocked layouts in and out. Pixels of an image count as one axis, so tiles run across its
+// rows: 49 pixels are tiles of 13, 13, 13 and 10. Declines kernels other than 1x1, padding and groups.
+#include <algorithm>
+#include <vector>
+
+#include "templates/cpu/conv2d_1x1.h"
+#include "templates/cpu/cpu_product.h"
+#include "templates/cpu/cpu_templates.h"
+
+namespace tuner {
+namespace {
+
+struct Knobs {
+  SplitKnob tile_p, tile_oc;
+  ChoiceKnob block_p, unroll_ic;
+  FlagKnob narrow_panels;
+};
+
+class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+ public:
+  using ScheduleTemplate::supports;
+  std::string_view name() const override { return "conv2d_1x1_channels_cpu"; }
+  int version() const override { return 1; }
+
+  Support supports(const Conv2dWorkload& w, const Target& t) const override {
+    if (const Support shape = supports_1x1(w, t); !shape.yes) return shape;
+    if (const int64_t block = channel_block(w.out_layout); block > 1 && block % t.f32_lanes() != 0)
+      return declined("needs whole vectors of ", t.f32_lanes(), " channels, got out_layout ", w.out_layout);
+    return supported();
+  }
+
+  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+    const int64_t pixels = w.out_height() * w.out_width(), lanes = lanes_of(w, t);
+    // Blocks of the output are written whole.
+    const int64_t whole = std::max(lanes, channel_block(w.out_layout));
+    const auto [rows, channels] =
+        cpu::first_tile(pixels, w.out_channels, {lanes, whole}, t.vector_registers());
+    Knobs k{
+        // Pixels of a tile. More use each vector of weights more often; too many spill to the stack.
+        .tile_p = space.split("tile_p", pixels).at_most(t.vector_registers()).try_first(rows),
+        // Channels of a tile: whole vectors. More use each broadcast of a pixel more often.
+        .tile_oc =
+            space.split("tile_oc", w.out_channels).multiples_of(whole).at_most(8 * lanes).try_first(channels),
+        // Tiles of pixels done with one panel of weights before the next: they stay in L2. 0: all pixels.
+        .block_p = space.choice("block_p", {0, 1, 2, 4, 8, 16}).try_first(0),
+        // Shares the loop's own instructions; the code grows.
+        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
+        // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
+        // follow faster when the weights come from the outer caches.
+        .narrow_panels = space.flag("narrow_panels").try_first(false),
+    };
+    cpu::require_tile(space, k.tile_p, k.tile_oc, {lanes, whole}, t.vector_registers(), k.unroll_ic);
+    space.require(k.unroll_ic <= w.in_channels);
+    space.require(k.block_p < k.tile_p.outer());
+    space.require(!k.narrow_panels || k.tile_oc.inner() > lanes);
+    return k;
+  }
+
+  Program compute(const Conv2dWorkload& w) const override {
+    return pixels_math(w, /*channels_innermost=*/true);
+  }
+
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+                const Config& c) const override {
+    const int64_t lanes = lanes_of(w, t), channels = c[k.tile_oc].inner;
+    pick_pixels(s, w, t);
+    const Tensor panels =
+        cpu::pack_blocks(s, s.tensor("weight"), 0, 0, c[k.narrow_panels] ? lanes : channels);
+    if (s.refused()) return;
+    if (!Workload(w).is_constant("weight") && t.threads > 1) s.parallel(s.axes(panels).front());
+
+    const std::vector<Axis> axes = s.axes(s.tensor("out"));  // n, oc, p[, oc in its block]
+    const auto [rows, row] = s.split(axes[2], c[k.tile_p].inner);
+    const auto [block, tile] = s.split(rows, c[k.block_p] == 0 ? c[k.tile_p].outer : c[k.block_p]);
+    const int64_t out_block = channel_block(w.out_layout);
+    const auto [panel, inside] = s.split(axes[1], channels / out_block);
+    const auto [vector, lane] = s.split(out_block > 1 ? axes[3] : inside, lanes);
+    if (out_block > 1)
+      s.reorder({block, panel, tile, row, inside, vector, lane});
+    else
+      s.reorder({block, panel, tile, vector, lane, row});
+    cpu::sum_in_registers(s, s.tensor("acc"), tile, lanes, reduce_splits(w, c[k.unroll_ic]));
+    s.unroll(vector);
+    if (out_block > 1) {
+      s.unroll(row);
+      s.unroll(inside);
+      if (lanes > 1) s.vectorize(lane);
+    } else {
+      s.vectorize(row);
+      s.vectorize_rows(lane);
+    }
+    if (t.threads > 1) s.parallel(s.fuse({axes[0], block, panel}));
+  }
+
+ private:
+  // A single channel has nothing to be a vector of.
+  static int64_t lanes_of(const Conv2dWorkload& w, const Target& t) {
+    return w.out_channels == 1 ? 1 : t.f32_lanes();
+  }
+  // Blocks of the input first, so that an address is a sum of loop variables.
+  static std::vector<int64_t> reduce_splits(const Conv2dWorkload& w, int64_t unroll) {
+    const int64_t in_block = channel_block(w.layout);
+    return in_block > 1 ? std::vector<int64_t>{in_block, unroll} : std::vector<int64_t>{unroll};
+  }
+};
+
+}  // namespace
+
+const AnyTemplate& conv2d_1x1_channels_cpu() {
+  static const Conv2d1x1ChannelsCpu instance;
+  return instance;
+}
+
+}  // namespace tuner

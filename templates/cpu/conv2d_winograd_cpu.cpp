@@ -1,0 +1,441 @@
+// conv2d_winograd_cpu: 3x3 convolution by Winograd's F(m, 3) in both dimensions, m = 2, 4, 6: a template
+// each.
+//
+//   (m + 2)^2 products a tile of m^2 outputs, in place of 9 m^2; they round differently from the direct sums.
+//   xi, nu: position in the transformed tile; p: tile of the image, row by row; channels in blocks
+//
+//   u[xi][nu][oc panel][ic][oc]: transformed weights, by the packing entry
+//   parallel n, block of tile rows
+//     v[xi][nu][ic block][p][ic]: for ic block
+//       padded: the rows of the block with zeros around (transposed, if channels are not in blocks)
+//       for tile row
+//         rows: for column, unrolled xi, vector of ic      one dimension...
+//         for tile, xi, unrolled nu, vector of ic          ...and the other
+//     for block of oc
+//       product[xi][nu][oc block][p][oc]: for xi, nu, oc panel, group of tiles
+//         for ic                                           a matrix product each, as matmul_cpu does it
+//           unrolled tile, unrolled vector of oc
+//       for oc block, tile row, tile
+//         half: for nu, unrolled i, vector of oc           back, one dimension...
+//         for i, unrolled j, vector of oc                  ...and the other; bias, residual, activation
+//
+// Any size and padding: the last tiles are partly outside, which costs their products. Needs a constant
+// weight, stride and dilation 1, no groups, float32.
+#include <algorithm>
+
+#include "compiler_core/te/te.h"
+#include "templates/cpu/cpu_templates.h"
+#include "templates/workload/winograd_math.h"
+#include "templates/workload/workload_math.h"
+
+namespace tuner {
+namespace {
+
+using te::Indices;
+
+// Sizes in tiles and channel blocks.
+struct Sizes {
+  int64_t m, tile;  // outputs and inputs of a tile, in one dimension
+  int64_t tile_rows, tile_columns;
+  int64_t ic_block, ic_blocks, oc_block, oc_blocks;
+};
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Channels that are not in blocks yet are put in blocks of this many: whole vectors of any target.
+int64_t block_of(std::string_view layout) {
+  const int64_t block = channel_block(layout);
+  return block == 1 ? 16 : block;
+}
+
+Sizes sizes_of(const Conv2dWorkload& w, int64_t m) {
+  const int64_t in = block_of(w.layout), out = block_of(w.out_layout);
+  return {.m = m,
+          .tile = m + 2,
+          .tile_rows = ceil_div(w.out_height(), m),
+          .tile_columns = ceil_div(w.out_width(), m),
+          .ic_block = in,
+          .ic_blocks = ceil_div(w.in_channels, in),
+          .oc_block = out,
+          .oc_blocks = ceil_div(w.out_channels, out)};
+}
+
+// select(every condition, value, 0) of those conditions that do not hold by themselves.
+class Inside {
+ public:
+  void unless(bool always, Expr condition) {
+    if (always) return;
+    all_ = all_.defined() ? all_ && std::move(condition) : std::move(condition);
+  }
+  Expr or_zero(Expr value) const { return all_.defined() ? select(all_, value, float_imm(0)) : value; }
+
+ private:
+  Expr all_;
+};
+
+// n expressions, at 0..n-1.
+template <class F>
+std::vector<Expr> each(int64_t n, const F& f) {
+  std::vector<Expr> values;
+  for (int64_t i = 0; i < n; ++i) values.push_back(f(i));
+  return values;
+}
+
+Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
+  const Sizes z = sizes_of(w, m);
+  const Winograd f = winograd(m);
+  te::Builder b("conv2d", w.dtype);
+  const auto operand = [&](const std::string& name, std::vector<int64_t> shape) {
+    return Workload(w).is_constant(name) ? b.constant(name, std::move(shape))
+                                         : b.input(name, std::move(shape));
+  };
+  const Buffer data = operand("data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width));
+  const Buffer weight = operand("weight", {w.out_channels, w.in_channels, 3, 3});
+  const Buffer bias = w.bias ? operand("bias", {w.out_channels}) : nullptr;
+  const std::vector<int64_t> out_shape =
+      image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
+  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
+
+  const int64_t ic = z.ic_blocks * z.ic_block, oc = z.oc_blocks * z.oc_block;
+  const Buffer half_u =
+      b.compute("half_u", {z.tile, 3, ic, oc},
+                [&](const Indices& i) {
+                  Inside inside;
+                  inside.unless(ic == w.in_channels, i[2] < w.in_channels);
+                  inside.unless(oc == w.out_channels, i[3] < w.out_channels);
+                  return transformed(f.g, i[0], each(3, [&](int64_t kh) {
+                                       return inside.or_zero(load(weight, {i[3], i[2], kh, i[1]}));
+                                     }));
+                },
+                BufferRole::kIntermediate, {"xi", "kw", "ic", "oc"});
+  const Buffer u = b.compute("u", {z.tile, z.tile, ic, oc},
+                             [&](const Indices& i) {
+                               return transformed(f.g, i[1], each(3, [&](int64_t kw) {
+                                                    return load(half_u, {i[0], kw, i[2], i[3]});
+                                                  }));
+                             },
+                             BufferRole::kIntermediate, {"xi", "nu", "ic", "oc"});
+
+  const int64_t rows = z.tile_rows * m + 2, columns = z.tile_columns * m + 2;
+  const auto [top, left, bottom, right] = w.padding;
+  const Buffer padded = b.compute(
+      "padded", {w.batch, z.ic_blocks, rows, columns, z.ic_block},
+      [&, top = top, left = left](const Indices& i) {
+        const Expr channel = i[1] * z.ic_block + i[4];
+        Inside inside;
+        inside.unless(ic == w.in_channels, channel < w.in_channels);
+        inside.unless(top == 0, i[2] >= top);
+        inside.unless(rows <= top + w.in_height, i[2] < top + w.in_height);
+        inside.unless(left == 0, i[3] >= left);
+        inside.unless(columns <= left + w.in_width, i[3] < left + w.in_width);
+        return inside.or_zero(load(data, image_index(w.layout, i[0], channel, i[2] - top, i[3] - left)));
+      },
+      BufferRole::kIntermediate, {"n", "icb", "ph", "pw", "ic"});
+  const Buffer half_v =
+      b.compute("rows", {w.batch, z.ic_blocks, z.tile_rows, z.tile, columns, z.ic_block},
+                [&](const Indices& i) {
+                  return transformed(f.b, i[3], each(z.tile, [&](int64_t r) {
+                                       return load(padded, {i[0], i[1], i[2] * m + r, i[4], i[5]});
+                                     }));
+                },
+                BufferRole::kIntermediate, {"n", "icb", "th", "xi", "pw", "ic"});
+  const int64_t tiles = z.tile_rows * z.tile_columns;
+  const Buffer v =
+      b.compute("v", {z.tile, z.tile, w.batch, z.ic_blocks, tiles, z.ic_block},
+                [&](const Indices& i) {
+                  const Expr row = floor_div(i[4], z.tile_columns), column = floor_mod(i[4], z.tile_columns);
+                  return transformed(f.b, i[1], each(z.tile, [&](int64_t c) {
+                                       return load(half_v, {i[2], i[3], row, i[0], column * m + c, i[5]});
+                                     }));
+                },
+                BufferRole::kIntermediate, {"xi", "nu", "n", "icb", "p", "ic"});
+  const Buffer product =
+      b.reduce("product", {z.tile, z.tile, w.batch, z.oc_blocks, tiles, z.oc_block},
+               {{"icb", z.ic_blocks}, {"ic", z.ic_block}}, ReduceOp::kSum,
+               [&](const Indices& i, const Indices& r) {
+                 return load(v, {i[0], i[1], i[2], r[0], i[4], r[1]}) *
+                        load(u, {i[0], i[1], r[0] * z.ic_block + r[1], i[3] * z.oc_block + i[5]});
+               },
+               BufferRole::kIntermediate, {"xi", "nu", "n", "ocb", "p", "oc"});
+  const Buffer half =
+      b.compute("half", {w.batch, z.oc_blocks, tiles, m, z.tile, z.oc_block},
+                [&](const Indices& i) {
+                  return transformed(f.a, i[3], each(z.tile, [&](int64_t xi) {
+                                       return load(product, {xi, i[4], i[0], i[1], i[2], i[5]});
+                                     }));
+                },
+                BufferRole::kIntermediate, {"n", "ocb", "p", "i", "nu", "oc"});
+  const Buffer y =
+      b.compute("y", {w.batch, z.oc_blocks, w.out_height(), w.out_width(), z.oc_block},
+                [&](const Indices& i) {
+                  const Expr p = floor_div(i[2], m) * z.tile_columns + floor_div(i[3], m);
+                  return transformed(f.a, floor_mod(i[3], m), each(z.tile, [&](int64_t nu) {
+                                       return load(half, {i[0], i[1], p, floor_mod(i[2], m), nu, i[4]});
+                                     }));
+                },
+                BufferRole::kIntermediate, {"n", "ocb", "oh", "ow", "oc"});
+  const bool blocked = channel_block(w.out_layout) > 1;
+  std::vector<std::string> names = {"n", blocked ? "ocb" : "oc", "oh", "ow"};
+  if (blocked) names.emplace_back("oc");
+  b.compute(
+      "out", out_shape,
+      [&](const Indices& i) {
+        const Expr channel = blocked ? i[1] * z.oc_block + i[4] : i[1];
+        Expr x = load(y, {i[0], floor_div(channel, z.oc_block), i[2], i[3], floor_mod(channel, z.oc_block)});
+        if (bias) x = x + load(bias, {channel});
+        if (residual) x = x + load(residual, i);
+        return activated(w.activation, x);
+      },
+      BufferRole::kOutput, names);
+  return b.finish();
+}
+
+struct Knobs {
+  ChoiceKnob tile_rows, group, vectors, oc_share, unroll_ic;
+  CategoryKnob order;
+};
+
+class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
+ public:
+  explicit Conv2dWinogradCpu(int64_t m) : m_(m), name_(str("conv2d_winograd", m, "_cpu")) {}
+  using ScheduleTemplate::supports;
+  std::string_view name() const override { return name_; }
+  int version() const override { return 2; }
+  std::string_view algorithm() const override { return "winograd"; }
+
+  Support supports(const Conv2dWorkload& w, const Target& t) const override {
+    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (w.kernel_height != 3 || w.kernel_width != 3)
+      return declined("needs a kernel of 3x3, got ", w.kernel_height, "x", w.kernel_width);
+    if (w.stride != std::array<int64_t, 2>{1, 1})
+      return declined("needs stride 1, got [", w.stride[0], ", ", w.stride[1], "]");
+    if (w.dilation != std::array<int64_t, 2>{1, 1})
+      return declined("needs dilation 1, got [", w.dilation[0], ", ", w.dilation[1], "]");
+    if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
+    if (!Workload(w).is_constant("weight")) return declined("needs a constant weight, to transform it ahead");
+    if (const double error = winograd_relative_error(m_, w.in_channels); error > kMostWinogradError)
+      return declined("F(", m_, ", 3) over ", w.in_channels, " channels may err by ", error,
+                      " of the largest output, allowed are ", kMostWinogradError);
+    const int64_t bytes = 4 * (m_ + 2) * (m_ + 2) * w.in_channels * w.out_channels;
+    const int64_t most = kWeightsPerCache * std::max(t.l3_bytes, 4 * t.l2_bytes);
+    if (bytes > most)
+      return declined("its transformed weights take ", bytes >> 20, " MiB, at most ", most >> 20,
+                      " of them pay beside this target's caches");
+    return supported();
+  }
+  Tolerance tolerance(const Workload& workload) const override {
+    const Tolerance direct = tolerance_of(workload);
+    return {winograd_tolerance(m_, workload.get_if<Conv2dWorkload>()->in_channels), direct.relative};
+  }
+
+  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
+    const Sizes z = sizes_of(w, m_);
+    const int64_t per_block = ceil_div(z.oc_block, t.f32_lanes()), registers = t.vector_registers();
+    // Blocks of rows are what threads share: with fewer blocks than threads some would have nothing to do.
+    std::vector<int64_t> row_counts{1};
+    for (int64_t rows = 2; rows <= z.tile_rows; ++rows)
+      if (z.tile_rows % rows == 0 && w.batch * (z.tile_rows / rows) >= t.threads) row_counts.push_back(rows);
+    const int64_t tiles = row_counts.back() * z.tile_columns;  // of the largest block
+    const First first = first_of(z, row_counts, per_block, t);
+    std::vector<int64_t> groups;
+    for (int64_t g = 1; g <= std::min(registers, tiles); ++g) groups.push_back(g);
+    std::vector<int64_t> shares;
+    for (int64_t s = 1; s <= z.oc_blocks; s *= 2) shares.push_back(s);
+    Knobs k{
+        // Rows of tiles done together: more use each transformed weight more often; v and the products of few
+        // stay in L2.
+        .tile_rows = space.choice("tile_rows", row_counts).try_first(first.tile_rows),
+        // Tiles of the register tile: they share the loads of the weights.
+        .group = space.choice("group", groups).try_first(first.group),
+        // Blocks of channels of the register tile: they share the loads of v.
+        .vectors = space.choice("vectors", {1, 2, 3, 4}).try_first(first.vectors),
+        // Parts of the output channels whose products are held at once: fewer products at once stay nearer.
+        .oc_share = space.choice("oc_share", shares).try_first(1),
+        .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
+        // What stays in the cache between register tiles: a panel of weights, or a group of tiles.
+        .order = space.category("order", {"panels_outer", "tiles_outer"}).try_first("panels_outer"),
+    };
+    const IntExpr accumulators = k.group * k.vectors * per_block;
+    // Accumulators, the weights and one broadcast must fit the registers; few leave the multipliers waiting.
+    space.require(accumulators + k.vectors * per_block + 1 <= registers);
+    space.require(accumulators >= std::min(registers / 3, tiles * per_block));
+    // Longer bodies only compile longer.
+    space.require(accumulators * k.unroll_ic <= 128);
+    // Groups of a block as equal as can be: a small rest is a second body that does little.
+    const IntExpr block = k.tile_rows * z.tile_columns;
+    space.require(k.group <= block);
+    space.require(ceil_div(block, ceil_div(block, k.group)) == k.group);
+    space.require(k.vectors * k.oc_share <= z.oc_blocks);
+    return k;
+  }
+
+  Program compute(const Conv2dWorkload& w) const override { return winograd_math_of(w, m_); }
+
+  void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
+                const Config& c) const override {
+    const Sizes z = sizes_of(w, m_);
+    transform_weights(s, c[k.vectors] * z.oc_block, t.f32_lanes());
+    const Tensor product = s.tensor("product");
+    const Tensor acc = s.cache_write(product, MemoryScope::kRegister);
+    const Places at = transform_back(s, z, channel_block(w.out_layout) > 1, c[k.tile_rows],
+                                     ceil_div(z.oc_blocks, c[k.oc_share]), t.f32_lanes());
+    multiply(s, product, acc, at.channels, c[k.group], c[k.vectors], c[k.unroll_ic], c[k.order] == 1);
+    transform_data(s, z, channel_block(w.layout) > 1, at.tiles);
+    if (t.threads > 1) s.parallel(s.fuse({at.batch, at.tiles}));
+  }
+
+ private:
+  // Weights that come from memory again and again cost more than the products they save.
+  static constexpr int64_t kWeightsPerCache = 2;
+  // Columns of an image that are transposed at once.
+  static constexpr int64_t kTransposed = 16;
+
+  // The values to try first.
+  struct First {
+    int64_t tile_rows, group, vectors;
+  };
+  // As many rows of tiles as keep v and the products near, but a register tile at least; groups of even size.
+  static First first_of(const Sizes& z, const std::vector<int64_t>& row_counts, int64_t per_block,
+                        const Target& t) {
+    constexpr int64_t kFewTiles = 12;
+    const int64_t registers = t.vector_registers();
+    const int64_t row_bytes =
+        4 * z.tile * z.tile * z.tile_columns * (z.ic_blocks * z.ic_block + z.oc_blocks * z.oc_block);
+    First first{.tile_rows = row_counts.front(), .group = 1, .vectors = 1};
+    for (const int64_t rows : row_counts)
+      if (rows * row_bytes <= 2 * t.l2_bytes || first.tile_rows * z.tile_columns < kFewTiles)
+        first.tile_rows = rows;
+    if (z.oc_blocks >= 2 && registers >= 12 * per_block) first.vectors = 2;
+    const int64_t block = first.tile_rows * z.tile_columns;
+    const int64_t most = std::max<int64_t>((registers - 4) / (first.vectors * per_block) - 1, 1);
+    first.group = ceil_div(block, ceil_div(block, most));
+    return first;
+  }
+
+  struct Places {
+    Axis batch, tiles, channels;  // loops: image, block of tile rows, block of output channels
+  };
+
+  static void transform_weights(Schedule& s, int64_t panel, int64_t lanes) {
+    const Tensor u = s.tensor("u"), half = s.tensor("half_u");
+    const Tensor packed = s.pack(u, {{0}, {1}, {3, panel}, {2}, {3, panel, true}});
+    s.inline_compute(u);
+    const auto [xi, nu, panels, ic, oc] = s.axes<5>(packed);
+    // One vector of channels at a time: this runs once, so that a short code is worth more than a fast one.
+    const auto [vector, lane] = s.split(oc, std::min(panel, lanes));
+    s.reorder({panels, ic, vector, xi, nu, lane});
+    s.set_scope(half, MemoryScope::kRegister);  // packing entries have no workspace
+    s.compute_at(half, vector);
+    s.unroll(xi);
+    s.unroll(nu);
+    s.vectorize(lane);
+    const auto [h_xi, kw, h_ic, h_oc] = s.inner_axes<4>(half);
+    s.unroll(h_xi);
+    s.unroll(kw);
+    s.vectorize(h_oc);
+    s.precompute(packed);
+  }
+
+  // The loops of the output, with its stages inside.
+  static Places transform_back(Schedule& s, const Sizes& z, bool blocked, int64_t tile_rows,
+                               int64_t oc_blocks, int64_t lanes) {
+    const Tensor out = s.tensor("out"), y = s.tensor("y"), half = s.tensor("half");
+    const std::vector<Axis> axes = s.axes(out);
+    if (s.refused()) return {};
+    const auto [rows, i] = s.split(axes[2], z.m);
+    const auto [row_block, row] = s.split(rows, tile_rows);
+    const SplitAxes in_block = blocked ? SplitAxes{axes[1], axes[4]} : s.split(axes[1], z.oc_block);
+    const auto [oc_outer, oc_inner] = s.split(in_block.outer, oc_blocks);
+    Axis tile, tile_i, tile_j, lane;
+    if (blocked) {
+      s.inline_compute(y);
+      const auto [column, j] = s.split(axes[3], z.m);
+      s.reorder({row_block, oc_outer, oc_inner, row, column, i, j, in_block.inner});
+      tile = column, tile_i = i, tile_j = j, lane = in_block.inner;
+    } else {
+      const auto [columns, column] = s.split(axes[3], lanes);
+      s.reorder({row_block, oc_outer, oc_inner, row, i, columns, in_block.inner, column});
+      s.vectorize(column);
+      s.vectorize_rows(in_block.inner);
+      s.compute_at(y, row);
+      const auto [n, ocb, oh, ow, oc] = s.inner_axes<5>(y);
+      const auto [y_column, j] = s.split(ow, z.m);
+      s.reorder({y_column, oh, j, oc});
+      tile = y_column, tile_i = oh, tile_j = j, lane = oc;
+    }
+    s.compute_at(half, tile);
+    s.unroll(tile_j);
+    s.vectorize(lane);
+    const auto [n, ocb, p, h_i, nu, oc] = s.inner_axes<6>(half);
+    s.reorder({nu, h_i, oc});
+    s.unroll(h_i);
+    s.vectorize(oc);
+    return {axes[0], row_block, oc_outer};
+  }
+
+  static void multiply(Schedule& s, const Tensor& product, const Tensor& acc, Axis place, int64_t group,
+                       int64_t vectors, int64_t unroll_ic, bool tiles_outer) {
+    s.compute_at(product, place);
+    const auto [xi, nu, n, ocb, p, oc] = s.inner_axes<6>(product);
+    const auto [panel, vector] = s.split(ocb, vectors);
+    const auto [groups, tile] = s.split(p, group);
+    if (tiles_outer)
+      s.reorder({xi, nu, groups, panel, tile, vector, oc});
+    else
+      s.reorder({xi, nu, panel, groups, tile, vector, oc});
+    s.compute_at(acc, tiles_outer ? panel : groups);
+    s.unroll(tile);
+    s.unroll(vector);
+    s.vectorize(oc);
+    const auto [a_xi, a_nu, a_n, a_ocb, a_p, a_oc] = s.inner_axes<6>(acc);
+    const auto [icb, ic] = s.reduce_axes<2>(acc);
+    const auto [ic_outer, ic_inner] = s.split(ic, unroll_ic);
+    s.reorder({icb, ic_outer, ic_inner, a_p, a_ocb, a_oc});
+    s.decompose_reduction(acc, icb);
+    s.unroll(ic_inner);
+    s.unroll(a_p);
+    s.unroll(a_ocb);
+    s.vectorize(a_oc);
+  }
+
+  static void transform_data(Schedule& s, const Sizes& z, bool blocked, Axis place) {
+    const Tensor v = s.tensor("v"), rows = s.tensor("rows"), padded = s.tensor("padded");
+    s.compute_at(v, place);
+    const auto [xi, nu, n, icb, p, ic] = s.inner_axes<6>(v);
+    const auto [row, column] = s.split(p, z.tile_columns);
+    s.reorder({icb, row, column, xi, nu, ic});
+    s.compute_at(rows, row);
+    s.compute_at(padded, icb);
+    s.unroll(nu);
+    s.vectorize(ic);
+    const auto [r_n, r_icb, r_row, r_xi, r_column, r_ic] = s.inner_axes<6>(rows);
+    s.reorder({r_column, r_xi, r_ic});
+    s.unroll(r_xi);
+    s.vectorize(r_ic);
+    const auto [d_n, d_icb, d_row, d_column, d_ic] = s.inner_axes<5>(padded);
+    const Axis together = blocked ? d_column : s.split(d_column, kTransposed).inner;
+    s.vectorize(d_ic);
+    if (!blocked) s.vectorize_rows(together);
+  }
+
+  const int64_t m_;
+  const std::string name_;
+};
+
+}  // namespace
+
+const AnyTemplate& conv2d_winograd2_cpu() {
+  static const Conv2dWinogradCpu instance(2);
+  return instance;
+}
+const AnyTemplate& conv2d_winograd4_cpu() {
+  static const Conv2dWinogradCpu instance(4);
+  return instance;
+}
+const AnyTemplate& conv2d_winograd6_cpu() {
+  static const Conv2dWinogradCpu instance(6);
+  return instance;
+}
+
+}  // namespace tuner

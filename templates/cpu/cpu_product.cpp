@@ -1,0 +1,90 @@
+#include "templates/cpu/cpu_product.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tuner::cpu {
+
+Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
+                      std::span<const int64_t> reduce_splits) {
+  if (s.refused()) return {};
+  s.set_scope(acc, MemoryScope::kRegister);
+  const std::vector<Axis> spatial = s.spatial_axes(acc), reduced = s.reduce_axis_list(acc);
+  s.compute_at(acc, tile);
+  if (s.refused()) return {};
+  std::vector<Axis> order;
+  Axis last = reduced.back();
+  for (const int64_t factor : reduce_splits) {
+    const auto [outer, inner] = s.split(last, factor);
+    order.push_back(outer);
+    last = inner;
+  }
+  const Axis first = order.empty() ? last : order.front();
+  const Axis row = spatial[spatial.size() - 2];
+  const auto [vector, lane] = s.split(spatial.back(), lanes);
+  order.insert(order.end(), {last, row, vector, lane});
+  s.reorder(order);
+  s.decompose_reduction(acc, first);
+  if (!reduce_splits.empty()) s.unroll(last);
+  s.unroll(row);
+  s.unroll(vector);
+  if (lanes > 1) s.vectorize(lane);
+  return first;
+}
+
+void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& columns, Columns in,
+                  int64_t registers, const IntExpr& unroll) {
+  const IntExpr vectors = columns.inner() / in.lanes;
+  space.require(rows.inner() * vectors + vectors + 1 <= registers);
+  space.require(tuner::ceil_div(rows.extent(), rows.outer()) == rows.inner());
+  space.require(tuner::ceil_div(ceil_div(columns.extent(), in.unit), columns.outer()) * in.unit ==
+                columns.inner());
+  space.require(rows.inner() * vectors * unroll <= kMaxBody);
+}
+
+Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers) {
+  const int64_t units = ceil_div(n, in.unit);
+  Tile best{1, in.unit};
+  double best_cost = 1e300;
+  for (int64_t width = 1; width <= std::min<int64_t>(units, 8); ++width) {
+    const int64_t panels = ceil_div(units, width), vectors = width * in.unit / in.lanes;
+    if (ceil_div(units, panels) != width) continue;
+    for (int64_t rows = 1; rows <= std::min(m, registers - 2); ++rows) {
+      // A register is left to the compiler.
+      if (ceil_div(m, ceil_div(m, rows)) != rows || rows * vectors + vectors + 1 > registers - 1) continue;
+      // Multiply-adds take four cycles, two start in each; so do two loads.
+      const auto cycles = [&](int64_t r) {
+        const auto sums = static_cast<double>(r * vectors), loads = static_cast<double>(r + vectors);
+        return r == 0 ? 0 : std::max({sums / 2, loads / 2, 4.0}) + 0.5;
+      };
+      const double cost =
+          (static_cast<double>(m / rows) * cycles(rows) + cycles(m % rows)) * static_cast<double>(panels);
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = {rows, width * in.unit};
+      }
+    }
+  }
+  return best;
+}
+
+Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block) {
+  if (s.refused()) return {};
+  const int rank = static_cast<int>(t.buffer->shape.size());
+  std::vector<PackDim> dims;
+  for (int d = 0; d < first; ++d) dims.push_back({d});
+  dims.push_back({x, block});
+  for (int d = first; d < rank; ++d)
+    if (d != x) dims.push_back({d});
+  dims.push_back({x, block, true});
+  return s.pack(t, dims);
+}
+
+void vectorize_by(Schedule& s, Axis axis, int64_t lanes) {
+  if (lanes <= 1) return;
+  const auto [vector, lane] = s.split(axis, lanes);
+  s.unroll(vector);
+  s.vectorize(lane);
+}
+
+}  // namespace tuner::cpu

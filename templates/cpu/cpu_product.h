@@ -1,0 +1,55 @@
+// What products on CPUs share (matmul, 1x1 convolutions): a tile of sums in registers, and which tiles are
+// worth trying.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "compiler_core/schedule/schedule.h"
+#include "templates/space/config_space.h"
+#include "templates/space/knob.h"
+
+namespace tuner::cpu {
+
+// Multiply-adds in one unrolled body: a longer one only compiles longer.
+constexpr int64_t kMaxBody = 64;
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Makes the sum acc[.., row, column], computed inside the loop `tile`, a tile of registers. The reduce axes
+// are taken apart by `reduce_splits`, outermost first, and the last of them is unrolled.
+//
+//   acc = 0
+//   for k.outer
+//     unrolled k.inner
+//       unrolled row                   one broadcast of an operand...
+//         unrolled vector              ...times each vector of the other: one accumulator register each
+//           vectorized lane
+//
+// Returns the outermost loop of k.
+Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
+                      std::span<const int64_t> reduce_splits);
+
+// Columns of a tile come in units of `unit`, a whole number of vectors of `lanes`.
+struct Columns {
+  int64_t lanes, unit;
+};
+// Accumulators, a vector of each column and one broadcast must fit the registers; tiles are as equal as can
+// be, never with a small rest; no body is longer than kMaxBody.
+void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& columns, Columns in,
+                  int64_t registers, const IntExpr& unroll);
+
+struct Tile {
+  int64_t rows, columns;
+};
+// The tile that covers m x n in least time, in cycles of two multiply-adds and two loads.
+Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers);
+
+// [k, x] or [x, k] with x in blocks: [blocks of x][k][inside of the block]. Dimensions before `first` stay in
+// front; `x` is the blocked one of the two at `first`, those behind stay behind k.
+Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block);
+
+// The axis in vectors: unrolled vectors of `lanes`.
+void vectorize_by(Schedule& s, Axis axis, int64_t lanes);
+
+}  // namespace tuner::cpu

@@ -1,0 +1,33 @@
+// The templates of CPUs, one a line. The first that serves a task gives its default config. To add one: its line here
+// and its file's in CMakeLists.txt.
+#pragma once
+
+#include "templates/schedule_template.h"
+
+// clang-format off
+#define TUNER_CPU_TEMPLATES(TEMPLATE) \
+  TEMPLATE(matmul_cpu) \
+  TEMPLATE(matmul_dot_cpu) \
+  TEMPLATE(conv2d_direct_cpu) \
+  TEMPLATE(depthwise_conv2d_cpu) \
+  TEMPLATE(conv2d_1x1_pixels_cpu) \
+  TEMPLATE(conv2d_1x1_channels_cpu) \
+  TEMPLATE(conv2d_winograd2_cpu) \
+  TEMPLATE(conv2d_winograd4_cpu) \
+  TEMPLATE(conv2d_winograd6_cpu) \
+  TEMPLATE(pool2d_cpu) \
+  TEMPLATE(softmax_cpu) \
+  TEMPLATE(layer_norm_cpu) \
+  TEMPLATE(reduce_cpu) \
+  TEMPLATE(transpose_cpu) \
+  TEMPLATE(elementwise_cpu)
+// clang-format on
+
+namespace tuner {
+
+// Each is made once and lives as long as the process.
+#define TUNER_DECLARE(name) const AnyTemplate& name();
+TUNER_CPU_TEMPLATES(TUNER_DECLARE)
+#undef TUNER_DECLARE
+
+}  // namespace tuner

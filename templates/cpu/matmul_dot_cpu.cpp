@@ -1,0 +1,187 @@
+// matmul_dot_cpu: matrix product of bfloat16 or int8 by dot-product instructions, on any CPU with vectors.
+//
+//   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch outermost]
+//
+//   A group is what one lane of an instruction multiplies: D = 2 bfloat16 or 4 int8 along k, 32 bits.
+//   b packed in panels of NR columns, groups side by side: [N/NR][K/D][NR][D], NR a tile or a vector of them,
+//       zeros beyond K and N:
+//       by the packing entry when b is constant, else by a stage before the product (of a batch on one thread
+//       before each product)
+//   parallel batch, row block, panel
+//     for row tile in block              MR rows; where a is [M, K] its groups are read in place,
+//                                        or packed likewise, [M/MR][K/D][MR][D]
+//       for group of k                   unrolled by 1, 2 or 4
+//         unrolled row of tile           one broadcast of a group of a...
+//           unrolled vector of panel     ...with each vector of groups of b: one accumulator register each
+//             vectorized lane
+//               dot of the group
+//       write the tile: bias, residual, activation
+//
+// Serves batches, transposed operands, any sizes: the last group of k and the last tiles of rows and columns
+// are smaller. On targets without such instructions the same loops run on others (codegen/emit_dot.cpp).
+// Declines float32 (matmul_cpu serves it).
+#include <algorithm>
+
+#include "templates/cpu/cpu_product.h"
+#include "templates/cpu/cpu_templates.h"
+
+namespace tuner {
+namespace {
+
+struct Knobs {
+  SplitKnob tile_m, tile_n;
+  ChoiceKnob block_m, unroll_k;
+  FlagKnob pack_a, narrow_panels;
+  ChoiceKnob prefetch_b;
+};
+
+class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
+ public:
+  using ScheduleTemplate::supports;
+  std::string_view name() const override { return "matmul_dot_cpu"; }
+  int version() const override { return 2; }
+
+  Support supports(const MatmulWorkload& w, const Target& t) const override {
+    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (w.dtype == DType::kFloat32) return declined("needs bfloat16 or int8, got ", w.dtype);
+    return supported();
+  }
+
+  Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
+    const int64_t lanes = t.f32_lanes(), registers = t.vector_registers();
+    // Targets without dot products take operands apart, in registers of their own.
+    const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers - 3);
+    const bool packs_a = Workload(w).is_constant("a") || w.transpose_a;
+    Knobs k{
+        // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
+        .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
+        // Columns of a tile and of a panel: whole vectors. More columns use each broadcast of a more often.
+        .tile_n = space.split("tile_n", w.n).multiples_of(lanes).at_most(8 * lanes).try_first(columns),
+        // Row tiles done with one panel before the next panel: the block of a stays in L2. 0: all rows,
+        // panels outermost.
+        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
+        // Shares the loop's own instructions; the code grows.
+        .unroll_k = space.choice("unroll_k", {1, 2, 4}).try_first(1),
+        // Rows of a side by side: no strided streams, for a copy of a. A transposed a has to be: its groups
+        // are scattered.
+        .pack_a = space.flag("pack_a").try_first(packs_a),
+        // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
+        // follow faster when b comes from the outer caches.
+        .narrow_panels = space.flag("narrow_panels").try_first(columns > lanes && b_bytes(w) > t.l2_bytes),
+        // How many groups ahead b is asked for. The hardware looks less far, and few rows wait for memory.
+        .prefetch_b = space.choice("prefetch_b", {0, 16, 32, 64, 128})
+                          .at_most(w.m <= 16 && b_bytes(w) > t.l2_bytes ? 128 : 0)
+                          .try_first(w.m > 1 ? 64 : 0),
+    };
+    const IntExpr vectors = k.tile_n.inner() / lanes;
+    cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes}, registers, k.unroll_k);
+    space.require(k.unroll_k <= groups_of(w));
+    // One spelling for "all row tiles".
+    space.require(k.block_m < k.tile_m.outer());
+    space.require(!k.narrow_panels || vectors >= 2);
+    space.require(k.prefetch_b % k.unroll_k == 0);
+    if (packs_a) space.require(k.pack_a == 1);
+    return k;
+  }
+
+  Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
+
+  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
+                const Config& c) const override {
+    const int64_t rows = c[k.tile_m].inner, columns = c[k.tile_n].inner, lanes = t.f32_lanes();
+    const bool parallel = t.threads > 1;
+    const int b_along_k = w.transpose_b ? 1 : 0, a_along_k = w.transpose_a ? 0 : 1;
+    const int64_t panel_width = c[k.narrow_panels] ? lanes : columns;
+    // Of several products each packs its own b just before, so that the panels stay in the cache.
+    const bool b_before_each = w.batch > 1 && !parallel && !Workload(w).is_constant("b");
+    const Tensor panels = pack(s, w, "b", b_along_k, panel_width);
+    if (!b_before_each) weave(s, w, panels, "b", b_along_k, panel_width, parallel);
+    if (c[k.pack_a]) weave(s, w, pack(s, w, "a", a_along_k, rows), "a", a_along_k, rows, parallel);
+    if (s.refused()) return;
+
+    const Tensor acc = s.tensor("acc"), out = s.tensor("out");
+    s.set_scope(acc, MemoryScope::kRegister);
+    std::vector<Axis> outer = s.axes(out);                // [batch,] i, j
+    const std::vector<Axis> inner = s.spatial_axes(acc);  // the same, of the tile
+    const auto [sum] = s.reduce_axes<1>(acc);
+    if (s.refused()) return;
+    const auto [row_tile, row] = s.split(outer[outer.size() - 2], rows);
+    const auto [panel, column] = s.split(outer[outer.size() - 1], columns);
+    const auto [block, tile] = s.split(row_tile, c[k.block_m] == 0 ? c[k.tile_m].outer : c[k.block_m]);
+    const auto [vector, lane] = s.split(column, lanes);
+    s.reorder({block, panel, tile, row, vector, lane});
+    s.compute_at(acc, tile);
+    s.unroll(row);
+    s.unroll(vector);
+    s.vectorize(lane);
+
+    const Axis& acc_row = inner[inner.size() - 2];
+    const auto [group, in_group] = s.split(sum, group_size(w));
+    const auto [group_outer, group_inner] = s.split(group, c[k.unroll_k]);
+    const auto [acc_vector, acc_lane] = s.split(inner[inner.size() - 1], lanes);
+    s.reorder({group_outer, group_inner, acc_row, acc_vector, acc_lane, in_group});
+    s.decompose_reduction(acc, group_outer);
+    s.unroll(group_inner);
+    s.unroll(acc_row);
+    s.unroll(acc_vector);
+    s.dot(in_group);
+    s.vectorize(acc_lane);
+
+    if (b_before_each) {
+      s.compute_at(panels, outer.front());
+      weave(s, w, panels, "b", b_along_k, panel_width, parallel);
+    }
+    outer.resize(outer.size() - 2);
+    outer.push_back(block);
+    outer.push_back(panel);
+    if (parallel) s.parallel(s.fuse(outer));
+    if (c[k.prefetch_b] > 0) s.prefetch(panels, acc, group_outer, c[k.prefetch_b] / c[k.unroll_k]);
+  }
+
+ private:
+  static int64_t group_size(const MatmulWorkload& w) {
+    return std::max<int64_t>(1, 4 / dtype_bytes(w.dtype));
+  }
+  static int64_t groups_of(const MatmulWorkload& w) { return (w.k + group_size(w) - 1) / group_size(w); }
+
+  static int64_t b_bytes(const MatmulWorkload& w) { return 4 * groups_of(w) * w.n; }
+
+  // [batch,] x, y with groups along dimension `along_k` (0: x, 1: y) and the other in blocks:
+  // [batch,] blocks, groups, inside of the block, inside of the group.
+  static Tensor pack(Schedule& s, const MatmulWorkload& w, std::string_view operand, int along_k,
+                     int64_t block) {
+    const int first = w.batch > 1 ? 1 : 0, other = first + 1 - along_k, k = first + along_k;
+    std::vector<PackDim> dims;
+    if (w.batch > 1) dims.push_back({0});
+    dims.push_back({other, block});
+    dims.push_back({k, group_size(w)});
+    dims.push_back({other, block, true});
+    dims.push_back({k, group_size(w), true});
+    return s.pack(s.tensor(operand), dims);
+  }
+
+  // The loops that pack, where the packing entry does not. Groups that lie side by side already are copied
+  // whole; else vectors of the block are read, one for each place in a group, and woven together.
+  static void weave(Schedule& s, const MatmulWorkload& w, const Tensor& packed, std::string_view operand,
+                    int along_k, int64_t block, bool parallel) {
+    if (s.refused() || Workload(w).is_constant(operand)) return;
+    const std::vector<Axis> axes = s.axes(packed);
+    if (along_k == 0) {
+      const auto [outer, inner] = s.split(axes[axes.size() - 2], std::min<int64_t>(block, 16));
+      s.vectorize(axes.back());
+      s.vectorize_rows(inner);
+    } else {
+      s.vectorize(axes.back());
+    }
+    if (parallel) s.parallel(axes.front());
+  }
+};
+
+}  // namespace
+
+const AnyTemplate& matmul_dot_cpu() {
+  static const MatmulDotCpu instance;
+  return instance;
+}
+
+}  // namespace tuner

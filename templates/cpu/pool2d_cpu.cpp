@@ -1,0 +1,155 @@
+// pool2d_cpu: maximum and average pooling on any CPU with vectors; data and output in one layout.
+//
+//   out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left]
+//
+// Blocked layouts: vectors are blocks of channels.
+//
+//   parallel n, channel block, oh
+//     for ow_outer
+//       for kh                          if inside the image
+//         unrolled kw, ow_inner         if inside the image, decided ahead: only border tiles skip anything
+//           vectorized channel
+//       write the tile
+//
+// NCHW: vectors are pixels of a row of the output, masked where a window leaves the image:
+//
+//   parallel n, c, block of rows
+//     for ow_outer
+//       for kh, kw                      kw unrolled when `unroll_kw` is set
+//         unrolled oh_inner             if inside the image, decided ahead
+//           vectorized ow_inner
+//       write the tile
+//
+// or, for one window an image (global pooling), pixels of the window:
+//
+//   parallel n, c
+//     each lane its own pixels, then all lanes
+//
+// Declines types other than float32.
+#include <algorithm>
+
+#include "templates/cpu/cpu_rows.h"
+#include "templates/cpu/cpu_templates.h"
+
+namespace tuner {
+namespace {
+
+struct Knobs {
+  SplitKnob tile_ow;
+  ChoiceKnob tile_oh;
+  ChoiceKnob vectors;
+  FlagKnob unroll_kw;
+};
+
+class Pool2dCpu final : public ScheduleTemplate<Pool2dWorkload, Knobs> {
+ public:
+  using ScheduleTemplate::supports;
+  std::string_view name() const override { return "pool2d_cpu"; }
+  int version() const override { return 2; }
+
+  Support supports(const Pool2dWorkload& w, const Target& t) const override {
+    return cpu::supports_rows(t, w.dtype);
+  }
+
+  Knobs declare(ConfigSpace& space, const Pool2dWorkload& w, const Target& t) const override {
+    const bool by_channels = channel_block(w.layout) > 1, global = is_global(w);
+    const int64_t lanes = by_channels ? 1 : t.f32_lanes();
+    const int64_t width = by_channels ? channel_block(w.layout) : 1;
+    // Elements of accumulators, beside one vector that is read.
+    const int64_t most = std::max<int64_t>((t.vector_registers() - 1) * t.f32_lanes() / width, 1);
+    const bool unrolls_first = !global && w.kernel_width > 1 && w.kernel_width <= kMostUnrolled;
+    Knobs k{
+        // Pixels of a tile: more are under way at once; few border tiles differ from the others.
+        .tile_ow = space.split("tile_ow", w.out_width())
+                       .multiples_of(lanes)
+                       .at_most(global ? lanes : std::min(most, 16 * lanes))
+                       .try_first(by_channels ? std::min<int64_t>(8, most) : 2 * lanes),
+        // Rows of a tile of pixels: sums of different rows do not wait for each other, and one mask is
+        // theirs.
+        .tile_oh = space.choice("tile_oh", {1, 2, 4, 7, 8})
+                       .at_most(by_channels || global ? 1 : w.out_height())
+                       .try_first(by_channels || global ? 1 : 4),
+        // Of a step through a window that is the image.
+        .vectors = cpu::declare_vectors(space, t, global ? w.kernel_height * w.kernel_width : 1, 2),
+        // Which elements of a row are inside is then known where the code is written.
+        .unroll_kw = space.flag("unroll_kw").try_first(unrolls_first),
+    };
+    // Longer bodies only compile longer.
+    const IntExpr stores = by_channels ? k.tile_ow.inner() : k.tile_ow.inner() / lanes * k.tile_oh;
+    // The tile is in registers, beside what is read.
+    if (!by_channels) space.require(stores + 2 <= t.vector_registers());
+    space.require(!k.unroll_kw || stores * w.kernel_width <= kMaxBody);
+    if (global || w.kernel_width == 1) space.require(k.unroll_kw == 0);
+    return k;
+  }
+
+  Program compute(const Pool2dWorkload& w) const override { return Workload(w).compute(); }
+
+  void schedule(Schedule& s, const Pool2dWorkload& w, const Target& t, const Knobs& k,
+                const Config& c) const override {
+    if (is_global(w))
+      pool_images(s, t, c[k.vectors] * t.f32_lanes());
+    else
+      pool_windows(s, t, c[k.tile_oh], c[k.tile_ow].inner, c[k.unroll_kw], channel_block(w.layout) > 1);
+  }
+
+ private:
+  static constexpr int64_t kMostUnrolled = 7;
+  static constexpr int64_t kMaxBody = 128;  // vector operations in one unrolled body
+
+  // One window an image of contiguous pixels.
+  static bool is_global(const Pool2dWorkload& w) {
+    return channel_block(w.layout) == 1 && w.out_height() == 1 && w.out_width() == 1 &&
+           w.kernel_height == w.in_height && w.kernel_width == w.in_width;
+  }
+
+  static void pool_windows(Schedule& s, const Target& t, int64_t tile_oh, int64_t tile_ow, bool unroll_kw,
+                           bool by_channels) {
+    const Tensor acc = s.tensor("acc"), out = s.tensor("out");
+    s.set_scope(acc, MemoryScope::kRegister);
+    const std::vector<Axis> axes = s.axes(out),
+                            own = s.spatial_axes(acc);  // n, c, oh, ow[, channel of a block]
+    const auto [kh, kw] = s.reduce_axes<2>(acc);
+    if (s.refused()) return;
+    const auto [ow_outer, ow_inner] = s.split(axes[3], tile_ow);
+    Axis row_block = axes[2];
+    if (!by_channels) {
+      const auto [oh_outer, oh_inner] = s.split(axes[2], tile_oh);
+      s.reorder({oh_outer, ow_outer, oh_inner, ow_inner});
+      s.unroll(oh_inner);
+      row_block = oh_outer;
+    }
+    s.compute_at(acc, ow_outer);
+    s.vectorize(by_channels ? axes[4] : ow_inner);
+    if (by_channels) s.unroll(ow_inner);
+
+    std::vector<Axis> order = {kh, kw};
+    order.insert(order.end(), own.begin(), own.end());
+    s.reorder(order);
+    s.decompose_reduction(acc, kh);
+    s.skip_zeros(acc);
+    if (unroll_kw) s.unroll(kw);
+    s.unroll(by_channels ? own[3] : own[2]);
+    s.vectorize(own.back());
+    if (t.threads > 1) s.parallel(s.fuse({axes[0], axes[1], row_block}));
+  }
+
+  static void pool_images(Schedule& s, const Target& t, int64_t wide) {
+    const Tensor acc = s.tensor("acc"), out = s.tensor("out");
+    const auto [kh, kw] = s.reduce_axes<2>(acc);
+    s.fuse({kh, kw});
+    const Tensor lanes = cpu::sums_of_lanes(s, acc, wide);
+    const auto [n, channel, oh, ow] = s.axes<4>(out);
+    cpu::compute_total(s, acc, lanes, ow);
+    if (t.threads > 1) s.parallel(s.fuse({n, channel}));
+  }
+};
+
+}  // namespace
+
+const AnyTemplate& pool2d_cpu() {
+  static const Pool2dCpu instance;
+  return instance;
+}
+
+}  // namespace tuner

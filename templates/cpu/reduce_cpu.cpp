@@ -1,0 +1,82 @@
+// reduce_cpu: sum, maximum, minimum or mean of each row of a matrix, on any CPU with vectors.
+//
+//   out[i] = op over j of x[i, j]
+//
+//   parallel block of rows, or where rows are few blocks of columns, whose results are combined afterwards
+//     each lane its own columns, then all lanes
+//
+// Declines types other than float32.
+#include "templates/cpu/cpu_rows.h"
+#include "templates/cpu/cpu_templates.h"
+
+namespace tuner {
+namespace {
+
+struct Knobs {
+  ChoiceKnob vectors, rows, blocks;
+};
+
+class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, Knobs> {
+ public:
+  using ScheduleTemplate::supports;
+  std::string_view name() const override { return "reduce_cpu"; }
+  int version() const override { return 1; }
+
+  Support supports(const ReduceWorkload& w, const Target& t) const override {
+    return cpu::supports_rows(t, w.dtype);
+  }
+
+  Knobs declare(ConfigSpace& space, const ReduceWorkload& w, const Target& t) const override {
+    const bool few_rows = t.threads > 1 && w.rows < 8 * t.threads;
+    const bool shares_first = few_rows && w.columns >= kWorthSharing;
+    Knobs k{
+        .vectors = cpu::declare_vectors(space, t, w.columns, 8),
+        .rows = cpu::declare_rows(space, w.rows, shares_first ? 1 : 4),
+        // Parts of a row for the threads to share.
+        .blocks =
+            space.choice("blocks", {1, t.threads, 4 * t.threads}).try_first(shares_first ? t.threads : 1),
+    };
+    space.require(k.blocks == 1 || k.rows == 1);
+    if (!few_rows) space.require(k.blocks == 1);
+    space.require(k.blocks == 1 || k.blocks * k.vectors * t.f32_lanes() <= w.columns);
+    return k;
+  }
+
+  Program compute(const ReduceWorkload& w) const override { return Workload(w).compute(); }
+
+  void schedule(Schedule& s, const ReduceWorkload& w, const Target& t, const Knobs& k,
+                const Config& c) const override {
+    const int64_t wide = c[k.vectors] * t.f32_lanes(), blocks = c[k.blocks];
+    const Tensor acc = s.tensor("acc"), out = s.tensor("out");
+    const auto [row] = s.axes<1>(out);
+    if (blocks == 1) {
+      const Tensor lanes = cpu::sums_of_lanes(s, acc, wide);
+      const Axis block = s.split(row, c[k.rows]).outer;
+      cpu::compute_total(s, acc, lanes, block);
+      if (t.threads > 1) s.parallel(block);
+      return;
+    }
+    const auto [columns] = s.reduce_axes<1>(acc);
+    const auto [block, inside] = s.split(columns, (w.columns + blocks - 1) / blocks);
+    const Tensor of_blocks = s.rfactor(acc, block);
+    const Tensor lanes = cpu::sums_of_lanes(s, of_blocks, wide);
+    const auto [block_axis, block_row] = s.axes<2>(of_blocks);
+    cpu::compute_in_rows(s, acc, row);
+    cpu::combine_lanes(s, of_blocks);
+    cpu::compute_lanes(s, lanes, block_row);
+    s.parallel(s.fuse({block_axis, block_row}));
+  }
+
+ private:
+  // Columns from which another thread is worth waking: about 4 us of reading from L3.
+  static constexpr int64_t kWorthSharing = 131072;
+};
+
+}  // namespace
+
+const AnyTemplate& reduce_cpu() {
+  static const ReduceCpu instance;
+  return instance;
+}
+
+}  // namespace tuner

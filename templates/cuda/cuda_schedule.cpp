@@ -1,0 +1,94 @@
+#include "templates/cuda/cuda_schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tuner::cuda {
+
+int64_t vector_width(std::initializer_list<int64_t> lengths) {
+  for (const int64_t width : {4, 2})
+    if (std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n % width == 0; })) return width;
+  return 1;
+}
+
+IntExpr register_limit(const Target& t, const IntExpr& threads, const IntExpr& min_blocks) {
+  // The register file is dealt in portions of 8 a thread; an instruction names at most 255.
+  return min(IntExpr(t.vector_registers()), t.registers_per_sm / (threads * min_blocks) / 8 * 8);
+}
+
+namespace {
+
+// Unrolls the loops of `inner_first` as long as a body holds at most `most` iterations; of the loop where
+// that ends a part.
+void unroll_rounds(Schedule& s, const std::vector<Axis>& inner_first, int64_t most) {
+  for (const Axis& axis : inner_first) {
+    if (s.refused()) return;
+    const int64_t extent = s.extent(axis);
+    if (extent <= most) {
+      s.unroll(axis);
+      most /= extent;
+      continue;
+    }
+    int64_t part = most;
+    while (extent % part != 0) --part;
+    if (part > 1) s.unroll(s.split(axis, part).inner);
+    return;
+  }
+}
+constexpr int64_t kMaxRounds = 16;  // loads of a thread under way at once
+
+}  // namespace
+
+void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector) {
+  if (s.refused()) return;
+  const auto [vectors, lane] = s.split(column, vector);
+  const int64_t columns = std::gcd(s.extent(vectors), threads);
+  const auto [column_round, column_thread] = s.split(vectors, columns);
+  const auto [row_round, row_thread] = s.split(row, threads / columns);
+  if (outer.var == nullptr)
+    s.reorder({row_round, column_round, row_thread, column_thread, lane});
+  else
+    s.reorder({outer, row_round, column_round, row_thread, column_thread, lane});
+  s.bind(s.fuse({row_thread, column_thread}), LoopKind::kThreadX);
+  if (vector > 1) s.vectorize(lane);
+  const Axis rounds = s.rename(row_round, "row_round"), parts = s.rename(column_round, "column_round");
+  s.rename(lane, "lane");
+  if (outer.var == nullptr)
+    unroll_rounds(s, {parts, rounds}, kMaxRounds);
+  else
+    unroll_rounds(s, {parts, rounds, s.rename(outer, "strip")}, kMaxRounds);
+}
+
+void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector) {
+  const auto [vectors, lane] = s.split(axes.size() > 1 ? s.fuse(axes) : axes.front(), vector);
+  const auto [round, thread] = s.split(vectors, threads);
+  s.bind(thread, LoopKind::kThreadX);
+  if (vector > 1) s.vectorize(lane);
+  s.rename(lane, "lane");
+  unroll_rounds(s, {s.rename(round, "round")}, kMaxRounds);
+}
+
+void bind_grid(Schedule& s, Axis batch, Axis splits, Axis tiles) {
+  std::vector<Axis> x;
+  const auto place = [&](Axis axis, LoopKind kind) {
+    if (axis.var == nullptr || s.refused()) return;
+    if (s.extent(axis) > kMaxGridYZ || !x.empty())
+      x.push_back(axis);
+    else
+      s.bind(axis, kind);
+  };
+  place(batch, LoopKind::kBlockZ);
+  place(splits, LoopKind::kBlockY);
+  x.push_back(tiles);
+  s.bind(x.size() > 1 ? s.fuse(x) : tiles, LoopKind::kBlockX);
+}
+
+void vectorize_by(Schedule& s, Axis axis, int64_t lanes) {
+  const auto [vector, lane] = s.split(axis, lanes);
+  s.unroll(vector);
+  if (lanes > 1) s.vectorize(lane);
+  s.rename(vector, "vector");
+  s.rename(lane, "lane");
+}
+
+}  // namespace tuner::cuda

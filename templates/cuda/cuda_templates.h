@@ -1,0 +1,26 @@
+// The templates of NVIDIA GPUs, one a line. The first that serves a task gives its default config. To add one: its line here
+// and its file's in CMakeLists.txt.
+#pragma once
+
+#include "templates/schedule_template.h"
+
+// clang-format off
+#define TUNER_CUDA_TEMPLATES(TEMPLATE) \
+  TEMPLATE(matmul_cuda) \
+  TEMPLATE(conv2d_nchw_cuda) \
+  TEMPLATE(depthwise_conv2d_nchw_cuda) \
+  TEMPLATE(softmax_cuda) \
+  TEMPLATE(layer_norm_cuda) \
+  TEMPLATE(reduce_cuda) \
+  TEMPLATE(transpose_cuda) \
+  TEMPLATE(elementwise_cuda)
+// clang-format on
+
+namespace tuner {
+
+// Each is made once and lives as long as the process.
+#define TUNER_DECLARE(name) const AnyTemplate& name();
+TUNER_CUDA_TEMPLATES(TUNER_DECLARE)
+#undef TUNER_DECLARE
+
+}  // namespace tuner

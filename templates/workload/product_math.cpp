@@ -1,0 +1,131 @@
+// The math of products: matmul and conv2d.
+#include <algorithm>
+
+#include "compiler_core/te/te.h"
+#include "templates/workload/workload_math.h"
+
+namespace tuner {
+namespace {
+
+using te::Indices;
+
+// Inputs and constants are declared alike; only the role differs.
+Buffer operand(te::Builder& b, const std::vector<std::string>& constants, const std::string& name,
+               std::vector<int64_t> shape, std::optional<DType> dtype = {}) {
+  const bool constant = std::find(constants.begin(), constants.end(), name) != constants.end();
+  return constant ? b.constant(name, std::move(shape), dtype) : b.input(name, std::move(shape), dtype);
+}
+
+// Names of the dimensions of an image; those of a blocked one end with the channel in its block.
+std::vector<std::string> axis_names(std::string_view layout, std::vector<std::string> names) {
+  if (channel_block(layout) > 1) names.push_back(names[1] + "b");
+  return names;
+}
+
+}  // namespace
+
+Expr activated(Activation activation, Expr x) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return max(x, is_float(x->dtype) ? float_imm(0, x->dtype) : int_imm(0, x->dtype));
+  }
+  return x;
+}
+
+// A batch of one has no axis of its own.
+Program math_of(const MatmulWorkload& w) {
+  te::Builder b("matmul", w.out_dtype());
+  const size_t d = w.batch > 1 ? 1 : 0;  // position of the row axis
+  const auto shape = [&](int64_t rows, int64_t columns) {
+    return d == 1 ? std::vector<int64_t>{w.batch, rows, columns} : std::vector<int64_t>{rows, columns};
+  };
+  const auto at = [&](const Indices& i, Expr row, Expr column) {
+    return d == 1 ? Indices{i[0], row, column} : Indices{row, column};
+  };
+  const Buffer lhs =
+      operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k), w.a_dtype());
+  const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n), w.dtype);
+  const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.n}) : nullptr;
+  const Buffer residual = w.residual ? b.input("residual", shape(w.m, w.n)) : nullptr;
+  std::vector<std::string> names = {"i", "j"};
+  if (d == 1) names.insert(names.begin(), "b");
+  const Buffer acc = b.reduce(
+      "acc", shape(w.m, w.n), {{"k", w.k}}, ReduceOp::kSum,
+      [&](const Indices& i, const Indices& r) {
+        return cast(w.out_dtype(), load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0]))) *
+               cast(w.out_dtype(), load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1])));
+      },
+      BufferRole::kIntermediate, names);
+  b.compute(
+      "out", shape(w.m, w.n),
+      [&](const Indices& i) {
+        Expr x = load(acc, i);
+        if (bias) x = x + load(bias, {i[d + 1]});
+        if (residual) x = x + load(residual, i);
+        return activated(w.activation, x);
+      },
+      BufferRole::kOutput, names);
+  return b.finish();
+}
+
+Program math_of(const Conv2dWorkload& w) {
+  te::Builder b("conv2d", w.dtype);
+  const auto [top, left, bottom, right] = w.padding;
+  const int64_t ic_group = w.in_channels / w.groups, oc_group = w.out_channels / w.groups;
+  Buffer data =
+      operand(b, w.constant, "data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width));
+  const Buffer weight =
+      operand(b, w.constant, "weight", {w.out_channels, ic_group, w.kernel_height, w.kernel_width});
+  const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.out_channels}) : nullptr;
+  const std::vector<int64_t> out_shape =
+      image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
+  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
+  if (top + left + bottom + right > 0) {
+    const Buffer plain = data;
+    data = b.compute(
+        "padded",
+        image_shape(w.layout, w.batch, w.in_channels, w.in_height + top + bottom, w.in_width + left + right),
+        [&](const Indices& i) {
+          Expr inside;  // only the sides that are padded are asked about
+          const auto narrow = [&](Expr condition) {
+            inside = inside.defined() ? inside && condition : condition;
+          };
+          if (top > 0) narrow(i[2] >= top);
+          if (bottom > 0) narrow(i[2] < top + w.in_height);
+          if (left > 0) narrow(i[3] >= left);
+          if (right > 0) narrow(i[3] < left + w.in_width);
+          Indices from = i;
+          from[2] = from[2] - top;
+          from[3] = from[3] - left;
+          return select(inside, load(plain, std::move(from)), float_imm(0));
+        },
+        BufferRole::kIntermediate, axis_names(w.layout, {"n", "ic", "ph", "pw"}));
+  }
+  // Channels innermost: a register tile of it then is vectors of channels.
+  const Buffer acc =
+      b.reduce("acc", {w.batch, w.out_height(), w.out_width(), w.out_channels},
+               {{"ic", ic_group}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
+               [&](const Indices& i, const Indices& r) {
+                 const Expr ic = w.groups == 1 ? r[0] : floor_div(i[3], oc_group) * ic_group + r[0];
+                 return load(data, image_index(w.layout, i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
+                                               i[2] * w.stride[1] + r[2] * w.dilation[1])) *
+                        load(weight, {i[3], r[0], r[1], r[2]});
+               },
+               BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
+  const int64_t block = channel_block(w.out_layout);
+  b.compute(
+      "out", out_shape,
+      [&](const Indices& i) {
+        const Expr oc = block == 1 ? i[1] : i[1] * block + i[4];
+        Expr x = load(acc, {i[0], i[2], i[3], oc});
+        if (bias) x = x + load(bias, {oc});
+        if (residual) x = x + load(residual, i);
+        return activated(w.activation, x);
+      },
+      BufferRole::kOutput, axis_names(w.out_layout, {"n", "oc", "oh", "ow"}));
+  return b.finish();
+}
+
+}  // namespace tuner

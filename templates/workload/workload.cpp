@@ -1,0 +1,116 @@
+// Workload: what is known of each operator beyond its math (workload_math.h), its key (workload_key.cpp) and
+// its checks (workload_check.cpp).
+#include "templates/workload/workload.h"
+
+#include <algorithm>
+
+#include "templates/workload/workload_math.h"
+
+namespace tuner {
+namespace {
+
+int64_t flops_of(const MatmulWorkload& w) { return 2 * w.batch * w.m * w.n * w.k; }
+int64_t flops_of(const Conv2dWorkload& w) {
+  return 2 * w.batch * w.out_channels * w.out_height() * w.out_width() * (w.in_channels / w.groups) *
+         w.kernel_height * w.kernel_width;
+}
+int64_t flops_of(const Pool2dWorkload& w) {
+  return w.batch * w.channels * w.out_height() * w.out_width() * w.kernel_height * w.kernel_width;
+}
+// Maximum; subtract, exp; sum; divide.
+int64_t flops_of(const SoftmaxWorkload& w) { return 5 * w.rows * w.columns; }
+// Sum; centre; square, sum; by the deviation, by gamma, plus beta; and centre once more, as most kernels do.
+int64_t flops_of(const LayerNormWorkload& w) { return 8 * w.rows * w.columns; }
+int64_t flops_of(const ReduceWorkload& w) { return w.rows * w.columns; }
+int64_t flops_of(const TransposeWorkload&) { return 0; }
+int64_t flops_of(const ElementwiseWorkload& w) {
+  const int parts = w.scale + w.bias + w.residual + (w.activation != Activation::kNone ? 1 : 0);
+  return parts * w.rows * w.columns;
+}
+
+template <class W>
+concept HasConstants = requires(const W& w) {
+  w.constant;
+};
+
+}  // namespace
+
+std::string_view activation_name(Activation a) { return a == Activation::kRelu ? "relu" : "none"; }
+
+std::string_view pooling_name(Pooling p) { return p == Pooling::kMax ? "max" : "average"; }
+
+std::string_view row_reduction_name(RowReduction r) {
+  constexpr std::string_view kNames[] = {"sum", "max", "min", "mean"};
+  return kNames[static_cast<size_t>(r)];
+}
+
+int64_t channel_block(std::string_view layout) {
+  constexpr std::pair<std::string_view, int64_t> kLayouts[] = {
+      {"NCHW", 1}, {"NCHW4c", 4}, {"NCHW8c", 8}, {"NCHW16c", 16}};
+  for (const auto& [name, block] : kLayouts)
+    if (name == layout) return block;
+  return 0;
+}
+
+std::vector<int64_t> image_shape(std::string_view layout, int64_t n, int64_t c, int64_t h, int64_t w) {
+  const int64_t block = channel_block(layout);
+  if (block <= 1) return {n, c, h, w};
+  return {n, c / block, h, w, block};
+}
+
+std::vector<Expr> image_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& h,
+                              const Expr& w) {
+  const int64_t block = channel_block(layout);
+  if (block <= 1) return {n, c, h, w};
+  return {n, floor_div(c, block), h, w, floor_mod(c, block)};
+}
+
+std::string_view Workload::op_name() const {
+  return std::visit([](const auto& w) { return w.kOp; }, op_);
+}
+
+DType Workload::dtype() const {
+  return std::visit([](const auto& w) { return w.dtype; }, op_);
+}
+
+int64_t Workload::flops() const {
+  return std::visit([](const auto& w) { return flops_of(w); }, op_);
+}
+
+int64_t Workload::bytes() const {
+  int64_t total = 0;
+  for (const Buffer& arg : compute().args) total += arg->bytes();
+  return total;
+}
+
+bool Workload::memory_bound() const {
+  return std::visit([](const auto& w) { return w.kMemoryBound; }, op_);
+}
+
+bool Workload::is_constant(std::string_view operand) const {
+  return std::visit(
+      [&]<class W>(const W& w) {
+        if constexpr (HasConstants<W>)
+          return std::find(w.constant.begin(), w.constant.end(), operand) != w.constant.end();
+        else
+          return false;
+      },
+      op_);
+}
+
+bool Workload::has_constants() const {
+  return std::visit(
+      []<class W>(const W& w) {
+        if constexpr (HasConstants<W>)
+          return !w.constant.empty();
+        else
+          return false;
+      },
+      op_);
+}
+
+Program Workload::compute() const {
+  return std::visit([](const auto& w) { return math_of(w); }, op_);
+}
+
+}  // namespace tuner

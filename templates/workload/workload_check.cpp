@@ -1,0 +1,212 @@
+// What a workload must satisfy.
+#include <algorithm>
+#include <cmath>
+
+#include "templates/workload/workload.h"
+
+namespace tuner {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 40;
+constexpr int64_t kMaxExtent = int64_t{1} << 31;
+constexpr double kLeastEpsilon = 1e-12, kMostEpsilon = 1;
+
+Status at_least(std::string_view name, int64_t value, int64_t lowest) {
+  if (value >= lowest && value <= kMaxExtent) return Status::ok();
+  return invalid_argument(name, ": expected an integer from ", lowest, " to 2^31, found ", value);
+}
+
+Status fits(std::string_view name, std::initializer_list<int64_t> shape, DType dtype) {
+  __int128 bytes = dtype_bytes(dtype);
+  for (const int64_t extent : shape) {
+    bytes *= extent;
+    if (bytes >= kMaxBytes)
+      return invalid_argument(name, ": expected fewer than 2^40 bytes, the shape asks for more");
+  }
+  return Status::ok();
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& w : words) text += (text.empty() ? "" : ",") + w;
+  return text;
+}
+
+Status only(const std::vector<std::string>& constant, std::initializer_list<std::string_view> operands) {
+  for (const std::string& name : constant)
+    if (std::find(operands.begin(), operands.end(), name) == operands.end()) {
+      std::string known;
+      for (const std::string_view o : operands) known += str(known.empty() ? "" : ", ", o);
+      return invalid_argument("constant: expected names of operands (", known, "), found \"", name, "\"");
+    }
+  if (std::adjacent_find(constant.begin(), constant.end(), std::greater_equal<>()) != constant.end())
+    return invalid_argument("constant: expected each operand once, in alphabetical order, found ",
+                            listed(constant));
+  return Status::ok();
+}
+
+Status float32_only(DType dtype) {
+  if (dtype == DType::kFloat32) return Status::ok();
+  return invalid_argument("dtype: expected float32, found ", dtype);
+}
+
+// flops() must not overflow.
+Status countable(std::initializer_list<int64_t> factors) {
+  __int128 product = 2;
+  for (const int64_t f : factors) {
+    product *= f;
+    if (product > (int64_t{1} << 62))
+      return invalid_argument("shape: expected at most 2^62 floating-point operations, found more");
+  }
+  return Status::ok();
+}
+
+Status check_layout_of(std::string_view name, const std::string& layout, std::string_view which,
+                       int64_t channels) {
+  const int64_t block = channel_block(layout);
+  if (block == 0) return invalid_argument(name, ": expected NCHW, NCHW4c, NCHW8c or NCHW16c, found ", layout);
+  if (channels % block == 0) return Status::ok();
+  return invalid_argument(name, ": ", layout, " needs a multiple of ", block, which, " channels, found ",
+                          channels);
+}
+
+// 2^16 products of a uint8 and an int8 are at most 2^16 * 255 * 128 = 2^31 - 2^23 in size: what is left to
+// int32 takes a bias and a residual of 2^22 each, which the caller keeps to.
+Status check_types(const MatmulWorkload& w) {
+  constexpr int64_t kMostInt8Terms = 1 << 16;
+  if (w.dtype == DType::kInt8 && w.k > kMostInt8Terms)
+    return invalid_argument("k (columns of a): expected at most 65536 for int8, found ", w.k,
+                            "; sums of more products overflow int32");
+  if (w.dtype == DType::kFloat32 || w.dtype == DType::kBFloat16 || w.dtype == DType::kInt8)
+    return Status::ok();
+  return invalid_argument("dtype: expected float32, bfloat16 or int8, found ", w.dtype);
+}
+
+Status check(const MatmulWorkload& w) {
+  RETURN_IF_ERROR(at_least("batch", w.batch, 1));
+  RETURN_IF_ERROR(at_least("m (rows of a)", w.m, 1));
+  RETURN_IF_ERROR(at_least("n (columns of b)", w.n, 1));
+  RETURN_IF_ERROR(at_least("k (columns of a)", w.k, 1));
+  RETURN_IF_ERROR(check_types(w));
+  RETURN_IF_ERROR(fits("a", {w.batch, w.m, w.k}, w.a_dtype()));
+  RETURN_IF_ERROR(fits("b", {w.batch, w.k, w.n}, w.dtype));
+  RETURN_IF_ERROR(fits("out", {w.batch, w.m, w.n}, w.out_dtype()));
+  RETURN_IF_ERROR(countable({w.batch, w.m, w.n, w.k}));
+  return w.bias ? only(w.constant, {"a", "b", "bias"}) : only(w.constant, {"a", "b"});
+}
+
+Status check(const Conv2dWorkload& w) {
+  const struct {
+    std::string_view name;
+    int64_t value;
+  } extents[] = {{"data[0] (batch)", w.batch},
+                 {"data[1] (channels)", w.in_channels},
+                 {"data[2] (height)", w.in_height},
+                 {"data[3] (width)", w.in_width},
+                 {"weight[0] (output channels)", w.out_channels},
+                 {"weight[2] (kernel height)", w.kernel_height},
+                 {"weight[3] (kernel width)", w.kernel_width},
+                 {"stride[0] (vertical)", w.stride[0]},
+                 {"stride[1] (horizontal)", w.stride[1]},
+                 {"dilation[0] (vertical)", w.dilation[0]},
+                 {"dilation[1] (horizontal)", w.dilation[1]},
+                 {"groups", w.groups}};
+  for (const auto& [name, value] : extents) RETURN_IF_ERROR(at_least(name, value, 1));
+  constexpr std::string_view kSides[] = {"padding[0] (top)", "padding[1] (left)", "padding[2] (bottom)",
+                                         "padding[3] (right)"};
+  for (size_t i = 0; i < 4; ++i) RETURN_IF_ERROR(at_least(kSides[i], w.padding[i], 0));
+  if (w.in_channels % w.groups != 0)
+    return invalid_argument("groups: expected a divisor of the ", w.in_channels, " input channels, found ",
+                            w.groups);
+  if (w.out_channels % w.groups != 0)
+    return invalid_argument("groups: expected a divisor of the ", w.out_channels, " output channels, found ",
+                            w.groups);
+  const int64_t height = w.in_height + w.padding[0] + w.padding[2],
+                width = w.in_width + w.padding[1] + w.padding[3];
+  const int64_t tall = w.dilation[0] * (w.kernel_height - 1) + 1,
+                wide = w.dilation[1] * (w.kernel_width - 1) + 1;
+  if (height < tall)
+    return invalid_argument("data[2] (height): ", height, " with padding, expected at least ", tall,
+                            " for a kernel of ", w.kernel_height, " rows at dilation ", w.dilation[0]);
+  if (width < wide)
+    return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", wide,
+                            " for a kernel of ", w.kernel_width, " columns at dilation ", w.dilation[1]);
+  RETURN_IF_ERROR(float32_only(w.dtype));
+  RETURN_IF_ERROR(check_layout_of("layout", w.layout, " input", w.in_channels));
+  RETURN_IF_ERROR(check_layout_of("out_layout", w.out_layout, " output", w.out_channels));
+  RETURN_IF_ERROR(fits("data", {w.batch, w.in_channels, height, width}, w.dtype));
+  RETURN_IF_ERROR(
+      fits("weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));
+  RETURN_IF_ERROR(fits("out", {w.batch, w.out_channels, w.out_height(), w.out_width()}, w.dtype));
+  RETURN_IF_ERROR(countable({w.batch, w.out_channels, w.out_height(), w.out_width(), w.in_channels / w.groups,
+                             w.kernel_height, w.kernel_width}));
+  return w.bias ? only(w.constant, {"data", "weight", "bias"}) : only(w.constant, {"data", "weight"});
+}
+
+Status check(const Pool2dWorkload& w) {
+  const struct {
+    std::string_view name;
+    int64_t value;
+  } extents[] = {{"data[0] (batch)", w.batch},
+                 {"data[1] (channels)", w.channels},
+                 {"data[2] (height)", w.in_height},
+                 {"data[3] (width)", w.in_width},
+                 {"kernel[0] (height)", w.kernel_height},
+                 {"kernel[1] (width)", w.kernel_width},
+                 {"stride[0] (vertical)", w.stride[0]},
+                 {"stride[1] (horizontal)", w.stride[1]}};
+  for (const auto& [name, value] : extents) RETURN_IF_ERROR(at_least(name, value, 1));
+  constexpr std::string_view kSides[] = {"padding[0] (top)", "padding[1] (left)", "padding[2] (bottom)",
+                                         "padding[3] (right)"};
+  for (size_t i = 0; i < 4; ++i) {
+    const int64_t kernel = i % 2 == 0 ? w.kernel_height : w.kernel_width;
+    RETURN_IF_ERROR(at_least(kSides[i], w.padding[i], 0));
+    if (w.padding[i] >= kernel)
+      return invalid_argument(kSides[i], ": expected less than the ", kernel,
+                              i % 2 == 0 ? " rows" : " columns", " of the kernel, found ", w.padding[i],
+                              ": a window would have no element of the image");
+  }
+  const int64_t height = w.in_height + w.padding[0] + w.padding[2],
+                width = w.in_width + w.padding[1] + w.padding[3];
+  if (height < w.kernel_height)
+    return invalid_argument("data[2] (height): ", height, " with padding, expected at least ",
+                            w.kernel_height, ", the rows of the kernel");
+  if (width < w.kernel_width)
+    return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", w.kernel_width,
+                            ", the columns of the kernel");
+  if (w.count_include_pad && w.pooling == Pooling::kMax)
+    return invalid_argument("count_include_pad: expected only with pooling average, found it with max");
+  RETURN_IF_ERROR(float32_only(w.dtype));
+  RETURN_IF_ERROR(check_layout_of("layout", w.layout, "", w.channels));
+  RETURN_IF_ERROR(fits("data", {w.batch, w.channels, height, width}, w.dtype));
+  return countable({w.batch, w.channels, w.out_height(), w.out_width(), w.kernel_height, w.kernel_width});
+}
+
+// What all operators on rows share.
+template <class W>
+Status check_matrix(const W& w) {
+  RETURN_IF_ERROR(at_least("rows", w.rows, 1));
+  RETURN_IF_ERROR(at_least("columns", w.columns, 1));
+  RETURN_IF_ERROR(float32_only(w.dtype));
+  return fits("x", {w.rows, w.columns}, w.dtype);
+}
+
+Status check(const SoftmaxWorkload& w) { return check_matrix(w); }
+Status check(const LayerNormWorkload& w) {
+  RETURN_IF_ERROR(check_matrix(w));
+  // Below, float32 loses it beside any variance, and a constant row divides by almost nothing.
+  if (w.epsilon >= kLeastEpsilon && w.epsilon <= kMostEpsilon) return Status::ok();
+  return invalid_argument("epsilon: expected a number from ", kLeastEpsilon, " to ", kMostEpsilon, ", found ",
+                          w.epsilon);
+}
+Status check(const ReduceWorkload& w) { return check_matrix(w); }
+Status check(const TransposeWorkload& w) { return check_matrix(w); }
+Status check(const ElementwiseWorkload& w) { return check_matrix(w); }
+
+}  // namespace
+
+Status validate(const Workload& workload) {
+  return std::visit([](const auto& w) { return check(w); }, workload.op());
+}
+
+}  // namespace tuner
