@@ -17,7 +17,7 @@ namespace {
 // Rows read in one snapshot: a long reader would hold up the checkpoints of the writer.
 constexpr int64_t kPage = 512;
 using Sink = std::function<bool(const ExchangeRow&)>;
-constexpr size_t kTrialWidth = 14, kRecordWidth = 28;  // columns of the tables
+constexpr size_t kTrialWidth = 14;  // columns of the table
 
 struct JobOut {
   StoredJob stored;
@@ -46,10 +46,10 @@ Result<TrialOut> trial_out(const SqlRow& row) {
   ASSIGN_OR_RETURN(out.trial, trial_from_row(part(0, kTrialWidth)));
   out.home_seq = out.trial.trial.seq;
   if (!is_null(row.at(kTrialWidth))) {
-    ASSIGN_OR_RETURN(StoredRecord record, record_from_row(part(kTrialWidth, kRecordWidth)));
+    ASSIGN_OR_RETURN(StoredRecord record, record_from_row(part(kTrialWidth, record_width())));
     out.record = std::move(record);
   }
-  const size_t imported = kTrialWidth + kRecordWidth;
+  const size_t imported = kTrialWidth + record_width();
   if (!is_null(row.at(imported))) {
     ASSIGN_OR_RETURN(const StoredImportedTrial from,
                      imported_trial_from_row(part(imported, row.size() - imported)));

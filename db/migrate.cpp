@@ -1,12 +1,87 @@
 #include "db/migrate.h"
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "db/rebuild.h"
+#include "db/rows.h"
 #include "db/schema.h"  // generated from schema.sql
 
 namespace tuner::db {
 
 namespace {
+
+constexpr char kRecord4[] = R"SQL((
+  record_id                  INTEGER PRIMARY KEY,
+  trial_seq                  INTEGER NOT NULL REFERENCES trial,
+  task_id                    INTEGER NOT NULL REFERENCES task,
+  terminal                   INTEGER NOT NULL,
+  attempt                    INTEGER NOT NULL,
+  outcome                    TEXT NOT NULL,
+  cut                        INTEGER NOT NULL,
+  message                    TEXT NOT NULL,
+  time_ns                    REAL NOT NULL,
+  run_ns                     TEXT NOT NULL,
+  cpu_ns                     TEXT NOT NULL,
+  sentinel_before_ns         REAL NOT NULL,
+  sentinel_after_ns          REAL NOT NULL,
+  queue_ms                   REAL NOT NULL,
+  build_ms                   REAL NOT NULL,
+  run_ms                     REAL NOT NULL,
+  max_error                  REAL NOT NULL,
+  peak_gflops                REAL NOT NULL,
+  artifact_digest            TEXT NOT NULL,
+  hardware                   TEXT NOT NULL,
+  toolchain                  TEXT NOT NULL,
+  harness_abi                INTEGER NOT NULL,
+  worker_id                  TEXT NOT NULL,
+  worker_incarnation         TEXT NOT NULL,
+  host                       TEXT NOT NULL,
+  options                    TEXT NOT NULL,
+  finished_at_us             INTEGER NOT NULL,
+  device_state               TEXT NOT NULL,
+  memory_sentinel_before_ns  REAL NOT NULL,
+  memory_sentinel_after_ns   REAL NOT NULL,
+  discarded                  INTEGER NOT NULL,
+  read_gbps                  REAL NOT NULL,
+  crc                        INTEGER NOT NULL
+) STRICT)SQL";
+
+// Takes `key` out of the options and appends it to the row; `otherwise` where it is not there. False: it is
+// of another kind than was ever written.
+template <class T>
+bool take_out(nlohmann::json& options, const char* key, T otherwise, SqlRow& row) {
+  const auto at = options.find(key);
+  if (at == options.end()) return row.emplace_back(std::move(otherwise)), true;
+  const bool good = std::is_same_v<T, std::string> ? at->is_string() : at->is_number();
+  row.emplace_back(good ? at->template get<T>() : std::move(otherwise));
+  options.erase(at);
+  return good;
+}
+
+Status record_to_version_4(Connection& connection) {
+  return rebuild_table(connection, "record", kRecord4, [](const SqlRow& old, SqlRow& row) {
+    // Place of each column of version 4 up to finished_at_us among those of version 3.
+    constexpr size_t kFrom[] = {0,  1,  2,  3,  4,  5,  6,  10, 7,  8,  9,  11, 12, 15,
+                                13, 14, 17, 18, 16, 19, 20, 21, 22, 23, 24, 25, 26};
+    constexpr size_t kOptions = 25;
+    for (const size_t from : kFrom) row.push_back(old[from]);
+    nlohmann::json options = nlohmann::json::parse(std::get<std::string>(old[kOptions]), nullptr, false);
+    const bool readable = options.is_object();
+    if (!readable) options = nlohmann::json::object();
+    const bool good[] = {readable,
+                         take_out(options, "device_state", std::string(), row),
+                         take_out(options, "memory_sentinel_before_ns", 0.0, row),
+                         take_out(options, "memory_sentinel_after_ns", 0.0, row),
+                         take_out(options, "discarded", int64_t{0}, row),
+                         take_out(options, "read_gbps", 0.0, row)};
+    if (readable) row[kOptions] = options.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return std::ranges::all_of(good, std::identity());
+  });
+}
 
 // A step is never edited once released: it makes what schema.sql was at its version, whatever that became
 // later.
@@ -113,7 +188,16 @@ CREATE TABLE foreign_record (
 CREATE UNIQUE INDEX foreign_digest ON foreign_record (digest_high, digest_low);
 CREATE INDEX foreign_rank ON foreign_record (foreign_task_id, outcome, time_ns);
 )SQL"},
+    // 3 -> 4: what stood in the options of a record beside them are columns, in the order of a line.
+    {3, "", record_to_version_4},
 };
+
+// schema.sql with the record's columns in their place.
+std::string with_record_columns(std::string sql) {
+  const size_t at = sql.find("  -- RECORD FIELDS"), end = sql.find('\n', at);
+  CHECK(at != std::string::npos) << "schema.sql has no place for the columns of record_fields.h";
+  return sql.replace(at, end + 1 - at, record_columns_sql());
+}
 
 Result<int64_t> number(Connection& connection, const char* sql) {
   ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));
@@ -155,8 +239,9 @@ Status create_or_step_up(Connection& connection, const SchemaPlan& plan, const F
       return invalid_argument("has schema version ", version,
                               ", older than any this program can migrate (to ", plan.version,
                               "). Use an earlier tuner to export its records");
-    RETURN_IF_ERROR(
-        connection.exec(step->sql).with_context(str("migration from schema version ", version, ": ")));
+    const std::string context = str("migration from schema version ", version, ": ");
+    RETURN_IF_ERROR(connection.exec(step->sql).with_context(context));
+    if (step->then != nullptr) RETURN_IF_ERROR(step->then(connection).with_context(context));
     ++version;
   }
   return connection.exec(str("PRAGMA user_version = ", version).c_str());
@@ -164,8 +249,11 @@ Status create_or_step_up(Connection& connection, const SchemaPlan& plan, const F
 
 }  // namespace
 
+const int64_t kSchemaVersion = 1 + std::ssize(kMigrations);
+
 const SchemaPlan& current_schema() {
-  static const SchemaPlan plan{kSchemaSql, kSchemaVersion, kMigrations};
+  static const std::string create = with_record_columns(kSchemaSql);
+  static const SchemaPlan plan{create.c_str(), kSchemaVersion, kMigrations};
   return plan;
 }
 

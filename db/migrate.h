@@ -9,14 +9,15 @@
 namespace tuner::db {
 
 inline constexpr int64_t kApplicationId = 0x54554e52;  // "TUNR"
-inline constexpr int64_t kSchemaVersion = 3;
+extern const int64_t kSchemaVersion;                   // one more than there are migrations
 
-// Turns version `from` into from + 1. To change schema.sql: raise kSchemaVersion, append a step to
-// kMigrations (migrate.cpp), and give the step a file of the old version in
-// tests/db/store_migration_test.cpp.
+// Turns version `from` into from + 1: first the text, then the function, where there is one. To change
+// schema.sql or record_fields.h append a step to kMigrations (migrate.cpp), and give the step a file of the
+// old version in tests/db/store_migration_test.cpp.
 struct Migration {
   int64_t from;
-  const char* sql;
+  const char* sql = "";
+  Status (*then)(Connection&) = nullptr;
 };
 
 struct SchemaPlan {

@@ -3,34 +3,76 @@
 #include <cmath>
 #include <limits>
 
+#include "db/record_fields.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
 namespace tuner::db {
 
-Status check_numbers(const MeasureRecord& r) {
-  const auto bad = [&](std::string_view field, double value) {
-    return invalid_argument("record of trial ", r.trial_id, ": ", field, " is ", value,
-                            ", expected a finite number >= 0");
+namespace {
+
+// Holds every number against what the description says of it. Options are only told apart from no numbers at
+// all: records of other programs may hold any.
+class NumberCheck {
+ public:
+  explicit NumberCheck(const MeasureRecord& record) : record_(record) {}
+  void operator()(const Field& f, double v) {
+    if (f.rule == Rule::kError) return;  // storable() makes a number of it
+    if (!std::isfinite(v) || (f.rule != Rule::kFinite && v < 0))
+      refuse(f.name, " is ", v, ", expected a finite number", f.rule == Rule::kFinite ? "" : " >= 0");
+  }
+  void operator()(const Field& f, int v) {
+    if (v < f.least || v > f.most)
+      refuse(f.name, " is ", v, ", expected an integer from ", f.least, " to ", f.most);
+  }
+  void operator()(const Field& f, const std::vector<double>& values) {
+    for (const double v : values) {
+      if (f.rule != Rule::kAboveZero)
+        (*this)(f, v);
+      else if (!std::isfinite(v) || v <= 0)
+        refuse(f.name, " has ", v, ", expected finite numbers > 0");
+    }
+  }
+  void operator()(const Field&, bool) {}
+  void operator()(const Field&, const std::string&) {}
+  void operator()(const Field&, Outcome) {}
+  template <class Get>
+  void derived(const Field&, const Get&) {}
+  void time(const Field&, int64_t) {}
+  template <class Part>
+  void part(const char*, const Part& p) {
+    describe(p, *this);
+  }
+  void object(const Field&, const MeasureOptions& o) {
+    FiniteOnly only{*this};
+    describe(o, only);
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  struct FiniteOnly {
+    NumberCheck& check;
+    void operator()(const Field& f, double v) const {
+      if (!std::isfinite(v)) check.refuse("options hold ", v, " as ", f.name, ", expected a finite number");
+    }
+    void operator()(const Field&, int) const {}
+    void operator()(const Field&, int64_t) const {}
+    void operator()(const Field&, Constants) const {}
   };
-  const std::pair<std::string_view, double> single[] = {{"sentinel_before_ns", r.sentinel_before_ns},
-                                                        {"sentinel_after_ns", r.sentinel_after_ns},
-                                                        {"build_ms", r.build_ms},
-                                                        {"run_ms", r.run_ms},
-                                                        {"queue_ms", r.queue_ms},
-                                                        {"peak_gflops", r.peak_gflops}};
-  for (const auto& [field, value] : single)
-    if (!std::isfinite(value) || value < 0) return bad(field, value);
-  for (const double value : r.run_ns)
-    if (!std::isfinite(value) || value <= 0)
-      return invalid_argument("record of trial ", r.trial_id, ": run_ns has ", value,
-                              ", expected finite numbers > 0");
-  for (const double value : r.cpu_ns)
-    if (!std::isfinite(value) || value < 0) return bad("cpu_ns", value);
-  const MeasureOptions& o = r.options;
-  if (!std::isfinite(o.min_repeat_ms) || !std::isfinite(o.build_timeout_s) ||
-      !std::isfinite(o.run_timeout_s) || !std::isfinite(o.cut_factor) || !std::isfinite(o.precision))
-    return invalid_argument("record of trial ", r.trial_id, ": options hold a number that is not finite");
+  template <class... Args>
+  void refuse(const Args&... args) {
+    if (status_) status_ = invalid_argument("record of trial ", record_.trial_id, ": ", args...);
+  }
+  const MeasureRecord& record_;
+  Status status_;
+};
+
+}  // namespace
+
+Status check_numbers(const MeasureRecord& r) {
+  NumberCheck check(r);
+  describe(r, check);
+  RETURN_IF_ERROR(check.status());
   if (r.outcome == Outcome::kOk && r.run_ns.empty())
     return invalid_argument("record of trial ", r.trial_id, ": outcome ok without a sample");
   return Status::ok();
@@ -55,7 +97,7 @@ bool same_content(StoredRecord a, StoredRecord b) {
 
 Status insert_record(Connection& connection, const StoredRecord& record) {
   static const std::string kInsert =
-      str("INSERT INTO record (", kRecordColumns, ") VALUES (", placeholders(kRecordColumns), ")");
+      str("INSERT INTO record (", record_columns(), ") VALUES (", placeholders(record_columns()), ")");
   return connection.run(kInsert, to_row(record));
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "db/crc32c.h"
+#include "db/record_fields.h"
 
 namespace tuner::db {
 
@@ -62,35 +63,67 @@ Status unreadable_row(const SqlRow& row, std::string_view table) {
 
 std::string dumped(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// Rows from before there was a precision have no such key: the default is not written either, so that they
-// keep their checksums.
+namespace {
+
+class OptionsToJson {
+ public:
+  void operator()(const Field& f, const auto& v) { out_[f.name] = v; }
+  void operator()(const Field& f, Constants v) { out_[f.name] = constants_name(v); }
+  static json of(const MeasureOptions& o) {
+    OptionsToJson to;
+    describe(o, to);
+    return std::move(to.out_);
+  }
+
+ private:
+  json out_ = json::object();
+};
+
+// A value of another kind is noted as wrong, and so is a missing one unless it is optional.
+class OptionsFromJson {
+ public:
+  OptionsFromJson(const json& in, RowReader& reader) : in_(in), reader_(reader) {}
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void operator()(const Field& f, T& v) {
+    if (const json* value = find(f)) value->is_number() ? void(v = value->get<T>()) : reader_.mark_wrong();
+  }
+  void operator()(const Field& f, Constants& v) {
+    const json* value = find(f);
+    if (value == nullptr) return;
+    const auto constants =
+        value->is_string() ? constants_from_name(value->get_ref<const std::string&>()) : std::nullopt;
+    if (!constants) reader_.mark_wrong();
+    v = constants.value_or(v);
+  }
+
+ private:
+  const json* find(const Field& f) {
+    const auto at = in_.find(f.name);
+    if (at != in_.end()) return &*at;
+    if (!f.optional) reader_.mark_wrong();
+    return nullptr;
+  }
+  const json& in_;
+  RowReader& reader_;
+};
+
+}  // namespace
+
+// Rows from before an optional field have no such key: what is as in a new record is not written either, so
+// that they keep their checksums.
 json options_json(const MeasureOptions& o) {
-  json out{{"min_repeat_ms", o.min_repeat_ms},           {"repeats", o.repeats},
-           {"build_timeout_s", o.build_timeout_s},       {"run_timeout_s", o.run_timeout_s},
-           {"memory_limit_bytes", o.memory_limit_bytes}, {"cut_factor", o.cut_factor}};
-  if (o.precision != MeasureOptions{}.precision) out["precision"] = o.precision;
-  if (o.constants != Constants::kWarm) out["constants"] = constants_name(o.constants);
+  static const json kNew = OptionsToJson::of(MeasureOptions{});
+  json out = OptionsToJson::of(o);
+  for (const auto& [field, kind] : options_fields())
+    if (field.optional && out[field.name] == kNew[field.name]) out.erase(field.name);
   return out;
 }
 
 MeasureOptions options_from(const json& j, RowReader& reader) {
   MeasureOptions o;
-  try {
-    o.min_repeat_ms = j.at("min_repeat_ms").get<double>();
-    o.repeats = j.at("repeats").get<int>();
-    o.build_timeout_s = j.at("build_timeout_s").get<double>();
-    o.run_timeout_s = j.at("run_timeout_s").get<double>();
-    o.memory_limit_bytes = j.at("memory_limit_bytes").get<int64_t>();
-    o.cut_factor = j.at("cut_factor").get<double>();
-    if (j.contains("precision")) o.precision = j.at("precision").get<double>();
-    if (j.contains("constants")) {
-      const auto constants = constants_from_name(j.at("constants").get<std::string>());
-      if (!constants) reader.mark_wrong();
-      o.constants = constants.value_or(Constants::kWarm);
-    }
-  } catch (const json::exception&) {
-    reader.mark_wrong();
-  }
+  OptionsFromJson from(j, reader);
+  describe(o, from);
   return o;
 }
 

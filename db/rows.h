@@ -1,4 +1,5 @@
-// Our structs <-> rows of schema.sql. Column lists, their order and the checksum stand here and nowhere else.
+// Our structs <-> rows of schema.sql. Column lists, their order and the checksum stand here and nowhere else;
+// those of a record come from record_fields.h.
 #pragma once
 
 #include <string>
@@ -18,12 +19,10 @@ inline constexpr char kTrialColumns[] =
     "seq, job_seq, task_index, task_id, template_name, template_version, config, state, attempt, fencing, "
     "worker_id, "
     "rng_counter, model_digest, crc";
-inline constexpr char kRecordColumns[] =
-    "record_id, trial_seq, task_id, terminal, attempt, outcome, cut, time_ns, run_ns, cpu_ns, message, "
-    "sentinel_before_ns, "
-    "sentinel_after_ns, build_ms, run_ms, queue_ms, artifact_digest, max_error, peak_gflops, hardware, "
-    "toolchain, "
-    "harness_abi, worker_id, worker_incarnation, host, options, finished_at_us, crc";
+// As record_fields.h tells them: their names, how many, and their lines in CREATE TABLE.
+const std::string& record_columns();
+size_t record_width();
+std::string record_columns_sql();
 
 inline constexpr char kProposalColumns[] =
     "proposal_seq, job_seq, task_index, asked, count, first_trial_seq, observed_record_id, donor_record_id, "

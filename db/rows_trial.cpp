@@ -1,41 +1,91 @@
 // Rows of trials and their records.
+#include "db/record_fields.h"
 #include "db/row_codec.h"
 
 namespace tuner::db {
 
-using nlohmann::json;
-
 namespace {
 
-// How a record was measured: the options, and the state the machine was in. Keys that older programs do not
-// look for and rows of theirs do not have, so no new column and no migration.
-constexpr char kDeviceState[] = "device_state", kMemoryBefore[] = "memory_sentinel_before_ns",
-               kMemoryAfter[] = "memory_sentinel_after_ns", kDiscarded[] = "discarded",
-               kReadGbps[] = "read_gbps";
-std::string measured_json(const MeasureRecord& r) {
-  json out = options_json(r.options);
-  if (!r.device_state.empty()) out[kDeviceState] = r.device_state;
-  if (r.memory_sentinel_before_ns != 0) out[kMemoryBefore] = r.memory_sentinel_before_ns;
-  if (r.memory_sentinel_after_ns != 0) out[kMemoryAfter] = r.memory_sentinel_after_ns;
-  if (r.discarded != 0) out[kDiscarded] = r.discarded;
-  if (r.read_gbps != 0) out[kReadGbps] = r.read_gbps;
-  return dumped(out);
-}
-void measured_from(const json& j, RowReader& reader, MeasureRecord& r) {
-  r.options = options_from(j, reader);
-  if (!j.is_object()) return;
-  try {
-    r.device_state = j.value(kDeviceState, std::string());
-    r.memory_sentinel_before_ns = j.value(kMemoryBefore, 0.0);
-    r.memory_sentinel_after_ns = j.value(kMemoryAfter, 0.0);
-    r.discarded = j.value(kDiscarded, 0);
-    r.read_gbps = j.value(kReadGbps, 0.0);
-  } catch (const json::exception&) {
-    reader.mark_wrong();
+// A record's fields behind the others of its row.
+class FieldsToRow {
+ public:
+  explicit FieldsToRow(SqlRow& row) : row_(row) {}
+  void operator()(const Field&, int v) { row_.emplace_back(int64_t{v}); }
+  void operator()(const Field&, bool v) { row_.emplace_back(int64_t{v}); }
+  void operator()(const Field&, double v) { row_.emplace_back(v); }
+  void operator()(const Field&, const std::string& v) { row_.emplace_back(v); }
+  void operator()(const Field&, const std::vector<double>& v) { row_.emplace_back(dumped(v)); }
+  void operator()(const Field&, Outcome v) { row_.emplace_back(std::string(outcome_name(v))); }
+  template <class Get>
+  void derived(const Field&, const Get& get) {
+    row_.emplace_back(get());
   }
-}
+  void time(const Field&, int64_t us) { row_.emplace_back(us); }
+  template <class Part>
+  void part(const char*, const Part& p) {
+    describe(p, *this);
+  }
+  void object(const Field&, const MeasureOptions& o) { row_.emplace_back(dumped(options_json(o))); }
+
+ private:
+  SqlRow& row_;
+};
+
+class FieldsFromRow {
+ public:
+  explicit FieldsFromRow(RowReader& in) : in_(in) {}
+  void operator()(const Field&, int& v) { v = in_.integer32(); }
+  void operator()(const Field&, bool& v) { v = in_.integer() != 0; }
+  void operator()(const Field&, double& v) { v = in_.real(); }
+  void operator()(const Field&, std::string& v) { v = in_.text(); }
+  void operator()(const Field&, std::vector<double>& v) { v = in_.numbers(); }
+  void operator()(const Field&, Outcome& v) { v = in_.named(outcome_from_name); }
+  template <class Get>
+  void derived(const Field&, const Get&) {
+    (void)in_.real();
+  }
+  void time(const Field&, int64_t& us) { us = in_.integer(); }
+  template <class Part>
+  void part(const char*, Part& p) {
+    describe(p, *this);
+  }
+  void object(const Field&, MeasureOptions& o) { o = options_from(in_.parsed(), in_); }
+
+ private:
+  RowReader& in_;
+};
+
+// What only the table knows of a record, before and behind its fields.
+constexpr std::string_view kOfTheRecord = "record_id, trial_seq, task_id, terminal, ", kBehind = "crc";
 
 }  // namespace
+
+const std::string& record_columns() {
+  static const std::string columns = [] {
+    std::string list{kOfTheRecord};
+    for (const DescribedField& f : record_fields()) list += str(f.field.name, ", ");
+    return list += kBehind;
+  }();
+  return columns;
+}
+
+size_t record_width() {
+  static const auto width = static_cast<size_t>(std::ranges::count(record_columns(), ',')) + 1;
+  return width;
+}
+
+std::string record_columns_sql() {
+  std::string lines;
+  for (const auto& [field, kind] : record_fields()) {
+    const bool integer = kind == FieldKind::kInteger || kind == FieldKind::kFlag || kind == FieldKind::kTime;
+    lines += str("  ", field.name,
+                 integer                      ? " INTEGER"
+                 : kind == FieldKind::kNumber ? " REAL"
+                                              : " TEXT",
+                 " NOT NULL,  -- ", field.meaning, "\n");
+  }
+  return lines;
+}
 
 SqlRow to_row(const StoredTrial& s) {
   const TrialRow& t = s.trial;
@@ -46,35 +96,12 @@ SqlRow to_row(const StoredTrial& s) {
 }
 
 SqlRow to_row(const StoredRecord& s) {
-  const MeasureRecord& r = s.record;
-  const Environment& e = r.environment;
-  return sealed({s.record_id,
-                 s.trial_seq,
-                 s.task_id,
-                 int64_t{s.terminal},
-                 int64_t{r.attempt},
-                 std::string(outcome_name(r.outcome)),
-                 int64_t{r.cut},
-                 record_time_ns(r),
-                 dumped(r.run_ns),
-                 dumped(r.cpu_ns),
-                 r.message,
-                 r.sentinel_before_ns,
-                 r.sentinel_after_ns,
-                 r.build_ms,
-                 r.run_ms,
-                 r.queue_ms,
-                 r.artifact_digest,
-                 r.max_error,
-                 r.peak_gflops,
-                 e.hardware,
-                 e.toolchain,
-                 int64_t{e.harness_abi},
-                 e.worker_id,
-                 e.worker_incarnation,
-                 e.host,
-                 measured_json(r),
-                 r.finished_at_us});
+  SqlRow row;
+  row.reserve(record_width());
+  row.assign({s.record_id, s.trial_seq, s.task_id, int64_t{s.terminal}});
+  FieldsToRow out(row);
+  describe(s.record, out);
+  return sealed(std::move(row));
 }
 
 Result<StoredTrial> trial_from_row(const SqlRow& row) {
@@ -104,35 +131,13 @@ Result<StoredRecord> record_from_row(const SqlRow& row) {
   RETURN_IF_ERROR(check_row(row, "record"));
   RowReader in(row);
   StoredRecord out;
-  MeasureRecord& r = out.record;
   out.record_id = in.integer();
   out.trial_seq = in.integer();
-  r.trial_id = trial_id_text(out.trial_seq);
+  out.record.trial_id = trial_id_text(out.trial_seq);
   out.task_id = in.integer();
   out.terminal = in.integer() != 0;
-  r.attempt = in.integer32();
-  r.outcome = in.named(outcome_from_name);
-  r.cut = in.integer() != 0;
-  (void)in.real();  // time_ns follows from run_ns
-  r.run_ns = in.numbers();
-  r.cpu_ns = in.numbers();
-  r.message = in.text();
-  r.sentinel_before_ns = in.real();
-  r.sentinel_after_ns = in.real();
-  r.build_ms = in.real();
-  r.run_ms = in.real();
-  r.queue_ms = in.real();
-  r.artifact_digest = in.text();
-  r.max_error = in.real();
-  r.peak_gflops = in.real();
-  r.environment.hardware = in.text();
-  r.environment.toolchain = in.text();
-  r.environment.harness_abi = in.integer32();
-  r.environment.worker_id = in.text();
-  r.environment.worker_incarnation = in.text();
-  r.environment.host = in.text();
-  measured_from(in.parsed(), in, r);
-  r.finished_at_us = in.integer();
+  FieldsFromRow fields(in);
+  describe(out.record, fields);
   if (in.wrong()) return unreadable_row(row, "record");
   return out;
 }

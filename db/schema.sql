@@ -67,37 +67,12 @@ CREATE INDEX trial_open ON trial (job_seq, seq) WHERE state IN ('queued', 'lease
 
 -- What measuring found. Written once. terminal = 1: the one that closed its trial; 0: an extra sample of a closed trial.
 CREATE TABLE record (
-  record_id           INTEGER PRIMARY KEY,
-  trial_seq           INTEGER NOT NULL REFERENCES trial,
-  task_id             INTEGER NOT NULL REFERENCES task,
-  terminal            INTEGER NOT NULL,
-  attempt             INTEGER NOT NULL,
-  outcome             TEXT NOT NULL,  -- ok | invalid_config | build_error | build_timeout | run_timeout | crashed |
-                                      -- wrong_answer | out_of_memory | device_lost
-  cut                 INTEGER NOT NULL,  -- 1: ok, but stopped after a slow warm sample: time_ns is only a bound
-  time_ns             REAL NOT NULL,  -- median of run_ns; 0 unless ok
-  run_ns              TEXT NOT NULL,  -- JSON: every sample, per call, in run order
-  cpu_ns              TEXT NOT NULL,  -- JSON: thread CPU time of the same samples
-  message             TEXT NOT NULL,
-  sentinel_before_ns  REAL NOT NULL,  -- a fixed kernel timed around this one: shows a noisy or throttled device
-  sentinel_after_ns   REAL NOT NULL,
-  build_ms            REAL NOT NULL,
-  run_ms              REAL NOT NULL,
-  queue_ms            REAL NOT NULL,
-  artifact_digest     TEXT NOT NULL,  -- SHA-256 of the shared object measured
-  max_error           REAL NOT NULL,  -- in tolerances; <= 1 is right
-  peak_gflops         REAL NOT NULL,  -- FMA peak of the machine for the target's threads
-  hardware            TEXT NOT NULL,  -- fingerprint
-  toolchain           TEXT NOT NULL,  -- fingerprint
-  harness_abi         INTEGER NOT NULL,
-  worker_id           TEXT NOT NULL,
-  worker_incarnation  TEXT NOT NULL,
-  host                TEXT NOT NULL,
-  options             TEXT NOT NULL,  -- JSON: how it was measured, and the state of the machine beside it: of a GPU
-                                      -- device_state (clocks, temperature, throttling right after timing), of a CPU
-                                      -- memory_sentinel_before_ns, _after_ns, discarded (runs), read_gbps
-  finished_at_us      INTEGER NOT NULL,  -- worker's clock
-  crc                 INTEGER NOT NULL
+  record_id  INTEGER PRIMARY KEY,
+  trial_seq  INTEGER NOT NULL REFERENCES trial,
+  task_id    INTEGER NOT NULL REFERENCES task,
+  terminal   INTEGER NOT NULL,
+  -- RECORD FIELDS: here stands a column for each field that record_fields.h tells, in its order
+  crc        INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX record_trial ON record (trial_seq, record_id);
 CREATE UNIQUE INDEX record_terminal ON record (trial_seq) WHERE terminal = 1;

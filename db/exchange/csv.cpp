@@ -1,11 +1,11 @@
 // CSV: our own table with every field of a record, and tables of other programs.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
+#include "db/record_fields.h"
 
 namespace tuner::exchange {
 
@@ -15,48 +15,29 @@ namespace {
 
 // Our own table: what a JSON line of a trial has, under the same names; lists with ";" between, options as
 // JSON.
-constexpr std::array<std::string_view, 38> kColumns = {"job_uid",
-                                                       "job",
-                                                       "home_seq",
-                                                       "task_index",
-                                                       "workload",
-                                                       "target",
-                                                       "algorithms",
-                                                       "template",
-                                                       "template_version",
-                                                       "config",
-                                                       "state",
-                                                       "leases",
-                                                       "rng_counter",
-                                                       "model_digest",
-                                                       "terminal",
-                                                       "attempt",
-                                                       "outcome",
-                                                       "cut",
-                                                       "message",
-                                                       "time_ns",
-                                                       "run_ns",
-                                                       "cpu_ns",
-                                                       "sentinel_before_ns",
-                                                       "sentinel_after_ns",
-                                                       "queue_ms",
-                                                       "build_ms",
-                                                       "run_ms",
-                                                       "max_error",
-                                                       "peak_gflops",
-                                                       "artifact",
-                                                       "hardware",
-                                                       "toolchain",
-                                                       "harness_abi",
-                                                       "worker",
-                                                       "worker_incarnation",
-                                                       "host",
-                                                       "options",
-                                                       "when"};
-// Columns that older tables do not have.
-constexpr std::array<std::string_view, 6> kLaterColumns = {
-    "device_state", "constants", "memory_sentinel_before_ns", "memory_sentinel_after_ns",
-    "discarded",    "read_gbps"};
+struct Column {
+  std::string name;
+  FieldKind kind;
+  bool needed = true;  // else older tables do not have it
+};
+const std::vector<Column>& own_columns() {
+  static const std::vector<Column> columns = [] {
+    constexpr FieldKind kText = FieldKind::kText, kInteger = FieldKind::kInteger;
+    std::vector<Column> list = {
+        {"job_uid", kText},        {"job", kText},          {"home_seq", kInteger},
+        {"task_index", kInteger},  {"workload", kText},     {"target", kText},
+        {"algorithms", kText},     {"template", kText},     {"template_version", kInteger},
+        {"config", kText},         {"state", kText},        {"leases", kInteger},
+        {"rng_counter", kInteger}, {"model_digest", kText}, {"terminal", FieldKind::kFlag}};
+    for (const auto& [field, kind] : record_fields()) {
+      list.push_back({field.json_key(), kind, !field.optional});
+      // Of the trial's task: where it stood when it came.
+      if (list.back().name == "device_state") list.push_back({"constants", kText, false});
+    }
+    return list;
+  }();
+  return columns;
+}
 
 std::string csv_quoted(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
@@ -125,32 +106,26 @@ Result<std::vector<std::string>> csv_fields(std::string_view line) {
 
 std::string csv_header() {
   std::string out;
-  for (const std::string_view column : kColumns) out += (out.empty() ? "" : ",") + std::string(column);
-  for (const std::string_view column : kLaterColumns) out += "," + std::string(column);
+  for (const Column& column : own_columns()) out += (out.empty() ? "" : ",") + column.name;
   return out;
 }
 
 std::string csv_line(const ExchangedTrial& in) {
   if (!in.record) return "";
-  // The JSON line has every value by the names of the columns.
+  // The JSON line has every value by the names of the columns, but for what is empty.
   const json line = json::parse(json_line(ExchangeRow(in)));
   std::string out;
-  const auto add = [&](const std::string& field) { out += (out.empty() ? "" : ",") + field; };
-  for (const std::string_view column : kColumns) {
-    const json& value = line.at(std::string(column));
-    if (column == "config")
-      add(csv_quoted(in.trial.config));
-    else if (column == "run_ns")
-      add(list_text(in.record->run_ns));
-    else if (column == "cpu_ns")
-      add(list_text(in.record->cpu_ns));
+  for (const Column& column : own_columns()) {
+    const auto value = line.find(column.name);
+    if (&column != &own_columns().front()) out += ',';
+    if (column.name == "config")
+      out += csv_quoted(in.trial.config);
+    else if (value == line.end())
+      continue;
+    else if (column.kind == FieldKind::kNumbers)
+      out += list_text(value->get<std::vector<double>>());
     else
-      add(value.is_string() ? csv_quoted(value.get<std::string>()) : csv_quoted(value.dump()));
-  }
-  for (const std::string_view column : kLaterColumns) {
-    // A JSON line leaves out what is empty.
-    const json value = line.value(std::string(column), json(""));
-    add(value.is_string() ? csv_quoted(value.get<std::string>()) : csv_quoted(value.dump()));
+      out += csv_quoted(value->is_string() ? value->get<std::string>() : value->dump());
   }
   return out;
 }
@@ -176,7 +151,8 @@ Result<CsvTable> CsvTable::from_header(std::string_view line) {
     for (size_t j = 0; j < i; ++j)
       if (table.columns_[i] == table.columns_[j])
         return invalid_argument("the header has \"", table.columns_[i], "\" twice");
-  table.own_ = std::ranges::all_of(kColumns, [&](std::string_view name) { return find({name}) >= 0; });
+  table.own_ = std::ranges::all_of(
+      own_columns(), [&](const Column& column) { return !column.needed || find({column.name}) >= 0; });
   if (table.own_) return table;
   constexpr std::pair<std::string_view, double> kTimes[] = {
       {"time_ns", 1}, {"time_us", 1e3}, {"time_ms", 1e6}, {"time_s", 1e9}};
@@ -203,56 +179,57 @@ Result<ExchangeRow> CsvTable::parse(std::string_view line, const std::string& ta
   return own_ ? parse_own(fields) : parse_foreign(fields, line, task, target);
 }
 
+namespace {
+
+// A field of our table as the value it was written from.
+Result<json> value_of(const std::string& name, const std::string& text) {
+  const auto& columns = own_columns();
+  const auto column = std::ranges::find(columns, name, &Column::name);
+  const auto wrong = [&](std::string_view expected) {
+    return invalid_argument(name, ": found \"", text.substr(0, 60), "\", expected ", expected);
+  };
+  int64_t integer = 0;
+  uint64_t counter = 0;
+  double number = 0;
+  switch (column == columns.end() ? FieldKind::kText : column->kind) {
+    case FieldKind::kInteger:
+      if (name == "rng_counter")
+        return read_number(text, counter) ? Result<json>(counter) : wrong("an integer >= 0");
+      return read_number(text, integer) ? Result<json>(integer) : wrong("an integer");
+    case FieldKind::kNumber:
+      return read_number(text, number) && std::isfinite(number) ? Result<json>(number) : wrong("a number");
+    case FieldKind::kFlag:
+      return text == "true" || text == "false" ? Result<json>(text == "true") : wrong("true or false");
+    case FieldKind::kNumbers: {
+      json list = json::array();
+      for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find(';', at), text.size());
+        if (!read_number(std::string_view(text).substr(at, end - at), number))
+          return wrong("numbers with ; between");
+        list.push_back(number);
+        at = end + 1;
+      }
+      return list;
+    }
+    case FieldKind::kObject: {
+      json object = json::parse(text, nullptr, false);
+      return object.is_discarded() ? wrong("a JSON object") : Result<json>(std::move(object));
+    }
+    default:
+      return json(text);
+  }
+}
+
+}  // namespace
+
 // Put back into the JSON line it came from: one place knows what a trial is made of.
 Result<ExchangeRow> CsvTable::parse_own(const std::vector<std::string>& fields) const {
   json line{{"format", 2}, {"kind", "trial"}};
-  const auto is = [](std::string_view name, std::initializer_list<std::string_view> names) {
-    return std::ranges::find(names, name) != names.end();
-  };
   for (size_t i = 0; i < fields.size(); ++i) {
-    const std::string& column = columns_[i];
-    const std::string& text = fields[i];
-    if (is(column, {"run_ns", "cpu_ns"})) {
-      json& list = line[column] = json::array();
-      for (size_t at = 0; at < text.size();) {
-        const size_t end = std::min(text.find(';', at), text.size());
-        double value = 0;
-        if (!read_number(std::string_view(text).substr(at, end - at), value))
-          return invalid_argument(column, ": found \"", text, "\", expected numbers with ; between");
-        list.push_back(value);
-        at = end + 1;
-      }
-    } else if (is(column, {"home_seq", "task_index", "template_version", "leases", "attempt", "harness_abi",
-                           "discarded"})) {
-      int64_t value = 0;
-      if (!read_number(text, value))
-        return invalid_argument(column, ": found \"", text, "\", expected an integer");
-      line[column] = value;
-    } else if (column == "rng_counter") {
-      uint64_t value = 0;
-      if (!read_number(text, value))
-        return invalid_argument(column, ": found \"", text, "\", expected an integer >= 0");
-      line[column] = value;
-    } else if (is(column, {"terminal", "cut"})) {
-      if (text != "true" && text != "false")
-        return invalid_argument(column, ": found \"", text, "\", expected true or false");
-      line[column] = text == "true";
-    } else if (is(column, {"time_ns", "sentinel_before_ns", "sentinel_after_ns", "queue_ms", "build_ms",
-                           "run_ms", "max_error", "peak_gflops", "memory_sentinel_before_ns",
-                           "memory_sentinel_after_ns", "read_gbps"})) {
-      double value = 0;
-      if (!read_number(text, value) || !std::isfinite(value))
-        return invalid_argument(column, ": found \"", text, "\", expected a number");
-      line[column] = value;
-    } else if (column == "options") {
-      line[column] = json::parse(text, nullptr, false);
-      if (line[column].is_discarded())
-        return invalid_argument("options: found \"", text.substr(0, 60), "\", expected a JSON object");
-    } else {
-      line[column] = text;
-    }
+    ASSIGN_OR_RETURN(line[columns_[i]], value_of(columns_[i], fields[i]));
   }
-  if (line.value("device_state", "") == "") line.erase("device_state");
+  for (const auto& [field, kind] : record_fields())
+    if (field.unless_empty && line.value(field.json_key(), "") == "") line.erase(field.json_key());
   if (line.value("constants", "") == "cold") line["format"] = 3;
   return parse_json_line(line.dump(-1, ' ', false, json::error_handler_t::replace));
 }

@@ -1,9 +1,11 @@
-// Our own JSON lines. db/records_format.md tells the fields, db/records.schema.json is the same for programs.
+// Our own JSON lines. db/records_format.md tells what they mean, db/records.schema.json every field; those of
+// a record come from db/record_fields.h.
 #include <algorithm>
 #include <charconv>
 
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
+#include "db/exchange/record_lines.h"
 
 namespace tuner::exchange {
 
@@ -59,58 +61,8 @@ std::string config_from(Fields& in) {
 
 // --- parts ---
 
-ordered_json measure_json(const MeasureOptions& o) {
-  return {{"min_repeat_ms", o.min_repeat_ms},
-          {"repeats", o.repeats},
-          {"build_timeout_s", o.build_timeout_s},
-          {"run_timeout_s", o.run_timeout_s},
-          {"memory_limit_bytes", o.memory_limit_bytes},
-          {"cut_factor", o.cut_factor},
-          {"precision", o.precision},
-          {"constants", constants_name(o.constants)}};
-}
 Constants constants_of(Fields& in, const char* key) {
   return in.has(key) ? in.named(key, constants_from_name) : Constants::kWarm;
-}
-MeasureOptions measure_from(Fields& parent) {
-  Fields in(parent.object("options"), "options: ");
-  MeasureOptions o;
-  o.min_repeat_ms = in.number("min_repeat_ms");
-  o.repeats = in.integer32("repeats");
-  o.build_timeout_s = in.number("build_timeout_s");
-  o.run_timeout_s = in.number("run_timeout_s");
-  o.memory_limit_bytes = in.integer("memory_limit_bytes");
-  o.cut_factor = in.number("cut_factor");
-  o.precision = in.number_or("precision", o.precision);
-  o.constants = constants_of(in, "constants");
-  if (!in.status()) parent.fail(in.status().message());
-  return o;
-}
-
-int64_t time_from(Fields& in, const char* key) {
-  const std::string text = in.text(key);
-  if (const std::optional<int64_t> us = time_from_text(text)) return *us;
-  in.fail(str(key, ": found \"", text, "\", expected a time as 2026-11-20T21:10:08.123456Z"));
-  return 0;
-}
-
-void add_environment(ordered_json& out, const Environment& e) {
-  out["hardware"] = e.hardware;
-  out["toolchain"] = e.toolchain;
-  out["harness_abi"] = e.harness_abi;
-  out["worker"] = e.worker_id;
-  out["worker_incarnation"] = e.worker_incarnation;
-  out["host"] = e.host;
-}
-Environment environment_from(Fields& in) {
-  Environment e;
-  e.hardware = in.text("hardware");
-  e.toolchain = in.text("toolchain");
-  e.harness_abi = in.integer32("harness_abi");
-  e.worker_id = in.text("worker");
-  e.worker_incarnation = in.text_or("worker_incarnation", "");
-  e.host = in.text("host");
-  return e;
 }
 
 // --- jobs ---
@@ -135,7 +87,7 @@ ordered_json job_json(const ExchangedJob& in) {
           {"trials", j.trials},
           {"search", j.search},
           {"seed", j.seed},
-          {"options", measure_json(j.options)},
+          {"options", options_value(j.options)},
           {"stop_below", j.stop.below},
           {"time_limit_s", j.stop.time_limit_s},
           {"state", job_state_name(j.state)},
@@ -159,7 +111,7 @@ Result<ExchangeRow> job_from(Fields& in) {
   j.trials = in.integer32("trials", 0);
   j.search = in.text("search");
   j.seed = in.unsigned64("seed");
-  j.options = measure_from(in);
+  j.options = options_from(in);
   j.stop.below = in.number("stop_below");
   j.stop.time_limit_s = in.number("time_limit_s");
   j.state = in.named("state", job_state_from_name);
@@ -194,31 +146,8 @@ ordered_json trial_json(const ExchangedTrial& in) {
                    {"rng_counter", t.rng_counter},
                    {"model_digest", t.model_digest}};
   if (!in.record) return out;
-  const MeasureRecord& r = *in.record;
   out["terminal"] = in.terminal;
-  out["attempt"] = r.attempt;
-  out["outcome"] = outcome_name(r.outcome);
-  out["cut"] = r.cut;
-  out["message"] = r.message;
-  out["time_ns"] = record_time_ns(r);
-  out["run_ns"] = r.run_ns;
-  out["cpu_ns"] = r.cpu_ns;
-  out["sentinel_before_ns"] = r.sentinel_before_ns;
-  out["sentinel_after_ns"] = r.sentinel_after_ns;
-  out["queue_ms"] = r.queue_ms;
-  out["build_ms"] = r.build_ms;
-  out["run_ms"] = r.run_ms;
-  out["max_error"] = r.max_error;
-  out["peak_gflops"] = r.peak_gflops;
-  out["artifact"] = r.artifact_digest;
-  add_environment(out, r.environment);
-  out["options"] = measure_json(r.options);
-  out["when"] = time_text(r.finished_at_us);
-  if (!r.device_state.empty()) out["device_state"] = r.device_state;
-  out["memory_sentinel_before_ns"] = r.memory_sentinel_before_ns;
-  out["memory_sentinel_after_ns"] = r.memory_sentinel_after_ns;
-  out["discarded"] = r.discarded;
-  out["read_gbps"] = r.read_gbps;
+  add_record(out, *in.record);
   return out;
 }
 
@@ -242,31 +171,8 @@ Result<ExchangeRow> trial_from(Fields& in, int format) {
     t.attempt = in.integer32("leases", 0);
   }
   if (in.has("outcome")) {
-    MeasureRecord r;
     out.terminal = format == 1 || in.flag("terminal");
-    r.attempt = in.integer32("attempt");
-    r.outcome = in.named("outcome", outcome_from_name);
-    r.cut = in.flag("cut");
-    r.message = in.text("message");
-    r.run_ns = in.numbers("run_ns");
-    r.cpu_ns = in.numbers("cpu_ns");
-    r.sentinel_before_ns = in.number("sentinel_before_ns");
-    r.sentinel_after_ns = in.number("sentinel_after_ns");
-    r.queue_ms = in.number("queue_ms");
-    r.build_ms = in.number("build_ms");
-    r.run_ms = in.number("run_ms");
-    r.max_error = in.number("max_error");
-    r.peak_gflops = in.number("peak_gflops");
-    r.artifact_digest = in.text("artifact");
-    r.environment = environment_from(in);
-    r.options = measure_from(in);
-    r.finished_at_us = time_from(in, "when");
-    r.device_state = in.text_or("device_state", "");
-    r.memory_sentinel_before_ns = in.number_or("memory_sentinel_before_ns", 0);
-    r.memory_sentinel_after_ns = in.number_or("memory_sentinel_after_ns", 0);
-    r.discarded = in.has("discarded") ? in.integer32("discarded", 0) : 0;
-    r.read_gbps = in.number_or("read_gbps", 0);
-    out.record = std::move(r);
+    out.record = record_from(in);
   }
   if (!in.status()) return in.status();
   return ExchangeRow(std::move(out));

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "tests/db/record_values.h"
+
 namespace tuner {
 namespace {
 
@@ -73,6 +75,16 @@ TEST(Convert, ARecordComesBackTheSame) {
   EXPECT_EQ(back->discarded, 2);
   EXPECT_EQ(back->read_gbps, 21.5);
   EXPECT_EQ(back->environment.worker_incarnation, "i");
+}
+
+TEST(Convert, EveryFieldOfARecordGoesThere) {
+  const MeasureRecord record = record_of_distinct_values("t7");
+  v1::MeasureRecord message;
+  to_proto(record, &message);
+  const auto back = from_proto(message);
+  ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->trial_id, "t7");
+  EXPECT_EQ(values_of(*back), values_of(record));
 }
 
 TEST(Convert, EveryOutcomeAndJobStateComesBackTheSame) {
