@@ -88,6 +88,13 @@ class Child {
     return false;
   }
 
+  // Says a number of the run to whoever writes the record, by the name that its message gives it.
+  void tell(const char* name, double value) {
+    CandidateReport::Fact& fact = report_.fact[report_.facts++ % CandidateReport::kMaxFacts];
+    std::snprintf(fact.name, sizeof fact.name, "%s", name);
+    fact.value = value;
+  }
+
   // Inputs are mapped once, though constants may stand in both argument lists; packed operands are made here.
   void* operand(const ArgInfo& info, const std::shared_ptr<SealedFile>& data, Status& status) {
     if (const auto it = by_name_.find(info.name); it != by_name_.end()) return it->second.data();

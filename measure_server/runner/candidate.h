@@ -38,8 +38,16 @@ struct CandidateReport {
   double run_ns[kMaxSamples], cpu_ns[kMaxSamples];
   double pulses_ns[kMaxSamples];  // beside each; of a candidate that works in turns
   double other_ns[kMaxSamples];   // with constants the other way
-  char load_error[512];           // cannot be loaded: why
-  char setup_error[512];          // the runner's own trouble: why
+  // What else the record is to say of the run: RunReply::facts.
+  struct Fact {
+    char name[40];
+    double value;
+  };
+  static constexpr uint32_t kMaxFacts = 16;
+  uint32_t facts;
+  Fact fact[kMaxFacts];
+  char load_error[512];   // cannot be loaded: why
+  char setup_error[512];  // the runner's own trouble: why
 };
 
 struct CandidatePlan {

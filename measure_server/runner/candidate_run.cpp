@@ -369,6 +369,7 @@ void CandidateRun::judge() {
   reply_.disturbed = static_cast<int>(std::min(report.disturbed, report.samples));
   reply_.retaken = static_cast<int>(std::min<uint32_t>(report.retaken, INT32_MAX));
   reply_.pulse_ns = report.pulse_ns;
+  take_facts();
   other_ns_.assign(report.other_ns, report.other_ns + report.other_samples);
   pulses_ns_.assign(report.pulses_ns, report.pulses_ns + report.samples);
 }
@@ -387,6 +388,17 @@ bool CandidateRun::samples_fit() const {
         !std::isfinite(report.pulses_ns[i]))
       return false;
   return true;
+}
+
+// A candidate could have written anything here: what is no number a record may hold is left out.
+void CandidateRun::take_facts() {
+  constexpr double kMost = 1e9;
+  const CandidateReport& report = *plan_.report;
+  for (uint32_t i = 0; i < std::min(report.facts, CandidateReport::kMaxFacts); ++i) {
+    const CandidateReport::Fact& fact = report.fact[i];
+    const std::string name(fact.name, strnlen(fact.name, sizeof fact.name));
+    if (fact.value >= 0 && fact.value <= kMost) reply_.facts[name] = fact.value;
+  }
 }
 
 void CandidateRun::compare(const Output& out, const GuardedBuffer& buffer, const char* when) {

@@ -78,6 +78,7 @@ class CandidateRun {
   void kill_orphans() const;
   void judge();
   bool samples_fit() const;
+  void take_facts();
   void compare(const Output& out, const GuardedBuffer& buffer, const char* when);
 
   int socket_;

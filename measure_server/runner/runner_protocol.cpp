@@ -59,6 +59,14 @@ class Reader {
       out.push_back({v[0].get<std::string>(), v[1].get<std::string>()});
     });
   }
+  // Numbers by name; there may be none.
+  void read(const char* key, std::map<std::string, double>& out) {
+    const json* v = find(key, /*required=*/false);
+    if (v == nullptr) return;
+    if (!v->is_object()) return wrong(key, "numbers by name");
+    for (const auto& [name, number] : v->items())
+      number.is_number() ? void(out[name] = number.get<double>()) : wrong(key, "numbers by name");
+  }
   // Every object of an optional list; what is wrong in one is wrong here.
   template <class F>
   void read_objects(const char* key, const F& f) {
@@ -214,6 +222,7 @@ std::string to_json(const RunReply& r) {
                {"run_ms", r.run_ms},
                {"check_ms", r.check_ms},
                {"device_state", r.device_state},
+               {"facts", r.facts},
                {"error", r.error},
                {"device_sick", r.device_sick}});
 }
@@ -386,6 +395,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("run_ms", r.run_ms, 0);
   in.read("check_ms", r.check_ms, 0);
   in.read("device_state", r.device_state, /*required=*/false);
+  in.read("facts", r.facts);
   in.read("error", r.error, /*required=*/false);
   in.read("device_sick", r.device_sick, /*required=*/false);
   RETURN_IF_ERROR(in.status());

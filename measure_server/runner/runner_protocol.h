@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -93,6 +94,9 @@ struct RunReply {
   double run_ms = 0;         // from fork to the end of the check
   double check_ms = 0;       // of these, comparing the outputs with the reference
   std::string device_state;  // GPU: clocks, temperature, throttling right after timing; see nvml.h
+  // Further numbers of the run, by the names that the record's message gives them (record.proto, of_run):
+  // they pass from the candidate's process to the record, and nobody between knows them. From 0 to 1e9.
+  std::map<std::string, double> facts;
   // Not empty: the runner could not do its part (missing file, no memory...); says nothing about the
   // candidate, and outcome is empty. RunnerClient turns it into a Status.
   std::string error;

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "measure_server/worker/run_facts.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
 
@@ -107,6 +108,8 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     record.set_message(reply.message());
     return record;
   }
+  for (const std::string& name : add_facts(reply->facts, record))
+    spdlog::warn("trial {}: the runner says \"{}\", which no record has", lease.trial_id(), name);
   record.set_outcome(outcome_of(reply->outcome));
   record.set_message(reply->message);
   record.mutable_run_ns()->Add(reply->run_ns.begin(), reply->run_ns.end());

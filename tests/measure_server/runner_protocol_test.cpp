@@ -81,6 +81,7 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   r.disturbed = 1, r.retaken = 12, r.pulse_ns = 1600.5;
   r.run_ms = 12.5;
   r.device_state = "1980 MHz, 41 C";
+  r.facts = {{"one", 1.5}, {"two", 2}};
   const Result<RunReply> back = parse_run_reply(to_json(r));
   ASSERT_TRUE(back.is_ok()) << back.message();
   EXPECT_EQ(back->run_ns, r.run_ns);
@@ -88,6 +89,7 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   EXPECT_TRUE(back->cut);
   EXPECT_EQ(back->max_error, 0.125);
   EXPECT_EQ(back->device_state, "1980 MHz, 41 C");
+  EXPECT_EQ(back->facts, r.facts);
   EXPECT_EQ(back->sentinel_after_ns, 101);
   EXPECT_EQ(back->memory_before_ns, 300);
   EXPECT_EQ(back->memory_after_ns, 301);
