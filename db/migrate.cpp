@@ -190,6 +190,11 @@ CREATE INDEX foreign_rank ON foreign_record (foreign_task_id, outcome, time_ns);
 )SQL"},
     // 3 -> 4: what stood in the options of a record beside them are columns, in the order of a line.
     {3, "", record_to_version_4},
+    // 4 -> 5: page faults.
+    {4, "",
+     [](Connection& c) {
+       return add_columns(c, "record", {{"page_faults", "INTEGER"}});
+     }},
 };
 
 // schema.sql with the record's columns in their place.

@@ -144,6 +144,12 @@ void describe(Record& r, Fields& f) {
      .meaning = "GB/s that the level of cache which holds the operands gives; 0: not known",
      .optional = true},
     r.read_gbps);
+  f({.name = "page_faults",
+     .meaning =
+         "of the candidate's process while it was sampled, minor and major: many tell fresh pages or a "
+         "machine that swaps; 0: none, or not counted (GPUs, older records)",
+     .optional = true},
+    r.page_faults);
 }
 
 // The same as lists, for whoever needs names and kinds but no values.

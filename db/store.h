@@ -89,6 +89,7 @@ struct MeasureRecord {
   double memory_sentinel_before_ns = 0, memory_sentinel_after_ns = 0;
   int discarded = 0;     // runs thrown away because they were disturbed
   double read_gbps = 0;  // that the level of cache which holds its operands gives; 0: not known
+  int page_faults = 0;   // of the candidate's process while it was sampled
 };
 // Median of run_ns: the figure a trial is ranked by (of a cut record: a bound). 0 unless ok.
 double record_time_ns(const MeasureRecord& record);

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,13 @@ namespace {
 
 using Kernel = int32_t (*)(void* const*, const tuner_runtime*);
 
+// Of this process and all its threads, from its start.
+double page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_minflt + usage.ru_majflt);
+}
+
 class Child {
  public:
   explicit Child(const CandidatePlan& plan)
@@ -68,7 +76,9 @@ class Child {
       if (a.first != nullptr) a.first->make_read_only();
     enter(Phase::kTiming);
     poison();
+    const double faults_before = page_faults();
     if (!(plan_.in_turns ? time_in_turns() : time())) return;
+    tell("page_faults", page_faults() - faults_before);
     if (report_.cut == 0) {
       enter(Phase::kLastRun);
       poison();

@@ -6,6 +6,12 @@
 namespace tuner {
 namespace {
 
+TEST(RunFacts, ANumberMarkedAsOfTheRunIsSetByItsName) {
+  v1::MeasureRecord record;
+  EXPECT_THAT(add_facts({{"page_faults", 1700}}, record), testing::IsEmpty());
+  EXPECT_EQ(record.page_faults(), 1700);
+}
+
 TEST(RunFacts, NothingElseOfARecordIsSetWhateverACandidateSays) {
   v1::MeasureRecord record;
   record.set_peak_gflops(80);

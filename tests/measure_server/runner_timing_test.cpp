@@ -35,6 +35,21 @@ TEST_F(RunnerTiming, GoodKernelHasSamplesAndSentinels) {
   EXPECT_GT(r.run_ms, 0);
 }
 
+TEST_F(RunnerTiming, FreshPagesOfAKernelAreCountedWhileItIsSampled) {
+  const RunReply good = run_kernel(kGood);
+  ASSERT_EQ(good.outcome, "ok") << good.message;
+  // 100 pages a call, which are given back at its end.
+  const RunReply fresh = run_kernel(
+      "char* p = mmap(0, 100 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);"
+      "for (int i = 0; i < 100; ++i) p[i * 4096] = 1;"
+      "munmap(p, 100 * 4096); return doubling_right(args);");
+  ASSERT_EQ(fresh.outcome, "ok") << fresh.message;
+  const double samples = static_cast<double>(fresh.run_ns.size());
+  EXPECT_GE(fresh.facts.at("page_faults"), 100 * samples);  // and those of warming up
+  // The good one calls more often in the same time and touches what is there already.
+  EXPECT_LT(good.facts.at("page_faults"), 100);
+}
+
 TEST_F(RunnerTiming, SamplesAreFilledWithCallsAndGivenPerCall) {
   // The kernel sleeps 0.5 ms; a sample of at least 5 ms holds about ten calls, and each is given as one call.
   RunRequest q = request(build_kernel("usleep(500); return doubling_right(args);"));
