@@ -1,9 +1,9 @@
 // Names of enumerators, as stored and printed; and the figure a record is ranked by.
 #include <array>
-#include <cstdlib>
 
+#include "compiler_core/base/status.h"
+#include "db/records.h"
 #include "db/stats.h"
-#include "db/store.h"
 
 namespace tuner {
 
@@ -53,17 +53,6 @@ std::optional<Constants> constants_from_name(std::string_view name) {
 
 double record_time_ns(const MeasureRecord& record) {
   return record.outcome == Outcome::kOk ? median(record.run_ns) : 0;
-}
-
-std::string default_db_path() {
-  const auto set = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && value[0] == '/' ? std::string(value) : std::string();
-  };
-  // The XDG rule: a relative path in the variable is as good as none.
-  if (const std::string data = set("XDG_DATA_HOME"); !data.empty()) return data + "/tuner/tuner.db";
-  if (const std::string home = set("HOME"); !home.empty()) return home + "/.local/share/tuner/tuner.db";
-  return "tuner.db";
 }
 
 }  // namespace tuner

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "db/exchange.h"
+#include "db/records.h"
 #include "db/sqlite.h"
-#include "db/store.h"
 
 namespace tuner::db {
 

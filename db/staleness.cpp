@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/status.h"
+
 namespace tuner {
 
 namespace {

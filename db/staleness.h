@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/store.h"
+#include "db/records.h"
 
 namespace tuner {
 

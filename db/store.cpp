@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -21,6 +22,17 @@ namespace fs = std::filesystem;
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, Mode mode) {
   return mode == Mode::kWrite ? db::SqliteStore::open_for_writing(path)
                               : db::SqliteStore::open_for_reading(path);
+}
+
+std::string default_db_path() {
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? std::string(value) : std::string();
+  };
+  // The XDG rule: a relative path in the variable is as good as none.
+  if (const std::string data = set("XDG_DATA_HOME"); !data.empty()) return data + "/tuner/tuner.db";
+  if (const std::string home = set("HOME"); !home.empty()) return home + "/.local/share/tuner/tuner.db";
+  return "tuner.db";
 }
 
 namespace db {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "db/records.h"
 #include "db/resolve/resolve.h"
-#include "db/store.h"
 #include "measure.pb.h"
 #include "record.pb.h"
 #include "templates/workload/workload.h"

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "db/store.h"
+#include "db/records.h"
 
 namespace tuner::runtime {
 

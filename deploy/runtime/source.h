@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "db/store.h"
+#include "db/records.h"
 #include "deploy/runtime/function.h"
 
 namespace tuner::runtime {

@@ -27,6 +27,7 @@
 #include <optional>
 
 #include "compiler_core/codegen/compile.h"
+#include "db/store.h"
 #include "measure_server/runner/hardware.h"
 #include "templates/schedule_template.h"
 #include "tests/bench/cpu/bench_case.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "db/store.h"
+#include "db/records.h"
 #include "templates/space/knob.h"
 #include "tuner/daemon/task_space.h"
 

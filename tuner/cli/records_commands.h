@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "db/store.h"
+#include "db/records.h"
 #include "tuner/cli/command.h"
 
 namespace tuner::cli {

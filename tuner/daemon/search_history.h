@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "db/store.h"
+#include "db/records.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner {

@@ -10,7 +10,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
-#include "db/store.h"
+#include "db/records.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/workload.h"
 #include "tuner/search/search_strategy.h"

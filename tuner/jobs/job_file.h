@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "db/store.h"
+#include "db/records.h"
 #include "templates/workload/workload.h"
 #include "tuner/search/search_strategy.h"
 

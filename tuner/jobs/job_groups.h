@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "db/store.h"
+#include "db/records.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "db/store.h"
+#include "db/records.h"
 
 namespace tuner {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "db/store.h"
+#include "db/records.h"
 #include "templates/space/config_space.h"
 #include "templates/schedule_template.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "db/store.h"
+#include "db/records.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {

@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "db/store.h"
+#include "compiler_core/base/status.h"
+#include "db/records.h"
 
 namespace tuner {
 

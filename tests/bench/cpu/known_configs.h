@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/store.h"
+#include "db/records.h"
 
 namespace tuner {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "db/store.h"
+#include "db/records.h"
 #include "tests/bench/cpu/shapes.h"
 
 namespace tuner {
