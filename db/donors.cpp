@@ -1,34 +1,11 @@
 // What a warm start reads: the tasks there are, and a sample of the records of one; the same of other tuners.
-#include <algorithm>
 #include <map>
 
+#include "db/donor_sample.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
 namespace tuner::db {
-
-namespace {
-
-struct Ranked {  // fastest first, those that failed last
-  bool failed, cut;
-  double time_ns;
-  int64_t record_id;
-  auto operator<=>(const Ranked&) const = default;
-};
-
-// The ids of a third fastest and an even choice of the others.
-std::vector<int64_t> sample_of(std::vector<Ranked> ranked, int most) {
-  std::sort(ranked.begin(), ranked.end());
-  const size_t wanted = std::min(ranked.size(), static_cast<size_t>(most)), first = wanted / 3;
-  std::vector<int64_t> chosen;
-  for (size_t i = 0; i < wanted; ++i) {
-    const size_t rest = i < first ? 0 : (i - first) * (ranked.size() - first) / (wanted - first);
-    chosen.push_back(ranked[i < first ? i : first + rest].record_id);
-  }
-  return chosen;
-}
-
-}  // namespace
 
 Result<std::vector<JobRow::Task>> SqliteStore::tasks(Constants constants) const {
   return read([&](Connection& c) -> Result<std::vector<JobRow::Task>> {
@@ -51,11 +28,11 @@ Result<std::vector<TrialWithRecord>> SqliteStore::sample_records(const JobRow::T
     if (task_row.empty() || most <= 0) return out;
     ASSIGN_OR_RETURN(const StoredTask stored_task, task_from_row(task_row));
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRankOfTask, {stored_task.task_id, until}));
-    std::vector<Ranked> ranked;
+    std::vector<RankedRecord> ranked;
     for (const SqlRow& row : rows)
       ranked.push_back({std::get<std::string>(row[0]) != "ok", std::get<int64_t>(row[1]) != 0,
                         std::get<double>(row[2]), std::get<int64_t>(row[3])});
-    for (const int64_t id : sample_of(std::move(ranked), most)) {
+    for (const int64_t id : donor_sample(std::move(ranked), most)) {
       ASSIGN_OR_RETURN(const SqlRow row, c.one(kTrialOfRecord, {id}));
       if (row.empty())
         return failed("record ", id, " is of a trial that is not there: the database is damaged");
@@ -67,19 +44,11 @@ Result<std::vector<TrialWithRecord>> SqliteStore::sample_records(const JobRow::T
   });
 }
 
-}  // namespace tuner::db
-
-namespace tuner {
-
-using namespace db;
-
-ForeignDonors::ForeignDonors(const Store& store) : store_(dynamic_cast<const SqliteStore&>(store)) {}
-
-Result<std::vector<ForeignDonors::Task>> ForeignDonors::tasks() const {
-  return store_.read([](Connection& c) -> Result<std::vector<Task>> {
+Result<std::vector<ForeignTask>> SqliteStore::foreign_tasks() const {
+  return read([](Connection& c) -> Result<std::vector<ForeignTask>> {
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
                      c.all("SELECT * FROM foreign_task ORDER BY foreign_task_id"));
-    std::vector<Task> tasks;
+    std::vector<ForeignTask> tasks;
     for (const SqlRow& row : rows) {
       ASSIGN_OR_RETURN(StoredForeignTask stored, foreign_task_from_row(row));
       tasks.push_back({stored.foreign_task_id, std::move(stored.format), std::move(stored.task),
@@ -89,24 +58,25 @@ Result<std::vector<ForeignDonors::Task>> ForeignDonors::tasks() const {
   });
 }
 
-Result<int64_t> ForeignDonors::last_id() const {
-  return store_.read([](Connection& c) -> Result<int64_t> {
+Result<int64_t> SqliteStore::last_foreign_id() const {
+  return read([](Connection& c) -> Result<int64_t> {
     ASSIGN_OR_RETURN(const SqlRow row, c.one("SELECT max(foreign_id) FROM foreign_record"));
     const auto* value = row.empty() ? nullptr : std::get_if<int64_t>(&row[0]);
     return value != nullptr ? *value : 0;
   });
 }
 
-Result<std::vector<ForeignRecord>> ForeignDonors::sample(const Task& task, int64_t until, int most) const {
-  return store_.read([&](Connection& c) -> Result<std::vector<ForeignRecord>> {
+Result<std::vector<ForeignRecord>> SqliteStore::sample_foreign(const ForeignTask& task, int64_t until,
+                                                               int most) const {
+  return read([&](Connection& c) -> Result<std::vector<ForeignRecord>> {
     ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kForeignRankOfTask, {task.id, until}));
-    std::vector<Ranked> ranked;
+    std::vector<RankedRecord> ranked;
     for (const SqlRow& row : rows)
       ranked.push_back({std::get<std::string>(row[0]) != "ok", false, std::get<double>(row[1]),
                         std::get<int64_t>(row[2])});
     std::vector<ForeignRecord> out;
     std::map<int64_t, Origin> origins;
-    for (const int64_t id : sample_of(std::move(ranked), most)) {
+    for (const int64_t id : donor_sample(std::move(ranked), most)) {
       ASSIGN_OR_RETURN(const SqlRow row, c.one(kForeignById, {id}));
       ASSIGN_OR_RETURN(StoredForeignRecord stored, foreign_record_from_row(row));
       if (!origins.contains(stored.origin_id)) {
@@ -125,4 +95,4 @@ Result<std::vector<ForeignRecord>> ForeignDonors::sample(const Task& task, int64
   });
 }
 
-}  // namespace tuner
+}  // namespace tuner::db

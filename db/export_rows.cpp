@@ -8,9 +8,7 @@
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
-namespace tuner {
-
-using namespace db;
+namespace tuner::db {
 
 namespace {
 
@@ -90,8 +88,6 @@ JobOut job_of_damaged(const SqlRow& row, int64_t job_seq) {
           .home_id = str("j", job_seq),
           .told = true};
 }
-
-}  // namespace
 
 // One walk over a database. Rows are read in pages, each in a snapshot of its own.
 class ExchangeWalk {
@@ -345,14 +341,14 @@ class ExchangeWalk {
   bool ended_ = false;
 };
 
-Status for_each_exchange_row(const Store& store, const ExchangeFilter& filter,
-                             const std::function<bool(const ExchangeRow&)>& f) {
-  const auto* const sqlite = dynamic_cast<const SqliteStore*>(&store);
-  CHECK(sqlite != nullptr) << "a store of another kind";
-  return ExchangeWalk(*sqlite, filter, f).run();
+}  // namespace
+
+Status SqliteStore::for_each_row(const ExchangeFilter& filter,
+                                 const std::function<bool(const ExchangeRow&)>& f) const {
+  return ExchangeWalk(*this, filter, f).run();
 }
 
-Status copy_database(const std::string& from, const std::string& to) {
+Status copy_file_database(const std::string& from, const std::string& to) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> checked, Store::open(from, Store::Mode::kRead));
   ASSIGN_OR_RETURN(const std::string place, follow_links(to));
   std::error_code error;
@@ -371,4 +367,4 @@ Status copy_database(const std::string& from, const std::string& to) {
   return Status::ok();
 }
 
-}  // namespace tuner
+}  // namespace tuner::db

@@ -1,50 +1,16 @@
 // Rows that come from elsewhere: recognised or stored.
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 
-#include "db/crc32c.h"
+#include "db/exchange/identity.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
-namespace tuner {
-
-using namespace db;
+namespace tuner::db {
 
 namespace {
 
-struct Digest {
-  int64_t high = 0, low = 0;
-};
-// Of the texts, each told apart from the next by its length.
-Digest digest_of(std::initializer_list<std::string_view> texts) {
-  std::string bytes;
-  for (const std::string_view text : texts) {
-    bytes += std::to_string(text.size());
-    bytes += ':';
-    bytes += text;
-  }
-  unsigned char sha[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), sha);
-  const auto word = [&](int at) {
-    uint64_t value = 0;
-    for (int i = 0; i < 8; ++i) value = value << 8 | sha[at + i];
-    return static_cast<int64_t>(value);
-  };
-  return {word(0), word(8)};
-}
-
-// What makes two trials of one job the same one.
-int64_t content_of(const TrialRow& trial, const JobRow::Task& task) {
-  return digest_of({task.workload_key, task.target, task.algorithms, trial.template_name,
-                    std::to_string(trial.template_version), trial.config})
-      .high;
-}
-
-// Jobs that import made of another program's results hold a config once, and number it as they like.
-constexpr char kPackImport[] = "import";
 // Search of a job whose row was missing where its trials came from.
 constexpr char kUnknownSearch[] = "unknown";
 
@@ -54,50 +20,17 @@ Status insert(Connection& c, std::string_view table, std::string_view columns, c
                to_row(row));
 }
 
-bool same_task(const JobRow::Task& a, const JobRow::Task& b) {
-  return a.workload_key == b.workload_key && a.target == b.target && a.algorithms == b.algorithms;
-}
-// Position of the task in the job, which need not be that of the file when parts of the file are missing; -1.
-int index_of(const JobRow& job, const JobRow::Task& task, int hint) {
-  const auto at = static_cast<size_t>(hint);
-  if (hint >= 0 && at < job.tasks.size() && same_task(job.tasks[at], task)) return hint;
-  for (size_t i = 0; i < job.tasks.size(); ++i)
-    if (same_task(job.tasks[i], task)) return static_cast<int>(i);
-  for (size_t i = 0; i < job.tasks.size(); ++i)  // a file need not tell the algorithms
-    if (job.tasks[i].workload_key == task.workload_key && job.tasks[i].target == task.target)
-      return static_cast<int>(i);
-  return -1;
-}
-
 ImportedRow known() { return {ImportedRow::Fate::kKnown, ""}; }
 ImportedRow refused(std::string why) { return {ImportedRow::Fate::kRefused, std::move(why)}; }
 
-}  // namespace
-
-std::string job_uid(const JobRow& job) {
-  // Of the results of a pack: by the pack, whenever and wherever they were imported.
-  const bool pack = job.search == kPackImport;
-  const std::string asked =
-      str(job.request_id, '\n', tasks_json(job.tasks), '\n', job.search, '\n', job.seed);
-  char crc[12];
-  std::snprintf(crc, sizeof crc, "%08x", crc32c(asked));
-  return str(job.id, "@", pack ? 0 : job.submitted_at_us, "#", crc);
-}
-
-class Importer::State {
+class SqliteImporter final : public Importer {
  public:
-  State(Store& store, Origin origin)
-      : store_(dynamic_cast<SqliteStore*>(&store)), origin_(std::move(origin)) {
-    CHECK(store_ != nullptr) << "a store of another kind";
-  }
+  SqliteImporter(SqliteStore& store, Origin origin) : store_(store), origin_(std::move(origin)) {}
 
-  Result<std::vector<ImportedRow>> add(const std::vector<ExchangeRow>& rows,
-                                       const std::function<Status(Writer::Operation)>& write,
-                                       std::function<int64_t()> next_seq) {
-    next_seq_ = std::move(next_seq);
+  Result<std::vector<ImportedRow>> add(const std::vector<ExchangeRow>& rows) override {
     if (broken_) return failed("an import that failed cannot go on");
     std::vector<ImportedRow> fates;
-    const Status written = write([&](Connection& c) -> Status {
+    const Status written = store_.write([&](Connection& c) -> Status {
       fates.clear();
       connection_ = &c;
       RETURN_IF_ERROR(prepare());
@@ -121,6 +54,7 @@ class Importer::State {
   };
 
   Connection& c() { return *connection_; }
+  int64_t next_seq() { return store_.next_seq(); }
 
   // Once: the jobs of this file by uid. They are few.
   Status prepare() {
@@ -149,7 +83,7 @@ class Importer::State {
   // The row of where things came from, made with the first new thing.
   Result<int64_t> origin_id() {
     if (origin_id_ == 0) {
-      const int64_t id = next_seq_();
+      const int64_t id = next_seq();
       if (origin_.imported_at_us == 0) origin_.imported_at_us = now_us();
       RETURN_IF_ERROR(insert(c(), "origin", kOriginColumns, StoredOrigin{id, origin_}));
       origin_id_ = id;
@@ -161,7 +95,7 @@ class Importer::State {
     if (origin.source.empty() && origin.header.empty()) return origin_id();
     for (const auto& [known, id] : other_origins_)
       if (known == origin) return id;
-    const int64_t id = next_seq_();
+    const int64_t id = next_seq();
     RETURN_IF_ERROR(insert(c(), "origin", kOriginColumns, StoredOrigin{id, origin}));
     other_origins_.emplace_back(origin, id);
     return id;
@@ -169,7 +103,7 @@ class Importer::State {
 
   // --- jobs ---
   Result<JobHere*> insert_job(const std::string& uid, const JobRow& job) {
-    JobHere here{.stored = {next_seq_(), job}, .imported = true, .by_content = {}};
+    JobHere here{.stored = {next_seq(), job}, .imported = true, .by_content = {}};
     JobRow& row = here.stored.job;
     close(row);
     const std::string suffix =
@@ -302,11 +236,11 @@ class Importer::State {
     if (known_id != task_ids_.end()) {
       stored.task_id = known_id->second;
     } else {
-      ASSIGN_OR_RETURN(stored.task_id, task_id_of(c(), in.task, next_seq_));
+      ASSIGN_OR_RETURN(stored.task_id, task_id_of(c(), in.task, [this] { return next_seq(); }));
       task_ids_.emplace(key, stored.task_id);
     }
     TrialRow& t = stored.trial;
-    t.seq = next_seq_();
+    t.seq = next_seq();
     t.task_index = task_index;
     t.state = in.record && in.terminal ? TrialState::kDone : TrialState::kCancelled;
     static const std::string kInsert =
@@ -319,7 +253,7 @@ class Importer::State {
         c().run(kInsertImported, to_row(StoredImportedTrial{t.seq, stored.job_seq, home, content, origin})));
     if (job.by_content) job.by_content->emplace(content, t.seq);
     if (!in.record) return t.seq;
-    StoredRecord record{next_seq_(), t.seq, stored.task_id, in.terminal, *in.record};
+    StoredRecord record{next_seq(), t.seq, stored.task_id, in.terminal, *in.record};
     RETURN_IF_ERROR(insert_record(c(), record));
     return t.seq;
   }
@@ -331,7 +265,7 @@ class Importer::State {
     ASSIGN_OR_RETURN(const std::vector<StoredRecord> there, records_of(c(), seq));
     if (std::ranges::any_of(there, [&](const StoredRecord& r) { return same_content(r, record); }))
       return known();
-    record.record_id = next_seq_();
+    record.record_id = next_seq();
     record.terminal = in.terminal && std::ranges::none_of(there, &StoredRecord::terminal);
     RETURN_IF_ERROR(insert_record(c(), record));
     if (!record.terminal) return ImportedRow{};
@@ -417,7 +351,7 @@ class Importer::State {
       ASSIGN_OR_RETURN(const SqlRow b, to_row(stored));
       if (a == b) return known();
     }
-    stored.race.id = next_seq_();
+    stored.race.id = next_seq();
     ASSIGN_OR_RETURN(const SqlRow row, to_row(stored));
     RETURN_IF_ERROR(
         c().run(str("INSERT INTO race (", kRaceColumns, ") VALUES (", placeholders(kRaceColumns), ")"), row));
@@ -434,7 +368,7 @@ class Importer::State {
     if (!row.empty()) {
       ASSIGN_OR_RETURN(task, foreign_task_from_row(row));
     } else {
-      task = {next_seq_(), in.format, in.task, in.target};
+      task = {next_seq(), in.format, in.task, in.target};
       RETURN_IF_ERROR(insert(c(), "foreign_task", kForeignTaskColumns, task));
     }
     foreign_task_ids_.emplace(key, task.foreign_task_id);
@@ -448,21 +382,16 @@ class Importer::State {
     StoredForeignRecord stored{.digest_high = digest.high, .digest_low = digest.low, .record = in};
     ASSIGN_OR_RETURN(stored.foreign_task_id, foreign_task_id(in));
     ASSIGN_OR_RETURN(stored.origin_id, origin_id_of(in.origin));
-    stored.foreign_id = next_seq_();
+    stored.foreign_id = next_seq();
     static const std::string kInsert = str("INSERT INTO foreign_record (", kForeignRecordColumns,
                                            ") VALUES (", placeholders(kForeignRecordColumns), ")");
     RETURN_IF_ERROR(c().run(kInsert, to_row(stored)));
     return ImportedRow{};
   }
 
- public:
-  SqliteStore* store() const { return store_; }
-
- private:
-  SqliteStore* store_;
+  SqliteStore& store_;
   Origin origin_;
   Connection* connection_ = nullptr;  // of the call that is under way
-  std::function<int64_t()> next_seq_;
   bool prepared_ = false, broken_ = false;
   int64_t origin_id_ = 0;
   std::vector<std::pair<Origin, int64_t>> other_origins_;
@@ -471,14 +400,10 @@ class Importer::State {
   std::unordered_map<std::string, int64_t> foreign_task_ids_;
 };
 
-Importer::Importer(Store& store, Origin origin) : state_(std::make_unique<State>(store, std::move(origin))) {}
-Importer::~Importer() = default;
+}  // namespace
 
-Result<std::vector<ImportedRow>> Importer::add(const std::vector<ExchangeRow>& rows) {
-  SqliteStore* const store = state_->store();
-  return state_->add(
-      rows, [store](Writer::Operation operation) { return store->write(std::move(operation)); },
-      [store] { return store->next_seq(); });
+std::unique_ptr<Importer> SqliteStore::importer(Origin origin) {
+  return std::make_unique<SqliteImporter>(*this, std::move(origin));
 }
 
-}  // namespace tuner
+}  // namespace tuner::db

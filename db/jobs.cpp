@@ -18,12 +18,13 @@ Status save_job(Connection& connection, const StoredJob& stored) {
 
 bool is_final(JobState state) { return state != JobState::kQueued && state != JobState::kRunning; }
 
-Result<JobRow> one_job(Connection& connection, std::string_view sql, const SqlRow& parameters,
-                       std::string_view what) {
-  ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql, parameters));
-  if (row.empty()) return not_found("no job ", what);
-  ASSIGN_OR_RETURN(StoredJob stored, job_from_row(row));
-  return std::move(stored.job);
+Result<std::vector<SqlRow>> job_rows(Connection& c, const JobQuery& query) {
+  if (!query.id.empty()) return c.all(kJobById, {query.id});
+  if (!query.request_id.empty()) return c.all(kJobByRequest, {query.request_id});
+  if (query.search)
+    return c.all(kJobSame, {tasks_json(query.search->tasks), query.search->name,
+                            static_cast<int64_t>(query.search->seed)});
+  return c.all("SELECT * FROM job ORDER BY job_seq");
 }
 
 }  // namespace
@@ -43,43 +44,22 @@ Status SqliteStore::add_job(const JobRow& job) {
   });
 }
 
-Status SqliteStore::set_job_state(std::string_view job_id, JobState state, std::string_view message) {
+Status SqliteStore::update_job(std::string_view job_id, const JobChange& change) {
   return write([&](Connection& c) -> Status {
     ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
-    stored.job.state = state;
-    stored.job.message = message;
-    stored.job.finished_at_us = is_final(state) ? now_us() : 0;
+    JobRow& job = stored.job;
+    job.state = change.state;
+    job.finished_at_us = is_final(change.state) ? now_us() : 0;
+    if (change.message) job.message = *change.message;
+    job.trials = std::max(job.trials, change.least_trials);
+    if (change.stop) job.stop = *change.stop;
     return save_job(c, stored);
   });
 }
 
-Status SqliteStore::extend_job(std::string_view job_id, int trials, const StopOptions& stop) {
-  return write([&](Connection& c) -> Status {
-    ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
-    stored.job.trials = std::max(stored.job.trials, trials);
-    stored.job.stop = stop;
-    stored.job.state = JobState::kQueued;
-    stored.job.finished_at_us = 0;
-    return save_job(c, stored);
-  });
-}
-
-Result<JobRow> SqliteStore::job(std::string_view job_id) const {
-  return read([&](Connection& c) -> Result<JobRow> {
-    ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
-    return std::move(stored.job);
-  });
-}
-
-Result<JobRow> SqliteStore::job_by_request(std::string_view request_id) const {
-  return read([&](Connection& c) {
-    return one_job(c, kJobByRequest, {std::string(request_id)}, str("of request \"", request_id, "\""));
-  });
-}
-
-Result<std::vector<JobRow>> SqliteStore::jobs() const {
+Result<std::vector<JobRow>> SqliteStore::jobs(const JobQuery& query) const {
   return read([&](Connection& c) -> Result<std::vector<JobRow>> {
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all("SELECT * FROM job ORDER BY job_seq"));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, job_rows(c, query));
     std::vector<JobRow> jobs;
     for (const SqlRow& row : rows) {
       ASSIGN_OR_RETURN(StoredJob stored, job_from_row(row));
@@ -94,14 +74,6 @@ Result<int64_t> SqliteStore::trials_done(std::string_view job_id) const {
     ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
     ASSIGN_OR_RETURN(const SqlRow row, c.one(kDoneTrialsOfJob, {stored.job_seq}));
     return std::get<int64_t>(row.at(0));
-  });
-}
-
-Result<JobRow> SqliteStore::find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
-                                     uint64_t seed) const {
-  return read([&](Connection& c) {
-    return one_job(c, kJobSame, {tasks_json(tasks), std::string(search), static_cast<int64_t>(seed)},
-                   str("with these tasks, search ", search, " and seed ", seed));
   });
 }
 

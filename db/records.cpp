@@ -111,13 +111,6 @@ Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t seq
   return records;
 }
 
-namespace {
-
-constexpr int64_t kPage =
-    256;  // rows read in one snapshot: a long reader would hold up the checkpoints of the writer
-
-}  // namespace
-
 Status SqliteStore::add_records(const std::vector<MeasureRecord>& records) {
   for (const MeasureRecord& record : records) RETURN_IF_ERROR(check_numbers(record));
   return write([&](Connection& c) -> Status {
@@ -156,14 +149,6 @@ Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored) 
   return out;
 }
 
-Result<TrialWithRecord> SqliteStore::trial(std::string_view trial_id) const {
-  ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
-  return read([&](Connection& c) -> Result<TrialWithRecord> {
-    ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
-    return with_record(c, std::move(stored));
-  });
-}
-
 Result<std::vector<MeasureRecord>> SqliteStore::records(std::string_view trial_id) const {
   ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
   return read([&](Connection& c) -> Result<std::vector<MeasureRecord>> {
@@ -176,16 +161,38 @@ Result<std::vector<MeasureRecord>> SqliteStore::records(std::string_view trial_i
   });
 }
 
-Result<std::vector<TrialWithRecord>> SqliteStore::trials(std::string_view job_id) const {
+namespace {
+
+Result<std::vector<StoredTrial>> stored_trials(Connection& c, const TrialQuery& query) {
+  std::vector<StoredTrial> out;
+  for (const std::string& id : query.ids) {
+    ASSIGN_OR_RETURN(const int64_t seq, trial_seq(id));
+    ASSIGN_OR_RETURN(out.emplace_back(), find_trial_row(c, seq));
+  }
+  if (!query.ids.empty()) return out;
+  const int64_t limit = query.limit > 0 ? query.limit : -1;
+  std::vector<SqlRow> rows;
+  if (query.job.empty()) {
+    ASSIGN_OR_RETURN(rows, c.all(kTrialsOfAll, {query.after, limit}));
+  } else {
+    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, query.job));
+    ASSIGN_OR_RETURN(rows, c.all(kTrialsOfJob, {job.job_seq, query.after, limit}));
+  }
+  for (const SqlRow& row : rows) {
+    ASSIGN_OR_RETURN(out.emplace_back(), trial_from_row(row));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<TrialWithRecord>> SqliteStore::trials(const TrialQuery& query) const {
   return read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
-    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
-    constexpr int64_t kAll = -1;
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kTrialsOfJob, {job.job_seq, int64_t{0}, kAll}));
+    ASSIGN_OR_RETURN(std::vector<StoredTrial> stored, stored_trials(c, query));
     std::vector<TrialWithRecord> out;
-    for (const SqlRow& row : rows) {
-      ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
-      ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
-      out.push_back(std::move(trial));
+    out.reserve(stored.size());
+    for (StoredTrial& trial : stored) {
+      ASSIGN_OR_RETURN(out.emplace_back(), with_record(c, std::move(trial)));
     }
     return out;
   });
@@ -212,68 +219,6 @@ Result<int64_t> SqliteStore::last_record_id() const {
     const auto* last = row.empty() ? nullptr : std::get_if<int64_t>(&row[0]);
     return last != nullptr ? *last : 0;
   });
-}
-
-Status SqliteStore::for_each_record(std::string_view job_id,
-                                    const std::function<bool(const TrialWithRecord&)>& f) const {
-  return visit_pages(
-      [&](Connection& c, int64_t after) -> Result<std::vector<SqlRow>> {
-        if (job_id.empty()) return c.all(kTrialsOfAll, {after, kPage});
-        ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
-        return c.all(kTrialsOfJob, {job.job_seq, after, kPage});
-      },
-      f);
-}
-
-Status SqliteStore::for_each_record_of(const JobRow::Task& task,
-                                       const std::function<bool(const TrialWithRecord&)>& f) const {
-  // Their numbers at once, the trials page by page: no snapshot is long.
-  Result<std::vector<int64_t>> seqs = read([&](Connection& c) -> Result<std::vector<int64_t>> {
-    std::vector<int64_t> found;
-    ASSIGN_OR_RETURN(const SqlRow row, c.one(kTaskByKey, {task.workload_key, target_in_row(task)}));
-    if (row.empty()) return found;
-    ASSIGN_OR_RETURN(const StoredTask stored, task_from_row(row));
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kTrialSeqsOfTask, {stored.task_id}));
-    for (const SqlRow& seq : rows) found.push_back(std::get<int64_t>(seq[0]));
-    return found;
-  });
-  if (!seqs) return seqs.status();
-  std::sort(seqs->begin(), seqs->end());
-  size_t next = 0;
-  return visit_pages(
-      [&](Connection& c, int64_t) -> Result<std::vector<SqlRow>> {
-        std::vector<SqlRow> rows;
-        for (; next < seqs->size() && static_cast<int64_t>(rows.size()) < kPage; ++next) {
-          ASSIGN_OR_RETURN(SqlRow row, c.one(kTrialBySeq, {(*seqs)[next]}));
-          rows.push_back(std::move(row));
-        }
-        return rows;
-      },
-      f);
-}
-
-Status SqliteStore::visit_pages(const NextPage& next_page,
-                                const std::function<bool(const TrialWithRecord&)>& f) const {
-  for (int64_t after = 0;;) {
-    size_t rows_read = 0;
-    const Result<std::vector<TrialWithRecord>> page =
-        read([&](Connection& c) -> Result<std::vector<TrialWithRecord>> {
-          ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, next_page(c, after));
-          rows_read = rows.size();
-          std::vector<TrialWithRecord> out;
-          for (const SqlRow& row : rows) {
-            ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
-            after = stored.trial.seq;
-            ASSIGN_OR_RETURN(TrialWithRecord trial, with_record(c, std::move(stored)));
-            if (trial.record) out.push_back(std::move(trial));
-          }
-          return out;
-        });
-    if (!page) return page.status();
-    for (const TrialWithRecord& trial : *page)
-      if (!f(trial)) return Status::ok();
-    if (rows_read < static_cast<size_t>(kPage)) return Status::ok();
-  }
 }
 
 }  // namespace tuner::db

@@ -5,7 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "db/exchange.h"
+#include "db/exchange/exchange_store.h"
+#include "db/exchange/identity.h"
 #include "db/records.h"
 #include "db/sqlite.h"
 
@@ -126,7 +127,6 @@ Result<StoredForeignRecord> foreign_record_from_row(const SqlRow& row);
 
 // What stands in the column `target` of a task's row: the target, and a mark when constants are cold.
 std::string target_in_row(const JobRow::Task& task);
-std::string tasks_json(const std::vector<JobRow::Task>& tasks);
 std::string job_options_json(const JobRow& job);
 
 // "t12" <-> 12.

@@ -49,18 +49,6 @@ std::string job_options_json(const JobRow& job) {
   return out.dump();
 }
 
-std::string tasks_json(const std::vector<JobRow::Task>& tasks) {
-  json out = json::array();
-  for (const JobRow::Task& task : tasks) {
-    out.push_back({task.workload_key, task.target});
-    const bool cold = task.constants == Constants::kCold, uses = task.uses != 1 || cold;
-    if (!task.algorithms.empty() || uses) out.back().push_back(task.algorithms);
-    if (uses) out.back().push_back(task.uses);
-    if (cold) out.back().push_back(constants_name(task.constants));
-  }
-  return dumped(out);
-}
-
 std::string target_in_row(const JobRow::Task& task) {
   return task.constants == Constants::kCold ? str(task.target, kColdMark) : task.target;
 }

@@ -1,5 +1,10 @@
 // SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp,
-// proposals.cpp, records.cpp, donors.cpp, races.cpp, tuned.cpp and learned.cpp.
+// records.cpp, sqlite_task_view.cpp, donors.cpp, races.cpp, learned.cpp, import_rows.cpp and export_rows.cpp.
+// schema.sql tells the tables.
+//
+// An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
+// behind one mutex and with group commit, does all writes and all checkpoints (Debian 12's SQLite 3.40 can
+// corrupt a WAL that two connections checkpoint at once), with synchronous=FULL. Every row has a checksum.
 #pragma once
 
 #include <memory>
@@ -7,65 +12,51 @@
 #include <optional>
 #include <vector>
 
-#include "db/exchange.h"
+#include "db/exchange/exchange_store.h"
 #include "db/file_lock.h"
 #include "db/rows.h"
 #include "db/sqlite.h"
 #include "db/store.h"
+#include "db/task_view.h"
 #include "db/writer.h"
-
-namespace tuner {
-class ExchangeWalk;  // export_rows.cpp
-}
 
 namespace tuner::db {
 
-class SqliteStore final : public Store {
+class SqliteStore final : public Store, public ExchangeStore {
  public:
   static Result<std::unique_ptr<Store>> open_for_writing(const std::string& path);
   static Result<std::unique_ptr<Store>> open_for_reading(const std::string& path);
 
-  Status add_job(const JobRow& job) override;
-  Result<JobRow> job_by_request(std::string_view request_id) const override;
-  Status set_job_state(std::string_view job_id, JobState state, std::string_view message) override;
-  Status extend_job(std::string_view job_id, int trials, const StopOptions& stop) override;
-  Result<JobRow> job(std::string_view job_id) const override;
-  Result<std::vector<JobRow>> jobs() const override;
-  Result<int64_t> trials_done(std::string_view job_id) const override;
-  Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
-                          uint64_t seed) const override;
+  const std::string& where() const override { return path_; }
 
-  Status add_trials(std::vector<TrialRow>& trials) override;
-  Result<TrialRow> lease_trial(std::string_view trial_id, std::string_view worker_id) override;
+  Status add_job(const JobRow& job) override;
+  Status update_job(std::string_view job_id, const JobChange& change) override;
+  Result<std::vector<JobRow>> jobs(const JobQuery& query) const override;
+  Result<int64_t> trials_done(std::string_view job_id) const override;
+
+  Status add_trials(std::vector<TrialRow>& trials, ProposalRow* proposal) override;
   Result<std::vector<TrialRow>> lease_trials(const std::vector<std::string>& trial_ids,
                                              std::string_view worker_id) override;
   Status requeue_trial(std::string_view trial_id, int attempt) override;
-  Status add_proposal(ProposalRow& proposal, std::vector<TrialRow>& trials) override;
-  Result<std::vector<ProposalRow>> proposals(std::string_view job_id) const override;
   Status cancel_open_trials(std::string_view job_id) override;
+  using Store::trials;
+  Result<std::vector<TrialWithRecord>> trials(const TrialQuery& query) const override;
+  Result<std::vector<ProposalRow>> proposals(std::string_view job_id) const override;
+
   Status add_records(const std::vector<MeasureRecord>& records) override;
-  Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const override;
-  Result<TrialWithRecord> trial(std::string_view trial_id) const override;
   Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const override;
   Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const override;
   Result<int64_t> last_record_id() const override;
+
   Result<std::vector<JobRow::Task>> tasks(Constants constants) const override;
+  Status with_task(const JobRow::Task& task, const std::function<Status(const TaskView&)>& f) const override;
   Result<std::vector<TrialWithRecord>> sample_records(const JobRow::Task& task, int64_t until,
                                                       int most) const override;
-  Status for_each_record(std::string_view job_id,
-                         const std::function<bool(const TrialWithRecord&)>& f) const override;
-  Status for_each_record_of(const JobRow::Task& task,
-                            const std::function<bool(const TrialWithRecord&)>& f) const override;
+  Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
+                                            int template_version, std::string_view config) const override;
 
   Status add_race(RaceRow& race) override;
   Result<std::vector<RaceRow>> races(std::string_view job_id) const override;
-
-  Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
-                           const std::vector<std::string>& templates, bool counted,
-                           Constants constants) const override;
-
-  Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
-                                            int template_version, std::string_view config) const override;
 
   Status add_learned(LearnedRow& row) override;
   Result<LearnedRow> learned(std::string_view kind, std::string_view op,
@@ -75,29 +66,34 @@ class SqliteStore final : public Store {
   Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq,
                                                               int limit) const override;
 
+  ExchangeStore& exchange() override { return *this; }
+  const ExchangeStore& exchange() const override { return *this; }
+  Status for_each_row(const ExchangeFilter& filter,
+                      const std::function<bool(const ExchangeRow&)>& f) const override;
+  std::unique_ptr<Importer> importer(Origin origin) override;
+  Result<std::vector<ForeignTask>> foreign_tasks() const override;
+  Result<int64_t> last_foreign_id() const override;
+  Result<std::vector<ForeignRecord>> sample_foreign(const ForeignTask& task, int64_t until,
+                                                    int most) const override;
+
+  // For the parts of this engine that stand in other classes: ExchangeWalk, SqliteImporter.
+  // Runs `operation` on the writer's thread, in a transaction. Failed when this store only reads.
+  Status write(Writer::Operation operation);
+  // The next number of the file's one counter. Only inside a write.
+  int64_t next_seq() { return ++last_seq_; }
+  // Runs `f(Connection&)` on a read connection inside one snapshot.
+  template <class F>
+  auto read(F f) const -> decltype(f(std::declval<Connection&>()));
+
  private:
-  friend class tuner::Importer;
-  friend class tuner::ExchangeWalk;
-  friend class tuner::ForeignDonors;
   SqliteStore(std::string path, Connection::Access reading) : path_(std::move(path)), reading_(reading) {}
 
   // Opens the writing connection; what was begun on failure is up to the caller.
   Status begin_writing(const std::string& folder);
-  // The next number of the file's one counter. Only inside a write.
-  int64_t next_seq() { return ++last_seq_; }
   // Inside a write: stores the batch, fills id and seq.
   Status insert_trials(Connection& connection, std::vector<TrialRow>& trials);
   // Inside a write: queued -> leased.
   Result<TrialRow> lease(Connection& connection, int64_t seq, std::string_view worker_id);
-  // Runs `operation` on the writer's thread, in a transaction. Failed when this store only reads.
-  Status write(Writer::Operation operation);
-  // Runs `f(Connection&)` on a read connection inside one snapshot.
-  template <class F>
-  auto read(F f) const -> decltype(f(std::declval<Connection&>()));
-  // Trials with their records, a page of rows in a snapshot of its own at a time, until a page is not full.
-  // `next_page` is told the seq of the last trial of the page before.
-  using NextPage = std::function<Result<std::vector<SqlRow>>(Connection&, int64_t after)>;
-  Status visit_pages(const NextPage& next_page, const std::function<bool(const TrialWithRecord&)>& f) const;
   Result<std::unique_ptr<Connection>> take_reader() const;
   void give_back(std::unique_ptr<Connection> reader) const;
 
@@ -142,5 +138,8 @@ bool same_content(StoredRecord a, StoredRecord b);
 Status check_race(const RaceRow& race);
 
 int64_t now_us();
+
+// copy_database() of a file.
+Status copy_file_database(const std::string& from, const std::string& to);
 
 }  // namespace tuner::db

@@ -1,4 +1,4 @@
-// Trials: proposed, leased, given back, cancelled.
+// Trials: proposed and by which call of a search, leased, given back, cancelled.
 #include <map>
 
 #include "db/sql.h"
@@ -55,13 +55,29 @@ Status SqliteStore::insert_trials(Connection& c, std::vector<TrialRow>& trials) 
   return Status::ok();
 }
 
-Status SqliteStore::add_trials(std::vector<TrialRow>& trials) {
+Status SqliteStore::add_trials(std::vector<TrialRow>& trials, ProposalRow* proposal) {
+  if (proposal != nullptr)
+    for (const TrialRow& trial : trials)
+      if (trial.job_id != proposal->job_id || trial.task_index != proposal->task_index)
+        return invalid_argument("proposal of job ", proposal->job_id, ", task ", proposal->task_index,
+                                ": a trial is of job ", trial.job_id, ", task ", trial.task_index);
   std::vector<TrialRow> added;
+  ProposalRow row;
   RETURN_IF_ERROR(write([&](Connection& c) -> Status {
     added = trials;
-    return insert_trials(c, added);
+    if (proposal == nullptr) return insert_trials(c, added);
+    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, proposal->job_id));
+    RETURN_IF_ERROR(insert_trials(c, added));
+    row = *proposal;
+    row.seq = next_seq();
+    row.count = static_cast<int>(added.size());
+    row.first_trial_seq = added.empty() ? 0 : added.front().seq;
+    static const std::string kInsert =
+        str("INSERT INTO proposal (", kProposalColumns, ") VALUES (", placeholders(kProposalColumns), ")");
+    return c.run(kInsert, to_row(StoredProposal{row, job.job_seq}));
   }));
   trials = std::move(added);
+  if (proposal != nullptr) *proposal = std::move(row);
   return Status::ok();
 }
 
@@ -80,16 +96,6 @@ Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, std::string_view
   ASSIGN_OR_RETURN(const StoredJob owner, job_from_row(job));
   t.job_id = owner.job.id;
   return t;
-}
-
-Result<TrialRow> SqliteStore::lease_trial(std::string_view trial_id, std::string_view worker_id) {
-  ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
-  TrialRow leased;
-  RETURN_IF_ERROR(write([&](Connection& c) -> Status {
-    ASSIGN_OR_RETURN(leased, lease(c, seq, worker_id));
-    return Status::ok();
-  }));
-  return leased;
 }
 
 Result<std::vector<TrialRow>> SqliteStore::lease_trials(const std::vector<std::string>& trial_ids,
@@ -136,6 +142,20 @@ Status SqliteStore::cancel_open_trials(std::string_view job_id) {
       RETURN_IF_ERROR(save_trial(c, stored));
     }
     return Status::ok();
+  });
+}
+
+Result<std::vector<ProposalRow>> SqliteStore::proposals(std::string_view job_id) const {
+  return read([&](Connection& c) -> Result<std::vector<ProposalRow>> {
+    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kProposalsOfJob, {job.job_seq}));
+    std::vector<ProposalRow> out;
+    for (const SqlRow& row : rows) {
+      ASSIGN_OR_RETURN(StoredProposal stored, proposal_from_row(row));
+      stored.proposal.job_id = job.job.id;
+      out.push_back(std::move(stored.proposal));
+    }
+    return out;
   });
 }
 

@@ -1,23 +1,31 @@
-// Tuned configs: what the records of a task say is the fastest.
+// Tuned configs: what the rows of a task say is the fastest. The same for every engine.
 #include <algorithm>
 
-#include "db/sql.h"
-#include "db/sqlite_store.h"
 #include "db/stats.h"
-#include "db/superseded.h"
+#include "db/store.h"
+#include "db/task_view.h"
 
-namespace tuner::db {
+namespace tuner {
 
 namespace {
 
+using Measured = TaskView::Measured;
+
 // A race that may answer, with its winner.
 struct Candidate {
-  StoredRace race;  // without its samples
-  StoredTrial winner;
+  RaceRow race;  // without its samples
+  TrialRow winner;
 };
 
-bool allowed(const std::string& names, const std::string& template_name) {
-  return names.empty() || names.find("," + template_name + ",") != std::string::npos;
+// What the answer rests on.
+struct Decision {
+  Measured best;
+  std::optional<RaceRow> race;         // that it won
+  std::optional<RaceRow> uncertified;  // without such a race: the newest one, which certifies nothing
+};
+
+bool allowed(const std::vector<std::string>& templates, const std::string& template_name) {
+  return templates.empty() || std::ranges::find(templates, template_name) != templates.end();
 }
 
 bool same_config(const TrialRow& a, const TrialRow& b) {
@@ -25,14 +33,18 @@ bool same_config(const TrialRow& a, const TrialRow& b) {
          a.config == b.config;
 }
 
+// Whether what was measured in the one can be compared with what was measured in the other.
+bool same_environment(const Environment& a, const Environment& b) {
+  return a.toolchain == b.toolchain && a.hardware == b.hardware && a.harness_abi == b.harness_abi;
+}
+
 // Whether the config took part in the race: as that trial, or as one of another job.
-Result<bool> took_part(Connection& c, const TrialRow& trial, const RaceRow& race) {
+Result<bool> took_part(const TaskView& view, const TrialRow& trial, const RaceRow& race) {
   for (const RaceFinalist& f : race.finalists)
     if (f.trial_id == trial.id) return true;
   for (const RaceFinalist& f : race.finalists) {
-    ASSIGN_OR_RETURN(const int64_t seq, trial_seq(f.trial_id));
-    ASSIGN_OR_RETURN(const StoredTrial other, find_trial_row(c, seq));
-    if (same_config(other.trial, trial)) return true;
+    ASSIGN_OR_RETURN(const TrialRow other, view.trial(f.trial_id));
+    if (same_config(other, trial)) return true;
   }
   return false;
 }
@@ -41,149 +53,141 @@ Result<bool> took_part(Connection& c, const TrialRow& trial, const RaceRow& race
 // fastest winner. Under another compiler, machine or harness a later race that is not certified takes the
 // certificate of the old one away, too. Without a race that answers, `newest_uncertified` tells what became
 // of the newest that was not certified.
-Result<std::optional<Candidate>> deciding_race(Connection& c, int64_t task_id, const std::string& names,
-                                               std::optional<StoredRace>& newest_uncertified) {
-  ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kRacesOfTask, {task_id}));  // newest first
-  std::vector<RaceRow> later;
+Result<std::optional<Candidate>> deciding_race(const TaskView& view,
+                                               const std::vector<std::string>& templates,
+                                               std::optional<RaceRow>& newest_uncertified) {
+  ASSIGN_OR_RETURN(const std::vector<RaceRow> races, view.races());  // newest first
+  std::vector<const RaceRow*> later;
   std::vector<Candidate> standing;
-  for (const SqlRow& row : rows) {
-    ASSIGN_OR_RETURN(StoredRace race, race_without_samples(row));
-    if (!race.race.certified) {
-      later.push_back(race.race);
-      if (!newest_uncertified) newest_uncertified = std::move(race);
+  for (const RaceRow& race : races) {
+    if (!race.certified) {
+      later.push_back(&race);
+      if (!newest_uncertified) newest_uncertified = race;
       continue;
     }
-    ASSIGN_OR_RETURN(const int64_t winner_seq, trial_seq(race.race.winner_trial_id));
-    ASSIGN_OR_RETURN(StoredTrial winner, find_trial_row(c, winner_seq));
-    if (!allowed(names, winner.trial.template_name)) continue;
+    ASSIGN_OR_RETURN(TrialRow winner, view.trial(race.winner_trial_id));
+    if (!allowed(templates, winner.template_name)) continue;
     bool decided_anew = false;
-    for (const RaceRow& l : later) {
+    for (const RaceRow* l : later) {
       if (decided_anew) break;
-      if (!l.certified && same_environment(l.environment, race.race.environment)) continue;
-      ASSIGN_OR_RETURN(decided_anew, took_part(c, winner.trial, l));
+      if (!l->certified && same_environment(l->environment, race.environment)) continue;
+      ASSIGN_OR_RETURN(decided_anew, took_part(view, winner, *l));
     }
-    later.push_back(race.race);
-    if (!decided_anew) standing.push_back({std::move(race), std::move(winner)});
+    later.push_back(&race);
+    if (!decided_anew) standing.push_back({race, std::move(winner)});
   }
-  const auto fastest = std::min_element(
-      standing.begin(), standing.end(),
-      [](const Candidate& a, const Candidate& b) { return a.race.race.time_ns < b.race.race.time_ns; });
+  const auto fastest =
+      std::ranges::min_element(standing, {}, [](const Candidate& c) { return c.race.time_ns; });
   return fastest == standing.end() ? std::optional<Candidate>() : std::optional(std::move(*fastest));
+}
+
+// A record that was measured again since, under another compiler, harness or machine, says nothing any more:
+// what stands in its place. `best` is the fastest record of its task, `race` the newest race there. When that
+// is of a later day's environment, and its job measured the same config again, the fastest ok record of that
+// environment, else nothing.
+Result<std::optional<Measured>> superseding(const TaskView& view, const Measured& best, const RaceRow& race,
+                                            const std::vector<std::string>& templates) {
+  if (race.id < best.record_id || same_environment(race.environment, best.record.environment))
+    return std::optional<Measured>();
+  ASSIGN_OR_RETURN(const bool again,
+                   view.measured_by_job_of(race, best.trial.template_name, best.trial.config));
+  if (!again) return std::optional<Measured>();
+  return view.fastest_of_environment(race.environment, templates);
+}
+
+// Nothing: no right answer has been measured yet.
+Result<std::optional<Decision>> decide(const TaskView& view, const std::vector<std::string>& templates) {
+  Decision out;
+  ASSIGN_OR_RETURN(std::optional<Candidate> decided, deciding_race(view, templates, out.uncertified));
+  if (decided) {
+    ASSIGN_OR_RETURN(std::optional<Measured> winner, view.measured(decided->winner.id));
+    if (!winner)
+      return failed("trial ", decided->winner.id, " won a race and has no record: the database is damaged");
+    out.best = *std::move(winner);
+    out.race = std::move(decided->race);
+    return std::optional(std::move(out));
+  }
+  ASSIGN_OR_RETURN(std::optional<Measured> best, view.fastest(templates));
+  if (!best) return std::optional<Decision>();
+  if (out.uncertified) {
+    ASSIGN_OR_RETURN(std::optional<Measured> newer, superseding(view, *best, *out.uncertified, templates));
+    if (newer) best = std::move(newer);
+  }
+  out.best = *std::move(best);
+  return std::optional(std::move(out));
+}
+
+void add_race(const RaceRow& race, TunedConfig& out) {
+  out.time_ns = race.time_ns;
+  out.time_low_ns = race.time_low_ns;
+  out.time_high_ns = race.time_high_ns;
+  out.race_id = race.id;
+  out.ratio = race.ratio;
+  out.ratio_low = race.ratio_low;
+  out.ratio_high = race.ratio_high;
+  out.regret_bound = race.regret_bound;
+  out.finalists = static_cast<int>(race.finalists.size());
+  out.tied = static_cast<int>(race.tie_set.size());
+  out.certified = true;
+  out.other_time_ns = race.other_time_ns;
+  out.default_time_ns = race.default_time_ns;
+  out.default_trial_id = race.default_trial_id;
+  out.turns = race.turns;
+  out.discarded = race.discarded;
+  out.environment = race.environment;
+  out.finished_at_us = race.finished_at_us;
+}
+
+TunedConfig tuned_config(const Decision& decision, const JobRow::Task& task) {
+  const MeasureRecord& r = decision.best.record;
+  const TrialRow& trial = decision.best.trial;
+  TunedConfig out{.workload_key = task.workload_key,
+                  .target = task.target,
+                  .template_name = trial.template_name,
+                  .config = trial.config,
+                  .template_version = trial.template_version,
+                  .time_ns = record_time_ns(r),
+                  .constants = task.constants,
+                  .read_gbps = r.read_gbps,
+                  .peak_gflops = r.peak_gflops,
+                  .trial_id = trial.id,
+                  .artifact_digest = r.artifact_digest,
+                  .environment = r.environment,
+                  .finished_at_us = r.finished_at_us};
+  if (decision.race) {
+    add_race(*decision.race, out);
+    return out;
+  }
+  const Interval interval = median_interval(r.run_ns);
+  out.time_low_ns = interval.low;
+  out.time_high_ns = interval.high;
+  out.uncertified_why = decision.uncertified ? decision.uncertified->uncertified_why : "not raced";
+  return out;
 }
 
 }  // namespace
 
-Result<TunedConfig> SqliteStore::best(std::string_view workload_key, std::string_view target,
-                                      const std::vector<std::string>& templates, bool counted,
-                                      Constants constants) const {
-  std::string names;  // ",a,b,"
-  for (const std::string& name : templates) names += (names.empty() ? "," : "") + name + ",";
-  const JobRow::Task asked{
+Result<TunedConfig> Store::best(std::string_view workload_key, std::string_view target,
+                                const std::vector<std::string>& templates, bool counted,
+                                Constants constants) const {
+  const JobRow::Task task{
       .workload_key = std::string(workload_key), .target = std::string(target), .constants = constants};
-  return read([&](Connection& c) -> Result<TunedConfig> {
-    ASSIGN_OR_RETURN(const SqlRow task_row,
-                     c.one(kTaskByKey, {std::string(workload_key), target_in_row(asked)}));
-    if (task_row.empty()) return not_found("no trial of ", workload_key, " on \"", target, "\" in ", path_);
-    ASSIGN_OR_RETURN(const StoredTask task, task_from_row(task_row));
-    std::optional<StoredRace> uncertified;
-    ASSIGN_OR_RETURN(std::optional<Candidate> decided, deciding_race(c, task.task_id, names, uncertified));
-    StoredRecord best;
-    StoredTrial trial;
-    if (decided) {
-      ASSIGN_OR_RETURN(const SqlRow row, c.one(kTerminalRecord, {decided->winner.trial.seq}));
-      if (row.empty())
-        return failed("trial ", decided->winner.trial.id,
-                      " won a race and has no record: the file is damaged");
-      ASSIGN_OR_RETURN(best, record_from_row(row));
-      trial = std::move(decided->winner);
-    } else {
-      ASSIGN_OR_RETURN(const SqlRow row, names.empty()
-                                             ? c.one(kBestRecord, {task.task_id})
-                                             : c.one(kBestRecordOfTemplates, {task.task_id, names}));
-      if (row.empty())
-        return not_found("no trial of ", workload_key, " on \"", target,
-                         "\" has been measured with a right answer yet, in ", path_);
-      ASSIGN_OR_RETURN(best, record_from_row(row));
-      ASSIGN_OR_RETURN(trial, find_trial_row(c, best.trial_seq));
-      if (uncertified) {
-        ASSIGN_OR_RETURN(std::optional<StoredRecord> newer,
-                         superseding_record(c, best, trial, *uncertified, names));
-        if (newer) {
-          best = *std::move(newer);
-          ASSIGN_OR_RETURN(trial, find_trial_row(c, best.trial_seq));
-        }
-      }
-    }
-    const MeasureRecord& r = best.record;
-    TunedConfig out{.workload_key = task.task.workload_key,
-                    .target = task.task.target,
-                    .template_name = trial.trial.template_name,
-                    .config = trial.trial.config,
-                    .template_version = trial.trial.template_version,
-                    .time_ns = record_time_ns(r),
-                    .constants = constants,
-                    .read_gbps = r.read_gbps,
-                    .peak_gflops = r.peak_gflops,
-                    .trial_id = trial.trial.id,
-                    .artifact_digest = r.artifact_digest,
-                    .environment = r.environment,
-                    .finished_at_us = r.finished_at_us};
-    if (decided) {
-      const RaceRow& race = decided->race.race;
-      out.time_ns = race.time_ns;
-      out.time_low_ns = race.time_low_ns;
-      out.time_high_ns = race.time_high_ns;
-      out.race_id = race.id;
-      out.ratio = race.ratio;
-      out.ratio_low = race.ratio_low;
-      out.ratio_high = race.ratio_high;
-      out.regret_bound = race.regret_bound;
-      out.finalists = static_cast<int>(race.finalists.size());
-      out.tied = static_cast<int>(race.tie_set.size());
-      out.certified = true;
-      out.other_time_ns = race.other_time_ns;
-      out.default_time_ns = race.default_time_ns;
-      out.default_trial_id = race.default_trial_id;
-      out.turns = race.turns;
-      out.discarded = race.discarded;
-      out.environment = race.environment;
-      out.finished_at_us = race.finished_at_us;
-    } else {
-      const Interval interval = median_interval(r.run_ns);
-      out.time_low_ns = interval.low;
-      out.time_high_ns = interval.high;
-      out.uncertified_why = uncertified ? uncertified->race.uncertified_why : "not raced";
-    }
-    if (!counted) return out;
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> outcomes, c.all(kOutcomesOfTask, {task.task_id}));
-    for (const SqlRow& row : outcomes) {
-      const auto* name = std::get_if<std::string>(&row[0]);
-      const std::optional<Outcome> outcome = name != nullptr ? outcome_from_name(*name) : std::nullopt;
-      if (!outcome)
-        return failed("a record of ", workload_key, " has an unknown outcome: the file is damaged");
-      out.outcomes.emplace_back(*outcome, std::get<int64_t>(row[1]));
-      out.trials += std::get<int64_t>(row[1]);
-    }
-    return out;
-  });
+  bool known = false;
+  std::optional<TunedConfig> best;
+  RETURN_IF_ERROR(with_task(task, [&](const TaskView& view) -> Status {
+    known = true;
+    ASSIGN_OR_RETURN(const std::optional<Decision> decision, decide(view, templates));
+    if (!decision) return Status::ok();
+    best = tuned_config(*decision, task);
+    if (!counted) return Status::ok();
+    ASSIGN_OR_RETURN(best->outcomes, view.outcomes());
+    for (const auto& [outcome, count] : best->outcomes) best->trials += count;
+    return Status::ok();
+  }));
+  if (best) return *std::move(best);
+  const std::string what = str("no trial of ", workload_key, " on \"", target, "\"");
+  return known ? not_found(what, " has been measured with a right answer yet, in ", where())
+               : not_found(what, " in ", where());
 }
 
-Result<TrialWithRecord> SqliteStore::fastest_of_config(const JobRow::Task& task,
-                                                       std::string_view template_name, int template_version,
-                                                       std::string_view config) const {
-  return read([&](Connection& c) -> Result<TrialWithRecord> {
-    const Status none =
-        not_found("no right trial of ", template_name, " ", config, " of ", task.workload_key, " in ", path_);
-    ASSIGN_OR_RETURN(const SqlRow task_row, c.one(kTaskByKey, {task.workload_key, target_in_row(task)}));
-    if (task_row.empty()) return none;
-    ASSIGN_OR_RETURN(const StoredTask stored, task_from_row(task_row));
-    ASSIGN_OR_RETURN(const SqlRow row,
-                     c.one(kFastestOfConfig, {stored.task_id, std::string(template_name),
-                                              int64_t{template_version}, std::string(config)}));
-    if (row.empty()) return none;
-    ASSIGN_OR_RETURN(StoredTrial trial, trial_from_row(row));
-    return with_record(c, std::move(trial));
-  });
-}
-
-}  // namespace tuner::db
+}  // namespace tuner

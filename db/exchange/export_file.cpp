@@ -83,7 +83,7 @@ Result<ExportReport> export_file(const Store& store, const ExportOptions& option
   if (options.format == Format::kCsv)
     status = out.write((options.foreign_table ? csv_foreign_header() : csv_header()) + "\n");
   RETURN_IF_ERROR(status);
-  const Status walked = for_each_exchange_row(store, filter, [&](const ExchangeRow& row) {
+  const Status walked = store.exchange().for_each_row(filter, [&](const ExchangeRow& row) {
     if (options.format == Format::kT4) {
       status = t4.add(row, report);
       return status.is_ok();

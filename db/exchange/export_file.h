@@ -5,6 +5,7 @@
 #include <string>
 
 #include "db/exchange/formats.h"
+#include "db/store.h"
 
 namespace tuner::exchange {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "db/exchange.h"
+#include "db/exchange/exchange_store.h"
 
 namespace tuner::exchange {
 

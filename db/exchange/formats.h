@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/exchange.h"
+#include "db/exchange/exchange_store.h"
 
 namespace tuner::exchange {
 

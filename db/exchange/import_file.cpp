@@ -140,7 +140,8 @@ class Import {
  public:
   Import(Store& store, ImportReport& report, const ImportOptions& options, std::string header)
       : header_(std::move(header)),
-        importer_(store, {report.source, std::string(format_name(report.format)), header_}),
+        importer_(
+            store.exchange().importer({report.source, std::string(format_name(report.format)), header_})),
         report_(report),
         options_(options) {}
 
@@ -165,7 +166,7 @@ class Import {
         ++report_.blank;
       }
     }
-    Result<std::vector<ImportedRow>> fates = importer_.add(rows);
+    Result<std::vector<ImportedRow>> fates = importer_->add(rows);
     if (!fates) return fates.status();
     for (size_t i = 0; i < fates->size(); ++i) {
       ImportedRow& fate = (*fates)[i];
@@ -215,7 +216,7 @@ class Import {
   }
 
   std::string header_;
-  Importer importer_;
+  std::unique_ptr<Importer> importer_;
   ImportReport& report_;
   const ImportOptions& options_;
   std::map<std::pair<std::string, std::string>, Status> checked_;

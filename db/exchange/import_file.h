@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "db/exchange/formats.h"
+#include "db/store.h"
 
 namespace tuner::exchange {
 

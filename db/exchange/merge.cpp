@@ -20,11 +20,11 @@ Result<ImportReport> add_database(const std::string& source, Store& into,
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> from, Store::open(source, Store::Mode::kRead));
   ImportReport report;
   report.source = source;
-  Importer importer(into, {source, "database", ""});
+  const std::unique_ptr<Importer> importer = into.exchange().importer({source, "database", ""});
   std::vector<ExchangeRow> rows;
   constexpr size_t kBatch = 4000;
   const auto store = [&]() -> Status {
-    ASSIGN_OR_RETURN(const std::vector<ImportedRow> fates, importer.add(rows));
+    ASSIGN_OR_RETURN(const std::vector<ImportedRow> fates, importer->add(rows));
     for (size_t i = 0; i < rows.size(); ++i) {
       ++report.lines;
       ImportReport::Count& count = report.count_of(rows[i]);
@@ -45,7 +45,7 @@ Result<ImportReport> add_database(const std::string& source, Store& into,
     ++report.lines;
     if (++report.skipped; report.why.size() < ImportReport::kShown) report.why.emplace_back(0, why);
   };
-  RETURN_IF_ERROR(for_each_exchange_row(*from, all, [&](const ExchangeRow& row) {
+  RETURN_IF_ERROR(from->exchange().for_each_row(all, [&](const ExchangeRow& row) {
     rows.push_back(row);
     if (rows.size() >= kBatch) status = store();
     return status.is_ok();

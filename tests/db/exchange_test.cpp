@@ -365,7 +365,7 @@ TEST_F(ExchangeTest, WhatAFilterAsksForIsWhatIsWritten) {
   const auto store = must_open(home_, Store::Mode::kRead);
   const auto count = [&](ExchangeFilter filter) {
     int64_t trials = 0;
-    const Status read = for_each_exchange_row(*store, filter, [&](const ExchangeRow& row) {
+    const Status read = store->exchange().for_each_row(filter, [&](const ExchangeRow& row) {
       trials += std::holds_alternative<ExchangedTrial>(row);
       return true;
     });
@@ -377,7 +377,7 @@ TEST_F(ExchangeTest, WhatAFilterAsksForIsWhatIsWritten) {
   EXPECT_EQ(count({.task = [](const JobRow::Task& t) { return t.workload_key == "v1 other"; }}), 2);
   EXPECT_EQ(count({.since_us = 1'700'000'001'000'000}), 5);  // the cancelled one has no record
   EXPECT_EQ(count({.since_us = 1'700'000'001'000'001}), 0);
-  EXPECT_EQ(for_each_exchange_row(*store, {.job = "j9"}, [](const ExchangeRow&) { return true; }).code(),
+  EXPECT_EQ(store->exchange().for_each_row({.job = "j9"}, [](const ExchangeRow&) { return true; }).code(),
             StatusCode::kNotFound);
 }
 
@@ -395,10 +395,10 @@ TEST_F(ExchangeTest, TheSchemaDescribesEveryLineThatIsWritten) {
   const json schema = json::parse(contents(TUNER_SOURCE_DIR "/db/records.schema.json"));
   {
     const auto store = must_open(home_);
-    Importer importer(*store, {"some.log", "autotvm", ""});
+    const auto importer = store->exchange().importer({"some.log", "autotvm", ""});
     ForeignRecord foreign{
         .format = "autotvm", .task = "conv2d [1]", .target = "llvm", .time_ns = 5, .document = "{}"};
-    ASSERT_TRUE(importer.add({ExchangeRow(foreign)}).is_ok());
+    ASSERT_TRUE(importer->add({ExchangeRow(foreign)}).is_ok());
   }
   std::set<std::string> kinds;
   for (const std::string& line : lines_of(exported(home_, Format::kJsonLines))) {
@@ -535,7 +535,7 @@ TEST_F(ExchangeTest, T4DocumentsAreReadElementByElementAndComeBack) {
   EXPECT_EQ(json::parse(exported(away_, Format::kT4)), expected);
 
   std::vector<ForeignRecord> records;
-  ASSERT_OK(for_each_exchange_row(*must_open(away_, Store::Mode::kRead), {}, [&](const ExchangeRow& row) {
+  ASSERT_OK(must_open(away_, Store::Mode::kRead)->exchange().for_each_row({}, [&](const ExchangeRow& row) {
     records.push_back(std::get<ForeignRecord>(row));
     return true;
   }));

@@ -56,9 +56,9 @@ TEST_F(MergeDiffTest, MergedDatabasesHoldTheRowsOfBothOnceAndTheSourcesStay) {
   {
     const auto store = must_open(b_);  // the same id, another job
     ASSERT_TRUE(store->add_event("j1", "{}").is_ok());
-    Importer importer(*store, {"x.log", "autotvm", ""});
+    const auto importer = store->exchange().importer({"x.log", "autotvm", ""});
     ASSERT_TRUE(importer
-                    .add({ExchangeRow(
+                    ->add({ExchangeRow(
                         ForeignRecord{.format = "autotvm", .task = "c", .time_ns = 1, .document = "{}"})})
                     .is_ok());
   }

@@ -29,7 +29,8 @@ constexpr int kKills = 100;
       std::vector<TrialRow> batch{trial_row("j1", "a=1"), trial_row("j1", "a=2")};
       if (!(*store)->add_trials(batch).is_ok()) ::_exit(5);
       for (const TrialRow& trial : batch) {
-        if (!(*store)->lease_trial(trial.id, "w").is_ok()) ::_exit(6);
+        if (const auto leased = (*store)->lease_trials({trial.id}, "w"); !leased || leased->size() != 1)
+          ::_exit(6);
         if (!(*store)->add_records({ok_record(trial.id, {double(trial.seq)})}).is_ok()) ::_exit(7);
         const int64_t seq = trial.seq;
         if (::write(acknowledged, &seq, sizeof seq) != sizeof seq) ::_exit(8);

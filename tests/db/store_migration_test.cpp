@@ -144,7 +144,7 @@ TEST_F(MigrationTest, AFileOfVersion1BecomesWhatAFreshOneIsAndKeepsEveryRow) {
     EXPECT_TRUE(store->proposals("j1")->empty());
     std::vector<TrialRow> more = {trial_row("j1", "a=4")};
     ProposalRow proposal{.job_id = "j1", .asked = 1, .observed_record_id = 9};
-    ASSERT_OK(store->add_proposal(proposal, more));
+    ASSERT_OK(store->add_trials(more, &proposal));
     EXPECT_EQ(more[0].seq, 11);  // the counter went on
   }
   must_open(fresh);

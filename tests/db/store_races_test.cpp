@@ -41,13 +41,13 @@ class RacesTest : public testing::Test {
 TEST_F(RacesTest, AProposalAndItsTrialsAreStoredTogetherAndReadInOrder) {
   std::vector<TrialRow> first = {trial_row("j1", "a=1"), trial_row("j1", "a=2")}, none;
   ProposalRow p{.job_id = "j1", .task_index = 0, .asked = 16, .donor_record_id = 3};
-  ASSERT_OK(store_->add_proposal(p, first));
+  ASSERT_OK(store_->add_trials(first, &p));
   EXPECT_EQ(p.count, 2);
   EXPECT_EQ(p.first_trial_seq, first[0].seq);
   EXPECT_EQ(first[1].seq, first[0].seq + 1);  // consecutive: first and count name them all
   measured(first[0].id, 10);
   ProposalRow exhausted{.job_id = "j1", .asked = 14, .observed_record_id = *store_->last_record_id()};
-  ASSERT_OK(store_->add_proposal(exhausted, none));
+  ASSERT_OK(store_->add_trials(none, &exhausted));
   EXPECT_EQ(exhausted.first_trial_seq, 0);
 
   store_.reset();
@@ -68,7 +68,7 @@ TEST_F(RacesTest, AProposalAndItsTrialsAreStoredTogetherAndReadInOrder) {
 TEST_F(RacesTest, AProposalWithATrialOfAnotherTaskIsRefusedWhole) {
   std::vector<TrialRow> trials = {trial_row("j1", "a=1"), trial_row("j1", "b=1", /*task_index=*/1)};
   ProposalRow p{.job_id = "j1", .asked = 2};
-  EXPECT_EQ(store_->add_proposal(p, trials).message(),
+  EXPECT_EQ(store_->add_trials(trials, &p).message(),
             "proposal of job j1, task 0: a trial is of job j1, task 1");
   EXPECT_TRUE(store_->trials("j1")->empty());
   EXPECT_TRUE(store_->proposals("j1")->empty());
@@ -379,7 +379,7 @@ TEST_F(RacesTest, ADamagedRowIsAnErrorThatNamesIt) {
   ASSERT_OK(store_->add_race(race));
   std::vector<TrialRow> trials = {trial_row("j1", "a=3")};
   ProposalRow p{.job_id = "j1", .asked = 1};
-  ASSERT_OK(store_->add_proposal(p, trials));
+  ASSERT_OK(store_->add_trials(trials, &p));
   store_.reset();
   ASSERT_OK((*db::Connection::open(path_, db::Connection::Access::kReadWrite))
                 ->exec("UPDATE race SET time_ns = 1; UPDATE proposal SET observed_record_id = 77"));

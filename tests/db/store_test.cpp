@@ -164,24 +164,27 @@ TEST_F(StoreTest, ATrialIsLeasedOnceAndEveryLeaseHasALargerFencingToken) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("j1")));
   const std::string id = add_trials(*store, "j1", {"a=1"})[0];
-  const auto first = store->lease_trial(id, "w1");
+  const auto first = store->lease_trials({id}, "w1");
   ASSERT_TRUE(first.is_ok()) << first.message();
-  EXPECT_EQ(first->attempt, 1);
-  EXPECT_EQ(first->job_id, "j1");
-  EXPECT_EQ(first->worker_id, "w1");
-  EXPECT_EQ(store->lease_trial(id, "w2").message(), "trial " + id + " is leased, not queued any more");
+  ASSERT_EQ(first->size(), 1u);
+  EXPECT_EQ(first->at(0).attempt, 1);
+  EXPECT_EQ(first->at(0).job_id, "j1");
+  EXPECT_EQ(first->at(0).worker_id, "w1");
+  EXPECT_TRUE(store->lease_trials({id}, "w2")->empty());
   EXPECT_EQ(store->requeue_trial(id, /*attempt=*/2).code(), StatusCode::kNotFound);
   ASSERT_OK(store->requeue_trial(id, /*attempt=*/1));
-  const auto second = store->lease_trial(id, "w2");
-  EXPECT_EQ(second->attempt, 2);
-  EXPECT_GT(second->fencing, first->fencing);
+  const auto second = store->lease_trials({id}, "w2");
+  ASSERT_TRUE(second.is_ok()) << second.message();
+  ASSERT_EQ(second->size(), 1u);
+  EXPECT_EQ(second->at(0).attempt, 2);
+  EXPECT_GT(second->at(0).fencing, first->at(0).fencing);
 }
 
 TEST_F(StoreTest, SeveralTrialsAreLeasedAtOnceAndThoseTakenAlreadyAreLeftOut) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("j1")));
   const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3", "a=4"});
-  ASSERT_TRUE(store->lease_trial(ids[1], "w1").is_ok());
+  ASSERT_EQ(store->lease_trials({ids[1]}, "w1")->size(), 1u);
   ASSERT_OK(store->add_records({ok_record(ids[2], {5})}));
   const auto leased = store->lease_trials({ids[3], ids[1], ids[2], ids[0], "t999"}, "w2");
   ASSERT_TRUE(leased.is_ok()) << leased.message();
@@ -206,7 +209,7 @@ TEST_F(StoreTest, CancellingClosesOpenTrialsOnly) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("j1")));
   const auto ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3"});
-  ASSERT_TRUE(store->lease_trial(ids[1], "w").is_ok());
+  ASSERT_EQ(store->lease_trials({ids[1]}, "w")->size(), 1u);
   ASSERT_OK(store->add_records({ok_record(ids[2], {5})}));
   ASSERT_OK(store->cancel_open_trials("j1"));
   EXPECT_EQ(store->trial(ids[0])->trial.state, TrialState::kCancelled);
@@ -297,11 +300,11 @@ TEST_F(StoreTest, ALateRecordFillsATrialThatIsStillOpen) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("j1")));
   const std::string id = add_trials(*store, "j1", {"a=1"})[0];
-  ASSERT_TRUE(store->lease_trial(id, "w1").is_ok());
+  ASSERT_EQ(store->lease_trials({id}, "w1")->size(), 1u);
   ASSERT_OK(store->requeue_trial(id, 1));
   ASSERT_OK(store->add_records({ok_record(id, {5})}));  // attempt 1, after its lease was given up
   EXPECT_EQ(store->trial(id)->trial.state, TrialState::kDone);
-  EXPECT_EQ(store->lease_trial(id, "w2").status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(store->lease_trials({id}, "w2")->empty());
 }
 
 TEST_F(StoreTest, RecordsAreStoredTogetherOrNotAtAll) {
@@ -423,6 +426,20 @@ TEST_F(StoreTest, EventsOfAJobResumeAfterANumber) {
 }
 
 // --- opening ---
+
+TEST_F(StoreTest, AServersUrlIsRefusedAndPathsWithAColonAreNot) {
+  const std::string url = "postgresql://tuner@db.example/tuner";
+  for (const auto mode : {Store::Mode::kRead, Store::Mode::kWrite}) {
+    const auto store = Store::open(url, mode);
+    EXPECT_EQ(store.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(store.message(),
+              url + ": databases on a server are not served yet, expected the path of a file");
+  }
+  EXPECT_EQ(copy_database(path_, url).code(), StatusCode::kInvalidArgument);
+  const std::string odd = folder_.file("a:b.db");
+  must_open(odd);
+  EXPECT_EQ(must_open(odd, Store::Mode::kRead)->where(), odd);
+}
 
 TEST_F(StoreTest, ASecondWriterIsRefusedAndToldWhoHoldsTheFile) {
   const auto store = must_open(path_);

@@ -53,7 +53,8 @@ std::vector<std::string> run_job(Store& store, const JobRow& job) {
     std::vector<MeasureRecord> records;
     const std::vector<TrialRow> proposed = runner.propose(0).value();
     for (const TrialRow& t : proposed)
-      records.push_back(analytic_record(t.id, store.lease_trial(t.id, "w").value().attempt, t.config));
+      records.push_back(
+          analytic_record(t.id, store.lease_trials({t.id}, "w").value().at(0).attempt, t.config));
     EXPECT_TRUE(store.add_records(records).is_ok());
     EXPECT_TRUE(runner.observe().is_ok());
   }

@@ -62,7 +62,7 @@ class Life {
       }
       case 1:
         if (!queue.empty() && leased.size() < 4) {
-          leased.push_back(store->lease_trial(queue.front().id, "w").value());
+          leased.push_back(store->lease_trials({queue.front().id}, "w").value().at(0));
           queue.pop_front();
         }
         break;
@@ -142,7 +142,7 @@ void run_to_end(Life& life, const std::vector<double>& factors) {
     const std::vector<TrialRow> proposed = life.runner->propose(0).value();
     ASSERT_FALSE(proposed.empty());
     for (const TrialRow& row : proposed) {
-      const TrialRow leased = life.store->lease_trial(row.id, "w").value();
+      const TrialRow leased = life.store->lease_trials({row.id}, "w").value().at(0);
       MeasureRecord record = analytic_record(leased.id, leased.attempt, leased.config);
       const double factor = factors[static_cast<size_t>(row.task_index)];
       for (double& ns : record.run_ns) ns *= factor;

@@ -59,7 +59,7 @@ void run_job(const std::string& db, const JobRow& job, std::mt19937_64& dice, do
         }
         case 1:
           while (!queue.empty() && leased.size() < kWorkers) {
-            leased.push_back(store->lease_trial(queue.front().id, "w").value());
+            leased.push_back(store->lease_trials({queue.front().id}, "w").value().at(0));
             queue.pop_front();
           }
           break;
@@ -172,7 +172,7 @@ TEST(Replay, SaysWhyAJobCannotBePlayed) {
   row[0].template_version = 7;
   row[0].config = "a=0 b=0 c=0 d=1";
   ProposalRow proposal{.job_id = "j1", .task_index = 0, .asked = 1};
-  ASSERT_TRUE(store->add_proposal(proposal, row).is_ok());
+  ASSERT_TRUE(store->add_trials(row, &proposal).is_ok());
   EXPECT_THAT(replay(db).message(),
               HasSubstr("is of version 7 of template analytic, this program has version 1"));
 }

@@ -53,7 +53,7 @@ std::vector<std::string> run_job(Store& store, const JobRow& job, int steps = 10
       if (t.state == TrialState::kLeased) {
         EXPECT_TRUE(store.requeue_trial(t.id, t.attempt).is_ok());
       }
-      const TrialRow leased = store.lease_trial(t.id, "w").value();
+      const TrialRow leased = store.lease_trials({t.id}, "w").value().at(0);
       records.push_back(analytic_record(t.id, leased.attempt, t.config));
     }
     open.clear();

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "db/exchange.h"
+#include "db/exchange/exchange_store.h"
 #include "tuner/daemon/task_space.h"
 #include "tuner/search/search_strategy.h"
 

@@ -162,7 +162,7 @@ Result<std::vector<TrialRow>> JobRunner::store_trials(Task& task, size_t index,
     rows.push_back(std::move(row));
   }
   const Stopwatch storing;
-  RETURN_IF_ERROR(proposal != nullptr ? store_.add_proposal(*proposal, rows) : store_.add_trials(rows));
+  RETURN_IF_ERROR(store_.add_trials(rows, proposal));
   spent_.store_ms += storing.elapsed_ms();
   spent_.trials += static_cast<int64_t>(rows.size());
   if (!rows.empty()) note_first(task, rows.front().id);

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "db/exchange.h"
+#include "db/exchange/exchange_store.h"
 #include "tuner/daemon/foreign_rows.h"
 #include "tuner/search/known_best.h"
 
@@ -100,9 +100,9 @@ Result<std::vector<PriorTask>> rows_of_ours(const Store& store, const JobRow::Ta
   return priors;
 }
 
-Result<std::vector<PriorTask>> rows_of_others(const ForeignDonors& donors, const ForeignDonors::Task& task,
+Result<std::vector<PriorTask>> rows_of_others(const ExchangeStore& others, const ForeignTask& task,
                                               const SearchSpace& space, int64_t until) {
-  ASSIGN_OR_RETURN(const std::vector<ForeignRecord> records, donors.sample(task, until, kMostRows));
+  ASSIGN_OR_RETURN(const std::vector<ForeignRecord> records, others.sample_foreign(task, until, kMostRows));
   PriorTask prior;
   for (const ForeignRecord& record : records)
     if (std::optional<PriorTask::Row> row = foreign_row(record, space)) prior.rows.push_back(*std::move(row));
@@ -115,7 +115,7 @@ Result<std::vector<PriorTask>> rows_of_others(const ForeignDonors& donors, const
 
 Result<int64_t> last_donor_id(const Store& store) {
   ASSIGN_OR_RETURN(const int64_t ours, store.last_record_id());
-  ASSIGN_OR_RETURN(const int64_t others, ForeignDonors(store).last_id());
+  ASSIGN_OR_RETURN(const int64_t others, store.exchange().last_foreign_id());
   return std::max(ours, others);
 }
 
@@ -123,9 +123,8 @@ Result<std::vector<PriorTask>> warm_start(const Store& store, const JobRow::Task
                                           const SearchSpace& space, int64_t donor_record_id) {
   std::vector<PriorTask> priors;
   if (donor_record_id <= 0) return priors;
-  const ForeignDonors foreign_donors(store);
   ASSIGN_OR_RETURN(const std::vector<JobRow::Task> known, store.tasks());
-  ASSIGN_OR_RETURN(const std::vector<ForeignDonors::Task> foreign, foreign_donors.tasks());
+  ASSIGN_OR_RETURN(const std::vector<ForeignTask> foreign, store.exchange().foreign_tasks());
   std::vector<Donor> nearest;
   const auto add = [&](const JobRow::Task& donor, bool is_foreign, size_t index) {
     if (const double d = task_distance(task, donor); d <= kFarthest)
@@ -141,7 +140,7 @@ Result<std::vector<PriorTask>> warm_start(const Store& store, const JobRow::Task
     if (used == kMostTasks) break;
     ASSIGN_OR_RETURN(std::vector<PriorTask> found,
                      donor.foreign
-                         ? rows_of_others(foreign_donors, foreign[donor.index], space, donor_record_id)
+                         ? rows_of_others(store.exchange(), foreign[donor.index], space, donor_record_id)
                          : rows_of_ours(store, known[donor.index], space, donor_record_id));
     used += found.empty() ? 0 : 1;
     for (PriorTask& prior : found) {

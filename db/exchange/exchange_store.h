@@ -2,8 +2,8 @@
 //
 // Inside one file jobs and trials go by numbers of its own. Between files a job goes by its uid, a trial by
 // its job's uid and the number it had in the database that made it (its home). So the same rows can come
-// again, by any way, and are recognised. store.h reads and writes these; formats.h turns them into lines of
-// text.
+// again, by any way, and are recognised. Store::exchange() reads and writes these; formats.h turns them into
+// lines of text.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,10 @@
 #include <variant>
 #include <vector>
 
-#include "db/store.h"
+#include "compiler_core/base/status.h"
+#include "db/records.h"
 
 namespace tuner {
-
-namespace db {
-class SqliteStore;
-}
 
 // A file or database that rows came from.
 struct Origin {
@@ -30,9 +27,6 @@ struct Origin {
   int64_t imported_at_us = 0;
   bool operator==(const Origin&) const = default;
 };
-
-// Names a job in every database it gets to: its id, when it was submitted, and a checksum of what was asked.
-std::string job_uid(const JobRow& job);
 
 struct ExchangedJob {
   std::string uid;
@@ -81,24 +75,20 @@ struct ImportedRow {
 };
 
 // Stores rows that come from elsewhere. Rows that are there already, in whatever order and from whatever file
-// they came, change nothing.
+// they came, change nothing (identity.h tells what makes them the same).
 //
 // A job that was open at home is cancelled here, and so are its trials without a record: nobody works on
 // them. A job whose id is taken here gets another. Where the row of a job is missing, its trials make one
 // that knows no more than they tell.
+//
+// One importer of a store at a time, used by one thread.
 class Importer {
  public:
-  // `store` is open for writing and outlives this. One importer of a store at a time, used by one thread.
-  Importer(Store& store, Origin origin);
-  ~Importer();
+  virtual ~Importer() = default;
   // All rows of a call in one transaction: on disk when it returns; one fate a row, in order. An error (the
   // disk) means that nothing of this call was stored; then the importer can no longer be used. A race must
   // come after the trials it is about, in this call or an earlier one.
-  Result<std::vector<ImportedRow>> add(const std::vector<ExchangeRow>& rows);
-
- private:
-  class State;
-  std::unique_ptr<State> state_;
+  virtual Result<std::vector<ImportedRow>> add(const std::vector<ExchangeRow>& rows) = 0;
 };
 
 // Which rows are asked for. The parts are joined by "and"; what is empty asks for all.
@@ -113,35 +103,33 @@ struct ExchangeFilter {
   std::function<void(const std::string& why)> damaged;
 };
 
-// Hands rows to `f`: jobs before their trials, a trial with several records once for each, in the order of
-// seq, then races, then foreign records. Reads in pages, so memory does not grow with the database and a
-// writer is not held up. `f` returns false to stop. NotFound: no such job.
-Status for_each_exchange_row(const Store& store, const ExchangeFilter& filter,
-                             const std::function<bool(const ExchangeRow&)>& f);
-
-// Records of other tuners, for a search that they may warm.
-class ForeignDonors {
- public:
-  explicit ForeignDonors(const Store& store);
-
-  struct Task {
-    int64_t id = 0;
-    std::string format, task, target;
-  };
-  Result<std::vector<Task>> tasks() const;  // oldest first
-  // The largest id there is; 0: none. Their ids and those of our records count together, so one number bounds
-  // both.
-  Result<int64_t> last_id() const;
-  // At most `most` records of a task with ids up to `until`: a third are the fastest, the others an even
-  // choice of the rest, the failed ones last. The same call gives the same rows, whatever came later.
-  Result<std::vector<ForeignRecord>> sample(const Task& task, int64_t until, int most) const;
-
- private:
-  const db::SqliteStore& store_;
+// A task of another tuner's records.
+struct ForeignTask {
+  int64_t id = 0;
+  std::string format, task, target;
 };
 
-// A copy of the database as it stands, made beside a writer if there is one; appears when it is whole. `to`
-// must not be there. The first to open the copy for writing makes its write-ahead log.
-Status copy_database(const std::string& from, const std::string& to);
+// The part of a Store that exchanges rows; an engine implements it.
+class ExchangeStore {
+ public:
+  virtual ~ExchangeStore() = default;
+
+  // Hands rows to `f`: jobs before their trials, a trial with several records once for each, in the order of
+  // seq, then races, then foreign records. Reads in pages, so memory does not grow with the database and a
+  // writer is not held up. `f` returns false to stop. NotFound: no such job.
+  virtual Status for_each_row(const ExchangeFilter& filter,
+                              const std::function<bool(const ExchangeRow&)>& f) const = 0;
+  // The store is open for writing and outlives what is returned.
+  virtual std::unique_ptr<Importer> importer(Origin origin) = 0;
+
+  // Records of other tuners, for a search that they may warm.
+  virtual Result<std::vector<ForeignTask>> foreign_tasks() const = 0;  // oldest first
+  // The largest id there is; 0: none. Their ids and those of our records count together, so one number bounds
+  // both.
+  virtual Result<int64_t> last_foreign_id() const = 0;
+  // At most `most` records of a task with ids up to `until`, chosen by donor_sample.h.
+  virtual Result<std::vector<ForeignRecord>> sample_foreign(const ForeignTask& task, int64_t until,
+                                                            int most) const = 0;
+};
 
 }  // namespace tuner
