@@ -3,8 +3,6 @@
 #include <set>
 #include <thread>
 
-#include "db/sqlite.h"
-#include "db/writer.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -84,44 +82,6 @@ TEST(StoreConcurrency, AWriteThatFailsDoesNotTakeItsGroupWithIt) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures, 80);
   EXPECT_EQ(store->trials("j1")->size(), 80u);
-}
-
-TEST(StoreConcurrency, WaitingWritesShareACommit) {
-  TemporaryFolder folder;
-  auto connection = db::Connection::open(folder.file("w.db"), db::Connection::Access::kReadWrite);
-  ASSERT_TRUE(connection.is_ok());
-  ASSERT_OK((*connection)->exec("CREATE TABLE n (transaction_id INTEGER)"));
-  db::Writer writer(*std::move(connection));
-  // The first write holds the thread until the others wait; those must then come in one transaction. The busy
-  // counter of transactions is read from within: total changes seen before the group's own.
-  std::atomic<int> waiting = 0, in_group = 0;
-  std::thread first([&] {
-    EXPECT_TRUE(writer
-                    .write([&](db::Connection&) {
-                      while (waiting < 5) std::this_thread::yield();
-                      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-                      return Status::ok();
-                    })
-                    .is_ok());
-  });
-  std::vector<std::thread> others;
-  for (int i = 0; i < 5; ++i)
-    others.emplace_back([&] {
-      ++waiting;
-      EXPECT_TRUE(writer
-                      .write([&](db::Connection& c) {
-                        // Inside the same transaction the rows of the earlier members of the group are
-                        // visible though nobody committed.
-                        const auto rows = c.one("SELECT count(*) FROM n");
-                        in_group =
-                            std::max(in_group.load(), static_cast<int>(std::get<int64_t>((*rows)[0])) + 1);
-                        return c.run("INSERT INTO n VALUES (1)");
-                      })
-                      .is_ok());
-    });
-  first.join();
-  for (std::thread& thread : others) thread.join();
-  EXPECT_EQ(in_group, 5);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+// The one place that chooses the engine under test.
 inline std::unique_ptr<Store> must_open(const std::string& path, Store::Mode mode = Store::Mode::kWrite) {
   Result<std::unique_ptr<Store>> store = Store::open(path, mode);
   CHECK(store.is_ok()) << store.message();

@@ -2,7 +2,6 @@
 // best".
 #include <gmock/gmock.h>
 
-#include "db/sqlite.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -371,22 +370,6 @@ TEST_F(RacesTest, ARaceThatDidNotMeasureAnOldRaceAgainLeavesItTheAnswer) {
   race.environment.toolchain = "llvm 23";
   ASSERT_OK(store_->add_race(race));
   EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, then[0]);
-}
-
-TEST_F(RacesTest, ADamagedRowIsAnErrorThatNamesIt) {
-  const auto ids = add_trials(*store_, "j1", {"a=1", "a=2"});
-  RaceRow race = race_of(ids);
-  ASSERT_OK(store_->add_race(race));
-  std::vector<TrialRow> trials = {trial_row("j1", "a=3")};
-  ProposalRow p{.job_id = "j1", .asked = 1};
-  ASSERT_OK(store_->add_trials(trials, &p));
-  store_.reset();
-  ASSERT_OK((*db::Connection::open(path_, db::Connection::Access::kReadWrite))
-                ->exec("UPDATE race SET time_ns = 1; UPDATE proposal SET observed_record_id = 77"));
-  const auto store = must_open(path_, Store::Mode::kRead);
-  EXPECT_THAT(store->races("j1").message(), HasSubstr(str("row ", race.id, " of table race is damaged")));
-  EXPECT_THAT(store->proposals("j1").message(),
-              HasSubstr(str("row ", p.seq, " of table proposal is damaged")));
 }
 
 }  // namespace

@@ -1,16 +1,11 @@
-// The store: what is written comes back, what is refused, and who may open the file.
+// The store, whatever the engine: what is written comes back, and what is refused.
 #include "db/store.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
-#include "db/crc32c.h"
-#include "db/sql.h"
-#include "db/sqlite.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -394,23 +389,6 @@ TEST_F(StoreTest, RecordsOfATaskAreVisitedOldestFirstOfEveryJob) {
   EXPECT_EQ(count, 3);
 }
 
-// --- checksums ---
-
-TEST(Checksum, IsCrc32c) {
-  EXPECT_EQ(db::crc32c("123456789"), 0xe3069283u);
-  EXPECT_EQ(db::crc32c_portable("123456789"), 0xe3069283u);
-}
-
-TEST(Checksum, TheCpusInstructionAgreesWithTheTable) {
-  std::string bytes;
-  for (uint32_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(db::crc32c(bytes, i), db::crc32c_portable(bytes, i)) << bytes.size();
-    bytes += static_cast<char>(i * 37);
-  }
-  EXPECT_EQ(db::crc32c(std::string_view(bytes).substr(9), db::crc32c(std::string_view(bytes).substr(0, 9))),
-            db::crc32c(bytes));
-}
-
 // --- events ---
 
 TEST_F(StoreTest, EventsOfAJobResumeAfterANumber) {
@@ -441,21 +419,6 @@ TEST_F(StoreTest, AServersUrlIsRefusedAndPathsWithAColonAreNot) {
   EXPECT_EQ(must_open(odd, Store::Mode::kRead)->where(), odd);
 }
 
-TEST_F(StoreTest, ASecondWriterIsRefusedAndToldWhoHoldsTheFile) {
-  const auto store = must_open(path_);
-  const auto second = Store::open(path_, Store::Mode::kWrite);
-  EXPECT_EQ(second.status().code(), StatusCode::kAborted);
-  EXPECT_EQ(second.message(), str(path_, ": is open for writing already: held by process ", ::getpid(),
-                                  ". Wait for it, stop it, or give another file with --db"));
-}
-
-TEST_F(StoreTest, ReadingAFileThatIsNotThereSaysHowToMakeIt) {
-  const auto store = Store::open(path_, Store::Mode::kRead);
-  EXPECT_EQ(store.status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(store.message(),
-            path_ + ": there is no database yet. The first `tuner submit` makes it; another file: --db");
-}
-
 TEST_F(StoreTest, ReadersSeeAWritersRowsWhileItIsOpenAndAfter) {
   auto writer = must_open(path_);
   const auto reader = must_open(path_, Store::Mode::kRead);
@@ -472,45 +435,7 @@ TEST_F(StoreTest, AReaderDoesNotWrite) {
   EXPECT_EQ(reader->add_job(job_row("j1")).message(), path_ + ": is open for reading only");
 }
 
-TEST_F(StoreTest, PathsWithSpecialCharactersNameTheFileAndNothingElse) {
-  const std::string odd = folder_.file("a?immutable=1#b%20c.db");
-  ASSERT_OK(must_open(odd)->add_job(job_row("j1")));
-  EXPECT_TRUE(std::filesystem::exists(odd));
-  EXPECT_EQ(must_open(odd, Store::Mode::kRead)->jobs()->size(), 1u);
-}
-
-TEST_F(StoreTest, ReadsFromAFolderNobodyMayWrite) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may write every folder";
-  ASSERT_OK(must_open(path_)->add_job(job_row("j1")));
-  ::chmod(folder_.path().c_str(), 0555);
-  EXPECT_EQ(must_open(path_, Store::Mode::kRead)->jobs()->size(), 1u);
-  ::chmod(folder_.path().c_str(), 0755);
-}
-
-TEST_F(StoreTest, AFolderOrAForeignFileIsRefused) {
-  EXPECT_EQ(Store::open(folder_.path(), Store::Mode::kWrite).status().code(), StatusCode::kInvalidArgument);
-  std::ofstream(path_) << std::string(4096, 'x');
-  for (const auto mode : {Store::Mode::kRead, Store::Mode::kWrite})
-    EXPECT_THAT(Store::open(path_, mode).message(), HasSubstr("Give another file with --db"));
-}
-
-TEST_F(StoreTest, AFlippedBitInARowIsAnErrorThatNamesTheRow) {
-  {
-    const auto store = must_open(path_);
-    ASSERT_OK(store->add_job(job_row("j1")));
-    const std::string id = add_trials(*store, "j1", {"a=1"})[0];
-    ASSERT_OK(store->add_records({ok_record(id, {5})}));
-  }
-  {
-    auto connection = db::Connection::open(path_, db::Connection::Access::kReadWrite);
-    ASSERT_OK((*connection)->exec("UPDATE record SET time_ns = 4"));
-  }
-  const auto best = must_open(path_, Store::Mode::kRead)->best("v1 work", "cpu one");
-  EXPECT_EQ(best.status().code(), StatusCode::kFailed);
-  EXPECT_THAT(best.message(), HasSubstr("of table record is damaged: checksum"));
-}
-
-// --- plans ---
+// --- learned ---
 
 TEST_F(StoreTest, TheNewestLearnedDocumentOfAKindOperatorAndTargetCounts) {
   {
@@ -541,60 +466,6 @@ TEST_F(StoreTest, TheNewestLearnedDocumentOfAKindOperatorAndTargetCounts) {
   EXPECT_EQ(found->until_record_id, 9);
   EXPECT_EQ(found->made_at_us, 5);
   EXPECT_EQ(store->learned("cover", "conv2d", "cpu one").status().code(), StatusCode::kNotFound);
-}
-
-TEST_F(StoreTest, NoQueryReadsAWholeTable) {
-  must_open(path_);
-  auto connection = db::Connection::open(path_, db::Connection::Access::kReadOnly);
-  ASSERT_TRUE(connection.is_ok());
-  const std::pair<const char*, size_t> queries[] = {{db::kTaskByKey, 2},
-                                                    {db::kTaskById, 1},
-                                                    {db::kJobById, 1},
-                                                    {db::kJobBySeq, 1},
-                                                    {db::kJobByRequest, 1},
-                                                    {db::kJobSame, 3},
-                                                    {db::kTrialBySeq, 1},
-                                                    {db::kTrialsOfJob, 3},
-                                                    {db::kTrialsOfAll, 2},
-                                                    {db::kOpenTrialsOfJob, 1},
-                                                    {db::kDoneTrialsOfJob, 1},
-                                                    {db::kTerminalRecord, 1},
-                                                    {db::kRecordsOfTrial, 1},
-                                                    {db::kBestRecord, 1},
-                                                    {db::kBestRecordOfTemplates, 2},
-                                                    {db::kOutcomesOfTask, 1},
-                                                    {db::kEventsOfJob, 3},
-                                                    {db::kProposalsOfJob, 1},
-                                                    {db::kRecordsAfter, 2},
-                                                    {db::kRacesOfJob, 1},
-                                                    {db::kRacesOfTask, 1},
-                                                    {db::kForeignRankOfTask, 2},
-                                                    {db::kForeignById, 1},
-                                                    {db::kOriginById, 1},
-                                                    {db::kFastestOfConfig, 4},
-                                                    {db::kSameConfigInJob, 4},
-                                                    {db::kBestRecordOfEnvironment, 6},
-                                                    {db::kTrialSeqsOfTask, 1},
-                                                    {db::kRankOfTask, 2},
-                                                    {db::kTrialOfRecord, 1},
-                                                    {db::kLearnedNewest, 3},
-                                                    {db::kImportedJob, 1},
-                                                    {db::kImportedTrial, 3},
-                                                    {db::kImportedTrialByHome, 2},
-                                                    {db::kForeignTaskByKey, 3},
-                                                    {db::kForeignByDigest, 2},
-                                                    {db::kForeignRows, 2},
-                                                    {db::kTrialRowsOfAll, 2},
-                                                    {db::kTrialRowsOfJob, 3}};
-  for (const auto& [sql, parameters] : queries) {
-    const auto plan = (*connection)->all(str("EXPLAIN QUERY PLAN ", sql), db::SqlRow(parameters, int64_t{1}));
-    ASSERT_TRUE(plan.is_ok()) << plan.message();
-    ASSERT_FALSE(plan->empty()) << sql;
-    for (const db::SqlRow& row : *plan) {
-      const auto& detail = std::get<std::string>(row.back());
-      EXPECT_TRUE(detail.starts_with("SEARCH")) << sql << "\n  " << detail;
-    }
-  }
 }
 
 }  // namespace
