@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "db/resolve/knowledge.h"
+#include "db/learning/knowledge.h"
 #include "templates/schedule_template.h"
 
 namespace tuner {

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <utility>
 
-#include "db/resolve/cover.h"
+#include "db/learning/cover.h"
 #include "db/resolve/default_time.h"
-#include "db/resolve/knowledge.h"
+#include "db/learning/knowledge.h"
 #include "db/resolve/nearest.h"
 #include "db/resolve/project.h"
 #include "db/resolve/same_family.h"

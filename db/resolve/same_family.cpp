@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "db/resolve/task_shape.h"
+#include "db/learning/task_shape.h"
 
 namespace tuner {
 

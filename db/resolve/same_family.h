@@ -7,7 +7,7 @@
 
 #include "compiler_core/target.h"
 #include "db/records.h"
-#include "db/resolve/predictor.h"
+#include "db/learning/predictor.h"
 
 namespace tuner {
 

@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "db/resolve/knowledge.h"
+#include "db/learning/knowledge.h"
 #include "db/resolve/resolve.h"
 #include "db/rows.h"
 #include "db/sqlite.h"

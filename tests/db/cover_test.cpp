@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <random>
 
-#include "db/resolve/cover.h"
-#include "db/resolve/cover_set.h"
+#include "db/learning/cover.h"
+#include "db/learning/cover_set.h"
 #include "tests/random_seed.h"
 
 namespace tuner {

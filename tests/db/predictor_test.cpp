@@ -3,9 +3,9 @@
 
 #include <limits>
 
-#include "db/resolve/boosted_trees.h"
+#include "db/learning/boosted_trees.h"
+#include "db/learning/task_shape.h"
 #include "db/resolve/project.h"
-#include "db/resolve/task_shape.h"
 #include "templates/space/knob.h"
 
 namespace tuner {

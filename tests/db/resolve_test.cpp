@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "db/resolve/cover.h"
-#include "db/resolve/knowledge.h"
+#include "db/learning/cover.h"
+#include "db/learning/knowledge.h"
 #include "db/resolve/nearest.h"
 #include "db/resolve/same_family.h"
 #include "tests/db/resolve_fixture.h"

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "db/resolve/cover.h"
+#include "db/learning/cover.h"
 #include "templates/schedule_template.h"
 #include "tests/db/store_fixture.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <set>
 
-#include "db/resolve/knowledge.h"
+#include "db/learning/knowledge.h"
 #include "tuner/cli/command.h"
 
 namespace tuner::cli {

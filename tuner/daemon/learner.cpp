@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "db/resolve/knowledge.h"
+#include "db/learning/knowledge.h"
 
 namespace tuner {
 

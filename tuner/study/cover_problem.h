@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "db/resolve/cover.h"
-#include "db/resolve/cover_set.h"
+#include "db/learning/cover.h"
+#include "db/learning/cover_set.h"
 #include "db/store.h"
 #include "tuner/search/recorded_space.h"
 

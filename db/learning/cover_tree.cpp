@@ -1,4 +1,4 @@
-#include "db/resolve/cover_tree.h"
+#include "db/learning/cover_tree.h"
 
 #include <algorithm>
 #include <charconv>

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "db/resolve/cover_tree.h"
+#include "db/learning/cover_tree.h"
 
 namespace tuner {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "db/resolve/boosted_trees.h"
-#include "db/resolve/task_shape.h"
+#include "db/learning/boosted_trees.h"
+#include "db/learning/task_shape.h"
 #include "templates/space/config_space.h"
 
 namespace tuner {

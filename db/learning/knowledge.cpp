@@ -1,4 +1,4 @@
-#include "db/resolve/knowledge.h"
+#include "db/learning/knowledge.h"
 
 #include <algorithm>
 #include <limits>

@@ -15,8 +15,8 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
-#include "db/resolve/predictor.h"
-#include "db/resolve/task_shape.h"
+#include "db/learning/predictor.h"
+#include "db/learning/task_shape.h"
 #include "db/store.h"
 
 namespace tuner {

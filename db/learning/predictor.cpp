@@ -1,4 +1,4 @@
-#include "db/resolve/predictor.h"
+#include "db/learning/predictor.h"
 
 #include <algorithm>
 #include <cmath>

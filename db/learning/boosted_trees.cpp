@@ -1,4 +1,4 @@
-#include "db/resolve/boosted_trees.h"
+#include "db/learning/boosted_trees.h"
 
 #include <algorithm>
 #include <cmath>

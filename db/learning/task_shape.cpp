@@ -1,4 +1,4 @@
-#include "db/resolve/task_shape.h"
+#include "db/learning/task_shape.h"
 
 #include <algorithm>
 

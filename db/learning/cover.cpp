@@ -1,4 +1,4 @@
-#include "db/resolve/cover.h"
+#include "db/learning/cover.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

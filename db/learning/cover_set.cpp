@@ -1,4 +1,4 @@
-#include "db/resolve/cover_set.h"
+#include "db/learning/cover_set.h"
 
 #include <algorithm>
 #include <bit>
