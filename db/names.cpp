@@ -1,9 +1,9 @@
 // Names of enumerators, as stored and printed; and the figure a record is ranked by.
 #include <array>
 
+#include "compiler_core/base/statistics.h"
 #include "compiler_core/base/status.h"
 #include "db/records.h"
-#include "db/stats.h"
 
 namespace tuner {
 

@@ -1,7 +1,7 @@
 // Tuned configs: what the rows of a task say is the fastest. The same for every engine.
 #include <algorithm>
 
-#include "db/stats.h"
+#include "compiler_core/base/statistics.h"
 #include "db/store.h"
 #include "db/task_view.h"
 

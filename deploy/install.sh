@@ -15,7 +15,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config
   llvm-22-dev liblld-22-dev                    # bookworm-security
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libssl-dev
-  libxgboost-dev libsqlite3-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libxgboost-dev libboost-dev libsqlite3-dev libspdlog-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   libgtest-dev libgmock-dev
 )
 

@@ -4,9 +4,9 @@
 //    "config": {"index": 12, "code_hash": null, "entity": [[knob, "sp" | "re" | "an" | "ot", value], ...]},
 //    "result": [[seconds, ...], error number, seconds in all, Unix time], "version": 0.2, "tvm_version":
 //    "..."}
+#include "compiler_core/base/statistics.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
-#include "db/stats.h"
 
 namespace tuner::exchange {
 

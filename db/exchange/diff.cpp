@@ -6,7 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "db/stats.h"
+#include "compiler_core/base/random.h"
+#include "compiler_core/base/statistics.h"
 
 namespace tuner::exchange {
 
@@ -54,14 +55,6 @@ std::optional<Samples> samples_of(const Side& side, bool by_race, bool by_sentin
   if (by_sentinel)
     for (double& sample : out.groups.back()) sample /= sentinel;
   return out;
-}
-
-double lower_quartile(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const double at = 0.25 * static_cast<double>(values.size() - 1);
-  const auto i = static_cast<size_t>(at);
-  const double next = i + 1 < values.size() ? values[i + 1] : values[i];
-  return values[i] + (at - static_cast<double>(i)) * (next - values[i]);
 }
 
 constexpr int64_t kFewest = 3;  // samples or processes: with fewer there is no telling how they scatter
@@ -121,19 +114,25 @@ int64_t DiffReport::count(TaskDiff::Verdict verdict) const {
   return std::ranges::count(tasks, verdict, &TaskDiff::verdict);
 }
 
+namespace {
+
+// As the race itself says it: measure_server/worker/race_statistics.h.
+Figure figure_of_processes(const std::vector<std::vector<double>>& groups) {
+  std::vector<double> logs;
+  for (const std::vector<double>& group : groups)
+    if (!group.empty()) logs.push_back(std::log(lower_quartile(group)));
+  if (logs.empty()) return {};
+  const Mean mean = trimmed_mean_of(std::move(logs));
+  return {std::exp(mean.mean), mean.deviation_of_mean(), static_cast<int64_t>(mean.degrees)};
+}
+
+}  // namespace
+
 Figure figure_of(const Samples& samples) {
-  std::vector<double> values;  // what is drawn anew
-  if (samples.groups.size() == 1) {
-    values = samples.groups.front();
-  } else {
-    for (const std::vector<double>& group : samples.groups)
-      if (!group.empty()) values.push_back(lower_quartile(group));
-  }
-  Figure out;
-  if (values.empty()) return out;
-  out.value = median(values);
-  const auto n = static_cast<double>(values.size());
-  out.degrees = static_cast<int64_t>(values.size()) - 1;
+  if (samples.groups.size() > 1) return figure_of_processes(samples.groups);
+  if (samples.groups.empty() || samples.groups.front().empty()) return {};
+  const std::vector<double>& values = samples.groups.front();
+  Figure out{.value = median(values), .degrees = static_cast<int64_t>(values.size()) - 1};
   if (out.degrees < 1) return out;
   // Medians of draws with replacement; n / (n - 1) undoes that a draw scatters less than the samples it is
   // from.
@@ -147,6 +146,7 @@ Figure figure_of(const Samples& samples) {
     sum += log;
     squares += log * log;
   }
+  const auto n = static_cast<double>(values.size());
   const double variance = std::max(0.0, squares / kDraws - (sum / kDraws) * (sum / kDraws));
   out.log_deviation = std::sqrt(variance * n / (n - 1));
   return out;
@@ -204,16 +204,14 @@ Result<DiffReport> diff_databases(const Store& a, const Store& b, const DiffOpti
     if (diff.verdict != TaskDiff::Verdict::kRefused) logs.push_back(std::log(diff.ratio));
   report.compared = static_cast<int64_t>(logs.size());
   if (!logs.empty()) {
-    const auto n = static_cast<double>(logs.size());
-    double mean = 0, squares = 0;
-    for (const double log : logs) mean += log / n;
-    for (const double log : logs) squares += (log - mean) * (log - mean);
-    const double reach = logs.size() < 2 ? 0
-                                         : student_quantile(1 - (1 - options.confidence) / 2, n - 1) *
-                                               std::sqrt(squares / (n - 1) / n);
-    report.ratio = std::exp(mean);
-    report.low = std::exp(mean - reach);
-    report.high = std::exp(mean + reach);
+    const Mean mean = mean_of(logs);
+    const double reach = mean.degrees == 0 ? 0
+                                           : student_quantile(1 - (1 - options.confidence) / 2,
+                                                              static_cast<double>(mean.degrees)) *
+                                                 mean.deviation_of_mean();
+    report.ratio = std::exp(mean.mean);
+    report.low = std::exp(mean.mean - reach);
+    report.high = std::exp(mean.mean + reach);
     if (logs.size() < 2)
       for (const TaskDiff& diff : report.tasks)
         if (diff.verdict != TaskDiff::Verdict::kRefused) report.low = diff.low, report.high = diff.high;

@@ -55,10 +55,10 @@ struct Samples {
 // Of one side: the figure, and the standard deviation of its logarithm.
 struct Figure {
   double value = 0, log_deviation = 0;
-  int64_t degrees = 0;  // of freedom: independent groups (or samples, where there is one group) less one
+  int64_t degrees = 0;  // of freedom: groups not trimmed (or samples, where there is one group) less one
 };
-// Several groups: the median over them of their lower quartiles; the deviation is of groups drawn anew. One
-// group: the median; of samples drawn anew.
+// Several groups: as a race says it, the trimmed mean over the logarithms of their lower quartiles. One
+// group: the median; the deviation is of samples drawn anew.
 Figure figure_of(const Samples& samples);
 struct RatioInterval {
   double ratio = 0, low = 0, high = 0;

@@ -5,9 +5,9 @@
 //    "objectives": ["time"], "timestamp": "..."}, ...]}
 #include <algorithm>
 
+#include "compiler_core/base/statistics.h"
 #include "db/exchange/formats.h"
 #include "db/exchange/json_fields.h"
-#include "db/stats.h"
 
 namespace tuner::exchange {
 

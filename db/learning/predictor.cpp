@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "compiler_core/base/statistics.h"
 #include "templates/space/knob.h"
 
 namespace tuner {
@@ -25,15 +26,6 @@ int twos_in(int64_t v) {
   int n = 0;
   for (; v > 0 && v % 2 == 0 && n < 6; v /= 2) ++n;
   return n;
-}
-
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double at = q * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 std::vector<float> row_of(const std::vector<std::string>& columns, const CandidateFacts& facts) {

@@ -3,16 +3,10 @@
 #include <cstddef>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/random.h"
 
 namespace tuner {
 namespace {
-
-uint64_t splitmix64(uint64_t& state) {
-  uint64_t z = state += 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
 
 float number_of(uint64_t random, DType dtype) {
   switch (dtype) {
@@ -35,7 +29,7 @@ float number_of(uint64_t random, DType dtype) {
 std::vector<float> random_values(uint64_t seed, int argument, int64_t count, DType dtype) {
   uint64_t state = seed * 0x2545f4914f6cdd1dull + static_cast<uint64_t>(argument) + 1;
   std::vector<float> values(static_cast<size_t>(count));
-  for (float& v : values) v = number_of(splitmix64(state), dtype);
+  for (float& v : values) v = number_of(next_random(state), dtype);
   return values;
 }
 

@@ -15,18 +15,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "compiler_core/base/statistics.h"
+
 namespace tuner {
 
 using nlohmann::json;
 
 namespace {
-
-double median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  std::sort(v.begin(), v.end());
-  const size_t n = v.size();
-  return n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
 
 int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler_core/base/statistics.h"
 #include "measure_server/runner/calm_gate.h"
 
 namespace tuner {
@@ -15,12 +16,6 @@ double clock_ns(clockid_t clock) {
   timespec t;
   clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
-}
-
-double median_of(std::vector<double>& v) {
-  const auto middle = v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2);
-  std::nth_element(v.begin(), middle, v.end());
-  return v.size() % 2 == 1 ? *middle : (*middle + *std::max_element(v.begin(), middle)) / 2;
 }
 
 bool known_well_enough(const SamplingOptions& options, const Samples& s) {
@@ -45,11 +40,11 @@ double thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 // candidate sampled to the end.
 MedianEstimate estimate_median(std::vector<double> samples) {
   const double n = static_cast<double>(samples.size());
-  MedianEstimate out{median_of(samples), std::numeric_limits<double>::infinity()};
+  MedianEstimate out{median_in_place(samples), std::numeric_limits<double>::infinity()};
   if (n < 2) return out;
   for (double& x : samples) x = std::fabs(x - out.median);
   // 1.4826: median absolute deviation -> standard deviation; 1.2533: of a mean -> of a median; 1.96: -> 95 %.
-  out.half_width = 1.96 * 1.2533 * 1.4826 * median_of(samples) / std::sqrt(n);
+  out.half_width = 1.96 * 1.2533 * 1.4826 * median_in_place(samples) / std::sqrt(n);
   return out;
 }
 

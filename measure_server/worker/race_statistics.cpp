@@ -1,9 +1,10 @@
 #include "measure_server/worker/race_statistics.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
+
+#include "compiler_core/base/statistics.h"
 
 namespace tuner {
 namespace {
@@ -12,60 +13,9 @@ namespace {
 // show: on a shared two-core host ratios of the same kernel moved by this much (95 %).
 constexpr double kDriftHalfWidth = 0.012;
 
-// Student's t: quantiles 0.95, 0.975 and 0.995 by degrees of freedom from 1; the last row serves all above
-// (it is wider than they need).
-enum Level { k95, k975, k995 };
-constexpr std::array<std::array<double, 3>, 15> kStudent = {{{6.314, 12.706, 63.657},
-                                                             {2.920, 4.303, 9.925},
-                                                             {2.353, 3.182, 5.841},
-                                                             {2.132, 2.776, 4.604},
-                                                             {2.015, 2.571, 4.032},
-                                                             {1.943, 2.447, 3.707},
-                                                             {1.895, 2.365, 3.499},
-                                                             {1.860, 2.306, 3.355},
-                                                             {1.833, 2.262, 3.250},
-                                                             {1.812, 2.228, 3.169},
-                                                             {1.796, 2.201, 3.106},
-                                                             {1.782, 2.179, 3.055},
-                                                             {1.771, 2.160, 3.012},
-                                                             {1.761, 2.145, 2.977},
-                                                             {1.753, 2.131, 2.947}}};
-
-// A quarter of the values are below; between two of them it is interpolated.
-double lower_quartile(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  const double at = static_cast<double>(v.size() - 1) / 4;
-  const auto below = static_cast<size_t>(at);
-  if (below + 1 == v.size()) return v[below];
-  return v[below] + (at - static_cast<double>(below)) * (v[below + 1] - v[below]);
-}
-
-// Mean of what is left after a fifth is taken off each end, and the deviation of a single value: of the
-// values with those ends drawn in, over the share left.
-struct Trimmed {
-  double mean = 0, deviation = 0;
-  size_t n = 0, freedom = 0;
-  double t(Level level) const { return kStudent[std::clamp<size_t>(freedom, 1, kStudent.size()) - 1][level]; }
-  double of_mean() const { return deviation / std::sqrt(static_cast<double>(n)); }
-};
-Trimmed trimmed(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  Trimmed out{.n = v.size()};
-  const size_t g = v.size() / 5;
-  for (size_t i = g; i + g < v.size(); ++i) out.mean += v[i];
-  out.mean /= static_cast<double>(v.size() - 2 * g);
-  out.freedom = v.size() - 2 * g - 1;
-  if (out.freedom == 0) return out;
-  double sum = 0, squares = 0;
-  for (size_t i = 0; i < v.size(); ++i) sum += v[std::clamp(i, g, v.size() - 1 - g)];
-  const double middle = sum / static_cast<double>(v.size());
-  for (size_t i = 0; i < v.size(); ++i) {
-    const double d = v[std::clamp(i, g, v.size() - 1 - g)] - middle;
-    squares += d * d;
-  }
-  out.deviation = std::sqrt(squares / static_cast<double>(v.size() - 1)) /
-                  (1 - 2 * static_cast<double>(g) / static_cast<double>(v.size()));
-  return out;
+// Student's t for the deviation of a trimmed mean. One value has none: 0 times whatever this is.
+double student(const Mean& mean, double probability) {
+  return student_quantile(probability, static_cast<double>(std::max<size_t>(mean.degrees, 1)));
 }
 
 // Process -> logarithm of the time there, or of its ratio to the pulse's.
@@ -88,17 +38,17 @@ struct LogSpread {
 LogSpread spread(const Racer& racer, bool ratio) {
   std::vector<double> logs;
   for (const auto& [process, log] : by_process(racer, ratio)) logs.push_back(log);
-  const Trimmed t = trimmed(std::move(logs));
-  return {t.mean,
-          std::hypot(t.t(k975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n)), kDriftHalfWidth)};
+  const Mean t = trimmed_mean_of(std::move(logs));
+  return {t.mean, std::hypot(student(t, 0.975) * t.deviation * std::sqrt(1 + 1 / static_cast<double>(t.n)),
+                             kDriftHalfWidth)};
 }
 
 // How much slower a is than b, process by process (logarithms).
-Trimmed difference(const std::map<int, double>& a, const std::map<int, double>& b) {
+Mean difference(const std::map<int, double>& a, const std::map<int, double>& b) {
   std::vector<double> d;
   for (const auto& [process, log] : a)
     if (const auto other = b.find(process); other != b.end()) d.push_back(log - other->second);
-  return d.empty() ? Trimmed{} : trimmed(std::move(d));
+  return trimmed_mean_of(std::move(d));
 }
 
 struct Standing {
@@ -120,7 +70,7 @@ Standing standing(std::span<const Racer> racers) {
     if (!s.last[i]) continue;
     std::vector<double> logs;
     for (const auto& [process, log] : s.times[i]) logs.push_back(log);
-    const double mean = trimmed(std::move(logs)).mean;
+    const double mean = trimmed_mean_of(std::move(logs)).mean;
     if (any && mean >= best) continue;
     any = true;
     best = mean;
@@ -129,11 +79,12 @@ Standing standing(std::span<const Racer> racers) {
   return s;
 }
 
-bool certainly_slower(const Trimmed& d) {
+bool certainly_slower(const Mean& d) {
   // A process is seldom unlucky by so much, and a race has better things to do than to make sure.
   static const double kMuchSlower = std::log(1.30), kSlower = std::log(1.15);
   if (d.n == 1 || d.n == 2) return d.mean > (d.n == 1 ? kMuchSlower : kSlower);
-  return d.n >= static_cast<size_t>(kFewestProcesses) && d.mean - d.t(k995) * d.of_mean() > 0;
+  return d.n >= static_cast<size_t>(kFewestProcesses) &&
+         d.mean - student(d, 0.995) * d.deviation_of_mean() > 0;
 }
 
 }  // namespace
@@ -167,20 +118,22 @@ std::vector<bool> still_racing(std::span<const Racer> racers) {
 RaceVerdict judge_race(std::span<const Racer> racers) {
   const Standing s = standing(racers);
   RaceVerdict out{.winner = s.leader, .tied = {s.leader}};
-  std::vector<Trimmed> behind(racers.size());
+  std::vector<Mean> behind(racers.size());
   for (size_t i = 0; i < racers.size(); ++i) {
     if (i == s.leader || !s.last[i]) continue;
     behind[i] = difference(s.times[i], s.times[s.leader]);
-    if (behind[i].mean - behind[i].t(k975) * behind[i].of_mean() <= 0) out.tied.push_back(i);
+    if (behind[i].mean - student(behind[i], 0.975) * behind[i].deviation_of_mean() <= 0)
+      out.tied.push_back(i);
   }
   std::sort(out.tied.begin() + 1, out.tied.end(),
             [&](size_t a, size_t b) { return behind[a].mean < behind[b].mean; });
   // Each of the ties may be the fastest, so each bound errs with an equal share of 5 %.
   const size_t others = out.tied.size() - 1;
-  const Level level = others <= 1 ? k95 : others == 2 ? k975 : k995;
+  const double level = others <= 1 ? 0.95 : others == 2 ? 0.975 : 0.995;
   for (size_t k = 1; k < out.tied.size(); ++k) {
-    const Trimmed& d = behind[out.tied[k]];
-    out.regret_bound = std::max(out.regret_bound, std::exp(d.t(level) * d.of_mean() - d.mean) - 1);
+    const Mean& d = behind[out.tied[k]];
+    out.regret_bound =
+        std::max(out.regret_bound, std::exp(student(d, level) * d.deviation_of_mean() - d.mean) - 1);
   }
   out.time_ns = time_spread(racers[s.leader]);
   out.ratio = ratio_spread(racers[s.leader]);

@@ -1,10 +1,6 @@
-// Which record of a task is the best, and the statistics behind it.
+// Which record of a task is the best.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "db/stats.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -62,49 +58,6 @@ TEST_F(BestTest, BestOfATaskWithoutARightAnswerIsNotFound) {
   crashed.outcome = Outcome::kCrashed;
   ASSERT_OK(store->add_records({crashed}));
   EXPECT_EQ(store->best("v1 work", "cpu one").status().code(), StatusCode::kNotFound);
-}
-
-TEST(Stats, MedianAndItsIntervalOfKnownSamples) {
-  EXPECT_EQ(median(std::vector<double>{}), 0);
-  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
-  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
-  const Interval one = median_interval(std::vector<double>{7});
-  EXPECT_EQ(one.low, 7);
-  EXPECT_EQ(one.high, 7);
-  std::vector<double> samples;
-  for (int i = 1; i <= 101; ++i) samples.push_back(i);
-  const Interval wide = median_interval(samples);
-  // Order statistics give 41..61 as the exact 95 % interval of the median of 101 samples.
-  EXPECT_NEAR(wide.low, 41, 3);
-  EXPECT_NEAR(wide.high, 61, 3);
-  EXPECT_EQ(wide.low, median_interval(samples).low);
-}
-
-// Every way to draw n of n samples with repetition, each once.
-Interval by_enumeration(const std::vector<double>& samples) {
-  const size_t n = samples.size();
-  size_t ways = 1;
-  for (size_t i = 0; i < n; ++i) ways *= n;
-  std::vector<double> medians;
-  for (size_t way = 0; way < ways; ++way) {
-    std::vector<double> draw;
-    for (size_t i = 0, rest = way; i < n; ++i, rest /= n) draw.push_back(samples[rest % n]);
-    medians.push_back(median(draw));
-  }
-  std::sort(medians.begin(), medians.end());
-  const auto at = [&](double q) {
-    return medians[static_cast<size_t>(std::ceil(q * static_cast<double>(ways))) - 1];
-  };
-  return {at(0.025), at(0.975)};
-}
-
-TEST(Stats, OfFewSamplesTheIntervalIsThatOfAllResamples) {
-  for (const std::vector<double>& samples : std::vector<std::vector<double>>{
-           {5, 1}, {3, 9, 4}, {10, 2, 30, 7}, {1, 1, 8, 2, 5}, {6, 3, 11, 2, 40, 9}}) {
-    const Interval exact = median_interval(samples), all = by_enumeration(samples);
-    EXPECT_EQ(exact.low, all.low) << samples.size();
-    EXPECT_EQ(exact.high, all.high) << samples.size();
-  }
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <fstream>
 
+#include "compiler_core/base/random.h"
 #include "db/exchange/diff.h"
 #include "db/exchange/merge.h"
-#include "db/stats.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner::exchange {
@@ -185,15 +185,16 @@ TEST_F(MergeDiffTest, RacesAreComparedByTheirProcesses) {
   EXPECT_EQ(report.tasks[0].verdict, TaskDiff::Verdict::kSlower);
 }
 
-TEST(StudentQuantile, IsWhatTheTablesSay) {
-  EXPECT_NEAR(student_quantile(0.975, 1), 12.7062, 1e-4);
-  EXPECT_NEAR(student_quantile(0.975, 2), 4.30265, 1e-5);
-  EXPECT_NEAR(student_quantile(0.95, 5), 2.01505, 1e-5);
-  EXPECT_NEAR(student_quantile(0.975, 10), 2.22814, 1e-5);
-  EXPECT_NEAR(student_quantile(0.9995, 30), 3.64596, 1e-5);
-  EXPECT_NEAR(student_quantile(0.975, 1e6), 1.95996, 1e-4);
-  EXPECT_NEAR(student_quantile(0.025, 10), -2.22814, 1e-5);
-  EXPECT_NEAR(student_quantile(0.5, 4), 0, 1e-9);
+// Processes of which one is unlucky: what a race says of these samples is what is compared.
+TEST(FigureOf, ProcessesAreSummedUpAsARaceDoesIt) {
+  Samples samples;
+  for (const double ns : {100, 101, 99, 100, 900}) samples.groups.push_back({ns, 5 * ns, ns});
+  const Figure figure = figure_of(samples);
+  EXPECT_NEAR(figure.value, std::cbrt(100.0 * 101 * 100), 1e-9)
+      << "a fifth off each end, logarithms averaged";
+  EXPECT_EQ(figure.degrees, 2);
+  EXPECT_LT(figure.log_deviation, 0.01) << "900 is drawn in to 101";
+  EXPECT_GT(figure.log_deviation, 0);
 }
 
 }  // namespace

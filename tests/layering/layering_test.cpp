@@ -125,6 +125,7 @@ const std::vector<Rule> kLibraries = {
     {"xgboost/", {"tuner/cost_model"}},
     {"sqlite3.h", {"db"}},
     {"onnx/", {"tuner/extract"}},
+    {"boost/", {"compiler_core/base/student.cpp"}},
 };
 
 bool is_under(const std::string& path, const std::string& folder) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "compiler_core/base/statistics.h"
 #include "compiler_core/codegen/compile.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
@@ -318,9 +319,7 @@ class Revalidation {
   // What a task takes: most of the median of those that are done.
   double usual_s() const {
     if (took_s_.empty()) return kLeast_s;
-    std::vector<double> sorted = took_s_;
-    std::ranges::sort(sorted);
-    return std::max(kLeast_s, 0.8 * sorted[sorted.size() / 2]);
+    return std::max(kLeast_s, 0.8 * median(took_s_));
   }
   void take(const RevalidateItem& item, const Verdict& verdict) {
     ++endings_[std::string(ending(item, verdict))];

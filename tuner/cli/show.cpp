@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/base/statistics.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/schedule/schedule.h"
-#include "db/stats.h"
 #include "templates/workload/json_input.h"
 #include "tuner/cli/command.h"
 #include "tuner/jobs/space_text.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "compiler_core/base/statistics.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
@@ -97,11 +98,9 @@ int verify_times(const TimesOptions& options, int verbose) {
   if (options.json) {
     std::printf("%s\n", pretty(document).c_str());
   } else {
-    std::sort(widths.begin(), widths.end());
     std::printf("%d of %zu inside their intervals", inside, widths.size());
     if (disturbed > 0) std::printf(", %d could not be judged: again on a calmer machine", disturbed);
-    std::printf("; half-widths: median %.2f %%, widest %.2f %%\n",
-                widths.empty() ? 0 : 100 * widths[widths.size() / 2], 100 * widest);
+    std::printf("; half-widths: median %.2f %%, widest %.2f %%\n", 100 * median(widths), 100 * widest);
   }
   return unraced > 0 || inside < static_cast<int>(widths.size()) ? kExitFailed : kExitDone;
 }

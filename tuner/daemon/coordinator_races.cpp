@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler_core/base/statistics.h"
 #include "db/resolve/default_time.h"
-#include "db/stats.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/workload.h"

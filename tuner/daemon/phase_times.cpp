@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler_core/base/statistics.h"
+
 namespace tuner {
 namespace {
 
@@ -26,10 +28,7 @@ void PhaseTimes::add(TrialPhase phase, double milliseconds, int64_t trials) {
 
 double PhaseTimes::median_ms(TrialPhase phase) const {
   std::vector<double> values(at(phase).latest.begin(), at(phase).latest.end());
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return median(values);
 }
 
 }  // namespace tuner

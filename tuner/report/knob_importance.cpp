@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "db/stats.h"
+#include "compiler_core/base/statistics.h"
 #include "tuner/cost_model/cost_model.h"
 
 namespace tuner {

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "db/stats.h"
+#include "compiler_core/base/statistics.h"
 #include "templates/schedule_template.h"
 #include "tuner/report/task_facts.h"
 #include "tuner/study/roofline.h"

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/base/statistics.h"
 #include "templates/space/knob.h"
 
 namespace tuner {
@@ -275,9 +276,7 @@ double RecordedSpace::best_ns() const {
 double RecordedSpace::median_ns() const {
   std::vector<double> all;
   for (const Part& part : parts) all.insert(all.end(), part.time_ns.begin(), part.time_ns.end());
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-  std::nth_element(all.begin(), middle, all.end());
-  return *middle;
+  return median_in_place(all);
 }
 
 Observation RecordedSpace::measure(const Candidate& c) const {

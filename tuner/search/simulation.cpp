@@ -4,6 +4,8 @@
 #include <ctime>
 #include <limits>
 
+#include "compiler_core/base/statistics.h"
+
 namespace tuner {
 namespace {
 
@@ -65,11 +67,9 @@ double SimulationSummary::worst_share(size_t trials) const {
 }
 
 double SimulationSummary::median_trials_to(double share) const {
-  std::vector<size_t> needed;
-  for (const SimulationRun& run : runs_) needed.push_back(run.trials_to(share));
-  std::sort(needed.begin(), needed.end());
-  const size_t n = needed.size();
-  return 0.5 * static_cast<double>(needed[(n - 1) / 2] + needed[n / 2]);
+  std::vector<double> needed;
+  for (const SimulationRun& run : runs_) needed.push_back(static_cast<double>(run.trials_to(share)));
+  return median_in_place(needed);
 }
 
 double SimulationSummary::think_ms_per_trial() const {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "db/stats.h"
+#include "compiler_core/base/statistics.h"
 #include "templates/space/knob.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/workload.h"

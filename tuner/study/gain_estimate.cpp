@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "db/stats.h"
+#include "compiler_core/base/statistics.h"
 #include "templates/schedule_template.h"
 #include "tuner/daemon/warm_start.h"
 #include "tuner/jobs/tasks.h"
@@ -28,39 +28,23 @@ double weight_of(const JobRow::Task& a, const JobRow::Task& b) {
   return kind(a.target) == kind(b.target) ? kOtherOperator : 0;
 }
 
-struct Weighted {
-  double value, weight;
-};
-
-double quantile(std::vector<Weighted> values, double level) {
-  std::sort(values.begin(), values.end(),
-            [](const Weighted& a, const Weighted& b) { return a.value < b.value; });
-  double all = 0, sum = 0;
-  for (const Weighted& v : values) all += v.weight;
-  for (const Weighted& v : values) {
-    sum += v.weight;
-    if (sum >= level * all) return v.value;
-  }
-  return values.empty() ? 0 : values.back().value;
-}
-
 // `gains`: of similar tasks, each with its weight. The unseen task weighs half as much as the most similar
 // one, and stands at both ends: at no gain, and at twice the largest logarithm.
-std::optional<Gain> gain_from(std::vector<Weighted> log_gains) {
+std::optional<Gain> gain_from(std::vector<WeightedValue> log_gains) {
   double all = 0, most = 0, heaviest = 0, largest = 0;
-  for (const Weighted& v : log_gains) {
+  for (const WeightedValue& v : log_gains) {
     all += v.weight;
     heaviest = std::max(heaviest, v.weight);
     most = std::max(most, v.value);
   }
   if (all < kLeastWeight) return std::nullopt;
   largest = 2 * most;
-  const double expected = quantile(log_gains, 0.5);
+  const double expected = weighted_quantile(log_gains, 0.5);
   log_gains.push_back({0, heaviest / 4});
   log_gains.push_back({largest, heaviest / 4});
   const auto saved = [](double log_gain) { return 1 - std::exp(-log_gain); };
-  return Gain{saved(expected), saved(std::min(expected, quantile(log_gains, kLow))),
-              saved(std::max(expected, quantile(log_gains, kHigh))), all};
+  return Gain{saved(expected), saved(std::min(expected, weighted_quantile(log_gains, kLow))),
+              saved(std::max(expected, weighted_quantile(log_gains, kHigh))), all};
 }
 
 double log_ratio(double before, double after) {
@@ -139,7 +123,7 @@ Result<GainEstimate> GainEstimate::read(const Store& store, int64_t most_trials)
 }
 
 std::optional<Gain> GainEstimate::over_default(const JobRow::Task& task, const TaskHistory* hidden) const {
-  std::vector<Weighted> gains;
+  std::vector<WeightedValue> gains;
   for (const TaskHistory& h : histories_)
     if (&h != hidden && h.default_ns > 0 && h.trials() >= kSearched && h.last_ns() > 0)
       gains.push_back({log_ratio(h.default_ns, h.last_ns()), weight_of(task, h.task)});
@@ -148,7 +132,7 @@ std::optional<Gain> GainEstimate::over_default(const JobRow::Task& task, const T
 
 std::optional<Gain> GainEstimate::of_more_trials(const JobRow::Task& task, int64_t trials,
                                                  const TaskHistory* hidden) const {
-  std::vector<Weighted> gains;
+  std::vector<WeightedValue> gains;
   for (const TaskHistory& h : histories_) {
     // A curve that ends soon after says little of what would come.
     if (&h == hidden || trials < 1 || h.trials() < std::max(2 * trials, kSearched)) continue;
@@ -159,7 +143,7 @@ std::optional<Gain> GainEstimate::of_more_trials(const JobRow::Task& task, int64
 }
 
 Cost GainEstimate::cost(const JobRow::Task& task, int64_t trials) const {
-  std::vector<Weighted> needed, seconds, races;
+  std::vector<WeightedValue> needed, seconds, races;
   for (const TaskHistory& h : histories_) {
     const double weight = weight_of(task, h.task);
     if (weight <= 0) continue;
@@ -180,11 +164,12 @@ Cost GainEstimate::cost(const JobRow::Task& task, int64_t trials) const {
   Cost cost{.trials = kGuessedTrials, .known = !seconds.empty() && !needed.empty()};
   if (!needed.empty())
     // Rather too many than too few: three of four tasks like this one are done by then.
-    cost.trials = (static_cast<int64_t>(quantile(needed, 0.75)) + kBatch - 1) / kBatch * kBatch;
+    cost.trials = (static_cast<int64_t>(weighted_quantile(needed, 0.75)) + kBatch - 1) / kBatch * kBatch;
   cost.trials = std::max(cost.trials, kBatch);
   cost.seconds =
-      static_cast<double>(cost.trials) * (seconds.empty() ? kGuessedSeconds : quantile(seconds, 0.5)) +
-      (races.empty() ? (task.target.starts_with("llvm") ? kGuessedRace : 0) : quantile(races, 0.5));
+      static_cast<double>(cost.trials) *
+          (seconds.empty() ? kGuessedSeconds : weighted_quantile(seconds, 0.5)) +
+      (races.empty() ? (task.target.starts_with("llvm") ? kGuessedRace : 0) : weighted_quantile(races, 0.5));
   return cost;
 }
 
@@ -193,11 +178,11 @@ double GainEstimate::tuned_ns(const JobRow::Task& task) const {
     const Result<Workload> w = workload_from_key(t.workload_key);
     return w ? static_cast<double>(w->memory_bound() ? w->bytes() : w->flops()) : 0.0;
   };
-  std::vector<Weighted> rates;  // of the operator only: others do other work
+  std::vector<WeightedValue> rates;  // of the operator only: others do other work
   for (const TaskHistory& h : histories_)
     if (const double d = task_distance(task, h.task); std::isfinite(d) && h.last_ns() > 0 && work(h.task) > 0)
       rates.push_back({work(h.task) / h.last_ns(), 1 / ((1 + d) * (1 + d))});
-  const double rate = rates.empty() ? 0 : quantile(rates, 0.5);
+  const double rate = rates.empty() ? 0 : weighted_quantile(rates, 0.5);
   return rate > 0 ? work(task) / rate : 0;
 }
 

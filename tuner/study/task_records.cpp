@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "db/stats.h"
+#include "compiler_core/base/statistics.h"
 #include "templates/schedule_template.h"
 
 namespace tuner {

@@ -1,20 +1,11 @@
 #include "tuner/study/whatif_play.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
+
+#include "compiler_core/base/statistics.h"
 
 namespace tuner {
 namespace {
-
-// 97.5 % quantile of Student's t.
-double student_t(size_t degrees) {
-  constexpr double kQuantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                   2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
-  if (degrees <= std::size(kQuantiles)) return kQuantiles[degrees - 1];
-  const double d = static_cast<double>(degrees);
-  return 1.96 + 2.4 / d + 2.8 / (d * d);  // within 0.001
-}
 
 double share_after(const WhatIfRun& run, size_t trials) {
   if (run.share.empty() || trials == 0) return 0;
@@ -82,16 +73,15 @@ WhatIfMark mark_after(const WhatIfResult& result, size_t trials) {
   const size_t n = result.runs.size();
   if (n == 0) return mark;
   mark.worst = 1;
+  std::vector<double> shares;
   for (const WhatIfRun& run : result.runs) {
-    const double share = share_after(run, trials);
-    mark.mean += share / static_cast<double>(n);
-    mark.worst = std::min(mark.worst, share);
+    shares.push_back(share_after(run, trials));
+    mark.worst = std::min(mark.worst, shares.back());
   }
+  const Mean mean = mean_of(shares);
+  mark.mean = mean.mean;
   if (n < 2) return mark;
-  double squares = 0;
-  for (const WhatIfRun& run : result.runs) squares += std::pow(share_after(run, trials) - mark.mean, 2);
-  const double half =
-      student_t(n - 1) * std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
+  const double half = student_quantile(0.975, static_cast<double>(n - 1)) * mean.deviation_of_mean();
   mark.low = std::max(0.0, mark.mean - half);
   mark.high = std::min(1.0, mark.mean + half);
   return mark;

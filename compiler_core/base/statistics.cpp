@@ -1,48 +1,16 @@
-#include "db/stats.h"
+#include "compiler_core/base/statistics.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "compiler_core/base/random.h"
 
 namespace tuner {
 
 namespace {
-
-double median_in_place(std::vector<double>& values) {
-  const size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle), values.end());
-  const double upper = values[middle];
-  if (values.size() % 2 == 1) return upper;
-  return (*std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle)) + upper) / 2;
-}
-
-// The regularised incomplete beta function by its continued fraction (modified Lentz), for x below the mean.
-double beta_fraction(double a, double b, double x) {
-  constexpr double kTiny = 1e-300, kPrecision = 1e-15;
-  constexpr int kMost = 10'000;
-  const auto no_zero = [](double v) { return std::abs(v) < kTiny ? kTiny : v; };
-  double c = 1, d = 1 / no_zero(1 - (a + b) * x / (a + 1)), value = d;
-  for (int m = 1; m < kMost; ++m) {
-    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-    d = 1 / no_zero(1 + even * d);
-    c = no_zero(1 + even / c);
-    value *= d * c;
-    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-    d = 1 / no_zero(1 + odd * d);
-    c = no_zero(1 + odd / c);
-    value *= d * c;
-    if (std::abs(d * c - 1) < kPrecision) break;
-  }
-  return value;
-}
-double incomplete_beta(double a, double b, double x) {
-  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
-  const double front =
-      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
-  if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
-  return 1 - front * beta_fraction(b, a, 1 - x) / b;
-}
 
 constexpr size_t kMostExact = 64;
 constexpr double kTail = 0.025;
@@ -99,31 +67,68 @@ Interval exact_interval(const std::vector<double>& sorted) {
 
 }  // namespace
 
-// splitmix64: the standard library's distributions differ between implementations, this does not.
-uint64_t next_random(uint64_t& state) {
-  uint64_t z = (state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-double student_quantile(double probability, double degrees) {
-  if (probability < 0.5) return -student_quantile(1 - probability, degrees);
-  // P(T > t) falls from 1/2 at 0; halving a bracket that is wide enough for any level used finds t to 1e-12.
-  const double above = 1 - probability;
-  double low = 0, high = 1e9;
-  for (int i = 0; i < 200; ++i) {
-    const double t = (low + high) / 2;
-    const double beyond = 0.5 * incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t));
-    (beyond > above ? low : high) = t;
-  }
-  return (low + high) / 2;
-}
-
 double median(std::span<const double> values) {
-  if (values.empty()) return 0;
   std::vector<double> copy(values.begin(), values.end());
   return median_in_place(copy);
+}
+
+double median_in_place(std::span<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+double quantile(std::vector<double> values, double level) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double at = level * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double lower_quartile(std::vector<double> values) { return quantile(std::move(values), 0.25); }
+
+double weighted_quantile(std::vector<WeightedValue> values, double level) {
+  std::sort(values.begin(), values.end(),
+            [](const WeightedValue& a, const WeightedValue& b) { return a.value < b.value; });
+  double all = 0, sum = 0;
+  for (const WeightedValue& v : values) all += v.weight;
+  for (const WeightedValue& v : values) {
+    sum += v.weight;
+    if (sum >= level * all) return v.value;
+  }
+  return values.empty() ? 0 : values.back().value;
+}
+
+double Mean::deviation_of_mean() const { return n == 0 ? 0 : deviation / std::sqrt(static_cast<double>(n)); }
+
+Mean mean_of(std::span<const double> values) {
+  Mean out{.n = values.size()};
+  if (out.n == 0) return out;
+  for (const double value : values) out.mean += value;
+  out.mean /= static_cast<double>(out.n);
+  out.degrees = out.n - 1;
+  if (out.degrees == 0) return out;
+  double squares = 0;
+  for (const double value : values) squares += (value - out.mean) * (value - out.mean);
+  out.deviation = std::sqrt(squares / static_cast<double>(out.degrees));
+  return out;
+}
+
+Mean trimmed_mean_of(std::vector<double> v) {
+  Mean out{.n = v.size()};
+  if (out.n == 0) return out;
+  std::sort(v.begin(), v.end());
+  const size_t g = v.size() / 5;
+  for (size_t i = g; i + g < v.size(); ++i) out.mean += v[i];
+  out.mean /= static_cast<double>(v.size() - 2 * g);
+  out.degrees = v.size() - 2 * g - 1;
+  for (size_t i = 0; i < v.size(); ++i) v[i] = std::clamp(v[i], v[g], v[v.size() - 1 - g]);
+  out.deviation = mean_of(v).deviation / (1 - 2 * static_cast<double>(g) / static_cast<double>(v.size()));
+  return out;
 }
 
 Interval median_interval(std::span<const double> samples) {

@@ -1,0 +1,17 @@
+// A generator that gives the same numbers on every machine: the distributions of the standard library differ
+// between implementations.
+#pragma once
+
+#include <cstdint>
+
+namespace tuner {
+
+// The next number of splitmix64. `state` is any number at first: the seed.
+inline uint64_t next_random(uint64_t& state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+}  // namespace tuner
