@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner {
@@ -74,7 +75,7 @@ class Access {
     if (!x.has_value()) return std::nullopt;
     LinearForm start = x->outer;
     start.constant = x->min;
-    return Interval{linear_form(floor_div(to_expr(start), c), outer_), 0, (x->max - x->min + c - 1) / c};
+    return Interval{linear_form(floor_div(to_expr(start), c), outer_), 0, ceil_div(x->max - x->min, c)};
   }
 
   const RangeMap& outer_;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -38,12 +39,6 @@ Bounds intersect(const Bounds& a, const Bounds& b) {
   return {std::max(a.min, b.min), std::min(a.max, b.max)};
 }
 Bounds unite(const Bounds& a, const Bounds& b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
-
-int64_t floor_of(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
-int64_t ceil_of(int64_t a, int64_t b) { return -floor_of(-a, b); }
 
 bool is_index(const Expr& e) { return e->dtype == DType::kInt64; }
 bool is_binary(const Expr& e, BinaryOp op) { return e->kind == ExprKind::kBinary && e->binary_op == op; }
@@ -278,8 +273,8 @@ class Simplifier {
       }
       blocks.low.constant = rest.constant;
       const Bounds low = bounds(blocks.low);
-      if (!low.finite() || floor_of(low.min, g) != floor_of(low.max, g)) continue;
-      blocks.high.constant = floor_of(low.min, g);
+      if (!low.finite() || floor_quotient(low.min, g) != floor_quotient(low.max, g)) continue;
+      blocks.high.constant = floor_quotient(low.min, g);
       blocks.low.constant -= blocks.high.constant * g;
       return blocks;
     }
@@ -294,12 +289,12 @@ class Simplifier {
       else
         rest.terms.push_back(t);
     }
-    result.constant = floor_of(form.constant, c);
+    result.constant = floor_quotient(form.constant, c);
     rest.constant = form.constant - result.constant * c;
     if (rest.terms.empty()) return result;
     const Bounds b = bounds(rest);
-    if (b.finite() && floor_of(b.min, c) == floor_of(b.max, c)) {
-      result.constant += floor_of(b.min, c);
+    if (b.finite() && floor_quotient(b.min, c) == floor_quotient(b.max, c)) {
+      result.constant += floor_quotient(b.min, c);
       return result;
     }
     if (const auto blocks = in_blocks(rest, c)) {
@@ -342,11 +337,11 @@ class Simplifier {
       if (t.second % c != 0) terms.emplace_back(t.first, t.second % c);
     rest.terms = std::move(terms);
     rest.constant += form.constant;
-    rest.constant -= floor_of(rest.constant, c) * c;
+    rest.constant = floor_remainder(rest.constant, c);
     if (rest.terms.empty()) return rest;
     const Bounds b = bounds(rest);
-    if (b.finite() && floor_of(b.min, c) == floor_of(b.max, c)) {
-      rest.constant -= floor_of(b.min, c) * c;
+    if (b.finite() && floor_quotient(b.min, c) == floor_quotient(b.max, c)) {
+      rest.constant -= floor_quotient(b.min, c) * c;
       return rest;
     }
     LinearForm result;
@@ -415,7 +410,7 @@ class Simplifier {
       if ((op == BinaryOp::kEq || op == BinaryOp::kNe) && limit % g != 0)
         return bool_imm(op == BinaryOp::kNe);
       for (Term& t : form.terms) t.second /= g;
-      limit = op == BinaryOp::kLt || op == BinaryOp::kGe ? ceil_of(limit, g) : floor_of(limit, g);
+      limit = op == BinaryOp::kLt || op == BinaryOp::kGe ? ceil_div(limit, g) : floor_quotient(limit, g);
     }
     LinearForm left, right;
     for (const Term& t : form.terms) {
@@ -463,8 +458,8 @@ class Simplifier {
       case BinaryOp::kFloorDiv: {
         if (!has_const_divisor(e, &c)) return {};
         const Bounds b = bounds(linear(e->operands[0]));
-        return {b.min <= -kInfinite ? b.min : floor_of(b.min, c),
-                b.max >= kInfinite ? b.max : floor_of(b.max, c)};
+        return {b.min <= -kInfinite ? b.min : floor_quotient(b.min, c),
+                b.max >= kInfinite ? b.max : floor_quotient(b.max, c)};
       }
       case BinaryOp::kFloorMod: {
         if (!has_const_divisor(e, &c)) return {};

@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/prefetch.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/runtime/tuner_runtime.h"
@@ -12,7 +13,6 @@ namespace tuner::codegen {
 namespace {
 
 constexpr int64_t kMostLanes = 256;
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // Offsets of tuner_runtime's fields (tuner_runtime.h) on 64-bit targets.
 static_assert(sizeof(void*) == 8);

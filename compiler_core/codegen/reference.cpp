@@ -4,6 +4,7 @@
 
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/runtime/kernel.h"
@@ -53,7 +54,7 @@ Stmt block_nest(const Stmt& s) {
   if (is_reduction != !nest.reduce.empty() || (is_reduction && !store.first.defined())) return s;
 
   const int64_t extent = (*axis)->extent, lanes = std::min(extent, kMostLanes),
-                blocks = (extent + lanes - 1) / lanes;
+                blocks = ceil_div(extent, lanes);
   const Var block = make_var((*axis)->var->name + ".block");
   const auto in_block = [&](const Var& lane) { return Expr(block) * Expr(lanes) + Expr(lane); };
   const auto guard = [&](const Var& lane) {

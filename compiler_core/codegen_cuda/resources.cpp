@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/index_names.h"
 #include "compiler_core/ir/visitor.h"
@@ -22,7 +23,6 @@ constexpr int64_t kOverhead = 16;
 // instruction cache.
 constexpr int64_t kMaxUnrolledUpdates = 4096;
 
-int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 int64_t threads_of(const GpuKernel& k) { return k.block[0] * k.block[1] * k.block[2]; }
 
 // 32-bit registers that a buffer's elements take.
@@ -178,8 +178,8 @@ Needs needs_of(const GpuKernel& kernel) {
 // What launch bounds and the register file leave a thread: a multiple of 8. ptxas counts the warps that are
 // to fit in fours, one in each part of the multiprocessor.
 int64_t register_limit(const GpuKernel& kernel, const Target& target) {
-  const int64_t warps_of_block = rounded_up(threads_of(kernel), kWarp) / kWarp;
-  const int64_t threads = rounded_up(warps_of_block * std::max(1, kernel.min_blocks), kParts) * kWarp;
+  const int64_t warps_of_block = round_up(threads_of(kernel), kWarp) / kWarp;
+  const int64_t threads = round_up(warps_of_block * std::max(1, kernel.min_blocks), kParts) * kWarp;
   return threads == 0 ? kMaxRegisters : std::min(kMaxRegisters, target.registers_per_sm / threads / 8 * 8);
 }
 
@@ -203,16 +203,16 @@ int blocks_per_multiprocessor(const Target& target, int64_t threads, int64_t reg
   if (threads < 1 || threads > kMaxThreads || registers > kMaxRegisters ||
       shared_bytes > target.shared_bytes_per_block)
     return 0;
-  const int64_t warps = rounded_up(threads, kWarp) / kWarp;
+  const int64_t warps = round_up(threads, kWarp) / kWarp;
   int64_t blocks = std::min(target.blocks_per_sm, target.threads_per_sm / kWarp / warps);
   if (registers > 0) {
-    const int64_t of_warp = rounded_up(registers * kWarp, kRegisterPortion);
+    const int64_t of_warp = round_up(registers * kWarp, kRegisterPortion);
     // A launch is checked as if warps came in fours, one in each part.
-    if (of_warp * rounded_up(warps, kParts) > target.registers_per_sm) return 0;
+    if (of_warp * round_up(warps, kParts) > target.registers_per_sm) return 0;
     blocks = std::min(blocks, target.registers_per_sm / kParts / of_warp * kParts / warps);
   }
   const int64_t portion = target.arch.starts_with("sm_7") ? 256 : 128;
-  const int64_t shared = rounded_up(shared_bytes + target.shared_bytes_reserved, portion);
+  const int64_t shared = round_up(shared_bytes + target.shared_bytes_reserved, portion);
   if (shared > 0) blocks = std::min(blocks, target.shared_bytes_per_sm / shared);
   return static_cast<int>(blocks);
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/device_rates.h"
 #include "compiler_core/codegen_cuda/warp_work.h"
@@ -171,7 +172,7 @@ class KernelModel {
   // Clocks of `blocks` blocks that begin together, as evenly over the multiprocessors as they go.
   double wave(int64_t blocks, TimeBound& bound) const {
     const int64_t busy = std::min(blocks, rates_.multiprocessors);
-    const auto of_sm = static_cast<double>((blocks + busy - 1) / busy);
+    const auto of_sm = static_cast<double>(ceil_div(blocks, busy));
     const WarpCounts counts = work_.counts * (warps_ * of_sm);
     const double l2_rate =
         std::min(kL2PortBytes,

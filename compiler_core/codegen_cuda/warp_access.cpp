@@ -4,6 +4,7 @@
 #include <bit>
 #include <set>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/layout.h"
 
 namespace tuner::cuda {
@@ -11,11 +12,6 @@ namespace {
 
 constexpr int64_t kBanks = 32, kWordBytes = 4, kLineBytes = 128, kSectorBytes = 32;
 constexpr int64_t kMostBlocks = 128;
-
-int64_t floor_quotient(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
 
 int64_t binary_value(BinaryOp op, int64_t a, int64_t b) {
   switch (op) {
@@ -27,9 +23,9 @@ int64_t binary_value(BinaryOp op, int64_t a, int64_t b) {
       return a * b;
     case BinaryOp::kDiv:
     case BinaryOp::kFloorDiv:
-      return floor_quotient(a, b);
+      return b == 0 ? 0 : floor_quotient(a, b);
     case BinaryOp::kFloorMod:
-      return a - floor_quotient(a, b) * b;
+      return b == 0 ? a : floor_remainder(a, b);
     case BinaryOp::kMin:
       return std::min(a, b);
     case BinaryOp::kMax:

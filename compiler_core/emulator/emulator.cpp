@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/emulator/fission.h"
 #include "compiler_core/emulator/initialised.h"
 #include "compiler_core/emulator/validate.h"
@@ -221,13 +222,13 @@ class Emulation {
           body = make_for(blocks[d], kernel.grid[d], std::move(body));
       return body;
     }
-    const int64_t stride = (total + options_.sample_blocks - 1) / options_.sample_blocks;
+    const int64_t stride = ceil_div(total, options_.sample_blocks);
     const Var sample = make_var("sample");
     const Expr block = Expr(total - 1) - Expr(sample) * Expr(stride);
     const VarMap values = {{blocks[0], floor_mod(block, kernel.grid[0])},
                            {blocks[1], floor_mod(floor_div(block, kernel.grid[0]), kernel.grid[1])},
                            {blocks[2], floor_div(block, kernel.grid[0] * kernel.grid[1])}};
-    return make_for(sample, (total + stride - 1) / stride, substitute(body, values));
+    return make_for(sample, ceil_div(total, stride), substitute(body, values));
   }
 
   // Elements of an output that nobody stored.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -11,11 +12,6 @@ Expr make(ExprNode node) { return Expr(std::make_shared<const ExprNode>(std::mov
 
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
 bool is_logical(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
-
-int64_t floor_div_value(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
 
 // The constant a op b of index arithmetic; false when it has none (division by zero).
 bool fold(BinaryOp op, int64_t a, int64_t b, int64_t* result) {
@@ -31,11 +27,11 @@ bool fold(BinaryOp op, int64_t a, int64_t b, int64_t* result) {
       return true;
     case BinaryOp::kFloorDiv:
       if (b == 0) return false;
-      *result = floor_div_value(a, b);
+      *result = floor_quotient(a, b);
       return true;
     case BinaryOp::kFloorMod:
       if (b == 0) return false;
-      *result = a - floor_div_value(a, b) * b;
+      *result = floor_remainder(a, b);
       return true;
     case BinaryOp::kMin:
       *result = std::min(a, b);

@@ -1,6 +1,7 @@
 // Block and thread loops become indices; registers become private.
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu_passes.h"
 
@@ -161,7 +162,7 @@ class Privatizer {
       for (size_t d = 0; d < shares.size(); ++d) {
         if (shares[d].scale == 0) continue;
         const int64_t period = shares[d].scale * kernel_.block[shares[d].axis];
-        node->shape[d] = (buffer->shape[d] + period - 1) / period * shares[d].scale;
+        node->shape[d] = ceil_div(buffer->shape[d], period) * shares[d].scale;
         is_private = true;
       }
       if (is_private) private_[buffer] = std::move(node);

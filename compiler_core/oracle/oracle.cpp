@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/prefetch.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -17,11 +18,6 @@ struct Storage {
   explicit Storage(int64_t elements = 0)
       : values(static_cast<size_t>(elements)), written(static_cast<size_t>(elements)) {}
 };
-
-int64_t floor_div_of(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
 
 class Interpreter {
  public:
@@ -148,7 +144,7 @@ class Interpreter {
           report("division by zero in ", to_text(e));
           return 0;
         }
-        return e->binary_op == BinaryOp::kFloorDiv ? floor_div_of(a, b) : a - floor_div_of(a, b) * b;
+        return e->binary_op == BinaryOp::kFloorDiv ? floor_quotient(a, b) : floor_remainder(a, b);
       case BinaryOp::kXor:
         return a ^ b;
       case BinaryOp::kMin:

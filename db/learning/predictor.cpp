@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/base/statistics.h"
 #include "templates/space/knob.h"
 
@@ -83,7 +84,7 @@ CandidateFacts candidate_facts(const TaskShape& shape, std::string_view template
     if (!std::isnan(values[i])) facts[str("knob ", names[i])] = values[i];
   for (const KnobInfo& knob : space.knobs()) {
     if (knob.kind != KnobKind::kSplit || !space.is_active(config, knob.name)) continue;
-    const int64_t inner = config.at(knob.name), outer = (knob.extent + inner - 1) / inner;
+    const int64_t inner = config.at(knob.name), outer = ceil_div(knob.extent, inner);
     facts[str("blocks ", knob.name)] = log2_of(outer);
     facts[str("fill ", knob.name)] =
         static_cast<float>(knob.extent) / static_cast<float>(inner * std::max<int64_t>(outer, 1));

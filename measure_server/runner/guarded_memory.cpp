@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "compiler_core/base/int_math.h"
+
 namespace tuner {
 
 namespace {
@@ -15,7 +17,6 @@ namespace {
 constexpr int64_t kGuardBytes = 64 << 10;  // also a multiple of the page size where pages are 16 or 64 KiB
 constexpr unsigned char kSlackByte = 0xA5;
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 int64_t page_bytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
   return bytes;

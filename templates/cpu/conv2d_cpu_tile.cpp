@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler_core/base/int_math.h"
+
 namespace tuner::conv2d_cpu {
 namespace {
 
-int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The size that cuts `extent` into as many parts, as equal as can be.
-int64_t balanced(int64_t extent, int64_t part) { return ceil_of(extent, ceil_of(extent, part)); }
+int64_t balanced(int64_t extent, int64_t part) { return ceil_div(extent, ceil_div(extent, part)); }
 
 Border border(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t low) {
   const int64_t end = (out - 1) * stride + (kernel - 1) * dilation - low;
@@ -65,7 +65,7 @@ Tile first_tile(const Shape& shape, int64_t registers) {
                             static_cast<double>(down) * cycles(oh * rest_w, vectors) +
                             static_cast<double>(across) * cycles(rest_h * ow, vectors) +
                             cycles(rest_h * rest_w, vectors);
-        const double cost = pass * static_cast<double>(ceil_of(shape.out_group, channels));
+        const double cost = pass * static_cast<double>(ceil_div(shape.out_group, channels));
         if (cost < best_cost) {
           best_cost = cost;
           best = {vectors, oh, ow};

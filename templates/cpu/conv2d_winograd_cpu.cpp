@@ -23,6 +23,7 @@
 // weight, stride and dilation 1, no groups, float32.
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/te/te.h"
 #include "templates/cpu/cpu_templates.h"
 #include "templates/workload/winograd_math.h"
@@ -39,8 +40,6 @@ struct Sizes {
   int64_t tile_rows, tile_columns;
   int64_t ic_block, ic_blocks, oc_block, oc_blocks;
 };
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Channels that are not in blocks yet are put in blocks of this many: whole vectors of any target.
 int64_t block_of(std::string_view layout) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler_core/base/int_math.h"
+
 namespace tuner::cpu {
 
 Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
@@ -36,9 +38,8 @@ void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& co
                   int64_t registers, const IntExpr& unroll) {
   const IntExpr vectors = columns.inner() / in.lanes;
   space.require(rows.inner() * vectors + vectors + 1 <= registers);
-  space.require(tuner::ceil_div(rows.extent(), rows.outer()) == rows.inner());
-  space.require(tuner::ceil_div(ceil_div(columns.extent(), in.unit), columns.outer()) * in.unit ==
-                columns.inner());
+  space.require(ceil_div(rows.extent(), rows.outer()) == rows.inner());
+  space.require(ceil_div(ceil_div(columns.extent(), in.unit), columns.outer()) * in.unit == columns.inner());
   space.require(rows.inner() * vectors * unroll <= kMaxBody);
 }
 

@@ -14,8 +14,6 @@ namespace tuner::cpu {
 // Multiply-adds in one unrolled body: a longer one only compiles longer.
 constexpr int64_t kMaxBody = 64;
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Makes the sum acc[.., row, column], computed inside the loop `tile`, a tile of registers. The reduce axes
 // are taken apart by `reduce_splits`, outermost first, and the last of them is unrolled.
 //

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
+
 namespace tuner::cpu {
 
 Support supports_rows(const Target& t, DType dtype) {
@@ -10,7 +12,7 @@ Support supports_rows(const Target& t, DType dtype) {
   return supported();
 }
 
-int64_t vectors_of(const Target& t, int64_t columns) { return (columns + t.f32_lanes() - 1) / t.f32_lanes(); }
+int64_t vectors_of(const Target& t, int64_t columns) { return ceil_div(columns, t.f32_lanes()); }
 
 ChoiceKnob declare_vectors(ConfigSpace& space, const Target& t, int64_t columns, int64_t first) {
   // More additions are under way at once, and fewer steps; the last step of a row may be mostly empty.
@@ -80,8 +82,8 @@ void share_blocks(Schedule& s, const Target& t, Axis rows, Axis steps) {
   const int64_t wanted = kShares * t.threads;
   if (s.refused()) return;
   if (s.extent(rows) >= wanted) return s.parallel(rows);
-  const int64_t blocks = (wanted + s.extent(rows) - 1) / s.extent(rows);
-  const int64_t per_block = (s.extent(steps) + blocks - 1) / blocks;
+  const int64_t blocks = ceil_div(wanted, s.extent(rows));
+  const int64_t per_block = ceil_div(s.extent(steps), blocks);
   s.parallel(s.fuse({rows, s.split(steps, per_block).outer}));
 }
 

@@ -16,8 +16,9 @@
 // Declines other than one output channel for each input channel, and types other than float32.
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/cpu/conv2d_cpu_tile.h"
-#include "templates/cpu/cpu_templates.h"
+#include "templates/registry/registry.h"
 
 namespace tuner {
 
@@ -142,8 +143,8 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
   // Pixels of a row of the first tile, vectors of `lanes`: as many as fit, in tiles as equal as can be.
   static int64_t first_columns(const Conv2dWorkload& w, int64_t lanes, int64_t most) {
     for (int64_t tiles = 1;; ++tiles) {
-      const int64_t pixels = (w.out_width() + tiles - 1) / tiles;
-      const int64_t columns = (pixels + lanes - 1) / lanes * lanes, body = columns / lanes * w.kernel_width;
+      const int64_t pixels = ceil_div(w.out_width(), tiles);
+      const int64_t columns = round_up(pixels, lanes), body = columns / lanes * w.kernel_width;
       const bool fits =
           columns <= most && body <= kMaxBody && body * bodies<int64_t>(w, 1, columns, lanes) <= kMaxKernel;
       if (fits || columns == lanes) return columns;

@@ -22,8 +22,9 @@
 // Declines float32 (matmul_cpu serves it).
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/cpu/cpu_product.h"
-#include "templates/cpu/cpu_templates.h"
+#include "templates/registry/registry.h"
 
 namespace tuner {
 namespace {
@@ -142,7 +143,7 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   static int64_t group_size(const MatmulWorkload& w) {
     return std::max<int64_t>(1, 4 / dtype_bytes(w.dtype));
   }
-  static int64_t groups_of(const MatmulWorkload& w) { return (w.k + group_size(w) - 1) / group_size(w); }
+  static int64_t groups_of(const MatmulWorkload& w) { return ceil_div(w.k, group_size(w)); }
 
   static int64_t b_bytes(const MatmulWorkload& w) { return 4 * groups_of(w) * w.n; }
 

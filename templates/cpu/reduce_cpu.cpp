@@ -6,8 +6,9 @@
 //     each lane its own columns, then all lanes
 //
 // Declines types other than float32.
+#include "compiler_core/base/int_math.h"
 #include "templates/cpu/cpu_rows.h"
-#include "templates/cpu/cpu_templates.h"
+#include "templates/registry/registry.h"
 
 namespace tuner {
 namespace {
@@ -57,7 +58,7 @@ class ReduceCpu final : public ScheduleTemplate<ReduceWorkload, Knobs> {
       return;
     }
     const auto [columns] = s.reduce_axes<1>(acc);
-    const auto [block, inside] = s.split(columns, (w.columns + blocks - 1) / blocks);
+    const auto [block, inside] = s.split(columns, ceil_div(w.columns, blocks));
     const Tensor of_blocks = s.rfactor(acc, block);
     const Tensor lanes = cpu::sums_of_lanes(s, of_blocks, wide);
     const auto [block_axis, block_row] = s.axes<2>(of_blocks);

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/cuda/cuda_schedule.h"
 
 namespace tuner::conv2d_cuda {
 
-using cuda::ceil_div;
 using cuda::kWarp;
 
 std::vector<int64_t> sizes(int64_t extent, int64_t most) {

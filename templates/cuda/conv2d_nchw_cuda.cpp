@@ -24,6 +24,7 @@
 #include <array>
 #include <numeric>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/te/te.h"
 #include "templates/cuda/conv2d_cuda_tile.h"
 #include "templates/cuda/cuda_schedule.h"
@@ -34,7 +35,6 @@ namespace tuner {
 namespace {
 
 using namespace conv2d_cuda;
-using cuda::ceil_div;
 using cuda::kWarp;
 
 struct Knobs {
@@ -240,8 +240,8 @@ void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, cons
   space.require(!k.kernel_outer || k.tile_kh < w.kernel_height || k.tile_kw < w.kernel_width);
   space.require(k.layout_weight != kXor || (block_f % 32 == 0 && block_f <= w.out_channels));
   // Each part has steps to do, and one spelling for each number of parts.
-  const IntExpr steps = tuner::ceil_div(w.in_channels, k.tile_ic);
-  space.require(tuner::ceil_div(steps, tuner::ceil_div(steps, k.split_ic)) == k.split_ic);
+  const IntExpr steps = ceil_div(w.in_channels, k.tile_ic);
+  space.require(ceil_div(steps, ceil_div(steps, k.split_ic)) == k.split_ic);
   space.require(!k.double_buffer || steps > k.split_ic);
 }
 

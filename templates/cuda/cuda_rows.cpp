@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
+
 namespace tuner::cuda {
 namespace {
 
@@ -21,14 +23,14 @@ int64_t next_power_of_two(int64_t n) {
 
 void constrain(ConfigSpace& space, const Target& t, int64_t rows, int64_t columns, const RowKnobs& k) {
   const IntExpr threads = k.threads * k.rows, covered = k.threads * k.vector;
-  const IntExpr chunks = tuner::ceil_div(columns, covered);
+  const IntExpr chunks = ceil_div(columns, covered);
   // Whole warps: threads of a warp combine by shuffles, in which all of them take part.
   space.require(threads <= kMaxThreads);
   space.require(threads % kWarp == 0);
   // No more than twice the threads a row has work for, nor twice the rows there are, unless to fill a warp.
   space.require(covered < 2 * columns || k.threads == 1);
   space.require(k.rows < 2 * rows || threads == kWarp);
-  space.require(tuner::ceil_div(rows, k.rows) <= kMaxGridX);
+  space.require(ceil_div(rows, k.rows) <= kMaxGridX);
   const IntExpr in_registers = k.kept ? *k.kept == static_cast<int64_t>(RowKept::kRegisters) : IntExpr(0);
   const IntExpr in_shared = k.kept ? *k.kept == static_cast<int64_t>(RowKept::kShared) : IntExpr(0);
   // A row in registers is loaded all at once: one spelling for it.

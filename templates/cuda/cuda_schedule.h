@@ -20,9 +20,6 @@ constexpr int64_t kMultiprocessors = 128;
 constexpr int64_t kMaxBody = 2048;
 constexpr int64_t kMaxGridYZ = 65535;  // blocks in the second and third dimension of a grid
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t round_up(int64_t a, int64_t multiple) { return ceil_div(a, multiple) * multiple; }
-
 // Elements of a vector access: the widest of 4, 2, 1 that divides every one of `lengths`.
 int64_t vector_width(std::initializer_list<int64_t> lengths);
 

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/te/te.h"
 #include "templates/cuda/cuda_schedule.h"
 #include "templates/cuda/cuda_templates.h"
@@ -28,7 +29,6 @@
 namespace tuner {
 namespace {
 
-using cuda::ceil_div;
 using cuda::kWarp;
 
 struct Knobs {

@@ -41,7 +41,7 @@ class ElementwiseCuda final : public ScheduleTemplate<ElementwiseWorkload, Knobs
         .loads = space.choice("loads", {1, 2, 4, 8}).try_first(loads),
     };
     constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
-    space.require(tuner::ceil_div(w.rows * w.columns, k.threads * k.vector * k.loads) <= kMaxGridX);
+    space.require(ceil_div(w.rows * w.columns, k.threads * k.vector * k.loads) <= kMaxGridX);
     // Rounds that all have work.
     space.require(k.loads == 1 || k.threads * k.vector * (k.loads - 1) < w.rows * w.columns);
     return k;

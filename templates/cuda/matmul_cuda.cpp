@@ -18,15 +18,14 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/cuda/cuda_schedule.h"
-#include "templates/cuda/cuda_templates.h"
+#include "templates/registry/registry.h"
 
 namespace tuner {
 namespace {
 
-using cuda::ceil_div;
 using cuda::kWarp;
-using cuda::round_up;
 
 struct Knobs {
   ChoiceKnob warps_m, warps_n, lanes_m, thread_m, thread_n, block_k;
@@ -234,9 +233,9 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     if (!w.transpose_a) space.require(k.layout_a != kXor || (block_m % 32 == 0 && block_m <= w.m));
     if (w.transpose_b) space.require(k.layout_b != kXor || (block_n % 32 == 0 && block_n <= w.n));
     // Each part has steps to do, and one spelling for each number of parts.
-    const IntExpr steps = tuner::ceil_div(w.k, k.block_k);
-    space.require(tuner::ceil_div(steps, tuner::ceil_div(steps, k.split_k)) == k.split_k);
-    space.require(k.group_m == 1 || k.group_m <= tuner::ceil_div(w.m, block_m));
+    const IntExpr steps = ceil_div(w.k, k.block_k);
+    space.require(ceil_div(steps, ceil_div(steps, k.split_k)) == k.split_k);
+    space.require(k.group_m == 1 || k.group_m <= ceil_div(w.m, block_m));
     space.require(!k.double_buffer || steps > k.split_k);
   }
 

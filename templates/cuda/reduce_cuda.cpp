@@ -7,13 +7,13 @@
 //
 // splits > 1: parts go to global memory, and a second kernel combines them. Few long rows keep a whole GPU
 // busy only so. Declines types other than float32.
+#include "compiler_core/base/int_math.h"
 #include "templates/cuda/cuda_rows.h"
-#include "templates/cuda/cuda_templates.h"
+#include "templates/registry/registry.h"
 
 namespace tuner {
 namespace {
 
-using cuda::ceil_div;
 using cuda::RowTile;
 
 struct Knobs {
@@ -40,9 +40,9 @@ class ReduceCuda final : public ScheduleTemplate<ReduceWorkload, Knobs> {
     };
     // Each part has chunks to do, one spelling for each number of parts, and no part is less work than
     // combining it.
-    const IntExpr chunks = tuner::ceil_div(w.columns, k.rows.threads * k.rows.vector);
-    const IntExpr part = tuner::ceil_div(chunks, k.splits);
-    space.require(tuner::ceil_div(chunks, part) == k.splits);
+    const IntExpr chunks = ceil_div(w.columns, k.rows.threads * k.rows.vector);
+    const IntExpr part = ceil_div(chunks, k.splits);
+    space.require(ceil_div(chunks, part) == k.splits);
     space.require(k.splits == 1 || w.columns / k.splits >= kLeastPart);
     space.require(k.splits == 1 || k.rows.loads < 2 * part);
     return k;

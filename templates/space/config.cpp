@@ -2,6 +2,7 @@
 #include <charconv>
 #include <numeric>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/space/knob.h"
 
 namespace tuner {
@@ -15,7 +16,7 @@ int64_t Config::at(std::string_view knob) const {
 SplitFactors Config::operator[](const SplitKnob& knob) const {
   const int64_t inner = at(knob.name());
   CHECK(inner >= 1) << "knob " << knob.name() << ": factor " << inner;
-  return {inner, (knob.extent() + inner - 1) / inner};
+  return {inner, ceil_div(knob.extent(), inner)};
 }
 bool Config::operator[](const FlagKnob& knob) const { return at(knob.name()) != 0; }
 int64_t Config::operator[](const ChoiceKnob& knob) const { return at(knob.name()); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/space/config_space_impl.h"
 #include "templates/space/int_expr.h"
 
@@ -22,7 +23,7 @@ int64_t snap(const std::vector<int64_t>& candidates, int64_t wish) {
 void list_split_candidates(KnobSpec& spec) {
   KnobInfo& knob = spec.info;
   const int64_t m = std::max<int64_t>(spec.multiple, 1);
-  const int64_t last = std::min((knob.extent + m - 1) / m * m, spec.at_most);
+  const int64_t last = std::min(round_up(knob.extent, m), spec.at_most);
   const auto keep = [&](int64_t v) {
     return v >= spec.at_least && (!spec.divisors_only || knob.extent % v == 0) &&
            (!spec.powers_of_two || (v & (v - 1)) == 0);

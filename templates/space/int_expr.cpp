@@ -3,22 +3,20 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "compiler_core/base/int_math.h"
+
 namespace tuner {
 namespace {
 
 int64_t saturate(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, INT64_MIN, INT64_MAX)); }
 
-int64_t floor_divide(int64_t a, int64_t b) {
+int64_t quotient(int64_t a, int64_t b) {
   if (b == 0) return 0;
   if (b == -1) return saturate(-static_cast<__int128>(a));
-  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+  return floor_quotient(a, b);
 }
 
-int64_t floor_modulo(int64_t a, int64_t b) {
-  if (b == 0 || b == -1) return 0;
-  const int64_t r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
+int64_t modulo(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : floor_remainder(a, b); }
 
 IntRange truth(bool can_be_false, bool can_be_true) { return {can_be_false ? 0 : 1, can_be_true ? 1 : 0}; }
 
@@ -39,9 +37,9 @@ int64_t apply(IntOp op, int64_t a, int64_t b) {
     case IntOp::kMul:
       return saturate(static_cast<__int128>(a) * b);
     case IntOp::kDiv:
-      return floor_divide(a, b);
+      return quotient(a, b);
     case IntOp::kMod:
-      return floor_modulo(a, b);
+      return modulo(a, b);
     case IntOp::kMin:
       return std::min(a, b);
     case IntOp::kMax:

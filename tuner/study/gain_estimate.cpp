@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/base/statistics.h"
 #include "templates/schedule_template.h"
 #include "tuner/daemon/warm_start.h"
@@ -164,7 +165,7 @@ Cost GainEstimate::cost(const JobRow::Task& task, int64_t trials) const {
   Cost cost{.trials = kGuessedTrials, .known = !seconds.empty() && !needed.empty()};
   if (!needed.empty())
     // Rather too many than too few: three of four tasks like this one are done by then.
-    cost.trials = (static_cast<int64_t>(weighted_quantile(needed, 0.75)) + kBatch - 1) / kBatch * kBatch;
+    cost.trials = round_up(static_cast<int64_t>(weighted_quantile(needed, 0.75)), kBatch);
   cost.trials = std::max(cost.trials, kBatch);
   cost.seconds =
       static_cast<double>(cost.trials) *
