@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler_core/base/dtype.h"
+#include "compiler_core/base/output_file.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -70,12 +71,8 @@ struct Artifact {
 // ".so" or ".cubin".
 std::string_view binary_ending(BinaryKind kind);
 
-// Whether files are on the disk when the call returns (fsync), or only once the system gets to it: for what
-// can be made again, since load_artifact() notices what a power loss left half written.
-enum class Durability : uint8_t { kSynced, kCached };
-
 // Writes DIGEST.so (or .cubin) and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest.
-// Twice is once.
+// Twice is once. load_artifact() notices what a power loss left half written (kCached).
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory,
                                   Durability durability = Durability::kSynced);
 // Reads and verifies the digest.

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -48,6 +49,21 @@ Status check_kind(int fd, const std::string& path, const std::string& expected) 
   return Status::ok();
 }
 
+// Appends what the descriptor holds, one piece more than `most_bytes` at most. Returns errno, or 0.
+int read_all(int fd, size_t most_bytes, std::string& text) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  while (text.size() <= most_bytes) {
+    const size_t size = text.size();
+    text.resize(size + kPiece);
+    const ssize_t n = ::read(fd, text.data() + size, kPiece);
+    const int code = n < 0 ? errno : 0;
+    text.resize(size + static_cast<size_t>(n > 0 ? n : 0));
+    if (code == EINTR) continue;
+    if (n <= 0) return code;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<int> open_input(const std::string& path, const std::string& expected) {
@@ -73,19 +89,28 @@ Result<std::string> read_file(const std::string& path, const std::string& expect
   const bool known = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const bool too_large = known && static_cast<size_t>(info.st_size) > most_bytes;
   std::string text;
-  ssize_t n = 1;
-  while (!too_large && n > 0 && text.size() <= most_bytes) {
-    constexpr size_t kPiece = size_t{1} << 16;
-    const size_t size = text.size();
-    text.resize(size + kPiece);
-    n = ::read(fd, text.data() + size, kPiece);
-    text.resize(size + static_cast<size_t>(n > 0 ? n : 0));
-  }
-  const int code = errno;
+  const int code = too_large ? 0 : read_all(fd, most_bytes, text);
   ::close(fd);
-  if (n < 0) return refused(name, code, expected);
+  if (code != 0) return refused(name, code, expected);
   if (too_large || text.size() > most_bytes)
     return invalid_argument(name, ": expected at most ", most_bytes, " bytes, found more");
+  return text;
+}
+
+Result<std::string> read_whole(const std::string& path, size_t most_bytes) {
+  // O_NONBLOCK: a FIFO is opened at once, and refused.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return not_found(path, ": no such file");
+  if (fd < 0) return failed(path, ": cannot be opened: ", std::strerror(errno));
+  struct stat info {};
+  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  std::string text;
+  if (regular) text.reserve(std::min(static_cast<size_t>(info.st_size), most_bytes));
+  const int code = regular ? read_all(fd, most_bytes, text) : 0;
+  ::close(fd);
+  if (!regular) return failed(path, ": expected a file");
+  if (code != 0) return failed(path, ": cannot be read: ", std::strerror(code));
+  if (text.size() > most_bytes) return failed(path, ": expected at most ", most_bytes, " bytes, found more");
   return text;
 }
 

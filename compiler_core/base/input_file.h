@@ -1,8 +1,11 @@
-// Files that a user names to be read. Whatever he names, the answer comes soon: a folder, a device without an
-// end and a FIFO that nobody writes to are refused.
+// Files to be read: those that a user names, and our own.
+//
+// Whatever a user names, the answer comes soon: a folder, a device without an end and a FIFO that nobody
+// writes to are refused.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "compiler_core/base/status.h"
@@ -15,5 +18,9 @@ Result<int> open_input(const std::string& path, const std::string& expected);
 
 // All of it. InvalidArgument: also when it is longer than `most_bytes`.
 Result<std::string> read_file(const std::string& path, const std::string& expected, size_t most_bytes);
+
+// A file that we have written ourselves, or the kernel. NotFound: there is none. Failed: it is no regular
+// file, cannot be read, or is longer than `most_bytes`.
+Result<std::string> read_whole(const std::string& path, size_t most_bytes = SIZE_MAX);
 
 }  // namespace tuner

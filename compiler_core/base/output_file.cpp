@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -58,6 +59,17 @@ Result<Place> place_of(const std::string& path) {
 // Without O_TMPFILE, or with a folder that has it not.
 bool has_no_unnamed_files(int code) {
   return code == EOPNOTSUPP || code == EISDIR || code == ENOENT || code == EINVAL;
+}
+
+// Returns errno, 0 when the disk did not take all of it, or -1: all is written.
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : 0;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return -1;
 }
 
 }  // namespace
@@ -128,13 +140,8 @@ Status OutputFile::error(int code) const {
 }
 
 Status OutputFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return error(n < 0 ? errno : 0);
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return Status::ok();
+  const int code = write_all(fd_, bytes);
+  return code < 0 ? Status::ok() : error(code);
 }
 
 // An unnamed file gets a name of its own: link() replaces nothing, rename() does.
@@ -165,6 +172,27 @@ Status write_file(const std::string& path, std::string_view bytes) {
   ASSIGN_OR_RETURN(OutputFile out, OutputFile::open(path));
   RETURN_IF_ERROR(out.write(bytes));
   return out.finish();
+}
+
+Status replace_file(const std::string& path, std::string_view bytes, Durability durability) {
+  // Process and counter: writers never share a name.
+  static std::atomic<uint64_t> counter{0};
+  const std::string temporary = str(path, ".", ::getpid(), ".", counter++, ".tmp");
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return failed(path, ": cannot be written: ", std::strerror(errno));
+  int code = write_all(fd, bytes);
+  if (code < 0 && durability == Durability::kSynced && ::fsync(fd) != 0) code = errno;
+  if (::close(fd) != 0 && code < 0) code = errno;
+  if (code < 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
+  if (code < 0) return Status::ok();
+  ::unlink(temporary.c_str());
+  return failed(path, ": cannot be written: ", std::strerror(code != 0 ? code : ENOSPC));
+}
+
+Status make_folders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  return error ? failed(path, ": cannot be made: ", error.message()) : Status::ok();
 }
 
 Status check_output(const std::string& path) {

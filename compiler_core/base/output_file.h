@@ -1,4 +1,5 @@
-// OutputFile: what `-o FILE` names. A regular file appears whole or not at all.
+// Files to be written. OutputFile: what `-o FILE` names. replace_file(): files of our own. Either way a
+// regular file appears whole or not at all.
 //
 //   "-"                           standard output
 //   a regular file, or none yet   bytes go to an unnamed file in its folder, which finish() puts in its place
@@ -8,6 +9,7 @@
 // A process that is killed meanwhile leaves nothing behind (on a file system without O_TMPFILE: FILE.part).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -46,6 +48,20 @@ Result<std::string> follow_links(const std::string& path);
 
 // All of a file at once.
 Status write_file(const std::string& path, std::string_view bytes);
+
+// Whether what was written survives a power loss.
+enum class Durability : uint8_t {
+  kSynced,  // it is on disk when the call returns
+  kCached,  // it may be lost or cut off: for what can be told from whole and made again
+};
+
+// A file of ours, in a folder that is there: readers, and writers at the same time, see the former file or
+// this one. Failed: the disk.
+Status replace_file(const std::string& path, std::string_view bytes,
+                    Durability durability = Durability::kCached);
+
+// The folder and those above it.
+Status make_folders(const std::string& path);
 
 // OK if OutputFile::open(path) would succeed now: asked before work that takes long. Opens no FIFO.
 Status check_output(const std::string& path);

@@ -2,19 +2,15 @@
 // SHA-256 of both.
 #include "compiler_core/codegen_cuda/cubin_cache.h"
 
-#include <unistd.h>
-
-#include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
 
 namespace tuner::cuda {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr const char* kMagic = "tuner cubin 1";
 
 std::string file_of(const std::string& directory, const std::string& key) {
@@ -35,10 +31,10 @@ std::string cache_key(const std::string& source, const std::vector<std::string>&
 }
 
 std::optional<Compiled> read_cache(const std::string& directory, const std::string& key) {
-  std::ifstream in(file_of(directory, key), std::ios::binary);
-  std::string header;
-  if (!in || !std::getline(in, header)) return std::nullopt;
-  std::string rest((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const Result<std::string> text = read_whole(file_of(directory, key));
+  const size_t end = text ? text->find('\n') : std::string::npos;
+  if (end == std::string::npos) return std::nullopt;
+  const std::string header = text->substr(0, end), rest = text->substr(end + 1);
   // Only the sizes are taken from the header; what it has to be is then computed and compared.
   std::istringstream words(header);
   std::string word, digest;
@@ -51,18 +47,10 @@ std::optional<Compiled> read_cache(const std::string& directory, const std::stri
 }
 
 Status write_cache(const std::string& directory, const std::string& key, const Compiled& compiled) {
-  static std::atomic<uint64_t> counter{0};
-  std::error_code error;
-  fs::create_directories(directory, error);
   const std::string path = file_of(directory, key);
-  const std::string temporary = str(path, ".", getpid(), ".", counter++, ".tmp");
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << header_of(compiled) << compiled.cubin << compiled.log;
-  out.close();
-  if (out) fs::rename(temporary, path, error);
-  if (out && !error) return Status::ok();
-  fs::remove(temporary, error);
-  return failed(path, ": cannot be written; cubins are compiled again every time");
+  Status status = make_folders(directory);
+  if (status) status = replace_file(path, str(header_of(compiled), compiled.cubin, compiled.log));
+  return status ? status : failed(status.message(), "; cubins are compiled again every time");
 }
 
 }  // namespace tuner::cuda

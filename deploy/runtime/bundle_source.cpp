@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/input_file.h"
 #include "deploy/runtime/builder.h"
-#include "deploy/runtime/files.h"
 #include "deploy/runtime/source.h"
 
 namespace tuner::runtime {

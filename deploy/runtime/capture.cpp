@@ -11,7 +11,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "deploy/runtime/files.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
 #include "deploy/runtime/pools.h"
 #include "templates/workload/workload_json.h"
 

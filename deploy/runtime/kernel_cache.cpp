@@ -2,7 +2,8 @@
 
 #include <cstdlib>
 
-#include "deploy/runtime/files.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
 
 namespace tuner::runtime {
 

@@ -1,6 +1,5 @@
 #include "measure_server/runner/reference_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include <cstring>
 #include <limits>
 #include <random>
+
+#include "compiler_core/base/output_file.h"
 
 namespace tuner {
 
@@ -92,26 +93,6 @@ std::vector<uint64_t> sampled_indices(const std::vector<int64_t>& shape, int64_t
   return picked;
 }
 
-Status write_file(const std::string& path, const std::string& bytes) {
-  const std::string temporary = str(path, ".tmp.", getpid());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return failed(temporary, ": cannot be created: ", std::strerror(errno));
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += n;
-  }
-  const int error = done == bytes.size() ? 0 : errno;
-  if (close(fd) != 0 || error != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
-    const Status status = failed(path, ": cannot be written: ", std::strerror(error != 0 ? error : errno));
-    unlink(temporary.c_str());
-    return status;
-  }
-  return Status::ok();
-}
-
 void add(ReferenceView::Sums& s, double x) {
   s.sum += x;
   s.abs_sum += std::fabs(x);
@@ -151,7 +132,7 @@ Status write_reference(const std::string& path, std::span<const double> answer,
     for (uint64_t i : indices) append(out, ReferenceView::Sample{i, answer[i]});
   }
   append(out, hash_words(out.data(), out.size()));
-  return write_file(path, out);
+  return replace_file(path, out);
 }
 
 Result<ReferenceView> parse_reference(std::string_view bytes) {

@@ -7,10 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/output_file.h"
+#include "compiler_core/base/scratch_folder.h"
 #include "measure_server/runner/hardware.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/pack_file.h"
@@ -30,33 +31,6 @@ constexpr double kProgressEveryS = 2;
 volatile sig_atomic_t interrupted = 0;
 
 void on_interrupt(int) { interrupted = 1; }
-
-class TemporaryFolder {
- public:
-  static Result<std::unique_ptr<TemporaryFolder>> make() {
-    std::error_code error;
-    std::string pattern = (fs::temp_directory_path(error) / "tuner-pack-XXXXXX").string();
-    if (error || ::mkdtemp(pattern.data()) == nullptr)
-      return failed("no temporary folder can be made; set TMPDIR");
-    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(pattern));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
-};
-
-Status write_file(const fs::path& path, const void* bytes, size_t size) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(size));
-  out.close();
-  return out ? Status::ok() : failed(path.string(), ": cannot be written; set TMPDIR to a folder with room");
-}
 
 std::string microseconds(double ns) {
   char text[32];
@@ -211,12 +185,11 @@ class PackRun {
     for (const auto& input : t.inputs) {
       const std::string bytes =
           element_bytes(random_values(t.input_seed, input.position, input.count, input.dtype), input.dtype);
-      RETURN_IF_ERROR(write_file(data_folder(task) / (input.arg + ".bin"), bytes.data(), bytes.size()));
+      RETURN_IF_ERROR(replace_file(data_folder(task) / (input.arg + ".bin"), bytes));
     }
     for (size_t i = 0; i < t.references.size(); ++i) {
       ASSIGN_OR_RETURN(const std::string bytes, pack_.reference(task, i));
-      RETURN_IF_ERROR(
-          write_file(data_folder(task) / (t.references[i].arg + ".ref"), bytes.data(), bytes.size()));
+      RETURN_IF_ERROR(replace_file(data_folder(task) / (t.references[i].arg + ".ref"), bytes));
     }
     prepared_ = static_cast<int64_t>(task);
     return Status::ok();
@@ -302,7 +275,7 @@ int run_pack(const RunPackOptions& options) {
   const Result<ProbeReply> probe = (*runner)->probe();
   if (!probe.is_ok()) return report(probe.status());
   if (const Status device = device_for(*pack, *probe); !device.is_ok()) return report(device);
-  const Result<std::unique_ptr<TemporaryFolder>> folder = TemporaryFolder::make();
+  const Result<std::unique_ptr<ScratchFolder>> folder = ScratchFolder::make("tuner-pack");
   if (!folder.is_ok()) return report(folder.status());
   const double spent_s = duration<double>(steady_clock::now() - begin).count();
   PackRun run(*pack, *results, **runner, *probe, (*folder)->path(), deadline_s - spent_s);

@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/cpu_features.h"
@@ -14,7 +16,6 @@
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/task_data.h"
-#include "measure_server/worker/text_file.h"
 #include "templates/workload/task_memory.h"
 
 namespace tuner {
@@ -117,7 +118,7 @@ BuildReply Builder::build(const BuildRequest& r) {
     const fs::path artifacts = fs::path(r.directory) / "artifacts";
     const fs::path index =
         index_path(r, is_cuda(r.target) ? cuda_toolchain_fingerprint() : toolchain_fingerprint());
-    if (const Result<std::string> known = read_text(index); known.is_ok()) {
+    if (const Result<std::string> known = read_whole(index); known.is_ok()) {
       // Loading verifies: files damaged or half written in a power loss are made anew.
       if (load_artifact(artifacts.string(), *known).is_ok()) {
         touch_artifact(artifacts, *known, index);
@@ -143,7 +144,8 @@ BuildReply Builder::build(const BuildRequest& r) {
     if (!artifact.is_ok()) return artifact.status();
     ASSIGN_OR_RETURN(const std::string digest,
                      save_artifact(*artifact, artifacts.string(), Durability::kCached));
-    RETURN_IF_ERROR(write_text(index, digest));
+    RETURN_IF_ERROR(make_folders(index.parent_path()));
+    RETURN_IF_ERROR(replace_file(index, digest));
     if (builds_++ % kBuildsPerPruning == 0) prune_cache(r.directory, {.most_bytes = r.cache_bytes});
     return digest;
   }();

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <vector>
 
+#include "compiler_core/base/output_file.h"
+
 namespace tuner {
 namespace {
 
@@ -32,8 +34,8 @@ CalmLevel::CalmLevel(std::string path, std::string hardware, double disturbed)
 void CalmLevel::keep(Clock::time_point now) {
   const bool moved = std::fabs(level_ns_ - kept_ns_) > 0.01 * kept_ns_;
   if (path_.empty() || (!moved && now - kept_at_ < kKeepEvery)) return;
-  // Half a file is worth no more than none: the level is found again within eight sentinels.
-  std::ofstream(path_, std::ios::trunc) << hardware_ << "\n" << level_ns_ << "\n";
+  // When it cannot be kept, eight sentinels find the level again.
+  (void)replace_file(path_, str(hardware_, "\n", level_ns_, "\n"));
   kept_ns_ = level_ns_;
   kept_at_ = now;
 }
@@ -49,7 +51,7 @@ void CalmLevel::observe(double sentinel_ns, Clock::time_point now) {
   if (latest_.size() > kWindow) latest_.pop_front();
   std::vector<double> window(latest_.begin(), latest_.end());
   std::nth_element(window.begin(), window.begin() + kWindow / 2, window.end());
-  const double median = window[kWindow / 2];
+  const double median = window[kWindow / 2];  // the upper of the two in the middle
   if (level_ns_ <= 0 || median < level_ns_) level_ns_ = median;
   if (median < kSeenAgain * level_ns_) keep(now);
 }

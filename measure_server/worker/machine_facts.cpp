@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "measure_server/worker/text_file.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
 
 namespace tuner {
 namespace {
@@ -19,7 +20,7 @@ struct Kept {
 
 std::optional<Kept> read_kept(const std::filesystem::path& file, const ProbeReply& now_here,
                               std::chrono::system_clock::time_point now) {
-  const Result<std::string> text = read_text(file);
+  const Result<std::string> text = read_whole(file);
   if (!text.is_ok()) return std::nullopt;
   Result<ProbeReply> facts = parse_probe_reply(*text);
   if (!facts.is_ok() || facts->hardware != now_here.hardware || facts->harness_abi != now_here.harness_abi ||
@@ -53,7 +54,7 @@ Result<ProbeReply> machine_facts(RunnerClient& runner, const std::filesystem::pa
   }
   ASSIGN_OR_RETURN(ProbeReply fresh, runner.probe({}));
   if (kept) raise_to(kept->facts, fresh);
-  (void)write_text(file, to_json(fresh));
+  if (make_folders(file.parent_path())) (void)replace_file(file, to_json(fresh));
   return fresh;
 }
 

@@ -4,10 +4,11 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
 #include "compiler_core/codegen/reference.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/worker/shared_cache.h"
-#include "measure_server/worker/text_file.h"
 #include "templates/workload/tolerance.h"
 
 namespace tuner {
@@ -20,7 +21,7 @@ std::string description(const Workload& workload, const TaskData& data) {
   std::string text = workload.key() + "\n";
   for (const auto* files : {&data.inputs, &data.references})
     for (const auto& [arg, path] : *files) {
-      const Result<std::string> bytes = read_text(path);
+      const Result<std::string> bytes = read_whole(path);
       text +=
           bytes.is_ok() ? str(arg, " ", bytes->size(), " ", sha256_hex(*bytes), "\n") : arg + " missing\n";
     }
@@ -45,18 +46,19 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   // Written last: whoever finds it finds the rest. It holds the key, against a collision of shortened
   // digests, and the digest of every file: what a power loss left half written is made again.
   const fs::path complete = folder / "complete";
-  if (const Result<std::string> found = read_text(complete);
+  if (const Result<std::string> found = read_whole(complete);
       found.is_ok() && *found == description(workload, data)) {
     touch_reference(folder);
     return data;
   }
 
+  RETURN_IF_ERROR(make_folders(folder));
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
     if (arg->role == BufferRole::kOutput) continue;
     inputs.push_back(random_values(seed, static_cast<int>(i), arg->elements(), arg->dtype));
-    RETURN_IF_ERROR(write_text(folder / (arg->name + ".bin"), element_bytes(inputs.back(), arg->dtype)));
+    RETURN_IF_ERROR(replace_file(folder / (arg->name + ".bin"), element_bytes(inputs.back(), arg->dtype)));
   }
   ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
   const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
@@ -68,7 +70,7 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
     RETURN_IF_ERROR(
         write_reference((folder / (arg->name + ".ref")).string(), answers.at(next++), arg->shape, kind));
   }
-  RETURN_IF_ERROR(write_text(complete, description(workload, data)));
+  RETURN_IF_ERROR(replace_file(complete, description(workload, data)));
   return data;
 }
 

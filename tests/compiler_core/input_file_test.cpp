@@ -71,5 +71,25 @@ TEST_F(InputFile, WaitsForTheWriterOfAFifoAndForNobodyElse) {
   ::close(pipe_ends[0]);
 }
 
+TEST_F(InputFile, AFileOfOursIsReadWholeOrSaysWhy) {
+  const std::string bytes(200'000, 'x');
+  std::ofstream(file("a")) << bytes;
+  EXPECT_EQ(read_whole(file("a")).value(), bytes);
+  EXPECT_EQ(read_whole(file("a"), bytes.size()).value(), bytes);
+  const Result<std::string> long_one = read_whole(file("a"), bytes.size() - 1);
+  EXPECT_EQ(long_one.status().code(), StatusCode::kFailed);
+  EXPECT_EQ(long_one.message(), file("a") + ": expected at most 199999 bytes, found more");
+  std::ofstream(file("empty")) << "";
+  EXPECT_EQ(read_whole(file("empty")).value(), "");
+  EXPECT_THAT(read_whole("/proc/self/status").value(), HasSubstr("Name:")) << "whose size the kernel calls 0";
+  for (const std::string& path : {file("none"), file("a/b")}) {
+    EXPECT_EQ(read_whole(path).status().code(), StatusCode::kNotFound) << path;
+    EXPECT_EQ(read_whole(path).message(), path + ": no such file");
+  }
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  for (const std::string& path : {folder_.string(), file("pipe"), std::string("/dev/zero")})
+    EXPECT_EQ(read_whole(path).status().code(), StatusCode::kFailed) << path;
+}
+
 }  // namespace
 }  // namespace tuner

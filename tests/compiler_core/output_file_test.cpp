@@ -172,5 +172,43 @@ TEST_F(OutputFileTest, RefusesWhatCannotBeAFileBeforeAnythingIsWritten) {
   EXPECT_THAT(names(), ElementsAre("a", "loop"));
 }
 
+TEST_F(OutputFileTest, AFileOfOursIsReplacedWholeWhoeverWritesAtTheSameTime) {
+  const std::vector<std::string> texts = {std::string(100'000, 'a'), std::string(100'000, 'b')};
+  ASSERT_TRUE(replace_file(file("ours"), texts[0], Durability::kSynced).is_ok());
+  std::vector<std::thread> writers;
+  for (const std::string& text : texts)
+    writers.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(replace_file(file("ours"), text).is_ok());
+    });
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(texts, ::testing::Contains(text_of("ours")));
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_THAT(names(), ElementsAre("ours")) << "nothing beside it stays";
+}
+
+TEST_F(OutputFileTest, AFileOfOursThatCannotBeWrittenLeavesTheFormerOne) {
+  put("full", "former");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const Status status = replace_file(file("full"), std::string(2000, 'x'));
+    const bool right = status.code() == StatusCode::kFailed &&
+                       status.message() == file("full") + ": cannot be written: File too large";
+    ::_exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "not refused, or with other words";
+  EXPECT_EQ(text_of("full"), "former");
+  EXPECT_THAT(names(), ElementsAre("full"));
+  EXPECT_EQ(replace_file(file("none/a"), "").message(),
+            file("none/a") + ": cannot be written: No such file or directory");
+  EXPECT_EQ(make_folders(file("full/a")).message(), file("full/a") + ": cannot be made: Not a directory");
+  ASSERT_TRUE(make_folders(file("b/c")).is_ok());
+  ASSERT_TRUE(make_folders(file("b/c")).is_ok()) << "twice is once";
+  EXPECT_TRUE(fs::is_directory(file("b/c")));
+}
+
 }  // namespace
 }  // namespace tuner

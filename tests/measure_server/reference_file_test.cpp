@@ -208,7 +208,7 @@ TEST_F(ReferenceFile, WriterRefusesWhatDoesNotFit) {
               HasSubstr("the shape has 6 elements, the answer 5"));
   EXPECT_THAT(
       write_reference("/nonexistent/r", std::vector<double>(6), {2, 3}, ReferenceKind::kFull).message(),
-      HasSubstr("cannot be created"));
+      HasSubstr("/nonexistent/r: cannot be written: No such file"));
 }
 
 }  // namespace

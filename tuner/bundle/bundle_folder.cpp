@@ -6,10 +6,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/output_file.h"
 #include "tuner/jobs/c_names.h"
 
 namespace tuner {
@@ -19,20 +19,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr char kStagingPrefix[] = ".tuner-build-";
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Status write_file(const fs::path& path, std::string_view bytes) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  return out ? Status::ok() : failed(path.string(), ": cannot be written: ", std::strerror(errno));
-}
 
 // The topmost folder of `path` that does not exist yet; empty when all do.
 fs::path topmost_missing(const fs::path& path) {
@@ -77,7 +63,8 @@ Status BundleFolder::lock() {
 
 Status BundleFolder::read_former(const std::string& name) {
   if (!fs::exists(path_ / "manifest.json")) return Status::ok();
-  const json manifest = json::parse(contents(path_ / "manifest.json"), nullptr, /*allow_exceptions=*/false);
+  const Result<std::string> text = read_whole(path_ / "manifest.json");
+  const json manifest = json::parse(text ? *text : "", nullptr, /*allow_exceptions=*/false);
   if (!manifest.is_object() || !manifest.contains("bundle") || !manifest["bundle"].is_string() ||
       !check_c_name(manifest["bundle"].get<std::string>()) || !manifest.contains("files") ||
       !manifest["files"].is_object())
@@ -101,7 +88,8 @@ Status BundleFolder::read_former(const std::string& name) {
 Status BundleFolder::check_ways(const std::vector<BundleFile>& files) const {
   for (const BundleFile& file : files) {
     const fs::path place = path_ / file.path;
-    if (!fs::exists(place) || former_.contains(file.path) || contents(place) == file.bytes) continue;
+    if (!fs::exists(place) || former_.contains(file.path)) continue;
+    if (const Result<std::string> there = read_whole(place); there && *there == file.bytes) continue;
     return invalid_argument(place.string(),
                             ": is there already, and not from a build of this name; nothing was changed. "
                             "Give a folder of its own");
@@ -111,7 +99,11 @@ Status BundleFolder::check_ways(const std::vector<BundleFile>& files) const {
 
 Status BundleFolder::write(const std::vector<BundleFile>& files) {
   RETURN_IF_ERROR(check_ways(files));
-  for (const BundleFile& file : files) RETURN_IF_ERROR(write_file(staging_ / file.path, file.bytes));
+  for (const BundleFile& file : files) {
+    const fs::path place = staging_ / file.path;
+    RETURN_IF_ERROR(make_folders(place.parent_path()));
+    RETURN_IF_ERROR(replace_file(place, file.bytes));
+  }
   std::error_code error;
   for (const BundleFile& file : files) {
     const fs::path place = path_ / file.path;

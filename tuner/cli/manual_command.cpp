@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
+#include "compiler_core/base/output_file.h"
 #include "tuner/cli/command.h"
 #include "tuner/command_line/manual.h"
 
@@ -42,12 +42,8 @@ Status write_pages(const CLI::App& app, const fs::path& folder) {
     ASSIGN_OR_RETURN(const std::string help, help_of(programs / name));
     pages.push_back(page_of_help(name, help, TUNER_VERSION));
   }
-  fs::create_directories(folder, error);
-  for (const ManualPage& page : pages) {
-    std::ofstream out(folder / page.name, std::ios::binary);
-    out << page.text;
-    if (!out.flush()) return failed((folder / page.name).string(), ": cannot be written");
-  }
+  RETURN_IF_ERROR(make_folders(folder));
+  for (const ManualPage& page : pages) RETURN_IF_ERROR(replace_file(folder / page.name, page.text));
   return Status::ok();
 }
 

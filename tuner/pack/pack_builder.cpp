@@ -8,6 +8,8 @@
 #include <fstream>
 #include <span>
 
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen/reference.h"
@@ -29,25 +31,13 @@ constexpr int64_t kTriesPerCandidate = 20;
 // compiling a quarter of a second.
 constexpr size_t kDrawsPerCandidate = 8, kMostDraws = 8192;
 
-Result<std::string> bytes_of_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes(std::istreambuf_iterator<char>(in), {});
-  if (!in.good() && !in.eof()) return failed(path, ": cannot be read");
-  return bytes;
-}
-
 // A reference file as bytes: written as the worker writes it, so that there is one writer of the format.
 Result<std::string> reference_bytes(std::span<const double> answer, const std::vector<int64_t>& shape,
                                     ReferenceKind kind) {
-  std::error_code error;
-  std::string pattern = (std::filesystem::temp_directory_path(error) / "tuner-reference-XXXXXX").string();
-  const int fd = error ? -1 : ::mkstemp(pattern.data());
-  if (fd < 0) return failed("no temporary file can be made; set TMPDIR");
-  ::close(fd);
-  const Status written = write_reference(pattern, answer, shape, kind);
-  Result<std::string> bytes = written.is_ok() ? bytes_of_file(pattern) : Result<std::string>(written);
-  std::filesystem::remove(pattern, error);
-  return bytes;
+  ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make("tuner-reference"));
+  const std::string path = folder->file("answer");
+  RETURN_IF_ERROR(write_reference(path, answer, shape, kind));
+  return read_whole(path);
 }
 
 Status add_data(const CliTask& task, PackTask& out) {

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/base/output_file.h"
 #include "compiler_core/codegen/compile.h"
 #include "measure_server/runner/reference_file.h"
 
@@ -14,26 +15,16 @@ namespace fs = std::filesystem;
 Result<std::unique_ptr<CpuVerifier>> CpuVerifier::make() {
   ASSIGN_OR_RETURN(const std::string runner_path, find_runner());
   ASSIGN_OR_RETURN(std::unique_ptr<RunnerClient> runner, RunnerClient::start(runner_path));
-  std::error_code error;
-  std::string pattern = fs::temp_directory_path(error) / "tuner-verify-XXXXXX";
-  if (error || ::mkdtemp(pattern.data()) == nullptr)
-    return failed("no temporary folder can be made; set TMPDIR");
-  return std::unique_ptr<CpuVerifier>(new CpuVerifier(std::move(runner), pattern));
-}
-
-CpuVerifier::~CpuVerifier() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  ASSIGN_OR_RETURN(std::unique_ptr<ScratchFolder> folder, ScratchFolder::make("tuner-verify"));
+  return std::unique_ptr<CpuVerifier>(new CpuVerifier(std::move(runner), std::move(folder)));
 }
 
 Status CpuVerifier::begin(const Workload& workload, const VerifyData& data) {
-  const fs::path folder = folder_ / str("task", tasks_++);
+  const fs::path folder = folder_->file(str("task", tasks_++));
   const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
                                  ? ReferenceKind::kChecksums
                                  : ReferenceKind::kFull;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return failed(folder.string(), ": ", error.message());
+  RETURN_IF_ERROR(make_folders(folder));
   inputs_.clear();
   references_.clear();
   allow(data.tolerance);
@@ -46,11 +37,7 @@ Status CpuVerifier::begin(const Workload& workload, const VerifyData& data) {
       references_.push_back({buffer->name, path});
       continue;
     }
-    const std::string bytes = element_bytes(data.inputs[input++], buffer->dtype);
-    std::ofstream out(path, std::ios::binary);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) return failed(path, ": cannot be written");
+    RETURN_IF_ERROR(replace_file(path, element_bytes(data.inputs[input++], buffer->dtype)));
     inputs_.push_back({buffer->name, path});
   }
   return Status::ok();
@@ -59,9 +46,9 @@ Status CpuVerifier::begin(const Workload& workload, const VerifyData& data) {
 Result<std::string> CpuVerifier::problem_of(const Program& program, const Target& target) {
   const Result<Artifact> artifact = compile(program, target);
   if (!artifact) return "compile: " + artifact.message();
-  ASSIGN_OR_RETURN(const std::string digest, save_artifact(*artifact, folder_));
+  ASSIGN_OR_RETURN(const std::string digest, save_artifact(*artifact, folder_->path()));
   RunRequest request{.id = ++runs_,
-                     .artifact_dir = folder_,
+                     .artifact_dir = folder_->path(),
                      .digest = digest,
                      .inputs = inputs_,
                      .references = references_,
@@ -71,8 +58,8 @@ Result<std::string> CpuVerifier::problem_of(const Program& program, const Target
                      .run_timeout_s = 60};
   const Result<RunReply> reply = runner_->run(request);
   std::error_code ignored;
-  fs::remove(folder_ / (digest + ".so"), ignored);
-  fs::remove(folder_ / (digest + ".json"), ignored);
+  fs::remove(folder_->file(digest + ".so"), ignored);
+  fs::remove(folder_->file(digest + ".json"), ignored);
   if (!reply) return reply.status();
   if (reply->outcome == outcome_name(Outcome::kOk)) return std::string();
   return reply->outcome + ": " + reply->message;

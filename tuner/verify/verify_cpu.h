@@ -1,11 +1,11 @@
 // `tuner verify` for CPU targets: each config is compiled, run in the runner's jail and compared there.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/scratch_folder.h"
 #include "measure_server/runner/runner_client.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/verify/verify_data.h"
@@ -16,7 +16,6 @@ namespace tuner {
 class CpuVerifier {
  public:
   static Result<std::unique_ptr<CpuVerifier>> make();
-  ~CpuVerifier();
 
   // Writes the data of the task whose configs come next.
   Status begin(const Workload& workload, const VerifyData& data);
@@ -26,11 +25,11 @@ class CpuVerifier {
   Result<std::string> problem_of(const Program& program, const Target& target);
 
  private:
-  CpuVerifier(std::unique_ptr<RunnerClient> runner, std::filesystem::path folder)
+  CpuVerifier(std::unique_ptr<RunnerClient> runner, std::unique_ptr<ScratchFolder> folder)
       : runner_(std::move(runner)), folder_(std::move(folder)) {}
 
   std::unique_ptr<RunnerClient> runner_;
-  std::filesystem::path folder_;
+  std::unique_ptr<ScratchFolder> folder_;
   std::vector<RunRequest::Data> inputs_, references_;
   CheckSpec check_;
   uint64_t tasks_ = 0, runs_ = 0;
