@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "db/learning/cover.h"
-#include "db/resolve/default_time.h"
 #include "db/learning/knowledge.h"
+#include "db/resolve/default_time.h"
 #include "db/resolve/nearest.h"
 #include "db/resolve/project.h"
 #include "db/resolve/same_family.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler_core/target.h"
-#include "db/records.h"
 #include "db/learning/predictor.h"
+#include "db/records.h"
 
 namespace tuner {
 

@@ -19,8 +19,8 @@
 
 #include "compiler_core/schedule/schedule.h"
 #include "compiler_core/target.h"
-#include "templates/space/knob.h"
 #include "templates/schedule_template.h"
+#include "templates/space/knob.h"
 
 namespace tuner::cpu {
 

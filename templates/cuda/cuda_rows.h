@@ -16,8 +16,8 @@
 #include "compiler_core/schedule/schedule.h"
 #include "compiler_core/target.h"
 #include "templates/cuda/cuda_schedule.h"
-#include "templates/space/knob.h"
 #include "templates/schedule_template.h"
+#include "templates/space/knob.h"
 
 namespace tuner::cuda {
 

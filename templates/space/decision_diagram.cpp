@@ -284,7 +284,7 @@ class DecisionDiagram::Builder {
 };
 
 Result<DecisionDiagram> DecisionDiagram::build(const std::vector<KnobInfo>& knobs, std::vector<int> members,
-                                   const std::vector<IntExpr>& constraints, int64_t max_edges) {
+                                               const std::vector<IntExpr>& constraints, int64_t max_edges) {
   const auto names = [&] {
     std::string text;
     for (const int m : members) text += (text.empty() ? "" : ", ") + knobs[static_cast<size_t>(m)].name;

@@ -22,7 +22,8 @@ class DecisionDiagram {
   // when nothing is valid, when the diagram has more than `max_edges` edges in every order tried, or when the
   // count exceeds 2^62.
   static Result<DecisionDiagram> build(const std::vector<KnobInfo>& knobs, std::vector<int> members,
-                                 const std::vector<IntExpr>& constraints, int64_t max_edges = 5'000'000);
+                                       const std::vector<IntExpr>& constraints,
+                                       int64_t max_edges = 5'000'000);
 
   uint64_t size() const { return nodes_[root_].count; }
   // Positions of the knobs in the order in which the layers decide them.

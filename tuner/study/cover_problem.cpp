@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "compiler_core/base/statistics.h"
-#include "templates/space/knob.h"
 #include "templates/schedule_template.h"
+#include "templates/space/knob.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {

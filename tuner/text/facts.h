@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "db/records.h"
-#include "templates/space/config_space.h"
 #include "templates/schedule_template.h"
+#include "templates/space/config_space.h"
 
 namespace tuner {
 
