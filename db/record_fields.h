@@ -5,10 +5,11 @@
 // an `f`; none of them names a field. The order here is that of the columns and of a line.
 //
 // An `f` has these members; a reader takes the values by reference, a writer by const reference:
-//   f(field, value)        of int, int64_t, double, bool, std::string, std::vector<double>, Outcome,
-//   Constants f.derived(field, get)  get() follows from other fields: it is written, and skipped where it is
-//   read f.time(field, us)      a time of day f.part(name, fields)   its fields stand among the others; in a
-//   message it is a part of its own f.object(field, options)  one column, one value of a line: a JSON object
+//   f(field, value)           of int, int64_t, double, bool, std::string, std::vector<double>, Outcome, Constants
+//   f.derived(field, get)     get() follows from other fields: it is written, and skipped where it is read
+//   f.time(field, us)         a time of day
+//   f.part(name, fields)      its fields stand among the others; in a message it is a part of its own
+//   f.object(field, options)  one column, one value of a line: a JSON object
 // To add a field: db/README.md.
 #pragma once
 
@@ -18,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "db/store.h"
+#include "db/records.h"
 
 namespace tuner {
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh [--commits N | --all] [BUILD_DIR]: format of everything, layering, lint of the .cpp files that differ from the last commit.
+# check.sh [--commits N | --all] [BUILD_DIR]: format of everything, layering, structure, lint of the .cpp files that differ from the last commit.
 #   --commits N  lint of those changed in the last N commits, without Clang's static analyzer, which takes as long as the rest
 #   --all        lint of every one; also ALL=1. Two hours on two cores
 # Warnings are errors. BUILD_DIR (build/dev) is a built one: lint reads its compile commands and generated headers.
@@ -27,6 +27,9 @@ mapfile -t files < <(git ls-files '*.h' '*.cpp')
 clang-format --dry-run --Werror "${files[@]}"
 echo "check: format of ${#files[@]} files is right"
 ctest --test-dir "$build" -R '^tree/layering$' --no-tests=error --output-on-failure
+# The table of what a change to the tree costs; tests/layering/structure_test.cpp holds its bounds.
+structure=$("$build/tests/structure_test" 2>&1) || { echo "$structure" >&2; exit 1; }
+grep '^structure: ' <<<"$structure"
 
 # A clone that is not deep enough is deepened; where that cannot be, the commits that are there count.
 have() { git rev-list --count --first-parent HEAD; }

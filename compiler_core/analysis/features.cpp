@@ -187,86 +187,103 @@ bool runs_as_loop(LoopKind kind) {
   return kind != LoopKind::kVectorized && kind != LoopKind::kDot && !is_written_out(kind);
 }
 
-Sheet survey(const Program& program) {
-  Survey all;
-  Nest top;
-  all.walk(program.body, top);
-  const Nest* hot = all.hottest();
-  const std::vector<Loop> none;
-  const std::vector<Loop>& loops = hot != nullptr ? hot->loops : none;
-
+// The statement that runs most, as one iteration of its serial loops.
+struct Body {
+  const Nest* nest;  // null: the Program stores nothing
+  std::vector<Loop> loops;
   std::vector<Access> loads;
-  double flops = 2;
-  if (hot != nullptr) {
-    const auto gather = [&](const Expr& e) {
-      if (e->kind == ExprKind::kLoad && e->buffer->scope == MemoryScope::kGlobal)
-        loads.emplace_back(e->buffer.get(), e->operands, loops);
-    };
-    visit(hot->store->value, gather);
-  }
-  // Elements of a lane that one dot product takes lie side by side: the next lane is as many further.
-  double lanes = 1, unrolled_spatial = 1, unrolled_reduce = 1, parallel = 1, group = 1;
-  for (const Loop& l : loops) {
+  double lanes = 1, unrolled_spatial = 1, unrolled_reduce = 1, parallel = 1;
+  double group =
+      1;  // elements of a lane that one dot product takes lie side by side: the next lane is as many further
+  double vector_loads = 0, scalar_loads = 0, strided_loads = 0;  // as many as there are different addresses
+
+  double multiplies() const { return unrolled_spatial * unrolled_reduce; }
+};
+
+void count_loops(Body& body) {
+  for (const Loop& l : body.loops) {
     const auto extent = static_cast<double>(l.extent);
-    if (l.kind == LoopKind::kVectorized) lanes *= extent;
-    if (is_written_out(l.kind)) (l.axis == AxisKind::kSpatial ? unrolled_spatial : unrolled_reduce) *= extent;
-    if (l.kind == LoopKind::kParallel) parallel *= extent;
-    if (l.kind == LoopKind::kDot) group *= extent;
+    if (l.kind == LoopKind::kVectorized) body.lanes *= extent;
+    if (is_written_out(l.kind))
+      (l.axis == AxisKind::kSpatial ? body.unrolled_spatial : body.unrolled_reduce) *= extent;
+    if (l.kind == LoopKind::kParallel) body.parallel *= extent;
+    if (l.kind == LoopKind::kDot) body.group *= extent;
   }
-  // Loads of one unrolled body: as many as there are different addresses.
-  double vector_loads = 0, scalar_loads = 0, strided_loads = 0;
-  for (const Access& a : loads) {
+}
+
+void count_loads(Body& body) {
+  const std::vector<Loop>& loops = body.loops;
+  for (const Access& a : body.loads) {
     double n = 1;
     bool along_lanes = false, strided = false;
     for (size_t l = 0; l < loops.size(); ++l) {
       if (is_written_out(loops[l].kind) && a.moves(l)) n *= static_cast<double>(loops[l].extent);
       if (loops[l].kind != LoopKind::kVectorized || !a.moves(l)) continue;
       along_lanes = true;
-      strided = a.stride(l, loops[l].extent) > group;
+      strided = a.stride(l, loops[l].extent) > body.group;
     }
-    (strided ? strided_loads : along_lanes ? vector_loads : scalar_loads) += n;
+    (strided ? body.strided_loads : along_lanes ? body.vector_loads : body.scalar_loads) += n;
   }
-  const double multiplies = unrolled_spatial * unrolled_reduce;
+}
 
-  Sheet sheet;
-  sheet.add_log("runs", hot != nullptr ? hot->runs : 0);
-  sheet.add_log("lanes", lanes);
-  sheet.add_log("accumulators", unrolled_spatial);
-  sheet.add_log("unrolled_reduce", unrolled_reduce);
-  sheet.add_log("multiplies_in_body", multiplies);
-  sheet.add_log("vector_loads_in_body", vector_loads);
-  sheet.add_log("scalar_loads_in_body", scalar_loads);
-  sheet.add_log("strided_loads_in_body", strided_loads);
-  sheet.add("multiplies_per_load", multiplies / std::max(vector_loads + scalar_loads + strided_loads, 1.0));
-  sheet.add_log("parallel_iterations", parallel);
-  sheet.add("guards", hot != nullptr ? hot->guards : 0);
+Body body_of(const Nest* hot) {
+  Body body{.nest = hot};
+  if (hot == nullptr) return body;
+  body.loops = hot->loops;
+  visit(hot->store->value, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad && e->buffer->scope == MemoryScope::kGlobal)
+      body.loads.emplace_back(e->buffer.get(), e->operands, body.loops);
+  });
+  count_loops(body);
+  count_loads(body);
+  return body;
+}
 
-  // Serial loops from the inside out; level 0 is the body of unrolled and vectorized loops.
+void add_body(const Body& body, Sheet& sheet) {
+  const double loads = body.vector_loads + body.scalar_loads + body.strided_loads;
+  sheet.add_log("runs", body.nest != nullptr ? body.nest->runs : 0);
+  sheet.add_log("lanes", body.lanes);
+  sheet.add_log("accumulators", body.unrolled_spatial);
+  sheet.add_log("unrolled_reduce", body.unrolled_reduce);
+  sheet.add_log("multiplies_in_body", body.multiplies());
+  sheet.add_log("vector_loads_in_body", body.vector_loads);
+  sheet.add_log("scalar_loads_in_body", body.scalar_loads);
+  sheet.add_log("strided_loads_in_body", body.strided_loads);
+  sheet.add("multiplies_per_load", body.multiplies() / std::max(loads, 1.0));
+  sheet.add_log("parallel_iterations", body.parallel);
+  sheet.add("guards", body.nest != nullptr ? body.nest->guards : 0);
+}
+
+// Serial loops from the inside out; level 0 is the body of unrolled and vectorized loops.
+void add_levels(const Body& body, Sheet& sheet) {
+  constexpr double kFlops = 2;
+  const std::vector<Loop>& loops = body.loops;
   std::vector<size_t> serial;
   for (size_t l = loops.size(); l-- > 0;)
     if (runs_as_loop(loops[l].kind) && loops[l].extent > 1) serial.push_back(l);
-  double inner_runs = multiplies * lanes;
+  double inner_runs = body.multiplies() * body.lanes;
   for (size_t level = 0; level < kLevels; ++level) {
     const bool there = level < serial.size();
     const std::string of = "loop" + std::to_string(level) + ".";
     const size_t first = there ? serial[level] : 0;
     double bytes = 0;
-    if (hot != nullptr)
-      for (const Access& a : loads) bytes += a.footprint(first);
+    for (const Access& a : body.loads) bytes += a.footprint(first);
     if (there) inner_runs *= static_cast<double>(loops[first].extent);
     sheet.add_log(of + "extent", there ? static_cast<double>(loops[first].extent) : 0);
     sheet.add(of + "reduces", there && loops[first].axis == AxisKind::kReduce ? 1 : 0);
     sheet.add_log(of + "bytes", bytes);
-    sheet.add_log(of + "flops_per_byte", flops * inner_runs / std::max(bytes, 1.0));
+    sheet.add_log(of + "flops_per_byte", kFlops * inner_runs / std::max(bytes, 1.0));
   }
   for (size_t i = 0; i < kOperands; ++i)
     for (size_t level = 0; level < 3; ++level) {
-      const bool there = i < loads.size() && level < serial.size();
+      const bool there = i < body.loads.size() && level < serial.size();
       sheet.add_log("operand" + std::to_string(i) + ".loop" + std::to_string(level) + ".bytes",
-                    there ? loads[i].footprint(serial[level]) : 0);
+                    there ? body.loads[i].footprint(serial[level]) : 0);
     }
+}
 
-  // The rest of the Program: copies, the write-out, buffers.
+// The rest of the Program: copies, the write-out, buffers.
+void add_rest(const Survey& all, const Nest* hot, Sheet& sheet) {
   double other_runs = 0, scatter = 0;
   for (const Nest& n : all.nests) {
     if (&n == hot) continue;
@@ -285,6 +302,18 @@ Sheet survey(const Program& program) {
   sheet.add_log("tile_bytes", all.register_bytes);
   sheet.add("stores", static_cast<double>(all.nests.size()));
   sheet.add("loops", all.loops);
+}
+
+Sheet survey(const Program& program) {
+  Survey all;
+  Nest top;
+  all.walk(program.body, top);
+  const Nest* const hot = all.hottest();
+  const Body body = body_of(hot);
+  Sheet sheet;
+  add_body(body, sheet);
+  add_levels(body, sheet);
+  add_rest(all, hot, sheet);
   sheet.add("packs_ahead", program.packing != nullptr ? 1 : 0);
   return sheet;
 }

@@ -159,40 +159,48 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
     if (llvm::Value* mask = emit_lane_compare(e)) return mask;
   llvm::Value *a = emit(e->operands[0]), *b = emit(e->operands[1]);
   match(a, b);
-  const bool is_unsigned = type == DType::kUInt8 || type == DType::kBool;
-  if (is_float(type)) {
-    switch (op) {
-      case BinaryOp::kSub:
-        return b_.CreateFSub(a, b);
-      case BinaryOp::kMul:
-        return b_.CreateFMul(a, b);
-      case BinaryOp::kDiv:
-        return b_.CreateFDiv(a, b);
-      // a when a > b, otherwise b (also when either is not a number): one instruction on x86, and what the
-      // oracle does.
-      case BinaryOp::kMax:
-        return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
-      case BinaryOp::kMin:
-        return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
-      case BinaryOp::kEq:
-        return b_.CreateFCmpOEQ(a, b);
-      case BinaryOp::kNe:
-        return b_.CreateFCmpUNE(a, b);
-      case BinaryOp::kLt:
-        return b_.CreateFCmpOLT(a, b);
-      case BinaryOp::kLe:
-        return b_.CreateFCmpOLE(a, b);
-      case BinaryOp::kGt:
-        return b_.CreateFCmpOGT(a, b);
-      case BinaryOp::kGe:
-        return b_.CreateFCmpOGE(a, b);
-      default:
-        refuse("no such operation on ", type, " values: ", to_text(e));
-        return a;
-    }
-  }
-  const bool wraps = type != DType::kInt64;  // indices never overflow; small integers wrap
+  llvm::Value* result = is_float(type) ? emit_float_binary(op, a, b) : emit_int_binary(e, a, b);
+  if (result != nullptr) return result;
+  refuse("no such operation on ", type, " values: ", to_text(e));
+  return a;
+}
+
+llvm::Value* Emitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b) {
   switch (op) {
+    case BinaryOp::kSub:
+      return b_.CreateFSub(a, b);
+    case BinaryOp::kMul:
+      return b_.CreateFMul(a, b);
+    case BinaryOp::kDiv:
+      return b_.CreateFDiv(a, b);
+    // a when a > b, otherwise b (also when either is not a number): one instruction on x86, and what the
+    // oracle does.
+    case BinaryOp::kMax:
+      return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
+    case BinaryOp::kMin:
+      return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
+    case BinaryOp::kEq:
+      return b_.CreateFCmpOEQ(a, b);
+    case BinaryOp::kNe:
+      return b_.CreateFCmpUNE(a, b);
+    case BinaryOp::kLt:
+      return b_.CreateFCmpOLT(a, b);
+    case BinaryOp::kLe:
+      return b_.CreateFCmpOLE(a, b);
+    case BinaryOp::kGt:
+      return b_.CreateFCmpOGT(a, b);
+    case BinaryOp::kGe:
+      return b_.CreateFCmpOGE(a, b);
+    default:
+      return nullptr;
+  }
+}
+
+llvm::Value* Emitter::emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value* b) {
+  const DType type = e->operands[0]->dtype;
+  const bool is_unsigned = type == DType::kUInt8 || type == DType::kBool;
+  const bool wraps = type != DType::kInt64;  // indices never overflow; small integers wrap
+  switch (e->binary_op) {
     case BinaryOp::kAdd:
       return b_.CreateAdd(a, b, "", false, !wraps);
     case BinaryOp::kSub:
@@ -227,8 +235,7 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
     case BinaryOp::kDiv:
       break;
   }
-  refuse("no such operation on ", type, " values: ", to_text(e));
-  return a;
+  return nullptr;
 }
 
 llvm::Value* Emitter::emit_unary(const Expr& e) {

@@ -305,9 +305,18 @@ void Emitter::emit_parallel(const StmtNode& s) {
   const Region caller = region_;
   const auto caller_vars = vars_;
   const auto resume = b_.saveIP();
+  llvm::Function* share = make_share(s, name + ".body", captured);
+  int64_t words = 0;
+  llvm::Function* task = make_task(name, share, captured.size(), words);
+  region_ = caller;
+  vars_ = caller_vars;
+  b_.restoreIP(resume);
+  call_parallel_for(s.extent, task, captured, words);
+}
 
-  // The share: for i in begin..end.
-  llvm::Function* share = make_region(name + ".body", true, captured.size(), 2);
+llvm::Function* Emitter::make_share(const StmtNode& s, const std::string& name,
+                                    const std::vector<Var>& captured) {
+  llvm::Function* share = make_region(name, true, captured.size(), 2);
   const auto param = [&](size_t from_end) {
     return share->getArg(static_cast<unsigned>(share->arg_size() - from_end));
   };
@@ -316,8 +325,11 @@ void Emitter::emit_parallel(const StmtNode& s) {
   llvm::Value *begin = param(2), *end = param(1);
   emit_loop(s, begin, end);
   b_.CreateRetVoid();
+  return share;
+}
 
-  // The task unpacks the closure: buffers, runtime, captured variables, eight bytes each.
+llvm::Function* Emitter::make_task(const std::string& name, llvm::Function* share, size_t captured,
+                                   int64_t& words) {
   llvm::Function* task = make_function(
       name, b_.getVoidTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()}, false);
   auto* entry = llvm::BasicBlock::Create(module_.getContext(), "entry", task);
@@ -326,9 +338,8 @@ void Emitter::emit_parallel(const StmtNode& s) {
   b_.SetInsertPoint(entry);
   b_.CreateCondBr(b_.CreateICmpSLT(task->getArg(1), task->getArg(2)), run, done);
   b_.SetInsertPoint(run);
-  int64_t place = 0;
   const auto unpack = [&](llvm::Type* type) {
-    return b_.CreateLoad(type, b_.CreatePtrAdd(task->getArg(0), int_of(8 * place++)));
+    return b_.CreateLoad(type, b_.CreatePtrAdd(task->getArg(0), int_of(8 * words++)));
   };
   std::map<const BufferNode*, llvm::Value*> shared;
   for (const Slot& slot : slots_)
@@ -346,22 +357,22 @@ void Emitter::emit_parallel(const StmtNode& s) {
     actuals.push_back(slot.per_thread ? b_.CreatePtrAdd(own, int_of(slot.offset))
                                       : shared[slot.buffer.get()]);
   actuals.push_back(runtime);
-  for (size_t i = 0; i < captured.size(); ++i) actuals.push_back(unpack(b_.getInt64Ty()));
+  for (size_t i = 0; i < captured; ++i) actuals.push_back(unpack(b_.getInt64Ty()));
   actuals.push_back(b_.CreateSExt(task->getArg(1), b_.getInt64Ty()));
   actuals.push_back(b_.CreateSExt(task->getArg(2), b_.getInt64Ty()));
   b_.CreateCall(share, actuals);
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
   b_.CreateRetVoid();
+  return task;
+}
 
-  // The caller packs it.
-  region_ = caller;
-  vars_ = caller_vars;
-  b_.restoreIP(resume);
+void Emitter::call_parallel_for(int64_t extent, llvm::Function* task, const std::vector<Var>& captured,
+                                int64_t words) {
   llvm::BasicBlock& first = region_.function->getEntryBlock();
   llvm::IRBuilder<> at_entry(&first, first.begin());
   llvm::Value* closure =
-      at_entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(place)));
+      at_entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(words)));
   int64_t at = 0;
   const auto pack = [&](llvm::Value* v) { b_.CreateStore(v, b_.CreatePtrAdd(closure, int_of(8 * at++))); };
   for (const Slot& slot : slots_)
@@ -373,7 +384,7 @@ void Emitter::emit_parallel(const StmtNode& s) {
   llvm::Value* pool = b_.CreateLoad(b_.getPtrTy(), b_.CreatePtrAdd(region_.runtime, int_of(kPool)));
   auto* type = llvm::FunctionType::get(b_.getVoidTy(),
                                        {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
-  b_.CreateCall(type, parallel_for, {pool, b_.getInt32(static_cast<uint32_t>(s.extent)), task, closure});
+  b_.CreateCall(type, parallel_for, {pool, b_.getInt32(static_cast<uint32_t>(extent)), task, closure});
 }
 
 void Emitter::emit_if(const StmtNode& s) {

@@ -81,6 +81,12 @@ class Emitter {
   void run_at(const Var& var, int64_t value);          // var is one number from here on
   void leave_lanes();
   void emit_parallel(const StmtNode& s);
+  // Its parts: the loop as a function over begin..end; the task the pool calls, which unpacks a closure of `words` times
+  // eight bytes (buffers, runtime, captured variables) and calls the share; the call that packs it.
+  llvm::Function* make_share(const StmtNode& s, const std::string& name, const std::vector<Var>& captured);
+  llvm::Function* make_task(const std::string& name, llvm::Function* share, size_t captured, int64_t& words);
+  void call_parallel_for(int64_t extent, llvm::Function* task, const std::vector<Var>& captured,
+                         int64_t words);
   void emit_if(const StmtNode& s);
   void emit_allocate(const StmtNode& s);
 
@@ -142,6 +148,9 @@ class Emitter {
   // --- emit_expr.cpp: values ---
   llvm::Value* emit(const Expr& e);
   llvm::Value* emit_binary(const Expr& e);
+  // Null: there is no such operation on these values.
+  llvm::Value* emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_index_division(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_float_add(const Expr& e);
   llvm::Value* emit_lane_compare(const Expr& e);

@@ -105,28 +105,33 @@ class Interpreter {
         return std::abs(a);
       }
       case ExprKind::kBinary:
-        break;
+        return is_float(e->operands[0]->dtype) ? compared(e) : index_binary(e);
     }
-    if (is_float(e->operands[0]->dtype)) {
-      const double a = value(e->operands[0]), b = value(e->operands[1]);
-      switch (e->binary_op) {
-        case BinaryOp::kEq:
-          return a == b;
-        case BinaryOp::kNe:
-          return a != b;
-        case BinaryOp::kLt:
-          return a < b;
-        case BinaryOp::kLe:
-          return a <= b;
-        case BinaryOp::kGt:
-          return a > b;
-        case BinaryOp::kGe:
-          return a >= b;
-        default:
-          report("no integer value in ", to_text(e));
-          return 0;
-      }
+    return 0;
+  }
+
+  int64_t compared(const Expr& e) {
+    const double a = value(e->operands[0]), b = value(e->operands[1]);
+    switch (e->binary_op) {
+      case BinaryOp::kEq:
+        return a == b;
+      case BinaryOp::kNe:
+        return a != b;
+      case BinaryOp::kLt:
+        return a < b;
+      case BinaryOp::kLe:
+        return a <= b;
+      case BinaryOp::kGt:
+        return a > b;
+      case BinaryOp::kGe:
+        return a >= b;
+      default:
+        report("no integer value in ", to_text(e));
+        return 0;
     }
+  }
+
+  int64_t index_binary(const Expr& e) {
     const int64_t a = index(e->operands[0]);
     if (e->binary_op == BinaryOp::kAnd) return a != 0 && index(e->operands[1]) != 0;
     if (e->binary_op == BinaryOp::kOr) return a != 0 || index(e->operands[1]) != 0;

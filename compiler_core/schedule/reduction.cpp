@@ -104,6 +104,107 @@ void Schedule::pad_reduction(Axis axis, int64_t multiple) {
   });
 }
 
+namespace {
+
+// The nest of a reduction that is to be factored: loops and guards down to the store; spatial loops are the dimensions,
+// one each.
+struct FactoredNest {
+  Stage stage;
+  size_t top = 0;  // of its path: where the nest begins
+  std::vector<Stmt> loops, spatial;
+  std::vector<Expr> guards;
+  int64_t extent = 0;  // of the axis
+
+  const StmtNode& store() const { return stage.store(); }
+};
+
+Result<FactoredNest> nest_to_factor(const Program& program, const Buffer& buffer, const Axis& axis) {
+  if (buffer == nullptr) return invalid_config("the tensor handle is empty");
+  const std::optional<Stage> stage = find_stage(program.body, buffer);
+  if (!stage.has_value()) return invalid_config(buffer->name, " is not computed in this Program");
+  FactoredNest nest{.stage = *stage, .loops = stage->loops()};
+  const StmtNode& store = nest.store();
+  if (store.reduce == ReduceOp::kNone) return invalid_config(buffer->name, " is not a reduction");
+  if (!store.first.defined())
+    return invalid_config("the initialisation of ", buffer->name, " is already decomposed; do that later");
+  nest.top = stage->own;
+  while (stage->path[nest.top]->kind == StmtKind::kAllocate) ++nest.top;
+  for (size_t i = nest.top; i + 1 < stage->path.size(); ++i) {
+    const Stmt& s = stage->path[i];
+    if (s->kind == StmtKind::kIf && s->else_body == nullptr)
+      for (Expr& e : conjuncts(s->condition)) nest.guards.push_back(std::move(e));
+    else if (s->kind != StmtKind::kFor)
+      return invalid_config(buffer->name, " is computed together with other statements");
+  }
+  const auto factored = std::ranges::find(nest.loops, axis.var, [](const Stmt& loop) { return loop->var; });
+  if (factored == nest.loops.end() || (*factored)->axis != AxisKind::kReduce)
+    return invalid_config("not a reduce axis of ", buffer->name);
+  nest.extent = (*factored)->extent;
+  for (const Stmt& loop : nest.loops) {
+    if (loop->loop != LoopKind::kSerial)
+      return invalid_config("axis ", label(program.body, loop->var), " is ", loop_kind_name(loop->loop),
+                            "; annotate it later");
+    if (loop->axis == AxisKind::kSpatial) nest.spatial.push_back(loop);
+  }
+  for (size_t d = 0; d < store.indices.size(); ++d) {
+    const bool is_dimension = std::ranges::any_of(nest.spatial, [&](const Stmt& loop) {
+      return store.indices[d]->kind == ExprKind::kVar && store.indices[d]->var == loop->var;
+    });
+    if (!is_dimension && !is_const_int(store.indices[d]))
+      return invalid_config("dimension ", d, " of ", buffer->name, " is indexed by ",
+                            to_text(store.indices[d]), "; split its spatial axes later");
+  }
+  return nest;
+}
+
+// partial[axis, indices] sums over the other reduce axes, in the loops that were there.
+Stmt partial_sums(const FactoredNest& n, const Axis& axis, const Buffer& partial) {
+  const StmtNode& store = n.store();
+  std::vector<Expr> indices = store.indices;
+  indices.insert(indices.begin(), Expr(axis.var));
+  Expr first = bool_imm(true);
+  std::vector<Stmt> loops;
+  for (const Stmt& loop : n.loops)
+    if (loop->var == axis.var) loops.push_back(make_for(axis.var, n.extent, loop->body));
+  for (const Stmt& loop : n.loops)
+    if (loop->var != axis.var) loops.push_back(loop);
+  for (const Stmt& loop : n.loops)
+    if (loop->axis == AxisKind::kReduce && loop->var != axis.var)
+      first = first && binary(BinaryOp::kEq, loop->var, 0);
+  Stmt sums = make_reduce(partial, indices, store.reduce, store.init, store.value, first);
+  // A share without a term of its own (an uneven split) still has its sum: guards would leave it unwritten,
+  // so the terms beyond them count as the initial value.
+  if (!n.guards.empty()) {
+    auto guarded = std::make_shared<StmtNode>(*sums);
+    guarded->value = select(conjunction(n.guards), store.value, store.init);
+    sums = std::move(guarded);
+  }
+  return nest(loops, {}, std::move(sums));
+}
+
+// The tensor sums over that dimension, with variables of its own.
+Stmt sum_of_partials(const FactoredNest& n, const Axis& axis, const Buffer& buffer, const Buffer& partial) {
+  const StmtNode& store = n.store();
+  VarMap fresh;
+  std::vector<Stmt> loops;
+  for (const Stmt& loop : n.spatial) {
+    fresh[loop->var] = make_var(loop->var->name);
+    loops.push_back(make_for(fresh[loop->var]->var, loop->extent, loop->body));
+  }
+  const Var share = make_var(axis.var->name);
+  loops.push_back(make_for(share, n.extent, n.stage.path.back(), AxisKind::kReduce));
+  std::vector<Expr> to, from{Expr(share)};
+  for (const Expr& index : store.indices) {
+    to.push_back(substitute(index, fresh));
+    from.push_back(to.back());
+  }
+  return nest(loops, {},
+              make_reduce(buffer, to, store.reduce, store.init, load(partial, from),
+                          binary(BinaryOp::kEq, share, 0)));
+}
+
+}  // namespace
+
 Tensor Schedule::rfactor(const Tensor& t, Axis axis) {
   Tensor result;
   if (refused()) return result;
@@ -111,91 +212,14 @@ Tensor Schedule::rfactor(const Tensor& t, Axis axis) {
   const std::string call =
       str("rfactor(", buffer == nullptr ? "(none)" : buffer->name, ", ", label(program_.body, axis.var), ")");
   apply(call, [&]() -> Status {
-    if (buffer == nullptr) return invalid_config("the tensor handle is empty");
-    const std::optional<Stage> stage = find_stage(program_.body, buffer);
-    if (!stage.has_value()) return invalid_config(buffer->name, " is not computed in this Program");
-    const StmtNode& store = stage->store();
-    if (store.reduce == ReduceOp::kNone) return invalid_config(buffer->name, " is not a reduction");
-    if (!store.first.defined())
-      return invalid_config("the initialisation of ", buffer->name, " is already decomposed; do that later");
-    // The nest: loops and guards down to the store; spatial loops are the dimensions, one each.
-    std::vector<Stmt> loops = stage->loops();
-    std::vector<Expr> guards;
-    size_t top = stage->own;
-    while (stage->path[top]->kind == StmtKind::kAllocate) ++top;
-    for (size_t i = top; i + 1 < stage->path.size(); ++i) {
-      const Stmt& s = stage->path[i];
-      if (s->kind == StmtKind::kIf && s->else_body == nullptr)
-        for (Expr& e : conjuncts(s->condition)) guards.push_back(std::move(e));
-      else if (s->kind != StmtKind::kFor)
-        return invalid_config(buffer->name, " is computed together with other statements");
-    }
-    const auto factored =
-        std::find_if(loops.begin(), loops.end(), [&](const Stmt& loop) { return loop->var == axis.var; });
-    if (factored == loops.end() || (*factored)->axis != AxisKind::kReduce)
-      return invalid_config("not a reduce axis of ", buffer->name);
-    std::vector<Stmt> spatial;
-    for (const Stmt& loop : loops) {
-      if (loop->loop != LoopKind::kSerial)
-        return invalid_config("axis ", label(program_.body, loop->var), " is ", loop_kind_name(loop->loop),
-                              "; annotate it later");
-      if (loop->axis == AxisKind::kSpatial) spatial.push_back(loop);
-    }
-    for (size_t d = 0; d < store.indices.size(); ++d) {
-      const bool is_dimension = std::any_of(spatial.begin(), spatial.end(), [&](const Stmt& loop) {
-        return store.indices[d]->kind == ExprKind::kVar && store.indices[d]->var == loop->var;
-      });
-      if (!is_dimension && !is_const_int(store.indices[d]))
-        return invalid_config("dimension ", d, " of ", buffer->name, " is indexed by ",
-                              to_text(store.indices[d]), "; split its spatial axes later");
-    }
-
-    // partial[axis, indices] sums over the other reduce axes, in the loops that were there.
-    const int64_t extent = (*factored)->extent;
+    ASSIGN_OR_RETURN(const FactoredNest n, nest_to_factor(program_, buffer, axis));
     std::vector<int64_t> shape = buffer->shape;
-    shape.insert(shape.begin(), extent);
+    shape.insert(shape.begin(), n.extent);
     const Buffer partial = derived_buffer(buffer, free_name(program_, buffer->name + ".partial"),
                                           std::move(shape), MemoryScope::kGlobal);
     RETURN_IF_ERROR(check_size(partial));
-    std::vector<Expr> indices = store.indices;
-    indices.insert(indices.begin(), Expr(axis.var));
-    Expr first = bool_imm(true);
-    std::vector<Stmt> partial_loops{make_for(axis.var, extent, (*factored)->body)};
-    for (const Stmt& loop : loops)
-      if (loop->var != axis.var) partial_loops.push_back(loop);
-    for (const Stmt& loop : loops)
-      if (loop->axis == AxisKind::kReduce && loop->var != axis.var)
-        first = first && binary(BinaryOp::kEq, loop->var, 0);
-    Stmt sums = make_reduce(partial, indices, store.reduce, store.init, store.value, first);
-    // A share without a term of its own (an uneven split) still has its sum: guards would leave it unwritten,
-    // so the terms beyond them count as the initial value.
-    if (!guards.empty()) {
-      auto guarded = std::make_shared<StmtNode>(*sums);
-      guarded->value = select(conjunction(guards), store.value, store.init);
-      sums = std::move(guarded);
-    }
-    Stmt partial_nest = nest(partial_loops, {}, std::move(sums));
-
-    // t sums over that dimension, with variables of its own.
-    VarMap fresh;
-    std::vector<Stmt> final_loops;
-    for (const Stmt& loop : spatial) {
-      fresh[loop->var] = make_var(loop->var->name);
-      final_loops.push_back(make_for(fresh[loop->var]->var, loop->extent, loop->body));
-    }
-    const Var share = make_var(axis.var->name);
-    final_loops.push_back(make_for(share, extent, stage->path.back(), AxisKind::kReduce));
-    std::vector<Expr> to, from{Expr(share)};
-    for (const Expr& index : store.indices) {
-      to.push_back(substitute(index, fresh));
-      from.push_back(to.back());
-    }
-    Stmt final_nest = nest(final_loops, {},
-                           make_reduce(buffer, to, store.reduce, store.init, load(partial, from),
-                                       binary(BinaryOp::kEq, share, 0)));
-    const Path place = prefix(stage->path, top);
-    program_.body = allocate_at_root(
-        replace_at(place, make_seq({std::move(partial_nest), std::move(final_nest)})), partial);
+    Stmt both = make_seq({partial_sums(n, axis, partial), sum_of_partials(n, axis, buffer, partial)});
+    program_.body = allocate_at_root(replace_at(prefix(n.stage.path, n.top), std::move(both)), partial);
     result.buffer = partial;
     record(str(call, " -> ", partial->name));
     return Status::ok();

@@ -84,8 +84,11 @@ struct Call {
   std::function<Status(Schedule&, const Arguments&)> run;
 };
 
-const std::map<std::string_view, Call>& calls() {
-  static const std::map<std::string_view, Call> kCalls = {
+using Calls = std::map<std::string_view, Call>;
+
+// Of loops.
+Calls loop_calls() {
+  return {
       {"split",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {
@@ -150,6 +153,12 @@ const std::map<std::string_view, Call>& calls() {
           s.bind(s.axis(a[0]), kind);
           return Status::ok();
         }}},
+  };
+}
+
+// Of stages: where and when a buffer is computed.
+Calls stage_calls() {
+  return {
       {"cache_write",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {
@@ -201,6 +210,12 @@ const std::map<std::string_view, Call>& calls() {
           s.pack(s.tensor(a[0]), std::move(dims));
           return Status::ok();
         }}},
+  };
+}
+
+// Of reductions, of what is known beforehand, of GPUs.
+Calls other_calls() {
+  return {
       {"pad_reduction",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {
@@ -258,6 +273,15 @@ const std::map<std::string_view, Call>& calls() {
           return Status::ok();
         }}},
   };
+}
+
+const Calls& calls() {
+  static const Calls kCalls = [] {
+    Calls all = loop_calls();
+    all.merge(stage_calls());
+    all.merge(other_calls());
+    return all;
+  }();
   return kCalls;
 }
 

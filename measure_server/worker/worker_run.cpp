@@ -23,17 +23,10 @@ constexpr double kResignedMs = 10;  // how patient a run then still is
 
 constexpr int kGpuTries = 12;  // a GPU that was quarantined may come back: about two minutes
 
-}  // namespace
-
-v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
-  const v1::Lease& lease = built.lease;
-  const v1::MeasureOptions& options = lease.options();
-  v1::MeasureRecord record = record_for(lease);
-  record.set_build_ms(built.build_ms);
-  record.set_queue_ms(built.queue_ms);
-  record.set_artifact_digest(built.digest);
+// What the lease asks for, where it asks; all but the data and what changes from try to try.
+RunRequest request_for(const WorkerCore::Built& built) {
+  const v1::MeasureOptions& options = built.lease.options();
   RunRequest request;
-  request.artifact_dir = shared_dir() + "/artifacts";
   request.digest = built.digest;
   if (options.min_repeat_ms() > 0) request.min_repeat_ms = options.min_repeat_ms();
   if (options.repeats() > 0) request.repeats = options.repeats();
@@ -46,6 +39,45 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     request.slow_above_ns = kClearlySlower * built.best_ns;
   }
   request.cold_constants = options.constants() == "cold";
+  return request;
+}
+
+void take_data(const BuildReply& data, RunRequest& request) {
+  request.inputs.clear();
+  request.references.clear();
+  for (const auto& d : data.inputs) request.inputs.push_back({d.arg, d.path});
+  for (const auto& d : data.references) request.references.push_back({d.arg, d.path});
+}
+
+// What the runner found, into the record.
+void take_reply(const RunReply& reply, v1::MeasureRecord& record) {
+  for (const std::string& name : add_facts(reply.facts, record))
+    spdlog::warn("trial {}: the runner says \"{}\", which no record has", record.trial_id(), name);
+  record.set_outcome(outcome_of(reply.outcome));
+  record.set_message(reply.message);
+  record.mutable_run_ns()->Add(reply.run_ns.begin(), reply.run_ns.end());
+  record.mutable_cpu_ns()->Add(reply.cpu_ns.begin(), reply.cpu_ns.end());
+  record.set_cut(reply.cut);
+  record.set_max_error(std::isfinite(reply.max_error) ? reply.max_error : 0);
+  record.set_sentinel_before_ns(reply.sentinel_before_ns);
+  record.set_sentinel_after_ns(reply.sentinel_after_ns);
+  record.set_memory_sentinel_before_ns(reply.memory_before_ns);
+  record.set_memory_sentinel_after_ns(reply.memory_after_ns);
+  record.set_run_ms(reply.run_ms);
+  record.set_check_ms(reply.check_ms);
+  if (!reply.device_state.empty()) record.set_device_state(reply.device_state);
+}
+
+}  // namespace
+
+v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
+  const v1::Lease& lease = built.lease;
+  v1::MeasureRecord record = record_for(lease);
+  record.set_build_ms(built.build_ms);
+  record.set_queue_ms(built.queue_ms);
+  record.set_artifact_digest(built.digest);
+  RunRequest request = request_for(built);
+  request.artifact_dir = shared_dir() + "/artifacts";
   request.cpus = runner_cpus(threads_of(lease.target()));
   CalmLevel& calm_pulse = this->calm_pulse(lease);
   const double patience_ms = request.patience_ms;
@@ -61,10 +93,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
       reply = data.status();
       continue;
     }
-    request.inputs.clear();
-    request.references.clear();
-    for (const auto& d : data->inputs) request.inputs.push_back({d.arg, d.path});
-    for (const auto& d : data->references) request.references.push_back({d.arg, d.path});
+    take_data(*data, request);
     request.check = check_for(lease, lease.template_name(), *data);
     request.calm_pulse_ns = calm_pulse.ns();
     request.patience_ms =
@@ -108,22 +137,8 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     record.set_message(reply.message());
     return record;
   }
-  for (const std::string& name : add_facts(reply->facts, record))
-    spdlog::warn("trial {}: the runner says \"{}\", which no record has", lease.trial_id(), name);
-  record.set_outcome(outcome_of(reply->outcome));
-  record.set_message(reply->message);
-  record.mutable_run_ns()->Add(reply->run_ns.begin(), reply->run_ns.end());
-  record.mutable_cpu_ns()->Add(reply->cpu_ns.begin(), reply->cpu_ns.end());
-  record.set_cut(reply->cut);
-  record.set_max_error(std::isfinite(reply->max_error) ? reply->max_error : 0);
-  record.set_sentinel_before_ns(reply->sentinel_before_ns);
-  record.set_sentinel_after_ns(reply->sentinel_after_ns);
-  record.set_memory_sentinel_before_ns(reply->memory_before_ns);
-  record.set_memory_sentinel_after_ns(reply->memory_after_ns);
+  take_reply(*reply, record);
   record.set_discarded(disturbed);
-  record.set_run_ms(reply->run_ms);
-  record.set_check_ms(reply->check_ms);
-  if (!reply->device_state.empty()) record.set_device_state(reply->device_state);
   return record;
 }
 

@@ -80,21 +80,9 @@ std::vector<Expr> each(int64_t n, const F& f) {
   return values;
 }
 
-Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
-  const Sizes z = sizes_of(w, m);
-  const Winograd f = winograd(m);
-  te::Builder b("conv2d", w.dtype);
-  const auto operand = [&](const std::string& name, std::vector<int64_t> shape) {
-    return Workload(w).is_constant(name) ? b.constant(name, std::move(shape))
-                                         : b.input(name, std::move(shape));
-  };
-  const Buffer data = operand("data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width));
-  const Buffer weight = operand("weight", {w.out_channels, w.in_channels, 3, 3});
-  const Buffer bias = w.bias ? operand("bias", {w.out_channels}) : nullptr;
-  const std::vector<int64_t> out_shape =
-      image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
-  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
-
+// The weight's tiles: u[xi, nu, ic, oc], channels of whole blocks.
+Buffer transformed_weight(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Winograd& f,
+                          const Buffer& weight) {
   const int64_t ic = z.ic_blocks * z.ic_block, oc = z.oc_blocks * z.oc_block;
   const Buffer half_u =
       b.compute("half_u", {z.tile, 3, ic, oc},
@@ -107,14 +95,19 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
                                      }));
                 },
                 BufferRole::kIntermediate, {"xi", "kw", "ic", "oc"});
-  const Buffer u = b.compute("u", {z.tile, z.tile, ic, oc},
-                             [&](const Indices& i) {
-                               return transformed(f.g, i[1], each(3, [&](int64_t kw) {
-                                                    return load(half_u, {i[0], kw, i[2], i[3]});
-                                                  }));
-                             },
-                             BufferRole::kIntermediate, {"xi", "nu", "ic", "oc"});
+  return b.compute("u", {z.tile, z.tile, ic, oc},
+                   [&](const Indices& i) {
+                     return transformed(f.g, i[1], each(3, [&](int64_t kw) {
+                                          return load(half_u, {i[0], kw, i[2], i[3]});
+                                        }));
+                   },
+                   BufferRole::kIntermediate, {"xi", "nu", "ic", "oc"});
+}
 
+// The image's tiles: v[xi, nu, n, icb, tile, ic].
+Buffer transformed_data(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Winograd& f,
+                        const Buffer& data) {
+  const int64_t ic = z.ic_blocks * z.ic_block, m = z.m;
   const int64_t rows = z.tile_rows * m + 2, columns = z.tile_columns * m + 2;
   const auto [top, left, bottom, right] = w.padding;
   const Buffer padded = b.compute(
@@ -139,23 +132,21 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
                 },
                 BufferRole::kIntermediate, {"n", "icb", "th", "xi", "pw", "ic"});
   const int64_t tiles = z.tile_rows * z.tile_columns;
-  const Buffer v =
-      b.compute("v", {z.tile, z.tile, w.batch, z.ic_blocks, tiles, z.ic_block},
-                [&](const Indices& i) {
-                  const Expr row = floor_div(i[4], z.tile_columns), column = floor_mod(i[4], z.tile_columns);
-                  return transformed(f.b, i[1], each(z.tile, [&](int64_t c) {
-                                       return load(half_v, {i[2], i[3], row, i[0], column * m + c, i[5]});
-                                     }));
-                },
-                BufferRole::kIntermediate, {"xi", "nu", "n", "icb", "p", "ic"});
-  const Buffer product =
-      b.reduce("product", {z.tile, z.tile, w.batch, z.oc_blocks, tiles, z.oc_block},
-               {{"icb", z.ic_blocks}, {"ic", z.ic_block}}, ReduceOp::kSum,
-               [&](const Indices& i, const Indices& r) {
-                 return load(v, {i[0], i[1], i[2], r[0], i[4], r[1]}) *
-                        load(u, {i[0], i[1], r[0] * z.ic_block + r[1], i[3] * z.oc_block + i[5]});
-               },
-               BufferRole::kIntermediate, {"xi", "nu", "n", "ocb", "p", "oc"});
+  return b.compute("v", {z.tile, z.tile, w.batch, z.ic_blocks, tiles, z.ic_block},
+                   [&](const Indices& i) {
+                     const Expr row = floor_div(i[4], z.tile_columns),
+                                column = floor_mod(i[4], z.tile_columns);
+                     return transformed(f.b, i[1], each(z.tile, [&](int64_t c) {
+                                          return load(half_v, {i[2], i[3], row, i[0], column * m + c, i[5]});
+                                        }));
+                   },
+                   BufferRole::kIntermediate, {"xi", "nu", "n", "icb", "p", "ic"});
+}
+
+// The output's blocks of channels, out of the products of tiles.
+Buffer transformed_back(te::Builder& b, const Conv2dWorkload& w, const Sizes& z, const Winograd& f,
+                        const Buffer& product) {
+  const int64_t m = z.m, tiles = z.tile_rows * z.tile_columns;
   const Buffer half =
       b.compute("half", {w.batch, z.oc_blocks, tiles, m, z.tile, z.oc_block},
                 [&](const Indices& i) {
@@ -164,15 +155,43 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
                                      }));
                 },
                 BufferRole::kIntermediate, {"n", "ocb", "p", "i", "nu", "oc"});
-  const Buffer y =
-      b.compute("y", {w.batch, z.oc_blocks, w.out_height(), w.out_width(), z.oc_block},
-                [&](const Indices& i) {
-                  const Expr p = floor_div(i[2], m) * z.tile_columns + floor_div(i[3], m);
-                  return transformed(f.a, floor_mod(i[3], m), each(z.tile, [&](int64_t nu) {
-                                       return load(half, {i[0], i[1], p, floor_mod(i[2], m), nu, i[4]});
-                                     }));
-                },
-                BufferRole::kIntermediate, {"n", "ocb", "oh", "ow", "oc"});
+  return b.compute("y", {w.batch, z.oc_blocks, w.out_height(), w.out_width(), z.oc_block},
+                   [&](const Indices& i) {
+                     const Expr p = floor_div(i[2], m) * z.tile_columns + floor_div(i[3], m);
+                     return transformed(f.a, floor_mod(i[3], m), each(z.tile, [&](int64_t nu) {
+                                          return load(half, {i[0], i[1], p, floor_mod(i[2], m), nu, i[4]});
+                                        }));
+                   },
+                   BufferRole::kIntermediate, {"n", "ocb", "oh", "ow", "oc"});
+}
+
+Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
+  const Sizes z = sizes_of(w, m);
+  const Winograd f = winograd(m);
+  te::Builder b("conv2d", w.dtype);
+  const auto operand = [&](const std::string& name, std::vector<int64_t> shape) {
+    return Workload(w).is_constant(name) ? b.constant(name, std::move(shape))
+                                         : b.input(name, std::move(shape));
+  };
+  const Buffer data = operand("data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width));
+  const Buffer weight = operand("weight", {w.out_channels, w.in_channels, 3, 3});
+  const Buffer bias = w.bias ? operand("bias", {w.out_channels}) : nullptr;
+  const std::vector<int64_t> out_shape =
+      image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
+  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
+
+  const Buffer u = transformed_weight(b, w, z, f, weight);
+  const Buffer v = transformed_data(b, w, z, f, data);
+  const int64_t tiles = z.tile_rows * z.tile_columns;
+  const Buffer product =
+      b.reduce("product", {z.tile, z.tile, w.batch, z.oc_blocks, tiles, z.oc_block},
+               {{"icb", z.ic_blocks}, {"ic", z.ic_block}}, ReduceOp::kSum,
+               [&](const Indices& i, const Indices& r) {
+                 return load(v, {i[0], i[1], i[2], r[0], i[4], r[1]}) *
+                        load(u, {i[0], i[1], r[0] * z.ic_block + r[1], i[3] * z.oc_block + i[5]});
+               },
+               BufferRole::kIntermediate, {"xi", "nu", "n", "ocb", "p", "oc"});
+  const Buffer y = transformed_back(b, w, z, f, product);
   const bool blocked = channel_block(w.out_layout) > 1;
   std::vector<std::string> names = {"n", blocked ? "ocb" : "oc", "oh", "ow"};
   if (blocked) names.emplace_back("oc");

@@ -3,17 +3,14 @@
 // change the table, say why beside it.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <regex>
-#include <set>
+#include <algorithm>
 #include <string>
 #include <vector>
 
-namespace {
+#include "tests/layering/tree.h"
 
-namespace fs = std::filesystem;
+namespace tuner::tree {
+namespace {
 
 struct Rule {
   std::string folder;                 // files below it, unless a longer rule matches
@@ -148,74 +145,16 @@ bool allowed(const Rule& rule, const std::string& included) {
   return false;
 }
 
-struct Include {
-  std::string file, included;
-  int line;
-};
-
-// Calls see(file, line number, text) for each line of the sources below these folders.
-template <class See>
-void read_lines(const std::vector<std::string>& folders, const See& see) {
-  const fs::path root = TUNER_SOURCE_DIR;
-  for (const std::string& folder : folders) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cpp" && extension != ".c") continue;
-      std::ifstream in(entry.path());
-      std::string text;
-      for (int line = 1; std::getline(in, text); ++line)
-        see(fs::relative(entry.path(), root).string(), line, text);
-    }
-  }
-}
-
-const std::vector<std::string> kProgram = {"compiler_core",  "templates", "db",    "proto",
-                                           "measure_server", "tuner",     "deploy"};
-
-std::vector<Include> includes_of_the_tree() {
-  const std::regex include(R"(^\s*#\s*include\s*[<"]([^">]+)[">])");
-  std::vector<Include> found;
-  read_lines(kProgram, [&](const std::string& file, int line, const std::string& text) {
-    std::smatch match;
-    if (std::regex_search(text, match, include)) found.push_back({file, match[1].str(), line});
-  });
-  return found;
-}
-
 TEST(Layering, IncludesFollowTheArrows) {
   const std::vector<Include> includes = includes_of_the_tree();
   ASSERT_GT(includes.size(), 300u) << "the tree was not found below " << TUNER_SOURCE_DIR;
   for (const Include& i : includes) {
-    if (!fs::exists(fs::path(TUNER_SOURCE_DIR) / i.included)) continue;  // not a header of ours
+    if (!is_ours(i)) continue;
     const Rule* rule = rule_of(i.file);
     ASSERT_NE(rule, nullptr) << i.file << ": no rule for this folder; add one to kRules";
     EXPECT_TRUE(allowed(*rule, i.included)) << i.file << ":" << i.line << " includes " << i.included
                                             << ", which " << rule->folder << " may not read";
   }
-}
-
-// A folder that is read by what it reads cannot be understood, built or tested alone.
-TEST(Layering, NoFolderReadsItselfByWayOfOthers) {
-  std::map<std::string, std::set<std::string>> reads;  // folder -> folders
-  for (const Include& i : includes_of_the_tree()) {
-    if (!fs::exists(fs::path(TUNER_SOURCE_DIR) / i.included)) continue;
-    const std::string from = fs::path(i.file).parent_path(), to = fs::path(i.included).parent_path();
-    if (from != to) reads[from].insert(to);
-  }
-  std::map<std::string, std::set<std::string>> reached = reads;  // by one or more arrows
-  for (bool grew = true; grew;) {
-    grew = false;
-    for (auto& [folder, all] : reached) {
-      const size_t before = all.size();
-      for (const std::string& next : std::set<std::string>(all))
-        if (const auto further = reads.find(next); further != reads.end())
-          all.insert(further->second.begin(), further->second.end());
-      grew = grew || all.size() > before;
-    }
-  }
-  ASSERT_GT(reached.size(), 20u);
-  for (const auto& [folder, all] : reached)
-    EXPECT_FALSE(all.contains(folder)) << folder << " reads a folder that reads it, perhaps by way of others";
 }
 
 TEST(Layering, HeavyLibrariesStayBehindTheirFolder) {
@@ -235,10 +174,10 @@ TEST(Layering, SourcesDoNotLookForHeadersThemselves) {
   const std::string question = std::string("__has_") + "include";
   std::vector<std::string> folders = kProgram;
   folders.insert(folders.end(), {"tests", "examples"});
-  read_lines(folders, [&](const std::string& file, int line, const std::string& text) {
-    EXPECT_EQ(text.find(question), std::string::npos)
-        << file << ":" << line << " asks " << question << "; let CMake define TUNER_HAVE_... instead";
-  });
+  for (const SourceFile& file : read_files(folders, {".h", ".cpp", ".c"}))
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      EXPECT_EQ(file.lines[i].find(question), std::string::npos)
+          << file.path << ":" << i + 1 << " asks " << question << "; let CMake define TUNER_HAVE_... instead";
 }
 
 TEST(Layering, TheRulesRefuseABackwardArrow) {
@@ -250,3 +189,4 @@ TEST(Layering, TheRulesRefuseABackwardArrow) {
 }
 
 }  // namespace
+}  // namespace tuner::tree

@@ -112,8 +112,9 @@ nlohmann::ordered_json solution_json(const CoverProblem& p, const CoverSolution&
   nlohmann::ordered_json configs = nlohmann::ordered_json::array(), places = nlohmann::ordered_json::array();
   for (const int r : s.set.rows) {
     const CoverConfig& c = p.configs[static_cast<size_t>(r)];
-    configs.push_back(
-        {{"template", c.template_name}, {"template_version", c.template_version}, {"config", c.config}});
+    configs.push_back({{"template", c.template_name},
+                       {"template_version", c.template_version},
+                       {"config", config_json(c.config)}});
   }
   for (size_t c = 0; c < p.places.size(); ++c) {
     nlohmann::ordered_json place{{"place", p.places[c].name}};

@@ -59,16 +59,11 @@ int run(const Options& options) {
     }
     nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
     for (const JobRow::Task& task : job.tasks) {
-      tasks.push_back({{"workload", task.workload_key}, {"target", task.target}, {"best", nullptr}});
       const Result<TunedConfig> best =
           (*store)->best(task.workload_key, task.target, templates_of(task.algorithms));
-      if (!best) continue;
-      tasks.back()["best"] = {
-          {"trial", best->trial_id},
-          {"time_ns", best->time_ns},
-          {"time_low_ns", best->time_low_ns},
-          {"time_high_ns", best->time_high_ns},
-          {"race", best->race_id != 0 ? race_json(*best) : nlohmann::ordered_json(nullptr)}};
+      tasks.push_back({{"workload", task.workload_key},
+                       {"target", task.target},
+                       {"tuned", best ? tuned_json(*best, 0) : nlohmann::ordered_json(nullptr)}});
     }
     document.push_back({{"job", job.id},
                         {"state", state},

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "db/records.h"
+#include "db/exchange/import_file.h"
 #include "tuner/cli/command.h"
+#include "tuner/text/facts.h"
 
 namespace tuner::cli {
 
@@ -13,6 +14,11 @@ void add_records_export(Command records, CommandContext& context);
 void add_records_import(Command records, CommandContext& context);
 void add_records_merge(Command records, CommandContext& context);
 void add_records_diff(Command records, CommandContext& context);
+
+// {"new": 3, "known": 1}
+inline nlohmann::ordered_json new_and_known(const exchange::ImportReport::Count& count) {
+  return new_and_known_json(count.added, count.known);
+}
 
 // Rows done so far, on stderr: a line that is rewritten on a terminal, else one every 10 seconds.
 class RowProgress {

@@ -43,15 +43,7 @@ void print_task(const TaskDiff& d) {
               d.note.empty() ? "" : ": ", d.note.c_str());
 }
 
-ordered_json side_json(const TunedConfig& t) {
-  return {{"time_ns", t.time_ns},
-          {"template", t.template_name},
-          {"template_version", t.template_version},
-          {"config", t.config},
-          {"trial", t.trial_id},
-          {"hardware", t.environment.hardware},
-          {"toolchain", t.environment.toolchain}};
-}
+ordered_json side_json(const TunedConfig& t) { return tuned_json(t, 0); }
 ordered_json tasks_json(const std::vector<JobRow::Task>& tasks) {
   ordered_json out = ordered_json::array();
   for (const JobRow::Task& t : tasks) out.push_back({{"workload", t.workload_key}, {"target", t.target}});

@@ -65,16 +65,18 @@ void print(const exchange::ImportReport& r) {
 }
 
 ordered_json facts_of(const exchange::ImportReport& r) {
-  const auto count = [](const exchange::ImportReport::Count& c) {
-    return ordered_json{{"new", c.added}, {"known", c.known}};
-  };
   ordered_json why = ordered_json::array();
   for (const auto& [line, text] : r.why) why.push_back({{"line", line}, {"why", text}});
-  return {{"file", r.source},           {"format", format_name(r.format)},
-          {"lines", r.lines},           {"blank", r.blank},
-          {"records", count(r.trials)}, {"jobs", count(r.jobs)},
-          {"races", count(r.races)},    {"foreign", count(r.foreign)},
-          {"unmatched", r.unmatched},   {"skipped", r.skipped},
+  return {{"file", r.source},
+          {"format", format_name(r.format)},
+          {"lines", r.lines},
+          {"blank", r.blank},
+          {"records", new_and_known(r.trials)},
+          {"jobs", new_and_known(r.jobs)},
+          {"races", new_and_known(r.races)},
+          {"foreign", new_and_known(r.foreign)},
+          {"unmatched", r.unmatched},
+          {"skipped", r.skipped},
           {"why", std::move(why)}};
 }
 

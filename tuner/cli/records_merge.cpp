@@ -35,12 +35,11 @@ int run(const Options& options) {
     skipped = skipped || r.skipped > 0;
     if (options.json)
       sources.push_back({{"database", r.source},
-                         {"rows", r.lines},
-                         {"new_records", r.trials.added},
-                         {"known_records", r.trials.known},
-                         {"new_jobs", r.jobs.added},
-                         {"new_races", r.races.added},
-                         {"new_foreign", r.foreign.added},
+                         {"lines", r.lines},
+                         {"records", new_and_known(r.trials)},
+                         {"jobs", new_and_known(r.jobs)},
+                         {"races", new_and_known(r.races)},
+                         {"foreign", new_and_known(r.foreign)},
                          {"skipped", r.skipped}});
     else
       std::printf(

@@ -165,7 +165,7 @@ nlohmann::ordered_json to_json(const RevalidateItem& item, const Verdict& v) {
                            {"target", item.task.target},
                            {"uses", item.task.uses},
                            {"stale", item.staleness.stale()},
-                           {"reason", item.staleness.reason},
+                           {"stale_reason", item.staleness.reason},
                            {"ending", ending(item, v)},
                            {"job", v.job_id},
                            {"before", tuned_json(item.before, 0)},

@@ -25,33 +25,12 @@ std::string time_split(const v1::Progress& progress) {
   return text;
 }
 
-nlohmann::json task_json(const JobRow::Task& task, const std::optional<v1::TunedConfig>& tuned) {
+nlohmann::json task_json(const JobRow::Task& task, const Workload& workload,
+                         const std::optional<v1::TunedConfig>& answer) {
   nlohmann::json j{{"workload", task.workload_key}, {"target", task.target}, {"tuned", nullptr}};
-  if (!tuned) return j;
-  nlohmann::json outcomes = nlohmann::json::object();
-  for (const v1::OutcomeCount& o : tuned->outcomes())
-    if (const Result<Outcome> outcome = from_proto(o.outcome(), "outcome"))
-      outcomes[std::string(outcome_name(*outcome))] = o.count();
-  j["tuned"] = {{"time_ns", tuned->time_ns()},
-                {"time_interval_ns", {tuned->time_low_ns(), tuned->time_high_ns()}},
-                {"gflops", tuned->gflops()},
-                {"peak_gflops", tuned->peak_gflops()},
-                {"template", tuned->template_name()},
-                {"template_version", tuned->template_version()},
-                {"config", tuned->config()},
-                {"trial", tuned->trial_id()},
-                {"trials", tuned->trials()},
-                {"outcomes", outcomes},
-                {"artifact", tuned->artifact_digest()},
-                {"hardware", tuned->environment().hardware()},
-                {"toolchain", tuned->environment().toolchain()}};
-  const Result<TunedConfig> t = from_proto(*tuned);
-  if (!t) return j;
-  // The same keys as tuner query has.
-  const nlohmann::ordered_json facts = tuned_json(*t, 0);
-  for (const char* key : {"certified", "uncertified_why", "constants", "cold_time_ns", "warm_time_ns",
-                          "default_time_ns", "gain", "read_gbps", "race"})
-    if (facts.contains(key)) j["tuned"][key] = facts[key];
+  if (!answer) return j;
+  if (const Result<TunedConfig> tuned = from_proto(*answer))
+    j["tuned"] = tuned_json(*tuned, workload.flops(), workload.bytes());
   return j;
 }
 
@@ -150,7 +129,7 @@ nlohmann::json job_json(const JobGroup& group, const JobOutcome& out) {
   for (const v1::PhaseTime& p : out.progress.phases())
     phases[p.phase()] = {{"median_ms", p.median_ms()}, {"total_ms", p.total_ms()}};
   for (size_t i = 0; i < group.job.tasks.size(); ++i)
-    tasks.push_back(task_json(group.job.tasks[i], out.tuned[i]));
+    tasks.push_back(task_json(group.job.tasks[i], group.workloads[i], out.tuned[i]));
   const Total total = total_of(group, out);
   return {{"job", out.job_id},
           {"already_finished", out.already_finished},

@@ -30,10 +30,7 @@ nlohmann::ordered_json to_json(const Verdict& v) {
   nlohmann::ordered_json j = {{"workload", v.task.key},
                               {"target", v.task.target_name},
                               {"trial", v.published.trial_id},
-                              {"published", race_json(v.published)},
-                              {"published_time_ns", v.published.time_ns},
-                              {"published_time_low_ns", v.published.time_low_ns},
-                              {"published_time_high_ns", v.published.time_high_ns},
+                              {"published", tuned_json(v.published, 0)},
                               {"constants", constants_name(v.published.constants)},
                               {"half_width", v.width()}};
   j.update(remeasured_json(v.published, v.now));

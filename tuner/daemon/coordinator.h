@@ -164,6 +164,8 @@ class Coordinator {
   bool serves_locked(Worker& worker, const std::string& target) const;
   void lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session,
                     const std::set<std::string>& held, int slots, v1::SyncReply* reply);
+  // The best times known of open tasks, beside the leases that are cut by them.
+  void add_best_times_locked(v1::SyncReply* reply) const;
   Status accept_results(const v1::SyncRequest& request, v1::SyncReply* reply);
   void close_locked(const MeasureRecord& record, const v1::MeasureRecord& message, double store_ms,
                     const std::string& session);

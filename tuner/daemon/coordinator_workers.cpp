@@ -232,6 +232,23 @@ void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::st
   }
 }
 
+void Coordinator::add_best_times_locked(v1::SyncReply* reply) const {
+  for (const auto& [id, job] : jobs_) {
+    for (const auto& [task, best_ns] : job->best_ns) {
+      v1::BestTime* best = reply->add_best();
+      best->set_workload_key(job->row.tasks[task].workload_key);
+      best->set_target(job->row.tasks[task].target);
+      best->set_best_ns(best_ns);
+      for (v1::Lease& lease : *reply->mutable_leases()) {
+        const auto of = task_of_trial_.find(lease.trial_id());
+        if (of != task_of_trial_.end() && of->second == task &&
+            lease.workload_key() == best->workload_key() && lease.target() == best->target())
+          lease.set_best_ns(best_ns);
+      }
+    }
+  }
+}
+
 Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, const Cancelled& cancelled) {
   if (request.results_size() > kMaxResultsPerSync || request.held_size() > kMaxHeldPerSync ||
       request.races_size() > kMaxRacesPerSync)
@@ -298,20 +315,7 @@ Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, c
     if (left <= 0) break;
     work_.wait_for(lock, milliseconds(std::min(left, kLookMs)));
   }
-  for (const auto& [id, job] : jobs_) {
-    for (const auto& [task, best_ns] : job->best_ns) {
-      v1::BestTime* best = reply->add_best();
-      best->set_workload_key(job->row.tasks[task].workload_key);
-      best->set_target(job->row.tasks[task].target);
-      best->set_best_ns(best_ns);
-      for (v1::Lease& lease : *reply->mutable_leases()) {
-        const auto of = task_of_trial_.find(lease.trial_id());
-        if (of != task_of_trial_.end() && of->second == task &&
-            lease.workload_key() == best->workload_key() && lease.target() == best->target())
-          lease.set_best_ns(best_ns);
-      }
-    }
-  }
+  add_best_times_locked(reply);
   for (v1::Lease& lease : *reply->mutable_leases()) lease.set_input_seed(kInputSeed);
   return Status::ok();
 }

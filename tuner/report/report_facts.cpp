@@ -97,8 +97,8 @@ Result<ordered_json> report_facts(const Store& store, const std::string& job_id,
                       {"state", job_state_name(job.state)},
                       {"message", job.message},
                       {"trials_wanted", job.trials},
-                      {"submitted_at", iso_utc(job.submitted_at_us)},
-                      {"finished_at", iso_utc(job.finished_at_us)},
+                      {"submitted", iso_utc(job.submitted_at_us)},
+                      {"finished", iso_utc(job.finished_at_us)},
                       {"tasks", tasks}};
 }
 

@@ -89,6 +89,8 @@ ordered_json options_json(const MeasureOptions& o) {
           {"constants", constants_name(o.constants)}};
 }
 
+ordered_json new_and_known_json(int64_t added, int64_t known) { return {{"new", added}, {"known", known}}; }
+
 std::string one_line(const ordered_json& document) {
   return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -21,6 +21,9 @@ std::string algorithm_of(std::string_view template_name);
 std::string algorithm_mark(std::string_view template_name);
 nlohmann::ordered_json options_json(const MeasureOptions& options);
 
+// Rows that were stored, and those that were there before: {"new": 3, "known": 1}.
+nlohmann::ordered_json new_and_known_json(int64_t added, int64_t known);
+
 // One line; bytes that are not UTF-8 are replaced.
 std::string one_line(const nlohmann::ordered_json& document);
 // Indented, for people and jq alike.

@@ -1,0 +1,176 @@
+// What a change to the tree costs, counted: how far verbs, folders, functions and helpers may grow. Prints the table that
+// deploy/check.sh shows; a row that is above its bound fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/layering/tree.h"
+
+namespace tuner::tree {
+namespace {
+
+void print_row(const char* what, size_t found, size_t most) {
+  std::printf("structure: %-78s %5zu (at most %zu)\n", what, found, most);
+}
+
+std::string listed(const std::vector<std::string>& places) {
+  std::string text;
+  for (const std::string& place : places) text += "\n  " + place;
+  return text;
+}
+
+const std::vector<SourceFile>& sources() {
+  static const std::vector<SourceFile> files = read_files(kProgram, {".h", ".cpp"});
+  return files;
+}
+
+TEST(Structure, VerbsAreThin) {
+  size_t lines = 0;
+  for (const SourceFile& file : sources())
+    if (file.path.starts_with("tuner/cli/")) lines += file.lines.size();
+  print_row("lines of tuner/cli", lines, 5'500);
+  EXPECT_LE(lines, 5'500u) << "a verb reads options, calls a room beside tuner/cli, and tells";
+  EXPECT_GT(lines, 1'000u) << "the tree was not found below " << TUNER_SOURCE_DIR;
+}
+
+// A folder that is read by what it reads cannot be understood, built or tested alone.
+TEST(Structure, NoFolderReadsItselfByWayOfOthers) {
+  std::map<std::string, std::set<std::string>> reads;  // folder -> folders
+  for (const Include& i : includes_of_the_tree()) {
+    const std::string from = fs::path(i.file).parent_path(), to = fs::path(i.included).parent_path();
+    if (is_ours(i) && from != to) reads[from].insert(to);
+  }
+  std::map<std::string, std::set<std::string>> reached = reads;  // by one or more arrows
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (auto& [folder, all] : reached) {
+      const size_t before = all.size();
+      for (const std::string& next : std::set<std::string>(all))
+        if (const auto further = reads.find(next); further != reads.end())
+          all.insert(further->second.begin(), further->second.end());
+      grew = grew || all.size() > before;
+    }
+  }
+  ASSERT_GT(reached.size(), 20u);
+  std::vector<std::string> in_cycles;
+  for (const auto& [folder, all] : reached)
+    if (all.contains(folder)) in_cycles.push_back(folder);
+  print_row("folders that read a folder which reads them", in_cycles.size(), 0);
+  EXPECT_TRUE(in_cycles.empty()) << listed(in_cycles);
+}
+
+// Shown by one field that was added for real: the message, the member, its description, a migration, its filler.
+TEST(Structure, AFieldOfARecordStandsInFiveFiles) {
+  std::vector<std::string> places;
+  for (const SourceFile& file : read_files(kProgram, {".h", ".cpp", ".proto", ".sql"}))
+    if (std::ranges::any_of(file.lines, [](const std::string& line) {
+          return line.find("page_faults") != std::string::npos;
+        }))
+      places.push_back(file.path);
+  print_row("product files that name the record field page_faults", places.size(), 5);
+  EXPECT_LE(places.size(), 5u) << listed(places);
+  EXPECT_GE(places.size(), 3u) << "the field has gone; name another one here";
+}
+
+// A template is its file, its test and these lines.
+TEST(Structure, ACpuTemplateIsListedTwice) {
+  std::vector<std::string> places;
+  for (const SourceFile& file :
+       read_files({"templates", "tests/templates", "tuner"}, {".h", ".cpp", ".txt"})) {
+    const std::string name = fs::path(file.path).filename();
+    if (name == "transpose_cpu.cpp" || name.ends_with("_test.cpp")) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      if (file.lines[i].find("transpose_cpu") != std::string::npos)
+        places.push_back(file.path + ":" + std::to_string(i + 1));
+  }
+  print_row("lines outside its file and its test that name the template transpose_cpu", places.size(), 2);
+  EXPECT_LE(places.size(), 2u) << listed(places);
+  EXPECT_GE(places.size(), 1u) << "the template has gone; name another one here";
+}
+
+// Functions of a file, told by what clang-format makes of them: a head that ends in `{`, and `}` below its first letter.
+// A body of a member of a class is indented by two.
+struct Function {
+  size_t first = 0, lines = 0;  // counted from 1
+};
+std::vector<Function> functions_of(const SourceFile& file) {
+  const std::regex other(
+      R"(^\s*(namespace|class|struct|enum|union|extern|if|for|while|switch|do|else|return|try|case)\b)");
+  const std::regex lambda(R"(\[[^\]]*\]\s*[({])");
+  const std::regex ends_statement(R"([;{}:]\s*(//.*)?$|^\s*(//|#|$))");
+  std::vector<Function> found;
+  const std::vector<std::string>& lines = file.lines;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!lines[i].ends_with("{")) continue;
+    size_t head = i;
+    while (head > 0 && !std::regex_search(lines[head - 1], ends_statement)) --head;
+    std::string text;
+    for (size_t k = head; k <= i; ++k) text += lines[k];
+    const size_t indent = text.find_first_not_of(' ');
+    if (indent > 2 || text.find('(') == std::string::npos || std::regex_search(text, other) ||
+        std::regex_search(text, lambda))
+      continue;
+    const std::string end = std::string(indent, ' ') + "}";
+    for (size_t k = i + 1; k < lines.size(); ++k) {
+      if (!lines[k].starts_with(end)) continue;
+      found.push_back({head + 1, k - head + 1});
+      break;
+    }
+  }
+  return found;
+}
+
+TEST(Structure, AFunctionFitsAPage) {
+  constexpr size_t kMostLines = 80;
+  size_t functions = 0;
+  std::vector<std::string> longer;
+  for (const SourceFile& file : sources())
+    for (const Function& f : functions_of(file)) {
+      ++functions;
+      if (f.lines > kMostLines)
+        longer.push_back(file.path + ":" + std::to_string(f.first) + ": " + std::to_string(f.lines) +
+                         " lines");
+    }
+  print_row("functions of the product of more than 80 lines", longer.size(), 0);
+  EXPECT_TRUE(longer.empty()) << listed(longer);
+  EXPECT_GT(functions, 2'000u) << "functions are not found any more";
+}
+
+TEST(Structure, FunctionsAreFound) {
+  const SourceFile file{"x.cpp",
+                        {"namespace a {", "int f(int x,", "      int y) {", "  return x;", "}", "class B {",
+                         "  void g() const {", "    if (x) {", "    }", "  }", "};"}};
+  const std::vector<Function> found = functions_of(file);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].first, 2u);
+  EXPECT_EQ(found[0].lines, 4u);
+  EXPECT_EQ(found[1].lines, 4u);
+}
+
+// What stood in several places before compiler_core/base had it.
+TEST(Structure, AHelperStandsOnce) {
+  size_t more = 0;
+  for (const char* name :
+       {"median", "quantile", "lower_quartile", "student_t", "student_quantile", "floor_div_of",
+        "floor_divide", "floor_div_value", "read_whole", "slurp", "now_us", "time_text"}) {
+    const std::regex definition(std::string(R"(^(inline |constexpr |static )*[A-Za-z_:0-9<>]+ )") + name +
+                                R"(\([^;]*\{)");
+    std::vector<std::string> places;
+    for (const SourceFile& file : sources())
+      for (size_t i = 0; i < file.lines.size(); ++i)
+        if (std::regex_search(file.lines[i], definition))
+          places.push_back(file.path + ":" + std::to_string(i + 1));
+    more += places.size() > 1 ? places.size() - 1 : 0;
+    EXPECT_LE(places.size(), 1u) << name << " is defined in" << listed(places);
+  }
+  print_row("second definitions of helpers that compiler_core/base has", more, 0);
+}
+
+}  // namespace
+}  // namespace tuner::tree
