@@ -3,7 +3,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "db/exchange/identity.h"
+#include "compiler_core/base/clock.h"
+#include "db/crc32c.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
@@ -84,7 +85,7 @@ class SqliteImporter final : public Importer {
   Result<int64_t> origin_id() {
     if (origin_id_ == 0) {
       const int64_t id = next_seq();
-      if (origin_.imported_at_us == 0) origin_.imported_at_us = now_us();
+      if (origin_.imported_at_us == 0) origin_.imported_at_us = wall_time_us();
       RETURN_IF_ERROR(insert(c(), "origin", kOriginColumns, StoredOrigin{id, origin_}));
       origin_id_ = id;
     }

@@ -1,4 +1,5 @@
 // Jobs and what their watchers are told.
+#include "compiler_core/base/clock.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
@@ -49,7 +50,7 @@ Status SqliteStore::update_job(std::string_view job_id, const JobChange& change)
     ASSIGN_OR_RETURN(StoredJob stored, find_job_row(c, job_id));
     JobRow& job = stored.job;
     job.state = change.state;
-    job.finished_at_us = is_final(change.state) ? now_us() : 0;
+    job.finished_at_us = is_final(change.state) ? wall_time_us() : 0;
     if (change.message) job.message = *change.message;
     job.trials = std::max(job.trials, change.least_trials);
     if (change.stop) job.stop = *change.stop;

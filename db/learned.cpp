@@ -1,4 +1,5 @@
 // What was computed from records.
+#include "compiler_core/base/clock.h"
 #include "db/sql.h"
 #include "db/sqlite_store.h"
 
@@ -10,7 +11,7 @@ Status SqliteStore::add_learned(LearnedRow& row) {
   RETURN_IF_ERROR(write([&](Connection& c) -> Status {
     added = row;
     added.id = next_seq();
-    if (added.made_at_us == 0) added.made_at_us = now_us();
+    if (added.made_at_us == 0) added.made_at_us = wall_time_us();
     static const std::string kInsert =
         str("INSERT INTO learned (", kLearnedColumns, ") VALUES (", placeholders(kLearnedColumns), ")");
     return c.run(kInsert, to_row(added));

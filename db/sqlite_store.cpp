@@ -238,10 +238,5 @@ Result<StoredTask> find_task_row(Connection& connection, int64_t task_id) {
   return task_from_row(row);
 }
 
-int64_t now_us() {
-  using namespace std::chrono;
-  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace db
 }  // namespace tuner

@@ -137,8 +137,6 @@ bool same_content(StoredRecord a, StoredRecord b);
 // Races: the same for their numbers and their trials.
 Status check_race(const RaceRow& race);
 
-int64_t now_us();
-
 // copy_database() of a file.
 Status copy_file_database(const std::string& from, const std::string& to);
 

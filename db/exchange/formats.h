@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler_core/base/clock.h"
 #include "db/exchange/exchange_store.h"
 
 namespace tuner::exchange {
@@ -74,10 +75,5 @@ std::string csv_line(const ExchangedTrial& trial);  // "" of a trial without a r
 // Foreign records as a table of their own: what is understood of them, and their text.
 std::string csv_foreign_header();
 std::string csv_foreign_line(const ForeignRecord& record);
-
-// "2026-11-20T21:10:08.123456Z"; "" of 0. The other way: also without fraction, with a blank for T, with an
-// offset; nullopt when it is none.
-std::string time_text(int64_t us);
-std::optional<int64_t> time_from_text(std::string_view text);
 
 }  // namespace tuner::exchange

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/peer.h"
 #include "measure_server/runner/sentinel.h"
@@ -37,10 +38,6 @@ std::string gib(int64_t bytes) {
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
   return str("signal ", signal, " (", name != nullptr ? str("SIG", name) : "unknown", ")");
-}
-
-double ms_since(steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
 }
 
 int64_t elements(const std::vector<int64_t>& shape) {
@@ -405,7 +402,7 @@ void CandidateRun::compare(const Output& out, const GuardedBuffer& buffer, const
   const auto begin = steady_clock::now();
   const CheckResult check =
       check_output(out.reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name);
-  reply_.check_ms += std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
+  reply_.check_ms += ms_since(begin);
   reply_.max_error = std::max(reply_.max_error, check.max_error);
   if (!check.ok) outcome("wrong_answer", check.message + when);
 }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "compiler_core/base/clock.h"
 #include "measure_server/runner/peer.h"
 
 extern char** environ;
@@ -30,11 +31,6 @@ constexpr seconds kStartLimit{20};
 constexpr seconds kEndLimit{10};
 constexpr int kChecksBeforeQuarantine = 3;
 constexpr int kLongestPauseS = 60;
-
-Deadline after(double seconds_from_now) {
-  return steady_clock::now() +
-         std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds_from_now));
-}
 
 RunReply trouble(const RunRequest& request, const std::string& why) {
   RunReply reply;
@@ -189,28 +185,29 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
   if (const Status status = ready(request.device); !status.is_ok()) return sick(request, status.message());
   // A warm child that died since the last candidate (the system was out of memory, say) says nothing about
   // this one: one more try with a fresh one.
-  if (!write_frame(process_.socket, to_json(request), after(10)).is_ok()) {
+  if (!write_frame(process_.socket, to_json(request), seconds_from_now(10)).is_ok()) {
     end_child();
     if (const Status status = ready(request.device); !status.is_ok()) return sick(request, status.message());
-    if (const Status sent = write_frame(process_.socket, to_json(request), after(10)); !sent.is_ok()) {
+    if (const Status sent = write_frame(process_.socket, to_json(request), seconds_from_now(10));
+        !sent.is_ok()) {
       end_child();
       return sick(request, "device child: " + sent.message());
     }
   }
   const auto begin = steady_clock::now();
   RunReply reply = watch(request, peer_gone);
-  reply.run_ms = std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
+  reply.run_ms = ms_since(begin);
   return reply;
 }
 
 RunReply DeviceHost::watch(const RunRequest& request, bool& peer_gone) {
   phase_ = Phase::kStarting;
-  const Deadline deadline = after(request.run_timeout_s);
+  const Deadline deadline = seconds_from_now(request.run_timeout_s);
   for (;;) {
     pollfd wait[2] = {{process_.socket, POLLIN, 0}, {peer_, POLLIN, 0}};
     poll(wait, 2, poll_ms(deadline));
     if (wait[0].revents != 0) {
-      const Result<std::string> text = read_frame(process_.socket, after(10));
+      const Result<std::string> text = read_frame(process_.socket, seconds_from_now(10));
       const Result<DeviceMessage> message =
           text.is_ok() ? parse_device_message(*text) : Result<DeviceMessage>(text.status());
       if (!message.is_ok()) {

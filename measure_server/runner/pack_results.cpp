@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/statistics.h"
 
 namespace tuner {
@@ -22,12 +21,6 @@ namespace tuner {
 using nlohmann::json;
 
 namespace {
-
-int64_t now_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 // How each line begins: nlohmann::json writes keys in alphabetical order.
 constexpr std::string_view kLineBegin = "{\"artifact\":";
@@ -185,7 +178,7 @@ Status PackResults::add(size_t task, size_t candidate, size_t round, const RunRe
         {"run_timeout_s", request.run_timeout_s},
         {"memory_limit_bytes", request.memory_limit_bytes},
         {"cut_factor", pack_->pack().plan.cut_factor}}},
-      {"finished_at_us", now_us()}};
+      {"finished_at_us", wall_time_us()}};
   const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
     return failed(path_, ": cannot be written: ", std::strerror(errno));

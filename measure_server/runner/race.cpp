@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/clock.h"
 #include "measure_server/runner/candidate_run.h"
 #include "measure_server/runner/pulse.h"
 
@@ -165,7 +166,7 @@ RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, p
     turns[i].drop_disturbed();
     fill_in(request, turns[i], one, *runs[i], c);
   }
-  reply.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  reply.run_ms = ms_since(begin);
   return reply;
 }
 

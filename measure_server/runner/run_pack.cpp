@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/scratch_folder.h"
@@ -50,8 +51,7 @@ class PackRun {
         runner_(runner),
         probe_(probe),
         folder_(std::move(folder)),
-        end_(steady_clock::now() +
-             std::chrono::duration_cast<steady_clock::duration>(duration<double>(deadline_s))) {
+        end_(seconds_from_now(deadline_s)) {
     char host[256] = "unknown";
     ::gethostname(host, sizeof host - 1);
     host_ = host;
@@ -74,7 +74,7 @@ class PackRun {
 
  private:
   const PackPlan& plan() const { return pack_.pack().plan; }
-  double left_s() const { return duration<double>(end_ - steady_clock::now()).count(); }
+  double left_s() const { return -seconds_since(end_); }
   Stop in_trouble(const Status& status) {
     trouble_ = status.message();
     return Stop::kTrouble;
@@ -277,7 +277,7 @@ int run_pack(const RunPackOptions& options) {
   if (const Status device = device_for(*pack, *probe); !device.is_ok()) return report(device);
   const Result<std::unique_ptr<ScratchFolder>> folder = ScratchFolder::make("tuner-pack");
   if (!folder.is_ok()) return report(folder.status());
-  const double spent_s = duration<double>(steady_clock::now() - begin).count();
+  const double spent_s = seconds_since(begin);
   PackRun run(*pack, *results, **runner, *probe, (*folder)->path(), deadline_s - spent_s);
   const Stop stop = run.run();
   return conclude(stop, run.trouble(), *results, options.output);

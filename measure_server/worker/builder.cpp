@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
@@ -151,8 +152,7 @@ BuildReply Builder::build(const BuildRequest& r) {
   }();
   BuildReply reply =
       compiled.is_ok() ? BuildReply{.outcome = "ok", .digest = *compiled} : refusal(blame, compiled.status());
-  reply.build_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  reply.build_ms = ms_since(start);
   return reply;
 }
 

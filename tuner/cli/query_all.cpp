@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/codegen/compile.h"
 #include "db/resolve/default_time.h"
 #include "tuner/cli/command.h"
@@ -124,31 +125,8 @@ Result<std::string> canonical_target(const std::string& text) {
 }  // namespace
 
 Result<int64_t> time_from_text(const std::string& text) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, used = 0;
-  const auto read_all = [&] { return static_cast<size_t>(used) == text.size(); };
-  const bool date = std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &used) == 3 && read_all();
-  const bool minutes =
-      !date &&
-      std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d%n", &year, &month, &day, &hour, &minute, &used) == 5 &&
-      read_all();
-  const bool seconds = !date && !minutes &&
-                       std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour,
-                                   &minute, &second, &used) == 6 &&
-                       read_all();
-  std::tm parts{};
-  parts.tm_year = year - 1900;
-  parts.tm_mon = month - 1;
-  parts.tm_mday = day;
-  parts.tm_hour = hour;
-  parts.tm_min = minute;
-  parts.tm_sec = second;
-  const std::tm wanted = parts;
-  const std::time_t at = ::timegm(&parts);
-  // timegm() makes March of the 31st of February.
-  if (!(date || minutes || seconds) || year < 1970 || parts.tm_mday != wanted.tm_mday ||
-      parts.tm_mon != wanted.tm_mon || parts.tm_hour != wanted.tm_hour || parts.tm_min != wanted.tm_min)
-    return invalid_argument("expected a day as 2026-11-01, or 2026-11-01T12:30 (UTC), found \"", text, "\"");
-  return static_cast<int64_t>(at) * 1'000'000;
+  if (const std::optional<int64_t> us = tuner::time_from_text(text); us && !text.empty()) return *us;
+  return invalid_argument("expected a day as 2026-11-01, or 2026-11-01T12:30 (UTC), found \"", text, "\"");
 }
 
 int query_all(const Store& store, const QueryAll& filter) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/codegen/compile.h"
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
@@ -76,19 +77,13 @@ int run_export_space(const Options& options) {
 
 // "2026-11-20", "2026-11-20T21:10:08Z", or "90m", "12h", "7d" before now.
 Result<int64_t> time_of(const std::string& text) {
-  using namespace std::chrono;
   char* end = nullptr;
   const double amount = std::strtod(text.c_str(), &end);
   const std::string unit = end;
   const double unit_s = unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
-  if (unit_s > 0 && amount >= 0 && end != text.c_str() && amount * unit_s < 1e10) {
-    const int64_t now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
-    return now - static_cast<int64_t>(amount * unit_s * 1e6);
-  }
-  constexpr size_t kDay = 10;  // characters of 2026-11-20
-  const std::optional<int64_t> us =
-      exchange::time_from_text(text.size() == kDay ? text + "T00:00:00Z" : text);
-  if (us && !text.empty()) return *us;
+  if (unit_s > 0 && amount >= 0 && end != text.c_str() && amount * unit_s < 1e10)
+    return wall_time_us() - static_cast<int64_t>(amount * unit_s * 1e6);
+  if (const std::optional<int64_t> us = tuner::time_from_text(text); us && !text.empty()) return *us;
   return invalid_argument("--since: found \"", text,
                           "\", expected 2026-11-20, 2026-11-20T21:10:08Z, 90m, 12h or 7d");
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/codegen/compile.h"
 #include "tuner/cli/command.h"
@@ -52,10 +53,6 @@ struct Verdict {
   bool finished = false;
   std::string error;
 };
-
-double seconds_since(steady_clock::time_point begin) {
-  return std::chrono::duration<double>(steady_clock::now() - begin).count();
-}
 
 bool same_config(const TunedConfig& a, const TunedConfig& b) {
   return a.template_name == b.template_name && a.template_version == b.template_version &&

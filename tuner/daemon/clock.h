@@ -1,5 +1,5 @@
-// Clock: monotonic time of the daemon, injectable. Leases and rates are counted on it; wall time is for
-// display only.
+// Clock: monotonic time of the daemon, injectable. Leases and rates are counted on it. (Wall time, for
+// people: compiler_core/base/clock.h.)
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,5 @@ class SteadyClock final : public Clock {
     return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
   }
 };
-
-// Unix time in microseconds, for people.
-inline int64_t wall_time_us() {
-  using namespace std::chrono;
-  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace tuner

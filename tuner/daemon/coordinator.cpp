@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler_core/base/clock.h"
 #include "db/resolve/default_time.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/statistics.h"
 #include "db/resolve/default_time.h"
 #include "proto/convert.h"

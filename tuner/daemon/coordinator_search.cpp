@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compiler_core/base/clock.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/workload.h"

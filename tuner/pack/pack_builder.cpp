@@ -8,6 +8,7 @@
 #include <fstream>
 #include <span>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/compile.h"
@@ -87,8 +88,7 @@ Result<PackCandidate> build(const CliTask& task, const PackOptions& options, con
                           .picked = draw.picked,
                           .estimated_ns = draw.estimated_ns};
   ASSIGN_OR_RETURN(candidate.artifact, compile_candidate(task, options, program));
-  candidate.build_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  candidate.build_ms = ms_since(begin);
   return candidate;
 }
 
