@@ -14,6 +14,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "compiler_core/base/child_process.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/peer.h"
@@ -33,11 +34,6 @@ std::string gib(int64_t bytes) {
   char text[32];
   snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
   return text;
-}
-
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return str("signal ", signal, " (", name != nullptr ? str("SIG", name) : "unknown", ")");
 }
 
 int64_t elements(const std::vector<int64_t>& shape) {
@@ -327,7 +323,7 @@ void CandidateRun::judge() {
       // A SIGKILL that is not ours is the kernel's, out of memory, unless the process was small.
       if (end_.value == SIGKILL && end_.resident_bytes > r_.memory_limit_bytes / 2)
         return outcome("out_of_memory", str("killed by the system at ", gib(end_.resident_bytes), when));
-      return outcome("crashed", signal_name(end_.value) + when);
+      return outcome("crashed", signal_text(end_.value) + when);
     case End::kExited:
       break;
   }

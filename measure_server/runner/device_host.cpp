@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,10 +12,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "compiler_core/base/child_process.h"
 #include "compiler_core/base/clock.h"
 #include "measure_server/runner/peer.h"
-
-extern char** environ;
 
 namespace tuner {
 
@@ -61,27 +59,17 @@ Result<DeviceHost::Process> DeviceHost::spawn(const std::string& mode, const std
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return failed("socketpair: ", strerror(errno));
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&files, pair[1], 3);
-  posix_spawn_file_actions_addclosefrom_np(&files, 4);
   // A group of its own, so that a helper the driver may have started goes with it.
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  std::string words[] = {"runner", mode, argument};
-  char* argv[] = {words[0].data(), words[1].data(), words[2].empty() ? nullptr : words[2].data(), nullptr};
-  Process process;
-  const int error = posix_spawn(&process.pid, "/proc/self/exe", &files, &attributes, argv, environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
+  std::vector<std::string> words = {"runner", mode};
+  if (!argument.empty()) words.push_back(argument);
+  const Result<pid_t> pid =
+      start_program({.path = "/proc/self/exe", .words = std::move(words), .handed_over = pair[1]});
   close(pair[1]);
-  process.socket = pair[0];
-  if (error != 0) {
+  if (!pid) {
     close(pair[0]);
-    return failed("the device child cannot be started: ", strerror(error));
+    return failed("the device child: ", pid.message());
   }
+  Process process{.pid = *pid, .socket = pair[0]};
   process.pidfd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0u));
   if (process.pidfd < 0) {
     const int pidfd_error = errno;
@@ -102,12 +90,7 @@ std::string DeviceHost::end(Process& process, bool& gone) {
   int status = 0;
   std::string how = "cannot be killed";
   // Reaped at once, or, when the driver holds it, by whoever looks for children later.
-  if (waitpid(process.pid, &status, gone ? 0 : WNOHANG) == process.pid) {
-    const char* name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : nullptr;
-    how = WIFSIGNALED(status)
-              ? str("signal ", WTERMSIG(status), " (", name != nullptr ? str("SIG", name) : "unknown", ")")
-              : str("exit status ", WEXITSTATUS(status));
-  }
+  if (waitpid(process.pid, &status, gone ? 0 : WNOHANG) == process.pid) how = ending_text(status);
   if (process.pidfd >= 0) close(process.pidfd);
   if (process.socket >= 0) close(process.socket);
   process = {};

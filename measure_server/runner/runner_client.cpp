@@ -1,17 +1,13 @@
 #include "measure_server/runner/runner_client.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-extern char** environ;
+#include "compiler_core/base/child_process.h"
 
 namespace tuner {
 
@@ -36,39 +32,16 @@ Status RunnerClient::spawn() {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return failed("socketpair: ", std::strerror(errno));
 
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, pair[1], 3);
-  // Nothing of ours is inherited: a runner holding a lock file or a listening socket would outlive us in it.
-  posix_spawn_file_actions_addclosefrom_np(&files, 4);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  sigdelset(&all, SIGKILL);
-  sigdelset(&all, SIGSTOP);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  // Its own process group: Ctrl-C at a terminal reaches us, and we end the runner in order.
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  char name[] = "runner", serve[] = "--serve";
-  char* argv[] = {name, serve, nullptr};
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, runner_path_.c_str(), &files, &attributes, argv, environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
+  const Result<pid_t> pid =
+      start_program({.path = runner_path_, .words = {"runner", "--serve"}, .handed_over = pair[1]});
   close(pair[1]);
-  if (error != 0) {
+  if (!pid) {
     close(pair[0]);
-    return failed(runner_path_, ": cannot be started: ", std::strerror(error));
+    return pid.status();
   }
   std::lock_guard lock(socket_mutex_);
   socket_ = pair[0];
-  pid_ = pid;
+  pid_ = *pid;
   return Status::ok();
 }
 
@@ -81,12 +54,7 @@ std::string RunnerClient::stop() {
   const pid_t pid = pid_.exchange(-1);
   if (pid < 0) return "not running";
   // A child it may have dies with it (PR_SET_PDEATHSIG).
-  kill(pid, SIGKILL);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFSIGNALED(status)) return str("signal ", WTERMSIG(status));
-  return str("exit status ", WEXITSTATUS(status));
+  return ending_text(end_program(pid, std::chrono::milliseconds(0)));
 }
 
 Result<std::string> RunnerClient::ask(const std::string& message, Deadline deadline) {
@@ -116,16 +84,12 @@ Result<std::string> RunnerClient::exchange(const std::string& message, Deadline 
   if (reply.is_ok()) return reply;
   // A runner that is late, dead or speaks nonsense is replaced; what it was doing says nothing about the
   // candidate. Give a dying one a moment to be reaped as what it was, before it is killed.
-  int status = 0;
   std::string ended;
-  for (int i = 0; i < 20 && reply.status().code() == StatusCode::kUnavailable; ++i) {
-    if (waitpid(pid_, &status, WNOHANG) == pid_) {
-      ended =
-          WIFSIGNALED(status) ? str("signal ", WTERMSIG(status)) : str("exit status ", WEXITSTATUS(status));
+  if (reply.status().code() == StatusCode::kUnavailable) {
+    if (const std::optional<int> status = wait_for_end(pid_, milliseconds(100))) {
+      ended = ending_text(*status);
       pid_ = -1;
-      break;
     }
-    usleep(5000);
   }
   const std::string killed = stop();
   if (ended.empty()) ended = killed;

@@ -236,7 +236,7 @@ TEST_F(BuilderProcess, ABuilderThatDiesInABuildSaysHowAndTheNextOneGoesOn) {
   killer.join();
   ASSERT_FALSE(died.is_ok());
   EXPECT_EQ(died.status().code(), StatusCode::kFailed);
-  EXPECT_THAT(died.message(), HasSubstr("the builder died: signal 6 (Aborted)"));
+  EXPECT_THAT(died.message(), HasSubstr("the builder died: signal 6 (SIGABRT)"));
   EXPECT_EQ(ask(build_request()).outcome, "ok");
 }
 

@@ -277,7 +277,7 @@ TEST_F(RunnerTiming, DeadRunnerIsRestartedAndTheCandidateNotBlamed) {
   const Result<RunReply> r = runner->run(q);
   killer.join();
   EXPECT_EQ(r.status().code(), StatusCode::kUnavailable);
-  EXPECT_THAT(r.message(), HasSubstr("the runner died (signal 9)"));
+  EXPECT_THAT(r.message(), HasSubstr("the runner died (signal 9 (SIGKILL))"));
   EXPECT_NE(runner->pid(), first);
   EXPECT_EQ(run_kernel(kGood).outcome, "ok");
 }
