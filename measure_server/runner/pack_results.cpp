@@ -14,10 +14,13 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/json_reader.h"
 #include "compiler_core/base/statistics.h"
 
 namespace tuner {
 
+using json_input::kRequired;
+using json_input::Reader;
 using nlohmann::json;
 
 namespace {
@@ -109,22 +112,31 @@ Status PackResults::read(const std::string& path, int64_t& good_bytes) {
 }
 
 Status PackResults::read_line(const std::string& line) {
-  try {
-    const json j = json::parse(line);
-    if (const int format = j.at("format").get<int>();
-        format < kOldestPackResultsFormat || format > kPackResultsFormat)
-      return invalid_argument("format ", format, ", this runner writes ", kPackResultsFormat,
-                              "; write to another file");
-    if (j.at("pack").get<std::string>() != pack_->id())
-      return invalid_argument("of another pack; write to another file, or remove this one");
-    const auto key =
-        std::tuple(j.at("task").get<size_t>(), j.at("candidate").get<size_t>(), j.at("round").get<size_t>());
-    PackOutcome& outcome = known_[key];
-    outcome.ok = j.at("outcome") == "ok";
-    outcome.time_ns = median(j.at("run_ns").get<std::vector<double>>());
-  } catch (const json::exception&) {
+  const auto foreign = [] {
     return invalid_argument("not a result of run-pack; write to another file, or remove this one");
-  }
+  };
+  const Result<json> document = json_input::parse(line);
+  if (!document) return foreign();
+  Reader in(*document, "");
+  int format = 0;
+  in.read("format", format, kRequired);
+  if (in.failed()) return foreign();
+  if (format < kOldestPackResultsFormat || format > kPackResultsFormat)
+    return invalid_argument("format ", format, ", this runner writes ", kPackResultsFormat,
+                            "; write to another file");
+  std::string pack, outcome;
+  size_t task = 0, candidate = 0, round = 0;
+  std::vector<double> run_ns;
+  in.read("pack", pack, kRequired);
+  if (!in.failed() && pack != pack_->id())
+    return invalid_argument("of another pack; write to another file, or remove this one");
+  in.read("task", task, kRequired);
+  in.read("candidate", candidate, kRequired);
+  in.read("round", round, kRequired);
+  in.read("outcome", outcome, kRequired);
+  in.read("run_ns", run_ns, kRequired);
+  if (in.failed()) return foreign();
+  known_[{task, candidate, round}] = {.ok = outcome == "ok", .time_ns = median(run_ns)};
   return Status::ok();
 }
 

@@ -3,133 +3,58 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/base/json_reader.h"
+
 namespace tuner {
 
+using json_input::kRequired;
+using json_input::Reader;
 using nlohmann::json;
 
 namespace {
 
-// Reads members of one JSON object; remembers the first thing that is wrong, so a parser reads like the
-// struct.
-class Reader {
- public:
-  Reader(std::string_view what, std::string_view text) : Reader(what, json::parse(text, nullptr, false)) {}
-  Reader(std::string_view what, json value) : what_(what), value_(std::move(value)) {
-    if (value_.is_discarded())
-      fail("not JSON");
-    else if (!value_.is_object())
-      fail("expected a JSON object");
-  }
+Result<json> parsed(std::string_view what, std::string_view text) {
+  Result<json> document = json_input::parse(text);
+  if (!document) return document.status().with_context(str(what, ": "));
+  return document;
+}
 
-  void read(const char* key, std::string& out, bool required = true) {
-    if (const json* v = find(key, required))
-      v->is_string() ? void(out = v->get<std::string>()) : wrong(key, "a string");
+void read_pairs(Reader& in, const char* key, std::vector<RunRequest::Data>& out) {
+  const json* list = in.list(key, kRequired);
+  if (list == nullptr) return;
+  for (const json& v : *list) {
+    if (!v.is_array() || v.size() != 2 || !v[0].is_string() || !v[1].is_string())
+      return in.refuse(key, "expected [argument, path] pairs, found ", json_input::found(v), ".");
+    out.push_back({v[0].get<std::string>(), v[1].get<std::string>()});
   }
-  void read(const char* key, bool& out, bool required = true) {
-    if (const json* v = find(key, required))
-      v->is_boolean() ? void(out = v->get<bool>()) : wrong(key, "true or false");
-  }
-  void read(const char* key, uint64_t& out, bool required = true) {
-    if (const json* v = find(key, required))
-      v->is_number_unsigned() ? void(out = v->get<uint64_t>()) : wrong(key, "an integer >= 0");
-  }
-  // A finite number of at least `least`.
-  void read(const char* key, double& out, double least, bool required = true) {
-    const json* v = find(key, required);
-    if (v == nullptr) return;
-    if (!v->is_number() || !std::isfinite(v->get<double>()) || v->get<double>() < least)
-      return wrong(key, str("a number >= ", least));
-    out = v->get<double>();
-  }
-  template <class Int>
-  void read_int(const char* key, Int& out, int64_t least, int64_t most, bool required = true) {
-    if (const json* v = find(key, required)) to_int(key, *v, out, least, most);
-  }
-  void read(const char* key, std::vector<double>& out) {
-    for_each(key,
-             [&](const json& v) { v.is_number() ? out.push_back(v.get<double>()) : wrong(key, "numbers"); });
-  }
-  void read(const char* key, std::vector<int>& out) {
-    for_each(key, [&](const json& v) { to_int(key, v, out.emplace_back(), 0, 1 << 20); });
-  }
-  void read(const char* key, std::vector<RunRequest::Data>& out) {
-    for_each(key, [&](const json& v) {
-      if (!v.is_array() || v.size() != 2 || !v[0].is_string() || !v[1].is_string())
-        return wrong(key, "[argument, path] pairs");
-      out.push_back({v[0].get<std::string>(), v[1].get<std::string>()});
-    });
-  }
-  // Numbers by name; there may be none.
-  void read(const char* key, std::map<std::string, double>& out) {
-    const json* v = find(key, /*required=*/false);
-    if (v == nullptr) return;
-    if (!v->is_object()) return wrong(key, "numbers by name");
-    for (const auto& [name, number] : v->items())
-      number.is_number() ? void(out[name] = number.get<double>()) : wrong(key, "numbers by name");
-  }
-  // Every object of an optional list; what is wrong in one is wrong here.
-  template <class F>
-  void read_objects(const char* key, const F& f) {
-    if (find(key, /*required=*/false) == nullptr) return;
-    for_each(key, [&](const json& v) {
-      Reader each(str(what_, ": ", key), v);
-      f(each);
-      if (status_.is_ok()) status_ = each.status();
-    });
-  }
-  const json* find(const char* key, bool required) {
-    if (!status_.is_ok()) return nullptr;
-    const auto it = value_.find(key);
-    if (it != value_.end()) return &*it;
-    if (required) fail(str("key \"", key, "\" is missing"));
-    return nullptr;
-  }
-  void fail(const std::string& why) {
-    if (status_.is_ok()) status_ = invalid_argument(what_, ": ", why);
-  }
-  const Status& status() const { return status_; }
+}
 
- private:
-  template <class Int>
-  void to_int(const char* key, const json& v, Int& out, int64_t least, int64_t most) {
-    // An unsigned number above the int64 range would wrap when read as signed.
-    const bool fits =
-        v.is_number_integer() && (!v.is_number_unsigned() || v.get<uint64_t>() <= uint64_t{INT64_MAX});
-    if (!fits || v.get<int64_t>() < least || v.get<int64_t>() > most)
-      return wrong(key, str("an integer in ", least, "..", most));
-    out = static_cast<Int>(v.get<int64_t>());
+// Numbers by name; there may be none.
+void read_numbers(Reader& in, const char* key, std::map<std::string, double>& out) {
+  const json* numbers = in.get(key);
+  if (numbers == nullptr) return;
+  if (!numbers->is_object()) return in.refuse(key, "expected numbers by name, found ", json_input::found(*numbers), ".");
+  for (const auto& [name, number] : numbers->items()) {
+    if (!number.is_number())
+      return in.refuse(key, "expected numbers by name, found ", json_input::found(*numbers), ".");
+    out[name] = number.get<double>();
   }
-  template <class F>
-  void for_each(const char* key, const F& f) {
-    const json* v = find(key, true);
-    if (v == nullptr) return;
-    if (!v->is_array()) return wrong(key, "an array");
-    for (const json& element : *v) f(element);
-  }
-  void wrong(const char* key, const std::string& expected) {
-    const std::string found = value_[key].dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80);
-    fail(str("key \"", key, "\": expected ", expected, ", found ", found));
-  }
-
-  std::string what_;
-  json value_;
-  Status status_;
-};
+}
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 DeviceInfo read_device(Reader& in) {
   DeviceInfo d;
-  in.read_int("ordinal", d.ordinal, 0, 1023);
-  in.read("name", d.name);
-  in.read("arch", d.arch);
-  in.read("uuid", d.uuid);
-  in.read_int("multiprocessors", d.multiprocessors, 0, 1 << 20);
-  in.read_int("driver_version", d.driver_version, 0, 1 << 30);
-  in.read_int("memory_bytes", d.memory_bytes, 0, INT64_MAX);
-  in.read_int("l2_bytes", d.l2_bytes, 0, INT64_MAX);
-  in.read("peak_gflops", d.peak_gflops, 0);
-  in.read("fingerprint", d.fingerprint);
+  in.read("ordinal", d.ordinal, 0, 1023, kRequired);
+  in.read("name", d.name, kRequired);
+  in.read("arch", d.arch, kRequired);
+  in.read("uuid", d.uuid, kRequired);
+  in.read("multiprocessors", d.multiprocessors, 0, 1 << 20, kRequired);
+  in.read("driver_version", d.driver_version, 0, 1 << 30, kRequired);
+  in.read("memory_bytes", d.memory_bytes, 0, INT64_MAX, kRequired);
+  in.read("l2_bytes", d.l2_bytes, 0, INT64_MAX, kRequired);
+  in.read_at_least("peak_gflops", d.peak_gflops, 0, kRequired);
+  in.read("fingerprint", d.fingerprint, kRequired);
   return d;
 }
 
@@ -290,114 +215,129 @@ std::string to_json(const ProbeReply& r) {
                {"no_device", r.no_device}});
 }
 
-Result<RunRequest> parse_run_request(std::string_view text) {
-  Reader in("run request", text);
+namespace {
+
+Result<RunRequest> run_request(const json& document) {
+  Reader in(document, "run request: ");
   RunRequest r;
   std::string kind;
-  in.read("kind", kind);
-  if (in.status().is_ok() && kind != "run")
-    in.fail(str("key \"kind\": expected \"run\", found \"", kind, "\""));
-  in.read("id", r.id);
-  in.read("artifact_dir", r.artifact_dir);
-  in.read("digest", r.digest);
-  in.read("inputs", r.inputs);
-  in.read("references", r.references);
-  in.read("absolute", r.check.absolute, 0);
-  in.read("relative", r.check.relative, 0);
-  in.read("min_repeat_ms", r.min_repeat_ms, 0);
-  in.read_int("repeats", r.repeats, 1, 1000);
-  in.read("precision", r.precision, 0);
-  in.read("run_timeout_s", r.run_timeout_s, 0);
-  in.read_int("memory_limit_bytes", r.memory_limit_bytes, 1, INT64_MAX);
-  in.read("cut_above_ns", r.cut_above_ns, 0);
-  in.read("slow_above_ns", r.slow_above_ns, 0);
+  in.read("kind", kind, kRequired);
+  if (kind != "run") in.refuse("kind", "expected \"run\", found \"", kind, "\".");
+  in.read("id", r.id, kRequired);
+  in.read("artifact_dir", r.artifact_dir, kRequired);
+  in.read("digest", r.digest, kRequired);
+  read_pairs(in, "inputs", r.inputs);
+  read_pairs(in, "references", r.references);
+  in.read_at_least("absolute", r.check.absolute, 0, kRequired);
+  in.read_at_least("relative", r.check.relative, 0, kRequired);
+  in.read_at_least("min_repeat_ms", r.min_repeat_ms, 0, kRequired);
+  in.read("repeats", r.repeats, 1, 1000, kRequired);
+  in.read_at_least("precision", r.precision, 0, kRequired);
+  in.read_at_least("run_timeout_s", r.run_timeout_s, 0, kRequired);
+  in.read("memory_limit_bytes", r.memory_limit_bytes, 1, INT64_MAX, kRequired);
+  in.read_at_least("cut_above_ns", r.cut_above_ns, 0, kRequired);
+  in.read_at_least("slow_above_ns", r.slow_above_ns, 0, kRequired);
   std::string constants = "warm";
-  in.read("constants", constants, /*required=*/false);
+  in.read("constants", constants);
   if (constants != "warm" && constants != "cold")
-    in.fail(str("key \"constants\": expected warm or cold, found \"", constants, "\""));
+    in.refuse("constants", "expected warm or cold, found \"", constants, "\".");
   r.cold_constants = constants == "cold";
-  in.read("calm_pulse_ns", r.calm_pulse_ns, 0, /*required=*/false);
-  in.read("patience_ms", r.patience_ms, 0, /*required=*/false);
-  in.read("cpus", r.cpus);
-  in.read_int("device", r.device, 0, 1023, /*required=*/false);
+  in.read_at_least("calm_pulse_ns", r.calm_pulse_ns, 0);
+  in.read_at_least("patience_ms", r.patience_ms, 0);
+  in.read("cpus", r.cpus, 0, 1 << 20, kRequired);
+  in.read("device", r.device, 0, 1023);
   std::string name = "warm";
-  in.read("caches", name, /*required=*/false);
+  in.read("caches", name);
   const std::optional<Caches> caches = caches_from_name(name);
-  if (!caches) in.fail(str("key \"caches\": expected warm, flush or rotate, found \"", name, "\""));
+  if (!caches) in.refuse("caches", "expected warm, flush or rotate, found \"", name, "\".");
   r.caches = caches.value_or(Caches::kWarm);
   RETURN_IF_ERROR(in.status());
   return r;
 }
 
+Result<RaceRequest> race_request(Reader& in) {
+  RaceRequest r;
+  const json* base = in.get("base", kRequired);
+  RETURN_IF_ERROR(in.status());
+  ASSIGN_OR_RETURN(r.base, run_request(*base));
+  in.read_objects("candidates", [&](Reader& each) {
+    RaceRequest::Candidate& c = r.candidates.emplace_back();
+    each.read("digest", c.digest, kRequired);
+    each.read_at_least("absolute", c.check.absolute, 0, kRequired);
+    each.read_at_least("relative", c.check.relative, 0, kRequired);
+  });
+  if (r.candidates.empty() || r.candidates.size() > 64)
+    in.refuse("candidates", "expected 1 to 64, found ", r.candidates.size(), ".");
+  in.read("rounds", r.rounds, 1, 500, kRequired);
+  in.read("samples", r.samples, 1, 100);
+  in.read("other_samples", r.other_samples, 0, 100);
+  in.read_at_least("memory_disturbed_above_ns", r.memory_disturbed_above_ns, 0);
+  RETURN_IF_ERROR(in.status());
+  return r;
+}
+
+}  // namespace
+
+Result<RunRequest> parse_run_request(std::string_view text) {
+  ASSIGN_OR_RETURN(const json document, parsed("run request", text));
+  return run_request(document);
+}
+
 Result<RunnerMessage> parse_runner_message(std::string_view text) {
-  Reader in("message to the runner", text);
+  ASSIGN_OR_RETURN(const json document, parsed("message to the runner", text));
+  Reader in(document, "message to the runner: ");
   std::string kind;
-  in.read("kind", kind);
+  in.read("kind", kind, kRequired);
   RETURN_IF_ERROR(in.status());
   if (kind == "run") {
-    ASSIGN_OR_RETURN(RunRequest r, parse_run_request(text));
+    ASSIGN_OR_RETURN(RunRequest r, run_request(document));
     return RunnerMessage(std::move(r));
   }
   if (kind == "race") {
-    RaceRequest r;
-    const json* base = in.find("base", /*required=*/true);
-    RETURN_IF_ERROR(in.status());
-    ASSIGN_OR_RETURN(r.base, parse_run_request(dump(*base)));
-    in.read_objects("candidates", [&](Reader& each) {
-      RaceRequest::Candidate& c = r.candidates.emplace_back();
-      each.read("digest", c.digest);
-      each.read("absolute", c.check.absolute, 0);
-      each.read("relative", c.check.relative, 0);
-    });
-    if (in.status().is_ok() && (r.candidates.empty() || r.candidates.size() > 64))
-      in.fail(str("key \"candidates\": expected 1..64, found ", r.candidates.size()));
-    in.read_int("rounds", r.rounds, 1, 500);
-    in.read_int("samples", r.samples, 1, 100, /*required=*/false);
-    in.read_int("other_samples", r.other_samples, 0, 100, /*required=*/false);
-    in.read("memory_disturbed_above_ns", r.memory_disturbed_above_ns, 0, /*required=*/false);
-    RETURN_IF_ERROR(in.status());
+    ASSIGN_OR_RETURN(RaceRequest r, race_request(in));
     return RunnerMessage(std::move(r));
   }
   if (kind == "probe") {
     ProbeRequest r;
-    in.read_int("max_threads", r.max_threads, -1, 4096);
-    in.read("devices_only", r.devices_only, /*required=*/false);
+    in.read("max_threads", r.max_threads, -1, 4096, kRequired);
+    in.read("devices_only", r.devices_only);
     RETURN_IF_ERROR(in.status());
     return RunnerMessage(r);
   }
   if (kind == "cancel") {
     CancelRequest r;
-    in.read("id", r.id);
+    in.read("id", r.id, kRequired);
     RETURN_IF_ERROR(in.status());
     return RunnerMessage(r);
   }
-  return invalid_argument(
-      "message to the runner: key \"kind\": expected run, race, probe or cancel, found \"", kind, "\"");
+  in.refuse("kind", "expected run, race, probe or cancel, found \"", kind, "\".");
+  return in.status();
 }
 
 Result<RunReply> parse_run_reply(std::string_view text) {
-  Reader in("run reply", text);
+  ASSIGN_OR_RETURN(const json document, parsed("run reply", text));
+  Reader in(document, "run reply: ");
   RunReply r;
-  in.read("id", r.id);
-  in.read("outcome", r.outcome);
-  in.read("message", r.message);
-  in.read("run_ns", r.run_ns);
-  in.read("cpu_ns", r.cpu_ns);
-  in.read("cut", r.cut);
-  in.read("max_error", r.max_error, 0);
-  in.read("sentinel_before_ns", r.sentinel_before_ns, 0);
-  in.read("sentinel_after_ns", r.sentinel_after_ns, 0);
-  in.read("memory_before_ns", r.memory_before_ns, 0, /*required=*/false);
-  in.read("memory_after_ns", r.memory_after_ns, 0, /*required=*/false);
-  in.read_int("disturbed", r.disturbed, 0, INT32_MAX, /*required=*/false);
-  in.read_int("retaken", r.retaken, 0, INT32_MAX, /*required=*/false);
-  in.read("pulse_ns", r.pulse_ns, 0, /*required=*/false);
-  in.read("run_ms", r.run_ms, 0);
-  in.read("check_ms", r.check_ms, 0);
-  in.read("device_state", r.device_state, /*required=*/false);
-  in.read("facts", r.facts);
-  in.read("error", r.error, /*required=*/false);
-  in.read("device_sick", r.device_sick, /*required=*/false);
+  in.read("id", r.id, kRequired);
+  in.read("outcome", r.outcome, kRequired);
+  in.read("message", r.message, kRequired);
+  in.read("run_ns", r.run_ns, kRequired);
+  in.read("cpu_ns", r.cpu_ns, kRequired);
+  in.read("cut", r.cut, kRequired);
+  in.read_at_least("max_error", r.max_error, 0, kRequired);
+  in.read_at_least("sentinel_before_ns", r.sentinel_before_ns, 0, kRequired);
+  in.read_at_least("sentinel_after_ns", r.sentinel_after_ns, 0, kRequired);
+  in.read_at_least("memory_before_ns", r.memory_before_ns, 0);
+  in.read_at_least("memory_after_ns", r.memory_after_ns, 0);
+  in.read("disturbed", r.disturbed, 0, INT32_MAX);
+  in.read("retaken", r.retaken, 0, INT32_MAX);
+  in.read_at_least("pulse_ns", r.pulse_ns, 0);
+  in.read_at_least("run_ms", r.run_ms, 0, kRequired);
+  in.read_at_least("check_ms", r.check_ms, 0, kRequired);
+  in.read("device_state", r.device_state);
+  read_numbers(in, "facts", r.facts);
+  in.read("error", r.error);
+  in.read("device_sick", r.device_sick);
   RETURN_IF_ERROR(in.status());
   if (r.outcome.empty() == r.error.empty())
     return invalid_argument("run reply: expected either an outcome or an error, found ",
@@ -406,46 +346,48 @@ Result<RunReply> parse_run_reply(std::string_view text) {
 }
 
 Result<RaceReply> parse_race_reply(std::string_view text) {
-  Reader in("race reply", text);
+  ASSIGN_OR_RETURN(const json document, parsed("race reply", text));
+  Reader in(document, "race reply: ");
   RaceReply r;
-  in.read("id", r.id);
+  in.read("id", r.id, kRequired);
   in.read_objects("candidates", [&](Reader& each) {
     RaceReply::Candidate& c = r.candidates.emplace_back();
-    each.read("outcome", c.outcome);
-    each.read("message", c.message);
-    each.read("run_ns", c.run_ns);
-    each.read("cpu_ns", c.cpu_ns);
-    each.read("sentinel_ns", c.sentinel_ns);
-    each.read("memory_ns", c.memory_ns);
-    each.read("other_ns", c.other_ns);
-    each.read_int("turns", c.turns, 0, INT32_MAX);
-    each.read_int("discarded", c.discarded, 0, INT32_MAX);
-    each.read_int("disturbed", c.disturbed, 0, INT32_MAX);
-    each.read("pulse_ns", c.pulse_ns, 0, /*required=*/false);
-    each.read("max_error", c.max_error, 0);
+    each.read("outcome", c.outcome, kRequired);
+    each.read("message", c.message, kRequired);
+    each.read("run_ns", c.run_ns, kRequired);
+    each.read("cpu_ns", c.cpu_ns, kRequired);
+    each.read("sentinel_ns", c.sentinel_ns, kRequired);
+    each.read("memory_ns", c.memory_ns, kRequired);
+    each.read("other_ns", c.other_ns, kRequired);
+    each.read("turns", c.turns, 0, INT32_MAX, kRequired);
+    each.read("discarded", c.discarded, 0, INT32_MAX, kRequired);
+    each.read("disturbed", c.disturbed, 0, INT32_MAX, kRequired);
+    each.read_at_least("pulse_ns", c.pulse_ns, 0);
+    each.read_at_least("max_error", c.max_error, 0, kRequired);
   });
-  in.read("run_ms", r.run_ms, 0);
-  in.read("error", r.error, /*required=*/false);
+  in.read_at_least("run_ms", r.run_ms, 0, kRequired);
+  in.read("error", r.error);
   RETURN_IF_ERROR(in.status());
   return r;
 }
 
 Result<ProbeReply> parse_probe_reply(std::string_view text) {
-  Reader in("probe reply", text);
+  ASSIGN_OR_RETURN(const json document, parsed("probe reply", text));
+  Reader in(document, "probe reply: ");
   ProbeReply r;
-  in.read_int("harness_abi", r.harness_abi, 1, 1 << 20);
-  in.read("version", r.version);
-  in.read("hardware", r.hardware);
-  in.read("isolation", r.isolation);
-  in.read("peak_gflops", r.peaks.float32);
-  in.read("peak_gflops_bfloat16", r.peaks.bfloat16);
-  in.read("peak_gflops_int8", r.peaks.int8);
+  in.read("harness_abi", r.harness_abi, 1, 1 << 20, kRequired);
+  in.read("version", r.version, kRequired);
+  in.read("hardware", r.hardware, kRequired);
+  in.read("isolation", r.isolation, kRequired);
+  in.read("peak_gflops", r.peaks.float32, kRequired);
+  in.read("peak_gflops_bfloat16", r.peaks.bfloat16, kRequired);
+  in.read("peak_gflops_int8", r.peaks.int8, kRequired);
   in.read_objects("read_gbps", [&](Reader& each) {
     CpuBandwidths::Level& level = r.bandwidths.levels.emplace_back();
-    each.read_int("capacity_bytes", level.capacity_bytes, 1, INT64_MAX);
-    each.read("gbps", level.gbps);
+    each.read("capacity_bytes", level.capacity_bytes, 1, INT64_MAX, kRequired);
+    each.read("gbps", level.gbps, kRequired);
   });
-  in.read("no_device", r.no_device, /*required=*/false);
+  in.read("no_device", r.no_device);
   in.read_objects("devices", [&](Reader& each) { r.devices.push_back(read_device(each)); });
   RETURN_IF_ERROR(in.status());
   return r;

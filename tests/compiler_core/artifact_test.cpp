@@ -142,8 +142,9 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_TRUE(parse_manifest(with("{\"abi", "{\"later_key\":1,\"abi")));
   EXPECT_EQ(parse_manifest("[]").message(), "manifest: expected a JSON object, found []");
   EXPECT_EQ(parse_manifest(with("\"threads\":2", "\"threads\":\"2\"")).message(),
-            "manifest: threads: expected an integer, found \"2\"");
-  EXPECT_EQ(parse_manifest(with("\"threads\":2,", "")).message(), "manifest: threads: missing");
+            "manifest: threads: expected an integer from 1 to 2147483647, found \"2\".");
+  EXPECT_EQ(parse_manifest(with("\"threads\":2,", "")).message(),
+            "manifest: threads: expected a value, found nothing.");
   EXPECT_EQ(parse_manifest(with("float64", "float65")).message(),
             "manifest: args[1].dtype: unknown type float65");
   EXPECT_EQ(parse_manifest(with("\"bytes\":24", "\"bytes\":23")).message(),

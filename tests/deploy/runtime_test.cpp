@@ -487,7 +487,8 @@ TEST_F(BundleTest, WhatIsDamagedIsNamed) {
   EXPECT_THAT(bundle_refusal(broken), HasSubstr("the bundle is damaged or of two builds"));
   broken = manifest;
   broken["kernels"][0].erase("entry");
-  EXPECT_THAT(bundle_refusal(broken), HasSubstr("kernels[0]: manifest: entry: missing"));
+  EXPECT_THAT(bundle_refusal(broken),
+              HasSubstr("kernels[0]: manifest: entry: expected a value, found nothing."));
   broken = manifest;
   broken["kernels"][0]["workload"] = 7;
   EXPECT_THAT(bundle_refusal(broken), HasSubstr("kernels[0]: workload"));

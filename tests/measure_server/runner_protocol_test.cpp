@@ -190,26 +190,27 @@ TEST(RunnerProtocol, RefusesWithTheKey) {
     return parse_run_request(text.replace(at, from.size(), to)).message();
   };
   EXPECT_EQ(with("\"repeats\":7", "\"repeats\":0"),
-            "run request: key \"repeats\": expected an integer in 1..1000, found 0");
+            "run request: repeats: expected an integer from 1 to 1000, found 0.");
   EXPECT_EQ(with("\"repeats\":7", "\"repeats\":1.5"),
-            "run request: key \"repeats\": expected an integer in 1..1000, found 1.5");
+            "run request: repeats: expected an integer from 1 to 1000, found 1.5.");
   EXPECT_EQ(with("\"precision\":0.125", "\"precision\":-1"),
-            "run request: key \"precision\": expected a number >= 0, found -1");
-  EXPECT_EQ(with("\"repeats\":7,", ""), "run request: key \"repeats\" is missing");
+            "run request: precision: expected a number >= 0, found -1.");
+  EXPECT_EQ(with("\"repeats\":7,", ""), "run request: repeats: expected a value, found nothing.");
   EXPECT_EQ(with("\"min_repeat_ms\":2.5", "\"min_repeat_ms\":-1"),
-            "run request: key \"min_repeat_ms\": expected a number >= 0, found -1");
+            "run request: min_repeat_ms: expected a number >= 0, found -1.");
   EXPECT_EQ(with("[0,3]", "[0,\"3\"]"),
-            "run request: key \"cpus\": expected an integer in 0..1048576, found [0,\"3\"]");
-  EXPECT_EQ(with("[0,3]", "[-1]"),
-            "run request: key \"cpus\": expected an integer in 0..1048576, found [-1]");
+            "run request: cpus: expected integers from 0 to 1048576, found [0,\"3\"].");
+  EXPECT_EQ(with("[0,3]", "[-1]"), "run request: cpus: expected integers from 0 to 1048576, found [-1].");
   EXPECT_THAT(with("5497558138880", "18446744073709551615"), HasSubstr("memory_limit_bytes"));
   EXPECT_EQ(with("\"rotate\"", "\"icy\""),
-            "run request: key \"caches\": expected warm, flush or rotate, found \"icy\"");
+            "run request: caches: expected warm, flush or rotate, found \"icy\".");
   EXPECT_THAT(with("[\"data\",\"/a\"]", "[\"data\"]"), HasSubstr("[argument, path] pairs"));
   EXPECT_EQ(parse_runner_message("{\"kind\":\"dance\"}").message(),
-            "message to the runner: key \"kind\": expected run, race, probe or cancel, found \"dance\"");
-  EXPECT_EQ(parse_runner_message("[1]").message(), "message to the runner: expected a JSON object");
-  EXPECT_EQ(parse_runner_message("garbage").message(), "message to the runner: not JSON");
+            "message to the runner: kind: expected run, race, probe or cancel, found \"dance\".");
+  EXPECT_EQ(parse_runner_message("[1]").message(),
+            "message to the runner: expected an object { ... }, found [1].");
+  EXPECT_THAT(parse_runner_message("garbage").message(),
+              HasSubstr("message to the runner: line 1, column 1: not JSON: "));
   EXPECT_THAT(parse_run_reply(to_json(RunReply{})).message(),
               HasSubstr("either an outcome or an error, found neither"));
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "compiler_core/base/json_reader.h"
 #include "compiler_core/target.h"
 #include "measure_server/runner/pack_results.h"
 #include "templates/space/config_space.h"
@@ -17,6 +18,8 @@
 
 namespace tuner {
 
+using json_input::kRequired;
+using json_input::Reader;
 using nlohmann::json;
 
 namespace {
@@ -52,70 +55,80 @@ Status check_numbers(const MeasureRecord& r) {
     if (!std::isfinite(v) || v <= 0) return invalid_argument("run_ns: found ", v, ", expected numbers > 0");
   for (const double v : r.cpu_ns)
     if (!std::isfinite(v) || v < 0) return invalid_argument("cpu_ns: found ", v, ", expected numbers >= 0");
-  for (const double v : {r.sentinel_before_ns, r.sentinel_after_ns, r.build_ms, r.run_ms, r.max_error,
-                         r.peak_gflops, r.options.min_repeat_ms, r.options.run_timeout_s})
-    if (!std::isfinite(v) || v < 0) return invalid_argument("found ", v, ", expected a number >= 0");
   return Status::ok();
 }
 
-MeasureRecord record_of(const json& j) {
-  MeasureRecord r;
-  r.message = j.at("message").get<std::string>();
-  r.run_ns = j.at("run_ns").get<std::vector<double>>();
-  r.cpu_ns = j.at("cpu_ns").get<std::vector<double>>();
-  r.cut = j.at("cut").get<bool>();
-  r.sentinel_before_ns = j.at("sentinel_before_ns").get<double>();
-  r.sentinel_after_ns = j.at("sentinel_after_ns").get<double>();
-  r.build_ms = j.at("build_ms").get<double>();
-  r.run_ms = j.at("run_ms").get<double>();
-  r.artifact_digest = j.at("artifact").get<std::string>();
-  r.max_error = j.at("max_error").get<double>();
-  r.peak_gflops = j.at("peak_gflops").get<double>();
-  r.environment = {.hardware = j.at("hardware").get<std::string>(),
-                   .toolchain = j.at("toolchain").get<std::string>(),
-                   .harness_abi = j.at("harness_abi").get<int>(),
-                   .worker_id = "run-pack",
-                   .worker_incarnation = j.at("pack").get<std::string>().substr(0, 16),
-                   .host = j.at("host").get<std::string>()};
-  const json& o = j.at("options");
-  r.options.min_repeat_ms = o.at("min_repeat_ms").get<double>();
-  r.options.repeats = o.at("repeats").get<int>();
-  r.options.run_timeout_s = o.at("run_timeout_s").get<double>();
-  r.options.memory_limit_bytes = o.at("memory_limit_bytes").get<int64_t>();
-  r.options.cut_factor = o.at("cut_factor").get<double>();
-  r.options.precision = o.value("precision", r.options.precision);
-  r.finished_at_us = j.at("finished_at_us").get<int64_t>();
-  r.device_state = j.at("device_state").get<std::string>();
-  // Times with emptied caches are another quantity than those with warm ones: whoever reads them must see it.
-  // Format 1 called it "cold", and warm caches "none".
-  const auto caches = j.at(j.contains("caches") ? "caches" : "cold").get<std::string>();
+// Times with emptied caches are another quantity than those with warm ones: whoever reads them must see it.
+// Format 1 called it "cold", and warm caches "none".
+void read_caches(Reader& in, MeasureRecord& r) {
+  std::string caches;
+  in.read(in.get("caches") != nullptr ? "caches" : "cold", caches, kRequired);
   if (caches != "warm" && caches != "none")
     r.device_state += str(r.device_state.empty() ? "" : ", ", "caches: ", caches);
+}
+
+MeasureRecord read_record(Reader& in) {
+  MeasureRecord r;
+  in.read("message", r.message, kRequired);
+  in.read("run_ns", r.run_ns, kRequired);
+  in.read("cpu_ns", r.cpu_ns, kRequired);
+  in.read("cut", r.cut, kRequired);
+  in.read_at_least("sentinel_before_ns", r.sentinel_before_ns, 0, kRequired);
+  in.read_at_least("sentinel_after_ns", r.sentinel_after_ns, 0, kRequired);
+  in.read_at_least("build_ms", r.build_ms, 0, kRequired);
+  in.read_at_least("run_ms", r.run_ms, 0, kRequired);
+  in.read("artifact", r.artifact_digest, kRequired);
+  in.read_at_least("max_error", r.max_error, 0, kRequired);
+  in.read_at_least("peak_gflops", r.peak_gflops, 0, kRequired);
+  in.read("hardware", r.environment.hardware, kRequired);
+  in.read("toolchain", r.environment.toolchain, kRequired);
+  in.read("harness_abi", r.environment.harness_abi, kRequired);
+  in.read("host", r.environment.host, kRequired);
+  r.environment.worker_id = "run-pack";
+  in.read_object(
+      "options",
+      [&](Reader& o) {
+        o.read_at_least("min_repeat_ms", r.options.min_repeat_ms, 0, kRequired);
+        o.read("repeats", r.options.repeats, kRequired);
+        o.read_at_least("run_timeout_s", r.options.run_timeout_s, 0, kRequired);
+        o.read("memory_limit_bytes", r.options.memory_limit_bytes, kRequired);
+        o.read_at_least("cut_factor", r.options.cut_factor, 0, kRequired);
+        o.read_at_least("precision", r.options.precision, 0);
+      },
+      kRequired);
+  in.read("finished_at_us", r.finished_at_us, kRequired);
+  in.read("device_state", r.device_state, kRequired);
+  read_caches(in, r);
   return r;
 }
 
 Result<ImportedResult> parse_line(const std::string& line) {
+  constexpr std::string_view kNot = "not a result of run-pack: ";
+  const Result<json> document = json_input::parse(line);
+  if (!document) return document.status().with_context(kNot);
+  Reader in(*document, "");
+  int format = 0;
+  in.read("format", format, kRequired);
+  if (in.failed()) return in.status().with_context(kNot);
+  if (format < kOldestPackResultsFormat || format > kPackResultsFormat)
+    return invalid_argument("format ", format, ", this tuner reads ", kOldestPackResultsFormat, " to ",
+                            kPackResultsFormat, "; use the tuner that wrote the pack");
   ImportedResult r;
-  try {
-    const json j = json::parse(line);
-    if (const int format = j.at("format").get<int>();
-        format < kOldestPackResultsFormat || format > kPackResultsFormat)
-      return invalid_argument("format ", format, ", this tuner reads ", kOldestPackResultsFormat, " to ",
-                              kPackResultsFormat, "; use the tuner that wrote the pack");
-    r.pack = j.at("pack").get<std::string>();
-    r.task = {j.at("workload").get<std::string>(), j.at("target").get<std::string>()};
-    r.template_name = j.at("template").get<std::string>();
-    r.template_version = j.at("template_version").get<int>();
-    r.config = j.at("config").get<std::string>();
-    r.round = j.at("round").get<int>();
-    r.record = record_of(j);
-    const auto outcome = j.at("outcome").get<std::string>();
-    const std::optional<Outcome> known = outcome_from_name(outcome);
-    if (!known) return invalid_argument("outcome: found \"", outcome, "\"");
-    r.record.outcome = *known;
-  } catch (const json::exception& e) {
-    return invalid_argument("not a result of run-pack: ", e.what());
-  }
+  std::string outcome;
+  in.read("pack", r.pack, kRequired);
+  in.read("workload", r.task.workload_key, kRequired);
+  in.read("target", r.task.target, kRequired);
+  in.read("template", r.template_name, kRequired);
+  in.read("template_version", r.template_version, kRequired);
+  in.read("config", r.config, kRequired);
+  in.read("round", r.round, kRequired);
+  r.record = read_record(in);
+  r.record.environment.worker_incarnation = r.pack.substr(0, 16);
+  in.read("outcome", outcome, kRequired);
+  if (in.failed()) return in.status().with_context(kNot);
+  const std::optional<Outcome> known = outcome_from_name(outcome);
+  if (!known) return invalid_argument("outcome: found \"", outcome, "\"");
+  r.record.outcome = *known;
   RETURN_IF_ERROR(check_keys(r));
   RETURN_IF_ERROR(check_numbers(r.record));
   return r;

@@ -1,0 +1,112 @@
+// Reading JSON, of people and of programs: the first thing that is wrong is one line that names the key, what
+// was expected and what was found.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner::json_input {
+
+using nlohmann::json;
+
+// The value as it stands in the file, shortened for one line.
+std::string found(const json& value);
+
+// The document, each key of an object given once, at most 16 levels deep. InvalidArgument with line and
+// column.
+Result<json> parse(std::string_view text);
+
+// Without control characters: those of a hostile file must not reach a terminal, and a message is one line.
+std::string one_line(std::string message);
+
+inline constexpr bool kRequired = true;
+
+// One object: hands out its keys and notes the first thing that is wrong; later reads then change nothing, so
+// a parser needs no checks between them. What is not there keeps the value it has, unless it is required.
+//
+//   Reader in(object, "[3].");                  before every message; `object` outlives the reader
+//   in.read("rows", w.rows, 1, 4096, kRequired);   "[3].rows: expected an integer from 1 to 4096, found 0."
+//   return in.finish();                         or status(), where unknown keys are allowed
+class Reader {
+ public:
+  Reader(const json& object, std::string prefix);
+  Reader(json&&, std::string) = delete;
+
+  bool failed() const { return !status_.is_ok(); }
+  const Status& status() const { return status_; }
+
+  // The value of a key, or null when it is not there (an error if `required`) or something was wrong before.
+  const json* get(const std::string& key, bool required = false);
+
+  void read(const std::string& key, bool& value, bool required = false);
+  void read(const std::string& key, std::string& value, bool required = false);
+  // Integers from `low` to `high`, of any type that holds both.
+  template <std::integral T, std::integral Low, std::integral High>
+  void read(const std::string& key, T& value, Low low, High high, bool required = false) {
+    __int128 wide = 0;
+    if (integer(key, wide, low, high, required)) value = static_cast<T>(wide);
+  }
+  // What T holds.
+  template <std::integral T>
+  void read(const std::string& key, T& value, bool required = false) {
+    read(key, value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), required);
+  }
+  // Finite numbers: any; above `above` and at most `high`; from `low` to `high`; at least `low`.
+  void read(const std::string& key, double& value, bool required = false);
+  void read(const std::string& key, double& value, double above, double high, bool required = false);
+  void read_within(const std::string& key, double& value, double low, double high, bool required = false);
+  void read_at_least(const std::string& key, double& value, double low, bool required = false);
+  void read(const std::string& key, std::vector<double>& values, bool required = false);
+  void read(const std::string& key, std::vector<int>& values, int low, int high, bool required = false);
+  // Calls read_one(Reader&) for each object of a list.
+  template <class F>
+  void read_objects(const std::string& key, const F& read_one, bool required = false) {
+    const json* values = list(key, required);
+    for (size_t i = 0; values != nullptr && i < values->size() && !failed(); ++i) {
+      Reader each((*values)[i], str(prefix_, key, "[", i, "]."));
+      read_one(each);
+      adopt(each.status());
+    }
+  }
+  // The same for one object.
+  template <class F>
+  void read_object(const std::string& key, const F& read_one, bool required = false) {
+    const json* value = get(key, required);
+    if (value == nullptr) return;
+    Reader inner(*value, str(prefix_, key, "."));
+    read_one(inner);
+    adopt(inner.status());
+  }
+  // The list, or null.
+  const json* list(const std::string& key, bool required = false);
+
+  // "PREFIX KEY: ARGS". Only the first is kept.
+  template <class... Args>
+  void refuse(const std::string& key, const Args&... args) {
+    if (!failed()) status_ = invalid_argument(prefix_, key, ": ", args...);
+  }
+  // The error of an object within this one, whose message names its whole path.
+  void adopt(const Status& inner) {
+    if (!failed()) status_ = inner;
+  }
+
+  // Every key of the object was asked for, or the first that was not is the error.
+  Status finish();
+
+ private:
+  bool integer(const std::string& key, __int128& value, __int128 low, __int128 high, bool required);
+
+  const json& object_;
+  const std::string prefix_;
+  std::vector<std::string> asked_;  // with repetitions: importers read millions of keys
+  Status status_;
+};
+
+}  // namespace tuner::json_input
