@@ -483,7 +483,7 @@ TEST(Autotvm, OutcomesTimesAndTaskAreUnderstood) {
   };
   EXPECT_EQ(refused(R"("version": 0.2)", R"("version": 0.1)"),
             "version: found 0.1, expected 0.2; AutoTVM's own record tool turns older logs into it");
-  EXPECT_THAT(refused(R"("result")", R"("results")"), HasSubstr("result: is missing"));
+  EXPECT_THAT(refused(R"("result")", R"("results")"), HasSubstr("result: expected a value, found nothing."));
   EXPECT_THAT(refused("], 0, ", "], 9, "), HasSubstr("error number 9, expected 0 to 8"));
   EXPECT_THAT(refused("[[3.33", "[[-3.33"), HasSubstr("expected seconds > 0"));
   EXPECT_THAT(refused(R"(["unroll", "ot", false])", R"(["unroll"])"),
