@@ -33,7 +33,8 @@ void read_pairs(Reader& in, const char* key, std::vector<RunRequest::Data>& out)
 void read_numbers(Reader& in, const char* key, std::map<std::string, double>& out) {
   const json* numbers = in.get(key);
   if (numbers == nullptr) return;
-  if (!numbers->is_object()) return in.refuse(key, "expected numbers by name, found ", json_input::found(*numbers), ".");
+  if (!numbers->is_object())
+    return in.refuse(key, "expected numbers by name, found ", json_input::found(*numbers), ".");
   for (const auto& [name, number] : numbers->items()) {
     if (!number.is_number())
       return in.refuse(key, "expected numbers by name, found ", json_input::found(*numbers), ".");
