@@ -235,7 +235,7 @@ struct TunedConfig {
   int64_t finished_at_us = 0;
 };
 
-// What was computed from records: a predictor, a cover set. schema.sql, table learned.
+// What was computed from records: a predictor, a cover set.
 struct LearnedRow {
   int64_t id = 0;
   std::string kind;        // "predictor", "cover": whoever writes it tells what the document is

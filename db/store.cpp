@@ -1,11 +1,10 @@
-// What every engine has in common: opening by name, and reads that are built on others.
+// What every engine has in common: reads that are built on others.
 #include "db/store.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 
-#include "db/sqlite_store.h"
 #include "db/task_view.h"
 
 namespace tuner {
@@ -14,19 +13,6 @@ namespace {
 
 // Trials read at one moment: a long reader would hold up a writer's clearing away.
 constexpr size_t kPage = 256;
-
-// "postgresql" of "postgresql://host/name"; empty: a path.
-std::string_view scheme_of(std::string_view path) {
-  const size_t colon = path.find("://");
-  return colon == std::string_view::npos || path.substr(0, colon).find('/') != std::string_view::npos
-             ? std::string_view()
-             : path.substr(0, colon);
-}
-
-Status refuse_url(const std::string& path) {
-  if (scheme_of(path).empty()) return Status::ok();
-  return invalid_argument(path, ": databases on a server are not served yet, expected the path of a file");
-}
 
 Status no_job(std::string_view job_id) {
   return not_found("no job \"", job_id, "\". `tuner jobs` lists them");
@@ -39,17 +25,6 @@ Result<JobRow> the_one(Result<std::vector<JobRow>> jobs, const Status& none) {
 }
 
 }  // namespace
-
-Result<std::unique_ptr<Store>> Store::open(const std::string& path, Mode mode) {
-  RETURN_IF_ERROR(refuse_url(path));
-  return mode == Mode::kWrite ? db::SqliteStore::open_for_writing(path)
-                              : db::SqliteStore::open_for_reading(path);
-}
-
-Status copy_database(const std::string& from, const std::string& to) {
-  for (const std::string& path : {from, to}) RETURN_IF_ERROR(refuse_url(path));
-  return db::copy_file_database(from, to);
-}
 
 Result<JobRow> Store::job(std::string_view job_id) const {
   if (job_id.empty()) return no_job(job_id);

@@ -2,7 +2,7 @@
 //
 // An engine implements the virtual functions: reads and writes, no decisions. What is decided from rows
 // (which race answers, what is read page by page) stands once for all engines, in store.cpp and tuned.cpp.
-// SQLite is the one engine today: sqlite_store.h. tests/db/store_fixture.h is where another joins the tests.
+// SQLite is the one engine today: sqlite/. tests/db/store_fixture.h is where another joins the tests.
 //
 // What callers rely on, of every engine:
 //   durable   when a write returns OK it is on disk; whoever is killed then loses nothing of it

@@ -23,7 +23,9 @@ namespace tuner {
 struct Origin {
   std::string source;  // as the user named it
   std::string format;  // jsonl | csv | autotvm | t4 | database
-  std::string header;  // schema.sql, origin.header
+  // What stood there once for all its foreign records: of t4 the document without its results, of csv the
+  // first line; empty else.
+  std::string header;
   int64_t imported_at_us = 0;
   bool operator==(const Origin&) const = default;
 };

@@ -20,8 +20,8 @@
 
 #include "db/learning/knowledge.h"
 #include "db/resolve/resolve.h"
-#include "db/rows.h"
-#include "db/sqlite.h"
+#include "db/sqlite/rows.h"
+#include "db/sqlite/sqlite.h"
 #include "proto/convert.h"
 #include "templates/schedule_template.h"
 #include "tests/bench/common/statistics.h"

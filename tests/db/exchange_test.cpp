@@ -9,7 +9,7 @@
 
 #include "db/exchange/export_file.h"
 #include "db/exchange/import_file.h"
-#include "db/sqlite.h"
+#include "db/sqlite/sqlite.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner::exchange {

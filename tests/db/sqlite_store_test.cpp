@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "db/crc32c.h"
-#include "db/sql.h"
-#include "db/sqlite.h"
-#include "db/writer.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite.h"
+#include "db/sqlite/writer.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {

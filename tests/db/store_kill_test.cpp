@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "db/sqlite.h"
+#include "db/sqlite/sqlite.h"
 #include "tests/db/store_fixture.h"
 #include "tests/random_seed.h"
 

@@ -6,10 +6,10 @@
 #include <map>
 #include <sstream>
 
-#include "db/migrate.h"
-#include "db/rebuild.h"
-#include "db/row_codec.h"
-#include "db/sqlite.h"
+#include "db/sqlite/migrate.h"
+#include "db/sqlite/rebuild.h"
+#include "db/sqlite/row_codec.h"
+#include "db/sqlite/sqlite.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner::db {

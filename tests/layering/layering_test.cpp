@@ -56,8 +56,7 @@ const std::vector<Rule> kRules = {
     {"db", {"compiler_core/base"}},
     // Learns from records by the interface; what asks it is not its business.
     {"db/learning",
-     {"compiler_core/base", "compiler_core/target.h", "db/records.h", "db/store.h", "db/stats.h",
-      "templates"}},
+     {"compiler_core/base", "compiler_core/target.h", "db/records.h", "db/store.h", "templates"}},
     {"db/resolve", {"compiler_core/base", "compiler_core/target.h", "db", "templates"}},
     // What a template is; the math, the knobs and the schedules it needs have rooms of their own.
     {"templates",
@@ -121,8 +120,9 @@ const std::vector<Rule> kLibraries = {
      {"tuner/command_line", "tuner/cli/app.cpp", "tuner/cli/main.cpp", "tuner/text/hint.cpp",
       "measure_server/worker/main.cpp"}},
     {"xgboost/", {"tuner/cost_model"}},
-    {"sqlite3.h", {"db"}},
+    {"sqlite3.h", {"db/sqlite"}},
     {"onnx/", {"tuner/extract"}},
+    {"db/sqlite/", {"db/sqlite", "db/open"}},  // an engine; db/open chooses it
     {"boost/", {"compiler_core/base/student.cpp"}},
 };
 

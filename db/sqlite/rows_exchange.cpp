@@ -1,5 +1,5 @@
 // Rows of what was learned, and of what came from elsewhere.
-#include "db/row_codec.h"
+#include "db/sqlite/row_codec.h"
 
 namespace tuner::db {
 

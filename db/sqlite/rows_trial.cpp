@@ -1,6 +1,6 @@
 // Rows of trials and their records.
 #include "db/record_fields.h"
-#include "db/row_codec.h"
+#include "db/sqlite/row_codec.h"
 
 namespace tuner::db {
 

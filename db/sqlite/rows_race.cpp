@@ -1,7 +1,7 @@
 // Rows of races.
 #include <charconv>
 
-#include "db/row_codec.h"
+#include "db/sqlite/row_codec.h"
 
 namespace tuner::db {
 

@@ -10,9 +10,9 @@
 #include <filesystem>
 
 #include "compiler_core/base/output_file.h"
-#include "db/migrate.h"
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/sqlite/migrate.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner {
 

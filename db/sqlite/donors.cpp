@@ -2,8 +2,8 @@
 #include <map>
 
 #include "db/donor_sample.h"
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 

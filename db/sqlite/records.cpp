@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "db/record_fields.h"
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 

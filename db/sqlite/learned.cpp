@@ -1,7 +1,7 @@
 // What was computed from records.
 #include "compiler_core/base/clock.h"
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 

@@ -1,6 +1,6 @@
-#include "db/rebuild.h"
+#include "db/sqlite/rebuild.h"
 
-#include "db/row_codec.h"
+#include "db/sqlite/row_codec.h"
 
 namespace tuner::db {
 

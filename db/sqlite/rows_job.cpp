@@ -1,5 +1,5 @@
 // Rows of tasks, jobs and proposals.
-#include "db/row_codec.h"
+#include "db/sqlite/row_codec.h"
 
 namespace tuner::db {
 

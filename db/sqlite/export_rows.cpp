@@ -5,8 +5,8 @@
 #include <set>
 
 #include "compiler_core/base/output_file.h"
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 

@@ -1,5 +1,5 @@
 // SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp,
-// records.cpp, sqlite_task_view.cpp, donors.cpp, races.cpp, learned.cpp, import_rows.cpp and export_rows.cpp.
+// records.cpp, task_view.cpp, donors.cpp, races.cpp, learned.cpp, import_rows.cpp and export_rows.cpp.
 // schema.sql tells the tables.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
@@ -14,11 +14,11 @@
 
 #include "db/exchange/exchange_store.h"
 #include "db/file_lock.h"
-#include "db/rows.h"
-#include "db/sqlite.h"
+#include "db/sqlite/rows.h"
+#include "db/sqlite/sqlite.h"
+#include "db/sqlite/writer.h"
 #include "db/store.h"
 #include "db/task_view.h"
-#include "db/writer.h"
 
 namespace tuner::db {
 

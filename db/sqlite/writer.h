@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "compiler_core/base/status.h"
-#include "db/sqlite.h"
+#include "db/sqlite/sqlite.h"
 
 namespace tuner::db {
 

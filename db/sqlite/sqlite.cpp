@@ -1,4 +1,4 @@
-#include "db/sqlite.h"
+#include "db/sqlite/sqlite.h"
 
 #include <sqlite3.h>
 

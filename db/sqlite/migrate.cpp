@@ -1,4 +1,4 @@
-#include "db/migrate.h"
+#include "db/sqlite/migrate.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "db/rebuild.h"
-#include "db/rows.h"
-#include "db/schema.h"  // generated from schema.sql
+#include "db/sqlite/rebuild.h"
+#include "db/sqlite/rows.h"
+#include "db/sqlite/schema.h"  // generated from schema.sql
 
 namespace tuner::db {
 

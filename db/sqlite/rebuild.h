@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "db/sqlite.h"
+#include "db/sqlite/sqlite.h"
 
 namespace tuner::db {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "compiler_core/base/status.h"
-#include "db/sqlite.h"
+#include "db/sqlite/sqlite.h"
 
 namespace tuner::db {
 

@@ -1,4 +1,4 @@
-#include "db/writer.h"
+#include "db/sqlite/writer.h"
 
 #include <utility>
 

@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "compiler_core/base/clock.h"
-#include "db/crc32c.h"
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/exchange/identity.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 

@@ -1,4 +1,4 @@
-#include "db/row_codec.h"
+#include "db/sqlite/row_codec.h"
 
 #include <array>
 #include <bit>

@@ -1,7 +1,7 @@
 // Jobs and what their watchers are told.
 #include "compiler_core/base/clock.h"
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 

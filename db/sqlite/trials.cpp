@@ -1,8 +1,8 @@
 // Trials: proposed and by which call of a search, leased, given back, cancelled.
 #include <map>
 
-#include "db/sql.h"
-#include "db/sqlite_store.h"
+#include "db/sqlite/sql.h"
+#include "db/sqlite/sqlite_store.h"
 
 namespace tuner::db {
 

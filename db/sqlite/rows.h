@@ -8,7 +8,7 @@
 #include "db/exchange/exchange_store.h"
 #include "db/exchange/identity.h"
 #include "db/records.h"
-#include "db/sqlite.h"
+#include "db/sqlite/sqlite.h"
 
 namespace tuner::db {
 

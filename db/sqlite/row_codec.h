@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "db/rows.h"
+#include "db/sqlite/rows.h"
 
 namespace tuner::db {
 
