@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "db/exchange/json_fields.h"
-#include "db/store.h"
+#include "db/records.h"
 
 namespace tuner::exchange {
 

@@ -34,7 +34,7 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
                                  const std::function<Result<RaceReply>(const RaceRequest&)>& heat,
                                  const std::function<void(const v1::RaceCourse&)>& tell = {});
 
-// Half of the winner's 95 % interval, as a fraction of its time: db/store.h's kCertifiedHalfWidth, which a
+// Half of the winner's 95 % interval, as a fraction of its time: db/records.h's kCertifiedHalfWidth, which a
 // worker does not see.
 inline constexpr double kWidestCertified = 0.05;
 
