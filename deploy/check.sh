@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# check.sh [--commits N | --all] [BUILD_DIR]: format of everything, layering, structure, lint of the .cpp files that differ from the last commit.
-#   --commits N  lint of those changed in the last N commits, without Clang's static analyzer, which takes as long as the rest
+# check.sh [--commits N | --all] [--minutes M] [BUILD_DIR]: format of everything, layering, structure, lint of the .cpp files that differ from the last commit.
+#   --commits N  lint of those changed in the last N commits (in more than #include and namespace lines), without Clang's static analyzer, which takes as long as the rest
+#   --minutes M  begin no file after M minutes of lint; those with the most changed lines come first, and what was left is listed
 #   --all        lint of every one; also ALL=1. Two hours on two cores
 # Warnings are errors. BUILD_DIR (build/dev) is a built one: lint reads its compile commands and generated headers.
 # install.sh --lint installs what this runs.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-all=${ALL:-0} commits='' build=''
+all=${ALL:-0} commits='' build='' minutes=''
 while [[ $# -gt 0 ]]; do
   case $1 in
     --commits) commits=${2:-}; [[ $commits =~ ^[1-9][0-9]*$ ]] || { echo "check: --commits: found ${2:-nothing}, expected a number >= 1" >&2; exit 2; }; shift 2 ;;
+    --minutes) minutes=${2:-}; [[ $minutes =~ ^[1-9][0-9]*$ ]] || { echo "check: --minutes: found ${2:-nothing}, expected a number >= 1" >&2; exit 2; }; shift 2 ;;
     --all) all=1; shift ;;
-    -h | --help) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    -*) echo "check: found $1, expected --commits, --all or a build folder" >&2; exit 2 ;;
+    -h | --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -*) echo "check: found $1, expected --commits, --minutes, --all or a build folder" >&2; exit 2 ;;
     *) [[ -z $build ]] || { echo "check: found $1 after the build folder $build" >&2; exit 2; }; build=$1; shift ;;
   esac
 done
@@ -43,7 +45,10 @@ else
     [[ $(have) -gt $commits ]] || commits=$(($(have) - 1))
     since=HEAD~$commits which="changed in the last $commits commits"
   fi
-  mapfile -t lint < <(git diff --name-only --diff-filter=d "$since" -- '*.cpp')
+  # A file that only moved, or whose includes did, reads as before.
+  mapfile -t lint < <(git diff -M -z --numstat --diff-filter=d -I'^#include ' -I'^namespace ' -I'^}  // namespace' "$since" -- '*.cpp' |
+    awk -v RS='\0' -F'\t' '$3 != "" { if ($1 + $2 > 0) print $1 + $2 "\t" $3; next } $1 ~ /^[0-9]/ { lines = $1 + $2; getline; getline; if (lines > 0) print lines "\t" $0 }' |
+    sort -rn | cut -f2)
 fi
 # Sources that are built elsewhere (the examples) have no compile command here.
 compiled=() others=()
@@ -54,8 +59,19 @@ echo "check: lint of ${#compiled[@]} .cpp files ($which)${others:+, not of ${#ot
 [[ ${#compiled[@]} -gt 0 ]] || exit 0
 start=$SECONDS
 checks=${commits:+-clang-analyzer-*}  # added to those of .clang-tidy
+left=$(mktemp)
+trap 'rm -f "$left"' EXIT
+deadline=$((minutes == 0 ? 0 : $(date +%s) + 60 * minutes))
 # The commands are GCC's: Clang does not know every warning that they name. Counts of warnings in headers of others are left out.
-lint_one() { clang-tidy -p "$1" --quiet --checks="$2" --warnings-as-errors='*' --extra-arg=-Wno-unknown-warning-option "$3" 2> >(grep -vE '^[0-9]+ warnings? (generated|treated as errors?)' >&2); }
+lint_one() {
+  if (($4 > 0 && $(date +%s) >= $4)); then
+    echo "$3" >>"$5"
+    return 0
+  fi
+  clang-tidy -p "$1" --quiet --checks="$2" --warnings-as-errors='*' --extra-arg=-Wno-unknown-warning-option "$3" 2> >(grep -vE '^[0-9]+ warnings? (generated|treated as errors?)' >&2)
+}
 export -f lint_one
-printf '%s\n' "${compiled[@]}" | xargs -P "$(nproc)" -I{} bash -c 'lint_one "$@"' lint "$build" "$checks" {} || { echo "check: lint FAILED, $((SECONDS - start)) s" >&2; exit 1; }
-echo "check: lint of ${#compiled[@]} files is right, $((SECONDS - start)) s"
+printf '%s\n' "${compiled[@]}" | xargs -P "$(nproc)" -I{} bash -c 'lint_one "$@"' lint "$build" "$checks" {} "$deadline" "$left" || { echo "check: lint FAILED, $((SECONDS - start)) s" >&2; exit 1; }
+mapfile -t not_read <"$left"
+echo "check: lint of $((${#compiled[@]} - ${#not_read[@]})) files is right, $((SECONDS - start)) s"
+[[ ${#not_read[@]} -eq 0 ]] || echo "check: ${#not_read[@]} files were left after $minutes minutes: ${not_read[*]}"

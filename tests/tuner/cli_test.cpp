@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "compiler_core/codegen/compile.h"
@@ -190,6 +191,35 @@ TEST_F(CliTest, JobsListsStateAndProgress) {
   ASSERT_EQ(jobs.size(), 1u);
   EXPECT_EQ(jobs[0].at("trials_done"), 3);
   EXPECT_EQ(jobs[0].at("tasks")[0].at("workload"), kKey);
+}
+
+// Every key of a document, those of objects within too. What is by name (knobs, outcomes) has none.
+void add_keys(const json& document, std::set<std::string>& keys) {
+  if (document.is_array())
+    for (const json& element : document) add_keys(element, keys);
+  if (!document.is_object()) return;
+  for (const auto& [key, value] : document.items()) {
+    keys.insert(key);
+    if (key != "config" && key != "outcomes" && key != "phases") add_keys(value, keys);
+  }
+}
+
+TEST_F(CliTest, TheKeysOfJsonStandOnTheirPage) {
+  fill_database();
+  const std::string page = contents(fs::path(TUNER_SOURCE_DIR) / "docs/json.md");
+  std::set<std::string> keys;
+  for (const char* command :
+       {"query conv.json --db t.db --json", "query --all --db t.db --format jsonl", "jobs --db t.db --json",
+        "records merge t.db -o m.db --json", "records diff t.db t.db --json",
+        "records export --db t.db -o e.jsonl --json", "records import e.jsonl --db n.db --json"}) {
+    const Outcome3 printed = tuner(command);
+    const json document = json::parse(printed.out, nullptr, /*allow_exceptions=*/false);
+    ASSERT_FALSE(document.is_discarded()) << command << ": " << printed.out << printed.err;
+    add_keys(document, keys);
+  }
+  EXPECT_GT(keys.size(), 60u);
+  for (const std::string& key : keys)
+    EXPECT_THAT(page, HasSubstr("`" + key + "`")) << "docs/json.md does not have it";
 }
 
 TEST_F(CliTest, RecordsExportWritesOneLineATrialWithAllSamples) {
