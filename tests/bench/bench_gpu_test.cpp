@@ -12,6 +12,7 @@
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/pack_file.h"
 #include "measure_server/runner/reference_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner {
 namespace {
@@ -34,13 +35,6 @@ struct Product {
 
 class BenchGpu : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "bench_gpu_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   // A task whose operands are `args`, the output last; candidates are added by the caller.
   PackTask task(const std::string& key, const std::vector<ArgInfo>& args, const std::vector<double>& answer) {
     PackTask t{.workload_key = key, .target = "cuda -arch=sm_90", .input_seed = kSeed};
@@ -148,7 +142,8 @@ class BenchGpu : public testing::Test {
         << "\n";
   }
 
-  std::filesystem::path dir_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
 };
 
 TEST_F(BenchGpu, AProductIsTimedInTurnWithCublas) {

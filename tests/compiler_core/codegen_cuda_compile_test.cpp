@@ -11,6 +11,7 @@
 #include "compiler_core/codegen_cuda/compile.h"
 #include "tests/compiler_core/gpu_kernels.h"
 #include "tests/random_seed.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner::testing {
 namespace {
@@ -20,23 +21,9 @@ using ::testing::HasSubstr;
 
 Target target(const std::string& arch = "sm_90a") { return *parse_target("cuda -arch=" + arch); }
 
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = (fs::temp_directory_path() / "codegen_cuda_XXXXXX").string();
-    CHECK(mkdtemp(pattern.data()) != nullptr) << "a temporary folder";
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
-  std::string only_file() const { return fs::directory_iterator(path_)->path().string(); }
-
- private:
-  fs::path path_;
-};
+std::string only_file(const TemporaryFolder& folder) {
+  return fs::directory_iterator(folder.path())->path().string();
+}
 
 #define NEEDS_NVRTC() \
   if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message()
@@ -116,9 +103,9 @@ TEST(CodegenCudaCompile, StageBRefusesASpillingKernel) {
 
 TEST(CodegenCudaCompile, CacheServesTheSecondCompileAndRebuildsDamage) {
   NEEDS_NVRTC();
-  const TempFolder folder;
+  const TemporaryFolder folder;
   CudaOptions options;
-  options.cache_directory = folder.path() + "/made/when/missing";
+  options.cache_directory = folder.file("made/when/missing");
   const GpuProgram p = row_sum(8, 64);
   const auto first = cuda::compile_kernels(p, target(), options);
   ASSERT_TRUE(first.is_ok()) << first.message();
@@ -179,10 +166,10 @@ TEST(CodegenCudaLauncher, CompilesAsC) {
   if (std::string(TUNER_CUDA_HEADERS).empty())
     GTEST_SKIP() << "no cuda.h: no CUDA toolkit was there when the tests were configured";
   if (access(TUNER_CC, X_OK) != 0) GTEST_SKIP() << "no C compiler at " TUNER_CC;
-  const TempFolder folder;
+  const TemporaryFolder folder;
   const CudaLauncher launcher = cuda_launcher(made_up_manifest(), "dense", "dense layer */ with a trap");
-  std::ofstream(folder.path() + "/dense.h") << launcher.header;
-  std::ofstream(folder.path() + "/dense.c") << launcher.source;
+  std::ofstream(folder.file("dense.h")) << launcher.header;
+  std::ofstream(folder.file("dense.c")) << launcher.source;
   const std::string command =
       str(TUNER_CC " -std=c99 -Wall -Wextra -Werror -isystem " TUNER_CUDA_HEADERS " -c ", folder.path(),
           "/dense.c -o ", folder.path(), "/dense.o");

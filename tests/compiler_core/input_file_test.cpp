@@ -1,5 +1,6 @@
 // What can be named as a file to read, and the answer to what cannot: it comes soon.
 #include "compiler_core/base/input_file.h"
+#include "tests/support/temporary_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -19,12 +20,6 @@ using ::testing::HasSubstr;
 
 class InputFile : public ::testing::Test {
  protected:
-  InputFile() {
-    std::string pattern = fs::temp_directory_path() / "tuner-input-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
-  }
-  ~InputFile() override { fs::remove_all(folder_); }
   std::string file(const std::string& name) const { return folder_ / name; }
   std::string refused(const std::string& path) const {
     const Result<std::string> text = read_file(path, "a poem", 100);
@@ -32,7 +27,8 @@ class InputFile : public ::testing::Test {
     return text.message();
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(InputFile, IsReadWholeUpToTheLimit) {

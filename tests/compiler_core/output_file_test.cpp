@@ -1,5 +1,6 @@
 // A file that is written appears whole or not at all; what is no regular file is written to and stays.
 #include "compiler_core/base/output_file.h"
+#include "tests/support/temporary_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -26,13 +27,6 @@ using ::testing::IsEmpty;
 
 class OutputFileTest : public ::testing::Test {
  protected:
-  OutputFileTest() {
-    std::string pattern = fs::temp_directory_path() / "tuner-output-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
-  }
-  ~OutputFileTest() override { fs::remove_all(folder_); }
-
   std::string file(const std::string& name) const { return folder_ / name; }
   void put(const std::string& name, std::string_view text) const { std::ofstream(file(name)) << text; }
   std::string text_of(const std::string& name) const {
@@ -45,7 +39,8 @@ class OutputFileTest : public ::testing::Test {
     return names;
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(OutputFileTest, AFileAppearsWhenItIsFinished) {

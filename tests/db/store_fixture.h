@@ -8,26 +8,9 @@
 #include <string>
 
 #include "db/store.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "tuner-db-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The one place that chooses the engine under test.
 inline std::unique_ptr<Store> must_open(const std::string& path, Store::Mode mode = Store::Mode::kWrite) {

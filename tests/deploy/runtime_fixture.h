@@ -18,6 +18,7 @@
 #include "templates/schedule_template.h"
 #include "templates/workload/workload_json.h"
 #include "tests/random_numbers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner::testing {
 
@@ -39,15 +40,8 @@ inline Workload workload_of(const std::string& json) {
 class RuntimeTest : public ::testing::Test {
  protected:
   RuntimeTest() {
-    std::string pattern = fs::temp_directory_path() / "tuner-runtime-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
     ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
     ::unsetenv("TUNER_CAPTURE");
-  }
-  ~RuntimeTest() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
   }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
@@ -88,7 +82,8 @@ class RuntimeTest : public ::testing::Test {
     return config;
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   int jobs_ = 0;
 };
 

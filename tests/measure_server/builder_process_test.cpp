@@ -24,6 +24,7 @@
 #include "measure_server/worker/task_data.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/task_memory.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner {
 namespace {
@@ -53,14 +54,10 @@ std::string slurp(const fs::path& path) {
 class BuilderProcess : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "builder_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     auto started = BuilderClient::start(TUNER_MEASURE_SERVER_PATH, {});
     ASSERT_TRUE(started.is_ok()) << started.message();
     builder_ = *std::move(started);
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
   BuildRequest build_request() const {
     const Workload workload(small_conv());
@@ -90,7 +87,8 @@ class BuilderProcess : public testing::Test {
     return reply.is_ok() ? *reply : BuildReply{};
   }
 
-  std::string dir_;
+  const TemporaryFolder temporary_;
+  const std::string dir_ = temporary_.path();
   std::unique_ptr<BuilderClient> builder_;
 };
 

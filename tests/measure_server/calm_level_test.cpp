@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/support/temporary_folder.h"
+
 namespace tuner {
 namespace {
 
@@ -61,9 +63,8 @@ TEST(CalmLevel, WhatCountsAsDisturbedIsTheCallersToSay) {
 }
 
 TEST(CalmLevel, IsKeptForTheNextStartOnTheSameHardware) {
-  std::string folder = (std::filesystem::temp_directory_path() / "calm-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string path = folder + "/calm_sentinel";
+  const TemporaryFolder folder;
+  const std::string path = folder.file("calm_sentinel");
   {
     CalmLevel level(path, "cpu X", 1.10);
     for (int i = 0; i < 8; ++i) level.observe(123.5);
@@ -75,7 +76,6 @@ TEST(CalmLevel, IsKeptForTheNextStartOnTheSameHardware) {
   EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 123.5);
   fs::last_write_time(path, fs::file_time_type::clock::now() - CalmLevel::kNews - std::chrono::minutes(1));
   EXPECT_EQ(CalmLevel(path, "cpu X", 1.10).ns(), 0) << "neighbours of then are no measure";
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -32,9 +32,6 @@ class CandidateTest : public testing::Test {
   }
 
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "runner_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
     std::vector<float> x(kCount);
     std::vector<double> answer(kCount);
     for (int64_t i = 0; i < kCount; ++i) {
@@ -45,7 +42,6 @@ class CandidateTest : public testing::Test {
         .write(reinterpret_cast<const char*>(x.data()), kCount * sizeof(float));
     ASSERT_TRUE(write_reference(dir_ / "out.ref", answer, {4, 8, 40}, ReferenceKind::kFull).is_ok());
   }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
 
   static Manifest doubling_manifest() {
     Manifest m;
@@ -75,6 +71,7 @@ class CandidateTest : public testing::Test {
 #include <time.h>
 #include <unistd.h>
 #include "compiler_core/runtime/tuner_runtime.h"
+#include "tests/support/temporary_folder.h"
 enum { N = 4 * 8 * 40 };
 __attribute__((unused)) static int32_t doubling_right(void* const* args) {
   const float* x = args[0];
@@ -119,7 +116,8 @@ __attribute__((unused)) static int32_t doubling_right(void* const* args) {
   RunReply run_kernel(const std::string& body) { return run(request(build_kernel(body))); }
 
   static RunnerClient* runner;
-  std::filesystem::path dir_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path dir_ = temporary_.path();
 };
 
 inline RunnerClient* CandidateTest::runner = nullptr;

@@ -1,5 +1,6 @@
 // Facts of this machine: measured once, kept, measured anew when they are old or of another machine.
 #include "measure_server/worker/machine_facts.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -11,13 +12,7 @@ namespace {
 
 class MachineFacts : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = (std::filesystem::temp_directory_path() / "facts-XXXXXX").string();
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
-    runner_ = RunnerClient::start(TUNER_RUNNER_PATH).value();
-    file_ = folder_ + "/machine.json";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { runner_ = RunnerClient::start(TUNER_RUNNER_PATH).value(); }
   // Facts of this machine that no measurement finds: whoever returns them has read them.
   ProbeReply kept(double peak) {
     ProbeReply facts = runner_->probe({.max_threads = 0, .devices_only = true}).value();
@@ -27,7 +22,8 @@ class MachineFacts : public testing::Test {
     return facts;
   }
 
-  std::string folder_, file_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path(), file_ = folder_ + "/machine.json";
   std::unique_ptr<RunnerClient> runner_;
 };
 

@@ -1,6 +1,7 @@
 // Packs on disk: what was written comes back, and what was not is refused.
 #include "measure_server/runner/pack_file.h"
 #include "tests/random_seed.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 
@@ -53,13 +54,7 @@ Pack example() {
 
 class PackFileTest : public testing::Test {
  protected:
-  PackFileTest() {
-    std::string pattern = (fs::temp_directory_path() / "pack_test_XXXXXX").string();
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
-    path_ = (folder_ / "a.pack").string();
-  }
-  ~PackFileTest() override { fs::remove_all(folder_); }
+  PackFileTest() { path_ = (folder_ / "a.pack").string(); }
 
   std::string bytes() const {
     std::ifstream in(path_, std::ios::binary);
@@ -67,7 +62,8 @@ class PackFileTest : public testing::Test {
   }
   void write(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   std::string path_;
 };
 

@@ -1,5 +1,6 @@
 // The cache that workers share: the least recently used go first, and what was used just now never.
 #include "measure_server/worker/shared_cache.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,15 +20,7 @@ constexpr int64_t kBlock = 4096;
 
 class SharedCache : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "shared_cache_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-    root_ = dir_;
-    dir_ /= "artifacts";
-    fs::create_directories(dir_ / "by_source");
-  }
-  void TearDown() override { fs::remove_all(root_); }
+  void SetUp() override { fs::create_directories(dir_ / "by_source"); }
 
   // An artifact of two files of a block each and its entry, last used `age` ago.
   void add(const std::string& digest, minutes age) {
@@ -61,7 +54,8 @@ class SharedCache : public testing::Test {
     return found;
   }
 
-  fs::path root_, dir_;  // dir_: the artifacts
+  const TemporaryFolder temporary_;
+  const fs::path root_ = temporary_.path(), dir_ = root_ / "artifacts";
 };
 
 TEST_F(SharedCache, BelowTheLimitNothingGoes) {

@@ -1,5 +1,6 @@
 // The spool: what was appended is there after a restart, whatever happened to the file's end or its middle.
 #include "measure_server/worker/spool.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,14 +31,6 @@ v1::MeasureRecord record(const std::string& trial, int attempt = 1) {
 
 class SpoolTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "spool_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-    path_ = name + "/results.spool";
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   std::unique_ptr<Spool> open() {
     Result<std::unique_ptr<Spool>> spool = Spool::open(path_);
     EXPECT_TRUE(spool.is_ok()) << spool.message();
@@ -63,7 +56,8 @@ class SpoolTest : public testing::Test {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
   }
 
-  std::string dir_, path_;
+  const TemporaryFolder temporary_;
+  const std::string path_ = temporary_.file("results.spool");
 };
 
 TEST_F(SpoolTest, ARestartFindsWhatWasAppendedInOrderAndUnchanged) {

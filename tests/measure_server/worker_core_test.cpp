@@ -2,6 +2,7 @@
 // itself starts anew.
 #include "measure_server/worker/worker_core.h"
 #include "tests/random_seed.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,16 +71,10 @@ v1::SyncReply revocation(const std::string& trial, int attempt = 1) {
 
 class WorkerCoreTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "worker_core_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-    start();
-  }
+  void SetUp() override { start(); }
   void TearDown() override {
     core_.reset();
     spool_.reset();
-    std::filesystem::remove_all(dir_);
   }
   // A new life of the worker on the same folder.
   void start(WorkerCore::Options options = {.slots = 4, .cpus = 2}) {
@@ -116,7 +111,8 @@ class WorkerCoreTest : public testing::Test {
     return run->lease.trial_id();
   }
 
-  std::string dir_;
+  const TemporaryFolder temporary_;
+  const std::string dir_ = temporary_.path();
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
 };

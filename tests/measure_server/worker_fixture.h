@@ -23,6 +23,7 @@
 #include "measure.grpc.pb.h"
 #include "measure_server/worker/worker.h"
 #include "templates/schedule_template.h"
+#include "tests/support/temporary_folder.h"
 
 extern char** environ;
 
@@ -161,15 +162,8 @@ inline std::vector<v1::Lease> conv2d_trials(int n, uint64_t seed) {
 
 class WorkerTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "worker_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-    address_ = "unix:" + dir_ + "/daemon.sock";
-  }
   void TearDown() override {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
-    fs::remove_all(dir_);
   }
   void serve(FakeDaemon& daemon) {
     grpc::ServerBuilder builder;
@@ -213,7 +207,8 @@ class WorkerTest : public testing::Test {
     return status;
   }
 
-  std::string dir_, address_;
+  const TemporaryFolder temporary_;
+  const std::string dir_ = temporary_.path(), address_ = "unix:" + dir_ + "/daemon.sock";
   std::unique_ptr<grpc::Server> server_;
 };
 

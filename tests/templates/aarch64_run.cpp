@@ -12,6 +12,7 @@
 
 #include "compiler_core/base/elements.h"
 #include "compiler_core/codegen/compile.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner {
 namespace {
@@ -81,23 +82,6 @@ Status write_whole(const fs::path& path, const std::string& bytes) {
   return out ? Status::ok() : failed(path.string(), ": cannot be written");
 }
 
-// A folder that goes with its owner.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / "tuner-aarch64-XXXXXX") { made_ = ::mkdtemp(path_.data()); }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path operator/(const char* name) const { return fs::path(path_) / name; }
-
- private:
-  std::string path_;
-  const char* made_;
-};
-
 // Runs `command` in a shell, at most 60 s.
 Status shell(const std::string& command, const fs::path& log) {
   const int state = std::system(("timeout 60 " + command + " 2> '" + log.string() + "'").c_str());
@@ -111,7 +95,7 @@ std::string quoted(const fs::path& path) { return "'" + path.string() + "'"; }
 
 // Every argument by its name: a label in front of its bytes, or of room.
 Result<std::string> assembly(const Artifact& artifact, const Program& math,
-                             const std::vector<std::vector<double>>& args, const Folder& folder) {
+                             const std::vector<std::vector<double>>& args, const TemporaryFolder& folder) {
   const Manifest& m = artifact.manifest;
   std::ostringstream text;
   text << ".set HAS_PACK, " << (m.pack_entry.empty() ? 0 : 1) << "\n";
@@ -140,7 +124,7 @@ Result<std::string> assembly(const Artifact& artifact, const Program& math,
     }
     std::string bytes(static_cast<size_t>(arg->bytes()), '\0');
     store_elements(args[i].data(), static_cast<int64_t>(args[i].size()), arg->dtype, bytes.data());
-    const fs::path file = folder / (arg->name + ".bin").c_str();
+    const fs::path file = folder.path() / (arg->name + ".bin").c_str();
     RETURN_IF_ERROR(write_whole(file, bytes));
     text << "  .incbin \"" << file.string() << "\"\n";
   }
@@ -167,16 +151,17 @@ Result<std::vector<double>> run_on_aarch64(const Program& scheduled, const Targe
                                            const std::vector<std::vector<double>>& args) {
   ASSIGN_OR_RETURN(const Artifact artifact, compile(scheduled, target));
   ASSIGN_OR_RETURN(const std::string object, emit_object(scheduled, target));
-  const Folder folder;
+  const TemporaryFolder folder;
   ASSIGN_OR_RETURN(const std::string start, assembly(artifact, math, args, folder));
-  RETURN_IF_ERROR(write_whole(folder / "kernel.o", object));
-  RETURN_IF_ERROR(write_whole(folder / "start.s", start));
-  const fs::path log = folder / "log", out = folder / "out.bin", program = folder / "program";
+  RETURN_IF_ERROR(write_whole(folder.path() / "kernel.o", object));
+  RETURN_IF_ERROR(write_whole(folder.path() / "start.s", start));
+  const fs::path log = folder.path() / "log", out = folder.path() / "out.bin",
+                 program = folder.path() / "program";
   RETURN_IF_ERROR(shell(str(TUNER_LLVM_TOOLS, "/llvm-mc --triple=aarch64-linux-gnu --filetype=obj -o ",
-                            quoted(folder / "start.o"), " ", quoted(folder / "start.s")),
+                            quoted(folder.path() / "start.o"), " ", quoted(folder.path() / "start.s")),
                         log));
   RETURN_IF_ERROR(shell(str(TUNER_LLVM_TOOLS, "/ld.lld -m aarch64linux -static -o ", quoted(program), " ",
-                            quoted(folder / "start.o"), " ", quoted(folder / "kernel.o")),
+                            quoted(folder.path() / "start.o"), " ", quoted(folder.path() / "kernel.o")),
                         log));
   RETURN_IF_ERROR(shell(str("qemu-aarch64 -cpu max ", quoted(program), " > ", quoted(out)), log));
   const std::string bytes = read_whole(out);

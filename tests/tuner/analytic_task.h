@@ -9,6 +9,7 @@
 
 #include "db/records.h"
 #include "templates/space/knob.h"
+#include "tests/support/temporary_folder.h"
 #include "tuner/daemon/task_space.h"
 
 namespace tuner::testing {
@@ -57,24 +58,5 @@ inline MeasureRecord analytic_record(const std::string& trial_id, int attempt,
   }
   return record;
 }
-
-// A folder of its own for a test, removed with it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tuner-test-XXXXXX").string();
-    CHECK(mkdtemp(name.data()) != nullptr) << name << " cannot be made";
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace tuner::testing

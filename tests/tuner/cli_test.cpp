@@ -41,16 +41,7 @@ constexpr char kConv[] =
 
 class CliTest : public testing::Test {
  protected:
-  CliTest() {
-    std::string pattern = fs::temp_directory_path() / "tuner-cli-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
-    write("conv.json", kConv);
-  }
-  ~CliTest() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
+  CliTest() { write("conv.json", kConv); }
 
   void write(const std::string& name, std::string_view text) { std::ofstream(folder_ / name) << text; }
 
@@ -108,7 +99,8 @@ class CliTest : public testing::Test {
       "v1 conv2d n=1 ic=3 ih=9 iw=11 oc=5 kh=3 kw=2 stride=2,1 pad=1,0,1,0 dil=1,1 groups=1 bias=1 act=relu "
       "dtype=float32 "
       "layout=NCHW const=weight";
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   std::string best_trial_, best_config_;
 };
 
@@ -431,6 +423,7 @@ constexpr char kCaller[] = R"(
 #include <stdio.h>
 #include <stdlib.h>
 #include "mykernel.h"
+#include "tests/support/temporary_folder.h"
 static float* make(size_t bytes, unsigned seed) {
   float* p = (float*)aligned_alloc(64, (bytes + 63) / 64 * 64);
   for (size_t i = 0; i < bytes / sizeof(float); ++i) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "compiler_core/base/status.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner::testing {
 
@@ -23,14 +24,7 @@ class CommandLine {
  public:
   // `path_first`: a folder that programs are looked for first.
   explicit CommandLine(std::string path_first) : path_first_(std::move(path_first)) {
-    std::string pattern = std::filesystem::temp_directory_path() / "tuner-test-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
     std::filesystem::create_directories(folder_ / ".home/run");
-  }
-  ~CommandLine() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
   }
   CommandLine(const CommandLine&) = delete;
 
@@ -66,7 +60,8 @@ class CommandLine {
 
  private:
   std::string path_first_;
-  std::filesystem::path folder_;
+  const TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 }  // namespace tuner::testing

@@ -24,7 +24,6 @@ using nlohmann::json;
 using testing::analytic_record;
 using testing::analytic_space;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 using ::testing::SizeIs;
 
 const char* const kHere = "llvm -mcpu=haswell -threads=1";
@@ -72,7 +71,7 @@ double best_of_first(const std::vector<std::string>& configs, size_t n) {
 }
 
 // 200 trials of another machine, in the words of another tuner.
-std::string written_elsewhere(const ScratchFolder& folder, Format format) {
+std::string written_elsewhere(const TemporaryFolder& folder, Format format) {
   const auto store = Store::open(folder.file("elsewhere.db"), Store::Mode::kWrite).value();
   run_job(*store, job_of(kDonor, kElsewhere, 200, "random"));
   const std::string file = folder.file(std::string(exchange::format_name(format)));
@@ -83,7 +82,7 @@ std::string written_elsewhere(const ScratchFolder& folder, Format format) {
 class ForeignRecords : public ::testing::TestWithParam<Format> {};
 
 TEST_P(ForeignRecords, OfOurSpacesWarmASearchHere) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const JobRow job = job_of(kTask, kHere, 48, "bayesian");
   const auto cold_store = Store::open(folder.file("cold.db"), Store::Mode::kWrite).value();
   const std::vector<std::string> cold = run_job(*cold_store, job);
@@ -103,7 +102,7 @@ TEST_P(ForeignRecords, OfOurSpacesWarmASearchHere) {
 }
 
 TEST_P(ForeignRecords, ThatComeLaterChangeNothingOfASearchThatBegan) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto store = Store::open(folder.file("a.db"), Store::Mode::kWrite).value();
   const TaskSpace space = analytic_space(6).value();
   const std::string file = written_elsewhere(folder, GetParam());

@@ -106,7 +106,7 @@ TEST(GainEstimate, HeldOutTasksLieInsideTheIntervalsAboutAsOftenAsTheySay) {
 
 // From rows: curve, default, rate and race as they were.
 TEST(GainEstimate, ReadsHistoriesOutOfADatabase) {
-  tuner::testing::ScratchFolder folder;
+  tuner::TemporaryFolder folder;
   const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   const JobRow::Task task = matmul(64);
   ASSERT_TRUE(store->add_job({.id = "j1", .request_id = "r", .tasks = {task}, .trials = 40}).is_ok());

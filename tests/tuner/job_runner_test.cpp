@@ -19,7 +19,6 @@ namespace {
 using testing::analytic_record;
 using testing::analytic_space;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 using ::testing::SizeIs;
 
 JobRow job_row(const std::string& search, int trials, uint64_t seed, int tasks = 1) {
@@ -111,7 +110,7 @@ const TrialWithRecord* default_trial(std::span<const TrialWithRecord> trials, in
 }
 
 TEST(JobRunner, EndsAtItsTrialsAndKnowsTheBest) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("genetic", 60, 1), 6);
   std::mt19937_64 dice(1);
   while (life.step(dice)) {
@@ -164,7 +163,7 @@ std::vector<int64_t> trials_of_tasks(Store& store, size_t tasks) {
 }
 
 TEST(JobRunner, TrialsGoWhereTheMostIsGainedAndEveryTaskGetsItsFloor) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   JobRow job = job_row("random", 100, 3, 3);
   job.tasks[2].uses = 50;
   Life life(folder.file("db"), job, 12);
@@ -182,7 +181,7 @@ const char* const kDefaultConfig = "a=0 b=0 c=0 d=1";  // of analytic_space
 TEST(JobRunner, ThreeTasksWithFourTrialsEachGetFourEachAndTheirDefaultsFirst) {
   for (const std::string& search : strategy_names()) {
     SCOPED_TRACE(search);
-    ScratchFolder folder;
+    TemporaryFolder folder;
     JobRow job = job_row(search, 4, 3, 3);
     job.tasks[1].uses = 3;
     Life life(folder.file("db"), job, 6);
@@ -201,7 +200,7 @@ TEST(JobRunner, ThreeTasksWithFourTrialsEachGetFourEachAndTheirDefaultsFirst) {
 }
 
 TEST(JobRunner, ARestartAmongTheFirstTrialsGoesOnWithTheTasksThatHaveNone) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   const JobRow job = job_row("bayesian", 4, 3, 5);
   {
     Life life(folder.file("db"), job, 6);
@@ -235,7 +234,7 @@ TEST(JobRunner, ARestartAmongTheFirstTrialsGoesOnWithTheTasksThatHaveNone) {
 }
 
 TEST(JobRunner, WithdrawnTrialsAreNotWaitedForAndComeAgainWhenTheJobGoesOn) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   const JobRow job = job_row("random", 16, 1);
   std::vector<std::string> ids;
   {
@@ -264,7 +263,7 @@ TEST(JobRunner, WithdrawnTrialsAreNotWaitedForAndComeAgainWhenTheJobGoesOn) {
 }
 
 TEST(JobRunner, ATaskWhoseFirstBatchesFailedIsTriedAgain) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("random", 200, 3, 2), 12);
   run_to_end(life, {1, 0});
   const std::vector<int64_t> trials = trials_of_tasks(*life.store, 2);
@@ -274,7 +273,7 @@ TEST(JobRunner, ATaskWhoseFirstBatchesFailedIsTriedAgain) {
 }
 
 TEST(JobRunner, AConvergedTaskStopsAndSaysSoAndLeavesItsTrialsUnused) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   JobRow job = job_row("annealing", 1500, 1);
   job.stop.below = 0.05;
   Life life(folder.file("db"), job, 7);  // 2401 configs, the best is found soon
@@ -298,7 +297,7 @@ TEST(JobRunner, AConvergedTaskStopsAndSaysSoAndLeavesItsTrialsUnused) {
 }
 
 TEST(JobRunner, NothingIsProposedAfterTheEndOfProposals) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("random", 100, 1, 2), 6);
   const size_t open = life.runner->propose(20)->size();
   life.runner->end_proposals();
@@ -308,7 +307,7 @@ TEST(JobRunner, NothingIsProposedAfterTheEndOfProposals) {
 }
 
 TEST(JobRunner, EndsWhenTheSpaceIsExhausted) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("random", 1000, 1), 2);  // 16 configs
   std::mt19937_64 dice(2);
   while (life.step(dice)) {
@@ -318,7 +317,7 @@ TEST(JobRunner, EndsWhenTheSpaceIsExhausted) {
 }
 
 TEST(JobRunner, KeepsAboutAsManyTrialsOpenAsAskedAndProposesInBatches) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("random", 100, 1), 6);
   EXPECT_THAT(life.runner->propose(0).value(), SizeIs(1)) << "the default";
   EXPECT_THAT(life.runner->propose(8).value(), SizeIs(16));
@@ -328,7 +327,7 @@ TEST(JobRunner, KeepsAboutAsManyTrialsOpenAsAskedAndProposesInBatches) {
 }
 
 TEST(JobRunner, BeginsTheNextTaskWhileTheLastTrialsOfTheOneBeforeRun) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("random", 16, 1, /*tasks=*/2), 6);
   EXPECT_THAT(life.runner->propose(8).value(), SizeIs(1 + 1 + 15));
   std::vector<MeasureRecord> nine;
@@ -347,7 +346,7 @@ TEST(JobRunner, TheSameSeedAndResultsGiveTheSameTrials) {
        {"random", "grid", "genetic", "annealing", "coordinate-descent", "bayesian", "xgb-annealing"}) {
     std::vector<std::string> configs[2];
     for (std::vector<std::string>& c : configs) {
-      ScratchFolder folder;
+      TemporaryFolder folder;
       Life life(folder.file("db"), job_row(search, 48, 7), 6);
       std::mt19937_64 dice(3);
       while (life.step(dice)) {
@@ -359,7 +358,7 @@ TEST(JobRunner, TheSameSeedAndResultsGiveTheSameTrials) {
 }
 
 TEST(JobRunner, ObservingTheSameResultTwiceCountsItOnce) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("random", 16, 1), 6);
   const std::vector<TrialRow> proposed = life.runner->propose(8).value();
   const TrialRow& trial = proposed[0];
@@ -374,7 +373,7 @@ TEST(JobRunner, ObservingTheSameResultTwiceCountsItOnce) {
 }
 
 TEST(JobRunner, ASearchThatIsNotKnownEndsTheJobWithTheReason) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Life life(folder.file("db"), job_row("guess", 16, 1), 6);
   EXPECT_THAT(life.runner->propose(8).message(), HasSubstr("guess"));
 }
@@ -385,7 +384,7 @@ TEST(JobRunner, SurvivesCrashesAtAnyMoment) {
   for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/6)) {
     const char* const searches[] = {"random", "grid", "genetic", "annealing", "xgb-genetic", "xgb-annealing"};
     const JobRow job = job_row(searches[seed % 6], 64, seed);
-    ScratchFolder folder;
+    TemporaryFolder folder;
     std::mt19937_64 dice(seed);
     std::map<std::string, std::string> recorded;  // trial -> config, as acknowledged before each crash
     bool finished = false;
@@ -445,7 +444,7 @@ TEST(JobRunner, ASearchCanBePlayedAgainFromTheStoreBitForBit) {
   for (const std::string& search : strategy_names()) {
     SCOPED_TRACE(search);
     const JobRow job = job_row(search, 80, 11);
-    ScratchFolder folder;
+    TemporaryFolder folder;
     std::mt19937_64 dice(5);
     bool more = true;
     for (int crash = 0; more; ++crash) {
@@ -462,7 +461,7 @@ TEST(JobRunner, ASearchCanBePlayedAgainFromTheStoreBitForBit) {
 
 TEST(JobRunner, ASearchThatWouldNotGiveTheSameAgainStartsAnewFromTheResultsAndSaysSo) {
   const JobRow job = job_row("genetic", 64, 3);
-  ScratchFolder folder;
+  TemporaryFolder folder;
   std::mt19937_64 dice(9);
   {
     Life life(folder.file("db"), job, 6);
@@ -483,7 +482,7 @@ TEST(JobRunner, ASearchThatWouldNotGiveTheSameAgainStartsAnewFromTheResultsAndSa
 
 TEST(JobRunner, CancelledTrialsAreGivenAgainWhenTheJobGoesOn) {
   const JobRow job = job_row("random", 16, 1);  // of a space with 16 configs: nothing else is left to give
-  ScratchFolder folder;
+  TemporaryFolder folder;
   {
     Life life(folder.file("db"), job, 2);
     EXPECT_THAT(life.runner->propose(8).value(), SizeIs(16));
@@ -503,14 +502,14 @@ TEST(JobRunner, ACrashDoesNotChangeWhatARandomSearchMeasures) {
   const JobRow job = job_row("random", 48, 5);
   std::vector<std::string> whole, resumed;
   {
-    ScratchFolder folder;
+    TemporaryFolder folder;
     Life life(folder.file("db"), job, 6);
     std::mt19937_64 dice(1);
     while (life.step(dice)) {
     }
     whole = configs_in_order(*life.store);
   }
-  ScratchFolder folder;
+  TemporaryFolder folder;
   std::mt19937_64 dice(1);
   for (bool more = true; more;) {
     Life life(folder.file("db"), job, 6);

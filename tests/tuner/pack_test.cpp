@@ -12,6 +12,7 @@
 
 #include "db/store.h"
 #include "measure_server/runner/pack_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner {
 namespace {
@@ -36,16 +37,7 @@ std::string contents(const fs::path& path) {
 
 class PackTest : public testing::Test {
  protected:
-  PackTest() {
-    std::string pattern = (fs::temp_directory_path() / "tuner-pack-test-XXXXXX").string();
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
-    std::ofstream(folder_ / "matmul.json") << kMatmul;
-  }
-  ~PackTest() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
+  PackTest() { std::ofstream(folder_ / "matmul.json") << kMatmul; }
 
   Ended shell(const std::string& line) {
     const std::string full =
@@ -93,7 +85,8 @@ class PackTest : public testing::Test {
     ASSERT_TRUE(write_pack(pack, path).is_ok());
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   int made_ = 0;
 };
 

@@ -18,7 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::kAnalyticKey;
 using testing::kAnalyticTarget;
-using testing::ScratchFolder;
 using ::testing::SizeIs;
 
 class Daemon {
@@ -95,7 +94,7 @@ class Daemon {
     return all;
   }
 
-  ScratchFolder folder;
+  TemporaryFolder folder;
   SteadyClock clock;
   std::unique_ptr<Store> store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   std::unique_ptr<Coordinator> coordinator;

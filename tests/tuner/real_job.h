@@ -61,7 +61,7 @@ class RealJob {
     EXPECT_GT(ok, n / 2);
   }
 
-  ScratchFolder folder;
+  TemporaryFolder folder;
   const std::string db = folder.file("tuner.db");
   const std::string file = folder.file("matmul.json");
 };

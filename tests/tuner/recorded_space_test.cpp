@@ -27,7 +27,7 @@ class RecordedSpaceFile : public ::testing::Test {
     EXPECT_FALSE(read_back.is_ok());
     return read_back.is_ok() ? "" : read_back.message().substr(folder_.path().size() + 1);
   }
-  testing::ScratchFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(RecordedSpaceFile, HoldsTheListedConfigsAndNoOthers) {

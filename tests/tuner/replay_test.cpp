@@ -17,7 +17,6 @@ namespace {
 using testing::analytic_record;
 using testing::analytic_space;
 using ::testing::HasSubstr;
-using testing::ScratchFolder;
 
 Result<TaskSpace> make_space(const JobRow::Task&) { return analytic_space(6); }
 
@@ -88,7 +87,7 @@ Result<ReplayReport> replay(const std::string& db, const StrategyFactory& make_s
 TEST(Replay, AnAsynchronousJobIsPlayedAgainBitForBit20Of20) {
   for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/20)) {
     std::mt19937_64 dice(seed);
-    ScratchFolder folder;
+    TemporaryFolder folder;
     const std::string search = strategy_names()[seed % strategy_names().size()];
     run_job(folder.file("db"), job_row(search, 80, seed, 1), dice, 0);
     const auto report = replay(folder.file("db"));
@@ -103,7 +102,7 @@ TEST(Replay, AnAsynchronousJobIsPlayedAgainBitForBit20Of20) {
 TEST(Replay, AlsoWithSeveralTasksAndKills) {
   for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/8)) {
     std::mt19937_64 dice(100 + seed);
-    ScratchFolder folder;
+    TemporaryFolder folder;
     const std::string search = seed % 2 == 0 ? "xgb-annealing" : "genetic";
     run_job(folder.file("db"), job_row(search, 40, seed, 2), dice, 0.02);
     const auto report = replay(folder.file("db"));
@@ -117,7 +116,7 @@ TEST(Replay, AlsoOfManyTasksWithFewTrials) {
   for (const std::string& search : strategy_names()) {
     SCOPED_TRACE(search);
     std::mt19937_64 dice(7);
-    ScratchFolder folder;
+    TemporaryFolder folder;
     run_job(folder.file("db"), job_row(search, 4, 3, 5), dice, 0.05);
     const auto report = replay(folder.file("db"));
     ASSERT_TRUE(report.is_ok()) << report.message();
@@ -128,7 +127,7 @@ TEST(Replay, AlsoOfManyTasksWithFewTrials) {
 
 TEST(Replay, NamesTheFirstTrialThatDiffers) {
   std::mt19937_64 dice(5);
-  ScratchFolder folder;
+  TemporaryFolder folder;
   run_job(folder.file("db"), job_row("xgb-annealing", 48, 5, 1), dice, 0);
   const auto other_seed = [](std::string_view name, const SearchSpace& space, uint64_t seed) {
     return make_strategy(name, space, seed + 1);
@@ -149,7 +148,7 @@ TEST(Replay, NamesTheFirstTrialThatDiffers) {
 }
 
 TEST(Replay, SaysWhyAJobCannotBePlayed) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   const std::string db = folder.file("db");
   {
     const auto store = Store::open(db, Store::Mode::kWrite).value();

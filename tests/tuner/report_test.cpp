@@ -21,7 +21,6 @@ using namespace std::chrono_literals;
 using nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::ScratchFolder;
 
 constexpr char kMatmul[] = "v1 matmul b=1 m=64 n=64 k=64 ta=0 tb=0 bias=0 act=none dtype=float32 const=b";
 constexpr char kSoftmax[] = "v1 softmax rows=16 columns=64 dtype=float32";
@@ -108,7 +107,7 @@ class ReportTest : public ::testing::Test {
     return made ? *made : ordered_json();
   }
 
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
 };
 

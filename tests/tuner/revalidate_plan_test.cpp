@@ -58,7 +58,7 @@ class RevalidatePlanTest : public ::testing::Test {
     return out;
   }
 
-  tuner::testing::ScratchFolder folder_;
+  tuner::TemporaryFolder folder_;
   std::unique_ptr<Store> store_ = Store::open(folder_.file("db"), Store::Mode::kWrite).value();
   int jobs_ = 0;
 };

@@ -24,7 +24,6 @@ using testing::analytic_space;
 using ::testing::HasSubstr;
 using testing::kAnalyticKey;
 using testing::kAnalyticTarget;
-using testing::ScratchFolder;
 
 void limit(grpc::ClientContext& context, std::chrono::milliseconds time = 60s) {
   context.set_deadline(std::chrono::system_clock::now() + time);
@@ -154,7 +153,7 @@ class FakeWorker {
 };
 
 TEST(Service, AJobRunsToItsEndAndTellsItsWatcher) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   FakeWorker worker(daemon, "w1");
   v1::SubmitReply submitted;
@@ -181,7 +180,7 @@ TEST(Service, AJobRunsToItsEndAndTellsItsWatcher) {
 }
 
 TEST(Service, TheSameJobAgainIsAnsweredFromTheStoreAndMoreTrialsContinueIt) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   FakeWorker worker(daemon, "w1");
   v1::SubmitReply first, again, more, fresh;
@@ -205,7 +204,7 @@ TEST(Service, TheSameJobAgainIsAnsweredFromTheStoreAndMoreTrialsContinueIt) {
 }
 
 TEST(Service, ARepeatedSubmitCallMakesOneJob) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SubmitReply first, again;
   ASSERT_TRUE(daemon.submit(&first, 32, "r1", /*fresh=*/true).ok());
@@ -214,7 +213,7 @@ TEST(Service, ARepeatedSubmitCallMakesOneJob) {
 }
 
 TEST(Service, WrongRequestsAreRefusedWithTheField) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SubmitReply reply;
   const grpc::Status no_trials = daemon.submit(&reply, 0, "r1");
@@ -228,7 +227,7 @@ TEST(Service, WrongRequestsAreRefusedWithTheField) {
 }
 
 TEST(Service, AnUnknownSessionMustRegisterAgain) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SyncRequest request;
   request.set_session("yesterday's");
@@ -237,7 +236,7 @@ TEST(Service, AnUnknownSessionMustRegisterAgain) {
 }
 
 TEST(Service, ASyncWithoutWorkWaitsAndWorkEndsTheWait) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   const std::string session = daemon.register_worker("w1", "1");
   EXPECT_EQ(daemon.lease(session, 4, 300).leases_size(), 0);
@@ -251,7 +250,7 @@ TEST(Service, ASyncWithoutWorkWaitsAndWorkEndsTheWait) {
 }
 
 TEST(Service, LeasesOfALostReplyComeAgainWithTheSameAttempt) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SubmitReply reply;
   ASSERT_TRUE(daemon.submit(&reply, 16, "r1").ok());
@@ -268,7 +267,7 @@ TEST(Service, LeasesOfALostReplyComeAgainWithTheSameAttempt) {
 }
 
 TEST(Service, ARepeatedResultIsAcknowledgedAgainAndStoredOnce) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SubmitReply reply;
   ASSERT_TRUE(daemon.submit(&reply, 16, "r1").ok());
@@ -290,7 +289,7 @@ TEST(Service, ARepeatedResultIsAcknowledgedAgainAndStoredOnce) {
 }
 
 TEST(Service, AWorkerThatRestartsLosesItsLeasesToTheNextAtOnce) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SubmitReply reply;
   ASSERT_TRUE(daemon.submit(&reply, 1, "r1").ok());
@@ -304,7 +303,7 @@ TEST(Service, AWorkerThatRestartsLosesItsLeasesToTheNextAtOnce) {
 }
 
 TEST(Service, ASilentWorkersTrialGoesToAnotherAndItsLateResultCounts) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"), /*resume=*/false, /*ttl_ms=*/1'000);
   v1::SubmitReply reply;
   ASSERT_TRUE(daemon.submit(&reply, 1, "r1").ok());
@@ -335,7 +334,7 @@ TEST(Service, ASilentWorkersTrialGoesToAnotherAndItsLateResultCounts) {
 }
 
 TEST(Service, ADaemonThatRestartsGoesOnWithTheSameLeases) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   v1::SyncReply before;
   {
     Daemon daemon(folder.file("db"), true);
@@ -367,7 +366,7 @@ TEST(Service, ADaemonThatRestartsGoesOnWithTheSameLeases) {
 }
 
 TEST(Service, CancelEndsTheJobAndRevokesItsLeases) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SubmitReply reply;
   ASSERT_TRUE(daemon.submit(&reply, 1000, "r1").ok());
@@ -394,7 +393,7 @@ TEST(Service, CancelEndsTheJobAndRevokesItsLeases) {
 }
 
 TEST(Service, AJobNobodyCanMeasureSaysSo) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   daemon.register_worker("w1", "1", "llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu -threads=1");
   v1::SubmitReply reply;
@@ -416,7 +415,7 @@ TEST(Service, AJobNobodyCanMeasureSaysSo) {
 }
 
 TEST(Service, RerunMeasuresATrialOnceMoreAndKeepsBothResults) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   FakeWorker worker(daemon, "w1");
   v1::SubmitReply reply;
@@ -437,7 +436,7 @@ TEST(Service, RerunMeasuresATrialOnceMoreAndKeepsBothResults) {
 }
 
 TEST(Service, ThreeWorkersShareAJobAndNoTrialIsMeasuredTwice) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   FakeWorker a(daemon, "a"), b(daemon, "b"), c(daemon, "c");
   v1::SubmitReply reply;
@@ -452,7 +451,7 @@ TEST(Service, ThreeWorkersShareAJobAndNoTrialIsMeasuredTwice) {
 }
 
 TEST(Service, StoppingEndsWaitingCallsSoonAndTellsTheWatcherWhy) {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   Daemon daemon(folder.file("db"));
   v1::SubmitReply reply;
   ASSERT_TRUE(daemon.submit(&reply, 16, "r1").ok());

@@ -14,7 +14,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using tuner::testing::ScratchFolder;
 
 constexpr char kSweep[] = TUNER_SOURCE_DIR "/tests/tuner/data/matmul_6x48x48.csv";
 
@@ -55,7 +54,7 @@ class SimulateCli : public ::testing::Test {
     return write("other.csv", text);
   }
 
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(SimulateCli, PrintsTheAnnealersLineBesideTheStrategyThatWasAskedFor) {

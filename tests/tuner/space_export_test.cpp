@@ -17,7 +17,6 @@ namespace {
 using ::testing::HasSubstr;
 using tuner::testing::kAnalyticKey;
 using tuner::testing::kAnalyticTarget;
-using tuner::testing::ScratchFolder;
 
 class SpaceExport : public ::testing::Test {
  protected:
@@ -49,7 +48,7 @@ class SpaceExport : public ::testing::Test {
     ASSERT_TRUE(added.is_ok()) << added.message();
   }
 
-  ScratchFolder folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Store> store_;
 };
 

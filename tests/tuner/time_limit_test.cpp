@@ -22,7 +22,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::kAnalyticTarget;
 using ::testing::Not;
-using testing::ScratchFolder;
 
 constexpr int kTasks = 31;
 constexpr int kMostUsed = 9;
@@ -118,7 +117,7 @@ class Daemon {
     return count;
   }
 
-  ScratchFolder folder;
+  TemporaryFolder folder;
   WorkClock clock;
   std::unique_ptr<Store> store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   std::unique_ptr<Coordinator> coordinator;

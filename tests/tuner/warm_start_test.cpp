@@ -79,7 +79,7 @@ TEST(WarmStart, DistanceIsOfShapeTypeAndProcessor) {
 }
 
 TEST(WarmStart, TakesTheNearestTasksAndOnlyWhatWasThereThen) {
-  testing::ScratchFolder folder;
+  TemporaryFolder folder;
   const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   const TaskSpace space = analytic_space(6).value();
   const JobRow::Task task{matmul(64, 64, 64), kTarget, ""};
@@ -117,7 +117,7 @@ TEST(WarmStart, TakesTheNearestTasksAndOnlyWhatWasThereThen) {
 TEST(WarmStart, AJobBeginsWithWhatIsKnownAndAfterARestartWithTheSame) {
   const JobRow job = job_of("warm", matmul(128, 64, 64), 48, "bayesian");
   const auto in_two_lives = [&](int steps_of_the_first) {
-    testing::ScratchFolder folder;
+    TemporaryFolder folder;
     std::vector<std::string> configs;
     for (int life = 0; life < 2; ++life) {
       const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
@@ -131,7 +131,7 @@ TEST(WarmStart, AJobBeginsWithWhatIsKnownAndAfterARestartWithTheSame) {
   ASSERT_THAT(whole, SizeIs(48));
   EXPECT_EQ(in_two_lives(1), whole) << "the restart must not see records that came after its first proposal";
 
-  testing::ScratchFolder folder;
+  TemporaryFolder folder;
   const auto cold_store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   const std::vector<std::string> cold = run_job(*cold_store, job);
   EXPECT_NE(cold, whole);
@@ -146,7 +146,7 @@ TEST(WarmStart, AJobBeginsWithWhatIsKnownAndAfterARestartWithTheSame) {
 }
 
 TEST(WarmStart, TakesASampleOfEachTaskOfALargeDatabase) {
-  testing::ScratchFolder folder;
+  TemporaryFolder folder;
   const auto store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
   for (int i = 0; i < 6; ++i) run_job(*store, job_of(str("j", i), matmul(64 << i, 64, 64), 1200));
   const TaskSpace space = analytic_space(6).value();
