@@ -1,6 +1,7 @@
 #include "tuner/verify/verify_cpu.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "compiler_core/base/elements.h"
