@@ -140,7 +140,7 @@ class Filler {
   std::mt19937_64 random_{1};
   const std::string kTask_ = insert("task", db::kTaskColumns), kJob_ = insert("job", db::kJobColumns),
                     kTrial_ = insert("trial", db::kTrialColumns),
-                    kRecord_ = insert("record", db::record_columns()),
+                    kRecord_ = insert("record", db::record_columns().c_str()),
                     kRace_ = insert("race", db::kRaceColumns);
 };
 
