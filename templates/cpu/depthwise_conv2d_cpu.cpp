@@ -18,7 +18,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "templates/cpu/conv2d_cpu_tile.h"
-#include "templates/registry/registry.h"
+#include "templates/cpu/cpu_templates.h"
 
 namespace tuner {
 

@@ -24,7 +24,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "templates/cpu/cpu_product.h"
-#include "templates/registry/registry.h"
+#include "templates/cpu/cpu_templates.h"
 
 namespace tuner {
 namespace {

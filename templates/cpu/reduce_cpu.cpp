@@ -8,7 +8,7 @@
 // Declines types other than float32.
 #include "compiler_core/base/int_math.h"
 #include "templates/cpu/cpu_rows.h"
-#include "templates/registry/registry.h"
+#include "templates/cpu/cpu_templates.h"
 
 namespace tuner {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "templates/cuda/cuda_schedule.h"
-#include "templates/registry/registry.h"
+#include "templates/cuda/cuda_templates.h"
 
 namespace tuner {
 namespace {

@@ -9,7 +9,7 @@
 // busy only so. Declines types other than float32.
 #include "compiler_core/base/int_math.h"
 #include "templates/cuda/cuda_rows.h"
-#include "templates/registry/registry.h"
+#include "templates/cuda/cuda_templates.h"
 
 namespace tuner {
 namespace {

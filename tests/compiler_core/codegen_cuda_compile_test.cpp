@@ -21,10 +21,6 @@ using ::testing::HasSubstr;
 
 Target target(const std::string& arch = "sm_90a") { return *parse_target("cuda -arch=" + arch); }
 
-std::string only_file(const TemporaryFolder& folder) {
-  return fs::directory_iterator(folder.path())->path().string();
-}
-
 #define NEEDS_NVRTC() \
   if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message()
 
