@@ -14,6 +14,7 @@
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/runner_client.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner {
 
@@ -71,7 +72,6 @@ class CandidateTest : public testing::Test {
 #include <time.h>
 #include <unistd.h>
 #include "compiler_core/runtime/tuner_runtime.h"
-#include "tests/support/temporary_folder.h"
 enum { N = 4 * 8 * 40 };
 __attribute__((unused)) static int32_t doubling_right(void* const* args) {
   const float* x = args[0];

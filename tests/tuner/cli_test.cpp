@@ -16,6 +16,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "db/store.h"
 #include "templates/schedule_template.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tuner {
 namespace {
@@ -423,7 +424,6 @@ constexpr char kCaller[] = R"(
 #include <stdio.h>
 #include <stdlib.h>
 #include "mykernel.h"
-#include "tests/support/temporary_folder.h"
 static float* make(size_t bytes, unsigned seed) {
   float* p = (float*)aligned_alloc(64, (bytes + 63) / 64 * 64);
   for (size_t i = 0; i < bytes / sizeof(float); ++i) {

@@ -25,7 +25,7 @@ class RecordedSpaceFile : public ::testing::Test {
   std::string refusal(const std::string& text) {
     const Result<RecordedSpace> read_back = read(text);
     EXPECT_FALSE(read_back.is_ok());
-    return read_back.is_ok() ? "" : read_back.message().substr(folder_.path().size() + 1);
+    return read_back.is_ok() ? "" : read_back.message().substr(folder_.path().string().size() + 1);
   }
   TemporaryFolder folder_;
 };
