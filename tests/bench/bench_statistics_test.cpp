@@ -9,13 +9,13 @@ namespace {
 constexpr uint64_t kSeed = 7;
 
 TEST(BenchStatistics, MedianOfOddEvenAndNone) {
-  EXPECT_EQ(median({5, 1, 3}), 3);
-  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
-  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(median(std::vector<double>{5, 1, 3}), 3);
+  EXPECT_EQ(median(std::vector<double>{4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median(std::vector<double>{}), 0);
 }
 
 TEST(BenchStatistics, EqualSamplesHaveNoWidthAndOneOutlierMovesNothing) {
-  const Interval same = median_interval(std::vector<double>(20, 8.0), kSeed);
+  const Figure same = median_interval(std::vector<double>(20, 8.0), kSeed);
   EXPECT_EQ(same.low, 8);
   EXPECT_EQ(same.high, 8);
   std::vector<double> samples(20, 8.0);
@@ -26,7 +26,7 @@ TEST(BenchStatistics, EqualSamplesHaveNoWidthAndOneOutlierMovesNothing) {
 TEST(BenchStatistics, TheIntervalHoldsTheMedianAndIsRepeatable) {
   std::vector<double> samples;
   for (int i = 0; i < 41; ++i) samples.push_back(100 + i);  // median 120
-  const Interval once = median_interval(samples, kSeed), again = median_interval(samples, kSeed);
+  const Figure once = median_interval(samples, kSeed), again = median_interval(samples, kSeed);
   EXPECT_EQ(once.middle, 120);
   // Order statistics 14 and 26 of 41 bound the median with 95 %: 113 and 127.
   EXPECT_NEAR(once.low, 113, 2);
@@ -41,7 +41,7 @@ TEST(BenchStatistics, ARatioKeepsTheRoundsOfBothTogether) {
     ours.push_back(100 + 5 * i);  // the clock falls during the run: both slow down by the same factor
     peer.push_back(0.8 * ours.back());
   }
-  const Interval ratio = ratio_interval(peer, ours, kSeed);
+  const Figure ratio = ratio_interval(peer, ours, kSeed);
   EXPECT_NEAR(ratio.low, 0.8, 1e-12);
   EXPECT_NEAR(ratio.middle, 0.8, 1e-12);
   EXPECT_NEAR(ratio.high, 0.8, 1e-12);

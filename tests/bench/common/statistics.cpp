@@ -11,10 +11,10 @@ constexpr int kResamples = 2000;
 
 // `figure(rounds)` is the figure of the rounds that were drawn.
 template <class F>
-Interval bootstrap(size_t rounds, uint64_t seed, const F& figure) {
+Figure bootstrap(size_t rounds, uint64_t seed, const F& figure) {
   std::vector<size_t> drawn(rounds);
   for (size_t i = 0; i < rounds; ++i) drawn[i] = i;
-  Interval interval{.middle = figure(drawn)};
+  Figure interval{.middle = figure(drawn)};
   std::mt19937_64 random(seed);
   std::vector<double> figures(kResamples);
   for (double& f : figures) {
@@ -36,36 +36,23 @@ double quantile_of(const std::vector<double>& samples, const std::vector<size_t>
 
 }  // namespace
 
-double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
-
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  const double position = q * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(position);
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
-  std::nth_element(values.begin(), at, values.end());
-  const double fraction = position - static_cast<double>(below);
-  if (fraction == 0) return *at;
-  return *at + fraction * (*std::min_element(at + 1, values.end()) - *at);
-}
-
-Interval median_interval(const std::vector<double>& samples, uint64_t seed) {
+Figure median_interval(const std::vector<double>& samples, uint64_t seed) {
   return quantile_interval(samples, 0.5, seed);
 }
 
-Interval ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
-                        uint64_t seed) {
+Figure ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
+                      uint64_t seed) {
   return quantile_ratio_interval(numerator, denominator, 0.5, seed);
 }
 
-Interval quantile_interval(const std::vector<double>& samples, double q, uint64_t seed) {
+Figure quantile_interval(const std::vector<double>& samples, double q, uint64_t seed) {
   if (samples.empty()) return {};
   return bootstrap(samples.size(), seed,
                    [&](const std::vector<size_t>& rounds) { return quantile_of(samples, rounds, q); });
 }
 
-Interval quantile_ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
-                                 double q, uint64_t seed) {
+Figure quantile_ratio_interval(const std::vector<double>& numerator, const std::vector<double>& denominator,
+                               double q, uint64_t seed) {
   if (denominator.empty()) return {};
   return bootstrap(denominator.size(), seed, [&](const std::vector<size_t>& rounds) {
     return quantile_of(numerator, rounds, q) / quantile_of(denominator, rounds, q);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler_core/base/status.h"
 #include "db/records.h"
 
 namespace tuner {

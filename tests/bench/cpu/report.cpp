@@ -34,7 +34,7 @@ const Contestant* probe(const ShapeReport& r, std::string_view part) {
   return nullptr;
 }
 
-std::string interval_text(const Interval& i) {
+std::string interval_text(const Figure& i) {
   char text[64];
   std::snprintf(text, sizeof text, "%.3f [%.3f, %.3f]", i.middle, i.low, i.high);
   return text;
@@ -144,7 +144,7 @@ void print_shape(const ShapeReport& r, size_t number, size_t of, int threads, ui
   const Contestant* ours = fastest(r, ContestantKind::kOurs, false);
   for (const Contestant& c : r.contestants) {
     if (c.ns.empty()) continue;
-    const Interval t = quantile_interval(c.ns, kBenchQuantile, seed);
+    const Figure t = quantile_interval(c.ns, kBenchQuantile, seed);
     std::printf("  %-26s %10.2f us [%.2f, %.2f]", c.name.c_str(), t.middle / 1e3, t.low / 1e3, t.high / 1e3);
     if (c.kind == ContestantKind::kProbe) {
       std::printf("  %.1f %s\n", c.work / t.middle,

@@ -20,7 +20,7 @@ inline constexpr double kBenchQuantile = 0.25;
 // Ours against the fastest peer.
 struct Against {
   std::string peer;
-  Interval ratio;  // peer / ours: above 1 ours is faster
+  Figure ratio;  // peer / ours: above 1 ours is faster
 };
 
 struct ShapeReport {

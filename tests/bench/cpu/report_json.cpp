@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-json of(const Interval& i) { return {{"low", i.low}, {"middle", i.middle}, {"high", i.high}}; }
+json of(const Figure& i) { return {{"low", i.low}, {"middle", i.middle}, {"high", i.high}}; }
 
 json of(const std::vector<MissingPeer>& missing) {
   json list = json::array();

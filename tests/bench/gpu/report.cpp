@@ -30,7 +30,7 @@ std::map<std::string, std::vector<double>> ratios_by_peer(const RunReport& run) 
   return ratios;
 }
 
-void print_time(const char* who, const Interval& ns) {
+void print_time(const char* who, const Figure& ns) {
   std::printf("  %-8s %10.2f us  [%.2f, %.2f]", who, ns.middle / 1000, ns.low / 1000, ns.high / 1000);
 }
 
@@ -47,7 +47,7 @@ void print_peer(const PeerReport& peer) {
   }
 }
 
-json of(const Interval& i) { return {{"low", i.low}, {"median", i.middle}, {"high", i.high}}; }
+json of(const Figure& i) { return {{"low", i.low}, {"median", i.middle}, {"high", i.high}}; }
 
 json of(const PeerReport& p) {
   if (p.name.empty()) return nullptr;

@@ -17,8 +17,8 @@ struct PeerReport {
   std::string missing;  // why there is no time; empty when there is one
   std::string note;     // what the peer leaves away, when it does
   std::vector<double> ns;
-  double max_error = -1;    // in tolerances; -1: a copy has no answer
-  Interval time_ns, ratio;  // peer / ours: above 1 ours is faster
+  double max_error = -1;  // in tolerances; -1: a copy has no answer
+  Figure time_ns, ratio;  // peer / ours: above 1 ours is faster
 };
 
 struct TaskReport {
@@ -30,7 +30,7 @@ struct TaskReport {
   int64_t calls = 0;  // in a batch
   int sets = 1;
   double max_error = 0;
-  Interval time_ns;
+  Figure time_ns;
   PeerReport peer;
   std::vector<std::string> states;  // of the device while it ran
 };
