@@ -261,8 +261,8 @@ TEST_F(CoverDatabase, ChoosesByShapeAndCountsOnlyWhatWasMeasured) {
   EXPECT_EQ(j["at_least_configs"], 2);
   // tile_m=2 is the fastest of one task and unknown elsewhere: it is no better than tile_m=1 by more than 1
   // %.
-  EXPECT_EQ(j["configs"][0]["config"], "tile_m=1");
-  EXPECT_EQ(j["configs"][1]["config"], "tile_m=9");
+  EXPECT_EQ(j["configs"][0]["config"], (json{{"tile_m", 1}}));
+  EXPECT_EQ(j["configs"][1]["config"], (json{{"tile_m", 9}}));
   EXPECT_NEAR(j["worst_percent"].get<double>(), 99, 1e-9);
   EXPECT_EQ(j["places"].size(), 6u);
   EXPECT_EQ(j["pairs_not_measured"], 0);
