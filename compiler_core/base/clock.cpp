@@ -55,7 +55,7 @@ bool read_offset(Scanner& in, int64_t& offset_s) {
   if (!in.digits(2, hours)) return false;
   (void)in.one_of(":");
   if (!in.digits(2, minutes)) return false;
-  offset_s = (east ? 1 : -1) * (hours * 3600 + minutes * 60);
+  offset_s = (east ? 1 : -1) * (int64_t{hours} * 3600 + int64_t{minutes} * 60);
   return true;
 }
 

@@ -55,7 +55,7 @@ void Emitter::assign_slots(const Program& program) {
 }
 
 llvm::Function* Emitter::make_function(const std::string& name, llvm::Type* result,
-                                       std::vector<llvm::Type*> params, bool exported) {
+                                       const std::vector<llvm::Type*>& params, bool exported) {
   auto* type = llvm::FunctionType::get(result, params, false);
   auto* f = llvm::Function::Create(
       type, exported ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage, name, module_);

@@ -63,8 +63,8 @@ class Emitter {
     bool per_thread = false;
   };
   void assign_slots(const Program& program);
-  llvm::Function* make_function(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> params,
-                                bool exported);
+  llvm::Function* make_function(const std::string& name, llvm::Type* result,
+                                const std::vector<llvm::Type*>& params, bool exported);
   void emit_entry(const Program& program, const std::string& name);
   llvm::Function* make_region(const std::string& name, bool per_thread, size_t captured, size_t extra);
   void emit(const Stmt& s);

@@ -66,7 +66,7 @@ class Inside {
     if (always) return;
     all_ = all_.defined() ? all_ && std::move(condition) : std::move(condition);
   }
-  Expr or_zero(Expr value) const { return all_.defined() ? select(all_, value, float_imm(0)) : value; }
+  Expr or_zero(const Expr& value) const { return all_.defined() ? select(all_, value, float_imm(0)) : value; }
 
  private:
   Expr all_;
@@ -392,8 +392,8 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return {axes[0], row_block, oc_outer};
   }
 
-  static void multiply(Schedule& s, const Tensor& product, const Tensor& acc, Axis place, int64_t group,
-                       int64_t vectors, int64_t unroll_ic, bool tiles_outer) {
+  static void multiply(Schedule& s, const Tensor& product, const Tensor& acc, const Axis& place,
+                       int64_t group, int64_t vectors, int64_t unroll_ic, bool tiles_outer) {
     s.compute_at(product, place);
     const auto [xi, nu, n, ocb, p, oc] = s.inner_axes<6>(product);
     const auto [panel, vector] = s.split(ocb, vectors);
@@ -417,7 +417,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.vectorize(a_oc);
   }
 
-  static void transform_data(Schedule& s, const Sizes& z, bool blocked, Axis place) {
+  static void transform_data(Schedule& s, const Sizes& z, bool blocked, const Axis& place) {
     const Tensor v = s.tensor("v"), rows = s.tensor("rows"), padded = s.tensor("padded");
     s.compute_at(v, place);
     const auto [xi, nu, n, icb, p, ic] = s.inner_axes<6>(v);

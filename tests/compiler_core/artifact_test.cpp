@@ -19,7 +19,7 @@ Artifact sample() {
   a.binary = std::string(
       "\x7f"
       "ELF not really, \0 with a zero",
-      31);
+      30);
   a.manifest = {.entry = "matmul",
                 .args = {{"A", "input", DType::kFloat32, {2, 3}, "", 24},
                          {"C", "output", DType::kFloat64, {}, "scalar", 8}},

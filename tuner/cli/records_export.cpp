@@ -138,10 +138,11 @@ Status choose_tasks(const Options& options, ExchangeFilter& filter) {
 void tell_damaged(const Options& options, const exchange::ExportReport& done) {
   for (const std::string& why : done.why)
     std::fprintf(stderr, "tuner: %s: %s\n", options.db.c_str(), why.c_str());
+  const int64_t rows = done.lines + done.damaged;
   std::fprintf(stderr,
                "tuner: %s: written: %lld of %lld rows; the others need the damaged rows named above\n",
                options.output == "-" ? "standard output" : options.output.c_str(),
-               static_cast<long long>(done.lines), static_cast<long long>(done.lines + done.damaged));
+               static_cast<long long>(done.lines), static_cast<long long>(rows));
 }
 
 int run_export(const Options& options) {
