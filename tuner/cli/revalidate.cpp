@@ -73,7 +73,8 @@ Result<Verdict> measure(const DaemonClient& client, const RevalidateItem& item, 
   while (true) {
     const JobWatch::Next next = watch->next(100);
     if (interrupted() || steady_clock::now() >= deadline) {
-      static_cast<void>(client.cancel(verdict.job_id));  // the database keeps it cancelled or queued
+      static_cast<void>(
+          client.cancel(verdict.job_id, kWindUp_s));  // the database keeps it cancelled or queued
       return verdict;
     }
     RETURN_IF_ERROR(client.worker_state());

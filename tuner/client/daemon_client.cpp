@@ -157,10 +157,11 @@ Result<std::optional<TunedConfig>> DaemonClient::tuned(const JobRow::Task& task)
   return std::optional(std::move(tuned));
 }
 
-Result<v1::CancelReply> DaemonClient::cancel(const std::string& job_id) const {
+Result<v1::CancelReply> DaemonClient::cancel(const std::string& job_id, double limit_s) const {
+  const milliseconds limit(static_cast<int64_t>(1000 * limit_s));
   v1::CancelRequest request;
   request.set_job_id(job_id);
-  return call_again<v1::CancelReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+  return call_again<v1::CancelReply>(name(), limit, [&](grpc::ClientContext* context, auto* reply) {
     return connection_->jobs->Cancel(context, request, reply);
   });
 }

@@ -47,7 +47,7 @@ class DaemonClient {
   Result<v1::QueryReply> query(const JobRow::Task& task) const;
   // Of that reply only what was tuned; nothing when the task never was.
   Result<std::optional<TunedConfig>> tuned(const JobRow::Task& task) const;
-  Result<v1::CancelReply> cancel(const std::string& job_id) const;
+  Result<v1::CancelReply> cancel(const std::string& job_id, double limit_s = 60) const;
   // One trial measured again, apart from any job. Takes seconds, 330 at most.
   Result<MeasureRecord> rerun(const std::string& trial_id) const;
   // A trial's config measured in so many fresh processes; nothing is stored. Takes seconds, 330 at most.
