@@ -10,7 +10,6 @@ namespace tuner::cli {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr char kHere[] = "llvm -mcpu=haswell -threads=1", kThere[] = "llvm -mcpu=znver5 -threads=1";
