@@ -3,37 +3,17 @@
 #include <algorithm>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/target.h"
 
 namespace tuner {
 
 namespace {
 
-// "a | b" -> {"a", "b"}.
-std::vector<std::string> parts_of(std::string_view fingerprint) {
-  std::vector<std::string> parts;
-  for (size_t from = 0; from <= fingerprint.size();) {
-    const size_t bar = std::min(fingerprint.find(" | ", from), fingerprint.size());
-    parts.emplace_back(fingerprint.substr(from, bar - from));
-    from = bar + 3;
-  }
-  return parts;
-}
-
-bool is_caches(const std::string& part) { return part.starts_with("L1") || part.starts_with("L2"); }
-
-// "AMD EPYC 26.2.1 microcode 0x1 | 2 cpus | L1d 48K L2 1024K | avx2" -> "AMD EPYC 26.2.1, L1d 48K L2 1024K".
-std::string cpu_generation(std::string_view fingerprint) {
-  const std::vector<std::string> parts = parts_of(fingerprint);
-  std::string out = parts.front().substr(0, parts.front().find(" microcode "));
-  for (const std::string& part : parts)
-    if (is_caches(part)) out += ", " + part;
-  return out;
-}
-
-bool is_gpu(std::string_view toolchain) { return toolchain.starts_with("nvrtc "); }
-
-std::string device_of(std::string_view fingerprint, bool gpu) {
-  return gpu ? std::string(fingerprint) : cpu_generation(fingerprint);
+// The toolchain of the family today; empty: not known.
+std::string toolchain_of(const TargetFamily& family, const Present& now) {
+  for (const std::string& toolchain : now.toolchains)
+    if (family_of_toolchain(toolchain) == &family) return toolchain;
+  return {};
 }
 
 }  // namespace
@@ -67,14 +47,16 @@ Staleness staleness(const Environment& then, std::string_view template_name, int
     else if (version != template_version)
       add(StaleCause::kTemplate, str(template_name, " version ", template_version), str("version ", version));
   }
-  // Text of neither form is of a harness of somebody's own; it says nothing of our compilers.
-  const bool gpu = is_gpu(then.toolchain);
-  const bool ours = gpu || then.toolchain.starts_with("llvm ");
-  const std::string& toolchain = gpu ? now.gpu_toolchain : now.cpu_toolchain;
-  if (ours && !toolchain.empty() && toolchain != then.toolchain)
-    add(StaleCause::kToolchain, then.toolchain, toolchain);
+  // A toolchain of no family is of a harness of somebody's own; it says nothing of our compilers, and of the
+  // device as much as the default family of targets.
+  const TargetFamily* family = family_of_toolchain(then.toolchain);
+  if (family != nullptr)
+    if (const std::string toolchain = toolchain_of(*family, now);
+        !toolchain.empty() && toolchain != then.toolchain)
+      add(StaleCause::kToolchain, then.toolchain, toolchain);
   if (!now.hardware.empty() && !then.hardware.empty()) {
-    const std::string was = device_of(then.hardware, gpu), is = device_of(now.hardware, gpu);
+    const TargetFamily& of = family != nullptr ? *family : *Target().family;
+    const std::string was = of.device_of(then.hardware), is = of.device_of(now.hardware);
     if (was != is) add(StaleCause::kHardware, was, is);
   }
   if (now.harness_abi != 0 && now.harness_abi != then.harness_abi)

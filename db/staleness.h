@@ -18,9 +18,9 @@
 namespace tuner {
 
 struct Present {
-  // As in Environment::toolchain: of CPU kernels ("llvm 22.1.8 codegen 4") and of GPU ones ("nvrtc 13.0 cuda
-  // codegen 3"). Empty: there is no such compiler here.
-  std::string cpu_toolchain, gpu_toolchain;
+  // As in Environment::toolchain, one for each family that can be compiled for here: "llvm 22.1.8 codegen 4",
+  // "nvrtc 13.0 cuda codegen 3". Records of other families are not judged by it.
+  std::vector<std::string> toolchains;
   // Fingerprint of the machine that the target stands for here; empty: it stands for another one.
   std::string hardware;
   int harness_abi = 0;  // 0: not judged

@@ -20,10 +20,12 @@ std::string sha256_hex(std::string_view bytes) {
   return hex;
 }
 
-std::string_view binary_ending(BinaryKind kind) { return kind == BinaryKind::kCubin ? ".cubin" : ".so"; }
+std::string binary_ending(std::string_view kind) {
+  return kind == binary_kind::kSharedObject ? ".so" : str(".", kind);
+}
 
 std::string artifact_digest(const Artifact& artifact) {
-  if (artifact.manifest.kind == BinaryKind::kSharedObject) return sha256_hex(artifact.binary);
+  if (artifact.manifest.kind == binary_kind::kSharedObject) return sha256_hex(artifact.binary);
   Manifest launched = artifact.manifest;
   launched.digest.clear();
   return sha256_hex(str(artifact.binary, "\n", launched.to_json()));
@@ -63,6 +65,19 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
     return failed(binary, ": digest is ", found, ", manifest says ", artifact.manifest.digest, ", expected ",
                   digest, "; the artifact is damaged, remove both files and build it again");
   return artifact;
+}
+
+std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest) {
+  const std::string base = directory + "/" + digest;
+  std::string ending = binary_ending(binary_kind::kSharedObject);
+  if (const Result<std::string> json = read_whole(base + ".json"); json)
+    if (const Result<Manifest> manifest = parse_manifest(*json); manifest)
+      ending = binary_ending(manifest->kind);
+  return {base + ending, base + ".json"};
+}
+
+void remove_artifact(const std::string& directory, const std::string& digest) {
+  for (const std::string& file : artifact_files(directory, digest)) unlink(file.c_str());
 }
 
 }  // namespace tuner

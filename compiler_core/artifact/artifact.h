@@ -1,7 +1,7 @@
 // Artifact: what was measured is exactly what is shipped: an ELF shared object or a cubin, and the manifest
 // that says how to call it.
 //
-// Stored as two files, DIGEST.so (or DIGEST.cubin) and DIGEST.json, where DIGEST is the SHA-256 of the binary
+// Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the SHA-256 of the binary
 // in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer manifests of the same
 // ABI. Needs neither LLVM nor gRPC.
 #pragma once
@@ -39,13 +39,15 @@ struct LaunchInfo {
   int blocks_per_sm = 0;                 // that fit a multiprocessor at once
 };
 
-enum class BinaryKind : uint8_t { kSharedObject, kCubin };
+// What a binary is; other back ends have words of their own (a-z, 0-9 and _).
+namespace binary_kind {
+inline constexpr std::string_view kSharedObject = "shared_object", kCubin = "cubin";
+}
 
 struct Manifest {
   int abi_version = 1;
-  BinaryKind kind =
-      BinaryKind::kSharedObject;  // "kind" in JSON: "shared_object" (also when absent) or "cubin"
-  std::string entry;              // symbol of the kernel
+  std::string kind{binary_kind::kSharedObject};  // which is also meant when JSON has no "kind"
+  std::string entry;                             // symbol of the kernel
   std::vector<ArgInfo> args;
   std::string pack_entry;          // empty when nothing is packed
   std::vector<ArgInfo> pack_args;  // constants first, then packed
@@ -68,8 +70,8 @@ struct Artifact {
   std::string binary;  // ELF bytes of either kind
 };
 
-// ".so" or ".cubin".
-std::string_view binary_ending(BinaryKind kind);
+// ".so" of a shared object, else a dot and the kind: ".cubin".
+std::string binary_ending(std::string_view kind);
 
 // Writes DIGEST.so (or .cubin) and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest.
 // Twice is once. load_artifact() notices what a power loss left half written (kCached).
@@ -77,9 +79,13 @@ Result<std::string> save_artifact(const Artifact& artifact, const std::string& d
                                   Durability durability = Durability::kSynced);
 // Reads and verifies the digest.
 Result<Artifact> load_artifact(const std::string& directory, const std::string& digest);
+// Where its binary and its manifest are, whether or not they are there. A damaged manifest is taken for that
+// of a shared object.
+std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest);
+void remove_artifact(const std::string& directory, const std::string& digest);
 
-// What names an artifact: the SHA-256 of a shared object; of a cubin and its manifest, because the same cubin
-// launched otherwise is another kernel.
+// What names an artifact: the SHA-256 of a shared object; of any other binary with its manifest, because the
+// same cubin launched otherwise is another kernel.
 std::string artifact_digest(const Artifact& artifact);
 
 std::string sha256_hex(std::string_view bytes);

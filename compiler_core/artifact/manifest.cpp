@@ -96,12 +96,17 @@ LaunchInfo read_launch(Reader& in, const Manifest& m) {
 
 // Of which kind it is, and what only cubins have.
 void read_kind(Reader& in, Manifest& m) {
-  std::string kind = "shared_object";
-  in.read("kind", kind);
-  if (in.failed() || kind == "shared_object") return;
-  if (kind != "cubin")
-    return in.refuse("kind", "expected \"shared_object\" or \"cubin\", found \"", kind, "\".");
-  m.kind = BinaryKind::kCubin;
+  in.read("kind", m.kind);
+  if (in.failed()) return;
+  // It becomes the ending of a file's name.
+  const bool good =
+      !m.kind.empty() && m.kind.size() <= 32 && std::all_of(m.kind.begin(), m.kind.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+      });
+  if (!good)
+    return in.refuse("kind", "expected a word such as \"shared_object\" or \"cubin\", found \"", m.kind,
+                     "\".");
+  if (m.kind != binary_kind::kCubin) return;
   if (const json* launches = in.get("launches");
       launches == nullptr || !launches->is_array() || launches->empty())
     in.refuse("launches", "expected a list of at least one launch");
@@ -125,8 +130,8 @@ std::string Manifest::to_json() const {
             {"pack_args", json::array()}};
   for (const ArgInfo& a : args) j["args"].push_back(arg_to_json(a));
   for (const ArgInfo& a : pack_args) j["pack_args"].push_back(arg_to_json(a));
-  if (kind == BinaryKind::kCubin) {
-    j["kind"] = "cubin";
+  if (kind != binary_kind::kSharedObject) j["kind"] = kind;
+  if (kind == binary_kind::kCubin) {
     j["workspaces"] = workspaces;
     for (const LaunchInfo& l : launches) j["launches"].push_back(launch_to_json(l));
   }

@@ -1,5 +1,6 @@
 // The page behind compile.h: lower, emit, optimise, write, link.
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/backend.h"
 
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/codegen/machine.h"
@@ -60,19 +61,6 @@ Result<Compiled> to_module(const Program& program, const Target& target, const C
   return c;
 }
 
-std::vector<ArgInfo> describe(const std::vector<Buffer>& args) {
-  std::vector<ArgInfo> result;
-  result.reserve(args.size());
-  for (const Buffer& b : args)
-    result.push_back({.name = b->name,
-                      .role = std::string(buffer_role_name(b->role)),
-                      .dtype = b->dtype,
-                      .shape = b->shape,
-                      .layout = b->layout,
-                      .bytes = b->bytes()});
-  return result;
-}
-
 Result<std::string> emit_file(const Program& program, const Target& target, const CompileOptions& options,
                               llvm::CodeGenFileType type) {
   ASSIGN_OR_RETURN(const Compiled c, to_module(program, target, options));
@@ -89,9 +77,9 @@ Result<CompiledObject> compile_object(const Program& program, const Target& targ
                    c.machine->emit(*c.module, llvm::CodeGenFileType::ObjectFile, options.machine_scheduler));
   Manifest& m = result.manifest;
   m.entry = program.name;
-  m.args = describe(program.args);
+  m.args = argument_infos(program.args);
   m.pack_entry = c.pack_entry;
-  if (program.packing != nullptr) m.pack_args = describe(program.packing->args);
+  if (program.packing != nullptr) m.pack_args = argument_infos(program.packing->args);
   m.workspace_bytes = c.workspace.shared_bytes;
   m.workspace_bytes_per_thread = c.workspace.per_thread_bytes;
   m.threads = target.threads;

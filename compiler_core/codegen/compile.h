@@ -38,11 +38,6 @@ Result<std::string> emit_object(const Program& program, const Target& target,
 
 // The CPU this runs on, with its own caches and vector width, and `threads` threads.
 Target host_target(int threads = 1);
-// parse_target, and what means this host resolved: "cpu", "cpu -threads=N" or "-threads=all", and "cuda
-// -arch=native", the first GPU (asks the driver; InvalidArgument with the reason where there is none). What
-// templates ask of it follows from the name alone.
-// InvalidArgument for CPUs and features that LLVM does not know, too.
-Result<Target> resolve_target(std::string_view text);
 // Whether code for this CPU target runs on this host, with all of its threads at once; else InvalidArgument
 // with the reason: an older or equal CPU's code runs, a newer one's does not.
 Status runs_here(const Target& target);

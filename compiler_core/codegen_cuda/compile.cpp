@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/codegen_cuda/cubin_cache.h"
 #include "compiler_core/codegen_cuda/expr_text.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
@@ -31,18 +32,6 @@ Result<cuda::Compiled> compile_cached(const std::string& source, const std::stri
   // A cache that cannot be written costs time, not results.
   (void)cuda::write_cache(directory, key, compiled);
   return compiled;
-}
-
-std::vector<ArgInfo> describe(const std::vector<Buffer>& args) {
-  std::vector<ArgInfo> result;
-  for (const Buffer& b : args)
-    result.push_back({.name = b->name,
-                      .role = std::string(buffer_role_name(b->role)),
-                      .dtype = b->dtype,
-                      .shape = b->shape,
-                      .layout = b->layout,
-                      .bytes = b->bytes()});
-  return result;
 }
 
 // Stage B: what the compiler did to this kernel.
@@ -143,9 +132,9 @@ Result<Artifact> compile_kernels(const GpuProgram& program, const Target& target
 
   Artifact artifact{.binary = compiled.cubin};
   Manifest& m = artifact.manifest;
-  m.kind = BinaryKind::kCubin;
+  m.kind = binary_kind::kCubin;
   m.entry = program.name;
-  m.args = describe(program.args);
+  m.args = argument_infos(program.args);
   m.target = target.name();
   m.toolchain = cuda_toolchain_fingerprint();
   for (const Buffer& b : program.workspace) m.workspaces.push_back(b->bytes());

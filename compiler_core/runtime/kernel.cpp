@@ -15,22 +15,15 @@ Result<Kernel> Kernel::load_file(const std::string& path, const Manifest& manife
   // may not have.
   static void* const math = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
   static_cast<void>(math);
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* reason = dlerror();
-    return failed(path, ": cannot load: ", reason == nullptr ? "no reason given" : reason);
-  }
+  const KernelLoader* loader = find_kernel_loader(manifest.kind);
+  if (loader == nullptr)
+    return failed(path, ": a binary of kind \"", manifest.kind,
+                  "\" does not run in a process of this program");
   Kernel kernel;
-  kernel.library_ = std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });
+  Result<LoadedKernel> loaded = loader->load(path, manifest);
+  if (!loaded) return loaded.status().with_context(path + ": cannot load: ");
+  kernel.loaded_ = *std::move(loaded);
   kernel.manifest_ = manifest;
-  kernel.entry_ = reinterpret_cast<Entry>(dlsym(handle, manifest.entry.c_str()));
-  if (kernel.entry_ == nullptr)
-    return failed(path, ": no symbol ", manifest.entry, ", which the manifest names as entry");
-  if (!manifest.pack_entry.empty()) {
-    kernel.pack_entry_ = reinterpret_cast<Entry>(dlsym(handle, manifest.pack_entry.c_str()));
-    if (kernel.pack_entry_ == nullptr)
-      return failed(path, ": no symbol ", manifest.pack_entry, ", which the manifest names as packing entry");
-  }
   return kernel;
 }
 
@@ -53,9 +46,9 @@ Result<Kernel> Kernel::load(const Artifact& artifact) {
   // stays open as long as the library is loaded: two kernels have two names.
   const auto file = std::shared_ptr<void>(nullptr, [fd](void*) { close(fd); });
   ASSIGN_OR_RETURN(Kernel kernel, load_file(str("/proc/self/fd/", fd), artifact.manifest));
-  void* const handle = kernel.library_.get();
-  kernel.library_ = std::shared_ptr<void>(
-      handle, [library = std::move(kernel.library_), file](void*) mutable { library.reset(); });
+  void* const code = kernel.loaded_.code.get();
+  kernel.loaded_.code = std::shared_ptr<void>(
+      code, [library = std::move(kernel.loaded_.code), file](void*) mutable { library.reset(); });
   return kernel;
 }
 

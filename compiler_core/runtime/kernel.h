@@ -11,36 +11,36 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/runtime/kernel_loader.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 
 namespace tuner {
 
 class Kernel {
  public:
-  using Entry = int32_t (*)(void* const* args, const tuner_runtime* rt);
+  using Entry = KernelEntry;
 
-  // Failed when the loader refuses the object or an entry of the manifest is missing.
+  // Failed when there is no loader for its kind, the loader refuses it, or an entry of the manifest is missing.
   static Result<Kernel> load(const Artifact& artifact);
-  // The same from a shared object on disk.
+  // The same from a file.
   static Result<Kernel> load_file(const std::string& path, const Manifest& manifest);
 
-  Entry entry() const { return entry_; }
-  Entry pack_entry() const { return pack_entry_; }  // null when nothing is packed
+  Entry entry() const { return loaded_.entry; }
+  Entry pack_entry() const { return loaded_.pack_entry; }  // null when nothing is packed
   const Manifest& manifest() const { return manifest_; }
   // Bytes `tuner_runtime.workspace` must have for `threads` threads.
   int64_t workspace_bytes(int threads) const {
     return manifest_.workspace_bytes + threads * manifest_.workspace_bytes_per_thread;
   }
   // Calls an entry; Failed with the kernel's own number when it refuses the runtime.
-  Status call(void* const* args, const tuner_runtime& rt) const { return checked(entry_, args, rt); }
-  Status pack(void* const* args, const tuner_runtime& rt) const { return checked(pack_entry_, args, rt); }
+  Status call(void* const* args, const tuner_runtime& rt) const { return checked(entry(), args, rt); }
+  Status pack(void* const* args, const tuner_runtime& rt) const { return checked(pack_entry(), args, rt); }
 
  private:
   Status checked(Entry entry, void* const* args, const tuner_runtime& rt) const;
 
-  std::shared_ptr<void> library_;
+  LoadedKernel loaded_;
   Manifest manifest_;
-  Entry entry_ = nullptr, pack_entry_ = nullptr;
 };
 
 // `bytes` of memory on a 64-byte border, zeroed. Owned; moves.

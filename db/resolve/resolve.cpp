@@ -133,7 +133,8 @@ struct Resolver::Impl {
                                            options.count_outcomes, q.constants);
     if (best) return std::optional(*std::move(best));
     if (best.status().code() != StatusCode::kNotFound) return best.status();
-    if (!q.target.is_cpu() || present_of(q.target).hardware.empty()) return std::optional<TunedConfig>();
+    if (!q.target.family->name_depends_on_compiler() || present_of(q.target).hardware.empty())
+      return std::optional<TunedConfig>();
     ASSIGN_OR_RETURN(const std::vector<JobRow::Task> tasks, store->tasks());
     for (const std::string& name : names_of_same_vectors(q.asked.workload_key, q.target, tasks)) {
       best = store->best(q.asked.workload_key, name, templates_of(q.algorithms), options.count_outcomes,
@@ -181,7 +182,7 @@ struct Resolver::Impl {
       answer.note =
           str(q.asked.workload_key, " on \"", q.asked.target, "\" was tuned under other conditions (",
               answer.stale_reason, "): its config is used. To measure it again: tuner revalidate");
-    if (options.count_outcomes && q.target.is_cpu())
+    if (options.count_outcomes && q.target.family->explains_device_state())
       if (const Result<TrialWithRecord> trial = store->trial(best->trial_id);
           trial && trial->record && !trial->record->device_state.empty())
         answer.note += str(answer.note.empty() ? "" : "; ", trial->record->device_state);

@@ -1,7 +1,6 @@
 #include "db/resolve/same_family.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
@@ -15,37 +14,15 @@ constexpr Prediction kOtherEpilogue{.fraction = 0.98, .low = 0.93, .high = 1, .s
 constexpr Prediction kOtherThreads{.fraction = 0.93, .low = 0.78, .high = 1, .score = 0.93};
 constexpr Prediction kOtherProcessor{.fraction = 0.88, .low = 0.6, .high = 1, .score = 0.88};
 
-// "sm_103a" -> 10.
-int generation(std::string_view arch) {
-  int number = 0;
-  const size_t begin = arch.find_first_of("0123456789");
-  if (begin != std::string_view::npos)
-    std::from_chars(arch.data() + begin, arch.data() + arch.size(), number);
-  return number / 10;
-}
-
 std::string difference_of(const Target& asked, const Target& there, bool same_key) {
-  std::string text;
-  if (there.is_cuda()) {
-    if (there.arch != asked.arch) text = "tuned for " + there.arch;
-  } else {
-    if (there.mcpu != asked.mcpu || there.mattr != asked.mattr) text = "tuned for " + there.mcpu;
-    if (there.threads != asked.threads)
-      text +=
-          str(text.empty() ? "" : ", ", there.threads, there.threads == 1 ? " thread" : " threads", " there");
-  }
+  std::string text = asked.family->difference(asked, there);
   if (!same_key) text += text.empty() ? "another epilogue" : ", another epilogue";
   return text;
 }
 
 }  // namespace
 
-bool near_targets(const Target& a, const Target& b) {
-  if (a.kind != b.kind || a.emulated != b.emulated) return false;
-  if (a.is_cuda()) return generation(a.arch) == generation(b.arch);
-  return a.mtriple == b.mtriple && a.vector_bits == b.vector_bits &&
-         a.vector_registers_n == b.vector_registers_n;
-}
+bool near_targets(const Target& a, const Target& b) { return a.family == b.family && a.family->near(a, b); }
 
 std::vector<std::string> names_of_same_vectors(std::string_view workload_key, const Target& target,
                                                const std::vector<JobRow::Task>& tasks) {
@@ -77,11 +54,9 @@ std::vector<Relative> relatives_of(const Workload& workload, const Target& targe
       const Result<Workload> there = workload_from_key(task.workload_key);
       if (!there || key_without_epilogue(*there) != plain) continue;
     }
-    const Prediction& prediction = task.target == name ? kOtherEpilogue
-                                   : at->second->mcpu == target.mcpu && at->second->mattr == target.mattr &&
-                                           at->second->arch == target.arch
-                                       ? kOtherThreads
-                                       : kOtherProcessor;
+    const Prediction& prediction = task.target == name                                  ? kOtherEpilogue
+                                   : target.family->same_processor(*at->second, target) ? kOtherThreads
+                                                                                        : kOtherProcessor;
     found.push_back(
         {task.workload_key, task.target, difference_of(target, *at->second, same_key), prediction});
   }

@@ -23,8 +23,7 @@ struct Relative {
 std::vector<Relative> relatives_of(const Workload& workload, const Target& target,
                                    const std::vector<JobRow::Task>& tasks);
 
-// CPUs of one triple whose vectors and registers are alike, with any number of threads; GPUs of one
-// generation (sm_90 and sm_90a, sm_100 and sm_103). A target is near itself.
+// Of one family, which says that they are (TargetFamily::near). A target is near itself.
 bool near_targets(const Target& a, const Target& b);
 
 // Other names that tasks of this workload have for CPUs of the target's vectors and threads: one of them may

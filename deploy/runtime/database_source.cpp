@@ -13,7 +13,7 @@ namespace {
 // What this library would write into a record. It does not look at the machine's caches, so a record of
 // another CPU of the same target is not told apart here.
 Present present(const Target&) {
-  return {.cpu_toolchain = toolchain(), .template_version = [](std::string_view name) {
+  return {.toolchains = {toolchain()}, .template_version = [](std::string_view name) {
             const AnyTemplate* t = find_template(name);
             return t == nullptr ? 0 : t->version();
           }};
@@ -107,7 +107,7 @@ Result<std::unique_ptr<Source>> open_database(const std::string& path, const Sou
   if (!target)
     return invalid_argument(target.message(),
                             opened ? str("; ", file, " has ", targets_of(*opened)) : std::string());
-  if (!target->is_cpu())
+  if (!target->family->in_process())
     return invalid_argument(
         "target \"", target->name(),
         "\": kernels for GPUs are launched by the C file that `tuner build` writes; this library "

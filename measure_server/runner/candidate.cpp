@@ -1,6 +1,5 @@
 #include "measure_server/runner/candidate.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "compiler_core/runtime/flush.h"
+#include "compiler_core/runtime/kernel_loader.h"
 #include "compiler_core/runtime/thread_pool.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/calm_gate.h"
@@ -45,8 +45,6 @@ const char* phase_name(Phase phase) {
 
 namespace {
 
-using Kernel = int32_t (*)(void* const*, const tuner_runtime*);
-
 // Of this process and all its threads, from its start.
 double page_faults() {
   rusage usage{};
@@ -66,12 +64,12 @@ class Child {
     if (plan_.in_turns) wait_for_turn(report_, 0);
     started_ns_ = monotonic_ns();
     if (!map_operands() || !load()) return;
-    if (pack_ != nullptr) {
+    if (loaded_.pack_entry != nullptr) {
       enter(Phase::kPacking);
-      if (!call(pack_, pack_args_)) return;
+      if (!call(loaded_.pack_entry, pack_args_)) return;
     }
     enter(Phase::kFirstRun);
-    if (!call(kernel_, first_args_) || !healthy()) return;
+    if (!call(loaded_.entry, first_args_) || !healthy()) return;
     for (const auto& a : plan_.args)
       if (a.first != nullptr) a.first->make_read_only();
     enter(Phase::kTiming);
@@ -82,7 +80,7 @@ class Child {
     if (report_.cut == 0) {
       enter(Phase::kLastRun);
       poison();
-      if (!call(kernel_, last_args_)) return;
+      if (!call(loaded_.entry, last_args_)) return;
     }
     (void)healthy();
   }
@@ -158,18 +156,17 @@ class Child {
     enter(Phase::kLoading);
     char path[32];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return load_failed(dlerror());
+    const KernelLoader* loader = find_kernel_loader(m_.kind);
+    if (loader == nullptr)
+      return load_failed(str("this runner has no loader for binaries of kind ", m_.kind));
+    Result<LoadedKernel> loaded = loader->load(path, m_);
+    if (!loaded) return load_failed(loaded.message());
     close(fd);
-    kernel_ = reinterpret_cast<Kernel>(dlsym(library, m_.entry.c_str()));
-    if (kernel_ == nullptr) return load_failed("entry \"" + m_.entry + "\" is not in the shared object");
-    if (m_.pack_entry.empty()) return true;
-    pack_ = reinterpret_cast<Kernel>(dlsym(library, m_.pack_entry.c_str()));
-    return pack_ != nullptr ||
-           load_failed("packing entry \"" + m_.pack_entry + "\" is not in the shared object");
+    loaded_ = *std::move(loaded);
+    return true;
   }
 
-  bool call(Kernel kernel, const std::vector<void*>& args) {
+  bool call(KernelEntry kernel, const std::vector<void*>& args) {
     const int32_t status = kernel(args.data(), &rt_);
     if (status != 0) report_.kernel_status = status;
     return status == 0;
@@ -203,7 +200,7 @@ class Child {
   bool warm_sample(int64_t calls, Sample& s) {
     const double cpu = thread_cpu_ns(), wall = monotonic_ns();
     for (int64_t i = 0; i < calls; ++i)
-      if (!call(kernel_, last_args_)) return false;
+      if (!call(loaded_.entry, last_args_)) return false;
     s.run_ns = monotonic_ns() - wall;
     s.cpu_ns = thread_cpu_ns() - cpu;
     return true;
@@ -333,7 +330,7 @@ class Child {
   std::vector<double> pulses_ns_;  // of each thread
   CalmGate gate_;
   tuner_runtime rt_{};
-  Kernel kernel_ = nullptr, pack_ = nullptr;
+  LoadedKernel loaded_;
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ void settle(const char* name) {
 
 DeviceInfo info_of(const CudaDevice& d) {
   DeviceInfo out;
+  out.family = "cuda";
   out.ordinal = d.ordinal;
   out.name = d.name;
   out.arch = d.arch;

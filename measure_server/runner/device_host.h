@@ -16,6 +16,7 @@
 #include <chrono>
 #include <string>
 
+#include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/status.h"
 #include "measure_server/runner/device_child.h"
 #include "measure_server/runner/frame.h"
@@ -30,6 +31,9 @@ class DeviceHost {
   ~DeviceHost();
   DeviceHost(const DeviceHost&) = delete;
   DeviceHost& operator=(const DeviceHost&) = delete;
+
+  // Whether an artifact is for a GPU; all others run in a process of the host, by a KernelLoader.
+  static bool takes(const Manifest& manifest) { return manifest.kind == binary_kind::kCubin; }
 
   // Runs one candidate. `peer_gone` is set when there is nobody left to answer.
   RunReply run(const RunRequest& request, bool& peer_gone);

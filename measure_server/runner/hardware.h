@@ -1,33 +1,16 @@
-// What CPU this is: the hardware fingerprint of measure records. Times of two fingerprints are not compared.
+// What this CPU can do: peaks and bandwidths, for a roofline beside every time.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "compiler_core/runtime/cpu_hardware.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
-
-// "Intel(R) Xeon(R) Processor 6.167.1 microcode 0x1 | 2 cpus | L1d 48K L2 2048K L3 491520K | avx2 fma
-// avx512f". Stable as long as the machine is: no frequencies, loads or host names. Parts the system does not
-// tell are left out.
-std::string hardware_fingerprint();
 
 // Peaks (runtime/peak.h, dot_peak.h) with 1..max_threads threads at once (0: every CPU this process may use),
 // one thread a CPU. Takes about 100 ms a thread count; on a busy machine it finds what is left.
 CpuPeaks measure_peaks(int max_threads);
 
-// Sizes of the first CPU's caches as the system tells them, in bytes; 0: it does not. L1d and L2 are one
-// core's, L3 is what the system calls so, of which a guest on a shared host gets a part.
-struct CpuCaches {
-  int64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
-};
-CpuCaches cpu_caches();
-
 // Read bandwidths of the levels with 1..max_threads threads at once; about 20 ms a thread count.
 CpuBandwidths measure_bandwidths(int max_threads);
-
-// CPUs this process may run on, ascending.
-std::vector<int> usable_cpus();
 
 }  // namespace tuner

@@ -9,6 +9,7 @@
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/clock.h"
 #include "measure_server/runner/candidate_run.h"
+#include "measure_server/runner/device_host.h"
 #include "measure_server/runner/pulse.h"
 
 namespace tuner {
@@ -26,7 +27,7 @@ Result<std::vector<std::unique_ptr<CandidateRun>>> start_all(int socket, SealedF
   std::vector<std::unique_ptr<CandidateRun>> runs;
   for (const RaceRequest::Candidate& c : r.candidates) {
     ASSIGN_OR_RETURN(Artifact artifact, load_artifact(r.base.artifact_dir, c.digest));
-    if (artifact.manifest.kind == BinaryKind::kCubin)
+    if (DeviceHost::takes(artifact.manifest))
       return failed("artifact ", c.digest, " is for a GPU; only CPU candidates are raced");
     RunRequest request = r.base;
     request.digest = c.digest;

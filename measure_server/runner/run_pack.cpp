@@ -13,6 +13,7 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/scratch_folder.h"
+#include "measure_server/runner/device_host.h"
 #include "measure_server/runner/hardware.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/pack_file.h"
@@ -117,8 +118,7 @@ class PackRun {
     RunRequest request = base_request(task, round, artifact->manifest);
     request.digest = *digest;
     Result<RunReply> reply = ask(request);
-    std::error_code ignored;
-    for (const char* ending : {".so", ".cubin", ".json"}) fs::remove(folder_ / (*digest + ending), ignored);
+    remove_artifact(folder_.string(), *digest);
     if (!reply.is_ok()) return in_trouble(reply.status());
     // It was given less than its time: that says nothing about it.
     if (reply->outcome == "run_timeout" && request.run_timeout_s < plan().run_timeout_s)
@@ -196,7 +196,7 @@ class PackRun {
   }
 
   PackEnvironment environment_of(size_t task, const Manifest& manifest) const {
-    if (manifest.kind == BinaryKind::kCubin && !probe_.devices.empty())
+    if (DeviceHost::takes(manifest) && !probe_.devices.empty())
       return {probe_.devices[0].fingerprint, host_, probe_.devices[0].peak_gflops};
     // The type that is multiplied is the smallest: what is added to sums is as wide as they are.
     DType dtype = DType::kFloat32;
@@ -240,7 +240,7 @@ int report(const Status& status) {
 Status device_for(const PackFile& pack, const ProbeReply& probe) {
   for (const PackTask& t : pack.pack().tasks)
     for (const PackCandidate& c : t.candidates)
-      if (c.artifact.manifest.kind == BinaryKind::kCubin && probe.devices.empty())
+      if (DeviceHost::takes(c.artifact.manifest) && probe.devices.empty())
         return failed("the pack holds kernels for \"", t.target, "\"; ", probe.no_device);
   return Status::ok();
 }

@@ -46,6 +46,7 @@ std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_hand
 
 DeviceInfo read_device(Reader& in) {
   DeviceInfo d;
+  in.read("family", d.family, kRequired);
   in.read("ordinal", d.ordinal, 0, 1023, kRequired);
   in.read("name", d.name, kRequired);
   in.read("arch", d.arch, kRequired);
@@ -194,7 +195,8 @@ std::string to_json(const ProbeReply& r) {
     levels.push_back({{"capacity_bytes", l.capacity_bytes}, {"gbps", l.gbps}});
   json devices = json::array();
   for (const DeviceInfo& d : r.devices)
-    devices.push_back({{"ordinal", d.ordinal},
+    devices.push_back({{"family", d.family},
+                       {"ordinal", d.ordinal},
                        {"name", d.name},
                        {"arch", d.arch},
                        {"uuid", d.uuid},

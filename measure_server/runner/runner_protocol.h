@@ -142,6 +142,7 @@ struct RaceReply {
 
 // One GPU; see CudaDevice.
 struct DeviceInfo {
+  std::string family;  // of its targets: TargetFamily::word()
   int ordinal = 0;
   std::string name, arch, uuid;
   int multiprocessors = 0, driver_version = 0;

@@ -43,7 +43,7 @@ RunReply run(int socket, SealedFiles& files, DeviceHost& device, const RunReques
   if (!artifact.is_ok()) {
     reply.id = request.id;
     reply.error = artifact.message();
-  } else if (artifact->manifest.kind == BinaryKind::kCubin) {
+  } else if (DeviceHost::takes(artifact->manifest)) {
     reply = device.run(request, peer_gone);
   } else {
     const std::vector<pid_t> spared = {device.child()};

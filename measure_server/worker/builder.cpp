@@ -7,13 +7,11 @@
 #include <filesystem>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
-#include "compiler_core/codegen/compile.h"
-#include "compiler_core/codegen/cpu_features.h"
-#include "compiler_core/codegen_cuda/cuda.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/task_data.h"
@@ -70,11 +68,6 @@ fs::path index_path(const BuildRequest& r, const std::string& toolchain) {
                         r.config, "|", toolchain));
 }
 
-bool is_cuda(std::string_view target) {
-  const Result<Target> parsed = parse_target(target);
-  return parsed.is_ok() && parsed->is_cuda();
-}
-
 }  // namespace
 
 Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const Workload& workload,
@@ -95,20 +88,21 @@ Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const W
   return (instances_[key] = std::move(made)).get();
 }
 
-BuildReply Builder::hello() const {
-  BuildReply reply;
-  reply.outcome = "ok";
-  reply.host_target = host_target().name();
-  reply.toolchain = toolchain_fingerprint();
-  reply.cpu_features.assign(host_cpu_features().begin(), host_cpu_features().end());
-  return reply;
-}
-
-BuildReply Builder::hello_cuda() const {
-  if (const Status there = nvrtc_available(); !there.is_ok()) return refusal("unable", there);
-  BuildReply reply;
-  reply.outcome = "ok";
-  reply.toolchain = cuda_toolchain_fingerprint();
+BuildReply Builder::hello(const BuildRequest& request) {
+  BuildReply reply{.outcome = "ok"};
+  for (const Backend* backend : all_backends()) {
+    if (!request.family.empty() && backend->family().word() != request.family) continue;
+    std::vector<std::string> targets = backend->targets_of_host(request.device);
+    if (targets.empty()) continue;
+    BuildReply::BackendHere here{.family = std::string(backend->family().word()),
+                                 .targets = std::move(targets),
+                                 .features = backend->host_features()};
+    if (const Status able = backend->available(); able)
+      here.toolchain = backend->toolchain();
+    else
+      here.unable = able.message();
+    reply.backends.push_back(std::move(here));
+  }
   return reply;
 }
 
@@ -117,30 +111,27 @@ BuildReply Builder::build(const BuildRequest& r) {
   const char* blame = "unable";  // until the candidate itself is at work
   const auto compiled = [&]() -> Result<std::string> {
     const fs::path artifacts = fs::path(r.directory) / "artifacts";
-    const fs::path index =
-        index_path(r, is_cuda(r.target) ? cuda_toolchain_fingerprint() : toolchain_fingerprint());
+    ASSIGN_OR_RETURN(const Target target, parse_target(r.target));
+    const Backend* backend = find_backend(*target.family);
+    if (backend == nullptr) return failed("this worker has no back end for \"", r.target, "\"");
+    const fs::path index = index_path(r, backend->toolchain());
     if (const Result<std::string> known = read_whole(index); known.is_ok()) {
       // Loading verifies: files damaged or half written in a power loss are made anew.
       if (load_artifact(artifacts.string(), *known).is_ok()) {
         touch_artifact(artifacts, *known, index);
         return *known;
       }
-      std::error_code ignored;
-      for (const char* ending : {".so", ".cubin", ".json"})
-        fs::remove(artifacts / (*known + ending), ignored);
+      remove_artifact(artifacts.string(), *known);
     }
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
-    ASSIGN_OR_RETURN(const Target target, parse_target(r.target));
     ASSIGN_OR_RETURN(const Config config, config_from_text(r.config));
     ASSIGN_OR_RETURN(const TemplateInstance* found, instance(r, workload, target));
     if (const Result<ConfigIndex> index_of = found->space().index_of(config); !index_of.is_ok())
       return invalid_config(index_of.message());
     blame = "build_error";
     ASSIGN_OR_RETURN(const Program program, found->instantiate(config));
-    const CudaOptions cuda{.cache_directory = (fs::path(r.directory) / "cubins").string()};
-    const Result<Artifact> artifact =
-        target.is_cuda() ? compile_cuda(program, target, cuda) : compile(program, target);
-    // No NVRTC here is no fault of the candidate's.
+    const Result<Artifact> artifact = backend->compile(program, target, r.directory);
+    // No compiler here is no fault of the candidate's.
     if (artifact.is_ok() || artifact.status().code() == StatusCode::kUnavailable) blame = "unable";
     if (!artifact.is_ok()) return artifact.status();
     ASSIGN_OR_RETURN(const std::string digest,
@@ -177,12 +168,11 @@ BuildReply Builder::data(const BuildRequest& r) {
 
 BuildReply Builder::answer(const BuildRequest& request) {
   const MemoryLimit limit(kMostOfABuild);
-  if (request.kind == "hello") return hello();
-  if (request.kind == "hello_cuda") return hello_cuda();
+  if (request.kind == "hello") return hello(request);
   if (request.kind == "build") return build(request);
   if (request.kind == "data") return data(request);
-  return refusal("unable", failed("build request: kind: found \"", request.kind,
-                                  "\", expected hello, hello_cuda, build or data"));
+  return refusal("unable",
+                 failed("build request: kind: found \"", request.kind, "\", expected hello, build or data"));
 }
 
 int run_builder() {

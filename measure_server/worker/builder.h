@@ -15,8 +15,7 @@ class Builder {
   BuildReply answer(const BuildRequest& request);
 
  private:
-  BuildReply hello() const;
-  BuildReply hello_cuda() const;
+  static BuildReply hello(const BuildRequest& request);
   BuildReply build(const BuildRequest& request);
   BuildReply data(const BuildRequest& request);
   Result<const TemplateInstance*> instance(const BuildRequest& request, const Workload& workload,

@@ -14,7 +14,10 @@ namespace tuner {
 inline constexpr int kBuilderFd = 3;  // the builder's end
 
 struct BuildRequest {
-  std::string kind;                        // hello | hello_cuda | build | data
+  std::string kind;  // hello | build | data
+  // hello: of back ends whose device only the runner may touch, which (TargetFamily::word), and the device as
+  // the probe calls it; empty: of those that need none.
+  std::string family, device;
   std::string directory;                   // the shared cache: artifacts/, cubins/, references/
   int64_t cache_bytes = int64_t{4} << 30;  // what these may take
   std::string workload_key, target, template_name, config;
@@ -28,9 +31,14 @@ struct BuildReply {
   std::string message;
   std::string digest;  // build: of the artifact saved in directory/artifacts
   double build_ms = 0;
-  std::string host_target, toolchain;     // hello; hello_cuda: toolchain only, or unable and why
-  std::vector<std::string> cpu_features;  // hello
-  double absolute = 0, relative = 0;      // data: tolerance of the answer
+  // What a back end is on this machine.
+  struct BackendHere {
+    std::string family, toolchain;
+    std::string unable;                          // why it cannot compile here; empty: it can
+    std::vector<std::string> targets, features;  // Backend::targets_of_host(), host_features()
+  };
+  std::vector<BackendHere> backends;  // hello
+  double absolute = 0, relative = 0;  // data: tolerance of the answer
   struct Data {
     std::string arg, path;
   };

@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "compiler_core/artifact/artifact.h"
+
 namespace tuner {
 namespace {
 
@@ -72,8 +74,7 @@ void remove(const Entry& entry) {
 void touch_artifact(const fs::path& artifacts, const std::string& digest, const fs::path& source_entry) {
   const Time now = Time::clock::now();
   std::error_code ignored;
-  for (const char* ending : {".so", ".cubin", ".json"})
-    fs::last_write_time(artifacts / (digest + ending), now, ignored);
+  for (const std::string& file : artifact_files(artifacts, digest)) fs::last_write_time(file, now, ignored);
   fs::last_write_time(source_entry, now, ignored);
 }
 

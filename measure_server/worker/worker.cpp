@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "compiler_core/base/room.h"
-#include "compiler_core/runtime/cuda_driver.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/worker/machine_facts.h"
 #include "measure_server/worker/shared_cache.h"
@@ -116,7 +115,9 @@ Status Worker::open() {
   for (const int cpu : cpus_)
     if (std::find(last.begin(), last.end(), cpu) == last.end()) others.push_back(cpu);
   ASSIGN_OR_RETURN(beside_.client, BuilderClient::start(options_.program, others));
-  find_gpu();
+  find_targets();
+  if (served_.empty()) return failed("no back end of this worker can compile for this machine");
+  find_device();
   pin_this_process(others);
   core_ = std::make_unique<WorkerCore>(
       WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
@@ -148,22 +149,44 @@ void Worker::forget_old_pulses() const {
       std::filesystem::remove(entry, error);
 }
 
-// The first device of this host, when there is one and candidates can be compiled for it.
-void Worker::find_gpu() {
-  if (probe_.devices.empty()) return;
-  const DeviceInfo& device = probe_.devices.front();
-  const Result<BuildReply> cuda = beside_.client->ask({.kind = "hello_cuda"}, std::chrono::seconds(30));
-  if (!cuda.is_ok() || cuda->outcome != "ok") {
-    spdlog::warn("{} is not measured on: {}", device.name, cuda.is_ok() ? cuda->message : cuda.message());
-    return;
+// What back ends make of this machine without looking for devices: its CPU, and what has its own interpreter.
+void Worker::find_targets() {
+  for (const BuildReply::BackendHere& here : beside_.client->hello().backends) {
+    if (!here.unable.empty()) {
+      spdlog::warn("\"{}\" is not measured: {}", here.targets.back(), here.unable);
+      continue;
+    }
+    for (const std::string& target : here.targets)
+      served_.push_back({target, probe_.hardware, here.toolchain});
+    features_.insert(features_.end(), here.features.begin(), here.features.end());
   }
-  gpu_toolchain_ = cuda->toolchain;
-  for (const std::string& arch : native_archs({.arch = device.arch}))
-    gpu_targets_.push_back("cuda -arch=" + arch);
 }
 
-bool Worker::on_gpu(const v1::Lease& lease) const {
-  return std::find(gpu_targets_.begin(), gpu_targets_.end(), lease.target()) != gpu_targets_.end();
+// The first device of this host, when there is one and candidates can be compiled for it.
+void Worker::find_device() {
+  if (probe_.devices.empty()) return;
+  const DeviceInfo& device = probe_.devices.front();
+  const Result<BuildReply> reply = beside_.client->ask(
+      {.kind = "hello", .family = device.family, .device = device.arch}, std::chrono::seconds(30));
+  std::string unable = reply.is_ok() ? "no back end for it" : reply.message();
+  if (reply.is_ok() && !reply->backends.empty()) unable = reply->backends.front().unable;
+  if (!unable.empty()) return spdlog::warn("{} is not measured on: {}", device.name, unable);
+  for (const std::string& target : reply->backends.front().targets)
+    served_.push_back({.target = target,
+                       .hardware = device.fingerprint,
+                       .toolchain = reply->backends.front().toolchain,
+                       .peak_gflops = device.peak_gflops,
+                       .on_device = true});
+}
+
+const Worker::Served* Worker::served(const std::string& target) const {
+  const auto it = std::ranges::find(served_, target, &Served::target);
+  return it == served_.end() ? nullptr : &*it;
+}
+
+bool Worker::on_device(const v1::Lease& lease) const {
+  const Served* offered = served(lease.target());
+  return offered != nullptr && offered->on_device;
 }
 
 std::vector<int> Worker::runner_cpus(int threads) const {
@@ -208,19 +231,18 @@ Status Worker::register_with(DaemonLink& link) {
   request.set_protocol(1);
   request.set_races(true);
   request.set_harness_abi(probe_.harness_abi);
-  request.add_targets(beside_.client->hello().host_target);
-  for (const std::string& target : gpu_targets_) request.add_targets(target);
-  for (const std::string& feature : beside_.client->hello().cpu_features) request.add_cpu_features(feature);
+  for (const Served& offered : served_) request.add_targets(offered.target);
+  for (const std::string& feature : features_) request.add_cpu_features(feature);
   request.set_max_threads(static_cast<int>(cpus_.size()));
   v1::Environment* environment = request.mutable_environment();
   *environment = record_for({}).environment();
   v1::RegisterReply reply;
   RETURN_IF_ERROR(link.register_worker(request, &reply));
   core_->set_session(reply.session());
-  spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", request.worker_id(),
-               beside_.client->hello().host_target, probe_.peaks.of(DType::kFloat32, 1));
-  if (!gpu_targets_.empty())
-    spdlog::info("also measures \"{}\" on {}", gpu_targets_.back(), probe_.devices.front().fingerprint);
+  spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", request.worker_id(), host_target(),
+               probe_.peaks.of(DType::kFloat32, 1));
+  if (served_.size() > 1)
+    spdlog::info("also measures \"{}\" on {}", served_.back().target, served_.back().hardware);
   return Status::ok();
 }
 

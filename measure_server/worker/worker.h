@@ -5,8 +5,8 @@
 //   run    artifact -> runner -> record -> spool -> owed
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
-// never run beside a build. GPU candidates run one at a time like all others, so none is measured beside a
-// CPU candidate; the thread that launches them has the last core to itself.
+// never run beside a build. Candidates of a device run one at a time like all others, so none is measured
+// beside a CPU candidate; the thread that launches them has the last core to itself.
 #pragma once
 
 #include <atomic>
@@ -81,16 +81,26 @@ class Worker {
   const std::string& shared_dir() const {
     return options_.shared_dir.empty() ? options_.work_dir : options_.shared_dir;
   }
-  void find_gpu();
-  bool on_gpu(const v1::Lease& lease) const;
-  void wait_for_gpu(int tries) const;
+  // What records of a target say of the device and the compiler.
+  struct Served {
+    std::string target, hardware, toolchain;
+    double peak_gflops = 0;  // of a device; the peaks of this CPU depend on the type
+    bool on_device = false;  // of its own, in the runner's device child; else a process of the runner has it
+  };
+  void find_targets();
+  void find_device();
+  // What is offered under this name; null: code for this CPU with other threads, or for an older CPU.
+  const Served* served(const std::string& target) const;
+  const std::string& host_target() const { return served_.front().target; }
+  bool on_device(const v1::Lease& lease) const;
+  void wait_for_device(int tries) const;
 
   const WorkerOptions options_;
   std::vector<int> cpus_;
   std::string host_, incarnation_;
   ProbeReply probe_;
-  std::vector<std::string> gpu_targets_;  // "cuda -arch=sm_90"...; empty: no GPU that can be measured on
-  std::string gpu_toolchain_;
+  std::vector<Served> served_;         // what is offered to the daemon; this CPU first
+  std::vector<std::string> features_;  // of this host, as its back ends tell
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;

@@ -19,31 +19,30 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
   record.set_attempt(lease.attempt());
   *record.mutable_options() = lease.options();
   v1::Environment* e = record.mutable_environment();
-  e->set_hardware(probe_.hardware);
-  e->set_toolchain(beside_.client->hello().toolchain);
+  const Served* offered = served(lease.target());
+  e->set_hardware(offered != nullptr ? offered->hardware : probe_.hardware);
+  e->set_toolchain(offered != nullptr ? offered->toolchain : served_.front().toolchain);
   e->set_harness_abi(probe_.harness_abi);
   e->set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
   e->set_worker_incarnation(incarnation_);
   e->set_host(host_);
-  if (on_gpu(lease)) {
-    e->set_hardware(probe_.devices.front().fingerprint);
-    e->set_toolchain(gpu_toolchain_);
-    record.set_peak_gflops(probe_.devices.front().peak_gflops);
+  if (offered != nullptr && offered->on_device) {
+    record.set_peak_gflops(offered->peak_gflops);
     return record;
   }
-  if (!lease.target().empty() && !is_host(lease.target()))
-    record.set_device_state(
-        str("code for \"", lease.target(), "\" measured on \"", beside_.client->hello().host_target, "\""));
+  const Result<Target> target = parse_target(lease.target());
+  if (!target.is_ok() || !target->family->bound_by_host()) return record;
+  if (offered == nullptr && !is_host(lease.target()))
+    record.set_device_state(str("code for \"", lease.target(), "\" measured on \"", host_target(), "\""));
   const Result<Workload> workload = workload_from_key(lease.workload_key());
   const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
-  const int threads = threads_of(lease.target());
-  record.set_peak_gflops(probe_.peaks.of(dtype, threads));
-  if (workload.is_ok()) record.set_read_gbps(probe_.bandwidths.of(workload->bytes(), threads));
+  record.set_peak_gflops(probe_.peaks.of(dtype, target->threads));
+  if (workload.is_ok()) record.set_read_gbps(probe_.bandwidths.of(workload->bytes(), target->threads));
   return record;
 }
 
 bool Worker::is_host(const std::string& target) const {
-  Result<Target> code = parse_target(target), host = parse_target(beside_.client->hello().host_target);
+  Result<Target> code = parse_target(target), host = parse_target(host_target());
   if (!code || !host) return false;
   code->threads = host->threads;
   return code->name() == host->name();

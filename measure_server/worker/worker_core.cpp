@@ -22,7 +22,7 @@ int64_t steady_ms() {
 
 int threads_of(const std::string& target) {
   const Result<Target> parsed = parse_target(target);
-  return parsed.is_ok() && parsed->is_cpu() ? parsed->threads : 1;
+  return parsed.is_ok() ? parsed->threads : 1;
 }
 
 WorkerCore::WorkerCore(Options options, Spool& spool)

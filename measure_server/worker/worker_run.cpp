@@ -21,7 +21,7 @@ constexpr int kDisturbedTries = 1;      // more, of a run that stayed disturbed 
 constexpr int kAlwaysDisturbed = 6;
 constexpr double kResignedMs = 10;  // how patient a run then still is
 
-constexpr int kGpuTries = 12;  // a GPU that was quarantined may come back: about two minutes
+constexpr int kDeviceTries = 12;  // a device that was quarantined may come back: about two minutes
 
 // What the lease asks for, where it asks; all but the data and what changes from try to try.
 RunRequest request_for(const WorkerCore::Built& built) {
@@ -83,11 +83,11 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   const double patience_ms = request.patience_ms;
 
   Result<RunReply> reply = failed("not run");
-  const int tries = on_gpu(lease) ? kGpuTries : kInfrastructureTries;
-  bool gpu_sick = false;
+  const int tries = on_device(lease) ? kDeviceTries : kInfrastructureTries;
+  bool device_sick = false;
   int disturbed = 0;
   for (int i = 0; i < tries && !stopped_; ++i) {
-    if (gpu_sick) wait_for_gpu(i);
+    if (device_sick) wait_for_device(i);
     const Result<BuildReply> data = data_for(lease);
     if (!data.is_ok()) {
       reply = data.status();
@@ -108,7 +108,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
       reply = Status(StatusCode::kAborted, "revoked");
     else
       reply = runner_->run(request);
-    if (reply.is_ok() && !on_gpu(lease)) {
+    if (reply.is_ok() && !on_device(lease)) {
       calm_pulse.observe(reply->pulse_ns);
       calm_memory_->observe(reply->memory_before_ns);
       calm_memory_->observe(reply->memory_after_ns);
@@ -117,7 +117,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     running_.erase(lease.trial_id());
     // Timed while something else slowed the machine down, for longer than its patience: once more. After that
     // it stands as it is, and its sentinels say so.
-    const bool slowed = reply.is_ok() && reply->outcome == "ok" && !on_gpu(lease) &&
+    const bool slowed = reply.is_ok() && reply->outcome == "ok" && !on_device(lease) &&
                         (2 * static_cast<size_t>(reply->disturbed) > reply->run_ns.size() ||
                          calm_memory_->disturbed(std::max(reply->memory_before_ns, reply->memory_after_ns)));
     disturbed_in_a_row_ = slowed ? disturbed_in_a_row_ + 1 : 0;
@@ -130,7 +130,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
     spdlog::warn("trial {}: {}", lease.trial_id(), reply.message());
     // Perhaps its data is gone or damaged: look again, and make it anew if so.
     data_.erase(data_key(lease));
-    gpu_sick = reply.status().code() == StatusCode::kUnavailable && on_gpu(lease);
+    device_sick = reply.status().code() == StatusCode::kUnavailable && on_device(lease);
   }
   if (!reply.is_ok()) {
     record.set_outcome(v1::DEVICE_LOST);
@@ -209,8 +209,8 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
   return out;
 }
 
-// A GPU that fails its check is asked again after 2, 4, ... 15 s: every lease would end as device_lost else.
-void Worker::wait_for_gpu(int tries) const {
+// A device that fails its check is asked again after 2, 4, ... 15 s: every lease would end as device_lost else.
+void Worker::wait_for_device(int tries) const {
   const auto pause = std::chrono::seconds(std::min(1 << std::min(tries, 4), 15));
   const auto end = std::chrono::steady_clock::now() + pause;
   while (!stopped_ && std::chrono::steady_clock::now() < end)

@@ -53,7 +53,7 @@ class BenchGpu : public testing::Test {
   }
   static PackCandidate candidate(const std::vector<ArgInfo>& args, const std::string& kernel) {
     Manifest m;
-    m.kind = BinaryKind::kCubin;
+    m.kind = binary_kind::kCubin;
     m.entry = "k";
     m.args = args;
     m.target = "cuda -arch=sm_90";

@@ -23,6 +23,7 @@
 
 #include "compiler_core/analysis/features.h"
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen/cpu_backend.h"
 #include "compiler_core/lower/lower.h"
 #include "templates/registry/registry.h"
 #include "tuner/jobs/job_file.h"
@@ -118,7 +119,7 @@ int run(const Options& o) {
       return 2;
     }
     for (const JobEntry& entry : *entries) {
-      const Result<Target> target = resolve_target(o.target);
+      const Result<Target> target = resolve_cpu_target(o.target);
       if (!target) {
         std::fprintf(stderr, "compile_time: --target: %s\n", target.message().c_str());
         return 2;

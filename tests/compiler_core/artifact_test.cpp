@@ -54,7 +54,7 @@ TEST_F(ArtifactFiles, RoundTrip) {
 
 Artifact sample_cubin(int64_t blocks) {
   Artifact a = sample();
-  a.manifest.kind = BinaryKind::kCubin;
+  a.manifest.kind = binary_kind::kCubin;
   a.manifest.target = "cuda -arch=sm_90a";
   a.manifest.workspaces = {1024};
   a.manifest.launches = {{.kernel = "matmul",

@@ -48,7 +48,7 @@ TEST(CodegenCudaCompile, ManifestReadsBack) {
   ASSERT_TRUE(artifact.is_ok()) << artifact.message();
   const auto manifest = parse_manifest(artifact->manifest.to_json());
   ASSERT_TRUE(manifest.is_ok()) << manifest.message();
-  EXPECT_EQ(manifest->kind, BinaryKind::kCubin);
+  EXPECT_EQ(manifest->kind, binary_kind::kCubin);
   EXPECT_EQ(manifest->launches[0].registers, artifact->manifest.launches[0].registers);
   EXPECT_EQ(manifest->launches[0].shared_bytes, 16384);
   EXPECT_THAT(manifest->toolchain, HasSubstr("cuda codegen"));
@@ -129,7 +129,7 @@ TEST(CodegenCudaCompile, CacheServesTheSecondCompileAndRebuildsDamage) {
 // Needs no NVRTC: the manifest is made up.
 Manifest made_up_manifest() {
   Manifest m;
-  m.kind = BinaryKind::kCubin;
+  m.kind = binary_kind::kCubin;
   m.entry = "dense";
   m.target = "cuda -arch=sm_90a";
   m.args = {{.name = "data", .role = "input", .shape = {4, 8}, .bytes = 128},

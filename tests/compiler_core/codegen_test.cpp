@@ -1,4 +1,5 @@
 // Machine code from Programs built by hand, compared with the oracle element by element.
+#include "compiler_core/codegen/cpu_backend.h"
 #include "compiler_core/ir/prefetch.h"
 #include "tests/compiler_core/kernel_testing.h"
 
@@ -453,24 +454,24 @@ TEST(Codegen, TextOfEveryStage) {
 }
 
 TEST(Codegen, ResolvesCpuToThisHost) {
-  const Result<Target> one = resolve_target("cpu"), two = resolve_target("cpu -threads=2");
+  const Result<Target> one = resolve_cpu_target("cpu"), two = resolve_cpu_target("cpu -threads=2");
   ASSERT_TRUE(one) << one.message();
   ASSERT_TRUE(two) << two.message();
   EXPECT_EQ(one->threads, 1);
   EXPECT_EQ(two->threads, 2);
   EXPECT_EQ(one->mcpu, two->mcpu);
-  const Result<Target> again = resolve_target(one->name());
+  const Result<Target> again = resolve_cpu_target(one->name());
   ASSERT_TRUE(again) << again.message();
   EXPECT_EQ(again->name(), one->name());
-  EXPECT_FALSE(resolve_target("cpu -threads=0"));
-  EXPECT_THAT(resolve_target("cpu fast").message(), HasSubstr("found 'fast' after cpu"));
+  EXPECT_FALSE(resolve_cpu_target("cpu -threads=0"));
+  EXPECT_THAT(resolve_cpu_target("cpu fast").message(), HasSubstr("found 'fast' after cpu"));
 }
 
 // Values of bfloat16 are computed in float32 and rounded once; copies and padding move bits.
 TEST(Codegen, Bfloat16RoundsToTheNearest) {
   const Buffer x = input("x", {21}, DType::kBFloat16), y = output("y", {21}, DType::kBFloat16);
   for (const char* name : {"cpu", "llvm -mcpu=x86-64 -threads=1", "llvm -mcpu=haswell -threads=1"}) {
-    const Result<Target> target = resolve_target(name);
+    const Result<Target> target = resolve_cpu_target(name);
     ASSERT_TRUE(target) << target.message();
     for (const LoopKind kind : {LoopKind::kSerial, kVector}) {
       const Program p{"rounding", {x, y}, loop("i", 21, kind, [&](Expr i) {

@@ -1,5 +1,6 @@
 // What CPUs can do: names from features, what code needs, what runs where.
 #include "compiler_core/codegen/cpu_features.h"
+#include "compiler_core/codegen/cpu_backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -119,20 +120,20 @@ TEST(CpuFeatures, OtherArchitecturesRunOnlyOnThemselves) {
 
 TEST(CpuFeatures, WordsThatLlvmDoesNotKnowAreRefused) {
   EXPECT_THAT(
-      resolve_target("llvm -mcpu=notacpu").message(),
+      resolve_cpu_target("llvm -mcpu=notacpu").message(),
       AllOf(HasSubstr("-mcpu=notacpu is not a CPU that LLVM knows for x86_64"), HasSubstr("haswell")));
-  EXPECT_THAT(resolve_target("llvm -mcpu=i686").message(), HasSubstr("-mcpu=i686"));
-  EXPECT_THAT(resolve_target("llvm -mcpu=haswell -mattr=+nosuchunit").message(),
+  EXPECT_THAT(resolve_cpu_target("llvm -mcpu=i686").message(), HasSubstr("-mcpu=i686"));
+  EXPECT_THAT(resolve_cpu_target("llvm -mcpu=haswell -mattr=+nosuchunit").message(),
               HasSubstr("-mattr=+nosuchunit: LLVM knows no such feature"));
-  EXPECT_THAT(resolve_target("llvm -mcpu=haswell -mtriple=aarch64-linux-gnu").message(),
+  EXPECT_THAT(resolve_cpu_target("llvm -mcpu=haswell -mtriple=aarch64-linux-gnu").message(),
               AllOf(HasSubstr("aarch64"), Not(HasSubstr("sapphire"))));
-  EXPECT_THAT(resolve_target("llvm -mcpu=haswell -mtriple=no-such-machine").message(),
+  EXPECT_THAT(resolve_cpu_target("llvm -mcpu=haswell -mtriple=no-such-machine").message(),
               HasSubstr("no-such-machine"));
-  EXPECT_TRUE(resolve_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"));
+  EXPECT_TRUE(resolve_cpu_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"));
 }
 
 TEST(CpuFeatures, ThreadsOfThisHost) {
-  const Result<Target> all = resolve_target("cpu -threads=all");
+  const Result<Target> all = resolve_cpu_target("cpu -threads=all");
   ASSERT_TRUE(all) << all.message();
   EXPECT_GE(all->threads, 1);
   // A worker reads the name, and must see the same config space.
@@ -145,7 +146,7 @@ TEST(CpuFeatures, ThreadsOfThisHost) {
   EXPECT_THAT(runs_here(more).message(), HasSubstr("wants " + std::to_string(more.threads) + " threads"));
   for (const char* wrong : {"cpu -threads=0", "cpu -threads=4097", "cpu -threads=", "cpu -threads=some",
                             "cpu -threads=2 -threads=2", "cpu -mattr=+avx2"})
-    EXPECT_THAT(resolve_target(wrong).message(), HasSubstr("-threads=all")) << wrong;
+    EXPECT_THAT(resolve_cpu_target(wrong).message(), HasSubstr("-threads=all")) << wrong;
 }
 
 }  // namespace

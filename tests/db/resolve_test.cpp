@@ -79,7 +79,7 @@ TEST_F(Resolve, AnotherCompilerMakesAnAnswerStaleAndSaysSo) {
   const Workload w = product(64, 64, 64);
   tuned(w, cpu_, {{other_config(w, cpu_), 1000}});
   const Resolver resolver(
-      store_.get(), {.present = [](const Target&) { return Present{.cpu_toolchain = "llvm 99 codegen 7"}; }});
+      store_.get(), {.present = [](const Target&) { return Present{.toolchains = {"llvm 99 codegen 7"}}; }});
   const Result<Answer> answer = resolver.resolve(w, cpu_);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kind, AnswerKind::kExact);

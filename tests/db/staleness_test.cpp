@@ -18,8 +18,7 @@ constexpr char kCpu[] =
 constexpr char kGpu[] = "NVIDIA H200 sm_90 | 132 multiprocessors | 139.8 GiB L2 50.0 MiB | driver CUDA 13.0";
 
 Present present() {
-  return {.cpu_toolchain = "llvm 22.1.8 codegen 4",
-          .gpu_toolchain = "nvrtc 13.0 cuda codegen 3",
+  return {.toolchains = {"llvm 22.1.8 codegen 4", "nvrtc 13.0 cuda codegen 3"},
           .hardware = kCpu,
           .harness_abi = 2,
           .template_version = [](std::string_view name) { return name == "matmul_cpu" ? 3 : 0; }};
@@ -88,7 +87,7 @@ TEST(Staleness, WhatThePresentLeavesEmptyIsNotJudged) {
   EXPECT_FALSE(staleness(e, "gone", 9, Present{}).stale());
   // Nor is a GPU's record by a host without NVRTC.
   Present now = present();
-  now.gpu_toolchain = "";
+  now.toolchains.pop_back();
   now.hardware = "";
   Environment gpu{.hardware = kGpu, .toolchain = "nvrtc 12.4 cuda codegen 1", .harness_abi = 2};
   EXPECT_FALSE(staleness(gpu, "matmul_cpu", 3, now).stale());

@@ -20,8 +20,17 @@ struct Rule {
 // What is not on the right is not included.
 const std::vector<Rule> kRules = {
     {"compiler_core/base", {}},
-    {"compiler_core/target.h", {"compiler_core/base"}},
+    {"compiler_core/target.h", {"compiler_core/base", "compiler_core/target_family.h"}},
+    {"compiler_core/target_family.h", {"compiler_core/base"}},
     {"compiler_core/target.cpp", {"compiler_core/base", "compiler_core/target.h"}},
+    {"compiler_core/target_families.cpp", {"compiler_core/target.h", "compiler_core/target_family.h"}},
+    // The door that every back end stands behind; the list of them knows all.
+    {"compiler_core/backend.h",
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/artifact"}},
+    {"compiler_core/backend.cpp", {"compiler_core/backend.h"}},
+    {"compiler_core/backends",
+     {"compiler_core/backend.h", "compiler_core/codegen/cpu_backend.h",
+      "compiler_core/codegen_cuda/cuda_backend.h"}},
     {"compiler_core/ir", {"compiler_core/base"}},
     {"compiler_core/arith", {"compiler_core/base", "compiler_core/ir"}},
     {"compiler_core/analysis", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
@@ -37,15 +46,19 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
       "compiler_core/lower", "compiler_core/oracle"}},
     {"compiler_core/codegen_cuda",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
-      "compiler_core/analysis", "compiler_core/lower", "compiler_core/artifact"}},
+     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
+      "compiler_core/arith", "compiler_core/analysis", "compiler_core/lower", "compiler_core/artifact"}},
+    // Its door: the emulator's Programs are compiled by the CPU back end, and devices are the driver's to tell.
+    {"compiler_core/codegen_cuda/cuda_backend.cpp",
+     {"compiler_core/backend.h", "compiler_core/codegen", "compiler_core/codegen_cuda", "compiler_core/lower",
+      "compiler_core/runtime"}},
     {"compiler_core/artifact", {"compiler_core/base"}},
     {"compiler_core/runtime", {"compiler_core/base", "compiler_core/artifact"}},
     // The reference answer is an unscheduled Program compiled in double precision and run in process.
     {"compiler_core/codegen",
-     {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
-      "compiler_core/analysis", "compiler_core/lower", "compiler_core/te", "compiler_core/schedule",
-      "compiler_core/artifact", "compiler_core/runtime"}},
+     {"compiler_core/base", "compiler_core/backend.h", "compiler_core/target.h", "compiler_core/ir",
+      "compiler_core/arith", "compiler_core/analysis", "compiler_core/lower", "compiler_core/te",
+      "compiler_core/schedule", "compiler_core/artifact", "compiler_core/runtime"}},
     // emulated_run compiles what fission makes of a GPU Program and runs it in process, or interprets it.
     {"compiler_core/codegen/emulated_run.h",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/lower",
@@ -53,10 +66,11 @@ const std::vector<Rule> kRules = {
     {"compiler_core/codegen/emulated_run.cpp",
      {"compiler_core/base", "compiler_core/codegen", "compiler_core/emulator", "compiler_core/oracle",
       "compiler_core/runtime"}},
-    {"db", {"compiler_core/base"}},
+    {"db", {"compiler_core/base", "compiler_core/target.h", "compiler_core/target_family.h"}},
     // Learns from records by the interface; what asks it is not its business.
     {"db/learning",
-     {"compiler_core/base", "compiler_core/target.h", "db/records.h", "db/store.h", "templates"}},
+     {"compiler_core/base", "compiler_core/target.h", "compiler_core/target_family.h", "db/records.h",
+      "db/store.h", "templates"}},
     {"db/resolve", {"compiler_core/base", "compiler_core/target.h", "db", "templates"}},
     // What a template is; the math, the knobs and the schedules it needs have rooms of their own.
     {"templates",

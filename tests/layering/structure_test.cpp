@@ -94,6 +94,30 @@ TEST(Structure, ACpuTemplateIsListedTwice) {
   EXPECT_GE(places.size(), 1u) << "the template has gone; name another one here";
 }
 
+// What differs from device to device stands behind compiler_core/backend.h. The folders of back ends may ask, as may
+// templates, which are of one kind of device each.
+TEST(Structure, OnlyBackEndsAskForTheKindOfDevice) {
+  const std::vector<std::string> back_ends = {"compiler_core/codegen/",        "compiler_core/codegen_cuda/",
+                                              "compiler_core/target",          "compiler_core/runtime/cuda_",
+                                              "compiler_core/artifact/",       "compiler_core/backends/",
+                                              "measure_server/runner/device_", "templates/"};
+  const std::regex asks(
+      R"(\bis_(cuda|cpu|gpu)\(|DeviceKind|binary_kind::kCubin|\b(cpu|cuda)_(family|backend)\(|starts_with\("(cuda|llvm|nvrtc)|[=!]= "(cuda|llvm|nvrtc)|compile_cuda|codegen_cuda/)");
+  std::vector<std::string> places;
+  for (const SourceFile& file : sources()) {
+    if (std::ranges::any_of(back_ends,
+                            [&](const std::string& folder) { return file.path.starts_with(folder); }))
+      continue;
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      if (!file.lines[i].starts_with("//") && std::regex_search(file.lines[i], asks))
+        places.push_back(file.path + ":" + std::to_string(i + 1) + ": " + file.lines[i]);
+  }
+  print_row("questions for the kind of device outside back ends, templates and target", places.size(), 0);
+  EXPECT_TRUE(places.empty()) << listed(places);
+  EXPECT_TRUE(std::regex_search("  if (target.is_cuda()) return;", asks));
+  EXPECT_TRUE(std::regex_search("  if (words[0] == \"cuda\") return;", asks));
+}
+
 // Functions of a file, told by what clang-format makes of them: a head that ends in `{`, and `}` below its first letter.
 // A body of a member of a class is indented by two.
 struct Function {

@@ -61,7 +61,7 @@ class BuilderProcess : public testing::Test {
 
   BuildRequest build_request() const {
     const Workload workload(small_conv());
-    const Result<Target> target = parse_target(builder_->hello().host_target);
+    const Result<Target> target = parse_target(builder_->hello().backends.at(0).targets.at(0));
     EXPECT_TRUE(target.is_ok()) << target.message();
     const auto found = templates_for(workload, *target);
     EXPECT_TRUE(found.is_ok()) << found.message();
@@ -93,8 +93,8 @@ class BuilderProcess : public testing::Test {
 };
 
 TEST_F(BuilderProcess, SaysWhatThisHostIs) {
-  EXPECT_THAT(builder_->hello().host_target, HasSubstr("llvm -mcpu="));
-  EXPECT_THAT(builder_->hello().toolchain, HasSubstr("llvm 22"));
+  EXPECT_THAT(builder_->hello().backends.at(0).targets.at(0), HasSubstr("llvm -mcpu="));
+  EXPECT_THAT(builder_->hello().backends.at(0).toolchain, HasSubstr("llvm 22"));
 }
 
 TEST_F(BuilderProcess, BuildsAnArtifactAndDoesNotBuildItTwice) {
@@ -103,7 +103,7 @@ TEST_F(BuilderProcess, BuildsAnArtifactAndDoesNotBuildItTwice) {
   const auto artifact = load_artifact(dir_ + "/artifacts", first.digest);
   ASSERT_TRUE(artifact.is_ok()) << artifact.message();
   EXPECT_EQ(artifact->manifest.target, build_request().target);
-  EXPECT_EQ(artifact->manifest.toolchain, builder_->hello().toolchain);
+  EXPECT_EQ(artifact->manifest.toolchain, builder_->hello().backends.at(0).toolchain);
 
   const fs::path file = dir_ + "/artifacts/" + first.digest + ".so";
   // The same file, not one of the same name; its time says that it was used (shared_cache.h).

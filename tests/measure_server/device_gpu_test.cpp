@@ -55,7 +55,7 @@ class DeviceGpu : public CandidateTest {
   }
   RunReply run_ptx(const std::string& extra, double run_timeout_s = 20) {
     Manifest m = doubling_manifest();
-    m.kind = BinaryKind::kCubin;
+    m.kind = binary_kind::kCubin;
     m.target = "cuda -arch=sm_70";
     m.launches = {LaunchInfo{.kernel = "k", .grid = {5, 1, 1}, .block = {256, 1, 1}, .params = {0, 1}}};
     const Result<std::string> digest =

@@ -40,7 +40,7 @@ class DeviceRunner : public CandidateTest {
 
   static Manifest device_manifest() {
     Manifest m = doubling_manifest();
-    m.kind = BinaryKind::kCubin;
+    m.kind = binary_kind::kCubin;
     m.target = "cuda -arch=sm_90";
     m.launches = {LaunchInfo{.kernel = "k", .grid = {5, 1, 1}, .block = {256, 1, 1}, .params = {0, 1}}};
     return m;

@@ -27,7 +27,7 @@ PackCandidate candidate(const std::string& config, const std::string& binary) {
                   .predicted_rank = 2};
   c.artifact.binary = binary;
   Manifest& m = c.artifact.manifest;
-  m.kind = BinaryKind::kCubin;
+  m.kind = binary_kind::kCubin;
   m.entry = "matmul";
   m.args = {{"a", "input", DType::kFloat32, {2, 3}, "", 24},
             {"c", "output", DType::kFloat32, {2, 2}, "", 16}};

@@ -30,7 +30,7 @@ class RunPack : public CandidateTest {
   }
   PackCandidate gpu(const std::string& behaviour) {
     Manifest m = doubling_manifest();
-    m.kind = BinaryKind::kCubin;
+    m.kind = binary_kind::kCubin;
     m.target = "cuda -arch=sm_90";
     m.launches = {LaunchInfo{.kernel = "k", .grid = {5, 1, 1}, .block = {256, 1, 1}, .params = {0, 1}}};
     return {.template_name = "t",

@@ -120,7 +120,7 @@ TEST_F(WorkerOnAGpuHost, MeasuresTheGpusTargetsBesideItsOwn) {
   EXPECT_EQ(gpu.peak_gflops(), 2560);
   const Result<Artifact> cubin = load_artifact(dir_ + "/worker/artifacts", gpu.artifact_digest());
   ASSERT_TRUE(cubin.is_ok()) << cubin.message();
-  EXPECT_EQ(cubin->manifest.kind, BinaryKind::kCubin);
+  EXPECT_EQ(cubin->manifest.kind, binary_kind::kCubin);
 }
 
 TEST_F(WorkerEndToEnd, AHopelessCandidateIsCutAfterAWarmSample) {

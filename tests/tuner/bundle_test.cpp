@@ -106,7 +106,7 @@ void record_default(const std::string& path, const std::string& digest) {
   records[0].artifact_digest = digest;
   const Present now = present_here(target);
   records[0].environment = {
-      .hardware = now.hardware, .toolchain = now.cpu_toolchain, .harness_abi = now.harness_abi};
+      .hardware = now.hardware, .toolchain = toolchain_fingerprint(), .harness_abi = now.harness_abi};
   records[0].finished_at_us = 1'700'000'000'000'000;
   ASSERT_TRUE((*store)->add_records(records).is_ok());
 }

@@ -187,7 +187,7 @@ class CHeaderTest : public ::testing::Test {
       records[0].trial_id = trials[0].id;
       records[0].run_ns = {1000, 1001, 1002};
       records[0].environment = {
-          .hardware = now.hardware, .toolchain = now.cpu_toolchain, .harness_abi = now.harness_abi};
+          .hardware = now.hardware, .toolchain = toolchain_fingerprint(), .harness_abi = now.harness_abi};
       records[0].finished_at_us = 1'700'000'000'000'000;
       ASSERT_TRUE((*store)->add_records(records).is_ok());
     }

@@ -43,7 +43,7 @@ class RevalidatePlanTest : public ::testing::Test {
                           {.current_too = current_too,
                            .present =
                                [](const std::string&) {
-                                 return Present{.cpu_toolchain = "llvm 22 codegen 3",
+                                 return Present{.toolchains = {"llvm 22 codegen 3"},
                                                 .harness_abi = 2,
                                                 .template_version = [](std::string_view) { return 1; }};
                                },

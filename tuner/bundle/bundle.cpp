@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bundle/runtime_header.h"  // generated
-#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen/library.h"
 #include "tuner/bundle/bundle_package.h"
 #include "tuner/bundle/c_header.h"
 #include "tuner/text/facts.h"
@@ -31,24 +31,12 @@ Status one_architecture(const std::vector<const BundleKernel*>& kernels) {
 void add_texts(const std::vector<BundleKernel>& kernels, const Emit& emit, std::vector<BundleFile>& files) {
   for (const BundleKernel& k : kernels) {
     if (emit.schedule) files.push_back({"schedule/" + k.function + ".txt", k.schedule});
-    if (!k.task.target.is_cpu()) continue;
-    if (emit.llvm) files.push_back({"llvm/" + k.function + ".ll", k.llvm});
-    if (emit.assembly) files.push_back({"asm/" + k.function + ".s", k.assembly});
-    if (emit.object) files.push_back({"obj/" + k.function + ".o", k.code.object});
+    for (const BundleKernel::Text& text : k.texts) files.push_back({text.path, text.text});
+    if (emit.object && !k.stands_alone()) files.push_back({"obj/" + k.function + ".o", k.code.object});
   }
 }
 
-void add_cuda(const BundleKernel& k, std::vector<BundleFile>& files) {
-  const CudaLauncher launcher =
-      cuda_launcher(k.cubin.manifest, k.function, str(k.task.key, "\n * ", k.origin));
-  const std::string base = "cuda/" + k.function;
-  files.push_back({base + ".cubin", k.cubin.binary});
-  files.push_back({base + ".cu", k.cuda_source});
-  files.push_back({base + ".c", launcher.source});
-  files.push_back({base + ".h", launcher.header});
-}
-
-// The library of the kernels for CPUs, its headers and packages; `facts` gets what the manifest says of them.
+// The library of kernels that are linked, its headers and packages; `facts` gets what the manifest says of them.
 Status add_library(const std::string& name, const std::vector<const BundleKernel*>& kernels, const Emit& emit,
                    std::vector<BundleFile>& files, ordered_json& facts) {
   RETURN_IF_ERROR(one_architecture(kernels));
@@ -89,12 +77,14 @@ Result<std::vector<BundleFile>> bundle_files(const std::string& name,
                                              const std::vector<BundleKernel>& kernels, const Emit& emit) {
   ordered_json manifest{{"format", kFormat}, {"bundle", name}, {"toolchain", toolchain_fingerprint()}};
   std::vector<BundleFile> files;
-  std::vector<const BundleKernel*> of_cpus;
+  std::vector<const BundleKernel*> linked;
   for (const BundleKernel& k : kernels)
-    if (k.task.target.is_cpu()) of_cpus.push_back(&k);
-  if (!of_cpus.empty() && emit.library()) RETURN_IF_ERROR(add_library(name, of_cpus, emit, files, manifest));
+    if (!k.stands_alone()) linked.push_back(&k);
+  if (!linked.empty() && emit.library()) RETURN_IF_ERROR(add_library(name, linked, emit, files, manifest));
   for (const BundleKernel& k : kernels)
-    if (k.task.target.is_cuda()) add_cuda(k, files);
+    for (const ShippedKernel::File& file : k.code.files)
+      if (std::ranges::find(files, file.path, &BundleFile::path) == files.end())
+        files.push_back({file.path, file.bytes});
   add_texts(kernels, emit, files);
   manifest["kernels"] = ordered_json::array();
   for (const BundleKernel& k : kernels) manifest["kernels"].push_back(k.facts);

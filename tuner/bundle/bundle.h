@@ -6,9 +6,10 @@
 //   lib/cmake/NAME/NAMEConfig.cmake  lib/pkgconfig/NAME.pc
 //   schedule/ llvm/ asm/ obj/                                          a file a kernel, where asked for
 //   cuda/FUNCTION.cubin  .cu  .c  .h                                   of kernels for a GPU; .c launches
+//   files of other back ends, as Backend::ship() names them
 //   manifest.json                                                      everything above, for programs
 //
-// The kernels of CPUs share the library, whose architecture must therefore be one.
+// Kernels that are shipped as objects share the library, whose architecture must therefore be one.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler_core/codegen/library.h"
+#include "compiler_core/backend.h"
 #include "db/resolve/resolve.h"
 #include "tuner/jobs/tasks.h"
 
@@ -24,11 +25,13 @@ namespace tuner {
 
 // What to write, as --emit says it.
 struct Emit {
-  bool shared = true, archive = true, schedule = true;
-  bool object = false, assembly = false, llvm = false;
+  bool shared = true, archive = true, schedule = true, object = false;
+  std::vector<std::string> texts;  // names of the back end's forms: "asm"
 
   bool library() const { return shared || archive; }
 };
+// Words of --emit: so, a, obj, those of the back ends' forms that have a file, schedule.
+std::vector<std::string> emit_words();
 // "so,a,asm". InvalidArgument names a word it does not know, and those it does.
 Result<Emit> parse_emit(std::string_view text);
 
@@ -47,15 +50,19 @@ Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks
 struct BundleKernel {
   std::string function;
   CliTask task;
-  CompiledObject code;  // of a CPU
-  Artifact cubin;       // of a GPU
-  std::string cuda_source;
-  std::vector<std::string> instruction_sets;  // that the CPU must have
+  ShippedKernel code;
   AnswerKind kind = AnswerKind::kDefault;
   std::string origin;            // "tuned: 1.2 ms in trial t7; config ...", lines for people
   std::string note;              // why it is not what was tuned for just this task; else empty
   nlohmann::ordered_json facts;  // its part of manifest.json
-  std::string schedule, llvm, assembly;
+  std::string schedule;
+  // Texts that were asked for, with their paths below the folder.
+  struct Text {
+    std::string path, text;
+  };
+  std::vector<Text> texts;
+
+  bool stands_alone() const { return code.object.empty(); }
 };
 // Compiles the resolver's answer for the task. `library` makes its symbols differ from those of other bundles
 // in the same program.

@@ -1,5 +1,6 @@
 // One kernel of a bundle: resolved, compiled under its own name, and held against the code that was measured.
-#include "compiler_core/codegen_cuda/cuda.h"
+#include <algorithm>
+
 #include "tuner/bundle/bundle.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
@@ -8,17 +9,6 @@ namespace tuner {
 namespace {
 
 using nlohmann::ordered_json;
-
-// The same Program under another entry symbol.
-Program renamed(Program program, const std::string& name) {
-  if (program.packing != nullptr) {
-    Program packing = *program.packing;
-    packing.name = name + "_pack";
-    program.packing = std::make_shared<const Program>(std::move(packing));
-  }
-  program.name = name;
-  return program;
-}
 
 // How the config is known.
 ordered_json answer_json(const Answer& answer) {
@@ -40,19 +30,14 @@ ordered_json answer_json(const Answer& answer) {
   return out;
 }
 
-ordered_json facts_of(const BundleTask& t, const Answer& answer, const Manifest& manifest) {
+ordered_json facts_of(const BundleTask& t, const Answer& answer, const ShippedKernel& code) {
+  const Manifest& manifest = code.manifest;
   ordered_json out{{"function", t.function}};
   out.update(ordered_json::parse(manifest.to_json()));
   out.erase("digest");  // of the library, which is linked later
-  if (t.task.target.is_cuda()) {
-    out["digest"] = manifest.digest;
-    const std::string base = "cuda/" + t.function;
-    out["cubin"] = base + ".cubin";
-    out["source"] = base + ".cu";
-    out["launcher"] = base + ".c";
-    out["header"] = base + ".h";
-  }
-  out["alignment_bytes"] = t.task.target.is_cuda() ? 16 : 64;
+  if (code.object.empty()) out["digest"] = manifest.digest;
+  for (const ShippedKernel::File& file : code.files) out[file.role] = file.path;
+  out["alignment_bytes"] = code.alignment_bytes;
   int64_t packed_bytes = 0;
   for (const ArgInfo& arg : manifest.pack_args)
     if (arg.role == "packed") packed_bytes += arg.bytes;
@@ -93,8 +78,7 @@ std::string origin_of(const Answer& answer) {
 // building that too and comparing digests.
 Status add_measurement(const CliTask& task, const Answer& answer, const Program& program, BundleKernel& out) {
   if (answer.kind != AnswerKind::kExact || !answer.tuned) return Status::ok();
-  ASSIGN_OR_RETURN(const Artifact measured, task.target.is_cuda() ? compile_cuda(program, task.target)
-                                                                  : compile(program, task.target));
+  ASSIGN_OR_RETURN(const Artifact measured, backend_of(task.target).compile(program, task.target));
   const bool same = measured.manifest.digest == answer.tuned->artifact_digest;
   out.facts["measured"] = tuned_json(*answer.tuned, task.workload.flops());
   out.facts["same_code_as_measured"] = same;
@@ -106,27 +90,33 @@ Status add_measurement(const CliTask& task, const Answer& answer, const Program&
   return Status::ok();
 }
 
-Status add_cpu_code(const CliTask& task, const Program& named, const Emit& emit, BundleKernel& out) {
-  ASSIGN_OR_RETURN(out.code, compile_object(named, task.target));
-  ASSIGN_OR_RETURN(out.instruction_sets, instruction_sets(task.target));
-  if (emit.llvm) {
-    ASSIGN_OR_RETURN(out.llvm, emit_llvm(named, task.target));
-  }
-  if (emit.assembly) {
-    ASSIGN_OR_RETURN(out.assembly, emit_asm(named, task.target));
+// The texts that were asked for. They are of the Program under its name in the bundle, as the library has it.
+Status add_texts(const BundleTask& t, const Program& named, const Emit& emit, BundleKernel& out) {
+  const Backend& backend = backend_of(t.task.target);
+  for (const CodeForm& form : backend.forms()) {
+    if (std::ranges::find(emit.texts, form.name) == emit.texts.end()) continue;
+    ASSIGN_OR_RETURN(std::string text, backend.text(form.name, named, t.task.target));
+    out.texts.push_back({str(form.name, "/", t.function, form.ending), std::move(text)});
   }
   return Status::ok();
 }
 
-Status check_target(const CliTask& task, const Emit& emit) {
+// What --emit asks for and this back end does not have.
+Status check_emit(const CliTask& task, const Emit& emit) {
+  for (const std::string& word : emit.texts)
+    if (std::ranges::none_of(backend_of(task.target).forms(),
+                             [&](const CodeForm& form) { return form.name == word && !form.ending.empty(); }))
+      return invalid_argument("--emit ", word, ": ", task.key, " is for \"", task.target_name,
+                              "\", which has no such text; leave the word out");
+  return Status::ok();
+}
+
+Status check_target(const CliTask& task) {
   if (task.target.emulated)
     return invalid_argument(
         "\"", task.target_name,
         "\" stands for the emulator's CPU Programs: nothing is shipped for it. Build for \"",
         task.target_name.substr(0, task.target_name.find(" -emulated")), "\"");
-  if (task.target.is_cuda() && (emit.object || emit.assembly || emit.llvm))
-    return invalid_argument("--emit obj, asm and llvm are for CPUs, and ", task.key, " is for \"",
-                            task.target_name, "\", whose source (.cu) is always written");
   return Status::ok();
 }
 
@@ -134,7 +124,8 @@ Status check_target(const CliTask& task, const Emit& emit) {
 
 Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& library, const Resolver& resolver,
                                   const Emit& emit) {
-  RETURN_IF_ERROR(check_target(t.task, emit));
+  RETURN_IF_ERROR(check_target(t.task));
+  RETURN_IF_ERROR(check_emit(t.task, emit));
   ASSIGN_OR_RETURN(const Answer answer,
                    resolver.resolve(t.task.workload, t.task.target, t.task.algorithms, t.task.constants));
   ASSIGN_OR_RETURN(const ResolvedKernel resolved, kernel_of(answer, t.task.workload, t.task.target));
@@ -144,17 +135,15 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
                    .origin = origin_of(answer),
                    .note = answer.note};
   ASSIGN_OR_RETURN(const Program program, resolved.instance->instantiate(resolved.config));
-  if (t.task.target.is_cuda()) {
-    const Program named = renamed(program, "tuner_" + t.function);
-    ASSIGN_OR_RETURN(out.cubin, compile_cuda(named, t.task.target));
-    ASSIGN_OR_RETURN(out.cuda_source, emit_cuda(named, t.task.target));
-  } else {
-    RETURN_IF_ERROR(
-        add_cpu_code(t.task, renamed(program, str("tuner_", library, "_", t.function)), emit, out));
-  }
-  const Manifest& manifest = t.task.target.is_cuda() ? out.cubin.manifest : out.code.manifest;
-  out.facts = facts_of(t, answer, manifest);
-  if (t.task.target.is_cpu()) out.facts["instruction_sets"] = out.instruction_sets;
+  const ShipRequest request{
+      .function = t.function, .library = library, .about = str(t.task.key, "\n * ", out.origin)};
+  ASSIGN_OR_RETURN(out.code, backend_of(t.task.target).ship(program, t.task.target, request));
+  if (emit.object && out.stands_alone())
+    return invalid_argument("--emit obj: ", t.task.key, " is for \"", t.task.target_name,
+                            "\", whose kernels are not linked: their files are always written");
+  out.facts = facts_of(t, answer, out.code);
+  if (!out.stands_alone()) out.facts["instruction_sets"] = out.code.instruction_sets;
+  RETURN_IF_ERROR(add_texts(t, under_name(program, out.code.manifest.entry), emit, out));
   RETURN_IF_ERROR(add_measurement(t.task, answer, program, out));
   if (emit.schedule) {
     ASSIGN_OR_RETURN(out.schedule, resolved.instance->schedule_text(resolved.config));

@@ -1,4 +1,5 @@
 // Which C names a bundle's kernels get, and whether they can live together.
+#include <algorithm>
 #include <map>
 
 #include "tuner/bundle/bundle.h"
@@ -7,13 +8,11 @@
 namespace tuner {
 namespace {
 
-// Every identifier that headers declare for a kernel; those of a GPU are fewer.
+// Every identifier that headers declare for a kernel.
 std::vector<std::string> identifiers_of(const BundleTask& t) {
   std::vector<std::string> names;
-  const std::vector<const char*> endings =
-      t.task.target.is_cuda() ? std::vector{"_kernel", "_load", "_launch", "_unload"}
-                              : std::vector{"", "_with", "_call", "_prepack", "_pack", "_runs_here"};
-  for (const char* ending : endings) names.push_back(t.function + ending);
+  for (const std::string_view ending : backend_of(t.task.target).identifier_endings())
+    names.push_back(str(t.function, ending));
   return names;
 }
 
@@ -72,19 +71,33 @@ Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks
   return named;
 }
 
+std::vector<std::string> emit_words() {
+  std::vector<std::string> words = {"so", "a", "obj"};
+  for (const Backend* backend : all_backends())
+    for (const CodeForm& form : backend->forms())
+      if (!form.ending.empty()) words.emplace_back(form.name);
+  words.emplace_back("schedule");
+  return words;
+}
+
 Result<Emit> parse_emit(std::string_view text) {
   Emit emit{.shared = false, .archive = false, .schedule = false};
-  const std::map<std::string_view, bool*> words = {{"so", &emit.shared},  {"a", &emit.archive},
-                                                   {"obj", &emit.object}, {"asm", &emit.assembly},
-                                                   {"llvm", &emit.llvm},  {"schedule", &emit.schedule}};
+  const std::map<std::string_view, bool*> flags = {
+      {"so", &emit.shared}, {"a", &emit.archive}, {"obj", &emit.object}, {"schedule", &emit.schedule}};
+  const std::vector<std::string> words = emit_words();
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    const auto it = words.find(text.substr(begin, end - begin));
-    if (it == words.end())
-      return invalid_argument(
-          "--emit: expected words out of so, a, obj, asm, llvm, schedule, joined by commas; found \"",
-          text.substr(begin, end - begin), "\"");
-    *it->second = true;
+    const std::string_view word = text.substr(begin, end - begin);
+    if (std::ranges::find(words, word) == words.end()) {
+      std::string known;
+      for (const std::string& each : words) known += (known.empty() ? "" : ", ") + each;
+      return invalid_argument("--emit: expected words out of ", known, ", joined by commas; found \"", word,
+                              "\"");
+    }
+    if (const auto flag = flags.find(word); flag != flags.end())
+      *flag->second = true;
+    else
+      emit.texts.emplace_back(word);
     begin = end + 1;
   }
   return emit;

@@ -131,12 +131,12 @@ void write_runs_here(std::ostream& out, const BundleKernel& k) {
       << "static inline int32_t " << k.function << "_runs_here(void) {\n";
   if (k.task.target.is_x86()) {
     out << "#if defined(__x86_64__)\n  return ";
-    for (size_t i = 0; i < k.instruction_sets.size(); ++i)
+    for (size_t i = 0; i < k.code.instruction_sets.size(); ++i)
       out << (i == 0       ? ""
               : i % 3 == 0 ? " &&\n         "
                            : " && ")
-          << "__builtin_cpu_supports(\"" << k.instruction_sets[i] << "\")";
-    if (k.instruction_sets.empty()) out << "1";
+          << "__builtin_cpu_supports(\"" << k.code.instruction_sets[i] << "\")";
+    if (k.code.instruction_sets.empty()) out << "1";
     out << ";\n#else\n  return 0;\n#endif\n}\n";
   } else {
     out << "#if defined(__aarch64__)\n  return 1;\n#else\n  return 0;\n#endif\n}\n";

@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "compiler_core/codegen/compile.h"
+#include "compiler_core/backend.h"
 #include "db/exchange/text_output.h"
 #include "tuner/cli/command.h"
 #include "tuner/jobs/tasks.h"

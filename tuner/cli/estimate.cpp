@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "compiler_core/codegen/compile.h"
+#include "compiler_core/backend.h"
 #include "db/resolve/resolve.h"
 #include "db/staleness.h"
 #include "tuner/cli/command.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "compiler_core/codegen/compile.h"
+#include "compiler_core/backend.h"
 #include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/query_all.h"

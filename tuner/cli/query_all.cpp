@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
-#include "compiler_core/codegen/compile.h"
 #include "db/resolve/default_time.h"
 #include "tuner/cli/command.h"
 #include "tuner/study/present.h"

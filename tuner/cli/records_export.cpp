@@ -7,8 +7,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
-#include "compiler_core/codegen/compile.h"
 #include "db/exchange/export_file.h"
 #include "db/exchange/text_output.h"
 #include "templates/workload/workload.h"

@@ -11,9 +11,9 @@
 #include <memory>
 #include <optional>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/statistics.h"
-#include "compiler_core/codegen/compile.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"

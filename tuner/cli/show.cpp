@@ -1,14 +1,14 @@
 // tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR, assembler, or what bounds it
 // (roofline); for a GPU its lowered kernels, CUDA source or resources. Or the space that is searched for it.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <sstream>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/statistics.h"
-#include "compiler_core/codegen/compile.h"
-#include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/schedule/schedule.h"
 #include "templates/workload/json_input.h"
 #include "tuner/cli/command.h"
@@ -33,14 +33,44 @@ bool is_trial_id(const std::string& text) {
          !std::filesystem::exists(text);
 }
 
+constexpr std::string_view kRoofline = "roofline";
+
+// "llvm, asm or roofline": what a target has beside the words that all have.
+std::string words_of(const Target& target, bool roofline) {
+  const Backend& backend = backend_of(target);
+  std::vector<std::string_view> words;
+  for (const CodeForm& form : backend.forms()) words.push_back(form.name);
+  if (roofline && backend.has_roofs()) words.push_back(kRoofline);
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += str(i == 0 ? "" : i + 1 < words.size() ? ", " : " or ", words[i]);
+  return text;
+}
+
+const CodeForm* form_of(const Target& target, std::string_view name) {
+  const std::span<const CodeForm> forms = backend_of(target).forms();
+  const auto it = std::ranges::find(forms, name, &CodeForm::name);
+  return it == forms.end() ? nullptr : &*it;
+}
+
 // Whether a target has this form.
 Status check_form(const CliTask& task, const std::string& as) {
-  const bool of_cpu = as == "llvm" || as == "asm" || as == "roofline",
-             of_cuda = as == "kernels" || as == "cuda" || as == "resources";
-  if (task.target.is_cuda() ? !of_cpu : !of_cuda) return Status::ok();
+  if (as == "schedule" || as == "loops" || form_of(task.target, as) != nullptr ||
+      (as == kRoofline && backend_of(task.target).has_roofs()))
+    return Status::ok();
   return invalid_argument("--as ", as, ": not for target \"", task.target_name,
-                          "\"; expected schedule, loops, ",
-                          task.target.is_cuda() ? "kernels, cuda or resources" : "llvm, asm or roofline");
+                          "\"; expected schedule, loops, ", words_of(task.target, /*roofline=*/true));
+}
+
+// Every word of --as.
+std::vector<std::string> all_words() {
+  std::vector<std::string> words = {"schedule", "loops", "space"};
+  for (const Backend* backend : all_backends()) {
+    for (const CodeForm& form : backend->forms()) words.emplace_back(form.name);
+    if (backend->has_roofs() && std::ranges::find(words, kRoofline) == words.end())
+      words.emplace_back(kRoofline);
+  }
+  return words;
 }
 
 // The kernel's Program under the schedule of a file, whose lines that begin with # are comments.
@@ -64,19 +94,12 @@ Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, con
   const std::string& as = options.as;
   if (!options.replay.empty() && (as == "roofline" || as == "schedule"))
     return invalid_argument("--replay: found --as ", as, ", expected loops, ",
-                            task.target.is_cuda() ? "kernels, cuda or resources" : "llvm or asm");
+                            words_of(task.target, /*roofline=*/false));
   if (as == "roofline") return roofline_text(task, kernel, store);
   if (as == "schedule") return kernel.instance->schedule_text(kernel.config);
   ASSIGN_OR_RETURN(const Program program, options.replay.empty() ? kernel.instance->instantiate(kernel.config)
                                                                  : replayed(kernel, options.replay));
-  if (as == "cuda") return emit_cuda(program, task.target);
-  if (as == "resources") return cuda_resources(program, task.target);
-  if (as == "kernels") {
-    ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
-    return to_text(lowered);
-  }
-  if (as == "llvm") return emit_llvm(program, task.target);
-  if (as == "asm") return emit_asm(program, task.target);
+  if (form_of(task.target, as) != nullptr) return backend_of(task.target).text(as, program, task.target);
   return to_text(program) + "\n";
 }
 
@@ -86,16 +109,18 @@ Status show(const CliTask& task, const ChosenKernel& kernel, const Options& opti
   ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, options, store));
   if (!kernel.note.empty())
     std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), with_commands(kernel.note).c_str());
-  const char* comment = as == "llvm" ? ";" : as == "cuda" ? "//" : "#";
-  std::printf("%s %s\n%s on %s\n%s template %s, %s %s\n", comment, task.key.c_str(), comment,
-              task.target_name.c_str(), comment, std::string(kernel.schedule_template->name()).c_str(),
+  const CodeForm* form = form_of(task.target, as);
+  const std::string comment(form != nullptr ? form->comment : "#");
+  std::printf("%s %s\n%s on %s\n%s template %s, %s %s\n", comment.c_str(), task.key.c_str(), comment.c_str(),
+              task.target_name.c_str(), comment.c_str(),
+              std::string(kernel.schedule_template->name()).c_str(),
               options.replay.empty() ? "config" : "schedule of",
               options.replay.empty() ? kernel.config.to_text().c_str() : options.replay.c_str());
   if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
-    std::printf("%s algorithm %s\n", comment, mark.c_str());
+    std::printf("%s algorithm %s\n", comment.c_str(), mark.c_str());
   if (kernel.tuned && options.replay.empty())
     std::printf(
-        "%s measured %s in trial %s\n", comment,
+        "%s measured %s in trial %s\n", comment.c_str(),
         format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns).c_str(),
         kernel.tuned->trial_id.c_str());
   std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
@@ -160,7 +185,7 @@ void add_show_command(Command app, CommandContext& context) {
           "llvm, "
           "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source) and "
           "resources")
-      .one_of({"schedule", "loops", "space", "llvm", "asm", "roofline", "kernels", "cuda", "resources"})
+      .one_of(all_words())
       .show_default();
   command
       .add_option(

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler_core/codegen/compile.h"
+#include "compiler_core/backend.h"
 #include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/interrupt.h"
@@ -109,13 +109,12 @@ Status check_search(const std::string& search) {
   return invalid_argument("--search: found \"", search, "\", expected one of ", list);
 }
 
-// Answers that a race should have certified and did not. GPU kernels are not raced as yet: there is nothing to do about
-// theirs.
+// Answers that a race should have certified and did not. Where kernels are not raced there is nothing to do about theirs.
 size_t uncertified(const JobGroup& group, const JobOutcome& out) {
   size_t count = 0;
   for (size_t i = 0; i < group.job.tasks.size(); ++i) {
     const Result<Target> target = parse_target(group.job.tasks[i].target);
-    count += target && target->is_cpu() && out.tuned[i] && !out.tuned[i]->certified() ? 1 : 0;
+    count += target && target->family->races() && out.tuned[i] && !out.tuned[i]->certified() ? 1 : 0;
   }
   return count;
 }

@@ -1,18 +1,19 @@
 // tuner verify FILE: random valid configs of every template that serves a task, built, run and compared with
-// the reference answer. CPU targets: compiled, in the runner's jail. CUDA targets: in the emulator, which
-// also reports races, accesses out of bounds and the like; no GPU is needed. With --times: verify_times.h.
+// the reference answer: in the runner's jail, or, where the back end emulates its kernels, in the emulator,
+// which also reports races, accesses out of bounds and the like; the device is not needed. With --times: verify_times.h.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <random>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/lower/gpu.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/verify_times.h"
 #include "tuner/jobs/tasks.h"
-#include "tuner/verify/verify_cpu.h"
-#include "tuner/verify/verify_cuda.h"
 #include "tuner/verify/verify_data.h"
+#include "tuner/verify/verify_emulated.h"
+#include "tuner/verify/verify_run.h"
 
 namespace tuner::cli {
 
@@ -35,13 +36,14 @@ class Verifier {
   Status verify(const CliTask& task) {
     ASSIGN_OR_RETURN(const std::vector<const AnyTemplate*> serving,
                      templates_for(task.workload, task.target, task.algorithms));
-    if (task.target.is_cuda()) RETURN_IF_ERROR(check_emulation_size(task.workload));
+    emulates_ = backend_of(task.target).emulates();
+    if (emulates_) RETURN_IF_ERROR(check_emulation_size(task.workload));
     ASSIGN_OR_RETURN(const VerifyData data, make_verify_data(task.workload, options_.seed));
-    if (!task.target.is_cuda()) {
-      if (cpu_ == nullptr) {
-        ASSIGN_OR_RETURN(cpu_, CpuVerifier::make());
+    if (!emulates_) {
+      if (runs_ == nullptr) {
+        ASSIGN_OR_RETURN(runs_, RunVerifier::make());
       }
-      RETURN_IF_ERROR(cpu_->begin(task.workload, data));
+      RETURN_IF_ERROR(runs_->begin(task.workload, data));
     }
     const bool oracle = options_.oracle && task.workload.flops() <= kOracleFlops;
     if (options_.oracle && !oracle)
@@ -73,12 +75,11 @@ class Verifier {
     std::printf("%s\n  %s: %zu of %s configs, seed %s\n", task.key.c_str(),
                 std::string(schedule_template.name()).c_str(), drawn.size(),
                 std::to_string(instance.space().size()).c_str(), std::to_string(options_.seed).c_str());
-    const Tolerance allowed =
-        task.target.is_cuda() ? data.tolerance : schedule_template.tolerance(task.workload);
+    const Tolerance allowed = emulates_ ? data.tolerance : schedule_template.tolerance(task.workload);
     std::printf("  algorithm %s: right when |error| <= %.1e + %.0e * |reference|\n",
                 std::string(schedule_template.algorithm()).c_str(), allowed.absolute, allowed.relative);
-    if (cpu_ != nullptr) cpu_->allow(allowed);
-    const int64_t work = task.target.is_cuda() ? emulation_work(task.workload) : 0;
+    if (runs_ != nullptr) runs_->allow(allowed);
+    const int64_t work = emulates_ ? emulation_work(task.workload) : 0;
     if (work > kWholeWork)
       std::printf(
           "  a sample of the blocks where there is one kernel: %s operations and moves, all up to %s\n",
@@ -86,7 +87,7 @@ class Verifier {
     int64_t failed_here = 0, skipped_here = 0;
     for (size_t i = 0; i < drawn.size(); ++i) {
       const Config config = instance.space().at(drawn[i]);
-      ASSIGN_OR_RETURN(const CudaVerdict verdict, judge(task, data, instance, config, oracle));
+      ASSIGN_OR_RETURN(const Verdict verdict, judge(task, data, instance, config, oracle));
       if (!verdict.not_checked.empty()) {
         ++skipped_here;
         std::printf("  NOT CHECKED %s\n    %s\n", config.to_text().c_str(), verdict.not_checked.c_str());
@@ -108,33 +109,34 @@ class Verifier {
   }
 
   // What one config showed. An error: it could not be found out.
-  Result<CudaVerdict> judge(const CliTask& task, const VerifyData& data, const TemplateInstance& instance,
-                            const Config& config, bool oracle) {
+  Result<Verdict> judge(const CliTask& task, const VerifyData& data, const TemplateInstance& instance,
+                        const Config& config, bool oracle) {
     const Result<Program> program = instance.instantiate(config);
-    if (!program) return CudaVerdict{.problem = "schedule: " + program.message()};
+    if (!program) return Verdict{.problem = "schedule: " + program.message()};
     if (oracle)
       if (const Status right = check_with_oracle(*program, data); !right)
-        return CudaVerdict{.problem = "oracle: " + right.message()};
-    if (!task.target.is_cuda()) {
-      ASSIGN_OR_RETURN(std::string problem, cpu_->problem_of(*program, task.target));
-      return CudaVerdict{.problem = std::move(problem)};
+        return Verdict{.problem = "oracle: " + right.message()};
+    if (!emulates_) {
+      ASSIGN_OR_RETURN(std::string problem, runs_->problem_of(*program, task.target));
+      return Verdict{.problem = std::move(problem)};
     }
     const Result<GpuProgram> kernels = lower_gpu(*program);
-    if (!kernels) return CudaVerdict{.problem = "lower: " + kernels.message()};
+    if (!kernels) return Verdict{.problem = "lower: " + kernels.message()};
     const int64_t work = emulation_work(task.workload);
     return verify_kernels(*kernels, data, work, oracle && work <= kInterpretedWork);
   }
 
   const Options& options_;
   const int verbose_;
-  std::unique_ptr<CpuVerifier> cpu_;  // made when the first task needs it
+  std::unique_ptr<RunVerifier> runs_;  // made when the first task needs it
+  bool emulates_ = false;              // of the task at hand
   int64_t failures_ = 0, configs_ = 0, not_checked_ = 0;
 };
 
 Status verify(const Options& options, int verbose, int64_t& failures) {
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   for (const CliTask& task : tasks)
-    if (task.target.is_cpu()) RETURN_IF_ERROR(measurable_here(task.target_name));
+    if (!backend_of(task.target).emulates()) RETURN_IF_ERROR(measurable_here(task.target_name));
   for (const CliTask& task : tasks)
     RETURN_IF_ERROR(fits_here(task.workload, MeasureOptions().memory_limit_bytes, /*this_machine=*/true)
                         .with_context(options.file + ": "));

@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
-#include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/target.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
@@ -97,7 +96,8 @@ class Coordinator {
     LeaseTable::Owner owner;
     std::string host;
     std::vector<std::string> targets;
-    CpuFeatures cpu_features;  // of its CPU; code of older CPUs is measured there, too
+    std::vector<std::string>
+        features;  // of its host: they decide what code is measured there (Backend::measures)
     int max_threads = 1;
     bool races = false;
     int64_t last_seen_ms = 0, trials_done = 0;

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "compiler_core/codegen/cpu_features.h"
-#include "compiler_core/target.h"
+#include "compiler_core/backend.h"
 #include "proto/convert.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/jobs/job_file.h"
@@ -17,7 +16,7 @@ namespace {
 Result<std::string> resolve(const std::string& text, const std::map<std::string, int>& offered) {
   if (text != "cpu" && !text.starts_with("cpu ")) {
     ASSIGN_OR_RETURN(const Target target, parse_target(text));
-    RETURN_IF_ERROR(check_cpu_words(target));
+    RETURN_IF_ERROR(backend_of(target).check_words(target));
     return target.name();
   }
   if (offered.empty())
@@ -54,7 +53,8 @@ Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::Rea
     const std::lock_guard lock(mutex_);
     for (const auto& [session, worker] : workers_)
       for (const std::string& target : worker.targets)
-        if (target.starts_with("llvm ")) offered[target] = std::max(offered[target], worker.max_threads);
+        if (const Result<Target> cpu = parse_target(target); cpu && cpu->family->bound_by_host())
+          offered[target] = std::max(offered[target], worker.max_threads);
   }
   const std::string name = request.name().empty() ? "job file" : request.name();
   ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, parse_job_text(request.text(), name));

@@ -125,7 +125,7 @@ void Coordinator::end_task(Job& job, int task_index) {
   const Result<Target> target = parse_target(task.target);
   // What is measured again in order to be believed again races again.
   const Result<bool> nothing_new = best ? settled(job, task_index, *best) : Result<bool>(true);
-  if (!best || !nothing_new || *nothing_new || !target || !target->is_cpu())
+  if (!best || !nothing_new || *nothing_new || !target || !target->family->races())
     return announce(job, task_index, "");
   if (job.race.limit_s <= 0)
     return announce(job, task_index, "not raced: the time limit; its time is that of one trial");
@@ -290,9 +290,9 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
                               const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
   ASSIGN_OR_RETURN(const Target target, parse_target(trial.task.target));
-  if (!target.is_cpu())
+  if (!target.family->races())
     return invalid_argument("trial ", trial.trial.id, " is of \"", trial.task.target,
-                            "\": only CPU kernels are measured beside the sentinel. Use tuner rerun");
+                            "\", whose kernels are not raced. Use tuner rerun");
   ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
   const std::string id = lease_id("remeasure " + trial.trial.id);
   v1::Lease lease;

@@ -28,7 +28,7 @@ int64_t Coordinator::races_to_come(const Job& job) {
     const int index = static_cast<int>(i);
     if (job.runner->trials_done(index) < 2 || job.done_racing.contains(index)) continue;
     const Result<Target> target = parse_target(job.row.tasks[i].target);
-    races += target && target->is_cpu() && race_served_locked(job.row.tasks[i].target) ? 1 : 0;
+    races += target && target->family->races() && race_served_locked(job.row.tasks[i].target) ? 1 : 0;
   }
   return races;
 }

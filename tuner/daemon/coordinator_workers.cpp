@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "compiler_core/backend.h"
 #include "proto/convert.h"
 #include "tuner/daemon/coordinator.h"
 
@@ -28,15 +29,13 @@ std::string random_session() {
   return text;
 }
 
-// Whether a worker that offers `offered` measures code for the CPU target `wanted`: with another number of
-// threads, or for an older CPU.
-bool measures(const std::string& offered, const CpuFeatures& features, int max_threads,
+// Whether a worker that offers `offered` measures code for `wanted`: on CPUs with another number of threads, or
+// for an older CPU.
+bool measures(const std::string& offered, const std::vector<std::string>& features, int max_threads,
               const std::string& wanted) {
-  Result<Target> there = parse_target(offered), code = parse_target(wanted);
-  if (!there || !code || !there->is_cpu() || !code->is_cpu() || code->threads > max_threads) return false;
-  there->threads = code->threads = 1;
-  if (there->name() == code->name()) return true;
-  return !features.empty() && runs_on(*code, *there, features, "it").is_ok();
+  const Result<Target> there = parse_target(offered), code = parse_target(wanted);
+  if (!there || !code || there->family != code->family) return false;
+  return backend_of(*code).measures(*code, *there, features, max_threads);
 }
 
 }  // namespace
@@ -55,7 +54,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   worker.owner = {request.worker_id(), request.incarnation()};
   worker.host = request.environment().host();
   worker.targets.assign(request.targets().begin(), request.targets().end());
-  worker.cpu_features.insert(request.cpu_features().begin(), request.cpu_features().end());
+  worker.features.assign(request.cpu_features().begin(), request.cpu_features().end());
   worker.max_threads = request.max_threads();
   worker.races = request.races();
 
@@ -97,7 +96,7 @@ bool Coordinator::serves_locked(Worker& worker, const std::string& target) const
     it->second = worker.races && serves_locked(worker, target.substr(kRaceOf.size()));
   else if (added)
     it->second = std::any_of(worker.targets.begin(), worker.targets.end(), [&](const std::string& offered) {
-      return offered == target || measures(offered, worker.cpu_features, worker.max_threads, target);
+      return offered == target || measures(offered, worker.features, worker.max_threads, target);
     });
   return it->second;
 }

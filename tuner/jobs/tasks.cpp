@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/backend.h"
 #include "compiler_core/base/room.h"
-#include "compiler_core/codegen/compile.h"
-#include "compiler_core/runtime/cuda_driver.h"
 #include "templates/workload/task_memory.h"
 
 namespace tuner {
@@ -118,37 +117,18 @@ std::string kernel_name(const CliTask& task) {
              sha256_hex(task.key + "\n" + task.target_name).substr(0, 8));
 }
 
-namespace {
-// "cuda -arch=sm_90" and the like of this machine's GPU; else why there is none.
-Result<std::vector<std::string>> gpu_targets_here() {
-  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, cuda_devices());
-  std::vector<std::string> targets;
-  for (const std::string& arch : native_archs(devices.front())) targets.push_back("cuda -arch=" + arch);
-  return targets;
-}
-}  // namespace
-
 Status measurable_here(const std::string& target_name) {
-  constexpr std::string_view kElsewhere = "Submit to a daemon with a worker on such a machine (--daemon)";
   ASSIGN_OR_RETURN(const Target target, parse_target(target_name));
-  if (target.is_cpu()) {
-    const Status runs = runs_here(target);
-    return runs ? runs
-                : invalid_argument("\"", target_name,
-                                   "\" cannot be measured on this machine: ", runs.message(), ". ",
-                                   kElsewhere);
-  }
-  if (target.emulated)
-    return invalid_argument("no worker measures \"", target_name,
-                            "\": times of emulated kernels come from packs only; tuner pack --emulate, then "
-                            "runner run-pack");
-  const Result<std::vector<std::string>> here = gpu_targets_here();
-  if (here && std::find(here->begin(), here->end(), target_name) != here->end()) return Status::ok();
+  const Backend& backend = backend_of(target);
+  const Status runs = backend.runs_here(target);
+  if (runs) return runs;
+  if (target.emulated) return invalid_argument("no worker measures \"", target_name, "\": ", runs.message());
   return invalid_argument(
-      "no worker on this machine measures \"", target_name,
-      "\": ", here ? "its GPU is \"" + here->back() + "\"" : here.message(), ". ", kElsewhere,
-      ", or compile here and measure there (tuner pack); tuner verify proves the schedules "
-      "here");
+      "no worker on this machine measures \"", target_name, "\": ", runs.message(),
+      ". Submit to a daemon with a worker on such a machine (--daemon)",
+      backend.emulates()
+          ? ", or compile here and measure there (tuner pack); tuner verify proves the schedules here"
+          : "");
 }
 
 Status fits_here(const Workload& workload, int64_t candidate_limit_bytes, bool this_machine) {

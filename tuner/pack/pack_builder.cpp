@@ -8,14 +8,11 @@
 #include <fstream>
 #include <span>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
-#include "compiler_core/codegen/compile.h"
-#include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen/reference.h"
-#include "compiler_core/codegen_cuda/cuda.h"
-#include "compiler_core/lower/gpu.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/reference_file.h"
 #include "templates/workload/tolerance.h"
@@ -66,16 +63,10 @@ Status add_data(const CliTask& task, PackTask& out) {
   return Status::ok();
 }
 
-// The kernels of a GPU schedule as one CPU shared object, after the filter that would refuse them on the GPU.
-Result<Artifact> compile_filtered(const Program& program, const Target& target) {
-  ASSIGN_OR_RETURN(const GpuProgram gpu, lower_gpu(program));
-  for (const GpuKernel& kernel : gpu.kernels) RETURN_IF_ERROR(check_resources(kernel, target));
-  return compile_emulated(gpu, host_target(1));
-}
-
 Result<Artifact> compile_candidate(const CliTask& task, const PackOptions& options, const Program& program) {
-  if (!task.target.is_cuda()) return compile(program, task.target);
-  return options.emulate ? compile_filtered(program, task.target) : compile_cuda(program, task.target);
+  const Backend& backend = backend_of(task.target);
+  return options.emulate && backend.emulates() ? backend.compile_emulated(program, task.target)
+                                               : backend.compile(program, task.target);
 }
 
 Result<PackCandidate> build(const CliTask& task, const PackOptions& options, const Draw& draw) {
@@ -166,12 +157,12 @@ Status check_pack_size(const CliTask& task) {
 Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, PackCounts& counts) {
   ASSIGN_OR_RETURN(Drawing drawing, Drawing::open(task, options.seed));
   PackTask out{.workload_key = task.key, .target = task.target_name};
-  if (options.emulate && task.target.is_cuda()) {
+  if (options.emulate && backend_of(task.target).emulates()) {
     Target emulated = task.target;
     emulated.emulated = true;
     out.target = emulated.name();
   }
-  const bool ranks = task.target.is_cuda();
+  const bool ranks = backend_of(task.target).estimates();
   const auto wanted = static_cast<size_t>(options.candidates);
   while (out.candidates.size() < wanted && counts.drawn < kTriesPerCandidate * options.candidates) {
     std::vector<Draw> draws = drawing.next(draws_for(wanted - out.candidates.size(), ranks));

@@ -5,9 +5,7 @@
 #include <numeric>
 #include <thread>
 
-#include "compiler_core/codegen_cuda/cuda.h"
-#include "compiler_core/codegen_cuda/time_estimate.h"
-#include "compiler_core/lower/gpu.h"
+#include "compiler_core/backend.h"
 
 namespace tuner {
 
@@ -59,9 +57,7 @@ namespace {
 
 Result<double> estimate(const CliTask& task, const Draw& draw) {
   ASSIGN_OR_RETURN(const Program program, draw.instance->instantiate(draw.instance->space().at(draw.index)));
-  ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
-  for (const GpuKernel& kernel : lowered.kernels) RETURN_IF_ERROR(check_resources(kernel, task.target));
-  return estimate_time(lowered, task.target).ns;
+  return backend_of(task.target).estimate_ns(program, task.target);
 }
 
 }  // namespace

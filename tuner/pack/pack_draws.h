@@ -1,7 +1,7 @@
 // Which configs of a task go into a pack, and in which order they are compiled and measured.
 //
-// CUDA: several times as many configs as wanted are drawn evenly, lowered and put in order by their estimated
-// time (codegen_cuda/time_estimate.h). The defaults come first, then mostly the best by estimate; a share is
+// Where the back end estimates times: several times as many configs as wanted are drawn evenly, lowered and put in order by their estimated
+// time (Backend::estimate_ns). The defaults come first, then mostly the best by estimate; a share is
 // taken evenly from all that were drawn, so that what the estimate does not see shows in the results. Other
 // targets have no estimate: their configs come in the order of the draws.
 #pragma once
@@ -52,7 +52,7 @@ class Drawing {
 // Calls f(0) ... f(n - 1) on several threads (0: as many as there are CPUs), and returns after the last.
 void for_each_index(size_t n, int threads, const std::function<void(size_t)>& f);
 
-// Fills in the estimates of CUDA configs and takes those out that the filter would refuse before compiling;
+// Fills in the estimates and takes those out that the filter would refuse before compiling;
 // `last_refusal` then says why one of them was. An error is not about a config.
 Status estimate_draws(const CliTask& task, int threads, std::vector<Draw>& draws, std::string& last_refusal);
 

@@ -59,6 +59,11 @@ std::string default_config_of(const JobRow::Task& task) {
   return kernel ? str(kernel->schedule_template->name(), " ", kernel->config.to_text()) : "";
 }
 
+bool races_there(const JobRow::Task& task) {
+  const Result<Target> target = parse_target(task.target);
+  return target && target->family->races();
+}
+
 }  // namespace
 
 Result<GainEstimate> GainEstimate::read(const Store& store, int64_t most_trials) {
@@ -167,10 +172,9 @@ Cost GainEstimate::cost(const JobRow::Task& task, int64_t trials) const {
     // Rather too many than too few: three of four tasks like this one are done by then.
     cost.trials = round_up(static_cast<int64_t>(weighted_quantile(needed, 0.75)), kBatch);
   cost.trials = std::max(cost.trials, kBatch);
-  cost.seconds =
-      static_cast<double>(cost.trials) *
-          (seconds.empty() ? kGuessedSeconds : weighted_quantile(seconds, 0.5)) +
-      (races.empty() ? (task.target.starts_with("llvm") ? kGuessedRace : 0) : weighted_quantile(races, 0.5));
+  cost.seconds = static_cast<double>(cost.trials) *
+                     (seconds.empty() ? kGuessedSeconds : weighted_quantile(seconds, 0.5)) +
+                 (races.empty() ? (races_there(task) ? kGuessedRace : 0) : weighted_quantile(races, 0.5));
   return cost;
 }
 

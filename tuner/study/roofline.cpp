@@ -3,32 +3,13 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
-#include <thread>
 
-#include "compiler_core/codegen/compile.h"
-#include "compiler_core/runtime/bandwidth.h"
-#include "compiler_core/runtime/peak.h"
 #include "tuner/study/inner_loop.h"
 #include "tuner/text/format.h"
 
 namespace tuner {
 
 namespace {
-
-// The sum of what each of `threads` threads gets at the same time.
-template <class F>
-double on_threads(int threads, const F& rate) {
-  std::vector<double> rates(static_cast<size_t>(threads));
-  std::vector<std::thread> workers;
-  workers.reserve(rates.size());
-  for (double& r : rates) workers.emplace_back([&] { r = rate(); });
-  double sum = 0;
-  for (size_t i = 0; i < workers.size(); ++i) {
-    workers[i].join();
-    sum += rates[i];
-  }
-  return sum;
-}
 
 // printf into a string, with a newline.
 __attribute__((format(printf, 2, 3))) void say(std::string& out, const char* format, ...) {
@@ -74,21 +55,9 @@ void say_course(std::string& out, const SearchCourse& course, double share) {
 }  // namespace
 
 MachineRoofs measure_roofs(const Target& target, double recorded_gflops) {
-  MachineRoofs roofs{.fma_gflops = recorded_gflops};
-  if (!target.is_cpu()) return roofs;
-  const Target here = host_target(target.threads);
-  roofs.measured = target.name() == here.name();
-  if (roofs.measured)
-    roofs.fma_gflops = on_threads(target.threads, [] { return measure_fma_peak_gflops(30); });
-  // The table of targets has caches by the CPU's name; this machine's are its own.
-  const Target& caches = roofs.measured ? here : target;
-  for (const MemoryLevel& level : memory_levels(caches.l1d_bytes, caches.l2_bytes, caches.l3_bytes)) {
-    roofs.levels.push_back({level.name, level.capacity_bytes, 0});
-    if (roofs.measured)
-      roofs.levels.back().read_gbps =
-          on_threads(target.threads, [&] { return measure_read_gbps(level, 30); });
-  }
-  return roofs;
+  return backend_of(target)
+      .roofs(target, recorded_gflops)
+      .value_or(MachineRoofs{.fma_gflops = recorded_gflops});
 }
 
 const MachineRoofs::Level& level_for(const MachineRoofs& machine, int64_t bytes) {
@@ -120,8 +89,9 @@ bool template_is_ceiling(const SearchCourse& course, double share) {
 
 Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kernel, const Store* store) {
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
-  ASSIGN_OR_RETURN(const std::string assembly, emit_asm(program, task.target));
+  ASSIGN_OR_RETURN(const std::string assembly, backend_of(task.target).text("asm", program, task.target));
   const MachineRoofs machine = measure_roofs(task.target, kernel.tuned ? kernel.tuned->peak_gflops : 0);
+  if (machine.levels.empty()) return invalid_argument("no roofs are known of \"", task.target_name, "\"");
   const int64_t flops = task.workload.flops(), bytes = task.workload.bytes();
   const MachineRoofs::Level& level = level_for(machine, bytes);
   std::string out;

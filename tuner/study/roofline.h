@@ -4,25 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/status.h"
 #include "db/store.h"
 #include "tuner/jobs/tasks.h"
 
 namespace tuner {
 
-// What this machine's target can do: GFLOP/s of multiply-adds and GB/s of reads, all threads together.
-struct MachineRoofs {
-  bool measured =
-      false;  // now, here; else the target is another machine's and only what a record says is known
-  double fma_gflops = 0;  // 0: not known
-  struct Level {
-    std::string name;
-    int64_t capacity_bytes = 0;  // of one core's share; the last one's is without end
-    double read_gbps = 0;        // 0: not known
-  };
-  std::vector<Level> levels;  // smallest first; empty of GPUs
-};
-// About 0.2 s a thread when the target is this CPU, and takes `recorded_gflops` for it otherwise.
+// What the back end knows of the target's machine (Backend::roofs); where it knows nothing, the recorded peak.
 MachineRoofs measure_roofs(const Target& target, double recorded_gflops);
 
 // The first level that holds that many bytes. There must be levels.

@@ -94,10 +94,9 @@ double roofline_share(const Workload& workload, const TunedConfig& t) {
 std::string format_speed(const Workload& workload, const TunedConfig& t) {
   const Result<Target> target = parse_target(t.target);
   std::string speed = format_speed(workload, t.time_ns, t.peak_gflops);
-  // A GPU's peak is that of its data sheet.
-  if (constexpr std::string_view kUnit = "vector unit's"; target && target->is_cuda())
+  if (constexpr std::string_view kUnit = "vector unit's"; target)
     if (const size_t at = speed.find(kUnit); at != std::string::npos)
-      speed.replace(at, kUnit.size(), "data sheet's");
+      speed.replace(at, kUnit.size(), target->family->peak_owner());
   const double share = roofline_share(workload, t);
   if (share <= 0 || t.read_gbps <= 0) return speed;
   // Winograd and its like do less arithmetic than is counted, so they may be above it.

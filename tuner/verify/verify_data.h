@@ -21,6 +21,13 @@ struct VerifyData {
   Tolerance tolerance;
 };
 
+// What one config showed.
+struct Verdict {
+  std::string problem;      // empty: nothing is wrong
+  std::string not_checked;  // not empty: why it could not be checked; `problem` is then empty
+  int64_t blocks_run = 0;   // of the only kernel when a sample ran, else 0
+};
+
 // Inputs drawn from `seed`, and the compiled reference's answer to them.
 Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed);
 

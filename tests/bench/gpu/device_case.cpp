@@ -42,7 +42,7 @@ Result<std::unique_ptr<DeviceCase>> DeviceCase::open(DeviceBench& bench, const P
 
 Status DeviceCase::load(const PackFile& pack, size_t task, size_t candidate) {
   ASSIGN_OR_RETURN(artifact_, pack.artifact(task, candidate));
-  if (artifact_.manifest.kind != BinaryKind::kCubin)
+  if (artifact_.manifest.kind != binary_kind::kCubin)
     return failed(
         "a kernel for this CPU (tuner pack --emulate makes them): there is nothing to run on a GPU");
   RETURN_IF_ERROR(read_references(pack, task));

@@ -1,4 +1,4 @@
-// `tuner verify` for CPU targets: each config is compiled, run in the runner's jail and compared there.
+// `tuner verify` by running: each config is compiled, run in the runner's jail and compared there.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@
 namespace tuner {
 
 // A runner and its folder, shared by all tasks of a command. The folder goes with it.
-class CpuVerifier {
+class RunVerifier {
  public:
-  static Result<std::unique_ptr<CpuVerifier>> make();
+  static Result<std::unique_ptr<RunVerifier>> make();
 
   // Writes the data of the task whose configs come next.
   Status begin(const Workload& workload, const VerifyData& data);
@@ -25,7 +25,7 @@ class CpuVerifier {
   Result<std::string> problem_of(const Program& program, const Target& target);
 
  private:
-  CpuVerifier(std::unique_ptr<RunnerClient> runner, std::unique_ptr<ScratchFolder> folder)
+  RunVerifier(std::unique_ptr<RunnerClient> runner, std::unique_ptr<ScratchFolder> folder)
       : runner_(std::move(runner)), folder_(std::move(folder)) {}
 
   std::unique_ptr<RunnerClient> runner_;

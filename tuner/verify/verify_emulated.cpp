@@ -1,4 +1,4 @@
-#include "tuner/verify/verify_cuda.h"
+#include "tuner/verify/verify_emulated.h"
 
 #include <algorithm>
 
@@ -60,8 +60,8 @@ Status check_emulation_size(const Workload& workload) {
                           "; verify a smaller shape of the same operator");
 }
 
-CudaVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work, bool interpret) {
-  CudaVerdict verdict;
+Verdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work, bool interpret) {
+  Verdict verdict;
   EmulatorOptions options;
   if (kernels.kernels.size() > 1 && work > kWholeWorkOfSeveral) {
     verdict.not_checked = str(kernels.kernels.size(), " kernels, which only run whole: ", work,

@@ -5,7 +5,7 @@
 
 #include "compiler_core/ir/visitor.h"
 #include "templates/schedule_template.h"
-#include "tuner/verify/verify_cuda.h"
+#include "tuner/verify/verify_emulated.h"
 
 namespace tuner::cli {
 namespace {
@@ -30,8 +30,8 @@ Result<GpuProgram> default_kernels(const Workload& workload) {
   return lower_gpu(program);
 }
 
-struct VerifyCuda : ::testing::Test {
-  VerifyCuda() {
+struct VerifyEmulated : ::testing::Test {
+  VerifyEmulated() {
     const Result<VerifyData> made = make_verify_data(workload, /*seed=*/3);
     CHECK(made.is_ok()) << made.message();
     data = *made;
@@ -57,19 +57,19 @@ struct VerifyCuda : ::testing::Test {
   GpuProgram kernels;
 };
 
-TEST_F(VerifyCuda, RightKernelsHaveNoProblem) {
+TEST_F(VerifyEmulated, RightKernelsHaveNoProblem) {
   EXPECT_EQ(problem(), "");
-  const CudaVerdict interpreted = verify_kernels(kernels, data, 1, /*interpret=*/true);
+  const Verdict interpreted = verify_kernels(kernels, data, 1, /*interpret=*/true);
   EXPECT_EQ(interpreted.problem, "");
   EXPECT_EQ(interpreted.not_checked, "");
 }
 
-TEST_F(VerifyCuda, AMissingBarrierIsDescribed) {
+TEST_F(VerifyEmulated, AMissingBarrierIsDescribed) {
   damage([](const Stmt& s) -> Stmt { return s->kind == StmtKind::kBarrier ? nullptr : s; });
   EXPECT_THAT(problem(), HasSubstr("race"));
 }
 
-TEST_F(VerifyCuda, AWrongValueIsNamedAsByTheRunner) {
+TEST_F(VerifyEmulated, AWrongValueIsNamedAsByTheRunner) {
   damage([](const Stmt& s) -> Stmt {
     if (s->kind != StmtKind::kStore || s->buffer->role != BufferRole::kOutput) return s;
     return make_store(s->buffer, s->indices, s->value * 2);
@@ -77,33 +77,33 @@ TEST_F(VerifyCuda, AWrongValueIsNamedAsByTheRunner) {
   EXPECT_THAT(problem(), HasSubstr("wrong_answer: out[0, 0] is "));
 }
 
-TEST_F(VerifyCuda, WhatCannotBeEmulatedIsAProblem) {
+TEST_F(VerifyEmulated, WhatCannotBeEmulatedIsAProblem) {
   kernels.kernels[0].shared_bytes -= 16;
   EXPECT_THAT(problem(), HasSubstr("emulate: "));
 }
 
-TEST_F(VerifyCuda, SeveralKernelsOfALargeShapeAreNotCheckedAndSaySo) {
+TEST_F(VerifyEmulated, SeveralKernelsOfALargeShapeAreNotCheckedAndSaySo) {
   kernels.kernels.push_back(kernels.kernels[0]);
-  const CudaVerdict verdict = verify_kernels(kernels, data, kWholeWorkOfSeveral + 1);
+  const Verdict verdict = verify_kernels(kernels, data, kWholeWorkOfSeveral + 1);
   EXPECT_EQ(verdict.problem, "");
   EXPECT_THAT(verdict.not_checked, HasSubstr("2 kernels"));
 }
 
-TEST_F(VerifyCuda, ShapesThatTakeTooLongAreRefusedWithTheLimit) {
+TEST_F(VerifyEmulated, ShapesThatTakeTooLongAreRefusedWithTheLimit) {
   EXPECT_TRUE(check_emulation_size(matmul(2048, 2048, 2048)).is_ok());
   const Status refused = check_emulation_size(matmul(8192, 8192, 8192));
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.message(), HasSubstr("at most 50000000000"));
 }
 
-TEST(VerifyCudaSample, AWrongBlockOfALargeShapeIsFound) {
+TEST(VerifyEmulatedSample, AWrongBlockOfALargeShapeIsFound) {
   const Workload workload = matmul(700, 500, 30);
   const Result<VerifyData> data = make_verify_data(workload, 3);
   ASSERT_TRUE(data.is_ok()) << data.message();
   Result<GpuProgram> kernels = default_kernels(workload);
   ASSERT_TRUE(kernels.is_ok()) << kernels.message();
   ASSERT_EQ(kernels->kernels.size(), 1u);
-  const CudaVerdict right = verify_kernels(*kernels, *data, kWholeWork + 1);
+  const Verdict right = verify_kernels(*kernels, *data, kWholeWork + 1);
   EXPECT_EQ(right.problem, "");
   EXPECT_GT(right.blocks_run, 0);
   EXPECT_LT(right.blocks_run, kernels->kernels[0].grid[0]);

@@ -1,26 +1,26 @@
-#include "tuner/verify/verify_cpu.h"
+#include "tuner/verify/verify_run.h"
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
-#include "compiler_core/codegen/compile.h"
 #include "measure_server/runner/reference_file.h"
 
 namespace tuner {
 
 namespace fs = std::filesystem;
 
-Result<std::unique_ptr<CpuVerifier>> CpuVerifier::make() {
+Result<std::unique_ptr<RunVerifier>> RunVerifier::make() {
   ASSIGN_OR_RETURN(const std::string runner_path, find_runner());
   ASSIGN_OR_RETURN(std::unique_ptr<RunnerClient> runner, RunnerClient::start(runner_path));
   ASSIGN_OR_RETURN(std::unique_ptr<ScratchFolder> folder, ScratchFolder::make("tuner-verify"));
-  return std::unique_ptr<CpuVerifier>(new CpuVerifier(std::move(runner), std::move(folder)));
+  return std::unique_ptr<RunVerifier>(new RunVerifier(std::move(runner), std::move(folder)));
 }
 
-Status CpuVerifier::begin(const Workload& workload, const VerifyData& data) {
+Status RunVerifier::begin(const Workload& workload, const VerifyData& data) {
   const fs::path folder = folder_->file(str("task", tasks_++));
   const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
                                  ? ReferenceKind::kChecksums
@@ -44,8 +44,8 @@ Status CpuVerifier::begin(const Workload& workload, const VerifyData& data) {
   return Status::ok();
 }
 
-Result<std::string> CpuVerifier::problem_of(const Program& program, const Target& target) {
-  const Result<Artifact> artifact = compile(program, target);
+Result<std::string> RunVerifier::problem_of(const Program& program, const Target& target) {
+  const Result<Artifact> artifact = backend_of(target).compile(program, target);
   if (!artifact) return "compile: " + artifact.message();
   ASSIGN_OR_RETURN(const std::string digest, save_artifact(*artifact, folder_->path()));
   RunRequest request{.id = ++runs_,
@@ -58,9 +58,7 @@ Result<std::string> CpuVerifier::problem_of(const Program& program, const Target
                      .repeats = 1,
                      .run_timeout_s = 60};
   const Result<RunReply> reply = runner_->run(request);
-  std::error_code ignored;
-  fs::remove(folder_->file(digest + ".so"), ignored);
-  fs::remove(folder_->file(digest + ".json"), ignored);
+  remove_artifact(folder_->path(), digest);
   if (!reply) return reply.status();
   if (reply->outcome == outcome_name(Outcome::kOk)) return std::string();
   return reply->outcome + ": " + reply->message;

@@ -1,4 +1,4 @@
-// `tuner verify` for CUDA targets, without a GPU: each config is lowered, its kernels are emulated with every
+// `tuner verify` without the device: each config is lowered, its kernels are emulated with every
 // check on (compiler_core/emulator) and their answer is compared with the reference.
 #pragma once
 
@@ -25,16 +25,9 @@ int64_t emulation_work(const Workload& workload);
 // InvalidArgument naming the limit when the shape is too large to be verified at all.
 Status check_emulation_size(const Workload& workload);
 
-// What one config showed.
-struct CudaVerdict {
-  std::string problem;      // empty: nothing is wrong
-  std::string not_checked;  // not empty: why it could not be checked; `problem` is then empty
-  int64_t blocks_run = 0;   // of the only kernel when a sample ran, else 0
-};
-
 // Runs `kernels` on the data and compares. `work`: emulation_work() of the task. `interpret`: also in the
 // oracle.
-CudaVerdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work,
-                           bool interpret = false);
+Verdict verify_kernels(const GpuProgram& kernels, const VerifyData& data, int64_t work,
+                       bool interpret = false);
 
 }  // namespace tuner

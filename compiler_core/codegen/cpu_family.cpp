@@ -1,0 +1,220 @@
+// Targets of CPUs: "llvm -mcpu=haswell -threads=2".
+#include <algorithm>
+
+#include "compiler_core/target.h"
+
+namespace tuner {
+namespace {
+
+// CPUs by their LLVM name: what a template asks when it is tuned for a machine other than this one. Caches
+// are those of one core (L3: of one socket slice that a core sees); a server part's L3 is larger, which only
+// shifts what is tried first.
+struct CpuRow {
+  std::string_view name;
+  int vector_bits, vector_registers;
+  int64_t l1d_kb, l2_kb, l3_kb;
+};
+constexpr CpuRow kCpus[] = {
+    {"x86-64", 128, 16, 32, 256, 8192},
+    {"x86-64-v2", 128, 16, 32, 256, 8192},
+    {"x86-64-v3", 256, 16, 32, 512, 8192},
+    {"x86-64-v4", 512, 32, 32, 1024, 16384},
+    {"nehalem", 128, 16, 32, 256, 8192},
+    {"sandybridge", 256, 16, 32, 256, 8192},
+    {"ivybridge", 256, 16, 32, 256, 8192},
+    {"haswell", 256, 16, 32, 256, 8192},
+    {"broadwell", 256, 16, 32, 256, 8192},
+    {"skylake", 256, 16, 32, 256, 8192},
+    {"skylake-avx512", 512, 32, 32, 1024, 16384},
+    {"cascadelake", 512, 32, 32, 1024, 16384},
+    {"cooperlake", 512, 32, 32, 1024, 16384},
+    {"icelake-client", 512, 32, 48, 512, 8192},
+    {"cannonlake", 512, 32, 32, 256, 8192},
+    {"rocketlake", 512, 32, 48, 512, 16384},
+    {"icelake-server", 512, 32, 48, 1280, 24576},
+    {"tigerlake", 512, 32, 48, 1280, 12288},
+    {"sapphirerapids", 512, 32, 48, 2048, 30720},
+    {"emeraldrapids", 512, 32, 48, 2048, 32768},
+    {"graniterapids", 512, 32, 48, 2048, 32768},
+    {"alderlake", 256, 16, 48, 1280, 30720},
+    {"raptorlake", 256, 16, 48, 2048, 36864},
+    {"znver1", 256, 16, 32, 512, 8192},
+    {"znver2", 256, 16, 32, 512, 16384},
+    {"znver3", 256, 16, 32, 512, 32768},
+    {"znver4", 512, 32, 32, 1024, 32768},
+    {"znver5", 512, 32, 48, 1024, 32768},
+    {"skx", 512, 32, 32, 1024, 16384},
+    {"knl", 512, 32, 32, 512, 0},
+    {"knm", 512, 32, 32, 512, 0},
+    {"corei7-avx", 256, 16, 32, 256, 8192},
+    {"core-avx-i", 256, 16, 32, 256, 8192},
+    {"core-avx2", 256, 16, 32, 256, 8192},
+    {"gracemont", 256, 16, 32, 2048, 30720},
+    {"meteorlake", 256, 16, 48, 2048, 24576},
+    {"arrowlake", 256, 16, 48, 3072, 36864},
+    {"arrowlake-s", 256, 16, 48, 3072, 36864},
+    {"lunarlake", 256, 16, 48, 2560, 12288},
+    {"pantherlake", 256, 16, 48, 3072, 18432},
+    {"wildcatlake", 256, 16, 48, 2560, 12288},
+    {"novalake", 512, 32, 48, 4096, 36864},
+    {"sierraforest", 256, 16, 32, 4096, 98304},
+    {"grandridge", 256, 16, 32, 4096, 0},
+    {"clearwaterforest", 256, 16, 32, 4096, 98304},
+    {"graniterapids-d", 512, 32, 48, 2048, 32768},
+    {"diamondrapids", 512, 32, 48, 2048, 32768},
+    {"btver2", 256, 16, 32, 2048, 0},
+    {"bdver1", 256, 16, 16, 2048, 8192},
+    {"bdver2", 256, 16, 16, 2048, 8192},
+    {"bdver3", 256, 16, 16, 2048, 8192},
+    {"bdver4", 256, 16, 32, 1024, 4096},
+    {"generic", 128, 32, 32, 512, 2048},  // of its -mtriple: AArch64 has 32 registers
+    {"cortex-a53", 128, 32, 32, 512, 0},
+    {"cortex-a72", 128, 32, 32, 1024, 0},
+    {"cortex-a76", 128, 32, 64, 512, 4096},
+    {"cortex-a78", 128, 32, 64, 512, 4096},
+    {"neoverse-n1", 128, 32, 64, 1024, 32768},
+    {"neoverse-n2", 128, 32, 64, 1024, 32768},
+    {"neoverse-v1", 256, 32, 64, 1024, 32768},
+    {"neoverse-v2", 128, 32, 64, 2048, 65536},
+    {"apple-m1", 128, 32, 128, 12288, 8192},
+    {"apple-m2", 128, 32, 128, 16384, 8192},
+};
+
+constexpr std::string_view kDefaultTriple = "x86_64-linux-gnu";
+
+bool is_feature(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  });
+}
+
+// Features that change what a template asks, over what the CPU's row says.
+void apply_features(Target& t) {
+  for (const std::string& feature : t.mattr) {
+    if (feature == "+avx2" || feature == "+avx") t.vector_bits = std::max(t.vector_bits, 256);
+    if (feature == "+avx512f") t.vector_bits = 512, t.vector_registers_n = 32;
+    if (feature == "-avx512f" && t.is_x86() && t.vector_bits > 256)
+      t.vector_bits = 256, t.vector_registers_n = 16;
+    if (feature == "-avx" && t.is_x86()) t.vector_bits = 128, t.vector_registers_n = 16;
+  }
+}
+
+Status parse_mattr(std::string_view value, Target& t) {
+  for (size_t begin = 0; begin <= value.size();) {
+    const size_t end = std::min(value.find(',', begin), value.size());
+    const std::string_view feature = value.substr(begin, end - begin);
+    begin = end + 1;
+    if (feature.empty()) continue;
+    if ((feature[0] != '+' && feature[0] != '-') || !is_feature(feature.substr(1)))
+      return invalid_argument("target: -mattr: expected +FEATURE or -FEATURE, found \"", feature, "\"");
+    for (const std::string& other : t.mattr)
+      if (std::string_view(other).substr(1) == feature.substr(1) && other != feature)
+        return invalid_argument("target: -mattr: ", other, " and ", feature, " contradict each other");
+    t.mattr.emplace_back(feature);
+  }
+  if (t.mattr.empty()) return invalid_argument("target: -mattr is empty; expected a list such as +avx2,+fma");
+  std::sort(t.mattr.begin(), t.mattr.end(), [](const std::string& a, const std::string& b) {
+    return std::string_view(a).substr(1) < std::string_view(b).substr(1);
+  });
+  t.mattr.erase(std::unique(t.mattr.begin(), t.mattr.end()), t.mattr.end());
+  return Status::ok();
+}
+
+bool is_caches(std::string_view part) { return part.starts_with("L1") || part.starts_with("L2"); }
+
+class CpuFamily final : public TargetFamily {
+ public:
+  std::string_view word() const override { return "llvm"; }
+  std::string_view usage() const override {
+    return R"("llvm -mcpu=NAME [-mtriple=T] [-mattr=+a,-b] [-threads=N]")";
+  }
+  std::span<const std::string_view> options() const override {
+    static constexpr std::string_view kOptions[] = {"-mcpu=", "-mtriple=", "-mattr=", "-threads="};
+    return kOptions;
+  }
+
+  Status set_option(std::string_view key, std::string_view value, Target& t) const override {
+    if (key == "-mattr") return parse_mattr(value, t);
+    if (key == "-threads") {
+      ASSIGN_OR_RETURN(const int64_t threads, target_number(key, value, 1, 4096));
+      t.threads = static_cast<int>(threads);
+      return Status::ok();
+    }
+    RETURN_IF_ERROR(check_target_word(key, value));
+    if (key == "-mcpu") t.mcpu = value;
+    if (key == "-mtriple") t.mtriple = value == kDefaultTriple ? std::string_view() : value;
+    return Status::ok();
+  }
+
+  Status complete(Target& t) const override {
+    if (t.mcpu.empty())
+      return invalid_argument("target: llvm needs -mcpu=NAME, e.g. llvm -mcpu=haswell -threads=2");
+    for (const CpuRow& row : kCpus) {
+      if (row.name != t.mcpu) continue;
+      t.vector_bits = row.vector_bits;
+      t.vector_registers_n = row.name == "generic" && t.is_x86() ? 16 : row.vector_registers;
+      t.l1d_bytes = row.l1d_kb << 10, t.l2_bytes = row.l2_kb << 10, t.l3_bytes = row.l3_kb << 10;
+    }
+    if (!t.is_x86() && t.vector_registers_n < 32 && t.mtriple.starts_with("aarch64"))
+      t.vector_registers_n = 32;
+    apply_features(t);
+    return Status::ok();
+  }
+
+  std::string name(const Target& t) const override {
+    std::string text = str("llvm -mcpu=", t.mcpu);
+    if (!t.mtriple.empty()) text += str(" -mtriple=", t.mtriple);
+    if (!t.mattr.empty()) {
+      text += " -mattr=";
+      for (size_t i = 0; i < t.mattr.size(); ++i) text += (i == 0 ? "" : ",") + t.mattr[i];
+    }
+    return text + str(" -threads=", t.threads);
+  }
+
+  std::string_view toolchain_word() const override { return "llvm"; }
+  // "AMD EPYC 26.2.1 microcode 0x1 | 2 cpus | L1d 48K L2 1024K | avx2" -> "AMD EPYC 26.2.1, L1d 48K L2 1024K".
+  std::string device_of(std::string_view hardware) const override {
+    const std::string_view model = hardware.substr(0, hardware.find(" | "));
+    std::string out(model.substr(0, model.find(" microcode ")));
+    for (size_t from = 0; from <= hardware.size();) {
+      const size_t bar = std::min(hardware.find(" | ", from), hardware.size());
+      if (const std::string_view part = hardware.substr(from, bar - from); is_caches(part))
+        out += str(", ", part);
+      from = bar + 3;
+    }
+    return out;
+  }
+  bool races() const override { return true; }
+  bool in_process() const override { return true; }
+  bool bound_by_host() const override { return true; }
+  bool explains_device_state() const override { return true; }  // "code for ... measured on ..."
+  std::string_view peak_owner() const override { return "vector unit's"; }
+
+  // CPUs of one triple whose vectors and registers are alike, with any number of threads.
+  bool near(const Target& a, const Target& b) const override {
+    return a.mtriple == b.mtriple && a.vector_bits == b.vector_bits &&
+           a.vector_registers_n == b.vector_registers_n;
+  }
+  bool same_processor(const Target& a, const Target& b) const override {
+    return a.mcpu == b.mcpu && a.mattr == b.mattr;
+  }
+  std::string difference(const Target& asked, const Target& there) const override {
+    std::string text;
+    if (!same_processor(asked, there)) text = "tuned for " + there.mcpu;
+    if (there.threads != asked.threads)
+      text +=
+          str(text.empty() ? "" : ", ", there.threads, there.threads == 1 ? " thread" : " threads", " there");
+    return text;
+  }
+  bool name_depends_on_compiler() const override { return true; }  // LLVM's list of CPUs grows
+};
+
+}  // namespace
+
+const TargetFamily& cpu_family() {
+  static const CpuFamily family;
+  return family;
+}
+
+}  // namespace tuner

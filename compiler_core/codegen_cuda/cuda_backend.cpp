@@ -1,0 +1,137 @@
+#include "compiler_core/codegen_cuda/cuda_backend.h"
+
+#include <algorithm>
+
+#include "compiler_core/codegen/compile.h"
+#include "compiler_core/codegen/emulated_run.h"
+#include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/time_estimate.h"
+#include "compiler_core/lower/gpu.h"
+#include "compiler_core/runtime/cuda_driver.h"
+
+namespace tuner {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<std::string>& archs) {
+  std::vector<std::string> names;
+  names.reserve(archs.size());
+  for (const std::string& arch : archs) names.push_back("cuda -arch=" + arch);
+  return names;
+}
+
+// What the GPU is native code for, beside its names.
+struct DeviceHere {
+  CudaDevice device;
+  std::vector<std::string> targets;
+};
+Result<std::vector<DeviceHere>> devices_here() {
+  ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, cuda_devices());
+  std::vector<DeviceHere> here;
+  for (const CudaDevice& device : devices) here.push_back({device, names_of(native_archs(device))});
+  return here;
+}
+
+// Lowered, and let through by the filter that needs no compiler.
+Result<GpuProgram> lowered_and_filtered(const Program& program, const Target& target) {
+  ASSIGN_OR_RETURN(GpuProgram lowered, lower_gpu(program));
+  for (const GpuKernel& kernel : lowered.kernels) RETURN_IF_ERROR(check_resources(kernel, target));
+  return lowered;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  const TargetFamily& family() const override { return cuda_family(); }
+
+  Status available() const override { return nvrtc_available(); }
+  std::string toolchain() const override { return cuda_toolchain_fingerprint(); }
+
+  Result<std::optional<Target>> resolve_here(std::string_view text) const override {
+    if (text != "cuda -arch=native") return std::optional<Target>();
+    const Result<std::vector<DeviceHere>> devices = devices_here();
+    if (!devices)
+      return invalid_argument("target \"cuda -arch=native\": ", devices.message(),
+                              ". Or name an architecture: \"cuda -arch=sm_80\"");
+    ASSIGN_OR_RETURN(Target target, parse_target(devices->front().targets.back()));
+    return std::optional(std::move(target));
+  }
+
+  std::vector<std::string> targets_of_host(std::string_view device) const override {
+    if (device.empty()) return {};
+    return names_of(native_archs({.arch = std::string(device)}));
+  }
+  std::string hardware_here(const Target& target) const override {
+    const Result<std::vector<DeviceHere>> devices = devices_here();
+    if (!devices || target.emulated) return {};
+    for (const DeviceHere& here : *devices)
+      if (std::ranges::find(here.targets, target.name()) != here.targets.end())
+        return fingerprint(here.device);
+    return {};
+  }
+  Status runs_here(const Target& target) const override {
+    if (target.emulated)
+      return invalid_argument(
+          "times of emulated kernels come from packs only; tuner pack --emulate, then runner run-pack");
+    const Result<std::vector<DeviceHere>> devices = devices_here();
+    if (!devices) return invalid_argument(devices.message());
+    const std::vector<std::string>& first = devices->front().targets;
+    if (std::ranges::find(first, target.name()) != first.end()) return Status::ok();
+    return invalid_argument("its GPU is \"", first.back(), "\"");
+  }
+
+  Result<Artifact> compile(const Program& program, const Target& target,
+                           const std::string& cache) const override {
+    return compile_cuda(program, target,
+                        {.cache_directory = cache.empty() ? std::string() : cache + "/cubins"});
+  }
+  std::span<const CodeForm> forms() const override {
+    // The source is among the files of a bundle anyway.
+    static constexpr CodeForm kForms[] = {{"kernels", "#", ""}, {"cuda", "//", ""}, {"resources", "#", ""}};
+    return kForms;
+  }
+  Result<std::string> text(std::string_view form, const Program& program,
+                           const Target& target) const override {
+    if (form == "cuda") return emit_cuda(program, target);
+    if (form == "resources") return cuda_resources(program, target);
+    ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
+    return to_text(lowered);
+  }
+
+  bool emulates() const override { return true; }
+  Result<Artifact> compile_emulated(const Program& program, const Target& target) const override {
+    ASSIGN_OR_RETURN(const GpuProgram lowered, lowered_and_filtered(program, target));
+    return tuner::compile_emulated(lowered, host_target(1));
+  }
+  bool estimates() const override { return true; }
+  Result<double> estimate_ns(const Program& program, const Target& target) const override {
+    ASSIGN_OR_RETURN(const GpuProgram lowered, lowered_and_filtered(program, target));
+    return estimate_time(lowered, target).ns;
+  }
+
+  Result<ShippedKernel> ship(const Program& program, const Target& target,
+                             const ShipRequest& request) const override {
+    const Program named = under_name(program, "tuner_" + request.function);
+    ASSIGN_OR_RETURN(Artifact cubin, compile_cuda(named, target));
+    ASSIGN_OR_RETURN(std::string source, emit_cuda(named, target));
+    CudaLauncher launcher = cuda_launcher(cubin.manifest, request.function, request.about);
+    const std::string base = "cuda/" + request.function;
+    ShippedKernel shipped{.manifest = std::move(cubin.manifest), .alignment_bytes = 16};
+    shipped.files = {{"cubin", base + ".cubin", std::move(cubin.binary)},
+                     {"source", base + ".cu", std::move(source)},
+                     {"launcher", base + ".c", std::move(launcher.source)},
+                     {"header", base + ".h", std::move(launcher.header)}};
+    return shipped;
+  }
+  std::span<const std::string_view> identifier_endings() const override {
+    static constexpr std::string_view kEndings[] = {"_kernel", "_load", "_launch", "_unload"};
+    return kEndings;
+  }
+};
+
+}  // namespace
+
+const Backend& cuda_backend() {
+  static const CudaBackend backend;
+  return backend;
+}
+
+}  // namespace tuner

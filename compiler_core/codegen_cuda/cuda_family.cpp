@@ -1,0 +1,104 @@
+// Targets of NVIDIA GPUs: "cuda -arch=sm_90a".
+#include <charconv>
+#include <cstdlib>
+
+#include "compiler_core/target.h"
+
+namespace tuner {
+namespace {
+
+// GPUs by architecture, from the tables "Technical Specifications per Compute Capability" of the CUDA C++
+// Programming Guide. An architecture with a suffix (sm_90a) has the limits of the one without.
+struct GpuRow {
+  std::string_view arch;
+  int64_t shared_kb_block, shared_kb_sm, reserved_bytes, threads, blocks;
+};
+constexpr GpuRow kGpus[] = {
+    {"sm_70", 96, 96, 0, 2048, 32},       {"sm_75", 64, 64, 0, 1024, 16},
+    {"sm_80", 163, 164, 1024, 2048, 32},  {"sm_86", 99, 100, 1024, 1536, 16},
+    {"sm_87", 163, 164, 1024, 1536, 16},  {"sm_89", 99, 100, 1024, 1536, 24},
+    {"sm_90", 227, 228, 1024, 2048, 32},  {"sm_100", 227, 228, 1024, 2048, 32},
+    {"sm_103", 227, 228, 1024, 2048, 32}, {"sm_120", 99, 100, 1024, 1536, 24},
+};
+
+// "sm_103a" -> 10.
+int generation(std::string_view arch) {
+  int number = 0;
+  const size_t begin = arch.find_first_of("0123456789");
+  if (begin != std::string_view::npos)
+    std::from_chars(arch.data() + begin, arch.data() + arch.size(), number);
+  return number / 10;
+}
+
+class CudaFamily final : public TargetFamily {
+ public:
+  std::string_view word() const override { return "cuda"; }
+  std::string_view usage() const override { return "\"cuda -arch=sm_NN\""; }
+  std::span<const std::string_view> options() const override {
+    static constexpr std::string_view kOptions[] = {"-arch=", "-emulated"};
+    return kOptions;
+  }
+
+  Status set_option(std::string_view key, std::string_view value, Target& t) const override {
+    if (key == "-emulated") {
+      t.emulated = true;
+      return Status::ok();
+    }
+    RETURN_IF_ERROR(check_target_word(key, value));
+    if (!value.starts_with("sm_"))
+      return invalid_argument("target: -arch: expected sm_NN, found \"", value, "\"");
+    t.arch = value;
+    return Status::ok();
+  }
+
+  Status complete(Target& t) const override {
+    if (t.arch.empty())
+      return invalid_argument(
+          "target: cuda needs -arch=sm_NN, e.g. cuda -arch=sm_90a, or -arch=native for the GPU of this host");
+    t.vector_bits = 128;         // widest load of a thread
+    t.vector_registers_n = 255;  // 32-bit registers of a thread
+    t.registers_per_sm = 65536;
+    const std::string_view base = std::string_view(t.arch).substr(0, t.arch.find_last_of("0123456789") + 1);
+    // A feature set of one architecture (a) or of its family (f): from sm_90 and sm_100 on.
+    const std::string_view suffix = std::string_view(t.arch).substr(base.size());
+    const int64_t number = std::atoll(t.arch.c_str() + 3);
+    const bool known_suffix =
+        suffix.empty() || (suffix == "a" && number >= 90) || (suffix == "f" && number >= 100);
+    for (const GpuRow& row : kGpus) {
+      if (row.arch != base || !known_suffix) continue;
+      t.shared_bytes_per_block = row.shared_kb_block << 10, t.shared_bytes_per_sm = row.shared_kb_sm << 10;
+      t.shared_bytes_reserved = row.reserved_bytes;
+      t.threads_per_sm = row.threads, t.blocks_per_sm = row.blocks;
+      return Status::ok();
+    }
+    std::string known;
+    for (const GpuRow& row : kGpus) known += str(known.empty() ? "" : ", ", row.arch);
+    return invalid_argument("target: -arch: found \"", t.arch, "\", expected one of ", known,
+                            " (sm_90a and the like too)");
+  }
+
+  std::string name(const Target& t) const override {
+    return str("cuda -arch=", t.arch, t.emulated ? " -emulated" : "");
+  }
+
+  std::string_view toolchain_word() const override { return "nvrtc"; }
+  std::string_view peak_owner() const override { return "data sheet's"; }
+
+  // GPUs of one generation: sm_90 and sm_90a, sm_100 and sm_103. Times of the emulator tell nothing of one.
+  bool near(const Target& a, const Target& b) const override {
+    return a.emulated == b.emulated && generation(a.arch) == generation(b.arch);
+  }
+  bool same_processor(const Target& a, const Target& b) const override { return a.arch == b.arch; }
+  std::string difference(const Target& asked, const Target& there) const override {
+    return there.arch == asked.arch ? "" : "tuned for " + there.arch;
+  }
+};
+
+}  // namespace
+
+const TargetFamily& cuda_family() {
+  static const CudaFamily family;
+  return family;
+}
+
+}  // namespace tuner

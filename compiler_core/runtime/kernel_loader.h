@@ -1,0 +1,47 @@
+// KernelLoader: how an artifact of one kind becomes a function of this process. Every back end whose kernels
+// run in a process of the host has one; the runner's candidates and the runtime library load through it.
+// Kernels that run on a device with a driver have none: the runner's device child has them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/runtime/tuner_runtime.h"
+
+namespace tuner {
+
+// A kernel: pointers to its operands in the manifest's order, and threads and workspace. 0, or its refusal.
+using KernelEntry = int32_t (*)(void* const* args, const tuner_runtime* rt);
+
+struct LoadedKernel {
+  KernelEntry entry = nullptr, pack_entry = nullptr;  // the latter is null when nothing is packed
+  std::shared_ptr<void> code;                         // the entries are good as long as it lives
+};
+
+class KernelLoader {
+ public:
+  virtual ~KernelLoader() = default;
+  // Manifest::kind of what it loads.
+  virtual std::string_view kind() const = 0;
+  // `path`: the artifact's binary. Called in the candidate's process after it has entered the jail: it may
+  // open `path` and allocate memory, and nothing else. Failed with the reason when the binary cannot be loaded
+  // or lacks an entry of the manifest.
+  virtual Result<LoadedKernel> load(const std::string& path, const Manifest& manifest) const = 0;
+};
+
+// Of the listed loaders (kernel_loader.cpp), then of those that were registered; null: no such kernel runs in
+// a process of this program.
+const KernelLoader* find_kernel_loader(std::string_view kind);
+
+// Static objects of it add a loader that is made outside the tree, before main(). `loader` lives for ever.
+class RegisterKernelLoader {
+ public:
+  explicit RegisterKernelLoader(const KernelLoader& loader);
+};
+
+}  // namespace tuner

@@ -1,0 +1,194 @@
+// The door to back ends: the list, the families, what a name says, and a back end that registers itself.
+#include "compiler_core/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler_core/runtime/kernel_loader.h"
+#include "compiler_core/te/te.h"
+
+namespace tuner {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// Made outside the list, as by a program of somebody else.
+class ToyFamily final : public TargetFamily {
+ public:
+  std::string_view word() const override { return "toy"; }
+  std::string_view usage() const override { return "\"toy -size=N\""; }
+  std::span<const std::string_view> options() const override {
+    static constexpr std::string_view kOptions[] = {"-size=", "-quick"};
+    return kOptions;
+  }
+  Status set_option(std::string_view key, std::string_view value, Target& t) const override {
+    if (key == "-quick") {
+      t.numbers["quick"] = 1;
+      return Status::ok();
+    }
+    ASSIGN_OR_RETURN(t.numbers["size"], target_number(key, value, 1, 9));
+    return Status::ok();
+  }
+  Status complete(Target& t) const override {
+    return t.numbers.contains("size") ? Status::ok() : invalid_argument("target: toy needs -size=N");
+  }
+  std::string name(const Target& t) const override {
+    return str("toy -size=", t.numbers.at("size"), t.numbers.contains("quick") ? " -quick" : "");
+  }
+  std::string_view toolchain_word() const override { return "toymaker"; }
+  bool near(const Target& /*a*/, const Target& /*b*/) const override { return true; }
+  bool same_processor(const Target& a, const Target& b) const override { return a.numbers == b.numbers; }
+  std::string difference(const Target& /*asked*/, const Target& /*there*/) const override { return {}; }
+};
+const ToyFamily toy;
+const RegisterTargetFamily toy_is_known(toy);
+
+class ToyBackend final : public Backend {
+ public:
+  const TargetFamily& family() const override { return toy; }
+  Status available() const override { return unavailable("the toy is broken"); }
+  std::string toolchain() const override { return "toymaker 1"; }
+  std::vector<std::string> targets_of_host(std::string_view /*device*/) const override { return {}; }
+  std::string hardware_here(const Target& /*target*/) const override { return {}; }
+  Status runs_here(const Target& /*target*/) const override { return invalid_argument("there is no toy"); }
+  Result<Artifact> compile(const Program& /*program*/, const Target& /*target*/,
+                           const std::string& /*cache*/) const override {
+    return available();
+  }
+  std::span<const CodeForm> forms() const override { return {}; }
+  Result<std::string> text(std::string_view /*form*/, const Program& /*program*/,
+                           const Target& /*target*/) const override {
+    return available();
+  }
+  Result<ShippedKernel> ship(const Program& /*program*/, const Target& /*target*/,
+                             const ShipRequest& /*request*/) const override {
+    return available();
+  }
+  std::span<const std::string_view> identifier_endings() const override { return {}; }
+};
+const ToyBackend toy_backend;
+const RegisterBackend toy_compiles(toy_backend);
+
+TEST(TargetFamily, ARegisteredFamilyReadsItsNames) {
+  const Result<Target> target = parse_target("toy -quick -size=3");
+  ASSERT_TRUE(target.is_ok()) << target.message();
+  EXPECT_EQ(target->name(), "toy -size=3 -quick");
+  EXPECT_FALSE(target->is_cpu());
+  EXPECT_EQ(parse_target("toy").message(), "target: toy needs -size=N");
+  EXPECT_THAT(parse_target("toy -size=10").message(), HasSubstr("expected a number in 1..9, found \"10\""));
+  EXPECT_THAT(parse_target("toy -size").message(), HasSubstr("-size needs a value"));
+  EXPECT_THAT(parse_target("toy -size=1 -quick=2").message(), HasSubstr("unknown option \"-quick=2\""));
+  EXPECT_THAT(parse_target("toy -size=1 -size=2").message(), HasSubstr("-size is given twice"));
+  EXPECT_THAT(parse_target("tory -size=1").message(), HasSubstr("\"cuda -arch=sm_NN\" or \"toy -size=N\""));
+}
+
+TEST(TargetFamily, NamesAndToolchainsTellFamiliesApart) {
+  std::set<std::string_view> words, toolchains;
+  for (const TargetFamily* family : target_families()) {
+    EXPECT_TRUE(words.insert(family->word()).second) << family->word();
+    EXPECT_TRUE(toolchains.insert(family->toolchain_word()).second) << family->toolchain_word();
+    EXPECT_EQ(find_target_family(family->word()), family);
+    EXPECT_EQ(family_of_toolchain(str(family->toolchain_word(), " 1.0")), family);
+    EXPECT_EQ(family_of_toolchain(str(family->toolchain_word(), "x 1.0")), nullptr);
+  }
+  EXPECT_EQ(find_target_family("nothing"), nullptr);
+}
+
+TEST(TargetFamily, NearnessIsOfOneFamily) {
+  const Target haswell = *parse_target("llvm -mcpu=haswell"),
+               skylake = *parse_target("llvm -mcpu=skylake -threads=2"),
+               zen5 = *parse_target("llvm -mcpu=znver5");
+  EXPECT_TRUE(haswell.family->near(haswell, skylake));
+  EXPECT_FALSE(haswell.family->near(haswell, zen5)) << "other vectors";
+  EXPECT_EQ(haswell.family->difference(haswell, skylake), "tuned for skylake, 2 threads there");
+  const Target a = *parse_target("cuda -arch=sm_90"), b = *parse_target("cuda -arch=sm_90a"),
+               emulated = *parse_target("cuda -arch=sm_90 -emulated");
+  EXPECT_TRUE(a.family->near(a, b));
+  EXPECT_FALSE(a.family->near(a, emulated));
+}
+
+TEST(Backend, EveryFamilyOfTheListHasOne) {
+  EXPECT_EQ(&backend_of(*parse_target("llvm -mcpu=haswell")).family(), &cpu_family());
+  EXPECT_EQ(&backend_of(*parse_target("cuda -arch=sm_80")).family(), &cuda_family());
+  EXPECT_EQ(&backend_of(*parse_target("toy -size=1")), &toy_backend);
+  for (const TargetFamily* family : target_families())
+    EXPECT_NE(find_backend(*family), nullptr) << family->word();
+}
+
+TEST(Backend, ToolchainsAreThoseThatCanCompileHere) {
+  const std::vector<std::string> here = toolchains_here();
+  EXPECT_THAT(here, Contains(HasSubstr("llvm 22")));
+  for (const std::string& toolchain : here) EXPECT_FALSE(toolchain.starts_with("toymaker")) << "it is broken";
+  for (const Backend* backend : all_backends()) {
+    const bool told = std::ranges::find(here, backend->toolchain()) != here.end();
+    EXPECT_EQ(told, backend->available().is_ok());
+    if (told) {
+      EXPECT_EQ(family_of_toolchain(backend->toolchain()), &backend->family());
+    }
+  }
+}
+
+TEST(Backend, ThisHostIsResolvedByTheOneThatKnowsIt) {
+  const Result<Target> cpu = resolve_target("cpu -threads=2");
+  ASSERT_TRUE(cpu.is_ok()) << cpu.message();
+  EXPECT_EQ(cpu->threads, 2);
+  EXPECT_FALSE(backend_of(*cpu).hardware_here(*cpu).empty());
+  EXPECT_TRUE(backend_of(*cpu).hardware_here(*parse_target("llvm -mcpu=cortex-a72")).empty());
+  EXPECT_THAT(resolve_target("llvm -mcpu=notacpu").message(), HasSubstr("notacpu"));
+  EXPECT_EQ(resolve_target("toy -size=2")->name(), "toy -size=2");
+  EXPECT_THAT(resolve_target("cpu fast").message(), HasSubstr("found 'fast' after cpu"));
+}
+
+TEST(Backend, AWorkerMeasuresWhatItsBackEndSays) {
+  const Target old = *parse_target("llvm -mcpu=haswell"), here = *parse_target("llvm -mcpu=znver5"),
+               two = *parse_target("llvm -mcpu=znver5 -threads=2");
+  const Backend& cpus = backend_of(old);
+  EXPECT_TRUE(cpus.measures(two, here, {}, 2));
+  EXPECT_FALSE(cpus.measures(two, here, {}, 1)) << "more threads than CPUs";
+  EXPECT_FALSE(cpus.measures(old, here, {}, 1)) << "nothing is known of what it can run";
+  const Target toy_one = *parse_target("toy -size=1"), toy_two = *parse_target("toy -size=2");
+  EXPECT_TRUE(toy_backend.measures(toy_one, toy_one, {}, 1));
+  EXPECT_FALSE(toy_backend.measures(toy_two, toy_one, {}, 1));
+  EXPECT_FALSE(cpus.measures(toy_one, here, {}, 1));
+}
+
+TEST(Backend, EveryFormIsAText) {
+  te::Builder b("twice");
+  const Buffer x = b.input("x", {64});
+  b.compute(
+      "y", {64}, [&](const te::Indices& i) { return load(x, i) * float_imm(2); }, BufferRole::kOutput);
+  const Program program = b.finish();
+  const Target target = *resolve_target("cpu");
+  ASSERT_FALSE(backend_of(target).forms().empty());
+  for (const CodeForm& form : backend_of(target).forms()) {
+    const Result<std::string> text = backend_of(target).text(form.name, program, target);
+    ASSERT_TRUE(text.is_ok()) << form.name << ": " << text.message();
+    EXPECT_THAT(*text, HasSubstr("twice")) << form.name;
+  }
+  const Result<ShippedKernel> shipped =
+      backend_of(target).ship(program, target, {.function = "f", .library = "lib", .about = ""});
+  ASSERT_TRUE(shipped.is_ok()) << shipped.message();
+  EXPECT_EQ(shipped->manifest.entry, "tuner_lib_f");
+  EXPECT_FALSE(shipped->object.empty());
+}
+
+TEST(Backend, WhatItDoesNotSayIsRefusedOrEmpty) {
+  const Target target = *parse_target("toy -size=1");
+  EXPECT_FALSE(toy_backend.emulates());
+  EXPECT_THAT(toy_backend.compile_emulated({}, target).message(), HasSubstr("cannot be emulated"));
+  EXPECT_THAT(toy_backend.estimate_ns({}, target).message(), HasSubstr("no time is estimated"));
+  EXPECT_FALSE(toy_backend.roofs(target, 1).has_value());
+  EXPECT_FALSE(toy_backend.resolve_here("cpu")->has_value());
+}
+
+TEST(KernelLoader, BinariesWithoutALoaderAreNotLoaded) {
+  EXPECT_NE(find_kernel_loader(binary_kind::kSharedObject), nullptr);
+  EXPECT_EQ(find_kernel_loader(binary_kind::kCubin), nullptr) << "its kernels run in the device child";
+  EXPECT_EQ(find_kernel_loader("toy"), nullptr);
+}
+
+}  // namespace
+}  // namespace tuner
