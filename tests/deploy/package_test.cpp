@@ -2,13 +2,12 @@
 // temporary folder, and its programs tune, verify, show and build with a template that this repository does
 // not have.
 #include <gmock/gmock.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/deploy/installed_example.h"
 #include "tests/deploy/runtime_fixture.h"
 
 namespace tuner {
@@ -16,64 +15,32 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using testing::InstalledExample;
+using Outcome = InstalledExample::Outcome;
 using ::testing::HasSubstr;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string out, err;
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Installs and builds once for all tests of this file.
 class PackageTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-#ifdef TUNER_SANITIZED
-    return;
+#ifndef TUNER_SANITIZED
+    example_ = std::make_unique<InstalledExample>("my_template");
 #endif
-    std::string pattern = fs::temp_directory_path() / "tuner-package-XXXXXX";
-    CHECK(::mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
-    folder_ = pattern;
-    fs::copy(fs::path(TUNER_SOURCE_DIR) / "examples/my_template", folder_ / "my_template");
-    built_ = shell(str(TUNER_CMAKE, " --install ", TUNER_BUILD_DIR, " --prefix ", path("prefix"), " && ",
-                       TUNER_CMAKE, " -G Ninja -S my_template -B build -DCMAKE_PREFIX_PATH=", path("prefix"),
-                       " -DCMAKE_CXX_COMPILER=", TUNER_CXX, " -DCMAKE_CXX_FLAGS_RELEASE=-O1 && ", TUNER_CMAKE,
-                       " --build build"));
   }
-  static void TearDownTestSuite() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
+  static void TearDownTestSuite() { example_.reset(); }
   void SetUp() override {
 #ifdef TUNER_SANITIZED
     GTEST_SKIP() << "built with sanitizers, which the programs built here have not";
 #endif
-    ASSERT_EQ(built_.exit_code, 0) << built_.out << built_.err;
+    ASSERT_EQ(example_->built().exit_code, 0) << example_->built().out << example_->built().err;
   }
+  static std::string path(const std::string& name) { return example_->path(name); }
+  static Outcome shell(const std::string& line) { return example_->shell(line); }
+  static Outcome mine(const std::string& arguments) { return example_->tuner(arguments); }
 
-  static std::string path(const std::string& name) { return (folder_ / name).string(); }
-  static Outcome shell(const std::string& line) {
-    const std::string full =
-        str("cd ", folder_.string(), " && { ", line, "; } >out.txt 2>err.txt </dev/null");
-    const int status = std::system(full.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(folder_ / "out.txt"),
-            contents(folder_ / "err.txt")};
-  }
-  // A command line of the programs with the template, on a database of their own.
-  static Outcome mine(const std::string& arguments) {
-    return shell(str("XDG_DATA_HOME=", path("data"), " XDG_CACHE_HOME=", path("cache"), " build/bin/tuner ",
-                     arguments));
-  }
-
-  static fs::path folder_;
-  static Outcome built_;
+  static std::unique_ptr<InstalledExample> example_;
 };
-fs::path PackageTest::folder_;
-Outcome PackageTest::built_;
+std::unique_ptr<InstalledExample> PackageTest::example_;
 
 // Odd sizes: rows and columns that no block divides.
 constexpr char kSmall[] =
@@ -126,7 +93,8 @@ TEST_F(PackageTest, ManualPagesCompletionAndLicencesComeAlong) {
         "man/man1/measure_server.1.gz", "bash-completion/completions/tuner", "doc/tuner/copyright",
         "doc/tuner-worker/copyright", "doc/tuner-runtime/changelog.gz"})
     EXPECT_TRUE(fs::exists(path("prefix/share/") + file)) << file;
-  EXPECT_THAT(contents(path("prefix/share/doc/tuner/copyright")), HasSubstr("Apache License, Version 2.0"));
+  EXPECT_THAT(InstalledExample::contents(path("prefix/share/doc/tuner/copyright")),
+              HasSubstr("Apache License, Version 2.0"));
 }
 
 // Prints which template an application gets for a workload.
