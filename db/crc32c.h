@@ -6,9 +6,9 @@
 
 namespace tuner::db {
 
-// `crc` is the result for the bytes before these; 0 at the start.
+// `crc` is the checksum of the bytes before these; 0 for the first bytes.
 uint32_t crc32c(std::string_view bytes, uint32_t crc = 0);
-// The same without the CPU's own instruction: what other CPUs run, and what a test compares with.
+// Like crc32c(), but without the CPU's own instruction. Other CPUs run this, and a test compares the two.
 uint32_t crc32c_portable(std::string_view bytes, uint32_t crc = 0);
 
 }  // namespace tuner::db

@@ -1,4 +1,4 @@
-// Which records of a task another search learns from: the same choice in every engine.
+// Chooses the records of a task that another search learns from. Every engine makes the same choice.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tuner {
 
-// Of records with ids up to a bound; ordered fastest first, those that failed last.
+// One record to choose from. The order puts the fastest first and failed ones last.
 struct RankedRecord {
   bool failed = false, cut = false;
   double time_ns = 0;
@@ -14,8 +14,8 @@ struct RankedRecord {
   auto operator<=>(const RankedRecord&) const = default;
 };
 
-// The ids of at most `most`: a third are the fastest, the others an even choice of the rest. The same records
-// give the same ids, in whatever order they come.
+// Returns the ids of at most `most` records: a third are the fastest, the others are spread evenly over the
+// rest. The order of the input does not matter.
 std::vector<int64_t> donor_sample(std::vector<RankedRecord> records, int most);
 
 }  // namespace tuner

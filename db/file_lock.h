@@ -1,4 +1,4 @@
-// FileLock: the OS lock that keeps a second writing process away from a database.
+// FileLock: the OS lock that keeps a second writing process out of a database.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace tuner::db {
 
-// Held from acquire() until destroyed or the process ends, however it ends. Not inherited by programs this
-// process starts.
+// Held from acquire() until it is destroyed or the process ends, for whatever reason. Programs that this
+// process starts do not inherit it.
 class FileLock {
  public:
-  // Aborted when another process holds it; the message names its pid.
+  // Aborted: another process holds the lock; the message names its pid.
   static Result<FileLock> acquire(const std::string& path);
-  // True if some process holds it now. Makes no file and asks for no right to write.
+  // True if some process holds the lock now. Creates no file and needs no write permission.
   static bool is_held(const std::string& path);
   FileLock(FileLock&& other) noexcept
       : path_(std::move(other.path_)), made_(other.made_), fd_(std::exchange(other.fd_, -1)) {}
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
-  // Removes the file again if acquire() made it: it was locked for nothing.
+  // Removes the file again if acquire() created it and the lock turned out not to be needed.
   void undo();
 
  private:
@@ -31,12 +31,12 @@ class FileLock {
   int fd_;
 };
 
-// The lock of a database, of whatever name: links are followed.
+// Returns the lock file of a database. Links are followed, so every name of one database gives the same lock.
 Result<std::string> lock_file_of(const std::string& database);
 // True if a process has the database open for writing.
 bool has_writer(const std::string& database);
 
-// Refuses filesystems over a network: their locks and shared memory do not keep the promises SQLite's WAL
+// Refuses network filesystems: their locks and shared memory do not keep the promises that SQLite's WAL
 // needs.
 Status refuse_network_filesystem(const std::string& path);
 

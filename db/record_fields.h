@@ -1,10 +1,10 @@
-// What a measurement record is made of, told once.
+// Describes the fields of a measure record, once for all users.
 //
-// describe() hands each field to `f`, with its name and what is known of it. Rows and the tables' text,
-// messages, JSON lines, CSV, the checks, records.schema.json and the list in records_format.md are each such
-// an `f`; none of them names a field. The order here is that of the columns and of a line.
+// describe() hands each field to `f`, with its name and what is known about it. Database rows, table
+// definitions, messages, JSON lines, CSV, checks, records.schema.json and the list in records_format.md are
+// each such an `f`; none of them names a field. Columns and lines have the fields in this order.
 //
-// An `f` has these members; a reader takes the values by reference, a writer by const reference:
+// An `f` has these members. A reader takes the values by reference, a writer by const reference:
 //   f(field, value)           of int, int64_t, double, bool, std::string, std::vector<double>, Outcome, Constants
 //   f.derived(field, get)     get() follows from other fields: it is written, and skipped where it is read
 //   f.time(field, us)         a time of day
@@ -23,7 +23,7 @@
 
 namespace tuner {
 
-// What a number may be.
+// Limits what a number may be.
 enum class Rule : uint8_t {
   kFinite,
   kAtLeastZero,  // and finite
@@ -38,9 +38,10 @@ struct Field {
   const char* wire = nullptr;  // in the message, where it is not the name
   Rule rule = Rule::kAtLeastZero;
   int64_t least = 0, most = 1 << 30;  // of an integer
-  bool optional = false;              // a line may lack it: then it is what a new record says
-  bool unless_empty = false;          // a line leaves it out where it is empty
-  bool zero_counts = false;  // of an option: 0 is a value. In a message 0 is the default and -1 is this 0
+  bool optional = false;              // a line may lack it; it then has the default of a new record
+  bool unless_empty = false;          // a line leaves it out if it is empty
+  bool zero_counts = false;  // options only: 0 is a real value, sent as -1, because 0 means the default in a
+                             // message
 
   const char* json_key() const { return key != nullptr ? key : name; }
   const char* wire_name() const { return wire != nullptr ? wire : name; }
@@ -49,7 +50,7 @@ struct Field {
 template <class T, class Described>
 concept EitherConst = std::same_as<std::remove_const_t<T>, Described>;
 
-// How it was measured.
+// How the measurement was made.
 template <EitherConst<MeasureOptions> Options, class Fields>
 void describe(Options& o, Fields& f) {
   f({.name = "min_repeat_ms", .meaning = "one sample is as many calls as fill this"}, o.min_repeat_ms);
@@ -78,7 +79,7 @@ void describe(Options& o, Fields& f) {
     o.constants);
 }
 
-// Where and with what it was measured.
+// Where and with what the measurement was made.
 template <EitherConst<Environment> E, class Fields>
 void describe(E& e, Fields& f) {
   f({.name = "hardware", .meaning = "fingerprint of the machine"}, e.hardware);
@@ -94,7 +95,7 @@ void describe(E& e, Fields& f) {
   f({.name = "host", .meaning = "the worker's machine"}, e.host);
 }
 
-// All of a record but the trial it is of.
+// All fields of a record except its trial.
 template <EitherConst<MeasureRecord> Record, class Fields>
 void describe(Record& r, Fields& f) {
   f({.name = "attempt", .meaning = "of its trial, from 1"}, r.attempt);
@@ -153,7 +154,7 @@ void describe(Record& r, Fields& f) {
     r.page_faults);
 }
 
-// The same as lists, for whoever needs names and kinds but no values.
+// The same fields as lists, for code that needs names and kinds but no values.
 enum class FieldKind : uint8_t {
   kInteger,
   kNumber,
@@ -169,7 +170,7 @@ struct DescribedField {
   Field field;
   FieldKind kind;
 };
-const std::vector<DescribedField>& record_fields();  // those of its environment among them
+const std::vector<DescribedField>& record_fields();  // includes those of its environment
 const std::vector<DescribedField>& environment_fields();
 const std::vector<DescribedField>& options_fields();
 

@@ -1,11 +1,11 @@
 // Staleness: would the config of a record be built and run today as it was when it was measured?
 //
-// Computed at every question, never stored: records do not change, so one that is stale under this compiler
-// is current again under the one that measured it. A stale record is still the best that is known until it is
-// measured again (tuner revalidate); it ranks behind current ones.
+// It is computed for every question and never stored. Records do not change, so a record that is stale under
+// this compiler is current again under the one that measured it. A stale record ranks behind current ones,
+// but stays the best known until it is measured again (tuner revalidate).
 //
-// Knows no template, compiler or device: the caller says what there is at present, and what he leaves empty
-// is not judged.
+// This file knows no template, compiler or device. The caller fills in what is present today; empty fields
+// are not judged.
 #pragma once
 
 #include <functional>
@@ -24,29 +24,30 @@ struct Present {
   // Fingerprint of the machine that the target stands for here; empty: it stands for another one.
   std::string hardware;
   int harness_abi = 0;  // 0: not judged
-  // The version a template has, 0: there is none of this name. Null: not judged.
+  // Returns the version of a template; 0 if there is none of this name. Null: versions are not judged.
   std::function<int(std::string_view template_name)> template_version;
 };
 
-// Ordered by how much they take away: a config of another template version may mean another kernel or none, a
-// kernel of another compiler is another kernel, the same kernel on another device has another time.
+// Ordered by weight. Another template version may mean another kernel or none; another compiler makes another
+// kernel; on another device the same kernel takes another time.
 enum class StaleCause : uint8_t { kTemplate, kToolchain, kHardware, kHarness };
 std::string_view stale_cause_name(
     StaleCause cause);  // "template version", "compiler", "device", "harness ABI"
 
 struct Staleness {
-  std::vector<StaleCause> causes;  // in the order above; empty: current
-  // One line, for people: "compiler: llvm 22.1.8 codegen 2 then, llvm 22.1.8 codegen 4 now". Empty: current.
+  std::vector<StaleCause> causes;  // in the order above; empty if current
+  // One line for people: "compiler: llvm 22.1.8 codegen 2 then, llvm 22.1.8 codegen 4 now". Empty if current.
   std::string reason;
   bool stale() const { return !causes.empty(); }
 };
 
-// Of CPUs model and caches are compared, not microcode, how many CPUs the process had, nor instruction sets
-// (the target names those that are used). Of GPUs all that the fingerprint has, the driver included.
+// For CPUs it compares model and caches. It ignores microcode, the number of CPUs the process had, and
+// instruction sets (the target names those that are used). For GPUs it compares the whole fingerprint, with
+// the driver.
 Staleness staleness(const Environment& then, std::string_view template_name, int template_version,
                     const Present& now);
 Staleness staleness(const TunedConfig& tuned, const Present& now);
-// Of a trial whose record is there; without one it is current.
+// For a trial and its record. Without a record the trial is current.
 Staleness staleness(const TrialWithRecord& trial, const Present& now);
 
 }  // namespace tuner

@@ -1,20 +1,21 @@
-// Store: the database behind jobs, trials, measure records and tuned configs. Values: records.h.
+// Store: the database behind jobs, trials, measure records and tuned configs. records.h has the values.
 //
-// An engine implements the virtual functions: reads and writes, no decisions. What is decided from rows
-// (which race answers, what is read page by page) stands once for all engines, in store.cpp and tuned.cpp.
-// SQLite is the one engine today: sqlite/. tests/db/store_fixture.h is where another joins the tests.
+// An engine implements the virtual functions: reads and writes, but no decisions. What is decided from rows
+// (which race answers, reading page by page) is the same for all engines and lives in store.cpp and
+// tuned.cpp. SQLite (sqlite/) is the only engine today. tests/db/store_fixture.h is where another engine
+// joins the tests.
 //
-// What callers rely on, of every engine:
-//   durable   when a write returns OK it is on disk; whoever is killed then loses nothing of it
-//   whole     a write is stored whole or not at all, and no other write comes in between
-//   numbered  seq, record_id, race id and the like come from one counter, in the order of commits: who has
-//             read up to a number has read all there will ever be up to it
+// What callers may rely on with every engine:
+//   durable   a write that returned OK is on disk; killing the process afterwards loses nothing of it
+//   whole     a write is stored completely or not at all, and no other write comes in between
+//   numbered  seq, record_id, race id and so on come from one counter, in the order of commits: who has read
+//             up to a number has read all there will ever be up to it
 //   steady    a read sees one moment, unless it says "page by page"
 //   kept      rows are added; only the state of jobs and trials changes
 //   checked   a damaged row is an error that names it, never a wrong answer
-//   quick     no call reads a whole table but those that return it; best() without counts takes microseconds
+//   quick     a call reads a whole table only if it returns it; best() without counts takes microseconds
 //   threads   every method may be called from any thread; one process writes, any number read
-// Keys are canonical text (Workload::key(), Target::name(), Config::to_text()): stored, never looked into.
+// Keys are canonical text (Workload::key(), Target::name(), Config::to_text()). The store never looks inside.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +35,11 @@ namespace tuner {
 class ExchangeStore;
 class TaskView;
 
-// Which jobs are asked for: one of these, or all.
+// Selects jobs by one of these; empty selects all.
 struct JobQuery {
   std::string id;
   std::string request_id;
-  // The latest with the same tasks, search and seed that was submitted here; imported ones do not count.
+  // The latest job with the same tasks, search and seed that was submitted here. Imported jobs do not count.
   struct Search {
     std::vector<JobRow::Task> tasks;
     std::string name;
@@ -47,142 +48,150 @@ struct JobQuery {
   std::optional<Search> search;
 };
 
-// What becomes of a job. finished_at_us is set to now when the state is a final one, else to 0.
+// A change of a job. finished_at_us becomes now if the new state is final, and 0 otherwise.
 struct JobChange {
   JobState state = JobState::kQueued;
   std::optional<std::string> message;
-  int least_trials = 0;  // `trials` is raised to this, never lowered
+  int least_trials = 0;  // raises `trials` to this; never lowers it
   std::optional<StopOptions> stop;
 };
 
-// Which trials are asked for: those named, or of a job, or all.
+// Selects trials by id or by job; empty selects all.
 struct TrialQuery {
   std::vector<std::string> ids;
   std::string job;
-  int64_t after = 0;  // those with a larger seq
-  int64_t limit = 0;  // at most so many; 0: no limit
+  int64_t after = 0;  // only those with a larger seq
+  int64_t limit = 0;  // at most this many; 0: no limit
 };
 
 class Store {
  public:
   enum class Mode { kRead, kWrite };
-  // `path` is a file of SQLite, or the URL of a server (none is served as yet: InvalidArgument).
+  // `path` is an SQLite file, or the URL of a server (not supported yet: InvalidArgument).
   //
-  // kWrite creates (the folder only of default_db_path()) and migrates. Refused with InvalidArgument: a newer
-  // schema, damage, a file of another program, a missing folder, a hard link, a network filesystem. Aborted:
-  // another process has it open for writing; the message names its pid. Failed: the disk. kRead works beside
-  // a writer, after one that was killed, and from a read-only folder. NotFound: no file, or an empty one.
+  // kWrite creates the database (and the folder, but only that of default_db_path()) and migrates an older
+  // one. InvalidArgument: a newer schema, damage, another program's file, a missing folder, a hard link, or a
+  // network filesystem. Aborted: another process has it open for writing; the message names its pid. Failed:
+  // the disk.
+  // kRead works beside a writer, after a writer was killed, and from a read-only folder. NotFound: no file,
+  // or an empty one.
   static Result<std::unique_ptr<Store>> open(const std::string& path, Mode mode);
   virtual ~Store() = default;
   virtual const std::string& where() const = 0;  // the path or URL, for messages
 
   // --- jobs ---
-  // The same request_id twice keeps the first; an empty one never repeats. `id` must be new.
+  // A second job with the same request_id is ignored; an empty request_id never repeats. `id` must be new.
   virtual Status add_job(const JobRow& job) = 0;
   virtual Status update_job(std::string_view job_id, const JobChange& change) = 0;
   virtual Result<std::vector<JobRow>> jobs(const JobQuery& query = {}) const = 0;  // oldest first
-  virtual Result<int64_t> trials_done(std::string_view job_id) const = 0;          // of all its tasks
+  virtual Result<int64_t> trials_done(std::string_view job_id) const = 0;          // over all its tasks
 
   // --- trials ---
-  // A proposed batch (perhaps empty). Fills id and seq. With `proposal`, the call of the search that gave it:
-  // stored with it; fills its seq, count and first_trial_seq. Trials are of its job and task.
+  // Stores a proposed batch, which may be empty, and fills id and seq. `proposal` describes the search call
+  // that made it; it is stored in the same write, and its seq, count and first_trial_seq are filled. The
+  // trials must be of its job and task.
   virtual Status add_trials(std::vector<TrialRow>& trials, ProposalRow* proposal = nullptr) = 0;
-  // In one commit: those that are still queued, in the order given, the others are left out. queued ->
-  // leased, attempt + 1, a new fencing token.
+  // Leases, in one commit, those of the trials that are still queued, in the given order; leaves out the
+  // others. Each goes from queued to leased, with attempt + 1 and a new fencing token.
   virtual Result<std::vector<TrialRow>> lease_trials(const std::vector<std::string>& trial_ids,
                                                      std::string_view worker_id) = 0;
-  // leased -> queued. NotFound unless it is leased with that attempt.
+  // Puts the trial back from leased to queued. NotFound unless it is leased with that attempt.
   virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;
   virtual Status cancel_open_trials(std::string_view job_id) = 0;  // queued and leased -> cancelled
-  // In seq order, named ones in the order given. NotFound: one of the names, or the job.
+  // Returns trials in seq order, or named ones in the given order. NotFound: one of the names, or the job.
   virtual Result<std::vector<TrialWithRecord>> trials(const TrialQuery& query) const = 0;
   virtual Result<std::vector<ProposalRow>> proposals(std::string_view job_id) const = 0;  // in seq order
 
   // --- records ---
-  // Stores records of open trials as their terminal ones; a record for a closed trial is kept as an extra
-  // sample; the very same record again changes nothing. NotFound: an unknown trial. InvalidArgument: a number
-  // that is not finite, or an ok record without samples.
+  // Stores the records. The record of an open trial becomes its terminal one; a record for a closed trial is
+  // kept as an extra sample; repeating the very same record changes nothing. NotFound: an unknown trial.
+  // InvalidArgument: a number that is not finite, or an ok record without samples.
   virtual Status add_records(const std::vector<MeasureRecord>& records) = 0;
-  // Every record of a trial, extra samples too, oldest first.
+  // Returns every record of a trial with its extra samples, oldest first.
   virtual Result<std::vector<MeasureRecord>> records(std::string_view trial_id) const = 0;
-  // Terminal records of the job's trials with record_id > `after`, in that order.
+  // Returns the terminal records of the job's trials with record_id > `after`, in that order.
   virtual Result<std::vector<ObservedRecord>> records_after(std::string_view job_id, int64_t after) const = 0;
-  // The largest record_id there is; 0: no record yet.
+  // Returns the largest record_id; 0 if there is no record.
   virtual Result<int64_t> last_record_id() const = 0;
 
-  // --- tasks: what is known of one (workload, target), of any job and all algorithms ---
-  // Every one that was ever proposed a trial whose times mean that, oldest first; without algorithms.
+  // --- tasks: what is known of one (workload, target) over all jobs and algorithms ---
+  // Returns every task with a trial whose times have these constants, oldest first. `algorithms` stays empty.
   virtual Result<std::vector<JobRow::Task>> tasks(Constants constants = Constants::kWarm) const = 0;
-  // Calls `f` with what is known of the task at one moment (task_view.h), and returns what it returns. Does
-  // not call it when no trial of the task was ever proposed.
+  // Calls `f` with what is known of the task at one moment (task_view.h), and returns its result. Does not
+  // call `f` if the task never had a trial.
   virtual Status with_task(const JobRow::Task& task,
                            const std::function<Status(const TaskView&)>& f) const = 0;
-  // At most `most` trials of the task whose terminal record has an id up to `until`, chosen by
-  // donor_sample.h.
+  // Returns at most `most` trials of the task whose terminal record has an id up to `until`. donor_sample.h
+  // chooses.
   virtual Result<std::vector<TrialWithRecord>> sample_records(const JobRow::Task& task, int64_t until,
                                                               int most) const = 0;
-  // The fastest right and uncut trial of this very config. NotFound when there is none.
+  // Returns the fastest correct, uncut trial of this very config. NotFound if there is none.
   virtual Result<TrialWithRecord> fastest_of_config(const JobRow::Task& task, std::string_view template_name,
                                                     int template_version, std::string_view config) const = 0;
 
   // --- races ---
-  // Fills id. InvalidArgument: a number that is not finite, a winner that is no finalist, samples that do not
-  // match.
+  // Fills id. InvalidArgument: a number that is not finite, a winner that is not a finalist, or samples whose
+  // numbers do not match.
   virtual Status add_race(RaceRow& race) = 0;
   virtual Result<std::vector<RaceRow>> races(std::string_view job_id) const = 0;  // oldest first
 
   // --- learned ---
-  // Fills id, and made_at_us where it is 0.
+  // Fills id, and made_at_us if it is 0.
   virtual Status add_learned(LearnedRow& row) = 0;
-  // The newest of that kind, operator and target. NotFound when there is none.
+  // Returns the newest row of that kind, operator and target. NotFound if there is none.
   virtual Result<LearnedRow> learned(std::string_view kind, std::string_view op,
                                      std::string_view target) const = 0;
 
   // --- events (for Watch) ---
-  // Appends; returns its sequence number. `json` is opaque here.
+  // Appends an event and returns its sequence number. The store does not look into `json`.
   virtual Result<int64_t> add_event(std::string_view job_id, std::string_view json) = 0;
   virtual Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id,
                                                                       int64_t after_seq, int limit) const = 0;
 
-  // --- exchange: rows that come from elsewhere or go there (exchange/exchange_store.h) ---
+  // --- exchange: rows to and from other databases and files (exchange/exchange_store.h) ---
   virtual ExchangeStore& exchange() = 0;
   virtual const ExchangeStore& exchange() const = 0;
 
-  // --- built on the above, the same for every engine ---
+  // --- built on the functions above, the same for every engine ---
   Result<JobRow> job(std::string_view job_id) const;
   Result<JobRow> job_by_request(std::string_view request_id) const;
-  // JobQuery::search: what `submit` continues.
+  // Finds a job as JobQuery::search does: the one that `submit` continues.
   Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
                           uint64_t seed) const;
   Status set_job_state(std::string_view job_id, JobState state, std::string_view message);
-  // Raises `trials`, sets `stop`; state back to queued.
+  // Raises `trials`, sets `stop`, and queues the job again.
   Status extend_job(std::string_view job_id, int trials, const StopOptions& stop);
   Result<std::vector<TrialWithRecord>> trials(std::string_view job_id) const;
   Result<TrialWithRecord> trial(std::string_view trial_id) const;
-  // Page by page: every trial with a record, oldest first (empty job_id: of all jobs). `f` returns false to
-  // stop.
+  // Page by page: calls `f` with every trial that has a record, oldest first, until it returns false. An
+  // empty job_id selects all jobs.
   Status for_each_record(std::string_view job_id, const std::function<bool(const TrialWithRecord&)>& f) const;
-  // The same of one task.
+  // Like for_each_record(), for one task.
   Status for_each_record_of(const JobRow::Task& task,
                             const std::function<bool(const TrialWithRecord&)>& f) const;
-  // The winner of the task's certified race, with its time and interval. A race outranks all trials until the
-  // next race: one lucky trial of a search that was stopped changes nothing. A race whose winner took part in
-  // a later certified one has been decided anew there; of several that have not (databases put together), the
-  // one with the fastest winner counts.
-  // Without a certified race the fastest ok, uncut record; ties go to the older. NotFound when there is none.
-  // Of trials of the named templates only, unless there are none.
-  // What was measured again counts as it was then: when the newest race is of another compiler, harness or
-  // machine than that record, and its job had the same config among its trials, only records of the race's
-  // environment are looked at (tuner revalidate).
-  // Without `counted`, trials and outcomes stay 0 and empty: they are counted over all records of the task,
-  // the rest is found in microseconds however many there are.
+  // Returns the tuned config of the task: the winner of its certified race, with the race's time and
+  // interval. NotFound if nothing correct was measured.
+  //
+  // A race outranks all trials until the next race, so one lucky trial of a stopped search changes nothing. A
+  // race is superseded if its winner took part in a later race that is certified, or that had another
+  // compiler, harness or machine. If several are not superseded (merged databases), the one with the fastest
+  // winner counts.
+  //
+  // Without a certified race the fastest ok, uncut record wins; the older one if equal. If `templates` is not
+  // empty, only trials of these templates count.
+  //
+  // Revalidation (tuner revalidate): if the newest race has another compiler, harness or machine than that
+  // record, and its job also measured the record's config, only records of the race's environment count.
+  //
+  // Without `counted`, trials and outcomes stay empty. Counting reads all records of the task; the rest takes
+  // microseconds however many there are.
   Result<TunedConfig> best(std::string_view workload_key, std::string_view target,
                            const std::vector<std::string>& templates = {}, bool counted = true,
                            Constants constants = Constants::kWarm) const;
 };
 
-// A copy of the database as it stands, made beside a writer if there is one; appears when it is whole. `to`
-// must not be there. The first to open the copy for writing makes its write-ahead log.
+// Copies the database as it stands, also beside a writer. The copy appears when it is complete; `to` must not
+// exist. The first process that opens the copy for writing creates its write-ahead log.
 Status copy_database(const std::string& from, const std::string& to);
 
 // $XDG_DATA_HOME/tuner/tuner.db, or ~/.local/share/tuner/tuner.db.

@@ -1,5 +1,5 @@
-// TaskView: what is known of one (workload, target) at one moment: the rows that tuned.cpp decides from. An
-// engine implements it; Store::with_task hands one out, for as long as the call lasts.
+// TaskView: what is known of one (workload, target) at one moment, from which tuned.cpp decides. An engine
+// implements it. Store::with_task passes one to its callback; it is valid only during that call.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,22 @@ class TaskView {
 
   virtual ~TaskView() = default;
 
-  // Newest first, without job_id; of finalists only the trial ids: samples are most of a race.
+  // Newest first, without job_id. Finalists have only their trial ids, because samples are most of a race.
   virtual Result<std::vector<RaceRow>> races() const = 0;
   virtual Result<TrialRow> trial(std::string_view trial_id) const = 0;  // without job_id. NotFound
   virtual Result<std::optional<Measured>> measured(std::string_view trial_id) const = 0;
-  // Ids of all trials with a terminal record, oldest first.
+  // Returns the ids of all trials with a terminal record, oldest first.
   virtual Result<std::vector<std::string>> measured_trials() const = 0;
-  // The fastest right and uncut trial, of the named templates (none: of any). Ties go to the older record.
+  // Returns the fastest correct, uncut trial of the named templates (empty: of any); the older record if
+  // equal.
   virtual Result<std::optional<Measured>> fastest(const std::vector<std::string>& templates) const = 0;
-  // The same of what was measured by this compiler and harness on this machine.
+  // Like fastest(), but only among records of this compiler, harness and machine.
   virtual Result<std::optional<Measured>> fastest_of_environment(
       const Environment& environment, const std::vector<std::string>& templates) const = 0;
-  // Whether the job of the race, one of races(), measured this config for the race's task.
+  // True if the job of `race`, one of races(), measured this config for the race's task.
   virtual Result<bool> measured_by_job_of(const RaceRow& race, std::string_view template_name,
                                           std::string_view config) const = 0;
-  // How many terminal records have each outcome.
+  // Counts the terminal records by outcome.
   virtual Result<std::vector<std::pair<Outcome, int64_t>>> outcomes() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a record of another tuner says of config and workload, in its words. Records of ours that went through
-// another tuner's format come back so; whether the words mean something here is for others to say.
+// Reads config and workload out of another tuner's record. Our own records look like this after a trip
+// through another tuner's format. The caller decides whether the words mean anything here.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace tuner::exchange {
 
-// Where our workload's key stands in the name of a task: of AutoTVM in its one argument, else it is the name.
+// Returns the part of the task's name that holds our workload key: AutoTVM's single argument, or else the
+// whole name.
 std::string foreign_workload(std::string_view format, std::string_view task);
 
 struct ForeignKnobs {
   std::string template_name;              // empty: the record names none
-  std::map<std::string, int64_t> values;  // only integers, as every knob of ours is one
+  std::map<std::string, int64_t> values;  // integers only, like all our knobs
 };
 ForeignKnobs foreign_knobs(const ForeignRecord& record);
 

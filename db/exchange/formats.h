@@ -1,6 +1,6 @@
 // Records as text: our own JSON lines (db/records_format.md), AutoTVM logs 0.2, T4 documents, CSV tables.
-// Each parser takes one record's text, from anywhere, and gives rows or one line saying what is wrong with
-// it.
+// Each parser takes the text of one record, which may come from anywhere. It returns rows, or one line that
+// says what is wrong.
 #pragma once
 
 #include <optional>
@@ -18,47 +18,48 @@ enum class Format { kJsonLines, kAutotvm, kT4, kCsv };
 std::string_view format_name(Format format);
 std::optional<Format> format_from_name(std::string_view name);
 
-// --- our own JSON lines, version 2 (and 1, which only had trials) ---
+// --- our own JSON lines: version 2, and version 1, which had only trials ---
 Result<ExchangeRow> parse_json_line(std::string_view line);
-std::string json_line(const ExchangeRow& row);  // without the end of the line
+std::string json_line(const ExchangeRow& row);  // without the newline
 
 // --- AutoTVM log, version 0.2: one JSON object a line ---
 Result<ForeignRecord> parse_autotvm_line(std::string_view line);
-// A record of ours in that form: our template's name as the task's, the workload's key as its argument, every
-// knob an "ot" entity. "" of a trial without a record: the form has no place for it.
+// Writes our record in that form: the template is the task's name, the workload key its argument, and every
+// knob an "ot" entity. Returns "" for a trial without a record, which the form cannot hold.
 std::string autotvm_line(const ExchangedTrial& trial);
 
 // --- T4, the common results format of Kernel Tuner and others: a JSON document with a list `results` ---
 struct T4Document {
   struct Element {
-    std::string_view text;  // of the document's text
-    int64_t line = 0;       // where it begins, from 1
+    std::string_view text;  // points into the document's text
+    int64_t line = 0;       // the line where it begins, counted from 1
   };
   std::string header;  // the document with an empty list of results
   std::vector<Element> elements;
-  // Empty when the document is whole; else where and how it ends or goes wrong. `elements` are those before.
+  // Empty if the document is complete. Else says where it ends or goes wrong; `elements` holds what comes
+  // before.
   std::string broken;
 };
-// Finds the elements; looks at nothing inside them. InvalidArgument: it is no such document.
+// Finds the elements without looking inside them. InvalidArgument: not a T4 document.
 Result<T4Document> split_t4(std::string_view text);
-// `task`, `target`: where header and element do not tell.
+// `task` and `target` are used where neither header nor element names one.
 Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view header,
                                       const std::string& task, const std::string& target);
 std::string t4_header(const JobRow::Task& task);     // the document with an empty list of results
-std::string t4_result(const ExchangedTrial& trial);  // "" of a trial without a record
+std::string t4_result(const ExchangedTrial& trial);  // "" for a trial without a record
 std::string t4_document(std::string_view header, const std::vector<std::string>& results);
 
-// --- CSV: RFC 4180, but no field goes over the end of a line ---
-// The fields of a line. InvalidArgument: a quote that is not closed, or text after a closing quote.
+// --- CSV: RFC 4180, except that a field may not contain a line break ---
+// Splits a line into fields. InvalidArgument: an unclosed quote, or text after a closing quote.
 Result<std::vector<std::string>> csv_fields(std::string_view line);
-// What a header says its columns are. Our own table has all that a record has; of any other table, `time_ns`,
-// `time_us`, `time_ms` or `time_s` is needed, `status` or `outcome`, `task`, `workload` or `kernel`, `target`
-// or `device` are understood, and every other column is a knob.
+// The columns of a table, read from its header. Our own table holds a complete record. Any other table needs
+// `time_ns`, `time_us`, `time_ms` or `time_s`; it may have `status` or `outcome`; `task`, `workload` or
+// `kernel`; `target` or `device`. Every other column is a knob.
 class CsvTable {
  public:
   static Result<CsvTable> from_header(std::string_view line);
   bool is_own() const { return own_; }
-  // `task`, `target`: where the table has no such column.
+  // `task` and `target` are used where the table has no such column.
   Result<ExchangeRow> parse(std::string_view line, const std::string& task, const std::string& target) const;
 
  private:
@@ -71,8 +72,8 @@ class CsvTable {
   double to_ns_ = 1;
 };
 std::string csv_header();
-std::string csv_line(const ExchangedTrial& trial);  // "" of a trial without a record
-// Foreign records as a table of their own: what is understood of them, and their text.
+std::string csv_line(const ExchangedTrial& trial);  // "" for a trial without a record
+// Foreign records have a table of their own: the fields we understand, and the original text.
 std::string csv_foreign_header();
 std::string csv_foreign_line(const ForeignRecord& record);
 

@@ -1,4 +1,5 @@
-// What makes rows of different databases the same: names that do not depend on where a row lies.
+// Decides when rows of different databases are the same, by names that do not depend on where a row is
+// stored.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +12,28 @@
 
 namespace tuner {
 
-// Search of the jobs that import made of another program's results: they hold a config once, and number it as
-// they like.
+// The `search` of jobs that an import made from another program's results. Such a job holds each config once,
+// and its numbering is its own.
 inline constexpr char kPackImport[] = "import";
 
-// Names a job in every database it gets to: its id, when it was submitted, and a checksum of what was asked.
+// Returns the name that a job has in every database: its id, its submission time and a checksum of its
+// request.
 std::string job_uid(const JobRow& job);
 
-// What makes two trials of one job the same one.
+// Two trials of one job are the same if this digest of task, template and config is equal.
 int64_t content_of(const TrialRow& trial, const JobRow::Task& task);
 
-// Position of the task in the job, which need not be that of the file (`hint`) when parts of the file are
-// missing; -1: not there.
+// Returns the position of the task in the job, or -1. It may differ from the position in the file (`hint`) if
+// parts of the file are missing.
 int index_of(const JobRow& job, const JobRow::Task& task, int hint);
 
-// SHA-256, cut to 128 bits, of the texts; each is told apart from the next by its length.
+// The SHA-256 of the texts, cut to 128 bits. Lengths are hashed too, so ("ab", "c") and ("a", "bc") differ.
 struct Digest {
   int64_t high = 0, low = 0;
 };
 Digest digest_of(std::initializer_list<std::string_view> texts);
 
-// Tasks as compact JSON: the text by which databases recognise a job.
+// Returns the tasks as compact JSON, the text by which databases recognise a job.
 std::string tasks_json(const std::vector<JobRow::Task>& tasks);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// A file of records into a database, every line accounted for.
+// Imports a file of records into a database and accounts for every line.
 #pragma once
 
 #include <functional>
@@ -18,16 +18,15 @@ struct ImportReport {
   };
   std::string source;
   Format format = Format::kJsonLines;
-  int64_t lines = 0;                   // of a T4 document: results
-  int64_t blank = 0;                   // also a CSV header
+  int64_t lines = 0;                   // results, for a T4 document
+  int64_t blank = 0;                   // includes the header of a CSV file
   Count jobs, trials, races, foreign;  // a trial counts once for each of its records
   int64_t skipped = 0;
-  int64_t unmatched = 0;  // of `foreign`: ImportOptions::warms_a_search said no
-  // Of the first kShown skipped lines: its number and why. The number 0: what is wrong with the file as a
-  // whole.
+  int64_t unmatched = 0;  // how many of `foreign` ImportOptions::warms_a_search refused
+  // The line number and reason of the first kShown skipped lines. Number 0 stands for the file as a whole.
   static constexpr size_t kShown = 100;
   std::vector<std::pair<int64_t, std::string>> why;
-  // lines == blank + the four counts + skipped, always.
+  // Always true: lines == blank + the four counts + skipped.
   Count& count_of(const ExchangeRow& row);
   int64_t accounted() const {
     return blank + jobs.all() + trials.all() + races.all() + foreign.all() + skipped;
@@ -35,24 +34,24 @@ struct ImportReport {
 };
 
 struct ImportOptions {
-  std::optional<Format> format;  // else told by content
-  // Of foreign records whose file does not say: the task (empty: the file's name) and the target.
+  std::optional<Format> format;  // empty: detected from the content
+  // For foreign records whose file names neither: their task (empty: the file's name) and target.
   std::string task, target;
-  // Refuses what nobody could query, asked once for each (workload, target); may be empty.
+  // Refuses tasks that nobody could query. Called once for each (workload, target); may be empty.
   std::function<Status(const JobRow::Task&)> check_task;
-  // Of a record of another tuner: whether it is of a space of ours. May be empty: nobody asks.
+  // True if a foreign record belongs to a config space of ours. May be empty: nothing is then counted.
   std::function<bool(const ForeignRecord&)> warms_a_search;
-  std::function<void(int64_t lines)> progress;  // called now and then, may be empty
+  std::function<void(int64_t lines)> progress;  // called from time to time; may be empty
 };
 
-// What the file is, by its first lines. `kPackResults` is for import_results() (tuner/cli).
+// The kind of a file, judged by its first lines. `kPackResults` is read by import_results() (tuner/cli).
 enum class Detected { kJsonLines, kAutotvm, kT4, kCsv, kPackResults };
-// InvalidArgument: none of them; the message says what the first line is.
+// InvalidArgument: no known kind; the message describes the first line.
 Result<Detected> detect_format(const std::string& path);
 
-// Stores what the file holds; lines that cannot be read are skipped and told. Stored again, it changes
-// nothing. Memory does not grow with the file, but for T4, which is one document. InvalidArgument: no file,
-// or one that is of none of the formats. Failed: the disk; what was stored before stays.
+// Stores the file's content; unreadable lines are skipped and reported. Importing a file again changes
+// nothing. Memory does not grow with the file, except for T4, which is one document. InvalidArgument: no
+// file, or an unknown format. Failed: the disk; what was stored before stays.
 Result<ImportReport> import_file(const std::string& path, Store& store, const ImportOptions& options);
 
 }  // namespace tuner::exchange

@@ -1,6 +1,6 @@
-// Fields: compiler_core/base/json_reader.h with values that are returned: a key that is asked for must be
-// there, and after the first error reads return zeros, so a parser needs no checks between them. Only the
-// parsers here use it.
+// Fields wraps compiler_core/base/json_reader.h and returns values. A key that is asked for must be there.
+// After the first error every read returns zero, so a parser needs no checks in between. Only the parsers
+// here use it.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace tuner::exchange {
 
-// One line that names what nlohmann::json says of text that is no JSON.
+// Parses text, or reports nlohmann::json's reason in one line.
 inline Result<nlohmann::json> parse_json(std::string_view text) {
   try {
     return nlohmann::json::parse(text);
@@ -24,15 +24,15 @@ inline Result<nlohmann::json> parse_json(std::string_view text) {
   }
 }
 
-// What was found, short enough for a message.
+// Shows a value in a message, shortened if it is long.
 inline std::string shown(const nlohmann::json& value) { return json_input::found(value); }
 
-// For a message, which is one line whatever a file holds.
+// Joins text into one line for a message, whatever the file holds.
 inline std::string on_one_line(std::string text) { return json_input::one_line(std::move(text)); }
 
 class Fields {
  public:
-  // `object` outlives this; `where` goes before every message.
+  // `object` must outlive this; `where` starts every message.
   explicit Fields(const nlohmann::json& object, std::string where = {})
       : object_(object), where_(where), in_(object, std::move(where)) {}
 
@@ -41,7 +41,7 @@ class Fields {
   std::string text_or(const char* key, std::string otherwise) {
     return has(key) ? text(key) : std::move(otherwise);
   }
-  // Any finite number.
+  // Reads a finite number.
   double number(const char* key) { return value<double>(key); }
   double number_or(const char* key, double otherwise) { return has(key) ? number(key) : otherwise; }
   int64_t integer(const char* key, int64_t low = INT64_MIN, int64_t high = INT64_MAX) {
@@ -55,7 +55,7 @@ class Fields {
   uint64_t unsigned64(const char* key) { return value<uint64_t>(key); }
   bool flag(const char* key) { return value<bool>(key); }
   std::vector<double> numbers(const char* key) { return value<std::vector<double>>(key); }
-  // The list, or an empty one.
+  // Returns the list, or an empty one.
   const nlohmann::json& list(const char* key) {
     static const nlohmann::json kEmpty = nlohmann::json::array();
     const nlohmann::json* value = in_.list(key, json_input::kRequired);
@@ -75,7 +75,7 @@ class Fields {
     fail(str(key, ": found \"", name, "\", which is none of the names there are"));
     return E{1};
   }
-  // The value, whatever it is; null when it is missing.
+  // Returns the value of any type; null if it is missing.
   const nlohmann::json* any(const char* key) { return in_.get(key, json_input::kRequired); }
   void wrong(const char* key, const nlohmann::json& found, std::string_view expected) {
     in_.refuse(key, "found ", shown(found), ", expected ", expected);

@@ -1,4 +1,4 @@
-// LineReader: the lines of a file, compressed (gzip) or not, told by its content. "-" is standard input.
+// LineReader: reads a file line by line. It detects gzip by content. "-" is standard input.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@ namespace tuner::exchange {
 
 class LineReader {
  public:
-  // Longer lines are cut to this many bytes and marked.
+  // A longer line is cut to this many bytes, and too_long() is true.
   static constexpr size_t kLongest = size_t{64} << 20;
 
-  // InvalidArgument: it cannot be read.
+  // InvalidArgument: the file cannot be read.
   static Result<LineReader> open(const std::string& path);
   LineReader(LineReader&& other) noexcept;
   LineReader& operator=(LineReader&&) = delete;
   ~LineReader();
 
-  // The next line without its end ("\n" or "\r\n"); false at the end of the file, or when what follows cannot
-  // be decompressed: status() then tells.
+  // Reads the next line, without its "
+  // " or "\r
+  // ". Returns false at the end of the file, or if the rest cannot be decompressed; status() then tells.
   bool next(std::string& line);
-  int64_t number() const { return number_; }  // of the last line, from 1
-  bool ended() const { return ended_; }       // it had an end; false only of a last line
+  int64_t number() const { return number_; }  // number of the last line read, from 1
+  bool ended() const { return ended_; }       // false if the last line of the file has no line break
   bool too_long() const { return too_long_; }
   const Status& status() const { return status_; }
 

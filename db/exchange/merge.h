@@ -1,4 +1,4 @@
-// Several databases into one.
+// Merges several databases into one.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,17 @@ namespace tuner::exchange {
 
 struct MergeReport {
   std::string output;
-  std::string copied;                 // the source the output began as; empty: the output was there before
-  std::vector<ImportReport> sources;  // those that were added; `lines` counts rows
+  std::string copied;                 // the source that the output began as a copy of; empty: the output
+                                      // existed before
+  std::vector<ImportReport> sources;  // the sources that were added; their `lines` counts rows
 };
 
-// Adds the jobs, trials, records, races and foreign records of every source to `output`, which is made when
-// there is none. Sources are opened for reading and stay as they are; `output` may be one of them, then the
-// others are added to it. The same sources again change nothing. An output that is made begins as a copy of
-// the first source: ids, the searches that can be replayed, events and learned documents of that one are
-// kept; those of the others stay where they are, as do the ids of their trials and those of their jobs that
-// are taken. InvalidArgument: no source, or one that is not there, or of another version.
+// Adds the jobs, trials, records, races and foreign records of every source to `output`, which is created if
+// needed. Sources are opened for reading and never changed; `output` may be one of them, and then the others
+// are added to it. Merging the same sources again changes nothing. A new output begins as a copy of the first
+// source, and so keeps that source's ids, replayable searches, events and learned documents. Those of the
+// other sources are not taken over; their trials get new ids, and so do jobs whose id is taken.
+// InvalidArgument: no source, one that does not exist, or one of another version.
 Result<MergeReport> merge_databases(const std::vector<std::string>& sources, const std::string& output,
                                     const std::function<void(int64_t rows)>& progress = {});
 

@@ -1,4 +1,4 @@
-// The part of our JSON lines that record_fields.h tells: written and read by the description, both ways.
+// The part of our JSON lines that record_fields.h describes. One description drives both reading and writing.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,15 +8,15 @@
 
 namespace tuner::exchange {
 
-// Append the fields to an object.
+// These append the fields to an object.
 void add_record(nlohmann::ordered_json& out, const MeasureRecord& record);
 void add_environment(nlohmann::ordered_json& out, const Environment& environment);
 nlohmann::ordered_json options_value(const MeasureOptions& options);
 
-// What is wrong is kept by `in`. A record's trial is the caller's.
+// Errors are kept by `in`. The caller sets the record's trial.
 MeasureRecord record_from(Fields& in);
 Environment environment_from(Fields& in);
-MeasureOptions options_from(Fields& parent);  // of its key "options"
+MeasureOptions options_from(Fields& parent);  // reads the key "options" of the parent
 
 int64_t time_from(Fields& in, const char* key);
 

@@ -1,4 +1,4 @@
-// TextOutput: text into a file, compressed when its name ends in .gz. "-" is standard output.
+// TextOutput: writes text to a file, compressed if its name ends in .gz. "-" is standard output.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct gzFile_s;
 
 namespace tuner::exchange {
 
-// What may be named, and what becomes of a file that is not finished: OutputFile.
+// OutputFile says which paths are accepted and what happens to an unfinished file.
 class TextOutput {
  public:
   static Result<TextOutput> open(const std::string& path);
@@ -18,7 +18,7 @@ class TextOutput {
   TextOutput& operator=(TextOutput&&) = delete;
   ~TextOutput();
 
-  Status write(std::string_view text);  // some of it waits in memory until finish()
+  Status write(std::string_view text);  // part of it may stay in memory until finish()
   Status finish();
 
  private:

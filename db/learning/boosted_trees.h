@@ -1,7 +1,7 @@
-// BoostedTrees: regression trees fitted one after the other to what those before left over (squared error).
+// BoostedTrees: regression trees, each fitted to the error that the trees before it left (squared error).
 //
-// Small on purpose: what a database's rows teach is stored as text in the database, read in milliseconds and
-// evaluated by an application's runtime, which has no XGBoost. Deterministic in rows and options.
+// Kept small on purpose: the model is stored as text in the database, is read in milliseconds, and runs in an
+// application that has no XGBoost. The same rows and options give the same trees.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace tuner {
 
 struct BoostedTreesOptions {
   int trees = 120;
-  int depth = 5;             // of a tree, splits from the root to a leaf
-  double rate = 0.1;         // share of a tree's answer that is added
-  double smallest_leaf = 4;  // sum of the weights of its rows
-  double shrinkage = 1;      // added to a leaf's weight: few rows say less (L2)
-  double row_share = 0.7;    // of the rows each tree sees, drawn anew
+  int depth = 5;             // splits from the root of a tree to a leaf
+  double rate = 0.1;         // share of each tree's answer that is added (learning rate)
+  double smallest_leaf = 4;  // a leaf's rows weigh at least this much together
+  double shrinkage = 1;      // L2: added to a leaf's weight, so that few rows count less
+  double row_share = 0.7;    // share of the rows that each tree is fitted to, drawn anew for each
   uint64_t seed = 1;
 };
 
-// Rows of equal length, one after the other. NaN: the column means nothing for this row; it goes the way of
-// the smallest values.
+// Rows of equal length, stored one after the other. NaN means that the column does not apply to the row; such
+// a row goes where the smallest values go.
 struct TrainingRows {
   int columns = 0;
   std::vector<float> values;   // rows x columns
-  std::vector<float> wanted;   // one a row
-  std::vector<float> weights;  // one a row, above 0
+  std::vector<float> wanted;   // one per row
+  std::vector<float> weights;  // one per row, greater than 0
   size_t rows() const { return wanted.size(); }
 };
 
 class BoostedTrees {
  public:
   BoostedTrees() = default;
-  // At least one row.
+  // Needs at least one row.
   static BoostedTrees fit(const TrainingRows& rows, const BoostedTreesOptions& options);
 
   int columns() const { return columns_; }
@@ -46,12 +46,13 @@ class BoostedTrees {
   const std::vector<double>& importance() const { return importance_; }
 
   nlohmann::json to_json() const;
-  // InvalidArgument names what is not as to_json() writes it: nothing in it can make predict() run astray.
+  // InvalidArgument names the part that differs from what to_json() writes. A document that is accepted
+  // cannot make predict() loop or read out of bounds.
   static Result<BoostedTrees> from_json(const nlohmann::json& document);
 
  private:
-  // Of a leaf, `column` is -1 and `value` its answer. Else rows with value <= `value`, or NaN, go to `left`,
-  // others to left + 1. Children stand behind their parent.
+  // A leaf has `column` -1 and its answer in `value`. Otherwise rows with a value <= `value`, or NaN, go to
+  // `left`, others to left + 1. Children come after their parent.
   struct Node {
     int32_t column = -1;
     int32_t left = 0;

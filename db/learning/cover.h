@@ -1,18 +1,19 @@
-// Cover: a cover set of one operator with the tree that chooses from it, as `tuner cover --store` keeps it in
-// the database (LearnedRow of kind "cover", with its operator and target) for answers of the kind `portable`.
+// Cover: a cover set of one operator, with the tree that chooses from it. `tuner cover --store` keeps it in
+// the database (a LearnedRow of kind "cover", with operator and target). Answers of the kind `portable` use
+// it.
 //
-// The document, JSON, one object:
+// The document is one JSON object:
 //   {"version": 1, "op": "conv2d", "target": "llvm -mcpu=haswell -threads=1",
 //    "configs": [{"template": "conv2d_direct_cpu", "template_version": 3, "config": "tile_oc=16 tile_ow=6"},
 //    ...], "tree": [{"number": "ic", "at_most": 90, "yes": 1, "no": 2}, {"use": 0},
 //             {"word": "act", "is": "relu", "yes": 3, "no": 4}, {"use": 1}, {"use": 0}],
 //    "columns": 20, "worst": 0.953, "mean": 0.982,
 //    "left_out": {"columns": 20, "known": 14, "worst": 0.71, "mean": 0.93}}
-// "tree" starts at its first entry, children stand behind their parent, and features are those of
-// features_of_key(). "columns" shapes of this target were served; "worst" and "mean" are of the tree's
-// choices there, as fractions of the fastest known. "left_out": each shape in turn was hidden, set and tree
-// were made from the others, and its choice was looked up ("known" of them were measured): what an unseen
-// shape gets. Absent where it was not computed.
+// "tree" starts at its first entry; children come after their parent; the features are those of
+// features_of_key(). "columns" is the number of shapes of this target that were served. "worst" and "mean"
+// rate the tree's choices there as fractions of the fastest known speed. "left_out" says what an unseen shape
+// gets: each shape in turn was hidden, set and tree were made from the others, and the choice was looked up
+// ("known" of them had been measured). It is absent if it was not computed.
 #pragma once
 
 #include <string>
@@ -43,13 +44,13 @@ struct Cover {
   };
   LeftOut left_out;  // columns 0: not computed
 
-  // For any workload of the operator. Whether the config is valid for it is the caller's to check: it is a
-  // config of other shapes.
+  // Chooses a config for any workload of the operator. The caller must check that it is valid for the
+  // workload, as it comes from other shapes.
   const CoverConfig& choose(std::string_view workload_key) const;
 };
 
 std::string cover_to_json(const Cover& cover);
-// InvalidArgument names what is wrong; what it accepts is safe to choose from.
+// InvalidArgument names what is wrong. An accepted document is safe to choose from.
 Result<Cover> cover_from_json(std::string_view text);
 
 }  // namespace tuner

@@ -1,9 +1,8 @@
-// Knowledge: what the records of one operator on one target teach: the shapes that were tuned, their fastest
-// configs, and per variant a predictor. Made by the process that writes the database, after a job or by
-// `tuner learn`; kept there as a document (table `learned`, kind "predictor"), so that whoever only reads has
-// it in milliseconds.
+// Knowledge: what the records of one operator on one target teach: the tuned shapes, their fastest configs,
+// and a predictor for each variant. The process that writes the database makes it, after a job or on `tuner
+// learn`, and stores it as a document (table `learned`, kind "predictor"). Readers load it in milliseconds.
 //
-// The document is JSON, {"format": 1, "op", "target", "until_record_id", "shapes": [{"workload", "tops":
+// The document is JSON: {"format": 1, "op", "target", "until_record_id", "shapes": [{"workload", "tops":
 // [...]}], "variants": {variant: VariantPredictor}}.
 #pragma once
 
@@ -33,30 +32,31 @@ struct TopConfig {
 struct TunedShape {
   std::string workload_key;
   TaskShape shape;              // of workload_key
-  std::vector<TopConfig> tops;  // fastest first; of each template at most kTopsOfATemplate
+  std::vector<TopConfig> tops;  // fastest first; at most kTopsOfATemplate per template
 };
 
 struct Knowledge {
   std::string op, target;
-  int64_t until_record_id = 0;  // records up to this were looked at
+  int64_t until_record_id = 0;  // records with ids up to this were read
   std::vector<TunedShape> shapes;
   std::map<std::string, VariantPredictor, std::less<>> variants;
 
   std::string to_text() const;
-  // InvalidArgument names what is not as to_text() writes it.
+  // InvalidArgument names the part that differs from what to_text() writes.
   static Result<Knowledge> from_text(std::string_view text);
 };
 
-// Reads the records of `op` on `target`. `use` says which tasks may be looked at (benchmarks hide some).
-// Variants of too few shapes have no predictor. Seconds for some thousand records.
+// Learns from the records of `op` on `target`. `use` selects the tasks (benchmarks hide some). A variant with
+// too few shapes gets no predictor. Takes seconds for some thousand records.
 Result<Knowledge> learn(const Store& store, std::string_view op, const Target& target,
                         const std::function<bool(const Workload&)>& use = {});
 
-// Learns and stores it as the newest document. False, and nothing stored, where no variant has shapes enough
-// for a predictor, or no record is newer than the document there is. `store` is open for writing.
+// Learns and stores the result as the newest document. Returns false and stores nothing if no variant has
+// enough shapes for a predictor, or if no record is newer than the stored document. `store` must be open for
+// writing.
 Result<bool> learn_and_store(Store& store, std::string_view op, std::string_view target);
 
-// The rows a predictor is taught with, by variant: for those who judge it.
+// The training rows of one variant's predictor, for code that evaluates predictors.
 struct Lessons {
   std::vector<Lesson> rows;
   std::vector<std::string> shapes;  // Lesson::shape -> key without epilogue

@@ -1,12 +1,12 @@
-// Predictor: how fast a config would be on a shape that was never tuned, as a fraction of what tuning it
-// would reach, learned from the records of the operator's other shapes on the same target.
+// Predictor: estimates how fast a config would be on a shape that was never tuned, as a fraction of the speed
+// that tuning would reach. It learns from the records of the operator's other shapes on the same target.
 //
-// What it looks at: the real dimensions (log2, and how often 2 divides them), the template, and the knobs; of
-// every tile also how many blocks cover the axis and which part of the last block is work ("fill"). Several
-// boosted-tree models, each taught with some shapes left out, give a mean and, by their spread, how sure they
-// are; the width of the interval is calibrated on shapes the models had not seen.
+// Its features are the real dimensions (log2, and how often 2 divides them), the template and the knobs.
+// Every tile adds how many blocks cover its axis and how full the last block is ("fill"). Several
+// boosted-tree models, each trained without some of the shapes, give a mean and, by their spread, its
+// certainty. The width of the interval is calibrated on shapes that the models had not seen.
 //
-// Immutable once made; may be read from any thread.
+// Immutable; any thread may read it.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@
 
 namespace tuner {
 
-// Name -> value of everything that is looked at.
+// The features of a candidate, by name.
 using CandidateFacts = std::map<std::string, float, std::less<>>;
 CandidateFacts candidate_facts(const TaskShape& shape, std::string_view template_name,
                                const ConfigSpace& space, const Config& config);
@@ -30,24 +30,24 @@ CandidateFacts candidate_facts(const TaskShape& shape, std::string_view template
 // One measured config.
 struct Lesson {
   CandidateFacts facts;
-  int shape = 0;        // rows of one shape have one number
-  double fraction = 0;  // of the fastest time known of that shape; 0: it failed
+  int shape = 0;        // rows of one shape share a number
+  double fraction = 0;  // of the speed of the shape's fastest known config; 0: it failed
 };
 
 struct Prediction {
-  double fraction = 0, low = 0, high = 0;  // of the optimum; low..high: 80 % of cases
-  double score = 0;  // what candidates are ordered by: the fraction, less where the models disagree
+  double fraction = 0, low = 0, high = 0;  // of the optimum; 80 % of cases lie in low..high
+  double score = 0;  // candidates are ordered by it: the fraction, reduced where the models disagree
 };
 
-// Of one variant (TaskShape::variant).
+// Predicts for one variant (TaskShape::variant).
 class VariantPredictor {
  public:
-  // Rows of at least kLeastShapes different shapes, else NotFound. Without `calibrate` there are no
-  // intervals, in a sixth of the time: for those who only compare predictors.
+  // Learns from rows of at least kLeastShapes different shapes; NotFound with fewer. Without `calibrate` it
+  // takes a sixth of the time but gives no intervals: enough to compare predictors.
   static Result<VariantPredictor> learn(const std::vector<Lesson>& rows, bool calibrate = true);
   Prediction predict(const CandidateFacts& facts) const;
-  // How much a dimension says about which config is fast: weights of the distance between shapes, summing
-  // to 1.
+  // Returns how much a dimension says about which config is fast. These weights of the distance between
+  // shapes sum to 1.
   double weight_of(std::string_view dimension) const;
 
   int shapes() const { return shapes_; }
@@ -66,7 +66,7 @@ class VariantPredictor {
 
   std::vector<std::string> columns_;
   std::vector<BoostedTrees> models_;
-  // Of (found - mean) / (spread + kSpreadFloor), on shapes not seen: its 10, 50, 90 % quantiles.
+  // The 10, 50 and 90 % quantiles of (found - mean) / (spread + kSpreadFloor) on unseen shapes.
   double error_low_ = 0, error_mid_ = 0, error_high_ = 0;
   int shapes_ = 0;
   size_t rows_ = 0;

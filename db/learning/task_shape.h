@@ -1,5 +1,5 @@
-// TaskShape: what a workload is to those who compare it with others: its dimensions as numbers, and the words
-// in which two workloads must agree before a config of one means anything for the other.
+// TaskShape: a workload as others compare it: its dimensions as numbers, and the words that must be equal
+// before a config of one workload means anything for another.
 #pragma once
 
 #include <string>
@@ -14,18 +14,18 @@ namespace tuner {
 struct TaskShape {
   // Operator, types, layouts, transposes, packed operands: "conv2d dtype=float32 layout=NCHW const=weight".
   std::string variant;
-  // Real dimensions, each at least 1, always the same names in the same order for one operator: output
-  // channels, output height, ... of a convolution; also strides and groups.
+  // The real dimensions, each at least 1: of a convolution the output channels, output height, ..., and also
+  // strides and groups. An operator always has the same names in the same order.
   std::vector<std::pair<std::string_view, int64_t>> dimensions;
 };
 TaskShape shape_of(const Workload& workload);
 
-// The key without what is added in the last pass (bias, residual, activation): equal for workloads whose
-// schedules do the same.
+// Returns the key without the epilogue (bias, residual, activation). It is equal for workloads that differ
+// only there.
 std::string key_without_epilogue(const Workload& workload);
 
-// Output extents multiplied: the one number by which older tuners looked for the nearest shape (and by which
-// 1x4096 and 64x64 are the same). Benchmarks compare with it; nothing else does.
+// Returns the product of the output extents. Older tuners found the nearest shape by this number alone, which
+// cannot tell 1x4096 from 64x64. Only benchmarks use it, to compare.
 int64_t output_elements(const Workload& workload);
 
 }  // namespace tuner

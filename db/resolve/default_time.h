@@ -1,4 +1,4 @@
-// What a task takes with its default config: the other half of a gain.
+// Finds a task's time with its default config, which a gain is measured against.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace tuner {
 
-// The config that a build gets which knows no record.
+// The config that a build uses if there are no records.
 struct DefaultConfig {
   std::string template_name, config;
   int template_version = 1;
@@ -21,12 +21,12 @@ struct DefaultConfig {
            trial.config == config;
   }
 };
-// Of the first template that serves the task; none when none does.
+// Returns that of the first template that serves the task; nothing if no template does.
 std::optional<DefaultConfig> default_config(const Workload& workload, const Target& target,
                                             std::string_view algorithms = {});
 
-// Where the race says nothing of the default, fills default_time_ns and default_trial_id from the fastest
-// right and uncut trial of it, whatever job that is of. Both stay empty when there is none.
+// Fills default_time_ns and default_trial_id if the race does not tell them. It takes the fastest correct,
+// uncut trial of the default config, whatever its job. Both stay empty if there is none.
 Status add_default_time(const Store& store, const Workload& workload, const Target& target,
                         std::string_view algorithms, TunedConfig& tuned);
 

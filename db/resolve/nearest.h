@@ -1,5 +1,5 @@
-// The nearest answer: configs of other shapes of the operator, moved into this shape's space, and the one the
-// predictor likes best. The default config stands among them.
+// The nearest answer: takes configs of the operator's other shapes, moves each into this shape's space, and
+// picks the one with the best prediction. The default config takes part.
 #pragma once
 
 #include <memory>
@@ -11,34 +11,34 @@
 
 namespace tuner {
 
-// The templates that serve a task, applied to it: made once, used by every way of answering.
+// A template that serves the task, applied to it. Made once and used by every kind of answer.
 struct ServingTemplate {
   const AnyTemplate* schedule_template = nullptr;
   std::unique_ptr<TemplateInstance> instance;
 };
-// NotFound when none does, one line a template with its reason.
+// NotFound if none serves the task: one line per template with its reason.
 Result<std::vector<ServingTemplate>> serving_templates(const Workload& workload, const Target& target,
                                                        std::string_view algorithms);
 
-// A config somebody proposes for the task, and what is predicted of it.
+// A config that may be used for the task, with its prediction.
 struct Candidate {
   size_t serving = 0;  // index into the serving templates
   Config config;
-  const TunedShape* from = nullptr;  // where it was tuned; null: the default config
+  const TunedShape* from = nullptr;  // the shape it was tuned for; null: the default config
   const TopConfig* top = nullptr;
   Prediction prediction;
 };
 
-// Doublings between two shapes of one variant, each dimension weighed by what it says about which config is
-// fast.
+// Returns the distance of two shapes of one variant in doublings. Each dimension is weighted by how much it
+// says about which config is fast.
 double shape_distance(const TaskShape& a, const TaskShape& b, const VariantPredictor& predictor);
 
-// The default config first (of the first template), then those of the nearest shapes, nearest first; every
-// config once. Empty when the knowledge has no predictor for this variant of the operator.
+// Returns the default config of the first template, then the configs of other shapes, nearest shape first,
+// each config once. Empty if there is no predictor for this variant.
 std::vector<Candidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
                                       const std::vector<ServingTemplate>& serving);
-// The position of the one to be used: the best score of those predicted faster than the default, which stays
-// where none is ahead of it or trusted. Not of an empty list.
+// Returns the position of the candidate to use: the best score among those predicted faster than the default,
+// or the default if none is clearly faster. The list must not be empty.
 size_t fastest_of(const std::vector<Candidate>& candidates);
 
 }  // namespace tuner

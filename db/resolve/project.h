@@ -1,4 +1,4 @@
-// A config of one shape's space, moved into another's.
+// Moves a config into another shape's space.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace tuner {
 
-// The valid config of `space` nearest to `wanted`, a config of the same template for another task: itself
-// where it is valid. Distance: doublings of ordered knobs and tiles, 2 for each other knob that differs.
-// Nothing when the knobs are not those of `space`.
+// Returns the valid config of `space` nearest to `wanted`, a config of the same template for another task. If
+// `wanted` is valid, it is returned. Distance counts doublings of ordered knobs and tiles, and 2 for each
+// other knob that differs. Returns nothing if the knobs are not those of `space`.
 std::optional<Config> project(const Config& wanted, const ConfigSpace& space);
 
 }  // namespace tuner

@@ -1,6 +1,7 @@
-// Resolver: which config a workload gets on a target, how that is known, and how good it probably is.
+// Resolver: chooses the config for a workload on a target, and says how it is known and how good it probably
+// is.
 //
-// One place answers for `tuner query`, `tuner build`, the daemon and an application's runtime:
+// `tuner query`, `tuner build`, the daemon and an application's runtime all ask here:
 //
 //   exact        this task was tuned: the fastest config of its records, or of its latest race; also where
 //                this machine's target had another name then
@@ -11,8 +12,8 @@
 //   portable     a config of a cover set (`tuner cover --store`), good for all shapes it was computed from
 //   default      nothing of that is there, or nothing of it is predicted to be faster
 //
-// A task that was tuned is answered exactly. Else the others compete: the answer is what is predicted to be
-// fastest, and never something that is predicted to be slower than the default config.
+// A tuned task is answered exactly. Otherwise the other kinds compete, and the one predicted to be fastest
+// wins. The answer is never predicted slower than the default config.
 //
 // Reads the store only; no LLVM, no gRPC, no XGBoost. Every method may be called from any thread.
 #pragma once
@@ -37,11 +38,11 @@ enum class AnswerKind : uint8_t { kExact = 1, kSameFamily, kNearest, kPortable, 
 std::string_view answer_kind_name(AnswerKind kind);  // "exact", "same-family", "nearest", ...
 std::optional<AnswerKind> answer_kind_from_name(std::string_view name);
 
-// A tuned config an answer rests on.
+// A tuned config that an answer rests on.
 struct Basis {
   std::string trial_id;
   std::string workload_key, target;
-  double time_ns = 0;  // there, not of the workload asked for
+  double time_ns = 0;  // for the workload named here, not the one asked for
   int64_t finished_at_us = 0;
 };
 
@@ -51,25 +52,26 @@ struct Answer {
   std::string template_name;
   int template_version = 1;
   std::string config;
-  // What was measured of this very config: of the task itself (exact), of the task it comes from
+  // What was measured of this config: for the task itself (exact), or for the task it comes from
   // (same-family).
   std::optional<TunedConfig> tuned;
-  // Speed as a fraction of what tuning this task would reach, and where it lies in 80 % of cases (the share
-  // that was found is printed by tests/bench/leave_one_out). Exact: 1, and the interval of the time measured.
-  // `known` is false where there is nothing to predict from: an untuned operator or target; the three are
-  // then 0.
+  // Speed as a fraction of what tuning this task would reach, with the range of 80 % of cases
+  // (tests/bench/leave_one_out checks that share). Exact answers: 1, with the interval of the measured time.
+  // If `known` is false there was nothing to predict from (an untuned operator or target), and the three are
+  // 0.
   bool known = false;
   double predicted = 0, low = 0, high = 0;
-  double predicted_default = 0;  // of the default config; 0 when not known
-  std::vector<Basis> rests_on;   // where the config was measured; none of a default
-  // What the prediction was learned from; 0 where none was needed or possible.
+  double predicted_default = 0;  // the same for the default config; 0 if not known
+  std::vector<Basis> rests_on;   // where the config was measured; empty for a default
+  // What the prediction was learned from; 0 if there was none.
   int learned_shapes = 0;
   int64_t learned_records = 0;
-  // The records are of another compiler, template or machine than the present one, and which.
+  // True if the records were made with another compiler, template version or machine than today's;
+  // stale_reason says which.
   bool stale = false;
   std::string stale_reason;
-  // One line: what is lost, what is used instead, the command that fixes it. Empty when exact, not stale, and
-  // measured on the target itself, under its own name.
+  // One line: what is lost, what is used instead, and the command that fixes it. Empty if the answer is
+  // exact, not stale, and measured on this target under this name.
   std::string note;
 };
 
@@ -79,38 +81,37 @@ struct ResolvedKernel {
   std::unique_ptr<TemplateInstance> instance;
   Config config;
 };
-// NotFound when this program cannot build the answer: it lacks the template or that version of it, or the
-// config is not valid for the task any more; the message says which.
+// Makes the kernel of an answer. NotFound if this program lacks the template or its version, or if the config
+// is no longer valid for the task; the message says which.
 Result<ResolvedKernel> kernel_of(const Answer& answer, const Workload& workload, const Target& target);
 
 struct ResolverOptions {
-  // What a note tells people to run.
+  // The command that a note tells people to run.
   std::string fix = "tuner submit FILE";
-  // What a record of the target would say today, to tell what is stale. Null: only template versions are
-  // judged.
+  // Returns what a record made today would say about the target, to detect stale records. Null: only template
+  // versions are compared.
   std::function<Present(const Target& target)> present;
-  // Where the database has no predictor of an operator on a target, it is learned from the records then and
-  // there: a second or two at the first question. Off: there is no nearest answer then.
+  // If the database has no predictor for an operator on a target, learns one from the records at the first
+  // question, in a second or two. False: there is then no nearest answer.
   bool learn_if_missing = false;
-  // Fill what takes a look at all records of the task: TunedConfig::trials and outcomes of exact answers, and
-  // the default's time where their race does not tell it.
+  // Fills fields that need all records of the task: TunedConfig::trials and outcomes of exact answers, and
+  // the default's time if the race does not tell it.
   bool count_outcomes = false;
 };
 
 class Resolver {
  public:
-  // `store` may be null (no database: every answer is a default) and must outlive this. Rows that are written
-  // later are seen by later calls.
+  // `store` may be null (every answer is then a default) and must outlive this. Later calls see rows that are
+  // written later.
   explicit Resolver(const Store* store, ResolverOptions options = {});
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // `algorithms`: that the kernel may use, as JobRow::Task; empty: any. NotFound when no template serves the
-  // task (one line a template with its reason); otherwise there is always an answer. A damaged database is an
-  // error, never a default.
-  // `constants`: what the times it rests on mean. Only exact answers know cold ones; the others, and a task
-  // without constants, are answered from warm times, and the note says so.
+  // `algorithms`: what the kernel may use, as in JobRow::Task; empty: any. `constants`: the kind of times to
+  // rest on. Only exact answers know cold times; the other kinds, and tasks without constants, use warm
+  // times, and the note says so. NotFound if no template serves the task (one line per template with its
+  // reason); otherwise there is always an answer. A damaged database is an error, never a default.
   Result<Answer> resolve(const Workload& workload, const Target& target, std::string_view algorithms = {},
                          Constants constants = Constants::kWarm) const;
 

@@ -1,4 +1,4 @@
-// Relatives of a task: tuned tasks whose config means nearly the same for it.
+// Relatives of a task: tuned tasks whose configs suit it almost as well.
 #pragma once
 
 #include <string>
@@ -14,20 +14,20 @@ namespace tuner {
 struct Relative {
   std::string workload_key, target;
   std::string difference;  // "another epilogue", "2 threads there", "tuned for znver4"
-  // What its config reaches here. Assumed, not learned (README.md): wide on purpose.
+  // How fast its config is here. Assumed, not learned (README.md), and wide on purpose.
   Prediction prediction;
 };
 
-// Of those in `tasks`, the closest first: same shape with another epilogue on the target, then the shape on
-// near targets (see near_targets).
+// Returns the relatives among `tasks`, closest first: the same shape with another epilogue on this target,
+// then the same shape on near targets (near_targets()).
 std::vector<Relative> relatives_of(const Workload& workload, const Target& target,
                                    const std::vector<JobRow::Task>& tasks);
 
 // Of one family, which says that they are (TargetFamily::near). A target is near itself.
 bool near_targets(const Target& a, const Target& b);
 
-// Other names that tasks of this workload have for CPUs of the target's vectors and threads: one of them may
-// be what the target was called before.
+// Returns the other names that this workload's tasks use for CPUs with the target's vectors and threads. The
+// target may have had one of these names before.
 std::vector<std::string> names_of_same_vectors(std::string_view workload_key, const Target& target,
                                                const std::vector<JobRow::Task>& tasks);
 

@@ -1,4 +1,4 @@
-// Bringing a file to the schema this program knows.
+// Brings a file to the schema that this program knows.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 namespace tuner::db {
 
 inline constexpr int64_t kApplicationId = 0x54554e52;  // "TUNR"
-extern const int64_t kSchemaVersion;                   // one more than there are migrations
+extern const int64_t kSchemaVersion;                   // the number of migrations plus one
 
-// Turns version `from` into from + 1: first the text, then the function, where there is one. To change
-// schema.sql or record_fields.h append a step to kMigrations (migrate.cpp), and give the step a file of the
-// old version in tests/db/store_migration_test.cpp.
+// Turns version `from` into from + 1: runs `sql`, then the function if there is one. If you change schema.sql
+// or record_fields.h, append a step to kMigrations (migrate.cpp) and give store_migration_test.cpp a file of
+// the old version.
 struct Migration {
   int64_t from;
   const char* sql = "";
@@ -27,10 +27,10 @@ struct SchemaPlan {
 };
 const SchemaPlan& current_schema();
 
-// Refuses a newer schema and a database that is not ours. Changes nothing.
+// Refuses a newer schema, or another program's database. Changes nothing.
 Status refuse_foreign(Connection& connection, const SchemaPlan& plan);
-// For the writer: creates an empty file's tables or migrates an older file, all or nothing. Refuses a newer
-// schema and a database that is not ours.
+// For the writer: creates the tables of an empty file or migrates an older one, all or nothing. Refuses a
+// newer schema, or another program's database.
 Status prepare_schema(Connection& connection, const SchemaPlan& plan);
 // For readers: the file must have exactly this version.
 Status check_schema(Connection& connection, const SchemaPlan& plan);

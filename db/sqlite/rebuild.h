@@ -1,4 +1,5 @@
-// Tables made anew by a migration: other columns, the checksum last as ever, indexes and damage as before.
+// Rebuilds a table for a migration with other columns. The checksum stays the last column, and indexes are
+// kept.
 #pragma once
 
 #include <functional>
@@ -11,15 +12,14 @@
 
 namespace tuner::db {
 
-// Makes `table` anew with these columns: `columns` is its CREATE text from the opening parenthesis on.
-// `remake` is given each old row without its checksum and fills the new one likewise. Where it returns false,
-// or the old row was damaged, the new one counts as damaged: nothing becomes right by being copied. The first
-// column is the key and stays.
+// Rebuilds `table`; `columns` is its CREATE text from the opening parenthesis on. `remake` gets each old row
+// and fills the new one, both without checksum. If it returns false, or the old row was damaged, the new row
+// counts as damaged: copying must not repair anything. The first column is the key and stays.
 using Remake = std::function<bool(const SqlRow& old, SqlRow& row)>;
 Status rebuild_table(Connection& connection, std::string_view table, std::string_view columns,
                      const Remake& remake);
 
-// Columns that come before the checksum. Rows there are get 0 or "".
+// Columns added before the checksum. Existing rows get 0 or "".
 struct NewColumn {
   const char *name, *type;  // INTEGER, REAL or TEXT
 };

@@ -1,5 +1,5 @@
-// What every kind of row shares: checksums, reading column by column, JSON in a column. Only rows*.cpp use
-// it.
+// Helpers for all kinds of rows: checksums, reading column by column, JSON in a column. Only rows*.cpp use
+// them.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace tuner::db {
 
 // The row with its checksum appended.
 SqlRow sealed(SqlRow row);
-// Failed, naming table and row, when the last column is not the checksum of the others.
+// Failed, naming table and row, if the last column is not the checksum of the others.
 Status check_row(const SqlRow& row, std::string_view table);
-// The error of a row whose checksum is right and whose values are not.
+// Returns the error for a row with a right checksum but wrong values.
 Status unreadable_row(const SqlRow& row, std::string_view table);
 
-// Reads a row column by column. A wrong type or name only happens in a damaged or foreign row, which the
-// checksum tells first, so it is noted and reported once at the end.
+// Reads a row column by column. A wrong type or name only happens in a damaged or foreign row, and the
+// checksum catches that first. So it is noted, and reported once at the end.
 class RowReader {
  public:
   explicit RowReader(const SqlRow& row) : row_(row) {}
@@ -29,7 +29,7 @@ class RowReader {
   int integer32() { return static_cast<int>(get<int64_t>()); }
   double real() { return get<double>(); }
   std::string text() { return get<std::string>(); }
-  // Of the row's own text: not copied.
+  // Returns a view of the row's own text, without a copy.
   std::string_view text_view() {
     if (at_ < row_.size())
       if (const auto* value = std::get_if<std::string>(&row_[at_++])) return *value;
@@ -74,7 +74,8 @@ class RowReader {
   bool wrong_ = false;
 };
 
-// Text that is not UTF-8 (a message from a failed program) must not make a row that cannot be exported.
+// Dumps JSON and replaces text that is not UTF-8 (a message from a failed program), which could not be
+// exported.
 std::string dumped(const nlohmann::json& j);
 nlohmann::json options_json(const MeasureOptions& o);
 MeasureOptions options_from(const nlohmann::json& j, RowReader& reader);

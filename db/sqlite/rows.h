@@ -1,5 +1,5 @@
-// Our structs <-> rows of schema.sql. Column lists, their order and the checksum stand here and nowhere else;
-// those of a record come from record_fields.h.
+// Converts our structs to rows of schema.sql and back. Column lists, their order and the checksum are defined
+// only here; those of a record come from record_fields.h.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ inline constexpr char kTrialColumns[] =
     "seq, job_seq, task_index, task_id, template_name, template_version, config, state, attempt, fencing, "
     "worker_id, "
     "rng_counter, model_digest, crc";
-// As record_fields.h tells them: their names, how many, and their lines in CREATE TABLE.
+// The record columns of record_fields.h: their names, their number, and their lines in CREATE TABLE.
 const std::string& record_columns();
 size_t record_width();
 std::string record_columns_sql();
@@ -44,10 +44,10 @@ inline constexpr char kForeignRecordColumns[] =
     "foreign_id, foreign_task_id, origin_id, digest_high, digest_low, outcome, time_ns, finished_at_us, "
     "document, crc";
 
-// "?, ?, ..." for a column list.
+// Returns "?, ?, ..." with one mark per column of the list.
 std::string placeholders(std::string_view columns);
 
-// A row as the tables hold it: the struct and what only the database knows.
+// A row as stored: the struct, and the numbers that only the database knows.
 struct StoredTask {
   int64_t task_id = 0;
   JobRow::Task task;
@@ -57,7 +57,7 @@ struct StoredJob {
   JobRow job;
 };
 struct StoredTrial {
-  TrialRow trial;  // job_id is not in the row: filled by the caller
+  TrialRow trial;  // job_id is not in the row; the caller fills it
   int64_t job_seq = 0, task_id = 0;
 };
 struct StoredRecord {
@@ -66,11 +66,11 @@ struct StoredRecord {
   MeasureRecord record;
 };
 struct StoredProposal {
-  ProposalRow proposal;  // job_id is not in the row: filled by the caller
+  ProposalRow proposal;  // job_id is not in the row; the caller fills it
   int64_t job_seq = 0;
 };
 struct StoredRace {
-  RaceRow race;  // job_id is not in the row: filled by the caller
+  RaceRow race;  // job_id is not in the row; the caller fills it
   int64_t job_seq = 0, task_id = 0;
 };
 struct StoredOrigin {
@@ -91,16 +91,16 @@ struct StoredForeignTask {
 };
 struct StoredForeignRecord {
   int64_t foreign_id = 0, foreign_task_id = 0, origin_id = 0, digest_high = 0, digest_low = 0;
-  ForeignRecord record;  // format, task and target are not in the row: filled by the caller
+  ForeignRecord record;  // format, task and target are not in the row; the caller fills them
 };
 
-// To rows, checksum last.
+// Converts to a row, with the checksum as the last column.
 SqlRow to_row(const StoredTask& task);
 SqlRow to_row(const StoredJob& job);
 SqlRow to_row(const StoredTrial& trial);
 SqlRow to_row(const StoredRecord& record);
 SqlRow to_row(const StoredProposal& proposal);
-Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a trial id that is none
+Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a malformed trial id
 SqlRow to_row(const LearnedRow& learned);
 SqlRow to_row(const StoredOrigin& origin);
 SqlRow to_row(const StoredImportedJob& job);
@@ -108,15 +108,14 @@ SqlRow to_row(const StoredImportedTrial& trial);
 SqlRow to_row(const StoredForeignTask& task);
 SqlRow to_row(const StoredForeignRecord& record);
 
-// From rows. Failed, naming table and row, when the checksum or a value is not what to_row() would have
-// written.
+// Converts from a row. Failed, naming table and row, if the checksum or a value is not as to_row() writes it.
 Result<StoredTask> task_from_row(const SqlRow& row);
 Result<StoredJob> job_from_row(const SqlRow& row);
 Result<StoredTrial> trial_from_row(const SqlRow& row);
 Result<StoredRecord> record_from_row(const SqlRow& row);
 Result<StoredProposal> proposal_from_row(const SqlRow& row);
 Result<StoredRace> race_from_row(const SqlRow& row);
-// Of its finalists only the trial ids: what was sampled is most of a race, and an answer needs none of it.
+// Reads only the trial ids of the finalists. Samples are most of a race, and an answer needs none of them.
 Result<StoredRace> race_without_samples(const SqlRow& row);
 Result<LearnedRow> learned_from_row(const SqlRow& row);
 Result<StoredOrigin> origin_from_row(const SqlRow& row);
@@ -125,11 +124,11 @@ Result<StoredImportedTrial> imported_trial_from_row(const SqlRow& row);
 Result<StoredForeignTask> foreign_task_from_row(const SqlRow& row);
 Result<StoredForeignRecord> foreign_record_from_row(const SqlRow& row);
 
-// What stands in the column `target` of a task's row: the target, and a mark when constants are cold.
+// Returns the column `target` of a task's row: the target, with a mark if constants are cold.
 std::string target_in_row(const JobRow::Task& task);
 std::string job_options_json(const JobRow& job);
 
-// "t12" <-> 12.
+// Convert between "t12" and 12.
 std::string trial_id_text(int64_t seq);
 Result<int64_t> trial_seq(std::string_view trial_id);
 

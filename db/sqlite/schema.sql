@@ -107,7 +107,7 @@ CREATE TABLE race (
                                     -- also memory_ns, the second sentinel, and other_ns with other_process: samples with
                                     -- constants the other way
   tie_set           TEXT NOT NULL,  -- JSON: [trial seq, ...]: cannot be told from the winner; the winner is one of them
-  time_ns           REAL NOT NULL,  -- of the winner: trimmed mean over processes of the median within each
+  time_ns           REAL NOT NULL,  -- of the winner: trimmed mean over processes of the lower quartile within each
   interval_low_ns   REAL NOT NULL,  -- where that of a fresh process lies in 95 % of cases
   interval_high_ns  REAL NOT NULL,
   ratio             REAL NOT NULL,  -- the same three of time over sentinel

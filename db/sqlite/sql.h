@@ -1,9 +1,9 @@
-// The statements whose plan matters: a test asserts that none of them reads a whole table.
+// The statements whose query plan matters: a test asserts that none of them reads a whole table.
 #pragma once
 
 namespace tuner::db {
 
-// Column lists are those of rows.h, written as * where the order of schema.sql is theirs.
+// Column lists are those of rows.h, or * where that is the column order of schema.sql.
 inline constexpr char kTaskByKey[] = "SELECT * FROM task WHERE workload_key = ? AND target = ?";
 inline constexpr char kTaskById[] = "SELECT * FROM task WHERE task_id = ?";
 
@@ -29,12 +29,12 @@ inline constexpr char kRecordsOfTrial[] = "SELECT * FROM record WHERE trial_seq 
 inline constexpr char kBestRecord[] =
     "SELECT * FROM record WHERE task_id = ? AND terminal = 1 AND outcome = 'ok' AND cut = 0 "
     "ORDER BY time_ns, record_id LIMIT 1";
-// The second parameter: names of templates, ",a,b,".
+// The second parameter lists template names as ",a,b,".
 inline constexpr char kBestRecordOfTemplates[] =
     "SELECT record.* FROM record JOIN trial ON trial.seq = record.trial_seq "
     "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
     "AND instr(?, ',' || trial.template_name || ',') > 0 ORDER BY record.time_ns, record.record_id LIMIT 1";
-// Answered by the index record_rank alone.
+// The index record_rank alone answers this.
 inline constexpr char kRankOfTask[] =
     "SELECT outcome, cut, time_ns, record_id FROM record WHERE task_id = ? AND terminal = 1 AND record_id <= "
     "?";
@@ -59,7 +59,7 @@ inline constexpr char kSameConfigInJob[] =
     "SELECT seq FROM trial WHERE job_seq = ? AND task_index = ? AND template_name = ? AND config = ? AND "
     "state = "
     "'done' LIMIT 1";
-// The last two parameters: names of templates, ",a,b,", or "" for any.
+// The last two parameters list template names as ",a,b,"; "" stands for any.
 inline constexpr char kBestRecordOfEnvironment[] =
     "SELECT record.* FROM record JOIN trial ON trial.seq = record.trial_seq "
     "WHERE record.task_id = ? AND record.terminal = 1 AND record.outcome = 'ok' AND record.cut = 0 "
@@ -80,8 +80,7 @@ inline constexpr char kForeignTaskByKey[] =
     "SELECT * FROM foreign_task WHERE format = ? AND task = ? AND target = ?";
 inline constexpr char kForeignByDigest[] =
     "SELECT foreign_id FROM foreign_record WHERE digest_high = ? AND digest_low = ?";
-// Trials with all their records (or none) and where they came from (or nothing): three rows beside each
-// other.
+// Trials with all their records (or none) and their origin (or none): the rows of three tables side by side.
 inline constexpr char kTrialRowsOfAll[] =
     "SELECT trial.*, record.*, imported_trial.* FROM trial LEFT JOIN record ON record.trial_seq = trial.seq "
     "LEFT JOIN imported_trial ON imported_trial.seq = trial.seq "
@@ -93,7 +92,7 @@ inline constexpr char kTrialRowsOfJob[] =
 inline constexpr char kForeignRows[] =
     "SELECT * FROM foreign_record WHERE foreign_id > ? ORDER BY foreign_id LIMIT ?";
 
-// Answered by the index foreign_rank alone.
+// The index foreign_rank alone answers this.
 inline constexpr char kForeignRankOfTask[] =
     "SELECT outcome, time_ns, foreign_id FROM foreign_record WHERE foreign_task_id = ? AND foreign_id <= ?";
 inline constexpr char kForeignById[] = "SELECT * FROM foreign_record WHERE foreign_id = ?";

@@ -1,7 +1,7 @@
-// Connection: the one wrapper of SQLite's C API. Only the files of db/ use it.
+// Connection: the only wrapper of SQLite's C API. Only files of db/ use it.
 //
-// Values in and out are SqlValue; statements are prepared once and kept. A connection is used by one thread
-// at a time.
+// Parameters and results are SqlValue; statements are prepared once and kept. One thread at a time may use a
+// connection.
 #pragma once
 
 #include <cstdint>
@@ -25,36 +25,35 @@ using SqlRow = std::vector<SqlValue>;
 class Connection {
  public:
   enum class Access {
-    kReadWrite,  // created when missing; this connection does all writes and all checkpoints of the file
-    kReadOnly,   // beside a writer or without one; never checkpoints, not even when closed
-    kImmutable,  // a file that nobody writes, in a folder where not even SQLite's shared-memory file can be
-                 // made
+    kReadWrite,  // created if missing; this connection does all writes and checkpoints of the file
+    kReadOnly,   // with or without a writer beside it; never checkpoints, not even on close
+    kImmutable,  // a file that nobody writes, in a folder where SQLite cannot create its shared-memory file
   };
-  // Does not touch the tables; configure() and the first read do.
+  // Does not touch the tables; configure() and the first read do that.
   static Result<std::unique_ptr<Connection>> open(const std::string& path, Access access);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Several statements without parameters or results.
+  // Runs several statements without parameters or results.
   Status exec(const char* sql);
-  // One statement without a result.
+  // Runs one statement without a result.
   Status run(std::string_view sql, const SqlRow& parameters = {});
-  // All rows of one statement.
+  // Returns all rows of one statement.
   Result<std::vector<SqlRow>> all(std::string_view sql, const SqlRow& parameters = {});
-  // The first row; empty when there is none.
+  // Returns the first row; empty if there is none.
   Result<SqlRow> one(std::string_view sql, const SqlRow& parameters = {});
 
   bool in_transaction() const;
-  // True once the disk or the file failed under us (I/O error, corrupt page): nothing later may be trusted.
+  // True once the disk or the file failed (I/O error, corrupt page): nothing later may be trusted.
   bool broken() const { return broken_; }
-  bool damaged() const { return damaged_; }  // or no database at all
+  bool damaged() const { return damaged_; }  // true if the file is corrupt, or is no database
 
  private:
   Connection() = default;
   Result<sqlite3_stmt*> prepare(std::string_view sql, const SqlRow& parameters);
   Status error(std::string_view doing);
-  // Steps once: true when there is a row.
+  // Steps once; returns true if there is a row.
   Result<bool> step(sqlite3_stmt* statement, std::string_view sql);
 
   std::string path_;

@@ -1,10 +1,10 @@
-// SqliteStore: the Store of store.h on one SQLite file. Its methods stand in jobs.cpp, trials.cpp,
-// records.cpp, task_view.cpp, donors.cpp, races.cpp, learned.cpp, import_rows.cpp and export_rows.cpp.
-// schema.sql tells the tables.
+// SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
+// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, learned.cpp, import_rows.cpp and
+// export_rows.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
-// behind one mutex and with group commit, does all writes and all checkpoints (Debian 12's SQLite 3.40 can
-// corrupt a WAL that two connections checkpoint at once), with synchronous=FULL. Every row has a checksum.
+// behind one mutex and with group commit, does all writes and checkpoints, with synchronous=FULL. (Debian
+// 12's SQLite 3.40 can corrupt a WAL that two connections checkpoint at once.) Every row has a checksum.
 #pragma once
 
 #include <memory>
@@ -76,10 +76,10 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<std::vector<ForeignRecord>> sample_foreign(const ForeignTask& task, int64_t until,
                                                     int most) const override;
 
-  // For the parts of this engine that stand in other classes: ExchangeWalk, SqliteImporter.
-  // Runs `operation` on the writer's thread, in a transaction. Failed when this store only reads.
+  // For classes that are parts of this engine: ExchangeWalk, SqliteImporter.
+  // Runs `operation` on the writer's thread, in a transaction. Failed if this store was opened for reading.
   Status write(Writer::Operation operation);
-  // The next number of the file's one counter. Only inside a write.
+  // Returns the next number of the file's one counter. Call it only inside a write.
   int64_t next_seq() { return ++last_seq_; }
   // Runs `f(Connection&)` on a read connection inside one snapshot.
   template <class F>
@@ -88,11 +88,11 @@ class SqliteStore final : public Store, public ExchangeStore {
  private:
   SqliteStore(std::string path, Connection::Access reading) : path_(std::move(path)), reading_(reading) {}
 
-  // Opens the writing connection; what was begun on failure is up to the caller.
+  // Opens the writing connection. On failure the caller cleans up.
   Status begin_writing(const std::string& folder);
-  // Inside a write: stores the batch, fills id and seq.
+  // Call inside a write. Stores the batch and fills id and seq.
   Status insert_trials(Connection& connection, std::vector<TrialRow>& trials);
-  // Inside a write: queued -> leased.
+  // Call inside a write. Changes the trial from queued to leased.
   Result<TrialRow> lease(Connection& connection, int64_t seq, std::string_view worker_id);
   Result<std::unique_ptr<Connection>> take_reader() const;
   void give_back(std::unique_ptr<Connection> reader) const;
@@ -101,7 +101,7 @@ class SqliteStore final : public Store, public ExchangeStore {
   Connection::Access reading_;
   std::optional<FileLock> lock_;
   int64_t last_seq_ = 0;
-  std::unique_ptr<Writer> writer_;  // null when this store only reads
+  std::unique_ptr<Writer> writer_;  // null if opened for reading
   mutable std::mutex readers_mutex_;
   mutable std::vector<std::unique_ptr<Connection>> idle_readers_;
 };
@@ -118,26 +118,27 @@ auto SqliteStore::read(F f) const -> decltype(f(std::declval<Connection&>())) {
   return result;
 }
 
-// Rows by key: what several subjects need. NotFound names what was asked for.
+// Rows by key, needed in several files. NotFound names the key.
 Result<StoredJob> find_job_row(Connection& connection, std::string_view job_id);
-Result<StoredTrial> find_trial_row(Connection& connection, int64_t seq);  // without job_id
+Result<StoredTrial> find_trial_row(Connection& connection, int64_t seq);  // leaves job_id empty
 Result<StoredTask> find_task_row(Connection& connection, int64_t task_id);
-// The trial with its job id, task and terminal record.
+// Returns the trial with its job id, task and terminal record.
 Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored);
-Status save_trial(Connection& connection, const StoredTrial& stored);  // state, attempt, fencing, worker_id
-// The interned task, made when it is new; `new_id` gives its number then.
+Status save_trial(Connection& connection, const StoredTrial& stored);  // saves state, attempt, fencing and
+                                                                       // worker_id
+// Returns the id of the task, and adds its row if it is new; `new_id` then gives the number.
 Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task,
                            const std::function<int64_t()>& new_id);
-// Records: InvalidArgument when a number is none a record may hold; stored; of one trial, oldest first; the
-// same but for what the database adds.
+// Records. check_numbers() gives InvalidArgument for a number that no record may hold. records_of() returns a
+// trial's records, oldest first. same_content() ignores what the database adds.
 Status check_numbers(const MeasureRecord& record);
 Status insert_record(Connection& connection, const StoredRecord& record);
 Result<std::vector<StoredRecord>> records_of(Connection& connection, int64_t trial_seq);
 bool same_content(StoredRecord a, StoredRecord b);
-// Races: the same for their numbers and their trials.
+// Races. Checks their numbers and trials, like check_numbers().
 Status check_race(const RaceRow& race);
 
-// copy_database() of a file.
+// Implements copy_database() for files.
 Status copy_file_database(const std::string& from, const std::string& to);
 
 }  // namespace tuner::db

@@ -1,7 +1,7 @@
-// Writer: the thread that owns the one writing connection, with group commit.
+// Writer: the thread that owns the only writing connection. It commits in groups.
 //
-// Writes of many threads that arrive while a commit is under way share the next one: one fsync for all of
-// them. A write that fails is undone alone; the others of its group are kept.
+// Writes that arrive while a commit is under way share the next one, with a single fsync. A write that fails
+// is undone alone; the others of its group are kept.
 #pragma once
 
 #include <condition_variable>
@@ -23,9 +23,9 @@ class Writer {
   explicit Writer(std::unique_ptr<Connection> connection);
   ~Writer();  // commits what is queued
 
-  // Runs `operation` in a transaction on the writer's thread; returns when it is on disk, or why it is not
-  // (then nothing of it is). After an I/O error every later write is refused: what the disk holds is then
-  // known only after a restart.
+  // Runs `operation` in a transaction on the writer's thread. Returns when it is on disk, or with the reason
+  // why nothing of it is. After an I/O error every later write is refused, because only a restart can tell
+  // what the disk holds.
   Status write(Operation operation);
 
  private:
@@ -35,7 +35,7 @@ class Writer {
     bool done = false;
   };
   void loop();
-  // One transaction for all of `group`; fills their status.
+  // Runs one transaction for all of `group` and fills their status.
   void commit(std::deque<Pending*>& group);
 
   std::unique_ptr<Connection> connection_;
@@ -43,7 +43,7 @@ class Writer {
   std::condition_variable work_, finished_;
   std::deque<Pending*> queue_;
   bool stopping_ = false;
-  Status broken_;  // the I/O error that ended writing; used by the thread only
+  Status broken_;  // the I/O error that ended writing; only the thread uses it
   std::thread thread_;
 };
 
