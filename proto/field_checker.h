@@ -1,4 +1,4 @@
-// What convert*.cpp share: fields of a peer's message checked one after the other, times of day.
+// Helpers of convert*.cpp for the fields of a peer's message, and for times of day.
 #pragma once
 
 #include <google/protobuf/util/time_util.h>
@@ -13,8 +13,7 @@
 
 namespace tuner {
 
-// Checks fields one after the other and keeps the first refusal, so that a conversion reads as a list of
-// fields.
+// FieldChecker checks fields in turn and keeps the first refusal, so a conversion reads as a list of fields.
 class FieldChecker {
  public:
   explicit FieldChecker(std::string_view path) : path_(path) {}
@@ -75,7 +74,7 @@ class FieldChecker {
   std::string path(std::string_view field) const { return str(path_, ".", field); }
   bool failed() const { return !status_.is_ok(); }
   const Status& status() const { return status_; }
-  // What a part found wrong.
+  // Takes over the error of a part.
   void take(const Status& status) {
     if (status_.is_ok()) status_ = status;
   }

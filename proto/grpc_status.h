@@ -1,4 +1,4 @@
-// Status <-> grpc::Status, for the daemon and its clients.
+// Converts between Status and grpc::Status, for the daemon and its clients.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -8,7 +8,7 @@
 namespace tuner {
 
 grpc::Status to_grpc(const Status& status);
-// `peer` names who answered (or did not), for the message of a broken connection.
+// `peer` names who should have answered, for the message about a broken connection.
 Status from_grpc(const grpc::Status& status, const std::string& peer);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// What the library needs of a code generator. Linked with builder_llvm.cpp, or with builder_none.cpp where
-// kernels are only loaded.
+// The code generator, as the library sees it. builder_llvm.cpp implements it; builder_none.cpp is linked
+// instead if kernels are only loaded.
 #pragma once
 
 #include <string>
@@ -13,11 +13,12 @@
 namespace tuner::runtime {
 
 bool can_compile();
-// "llvm 22.1.8 codegen 4"; "" without a code generator.
+// Returns "llvm 22.1.8 codegen 4", or "" without a code generator.
 std::string toolchain();
-// As resolve_target(): also "cpu" and "cpu -threads=N". Without a code generator these are InvalidArgument.
+// Like resolve_target(), which also takes "cpu" and "cpu -threads=N". Without a code generator those are
+// InvalidArgument.
 Result<Target> resolve(std::string_view text);
-// Any thread. Without a code generator: NotFound.
+// Compiles the program. Any thread may call it. NotFound without a code generator.
 Result<Artifact> build(const Program& program, const Target& target);
 
 }  // namespace tuner::runtime

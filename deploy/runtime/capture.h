@@ -1,9 +1,9 @@
-// Capture: the workloads that an application asked for, with how often it ran them, as a job file.
+// Capture: writes the workloads that an application asked for, and how often it ran them, as a job file.
 //
-// One for each file in the life of a process. The file is written when the first workload comes, every few
-// seconds while something changes, and at exit; always whole (rename). Several processes may share it: each
-// adds what it counted, under a lock (FILE.lock). What people added to the entries ("trials", ...) stays. A
-// file that is no job file is left alone, and a message says so.
+// A process has one Capture per file. It writes the file when the first workload comes, every few seconds
+// while something changes, and at exit, always whole (rename). Several processes may share the file: each
+// adds its counts under a lock (FILE.lock). Keys that people added to the entries ("trials", ...) stay. A
+// file that is not a job file is left alone, and a message says so.
 #pragma once
 
 #include <atomic>
@@ -27,37 +27,37 @@ class Capture {
  public:
   using Calls = std::shared_ptr<const std::atomic<uint64_t>>;
 
-  // The one of this file, made when first asked for. Lives until the process ends. Each problem is told to
-  // `message` of the first who asked, once.
+  // Returns the Capture of this file, made at the first call. It lives until the process ends. Each problem
+  // is reported once, to the `message` of the first caller.
   static Capture& of(const std::string& path, std::function<void(const std::string&)> message);
 
   explicit Capture(std::string path, std::function<void(const std::string&)> message,
                    std::chrono::milliseconds period = std::chrono::seconds(3));
-  ~Capture();  // writes
+  ~Capture();  // writes the file
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // `calls` grows with every run; a workload that is never run counts as one use.
+  // `calls` grows with every run. A workload that is asked for but never run counts as one use.
   void asked(const Workload& workload, const std::string& target, Calls calls);
-  // Adds what is new to the file. Failed: why it could not be written; what is new is kept for the next time.
+  // Adds new counts to the file. Failed: the reason; the counts are kept for the next attempt.
   Status flush();
 
-  // Around fork(): the child has no thread, and what was counted is its parent's to write.
+  // Call these around fork(). The child has no thread, and its parent writes what was counted so far.
   void before_fork() { mutex_.lock(); }
   void after_fork(bool is_child);
 
  private:
   struct Entry {
     Workload workload;
-    std::map<const void*, std::pair<Calls, uint64_t>> counters;  // and where each stood at the start
-    uint64_t least = 1;    // one that is asked for counts as one use, which its first run then is
-    uint64_t written = 0;  // of ours, in the file
+    std::map<const void*, std::pair<Calls, uint64_t>> counters;  // each counter with its value at the start
+    uint64_t least = 1;    // asking counts as one use; the first run then adds none
+    uint64_t written = 0;  // how many of our uses the file already has
 
     uint64_t uses() const;
   };
   using Key = std::pair<std::string, std::string>;  // workload, target
 
-  Status merge();  // with the mutex held
+  Status merge();  // call with the mutex held
   void start();
   void watch();
 
@@ -71,8 +71,8 @@ class Capture {
   std::unique_ptr<std::thread> thread_;
 };
 
-// `text`, a job file or empty, with these uses added: the whole new file. InvalidArgument when it is no list
-// of job entries; nothing is lost of what is understood. For Capture and its tests.
+// Adds these uses to `text`, a job file or empty, and returns the new text of the whole file. InvalidArgument
+// if `text` is not a list of job entries. Keeps everything in the entries. Used by Capture and its tests.
 struct CapturedUse {
   Workload workload;
   std::string target;

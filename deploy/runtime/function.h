@@ -1,5 +1,5 @@
-// Function: the kernel of one workload with the operands that the workload has, whatever the kernel wants of
-// them. Immutable; run() and pack() may be called from any thread.
+// Function: the kernel of one workload. It takes the operands of the workload, whatever the chosen kernel's
+// arguments are. Immutable; any thread may call run() and pack().
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@
 
 namespace tuner::runtime {
 
-// A kernel for a workload and how it came about: what a source answers.
+// A kernel for a workload, with the reasons for its choice: the answer of a Source.
 struct Choice {
   Kernel kernel;
-  std::string target;  // that it is made for, canonical
+  std::string target;  // the canonical target it was made for
   std::string kind;    // answer_kind_name()
   std::string template_name, config, algorithm;
   std::string note;  // for people; empty when exact
@@ -27,7 +27,7 @@ struct Choice {
 
 class Function;
 
-// Constants as one function wants them.
+// Constants in the form that one Function needs.
 class Packed {
  public:
   explicit Packed(const Function& owner) : owner_(&owner) {}
@@ -36,12 +36,12 @@ class Packed {
  private:
   friend class Function;
   const Function* owner_;
-  std::vector<AlignedBuffer> of_args_;  // by the kernel's arguments; empty where they are no constants
+  std::vector<AlignedBuffer> of_args_;  // one per kernel argument; empty if it is no constant
 };
 
 class Function {
  public:
-  // Failed when the kernel's arguments are not those of the workload.
+  // Failed if the kernel's arguments do not fit the workload.
   static Result<std::shared_ptr<const Function>> make(const Workload& workload, Choice choice,
                                                       std::shared_ptr<Pool> pool);
 
@@ -57,12 +57,12 @@ class Function {
   const Choice& choice() const { return choice_; }
   const std::string& workload_key() const { return key_; }
 
-  // Copies or packs the constants among `operands`. InvalidArgument: a null pointer, or there is no memory.
+  // Copies or packs the constants among `operands`. InvalidArgument: a null pointer, or no memory.
   Result<std::unique_ptr<Packed>> pack(const void* const* operands) const;
-  // InvalidArgument, naming the operand: null, not aligned to 64 bytes, overlapping an output; constants that
-  // are missing or of another function. `packed` may be null without constants.
+  // Computes. InvalidArgument names the operand that is null, not aligned to 64 bytes, or overlaps an output;
+  // or says that constants are missing or of another Function. Without constants `packed` may be null.
   Status run(const Packed* packed, void* const* operands) const;
-  // Calls of run() so far: what shape capture counts.
+  // Counts the calls of run() so far; Capture reads it.
   std::shared_ptr<const std::atomic<uint64_t>> calls() const { return calls_; }
 
  private:
@@ -76,10 +76,11 @@ class Function {
   std::shared_ptr<Pool> pool_;
   std::vector<Operand> operands_;
   bool has_constants_ = false;
-  // For each argument of the kernel: the operand it is; -1: packed. For each of the packing entry likewise.
+  // The operand behind each argument of the kernel, and of the packing entry; -1 where the argument is
+  // packed.
   std::vector<int> arg_operand_, pack_operand_;
   std::vector<int>
-      packed_arg_;  // for each argument of the packing entry that is packed: the kernel's; else -1
+      packed_arg_;  // for each argument of the packing entry: the kernel argument it packs; -1: none
   std::shared_ptr<std::atomic<uint64_t>> calls_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 

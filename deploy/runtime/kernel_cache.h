@@ -1,11 +1,11 @@
-// KernelCache: compiled kernels on disk, by what they were compiled from. For several processes and threads
-// at once: files appear whole (rename), every read is verified (SHA-256), and what is damaged counts as not
-// there.
+// KernelCache: compiled kernels on disk, found by what they were compiled from. Several processes and threads
+// may use it: files appear whole (rename), every read is verified (SHA-256), and a damaged file counts as
+// missing.
 //
 //   DIR/DIGEST.so  DIGEST.json     artifacts, named by their content
-//   DIR/by_source/SHA256           of a source text: the digest of what was made of it, then that text
+//   DIR/by_source/SHA256           named by a source text: the digest of its artifact, then that text
 //
-// Nothing is ever removed; the folder may be deleted at any time.
+// Nothing is ever removed. The folder may be deleted at any time.
 #pragma once
 
 #include <optional>
@@ -19,12 +19,12 @@ namespace tuner::runtime {
 
 class KernelCache {
  public:
-  // Empty: nothing is kept. The folder is made when something is saved.
+  // With an empty directory nothing is kept. The folder is created by the first save().
   explicit KernelCache(std::string directory) : directory_(std::move(directory)) {}
 
-  // What was made of this source text; nothing when there is none that can be read.
+  // Returns the cached kernel for this source, or nothing if there is none or it cannot be read.
   std::optional<Artifact> load(std::string_view source) const;
-  // Why it could not be kept. Not synced to the disk: what a power loss tears, load() finds out.
+  // Returns why it could not be kept. Files are not synced to disk: load() detects one torn by a power loss.
   Status save(std::string_view source, const Artifact& artifact) const;
 
  private:
@@ -33,7 +33,7 @@ class KernelCache {
   std::string directory_;
 };
 
-// $XDG_CACHE_HOME/tuner/kernels or ~/.cache/tuner/kernels; empty when neither variable is set.
+// Returns $XDG_CACHE_HOME/tuner/kernels or ~/.cache/tuner/kernels; empty if neither variable is set.
 std::string default_cache_dir();
 
 }  // namespace tuner::runtime

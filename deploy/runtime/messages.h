@@ -1,4 +1,4 @@
-// Messages of the library: one line each, each once.
+// Messages of the library to people: one line each, each said once.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@ namespace tuner::runtime {
 
 using MessageSink = std::function<void(const std::string& line)>;
 
-// Gives `line` to the sink, unless something was said about `subject` before in the life of this process. A
-// null sink is stderr: "tuner: LINE". Any thread.
+// Passes `line` to the sink, unless this process already said something about `subject`. A null sink prints
+// "tuner: LINE" to stderr. Any thread may call it.
 void say_once(const std::string& subject, const std::string& line, const MessageSink& sink);
 
 }  // namespace tuner::runtime

@@ -1,6 +1,6 @@
-// Thread pools that kernels run on: one for each number of threads that a kernel is made for, made when first
-// needed. A call that finds its pool busy, or whose process was forked from the one that made it, works
-// alone.
+// Thread pools that kernels run on: one for each thread count that a kernel asks for, made at first need. A
+// call runs on its own thread alone if the pool is busy, or if the process was forked from the one that made
+// it.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tuner::runtime {
 
-// One pool and who runs on it. Any thread.
+// One pool, used by one call at a time. Any thread may use it.
 class Pool {
  public:
   explicit Pool(int threads);
@@ -20,7 +20,8 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Calls one entry of a kernel, with workspace, on the pool's threads or on this one alone.
+  // Calls the kernel (`packing`: its packing entry) with workspace, on the pool's threads or on this thread
+  // alone.
   Status call(const Kernel& kernel, bool packing, void* const* args);
 
  private:
@@ -29,14 +30,14 @@ class Pool {
   Status call_with(const Kernel& kernel, bool packing, void* const* args, int threads, tuner_runtime rt);
 
   const int threads_;
-  const unsigned forks_;  // at the time it was made
+  const unsigned forks_;  // forks() when the pool was made
   std::mutex running_;    // held by the call that has the threads
   std::unique_ptr<ThreadPool> pool_;
-  std::mutex mutex_;  // of the workspaces that lie ready
+  std::mutex mutex_;  // guards the idle workspaces
   std::vector<AlignedBuffer> workspaces_;
 };
 
-// The pools of a source. Any thread.
+// The pools of one source. Any thread may use it.
 class Pools {
  public:
   std::shared_ptr<Pool> of(int threads);
@@ -46,7 +47,7 @@ class Pools {
   std::map<int, std::shared_ptr<Pool>> pools_;
 };
 
-// How often this process is a child of fork(): grows in the child.
+// Returns how many fork() calls lie between the first process and this one; it grows in the child.
 unsigned forks();
 
 }  // namespace tuner::runtime

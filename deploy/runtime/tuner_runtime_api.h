@@ -10,14 +10,14 @@
  *   void* operands[] = {a, NULL, out};
  *   tuner_run(matmul, packed, operands);            any number of times, from any thread
  *
- * Threads. Every function may be called from any thread, but a handle is closed, released or freed by one
- * thread, when no other uses it. tuner_run() of the same function runs in several threads at once when each
+ * Threads. Any thread may call any function, but close, release or free a handle from one thread only, when
+ * no other thread uses it. tuner_run() of the same function runs in several threads at once when each
  * call has outputs of its own. A kernel made for several threads uses a pool of the library; a call that
  * finds the pool busy with another call does all its work on its own thread. After fork() the child may go on
  * with the functions it has (each call then on its own thread) and must open sources of its own.
  *
- * Ownership. Handles are the caller's until he gives them back; functions and packed constants stay valid
- * after their source is closed. Strings that the library hands out belong to the handle they were asked of.
+ * Ownership. The caller owns each handle until it closes, releases or frees it. Functions and packed
+ * constants stay valid after their source is closed. A string belongs to the handle that returned it.
  *
  * Errors. Functions return TUNER_OK or another code; tuner_last_error() then says what was wrong, in one
  * line. The library never ends the process for a mistake of the caller, prints nothing but messages
@@ -57,9 +57,9 @@ typedef void (*tuner_message_fn)(void* user, const char* line);
 typedef struct tuner_options {
   size_t struct_bytes; /* sizeof(tuner_options) of the program's header */
   /* As in job files: "cpu" (also NULL: this host, one thread), "cpu -threads=4", "llvm -mcpu=haswell
-   * -threads=2". Of a bundle, NULL takes any of its kernels that this CPU can run. */
+   * -threads=2". For a bundle, NULL takes any kernel that this CPU can run. */
   const char* target;
-  /* Kernels that were compiled are kept here for the next start and for other processes. NULL:
+  /* Compiled kernels are kept here for the next start and for other processes. NULL:
    * $XDG_CACHE_HOME/tuner/kernels or ~/.cache/tuner/kernels; "": nothing is kept. */
   const char* cache_dir;
   /* A folder with artifacts as workers keep them (DIGEST.so, DIGEST.json), looked at first for the very code
@@ -68,12 +68,12 @@ typedef struct tuner_options {
   /* Ways of computing that kernels may use, with commas between: "direct" keeps to the sums as they are
    * defined, where Winograd convolutions round differently. NULL: any. */
   const char* algorithms;
-  /* Gets each message (one line, no newline at its end; from any thread) in place of stderr. */
+  /* Receives each message instead of stderr: one line without a newline, from any thread. */
   tuner_message_fn message;
   void* message_user;
   /* What the times of the answer mean: "warm" (also NULL): constants lie in the caches, as far as they fit;
-   * "cold": they come from memory, as in a network whose weights are larger than the caches. Of a bundle it
-   * says nothing: that was decided when it was built. */
+   * "cold": they come from memory, as in a network whose weights are larger than the caches. Ignored for a
+   * bundle: this was decided when it was built. */
   const char* constants;
 } tuner_options;
 
@@ -82,7 +82,7 @@ TUNER_API const char* tuner_version(void);
 /* 1 when this library can compile kernels; 0 when it only loads them (built with TUNER_RUNTIME_CODEGEN=OFF).
  */
 TUNER_API int tuner_can_compile(void);
-/* Of the last call of this thread that failed; "" before the first. Valid until this thread's next call. */
+/* The message of this thread's last failed call; "" before the first. Valid until this thread's next call. */
 TUNER_API const char* tuner_last_error(void);
 
 /* Opens a database file, or a bundle (the folder that `tuner build -o` wrote, or its manifest.json),
@@ -116,7 +116,7 @@ TUNER_API tuner_code tuner_get_operand(const tuner_function* function, int32_t i
 typedef struct tuner_answer {
   size_t struct_bytes;  /* set by the caller: sizeof(tuner_answer) */
   const char* workload; /* key */
-  const char* target;   /* that the kernel is made for */
+  const char* target;   /* the target that the kernel was made for */
   const char* kind;     /* "exact", "same-family", "nearest", "portable" or "default" */
   const char* template_name;
   const char* config;
@@ -126,17 +126,17 @@ typedef struct tuner_answer {
   int32_t compiled;      /* 1: by this process; 0: loaded */
   const char* algorithm; /* "direct", "winograd" */
 } tuner_answer;
-/* What was chosen and why. */
+/* Tells which kernel was chosen and why. */
 TUNER_API tuner_code tuner_describe(const tuner_function* function, tuner_answer* answer);
 
-/* Takes in the constants: operands[i] of each operand whose role is "constant"; the others are not looked at.
- * They are copied or packed. For a function without constants NULL in place of `packed` does as well. */
+/* Copies or packs the constants: operands[i] of each operand whose role is "constant"; others are ignored.
+ * A function without constants needs no tuner_pack(): give tuner_run() NULL as `packed`. */
 TUNER_API tuner_code tuner_pack(const tuner_function* function, const void* const* operands,
                                 tuner_packed** packed);
 TUNER_API void tuner_free_packed(tuner_packed* packed); /* NULL is allowed */
 
-/* Computes. operands[i] is aligned to 64 bytes (tuner_allocate), does not overlap an output, and is not
- * looked at where the operand is constant. Inputs are only read. */
+/* Computes. operands[i] is aligned to 64 bytes (tuner_allocate), does not overlap an output, and is ignored
+ * where the operand is constant. Inputs are only read. */
 TUNER_API tuner_code tuner_run(const tuner_function* function, const tuner_packed* packed,
                                void* const* operands);
 

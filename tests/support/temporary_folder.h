@@ -1,4 +1,4 @@
-// TemporaryFolder: a folder of a test's own, removed with all that is in it. Declare it before what uses it.
+// TemporaryFolder: a test's own folder, removed with its content. Declare it before the objects that use it.
 #pragma once
 
 #include <stdlib.h>
