@@ -1,11 +1,10 @@
-// CalmGate: lets only those calls of a kernel count that had the core to themselves. It times pulses
-// (pulse.h) before and after each slice of calls; a slice beside slow ones is taken anew, as long as patience
-// lasts.
+// CalmGate: counts only those calls of a kernel that had the core to themselves. It times pulses (pulse.h)
+// before and after each slice of calls. A slice beside slow pulses is repeated, as long as patience lasts.
 //
-// A clock is steady: at any moment pulses agree within a percent. Who computes on the other hardware thread
-// doubles them, who waits for memory there scatters them by tens of percent. So a moment is calm when three
-// pulses in a row are as fast as the fastest of the last milliseconds, and these not slower than clocks
-// explain.
+// A clock is steady: pulses taken at one moment agree within a percent. Someone who computes on the core's
+// other hardware thread doubles them; someone who waits for memory there scatters them by tens of percent. So
+// a moment is calm when three pulses in a row are as fast as the fastest of the last milliseconds, and those
+// are no slower than clock changes explain.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +17,21 @@ namespace tuner {
 
 class CalmGate {
  public:
-  // `calm_ns`: what a pulse takes when nobody disturbs; 0: not known. `pulse`: nanoseconds of one, on every
-  // thread the kernel uses; 0: there is none, and every slice counts as calm.
+  // `calm_ns`: time of an undisturbed pulse; 0: not known. `pulse`: takes a pulse on every thread that the
+  // kernel uses and returns its nanoseconds; 0: there are no pulses here, and every slice counts as calm.
   CalmGate(double calm_ns, std::function<double()> pulse);
 
-  // From here on so much time may be lost to disturbances before slices beside them count.
+  // Sets how much time may be spent on repeating disturbed slices, from now on, before they count.
   void be_patient(double ns) { patience_ns_ = ns; }
-  // A call that takes longer than this (0: none does) is not worth another try.
+  // A call that takes longer than this is not worth another try. 0: no limit.
   void give_up_above(double call_ns) { hopeless_ns_ = call_ns; }
 
-  // One sample of `calls` calls. Its `calm` is false where a disturbed slice had to count. False as soon as
-  // `take` is.
+  // Takes one sample of `calls` calls. Sets `sample.calm` to false if a disturbed slice had to count. Returns
+  // false as soon as `take` does.
   bool take(int64_t calls, const TakeSample& take, Sample& sample);
 
-  int retaken() const { return retaken_; }   // slices
-  double low_ns() const { return low_ns_; }  // one of the fastest of the latest pulses; 0 without any
+  int retaken() const { return retaken_; }   // slices that were repeated
+  double low_ns() const { return low_ns_; }  // one of the fastest of the latest pulses; 0: none yet
 
  private:
   // Three pulses in a row.
@@ -46,10 +45,10 @@ class CalmGate {
   const double calm_ns_;
   const std::function<double()> pulse_;
   double patience_ns_ = 0, hopeless_ns_ = 0;
-  double call_ns_ = 0;  // of the latest slice; 0: none yet
+  double call_ns_ = 0;  // time of a call in the latest slice; 0: none yet
   double low_ns_ = 0;
   int retaken_ = 0;
-  std::vector<double> pulses_;  // those of which low_ns_ is told
+  std::vector<double> pulses_;  // the latest pulses, from which low_ns_ is computed
   size_t pulse_count_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The parent's side of one candidate: operands prepared, child forked, watched and judged. The child's side
-// is candidate.h.
+// The parent's side of one candidate: prepares operands, forks the child, watches it and judges its results.
+// candidate.h is the child's side.
 #pragma once
 
 #include <sys/types.h>
@@ -21,42 +21,44 @@ namespace tuner {
 
 class CandidateRun {
  public:
-  // `spared`: children of the runner that are not this candidate's, outlives this. `socket`: where a
-  // cancellation arrives.
+  // `socket`: where a cancellation arrives. `spared`: the runner's children that belong to others and must
+  // not be killed; it must outlive this.
   CandidateRun(int socket, SealedFiles& files, RunRequest request, Artifact artifact,
                const std::vector<pid_t>& spared);
-  ~CandidateRun();  // ends the child
+  ~CandidateRun();  // kills the child
   CandidateRun(const CandidateRun&) = delete;
   CandidateRun& operator=(const CandidateRun&) = delete;
 
-  // All of it: run, time, judge.
+  // Does everything: runs, times and judges the candidate.
   RunReply run();
 
-  // The same in turns, for a race. begin() forks a child that waits; each take_turn() lets it work and waits
-  // until it has: the first loads it, runs it once and finds out how many calls fill a sample, each later one
-  // warms up and takes `samples` of the time that ranks and, where there are constants, `others` of the
-  // other. finish() has it run once more, end, and judges. False: it ended or was ended, finish() says how.
+  // The same in turns, for a race. begin() forks a child that waits. Each take_turn() lets the child work and
+  // waits until it is done. The first turn loads the candidate, runs it once, and finds how many calls fill a
+  // sample. Each later turn warms up and takes `samples` samples of the time that ranks and, if there are
+  // constants, `others` with the other kind of constants. take_turn() returns false if the child has ended.
+  // finish() lets it run once more, ends it, judges, and tells how it ended.
   Status begin(int samples, int others);
   bool take_turn();
-  bool turn_was_calm() const;  // of the latest: as its own pulses have it
+  bool turn_was_calm() const;  // for the latest turn, judged by its own pulses
   RunReply finish();
-  // After finish(): samples with constants the other way; the pulses beside each of those that rank.
+  // Valid after finish(): samples with the other kind of constants, and the pulses beside each ranking
+  // sample.
   const std::vector<double>& other_ns() const { return other_ns_; }
   const std::vector<double>& pulses_ns() const { return pulses_ns_; }
   pid_t child() const { return child_; }
 
-  // Whether its operands are more than the core's own caches hold: then the memory sentinel counts.
+  // True if the operands exceed the core's own caches, so that the memory sentinel matters.
   bool feels_memory() const;
 
-  // The peer is gone: there is nobody to answer.
+  // True if the peer is gone, so that nobody waits for an answer.
   bool peer_gone() const { return end_.kind == End::kPeerGone; }
 
  private:
-  // How the child's life ended.
+  // Tells how the child's life ended.
   struct End {
     enum Kind { kExited, kSignaled, kTimeout, kMemory, kCancelled, kPeerGone } kind = kExited;
     int value = 0;               // exit status or signal
-    int64_t resident_bytes = 0;  // the largest seen
+    int64_t resident_bytes = 0;  // the largest size seen
   };
   struct Output {
     const ArgInfo* arg;
@@ -95,16 +97,16 @@ class CandidateRun {
   int pidfd_ = -1, statm_ = -1;
   Deadline deadline_{};
   std::chrono::steady_clock::time_point begun_{};
-  bool ended_ = false;  // by itself, or it must end
+  bool ended_ = false;  // the child ended, or must end
   std::vector<double> other_ns_, pulses_ns_;
   std::random_device random_device_;
   std::mt19937_64 random_{(uint64_t{random_device_()} << 32) | random_device_()};
 };
 
-// The sentinels' times on the first of these CPUs (empty: wherever we are), where the candidate runs.
+// Time the sentinel on the first of these CPUs, where the candidate runs. Empty: on the current CPU.
 double sentinel_on(const std::vector<int>& cpus);
 double memory_sentinel_on(const std::vector<int>& cpus);
-// The latest of these where that is not 20 ms old, else a new one.
+// Returns the latest such time if it is at most 20 ms old, else takes a new one.
 double recent_memory_sentinel_on(const std::vector<int>& cpus);
 
 }  // namespace tuner

@@ -1,6 +1,7 @@
-// One GPU candidate, seen from the process that holds the device's context: loaded, run, timed, compared. The
-// code here is ours; the candidate's own runs on the GPU only, so unlike a CPU candidate it cannot touch this
-// process (which therefore maps no host memory into the device), only ruin its context.
+// One GPU candidate, as the process that holds the device's context sees it: it loads, runs, times and
+// compares it. Only our code runs in this process; the candidate's code runs on the GPU. Unlike a CPU
+// candidate it cannot touch the process (which therefore maps no host memory into the device); it can only
+// ruin the context.
 #pragma once
 
 #include <functional>
@@ -13,22 +14,22 @@
 
 namespace tuner {
 
-// What outlives a candidate: the context and what is used for every one.
+// What outlives a candidate: the context, and what every candidate uses.
 class DeviceBench {
  public:
-  // Opens the device and checks it: what is copied there and back is the same, and its clock runs.
-  // Unavailable saying what is wrong.
+  // Opens the device and checks that a copy to it and back is unchanged and that its clock runs. Unavailable:
+  // what is wrong.
   static Result<std::unique_ptr<DeviceBench>> open(int ordinal);
 
   const CudaDevice& device() const { return context_.device(); }
   const cuda::DeviceStream& stream() const { return stream_; }
   SealedFiles& files() { return files_; }
 
-  // Nanoseconds of copying 16 MiB on the device, the best of three: a slow memory or a busy device shows.
+  // Takes the nanoseconds to copy 16 MiB on the device, best of three. Slow memory or a busy device shows.
   cuda::CallStatus sentinel(double& ns);
-  // Queues writing a buffer twice as large as L2.
+  // Queues a write to a buffer twice the size of L2.
   cuda::CallStatus flush_l2();
-  // Time on the device between two queued things: `begin` before, `end` after, then elapsed (which waits).
+  // Time the device between two queued points: begin(), the work, end(), then elapsed_ns(), which waits.
   cuda::CallStatus begin() { return begin_.record(stream_); }
   cuda::CallStatus end() { return end_.record(stream_); }
   cuda::CallStatus elapsed_ns(double& ns);
@@ -38,16 +39,16 @@ class DeviceBench {
   cuda::CallStatus prepare();
   Status check();
 
-  cuda::DeviceContext context_;  // first: everything below lives in it
+  cuda::DeviceContext context_;  // first: everything below lives in this context
   cuda::DeviceStream stream_;
   cuda::DeviceEvent begin_, end_;
-  cuda::DeviceMemory from_, to_;  // of the sentinel
-  cuda::DeviceMemory flush_;      // made when first needed
+  cuda::DeviceMemory from_, to_;  // buffers of the sentinel
+  cuda::DeviceMemory flush_;      // created at first need
   SealedFiles files_;
 };
 
-// Runs the candidate; `entered` is told each phase. Sets `poisoned` when the context must not be used again:
-// the caller ends the process.
+// Runs the candidate and reports each phase to `entered`. Sets `poisoned` if the context must not be used
+// again: the caller then ends the process.
 RunReply run_on_device(DeviceBench& bench, const RunRequest& request,
                        const std::function<void(Phase)>& entered, bool& poisoned);
 

@@ -1,14 +1,14 @@
 // The device child: the process that holds a GPU's context. The runner starts it from its own executable
-// (device_host.h) and asks it for one candidate after the other; a fault ends it.
+// (device_host.h) and gives it one candidate after the other. A fault ends it.
 //
-// Frames of JSON (frame.h) on descriptor 3. It says first how it is: {"kind":"ready"}, or
-// {"kind":"failed","error":...} and ends. To each RunRequest it answers with any number of
-// {"kind":"phase","phase":N} and then one {"kind":"done","poisoned":BOOL,"reply":RunReply}; after a poisoned
+// It speaks frames of JSON (frame.h) on descriptor 3. First it sends {"kind":"ready"}, or
+// {"kind":"failed","error":...} and ends. It answers each RunRequest with any number of
+// {"kind":"phase","phase":N} and then one {"kind":"done","poisoned":BOOL,"reply":RunReply}. After a poisoned
 // one it ends.
 //
-// It enters no seccomp jail: what runs in it is our code and the driver's, which needs devices, threads,
-// sockets and sometimes a helper program; a candidate's code runs on the GPU and can make no system call. It
-// dies with the runner, dumps no core, and is killed by the runner's watchdog.
+// It enters no seccomp jail: our code and the driver's run in it, and they need devices, threads, sockets and
+// sometimes a helper program. A candidate's code runs on the GPU and can make no system call. The child dies
+// with the runner, dumps no core, and is killed by the runner's watchdog.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,12 @@
 
 namespace tuner {
 
-// `runner --device-child N` on its socket. Exit status.
+// Runs `runner --device-child N` on its socket; returns the exit status.
 int device_child(int socket, int ordinal);
-// `runner --device-list`: one frame, a ProbeReply with only its devices, and the end.
+// Runs `runner --device-list`: sends one frame, a ProbeReply with only its devices, and ends.
 int device_list(int socket);
 
-// What a device child says.
+// A message from a device child.
 struct DeviceMessage {
   enum class Kind { kReady, kFailed, kPhase, kDone } kind = Kind::kFailed;
   std::string error;               // kFailed

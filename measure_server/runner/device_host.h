@@ -1,14 +1,13 @@
-// DeviceHost: the runner's side of a GPU. It never touches the driver itself: the device child, a process of
-// its own, holds the context and is kept warm from candidate to candidate (a context takes 100-300 ms to
-// make).
+// DeviceHost: the runner's side of a GPU. It never touches the driver itself. A separate process, the device
+// child, holds the context and stays warm between candidates, because a context takes 100-300 ms to create.
 //
-// The child is started by exec, not by a fork of the runner: it gets an address space without the runner's
-// mappings and descriptors, and the runner stays a process that may fork CPU candidates. After a fault, a
-// timeout, or anything written where it should not be, the child is killed and the next candidate gets a
-// fresh one, which checks the device before it says it is ready. Three failed checks in a row and the device
-// is quarantined: requests are answered with an error, and a new check is tried after 1 s, 2 s, ... 60 s.
+// The child is started by exec instead of fork: it does not inherit the runner's mappings and descriptors,
+// and the runner stays a process that may fork CPU candidates. After a fault, a timeout, or a write outside
+// the operands, the child is killed. The next candidate gets a fresh one, which checks the device before it
+// reports ready. After three failed checks in a row the device is quarantined: requests are answered with an
+// error, and a new check is tried after 1 s, 2 s, ... 60 s.
 //
-// One thread. Destroying it kills the child.
+// Used by one thread. Destroying it kills the child.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +25,7 @@ namespace tuner {
 
 class DeviceHost {
  public:
-  // `peer`: the socket on which a cancel may come while a candidate runs.
+  // `peer`: the socket on which a cancel may arrive while a candidate runs.
   explicit DeviceHost(int peer) : peer_(peer) {}
   ~DeviceHost();
   DeviceHost(const DeviceHost&) = delete;
@@ -38,10 +37,10 @@ class DeviceHost {
   // Runs one candidate. `peer_gone` is set when there is nobody left to answer.
   RunReply run(const RunRequest& request, bool& peer_gone);
 
-  // Fills reply.devices or reply.no_device, by a process that asks the driver and ends. 20 s at most.
+  // Fills reply.devices or reply.no_device. A separate process asks the driver and ends; 20 s at most.
   static void list_devices(ProbeReply& reply);
 
-  // The child now, -1 when there is none: whoever clears away processes spares it.
+  // The current child, or -1. Code that kills stray processes must spare it.
   pid_t child() const { return process_.pid; }
 
  private:
@@ -51,8 +50,8 @@ class DeviceHost {
     int pidfd = -1, socket = -1;
   };
   static Result<Process> spawn(const std::string& mode, const std::string& argument);
-  // Kills and reaps; how it ended. False in `gone` when the kernel does not let it go within 10 s (a driver
-  // that hangs), it is then left behind.
+  // Kills and reaps the process; returns how it ended. Sets `gone` to false if the kernel does not release it
+  // within 10 s (a hanging driver); it is then left behind.
   static std::string end(Process& process, bool& gone);
 
   Status ready(int device);
@@ -63,7 +62,7 @@ class DeviceHost {
 
   int peer_;
   Process process_;
-  int device_ = -1;  // of the child
+  int device_ = -1;  // the device of the child
   Phase phase_ = Phase::kStarting;
   int failed_checks_ = 0;  // in a row
   std::string last_failure_;

@@ -1,5 +1,5 @@
-// The launches of one artifact on a device: its cubin loaded, its parameters bound to operands, one call
-// after the other queued at the cost of the driver's time only.
+// The launches of one artifact on a device: loads its cubin, binds its parameters to operands, and queues
+// calls at no more cost than the driver's own time.
 #pragma once
 
 #include <vector>
@@ -13,22 +13,22 @@ namespace tuner {
 class DeviceKernel {
  public:
   DeviceKernel() = default;
-  DeviceKernel(DeviceKernel&&) = default;  // what the driver points to lies on the heap and stays
+  DeviceKernel(DeviceKernel&&) = default;  // what the driver points to is on the heap and does not move
   DeviceKernel& operator=(DeviceKernel&&) = default;
 
-  // Refused by the driver when the cubin is not for this device or is none.
+  // Fails if the driver refuses the cubin: it is not for this device, or not a cubin.
   static cuda::CallStatus load(const Artifact& artifact, DeviceKernel& out);
-  // To every set of `operands`, which outlives the calls.
+  // Binds the launches to every set of `operands`, which must outlive the calls.
   void bind(const DeviceOperands& operands);
-  // Queues all launches of one call on one set of operands. A set that is not bound is our bug.
+  // Queues all launches of one call on one set of operands. The set must have been bound.
   cuda::CallStatus call(int set, const cuda::DeviceStream& stream);
 
  private:
   struct Launch {
     LaunchInfo info;
     cuda::Function function = nullptr;
-    std::vector<std::vector<cuda::DevicePtr>> addresses;  // by set
-    std::vector<std::vector<void*>> params;               // by set: where each address stands
+    std::vector<std::vector<cuda::DevicePtr>> addresses;  // per set
+    std::vector<std::vector<void*>> params;               // per set: pointers to the addresses
   };
   cuda::DeviceModule module_;
   std::vector<Launch> launches_;

@@ -1,4 +1,4 @@
-// Frames on a stream socket: a 4-byte little-endian length and that many bytes. Every wait has a deadline.
+// Frames on a stream socket: a 4-byte little-endian length, then that many bytes. Every wait has a deadline.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 inline constexpr size_t kMaxFrameBytes = 16 << 20;
 
-// Unavailable when the peer is gone, DeadlineExceeded at the deadline (the stream is then unusable: half a
-// frame may have gone). Never raises SIGPIPE.
+// Unavailable: the peer is gone. DeadlineExceeded: the deadline passed; the stream is then unusable, because
+// half a frame may have been sent. Never raises SIGPIPE.
 Status write_frame(int fd, std::string_view bytes, Deadline deadline);
-// One whole frame. Errors as above; InvalidArgument when the peer announces more than kMaxFrameBytes.
+// Reads one whole frame. Errors as above; InvalidArgument: the peer announces more than kMaxFrameBytes.
 Result<std::string> read_frame(int fd, Deadline deadline);
 
-// Milliseconds until `deadline` for poll(): 0 when passed, rounded up.
+// Returns the milliseconds until `deadline` for poll(), rounded up; 0 if it has passed.
 int poll_ms(Deadline deadline);
 
 }  // namespace tuner

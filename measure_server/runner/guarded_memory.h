@@ -1,4 +1,4 @@
-// Memory a candidate may touch, and nothing around it: every operand ends at an unmapped page.
+// Memory that a candidate may touch, with nothing around it: every operand ends at an unmapped page.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@ namespace tuner {
 
 inline constexpr int64_t kOperandAlignment = 64;
 
-// One operand between two unmapped guards of 64 KiB. The data ends at the trailing guard, save for what
-// alignment to 64 bytes takes (at most 63 bytes); the slack before and after holds a pattern, so a stray
-// write there shows in intact().
+// One operand between two unmapped guards of 64 KiB. The data ends at the trailing guard, except for at most
+// 63 bytes of alignment. The slack before and after the data holds a pattern, so intact() detects a stray
+// write there.
 class GuardedBuffer {
  public:
   enum class Sharing { kPrivate, kShared };  // kShared: a forked child's writes are seen by its parent
 
   GuardedBuffer() = default;
-  // Zeroed memory. Failed when the system has none.
+  // Allocates zeroed memory. Failed: the system has none.
   static Result<GuardedBuffer> create(int64_t bytes, Sharing sharing);
-  // Read-only view of a SealedFile made with Placement::kAtPageEnd.
+  // Maps a SealedFile made with Placement::kAtPageEnd, read-only.
   static Result<GuardedBuffer> map_sealed(int fd, int64_t bytes);
   GuardedBuffer(GuardedBuffer&& other) noexcept { swap(other); }
   GuardedBuffer& operator=(GuardedBuffer&& other) noexcept {
@@ -36,9 +36,9 @@ class GuardedBuffer {
 
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  void fill(unsigned char byte) const;  // the data, not the slack
+  void fill(unsigned char byte) const;  // fills the data, not the slack
   void make_read_only() const;
-  void hide_from_children() const;  // forked from now on
+  void hide_from_children() const;  // hides it from children forked later
   bool intact() const;
 
  private:
@@ -46,8 +46,8 @@ class GuardedBuffer {
     std::swap(base_, other.base_), std::swap(mapped_, other.mapped_);
     std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);
   }
-  char* base_ = nullptr;  // of the mapping, guards included
-  int64_t mapped_ = 0;    // all of it
+  char* base_ = nullptr;  // start of the mapping with its guards
+  int64_t mapped_ = 0;    // size of the whole mapping
   char* data_ = nullptr;
   int64_t bytes_ = 0;
 };
@@ -57,15 +57,15 @@ class SealedFile {
  public:
   enum class Placement {
     kAtStart,    // the bytes as they are
-    kAtPageEnd,  // zeros before, so that a mapping ends where the data ends (rounded up to 64 bytes)
+    kAtPageEnd,  // zeros come first, so that a mapping ends where the data ends (rounded up to 64 bytes)
   };
   static Result<std::shared_ptr<SealedFile>> copy_of(const std::string& path, Placement placement);
   static Result<std::shared_ptr<SealedFile>> of_bytes(std::string_view bytes);
   ~SealedFile();
 
   int fd() const { return fd_; }
-  int64_t bytes() const { return bytes_; }  // of the data
-  // Read-only mapping of a kAtStart copy which a forked child does not have. Failed when it cannot be mapped.
+  int64_t bytes() const { return bytes_; }  // size of the data
+  // Maps a kAtStart copy read-only; forked children do not have the mapping. Failed: it cannot be mapped.
   Result<std::string_view> map_hidden_from_children();
 
  private:
@@ -74,7 +74,8 @@ class SealedFile {
   char* mapping_ = nullptr;
 };
 
-// Sealed copies of the files last used, found again while path, size and modification time are the same.
+// A cache of sealed copies of recently used files, valid while path, size and modification time are
+// unchanged.
 class SealedFiles {
  public:
   explicit SealedFiles(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}

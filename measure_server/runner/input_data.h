@@ -1,5 +1,5 @@
-// Inputs of a task from its seed: the same numbers wherever they are made, by a worker, into a pack or out of
-// one.
+// Makes the inputs of a task from its seed. A worker, the maker of a pack and its reader get the same
+// numbers.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,9 @@
 
 namespace tuner {
 
-// Numbers of type `dtype`, each of them exact in float32: the same for the same seed and position of the
-// argument, on any machine. Floats are drawn evenly from [-1, 1), never zeros (bfloat16: rounded to it);
-// uint8 and int8 from all they hold; int32, which here is only ever added to sums, from 2^21 numbers around
-// 0.
+// Returns `count` random numbers of type `dtype`, each exact in float32. Seed and position of the argument
+// decide them, on any machine. Floats are uniform in [-1, 1) and never zero (bfloat16: rounded to it). uint8
+// and int8 use their whole range. int32, which is only added to sums here, uses 2^21 numbers around 0.
 std::vector<float> random_values(uint64_t seed, int argument, int64_t count, DType dtype = DType::kFloat32);
 
 }  // namespace tuner

@@ -1,23 +1,23 @@
-// What a candidate's process may not do. Entered in the forked child before the first byte of the candidate
-// is loaded.
+// Restricts what a candidate's process may do. The forked child enters the jail before it loads the first
+// byte of the candidate.
 #pragma once
 
 #include <sys/types.h>
 
 namespace tuner {
 
-// Limits that need no privilege: own session, dies with `runner`, no core dump, no files written, first
-// choice of the kernel when memory runs out, descriptors 0..2 on /dev/null and no others but `keep_fd`
-// (moved; the new number is returned, -1 on failure). Then, where the kernel has it, a seccomp filter: no new
-// processes, no signals to others, no sockets, no writing to files, no tracing. Threads are free. The filter
-// is installed with SPEC_ALLOW, because the default would turn on a mitigation (SSBD) which slows the very
-// code that is being timed.
+// First come limits that need no privilege: own session, dies with `runner`, no core dump, writes no files,
+// is the kernel's first choice when memory runs out, and has no descriptors but 0..2 on /dev/null and
+// `keep_fd`. That one is moved: its new number is returned, or -1 on failure. Then, if the kernel has it, a
+// seccomp filter forbids new processes, signals to others, sockets, writing to files, and tracing. Threads
+// are allowed. SPEC_ALLOW is set, because the default would turn on a mitigation (SSBD) that slows the code
+// being timed.
 int enter_jail(pid_t runner, int keep_fd);
 
-// Whether the kernel offers seccomp filters. Without them candidates are only watched.
+// True if the kernel offers seccomp filters. Without them candidates are only watched.
 bool seccomp_available();
 
-// 0..2 are still the /dev/null given by enter_jail().
+// True if descriptors 0..2 are still the /dev/null of enter_jail().
 bool descriptors_untouched();
 
 }  // namespace tuner

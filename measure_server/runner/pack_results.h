@@ -1,10 +1,11 @@
-// The results of a pack, on disk: a line of JSON for each candidate and round, appended and flushed as it is
-// found. `tuner records import` reads it.
+// The results of a pack on disk: one line of JSON per candidate and round, appended and flushed at once.
+// `tuner records import` reads it.
 //
-// A line has what a measure record has and what it is of: "pack" (its id), "task", "candidate", "round",
-// "workload", "target", "template", "template_version", "config". Beside the time stands what was expected:
-// "picked", "estimated_ns", "predicted_rank" (pack_file.h). A last line without its end is what a kill left:
-// it is dropped, and measured again; one that does not begin as a result does is somebody's, and refused.
+// A line has the fields of a measure record and says what was measured: "pack" (its id), "task", "candidate",
+// "round", "workload", "target", "template", "template_version", "config". It also has what was expected:
+// "picked", "estimated_ns", "predicted_rank" (pack_file.h). A last line without a newline was left by a kill:
+// it is dropped and measured again. But if that line does not begin like a result, the file is somebody
+// else's and is refused.
 #pragma once
 
 #include <cstdio>
@@ -17,16 +18,17 @@
 
 namespace tuner {
 
-// "format" of each line, and the oldest that is still read. What a line means does not change within one.
+// The "format" of each line, and the oldest that is still read. The meaning of a line does not change within
+// one format.
 inline constexpr int kPackResultsFormat = 2, kOldestPackResultsFormat = 1;
 
-// What the plan needs to know of a result.
+// The part of a result that the plan needs.
 struct PackOutcome {
   bool ok = false;
-  double time_ns = 0;  // the median
+  double time_ns = 0;  // median
 };
 
-// Where and with what: the part of a line that is the same for all.
+// Where and with what the pack ran: the part of a line that is the same for all.
 struct PackEnvironment {
   std::string hardware, host;
   double peak_gflops = 0;
@@ -34,15 +36,14 @@ struct PackEnvironment {
 
 class PackResults {
  public:
-  // Opens or creates, and keeps the file locked for as long as this lives. InvalidArgument: it holds
-  // something else (which is left as it is), or results of another pack; it is no regular file; another
-  // process has it.
+  // Opens or creates the file and keeps it locked while this lives. InvalidArgument: it holds something else
+  // (and is left as it is) or results of another pack; it is not a regular file; or another process holds it.
   static Result<PackResults> open(const std::string& path, const PackFile& pack);
-  // For reading only: the file must be there, is not changed, and add() fails.
+  // Opens for reading: the file must exist, is not changed, and add() fails.
   static Result<PackResults> load(const std::string& path, const PackFile& pack);
 
   const PackOutcome* find(size_t task, size_t candidate, size_t round) const;
-  // On disk (flushed to the system) when it returns OK.
+  // When it returns OK, the line is flushed to the system.
   Status add(size_t task, size_t candidate, size_t round, const RunRequest& request, const RunReply& reply,
              const PackEnvironment& environment);
   size_t count() const { return known_.size(); }

@@ -1,4 +1,4 @@
-// What the other side of the runner's socket wants while a candidate runs.
+// What the other side of the runner's socket may want while a candidate runs.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace tuner {
 
 enum class PeerWish { kNothing, kCancel, kGone };
 
-// Reads the message that is waiting on `socket`. Only the cancel of run `id` makes sense; a peer that is gone
-// or talks nonsense ends everything.
+// Reads the message waiting on `socket`. Only a cancel of run `id` is valid. A peer that is gone or sends
+// anything else counts as gone.
 PeerWish read_wish(int socket, uint64_t id);
 
 }  // namespace tuner

@@ -1,11 +1,11 @@
-// Reference answers on disk: what a worker computes once a (workload, seed) and the runner compares every
-// candidate with.
+// Reference answers on disk. A worker computes one for each (workload, seed), and the runner compares every
+// candidate with it.
 //
-// Two kinds. kFull holds every element as a double. kChecksums is for answers that cost too much to keep and
-// to read back after every candidate (used above 20 GFLOP): the answer is seen as a matrix, columns = last
-// dimension, rows = all others; kept are the sum of every row and of every column, which together cover every
-// element, and 4,096 single elements: all corners, elements of every border (first and last index of each
-// dimension), the rest drawn evenly from a fixed seed.
+// There are two kinds. kFull holds every element as a double. kChecksums is for answers that cost too much to
+// store and to read back after every candidate (above 20 GFLOP of work). It sees the answer as a matrix: the
+// last dimension gives the columns, all others the rows. It holds the sum of every row and of every column,
+// which together cover every element, and 4,096 single elements: all corners, elements of every border (first
+// and last index of each dimension), and the rest drawn from a fixed seed.
 //
 // Tolerance of a sum. An element may be off by t = absolute + relative * |reference|. Rounding errors of
 // different elements are independent, so a sum of n elements may be off by sqrt(sum of t^2), which grows with
@@ -33,15 +33,15 @@ namespace tuner {
 
 enum class ReferenceKind : uint32_t { kFull = 1, kChecksums = 2 };
 
-// Work above which a reference is kept as checksums.
+// Above this much work a reference is kept as checksums.
 inline constexpr double kChecksumsAboveFlops = 20e9;
 
-// Writes the file whole or not at all (temporary file, rename). answer.size() must be the product of `shape`.
+// Writes the whole file or none (temporary file, rename). answer.size() must be the product of `shape`.
 Status write_reference(const std::string& path, std::span<const double> answer,
                        const std::vector<int64_t>& shape, ReferenceKind kind);
 
-// A parsed file: spans into the bytes given to parse_reference(), which must outlive it and be aligned to 8
-// bytes.
+// A parsed file. Its spans point into the bytes given to parse_reference(), which must outlive it and be
+// aligned to 8 bytes.
 struct ReferenceView {
   struct Sums {
     double sum, abs_sum, square_sum;
@@ -59,15 +59,15 @@ struct ReferenceView {
 };
 Result<ReferenceView> parse_reference(std::string_view bytes);
 
-// What comparing one output found.
+// The result of comparing one output.
 struct CheckResult {
   bool ok = true;
-  double max_error = 0;  // largest |out - reference| in tolerances; infinity for NaN
+  double max_error = 0;  // largest |out - reference| in units of the tolerance; infinity for NaN
   std::string message;   // first wrong element: "out[0, 3, 17, 5] is 1.25, reference 1.5, tolerance 1e-4";
                          // empty when ok
 };
-// Compares `output` (elements of `dtype`, reference.shape, row-major) with the reference. `name` is for the
-// message.
+// Compares `output` (elements of `dtype`, reference.shape, row-major) with the reference. `name` appears in
+// the message.
 CheckResult check_output(const ReferenceView& reference, const void* output, DType dtype,
                          const CheckSpec& spec, std::string_view name);
 

@@ -1,10 +1,10 @@
-// The runner's loop: a message in, an answer out, one candidate at a time, until the other side closes the
+// The runner's loop: answers one message at a time, one candidate at a time, until the other side closes the
 // socket.
 #pragma once
 
 namespace tuner {
 
-// Exit status: 0 when the peer closed, 1 when the socket failed.
+// Returns the exit status: 0 if the peer closed the socket, 1 if the socket failed.
 int serve(int socket);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// The builder process's side: turns requests into artifacts and reference data. See builder_protocol.h.
+// The builder process: turns requests into artifacts and reference data. See builder_protocol.h.
 #pragma once
 
 #include <map>
@@ -21,12 +21,12 @@ class Builder {
   Result<const TemplateInstance*> instance(const BuildRequest& request, const Workload& workload,
                                            const Target& target);
 
-  // Spaces take milliseconds to declare; the few tasks of a job share them.
+  // Declaring a space takes milliseconds; a job's tasks share the instances.
   std::map<std::string, std::unique_ptr<TemplateInstance>> instances_;
   int64_t builds_ = 0;  // artifacts made
 };
 
-// Answers requests on kBuilderFd until the worker closes it. Returns the exit code.
+// Answers requests on kBuilderFd until the worker closes it. Returns the exit status.
 int run_builder();
 
 }  // namespace tuner

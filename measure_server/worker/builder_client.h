@@ -1,5 +1,5 @@
-// BuilderClient: starts the builder process and asks it; restarts it when it dies or has to be killed. One
-// thread.
+// BuilderClient: starts the builder process and sends it requests. Restarts it when it dies or has to be
+// killed. Used by one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,17 +16,17 @@ namespace tuner {
 
 class BuilderClient {
  public:
-  // `program`: measure_server itself. `cpus`: where it may run; empty: anywhere. Failed when it does not
+  // `program`: measure_server itself. `cpus`: where the builder may run; empty: anywhere. Failed: it does not
   // answer.
   static Result<std::unique_ptr<BuilderClient>> start(std::string program, std::vector<int> cpus);
   ~BuilderClient();
   BuilderClient(const BuilderClient&) = delete;
   BuilderClient& operator=(const BuilderClient&) = delete;
 
-  // DeadlineExceeded: it did not answer in `limit` and was killed. Failed: it died, the message says how.
-  // Either way a new one is started for the next request. Unavailable: it cannot be started just now.
+  // DeadlineExceeded: it did not answer within `limit` and was killed. Failed: it died; the message says how.
+  // In both cases the next request starts a new one. Unavailable: it cannot be started now.
   Result<BuildReply> ask(const BuildRequest& request, std::chrono::milliseconds limit);
-  // What it said of this host when it started.
+  // Returns what the builder said about this host when it started.
   const BuildReply& hello() const { return hello_; }
   pid_t pid() const { return pid_; }
 
@@ -34,7 +34,7 @@ class BuilderClient {
   BuilderClient(std::string program, std::vector<int> cpus)
       : program_(std::move(program)), cpus_(std::move(cpus)) {}
   Status spawn();
-  std::string stop();  // kills, reaps, says how it ended
+  std::string stop();  // kills and reaps it; returns how it ended
 
   std::string program_;
   std::vector<int> cpus_;

@@ -1,6 +1,6 @@
-// What the worker and its builder process say to each other: frames of JSON (runner/frame.h) over a socket
-// pair, one answer a request. The builder is this very executable (`measure_server --builder`), so a compiler
-// that aborts, hangs or eats memory costs one candidate, never the worker.
+// The messages between the worker and its builder process: frames of JSON (runner/frame.h) over a socket
+// pair, one answer per request. The builder is this same executable (`measure_server --builder`), so a
+// compiler that aborts, hangs or eats memory costs one candidate, never the worker.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ struct BuildRequest {
   // the probe calls it; empty: of those that need none.
   std::string family, device;
   std::string directory;                   // the shared cache: artifacts/, cubins/, references/
-  int64_t cache_bytes = int64_t{4} << 30;  // what these may take
+  int64_t cache_bytes = int64_t{4} << 30;  // limit for all of these together
   std::string workload_key, target, template_name, config;
   int template_version = 0;
   uint64_t input_seed = 0;
 };
 
 struct BuildReply {
-  std::string outcome;  // ok | invalid_config | build_error: of the candidate; unable: this host's or
-                        // release's trouble
+  std::string outcome;  // ok | invalid_config | build_error: about the candidate; unable: a problem of this
+                        // host or release
   std::string message;
-  std::string digest;  // build: of the artifact saved in directory/artifacts
+  std::string digest;  // build: digest of the artifact saved in directory/artifacts
   double build_ms = 0;
   // What a back end is on this machine.
   struct BackendHere {

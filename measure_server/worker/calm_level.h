@@ -1,13 +1,13 @@
-// CalmLevel: what a pulse or a sentinel takes when nobody else slows this machine down.
+// CalmLevel: the time of a pulse or sentinel when nobody else slows this machine down.
 //
 // On a shared host a core runs at two thirds of its speed whenever somebody uses its other hardware thread,
-// and memory is slower for as long as a neighbour streams through it; no clock of ours shows that, pulses and
-// sentinels do. The level is the lowest that the median of eight successive ones has come down to. It rises
-// by 1 % a minute of measuring, so that a machine that has become slower for good is believed after a while,
-// and a neighbour who stays for a minute is not.
+// and memory is slower while a neighbour streams through it. No clock shows this, but pulses and sentinels
+// do. The level is the lowest median of eight successive times so far. It rises by 1 % per minute of
+// measuring. So a machine that became slower for good is believed after a while, and a neighbour who stays
+// for a minute is not.
 //
-// Kept in a file for the next start, which takes it over as long as it is news: what a shared host was like
-// with other neighbours, and was not again for half an hour, is not what it is like when calm.
+// The level is kept in a file for the next start, which uses it while it is fresh. A level that was not seen
+// again for half an hour dates from other neighbours and says nothing about calm now.
 #pragma once
 
 #include <chrono>
@@ -20,10 +20,10 @@ namespace tuner {
 class CalmLevel {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::minutes kNews{30};  // how long a level is that was not seen again
+  static constexpr std::chrono::minutes kNews{30};  // how long a level stays valid without being seen again
 
-  // `path`: where it is kept; a level of other `hardware` is not taken over. Empty: nowhere. `disturbed`: one
-  // above so many times the level says that what was timed beside it is not the kernel's own time.
+  // `path`: the file that keeps the level; empty: none. A level of other `hardware` is not taken over.
+  // `disturbed`: a time above this multiple of the level means that the measurement beside it was disturbed.
   CalmLevel(std::string path, std::string hardware, double disturbed);
 
   void observe(double sentinel_ns, Clock::time_point now = Clock::now());

@@ -1,4 +1,5 @@
-// DaemonLink: the wire to the daemon, as little as the worker needs; tests put their own in its place.
+// DaemonLink: the connection to the daemon, reduced to what the worker needs. Tests replace it with their
+// own.
 #pragma once
 
 #include <memory>
@@ -13,15 +14,15 @@ namespace tuner {
 class DaemonLink {
  public:
   virtual ~DaemonLink() = default;
-  // Unavailable or DeadlineExceeded: try again. Aborted: the session is not known, register again. Anything
-  // else: the daemon refuses this worker and says why.
+  // Unavailable or DeadlineExceeded: try again. Aborted: the daemon does not know the session; register
+  // again. Any other error: the daemon refuses this worker, with the reason.
   virtual Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) = 0;
-  // Returns early, with any error, when `interrupt` is requested. What the daemon answered is then lost,
-  // which is harmless: the next request makes it say it again.
+  // Returns early, with any error, if `interrupt` is requested. The daemon's answer is then lost, which is
+  // harmless: the next request makes the daemon repeat it.
   virtual Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) = 0;
 };
 
-// `address`: unix:/path or host:port. Connects when first used.
+// `address`: unix:/path or host:port. Connects at first use.
 std::unique_ptr<DaemonLink> make_grpc_link(const std::string& address);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// What this machine is and can do, asked of the runner; what takes time to measure is kept for the next
-// start.
+// Learns from the runner what this machine is and can do. Figures that take time to measure are kept for the
+// next start.
 #pragma once
 
 #include <chrono>
@@ -10,18 +10,18 @@
 
 namespace tuner {
 
-// Kept facts are measured again when they are older than this. The higher of both figures stays: what is
-// measured beside a busy neighbour is too low, never too high.
+// Kept figures are measured again when they are older than this. The higher figure stays, because a busy
+// neighbour can only make a figure too low.
 inline constexpr std::chrono::hours kFactsStayFor{24};
 
-// The runner's probe. Peaks and bandwidths come from `file`, where they are of this hardware, this harness
-// and not too old at `now`; else they are measured (0.3 s on two CPUs) and kept there. A file that cannot be
-// read or written costs nothing but that time. Errors are the runner's.
+// Returns the runner's probe. Peaks and bandwidths come from `file` if they are of this hardware, harness and
+// runner version and not too old at `now`. Otherwise they are measured (0.3 s on two CPUs) and kept there. A
+// file that cannot be read or written costs only that time. Errors are the runner's.
 Result<ProbeReply> machine_facts(
     RunnerClient& runner, const std::filesystem::path& file,
     std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
-// The higher of each figure; of `fresh` where `kept` has none.
+// Raises each figure in `fresh` to the one in `kept` if that is higher. Adds no figure that only `kept` has.
 void raise_to(const ProbeReply& kept, ProbeReply& fresh);
 
 }  // namespace tuner

@@ -1,10 +1,10 @@
-// The whole `measure_server` command as a function, so that a program with templates of its own can be it
+// The whole `measure_server` command as a function, so that a program with its own templates can offer it too
 // (examples/my_template).
 #pragma once
 
 namespace tuner {
 
-// Runs the command line and returns the exit code. Once a process.
+// Runs the command line and returns the exit status. Call it once per process.
 int measure_server_main(int argc, char** argv);
 
 }  // namespace tuner

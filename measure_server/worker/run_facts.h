@@ -1,4 +1,4 @@
-// Numbers that the runner says of a run and a record holds: from the one to the other by name.
+// Copies numbers that the runner reports about a run into the record, by name.
 #pragma once
 
 #include <map>
@@ -9,9 +9,8 @@
 
 namespace tuner {
 
-// Sets the fields of the record that have these names. Only those marked of_run in record.proto: a
-// candidate's process, which these numbers come from, has no say in anything else. Returns the names that
-// were passed over.
+// Sets the record's fields with these names, but only those marked of_run in record.proto: the numbers come
+// from the candidate's process, which must not set anything else. Returns the names that were ignored.
 std::vector<std::string> add_facts(const std::map<std::string, double>& facts, v1::MeasureRecord& record);
 
 }  // namespace tuner

@@ -1,12 +1,13 @@
-// What keeps the cache that all workers of a user share below one size: the least recently used go first.
+// Keeps the cache that all workers of a user share below a size limit. The least recently used entries go
+// first.
 //
 //   artifacts/DIGEST.so or .cubin, DIGEST.json     what was built
 //   artifacts/by_source/KEY                        the digest of the artifact made from KEY
 //   cubins/KEY.cubincache                          what NVRTC made of a source
 //   references/KEY/                                inputs and reference answer of a task
 //
-// Times of modification are the times of last use (of a reference: of its file `complete`). Removing is
-// always right: what is missed is made again. Any number of processes at a time.
+// Modification times record the last use (for a reference: that of its file `complete`). Removing is always
+// safe, because missing entries are made again. Any number of processes may work here at once.
 #pragma once
 
 #include <chrono>
@@ -17,23 +18,23 @@
 namespace tuner {
 
 struct CacheLimits {
-  int64_t most_bytes = int64_t{4} << 30;  // on disk, all of the above together
-  // What was used since is kept whatever its size: it may be waiting for its run.
+  int64_t most_bytes = int64_t{4} << 30;  // on disk, for all of the above together
+  // An entry used within this time is kept whatever its size: it may be waiting for its run.
   std::chrono::seconds kept_for = std::chrono::minutes(30);
 };
 
-// The artifact and its entry in by_source/ were used just now.
+// Marks the artifact and its entry in by_source/ as used now.
 void touch_artifact(const std::filesystem::path& artifacts, const std::string& digest,
                     const std::filesystem::path& source_entry);
-// The reference answer in this folder was used just now.
+// Marks the reference answer in this folder as used now.
 void touch_reference(const std::filesystem::path& folder);
 
-// When `shared` holds more than most_bytes: removes the least recently used until 3/4 of it are left. Returns
-// the bytes left. Files that vanish meanwhile are no error.
+// If `shared` exceeds most_bytes, removes the least recently used entries until 3/4 of it remain. Returns the
+// bytes that remain. Files that vanish meanwhile are no error.
 int64_t prune_cache(const std::filesystem::path& shared, const CacheLimits& limits);
 
-// Removes work folders of embedded workers (`user_cache`/worker-*) that nobody used for a week and that owe
-// no results; a database that is used again gets a new one.
+// Removes the work folders of embedded workers (`user_cache`/worker-*) that were unused for a week and owe no
+// results. A database that is used again gets a new one.
 void remove_old_work_folders(const std::filesystem::path& user_cache);
 
 }  // namespace tuner

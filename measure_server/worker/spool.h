@@ -1,7 +1,7 @@
-// Spool: results on disk until the daemon has them. Append-only file of frames: u32 length, u32 CRC-32C of
-// the bytes, the bytes of a MeasureRecord; little-endian. At open a torn tail (the process died while
-// writing) is cut off, and a record whose sum is wrong is left out: its trial will be measured again. Any
-// thread.
+// Spool: keeps results on disk until the daemon has them. An append-only file of frames: u32 length, u32
+// CRC-32C of the bytes, the bytes of a MeasureRecord; little-endian. open() cuts off a torn tail (the process
+// died while writing) and leaves out a record with a wrong checksum; its trial will be measured again. Any
+// thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace tuner {
 
 class Spool {
  public:
-  // Creates the file when there is none. Aborted when another process has it open.
+  // Creates the file if needed. Aborted: another process has it open.
   static Result<std::unique_ptr<Spool>> open(const std::string& path);
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
-  // What was found at open, in the order written.
+  // Returns the records found by open(), in the order written.
   const std::vector<v1::MeasureRecord>& records() const { return found_; }
-  // What open() had to leave out; empty when nothing.
+  // Says what open() had to leave out; empty if nothing.
   const std::string& warning() const { return warning_; }
-  // On disk when this returns OK.
+  // The record is on disk when this returns OK.
   Status append(const v1::MeasureRecord& record);
-  // All but `owed` has been acknowledged: shortens the file to these. The caller sees to it that no append is
-  // going on. A failure is harmless: what is still in the file is sent once more after a restart.
+  // Shortens the file to `owed`, once all others are acknowledged. The caller must make sure that no append
+  // is running. A failure is harmless: records still in the file are sent once more after a restart.
   void keep_only(const std::vector<v1::MeasureRecord>& owed);
   int64_t bytes() const;
 

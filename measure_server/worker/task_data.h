@@ -1,5 +1,5 @@
-// TaskData: the inputs of a task and its reference answer, as files the runner reads. Made once a (workload,
-// seed) and kept.
+// TaskData: the inputs of a task and its reference answer, as files that the runner reads. Made once per
+// (workload, seed) and kept.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct TaskData {
   double absolute = 0, relative = 0;                                    // see templates/workload/tolerance.h
 };
 
-// The data in a folder of its own below `directory`; computed when it is not there yet.
+// Returns the data in its own folder below `directory`; computes it if it is not there yet.
 Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory);
 
 }  // namespace tuner

@@ -1,7 +1,7 @@
 // Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs.
 //
-//   talk   Sync: waits for leases; a result interrupts the wait and goes out at once
-//   build  lease -> builder process -> artifact; the second one has the core of the runs while nothing is to run
+//   talk   Sync: waits for leases; a result interrupts the wait and is sent at once
+//   build  lease -> builder process -> artifact; the second one uses the runs' core while nothing is to run
 //   run    artifact -> runner -> record -> spool -> owed
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
@@ -27,12 +27,12 @@
 namespace tuner {
 
 struct WorkerOptions {
-  std::string worker_id;  // stable over restarts; default: host name
-  std::string work_dir;   // spool, log
-  // Facts of this machine (peaks, calm levels) and reference answers: the same for all work folders of this
+  std::string worker_id;  // stays the same over restarts; default: host name
+  std::string work_dir;   // holds spool and log
+  // Facts of this machine (peaks, calm levels) and reference answers, shared by all work folders of this
   // user. Empty: in the work folder.
   std::string shared_dir;
-  int64_t cache_bytes = int64_t{4} << 30;  // what artifacts and reference answers there may take
+  int64_t cache_bytes = int64_t{4} << 30;  // limit for artifacts and reference answers there
   std::string runner;                      // path of the runner executable; empty: beside this one
   std::string program;                     // path of this executable, for the builder
   int slots = 4;
@@ -40,23 +40,26 @@ struct WorkerOptions {
 
 class Worker {
  public:
-  // Starts runner and builder (before any gRPC: both are exec'ed) and measures the machine's peak. Takes a
-  // second.
+  // Starts runner and builder and measures the machine's peak. Takes a second. Call it before any gRPC: both
+  // are exec'ed.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options);
   ~Worker();
 
   // Works for the daemon until drained or stopped. OK after a drain; else why the daemon refused, or what
-  // broke here.
+  // failed here.
   Status run(DaemonLink& link);
-  void drain() { core_->drain(); }  // finish what is held, report, then run() returns; from any thread
-  void stop();                      // run() returns as soon as its threads have; from any thread
+  void drain() {
+    core_->drain();
+  }             // finish what is held, report, then let run() return; any thread may call
+                // it
+  void stop();  // run() returns as soon as its threads have; any thread may call it
 
  private:
   explicit Worker(WorkerOptions options) : options_(std::move(options)) {}
   Status open();
   Status register_with(DaemonLink& link);
   void talk(DaemonLink& link);
-  // A builder process and who waits for it: one request at a time.
+  // A builder process. Its users wait for the mutex: one request at a time.
   struct Compiler {
     std::mutex mutex;
     std::unique_ptr<BuilderClient> client;
@@ -65,7 +68,7 @@ class Worker {
   void build_instead_of_runs();
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
-  bool is_host(const std::string& target) const;  // this very CPU, with any number of threads
+  bool is_host(const std::string& target) const;  // true for this very CPU, with any number of threads
   v1::MeasureRecord measure(const WorkerCore::Built& built);
   BuildRequest build_request(const v1::Lease& lease) const;
   void build_race(Compiler& compiler, const v1::Lease& lease);
@@ -104,20 +107,20 @@ class Worker {
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
   std::unique_ptr<RunnerClient> runner_;
-  // What pulses (by task) and the memory sentinel take on a calm machine, of CPU runs; used by the run
-  // thread only.
+  // What pulses (per task) and the memory sentinel take on a calm machine, for CPU runs. Only the run thread
+  // uses them.
   CalmLevel& calm_pulse(const v1::Lease& lease);
   void forget_old_pulses() const;
   std::map<std::string, CalmLevel> calm_pulses_;
   std::unique_ptr<CalmLevel> calm_memory_;
-  int disturbed_in_a_row_ = 0;  // runs, up to now
-  Compiler beside_, instead_;   // of runs; the second is null where there is one core
+  int disturbed_in_a_row_ = 0;  // how many of the latest runs, without a gap
+  Compiler beside_, instead_;   // build beside runs, and instead of runs; the second is null on one core
 
   std::mutex mutex_;
-  std::stop_source wait_;                                // of the Sync that waits for something to happen
+  std::stop_source wait_;                                // stops the Sync that waits for something to happen
   std::map<std::string, uint64_t> running_;              // trial -> request id at the runner
-  std::map<std::string, BuildReply> data_;               // by workload key and seed
-  std::map<std::string, std::vector<RaceEntry>> races_;  // built, by race
+  std::map<std::string, BuildReply> data_;               // key: workload and seed
+  std::map<std::string, std::vector<RaceEntry>> races_;  // built finalists; key: race
   Status end_;
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> next_request_{1};

@@ -1,9 +1,9 @@
 // WorkerCore: what a worker holds and owes. Leases come in by apply(), go through building and running, and
-// leave as results that are kept, spooled on disk, until the daemon says it has them.
+// leave as results. Results are kept, spooled on disk, until the daemon has acknowledged them.
 //
-// Free of gRPC, processes and clocks of its own, so tests drive it step by step. Every method may be called
-// from any thread. All messages may be lost, repeated or late: a request says everything anew, and a reply is
-// applied by difference.
+// It uses no gRPC and no processes, and its clock can be replaced, so tests drive it step by step. Any thread
+// may call any method. All messages may be lost, repeated or late: a request repeats everything, and a reply
+// is applied as a difference.
 #pragma once
 
 #include <condition_variable>
@@ -24,10 +24,10 @@ class WorkerCore {
  public:
   struct Options {
     int slots = 4;                  // leases held at once: one runs, the others are built or wait
-    int cpus = 1;                   // this worker may use
+    int cpus = 1;                   // how many CPUs this worker may use
     int64_t (*now_ms)() = nullptr;  // monotonic; default: steady_clock
   };
-  // `spool` outlives this; what it holds is owed from the start.
+  // `spool` must outlive this. What it holds is owed from the start.
   WorkerCore(Options options, Spool& spool);
 
   // --- the daemon's side ---
@@ -35,17 +35,18 @@ class WorkerCore {
   std::string session() const;
   v1::SyncRequest make_request(int wait_ms) const;
   void apply(const v1::SyncReply& reply);
-  // Called (without locks) when there is something the daemon should hear at once: a result, or a drain.
+  // Sets a callback (called without locks) for news that the daemon should hear at once: a result, or a
+  // drain.
   void on_news(std::function<void()> f) { news_ = std::move(f); }
 
   // --- the build thread's side ---
-  // Where builds take place: on cores no run has, or on that of the runs, only while there is nothing to run.
+  // Where builds take place: on cores without runs, or on the runs' core while there is nothing to run.
   enum class Builds : uint8_t { kBesideRuns, kInsteadOfRuns };
-  // The next lease to build, in the order they came; empty after stop(). Waits while a run uses every core,
-  // so no build disturbs it. kInsteadOfRuns waits until nothing is running or built, and no run begins until
-  // its caller (one thread) asks for the next one.
+  // Waits for the next lease to build, in order of arrival; empty after stop(). Waits while a run uses every
+  // core, so no build disturbs it. kInsteadOfRuns waits until nothing is running or ready to run, and no run
+  // begins until its caller (one thread) asks for the next one.
   std::optional<v1::Lease> next_to_build(Builds builds = Builds::kBesideRuns);
-  // It is built: may run now. False: revoked meanwhile, forget it.
+  // Reports that a lease is built and may run. Returns false if it was revoked meanwhile: forget it.
   bool built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms);
 
   // --- the run thread's side ---
@@ -53,39 +54,40 @@ class WorkerCore {
     v1::Lease lease;
     std::string digest;
     double build_ms = 0, queue_ms = 0;
-    double best_ns = 0;  // of the task, the latest news
+    double best_ns = 0;  // the task's best time, by the latest news
   };
-  // The next built lease, in the order they came; empty after stop(). One that uses every core waits until no
-  // build is going on.
+  // Waits for the next built lease, in order of arrival; empty after stop(). A lease that uses every core
+  // waits until no build is running.
   std::optional<Built> next_to_run();
 
-  // The result of a lease, in whatever phase: on disk before this returns. Results of revoked leases are kept
-  // too: the daemon decides what they are worth. The error is the spool's: the lease is then still held and
-  // the caller stops.
+  // Takes the result of a lease in any phase; it is on disk when this returns. Results of revoked leases are
+  // kept too: the daemon decides what they are worth. An error comes from the spool: the lease is then still
+  // held, and the caller must stop.
   Status finish(const v1::Lease& lease, const v1::MeasureRecord& record);
 
-  // The result of a race. Not spooled: one that a crash of this worker takes along is run again by whoever is
-  // there.
+  // Takes the result of a race. It is not spooled: a race lost in a crash of this worker is run again by any
+  // worker.
   void finish_race(const v1::Lease& lease, const v1::RaceResult& result);
 
-  // How far a race is, for the daemon's people.
+  // Tells the daemon's watchers how far a race is.
   void tell_course(const v1::Lease& lease, const v1::RaceCourse& course);
 
-  // Called (without locks) when a running lease was revoked. Set both callbacks before any thread starts.
+  // Sets a callback (called without locks) for a running lease that was revoked. Set both callbacks before
+  // any thread starts.
   void on_revoked_run(std::function<void(const std::string& trial_id)> f) { revoked_run_ = std::move(f); }
 
   bool holds(const v1::Lease& lease) const;
-  void drain();  // takes no new lease; idle() once the held ones are done and acknowledged
+  void drain();  // take no new lease; idle() becomes true once the held ones are done and acknowledged
   bool draining() const;
   bool idle() const;
-  void stop();                                          // wakes every waiting thread with nothing
-  int64_t held_since_ms(const v1::Lease& lease) const;  // when the lease came
+  void stop();                                          // wakes every waiting thread with an empty result
+  int64_t held_since_ms(const v1::Lease& lease) const;  // when the lease arrived
 
  private:
   struct Held {
     v1::Lease lease;
     v1::LeasePhase phase = v1::WAITING;
-    std::optional<v1::RaceCourse> course;  // of a race that runs
+    std::optional<v1::RaceCourse> course;  // progress of a running race
     std::string digest;
     double build_ms = 0, queue_ms = 0;
     bool built = false;
@@ -108,14 +110,14 @@ class WorkerCore {
   std::map<Key, Held> held_;
   std::map<Key, v1::MeasureRecord> owed_;
   std::map<Key, v1::RaceResult> owed_races_;
-  std::map<std::pair<std::string, std::string>, double> best_ns_;  // by workload key and target
+  std::map<std::pair<std::string, std::string>, double> best_ns_;  // key: workload key and target
   uint64_t order_ = 0;
-  bool building_instead_ = false;  // of runs
-  int spooling_ = 0;               // appends to the spool going on
+  bool building_instead_ = false;  // a build uses the runs' core
+  int spooling_ = 0;               // appends to the spool that are running
   bool draining_ = false, stopped_ = false;
 };
 
-// Threads a target's kernels use: its -threads option, 1 when it has none or is a GPU.
+// Returns the threads that a target's kernels use: its -threads option; 1 without one, and for a GPU.
 int threads_of(const std::string& target);
 
 }  // namespace tuner

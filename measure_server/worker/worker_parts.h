@@ -1,4 +1,4 @@
-// What the parts of the worker (worker.cpp, worker_build.cpp, worker_run.cpp) share.
+// What worker.cpp, worker_build.cpp and worker_run.cpp share.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace tuner {
 
-inline constexpr int kInfrastructureTries = 3;  // of a run that failed through no fault of the candidate
+inline constexpr int kInfrastructureTries = 3;  // tries of a run that failed through no fault of the
+                                                // candidate
 
-// "wrong_answer" -> v1::WRONG_ANSWER; unspecified where the name is none.
+// Converts "wrong_answer" to v1::WRONG_ANSWER; unspecified if there is no such name.
 v1::Outcome outcome_of(const std::string& name);
-// Inputs and references belong to a workload and a seed.
+// Returns the key of a lease's inputs and references: its workload and seed.
 std::string data_key(const v1::Lease& lease);
-// What the answers of the trial's template may err: that depends on its algorithm. A trial of a template that
-// is not known here does not build.
+// Returns the error that the trial's answers may have, which depends on its template's algorithm. A trial
+// with a template unknown here does not build.
 CheckSpec check_for(const v1::Lease& lease, const std::string& template_name, const BuildReply& data);
 
 }  // namespace tuner
