@@ -1,5 +1,5 @@
-// A bundle: what `tuner build` makes of tasks: one library of all their kernels, and what a program needs to
-// use it. As files of a folder, which is a prefix for CMake and pkg-config:
+// A bundle: the output of `tuner build`. One library holds the kernels of all tasks, with everything that a
+// program needs to use it. Its files are in a folder that CMake and pkg-config accept as a prefix:
 //
 //   include/NAME.h  tuner_runtime.h  tuner_kernel.h  tuner_pool.h      typed functions; a thread pool
 //   lib/libNAME.so  lib/libNAME.a
@@ -23,7 +23,7 @@
 
 namespace tuner {
 
-// What to write, as --emit says it.
+// The parts to write, as --emit names them.
 struct Emit {
   bool shared = true, archive = true, schedule = true, object = false;
   std::vector<std::string> texts;  // names of the back end's forms: "asm"
@@ -35,14 +35,14 @@ std::vector<std::string> emit_words();
 // "so,a,asm". InvalidArgument names a word it does not know, and those it does.
 Result<Emit> parse_emit(std::string_view text);
 
-// A task and the C function made of it.
+// A task and the name of its C function.
 struct BundleTask {
   CliTask task;
   std::string function;
 };
-// Gives every task its function: the name in its file, else `only_name` when there is one task and that is
-// not empty, else kernel_name(). The same task twice is one. InvalidArgument when two kernels, or a kernel
-// and the library, need the same name in C.
+// Gives every task its function name: the one in its file; else `only_name`, if that is not empty and there
+// is one task; else kernel_name(). Repeated tasks become one. InvalidArgument: two kernels, or a kernel and
+// the library, need the same C name.
 Result<std::vector<BundleTask>> name_functions(const std::vector<CliTask>& tasks, const std::string& library,
                                                const std::string& only_name);
 
@@ -64,16 +64,16 @@ struct BundleKernel {
 
   bool stands_alone() const { return code.object.empty(); }
 };
-// Compiles the resolver's answer for the task. `library` makes its symbols differ from those of other bundles
+// Compiles the resolver's answer for the task. `library` keeps its symbols apart from those of other bundles
 // in the same program.
 Result<BundleKernel> build_kernel(const BundleTask& task, const std::string& library,
                                   const Resolver& resolver, const Emit& emit);
 
 struct BundleFile {
-  std::string path;  // below the folder
+  std::string path;  // relative to the folder
   std::string bytes;
 };
-// All files; manifest.json is the last.
+// Returns all files; manifest.json is the last.
 Result<std::vector<BundleFile>> bundle_files(const std::string& name,
                                              const std::vector<BundleKernel>& kernels, const Emit& emit);
 

@@ -1,5 +1,5 @@
-// The bundle as a package of build systems: what find_package() and pkg-config read. Both find the rest
-// relative to where they lie, so that the folder can be moved.
+// The package files of a bundle, for find_package() and pkg-config. Both locate the rest relative to
+// themselves, so the folder can be moved.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace tuner {
 struct PackageText {
   std::string name;
   std::string about;                   // one line
-  bool shared = true, archive = true;  // which libraries there are: at least one
-  bool x86 = true;                     // else AArch64
+  bool shared = true, archive = true;  // which libraries exist; at least one
+  bool x86 = true;                     // false: AArch64
 };
-// NAMEConfig.cmake: targets NAME::NAME (the shared library, or the static one where that is all) and
-// NAME::static; refuses other processors.
+// NAMEConfig.cmake: defines NAME::NAME (the shared library, or the static one if there is no other) and
+// NAME::static. It refuses other processors.
 std::string cmake_config(const PackageText& package);
 // NAME.pc.
 std::string pkg_config(const PackageText& package);

@@ -1,9 +1,9 @@
-// What the functions of a kernel take, and how that becomes what its compiled code takes.
+// The arguments of a kernel's C functions, and how they map to the arguments of its compiled code.
 //
-// Names, order and types follow the workload alone, so that a program written for a kernel goes on to compile
-// when the kernel is tuned again and another template wins. Each constant operand X is taken as X_packed:
-// bytes that the packing function makes of X. What they hold is the template's business: X in another order,
-// a transform of X, or X as it is where nothing is to be packed. The artifact's manifest says where they go.
+// Names, order and types follow the workload alone. So a program still compiles when the kernel is tuned
+// again and another template wins. Each constant operand X is taken as X_packed: bytes that the packing
+// function makes from X. The template decides what they hold: X in another order, a transform of X, or X
+// unchanged. The artifact's manifest says where they go.
 #pragma once
 
 #include <string>
@@ -14,19 +14,20 @@
 
 namespace tuner {
 
-// Where the compiled code finds one of its arguments: so many bytes into an argument of the function.
+// Where the compiled code finds one of its arguments: a byte offset into an argument of the C function.
 struct ArgPlace {
   size_t arg = 0;
   int64_t offset = 0;
 };
 
 struct CSignature {
-  std::vector<ArgInfo> operands;   // of the workload, in its order
-  std::vector<ArgInfo> args;       // of the call: the operands, X_packed ("packed") for each constant X
-  std::vector<ArgInfo> pack_args;  // constants, then X_packed for each; empty without constants
-  std::vector<ArgPlace> entry;     // in `args`, for each of Manifest::args
-  std::vector<ArgPlace> pack;      // in `pack_args`, for each of Manifest::pack_args
-  // Constants that the compiled code reads as they are: pack_args[from] is copied to `to`.
+  std::vector<ArgInfo> operands;   // the workload's operands, in its order
+  std::vector<ArgInfo> args;       // of the call: the operands, with X_packed ("packed") in place of each
+                                   // constant X
+  std::vector<ArgInfo> pack_args;  // the constants, then X_packed for each; empty without constants
+  std::vector<ArgPlace> entry;     // for each of Manifest::args: its place in `args`
+  std::vector<ArgPlace> pack;      // for each of Manifest::pack_args: its place in `pack_args`
+  // Constants that the compiled code reads unchanged: pack_args[from] is copied to `to`.
   struct Copy {
     size_t from = 0;
     ArgPlace to;
@@ -36,7 +37,7 @@ struct CSignature {
   bool packs() const { return !pack_args.empty(); }
 };
 
-// `manifest` is of a kernel for the workload.
+// `manifest` must be that of a kernel for the workload.
 CSignature c_signature(const Workload& workload, const Manifest& manifest);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// How a subcommand joins the `tuner` executable: one file each, exposing one add_NAME_command(), listed below
-// and in app.cpp.
+// How a subcommand joins the `tuner` executable: each is one file with one function add_NAME_command(),
+// listed below and in app.cpp.
 //
 //   void add_jobs_command(Command app, CommandContext& context) {
 //     auto options = std::make_shared<Options>();      // lives as long as the command
@@ -9,7 +9,7 @@
 //     command.add_option("FILE", options->file, "Job file").required();
 //   }
 //
-// A body returns its exit code: 0 done, 1 failed or nothing found, 2 wrong use. Facts go to stdout,
+// A body returns its exit status: 0 done, 1 failed or nothing found, 2 wrong use. Facts go to stdout,
 // everything else to stderr.
 #pragma once
 
@@ -24,29 +24,28 @@ namespace tuner::cli {
 
 constexpr int kExitDone = 0, kExitFailed = 1, kExitWrongUse = 2;
 
-// What main() and the commands share.
+// State that main() and the commands share.
 struct CommandContext {
   int exit_code = kExitDone;  // set by the command that ran
-  int verbose = 0;            // -v: progress of what is done; -vv: more
+  int verbose = 0;            // -v: shows progress; -vv: shows more
 };
 
-// `tuner` with all its subcommands, ready to parse. `context` must outlive it.
+// Builds `tuner` with all its subcommands, ready to parse. `context` must outlive it.
 std::shared_ptr<CLI::App> make_app(CommandContext& context);
 
-// Adds a subcommand whose body runs after parsing; its result becomes context.exit_code. Also gives it -v.
+// Adds a subcommand with -v. Its body runs after parsing, and the result becomes context.exit_code.
 Command add_command(Command app, CommandContext& context, const std::string& name,
                     const std::string& description, std::function<int()> body);
 
-// --db PATH, default default_db_path().
+// Adds --db PATH, with default_db_path() as its default.
 void add_db_option(Command command, std::string& path);
-// --json: facts as one JSON document on stdout.
+// Adds --json: facts as one JSON document on stdout.
 void add_json_option(Command command, bool& json);
-// --target TEXT: replaces the target of every entry of the job file.
+// Adds --target TEXT: replaces the target of every entry of the job file.
 void add_target_option(Command command, std::string& target);
 
-// Prints "tuner: message" on stderr, with the commands it names as they can be pasted (hint.h), and returns
-// the exit code of the error's kind: 2 for InvalidArgument, else 1. Of an OK status: prints nothing, returns
-// 0.
+// Prints "tuner: message" on stderr, with commands in the message made ready to paste (hint.h). Returns 2 for
+// InvalidArgument and 1 for other errors. For an OK status it prints nothing and returns 0.
 int report(const Status& status);
 
 void add_query_command(Command app, CommandContext& context);

@@ -1,11 +1,11 @@
-// Interrupt: Ctrl-C (and SIGTERM) once asks a command to stop in order; a second time ends it at once.
+// Interrupt: the first Ctrl-C (or SIGTERM) asks a command to stop in order; the second ends it at once.
 #pragma once
 
 namespace tuner::cli {
 
 // Installs the handlers. Call before threads start.
 void catch_interrupts();
-// Whether the first one came. Any thread.
+// Returns true after the first signal. Any thread may call it.
 bool interrupted();
 
 }  // namespace tuner::cli

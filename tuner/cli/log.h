@@ -1,4 +1,4 @@
-// Logging of commands that host a daemon: to stderr, since stdout is for facts.
+// Logging for commands that host a daemon. It goes to stderr, since stdout is for facts.
 #pragma once
 
 #include <spdlog/sinks/stdout_color_sinks.h>

@@ -1,4 +1,4 @@
-// The subcommands of `tuner records`, a file each.
+// The subcommands of `tuner records`, one file each.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ inline nlohmann::ordered_json new_and_known(const exchange::ImportReport::Count&
   return new_and_known_json(count.added, count.known);
 }
 
-// Rows done so far, on stderr: a line that is rewritten on a terminal, else one every 10 seconds.
+// Shows the rows done so far on stderr: a line that is rewritten on a terminal, else one line every 10
+// seconds.
 class RowProgress {
  public:
   explicit RowProgress(std::string what);

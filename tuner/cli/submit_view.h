@@ -1,4 +1,4 @@
-// What `tuner submit` tells: of a job that has ended, for people and as JSON.
+// The output of `tuner submit` about a job that has ended, for people and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace tuner::cli {
 
-// Facts of the job and its tasks; keys as of docs/json.md.
+// Returns the facts of the job and its tasks; docs/json.md lists the keys.
 nlohmann::json job_json(const JobGroup& group, const JobOutcome& out);
-// `details`: also what few people ask for.
+// `details`: adds what few people ask for.
 void print_job(const JobGroup& group, const JobOutcome& out, bool details);
-// On stderr: why the command leaves before the job has ended. `again`: the command that continues it.
+// Says on stderr why the command leaves before the job has ended. `again`: the command that continues it.
 void say_interrupted(const JobOutcome& out, const std::string& again);
-// On stderr: how the job ended, where that is not plain from its answers.
+// Says on stderr how the job ended, if its answers do not show that.
 void say_ending(const JobOutcome& out);
 
 }  // namespace tuner::cli

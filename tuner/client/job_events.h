@@ -1,4 +1,4 @@
-// JobEvents: the Watch call, one event after another. Blocks; job_watch.h is what commands use.
+// JobEvents: the Watch call, read one event at a time. It blocks; commands use job_watch.h.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -14,12 +14,12 @@ namespace tuner {
 
 class JobEvents {
  public:
-  // `jobs` outlives this.
+  // `jobs` must outlive this.
   JobEvents(v1::Jobs::Stub& jobs, std::string peer, const std::string& job_id, int64_t after_seq);
 
-  bool read(v1::JobEvent& event);  // false: there are no more
-  Status finish();                 // after the last: how the call ended
-  void cancel();                   // any thread: the next read gives no more
+  bool read(v1::JobEvent& event);  // false: there are no more events
+  Status finish();                 // call after the last event: tells how the call ended
+  void cancel();                   // any thread may call it: the next read returns no more
 
  private:
   std::string peer_;

@@ -1,5 +1,5 @@
-// One job from its submission to its answer, over as many connections as that takes: when the process that hosted the
-// daemon ends, this one becomes the host and goes on.
+// JobRun: follows one job from its submission to its answer, over as many connections as needed. If the
+// process that hosted the daemon ends, this one becomes the host and continues.
 #pragma once
 
 #include <chrono>
@@ -18,32 +18,32 @@
 namespace tuner {
 
 struct JobOutcome {
-  std::string job_id;  // empty: never accepted
+  std::string job_id;  // empty: the job was never accepted
   bool already_finished = false, interrupted = false, hosted = false;
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   std::string message;
   int64_t trials_before = -1, trials_after = 0, first_done = 0;
   double wall_s = 0;
-  v1::Progress progress;  // the latest
-  // Of the results that came while this process looked on: the rate without start and end.
+  v1::Progress progress;  // the latest progress
+  // When the first and last result arrived here: gives the rate without start and end of the job.
   std::optional<std::chrono::steady_clock::time_point> first_result, last_result;
-  std::vector<std::optional<v1::TunedConfig>> tuned;  // one a task
+  std::vector<std::optional<v1::TunedConfig>> tuned;  // one per task
 
   int64_t trials_measured() const { return trials_after - (trials_before < 0 ? 0 : trials_before); }
 };
 
 class JobRun {
  public:
-  // `job` has a request id and outlives this. `interrupted` is asked about ten times a second.
+  // `job` must have a request id and outlive this. `interrupted` is called about ten times a second.
   JobRun(const JobRow& job, bool fresh, ConnectOptions where, std::function<bool()> interrupted);
 
-  // Returns when the job has ended, its answers are there, or `interrupted` (which is no error). What had been reached
-  // is in `outcome()` in any case. Unavailable: no daemon for a minute.
+  // Returns when the job has ended and its answers are there, or after an interruption, which is no error.
+  // `outcome()` tells what was reached in any case. Unavailable: no daemon for a minute.
   Status run();
   const JobOutcome& outcome() const { return out_; }
 
  private:
-  struct Turn;  // how one connection's share of the job went
+  struct Turn;  // the result of one connection
   Turn follow(const DaemonClient& client);
   Turn watch(const DaemonClient& client);
   void say_accepted(const DaemonClient& client, const v1::SubmitReply& reply);
@@ -56,8 +56,8 @@ class JobRun {
   const std::function<bool()> interrupted_;
   JobOutcome out_;
   ProgressView view_;
-  int64_t after_seq_ = 0;  // events up to it were seen; negative: those of before this run are no news
-  bool live_ = true;       // whether events are of this run
+  int64_t after_seq_ = 0;  // events up to this were seen; negative: older events are not shown
+  bool live_ = true;       // true if events are of this run
 };
 
 }  // namespace tuner

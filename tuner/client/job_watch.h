@@ -1,4 +1,4 @@
-// JobWatch: follows a job's events in the background while the command looks after the screen and the keyboard.
+// JobWatch: follows a job's events in the background while the command serves screen and keyboard.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace tuner {
 
-class JobEvents;  // the call that brings them
+class JobEvents;  // the call that delivers them
 
 class JobWatch {
  public:
@@ -22,10 +22,10 @@ class JobWatch {
 
   struct Next {
     std::optional<v1::JobEvent> event;
-    bool ended = false;  // no more events; `status` says how it ended
+    bool ended = false;  // there are no more events; `status` says how it ended
     Status status;
   };
-  // The next event, or nothing after `wait_ms`. Of progress that nobody has asked for yet only the latest is kept.
+  // Returns the next event, or none after `wait_ms`. Of unread progress events only the latest is kept.
   Next next(int wait_ms);
 
  private:

@@ -1,5 +1,5 @@
-// ProgressView: a running job on the screen: one line that is rewritten on a terminal and never longer than
-// it is wide, plain lines into a pipe.
+// ProgressView: shows a running job. On a terminal it rewrites one line no longer than the terminal is wide;
+// into a pipe it prints plain lines.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@ namespace tuner {
 
 class ProgressView {
  public:
-  // Draws on stderr. `tasks`: of the job.
+  // Draws on stderr. `tasks`: how many the job has.
   explicit ProgressView(int tasks);
   ~ProgressView();
-  // Shows the event when it says something; progress at most a few times a second, in a pipe about once a
+  // Shows the event if it has news. Progress is shown a few times a second at most; in a pipe about once a
   // second and at each improvement.
   void show(const v1::JobEvent& event);
-  // A line of its own above the bar.
+  // Prints a line of its own above the bar.
   void say(const std::string& line);
-  // Leaves the cursor below what was drawn.
+  // Moves the cursor below the drawing.
   void finish();
   const v1::Progress& latest() const { return latest_; }
 
@@ -40,15 +40,15 @@ class ProgressView {
   std::chrono::steady_clock::time_point shown_at_{};
 };
 
-// The line of a terminal so wide: what is done and found first, the least important left out where it does
-// not fit. `tasks`: of the job.
+// Returns the line for a terminal of this width. Done and best come first; the least important parts are left
+// out if they do not fit. `tasks`: how many the job has.
 std::string progress_bar(const v1::Progress& progress, int tasks, int width);
-// "race of task 2: 3 of 9 finalists left, process 4 of at most 9; 1 race waits"; empty when none is under
-// way.
+// Returns "race of task 2: 3 of 9 finalists left, process 4 of at most 9; 1 race waits"; empty if no race is
+// running.
 std::string races_text(const v1::Progress& progress, int tasks);
-// "1.234 ms, 123.4 GFLOP/s (71 % of peak)"; "no right answer yet" of 0.
+// Returns "1.234 ms, 123.4 GFLOP/s (71 % of peak)", or "no right answer yet".
 std::string best_so_far(const v1::Progress& progress);
-// "117 ok, 7 build_error".
+// Returns "117 ok, 7 build_error".
 std::string outcome_counts(const google::protobuf::RepeatedPtrField<v1::OutcomeCount>& outcomes);
 
 }  // namespace tuner

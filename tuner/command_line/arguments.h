@@ -1,12 +1,12 @@
-// What a subcommand takes, declared: the words and options it fills its variables from. The verbs know no
-// more of the library that parses them (CLI11), which is most of what a verb would cost to compile.
+// Declares the words and options of a subcommand and the variables they fill. Command bodies see nothing else
+// of CLI11, the library that parses them, because that is most of what a verb costs to compile.
 //
 //   Command command = add_command(app, context, "jobs", "Lists jobs", [options] { return run(*options); });
 //   command.add_option("FILE", options->file, "Job file").required();
-//   command.add_option("--trials", options->trials, "Trials a task").in_range(1, 1000).show_default();
+//   command.add_option("--trials", options->trials, "Trials per task").in_range(1, 1000).show_default();
 //
-// Both are handles: copied freely, valid as long as the CLI::App of make_app(). A variable is filled before
-// the command's body runs and must live until then.
+// Both classes are handles: copy them freely; they are valid as long as the CLI::App of make_app(). A
+// variable is filled before the command's body runs and must live until then.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,15 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   const Option& required() const;
-  const Option& needs(const Option& other) const;          // without that one it is wrong use
+  const Option& needs(const Option& other) const;          // using this one without `other` is wrong use
   const Option& type_name(const std::string& name) const;  // in help: FILE, NAME=VALUE
-  const Option& show_default() const;                      // in help and manual: what the variable holds now
+  const Option& show_default() const;                      // shows the variable's current value in help and
+                                                           // manual
   const Option& expected(int values) const;
-  const Option& expected(int least, int most) const;  // how many values
-  const Option& delimiter(char separator) const;      // between the values of one word
+  const Option& expected(int least, int most) const;  // how many values it takes
+  const Option& delimiter(char separator) const;      // separates the values inside one word
 
-  // What a value may be; anything else is wrong use, said in one line.
+  // Limits on a value. Anything else is wrong use, reported in one line.
   const Option& one_of(const std::vector<std::string>& words) const;
   const Option& in_range(int least, int most) const;
   const Option& in_range(int64_t least, int64_t most) const;
@@ -41,14 +42,14 @@ class Option {
   const Option& in_range(double least, double most) const;
   const Option& positive() const;
   const Option& not_negative() const;
-  const Option& between_zero_and(double most) const;  // refuses what is no number, too
-  // Seconds, or a number with s, m or h behind it.
+  const Option& between_zero_and(double most) const;  // also refuses text that is not a number
+  // Takes seconds, or a number with s, m or h behind it.
   const Option& as_duration() const;
-  // What the text stands for; `name` for help.
+  // Replaces the text by text_of(text); `name` is shown in help.
   const Option& read_as(std::function<std::string(const std::string&)> text_of,
                         const std::string& name) const;
 
-  // `complaint` says what is wrong with a text, or nothing.
+  // `complaint` returns what is wrong with a text; empty if it is fine.
   const Option& checked(std::function<std::string(const std::string&)> complaint) const;
   const Option& when_given(std::function<void()> tell) const;
 
@@ -74,8 +75,8 @@ class Command {
 
   Command add_subcommand(const std::string& name, const std::string& description) const;
   void need_subcommand() const;
-  void hide() const;                           // from help and manual
-  void run(std::function<void()> body) const;  // after parsing
+  void hide() const;                           // hides it from help and manual
+  void run(std::function<void()> body) const;  // called after parsing
 
   CLI::App& app() const { return *app_; }
 

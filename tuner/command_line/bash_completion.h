@@ -1,4 +1,4 @@
-// Completion for bash, written from what the command line says about itself (manual.h).
+// Completion for bash, generated from the command line's own description (manual.h).
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ class Option;
 
 namespace tuner {
 
-// A script for `source` or for share/bash-completion/completions. It completes commands, options, values that
-// are one of a list, job files (*.json) where a command takes one, and other files where it takes those.
+// Returns a script for `source` or for share/bash-completion/completions. It completes commands, options,
+// values from a list, job files (*.json) where a command takes one, and other files elsewhere.
 std::string bash_completion(const CLI::App& program);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// Manual pages, written from what the command line says about itself: names, descriptions, options and their
-// defaults are those of the CLI::App, so that no text stands in two places.
+// Manual pages, generated from the command line's own description. Names, descriptions, options and defaults
+// come from the CLI::App, so no text is written twice.
 #pragma once
 
 #include <string>
@@ -13,33 +13,32 @@ class Option;
 
 namespace tuner {
 
-// A command of a program with the words that call it: {"records", "export"}; none: the program itself.
+// A command and the words that call it: {"records", "export"}. The program itself has no words.
 struct CommandPath {
   std::vector<std::string> words;
   const CLI::App* app = nullptr;
 };
 
-// The program and each of its commands, parents first, in the order in which help lists them. Hidden ones are
-// left out.
+// Returns the program and its commands, parents first, in the order of help, without hidden ones.
 std::vector<CommandPath> commands_of(const CLI::App& program);
 
-// Named options of a command that help lists; and its positionals.
+// Return the named options that help lists for a command, and its positionals.
 std::vector<const CLI::Option*> named_options(const CLI::App& command);
 std::vector<const CLI::Option*> positionals(const CLI::App& command);
 
-// The values an option may have when it is one of a list (CLI::IsMember); else empty.
+// Returns the values of an option that takes one of a list (CLI::IsMember); empty otherwise.
 std::vector<std::string> listed_values(const CLI::Option& option);
 
 struct ManualPage {
-  std::string name;  // of the file: tuner-records-export.1
+  std::string name;  // file name: tuner-records-export.1
   std::string text;  // troff, for man(7)
 };
 
-// One page for the program and one for each command. A path below $HOME in a default is written with ~, so
-// that a page does not depend on who wrote it.
+// Returns one page for the program and one for each command. A path below $HOME in a default is written with
+// ~, so that a page does not depend on who generated it.
 std::vector<ManualPage> manual_pages(const CLI::App& program, std::string_view version);
 
-// The page of another program, from what its --help prints; paths below $HOME as above.
+// Makes the page of another program from the output of its --help; treats paths below $HOME as above.
 ManualPage page_of_help(std::string_view program, std::string_view help, std::string_view version);
 
 }  // namespace tuner

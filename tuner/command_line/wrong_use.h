@@ -1,4 +1,4 @@
-// What is said of a command line that cannot be understood: one line, with the word that was probably meant.
+// Explains a command line that cannot be understood: in one line, with the word that was probably meant.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ class Option;
 
 namespace tuner {
 
-// Why the words that should name a command name none, however the rest reads: `tuner sbumit --help` is no
-// request for help. Empty when they do.
+// Says why the words that should name a command do not; empty if they do. The rest of the line does not
+// matter: `tuner sbumit --help` is not a request for help.
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv);
 
-// What the parser found wrong, in one line, with the option that was probably meant and where help is.
+// Says what the parser found wrong, in one line, with the option that was probably meant and how to get help.
 std::string wrong_use(const CLI::App& app, int argc, const char* const* argv, const std::string& found);
 
 }  // namespace tuner

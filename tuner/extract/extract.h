@@ -1,8 +1,8 @@
-// The tunable operators of a network: which workloads it runs, how often, and what of it is left out and why.
+// Finds the tunable operators of a network: its workloads, how often each runs, and what is left out and why.
 //
-// What follows a product and fits its last pass is taken into it, as a compiler would: a batch normalization
-// after a convolution (a bias, its scale goes into the weights), a bias, a residual, ReLU. What is computed
-// from constants alone is computed once and is no task.
+// What follows a product and fits its epilogue is fused into it, as a compiler would do: a batch
+// normalization after a convolution (as a bias; its scale goes into the weights), a bias, a residual, ReLU.
+// What is computed from constants alone is computed only once and is no task.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tuner {
 struct ExtractedTask {
   Workload workload;  // valid
   int64_t uses = 0;
-  std::vector<std::string> nodes;  // of the model that run it, in order
+  std::vector<std::string> nodes;  // the nodes of the model that run it, in order
 };
 
 struct LeftOut {
@@ -29,12 +29,13 @@ struct LeftOut {
 
 struct Extraction {
   std::vector<ExtractedTask> tasks;  // in order of first use
-  // Operators by kind: taken into another's last pass; only naming, reshaping or computed ahead.
+  // Operators by kind: `fused` into another's epilogue; `free`, because they only name, reshape or are
+  // computed ahead.
   std::map<std::string, int64_t> fused, free;
-  // By kind and reason: work that no task here stands for.
+  // Work without a task, by kind and reason.
   std::map<std::pair<std::string, std::string>, LeftOut> left_out;
-  int64_t operators = 0;  // of the model: tasks' uses + fused + free + left out
-  // Of the tasks, all uses.
+  int64_t operators = 0;  // of the model: uses of all tasks + fused + free + left out
+  // Of all tasks, with their uses.
   double flops = 0;
 };
 

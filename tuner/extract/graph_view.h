@@ -1,4 +1,4 @@
-// GraphView: who computes and who reads each tensor of a ModelGraph, and which operators are spoken for.
+// GraphView: knows who computes and who reads each tensor of a ModelGraph, and which operators are taken.
 #pragma once
 
 #include <map>
@@ -21,17 +21,18 @@ class GraphView {
   void take(int n) { taken_[static_cast<size_t>(n)] = true; }
 
   int producer(std::string_view tensor) const;  // -1: an input or a constant
-  // The operator that alone reads this tensor, once; -1: several do, or the model's caller does.
+  // Returns the only operator that reads this tensor, once; -1 if several do, or the model's caller does.
   int only_reader(std::string_view tensor) const;
-  const std::vector<int>& readers(std::string_view tensor) const;  // an operator twice when it reads it twice
-  // Of a two-operand operator, the other operand.
+  const std::vector<int>& readers(std::string_view tensor) const;  // an operator that reads it twice is
+                                                                   // listed twice
+  // Returns the other operand of a two-operand operator.
   std::string other_input(int n, std::string_view tensor) const;
 
-  // Shape known and float32: what tasks here compute with.
+  // True if the shape is known and the type is float32, which the tasks here need.
   bool is_float32(std::string_view tensor) const;
   bool same_shape(std::string_view a, std::string_view b) const;
-  // A constant with one value for each index of `axis` (from the back: -1 is the last) of a tensor of `rank`,
-  // or one value for all.
+  // True for a constant with one value for each index of `axis` (counted from the back: -1 is the last),
+  // whose extent is `extent`, or with one value for all.
   bool is_vector_along(std::string_view constant, int64_t extent, int axis) const;
 
  private:

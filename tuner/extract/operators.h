@@ -1,4 +1,4 @@
-// Single operators of a ModelGraph as workloads, without what follows them.
+// Turns single operators of a ModelGraph into workloads, without what follows them.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tuner {
 
-// A workload, or why the operator is none: `reason`, a few words.
+// A workload, or the reason in a few words why the operator is none.
 struct Served {
   Workload workload;
   std::string reason;
@@ -20,7 +20,8 @@ struct Served {
 };
 
 Served conv_of(const GraphView& view, const GraphNode& n);
-// Padding of a Pad operator that only widens an image with zeros: top, left, bottom, right; else nothing.
+// Returns the padding of a Pad operator that only adds zeros around an image: top, left, bottom, right; else
+// nothing.
 std::optional<std::array<int64_t, 4>> zero_padding_of(const GraphView& view, const GraphNode& n);
 Served matmul_of(const GraphView& view, const GraphNode& n);
 Served gemm_of(const GraphView& view, const GraphNode& n);
@@ -28,13 +29,13 @@ Served pool_of(const GraphView& view, const GraphNode& n);
 Served softmax_of(const GraphView& view, const GraphNode& n);
 Served layer_norm_of(const GraphView& view, const GraphNode& n);
 Served reduce_of(const GraphView& view, const GraphNode& n);
-// The reason of a transposition that changes no order in memory.
+// The reason for a transposition that does not change the order in memory.
 inline constexpr std::string_view kNothingMoves = "nothing moves";
 Served transpose_of(const GraphView& view, const GraphNode& n);
-// One transposition of the last two extents and nothing else.
+// True if it swaps the last two extents and nothing else.
 bool swaps_last_two(const GraphView& view, const GraphNode& n);
 
-// Product of the extents from `first` to before `last`.
+// Returns the product of the extents from `first` up to, but not including, `last`.
 int64_t product_of(const std::vector<int64_t>& shape, size_t first, size_t last);
 
 }  // namespace tuner

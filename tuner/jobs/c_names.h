@@ -1,4 +1,4 @@
-// Names that become C: functions, libraries, macros.
+// Makes and checks names for C: functions, libraries, macros.
 #pragma once
 
 #include <string>
@@ -8,12 +8,13 @@
 
 namespace tuner {
 
-// OK when `name` can be a function in C and C++ and a library's name: an identifier of letters, digits and
-// underscores that is no keyword, at most 200 long, and that starts neither with a digit, nor with `tuner_`
-// (ours), nor as the language reserves it (`_`). InvalidArgument says what was expected.
+// OK if `name` can name a function in C and C++, and a library: an identifier of at most 200 letters, digits
+// and underscores that is not a keyword and starts neither with a digit, nor with `tuner_` (ours), nor with
+// `_` (reserved). InvalidArgument says what was expected.
 Status check_c_name(std::string_view name);
 
-// The nearest name that passes: "weight.packed" -> "weight_packed", "3x3" -> "k_3x3", "double" -> "double_".
+// Returns the nearest valid name: "weight.packed" -> "weight_packed", "3x3" -> "k_3x3", "double" ->
+// "double_".
 std::string as_c_name(std::string_view text);
 
 // "conv_lib" -> "CONV_LIB".

@@ -1,4 +1,4 @@
-// From the entries of a job file to jobs: a job is what is searched and measured alike.
+// Groups the entries of a job file into jobs. All tasks of one job are searched and measured alike.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,11 @@ namespace tuner {
 
 struct JobGroup {
   JobRow job;                       // without id and request_id
-  std::vector<Workload> workloads;  // of its tasks, in order
+  std::vector<Workload> workloads;  // of the job's tasks, in order
 };
 
-// Puts a task into the group whose job is searched and measured as `job` (whose tasks are not looked at), or
-// into a new one. The same task twice counts twice: its uses are added.
+// Adds a task to the group that is searched and measured like `job` (its tasks are ignored), or to a new
+// group. Uses of a repeated task are added up.
 void add_task(std::vector<JobGroup>& groups, const JobRow& job, const JobRow::Task& task,
               const Workload& workload);
 

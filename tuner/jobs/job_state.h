@@ -1,5 +1,5 @@
-// The state of a job as people are told it. A job whose process was killed stays "running" in the database;
-// that nobody works on it shows when it is read: nobody holds the lock of the writer.
+// The state of a job as people see it. A job whose process was killed stays "running" in the database. When
+// it is read, the free writer lock shows that nobody works on it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace tuner {
 
 class JobStates {
  public:
-  // Looks for the writer now: before the rows are read, so that a job that ends meanwhile is not called
+  // Checks for a writer. Create this before reading the rows, so that a job that ends meanwhile is not called
   // interrupted.
   explicit JobStates(const std::string& db);
 

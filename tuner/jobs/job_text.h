@@ -1,4 +1,4 @@
-// Job files written: what job_file.h reads.
+// Writes job files that job_file.h reads.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ struct JobTextEntry {
   Workload workload;           // valid
   std::string target = "cpu";  // as in a job file
   int64_t uses = 1;
-  int trials = 0;  // 0: not said
+  int trials = 0;  // 0: left out of the file
 };
 
-// A list, one entry a line, keys that have their defaults left out. parse_job_text() reads the same
-// workloads.
+// Returns a list with one entry per line; keys with default values are left out. parse_job_text() reads back
+// the same workloads.
 std::string job_text(const std::vector<JobTextEntry>& entries);
 
 }  // namespace tuner

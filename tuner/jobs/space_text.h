@@ -1,4 +1,5 @@
-// `tuner show --as space`: the knobs of each template that serves a task, and how many configs are valid.
+// Text of `tuner show --as space`: the knobs of each template that serves a task, and the number of valid
+// configs.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace tuner {
 
-// NotFound, one line a template, when none serves the task.
+// NotFound: no template serves the task; one line per template.
 Result<std::string> space_text(const CliTask& task);
 
-// Valid configs of all templates that serve the task.
+// Returns the number of valid configs of all templates that serve the task.
 Result<uint64_t> space_size(const CliTask& task);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// Which configs of a task go into a pack, and in which order they are compiled and measured.
+// Chooses the configs of a task that go into a pack, and the order in which they are compiled and measured.
 //
 // Where the back end estimates times: several times as many configs as wanted are drawn evenly, lowered and put in order by their estimated
 // time (Backend::estimate_ns). The defaults come first, then mostly the best by estimate; a share is
@@ -19,20 +19,20 @@
 
 namespace tuner {
 
-// One config of one template that serves the task. The pointers are good while its Drawing is.
+// One config of one template that serves the task. The pointers are valid while its Drawing lives.
 struct Draw {
   const AnyTemplate* schedule_template = nullptr;
   const TemplateInstance* instance = nullptr;
   ConfigIndex index = 0;
-  PackPick picked = PackPick::kRandom;  // kDefault: the default of its template
+  PackPick picked = PackPick::kRandom;  // kDefault: its template's default config
   double estimated_ns = 0;              // 0: not estimated
 };
 
-// Draws configs of all templates in turn, each config once, the defaults first. The same seed draws the same.
+// Draws configs from all templates in turn, each config once, the defaults first. Deterministic in the seed.
 class Drawing {
  public:
   static Result<Drawing> open(const CliTask& task, uint64_t seed);
-  // Up to `n` new configs; fewer when the spaces hold no more.
+  // Returns up to `n` new configs; fewer if the spaces are exhausted.
   std::vector<Draw> next(size_t n);
 
  private:
@@ -49,15 +49,15 @@ class Drawing {
   std::mt19937_64 random_;
 };
 
-// Calls f(0) ... f(n - 1) on several threads (0: as many as there are CPUs), and returns after the last.
+// Calls f(0) ... f(n - 1) on several threads (0: one per CPU) and returns after the last.
 void for_each_index(size_t n, int threads, const std::function<void(size_t)>& f);
 
 // Fills in the estimates and takes those out that the filter would refuse before compiling;
 // `last_refusal` then says why one of them was. An error is not about a config.
 Status estimate_draws(const CliTask& task, int threads, std::vector<Draw>& draws, std::string& last_refusal);
 
-// The order to compile in: defaults, then by estimate, but `random_percent` of the places evenly filled in
-// the order of the draws.
+// Returns the order in which to compile: defaults first, then by estimate, but `random_percent` of the places
+// go to configs in the order of the draws, spread evenly.
 std::vector<Draw> compile_order(std::vector<Draw> draws, int random_percent);
 
 }  // namespace tuner

@@ -1,7 +1,7 @@
-// What `tuner report` tells of a job, as one JSON document; page.html draws it.
+// Collects what `tuner report` tells about a job, as one JSON document; page.html draws it.
 //
-// Read from the database alone; only the roofs of this machine are measured, when the task is of this
-// machine. The document is versioned by its "format"; README.md lists its keys.
+// It reads only the database, except that it measures this machine's roofs if the task is for this machine.
+// The document has a version, its "format"; README.md lists its keys.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@ namespace tuner {
 
 struct ReportOptions {
   int baseline_seeds = 10;
-  // Share of a played baseline's proposals that must be recorded, or nothing is concluded from it.
+  // Share of a replayed baseline's proposals that must be recorded; below it nothing is concluded.
   double least_coverage = 0.9;
   bool measure_roofs = true;
-  std::function<void(const std::string&)> progress = [](const std::string&) {};  // a line for people
+  std::function<void(const std::string&)> progress = [](const std::string&) {};  // receives a line for people
 };
 
-// NotFound: no such job. A task whose templates this program lacks is reported without its space.
+// NotFound: no such job. A task whose templates are missing in this program is reported without its space.
 Result<nlohmann::ordered_json> report_facts(const Store& store, const std::string& job_id,
                                             const ReportOptions& options);
 

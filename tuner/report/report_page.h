@@ -1,4 +1,4 @@
-// The report as a page: page.html, compiled in, with the facts inside it. One file that needs no other.
+// The report as a page: page.html, compiled in, with the facts inside it. The file needs no other file.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 namespace tuner {
 
-// `facts`: of report_facts(). Whatever text they hold, none of it becomes markup or script.
+// `facts` come from report_facts(); no text in them can become markup or script.
 std::string report_page(const nlohmann::ordered_json& facts);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// Children of the fastest measured: what the model-guided strategies share.
+// Breeds children of the fastest measured configs, for the model-guided strategies.
 #pragma once
 
 #include <random>
@@ -8,18 +8,20 @@
 
 namespace tuner {
 
-// Of candidates given fastest first: those that differ in `distance` knobs from every faster one kept, at
-// most `most`. A search that sits on a local optimum goes on from the next ones too.
+// Takes candidates fastest first and keeps those that differ in at least `distance` knobs from every faster
+// one kept, at most `most`. So a search at a local optimum also continues from the next ones.
 std::vector<Candidate> niches(const CandidatePool& pool, const std::vector<Candidate>& fastest, size_t most,
                               size_t distance);
 
 struct Breeding {
-  size_t children = 4;     // wanted; fewer when fresh ones are hard to find
-  double crossover = 0.3;  // of the children; the others are one mutation away from one parent
-  double mutation = 0.4;   // of the crossed children
+  size_t children = 4;     // wanted; fewer if fresh ones are hard to find
+  double crossover = 0.3;  // share of the children that are crossed; the others are one mutation away from a
+                           // parent
+  double mutation = 0.4;   // share of the crossed children that are also mutated
 };
-// Fresh children, the better parents' more often. Few, because a model that is wrong about a region would
-// else keep the search out of it for ever: the measured results lead, the model only says which child first.
+// Returns fresh children, more of the better parents. They are few on purpose: the measured results lead, and
+// the model only picks the first child. Otherwise a model that is wrong about a region would keep the search
+// out of it for ever.
 std::vector<Candidate> bred(const CandidatePool& pool, const std::vector<Candidate>& parents,
                             const Breeding& breeding, std::mt19937_64& rng);
 

@@ -1,9 +1,10 @@
-// Feature rows of candidates of all templates of a task, in one layout: [is it template i | knobs of template
-// 0 | knobs of template 1 | ... | program features]. The knobs of a template are followed by the sums of
-// every two of its log2 columns: products of tile sizes are what registers, caches and threads run out of,
-// and trees are slow to find sums. Then, where asked for, even and odd part of the knobs where they vary
-// (divisibility.h), as a tree needs a cut for each value else. What does not apply to a candidate is NaN,
-// which the model takes as "missing".
+// Feature rows of candidates of all templates of a task, in one layout: [one column per template: is it this
+// one | knobs of template 0 | knobs of template 1 | ... | program features].
+//
+// The knobs of a template are followed by the sums of each pair of its log2 columns. Registers, caches and
+// threads run out of products of tile sizes, and trees are slow to find sums. Then, if requested, come the
+// even and odd part of the knobs where they vary (divisibility.h), which a tree would need a cut per value
+// for. NaN marks what does not apply to a candidate; the model treats it as "missing".
 #pragma once
 
 #include <map>
@@ -20,16 +21,16 @@ namespace tuner {
 
 class CandidateFeatures {
  public:
-  // Even and odd parts help `bayesian`. xgb-annealing finds less with them on the rugged spaces: 90.7, 95.3,
-  // 98.2 % after 64, 128, 256 trials, 93.9, 96.8, 98.0 % without (README.md has the command).
+  // Even and odd parts help `bayesian`. On the rugged spaces xgb-annealing finds less with them: 90.7, 95.3,
+  // 98.2 % after 64, 128, 256 trials, against 93.9, 96.8, 98.0 % without (HISTORY.md has the command).
   enum class Columns { kSizes, kSizesAndDivisibility };
   explicit CandidateFeatures(const SearchSpace& space, Columns columns = Columns::kSizes);
   FeatureMatrix knobs(std::span<const Candidate> candidates);
-  // Appends the row of a prior task's config, whose knobs are matched by name. False, and nothing appended,
-  // when its template is not of this space or a knob is missing.
+  // Appends the row of a prior task's config; knobs are matched by name. Returns false and appends nothing if
+  // its template is not in this space or a knob is missing.
   bool append_prior(const std::string& template_name, const Config& config, FeatureMatrix& rows) const;
   bool has_program_features() const { return has_program_features_; }
-  // Builds the Program of each candidate not seen before: dear, for the promising few.
+  // Builds the Program of each candidate not seen before. This is expensive: use it for the promising few.
   FeatureMatrix with_program(std::span<const Candidate> candidates);
 
  private:
@@ -38,14 +39,14 @@ class CandidateFeatures {
   const std::vector<float>& program_row(const Candidate& c);
 
   const SearchSpace& space_;
-  std::vector<size_t> first_column_;  // of each template's knobs
+  std::vector<size_t> first_column_;  // first knob column of each template
   std::vector<std::vector<std::pair<size_t, size_t>>>
-      sums_;  // of each template: pairs of its log2 knob columns
+      sums_;  // for each template: pairs of its log2 knob columns
   struct EvenAndOdd {
     std::string knob;
-    size_t column;  // of its log2
+    size_t column;  // column of its log2
   };
-  std::vector<std::vector<EvenAndOdd>> even_and_odd_;  // of each template
+  std::vector<std::vector<EvenAndOdd>> even_and_odd_;  // for each template
   size_t columns_ = 0, program_columns_ = 0;
   bool has_program_features_ = false;
   std::unordered_map<Candidate, std::vector<float>, CandidateHash> knob_rows_, program_rows_;

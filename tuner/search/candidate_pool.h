@@ -1,6 +1,6 @@
-// CandidatePool: which candidates are taken, and fresh ones at random. The book-keeping every strategy needs
-// besides its idea: nothing is proposed twice, the templates' default configs come first, small spaces are
-// exhausted completely.
+// CandidatePool: knows which candidates are taken, and draws fresh ones at random. It is the book-keeping
+// that every strategy needs: nothing is proposed twice, the templates' default configs come first, small
+// spaces are exhausted completely.
 #pragma once
 
 #include <optional>
@@ -27,25 +27,25 @@ class CandidatePool {
 
   const ConfigSpace& space_of(const Candidate& c) const;
   const SearchSpace& space() const { return space_; }
-  // Marks a candidate as proposed or observed; false when it was already. A candidate outside the space is
-  // our bug.
+  // Marks a candidate as proposed or observed; returns false if it already was. CHECKs that it is in the
+  // space.
   bool take(const Candidate& c);
   bool is_taken(const Candidate& c) const { return taken_.contains(c); }
   uint64_t taken() const { return taken_.size(); }
   uint64_t left() const { return space_.size() - taken_.size(); }
-  // The random stream of the next proposal: it depends on the seed and on how many candidates are taken, so a
-  // job resumed from its records stands where the uninterrupted one stood.
+  // Returns the random stream of the next proposal. It depends only on the seed and on how many candidates
+  // are taken, so a job resumed from its records continues as if it had not been interrupted.
   std::mt19937_64 stream() const;
 
-  // A template drawn with weight log(size), then one of its configs, uniformly: a huge space does not starve
-  // a small one.
+  // Draws a template with weight log(size), then one of its configs uniformly: a huge space does not starve a
+  // small one.
   Candidate random(std::mt19937_64& rng) const;
-  // Fresh candidates, taken by the call. Nothing when there is none left.
+  // These return a fresh candidate and take it; nothing if none is left.
   std::optional<Candidate> take_default();
   std::optional<Candidate> take_random(std::mt19937_64& rng);
-  // A fresh config one knob away from `c`.
+  // Takes a fresh config one knob away from `c`.
   std::optional<Candidate> take_neighbour(const Candidate& c, std::mt19937_64& rng);
-  // All fresh configs one knob away from `c`, not taken by the call.
+  // Returns all fresh configs one knob away from `c` without taking them.
   std::vector<Candidate> fresh_neighbours(const Candidate& c) const;
 
  private:
@@ -54,7 +54,7 @@ class CandidatePool {
   const SearchSpace& space_;
   uint64_t seed_;
   std::unordered_set<Candidate, CandidateHash> taken_;
-  std::vector<uint64_t> taken_of_;  // by template
+  std::vector<uint64_t> taken_of_;  // per template
   size_t next_default_ = 0;         // template whose default is offered next
 };
 

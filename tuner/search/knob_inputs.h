@@ -1,6 +1,6 @@
-// Knobs of candidates as a Gaussian process sees them: each on 0..1, ordered ones by their logarithm, and by
-// the power of two they divide by where that says more (divisibility.h); columns of all templates side by
-// side.
+// Knobs of candidates as a Gaussian process sees them, each scaled to 0..1. Ordered knobs use their
+// logarithm, and the power of two that divides them if that says more (divisibility.h). Columns of all
+// templates stand side by side.
 #pragma once
 
 #include <span>
@@ -15,15 +15,16 @@ class KnobInputs {
  public:
   explicit KnobInputs(const SearchSpace& space);
   size_t columns() const { return columns_; }
-  // `trends`: one value a candidate for each trend column, or none.
+  // `trends`: number of trend columns, 0 or 1. `trend`: one value per candidate, or empty.
   GpInputs of(std::span<const Candidate> candidates, size_t trends, std::span<const float> trend) const;
 
  private:
   void write(const Candidate& c, GpInputs& inputs, size_t row) const;
 
   const SearchSpace& space_;
-  std::vector<size_t> first_;                  // column of each template
-  std::vector<std::vector<float>> most_even_;  // of each template's knobs: log2_even_part(); 0: no column
+  std::vector<size_t> first_;                  // first column of each template
+  std::vector<std::vector<float>> most_even_;  // for each template's knobs: the largest log2_even_part(); 0:
+                                               // no column
   size_t columns_ = 0;
 };
 

@@ -1,9 +1,12 @@
-// Model-guided search: what xgb-genetic and xgb-annealing share. They differ in how they walk over the model.
+// Model-guided search: the common part of xgb-genetic and xgb-annealing, which differ in how they walk over
+// the model.
 //
-// A round: refit the model on everything observed -> walk over thousands of candidates by their knob
-// features, which are cheap -> re-rank the most promising few hundred with the program's features when the
-// space gives them -> choose a batch: by predicted score plus a share of the model's own uncertainty, unlike
-// each other, some next to the fastest configs measured, a few at random.
+// A round:
+//   1. refit the model on everything observed
+//   2. walk over thousands of candidates by their knob features, which are cheap
+//   3. rank the most promising few hundred again with program features, if the space gives them
+//   4. choose a batch: by predicted score plus a share of the model's uncertainty, unlike each other, some
+//      next to the fastest measured configs, a few at random
 #pragma once
 
 #include <functional>
@@ -18,23 +21,25 @@
 namespace tuner {
 
 struct ModelGuidedOptions {
-  size_t batch = 16;           // proposals between two fits; the first batch is the defaults and random ones
-  double random_share = 0.06;  // of the proposals, for what the model does not dream of
-  double local_share = 0.5;    // of the proposals: children of the fastest measured
-  size_t parents = 4;          // the fastest measured, which have children
-  double crossover = 0.3;      // of the children; the others are one mutation away from one parent
-  double mutation = 0.4;       // of the crossed children
+  size_t batch = 16;           // proposals between two fits; the first batch holds the defaults and random
+                               // ones
+  double random_share = 0.06;  // share of random proposals, to find what the model does not expect
+  double local_share = 0.5;    // share of proposals that are children of the fastest measured configs
+  size_t parents = 4;          // how many of the fastest configs have children
+  double crossover = 0.3;      // share of the children that are crossed; the others are one mutation away
+                               // from a parent
+  double mutation = 0.4;       // share of the crossed children that are also mutated
   size_t children = 4;         // bred for each such proposal; the model picks one
   double uncertainty = 0.5;    // score = mean + uncertainty * deviation over the ensemble
-  double likeness = 0.05;      // score lost by a candidate equal in all features to one already in the batch
-  int models = 3;              // in the ensemble, each on its own draw of rows and columns
-  size_t rank_whole = 4096;    // spaces up to this size are ranked whole instead of walked over
-  size_t program_feature_budget = 256;  // candidates a round whose Programs are built for their features
+  double likeness = 0.05;      // score lost by a candidate whose features all equal those of one in the batch
+  int models = 3;              // ensemble members, each fitted to its own draw of rows and columns
+  size_t rank_whole = 4096;    // spaces up to this size are ranked completely instead of walked over
+  size_t program_feature_budget = 256;  // candidates per round whose Programs are built for their features
   XgboostOptions xgboost{
       .rounds = 60, .max_depth = 5, .eta = 0.15f, .subsample = 0.8f, .column_sample = 0.8f};
 };
 
-// The model as a walk sees it: scores of candidates, each computed once, and where to start.
+// The model as a walk sees it: scores of candidates, each computed once, and starting points.
 class ModelView {
  public:
   using Score = std::function<std::vector<float>(std::span<const Candidate>)>;
@@ -42,10 +47,13 @@ class ModelView {
       : pool_(pool), starts_(std::move(starts)), score_(std::move(score)) {}
 
   const CandidatePool& pool() const { return pool_; }
-  const std::vector<Candidate>& starts() const { return starts_; }  // the fastest measured, fastest first
+  const std::vector<Candidate>& starts() const {
+    return starts_;
+  }  // the fastest measured configs, fastest
+     // first
   std::vector<float> score(std::span<const Candidate> candidates);
   size_t scored() const { return scores_.size(); }
-  // Fresh candidates among all scored, best first, at most n.
+  // Returns at most n fresh candidates among all scored, best first.
   std::vector<std::pair<float, Candidate>> best(size_t n) const;
 
  private:
@@ -55,7 +63,7 @@ class ModelView {
   std::unordered_map<Candidate, float, CandidateHash> scores_;
 };
 
-// Walks over the model; what it scores on the way is what can be proposed.
+// Walks over the model. Every candidate that it scores may be proposed.
 using Walk = std::function<void(ModelView& view, std::mt19937_64& rng)>;
 void walk_genetic(ModelView& view, std::mt19937_64& rng);    // xgb_genetic.cpp
 void walk_annealing(ModelView& view, std::mt19937_64& rng);  // xgb_annealing.cpp

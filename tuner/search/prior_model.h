@@ -1,5 +1,5 @@
-// PriorModel: what similar tasks say about a candidate before it is measured, as far as they have been right
-// so far.
+// PriorModel: what similar tasks say about a candidate before it is measured, weighted by how right they have
+// been so far.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,17 @@ namespace tuner {
 
 class PriorModel {
  public:
-  // Fits a model of each prior task and one of all together. `space` outlives this.
+  // Fits a model for each prior task and one for all together. `space` must outlive this.
   PriorModel(const SearchSpace& space, CandidateFeatures& features, uint64_t seed);
 
   bool empty() const { return tasks_.empty(); }
-  // Throughput relative to the best of its own task, 0..1 and about 0 for what is expected to fail; scaled
-  // by the trust in all of them.
+  // Returns throughput relative to the best of its own task: 0..1, and about 0 for an expected failure. It is
+  // scaled by the trust in all prior tasks.
   std::vector<float> predict(const FeatureMatrix& rows) const;
-  // Compares with what was measured here: `scores` is best time / time, 0 for a failure. A task whose ranking
-  // is not the one found here loses its weight. Returns whether predictions changed.
+  // Compares the predictions with what was measured here. `scores` is best time / time, 0 for a failure. A
+  // task that ranks configs differently from here loses weight. Returns true if predictions changed.
   bool learn(const FeatureMatrix& rows, std::span<const float> scores);
-  // "2 similar tasks, trusted 0.84"
+  // Returns "2 similar tasks, trusted 0.84".
   std::string describe() const;
 
  private:

@@ -1,13 +1,13 @@
-// RecordedSpace: a space whose every time is known, read from a file: what a search is scored against without
-// a device.
+// RecordedSpace: a space in which every time is known, read from a file. A search is scored against it
+// without a device.
 //
-// CSV, gzip or plain; header names decide. Columns: one a knob, then in any order
-//   time_ms     of the config; ignored unless status is ok
-//   status      "ok", or how the config failed: it costs a trial
-//   samples_ms  (optional) every sample, with ; between
-//   template    (optional) of the row, else "recorded"; knobs a template or a config does not have are empty
+// The file is CSV, plain or gzip; header names decide. One column per knob, then in any order:
+//   time_ms     time of the config; ignored unless status is ok
+//   status      "ok", or how the config failed: a failure costs a trial
+//   samples_ms  (optional) every sample, separated by ;
+//   template    (optional) template of the row, else "recorded"; knobs that it lacks are empty
 // A knob whose cells are all integers is ordered; any other is categorical, with its cells as labels. Configs
-// that are absent break a constraint: they are never proposed.
+// that are absent violate a constraint: they are never proposed.
 #pragma once
 
 #include <string>
@@ -24,20 +24,20 @@ struct RecordedSpace {
     std::vector<double> time_ns;                  // by config index; infinity: the config fails
     std::vector<std::vector<double>> samples_ns;  // by config index; empty without the column
   };
-  std::string name;  // of the file, without its folder
+  std::string name;  // the file's name without its folder
   std::vector<Part> parts;
-  uint32_t crc = 0;  // of the file's text: tells whether two files are the same
+  uint32_t crc = 0;  // checksum of the file's text: tells whether two files are the same
 
   uint64_t size() const;
-  double best_ns() const;  // infinity when every config fails
+  double best_ns() const;  // infinity if every config fails
   double median_ns() const;
   Observation measure(const Candidate& c) const;
   SearchSpace search_space() const;  // borrows from this
-  // As a donor: `rows` of its configs, drawn uniformly without repetition; failed ones are among them.
+  // Makes a donor of `rows` configs, drawn uniformly without repetition, failed ones included.
   PriorTask drawn_rows(size_t rows, uint64_t seed) const;
 };
 
-// InvalidArgument: an unreadable cell, a config given twice, no knob column, no row; names the line.
+// InvalidArgument names the line: an unreadable cell, a config given twice, no knob column, or no row.
 Result<RecordedSpace> read_recorded_space(const std::string& path);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// The strategies' makers, known to make_strategy() and to tests of one strategy only. One file each.
+// The strategies' makers, for make_strategy() and for tests of a single strategy. One file each.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// TreeEnsemble: several boosted models of the same rows, each on its own random share of them: their mean
-// predicts, their spread tells how sure. Deterministic in its options and seed. Not thread-safe.
+// TreeEnsemble: several boosted models of the same rows, each fitted to its own random share of them. Their
+// mean predicts, and their spread tells how certain that is. Deterministic in options and seed. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ class TreeEnsemble {
  public:
   // `models` >= 1.
   TreeEnsemble(const XgboostOptions& options, int models, uint64_t seed);
-  // As CostModel::fit().
+  // Like CostModel::fit().
   Status fit(const FeatureMatrix& features, std::span<const float> scores);
   bool fitted() const { return models_.back()->fitted(); }
   struct Prediction {
-    std::vector<float> mean, deviation;  // one a row
+    std::vector<float> mean, deviation;  // one value per row
   };
   // Requires fitted() and the columns of the fit.
   Prediction predict(const FeatureMatrix& features) const;

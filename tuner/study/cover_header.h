@@ -1,5 +1,5 @@
-// A cover set as a C++ header that needs nothing else: the configs, the tree as a constexpr function, and the
-// table of what it was made from.
+// Writes a cover set as a C++ header that needs nothing else: the configs, the tree as a constexpr function,
+// and a table of what it was made from.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace tuner {
 
-// A namespace an operator, `name`_OP (or `name` alone when there is one problem): struct Config, kConfigs,
-// knob(), struct Shape with every feature its places have, choose(), kPlaces. C++17. `made_by` stands in the
-// first comment.
+// Each operator has a namespace `name`_OP (or `name` if there is one problem) with struct Config, kConfigs,
+// knob(), struct Shape with every feature of its places, choose() and kPlaces. C++17. `made_by` appears in
+// the first comment.
 std::string cover_header(const std::vector<std::pair<CoverProblem, CoverSolution>>& covers,
                          const std::string& name, const std::string& made_by);
 
-// The tree as text: "if ic <= 90: config 1" ..., indented; configs count from 1.
+// Returns the tree as indented text: "if ic <= 90: config 1" ...; configs count from 1.
 std::string tree_text(const CoverTree& tree, const std::string& indent);
 
 }  // namespace tuner

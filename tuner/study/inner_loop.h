@@ -1,5 +1,5 @@
-// What a kernel's innermost loop consists of, counted in its assembly: multiply-adds, loads, stores, spills.
-// x86-64 (AT&T) and AArch64 as LLVM prints them.
+// Counts what a kernel's innermost loop consists of, in its assembly: multiply-adds, loads, stores, spills.
+// Reads x86-64 (AT&T) and AArch64 as LLVM prints them.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace tuner {
 
 struct InnerLoop {
   std::string label;          // ".LBB1_5"; empty: no loop was found
-  int instructions = 0;       // of one iteration
-  int multiply_adds = 0;      // vector ones: fused; dot products; where there are none, multiplications
-  int loads = 0, stores = 0;  // operands in memory that are read, written; a folded operand of an FMA counts
-  int spills = 0;             // of these, on the stack
+  int instructions = 0;       // instructions of one iteration
+  int multiply_adds = 0;      // vector ones: fused, or dot products; if there are none, multiplications
+  int loads = 0, stores = 0;  // operands read from or written to memory; the folded operand of an FMA counts
+  int spills = 0;             // how many of these are on the stack
 };
 
-// Of the loops without a loop inside, the one with the most multiply-adds; of equals, with the most loads; of
-// equals, the first.
+// Returns, among the loops without an inner loop, the one with the most multiply-adds; if equal, the one with
+// the most loads; if still equal, the first.
 InnerLoop busiest_inner_loop(std::string_view assembly);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// What this program and this machine would write into a record today: against it old records are stale.
+// What this program and this machine would write into a record today. Old records are stale compared with it.
 #pragma once
 
 #include "compiler_core/target.h"
@@ -6,13 +6,13 @@
 
 namespace tuner {
 
-// Whether this machine is one that `target` stands for: its own CPU with any number of threads, or its GPU.
+// True if `target` stands for this machine: its own CPU with any number of threads, or its GPU.
 bool is_this_machine(const Target& target);
 
-// Compilers, harness and templates of this program; of hardware only what `target` stands for, and only where
-// that is this machine.
+// Returns compilers, harness and templates of this program. Hardware is filled only if `target` stands for
+// this machine.
 Present present_here(const Target& target);
-// The same of a target's name; of one that cannot be parsed, nothing is known of the hardware.
+// The same for a target's name. If it cannot be parsed, hardware stays empty.
 Present present_here(const std::string& target_name);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// Which tuned configs `tuner revalidate` measures again, and in what order.
+// Chooses which tuned configs `tuner revalidate` measures again, and in what order.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,22 @@
 
 namespace tuner {
 
-// Share of its time that a kernel is expected to lose by being chosen from stale records instead of fresh
-// ones. Assumed, not learned: a new compiler moves the ranking little, a changed template more, another
+// Returns the share of its time that a kernel is expected to lose if it is chosen from stale instead of fresh
+// records. Assumed, not learned: a new compiler changes the ranking little, a changed template more, another
 // device most.
 double expected_loss(const Staleness& staleness);
 
 struct RevalidateItem {
-  JobRow::Task task;  // `uses`: the most that a job said
+  JobRow::Task task;  // `uses`: the most that any job stated
   TunedConfig before;
   Staleness staleness;
-  double loss_ns() const;  // of all uses: what decides the order
+  double loss_ns() const;  // over all uses; decides the order
 };
 
 struct RevalidatePlan {
-  std::vector<RevalidateItem> items;  // stale ones first, the most expected loss first
-  // Left out: tasks whose tuned config is current, that stand for another machine, that nothing is known of.
+  std::vector<RevalidateItem> items;  // stale ones first, the largest expected loss first
+  // Tasks left out: their tuned config is current, they stand for another machine, or nothing is known of
+  // them.
   int64_t current = 0, elsewhere = 0, untuned = 0;
 };
 
@@ -34,7 +35,7 @@ struct RevalidateWishes {
   std::function<Present(const std::string& target)> present;
   std::function<bool(const std::string& target)> measurable;
 };
-// `tasks`: as in a job file, or Store::tasks(). Each once.
+// `tasks`: as in a job file, or from Store::tasks(). Each is planned once.
 Result<RevalidatePlan> plan_revalidation(const Store& store, const std::vector<JobRow::Task>& tasks,
                                          const RevalidateWishes& wishes);
 

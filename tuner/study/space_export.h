@@ -1,12 +1,12 @@
-// Recorded spaces: a row a config, as `tuner simulate` reads them. A CSV file:
+// Recorded spaces: one row per config, as `tuner simulate` reads them. A CSV file:
 //
 //   [template,]KNOB,...,time_ms,status,samples_ms
 //   4,16,0,0.0317,ok,0.0318;0.0317;...
 //
-// Knobs by name, a column for each that some template has; the field is empty where the template has no such
-// knob; a knob that is not active has its one value. `template` is there when there are several. time_ms is
-// the median of the samples, ms a call. status is ok, or how the config failed; time_ms and samples_ms are
-// empty then.
+// Knobs have columns by name, one for each knob of any template. A field is empty if the template has no such
+// knob; an inactive knob has its single value. `template` is present if there are several. time_ms is the
+// median of the samples, in ms per call. status is ok, or how the config failed; time_ms and samples_ms are
+// then empty.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace tuner {
 
-// Rows whose records were all cut short have no time and are left out.
+// A row whose records were all cut short has no time and is left out.
 std::string space_csv(const TaskRecords& records);
 
 }  // namespace tuner

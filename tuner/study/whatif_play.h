@@ -1,4 +1,4 @@
-// Playing another search on the recorded rows of a task, as if it had measured them.
+// Plays another search on the recorded rows of a task, as if it had measured them.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 namespace tuner {
 
 struct WhatIfOptions {
-  size_t trials = 256;  // a proposal is a trial, recorded or not
-  size_t batch = 16;    // proposed at a time; all of a batch are observed before the next
-  int seeds = 10;       // 0 to seeds - 1
+  size_t trials = 256;  // every proposal counts as a trial, recorded or not
+  size_t batch = 16;    // proposed at a time; a whole batch is observed before the next
+  int seeds = 10;       // seeds 0 to seeds - 1
 };
 
-// One seed: best recorded time of the task / best time found after each trial, 0 before the first; the
-// strategy is shown what is recorded, and of other proposals it hears nothing.
+// One seed. `share`: best recorded time of the task / best time found, after each trial; 0 before the first.
+// The strategy observes only proposals that are recorded.
 struct WhatIfRun {
   std::vector<double> share;
   int64_t proposed = 0, recorded = 0;
 };
 
 struct WhatIfResult {
-  std::vector<WhatIfRun> runs;  // by seed
+  std::vector<WhatIfRun> runs;  // one per seed
   int64_t proposed() const;
   int64_t recorded() const;
-  // Share of the proposals that are recorded: what was found rests on these alone. 0 without proposals.
+  // Share of the proposals that are recorded; the result rests on these alone. 0 without proposals.
   double coverage() const;
 };
 
@@ -37,8 +37,8 @@ struct WhatIfResult {
 Result<WhatIfResult> play_whatif(const SearchSpace& space, const TaskRecords& records,
                                  std::string_view strategy, const WhatIfOptions& options);
 
-// Mean over the runs of share after `trials` trials (of a run that ended before, its last), with its 95 %
-// interval (Student's t; of one run: the whole of 0 to 1), and the smallest.
+// The share after `trials` trials over the runs (a shorter run counts with its last): its mean, 95 % interval
+// (Student's t; with one run, all of 0 to 1), and smallest value.
 struct WhatIfMark {
   double mean = 0, low = 0, high = 1, worst = 0;
 };

@@ -1,4 +1,4 @@
-// An answer of the resolver, for people and as JSON.
+// An answer of the resolver as text for people and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,11 +8,11 @@
 
 namespace tuner {
 
-// Several lines: what is used, how it is known, what it rests on, where that was measured. Ends with a
-// newline.
+// Returns several lines, ending with a newline: what is used, how it is known, what it rests on, where that
+// was measured.
 std::string answer_text(const Answer& answer, const Workload& workload);
-// One document. An exact answer has the keys of tuned_json() as well; what a same-family answer was measured
-// on stands below "tuned".
+// Returns one document. An exact answer has the keys of tuned_json() as well. A same-family answer has what
+// was measured under "tuned".
 nlohmann::ordered_json answer_json(const Answer& answer, const Workload& workload);
 
 }  // namespace tuner

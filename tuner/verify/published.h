@@ -1,5 +1,5 @@
-// Published times held against the same kernels measured anew: what `tuner verify --times` and the benchmarks
-// share.
+// Compares published times with the same kernels measured anew, for `tuner verify --times` and the
+// benchmarks.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,24 +10,24 @@
 
 namespace tuner {
 
-// How fast the machine ran when this was measured again, over when it was published: the pulse's time then
-// over now's.
+// Returns how fast the core runs now, relative to when the time was published: the pulse's time then over
+// now's.
 double clock_now(const TunedConfig& published, const RaceRow& now);
-// What is published is a time, so the time is judged: whether it is in the 95 % interval. Where the pulse
-// says that the core runs at another clock than then (by more than 1.5 %), a time may have followed it
-// wholly, in part or, where memory bounds it, not at all: the interval is stretched to what the clock
-// explains. Where most turns were disturbed now, and where a ratio does not hold on a core more than 6 %
-// slower than then, which may be a steady neighbour instead of a clock, nothing can be judged.
+// Judges the new time: is it in the published 95 % interval? If the pulse says that the core runs at another
+// clock (by more than 1.5 %), a time may have followed the clock fully, in part or, if memory bounds it, not
+// at all. The interval is then stretched by what the clock explains. Nothing can be judged if most turns were
+// disturbed now, or if a ratio does not hold on a core that is more than 6 % slower than then, which may be a
+// steady neighbour instead of a clock.
 bool too_disturbed(const TunedConfig& published, const RaceRow& now);
 bool same_clock(const TunedConfig& published, const RaceRow& now);
 bool is_inside(const TunedConfig& published, const RaceRow& now);
 const char* verdict(const TunedConfig& published, const RaceRow& now);  // inside, OUTSIDE, disturbed
-// Of the interval, as a share of the published time.
+// Half of the interval, as a share of the published time.
 double half_width(const TunedConfig& published);
-// What was measured again over what was published: of the times, or of the ratios where those are judged.
+// The new value over the published one: of the times, or of the ratios if those are judged.
 double to_published(const TunedConfig& published, const RaceRow& now);
 
-// ratio, time_ns, the samples, turns, clock, inside, verdict.
+// Has the keys ratio, time_ns, samples, turns, clock, inside, verdict.
 nlohmann::ordered_json remeasured_json(const TunedConfig& published, const RaceRow& now);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// What `tuner verify` compares with: a task's inputs and the reference answer, and the draw of configs.
+// What `tuner verify` compares with (a task's inputs and reference answer), and how it draws configs.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,11 @@ struct Verdict {
 // Inputs drawn from `seed`, and the compiled reference's answer to them.
 Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed);
 
-// Runs the interpreter on `program` and compares every output with the reference answer. Failed: they differ.
+// Interprets `program` and compares every output with the reference answer. Failed: they differ.
 Status check_with_oracle(const Program& program, const VerifyData& data);
 
-// Distinct configs: the default first, then drawn evenly; all of them when there are no more than asked for.
+// Returns distinct configs: the default first, then uniform draws; all configs if there are not more than
+// `samples`.
 std::vector<ConfigIndex> draw_configs(const ConfigSpace& space, uint64_t samples, std::mt19937_64& random);
 
 }  // namespace tuner

@@ -10,19 +10,20 @@
 
 namespace tuner {
 
-// Work of a shape (operations, and 8 for each float32 of its arguments) up to which every block is emulated:
-// some two seconds a config. Beyond it a sample of the blocks runs, about a quarter of this work.
+// Work of a shape: its operations, plus 8 for each float32 of its arguments. Up to this limit every block is
+// emulated, in about two seconds per config. Above it a sample of the blocks runs, about a quarter of this
+// work.
 inline constexpr int64_t kWholeWork = 2'000'000'000;
-// The same for configs of several kernels (split-K), of which no sample can be run: beyond it they are not
+// The limit for configs of several kernels (split-K), of which no sample can run: above it they are not
 // checked.
 inline constexpr int64_t kWholeWorkOfSeveral = 10'000'000'000;
-// Work beyond which the reference answer alone would take minutes: refused.
+// Above this, the reference answer alone would take minutes, and the shape is refused.
 inline constexpr int64_t kMostWork = 50'000'000'000;
-// Work up to which emulated kernels are interpreted as well, with --oracle: some ten seconds a config.
+// With --oracle, emulated kernels are also interpreted up to this work: about ten seconds per config.
 inline constexpr int64_t kInterpretedWork = 200'000;
 
 int64_t emulation_work(const Workload& workload);
-// InvalidArgument naming the limit when the shape is too large to be verified at all.
+// InvalidArgument, with the limit: the shape is too large to be verified at all.
 Status check_emulation_size(const Workload& workload);
 
 // Runs `kernels` on the data and compares. `work`: emulation_work() of the task. `interpret`: also in the

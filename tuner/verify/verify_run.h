@@ -17,11 +17,11 @@ class RunVerifier {
  public:
   static Result<std::unique_ptr<RunVerifier>> make();
 
-  // Writes the data of the task whose configs come next.
+  // Writes the data of the task whose configs follow.
   Status begin(const Workload& workload, const VerifyData& data);
-  // What the answers of the configs that come next may err.
+  // Sets the tolerance for the configs that follow.
   void allow(const Tolerance& tolerance) { check_ = {tolerance.absolute, tolerance.relative}; }
-  // What is wrong with a schedule, empty when nothing is. An error: it could not be found out.
+  // Returns what is wrong with a schedule; empty if nothing is. An error: this could not be found out.
   Result<std::string> problem_of(const Program& program, const Target& target);
 
  private:
