@@ -1,8 +1,8 @@
 // Regions: which box of a buffer the statements below a loop touch.
 //
-// The loops inside the statement are run through; variables bound outside stay symbols. A box is a minimum
-// per dimension (an expression of the outer variables) and a constant extent. It covers every element
-// touched; it is exact for affine indices of one access and may be larger where indices divide, or where
+// Loops inside the statement are run through; variables bound outside stay symbols. A box has a minimum for
+// each dimension (an expression of the outer variables) and a constant extent. It covers every element
+// touched. It is exact for the affine indices of one access; it may be larger if indices divide, or if
 // several accesses lie apart.
 #pragma once
 
@@ -17,16 +17,16 @@ namespace tuner {
 
 struct Region {
   std::vector<Expr> min;
-  std::vector<int64_t> extent;  // of a dimension, at most the buffer's
+  std::vector<int64_t> extent;  // per dimension; at most the buffer's
   std::vector<int64_t>
-      reached;  // the same before it was cut at the buffer's size, where min is then 0; else equal to extent
+      reached;  // the extent before it was cut at the buffer's size (min is then 0); else equal to extent
 };
 
-// The box of `buffer` loaded by `s`; empty when it is not loaded there. `outer` holds the ranges of the
-// variables bound outside `s`. A dimension whose box would be as large as the buffer's is the whole
+// Returns the box of `buffer` that `s` loads; empty if it loads none of it. `outer` holds the ranges of the
+// variables bound outside `s`. If the box would be as large as the buffer in a dimension, it is that whole
 // dimension, from 0.
 std::optional<Region> region_read(const Stmt& s, const Buffer& buffer, const RangeMap& outer);
-// The box stored by `s`.
+// Returns the box of `buffer` that `s` stores.
 std::optional<Region> region_written(const Stmt& s, const Buffer& buffer, const RangeMap& outer);
 
 }  // namespace tuner

@@ -1,12 +1,12 @@
 // Arithmetic on index expressions: simplification under known ranges, bounds, substitution.
 //
 // Indices are int64 sums of coefficient * atom, where an atom is a variable, a floor_div, a floor_mod, a
-// min/max... A division by a constant is split into what divides and what does not, so that (o*14 + i)//7 is
-// o*2 + i//7 and (f*8 + c)%8 with c in [0, 8) is c. Comparisons that the ranges decide become constants: o*4
-// + r < n is true or false. Values (float expressions) keep their operations in order; only the indices
-// inside them change.
+// min/max... A division by a constant is split into the part that divides and the rest: (o*14 + i)//7 becomes
+// o*2 + i//7, and (f*8 + c)%8 with c in [0, 8) becomes c. Comparisons that the ranges decide become
+// constants: o*4 + r < n becomes true or false. Values (float expressions) keep their operations in order;
+// only the indices inside them change.
 //
-// Everything here is pure: no state, callable from any thread. Subtrees that do not change are shared, not
+// Everything here is pure: it has no state, and any thread may call it. Unchanged subtrees are shared, not
 // copied.
 #pragma once
 
@@ -21,18 +21,18 @@
 
 namespace tuner {
 
-// What is known of variables: their ranges, and conditions that hold where the expression stands.
+// What is known about variables: their ranges, and conditions that hold at the place of the expression.
 class RangeMap {
  public:
   RangeMap() = default;
   void bind(const Var& var, int64_t extent) { bind(var, 0, extent); }  // var in [0, extent)
   void bind(const Var& var, int64_t begin,
             int64_t end);  // var in [begin, end); a second bind replaces the first
-  // `condition` holds. Conjunctions of comparisons tighten bounds; anything else is remembered by its
-  // structure.
+  // Assumes that `condition` holds. Conjunctions of comparisons tighten bounds; any other condition is
+  // remembered by its structure.
   void assume(const Expr& condition);
 
-  // [min, max], both reached or not; empty when the variable is unknown.
+  // [min, max]; the bounds need not be reached. Empty if the variable is unknown.
   std::optional<std::pair<int64_t, int64_t>> range(const VarNode* var) const;
 
   // min <= sum of coefficient * term <= max.
@@ -53,35 +53,35 @@ class RangeMap {
   std::vector<Expr> assumed_;
 };
 
-// What is known where `condition` fails besides `ranges`: nothing more when it is a conjunction.
+// Returns `ranges` with what is known because `condition` fails. A failed conjunction adds nothing.
 RangeMap assume_not(const Expr& condition, const RangeMap& ranges);
 
-// An equal expression in canonical form. Variables without a range may hold anything.
+// Returns an equal expression in canonical form. Variables without a range may have any value.
 Expr simplify(const Expr& e, const RangeMap& ranges = {});
-// Simplifies every expression below `s`; loops bind their variables and guards are assumed in their bodies. A
-// guard that always holds disappears, a statement that never runs too (the result is null when nothing is
-// left). Loops stay, even of extent 1.
+// Simplifies every expression below `s`. Loops bind their variables, and guards are assumed in their bodies.
+// A guard that always holds disappears, and so does a statement that never runs (the result is null if
+// nothing is left). Loops stay, even of extent 1.
 Stmt simplify(const Stmt& s, const RangeMap& ranges = {});
 
-// Smallest interval [min, max] that this arithmetic can prove; empty when it has no bound or is not an
-// integer.
+// Returns the smallest interval [min, max] that this arithmetic can prove; empty if `e` has no bound or is
+// not an integer.
 std::optional<std::pair<int64_t, int64_t>> const_bounds(const Expr& e, const RangeMap& ranges);
-// True when `condition` is proved by the ranges. False means not proved.
+// True if the ranges prove `condition`. False means not proved.
 bool always_true(const Expr& condition, const RangeMap& ranges);
-// True when e % factor == 0 is proved.
+// True if e % factor == 0 is proved.
 bool divisible(const Expr& e, int64_t factor, const RangeMap& ranges = {});
 
-// Replaces variables by expressions. Loops that bind a replaced variable keep it: callers replace free
-// variables.
+// Replaces variables by expressions. A loop that binds a replaced variable keeps it, so callers should
+// replace free variables only.
 using VarMap = std::map<Var, Expr>;
 Expr substitute(const Expr& e, const VarMap& values);
 Stmt substitute(const Stmt& s, const VarMap& values);
-// Replaces loads and stores of buffers by those of other buffers of the same shape rank (indices stay).
+// Replaces loads and stores of buffers by those of other buffers of the same rank; indices stay.
 using BufferMap = std::map<Buffer, Buffer>;
 Stmt replace_buffers(const Stmt& s, const BufferMap& buffers);
 
-// e = sum of coefficient * term + constant, in canonical order. Every integer expression has such a form (a
-// term may be anything); it is exact.
+// The exact form e = sum of coefficient * term + constant, in canonical order. Every integer expression has
+// one, as a term may be anything.
 struct LinearForm {
   std::vector<std::pair<Expr, int64_t>> terms;  // terms are distinct, coefficients are not 0
   int64_t constant = 0;
@@ -89,11 +89,11 @@ struct LinearForm {
 LinearForm linear_form(const Expr& e, const RangeMap& ranges = {});
 Expr to_expr(const LinearForm& form);
 
-// The operands of a conjunction, and back ({} is true).
+// Returns the operands of a conjunction, and joins them again ({} is true).
 std::vector<Expr> conjuncts(const Expr& condition);
 Expr conjunction(const std::vector<Expr>& conditions);
 
-// True when `var` occurs in e.
+// True if `var` occurs in e.
 bool uses_var(const Expr& e, const Var& var);
 
 }  // namespace tuner

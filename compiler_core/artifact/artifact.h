@@ -1,5 +1,5 @@
-// Artifact: what was measured is exactly what is shipped: an ELF shared object or a cubin, and the manifest
-// that says how to call it.
+// Artifact: an ELF shared object or a cubin, with the manifest that says how to call it. What was measured is
+// exactly what is shipped.
 //
 // Stored as two files, DIGEST.so (or DIGEST.KIND, as in DIGEST.cubin) and DIGEST.json, where DIGEST is the SHA-256 of the binary
 // in hex. The manifest is JSON; unknown keys are ignored, so older runners read newer manifests of the same
@@ -23,7 +23,7 @@ struct ArgInfo {
   std::string role;  // input | constant | packed | output
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
-  std::string layout;  // "NCHW", "[N/32][K][32]"...: for people
+  std::string layout;  // for people: "NCHW", "[N/32][K][32]"...
   int64_t bytes = 0;
 };
 
@@ -31,12 +31,12 @@ struct ArgInfo {
 struct LaunchInfo {
   std::string kernel;  // symbol
   std::array<int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
-  int64_t shared_bytes = 0;  // dynamic
-  // Its parameters, each a device pointer: i < args.size() is argument i, else workspace i - args.size().
+  int64_t shared_bytes = 0;  // dynamic shared memory
+  // Its parameters are device pointers: i < args.size() is argument i, else workspace i - args.size().
   std::vector<int> params;
-  int registers = 0;                     // of a thread
-  int spill_bytes = 0, stack_bytes = 0;  // of a thread, in local memory
-  int blocks_per_sm = 0;                 // that fit a multiprocessor at once
+  int registers = 0;                     // per thread
+  int spill_bytes = 0, stack_bytes = 0;  // per thread, in local memory
+  int blocks_per_sm = 0;                 // blocks that fit a multiprocessor at once
 };
 
 // What a binary is; other back ends have words of their own (a-z, 0-9 and _).
@@ -49,7 +49,7 @@ struct Manifest {
   std::string kind{binary_kind::kSharedObject};  // which is also meant when JSON has no "kind"
   std::string entry;                             // symbol of the kernel
   std::vector<ArgInfo> args;
-  std::string pack_entry;          // empty when nothing is packed
+  std::string pack_entry;          // empty if nothing is packed
   std::vector<ArgInfo> pack_args;  // constants first, then packed
   int64_t workspace_bytes = 0;     // shared by all threads of a call
   int64_t workspace_bytes_per_thread = 0;
@@ -57,7 +57,8 @@ struct Manifest {
   std::string target;     // canonical name
   std::string toolchain;  // "llvm 22.1.8 codegen 1"
   std::string digest;     // artifact_digest()
-  // Cubins: what to launch, in order, on one stream; and device memory to bring, in bytes, uninitialised.
+  // Cubins only: what to launch, in order, on one stream; and the bytes of uninitialised device memory that
+  // the caller must provide.
   std::vector<LaunchInfo> launches;
   std::vector<int64_t> workspaces;
 
@@ -74,10 +75,10 @@ struct Artifact {
 std::string binary_ending(std::string_view kind);
 
 // Writes DIGEST.so (or .cubin) and DIGEST.json into `directory` (temp, fsync, rename) and returns the digest.
-// Twice is once. load_artifact() notices what a power loss left half written (kCached).
+// Saving it twice changes nothing. With kCached, load_artifact() detects a file torn by a power loss.
 Result<std::string> save_artifact(const Artifact& artifact, const std::string& directory,
                                   Durability durability = Durability::kSynced);
-// Reads and verifies the digest.
+// Reads an artifact and verifies its digest.
 Result<Artifact> load_artifact(const std::string& directory, const std::string& digest);
 // Where its binary and its manifest are, whether or not they are there. A damaged manifest is taken for that
 // of a shared object.

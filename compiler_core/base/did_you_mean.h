@@ -1,4 +1,4 @@
-// The word that somebody probably meant: for commands, options and keys of job files.
+// Finds the word that somebody probably meant, among commands, options and keys of job files.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace tuner {
 
-// The nearest of `known` when it is near: at most one edit for every three letters, where an edit adds, drops
-// or replaces a letter, or swaps two neighbours. Empty when none is; the first of equals.
+// Returns the nearest of `known` if it is near: at most one edit for every three letters. An edit adds, drops
+// or replaces a letter, or swaps two neighbours. Empty if none is near; the first if several are equally
+// near.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
 
-// "; did you mean WORD?", or nothing.
+// Returns "; did you mean WORD?", or "".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace tuner

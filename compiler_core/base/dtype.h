@@ -1,5 +1,5 @@
-// DType: element types of buffers and expressions. Templates use float32, and for matrix products also
-// bfloat16 (summed in float32) and int8 (summed in int32); the others have their place.
+// DType: element types of buffers and expressions. Templates use float32; matrix products also use bfloat16
+// (summed in float32) and int8 (summed in int32). The other types are reserved.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ constexpr int64_t dtype_bytes(DType t) {
 }
 constexpr bool is_float(DType t) { return t >= DType::kFloat16; }
 
-// "float32"; the same spelling in JSON, keys, manifests and messages.
+// Returns "float32", the spelling in JSON, keys, manifests and messages.
 constexpr std::string_view dtype_name(DType t) {
   constexpr std::string_view kNames[] = {"bool",    "int8",     "uint8",   "int32",  "int64",
                                          "float16", "bfloat16", "float32", "float64"};

@@ -1,7 +1,7 @@
-// Files to be read: those that a user names, and our own.
+// Reads files: those that a user names, and our own.
 //
-// Whatever a user names, the answer comes soon: a folder, a device without an end and a FIFO that nobody
-// writes to are refused.
+// Whatever a user names, the answer comes soon: folders, endless devices, and FIFOs that nobody writes to are
+// refused.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace tuner {
 
-// Opens it for reading; the caller closes the descriptor. "-" is standard input. `expected` ends the message:
-// "a job file". InvalidArgument: it cannot be read.
+// Opens a file for reading; the caller closes the descriptor. "-" is standard input. `expected` ends the
+// message: "a job file". InvalidArgument: it cannot be read.
 Result<int> open_input(const std::string& path, const std::string& expected);
 
-// All of it. InvalidArgument: also when it is longer than `most_bytes`.
+// Reads the whole file. InvalidArgument: it cannot be read, or is longer than `most_bytes`.
 Result<std::string> read_file(const std::string& path, const std::string& expected, size_t most_bytes);
 
-// A file that we have written ourselves, or the kernel. NotFound: there is none. Failed: it is no regular
-// file, cannot be read, or is longer than `most_bytes`.
+// Reads a file written by us or by the kernel. NotFound: there is none. Failed: it is not a regular file,
+// cannot be read, or is longer than `most_bytes`.
 Result<std::string> read_whole(const std::string& path, size_t most_bytes = SIZE_MAX);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
-// Reading JSON, of people and of programs: the first thing that is wrong is one line that names the key, what
-// was expected and what was found.
+// Reads JSON written by people or programs. The first mistake is reported in one line that names the key,
+// what was expected and what was found.
 #pragma once
 
 #include <concepts>
@@ -16,24 +16,24 @@ namespace tuner::json_input {
 
 using nlohmann::json;
 
-// The value as it stands in the file, shortened for one line.
+// Returns the value as it is in the file, shortened to one line.
 std::string found(const json& value);
 
-// The document, each key of an object given once, at most 16 levels deep. InvalidArgument with line and
-// column.
+// Parses a document. Each key of an object may appear once, and nesting may be 16 levels deep.
+// InvalidArgument has line and column.
 Result<json> parse(std::string_view text);
 
-// Without control characters: those of a hostile file must not reach a terminal, and a message is one line.
+// Removes control characters: those of a hostile file must not reach a terminal, and a message is one line.
 std::string one_line(std::string message);
 
 inline constexpr bool kRequired = true;
 
-// One object: hands out its keys and notes the first thing that is wrong; later reads then change nothing, so
-// a parser needs no checks between them. What is not there keeps the value it has, unless it is required.
+// Reads one object: hands out its keys and keeps the first error. Later reads then change nothing, so a
+// parser needs no checks between them. A missing key leaves the variable unchanged, unless it is required.
 //
-//   Reader in(object, "[3].");                  before every message; `object` outlives the reader
+//   Reader in(object, "[3].");                  the prefix of every message; `object` outlives the reader
 //   in.read("rows", w.rows, 1, 4096, kRequired);   "[3].rows: expected an integer from 1 to 4096, found 0."
-//   return in.finish();                         or status(), where unknown keys are allowed
+//   return in.finish();                         or status(), if unknown keys are allowed
 class Reader {
  public:
   Reader(const json& object, std::string prefix);
@@ -42,23 +42,24 @@ class Reader {
   bool failed() const { return !status_.is_ok(); }
   const Status& status() const { return status_; }
 
-  // The value of a key, or null when it is not there (an error if `required`) or something was wrong before.
+  // Returns the value of a key; null if it is missing (an error if `required`) or if there was an error
+  // before.
   const json* get(const std::string& key, bool required = false);
 
   void read(const std::string& key, bool& value, bool required = false);
   void read(const std::string& key, std::string& value, bool required = false);
-  // Integers from `low` to `high`, of any type that holds both.
+  // Reads an integer from `low` to `high`, for any type T that can hold both.
   template <std::integral T, std::integral Low, std::integral High>
   void read(const std::string& key, T& value, Low low, High high, bool required = false) {
     __int128 wide = 0;
     if (integer(key, wide, low, high, required)) value = static_cast<T>(wide);
   }
-  // What T holds.
+  // Reads any integer that T can hold.
   template <std::integral T>
   void read(const std::string& key, T& value, bool required = false) {
     read(key, value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), required);
   }
-  // Finite numbers: any; above `above` and at most `high`; from `low` to `high`; at least `low`.
+  // Read finite numbers: any; above `above` and at most `high`; from `low` to `high`; at least `low`.
   void read(const std::string& key, double& value, bool required = false);
   void read(const std::string& key, double& value, double above, double high, bool required = false);
   void read_within(const std::string& key, double& value, double low, double high, bool required = false);
@@ -75,7 +76,7 @@ class Reader {
       adopt(each.status());
     }
   }
-  // The same for one object.
+  // Calls read_one(Reader&) for the object of this key.
   template <class F>
   void read_object(const std::string& key, const F& read_one, bool required = false) {
     const json* value = get(key, required);
@@ -84,20 +85,20 @@ class Reader {
     read_one(inner);
     adopt(inner.status());
   }
-  // The list, or null.
+  // Returns the list, or null.
   const json* list(const std::string& key, bool required = false);
 
-  // "PREFIX KEY: ARGS". Only the first is kept.
+  // Sets the error "PREFIX KEY: ARGS". Only the first error is kept.
   template <class... Args>
   void refuse(const std::string& key, const Args&... args) {
     if (!failed()) status_ = invalid_argument(prefix_, key, ": ", args...);
   }
-  // The error of an object within this one, whose message names its whole path.
+  // Takes over the error of an object inside this one; its message names the whole path.
   void adopt(const Status& inner) {
     if (!failed()) status_ = inner;
   }
 
-  // Every key of the object was asked for, or the first that was not is the error.
+  // Returns the first error; InvalidArgument also if the object has a key that was never asked for.
   Status finish();
 
  private:

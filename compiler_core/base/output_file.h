@@ -1,12 +1,14 @@
-// Files to be written. OutputFile: what `-o FILE` names. replace_file(): files of our own. Either way a
-// regular file appears whole or not at all.
+// Writes files. OutputFile writes what `-o FILE` names; replace_file() writes files of our own. In both cases
+// a regular file appears complete or not at all.
 //
 //   "-"                           standard output
-//   a regular file, or none yet   bytes go to an unnamed file in its folder, which finish() puts in its place
+//   a regular file, or none yet   bytes go to an unnamed file in its folder, which finish() moves to its
+//                                 place
 //   a symlink                     the same for the file it leads to; the link stays
-//   a device, FIFO or socket      is written to directly, and never replaced or removed
+//   a device, FIFO or socket      is written directly, and never replaced or removed
 //
-// A process that is killed meanwhile leaves nothing behind (on a file system without O_TMPFILE: FILE.part).
+// A process that is killed while writing leaves nothing behind (without O_TMPFILE on the file system:
+// FILE.part).
 #pragma once
 
 #include <cstdint>
@@ -19,14 +21,14 @@ namespace tuner {
 
 class OutputFile {
  public:
-  // InvalidArgument: a folder, a missing folder, a loop of links, or what may not be written.
+  // InvalidArgument: a folder, a missing folder, a loop of links, or no permission to write.
   static Result<OutputFile> open(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile();  // what was not finished is gone
+  ~OutputFile();  // discards what was not finished
 
   Status write(std::string_view bytes);
-  // Puts the file in its place. Failed: the disk; then the former file is as it was.
+  // Moves the file to its place. Failed: the disk; the former file is then unchanged.
   Status finish();
   int descriptor() const { return fd_; }  // for libraries that write themselves; this object closes it
 
@@ -38,32 +40,33 @@ class OutputFile {
 
   std::string path_;       // as the user named it
   std::string target_;     // the file to replace; empty: bytes go straight to fd_
-  std::string temporary_;  // beside it; empty: it has no name yet
-  bool owned_ = true;      // fd_ is closed at the end
+  std::string temporary_;  // the temporary file beside it; empty: it has no name yet
+  bool owned_ = true;      // the destructor closes fd_
   int fd_ = -1;
 };
 
-// Where the links of a path lead: the real path of a file, which need not exist. InvalidArgument: a loop.
+// Returns where the links of a path lead: the real path of a file, which need not exist. InvalidArgument: a
+// loop.
 Result<std::string> follow_links(const std::string& path);
 
-// All of a file at once.
+// Writes a whole file at once.
 Status write_file(const std::string& path, std::string_view bytes);
 
-// Whether what was written survives a power loss.
+// Tells whether a written file survives a power loss.
 enum class Durability : uint8_t {
   kSynced,  // it is on disk when the call returns
-  kCached,  // it may be lost or cut off: for what can be told from whole and made again
+  kCached,  // it may be lost or torn: only for files whose damage can be detected and that can be made again
 };
 
-// A file of ours, in a folder that is there: readers, and writers at the same time, see the former file or
+// Replaces a file of ours in an existing folder. Readers and concurrent writers see either the former file or
 // this one. Failed: the disk.
 Status replace_file(const std::string& path, std::string_view bytes,
                     Durability durability = Durability::kCached);
 
-// The folder and those above it.
+// Creates the folder and those above it.
 Status make_folders(const std::string& path);
 
-// OK if OutputFile::open(path) would succeed now: asked before work that takes long. Opens no FIFO.
+// OK if OutputFile::open(path) would succeed now. Ask before work that takes long. Opens no FIFO.
 Status check_output(const std::string& path);
 
 }  // namespace tuner

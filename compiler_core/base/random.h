@@ -1,12 +1,12 @@
-// A generator that gives the same numbers on every machine: the distributions of the standard library differ
-// between implementations.
+// A generator with the same numbers on every machine. The standard library's distributions differ between
+// implementations.
 #pragma once
 
 #include <cstdint>
 
 namespace tuner {
 
-// The next number of splitmix64. `state` is any number at first: the seed.
+// Returns the next number of splitmix64. `state` starts as any number: the seed.
 inline uint64_t next_random(uint64_t& state) {
   uint64_t z = (state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

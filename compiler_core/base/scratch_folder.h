@@ -1,4 +1,4 @@
-// ScratchFolder: a folder of this object's own, gone with all that is in it when the object is.
+// ScratchFolder: a private folder that is removed, with its content, when the object is destroyed.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace tuner {
 
 class ScratchFolder {
  public:
-  // PARENT/NAME-XXXXXX in the first of the parents that takes it; without parents in $TMPDIR, or /tmp.
+  // Creates PARENT/NAME-XXXXXX in the first parent that accepts it; without parents in $TMPDIR, or /tmp.
   static Result<std::unique_ptr<ScratchFolder>> make(std::string_view name,
                                                      const std::vector<std::string>& parents = {});
   ScratchFolder(const ScratchFolder&) = delete;

@@ -1,7 +1,8 @@
-// What samples are summarised by. One definition of each figure, so that a race, `records diff`, a report and
-// an estimate that see the same samples say the same.
+// Summaries of samples. Each figure is defined once, so that a race, `records diff`, a report and an estimate
+// agree on the same samples.
 //
-// Pure arithmetic: the same samples give the same figures on every machine. Values may stand in any order.
+// Pure arithmetic: the same samples give the same figures on every machine. The order of values does not
+// matter.
 #pragma once
 
 #include <cstddef>
@@ -10,49 +11,51 @@
 
 namespace tuner {
 
-// The middle value; of an even number of values the mean of the middle two. 0 of none.
+// Returns the middle value; for an even number of values the mean of the middle two; 0 without values.
 double median(std::span<const double> values);
-// The same without a copy: leaves `values` in another order.
+// The same without a copy; it reorders `values`.
 double median_in_place(std::span<double> values);
 
-// The value that the share `level` (0 to 1) of the values lies below. Sorted values stand at 0, 1/(n-1), ..,
-// 1, and between two of them it is interpolated (type 7 of Hyndman and Fan, as in R and NumPy). 0 of none.
+// Returns the value below which the share `level` (0 to 1) of the values lies. Sorted values stand at 0,
+// 1/(n-1), .., 1, with interpolation between them (type 7 of Hyndman and Fan, as in R and NumPy). 0 without
+// values.
 double quantile(std::vector<double> values, double level);
-// A quarter of the values are below: the time of a kernel in one process of a race. What disturbs a call
-// makes it slower, never faster.
+// Returns the value that a quarter of the values are below. It is the time of a kernel in one process of a
+// race, because disturbances make a call slower, never faster.
 double lower_quartile(std::vector<double> values);
 
 struct WeightedValue {
   double value, weight;
 };
-// The smallest of the values with which, together with all smaller ones, the share `level` of the weight is
-// reached. Nothing is interpolated: weights are trust, not counts. 0 of none.
+// Returns the smallest value that reaches the share `level` of the total weight, together with all smaller
+// values. It does not interpolate, because weights are trust, not counts. 0 without values.
 double weighted_quantile(std::vector<WeightedValue> values, double level);
 
-// A mean and what it rests on.
+// A mean with its spread and sample size.
 struct Mean {
   double mean = 0;
-  double deviation = 0;  // standard deviation of one value; 0 of fewer than two
+  double deviation = 0;  // standard deviation of one value; 0 with fewer than two
   size_t n = 0;
-  size_t degrees = 0;  // of freedom that the deviation has
-  // Standard deviation of the mean itself.
+  size_t degrees = 0;  // degrees of freedom of the deviation
+  // Returns the standard deviation of the mean itself.
   double deviation_of_mean() const;
 };
-// Arithmetic mean; zeros of none.
+// Returns the arithmetic mean; zeros without values.
 Mean mean_of(std::span<const double> values);
-// Mean of what is left after a fifth is taken off each end, and Yuen's deviation of a single value: of the
-// values with those ends drawn in, over the share left. For values of which some are far off. Zeros of none.
+// Returns the mean after a fifth is cut off each end, with Yuen's deviation of a single value: that of the
+// values with both ends pulled in, divided by the share left. Use it if some values are far off. Zeros
+// without values.
 Mean trimmed_mean_of(std::vector<double> values);
 
 struct Interval {
   double low = 0, high = 0;
 };
-// 95 % bootstrap interval of the median: percentiles of the medians of all resamples, or of 2,000 of them
-// when there are more than 64 samples (own generator, fixed seed). One sample: that sample twice; none:
+// Returns the 95 % bootstrap interval of the median: percentiles of the medians of all resamples; with more
+// than 64 samples, of 2,000 resamples (own generator, fixed seed). One sample gives itself twice; none gives
 // zeros.
 Interval median_interval(std::span<const double> samples);
 
-// The value that Student's t with that many degrees of freedom (> 0, need not be whole) stays below with
+// Returns the value that Student's t with `degrees` of freedom (> 0, possibly fractional) stays below with
 // `probability` (in (0, 1)).
 double student_quantile(double probability, double degrees);
 

@@ -1,7 +1,8 @@
-// Status and Result<T>: errors are values. CHECK: our own bugs stop the process, saying what was believed.
+// Status and Result<T>: errors are values. CHECK stops the process on our own bugs and says what was
+// believed.
 //
-// Four kinds, never mixed. A message names the thing, what was found, what was expected and the next step, on
-// one line.
+// There are four kinds of errors, never mixed. A message is one line: the thing, what was found, what was
+// expected, and the next step.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ enum class StatusCode : uint8_t {
   kDeadlineExceeded,  // a wait reached its limit
   kAborted,           // cancelled, or lost a race for a lease or a lock
   kFailed,            // the environment failed us: disk, compiler, process
-  kInternal,          // our bug, reported instead of stopping where a service must go on
+  kInternal,          // our bug, reported as an error where a service must go on
 };
 
 std::string_view status_code_name(StatusCode code);
@@ -37,7 +38,7 @@ class [[nodiscard]] Status {
   explicit operator bool() const { return is_ok(); }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
-  // The same kind with `context` put before the message: "conv2d.json: " + message.
+  // Returns the same error with `context` before the message: "conv2d.json: " + message.
   Status with_context(std::string_view context) const {
     return is_ok() ? *this : Status(code_, std::string(context) + message_);
   }
@@ -47,7 +48,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// "a", 3, " b" -> "a3 b". For messages.
+// Joins values for messages: "a", 3, " b" -> "a3 b".
 template <class... Args>
 std::string str(const Args&... args) {
   std::ostringstream out;
@@ -92,8 +93,8 @@ struct CheckMessage {
 };
 }  // namespace internal
 
-// CHECK(believed) << "what that means": prints file, line, condition, message and aborts when it does not
-// hold.
+// CHECK(believed) << "what that means": if it does not hold, prints file, line, condition and message, and
+// aborts.
 #define CHECK(condition)                 \
   if (condition) [[likely]] {            \
   } else                                 \
@@ -101,7 +102,7 @@ struct CheckMessage {
       __FILE__, __LINE__, #condition, {} \
     }
 
-// A T or the reason why there is none. Reading the value of an error is our bug.
+// A T, or the reason why there is none. Reading the value of an error is our bug.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -145,7 +146,7 @@ class [[nodiscard]] Result {
   do {                                                                                           \
     if (::tuner::Status status_of_expr = (expr); !status_of_expr.is_ok()) return status_of_expr; \
   } while (0)
-// ASSIGN_OR_RETURN(auto x, result_expression): x, or leaves the function with the error.
+// ASSIGN_OR_RETURN(auto x, result_expression): defines x, or leaves the function with the error.
 #define ASSIGN_OR_RETURN(decl, expr) ASSIGN_OR_RETURN_IMPL(TUNER_JOIN(result_, __LINE__), decl, expr)
 #define ASSIGN_OR_RETURN_IMPL(result, decl, expr) \
   auto result = (expr);                           \

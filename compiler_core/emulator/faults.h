@@ -1,4 +1,4 @@
-// FaultLog: the sites of an emulated Program, and the IR that counts what happens at each. Private to
+// FaultLog: the fault sites of an emulated Program, and the IR that counts faults at each. Private to
 // emulator.
 #pragma once
 
@@ -11,16 +11,16 @@ namespace tuner::emulation {
 
 class FaultLog {
  public:
-  // int32 [sites, 4]; its shape grows with every site until the Program is finished.
+  // int32 [sites, 4]; its shape grows with each new site until the Program is finished.
   const Buffer& buffer() const { return buffer_; }
   const std::vector<FaultSite>& sites() const { return sites_; }
 
-  // A new site; its number.
+  // Adds a site and returns its number.
   int64_t add(FaultSite site);
-  // Counts one fault at `site`. The first one leaves `element` (flat, or the offending index), the thread
-  // that is running and the one before.
+  // Counts one fault at `site`. The first fault also stores `element` (flat, or the offending index), the
+  // running thread, and the thread before.
   Stmt record(int64_t site, const Expr& element, const Expr& now, const Expr& before) const;
-  // All counts to zero.
+  // Sets all counts to zero.
   Stmt reset() const;
 
  private:

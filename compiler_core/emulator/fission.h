@@ -1,5 +1,5 @@
-// Fission of one kernel: what a thread does, cut at barriers and intrinsics, becomes loops over the threads
-// of a block. Private to emulator.
+// Fission of one kernel: cuts the code of a thread at barriers and intrinsics, and turns the pieces into
+// loops over the threads of a block. Private to emulator.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace tuner::emulation {
 
-// Numbers the running thread, interval by interval. One-element buffers; all undefined without checks.
+// Numbers the running thread, interval by interval, in one-element buffers. All are undefined without checks.
 struct Clock {
-  Buffer base;         // first tag of this interval between two barriers
-  Buffer block_base;   // of the first interval of this block
+  Buffer base;         // first tag of this interval, which lies between two barriers
+  Buffer block_base;   // first tag of this block's first interval
   Buffer tag;          // base + thread
-  Buffer now;          // int32: number of the thread in the launch
-  Buffer launch_tag;   // int32: the same, plus the threads of earlier launches
-  int64_t stride = 1;  // tags of an interval: one a thread, one for "several"
+  Buffer now;          // int32: number of the running thread in the launch
+  Buffer launch_tag;   // int32: the same plus the threads of earlier launches
+  int64_t stride = 1;  // tags per interval: one per thread, and one for "several"
   int64_t first = 1;   // launch_tag of thread 0
 };
 
@@ -33,23 +33,23 @@ class Fission {
     for (const Buffer& b : context.kernel->shared) shared_.insert(b.get());
   }
 
-  // One block, start to end; its block variables are still free.
+  // Returns the code of one block, start to end; its block variables are still free.
   Result<Stmt> run(const RangeMap& ranges);
-  // Buffers that the result uses and does not allocate.
+  // Buffers that the result uses but does not allocate.
   const std::vector<Buffer>& scratch() const { return scratch_; }
 
  private:
-  // Threads that take part: all, or those with a number other than 0 in `chosen`.
+  // The threads that take part: all, or those whose element in `chosen` is not 0.
   struct Crew {
     Buffer chosen;   // int32 [threads]; null: all
-    Expr condition;  // what chose them, for messages
+    Expr condition;  // the condition that chose them, for messages
   };
 
   Stmt distribute(const Stmt& s, const RangeMap& ranges, const Crew& crew);
   Stmt distribute_seq(const StmtNode& s, const RangeMap& ranges, const Crew& crew);
   Stmt distribute_if(const Stmt& s, const RangeMap& ranges, const Crew& crew);
   Stmt distribute_branch(const Stmt& body, const Expr& condition, const RangeMap& ranges, const Crew& crew);
-  // `s` between two meetings, for all threads of the crew; `contended` as for Instrumenter::run.
+  // Runs `s`, which has no barrier, for all threads of the crew; `contended` is as in Instrumenter::run.
   Stmt interval(const Stmt& s, const std::set<const BufferNode*>& contended, const RangeMap& ranges,
                 const Crew& crew);
   Stmt thread_loops(Stmt body);
@@ -83,7 +83,7 @@ class Fission {
   Status status_;
 };
 
-// Barriers one thread comes by at most.
+// Returns the largest number of barriers that one thread passes.
 int64_t most_barriers(const Stmt& s);
 
 }  // namespace tuner::emulation

@@ -1,10 +1,10 @@
 // Instrumenter: rewrites what one thread does between two barriers to the memory of the emulated Program, and
-// puts the checks of every access before it. Private to emulator.
+// puts a check before every access. Private to emulator.
 //
 // A check is a statement of its own. It moves up out of loops whose variables it does not use, and past
-// statements that do not store to the buffer it looks at: asking once more whether the same thread may read
-// the same element in the same interval gives the same answer. In the inner loops of a matmul, with tiles of
-// 8 x 8 a thread, this leaves 16 checks for 64 multiply-adds.
+// statements that do not store to the buffer it examines: checking again whether the same thread may read the
+// same element in the same interval gives the same answer. In the inner loops of a matmul with 8 x 8 tiles
+// per thread, 16 checks remain for 64 multiply-adds.
 #pragma once
 
 #include <map>
@@ -18,14 +18,15 @@
 
 namespace tuner::emulation {
 
-// Who stored and who read each element last, as tags. Tags grow: those of the interval between two barriers
-// (or of a launch, for global memory) are all at least its `base`, and `many` is the largest of them.
+// Records, as tags, who last stored and who last read each element. Tags grow: those of an interval between
+// two barriers (for global memory, of a launch) are all at least its `base`, and `many` is the largest of
+// them.
 struct Shadow {
-  Buffer written, read;  // read: null where nothing of this kernel both reads and stores
+  Buffer written, read;  // read: null if nothing in this kernel both reads and stores
   Expr base;             // first tag of the interval
-  Expr tag;              // of the thread that runs
+  Expr tag;              // the running thread's tag
   Expr many;             // stands for several readers
-  Expr oldest;           // elements stored with an earlier tag count as never written
+  Expr oldest;           // elements stored with a lower tag count as never written
   FaultKind store_conflict = FaultKind::kRace;
 };
 
@@ -33,18 +34,20 @@ struct Shadow {
 struct Place {
   Buffer storage;
   bool through_layout = false;  // one-dimensional, addressed through ir/layout.h
-  bool per_thread = false;      // leading dimension: the thread
-  Buffer flags;                 // int32, shape of the storage: 1 where written; registers that need it
+  bool per_thread = false;      // the leading dimension is the thread
+  Buffer flags;                 // int32 in the shape of the storage: 1 where written; only for registers that
+                                // need it
   std::optional<Shadow> shadow;
 };
 
-// What is the same for all statements of a kernel.
+// What all statements of a kernel share.
 struct KernelContext {
   const GpuKernel* kernel = nullptr;
   std::array<Var, 3> threads;  // never null
   int64_t block_threads = 1;
-  Expr thread;                 // number in the block, x fastest
-  Expr number;                 // of the running thread in the launch, from the `now` buffer; only with checks
+  Expr thread;                 // number in the block; x varies fastest
+  Expr number;                 // number of the running thread in the launch, from the `now` buffer; only with
+                               // checks
   FaultLog* faults = nullptr;  // null: no checks
   std::map<const BufferNode*, Place> places;
   std::set<const BufferNode*> unproved;  // registers that need flags
@@ -54,28 +57,28 @@ class Instrumenter {
  public:
   explicit Instrumenter(KernelContext& context) : context_(context) {}
 
-  // `s` with its checks, on the memory of the emulated Program; thread and block variables are still free.
-  // `ranges` holds what is known where it stands. `s` has neither barriers nor intrinsics. Of shared buffers,
-  // only `contended` ones may be both read and stored in this interval.
+  // Returns `s` with its checks, on the memory of the emulated Program; thread and block variables are still
+  // free. `ranges` holds what is known at its place. `s` must have neither barriers nor intrinsics. Among
+  // shared buffers, only `contended` ones may be both read and stored in this interval.
   Stmt run(const Stmt& s, const RangeMap& ranges, const std::set<const BufferNode*>& contended);
-  // Gives a register buffer its place.
+  // Creates the place of a register buffer.
   Place& place_register(const Buffer& buffer, bool per_thread);
-  // Poison in the buffer, and no element of it written; null when nothing needs to be done.
+  // Returns code that poisons the buffer and marks all its elements as unwritten; null if none is needed.
   Stmt reset_register(const Buffer& buffer, const Place& place) const;
-  // The first thing that no kernel may contain.
+  // The first error: something that no kernel may contain.
   const Status& status() const { return status_; }
 
  private:
   struct Check {
     Stmt stmt;
-    Buffer watched;  // a store to it must not be passed
+    Buffer watched;  // the check must not move past a store to this buffer
     bool moves = true;
   };
   struct Piece {
-    std::vector<Check> checks;  // to run before `stmt`
+    std::vector<Check> checks;  // run these before `stmt`
     Stmt stmt;
   };
-  // The statement whose expressions are rewritten, and the checks that its loads ask for.
+  // The statement whose expressions are rewritten, and the checks that its loads need.
   struct Reader {
     std::string within;
     std::vector<Check>* checks;
@@ -104,13 +107,13 @@ class Instrumenter {
   Stmt store_check(const Place& place, const Buffer& buffer, const std::vector<Expr>& indices,
                    const std::string& access);
   int64_t site(FaultKind kind, const std::string& access, const Buffer& buffer);
-  // Whether a reader and a writer may meet, so that readers must leave their tags.
+  // True if a reader and a writer may meet, so that readers must leave their tags.
   bool watches_readers(const Place& place, const Buffer& buffer) const;
-  // Thread number in the launch of who left `tag`.
+  // Returns the number, in the launch, of the thread that left `tag`.
   Expr number_of(const Shadow& shadow, const Expr& tag) const;
 
   KernelContext& context_;
-  const std::set<const BufferNode*>* contended_ = nullptr;  // of run()
+  const std::set<const BufferNode*>* contended_ = nullptr;  // argument of run()
   Status status_;
 };
 

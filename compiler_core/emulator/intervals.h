@@ -1,5 +1,5 @@
-// Which statements of a kernel may run between the same two barriers, and what that leaves to be watched.
-// Private to emulator.
+// Finds which statements of a kernel may run between the same two barriers, and so which buffers must be
+// watched. Private to emulator.
 #pragma once
 
 #include <map>
@@ -12,24 +12,24 @@ namespace tuner::emulation {
 
 class Intervals {
  public:
-  // `body`: what one thread does. Barriers stand only where all threads of the block come by.
+  // `body`: the code of one thread. All threads of the block must reach each of its barriers.
   explicit Intervals(const Stmt& body);
 
-  // Shared buffers that are both read and stored in the interval of `s`, a statement of the body without
-  // barriers: a reader and a writer may meet there. Of the others only writers can meet.
+  // Returns the shared buffers that are both read and stored in the interval of `s`, a statement without
+  // barriers: a reader and a writer may meet there. In other buffers only writers can meet.
   const std::set<const BufferNode*>& contended(const Stmt& s) const;
 
  private:
-  // Walks `s`, which begins in interval `from`; the interval in which it ends.
+  // Walks `s`, which begins in interval `from`; returns the interval in which it ends.
   int walk(const Stmt& s, int from);
   void note(const Stmt& s, int interval);
   int fresh();
   int root(int interval) const;
   int unite(int a, int b);
 
-  std::vector<int> parent_;  // intervals that a path without a barrier joins are one
+  std::vector<int> parent_;  // intervals joined by a path without a barrier are one
   std::map<const StmtNode*, int> where_;
-  std::vector<std::set<const BufferNode*>> read_, stored_, contended_;  // by interval; contended_ by root
+  std::vector<std::set<const BufferNode*>> read_, stored_, contended_;  // per interval; contended_ per root
 };
 
 }  // namespace tuner::emulation

@@ -1,12 +1,12 @@
-// What can be said of a kernel before it runs. Private to emulator.
+// Checks a kernel before it runs. Private to emulator.
 #pragma once
 
 #include "compiler_core/lower/gpu.h"
 
 namespace tuner::emulation {
 
-// InvalidConfig naming what no GPU would launch or run: the launch's sizes, the places of shared buffers,
-// buffers the kernel is not given, statements that lowering must not leave.
+// InvalidConfig names what no GPU would launch or run: sizes of the launch, places of shared buffers, buffers
+// that the kernel is not given, or statements that lowering must not leave.
 Status validate(const GpuKernel& kernel);
 
 }  // namespace tuner::emulation

@@ -1,9 +1,8 @@
-// Expressions of a Program: immutable nodes in shared subtrees; an Expr is a cheap handle to one.
+// Expressions of a Program: immutable nodes in shared subtrees. An Expr is a cheap handle to a node.
 //
-// Index arithmetic is int64 with floor division and floor modulo; every index is exact. Values are of the
-// type of the buffers they come from. Equality of handles (`same_as`) is identity; `equal()` compares
-// structure. An expression has no side effects and no memory of its own, so subtrees may be shared and
-// re-used freely.
+// Index arithmetic is int64 with floor division and floor modulo, and every index is exact. Values have the
+// type of their buffers. `same_as` compares identity; `equal()` compares structure. An expression has no side
+// effects, so subtrees may be shared and re-used freely.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +19,10 @@ struct ExprNode;
 struct VarNode;
 struct BufferNode;
 
-// A loop variable. Identity is the node: two variables may have the same name, and every loop has one of its
+// A loop variable. The node is its identity: two variables may have the same name, and every loop has its
 // own.
 using Var = std::shared_ptr<const VarNode>;
-// A buffer (a tensor once it has storage). Identity is the node.
+// A buffer (a tensor with storage). The node is its identity.
 using Buffer = std::shared_ptr<const BufferNode>;
 
 enum class ExprKind : uint8_t { kIntImm, kFloatImm, kVar, kLoad, kBinary, kUnary, kSelect, kCast };
@@ -45,9 +44,9 @@ enum class BinaryOp : uint8_t {
   kGe,
   kAnd,
   kOr,
-  kXor,  // of integers, bitwise: address swizzles
+  kXor,  // bitwise xor of integers, for address swizzles
 };
-// kErf and the like are lowered to the target's own text or to a polynomial by the code generators.
+// The code generators lower kErf and the like to the target's own text or to a polynomial.
 enum class UnaryOp : uint8_t { kNeg, kNot, kAbs, kSqrt, kRsqrt, kExp, kLog, kTanh, kErf, kFloor };
 
 class Expr {
@@ -71,9 +70,9 @@ struct VarNode {
   std::string name;  // for people; not unique
 };
 
-// Where a buffer lives and who sees it.
+// Tells where a buffer lives and who sees it.
 enum class MemoryScope : uint8_t {
-  kGlobal,    // arguments, and workspace when allocated inside the Program
+  kGlobal,    // arguments, and workspace if allocated inside the Program
   kShared,    // one per GPU block
   kRegister,  // one per thread; on a CPU promoted to registers, so every access needs constant indices after
               // unrolling
@@ -81,10 +80,10 @@ enum class MemoryScope : uint8_t {
 };
 std::string_view memory_scope_name(MemoryScope scope);
 
-// What an argument is to the caller.
+// The role of a buffer for the caller.
 enum class BufferRole : uint8_t {
   kInput,         // read; new data every call
-  kConstant,      // read; the same every call, so it may be packed ahead (the packing entry)
+  kConstant,      // read; the same in every call, so the packing entry may pack it ahead
   kOutput,        // written in full
   kPacked,        // a constant after packing: written by the packing entry, read by the main one
   kIntermediate,  // inside the Program
@@ -97,9 +96,10 @@ struct BufferNode {
   std::vector<int64_t> shape;  // row-major, last dimension contiguous; empty for a scalar
   MemoryScope scope = MemoryScope::kGlobal;
   BufferRole role = BufferRole::kIntermediate;
-  // Address function of shared buffers: "" is row-major, "pad:4" and "xor:4,8" are in ir/layout.h. Indices
-  // stay logical: only what turns them into addresses (code generators, the emulator) looks at it. Never set
-  // on global buffers. Fragments of tensor intrinsics have their layouts in the intrinsic's registry entry.
+  // Address function of a shared buffer: "" is row-major; "pad:4" and "xor:4,8" are described in ir/layout.h.
+  // Indices stay logical: only code that turns them into addresses (code generators, the emulator) uses it.
+  // Never set for global buffers. Fragments of tensor intrinsics have their layouts in the intrinsic's
+  // registry entry.
   std::string layout;
 
   int64_t elements() const {
@@ -110,29 +110,30 @@ struct BufferNode {
   int64_t bytes() const { return elements() * dtype_bytes(dtype); }
 };
 
-// One node type for all kinds: which fields are used follows from `kind`.
+// One node type for all kinds; `kind` decides which fields are used.
 struct ExprNode {
   ExprKind kind;
-  DType dtype;                 // of the value; comparisons, kAnd, kOr and kNot give kBool; indices are kInt64
+  DType dtype;                 // type of the value; comparisons, kAnd, kOr and kNot give kBool; indices are
+                               // kInt64
   int64_t int_value = 0;       // kIntImm
   double float_value = 0;      // kFloatImm
   Var var;                     // kVar
   Buffer buffer;               // kLoad
   BinaryOp binary_op{};        // kBinary
   UnaryOp unary_op{};          // kUnary
-  std::vector<Expr> operands;  // kLoad: one index a dimension; kBinary: a, b; kUnary, kCast: a; kSelect:
+  std::vector<Expr> operands;  // kLoad: one index per dimension; kBinary: a, b; kUnary, kCast: a; kSelect:
                                // condition, then, else
 };
 
-// Makers. They fold constants of index arithmetic and the identities x+0, x*1, x*0, x/1, x%1; nothing deeper
-// (arith/simplify.h).
+// Make nodes. They fold constants of index arithmetic and the identities x+0, x*1, x*0, x/1, x%1, but nothing
+// deeper (arith/simplify.h).
 Expr int_imm(int64_t value, DType dtype = DType::kInt64);
 Expr float_imm(double value, DType dtype = DType::kFloat32);
 Expr bool_imm(bool value);
 Expr load(const Buffer& buffer, std::vector<Expr> indices);
 Expr binary(BinaryOp op, Expr a, Expr b);
 Expr unary(UnaryOp op, Expr a);
-// Both branches may be evaluated, but a Load in the branch not taken touches no memory.
+// Both branches may be evaluated, but a kLoad in the branch not taken reads no memory.
 Expr select(Expr condition, Expr then_value, Expr else_value);
 Expr cast(DType dtype, Expr a);
 Var make_var(std::string name);
@@ -154,7 +155,7 @@ Expr operator>=(Expr a, Expr b);
 Expr operator&&(Expr a, Expr b);
 Expr operator||(Expr a, Expr b);
 
-// The value of an integer constant, if it is one.
+// True if `e` is an integer constant; stores it in `value` if that is not null.
 bool is_const_int(const Expr& e, int64_t* value = nullptr);
 bool equal(const Expr& a, const Expr& b);
 

@@ -1,13 +1,13 @@
-// Layouts of shared memory: where the elements of a buffer lie, so that the threads of a warp meet different
-// banks. A layout is the text in BufferNode::layout; indices in Programs stay logical.
+// Layouts of shared memory: where the elements of a buffer lie, so that the threads of a warp access
+// different banks. A layout is the text in BufferNode::layout; indices in Programs stay logical.
 //
 //   ""          row-major
 //   "pad:P"     row-major with P unused elements after each row (the last dimension). A column walk over a
-//               [32, 32] tile of float32 meets 32 banks with pad:1, one without. P must keep vector accesses
-//               aligned: a multiple of 4 for 16-byte ones.
-//   "xor:V,R"   row-major, the last dimension in units of V elements; unit u of row r lies where unit
-//               u xor (r mod R) would. Row r counts all leading dimensions. V and R are powers of two and the
-//               last dimension is a multiple of V * R. Costs no memory, and keeps vectors of V whole.
+//               [32, 32] tile of float32 uses 32 banks with pad:1, and one bank without. P must keep vector
+//               accesses aligned: a multiple of 4 for 16-byte ones.
+//   "xor:V,R"   row-major, with the last dimension in units of V elements. Unit u of row r is stored at unit
+//               u xor (r mod R). Row r counts all leading dimensions. V and R are powers of two, and the last
+//               dimension is a multiple of V * R. Costs no memory and keeps vectors of V whole.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,15 @@
 
 namespace tuner {
 
-// InvalidConfig saying what is wrong with `layout` for a buffer of this shape.
+// InvalidConfig: what is wrong with `layout` for a buffer of this shape.
 Status check_layout(std::string_view layout, const std::vector<int64_t>& shape);
-// Elements of storage, unused ones included.
+// Returns the elements of storage, unused ones included.
 int64_t storage_elements(const BufferNode& buffer);
-// Where an element lies, in elements from the start. Requires check_layout(); as many indices as dimensions.
+// Returns the position of an element, in elements from the start. Requires check_layout() and one index per
+// dimension.
 Expr storage_offset(const BufferNode& buffer, const std::vector<Expr>& indices);
-// Elements that follow an element of even place without a gap: what one vector access may be as wide as.
-// The last dimension for "" and "pad", V for "xor".
+// Returns how many elements follow each other without a gap, which limits the width of a vector access: the
+// last dimension for "" and "pad", V for "xor".
 int64_t contiguous_elements(const BufferNode& buffer);
 
 }  // namespace tuner

@@ -1,5 +1,5 @@
 // prefetch: a StmtKind::kIntrinsic of CPUs that asks the caches for the element its operand loads. It changes
-// no value, and the element need not exist: whoever interprets a Program passes it by.
+// no value, and the element need not exist. Interpreters of a Program skip it.
 #pragma once
 
 #include <memory>

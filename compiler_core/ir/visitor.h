@@ -1,5 +1,5 @@
-// Walking and rebuilding Programs. A rewrite handles the nodes it cares about and calls map_children for the
-// rest; nodes without a changed child are returned as they are, so subtrees stay shared.
+// Walks and rebuilds Programs. A rewrite handles the nodes it needs and calls map_children for the rest.
+// Nodes without a changed child are returned unchanged, so subtrees stay shared.
 #pragma once
 
 #include <utility>
@@ -27,8 +27,7 @@ void visit(const Stmt& s, const F& f) {
   for (const Stmt& child : s->stmts) visit(child, f);
 }
 
-// Calls f(const Expr&) for each expression that stands in this one statement (not below it): the whole
-// expressions.
+// Calls f(const Expr&) for each whole expression of this one statement, not of those below it.
 template <class F>
 void own_exprs(const StmtNode& s, const F& f) {
   if (s.condition.defined()) f(s.condition);
@@ -45,7 +44,7 @@ void visit_exprs(const Stmt& s, const F& f) {
   visit(s, [&](const Stmt& child) { own_exprs(*child, [&](const Expr& e) { visit(e, f); }); });
 }
 
-// e with its operands replaced by f(operand).
+// Returns e with its operands replaced by f(operand).
 template <class F>
 Expr map_children(const Expr& e, const F& f) {
   std::vector<Expr> operands;
@@ -65,13 +64,12 @@ Expr map_children(const Expr& e, const F& f) {
   return Expr(std::shared_ptr<const ExprNode>(std::move(node)));
 }
 
-// s with each own expression replaced by fe(expression) and each child statement by fs(child). A child for
-// which fs returns null disappears, and with it a loop, guard or allocation that has nothing left to run (the
-// result is then null).
+// Returns s with each own expression replaced by fe(expression) and each child statement by fs(child). If fs
+// returns null, the child disappears, and with it a loop, guard or allocation that has nothing left to run
+// (the result is then null).
 template <class FE, class FS>
 Stmt map_children(const Stmt& s, const FE& fe, const FS& fs) {
-  // Nodes with nothing but children are not copied to find out that nothing changed: rewrites pass by many of
-  // them.
+  // Rewrites pass many nodes that have only children. These are not copied just to find that nothing changed.
   if (s->kind == StmtKind::kFor || s->kind == StmtKind::kAllocate) {
     Stmt body = fs(s->body);
     return body == nullptr ? nullptr : with_body(s, std::move(body));

@@ -1,20 +1,19 @@
-// Lowering: the passes between a finished schedule and code generation, Program -> Program. Each is a file of
-// its own.
+// Lowering: the passes between a finished schedule and code generation, each Program -> Program and in its
+// own file.
 //
-//   lower_reductions   reductions become plain stores; undecomposed ones get `if (first)`
-//   partition_loops    a guard that is decided in all iterations of a serial or parallel loop but the last
-//   (or the first):
-//                      the body is written twice, once for those iterations without the guard, once for the
-//                      odd one with its number as a constant; guards of tails then fold away and register
-//                      tiles keep constant size. Works through fused axes (f % 7 is an iteration number too)
-//                      and for several odd ones (borders), and loops whose rest never runs are shortened. A
-//                      guard in front of much work stays: a test is free there, a copy is not.
-//   unroll_loops       kUnrolled loops are written out (index expressions then fold), and with them every
-//   serial loop that
-//                      indexes a register buffer, which only has constant indices
-//   simplify           bounds-aware simplification of indices and guards; dead branches go
+//   lower_reductions   reductions become plain stores; those not decomposed get `if (first)`
+//   partition_loops    removes guards that are decided in all but the last (or first) iteration of a serial
+//                      or parallel loop. The body is written twice: once for those iterations without the
+//                      guard, once for the odd one with its number as a constant. Guards of tails then fold
+//                      away, and register tiles keep constant size. It works through fused axes (f % 7 is an
+//                      iteration number too) and for several odd iterations (borders), and shortens loops
+//                      whose rest never runs. A guard before much work stays: a test is cheap there, a copy
+//                      is not.
+//   unroll_loops       writes out kUnrolled loops, so that index expressions fold, and every serial loop that
+//                      indexes a register buffer, because that needs constant indices
+//   simplify           bounds-aware simplification of indices and guards; removes dead branches
 //
-// All are pure and may be called from any thread. A Program without anything left to run has a null body.
+// All are pure; any thread may call them. A Program without anything left to run has a null body.
 #pragma once
 
 #include "compiler_core/base/status.h"
@@ -23,14 +22,14 @@
 namespace tuner {
 
 Program lower_reductions(const Program& program);
-// Copies stop once the Program holds `max_stores` stores (unrolled ones counted in full): guards then simply
+// Stops copying once the Program holds `max_stores` stores (unrolled ones counted in full); the other guards
 // stay.
 Program partition_loops(const Program& program, int64_t max_stores = 4096);
-// InvalidConfig when more than `max_stores` stores would stand in the unrolled Program.
+// InvalidConfig: the unrolled Program would have more than `max_stores` stores.
 Result<Program> unroll_loops(const Program& program, int64_t max_stores);
 Program simplify_program(const Program& program);
 
-// All of the above in order. The packing Program is not touched: it is lowered on its own.
+// Runs all of the above in order. The packing Program is not touched: it is lowered on its own.
 Result<Program> lower(const Program& program, int64_t max_unrolled_stores);
 
 }  // namespace tuner

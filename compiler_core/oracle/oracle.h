@@ -1,9 +1,10 @@
-// Oracle: what is true. A plain interpreter of Programs: walks the tree, one element at a time, every value
-// in double precision. Slow and obviously right; used on small shapes to prove compiled code and the compiled
-// reference.
+// Oracle: decides what is true. A plain interpreter of Programs: it walks the tree one element at a time and
+// keeps every value in double precision. It is slow and obviously right; on small shapes it proves compiled
+// code and the compiled reference.
 //
-// It also reports what a compiled kernel would hide: an index out of bounds, a read of an element never
-// written, an output element never written. The report is an Internal error naming buffer, indices and shape.
+// It also reports what a compiled kernel would hide: an index out of bounds, a read of an element that was
+// never written, an output element that was never written. The report is an Internal error that names buffer,
+// indices and shape.
 #pragma once
 
 #include <vector>
@@ -13,12 +14,13 @@
 
 namespace tuner {
 
-// The arguments of the kernel before packing: program.args with each kPacked one replaced by the constant
-// that the packing entry makes it from. They are those of the unscheduled Program, in the same order.
+// Returns the arguments of the kernel before packing: program.args, with each kPacked one replaced by the
+// constant that the packing entry makes it from. They equal those of the unscheduled Program, in the same
+// order.
 std::vector<Buffer> unpacked_args(const Program& program);
 
-// Runs `program` on `args`, one vector for each of unpacked_args(program), row-major; outputs are resized and
-// filled. Packing, if any, runs first. Loop kinds do not matter except that a parallel or vectorized loop
+// Runs `program` on `args`, one row-major vector for each of unpacked_args(program); outputs are resized and
+// filled. Packing, if any, runs first. Loop kinds do not matter, except that a parallel or vectorized loop
 // runs in reverse order, so that a dependence between iterations shows. Infinity and NaN behave as in C;
 // max(a, b) is a > b ? a : b.
 Status interpret(const Program& program, std::vector<std::vector<double>>& args);

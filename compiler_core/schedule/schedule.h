@@ -1,13 +1,13 @@
-// Schedule: a Program being rewritten, one primitive at a time.
+// Schedule: rewrites a Program, one primitive at a time.
 //
 // Each primitive is a rewrite Program -> Program that checks its own precondition. The first refusal stops
-// the schedule: later calls do nothing (and return empty handles), and finish() returns that refusal, so a
-// template needs no checks between its calls. program() may be printed after any step; trace() is the list of
-// calls as text, and replay() runs such a list on the same math again.
+// the schedule: later calls do nothing (and return empty handles), and finish() returns that refusal. So a
+// template needs no checks between its calls. program() may be printed after any step. trace() is the list of
+// calls as text, and replay() runs such a list again on the same math.
 //
-// Axes and tensors are handles: an Axis is a loop of the current Program (its Var), a Tensor the buffer a
-// stage computes. A *stage* is the loop nest whose innermost store writes that buffer. A handle of an axis
-// that a primitive consumed (split, fused) is refused with its name.
+// Axes and tensors are handles: an Axis is a loop of the current Program (its Var), a Tensor is the buffer
+// that a stage computes. A *stage* is the loop nest whose innermost store writes that buffer. Using an axis
+// that a primitive consumed (split, fused) is refused, with its name.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Tensor {
   Buffer buffer;
 };
 
-// One dimension of a packed layout: source dimension `dim`, either its blocks of `factor` (outer) or the
+// One dimension of a packed layout, made from source dimension `dim`: its blocks of `factor` (outer), or the
 // position inside a block (inner). factor 1 and outer: the dimension itself.
 struct PackDim {
   int dim;
@@ -47,13 +47,12 @@ class Schedule {
   explicit Schedule(Program program);
 
   // --- handles ---
-  Tensor tensor(std::string_view buffer_name);  // any buffer of the Program by name
-  std::vector<Axis> axes(
-      const Tensor& t);  // all loops of its stage that only this stage is in, outermost first
-  std::vector<Axis> spatial_axes(const Tensor& t);      // of these, the spatial ones
+  Tensor tensor(std::string_view buffer_name);      // any buffer of the Program, by name
+  std::vector<Axis> axes(const Tensor& t);          // the loops that only its stage is in, outermost first
+  std::vector<Axis> spatial_axes(const Tensor& t);  // of these, the spatial ones
   std::vector<Axis> reduce_axis_list(const Tensor& t);  // of these, the reduce ones
-  // Structured-binding forms: refuse when the stage does not have exactly N such axes. axes<N>: spatial axes
-  // of a stage at its root; inner_axes<N>: spatial axes of a stage after compute_at; reduce_axes<N>.
+  // Structured-binding forms. They refuse if the stage does not have exactly N such axes. axes<N>: spatial
+  // axes of a stage at its root; inner_axes<N>: spatial axes of a stage after compute_at; reduce_axes<N>.
   template <size_t N>
   std::array<Axis, N> axes(const Tensor& t) {
     return pick<N>("axes", t, spatial_axes(t));
@@ -67,7 +66,7 @@ class Schedule {
     return pick<N>("reduce_axes", t, reduce_axis_list(t));
   }
   int64_t extent(Axis axis);
-  Axis axis(std::string_view label);  // by the name that trace() prints: "oh.outer", "conv:oh"
+  Axis axis(std::string_view label);  // by the name in trace(): "oh.outer", "conv:oh"
 
   // --- loops ---
 
@@ -81,140 +80,142 @@ class Schedule {
   // Requires   factor >= 1, `axis` serial (not vectorized, bound...), at most 2^60 iterations of the nest.
   // Ensures    every element is computed once, in the same order; `axis` may no longer be used.
   SplitAxes split(Axis axis, int64_t factor);
-  // Replaces perfectly nested axes, outermost first, by one: i = f / (n1*n2), ... Requires them directly
-  // nested, the same kind.
+  // Replaces perfectly nested axes, outermost first, by one: i = f / (n1*n2), ... Requires that they are
+  // directly nested and of the same kind.
   Axis fuse(std::initializer_list<Axis> axes) { return fuse(std::span(axes.begin(), axes.size())); }
   Axis fuse(std::span<const Axis> axes);
-  // Reorders these axes of one stage among the places they hold. Requires perfect nesting between the
+  // Reorders these axes of one stage within the places they occupy. Requires perfect nesting between the
   // outermost and the innermost of them (guards move inside).
   void reorder(std::initializer_list<Axis> axes) { reorder(std::span(axes.begin(), axes.size())); }
   void reorder(std::span<const Axis> axes);
-  // The same loop under another name, for who reads the code; the old handle ends.
+  // Renames a loop, for readers of the code. The old handle ends.
   Axis rename(Axis axis, std::string_view name);
   void parallel(Axis axis);  // spatial only; outermost only
-  // Innermost. A spatial axis: its iterations are lanes. A reduce axis, its reduction decomposed: vectors are
-  // added up lane by lane, then their lanes, which costs a few shuffles each time the loop is run: rfactor
-  // leaves one such loop behind.
+  // Innermost loops only. Iterations of a spatial axis become lanes. A reduce axis must have its reduction
+  // decomposed: vectors are added lane by lane, then their lanes are combined, which costs a few shuffles
+  // each time the loop runs. rfactor leaves one such loop.
   void vectorize(Axis axis);
-  // The loop directly around a vectorized one becomes the rows of a tile of vectors (LoopKind::kVectorRows).
+  // Makes the loop directly around a vectorized one the rows of a tile of vectors (LoopKind::kVectorRows).
   //
   //   for c vector_rows: for w vectorized: out[.., c, w] = f(acc[.., w, c])      acc is read by vectors of c,
   //                                                                             transposed, stored by vectors
   //                                                                             of w
   //
-  // Requires a spatial axis of at most 16 iterations, nothing but guards between the two, and stores only.
+  // Requires a spatial axis of at most 16 iterations, only guards between the two loops, and stores only.
   void vectorize_rows(Axis axis);
-  // The reduce axis becomes one dot-product instruction of each lane (LoopKind::kDot); vectorize the spatial
+  // Makes the reduce axis one dot-product instruction of each lane (LoopKind::kDot). Vectorize the spatial
   // axis around it afterwards.
   //
   //   for j vectorized: for k dot in 0..4: acc[j] += int32(a[k]) * int32(b[j, k])
   //
-  // One operand's elements of a lane lie side by side (pack() puts them so), the other's are the same in all
-  // lanes and side by side too; otherwise it is compiled as the plain loop. Requires an innermost reduce axis
-  // of a sum of products of two loads: 2 iterations and casts from bfloat16 to float32, or 4 and casts from
-  // int8 or uint8 to int32.
+  // The instruction needs one operand whose elements for a lane are adjacent (pack() puts them so), and
+  // another whose elements are adjacent and the same in all lanes. Otherwise the loop is compiled as a plain
+  // one. Requires an innermost reduce axis of a sum of products of two loads: 2 iterations and casts from
+  // bfloat16 to float32, or 4 and casts from int8 or uint8 to int32.
   void dot(Axis axis);
   void unroll(Axis axis);
-  // Binds `axis` to a GPU axis. Inside a loop bound to the same thread axis it is cooperative, and a reduce
-  // axis bound to kThreadX is a cross-thread reduction (ir/stmt.h, lower/gpu.h). Refused: two block axes of
-  // one kind on a path; a reduce axis on anything but kThreadX, or of an extent other than a power of two up
-  // to 32 or a multiple of 32 up to 1024.
+  // Binds `axis` to a GPU axis. Inside a loop bound to the same thread axis it is cooperative; a reduce axis
+  // bound to kThreadX is a cross-thread reduction (ir/stmt.h, lower/gpu.h). Refuses two block axes of one
+  // kind on a path, a reduce axis on anything but kThreadX, and a reduce axis whose extent is neither a power
+  // of two up to 32 nor a multiple of 32 up to 1024.
   void bind(Axis axis, LoopKind thread_axis);
 
   // --- stages ---
 
-  // Computes t in a new buffer of `scope` first, then copies it to t. Returns the new tensor: it holds the
-  // reduction, t's own stage becomes the copy (and keeps the spatial axes). Elementwise consumers inlined
+  // Computes t in a new buffer of `scope` first and then copies it to t. Returns the new tensor, which holds
+  // the reduction. t's own stage becomes the copy and keeps the spatial axes. Elementwise consumers inlined
   // into t stay with the copy.
   Tensor cache_write(const Tensor& t, MemoryScope scope);
-  // Copies t into a new buffer of `scope` that `reader`'s stage reads in its place.
+  // Copies t into a new buffer of `scope`, which the stage of `reader` reads instead of t.
   Tensor cache_read(const Tensor& t, MemoryScope scope, const Tensor& reader);
-  // Puts the buffer of t into another memory: the compiler promotes kRegister. Not for arguments.
+  // Puts the buffer of t into another memory; the compiler promotes kRegister. Not for arguments.
   void set_scope(const Tensor& t, MemoryScope scope);
-  // Moves the stage of t inside `axis` of its consumer and shrinks it to the region read there: its loops
-  // then run over that region (the handles of its axes stay good), the buffer becomes that small; reduce axes
-  // stay whole. Requires all readers of t under `axis`, and the spatial axes of t not yet split, fused or
-  // annotated. Where the region may reach past t's shape, the stage is guarded; the guard of a dimension is
-  // left out when computing past the shape reads nothing out of bounds (blocks of a packed operand), because
-  // those elements are never read.
-  // In shared memory (set the scope first) the region is what the whole block reads: loops bound to threads
-  // and virtual threads around `axis` are run through too. Bind them before.
+  // Moves the stage of t inside `axis` of its consumer and shrinks it to the region read there. Its loops
+  // then run over that region (handles of its axes stay valid), and the buffer becomes as small; reduce axes
+  // stay complete. Requires that all readers of t are under `axis`, and that the spatial axes of t are not
+  // yet split, fused or annotated. Where the region may reach past t's shape, the stage is guarded. The guard
+  // of a dimension is left out if computing past the shape reads nothing out of bounds (blocks of a packed
+  // operand), because those elements are never read.
+  // In shared memory (set the scope first) the region is what the whole block reads: loops around `axis`
+  // bound to threads and virtual threads are run through too. Bind them before.
   void compute_at(const Tensor& t, Axis axis);
-  // Replaces reads of t by its expression. Requires no reduction in t.
+  // Replaces reads of t by its expression. Requires that t has no reduction.
   void inline_compute(const Tensor& t);
-  // Puts the initialisation of the reduction t in a nest of its own just before `axis` (a loop of t's stage
-  // at or outside all reduce axes). Otherwise lowering leaves `if (first)` inside. The new nest has the
-  // spatial loops at and inside `axis` in their order and kind; a later split, unroll, vectorize or bind of
-  // one of them reaches its twin in the new nest too.
+  // Puts the initialisation of the reduction t into its own nest just before `axis`, a loop of t's stage at
+  // or outside all reduce axes. Otherwise lowering leaves `if (first)` inside. The new nest has the spatial
+  // loops at and inside `axis`, in their order and kind. A later split, unroll, vectorize or bind of such a
+  // loop also applies to its twin in the new nest.
   void decompose_reduction(const Tensor& t, Axis axis);
 
-  // Copies t into a packed layout and lets every reader use it. dims list the new dimensions, outermost
+  // Copies t into a packed layout that every reader then uses. `dims` lists the new dimensions, outermost
   // first; a dimension that its blocks do not divide is padded with zeros. A kConstant argument is packed by
-  // the Program's packing entry and becomes a kPacked argument; any other tensor gets an ordinary stage
-  // (which may then be scheduled). Each source dimension appears once as itself, or twice as the blocks and
-  // the inside of blocks of one factor. Refused where over 1 GiB, and most of the result, is padding.
+  // the Program's packing entry and becomes a kPacked argument. Any other tensor gets an ordinary stage,
+  // which may then be scheduled. Each source dimension appears once as itself, or twice: as the blocks and as
+  // the inside of blocks of one factor. Refuses if padding is over 1 GiB and most of the result.
   //   pack(B, {{1, 16}, {0}, {1, 16, true}})     B[K, N] -> B.packed[N/16][K][16]
   Tensor pack(const Tensor& t, std::vector<PackDim> dims);
 
-  // Lets the reduce axis run on to the next multiple of `multiple`: a later split needs no guard.
+  // Extends the reduce axis to the next multiple of `multiple`, so that a later split needs no guard.
   //   before   reduce k in 0..K: acc += a.packed[.., k] * b.packed[.., k]
   //   after    reduce k in 0..ceil(K / multiple) * multiple: the same
-  // Requires every added term to be 0 beyond K: a product of factors that pack() filled with zeros there,
-  // nothing read out of bounds, and a sum. A reduction of one term is left as it is. Otherwise refuses,
-  // naming the load it could not prove.
+  // Requires a sum in which every added term is 0 beyond K: a product of factors that pack() filled with
+  // zeros there, with nothing read out of bounds. Otherwise refuses, naming the load it could not prove. A
+  // reduction of one term is left as it is.
   void pad_reduction(Axis axis, int64_t multiple);
-  // Terms of the sum t that a select makes 0 are not added: guards in place of selects. (Of a maximum or
-  // minimum: those that a select makes what it starts with.)
+  // Uses guards instead of selects: terms of the sum t that a select makes 0 are not added. (For a maximum or
+  // minimum: terms that a select makes its start value.)
   //
   //   before   reduce kh, kw: acc[oh, ow] += select(inside(oh, kh, ow, kw), x[...], 0) * w[kh, kw]
   //   after    reduce kh: if (rows inside) reduce kw: if (columns inside) acc[oh, ow] += x[...] * w[kh, kw]
   //
-  // Each conjunct stands just inside the innermost loop it tests, so that lowering can decide it ahead
+  // Each conjunct stands just inside the innermost loop that it tests, so lowering can decide it ahead
   // (partition_loops) or test it once for many terms. Call it after the last reorder of t.
-  // Requires the initialisation decomposed. 0 times infinity is left out too, so infinite factors differ.
+  // Requires a decomposed initialisation. It also leaves out 0 times infinity, so results differ for infinite
+  // factors.
   void skip_zeros(const Tensor& t);
-  // Moves the stage of t, and stages only it reads, to the packing entry: t becomes a kPacked argument, in
-  // the place of the constant it is made of (behind it, where that is read elsewhere too). Schedule t before:
-  // its axes are then out of reach. Requires that they read nothing but one kConstant argument and each
+  // Moves the stage of t, and stages that only it reads, to the packing entry. t becomes a kPacked argument
+  // in the place of the constant it is made of (behind it, if that is read elsewhere too). Schedule t before:
+  // its axes are then out of reach. Requires that these stages read only one kConstant argument and each
   // other.
   void precompute(const Tensor& t);
-  // Splits a reduction in two stages: t.partial has `axis` (a reduce axis of t, by split) as its leading
-  // dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns the
-  // partial tensor. Split-K: axis = split(k, ...).outer, the partial in global workspace and a kernel of its
-  // own. Requires t's stage plain but for splits and orders of its reduce axes.
+  // Splits a reduction into two stages. t.partial has `axis` (a reduce axis of t, made by split) as its
+  // leading dimension and holds the sums over the other reduce axes; t then sums over that dimension. Returns
+  // the partial tensor. Split-K: axis = split(k, ...).outer, with the partial in global workspace and a
+  // kernel of its own. Requires that t's stage is plain except for splits and orders of its reduce axes.
   Tensor rfactor(const Tensor& t, Axis axis);
 
-  // Asks the caches for what `reader` will read of t `ahead` iterations of its serial loop `axis` later. No
-  // value changes. Pays where a stream comes from memory and each part of it is worked on for long.
+  // Asks the caches for what `reader` will read of t `ahead` iterations later in its serial loop `axis`.
+  // Changes no value. It pays if a stream comes from memory and each part of it is worked on for long.
   //
   //   before   for k: unrolled v: vectorized lane: acc[v, lane] += a[k] * t[k, v, lane]
   //   after    for k: { unrolled v: prefetch(t[k + ahead, v, 0])
   //                     unrolled v: vectorized lane: acc[v, lane] += a[k] * t[k, v, lane] }
   //
-  // Elements behind the end are asked for too: the next ones of a packed operand, or none. Annotate before.
+  // It also asks for elements behind the end: the next ones of a packed operand, or none. Annotate loops
+  // before.
   void prefetch(const Tensor& t, const Tensor& reader, Axis axis, int64_t ahead);
 
   // --- GPU memory ---
 
-  // Address function of a shared buffer (ir/layout.h): "pad:4", "xor:4,8". After compute_at: it is checked
-  // against the shape of the tile.
+  // Sets the address function of a shared buffer (ir/layout.h): "pad:4", "xor:4,8". Call it after compute_at,
+  // because it is checked against the shape of the tile.
   void set_layout(const Tensor& t, std::string_view layout);
-  // Doubles the shared buffer t, computed (copied) inside the serial loop `axis`, so that the copy for the
-  // next iteration goes on while this one is used.
+  // Doubles the shared buffer t, which is computed (copied) inside the serial loop `axis`, so that the copy
+  // for the next iteration proceeds while this one is used.
   //   before   for k: { t = copy(k); use(t) }
   //   after    t[0] = copy(0)
   //            for k: { staged = copy(k + 1) if there is one; use(t[k % 2]); t[(k + 1) % 2] = staged }
-  // `staged` are registers between load and store (the load is under way during use); without `in_registers`
-  // the copy stands before use. Do split, bind and vectorize t's loops before. Several tensors of one loop
-  // may be doubled one after the other.
+  // `staged` are registers between load and store (the load is under way during the use). Without
+  // `in_registers` the copy stands before the use. Split, bind and vectorize t's loops before. Several
+  // tensors of one loop may be doubled one after the other.
   void double_buffer(const Tensor& t, Axis axis, bool in_registers = true);
-  // Wishes that `blocks` blocks fit a multiprocessor at once: bounds the registers of a thread.
+  // Asks that `blocks` blocks fit a multiprocessor at once, which bounds the registers of a thread.
   void launch_bounds(int blocks);
 
   // --- results ---
   bool refused() const { return !status_.is_ok(); }
   const Program& program() const { return program_; }
-  std::string trace() const;       // one primitive a line, axes and tensors by name
+  std::string trace() const;       // one primitive per line, with axes and tensors by name
   Result<Program> finish() const;  // the Program, or the first refusal
 
  private:
@@ -226,25 +227,26 @@ class Schedule {
   }
   bool check_count(std::string_view what, const Tensor& t, size_t wanted, size_t found);
 
-  // The first refusal stays. Each primitive runs `rewrite` (Status -> refusal with `call` in front) unless
-  // one is there.
+  // Runs `rewrite` unless there is a refusal already. An error becomes the first refusal, with `call` in
+  // front.
   template <class F>
   void apply(const std::string& call, const F& rewrite);
   void record(std::string line) { trace_.push_back(std::move(line)); }
   Status annotate(Axis axis, LoopKind kind);
   Status split_loop(const Var& var, int64_t factor, SplitAxes* result);
-  Buffer resolve(const Tensor& t) const;             // the buffer as it is now
-  void moved(const Buffer& from, const Buffer& to);  // handles of `from` now mean `to`
+  Buffer resolve(const Tensor& t) const;             // the present buffer of the handle
+  void moved(const Buffer& from, const Buffer& to);  // makes handles of `from` mean `to`
   const Var* twin(const Var& var) const;
 
   Program program_;
   Status status_;
   std::vector<std::string> trace_;
   std::vector<std::pair<Buffer, Buffer>> moved_;
-  std::vector<std::pair<Var, Var>> twins_;  // loop of a decomposed reduction, its twin in the initialisation
+  std::vector<std::pair<Var, Var>> twins_;  // a loop of a decomposed reduction, and its twin in the
+                                            // initialisation
 };
 
-// Runs a trace on the same unscheduled Program. The error names the line.
+// Runs a trace on the same unscheduled Program. An error names the line.
 Result<Program> replay(const Program& unscheduled, std::string_view trace);
 
 }  // namespace tuner

@@ -1,6 +1,6 @@
-// Tensor expressions: the math without loops. Building one yields an unscheduled Program: one plain loop nest
-// per compute, in order, intermediates as buffers of their own. It is the meaning of the task; schedules only
-// rearrange it.
+// Tensor expressions: the math without loops. Building one gives an unscheduled Program: one plain loop nest
+// per compute, in order, with intermediates in their own buffers. It defines the meaning of the task;
+// schedules only rearrange it.
 //
 //   te::Builder b("matmul");
 //   auto A = b.input("A", {m, k});
@@ -8,7 +8,8 @@
 //   auto C = b.reduce("C", {m, n}, {{"k", k}}, ReduceOp::kSum,
 //                     [&](auto i, auto r) { return load(A, {i[0], r[0]}) * load(B, {r[0], i[1]}); });
 //   auto out = b.compute("out", {m, n}, [&](auto i) { return max(load(C, i), float_imm(0)); },
-//   BufferRole::kOutput); Program p = b.finish();
+//                        BufferRole::kOutput);
+//   Program p = b.finish();
 #pragma once
 
 #include <functional>
@@ -26,11 +27,11 @@ class Builder {
  public:
   explicit Builder(std::string name, DType dtype = DType::kFloat32);
 
-  // Of the builder's type, or of one of their own.
+  // Declare arguments, of the builder's type or of the given `dtype`.
   Buffer input(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
   Buffer constant(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype = {});
 
-  // out[i...] = f(i). Axis names are taken from `axis_names` when given, else i0, i1, ...
+  // Adds out[i...] = f(i). Axes are named by `axis_names` if given, else i0, i1, ...
   Buffer compute(const std::string& name, std::vector<int64_t> shape,
                  const std::function<Expr(const Indices&)>& f, BufferRole role = BufferRole::kIntermediate,
                  std::vector<std::string> axis_names = {});
@@ -38,12 +39,12 @@ class Builder {
     std::string name;
     int64_t extent;
   };
-  // out[i...] = (op) over r of f(i, r). Sum starts at 0, max at -inf, min at +inf.
+  // Adds out[i...] = (op) over r of f(i, r). Sum starts at 0, max at -inf, min at +inf.
   Buffer reduce(const std::string& name, std::vector<int64_t> shape, std::vector<ReduceAxis> reduce_axes,
                 ReduceOp op, const std::function<Expr(const Indices&, const Indices&)>& f,
                 BufferRole role = BufferRole::kIntermediate, std::vector<std::string> axis_names = {});
 
-  // Arguments in order of declaration, outputs last.
+  // Returns the Program: arguments in order of declaration, outputs last.
   Program finish();
 
  private:
@@ -53,8 +54,8 @@ class Builder {
   std::vector<Stmt> nests_;
 };
 
-// The same Program with every float type replaced (the reference answer is computed in float64). Buffers are
-// new; argument order stays.
+// Returns the same Program with every float type replaced, as for the reference answer, which is computed in
+// float64. Buffers are new; the order of arguments stays.
 Program with_float_type(const Program& program, DType dtype);
 
 }  // namespace tuner::te
