@@ -1,7 +1,7 @@
 // ScheduleTemplate: a hand-written schedule with knobs. Read this page before adding one; templates/README.md
 // walks through it.
 //
-// The typed class is what a template file implements; the untyped one is what everything else sees.
+// A template file implements the typed class; all other code sees the untyped one.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@
 
 namespace tuner {
 
-// Whether a template serves a workload on a target, and if not why: "needs groups = 1, got 32".
+// Says whether a template serves a workload on a target, and if not why: "needs groups = 1, got 32".
 struct Support {
   bool yes = false;
   std::string reason;
-  bool other_operator = false;  // it declines because it is a template of another operator
+  bool other_operator = false;  // it declines because it serves another operator
 };
 inline Support supported() { return {true, {}}; }
 template <class... Args>
@@ -31,18 +31,18 @@ Support declined(const Args&... args) {
   return {false, str(args...)};
 }
 
-// A template applied to a task: its space, and how to turn a config into a scheduled Program. Owned by the
-// caller; instantiate() may be called from several threads.
+// A template applied to a task: its space, and how to turn a config into a scheduled Program. The caller owns
+// it; several threads may call instantiate().
 class TemplateInstance {
  public:
   virtual ~TemplateInstance() = default;
   virtual const ConfigSpace& space() const = 0;
-  // The math before any schedule: replay(math(), schedule_text(config)) is instantiate(config).
+  // Returns the math before any schedule. replay(math(), schedule_text(config)) equals instantiate(config).
   virtual const Program& math() const = 0;
-  // The scheduled Program. InvalidConfig when the schedule refuses (a bug of the template if the space
-  // allowed it).
+  // Returns the scheduled Program. InvalidConfig: the schedule refuses (a bug of the template if the space
+  // allowed the config).
   virtual Result<Program> instantiate(const Config& config) const = 0;
-  // The primitives as text (tuner show --as schedule).
+  // Returns the primitives as text (tuner show --as schedule).
   virtual Result<std::string> schedule_text(const Config& config) const = 0;
 };
 
@@ -50,26 +50,26 @@ class AnyTemplate {
  public:
   virtual ~AnyTemplate() = default;
   virtual std::string_view name() const = 0;  // "matmul_cpu"
-  virtual int version() const = 0;            // grows when the meaning of a stored config changes
-  // How results are computed, where that changes how they round: "direct", the sums as the operator defines
-  // them, or "winograd". A job may name the algorithms it allows.
+  virtual int version() const = 0;            // raise it when the meaning of a stored config changes
+  // Returns the way results are computed, if it changes how they round: "direct" (the sums as the operator
+  // defines them) or "winograd". A job may name the algorithms it allows.
   virtual std::string_view algorithm() const { return "direct"; }
-  // How far its right answers may be from the exact ones.
+  // Returns how far its right answers may be from the exact ones.
   virtual Tolerance tolerance(const Workload& workload) const { return tolerance_of(workload); }
   virtual Support supports(const Workload& workload, const Target& target) const = 0;
-  // Requires supports(). Declares and seals the space.
+  // Declares and seals the space. Requires supports().
   virtual Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload,
                                                           const Target& target) const = 0;
 };
 
-// What a template file derives from. W: its workload struct; K: its struct of knob handles.
+// Base class of a template file. W: its workload struct; K: its struct of knob handles.
 template <class W, class K>
 class ScheduleTemplate : public AnyTemplate {
  public:
   virtual Support supports(const W& w, const Target& t) const = 0;
   virtual K declare(ConfigSpace& space, const W& w, const Target& t) const = 0;
-  // The math as this template wants it (usually workload.compute()); argument order is that of
-  // Workload::compute().
+  // Returns the math as this template needs it (usually workload.compute()). The order of arguments must be
+  // that of Workload::compute().
   virtual Program compute(const W& w) const = 0;
   virtual void schedule(Schedule& s, const W& w, const Target& t, const K& k, const Config& c) const = 0;
 
@@ -77,8 +77,8 @@ class ScheduleTemplate : public AnyTemplate {
   Result<std::unique_ptr<TemplateInstance>> apply(const Workload& workload, const Target& target) const final;
 
  private:
-  // One task of this template: the math is built once, each config rewrites it. Templates live as long as the
-  // process.
+  // One task of this template. The math is built once, and each config rewrites it. Templates live as long as
+  // the process.
   class Instance final : public TemplateInstance {
    public:
     Instance(const ScheduleTemplate& owner, const W& w, const Target& t)
@@ -141,31 +141,31 @@ Result<std::unique_ptr<TemplateInstance>> ScheduleTemplate<W, K>::apply(const Wo
   return std::unique_ptr<TemplateInstance>(std::move(instance));
 }
 
-// A template that is no part of this repository, for programs that are linked from its libraries
-// (examples/my_template). A variable of namespace scope in the template's file:
+// Registers a template from outside this repository, in programs that link its libraries
+// (examples/my_template). Use a variable of namespace scope in the template's file:
 //
 //   const tuner::RegisterTemplate registered(my_template());
 //
-// It comes after those of this repository, so theirs stay the default where both serve a task. A name that is
+// It comes after those of this repository, so theirs stay the default if both serve a task. A name that is
 // taken ends the program with a message.
 class RegisterTemplate {
  public:
   explicit RegisterTemplate(const AnyTemplate& schedule_template);
 };
 
-// Every template, in the order of registry/registry.h, then those that were registered.
+// Returns every template: those of registry/registry.h in order, then registered ones.
 const std::vector<const AnyTemplate*>& all_templates();
-// Those that serve the task by an algorithm that is allowed: names with commas between, empty: any. When none
-// does: NotFound, one line a template of this operator with its reason.
+// Returns the templates that serve the task by an allowed algorithm (comma-separated names; empty: any).
+// NotFound if there is none: one line per template of this operator with its reason.
 Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
                                                       std::string_view algorithms = {});
-// The names of templates whose algorithm is allowed, of all operators; empty when any is.
+// Returns the names of templates with an allowed algorithm, for all operators; empty if any is allowed.
 std::vector<std::string> templates_of(std::string_view algorithms);
-// Every algorithm of a template, each once, in the order of registry/registry.h: "direct", "winograd".
+// Returns every algorithm of a template once, in the order of registry/registry.h: "direct", "winograd".
 std::vector<std::string_view> algorithm_names();
-// The names in the order of algorithm_names(), each once, with commas between; empty when they are all.
-// InvalidArgument: a name that is none, or no name.
+// Returns the names, comma-separated, each once, in the order of algorithm_names(); empty if they are all of
+// them. InvalidArgument: an unknown name, or no name.
 Result<std::string> canonical_algorithms(const std::vector<std::string>& names);
-const AnyTemplate* find_template(std::string_view name);  // null when unknown
+const AnyTemplate* find_template(std::string_view name);  // null if unknown
 
 }  // namespace tuner

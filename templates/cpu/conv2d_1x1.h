@@ -1,27 +1,27 @@
-// What the templates of 1x1 convolutions share: such a convolution is a matrix product over the pixels of
-// each image, and its math is written that way.
+// Shared by the templates of 1x1 convolutions. Such a convolution is a matrix product over the pixels of each
+// image, and its math is written that way.
 #pragma once
 
 #include "templates/schedule_template.h"
 
 namespace tuner {
 
-// Pixels in a row, height and width as one axis p of OH * OW:
+// The math takes pixels in a row, with height and width as one axis p of OH * OW:
 //
 //   acc[n, oc, p] or acc[n, p, oc] = sum over ic of data[n, ic, p] * weight[oc, ic]
 //   out[n, oc, p] = act(acc + bias[oc] + residual[n, oc, p])
 //
-// Arguments are those of Workload::compute() byte for byte, with fewer dimensions; a blocked layout keeps its
-// block behind p. A stride picks the pixels first, into the stage "picked", which stands in for data.
+// Arguments equal those of Workload::compute() byte for byte, with fewer dimensions; a blocked layout keeps
+// its block behind p. A stride first picks the pixels into the stage "picked", which then replaces data.
 Program pixels_math(const Conv2dWorkload& w, bool channels_innermost);
 
-// Whether it is such a convolution for a CPU.
+// Accepts 1x1 convolutions on a CPU.
 Support supports_1x1(const Conv2dWorkload& w, const Target& t);
 
 inline bool picks_pixels(const Conv2dWorkload& w) { return w.stride != std::array<int64_t, 2>{1, 1}; }
 
-// The stage "picked", if there is one: rows of pixels by vectors (of channels where they are in blocks).
-// Returns the tensor that acc reads: it or data.
+// Schedules the stage "picked", if there is one: rows of pixels by vectors (of channels if these are in
+// blocks). Returns the tensor that acc reads: picked or data.
 Tensor pick_pixels(Schedule& s, const Conv2dWorkload& w, const Target& t);
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// What the direct convolutions of CPUs share: a task as tiles see it, and how much code its tiles become.
+// Shared by the direct convolutions of CPUs: a task as tiles see it, and how much code its tiles become.
 #pragma once
 
 #include "compiler_core/target.h"
@@ -6,13 +6,13 @@
 
 namespace tuner::conv2d_cpu {
 
-// Multiply-adds (of vectors) in the code of one tile, and in all that its cuts become, counted as whole ones
-// (they are half as large on average): longer code only compiles longer.
+// Limits on vector multiply-adds in the code of one tile, and in all the code that its cuts become (cut tiles
+// count as whole ones, and are half as large on average). Longer code only takes longer to compile.
 constexpr int64_t kMaxBody = 200, kMaxKernel = 560;
 
 inline bool pads(const Conv2dWorkload& w) { return w.padding != std::array<int64_t, 4>{}; }
 
-// How far the windows reach into the padding, at the first and at the last outputs of an axis.
+// How far the windows reach into the padding at the first and at the last outputs of an axis.
 struct Border {
   int64_t low, high;
   int64_t sides() const { return (low > 0 ? 1 : 0) + (high > 0 ? 1 : 0); }
@@ -20,12 +20,12 @@ struct Border {
 Border rows_border(const Conv2dWorkload& w);
 Border columns_border(const Conv2dWorkload& w);
 
-// One task as the template of dense convolution sees it.
+// One task, as the template of dense convolution sees it.
 struct Shape {
   Shape(const Conv2dWorkload& w, const Target& t);
 
-  // Bodies that the code has for one tile: each way in which it may be cut at the border or at the end is one
-  // of its own (lower/partition_loops.cpp). Int: numbers or expressions of knobs.
+  // Returns how many bodies the code has for one tile: one for each way in which the tile may be cut at the
+  // border or at the end (lower/partition_loops.cpp). Int: numbers, or expressions of knobs.
   template <class Int>
   Int bodies(const Int& tile_oc, const Int& tile_oh, const Int& tile_ow, const Int& unroll_kw) const {
     const int64_t apart = columns.low + columns.high;
@@ -36,8 +36,8 @@ struct Shape {
     return across * down * ends;
   }
 
-  int64_t in_group, out_group;  // channels of a group
-  int64_t in_block, out_block;  // channels of a group of data, and of out, that lie side by side
+  int64_t in_group, out_group;  // channels per group
+  int64_t in_block, out_block;  // channels of a group that are adjacent in memory, in data and in out
   int64_t lanes;                // of vectors of output channels
   Border rows, columns;
   int64_t kernel_width, out_height, out_width;
@@ -46,7 +46,7 @@ struct Shape {
 struct Tile {
   int64_t vectors, oh, ow;
 };
-// The tile that covers the output in least time by a count of multiply-adds and loads.
+// Returns the tile that covers the output in the least time, by a count of multiply-adds and loads.
 Tile first_tile(const Shape& shape, int64_t registers);
 
 }  // namespace tuner::conv2d_cpu

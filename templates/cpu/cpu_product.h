@@ -1,4 +1,4 @@
-// What products on CPUs share (matmul, 1x1 convolutions): a tile of sums in registers, and which tiles are
+// Shared by products on CPUs (matmul, 1x1 convolutions): a tile of sums in registers, and which tiles are
 // worth trying.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace tuner::cpu {
 
-// Multiply-adds in one unrolled body: a longer one only compiles longer.
+// Limit on multiply-adds in one unrolled body; a longer one only takes longer to compile.
 constexpr int64_t kMaxBody = 64;
 
 // Makes the sum acc[.., row, column], computed inside the loop `tile`, a tile of registers. The reduce axes
-// are taken apart by `reduce_splits`, outermost first, and the last of them is unrolled.
+// are split by `reduce_splits`, outermost first, and the last of them is unrolled.
 //
 //   acc = 0
 //   for k.outer
@@ -28,26 +28,26 @@ constexpr int64_t kMaxBody = 64;
 Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
                       std::span<const int64_t> reduce_splits);
 
-// Columns of a tile come in units of `unit`, a whole number of vectors of `lanes`.
+// The columns of a tile come in units of `unit`, a multiple of the vector width `lanes`.
 struct Columns {
   int64_t lanes, unit;
 };
-// Accumulators, a vector of each column and one broadcast must fit the registers; tiles are as equal as can
-// be, never with a small rest; no body is longer than kMaxBody.
+// Adds constraints: the accumulators, one vector of each column and one broadcast fit the registers; tiles
+// are as equal as possible, without a small rest; no body is longer than kMaxBody.
 void require_tile(ConfigSpace& space, const SplitKnob& rows, const SplitKnob& columns, Columns in,
                   int64_t registers, const IntExpr& unroll);
 
 struct Tile {
   int64_t rows, columns;
 };
-// The tile that covers m x n in least time, in cycles of two multiply-adds and two loads.
+// Returns the tile that covers m x n in the least time, in cycles of two multiply-adds and two loads.
 Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers);
 
-// [k, x] or [x, k] with x in blocks: [blocks of x][k][inside of the block]. Dimensions before `first` stay in
-// front; `x` is the blocked one of the two at `first`, those behind stay behind k.
+// Packs [k, x] or [x, k] into blocks of x: [blocks of x][k][inside of the block]. Dimensions before `first`
+// stay in front. `x` is the blocked one of the two dimensions at `first`; those after them stay behind k.
 Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block);
 
-// The axis in vectors: unrolled vectors of `lanes`.
+// Splits the axis into unrolled vectors of `lanes`.
 void vectorize_by(Schedule& s, Axis axis, int64_t lanes);
 
 }  // namespace tuner::cpu

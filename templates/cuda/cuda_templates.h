@@ -1,5 +1,5 @@
-// The templates of NVIDIA GPUs, one a line. The first that serves a task gives its default config. To add one: its line here
-// and its file's in CMakeLists.txt.
+// The templates for NVIDIA GPUs, one per line. The first that serves a task gives its default config. To add
+// one: add its line here and its file's line in CMakeLists.txt.
 #pragma once
 
 #include "templates/schedule_template.h"
@@ -18,7 +18,7 @@
 
 namespace tuner {
 
-// Each is made once and lives as long as the process.
+// Each template is made once and lives as long as the process.
 #define TUNER_DECLARE(name) const AnyTemplate& name();
 TUNER_CUDA_TEMPLATES(TUNER_DECLARE)
 #undef TUNER_DECLARE

@@ -1,5 +1,5 @@
-// All templates: those of this repository, then those that a program registers. What can be asked of the list is declared
-// in templates/schedule_template.h.
+// The list of all templates: those of this repository, then those that a program registers.
+// templates/schedule_template.h declares the questions that can be asked of it.
 #pragma once
 
 #include "templates/cpu/cpu_templates.h"

@@ -1,4 +1,4 @@
-// What a ConfigSpace holds. Private to config_space.cpp and config_moves.cpp.
+// The content of a ConfigSpace. Private to config_space.cpp and config_moves.cpp.
 #pragma once
 
 #include <deque>
@@ -12,16 +12,16 @@
 namespace tuner {
 
 struct ConfigSpace::Impl {
-  std::deque<KnobSpec> specs;  // builders keep references into it while the space is declared
+  std::deque<KnobSpec> specs;  // builders keep references into it during the declaration
   std::vector<IntExpr> constraints;
-  std::map<int, IntExpr> conditions;  // of knobs that are not always active, by position
+  std::map<int, IntExpr> conditions;  // conditions of knobs that are not always active, by position
   bool sealed = false;
 
-  // After seal(). A *choice* is a position in a knob's candidates; vectors of choices have one a knob.
+  // Filled by seal(). A *choice* is a position in a knob's candidates; vectors of choices have one per knob.
   std::vector<KnobInfo> knobs;
   std::map<std::string, int> position_of;
   std::vector<DecisionDiagram> groups;
-  std::vector<size_t> group_of;   // of each knob
+  std::vector<size_t> group_of;   // group of each knob
   std::vector<uint64_t> strides;  // index = sum over groups of (index within the group) * stride
   uint64_t total = 0;
   ConfigIndex default_index = 0;
@@ -32,7 +32,7 @@ struct ConfigSpace::Impl {
     return *this;
   }
   std::vector<int> choices_at(ConfigIndex index) const;
-  std::vector<int64_t> values_of(const Config& config) const;  // by position
+  std::vector<int64_t> values_of(const Config& config) const;  // by knob position
   bool is_active(size_t knob, const std::vector<int64_t>& values) const;
   bool find_index(const std::vector<int>& choices, ConfigIndex& index) const;
 };

@@ -1,4 +1,4 @@
-// Values and bounds of integer expressions over knobs: what knob.h promises, in one place.
+// Values and bounds of integer expressions over knobs. Implements what knob.h promises.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct IntRange {
   bool is_single() const { return lo == hi; }
 };
 
-// The operator on two numbers, and on all pairs of two ranges (the result may be wider than the exact range).
+// Applies the operator to two numbers, or to two ranges (the result may be wider than the exact range).
 int64_t apply(IntOp op, int64_t a, int64_t b);
 IntRange apply(IntOp op, IntRange a, IntRange b);
 

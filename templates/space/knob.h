@@ -6,7 +6,7 @@
 //   ... c[tile].inner, c[pack]
 //
 // A constraint is data: it can be bounded, partially evaluated, counted and printed. Division and modulo
-// floor; x / 0 and x % 0 are 0; comparisons and logic yield 0 or 1, any value but 0 counts as true.
+// round down; x / 0 and x % 0 are 0. Comparisons and logic yield 0 or 1, and any value but 0 counts as true.
 // Arithmetic saturates at 64 bits.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace tuner {
 
 enum class IntOp : uint8_t {
   kConst,
-  kKnob,  // leaves: `value` is the number, or the position of the knob in ConfigSpace::knobs()
+  kKnob,  // leaves: `value` is the number, or the knob's position in ConfigSpace::knobs()
   kAdd,
   kSub,
   kMul,
@@ -76,7 +76,7 @@ inline IntExpr operator||(const IntExpr& a, const IntExpr& b) { return int_expr(
 inline IntExpr operator!(const IntExpr& a) { return int_expr(IntOp::kEq, a, IntExpr(0)); }
 inline IntExpr ceil_div(const IntExpr& a, const IntExpr& b) { return (a + b - 1) / b; }
 
-// As written, with few parentheses: "tile_m * 2 + 3 <= 32". Knobs print by their names in `knobs`.
+// Prints an expression as written, with few parentheses: "tile_m * 2 + 3 <= 32". `knobs` gives the names.
 std::string to_text(const IntExpr& e, const std::vector<KnobInfo>& knobs);
 
 // --- handles: what a template keeps, by value; valid for every config of the space they come from ---
@@ -133,7 +133,7 @@ class PermutationKnob : public KnobHandle {
   PermutationKnob(std::string name, int position, int items)
       : KnobHandle(std::move(name), position), items_(items) {}
   int items() const { return items_; }
-  // The item that stands first (outermost, of loops).
+  // Returns the item that comes first (outermost, for loops).
   IntExpr first() const {
     int64_t orders_of_rest = 1;
     for (int i = 2; i < items_; ++i) orders_of_rest *= i;
@@ -143,14 +143,14 @@ class PermutationKnob : public KnobHandle {
  private:
   int items_ = 1;
 };
-// Orders of 0..n-1 by rank, 0 to n! - 1, in lexicographic order. A rank or list outside is our bug (CHECK).
+// Convert between orders of 0..n-1 and their lexicographic rank, 0 to n! - 1. A rank or list outside is our
+// bug (CHECK).
 std::vector<int> permutation_of_rank(int64_t rank, int n);
 int64_t rank_of_permutation(const std::vector<int>& order);
 
-// --- declaring: ConfigSpace::split() and its like return a builder, which becomes the handle where it is
-// stored ---
+// --- declaring: ConfigSpace::split() and its siblings return a builder, which converts to the handle ---
 
-// What has been said of a knob so far. Candidates are listed by ConfigSpace::seal().
+// What has been declared about a knob so far. ConfigSpace::seal() lists the candidates.
 struct KnobSpec {
   KnobInfo info;
   int position = 0;
@@ -158,12 +158,12 @@ struct KnobSpec {
   bool divisors_only = false, powers_of_two = false, has_first = false;
 };
 
-// Inner factors of an axis: 1..extent unless narrowed. When more than 256 remain, only divisors of the
-// extent, powers of two, multiples of 1/64 of the largest, and the one to try first are kept.
+// Inner factors of an axis: 1..extent, unless narrowed. If more than 256 remain, only divisors of the extent,
+// powers of two, multiples of 1/64 of the largest, and the first value are kept.
 class SplitBuilder {
  public:
   explicit SplitBuilder(KnobSpec& spec) : spec_(spec) {}
-  // n, 2n, ... up to the extent rounded up to n: for an extent below n the factor n stays (its blocks are
+  // Keeps n, 2n, ... up to the extent rounded up to n. For an extent below n the factor n stays (its block is
   // partly empty).
   SplitBuilder& multiples_of(int64_t n) {
     spec_.multiple = n;
@@ -185,7 +185,7 @@ class SplitBuilder {
     spec_.powers_of_two = true;
     return *this;
   }
-  // The largest candidate not above v is tried first, or the smallest. Without: the smallest.
+  // Tries first the largest candidate that is at most v, else the smallest. Without this call: the smallest.
   SplitBuilder& try_first(int64_t v) {
     spec_.first = v;
     spec_.has_first = true;
@@ -196,7 +196,7 @@ class SplitBuilder {
  private:
   KnobSpec& spec_;
 };
-// A flag is tried unset first unless said otherwise.
+// A flag starts unset, unless try_first() says otherwise.
 class FlagBuilder {
  public:
   explicit FlagBuilder(KnobSpec& spec) : spec_(spec) {}
@@ -210,7 +210,7 @@ class FlagBuilder {
  private:
   KnobSpec& spec_;
 };
-// Numbers in a list; narrowing drops those outside. Order and repetitions in the list do not matter.
+// Numbers in a list; narrowing drops those outside. Order and repetitions do not matter.
 class ChoiceBuilder {
  public:
   explicit ChoiceBuilder(KnobSpec& spec) : spec_(spec) { spec_.at_least = INT64_MIN; }
@@ -226,13 +226,13 @@ class ChoiceBuilder {
     spec_.first = v;
     spec_.has_first = true;
     return *this;
-  }  // as SplitBuilder
+  }  // like SplitBuilder
   operator ChoiceKnob() const { return ChoiceKnob(spec_.info.name, spec_.position); }
 
  private:
   KnobSpec& spec_;
 };
-// Names without order. The first of the list is tried first unless said otherwise.
+// Names without order. The first of the list is tried first, unless try_first() says otherwise.
 class CategoryBuilder {
  public:
   explicit CategoryBuilder(KnobSpec& spec) : spec_(spec) {}
@@ -250,7 +250,7 @@ class CategoryBuilder {
   KnobSpec& spec_;
 };
 
-// All orders of the items; as listed is tried first unless said otherwise.
+// All orders of the items. The listed order is tried first, unless try_first() says otherwise.
 class PermutationBuilder {
  public:
   explicit PermutationBuilder(KnobSpec& spec) : spec_(spec) {}

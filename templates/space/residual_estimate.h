@@ -1,6 +1,6 @@
-// ResidualEstimate: how many different residual constraints a set of decided knobs is likely to leave. Looks
-// at the form of the constraints and at the values that their parts can take, not at assignments; the error
-// is within a factor of ten or so, which is enough to tell good orders from bad ones (knob_order.h).
+// ResidualEstimate: estimates how many different residual constraints a set of decided knobs leaves. It
+// examines the form of the constraints and the values of their parts, not assignments. The error is within a
+// factor of about ten, which is enough to tell good orders from bad ones (knob_order.h).
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace tuner {
 
 class ResidualEstimate {
  public:
-  using Set = uint64_t;  // of knobs: bit i is the i-th member
+  using Set = uint64_t;  // a set of knobs: bit i is the i-th member
 
-  // All arguments outlive this. `constraints` read members only.
+  // All arguments must outlive this. `constraints` read members only.
   ResidualEstimate(const std::vector<KnobInfo>& knobs, const std::vector<int>& members,
                    const std::vector<const IntExprNode*>& constraints);
 
-  // Natural log of the number of residuals once `decided` is.
+  // Returns the natural log of the number of residuals after `decided`.
   double log_states(Set decided);
-  // Natural log of how many candidates of member `m`, the next one, `decided` allows.
+  // Returns the natural log of how many candidates of member `m`, the next one, `decided` allows.
   double log_allowed(Set decided, size_t m) const;
 
  private:
@@ -30,12 +30,12 @@ class ResidualEstimate {
     const IntExprNode* expr;
     Set reads;
     bool is_bound;                               // <= or <
-    double log_share = 0;                        // of all assignments, those that satisfy it
-    std::unordered_map<Set, double> log_states;  // by those of its knobs that are decided
+    double log_share = 0;                        // share of all assignments that satisfy it
+    std::unordered_map<Set, double> log_states;  // key: its decided knobs
   };
-  // The values a part may take, or how many there are at most.
+  // The values that a part may take, or an upper bound on their number.
   struct Values {
-    std::vector<int64_t> listed;  // ascending; empty: too many
+    std::vector<int64_t> listed;  // ascending; empty: too many to list
     double log_count = 0;
     IntRange range{0, 0};
   };
@@ -43,9 +43,9 @@ class ResidualEstimate {
     const IntExprNode* expr;
     bool minus;
   };
-  // Of terms added up (multiplied): those over decided knobs are one value beside what is left.
+  // A sum (product) of terms in two parts: the terms over decided knobs form one value, the others are left.
   struct Parted {
-    double log_shapes = 0;  // forms that the other terms may take
+    double log_shapes = 0;  // number of forms that the other terms may take
     Values value;
   };
 

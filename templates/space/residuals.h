@@ -1,5 +1,5 @@
-// Residuals: constraints over knobs, partially evaluated, in a normal form: constraints that say the same of
-// the knobs that are left get the same id as often as possible, which is what keeps a decision diagram small.
+// Residuals: partially evaluated constraints over knobs, in a normal form. Constraints that say the same
+// about the remaining knobs get the same id as often as possible, which keeps a decision diagram small.
 //
 //   an expression over one knob        a table: its value for each candidate
 //   sums and products                  flat, sorted, constants and coefficients pulled out, terms of one knob added up
@@ -7,7 +7,7 @@
 //   (c * f + d) % m                    c and d reduced modulo m
 //
 // Knobs are numbered by layer, the order in which they will be decided; substitute() decides the first layer
-// that an expression reads. Arithmetic that could leave 62 bits is kept as written, so that it saturates as
+// that an expression reads. Arithmetic that could exceed 62 bits is kept as written, so that it saturates as
 // knob.h promises.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace tuner {
 
 class Residuals {
  public:
-  // kAdd, kSub, kMul: as written, where a flat sum or product might saturate on another way.
+  // kAdd, kSub and kMul are kept as written, where a flat sum or product might saturate differently.
   enum class Kind : uint8_t {
     kConst,
     kTable,
@@ -46,23 +46,23 @@ class Residuals {
     kOr,  // truths
   };
 
-  // Candidates of the knob of each layer.
+  // `candidates`: those of each layer's knob.
   explicit Residuals(std::vector<const std::vector<int64_t>*> candidates)
       : candidates_(std::move(candidates)) {}
 
-  // `e` as a truth: its value is 0 or 1, and 1 where e is not 0. `layer_of` by knob position.
+  // Imports `e` as a truth value: 1 where e is not 0, else 0. `layer_of` is indexed by knob position.
   int import_constraint(const IntExprNode& e, const std::vector<int>& layer_of) {
     return truth(import(e, layer_of));
   }
-  // `e` with the knob of first_layer(e) set to its candidate number `choice`.
+  // Returns `e` with the knob of first_layer(e) set to its candidate number `choice`.
   int substitute(int e, int choice);
 
   bool is_constant(int e) const { return nodes_[e].kind == Kind::kConst; }
   int64_t constant_value(int e) const { return nodes_[e].value; }
-  // Reads one knob only: value by choice.
+  // True if `e` reads a single knob; table() then has its value for each choice.
   bool is_table(int e) const { return nodes_[e].kind == Kind::kTable; }
   const int64_t* table(int e) const { return words_.data() + nodes_[e].first; }
-  int first_layer(int e) const { return nodes_[e].first_layer; }  // INT_MAX of a constant
+  int first_layer(int e) const { return nodes_[e].first_layer; }  // INT_MAX for a constant
   bool is_conjunction(int e) const { return nodes_[e].kind == Kind::kAnd; }
   std::vector<int> operands(int e) const;
   size_t nodes() const { return nodes_.size(); }
@@ -72,14 +72,14 @@ class Residuals {
     Kind kind;
     int64_t value =
         0;  // constant; addend of a sum; coefficient of a product; t of a comparison; gcd of a table
-    int64_t first = 0;  // of its operands (ids) or its table (values) in words_
-    int32_t count = 0;  // of them
+    int64_t first = 0;  // where its operands (ids) or its table (values) begin in words_
+    int32_t count = 0;  // how many of them
     int32_t first_layer = INT32_MAX;
     uint64_t layers = 0;  // bit i: reads the knob of layer i
     IntRange range{0, 0};
-    int64_t substituted = -1;  // where its results begin in substituted_; -1: none yet
-    int32_t values = -1;       // position in value_sets_; -1: not asked yet, -2: too many
-    int32_t bare = -1;         // a sum without addend, a product with coefficient 1; -1: not asked yet
+    int64_t substituted = -1;  // where its results begin in substituted_; -1: not computed yet
+    int32_t values = -1;       // position in value_sets_; -1: not computed yet, -2: too many
+    int32_t bare = -1;         // a sum without addend, a product with coefficient 1; -1: not computed yet
   };
 
   int import(const IntExprNode& e, const std::vector<int>& layer_of);
@@ -97,15 +97,15 @@ class Residuals {
   int truth(int e);
   int negated(int e);
 
-  // One layer read by all of `operands` (constants aside): the operation as a table. -1: several layers are
-  // read.
+  // If `operands` (constants aside) read one common layer, returns the operation as a table; -1 if they read
+  // several.
   template <class F>
   int tabulate(std::initializer_list<int> operands, F value_of);
   int64_t at(int e, int choice) const {
     return nodes_[e].kind == Kind::kConst ? nodes_[e].value : words_[nodes_[e].first + choice];
   }
   int intern(Node node, const std::vector<int64_t>& words);
-  // Values that `e` may take, ascending, perhaps more; nullptr: too many to list.
+  // Returns the values that `e` may take, ascending, possibly more; nullptr: too many to list.
   const std::vector<int64_t>* values_of(int e);
   void sort_by_knob(std::vector<int>& nodes) const;
 

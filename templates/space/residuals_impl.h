@@ -1,4 +1,4 @@
-// What residuals.cpp (numbers) and residuals_truths.cpp share. Private to them.
+// Shared by residuals.cpp (numbers) and residuals_truths.cpp. Private to them.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tuner {
 
-// Reordering sums and products is exact below this; beyond it they might saturate on the way.
+// Reordering sums and products is exact below this; above it they might saturate on the way.
 inline constexpr int64_t kSafe = int64_t{1} << 52;
 inline constexpr size_t kMostValues = 1024;
 

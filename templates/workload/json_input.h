@@ -1,4 +1,4 @@
-// Reading what people write of workloads: compiler_core/base/json_reader.h with shapes.
+// Reads workloads that people write: compiler_core/base/json_reader.h with shapes.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 
 namespace tuner::json_input {
 
-// Extents of shapes, and what else is counted in a workload, are at most this.
+// Largest extent of a shape, and largest count of anything else in a workload.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
 class ObjectReader : public Reader {
  public:
   using Reader::Reader;
 
-  // Exactly n integers, `what` says which: "[M, K]".
+  // Reads exactly n integers; `what` names them: "[M, K]".
   std::vector<int64_t> shape(const std::string& key, size_t n, std::string_view what) {
     const json* v = get(key, /*required=*/true);
     if (v == nullptr) return std::vector<int64_t>(n, 1);
@@ -26,7 +26,7 @@ class ObjectReader : public Reader {
     }
     return v->get<std::vector<int64_t>>();
   }
-  // One integer for all, or one of the given numbers of integers.
+  // Reads one integer for all, or as many integers as one of `sizes` says.
   std::optional<std::vector<int64_t>> integers(const std::string& key, int64_t low,
                                                std::initializer_list<size_t> sizes, std::string_view words,
                                                std::string_view order) {

@@ -1,4 +1,4 @@
-// What measuring a task takes of a machine, known before any of it is taken.
+// What measuring a task takes from a machine, known before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@ namespace tuner {
 
 struct TaskMemory {
   int64_t operand_bytes = 0;  // inputs and outputs as a kernel gets them: the least that a candidate takes
-  int64_t making_bytes = 0;   // of the process that makes inputs and reference answer, at its peak
-  int64_t disk_bytes = 0;     // of the files with both; a reference kept as sums takes less
+  int64_t making_bytes = 0;   // peak of the process that makes inputs and reference answer
+  int64_t disk_bytes = 0;     // files with both; a reference kept as sums takes less
 };
 
-// From the shapes alone; nothing is allocated. making_bytes is what task_data() (measure_server/worker)
-// takes: the test of task_data holds the one against the other.
+// Computed from the shapes alone. making_bytes is what task_data() (measure_server/worker) takes; the test of
+// task_data compares the two.
 TaskMemory task_memory(const Workload& workload);
 
-// What there is to take. INT64_MAX: not judged.
+// What is available. INT64_MAX: not judged.
 struct Room {
-  int64_t candidate_bytes = INT64_MAX;  // a candidate's limit, MeasureOptions::memory_limit_bytes
+  int64_t candidate_bytes = INT64_MAX;  // limit of a candidate, MeasureOptions::memory_limit_bytes
   int64_t memory_bytes = INT64_MAX;     // available_memory() of the machine that makes the reference answer
-  int64_t disk_bytes = INT64_MAX;       // available_disk() of its cache
+  int64_t disk_bytes = INT64_MAX;       // available_disk() of that machine's cache
 };
 
-// InvalidArgument when the task cannot be measured in that room: what it takes, what there is, what to do.
+// InvalidArgument if the task cannot be measured in that room: what it takes, what there is, what to do.
 Status fits(const Workload& workload, const Room& room);
 
 }  // namespace tuner

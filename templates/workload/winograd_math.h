@@ -1,10 +1,10 @@
-// Winograd's minimal filtering F(m, 3): m outputs of a filter with 3 taps from m + 2 inputs by m + 2
-// products.
+// Winograd's minimal filtering F(m, 3): computes m outputs of a filter with 3 taps from m + 2 inputs with m +
+// 2 products.
 //
 //   y = A ((G g) * (B d))         g: 3 taps, d: m + 2 inputs, *: element by element, y: m outputs
 //
-// y[i] = sum over t of d[i + t] * g[t], exactly; in two dimensions every matrix is applied to rows and to
-// columns. The matrices follow from interpolation points: 0, 1, -1, 2, -2, 1/2, -1/2 as many as m + 1, and
+// y[i] = sum over t of d[i + t] * g[t], exactly. In two dimensions every matrix is applied to rows and to
+// columns. The matrices follow from interpolation points: the first m + 1 of 0, 1, -1, 2, -2, 1/2, -1/2, and
 // infinity. A and B hold multiples of powers of two, so their entries are exact; rows of G are divided by
 // small numbers.
 #pragma once
@@ -26,13 +26,13 @@ struct Winograd {
   WinogradMatrix g;  // (m + 2) x 3
   int64_t tile() const { return m + 2; }
 };
-// m is 2, 4 or 6.
+// `m` must be 2, 4 or 6.
 Winograd winograd(int64_t m);
 
-// Row `row` of matrix * values, where row may be a loop variable: a choice among all rows, which folds when
-// the loop is unrolled. What two rows of opposite points (p and -p) share is the same expression in both, so
-// that code generators compute it once: of b and g the sums over even and over odd columns, of a the sums and
-// differences of the two values that belong to opposite points.
+// Returns row `row` of matrix * values. `row` may be a loop variable: the result is then a choice among all
+// rows, which folds when the loop is unrolled. Two rows of opposite points (p and -p) use the same
+// expressions for what they share, so code generators compute it once: for b and g the sums over even and
+// over odd columns, for a the sums and differences of the two values that belong to opposite points.
 Expr transformed(const WinogradMatrix& matrix, const Expr& row, const std::vector<Expr>& values);
 
 }  // namespace tuner

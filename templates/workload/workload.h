@@ -1,21 +1,21 @@
-// Workload: what is to be computed: operator, shapes, types, layouts, epilogue. Nothing of how, where or how
-// long to search.
+// Workload: what is to be computed: operator, shapes, types, layouts, epilogue. It does not say how, where,
+// or how long to search.
 //
-// key() is canonical text, starts with its version and parses back; it is the key of the database and of the
-// reference cache.
+// key() is canonical text that starts with its version and parses back. It is the key of the database and of
+// the reference cache.
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
-//   (out_layout=NCHW16c follows layout where it is another; residual=1 follows bias where there is one)
+//   (out_layout=NCHW16c follows layout if it differs; residual=1 follows bias if there is one)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
 //   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
-//   (include_pad=1 follows pooling where an average counts padding)
+//   (include_pad=1 follows pooling if an average counts padding)
 //   v1 softmax rows=4096 columns=1024 dtype=float32
 //   v1 layer_norm rows=4096 columns=768 eps=1e-05 dtype=float32
 //   v1 reduce rows=4096 columns=1024 reduction=mean dtype=float32
 //   v1 transpose rows=4096 columns=1024 dtype=float32
 //   v1 elementwise rows=4096 columns=1024 scale=1 bias=1 residual=0 act=relu dtype=float32
 //
-// Adding an operator: templates/README.md.
+// templates/README.md says how to add an operator.
 #pragma once
 
 #include <array>
@@ -39,10 +39,10 @@ std::string_view pooling_name(Pooling p);             // "max", "average"
 std::string_view activation_name(Activation a);       // "none", "relu"
 std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "mean"
 
-// out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j] + residual[b, i, j]), each part where it
-// is wanted. Operands are stored transposed where said.
+// out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j] + residual[b, i, j]); bias, residual and
+// act are optional. Operands may be stored transposed.
 //
-// dtype is that of b; what is added and written is wider:
+// dtype is the type of b; sums and results are wider:
 //   float32    a, b float32                     out, bias, residual float32
 //   bfloat16   a, b bfloat16                    float32: products are exact there, sums round
 //   int8       a uint8 (activations), b int8    int32: exact; k <= 2^16, so that no sum overflows
@@ -56,7 +56,7 @@ struct MatmulWorkload {
   bool residual = false;     // [batch, M, N]
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
-  std::vector<std::string> constant;  // of "a", "b", "bias", sorted
+  std::vector<std::string> constant;  // of "a", "b", "bias"; sorted
 
   DType a_dtype() const { return dtype == DType::kInt8 ? DType::kUInt8 : dtype; }
   DType out_dtype() const {
@@ -67,9 +67,9 @@ struct MatmulWorkload {
 // out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
 // weight[oc, ic, kh, kw] + bias[oc] + residual[n, oc, oh, ow])
 //
-// Layouts are those of the arguments in memory: NCHW, or NCHW4c, NCHW8c, NCHW16c, where channels are in
-// blocks: [N, C/16, H, W, 16]. Weights are always [OC, IC/groups, KH, KW]: a constant one is packed ahead as
-// a template likes it.
+// Layouts are those of the arguments in memory: NCHW, or NCHW4c, NCHW8c, NCHW16c with channels in blocks: [N,
+// C/16, H, W, 16]. Weights are always [OC, IC/groups, KH, KW]; templates pack constant weights ahead in their
+// own order.
 struct Conv2dWorkload {
   static constexpr std::string_view kOp = "conv2d";
   static constexpr bool kMemoryBound = false;
@@ -83,9 +83,9 @@ struct Conv2dWorkload {
   bool residual = false;
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
-  std::string layout = "NCHW";        // of data
-  std::string out_layout = "NCHW";    // of out and residual
-  std::vector<std::string> constant;  // of "data", "weight", "bias", sorted
+  std::string layout = "NCHW";        // layout of data
+  std::string out_layout = "NCHW";    // layout of out and residual
+  std::vector<std::string> constant;  // of "data", "weight", "bias"; sorted
 
   int64_t out_height() const {
     return (in_height + padding[0] + padding[2] - dilation[0] * (kernel_height - 1) - 1) / stride[0] + 1;
@@ -95,10 +95,10 @@ struct Conv2dWorkload {
   }
 };
 
-// out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left], of those
-// inside the image; with count_include_pad an average also counts padding, as zeros. Every window has an
-// element of the image: padding is less than the kernel. Global pooling is a kernel of the image's size.
-// Layouts as for conv2d, the same of data and out.
+// out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left], over the
+// elements inside the image; with count_include_pad an average also counts padding, as zeros. Padding is less
+// than the kernel, so every window has an element of the image. Global pooling uses a kernel of the image's
+// size. Layouts are as for conv2d, the same for data and out.
 struct Pool2dWorkload {
   static constexpr std::string_view kOp = "pool2d";
   static constexpr bool kMemoryBound = true;
@@ -107,7 +107,7 @@ struct Pool2dWorkload {
   std::array<int64_t, 2> stride{1, 1};         // vertical, horizontal
   std::array<int64_t, 4> padding{0, 0, 0, 0};  // top, left, bottom, right
   Pooling pooling = Pooling::kMax;
-  bool count_include_pad = false;  // only of averages
+  bool count_include_pad = false;  // only for averages
   DType dtype = DType::kFloat32;
   std::string layout = "NCHW";
 
@@ -115,19 +115,19 @@ struct Pool2dWorkload {
   int64_t out_width() const { return (in_width + padding[1] + padding[3] - kernel_width) / stride[1] + 1; }
 };
 
-// Channels of a block: 1 for NCHW, 16 for NCHW16c; 0 when it is no layout known here.
+// Returns the channels of a block: 1 for NCHW, 16 for NCHW16c; 0 for an unknown layout.
 int64_t channel_block(std::string_view layout);
-// Shape in memory of an image in that layout: {N, C, H, W}, or {N, C/block, H, W, block}.
+// Returns the shape in memory of an image in that layout: {N, C, H, W}, or {N, C/block, H, W, block}.
 std::vector<int64_t> image_shape(std::string_view layout, int64_t n, int64_t c, int64_t h, int64_t w);
-// Indices of one element of it.
+// Returns the indices of one element of that image.
 std::vector<Expr> image_index(std::string_view layout, const Expr& n, const Expr& c, const Expr& h,
                               const Expr& w);
 
 // The operators below work on a matrix [rows, columns] row by row, or element by element. They do little
-// arithmetic on each element: what counts is the traffic (Workload::bytes()). No operand of theirs is worth
-// packing ahead, so none is constant.
+// arithmetic per element, so traffic counts (Workload::bytes()). None of their operands is worth packing
+// ahead, so none is constant.
 
-// out[i, j] = exp(x[i, j] - max of row i) / (sum of these over row i)
+// out[i, j] = exp(x[i, j] - max of row i) / (sum of these exps over row i)
 struct SoftmaxWorkload {
   static constexpr std::string_view kOp = "softmax";
   static constexpr bool kMemoryBound = true;
@@ -135,8 +135,8 @@ struct SoftmaxWorkload {
   DType dtype = DType::kFloat32;
 };
 
-// out[i, j] = (x[i, j] - mean) / sqrt(variance + epsilon) * gamma[j] + beta[j], mean and variance (the mean
-// of the squared differences from the mean) over row i.
+// out[i, j] = (x[i, j] - mean) / sqrt(variance + epsilon) * gamma[j] + beta[j], with mean and variance (the
+// mean of the squared differences from the mean) over row i.
 struct LayerNormWorkload {
   static constexpr std::string_view kOp = "layer_norm";
   static constexpr bool kMemoryBound = true;
@@ -162,8 +162,8 @@ struct TransposeWorkload {
   DType dtype = DType::kFloat32;
 };
 
-// out[i, j] = act(x[i, j] * scale[j] + bias[j] + residual[i, j]), each part where it is wanted. A tensor of
-// any shape without broadcast is one row of all its elements.
+// out[i, j] = act(x[i, j] * scale[j] + bias[j] + residual[i, j]); scale, bias, residual and act are optional.
+// A tensor of any shape without broadcast is one row of all its elements.
 struct ElementwiseWorkload {
   static constexpr std::string_view kOp = "elementwise";
   static constexpr bool kMemoryBound = true;
@@ -186,19 +186,20 @@ class Workload {
 
   std::string_view op_name() const;  // "matmul", "conv2d", ...
   std::string key() const;
-  // Operations on elements, for reporting. Matrix product and convolution: multiply and add counted as two,
-  // padding counted as work, epilogue not counted. The others: each operation of the math as written, one an
-  // element (exp, comparison and division are one each): one an element of a window for pool2d, 5 for
-  // softmax, 8 for layer_norm, 1 for reduce, 0 for transpose, one a part that is wanted for elementwise.
+  // Returns the operations on elements, for reporting. Matrix product and convolution: multiply and add count
+  // as two, padding counts as work, the epilogue does not count. Other operators: each operation of the math
+  // counts one per element (exp, comparison and division too). That is one per element of a window for
+  // pool2d, 5 for softmax, 8 for layer_norm, 1 for reduce, 0 for transpose, and one per optional part for
+  // elementwise.
   int64_t flops() const;
-  // Compulsory traffic: each argument read or written once. No kernel moves less when the data start in
-  // memory.
+  // Returns the compulsory traffic in bytes: each argument read or written once. No kernel moves less if the
+  // data start in memory.
   int64_t bytes() const;
-  // Whether time is to be compared with bytes() rather than with flops(): each operator's kMemoryBound.
+  // True if times should be compared with bytes() instead of flops(): each operator's kMemoryBound.
   bool memory_bound() const;
   bool is_constant(std::string_view operand) const;
   bool has_constants() const;
-  DType dtype() const;  // of the elements that are multiplied
+  DType dtype() const;  // type of the elements that are multiplied
   template <class T>
   const T* get_if() const {
     return std::get_if<T>(&op_);
@@ -207,8 +208,9 @@ class Workload {
   // The alternatives, for std::visit.
   const Op& op() const { return op_; }
 
-  // The math, unscheduled: arguments inputs and constants in file order (a, b, bias | data, weight, bias | x,
-  // gamma, beta | x, scale, bias, residual), then "out". Products: residual after bias.
+  // Returns the unscheduled math. Arguments are inputs and constants in file order (a, b, bias | data,
+  // weight, bias | x, gamma, beta | x, scale, bias, residual), then "out". For products, residual follows
+  // bias.
   Program compute() const;
 
  private:
@@ -216,10 +218,10 @@ class Workload {
 };
 
 Result<Workload> workload_from_key(std::string_view key);
-// "matmul, conv2d, ...", for messages.
+// Returns "matmul, conv2d, ...", for messages.
 std::string operator_names();
-// Shapes at least 1, padded input not smaller than the dilated kernel, byte sizes below 2^40, epsilon not so
-// small that it vanishes: the message says which.
+// Checks that shapes are at least 1, the padded input is not smaller than the dilated kernel, byte sizes are
+// below 2^40, and epsilon is not so small that it vanishes. The message says which fails.
 Status validate(const Workload& workload);
 
 }  // namespace tuner

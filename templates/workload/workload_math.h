@@ -1,5 +1,5 @@
-// The math of each operator as an unscheduled Program: what Workload::compute() returns. Of this folder
-// alone.
+// The math of each operator as an unscheduled Program, which Workload::compute() returns. Private to this
+// folder.
 #pragma once
 
 #include "compiler_core/ir/stmt.h"
@@ -14,7 +14,7 @@ Program math_of(const Conv2dWorkload& w);
 Program math_of(const Pool2dWorkload& w);
 // row_math.cpp
 Program math_of(const SoftmaxWorkload& w);
-// The same with one division a row: row_scale = 1 / row_sum, out = exps * row_scale.
+// The same with one division per row: row_scale = 1 / row_sum, out = exps * row_scale.
 Program softmax_by_reciprocals(const SoftmaxWorkload& w);
 Program math_of(const LayerNormWorkload& w);
 Program math_of(const ReduceWorkload& w);
