@@ -89,7 +89,7 @@ void write_library_call(std::ostream& out, const std::string& symbol, const std:
   bool in_place = true;
   for (size_t i = 0; i < places.size(); ++i)
     in_place = in_place && places[i].arg == i && places[i].offset == 0;
-  // Declared where it is called: its arguments are those of the configuration, no business of a program's.
+  // Declared where it is called: its arguments follow the config, and a program must not depend on them.
   out << "  int32_t " << symbol << "(void* const* args, const tuner_runtime* rt);\n";
   if (!in_place) {
     out << "  void* const placed[] = {";
@@ -110,7 +110,7 @@ constexpr std::string_view kRules = R"( *
  * Names      Functions, arguments and macros follow what a kernel computes, not how: a program compiles
  *            as it is with a header of the same kernels tuned again. Only sizes change.
  * Packing    A constant X is taken as X_packed, made once by NAME_prepack() in X_PACKED_BYTES bytes, before
- *            the first call and again whenever X changes. What it holds is the configuration's choice.
+ *            the first call and again whenever X changes. The config decides what it holds.
  * Result     0; negative when the runtime does not fit the kernel (-1: another ABI version, -2: workspace
  *            missing, -3: no threads).
  * CPU        A CPU without the instructions that a kernel is compiled for would stop the program:

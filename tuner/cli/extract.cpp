@@ -86,7 +86,7 @@ void print(const Extraction& e, std::FILE* to) {
                e.flops / 1e9);
   for (const ExtractedTask& t : e.tasks)
     std::fprintf(to, "  %4lld x  %s\n", static_cast<long long>(t.uses), t.workload.key().c_str());
-  if (!e.fused.empty()) std::fprintf(to, "in their last passes: %s\n", listed(e.fused).c_str());
+  if (!e.fused.empty()) std::fprintf(to, "in their epilogues: %s\n", listed(e.fused).c_str());
   if (!e.free.empty()) std::fprintf(to, "no work, or done ahead: %s\n", listed(e.free).c_str());
   if (left > 0) std::fprintf(to, "left out: %lld\n", static_cast<long long>(left));
   for (const auto& [what, l] : e.left_out)

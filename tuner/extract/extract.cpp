@@ -196,7 +196,7 @@ class Extractor {
       served.workload = w;
     } else {
       MatmulWorkload w = *served.workload.get_if<MatmulWorkload>();
-      // One residual is all that the last pass adds.
+      // An epilogue adds only one residual.
       if (w.residual && e.residual) return add(n, w);
       w.bias = w.bias || e.bias;
       w.residual = w.residual || e.residual;
