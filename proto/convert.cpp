@@ -370,6 +370,39 @@ Result<RaceRow> from_proto(const v1::RaceResult& r, std::string_view field) {
   return check.finish(std::move(out));
 }
 
+void to_proto(const RaceRow& race, v1::RaceResult* out) {
+  const auto fill = [](const auto& values, auto* field) { field->Assign(values.begin(), values.end()); };
+  for (const RaceFinalist& f : race.finalists) {
+    v1::RaceFinalist* finalist = out->add_finalists();
+    finalist->set_trial_id(f.trial_id);
+    fill(f.samples_ns, finalist->mutable_samples_ns());
+    fill(f.sentinel_ns, finalist->mutable_sentinel_ns());
+    fill(f.process, finalist->mutable_process());
+    fill(f.memory_ns, finalist->mutable_memory_ns());
+    fill(f.other_ns, finalist->mutable_other_ns());
+    fill(f.other_process, finalist->mutable_other_process());
+  }
+  out->set_winner(race.winner_trial_id);
+  for (const std::string& id : race.tie_set) out->add_tie_set(id);
+  out->set_time_ns(race.time_ns);
+  out->set_time_low_ns(race.time_low_ns);
+  out->set_time_high_ns(race.time_high_ns);
+  out->set_ratio(race.ratio);
+  out->set_ratio_low(race.ratio_low);
+  out->set_ratio_high(race.ratio_high);
+  out->set_regret_bound(race.regret_bound);
+  to_proto(race.options, out->mutable_options());
+  to_proto(race.environment, out->mutable_environment());
+  out->set_certified(race.certified);
+  out->set_uncertified_why(race.uncertified_why);
+  out->set_turns(race.turns);
+  out->set_discarded(race.discarded);
+  out->set_disturbed(race.disturbed);
+  out->set_default_trial(race.default_trial_id);
+  out->set_default_time_ns(race.default_time_ns);
+  out->set_other_time_ns(race.other_time_ns);
+}
+
 Result<LeasedTrial> from_proto(const v1::Lease& l, std::string_view field) {
   FieldChecker check(field);
   LeasedTrial out;

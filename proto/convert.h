@@ -73,6 +73,8 @@ void to_proto(const RaceOptions& options, v1::RaceOptions* out);
 // times and processes as samples, and the winner and its ties must be finalists. The error of `result` must
 // be empty.
 Result<RaceRow> from_proto(const v1::RaceResult& result, std::string_view field = "race");
+// race_id and attempt are the caller's to fill.
+void to_proto(const RaceRow& race, v1::RaceResult* out);
 
 // Fills what a worker needs to run a leased trial, except input_seed and best_ns, which the caller fills.
 void to_proto(const TrialRow& trial, const JobRow::Task& task, const MeasureOptions& options, v1::Lease* out);

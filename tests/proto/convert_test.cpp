@@ -333,6 +333,25 @@ TEST(Convert, WhatARaceSaysBesideItsTimesIsKept) {
   EXPECT_EQ(row->finalists[0].other_process, (std::vector<int>{0, 1, 2}));
 }
 
+TEST(Convert, ARaceComesBackAsItWasSent) {
+  v1::RaceResult sent = a_race(), back;
+  sent.add_tie_set("t1");
+  sent.set_ratio(2);
+  sent.set_ratio_low(1.9);
+  sent.set_ratio_high(2.1);
+  sent.set_regret_bound(0.01);
+  to_proto(RaceOptions{.processes = 5, .limit_s = 7, .constants = Constants::kCold}, sent.mutable_options());
+  to_proto(Environment{.hardware = "h", .toolchain = "t", .worker_id = "w", .host = "x"},
+           sent.mutable_environment());
+  to_proto(*from_proto(sent), &back);
+  sent.clear_race_id();
+  EXPECT_EQ(back.DebugString(), sent.DebugString());
+  sent.set_certified(false);
+  sent.set_uncertified_why("the machine is too disturbed");
+  to_proto(*from_proto(sent), &(back = {}));
+  EXPECT_EQ(back.DebugString(), sent.DebugString());
+}
+
 // A worker that does not know the word says nothing: its interval tells.
 TEST(Convert, ARaceOfAnOlderWorkerIsCertifiedByItsInterval) {
   v1::RaceResult r = a_race();
