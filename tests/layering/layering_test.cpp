@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -192,6 +193,34 @@ TEST(Layering, SourcesDoNotLookForHeadersThemselves) {
     for (size_t i = 0; i < file.lines.size(); ++i)
       EXPECT_EQ(file.lines[i].find(question), std::string::npos)
           << file.path << ":" << i + 1 << " asks " << question << "; let CMake define TUNER_HAVE_... instead";
+}
+
+// Tables of the daemon are values: each can be tested, and played with made-up time, alone. The README of
+// tuner/daemon lists them.
+TEST(Layering, TablesOfTheDaemonKnowNoStoreMessageClockOrThread) {
+  const std::set<std::string> tables = {"work",   "job_progress", "lease_table", "workers",  "races",
+                                        "reruns", "jobs",         "time_limit",  "finalists"};
+  const std::set<std::string> readable = {"compiler_core/base/status.h",
+                                          "compiler_core/base/statistics.h",
+                                          "compiler_core/target.h",
+                                          "compiler_core/codegen/cpu_features.h",
+                                          "db/records.h",
+                                          "templates/workload/workload.h",
+                                          "db/resolve/default_time.h",    // DefaultConfig
+                                          "tuner/daemon/phase_times.h"};  // PhaseTimes
+  const std::set<std::string> outside = {"chrono", "ctime", "thread", "mutex", "condition_variable",
+                                         "random"};
+  std::set<std::string> seen;
+  for (const Include& i : includes_of_the_tree()) {
+    const fs::path file = i.file, included = i.included;
+    if (file.parent_path() != "tuner/daemon" || !tables.contains(file.stem())) continue;
+    seen.insert(file.stem());
+    const bool table = included.parent_path() == "tuner/daemon" && tables.contains(included.stem());
+    const bool of_language = included.parent_path().empty() && included.extension().empty();
+    EXPECT_TRUE(table || readable.contains(i.included) || (of_language && !outside.contains(i.included)))
+        << i.file << ":" << i.line << " includes " << i.included << "; that is the coordinator's business";
+  }
+  EXPECT_EQ(seen, tables);
 }
 
 TEST(Layering, TheRulesRefuseABackwardArrow) {

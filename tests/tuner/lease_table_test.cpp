@@ -7,18 +7,23 @@
 namespace tuner {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 using Trial = LeaseTable::Trial;
 
-const LeaseTable::Serves kAny = [](const std::string&) { return true; };
+const LeaseTable::Serves kAny = [](const Work&) { return true; };
 const LeaseTable::Owner kW1{"w1", "a"}, kW2{"w2", "a"};
+
+Trial trial(const std::string& id, const std::string& job = "j1", int attempt = 0, int64_t fencing = 0) {
+  return {id, job, {.task = {"v1 work", "cpu1"}, .config = "config of " + id}, attempt, fencing};
+}
 
 class Leases : public testing::Test {
  protected:
   void enqueue(const std::string& id, const std::string& job = "j1") {
-    ASSERT_EQ(table.enqueue({id, job, "cpu1", 0, 0}), LeaseTable::Added::kNew);
+    ASSERT_EQ(table.enqueue(trial(id, job)), LeaseTable::Added::kNew);
   }
   // Leases the oldest queued trial as the store would: attempt + 1 and a larger token. Empty when nothing is
   // queued.
@@ -53,19 +58,42 @@ TEST_F(Leases, AreGivenOldestFirstAndOnce) {
 TEST_F(Leases, CanBeWithdrawnUntilAWorkerIsGivenThem) {
   enqueue("t1");
   enqueue("t2");
-  enqueue("t3");
+  enqueue("t3", "j2");
+  enqueue("t4");
   EXPECT_EQ(lease(kW1).trial_id, "t1");
-  EXPECT_FALSE(table.withdraw("t1"));
-  EXPECT_TRUE(table.withdraw("t2"));
-  EXPECT_FALSE(table.withdraw("t2"));
-  EXPECT_EQ(lease(kW2).trial_id, "t3");
+  EXPECT_THAT(table.withdraw("j1"), ElementsAre("t2", "t4"));
+  EXPECT_THAT(table.withdraw("j1"), IsEmpty());
+  EXPECT_EQ(lease(kW2).trial_id, "t3") << "of another job";
+  EXPECT_EQ(lease(kW2).trial_id, "");
   EXPECT_EQ(table.open_trials(), 2u);
+  EXPECT_EQ(table.close("t1"), "j1") << "with a worker: it stays";
+}
+
+TEST_F(Leases, OfRacesStayWhenTheTrialsOfTheirJobAreWithdrawn) {
+  Trial race = trial("race j1/1");
+  race.work.kind = WorkKind::kRace;
+  ASSERT_EQ(table.enqueue_again(race), LeaseTable::Added::kNew);
+  EXPECT_THAT(table.withdraw("j1"), IsEmpty());
+  EXPECT_EQ(lease(kW1).trial_id, "race j1/1");
+}
+
+TEST_F(Leases, KeepWhatAWorkerMustKnowUntilTheTrialIsClosed) {
+  enqueue("t1");
+  const LeaseTable::Held held = lease(kW1);
+  const Trial* const found = table.find("t1");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->work.config, "config of t1");
+  EXPECT_EQ(found->attempt, 1);
+  EXPECT_EQ(found->fencing, held.fencing) << "of the lease, so that it can be delivered again";
+  table.close("t1");
+  EXPECT_EQ(table.find("t1"), nullptr);
 }
 
 TEST_F(Leases, OnlyGoToAWorkerThatServesTheTarget) {
   enqueue("t1");
-  EXPECT_THAT(table.reserve([](const std::string& t) { return t == "gpu"; }, {}, 8), IsEmpty());
-  EXPECT_FALSE(table.has_work([](const std::string& t) { return t == "gpu"; }, {}));
+  const LeaseTable::Serves gpu = [](const Work& work) { return work.task.target == "gpu"; };
+  EXPECT_THAT(table.reserve(gpu, {}, 8), IsEmpty());
+  EXPECT_FALSE(table.has_work(gpu, {}));
   EXPECT_TRUE(table.has_work(kAny, {}));
 }
 
@@ -127,7 +155,7 @@ TEST_F(Leases, AnExpiredLeaseIsNeitherRenewedNorRevokedWhileItsTrialIsOpen) {
 TEST_F(Leases, WhatAWorkerDoesNotNameAfterALostReplyIsDeliveredAgain) {
   enqueue("t1");
   const LeaseTable::Held held = lease(kW1);
-  EXPECT_THAT(table.heartbeat(kW1, {}, now).missing, testing::ElementsAre("t1"));
+  EXPECT_THAT(table.heartbeat(kW1, {}, now).missing, ElementsAre("t1"));
   EXPECT_THAT(table.heartbeat(kW1, {held}, now).missing, IsEmpty());
   EXPECT_THAT(table.heartbeat(kW2, {}, now).missing, IsEmpty());
 }
@@ -143,7 +171,7 @@ TEST_F(Leases, AStoppedDaemonCostsNobodyALease) {
 }
 
 TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
-  ASSERT_EQ(table.restore_leased({"t1", "j1", "cpu1", 2, 77}, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), now), LeaseTable::Added::kNew);
   EXPECT_THAT(table.reserve(kAny, {}, 8), IsEmpty());
   pass(10'000);
   EXPECT_THAT(table.heartbeat(kW1, {{"t1", 2, 77}}, now).revoked, IsEmpty());
@@ -152,7 +180,7 @@ TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
 }
 
 TEST_F(Leases, AfterARestartAnUnclaimedLeaseGetsOneTtlThenIsRetried) {
-  ASSERT_EQ(table.restore_leased({"t1", "j1", "cpu1", 2, 77}, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), now), LeaseTable::Added::kNew);
   EXPECT_THAT(table.heartbeat(kW1, {{"t1", 1, 70}}, now).revoked, IsEmpty())
       << "an older token does not claim it";
   EXPECT_THAT(pass(14'000), IsEmpty());
@@ -192,8 +220,8 @@ TEST_F(Leases, OneWorkerMayLoseATrialFourTimesNotFive) {
 
 TEST_F(Leases, AResultThatCameBeforeItsTrialWasLoadedKeepsItFromRunning) {
   EXPECT_EQ(table.close("t1"), std::nullopt);
-  EXPECT_EQ(table.enqueue({"t1", "j1", "cpu1", 0, 0}), LeaseTable::Added::kResultCame);
-  EXPECT_EQ(table.restore_leased({"t1", "j1", "cpu1", 1, 5}, now), LeaseTable::Added::kResultCame);
+  EXPECT_EQ(table.enqueue(trial("t1")), LeaseTable::Added::kResultCame);
+  EXPECT_EQ(table.restore_leased(trial("t1", "j1", 1, 5), now), LeaseTable::Added::kResultCame);
   EXPECT_EQ(lease(kW1).trial_id, "");
 }
 
@@ -202,8 +230,8 @@ TEST_F(Leases, AClosedTrialRunsAgainOnlyWhenAskedFor) {
   lease(kW1);
   table.close("t1");
   enqueue("t2");
-  EXPECT_EQ(table.enqueue_again({"t1", "rerun t1", "cpu1", 9, 1}), LeaseTable::Added::kNew);
-  EXPECT_EQ(table.enqueue_again({"t1", "rerun t1", "cpu1", 9, 1}), LeaseTable::Added::kKnownAlready);
+  EXPECT_EQ(table.enqueue_again(trial("t1", "rerun t1", 9, 1)), LeaseTable::Added::kNew);
+  EXPECT_EQ(table.enqueue_again(trial("t1", "rerun t1", 9, 1)), LeaseTable::Added::kKnownAlready);
   EXPECT_EQ(lease(kW1).trial_id, "t1") << "before what is queued";
 }
 

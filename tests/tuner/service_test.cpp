@@ -212,6 +212,28 @@ TEST(Service, ARepeatedSubmitCallMakesOneJob) {
   EXPECT_EQ(first.job_id(), again.job_id());
 }
 
+TEST(Service, ARepeatedSubmitCallFindsItsJobBehindNewerOnesAndAfterARestart) {
+  TemporaryFolder folder;
+  v1::SubmitReply reply;
+  {
+    Daemon daemon(folder.file("db"));
+    for (const char* request : {"r1", "r2"}) {
+      ASSERT_TRUE(daemon.submit(&reply, 32, request, /*fresh=*/true).ok());
+      reply.Clear();
+    }
+    ASSERT_TRUE(daemon.submit(&reply, 32, "r1").ok());
+    EXPECT_EQ(reply.job_id(), "j1") << "not the latest of the same search";
+  }
+  Daemon daemon(folder.file("db"));
+  ASSERT_TRUE(daemon.submit(&reply, 32, "r2", /*fresh=*/true).ok());
+  EXPECT_EQ(reply.job_id(), "j2");
+  EXPECT_TRUE(reply.continued());
+  reply.Clear();
+  ASSERT_TRUE(daemon.submit(&reply, 32, "r3", /*fresh=*/true).ok());
+  EXPECT_EQ(reply.job_id(), "j3") << "jobs are numbered on";
+  EXPECT_FALSE(reply.continued());
+}
+
 TEST(Service, WrongRequestsAreRefusedWithTheField) {
   TemporaryFolder folder;
   Daemon daemon(folder.file("db"));

@@ -12,6 +12,7 @@
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
 #include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/time_limit.h"
 
 namespace tuner {
 namespace {
@@ -38,6 +39,60 @@ class WorkClock final : public Clock {
 
 std::string key_of(int task) {
   return str("v1 matmul b=1 m=", 8 + task, " n=64 k=64 ta=0 tb=0 bias=0 act=none dtype=float32 const=none");
+}
+
+// How the time is shared out: TimeLimit alone. 60 s, from 1 s on its clock.
+class TimeShares : public ::testing::Test {
+ protected:
+  static int64_t at_s(double s) { return 1'000 + static_cast<int64_t>(1'000 * s); }
+  TimeLimit limit{/*limit_s=*/60, /*now_ms=*/1'000};
+};
+
+TEST_F(TimeShares, WithoutALimitNothingEverEnds) {
+  EXPECT_FALSE(TimeLimit().exists());
+  EXPECT_FALSE(TimeLimit(0, 1'000).exists());
+  EXPECT_FALSE(TimeLimit(0, 1'000).ends_search(5, false, 1'000'000'000));
+}
+
+TEST_F(TimeShares, TheSearchLeavesEightSecondsARaceUntilRacesTellBetter) {
+  EXPECT_FALSE(limit.ends_search(/*races=*/2, /*untried=*/false, at_s(43.9)));
+  EXPECT_TRUE(limit.ends_search(2, false, at_s(44)));
+  EXPECT_TRUE(limit.ends_search(0, false, at_s(60)));
+  limit.count_race(/*took_ms=*/2'000, /*limit_s=*/20);  // with the guess: 5 s each
+  EXPECT_FALSE(limit.ends_search(2, false, at_s(49.9)));
+  EXPECT_TRUE(limit.ends_search(2, false, at_s(50)));
+}
+
+TEST_F(TimeShares, RacesGetAThirdAtMostAndNothingWhileATaskIsUntried) {
+  EXPECT_FALSE(limit.ends_search(/*races=*/100, /*untried=*/false, at_s(39.9)));
+  EXPECT_TRUE(limit.ends_search(100, false, at_s(40)));
+  EXPECT_FALSE(limit.ends_search(100, /*untried=*/true, at_s(59.9)));
+  EXPECT_TRUE(limit.ends_search(100, true, at_s(60)));
+}
+
+// A race goes on for half a second after its limit, by the guess.
+TEST_F(TimeShares, RacesShareWhatIsLeft) {
+  const auto share = [&](int64_t races, int racers, double from_s) {
+    return limit.race_limit_s(races, racers, /*searching=*/false, /*most_s=*/20, at_s(from_s));
+  };
+  EXPECT_DOUBLE_EQ(share(5, 1, 40), 20.0 / 5 - 0.5);
+  EXPECT_DOUBLE_EQ(share(5, 2, 40), 2 * 20.0 / 5 - 0.5) << "two run side by side";
+  EXPECT_DOUBLE_EQ(share(1, 1, 10), 20) << "no more than without a limit";
+  EXPECT_DOUBLE_EQ(share(100, 1, 40), 0.001) << "one heat";
+  EXPECT_DOUBLE_EQ(share(1, 1, 59.6), 0) << "not even time for one heat";
+  EXPECT_DOUBLE_EQ(share(1, 1, 70), 0);
+}
+
+TEST_F(TimeShares, ARaceDuringTheSearchTakesAThirdAtMost) {
+  EXPECT_DOUBLE_EQ(limit.race_limit_s(1, 1, /*searching=*/true, /*most_s=*/100, at_s(0)), 20 - 0.5);
+  EXPECT_DOUBLE_EQ(limit.race_limit_s(1, 1, /*searching=*/false, /*most_s=*/100, at_s(0)), 60 - 0.5);
+}
+
+TEST_F(TimeShares, HowLongRacesGoOnAfterTheirLimitIsLearnedFromThoseThatUsedItUp) {
+  limit.count_race(/*took_ms=*/3'000, /*limit_s=*/20);  // it ended by itself
+  EXPECT_DOUBLE_EQ(limit.race_limit_s(1, 1, false, 100, at_s(50)), 10 - 0.5);
+  limit.count_race(/*took_ms=*/6'500, /*limit_s=*/5);  // 1.5 s late
+  EXPECT_DOUBLE_EQ(limit.race_limit_s(1, 1, false, 100, at_s(50)), 10 - 1.0);
 }
 
 // A daemon with one worker that has one slot. A trial takes `trial_ms`, a heat of a race `heat_ms`.

@@ -32,6 +32,7 @@
 
 #include "compiler_core/base/status.h"
 #include "db/store.h"
+#include "tuner/daemon/job_progress.h"
 #include "tuner/daemon/task_space.h"
 #include "tuner/search/search_strategy.h"
 #include "tuner/search/stopping_estimate.h"
@@ -45,16 +46,6 @@ using StrategyFactory = std::function<Result<std::unique_ptr<SearchStrategy>>(
 
 // Trials proposed at a time: a model is refit on results of the batches before.
 inline constexpr int kProposalBatch = 16;
-
-struct JobProgress {
-  int task_index = 0;  // the task of the latest result, else the first unfinished one
-  int64_t trials_done = 0, trials_total = 0;
-  double best_ns = 0, peak_gflops = 0;  // of that task; 0: not known yet
-  double default_ns = 0;                // its first trial; 0: not known yet, or it gave no time
-  std::string best_config, best_template, search_status;
-  std::optional<double> gain_chance;    // of that task, within its next 100 trials; StoppingEstimate
-  std::map<Outcome, int64_t> outcomes;  // of the job
-};
 
 class JobRunner {
  public:
@@ -91,13 +82,7 @@ class JobRunner {
   // Fastest right and uncut result of a task in this job; 0: none yet.
   double best_ns(int task_index) const { return tasks_[task_index].best_ns; }
   size_t open_count() const { return open_.size(); }
-  // What proposals cost since the last call.
-  struct Spent {
-    int64_t trials = 0;    // proposed
-    double search_ms = 0;  // proposing them, and learning from results
-    double store_ms = 0;
-  };
-  Spent take_spent() { return std::exchange(spent_, {}); }
+  SearchCost take_spent() { return std::exchange(spent_, {}); }
 
  private:
   struct Task {
@@ -154,7 +139,7 @@ class JobRunner {
   int latest_task_ = 0;
   int64_t turns_ = 0;  // batches proposed
   bool proposals_ended_ = false;
-  Spent spent_;
+  SearchCost spent_;
 };
 
 }  // namespace tuner

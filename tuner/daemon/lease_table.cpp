@@ -36,7 +36,7 @@ std::vector<LeaseTable::Trial> LeaseTable::reserve(const Serves& serves, const s
     const auto found = trials_.find(*it);
     if (found == trials_.end() || found->second.state != State::kQueued) {
       it = queue_.erase(it);
-    } else if (held.contains(*it) || !serves(found->second.trial.target)) {
+    } else if (held.contains(*it) || !serves(found->second.trial.work)) {
       ++it;
     } else {
       found->second.state = State::kReserved;
@@ -51,7 +51,7 @@ bool LeaseTable::has_work(const Serves& serves, const std::set<std::string>& hel
   return std::any_of(queue_.begin(), queue_.end(), [&](const std::string& id) {
     const auto found = trials_.find(id);
     return found != trials_.end() && found->second.state == State::kQueued && !held.contains(id) &&
-           serves(found->second.trial.target);
+           serves(found->second.trial.work);
   });
 }
 
@@ -105,11 +105,17 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
   return answer;
 }
 
-bool LeaseTable::withdraw(const std::string& trial_id) {
-  const auto found = trials_.find(trial_id);
-  if (found == trials_.end() || found->second.state != State::kQueued) return false;
-  trials_.erase(found);  // reserve() skips what is left of it in queue_
-  return true;
+std::vector<std::string> LeaseTable::withdraw(const std::string& job_id) {
+  std::vector<std::string> withdrawn;
+  std::erase_if(trials_, [&](const auto& item) {  // reserve() skips what is left of them in queue_
+    const auto& [id, entry] = item;
+    if (entry.trial.job_id != job_id || entry.trial.work.kind != WorkKind::kTrial ||
+        entry.state != State::kQueued)
+      return false;
+    withdrawn.push_back(id);
+    return true;
+  });
+  return withdrawn;
 }
 
 std::optional<std::string> LeaseTable::close(const std::string& trial_id) {
@@ -184,9 +190,9 @@ void LeaseTable::requeued(const std::string& trial_id) {
   queue_.push_front(trial_id);  // it has waited longest
 }
 
-std::string LeaseTable::job_of(const std::string& trial_id) const {
+const LeaseTable::Trial* LeaseTable::find(const std::string& trial_id) const {
   const auto found = trials_.find(trial_id);
-  return found == trials_.end() ? "" : found->second.trial.job_id;
+  return found == trials_.end() ? nullptr : &found->second.trial;
 }
 
 void LeaseTable::forget_job(const std::string& job_id) {

@@ -1,4 +1,6 @@
-// LeaseTable: which open trial is queued, and which worker may run which one until when.
+// LeaseTable: which open trial is queued, and which worker may run which one until when. A race and a rerun
+// are trials here, too (work.h tells them apart); what a worker must know of each is kept with it, and goes
+// with it.
 //
 // Pure: no clock, no disk, no threads. The caller says what time it is (milliseconds, monotonic), does the
 // writing in the store between the two halves of a step, and holds its own lock around every call.
@@ -22,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "tuner/daemon/work.h"
+
 namespace tuner {
 
 struct LeaseOptions {
@@ -36,7 +40,8 @@ class LeaseTable {
   explicit LeaseTable(LeaseOptions options = {}) : options_(options) {}
 
   struct Trial {
-    std::string id, job_id, target;
+    std::string id, job_id;
+    Work work;
     int attempt = 0;  // leases so far
     int64_t fencing = 0;
   };
@@ -45,11 +50,7 @@ class LeaseTable {
     int attempt = 0;
     int64_t fencing = 0;
   };
-  // A worker's life: worker_id, and the incarnation that is new at each of its starts.
-  struct Owner {
-    std::string worker_id, incarnation;
-    auto operator<=>(const Owner&) const = default;
-  };
+  using Owner = WorkerLife;
 
   enum class Added { kNew, kKnownAlready, kResultCame };  // kResultCame: its record is stored, do not run it
   Added enqueue(const Trial& trial);
@@ -57,9 +58,9 @@ class LeaseTable {
   Added enqueue_again(const Trial& trial);
   Added restore_leased(const Trial& trial, int64_t now_ms);
 
-  // Up to n queued trials, oldest first, whose target `serves` accepts; none of those in `held`. They are
+  // Up to n queued trials, oldest first, that `serves` accepts; none of those in `held`. They are
   // reserved: grant() or release() each.
-  using Serves = std::function<bool(const std::string& target)>;
+  using Serves = std::function<bool(const Work&)>;
   std::vector<Trial> reserve(const Serves& serves, const std::set<std::string>& held, size_t n);
   bool has_work(const Serves& serves, const std::set<std::string>& held) const;
   // False when a result closed it meanwhile: do not deliver it.
@@ -73,8 +74,9 @@ class LeaseTable {
   // Renews what the worker holds.
   Heartbeat heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms);
 
-  // Takes a queued trial out, as if it had never been enqueued. False: it is not open, or with a worker.
-  bool withdraw(const std::string& trial_id);
+  // Takes the job's queued trials out, as if they had never been enqueued, and returns their ids. Those with
+  // a worker stay, and so do the job's races.
+  std::vector<std::string> withdraw(const std::string& job_id);
 
   // The job of the trial when it was open here. Otherwise remembers that its result came.
   std::optional<std::string> close(const std::string& trial_id);
@@ -95,7 +97,7 @@ class LeaseTable {
   void drop(const std::string& trial_id);
   void requeued(const std::string& trial_id);  // no-op when a result closed it meanwhile
 
-  std::string job_of(const std::string& trial_id) const;  // empty when not open
+  const Trial* find(const std::string& trial_id) const;  // null when not open; good until the next call
   void forget_job(const std::string& job_id);
   size_t leases_of(const Owner& owner) const;
   size_t open_trials() const { return trials_.size(); }

@@ -1,10 +1,8 @@
-// Job files that clients send as text.
-#include <algorithm>
-#include <map>
+#include "tuner/daemon/job_file_call.h"
 
 #include "compiler_core/backend.h"
+#include "compiler_core/target.h"
 #include "proto/convert.h"
-#include "tuner/daemon/coordinator.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/jobs/job_groups.h"
 
@@ -12,7 +10,7 @@ namespace tuner {
 namespace {
 
 // "cpu", "cpu -threads=N" or "cpu -threads=all" means the machine that measures; which that is, the workers
-// present tell. `offered`: their CPUs, and how many threads each has.
+// present tell.
 Result<std::string> resolve(const std::string& text, const std::map<std::string, int>& offered) {
   if (text != "cpu" && !text.starts_with("cpu ")) {
     ASSIGN_OR_RETURN(const Target target, parse_target(text));
@@ -47,22 +45,15 @@ Result<std::string> resolve(const std::string& text, const std::map<std::string,
 
 }  // namespace
 
-Status Coordinator::read_job_file(const v1::ReadJobFileRequest& request, v1::ReadJobFileReply* reply) const {
-  std::map<std::string, int> offered;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [session, worker] : workers_)
-      for (const std::string& target : worker.targets)
-        if (const Result<Target> cpu = parse_target(target); cpu && cpu->family->bound_by_host())
-          offered[target] = std::max(offered[target], worker.max_threads);
-  }
+Status read_job_text(const v1::ReadJobFileRequest& request, const std::map<std::string, int>& cpus,
+                     v1::ReadJobFileReply* reply) {
   const std::string name = request.name().empty() ? "job file" : request.name();
   ASSIGN_OR_RETURN(const std::vector<JobEntry> entries, parse_job_text(request.text(), name));
   std::vector<JobGroup> groups;
   for (size_t i = 0; i < entries.size(); ++i) {
     const JobEntry& entry = entries[i];
     const bool own = request.target().empty();
-    const Result<std::string> target = resolve(own ? entry.target : request.target(), offered);
+    const Result<std::string> target = resolve(own ? entry.target : request.target(), cpus);
     if (!target)
       return target.status().with_context(
           own ? str(name, ": ", entries.size() > 1 ? str("[", i, "].") : "", "target: ") : "target: ");

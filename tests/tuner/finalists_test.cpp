@@ -1,0 +1,106 @@
+// Which trials race: chosen from rows, without a store.
+#include "tuner/daemon/finalists.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tuner {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+// A trial of the config, whose samples lie 1 % around the time.
+TrialWithRecord timed(const std::string& id, const std::string& config, double ns, int task_index = 0) {
+  TrialWithRecord t;
+  t.trial = {.id = id, .task_index = task_index, .template_name = "matmul_cpu", .config = config};
+  t.record = MeasureRecord{.trial_id = id};
+  for (int i = -4; i <= 4; ++i) t.record->run_ns.push_back(ns * (1 + 0.0025 * i));
+  t.record_id = std::stoll(id.substr(1));
+  return t;
+}
+
+std::vector<std::string> ids(const Finalists& finalists) {
+  std::vector<std::string> ids;
+  for (const TrialRow& t : finalists.trials) ids.push_back(t.id);
+  return ids;
+}
+
+TEST(Finalists, ThoseThatCannotBeToldFromTheFastestRaceFastestFirst) {
+  const std::vector<TrialWithRecord> job = {timed("t1", "a", 2000), timed("t2", "b", 1000),
+                                            timed("t3", "c", 1003), timed("t4", "d", 1001),
+                                            timed("t5", "e", 1002), timed("t6", "f", 1500)};
+  EXPECT_THAT(ids(choose_finalists(job, 0, job[1], {})), ElementsAre("t2", "t4", "t5", "t3"));
+}
+
+TEST(Finalists, AreThreeAtLeastAndSixteenAtMost) {
+  std::vector<TrialWithRecord> job = {timed("t1", "a", 1000), timed("t2", "b", 2000), timed("t3", "c", 3000),
+                                      timed("t4", "d", 4000)};
+  EXPECT_THAT(ids(choose_finalists(job, 0, job[0], {})), ElementsAre("t1", "t2", "t3"));
+  for (int i = 5; i < 30; ++i) job.push_back(timed(str("t", i), str("x", i), 1000 + 0.01 * i));
+  EXPECT_THAT(ids(choose_finalists(job, 0, job[0], {})), SizeIs(16));
+}
+
+TEST(Finalists, AreRightUncutTrialsOfTheTaskOnly) {
+  std::vector<TrialWithRecord> job = {timed("t1", "a", 1000), timed("t2", "b", 900), timed("t3", "c", 900),
+                                      timed("t4", "d", 900, /*task_index=*/1), timed("t5", "e", 900)};
+  job[1].record->outcome = Outcome::kWrongAnswer;
+  job[2].record->cut = true;
+  job[4].record.reset();
+  EXPECT_THAT(ids(choose_finalists(job, 0, job[0], {})), ElementsAre("t1"));
+}
+
+TEST(Finalists, AConfigRacesOnceAsATrialOfThisJob) {
+  const std::vector<TrialWithRecord> job = {timed("t10", "a", 1000), timed("t11", "a", 1001),
+                                            timed("t12", "b", 1002)};
+  const TrialWithRecord known = timed("t1", "b", 990);
+  EXPECT_THAT(ids(choose_finalists(job, 0, known, {})), ElementsAre("t10", "t12"));
+}
+
+TEST(Finalists, TheBestKnownJoinsHoweverSlowItWasHere) {
+  std::vector<TrialWithRecord> job;
+  for (int i = 10; i < 40; ++i) job.push_back(timed(str("t", i), str("x", i), 1000 + 0.01 * i));
+  job.push_back(timed("t40", "best of old", 5000));
+  const std::vector<std::string> with_it = ids(choose_finalists(job, 0, timed("t1", "best of old", 800), {}));
+  EXPECT_THAT(with_it, SizeIs(17));
+  EXPECT_EQ(with_it.back(), "t40") << "the job's own trial of that config";
+  const std::vector<std::string> of_another_job =
+      ids(choose_finalists(job, 0, timed("t1", "never tried here", 800), {}));
+  EXPECT_EQ(of_another_job.front(), "t1") << "the fastest of all";
+}
+
+TEST(Finalists, TheDefaultConfigJoinsAndIsNamed) {
+  std::vector<TrialWithRecord> job = {timed("t1", "plain", 9000), timed("t2", "b", 1000),
+                                      timed("t3", "c", 1001), timed("t4", "d", 1002)};
+  const DefaultConfig plain{.template_name = "matmul_cpu", .config = "plain"};
+  const Finalists with = choose_finalists(job, 0, job[1], plain);
+  EXPECT_THAT(ids(with), ElementsAre("t2", "t3", "t4", "t1"));
+  EXPECT_EQ(with.default_trial_id, "t1");
+  job[0].record->outcome = Outcome::kCrashed;
+  const Finalists without = choose_finalists(job, 0, job[1], plain);
+  EXPECT_THAT(ids(without), ElementsAre("t2", "t3", "t4"));
+  EXPECT_EQ(without.default_trial_id, "");
+}
+
+TEST(Finalists, OnlyCpuKernelsRace) {
+  EXPECT_TRUE(is_raced("llvm -mcpu=haswell -threads=1"));
+  EXPECT_FALSE(is_raced("cuda -arch=sm_80"));
+  EXPECT_FALSE(is_raced("no target at all"));
+}
+
+TEST(Settled, ACertifiedBestThatNothingNewerBeatsNeedsNoRace) {
+  TunedConfig best{.time_ns = 1000, .race_id = 50, .certified = true};
+  std::vector<TrialWithRecord> job = {timed("t40", "a", 900), timed("t60", "b", 1100)};
+  EXPECT_TRUE(is_settled(job, 0, best)) << "t40 took part in that race or came before it";
+  job.push_back(timed("t61", "c", 900, /*task_index=*/1));
+  EXPECT_TRUE(is_settled(job, 0, best)) << "of another task";
+  job.push_back(timed("t62", "d", 990));
+  EXPECT_FALSE(is_settled(job, 0, best));
+  job.back().record->cut = true;
+  EXPECT_TRUE(is_settled(job, 0, best)) << "a bound is no time";
+  best.certified = false;
+  EXPECT_FALSE(is_settled(job, 0, best));
+}
+
+}  // namespace
+}  // namespace tuner

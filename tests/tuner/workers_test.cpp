@@ -1,0 +1,157 @@
+// Workers: sessions and lives, who is here, and which target is measured where.
+#include "tuner/daemon/workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tuner {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+using Call = Workers::Call;
+using Offer = Workers::Offer;
+
+constexpr int64_t kSilentMs = 15'000;
+constexpr WorkKind kTrial = WorkKind::kTrial, kRace = WorkKind::kRace;
+const std::string kHaswell = "llvm -mcpu=haswell -threads=1", kSkylake = "llvm -mcpu=skylake -threads=1",
+                  kGpu = "cuda -arch=sm_80";
+
+Offer offer(const std::string& id, const std::string& incarnation = "1",
+            const std::string& target = kHaswell) {
+  return {.life = {id, incarnation}, .host = "host of " + id, .targets = {target}, .max_threads = 4};
+}
+
+class WorkersTest : public testing::Test {
+ protected:
+  Workers workers{kSilentMs};
+  int64_t now = 1'000;
+};
+
+TEST_F(WorkersTest, ALaterSessionOfTheSameLifeTakesTheWorkersPlaceAndNothingIsLost) {
+  EXPECT_THAT(workers.enter("s1", offer("w1"), now), IsEmpty());
+  workers.count_trial("s1");
+  EXPECT_THAT(workers.enter("s2", offer("w1"), now), IsEmpty()) << "the same life: it holds what it held";
+  EXPECT_EQ(workers.begin_sync("s1", 4, now), std::nullopt) << "unknown: it is to register again";
+  EXPECT_EQ(workers.life("s1"), nullptr);
+  ASSERT_NE(workers.life("s2"), nullptr);
+  EXPECT_EQ(workers.life("s2")->worker_id, "w1");
+  const std::vector<Workers::Entry> list = workers.list(now);
+  ASSERT_THAT(list, SizeIs(1));
+  EXPECT_EQ(list[0].trials_done, 1) << "counted over sessions";
+}
+
+TEST_F(WorkersTest, ANewLifeOfAWorkerTellsWhichOneHasEnded) {
+  workers.enter("s1", offer("w1", "1"), now);
+  workers.enter("s2", offer("w2", "1"), now);
+  EXPECT_THAT(workers.enter("s3", offer("w1", "2"), now), ElementsAre(WorkerLife{"w1", "1"}));
+  EXPECT_NE(workers.life("s2"), nullptr) << "another worker is not touched";
+}
+
+TEST_F(WorkersTest, TheNewestSyncOfASessionSpeaksForItsWorker) {
+  workers.enter("s1", offer("w1"), now);
+  const auto older = workers.begin_sync("s1", 4, now);
+  ASSERT_TRUE(older);
+  EXPECT_EQ(workers.check("s1", *older, now), Call::kCurrent);
+  const auto newer = workers.begin_sync("s1", 4, now);
+  ASSERT_TRUE(newer);
+  EXPECT_EQ(workers.check("s1", *older, now), Call::kOvertaken);
+  EXPECT_EQ(workers.check("s1", *newer, now), Call::kCurrent);
+  workers.enter("s2", offer("w1"), now);
+  EXPECT_EQ(workers.check("s1", *newer, now), Call::kUnknown);
+}
+
+TEST_F(WorkersTest, WhoIsSilentForTooLongIsNotPlannedWithUntilItIsBack) {
+  Offer racer = offer("w1");
+  racer.races = true;
+  workers.enter("s1", racer, now);
+  const auto call = workers.begin_sync("s1", 6, now);
+  ASSERT_TRUE(call);
+  now += kSilentMs;
+  EXPECT_EQ(workers.capacity(now), 6);
+  EXPECT_EQ(workers.racers(kHaswell, now), 1);
+  now += 1;
+  EXPECT_EQ(workers.capacity(now), 0);
+  EXPECT_EQ(workers.racers(kHaswell, now), 0);
+  EXPECT_TRUE(workers.served(kTrial, kHaswell)) << "it is away, not unknown";
+  EXPECT_EQ(workers.list(now).at(0).silent_ms, kSilentMs + 1);
+  EXPECT_EQ(workers.check("s1", *call, now), Call::kCurrent) << "a call that waits is a sign of life";
+  EXPECT_EQ(workers.capacity(now), 6);
+}
+
+TEST_F(WorkersTest, AnOvertakenCallIsNoSignOfLife) {
+  workers.enter("s1", offer("w1"), now);
+  const auto older = workers.begin_sync("s1", 4, now);
+  workers.begin_sync("s1", 4, now);
+  now += kSilentMs + 1;
+  EXPECT_EQ(workers.check("s1", *older, now), Call::kOvertaken);
+  EXPECT_EQ(workers.capacity(now), 0);
+}
+
+TEST_F(WorkersTest, AWorkerSilentForTenMinutesLeavesTheListWhenTheNextOneComes) {
+  workers.enter("s1", offer("w1"), now);
+  workers.enter("s2", offer("w2"), now + 600'000);
+  EXPECT_NE(workers.life("s1"), nullptr);
+  workers.enter("s3", offer("w3"), now + 600'001);
+  EXPECT_EQ(workers.life("s1"), nullptr);
+  EXPECT_NE(workers.life("s2"), nullptr);
+}
+
+TEST_F(WorkersTest, CapacityIsThatOfAllWhoAreHereAsTheyLastSaid) {
+  workers.enter("s1", offer("w1"), now);
+  workers.enter("s2", offer("w2"), now);
+  EXPECT_EQ(workers.capacity(now), 0) << "none has said";
+  workers.begin_sync("s1", 4, now);
+  workers.begin_sync("s2", 3, now);
+  workers.begin_sync("s1", 2, now);
+  EXPECT_EQ(workers.capacity(now), 5);
+}
+
+TEST_F(WorkersTest, ACpuServesItsTargetWithAsManyThreadsAsItHas) {
+  workers.enter("s1", offer("w1"), now);
+  EXPECT_TRUE(workers.serves("s1", kTrial, kHaswell));
+  EXPECT_TRUE(workers.serves("s1", kTrial, "llvm -mcpu=haswell -threads=4"));
+  EXPECT_FALSE(workers.serves("s1", kTrial, "llvm -mcpu=haswell -threads=5"));
+  EXPECT_FALSE(workers.serves("s1", kTrial, kGpu));
+  EXPECT_FALSE(workers.serves("s9", kTrial, kHaswell)) << "unknown session";
+}
+
+TEST_F(WorkersTest, CodeOfAnotherCpuIsServedByFeaturesNotByName) {
+  workers.enter("named", offer("w1", "1", kSkylake), now);
+  EXPECT_FALSE(workers.serves("named", kTrial, kHaswell)) << "it does not say what its CPU can do";
+  Offer skylake = offer("w2", "1", kSkylake);
+  const CpuFeatures features = needed_features(parse_target(kSkylake).value()).value();
+  skylake.features.assign(features.begin(), features.end());
+  workers.enter("older", skylake, now);
+  EXPECT_TRUE(workers.serves("older", kTrial, kHaswell)) << "a newer CPU runs an older one's code";
+  EXPECT_FALSE(workers.serves("older", kTrial, "llvm -mcpu=skylake-avx512 -threads=1"));
+  EXPECT_FALSE(workers.serves("older", kTrial, "llvm -mcpu=haswell -threads=5"));
+}
+
+TEST_F(WorkersTest, RacesGoToThoseThatCanRaceAndServeTheTarget) {
+  Offer racer = offer("w2");
+  racer.races = true;
+  workers.enter("s1", offer("w1"), now);
+  EXPECT_FALSE(workers.serves("s1", kRace, kHaswell));
+  EXPECT_FALSE(workers.served(kRace, kHaswell));
+  workers.enter("s2", racer, now);
+  EXPECT_TRUE(workers.serves("s2", kRace, kHaswell));
+  EXPECT_TRUE(workers.served(kRace, kHaswell));
+  EXPECT_FALSE(workers.serves("s2", kRace, kGpu));
+  EXPECT_EQ(workers.racers(kHaswell, now), 1);
+  EXPECT_EQ(workers.racers(kGpu, now), 0);
+}
+
+TEST_F(WorkersTest, CpusOnOfferHaveTheMostThreadsOfAnyWorker) {
+  Offer big = offer("w2");
+  big.max_threads = 64;
+  workers.enter("s1", offer("w1"), now);
+  workers.enter("s2", big, now);
+  workers.enter("s3", offer("w3", "1", kGpu), now);
+  EXPECT_THAT(workers.cpus(), ElementsAre(Pair(kHaswell, 64)));
+}
+
+}  // namespace
+}  // namespace tuner

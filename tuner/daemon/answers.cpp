@@ -1,0 +1,73 @@
+#include "tuner/daemon/answers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/resolve/default_time.h"
+#include "proto/convert.h"
+#include "templates/schedule_template.h"
+#include "templates/workload/workload.h"
+
+namespace tuner {
+
+Result<TunedConfig> Answers::best_of(const JobRow::Task& task) const {
+  ASSIGN_OR_RETURN(TunedConfig best,
+                   store_.best(task.workload_key, task.target, templates_of(task.algorithms),
+                               /*counted=*/true, task.constants));
+  const Result<Workload> workload = workload_from_key(task.workload_key);
+  const Result<Target> target = parse_target(task.target);
+  if (workload && target)
+    RETURN_IF_ERROR(add_default_time(store_, *workload, *target, task.algorithms, best));
+  return best;
+}
+
+Result<v1::TunedConfig> Answers::tuned(const JobRow::Task& task, int64_t flops) const {
+  ASSIGN_OR_RETURN(const TunedConfig best, best_of(task));
+  v1::TunedConfig message;
+  to_proto(best, flops, &message);
+  return message;
+}
+
+Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
+  ASSIGN_OR_RETURN(const JobRow::Task task, from_proto(request.task()));
+  ASSIGN_OR_RETURN(const Workload workload, workload_from_key(task.workload_key));
+  ASSIGN_OR_RETURN(const Target target, parse_target(task.target));
+  ASSIGN_OR_RETURN(Answer answer, resolver_.resolve(workload, target, task.algorithms, task.constants));
+  if (answer.kind == AnswerKind::kExact && !request.without_outcomes()) {
+    ASSIGN_OR_RETURN(answer.tuned, best_of(task));
+  }
+  to_proto(answer, workload.flops(), reply->mutable_answer());
+  reply->set_found(answer.kind == AnswerKind::kExact);
+  if (reply->found()) {
+    *reply->mutable_tuned() = reply->answer().tuned();
+    return Status::ok();
+  }
+  // What was tuned is told, also where this program cannot build it.
+  const Result<TunedConfig> best = best_of(task);
+  if (!best) return best.status().code() == StatusCode::kNotFound ? Status::ok() : best.status();
+  reply->set_found(true);
+  to_proto(*best, workload.flops(), reply->mutable_tuned());
+  return Status::ok();
+}
+
+Status Answers::list(v1::ListReply* reply) const {
+  ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());
+  for (const JobRow& row : jobs) {
+    v1::JobSummary* summary = reply->add_jobs();
+    to_proto(row, summary);
+    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_.trials(row.id));
+    for (const TrialWithRecord& t : trials) {
+      if (!t.record) continue;
+      summary->set_trials_done(summary->trials_done() + 1);
+      if (t.record->outcome != Outcome::kOk || t.record->cut) continue;
+      const Result<Workload> workload = workload_from_key(t.task.workload_key);
+      const double time_ns = record_time_ns(*t.record);
+      if (workload && time_ns > 0)
+        summary->set_best_gflops(
+            std::max(summary->best_gflops(), static_cast<double>(workload->flops()) / time_ns));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace tuner

@@ -1,0 +1,37 @@
+// Answers: what the daemon tells from the store alone, without jobs, workers or locks.
+//
+// May be called from any thread.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/target.h"
+#include "db/resolve/resolve.h"
+#include "db/store.h"
+#include "tuning.pb.h"
+
+namespace tuner {
+
+class Answers {
+ public:
+  // `present`: what a record of the target would say today, by which query() judges what is stale. `store`
+  // outlives this.
+  Answers(Store& store, std::function<Present(const Target& target)> present)
+      : store_(store), resolver_(&store, {.present = std::move(present)}) {}
+
+  // Store::best of the task, its records counted, with the default's time.
+  Result<TunedConfig> best_of(const JobRow::Task& task) const;
+  // The same as a message.
+  Result<v1::TunedConfig> tuned(const JobRow::Task& task, int64_t flops) const;
+
+  Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
+  Status list(v1::ListReply* reply) const;
+
+ private:
+  Store& store_;
+  const Resolver resolver_;
+};
+
+}  // namespace tuner

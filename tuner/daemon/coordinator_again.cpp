@@ -1,0 +1,110 @@
+// Measurements that somebody waits for: a trial measured again (tuner rerun), and a trial's config measured
+// in fresh processes beside the sentinel (tuner verify --times).
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "compiler_core/base/clock.h"
+#include "proto/convert.h"
+#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/messages.h"
+
+namespace tuner {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{250};  // how often a blocked call looks whether its caller has gone
+
+}  // namespace
+
+// Waits until `ended`, which is asked under the lock.
+Status Coordinator::wait_for_locked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ended,
+                                    const TrialWithRecord& trial, const Cancelled& cancelled) {
+  const int64_t limit = clock_.now_ms() + options_.rerun_limit_ms;
+  while (!ended()) {
+    if (stopping_) return stopped_locked();
+    if (cancelled()) return Status(StatusCode::kAborted, "the caller has gone");
+    if (clock_.now_ms() >= limit)
+      return Status(
+          StatusCode::kDeadlineExceeded,
+          str("trial ", trial.trial.id, ": no worker measured it within ", options_.rerun_limit_ms / 1000,
+              " s. `tuner workers` lists who is there; it needs one for \"", trial.task.target, "\""));
+    news_.wait_for(lock, kLook);
+  }
+  return Status::ok();
+}
+
+Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply,
+                          const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
+  const std::string& id = trial.trial.id;
+  if (!trial.record)
+    return invalid_argument("trial ", id,
+                            " has no result yet, so it cannot be measured again; see tuner jobs");
+  ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
+  Work work{.kind = WorkKind::kRerun,
+            .task = trial.task,
+            .options = trial.record->options,
+            .task_index = trial.trial.task_index,
+            .template_name = trial.trial.template_name,
+            .config = trial.trial.config,
+            .template_version = trial.trial.template_version};
+  work.options.constants = trial.task.constants;
+  work.options.cut_factor = -1;  // all its samples are wanted
+  work.options.precision = 0;
+  const std::string as_job = "rerun " + id;
+
+  std::unique_lock lock(mutex_);
+  if (stopping_) return stopped_locked();
+  const int attempt = Reruns::attempt_at(wall_time_us());
+  if (reruns_.find(id) != nullptr ||
+      leases_.enqueue_again({id, as_job, std::move(work), attempt, trial.trial.fencing}) ==
+          LeaseTable::Added::kKnownAlready)
+    return Status(StatusCode::kAborted,
+                  str("trial ", id, " is being measured right now; try again when that is done"));
+  reruns_.begin(id);
+  work_.notify_all();
+  Status status = wait_for_locked(
+      lock, [&] { return reruns_.find(id)->ended(); }, trial, cancelled);
+  const Reruns::Rerun again = *reruns_.find(id);
+  reruns_.end(id);
+  leases_.forget_job(as_job);
+  if (!status) return status;
+  if (!again.error.empty()) return failed("trial ", id, ": ", again.error);
+  to_proto(*again.record, reply);
+  return Status::ok();
+}
+
+Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply,
+                              const Cancelled& cancelled) {
+  ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
+  RETURN_IF_ERROR(parse_target(trial.task.target).status());
+  if (!is_raced(trial.task.target))
+    return invalid_argument("trial ", trial.trial.id, " is of \"", trial.task.target,
+                            "\", whose kernels are not raced. Use tuner rerun");
+  ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
+  const std::string id = Races::id_of("remeasure " + trial.trial.id, wall_time_us());
+  Work work{.kind = WorkKind::kRace,
+            .task = trial.task,
+            .options = job.options,
+            .race = from_proto(request.options()),
+            .finalists = {trial.trial}};
+  work.options.constants = work.race.constants;
+
+  std::unique_lock lock(mutex_);
+  if (stopping_) return stopped_locked();
+  leases_.enqueue_again({.id = id, .job_id = id, .work = std::move(work)});
+  races_.begin(id, {.target = trial.task.target}, clock_.now_ms());
+  work_.notify_all();
+  Status status = wait_for_locked(
+      lock, [&] { return races_.find(id)->ended; }, trial, cancelled);
+  const Races::Race race = *races_.find(id);
+  races_.forget(id);
+  leases_.forget_job(id);
+  if (!status) return status;
+  if (!race.error.empty()) return failed("trial ", trial.trial.id, ": ", race.error);
+  to_proto(*race.result, reply);
+  reply->set_race_id(id);
+  return Status::ok();
+}
+
+}  // namespace tuner

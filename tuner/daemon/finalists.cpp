@@ -1,0 +1,64 @@
+#include "tuner/daemon/finalists.h"
+
+#include <algorithm>
+
+#include "compiler_core/base/statistics.h"
+#include "compiler_core/target.h"
+
+namespace tuner {
+namespace {
+
+constexpr size_t kLeastFinalists = 3, kMostFinalists = 16;
+
+bool has_time(const TrialWithRecord& t, int task_index) {
+  return t.trial.task_index == task_index && t.record && t.record->outcome == Outcome::kOk && !t.record->cut;
+}
+
+bool same_config(const TrialRow& a, const TrialRow& b) {
+  return a.template_name == b.template_name && a.template_version == b.template_version &&
+         a.config == b.config;
+}
+
+}  // namespace
+
+bool is_raced(std::string_view target_name) {
+  const Result<Target> target = parse_target(target_name);
+  return target && target->family->races();
+}
+
+Finalists choose_finalists(std::vector<TrialWithRecord> trials, int task_index, const TrialWithRecord& known,
+                           const std::optional<DefaultConfig>& plain) {
+  std::erase_if(trials, [&](const TrialWithRecord& t) { return !has_time(t, task_index); });
+  const auto is_known = [&](const TrialWithRecord& t) { return same_config(t.trial, known.trial); };
+  if (std::ranges::none_of(trials, is_known)) trials.push_back(known);
+  std::ranges::stable_sort(trials, {}, [](const TrialWithRecord& t) { return record_time_ns(*t.record); });
+
+  Finalists out;
+  const auto add = [&](const TrialRow& trial) {
+    if (std::ranges::none_of(out.trials, [&](const TrialRow& f) { return same_config(f, trial); }))
+      out.trials.push_back(trial);
+  };
+  const double limit_ns = median_interval(trials.front().record->run_ns).high;
+  for (const TrialWithRecord& t : trials) {
+    if (out.trials.size() == kMostFinalists) break;
+    if (out.trials.size() < kLeastFinalists || median_interval(t.record->run_ns).low <= limit_ns)
+      add(t.trial);
+  }
+  for (const TrialWithRecord& t : trials)
+    if (is_known(t)) add(t.trial);
+  if (!plain) return out;
+  const auto is_default = [&](const TrialWithRecord& t) { return plain->is(t.trial); };
+  if (const auto found = std::ranges::find_if(trials, is_default); found != trials.end()) add(found->trial);
+  for (const TrialRow& t : out.trials)
+    if (plain->is(t)) out.default_trial_id = t.id;
+  return out;
+}
+
+bool is_settled(const std::vector<TrialWithRecord>& job, int task_index, const TunedConfig& best) {
+  return best.certified && std::ranges::none_of(job, [&](const TrialWithRecord& t) {
+           return has_time(t, task_index) && t.record_id > best.race_id &&
+                  record_time_ns(*t.record) < best.time_ns;
+         });
+}
+
+}  // namespace tuner

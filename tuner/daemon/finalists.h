@@ -1,0 +1,35 @@
+// Which trials of a task race, once its search is over. Pure: the caller reads the store.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "db/records.h"
+#include "db/resolve/default_time.h"
+
+namespace tuner {
+
+// Whether kernels of the target are raced at all. Those of GPUs are not as yet.
+bool is_raced(std::string_view target_name);
+
+struct Finalists {
+  std::vector<TrialRow> trials;  // fastest first, each config once, as a trial of this job where it is one
+  std::string default_trial_id;  // the one of these that is the default config; empty: none is
+};
+
+// `job`: all trials of the job that is over. `known`: the best trial of the task, of whatever job. `plain`:
+// the task's default config, if it has one.
+//
+// The right and uncut trials of the task whose interval overlaps that of the fastest: at least 3, at most 16.
+// `known` joins them however its trial went, as the race decides anew what it was; so does the default
+// config, where this job or `known` measured it, as the gain over it is what people tune for.
+Finalists choose_finalists(std::vector<TrialWithRecord> job, int task_index, const TrialWithRecord& known,
+                           const std::optional<DefaultConfig>& plain);
+
+// Whether a race of the task would decide nothing: `best` was raced and certified, and the job has found
+// nothing faster since. It was interrupted after its race, or adds nothing to what was known.
+bool is_settled(const std::vector<TrialWithRecord>& job, int task_index, const TunedConfig& best);
+
+}  // namespace tuner

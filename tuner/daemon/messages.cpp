@@ -1,0 +1,125 @@
+#include "tuner/daemon/messages.h"
+
+#include "proto/convert.h"
+
+namespace tuner {
+namespace {
+
+constexpr uint64_t kInputSeed = 1;  // one for all trials, so that their times compare
+
+}  // namespace
+
+Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
+  if (request.worker_id().empty() || request.incarnation().empty())
+    return invalid_argument("worker_id, incarnation: found \"", request.worker_id(), "\" and \"",
+                            request.incarnation(), "\", expected a name for each");
+  if (request.protocol() != 1)
+    return invalid_argument("worker ", request.worker_id(), ": protocol: found ", request.protocol(),
+                            ", expected 1. Use the measure_server of the daemon's version");
+  if (request.targets_size() == 0)
+    return invalid_argument("worker ", request.worker_id(),
+                            ": targets: found none, expected what it can measure");
+  Workers::Offer offer;
+  offer.life = {request.worker_id(), request.incarnation()};
+  offer.host = request.environment().host();
+  offer.targets.assign(request.targets().begin(), request.targets().end());
+  offer.features.assign(request.cpu_features().begin(), request.cpu_features().end());
+  offer.max_threads = request.max_threads();
+  offer.races = request.races();
+  return offer;
+}
+
+std::vector<LeaseTable::Held> held_of(const v1::SyncRequest& request) {
+  std::vector<LeaseTable::Held> held;
+  for (const v1::HeldLease& h : request.held()) held.push_back({h.trial_id(), h.attempt(), h.fencing()});
+  return held;
+}
+
+RaceCourse from_proto(const v1::RaceCourse& course) {
+  return {.finalists = course.finalists(),
+          .racing = course.racing(),
+          .processes = course.processes(),
+          .most_processes = course.most_processes(),
+          .spoilt = course.spoilt()};
+}
+
+RaceOptions from_proto(const v1::RaceOptions& options) {
+  return {.min_repeat_ms = options.min_repeat_ms(),
+          .processes = options.processes(),
+          .rounds = options.rounds(),
+          .limit_s = options.limit_s(),
+          .constants = options.constants() == "cold" ? Constants::kCold : Constants::kWarm};
+}
+
+void to_proto(const LeaseTable::Trial& trial, v1::Lease* out) {
+  const Work& work = trial.work;
+  to_proto(TrialRow{.id = trial.id,
+                    .template_name = work.template_name,
+                    .template_version = work.template_version,
+                    .config = work.config,
+                    .attempt = trial.attempt,
+                    .fencing = trial.fencing},
+           work.task, work.options, out);
+  out->mutable_options()->set_constants(std::string(constants_name(work.options.constants)));
+  out->set_input_seed(kInputSeed);
+  if (work.kind != WorkKind::kRace) return;
+  to_proto(work.race, out->mutable_race());
+  out->set_default_trial(work.default_trial_id);
+  for (const TrialRow& finalist : work.finalists) {
+    v1::RaceCandidate* c = out->add_finalists();
+    c->set_trial_id(finalist.id);
+    c->set_template_name(finalist.template_name);
+    c->set_template_version(finalist.template_version);
+    c->set_config(finalist.config);
+  }
+}
+
+void to_proto(const JobReport& report, v1::Progress* out) {
+  const JobProgress& p = report.search;
+  out->set_task_index(p.task_index);
+  out->set_trials_done(p.trials_done);
+  out->set_trials_total(p.trials_total);
+  out->set_best_ns(p.best_ns);
+  out->set_best_gflops(report.best_gflops);
+  out->set_peak_gflops(p.peak_gflops);
+  out->set_default_ns(p.default_ns);
+  out->set_search_status(p.search_status);
+  if (p.gain_chance) out->set_gain_chance(*p.gain_chance);
+  out->set_best_config(p.best_config);
+  out->set_best_template(p.best_template);
+  for (int i = 0; i < kTrialPhases; ++i) {
+    const JobReport::Phase& phase = report.phases.at(static_cast<size_t>(i));
+    v1::PhaseTime* time = out->add_phases();
+    time->set_phase(std::string(trial_phase_name(static_cast<TrialPhase>(i))));
+    time->set_median_ms(phase.median_ms);
+    time->set_total_ms(phase.total_ms);
+  }
+  for (const auto& [outcome, n] : p.outcomes) {
+    v1::OutcomeCount* count = out->add_outcomes();
+    count->set_outcome(to_proto(outcome));
+    count->set_count(n);
+  }
+  out->set_trials_per_second(report.trials_per_second);
+  out->set_eta_s(report.eta_s);
+}
+
+void to_proto(const Races::Race& race, v1::RaceProgress* out) {
+  out->set_task_index(race.task_index);
+  v1::RaceCourse* course = out->mutable_course();
+  course->set_finalists(race.course.finalists);
+  course->set_racing(race.course.racing);
+  course->set_processes(race.course.processes);
+  course->set_most_processes(race.course.most_processes);
+  course->set_spoilt(race.course.spoilt);
+}
+
+void to_proto(const Workers::Entry& worker, size_t leases, v1::WorkerSummary* out) {
+  out->set_worker_id(worker.offer.life.worker_id);
+  out->set_host(worker.offer.host);
+  for (const std::string& target : worker.offer.targets) out->add_targets(target);
+  out->set_leases(static_cast<int>(leases));
+  out->set_trials_done(worker.trials_done);
+  out->set_silent_s(static_cast<double>(worker.silent_ms) / 1000);
+}
+
+}  // namespace tuner

@@ -1,0 +1,50 @@
+// What the parts of the daemon hand each other: what is to be measured, and who measures. Values only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "db/records.h"
+
+namespace tuner {
+
+// One life of a worker: its id, and the incarnation, which is new at each of its starts.
+struct WorkerLife {
+  std::string worker_id, incarnation;
+  auto operator<=>(const WorkerLife&) const = default;
+};
+
+enum class WorkKind : uint8_t {
+  kTrial,  // an open trial of the store, which writes down each of its leases
+  kRerun,  // a trial that has its result, once more: somebody waits for it (tuner rerun)
+  kRace,   // finalists against each other, or one trial beside the sentinel; only for workers that can race
+};
+
+// All that a worker must know to measure it. The id of a lease is the trial's, or one made for the race.
+struct Work {
+  WorkKind kind = WorkKind::kTrial;
+  JobRow::Task task;
+  MeasureOptions
+      options;  // constants: where they are to lie, which is the task's word but for remeasurements
+  // Of a trial or a rerun:
+  int task_index = 0;  // within its job
+  std::string template_name, config;
+  int template_version = 1;
+  // Of a race:
+  RaceOptions race;
+  std::vector<TrialRow> finalists;
+  std::string default_trial_id;  // the finalist that is the default config; empty: none of them is
+};
+
+// How far a race is.
+struct RaceCourse {
+  int finalists = 0;       // that it began with
+  int racing = 0;          // of these not yet beaten
+  int processes = 0;       // that each of those has run in
+  int most_processes = 0;  // it ends after so many, unless its winner is not certain yet. 0: it has not begun
+  int spoilt = 0;          // processes of each that were disturbed, and run again
+  bool operator==(const RaceCourse&) const = default;
+};
+
+}  // namespace tuner
