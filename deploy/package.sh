@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# package.sh [FOLDER]: builds the Debian packages tuner, tuner-worker and tuner-runtime (deploy/package/cpack.cmake) of this
-# source tree, into FOLDER (build/package/packages). Installs what is missing; Debian 12, as root or with sudo.
+# package.sh [FOLDER]: builds the Debian packages tuner, tuner-worker, tuner-runtime and tuner-client (deploy/package/cpack.cmake)
+# of this source tree, into FOLDER (build/package/packages). Installs what is missing; Debian 12, as root or with sudo.
 # The build is one of its own, build/package, without tests; the compiler cache is shared with the others.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -3,6 +3,7 @@
 #   tuner           the command, its manual and completion; needs tuner-worker of the same version
 #   tuner-worker    measure_server and runner, beside each other and beside tuner, which looks for them there
 #   tuner-runtime   libtuner_runtime.so with its header and CMake package, for applications
+#   tuner-client    libtuner_client.so with its header, for programs that talk to a daemon; its CMake package is in tuner-runtime
 #
 # The component "development" (own templates) is no package: its libraries have no stable ABI.
 set(CPACK_GENERATOR DEB)
@@ -10,7 +11,7 @@ set(CPACK_PACKAGE_NAME tuner)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "tuner maintainers <maintainers@users.noreply.a-seed-f2ceae2b.example>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_COMPONENTS_ALL tuner worker runtime)
+set(CPACK_COMPONENTS_ALL tuner worker runtime client)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
@@ -42,4 +43,11 @@ set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "tuned kernels inside an application
  A library with a C API that opens a database or a bundle of tuner, finds the
  kernel for a workload, compiles or loads it, and runs it from any thread. With
  the header and a CMake package.")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME tuner-client)
+set(CPACK_DEBIAN_CLIENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "tuner-runtime (= ${full_version})")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/triggers)
+set(CPACK_DEBIAN_CLIENT_DESCRIPTION "a daemon of tuner from a C++ program
+ A library with one header: submit jobs to a daemon, follow them, ask what was
+ tuned. Every call has a deadline; calls that break are made again.")
 include(CPack)

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler_core/codegen/cpu_features.h"
+
 namespace tuner {
 namespace {
 

@@ -30,7 +30,7 @@ class Workers {
   struct Offer {
     WorkerLife life;
     std::string host;
-    std::vector<std::string> targets;  // canonical names
+    std::vector<std::string> targets;   // canonical names
     std::vector<std::string> features;  // of its host: they decide what code it measures (Backend::measures)
     int max_threads = 1;
     bool races = false;

@@ -1,0 +1,208 @@
+// libtuner_client: the C++ client against a daemon and a worker that run as processes, a daemon that goes away and comes
+// back, and the program of its README.
+#include "deploy/client/tuner_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <regex>
+#include <thread>
+
+#include "tests/support/temporary_folder.h"
+#include "tests/tuner/processes.h"
+
+namespace tuner {
+namespace {
+
+using namespace std::chrono_literals;
+using client::Answer;
+using client::Client;
+using client::Event;
+using client::Job;
+using client::JobFile;
+using testing::eventually;
+using ::testing::HasSubstr;
+using testing::Process;
+using testing::read_text;
+
+constexpr char kJob[] = R"({"op":"matmul","a":[24,32],"b":[32,40],"measure":{"min_repeat_ms":0.05}})";
+
+class ClientTest : public ::testing::Test {
+ protected:
+  ClientTest() {
+    ::setenv("XDG_DATA_HOME", folder_.file("data").c_str(), 1);
+    ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1);
+  }
+  static std::string program(const std::string& name) { return std::string(TUNER_BIN_DIR) + "/" + name; }
+  // A private socket: the same address when the daemon is started again.
+  std::string address() const { return "unix:" + folder_.file("socket"); }
+  std::unique_ptr<Process> daemon() {
+    return std::make_unique<Process>(std::vector<std::string>{program("tuner"), "serve", "--listen",
+                                                              address(), "--db", folder_.file("t.db")},
+                                     folder_.file("serve"));
+  }
+  std::unique_ptr<Process> worker() {
+    return std::make_unique<Process>(
+        std::vector<std::string>{program("measure_server"), "--daemon", address(), "--worker-id", "w1",
+                                 "--work-dir", folder_.file("worker")},
+        folder_.file("worker_log"));
+  }
+  static void expect_worker(const Client& client) {
+    ASSERT_TRUE(eventually(60s, [&] { return !client.workers().empty(); }));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ClientTest, AJobIsSubmittedFollowedAndAskedFor) {
+  const auto serve = daemon(), measure = worker();
+  const Client client(address(), 60);
+  expect_worker(client);
+  EXPECT_EQ(client.workers().at(0).id, "w1");
+  EXPECT_FALSE(client.workers().at(0).targets.empty());
+
+  const std::vector<Job> jobs = client.submit({kJob}, {.trials = 12, .search = "random", .seed = 7});
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].state, "queued");
+  ASSERT_EQ(jobs[0].tasks.size(), 1u);
+  EXPECT_THAT(jobs[0].tasks[0].workload, HasSubstr("v1 matmul b=1 m=24 n=40 k=32"));
+
+  int64_t last_seq = 0, most_done = 0;
+  std::vector<Answer> told;
+  client.wait(jobs[0], 300, [&](const Event& event) {
+    EXPECT_GE(event.seq, last_seq);
+    last_seq = event.seq;
+    if (event.progress) most_done = std::max(most_done, event.progress->trials_done);
+    if (event.answer) told.push_back(*event.answer);
+  });
+  EXPECT_GE(most_done, 12);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told[0].found());
+
+  const std::vector<Answer> answers = client.query(JobFile{kJob});
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].kind, "exact");
+  EXPECT_EQ(answers[0].config, told[0].config);
+  EXPECT_GT(answers[0].time_ns, 0);
+  EXPECT_LE(answers[0].time_low_ns, answers[0].time_ns);
+  EXPECT_EQ(client.query(jobs[0].tasks).at(0).config, answers[0].config);
+
+  // The same again is the stored job; what is not tuned has a fallback.
+  const std::vector<Job> again = client.submit({kJob}, {.trials = 12, .search = "random", .seed = 7});
+  EXPECT_TRUE(again.at(0).already_finished);
+  EXPECT_EQ(again.at(0).id, jobs[0].id);
+  client.wait(again.at(0), 1);
+  EXPECT_FALSE(client.query(JobFile{R"({"op":"matmul","a":[3,5],"b":[5,7]})"}).at(0).found());
+  const std::vector<Job> listed = client.jobs();
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].state, "finished");
+}
+
+TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
+  auto serve = daemon();
+  const auto measure = worker();
+  const Client client(address(), 60);
+  expect_worker(client);
+  const std::vector<Job> jobs = client.submit({kJob}, {.trials = 48, .search = "random", .seed = 1});
+  std::atomic<int> events = 0;
+  std::thread killer([&] {
+    EXPECT_TRUE(eventually(60s, [&] { return events > 4; }));
+    serve.reset();
+    serve = daemon();
+  });
+  // A daemon that is started again puts running jobs back; submitting the same continues one.
+  client::WatchOptions options;
+  options.timeout_s = 240;
+  std::thread resubmitter([&] {
+    killer.join();
+    const std::vector<Job> again = client.submit({kJob}, {.trials = 48, .search = "random", .seed = 1});
+    EXPECT_EQ(again.at(0).id, jobs.at(0).id) << "no second job";
+  });
+  client.watch(
+      jobs.at(0).id,
+      [&](const Event&) {
+        ++events;
+        return true;
+      },
+      options);
+  resubmitter.join();
+  client.wait(client.submit({kJob}, {.trials = 48, .search = "random", .seed = 1}).at(0), 240);
+  EXPECT_EQ(client.jobs().at(0).state, "finished");
+  EXPECT_EQ(client.jobs().size(), 1u);
+}
+
+TEST_F(ClientTest, WhatIsWrongIsToldByItsKind) {
+  const auto serve = daemon();
+  const Client client(address(), 30);
+  ASSERT_TRUE(client.workers().empty());  // waits for the daemon
+  EXPECT_THROW(
+      {
+        try {
+          client.submit(
+              {R"({"op":"matmul","a":[24,32],"b":[31,40],"target":"llvm -mcpu=haswell"})", "mine.json"});
+        } catch (const client::InvalidRequest& wrong) {
+          EXPECT_THAT(wrong.what(), HasSubstr("mine.json: b: expected K = 32"));
+          throw;
+        }
+      },
+      client::InvalidRequest);
+  EXPECT_THROW(client.submit({kJob}), client::InvalidRequest) << "\"cpu\", and no worker says which";
+  EXPECT_THROW(client.cancel("j99"), client::NotFound);
+  EXPECT_THROW(client.watch("j99", [](const Event&) { return true; }), client::NotFound);
+  EXPECT_THROW(client::read_file(folder_.file("none.json")), client::InvalidRequest);
+  EXPECT_THROW(Client("127.0.0.1:1", 0), client::InvalidRequest);
+
+  const std::vector<Job> waiting =
+      client.submit({R"({"op":"matmul","a":[8,8],"b":[8,8],"target":"llvm -mcpu=haswell"})"}, {.trials = 4});
+  EXPECT_THROW(client.wait(waiting.at(0), 0.5), client::DeadlineExceeded) << "nobody measures it";
+  EXPECT_EQ(client.cancel(waiting.at(0).id), "cancelled");
+  try {
+    client.wait(waiting.at(0), 10);
+    ADD_FAILURE() << "a cancelled job is not finished";
+  } catch (const client::JobFailed& ended) {
+    EXPECT_EQ(ended.state, "cancelled");
+    EXPECT_EQ(ended.job_id, waiting.at(0).id);
+  }
+}
+
+TEST_F(ClientTest, NobodyThereIsUnavailableAfterTheTimeLimit) {
+  const auto start = std::chrono::steady_clock::now();
+  const Client client("unix:" + folder_.file("nobody"), 1);
+  EXPECT_THROW(client.jobs(), client::Unavailable);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+// The first C++ block of the README, compiled as C++20, and the header alone as C++17 with every warning.
+TEST_F(ClientTest, TheProgramOfItsReadmeRuns) {
+  const std::string readme = read_text(std::string(TUNER_SOURCE_DIR) + "/deploy/client/README.md");
+  std::smatch block;
+  ASSERT_TRUE(std::regex_search(readme, block, std::regex("```cpp\n([^`]*)```")));
+  std::string text = block[1];
+  text = std::regex_replace(text, std::regex("127\\.0\\.0\\.1:7070"), address());
+  std::ofstream(folder_.file("app.cpp")) << text;
+  std::ofstream(folder_.file("header.cpp")) << "#include <tuner_client.h>\nint main() { return 0; }\n";
+  std::ofstream(folder_.file("conv2d.json")) << kJob;
+  const auto shell = [&](const std::string& line) {
+    return std::system(("cd " + folder_.file("") + " && { " + line + "; } >out.txt 2>err.txt").c_str());
+  };
+  const std::string flags = " -Wall -Wextra -Wpedantic -Werror -I " TUNER_SOURCE_DIR "/deploy/client ";
+  EXPECT_EQ(shell(TUNER_CXX " -std=c++17 -c header.cpp -o header.o" + flags), 0)
+      << read_text(folder_.file("err.txt"));
+#ifdef TUNER_SANITIZED
+  GTEST_SKIP() << "a plain program cannot link a library with sanitizers";
+#endif
+  ASSERT_EQ(shell(TUNER_CXX " -std=c++20 app.cpp -o app" + flags + TUNER_CLIENT_SO " -Wl,-rpath," +
+                  std::string(TUNER_CLIENT_SO).substr(0, std::string(TUNER_CLIENT_SO).rfind('/'))),
+            0)
+      << read_text(folder_.file("err.txt"));
+  const auto serve = daemon(), measure = worker();
+  expect_worker(Client(address(), 60));
+  ASSERT_EQ(shell("./app"), 0) << read_text(folder_.file("err.txt"));
+  EXPECT_THAT(read_text(folder_.file("out.txt")), HasSubstr("v1 matmul b=1 m=24 n=40 k=32"));
+}
+
+}  // namespace
+}  // namespace tuner
