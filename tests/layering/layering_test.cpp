@@ -205,7 +205,7 @@ TEST(Layering, TablesOfTheDaemonKnowNoStoreMessageClockOrThread) {
   const std::set<std::string> readable = {"compiler_core/base/status.h",
                                           "compiler_core/base/statistics.h",
                                           "compiler_core/target.h",
-                                          "compiler_core/codegen/cpu_features.h",
+                                          "compiler_core/backend.h",
                                           "db/records.h",
                                           "templates/workload/workload.h",
                                           "db/resolve/default_time.h",    // DefaultConfig
