@@ -247,8 +247,8 @@ Status device_for(const PackFile& pack, const ProbeReply& probe) {
 
 int conclude(Stop stop, const std::string& trouble, const PackResults& results, const std::string& output) {
   const char* how = stop == Stop::kNo         ? "done"
-                    : stop == Stop::kDeadline ? "the deadline is reached; run again to go on"
-                                              : "stopped; run again to go on";
+                    : stop == Stop::kDeadline ? "the deadline is reached; run again to continue"
+                                              : "stopped; run again to continue";
   if (stop == Stop::kTrouble) std::fprintf(stderr, "runner: %s\n", trouble.c_str());
   std::printf("%s: %zu results in %s\n", how, results.count(), output.c_str());
   return stop == Stop::kTrouble || results.count() == 0 ? 1 : 0;

@@ -62,7 +62,7 @@ int work(const std::string& daemon, const tuner::WorkerOptions& options, pid_t o
       if (owner != 0 && ::getppid() != owner) std::_Exit(1);
       if (signal <= 0) continue;
       if (++seen > 1) std::_Exit(1);
-      spdlog::info("finishing what is held, then leaving; once more to leave at once");
+      spdlog::info("finishing held trials, then leaving; interrupt again to leave at once");
       w->drain();
     }
   });
@@ -107,10 +107,9 @@ int measure_server_main(int argc, char** argv) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--exit-with", owner,
-                 "End when this process ends: the number of the one that started this one")
+                 "End when the process with this number ends: the one that started this worker")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--builder", builder, "Be the builder process of a worker (started by the worker itself)")
-      ->group("");
+  app.add_flag("--builder", builder, "Run as the builder process of a worker, which starts it")->group("");
   app.add_option("--cpus", cpus, "CPUs of the builder")->delimiter(',')->group("");
   try {
     app.parse(argc, argv);

@@ -178,7 +178,7 @@ TEST_F(RunPack, StopsAtTheDeadlineAndGoesOnLater) {
   ASSERT_TRUE(write_pack(pack_of(std::move(candidates)), (dir_ / "a.pack").string()).is_ok());
   const Ended first = run_pack("--deadline 1.8");
   EXPECT_EQ(first.exit_code, 0);
-  EXPECT_THAT(first.text, HasSubstr("the deadline is reached; run again to go on: "));
+  EXPECT_THAT(first.text, HasSubstr("the deadline is reached; run again to continue: "));
   EXPECT_LT(results().size(), 4u);
   const Ended second = run_pack();
   EXPECT_EQ(second.exit_code, 0) << second.text;

@@ -189,7 +189,7 @@ const std::vector<BadInputRow> kOutputs = {
     {"pack good.json -o loop", "Too many levels of symbolic links"},
     {"pack good.json -o out.pack --candidates 0", "--candidates"},
     {"pack good.json -o out.pack --deadline nan", "--deadline"},
-    {"build good.json --db none.db -o text", "text: is a file; -o wants a folder"},
+    {"build good.json --db none.db -o text", "text: is a file; expected a folder for -o"},
     {"build good.json --db none.db -o out --emit exe", "--emit"},
     {"build good.json --db none.db -o out --name 3d", "--name: expected a name for C"},
 };

@@ -219,7 +219,7 @@ TEST_F(BundleTest, AFolderIsWholeOrAsItWas) {
   expect_refused("late.json -o out --name lib", "Build for \"cuda -arch=sm_80\"");
   expect_refused("late.json -o new/deep --name lib", "Build for \"cuda -arch=sm_80\"", "new");
   expect_refused("dense.json -o out --name other", "holds the library \"lib\", and a folder holds one");
-  expect_refused("dense.json -o dense.json", "is a file; -o wants a folder", "none");
+  expect_refused("dense.json -o dense.json", "is a file; expected a folder for -o", "none");
   expect_refused("dense.json -o dense.json/x", "cannot be made: Not a directory", "none");
   shell_.run(
       "mkdir foreign; echo '{\"mine\": 1}' >foreign/manifest.json; mkdir -p way/include; echo mine "

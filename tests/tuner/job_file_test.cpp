@@ -325,7 +325,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("name": "3x3")"),
        "name: expected a name for C: letters, digits and underscores, starting with a letter, found "
        "\"3x3\"."},
-      {conv(R"("name": "double")"), "name: \"double\" is a word of C or C++ itself, found \"double\"."},
+      {conv(R"("name": "double")"), "name: \"double\" is a keyword of C or C++, found \"double\"."},
       {conv(R"("name": "tuner_conv")"),
        "name: names that start with tuner_ are taken, found \"tuner_conv\"."},
       {conv(R"("name": 7)"), "name: expected a text in quotes, found 7."},

@@ -51,7 +51,7 @@ TEST_F(JobStateTest, IsInterruptedWhenNobodyDoes) {
   EXPECT_EQ(state_in("report j1 --no-roofs"), "interrupted");
   const CommandResult jobs = line_.run("tuner jobs --db a.db");
   EXPECT_THAT(jobs.out, HasSubstr("j1  interrupted  0 of 8 trials"));
-  EXPECT_THAT(jobs.out, HasSubstr("submitting the same file again goes on"));
+  EXPECT_THAT(jobs.out, HasSubstr("submit the same file again to continue"));
   const CommandResult watch = line_.run("tuner watch j1 --db a.db");
   EXPECT_EQ(watch.exit_code, 1);
   EXPECT_THAT(watch.err, HasSubstr("job j1 was interrupted"));

@@ -109,9 +109,9 @@ TEST_F(SpaceExport, RefusesToMixMachinesAndTasks) {
   const auto both = records_of_task(*store_, {kAnalyticKey, kAnalyticTarget});
   EXPECT_EQ(both.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(both.message(), HasSubstr("2 machines"));
-  EXPECT_THAT(both.message(), HasSubstr("--hardware says which: \"m1\", \"m2\""));
+  EXPECT_THAT(both.message(), HasSubstr("choose one with --hardware: \"m1\", \"m2\""));
   EXPECT_EQ(records_of_task(*store_, {kAnalyticKey, kAnalyticTarget}, "m2")->rows.size(), 1u);
-  EXPECT_EQ(records_of_job(*store_, "j1", -1).message(), "job j1 has 2 tasks; say which: --task 0 to 1");
+  EXPECT_EQ(records_of_job(*store_, "j1", -1).message(), "job j1 has 2 tasks; choose one: --task 0 to 1");
   EXPECT_EQ(records_of_job(*store_, "j1", 2).message(),
             "--task: found 2, expected 0 to 1, the tasks of job j1");
   EXPECT_EQ(records_of_job(*store_, "j1", 1)->rows[0].config.to_text(), "a=2");

@@ -36,7 +36,7 @@ Result<std::unique_ptr<BundleFolder>> BundleFolder::open(const std::string& path
   if (error || path.empty()) return invalid_argument("-o: expected a folder, found \"", path, "\"");
   std::unique_ptr<BundleFolder> folder(new BundleFolder(absolute));
   if (fs::exists(absolute) && !fs::is_directory(absolute))
-    return invalid_argument(path, ": is a file; -o wants a folder, which is made when missing");
+    return invalid_argument(path, ": is a file; expected a folder for -o, which is created if it is missing");
   folder->made_ = topmost_missing(absolute);
   fs::create_directories(absolute, error);
   if (error) return invalid_argument(path, ": cannot be made: ", error.message());

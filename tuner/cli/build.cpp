@@ -133,12 +133,13 @@ void add_build_command(Command app, CommandContext& context) {
       "those of a GPU as cubins with launchers in C",
       [options] { return report(build(*options)); });
   command.add_option("FILE", options->files, "Job files; - is standard input").required();
-  command.add_option("-o,--output", options->directory, "Folder to write into, made when missing")
+  command.add_option("-o,--output", options->directory, "Folder to write into; created if it is missing")
       .type_name("DIR")
       .required();
-  command.add_option("--name", options->name,
-                     "Name of the library, and of the function where there is one kernel without a name of "
-                     "its own (\"name\" in the job file)");
+  command.add_option(
+      "--name", options->name,
+      "Name of the library, and of the function if there is one kernel and the job file gives it "
+      "no \"name\"");
   command
       .add_option("--emit", options->emit,
                   "What to write, joined by commas: so and a (the library, shared and static), obj, asm, "

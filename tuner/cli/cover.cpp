@@ -272,20 +272,20 @@ void add_cover_command(Command app, CommandContext& context) {
       .type_name("NAME");
   command
       .add_option("--spaces", options->spaces,
-                  "Cover recorded spaces of one kernel (CSV or gzip), a place each; needs no database")
+                  "Cover recorded spaces of one kernel (CSV or gzip), one place per file; needs no database")
       .type_name("FILE");
-  command.add_option("--target,--devices", options->targets, "Of the database, only these targets")
+  command.add_option("--target,--devices", options->targets, "Use only these targets of the database")
       .type_name("TEXT");
   command
       .add_option("--k", options->k,
-                  "At most so many configs; without --within the set of as many whose worst case is best")
+                  "At most this many configs; without --within the set of this size with the best worst case")
       .in_range(1, kMostConfigs)
       .type_name("K");
   command
       .add_option(
           "--within", options->within_percent,
-          "The smallest set that is so near the fastest known config everywhere, in percent (5 unless "
-          "--k is given)")
+          "Find the smallest set that is within this many percent of the fastest known config everywhere (5 "
+          "unless --k is given)")
       .read_as(
           [](const std::string& text) {
             return text.ends_with('%') ? text.substr(0, text.size() - 1) : text;

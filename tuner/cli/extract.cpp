@@ -149,7 +149,7 @@ void add_extract_command(Command app, CommandContext& context) {
       .add_option("--dim", options->dims,
                   "A named extent that the model leaves open; may be given several times")
       .type_name("NAME=N");
-  command.add_option("--trials", options->trials, "Trials a task, on average, to write into the job file")
+  command.add_option("--trials", options->trials, "Trials per task, on average, to write into the job file")
       .in_range(1, 10'000'000)
       .type_name("N");
   command.add_option("--target", options->target, "Target to write: cpu, llvm -mcpu=..., cuda -arch=...")

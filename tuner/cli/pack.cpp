@@ -88,15 +88,16 @@ void add_pack_command(Command app, CommandContext& context) {
       .show_default();
   command.add_option("--seed", options->build.seed, "Draws other configs").show_default();
   command
-      .add_option("--random-share", options->build.random_percent,
-                  "CUDA: percent of the candidates drawn evenly. The others are the best of eight times as "
-                  "many by estimated time; the estimate stands in the results, to be judged by the times")
+      .add_option(
+          "--random-share", options->build.random_percent,
+          "CUDA: percent of the candidates drawn at random. The others are the best by estimated time out of "
+          "eight times as many; results repeat the estimate, so that it can be judged")
       .in_range(0, 100)
       .show_default();
   command.add_flag("--emulate", options->build.emulate,
-                   "CUDA tasks as CPU kernels made by the emulator: tries the whole way without a GPU. "
-                   "Their records are of a target of their own");
-  command.add_option("--deadline", options->deadline_s, "Seconds the measurement may take, all of it")
+                   "Compile CUDA tasks as CPU kernels made by the emulator, to try every step without a GPU. "
+                   "Their records have a target of their own");
+  command.add_option("--deadline", options->deadline_s, "Seconds that the whole measurement may take")
       .positive()
       .between_zero_and(kMostDeadlineS)
       .show_default();

@@ -166,7 +166,7 @@ void add_query_command(Command app, CommandContext& context) {
   add_db_option(command, options->db);
   add_target_option(command, options->filter.target);
   command.add_option("--op", options->filter.op,
-                     "Ask about this operator, without a file; with --all: only it");
+                     "Ask about this operator without a file; with --all: list only this operator");
   command
       .add_option("--constants", options->constants,
                   "What the times of the answer mean: constants warm in the caches, or cold in memory (else "
@@ -175,14 +175,14 @@ void add_query_command(Command app, CommandContext& context) {
   command.add_option("--daemon", options->daemon,
                      "Ask the daemon at HOST:PORT or unix:/path instead of a file");
   command.add_flag("--exact", options->exact,
-                   "Exit 1 unless every task itself was tuned (else: unless it is better "
-                   "off than with its default config)");
+                   "Exit 1 unless every task itself was tuned. Without this option: unless "
+                   "every task has a better answer than its default config");
   command.add_flag("--all", options->all,
                    "List every tuned task; --op, --target, --since and --stale filter");
   command.add_option("--since", options->filter.since,
-                     "With --all: measured since then, as 2026-11-01 (UTC)");
+                     "With --all: only tasks measured since this day (UTC), such as 2026-11-01");
   command.add_flag("--stale", options->filter.stale,
-                   "With --all: measured with another compiler, template or machine than the present");
+                   "With --all: only tasks measured with another compiler, template or machine than today's");
   command.add_option("--format", options->filter.format, "With --all: table, jsonl or csv")
       .one_of({"table", "jsonl", "csv"});
   add_json_option(command, options->json);

@@ -135,7 +135,9 @@ void add_records_diff(Command records, CommandContext& context) {
       .in_range(0.0, 1000.0)
       .type_name("PERCENT")
       .show_default();
-  command.add_option("--confidence", options->confidence_percent, "Percent; of all verdicts together")
+  command
+      .add_option("--confidence", options->confidence_percent,
+                  "Percent: how certain all verdicts together are")
       .in_range(50.0, 99.999)
       .type_name("PERCENT")
       .show_default();

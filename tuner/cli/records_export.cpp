@@ -34,7 +34,7 @@ Result<TaskRecords> records_asked_for(const Options& options, const Store& store
   ASSIGN_OR_RETURN(const std::vector<CliTask> tasks, read_tasks(options.file, options.target));
   const auto n = static_cast<int>(tasks.size());
   if (options.task < 0 && n > 1)
-    return invalid_argument(options.file, " has ", n, " tasks; say which: --task 0 to ", n - 1);
+    return invalid_argument(options.file, " has ", n, " tasks; choose one: --task 0 to ", n - 1);
   if (options.task >= n)
     return invalid_argument("--task: found ", options.task, ", expected 0 to ", n - 1, ", the entries of ",
                             options.file);
@@ -222,8 +222,9 @@ void add_records_export(Command records, CommandContext& context) {
       .type_name("NAME");
   command.add_flag("--own", options->own, "Only our own records, none imported from other tuners");
   command.add_flag("--foreign", options->foreign, "Only records imported from other tuners");
-  command.add_flag("--space", options->space,
-                   "One task as a recorded space: CSV, a row a config, knobs, time_ms, status, samples_ms");
+  command.add_flag(
+      "--space", options->space,
+      "One task as a recorded space: CSV with one row per config: knobs, time_ms, status, samples_ms");
   command.add_option("--hardware", options->hardware, "With --space: records of this machine only");
   add_target_option(command, options->target);
   command

@@ -161,9 +161,11 @@ void add_records_import(Command records, CommandContext& context) {
   command.add_option("FILE", options->files, "Files, compressed (.gz) or not; told apart by content")
       .required();
   command.add_option("--format", options->format, "Read them as jsonl, autotvm, t4 or csv").type_name("NAME");
-  command.add_option("--task", options->task, "Of tables and T4 documents that do not say: what was tuned")
+  command
+      .add_option("--task", options->task, "What was tuned, for tables and T4 documents that do not say it")
       .type_name("TEXT");
-  command.add_option("--target", options->target, "The same: where it ran").type_name("TEXT");
+  command.add_option("--target", options->target, "Where it ran, for files that do not say it")
+      .type_name("TEXT");
   add_json_option(command, options->json);
   add_db_option(command, options->db);
 }

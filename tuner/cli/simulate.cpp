@@ -231,7 +231,7 @@ void add_simulate_command(Command app, CommandContext& context) {
       .type_name("NAME")
       .show_default();
   command.add_option("--trials", options->trials, "Trials a run").in_range(1, 1000000).show_default();
-  command.add_option("--seeds", options->seeds, "Runs a space, each with a seed of its own")
+  command.add_option("--seeds", options->seeds, "Runs of each space, each with its own seed")
       .in_range(1, 100000)
       .show_default();
   command.add_option("--first-seed", options->first_seed, "Seed of the first run").show_default();
@@ -239,7 +239,7 @@ void add_simulate_command(Command app, CommandContext& context) {
       .type_name("FILE");
   command.add_flag("--warm-others", options->warm_others,
                    "Each space is played with the other SPACEs of the same knobs known beforehand");
-  command.add_option("--warm-rows", options->warm_rows, "Random rows known of each of them")
+  command.add_option("--warm-rows", options->warm_rows, "Random rows of each that are known beforehand")
       .in_range(1, 1000000)
       .show_default();
   command.add_option("--in-flight", options->in_flight, "Configs proposed before the results of any are seen")

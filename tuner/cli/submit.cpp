@@ -146,7 +146,7 @@ int run(const SubmitOptions& options) {
     if (!status) {
       exit_code = report(status);
       if (!out.job_id.empty())
-        std::fprintf(stderr, "What job %s measured is kept, this continues it: %s\n", out.job_id.c_str(),
+        std::fprintf(stderr, "Job %s keeps what it measured. To continue it: %s\n", out.job_id.c_str(),
                      again.c_str());
       break;
     }

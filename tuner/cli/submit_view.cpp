@@ -148,8 +148,8 @@ void say_interrupted(const JobOutcome& out, const std::string& again) {
   if (out.job_id.empty())
     std::fprintf(stderr, "stopped\n");
   else if (out.hosted)
-    std::fprintf(stderr, "stopped: job %s keeps what it measured, this continues it: %s\n",
-                 out.job_id.c_str(), again.c_str());
+    std::fprintf(stderr, "stopped: job %s keeps what it measured. To continue it: %s\n", out.job_id.c_str(),
+                 again.c_str());
   else
     std::fprintf(stderr, "left: job %s goes on without this command. Follow it: %s\nend it: %s\n",
                  out.job_id.c_str(), command_line("watch " + out.job_id).c_str(),

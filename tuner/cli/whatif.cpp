@@ -208,7 +208,7 @@ void add_whatif_command(Command app, CommandContext& context) {
   command.add_option("--seeds", options->play.seeds, "Runs of each strategy, with seeds 0, 1, ...")
       .in_range(1, 10'000)
       .show_default();
-  command.add_option("--task", options->task, "Which task of a job that has several, from 0")
+  command.add_option("--task", options->task, "Task of a job that has several, counted from 0")
       .not_negative()
       .type_name("N");
   command.add_option("--coverage", options->least_coverage, "Percent of the proposals that must be recorded")

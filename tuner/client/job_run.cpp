@@ -54,7 +54,7 @@ Status JobRun::run() {
     if (status.code() != StatusCode::kUnavailable || out_.job_id.empty() ||
         steady_clock::now() - alive > kReconnectFor)
       return status;
-    view_.say(str("  ", status.message(), "; going on with job ", out_.job_id));
+    view_.say(str("  ", status.message(), "; continuing job ", out_.job_id));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }
@@ -129,7 +129,7 @@ void JobRun::end_host(const DaemonClient& client, const Turn& turn) {
   if (turn.interrupted) view_.say("stopping...");
   if (!client.hosts()) return;
   if (turn.status && !turn.interrupted && !client.wait_until_learned(kLearnFor))
-    view_.say("  what this teaches about other shapes is left to `tuner learn`");
+    view_.say("  the lessons of this job for other shapes are not learned yet: tuner learn");
   client.stop_host(str("the command that hosted the daemon (process ", getpid(), ") has ended"));
 }
 

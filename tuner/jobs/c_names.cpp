@@ -116,7 +116,7 @@ Status check_c_name(std::string_view name) {
   if (name.size() > kLongest)
     return invalid_argument("expected a name of at most ", kLongest, " letters, found ", name.size());
   if (!is_letter(name[0]) || !std::ranges::all_of(name, is_part)) return invalid_argument(kExpected);
-  if (is_keyword(name)) return invalid_argument("\"", name, "\" is a word of C or C++ itself");
+  if (is_keyword(name)) return invalid_argument("\"", name, "\" is a keyword of C or C++");
   if (name.starts_with("tuner_")) return invalid_argument("names that start with tuner_ are taken");
   return Status::ok();
 }

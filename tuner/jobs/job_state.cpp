@@ -15,7 +15,7 @@ std::string JobStates::name(const JobRow& job) const {
 }
 
 std::string JobStates::message(const JobRow& job) const {
-  return is_interrupted(job) ? "its process is gone; submitting the same file again goes on" : job.message;
+  return is_interrupted(job) ? "its process is gone; submit the same file again to continue" : job.message;
 }
 
 }  // namespace tuner

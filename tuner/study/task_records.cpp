@@ -72,7 +72,7 @@ Result<TaskRecords> collect(const JobRow::Task& task, const std::string& hardwar
     std::string text;
     for (const std::string& machine : machines) text += str(text.empty() ? "" : ", ", '"', machine, '"');
     return invalid_argument("these records are of ", machines.size(),
-                            " machines, whose times are not comparable; --hardware says which: ", text);
+                            " machines, whose times cannot be compared; choose one with --hardware: ", text);
   }
   if (!machines.empty()) out.hardware = *machines.begin();
   return out;
@@ -84,7 +84,7 @@ Result<TaskRecords> records_of_job(const Store& store, const std::string& job_id
   ASSIGN_OR_RETURN(const JobRow job, store.job(job_id));
   const auto tasks = static_cast<int>(job.tasks.size());
   if (task_index < 0 && tasks > 1)
-    return invalid_argument("job ", job_id, " has ", tasks, " tasks; say which: --task 0 to ", tasks - 1);
+    return invalid_argument("job ", job_id, " has ", tasks, " tasks; choose one: --task 0 to ", tasks - 1);
   if (task_index >= tasks)
     return invalid_argument("--task: found ", task_index, ", expected 0 to ", tasks - 1,
                             ", the tasks of job ", job_id);

@@ -22,7 +22,7 @@ std::string how_known(const Answer& a) {
     case AnswerKind::kNearest:
       return "nearest: other shapes were tuned on this target";
     case AnswerKind::kPortable:
-      return "portable: of a cover set";
+      return "portable: a config of a cover set";
     case AnswerKind::kDefault:
       break;
   }
