@@ -30,6 +30,7 @@ std::string_view outcome_name(Outcome outcome);
 std::optional<Outcome> outcome_from_name(std::string_view name);
 
 enum class JobState : uint8_t { kQueued = 1, kRunning, kFinished, kCancelled, kFailed };
+// The names in databases and JSON: "queued", "running", ...
 std::string_view job_state_name(JobState state);
 std::optional<JobState> job_state_from_name(std::string_view name);
 
@@ -114,6 +115,7 @@ struct JobRow {
 };
 
 enum class TrialState : uint8_t { kQueued = 1, kLeased, kDone, kCancelled };
+// The names in databases and JSON: "queued", "leased", "done", "cancelled".
 std::string_view trial_state_name(TrialState state);
 std::optional<TrialState> trial_state_from_name(std::string_view name);
 

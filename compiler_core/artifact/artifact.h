@@ -64,6 +64,7 @@ struct Manifest {
 
   std::string to_json() const;  // one line
 };
+// Reads Manifest::to_json(). InvalidArgument names the key; another abi_version is refused.
 Result<Manifest> parse_manifest(std::string_view json);
 
 struct Artifact {
@@ -89,6 +90,7 @@ void remove_artifact(const std::string& directory, const std::string& digest);
 // same cubin launched otherwise is another kernel.
 std::string artifact_digest(const Artifact& artifact);
 
+// Returns the SHA-256 of the bytes as 64 lower-case hex digits.
 std::string sha256_hex(std::string_view bytes);
 
 }  // namespace tuner

@@ -23,6 +23,7 @@ extern template void store_elements(const double*, int64_t, DType, void*);
 // The same, returned as the bytes of a file.
 std::string element_bytes(const std::vector<float>& numbers, DType to);
 
+// Reads `count` elements of type `from` as numbers.
 std::vector<double> load_elements(const void* elements, int64_t count, DType from);
 
 }  // namespace tuner

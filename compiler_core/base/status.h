@@ -26,6 +26,7 @@ enum class StatusCode : uint8_t {
   kInternal,          // our bug, reported as an error where a service must go on
 };
 
+// Returns the name of the code, for messages.
 std::string_view status_code_name(StatusCode code);
 
 class [[nodiscard]] Status {

@@ -36,6 +36,7 @@ Path find_path(const Stmt& root, const Predicate& found) {
   return path;
 }
 
+// Return the path to a loop, or to a statement; empty if it is not below `root`.
 Path find_loop(const Stmt& root, const Var& var);
 Path find_statement(const Stmt& root, const StmtNode* statement);
 Path prefix(const Path& path, size_t last);  // path[0..last]
@@ -46,6 +47,7 @@ Stmt replace_at(const Path& path, Stmt replacement);
 // Returns what holds at path.back(): ranges of the loops above it, and the guards above it.
 RangeMap ranges_at(const Path& path);
 
+// True if a statement at or below `s` stores to (loads from) the buffer.
 bool stores_to(const Stmt& s, const Buffer& buffer);
 bool reads_from(const Stmt& s, const Buffer& buffer);
 

@@ -47,6 +47,7 @@ struct DiffReport {
   }
 };
 
+// Compares every task that both databases have a correct time for. Errors are those of reading a database.
 Result<DiffReport> diff_databases(const Store& a, const Store& b, const DiffOptions& options);
 
 // The arithmetic of the comparison. Samples of one kernel, one group for each process that took them.

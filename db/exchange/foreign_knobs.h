@@ -19,6 +19,7 @@ struct ForeignKnobs {
   std::string template_name;              // empty: the record names none
   std::map<std::string, int64_t> values;  // integers only, like all our knobs
 };
+// Returns what can be read; empty if the record has no config in a form known here.
 ForeignKnobs foreign_knobs(const ForeignRecord& record);
 
 }  // namespace tuner::exchange

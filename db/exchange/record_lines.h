@@ -18,6 +18,7 @@ MeasureRecord record_from(Fields& in);
 Environment environment_from(Fields& in);
 MeasureOptions options_from(Fields& parent);  // reads the key "options" of the parent
 
+// Reads a time of day as microseconds of Unix time.
 int64_t time_from(Fields& in, const char* key);
 
 }  // namespace tuner::exchange

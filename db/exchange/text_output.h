@@ -30,6 +30,7 @@ class TextOutput {
   gzFile_s* gz_ = nullptr;
 };
 
+// Writes a whole file at once.
 Status write_text(const std::string& path, std::string_view text);
 
 }  // namespace tuner::exchange

@@ -12,6 +12,7 @@
 
 namespace tuner::runtime {
 
+// True with a code generator.
 bool can_compile();
 // Returns "llvm 22.1.8 codegen 4", or "" without a code generator.
 std::string toolchain();

@@ -57,6 +57,7 @@ struct ReferenceView {
   std::span<const Sums> rows, columns;
   std::span<const Sample> samples;
 };
+// Failed: it is not a reference file, or torn or altered; the message says which.
 Result<ReferenceView> parse_reference(std::string_view bytes);
 
 // The result of comparing one output.

@@ -47,6 +47,7 @@ struct BuildReply {
 
 std::string to_json(const BuildRequest& request);
 std::string to_json(const BuildReply& reply);
+// InvalidArgument: the text is not such a message; the reason is the JSON library's.
 Result<BuildRequest> parse_build_request(std::string_view json);
 Result<BuildReply> parse_build_reply(std::string_view json);
 

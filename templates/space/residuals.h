@@ -117,6 +117,7 @@ class Residuals {
   std::unordered_multimap<uint64_t, int> ids_;
 };
 
+// Hashes n words, for tables of interned nodes.
 uint64_t hash_words(const int64_t* words, size_t n);
 
 }  // namespace tuner

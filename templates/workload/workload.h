@@ -217,6 +217,7 @@ class Workload {
   Op op_;
 };
 
+// Reads Workload::key() back. The result is valid; InvalidArgument names the word that is wrong.
 Result<Workload> workload_from_key(std::string_view key);
 // Returns "matmul, conv2d, ...", for messages.
 std::string operator_names();

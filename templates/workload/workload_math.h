@@ -21,6 +21,7 @@ Program math_of(const ReduceWorkload& w);
 Program math_of(const TransposeWorkload& w);
 Program math_of(const ElementwiseWorkload& w);
 
+// Applies the activation to a value.
 Expr activated(Activation activation, Expr x);
 
 }  // namespace tuner

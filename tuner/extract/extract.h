@@ -39,6 +39,7 @@ struct Extraction {
   double flops = 0;
 };
 
+// Accounts for every operator of the graph: as a task, fused, free or left out.
 Extraction extract_tasks(const ModelGraph& graph);
 
 }  // namespace tuner

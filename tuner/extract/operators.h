@@ -19,6 +19,7 @@ struct Served {
   bool is_served() const { return reason.empty(); }
 };
 
+// Each takes an operator of its kind and returns its workload, or why there is none.
 Served conv_of(const GraphView& view, const GraphNode& n);
 // Returns the padding of a Pad operator that only adds zeros around an image: top, left, bottom, right; else
 // nothing.

@@ -22,6 +22,7 @@ inline constexpr int64_t kMostWork = 50'000'000'000;
 // With --oracle, emulated kernels are also interpreted up to this work: about ten seconds per config.
 inline constexpr int64_t kInterpretedWork = 200'000;
 
+// Returns the work of a shape, as the limits above count it.
 int64_t emulation_work(const Workload& workload);
 // InvalidArgument, with the limit: the shape is too large to be verified at all.
 Status check_emulation_size(const Workload& workload);
