@@ -153,6 +153,7 @@ class Store {
   virtual const ExchangeStore& exchange() const = 0;
 
   // --- built on the functions above, the same for every engine ---
+  // These give NotFound if there is no such job or trial.
   Result<JobRow> job(std::string_view job_id) const;
   Result<JobRow> job_by_request(std::string_view request_id) const;
   // Finds a job as JobQuery::search does: the one that `submit` continues.

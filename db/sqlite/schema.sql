@@ -4,9 +4,8 @@
 -- what a write acknowledged is on disk. PRAGMA application_id = 0x54554e52 ("TUNR"), PRAGMA user_version = the version of
 -- this schema; a newer one is refused, an older one migrated (migrate.cpp).
 --
--- Rows are added, never deleted. Of a job only trials, options (when to end), state, message and finished_at_us change (of an
--- imported one also what a file that came later tells more of); of a trial only state, attempt, fencing and worker_id.
--- Records never change.
+-- Rows are added, never deleted. In a job only trials, options (when to end), state, message and finished_at_us change (in an
+-- imported one also what a later file adds); in a trial only state, attempt, fencing and worker_id. Records never change.
 --
 -- Numbers called *_seq, seq or *_id come from one counter for the whole file: they order everything that happened.
 -- Gaps are normal. Times of day are microseconds of Unix time, UTC, for people; order comes from the counter.
@@ -18,8 +17,8 @@
 CREATE TABLE task (
   task_id       INTEGER PRIMARY KEY,
   workload_key  TEXT NOT NULL,     -- 'v1 conv2d n=1 ic=512 ...'
-  target        TEXT NOT NULL,     -- 'llvm -mcpu=haswell -threads=1'; ' constants=cold' behind it when its times are of
-                                   -- cold constants (store.h, Constants): such records are apart from the warm ones
+  target        TEXT NOT NULL,     -- 'llvm -mcpu=haswell -threads=1'; ' constants=cold' is appended when its times are of
+                                   -- cold constants (records.h, Constants): such records are kept apart from warm ones
   crc           INTEGER NOT NULL,
   UNIQUE (workload_key, target)
 ) STRICT;
@@ -28,9 +27,9 @@ CREATE TABLE task (
 CREATE TABLE job (
   job_seq          INTEGER PRIMARY KEY,
   id               TEXT NOT NULL UNIQUE,  -- what people type
-  request_id       TEXT UNIQUE,           -- of the submission: repeating it changes nothing; NULL when it had none
+  request_id       TEXT UNIQUE,           -- of the submission; repeating it changes nothing; NULL if it had none
   tasks            TEXT NOT NULL,         -- JSON: [["workload key", "target", algorithms, uses, constants], ...] in
-                                          -- task_index order; the last three left out where they are "", 1, "warm"
+                                          -- task_index order; the last three are left out if they are "", 1, "warm"
   trials           INTEGER NOT NULL,      -- wanted, per task on average
   search           TEXT NOT NULL,         -- 'xgb-annealing'
   seed             INTEGER NOT NULL,
@@ -57,8 +56,8 @@ CREATE TABLE trial (
   attempt           INTEGER NOT NULL,     -- leases so far
   fencing           INTEGER NOT NULL,     -- of the last lease; grows with every lease
   worker_id         TEXT NOT NULL,        -- of the last lease
-  rng_counter       INTEGER NOT NULL,     -- of the proposer, when it proposed this
-  model_digest      TEXT NOT NULL,        -- of the cost model it used; '' when none
+  rng_counter       INTEGER NOT NULL,     -- the proposer's random draws when it proposed this
+  model_digest      TEXT NOT NULL,        -- digest of the cost model that it used; '' if none
   crc               INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX trial_job ON trial (job_seq, seq);
@@ -87,7 +86,7 @@ CREATE TABLE proposal (
   task_index          INTEGER NOT NULL,  -- position in job.tasks
   asked               INTEGER NOT NULL,  -- how many configs the search was asked for
   count               INTEGER NOT NULL,  -- how many trials it gave: seq first_trial_seq .. first_trial_seq + count - 1
-  first_trial_seq     INTEGER NOT NULL,  -- 0 when count is 0: the space is exhausted
+  first_trial_seq     INTEGER NOT NULL,  -- 0 if count is 0: the space is exhausted
   observed_record_id  INTEGER NOT NULL,  -- it had observed the terminal records of this job and task up to this
                                          -- record_id, in this order, and no others
   donor_record_id     INTEGER NOT NULL,  -- records of other jobs it was warmed with have ids up to this; 0: with none
@@ -103,20 +102,21 @@ CREATE TABLE race (
   task_id           INTEGER NOT NULL REFERENCES task,
   winner_trial_seq  INTEGER NOT NULL REFERENCES trial,
   finalists         TEXT NOT NULL,  -- JSON: [{"trial": seq, "samples_ns": [...], "sentinel_ns": [...], "process": [...]}]:
-                                    -- sample i, the sentinel timed beside it, the process (0, 1, ...) it was taken in;
-                                    -- also memory_ns, the second sentinel, and other_ns with other_process: samples with
-                                    -- constants the other way
-  tie_set           TEXT NOT NULL,  -- JSON: [trial seq, ...]: cannot be told from the winner; the winner is one of them
-  time_ns           REAL NOT NULL,  -- of the winner: trimmed mean over processes of the lower quartile within each
-  interval_low_ns   REAL NOT NULL,  -- where that of a fresh process lies in 95 % of cases
+                                    -- sample i, the pulses beside it (harness ABI < 4: the sentinel), the number of its
+                                    -- process (0, 1, ...); also memory_ns, the memory sentinel, and other_ns with
+                                    -- other_process: samples with the other kind of constants
+  tie_set           TEXT NOT NULL,  -- JSON: [trial seq, ...]: finalists that cannot be told from the winner, itself included
+  time_ns           REAL NOT NULL,  -- the winner's: lower quartile in each process (harness ABI < 4: median), trimmed mean
+                                    -- over the processes
+  interval_low_ns   REAL NOT NULL,  -- a fresh process lies between low and high in 95 % of cases
   interval_high_ns  REAL NOT NULL,
-  ratio             REAL NOT NULL,  -- the same three of time over sentinel
+  ratio             REAL NOT NULL,  -- the same three for time divided by sentinel_ns
   ratio_low         REAL NOT NULL,
   ratio_high        REAL NOT NULL,
   regret_bound      REAL NOT NULL,  -- the winner is slower than the best finalist by at most this fraction (95 %)
-  options           TEXT NOT NULL,  -- JSON: RaceOptions; and what came out beside the times: certified, uncertified_why,
-                                    -- turns, discarded, default_trial, default_time_ns, other_time_ns. A race of before
-                                    -- there was "certified" is certified when its interval is narrow enough
+  options           TEXT NOT NULL,  -- JSON: RaceOptions, and results besides the times: certified, uncertified_why, turns,
+                                    -- discarded, default_trial, default_time_ns, other_time_ns. A race stored before
+                                    -- "certified" existed is certified if its interval is narrow enough
   hardware          TEXT NOT NULL,
   toolchain         TEXT NOT NULL,
   harness_abi       INTEGER NOT NULL,
@@ -136,27 +136,26 @@ CREATE TABLE event (
 ) STRICT;
 CREATE INDEX event_job ON event (job_seq, seq);
 
--- What was computed from the records, as a document: a predictor, a cover set. The newest of a (kind, op, target) counts;
--- older ones stay.
+-- Documents computed from the records: a predictor, a cover set. The newest of a (kind, op, target) counts; older ones stay.
 CREATE TABLE learned (
   learned_id       INTEGER PRIMARY KEY,
-  kind             TEXT NOT NULL,     -- 'predictor' | 'cover' ...: whoever writes it tells what the document is
-  op               TEXT NOT NULL,     -- operator it is about; '' when about several
-  target           TEXT NOT NULL,     -- target it is about; '' when about several
-  until_record_id  INTEGER NOT NULL,  -- records with an id up to this were taken into account
+  kind             TEXT NOT NULL,     -- 'predictor' | 'cover' ...: its writer defines the document
+  op               TEXT NOT NULL,     -- operator it is about; '' if about several
+  target           TEXT NOT NULL,     -- target it is about; '' if about several
+  until_record_id  INTEGER NOT NULL,  -- records with ids up to this were read
   document         TEXT NOT NULL,     -- JSON
   made_at_us       INTEGER NOT NULL,
   crc              INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX learned_newest ON learned (kind, op, target, learned_id);
 
--- A file or another database that rows came from (`tuner records import`, `merge`). What was measured here has none.
+-- A file or another database that rows came from (`tuner records import`, `merge`). Rows measured here have none.
 CREATE TABLE origin (
   origin_id       INTEGER PRIMARY KEY,
   source          TEXT NOT NULL,      -- its name as it was given
   format          TEXT NOT NULL,      -- jsonl | csv | autotvm | t4 | database
-  header          TEXT NOT NULL,      -- what stood there once for all its foreign records: of t4 the document without its
-                                      -- results, of csv the first line; '' else
+  header          TEXT NOT NULL,      -- what the file states once for all its foreign records. t4: the document without its
+                                      -- results; csv: the first line; else ''
   imported_at_us  INTEGER NOT NULL,
   crc             INTEGER NOT NULL
 ) STRICT;
@@ -164,8 +163,8 @@ CREATE TABLE origin (
 -- The jobs that came from another database. They are never continued here.
 CREATE TABLE imported_job (
   job_seq    INTEGER PRIMARY KEY REFERENCES job,
-  uid        TEXT NOT NULL UNIQUE,    -- names the job in every database it gets to (store.h, job_uid)
-  home_id    TEXT NOT NULL,           -- its id there; here it has another where that was taken
+  uid        TEXT NOT NULL UNIQUE,    -- names the job in every database (exchange/identity.h, job_uid)
+  home_id    TEXT NOT NULL,           -- its id in the database that made it; it has another id here if that was taken
   origin_id  INTEGER NOT NULL REFERENCES origin,
   crc        INTEGER NOT NULL
 ) STRICT;
@@ -175,8 +174,8 @@ CREATE TABLE imported_trial (
   seq        INTEGER PRIMARY KEY REFERENCES trial,
   job_seq    INTEGER NOT NULL REFERENCES job,
   home_seq   INTEGER NOT NULL,        -- its seq in the database that made it
-  content    INTEGER NOT NULL,        -- digest of task, template, version and config: two copies of one file may both have
-                                      -- gone on counting
+  content    INTEGER NOT NULL,        -- digest of task, template, version and config, because two copies of one file may both
+                                      -- have continued to count
   origin_id  INTEGER NOT NULL REFERENCES origin,
   crc        INTEGER NOT NULL
 ) STRICT;
@@ -196,11 +195,11 @@ CREATE TABLE foreign_record (
   foreign_id       INTEGER PRIMARY KEY,
   foreign_task_id  INTEGER NOT NULL REFERENCES foreign_task,
   origin_id        INTEGER NOT NULL REFERENCES origin,
-  digest_high      INTEGER NOT NULL,  -- of everything it says: the same record from a second file changes nothing
+  digest_high      INTEGER NOT NULL,  -- digest of its whole content: the same record from a second file changes nothing
   digest_low       INTEGER NOT NULL,
-  outcome          TEXT NOT NULL,     -- as of record
+  outcome          TEXT NOT NULL,     -- as in record
   time_ns          REAL NOT NULL,     -- median of its times; 0 unless ok
-  finished_at_us   INTEGER NOT NULL,  -- 0 where the file does not say
+  finished_at_us   INTEGER NOT NULL,  -- 0 if the file does not say
   document         TEXT NOT NULL,     -- the record as it was written: a line, or an element of `results`
   crc              INTEGER NOT NULL
 ) STRICT;
