@@ -20,7 +20,7 @@ TEST(Embedded, CtrlCStopsInOrderAndTheSameCommandContinuesThenAnswersFromTheStor
   ASSERT_TRUE(eventually(120s, [&] { return job.recorded().size() >= 16; })) << first.err();
   first.signal(SIGINT);
   EXPECT_EQ(first.wait(30s), 1);
-  EXPECT_THAT(first.err(), HasSubstr("continues it"));
+  EXPECT_THAT(first.err(), HasSubstr("To continue it"));
   const auto before = job.recorded();
 
   Process second(job.submit(400), job.folder.file("second"));
