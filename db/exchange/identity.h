@@ -20,7 +20,8 @@ inline constexpr char kPackImport[] = "import";
 // request.
 std::string job_uid(const JobRow& job);
 
-// Two trials of one job are the same if this digest of task, template and config is equal.
+// Returns a digest of task, template and config. With the trial's home_seq (0 for a pack) it names a trial in
+// its job.
 int64_t content_of(const TrialRow& trial, const JobRow::Task& task);
 
 // Returns the position of the task in the job, or -1. It may differ from the position in the file (`hint`) if
