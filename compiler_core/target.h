@@ -32,7 +32,7 @@ struct Target {
   std::string arch;                            // GPU: sm_90a
   bool emulated = false;  // GPU: measured as the emulator's CPU Programs (tuner pack --emulate)
   int threads = 1;        // CPU threads a kernel is built for
-  std::map<std::string, int64_t> numbers;  // of a family made outside the tree: its options
+  std::map<std::string, int64_t> numbers;  // options of other families
 
   // What templates ask. Filled by parse_target() from a table of CPUs (codegen/cpu_family.cpp; a CPU it does
   // not list keeps these defaults) and by host_target() from the CPU itself.
