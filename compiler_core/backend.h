@@ -40,7 +40,7 @@ struct MachineRoofs {
   struct Level {
     std::string name;  // "L2"
     int64_t capacity_bytes = 0;
-    double read_gbps = 0;  // 0: not measured
+    double read_gbps = 0;  // gigabytes a second, of all threads; 0: not measured
   };
   double fma_gflops = 0;      // of all threads of the target; 0: not known
   std::vector<Level> levels;  // smallest first; the last one is memory
@@ -73,6 +73,10 @@ class Backend {
   virtual const TargetFamily& family() const = 0;
 
   // --- here ---
+  // Five questions that are easily mixed up: can code be compiled here (available), which targets is this
+  // machine (targets_of_host), is it the machine of a target (hardware_here), may a worker here measure the target
+  // (runs_here), may that worker elsewhere (measures).
+  //
   // OK, or Unavailable with the reason why this process cannot compile: "no libnvrtc in ...".
   virtual Status available() const = 0;
   // "llvm 22.1.8 codegen 1": part of every record; begins with family().toolchain_word(). It changes when
@@ -83,29 +87,30 @@ class Backend {
   virtual Result<std::optional<Target>> resolve_here(std::string_view text) const;
   // InvalidArgument for words of the name that the compiler does not know.
   virtual Status check_words(const Target& target) const;
-  // Names of the targets that this machine is, the most special one last. `device`: the device as the runner's
-  // probe calls it (DeviceInfo::arch), for back ends whose device only the runner may touch; else empty. None:
-  // this machine has no such device.
+  // Names of all targets that describe this machine, from the most general to the most specific; none if it has
+  // no such device. `device`: the device as the runner's probe calls it (DeviceInfo::arch), for back ends whose
+  // device only the runner may touch; else empty.
   virtual std::vector<std::string> targets_of_host(std::string_view device) const = 0;
   // Features of this host that decide what code it runs (see measures()); for a worker to tell.
   virtual std::vector<std::string> host_features() const { return {}; }
-  // Whether this machine is what the target stands for, and its hardware fingerprint; empty: it is not.
+  // The hardware fingerprint of this machine if the target stands for it; otherwise empty.
   virtual std::string hardware_here(const Target& target) const = 0;
   // OK when a worker on this machine can measure the target; else InvalidArgument with the reason.
   virtual Status runs_here(const Target& target) const = 0;
-  // Whether a worker that offers target `there`, with these features and CPUs, measures code for `code`.
+  // True if code compiled for target `code` may be measured by a worker that offers target `there` and has these
+  // features (host_features()) and `max_threads` CPUs.
   virtual bool measures(const Target& code, const Target& there, std::span<const std::string> features,
                         int max_threads) const;
 
   // --- code ---
-  // Compiles a scheduled Program. InvalidConfig: the config cannot be compiled, or a static filter refuses it;
+  // Everything below takes targets of this family only. Compiles a scheduled Program. InvalidConfig: the config cannot be compiled, or a static filter refuses it;
   // Unavailable: there is no compiler here; Internal: a bug of ours. `cache` is a folder where results may be
   // kept between calls; empty: nowhere.
   virtual Result<Artifact> compile(const Program& program, const Target& target,
                                    const std::string& cache = {}) const = 0;
   // The texts it has of a Program, in the order of a help page.
   virtual std::span<const CodeForm> forms() const = 0;
-  // `form`: the name of one of forms().
+  // `form`: the name of one of forms(). Errors as compile().
   virtual Result<std::string> text(std::string_view form, const Program& program,
                                    const Target& target) const = 0;
 
@@ -117,7 +122,7 @@ class Backend {
   virtual Result<Artifact> compile_emulated(const Program& program, const Target& target) const;
   // estimate_ns() knows something.
   virtual bool estimates() const { return false; }
-  // How long the kernel may take, from the Program alone; to rank candidates before they are compiled.
+  // How long one call of the kernel may take, from the Program alone; to rank candidates before they are compiled.
   // Requires estimates(). Errors as compile().
   virtual Result<double> estimate_ns(const Program& program, const Target& target) const;
   // roofs() knows something; its kernels then have the form "asm", of which the inner loop is read.
@@ -127,6 +132,7 @@ class Backend {
   virtual std::optional<MachineRoofs> roofs(const Target& target, double recorded_gflops) const;
 
   // --- shipping ---
+  // Errors as compile().
   virtual Result<ShippedKernel> ship(const Program& program, const Target& target,
                                      const ShipRequest& request) const = 0;
   // What is appended to a kernel's name in the C identifiers of its header: {"", "_call"}.
@@ -135,8 +141,9 @@ class Backend {
 
 // The listed back ends (backends/backends.cpp), then those that were registered.
 const std::vector<const Backend*>& all_backends();
-// The back end of the target. Requires that one of its family is linked in: find_backend() asks.
+// The back end of the target. The program ends (CHECK) if none of its family is linked in.
 const Backend& backend_of(const Target& target);
+// Null if none is linked in.
 const Backend* find_backend(const TargetFamily& family);
 
 // Static objects of it add a back end that is made outside the tree, before main(). `backend` lives for ever.

@@ -9,20 +9,23 @@
 
 namespace tuner::emulation {
 
-// Numbers the running thread, interval by interval, in one-element buffers. All are undefined without checks.
+// Used only when the emulator checks for races; otherwise these buffers are null. An interval is the code
+// between two barriers. Each thread has a number of its own in each interval, its tag, so that two accesses
+// can be told to be of one interval. Each buffer has one element.
 struct Clock {
   Buffer base;         // first tag of this interval, which lies between two barriers
   Buffer block_base;   // first tag of this block's first interval
   Buffer tag;          // base + thread
   Buffer now;          // int32: number of the running thread in the launch
   Buffer launch_tag;   // int32: the same plus the threads of earlier launches
-  int64_t stride = 1;  // tags per interval: one per thread, and one for "several"
+  int64_t stride = 1;  // tags per interval: one per thread, and one that stands for "more than one thread"
   int64_t first = 1;   // launch_tag of thread 0
 };
 
 class Fission {
  public:
-  // `block` is the number of the running block in the grid.
+  // `context` and `clock` must outlive this. `block` is the number of the running block in the grid.
+  // `reverse_threads` runs the threads of each loop from the last to the first: a right kernel does not care.
   Fission(KernelContext& context, const Clock& clock, Expr block, bool reverse_threads)
       : context_(context),
         clock_(clock),
@@ -33,9 +36,11 @@ class Fission {
     for (const Buffer& b : context.kernel->shared) shared_.insert(b.get());
   }
 
-  // Returns the code of one block, start to end; its block variables are still free.
+  // Returns the code of one block, start to end; blockIdx variables are still free in it. `ranges` has what is
+  // known of them. InvalidConfig if threads could pass different barriers, or for an intrinsic that is not
+  // known. To be called once.
   Result<Stmt> run(const RangeMap& ranges);
-  // Buffers that the result uses but does not allocate.
+  // The buffers that the result uses; the caller allocates them around it.
   const std::vector<Buffer>& scratch() const { return scratch_; }
 
  private:

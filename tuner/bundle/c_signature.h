@@ -1,9 +1,9 @@
 // The arguments of a kernel's C functions, and how they map to the arguments of its compiled code.
 //
 // Names, order and types follow the workload alone. So a program still compiles when the kernel is tuned
-// again and another template wins. Each constant operand X is taken as X_packed: bytes that the packing
-// function makes from X. The template decides what they hold: X in another order, a transform of X, or X
-// unchanged. The artifact's manifest says where they go.
+// again and another template wins. A function does not take a constant operand X itself but X_packed: bytes
+// that its caller allocates and fills once by the packing function. The template decides what they hold: X in
+// another order, a transform of X, or X unchanged. Used by what writes the header of a bundle (c_header.h).
 #pragma once
 
 #include <string>
@@ -25,9 +25,10 @@ struct CSignature {
   std::vector<ArgInfo> args;       // of the call: the operands, with X_packed ("packed") in place of each
                                    // constant X
   std::vector<ArgInfo> pack_args;  // the constants, then X_packed for each; empty without constants
-  std::vector<ArgPlace> entry;     // for each of Manifest::args: its place in `args`
-  std::vector<ArgPlace> pack;      // for each of Manifest::pack_args: its place in `pack_args`
-  // Constants that the compiled code reads unchanged: pack_args[from] is copied to `to`.
+  std::vector<ArgPlace> entry;     // where the compiled code's i-th argument lies: in which of `args`
+  std::vector<ArgPlace> pack;      // the same of its packing entry: in which of `pack_args`
+  // Constants that the compiled code reads unchanged: all bytes of pack_args[from] are copied to `to`, a place
+  // in pack_args.
   struct Copy {
     size_t from = 0;
     ArgPlace to;
@@ -37,7 +38,7 @@ struct CSignature {
   bool packs() const { return !pack_args.empty(); }
 };
 
-// `manifest` must be that of a kernel for the workload.
+// `manifest` must be that of a kernel for the workload; otherwise the program ends (CHECK).
 CSignature c_signature(const Workload& workload, const Manifest& manifest);
 
 }  // namespace tuner

@@ -14,8 +14,8 @@ int terminal_width(int fd);
 // Cuts the text to this many columns, with "..." at its end; `width` 0: no limit. Counts characters of UTF-8.
 std::string shortened(std::string_view text, int width);
 
-// Joins the parts of a line in their order, with two blanks. If not all fit, those of the highest ranks are
-// taken, then others that still fit. A first part that is too long by itself is shortened.
+// Joins the parts of a line in their order, with two blanks. If they do not all fit, parts are
+// chosen by rank, the largest number first; one that does not fit is skipped. A first part that is too long by itself is shortened.
 struct LinePart {
   std::string text;
   int rank = 0;
@@ -28,11 +28,12 @@ class TextTable {
  public:
   struct Column {
     std::string name;
-    int importance = 0;
-    int least = 0;  // smallest useful width; 0: full width or not at all
-    bool right = false;
+    int importance = 0;  // a larger number is more important
+    int least = 0;       // never cut narrower than this; 0: never cut, shown whole or left out
+    bool right = false;  // aligned to the right
   };
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // A row has a cell for each column.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   // Returns the table with its heading; each line ends with a newline. `width` 0: no limit.
   std::string text(int width) const;
