@@ -41,7 +41,7 @@ class Job {
   // `trials`: per task in this run.
   Job(JobRow row, int trials, int64_t now_ms);
 
-  // As they were submitted. They never change: the three below need no lock.
+  // As it was submitted. These four never change and need no lock.
   const JobRow& row() const { return row_; }
   const std::string& id() const { return row_.id; }
   int trials() const { return trials_; }
