@@ -18,7 +18,7 @@ MatmulWorkload matmul(int64_t m, int64_t n, int64_t k) {
 
 TEST(MatmulCpu, DeclinesWithTheReason) {
   Target gpu;
-  gpu.kind = DeviceKind::kCuda;
+  gpu.family = &cuda_family();
   gpu.arch = "sm_90a";
   EXPECT_EQ(matmul_cpu().supports(matmul(4, 4, 4), gpu).reason, "needs a CPU target, got " + gpu.name());
   EXPECT_EQ(matmul_cpu().supports(Conv2dWorkload{}, cpu(256, 16)).reason, "serves matmul, got conv2d");

@@ -24,7 +24,7 @@ constexpr DType kTypes[] = {DType::kBFloat16, DType::kInt8};
 
 TEST(MatmulDotCpu, DeclinesWithTheReason) {
   Target gpu;
-  gpu.kind = DeviceKind::kCuda;
+  gpu.family = &cuda_family();
   gpu.arch = "sm_90a";
   EXPECT_EQ(matmul_dot_cpu().supports(matmul(DType::kInt8, 4, 4, 4), gpu).reason,
             "needs a CPU target, got " + gpu.name());

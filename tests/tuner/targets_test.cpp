@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/codegen/compile.h"
 #include "tests/tuner/real_job.h"
 
