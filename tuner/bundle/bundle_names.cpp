@@ -76,6 +76,7 @@ std::vector<std::string> emit_words() {
   for (const Backend* backend : all_backends())
     for (const CodeForm& form : backend->forms())
       if (!form.ending.empty()) words.emplace_back(form.name);
+  std::sort(words.begin() + 3, words.end());
   words.emplace_back("schedule");
   return words;
 }
