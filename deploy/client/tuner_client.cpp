@@ -255,19 +255,19 @@ std::vector<Job> Client::submit(const JobFile& job, const SubmitOptions& options
 void Client::watch(const std::string& job_id, const std::function<bool(const Event&)>& on_event,
                    const WatchOptions& options) const {
   const Deadline deadline(options.timeout_s);
-  v1::WatchRequest request;
-  request.set_job_id(job_id);
-  request.set_after_seq(options.after_seq);
+  int64_t after_seq = options.after_seq;
   steady_clock::time_point alive = steady_clock::now();
   bool go_on = true;
   const auto take = [&](const v1::JobEvent& message) {
-    request.set_after_seq(std::max(request.after_seq(), message.seq()));
+    after_seq = std::max(after_seq, message.seq());
     alive = steady_clock::now();
     return on_event(event_of(message));
   };
   for (;;) {
-    const v1::WatchRequest from = request;
-    const grpc::Status status = connection_->follow(from, deadline, take, go_on);
+    v1::WatchRequest request;
+    request.set_job_id(job_id);
+    request.set_after_seq(after_seq);
+    const grpc::Status status = connection_->follow(request, deadline, take, go_on);
     if (status.ok() || !go_on) return;
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE || seconds_since(alive) > options.reconnect_s ||
         deadline.left() <= 0)
