@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -123,9 +124,9 @@ class Simulator {
       }
       for (const double share : kShares) {
         const double trials = t.summary.median_trials_to(share);
-        median[std::to_string(static_cast<int>(100 * share + 0.5))] =
-            trials > static_cast<double>(options_.trials) ? nlohmann::ordered_json()
-                                                          : nlohmann::ordered_json(trials);
+        median[std::to_string(std::lround(100 * share))] = trials > static_cast<double>(options_.trials)
+                                                               ? nlohmann::ordered_json()
+                                                               : nlohmann::ordered_json(trials);
       }
       rows.push_back({{"space", t.space},
                       {"strategy", t.strategy},
