@@ -147,18 +147,18 @@ class Extractor {
       const std::vector<int64_t>& shape = *view_.tensor(tensor).shape;
       const auto rank = static_cast<int>(shape.size());
       if (rank + axis < 0) break;
-      const int64_t channels = shape[static_cast<size_t>(rank + axis)];
+      const int64_t channels = shape[static_cast<size_t>(int64_t{rank} + axis)];
       const std::string other = reader.inputs.size() == 2 ? view_.other_input(r, tensor) : "";
       const bool is_vector = view_.is_vector_along(other, channels, axis);
       const bool early = !e.residual;  // a scale of a residual is not ours to fold
-      if (reader.op == "BatchNormalization" && early && constant_weights && rank + axis == 1 &&
+      const bool folded_norm =
+          reader.op == "BatchNormalization" && early && constant_weights && rank + axis == 1 &&
           reader.input(0) == tensor && view_.is_vector_along(reader.input(1), channels, -1) &&
-          view_.is_vector_along(reader.input(4), channels, -1) && reader.integer("training_mode", 0) == 0) {
+          view_.is_vector_along(reader.input(4), channels, -1) && reader.integer("training_mode", 0) == 0;
+      if (folded_norm || (reader.op == "Add" && is_vector && early)) {
         e.bias = true;
       } else if (reader.op == "Mul" && early && constant_weights && is_vector) {
         // into weights and bias
-      } else if (reader.op == "Add" && is_vector && early) {
-        e.bias = true;
       } else if (reader.op == "Add" && !e.residual && !other.empty() && other != tensor &&
                  !view_.tensor(other).constant && view_.is_float32(other) &&
                  view_.same_shape(other, tensor) && !comes_from_later_product(other, n)) {
