@@ -113,12 +113,16 @@ TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
     serve.reset();
     serve = daemon();
   });
-  // A daemon that is started again puts running jobs back; submitting the same continues one.
+  // A daemon that is started again puts running jobs back; submitting the same continues one. What "cpu" is, it knows
+  // when the worker is back.
+  client::SubmitOptions same;
+  same.trials = 48, same.search = "random", same.seed = 1;
+  same.target = jobs.at(0).tasks.at(0).target;
   client::WatchOptions options;
   options.timeout_s = 240;
   std::thread resubmitter([&] {
     killer.join();
-    const std::vector<Job> again = client.submit({kJob}, {.trials = 48, .search = "random", .seed = 1});
+    const std::vector<Job> again = client.submit({kJob}, same);
     EXPECT_EQ(again.at(0).id, jobs.at(0).id) << "no second job";
   });
   client.watch(
@@ -129,7 +133,7 @@ TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
       },
       options);
   resubmitter.join();
-  client.wait(client.submit({kJob}, {.trials = 48, .search = "random", .seed = 1}).at(0), 240);
+  client.wait(client.submit({kJob}, same).at(0), 240);
   EXPECT_EQ(client.jobs().at(0).state, "finished");
   EXPECT_EQ(client.jobs().size(), 1u);
 }
