@@ -25,6 +25,7 @@ class DeviceRunner : public CandidateTest {
     setenv("TUNER_LIBNVML", TUNER_FAKE_CUDA, 1);
     setenv("TUNER_FAKE_CUDA_LOG", (state / "contexts").c_str(), 1);
     setenv("TUNER_FAKE_CUDA_SICK", (state / "sick").c_str(), 1);
+    setenv("TUNER_FAKE_CUDA_HANGS", (state / "hangs").c_str(), 1);
     CandidateTest::SetUpTestSuite();
   }
   static void TearDownTestSuite() {
@@ -243,8 +244,11 @@ TEST_F(DeviceFault, AHangingKernelIsEndedByTheWatchdog) {
 TEST_F(DeviceFault, CancelEndsAHangingKernel) {
   RunRequest r = device_request(module_of("hang after=3"));
   r.run_timeout_s = 60;
-  std::jthread canceller([&] {
-    std::this_thread::sleep_for(milliseconds(300));
+  std::filesystem::remove(state / "hangs");
+  // Not before it hangs: a cancel that comes earlier, or while other processes have the core, spares the context.
+  std::jthread canceller([&](const std::stop_token& ended) {
+    while (!ended.stop_requested() && !std::filesystem::exists(state / "hangs"))
+      std::this_thread::sleep_for(milliseconds(2));
     runner->cancel(r.id);
   });
   EXPECT_EQ(runner->run(r).status().code(), StatusCode::kAborted) << "its own limit ends it as run_timeout";

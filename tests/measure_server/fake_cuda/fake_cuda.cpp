@@ -13,7 +13,8 @@
 // exact. With beyond_l2_ns it takes that instead when x or out has left the "L2" of 256 KiB.
 //
 // The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
-// TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made.
+// TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made; TUNER_FAKE_CUDA_HANGS a file that is made
+// when somebody begins to wait for a kernel that hangs.
 #include <unistd.h>
 
 #include <array>
@@ -72,6 +73,8 @@ bool touch(uint64_t begin, size_t bytes) {
 }
 
 int wait() {
+  if (const char* path = std::getenv("TUNER_FAKE_CUDA_HANGS"); hanging && path != nullptr)
+    if (std::FILE* mark = std::fopen(path, "w")) (void)std::fclose(mark);
   while (hanging) pause();
   return sticky;
 }
