@@ -51,6 +51,20 @@ Status Store::extend_job(std::string_view job_id, int trials, const StopOptions&
   return update_job(job_id, {.state = JobState::kQueued, .least_trials = trials, .stop = stop});
 }
 
+Result<std::vector<TrialRow>> Store::lease_trials(const std::vector<std::string>& trial_ids,
+                                                  std::string_view worker_id) {
+  std::vector<LeaseWish> wishes;
+  wishes.reserve(trial_ids.size());
+  for (const std::string& id : trial_ids) wishes.push_back({id, std::string(worker_id)});
+  return lease_trials(wishes);
+}
+
+Status Store::requeue_trial(std::string_view trial_id, int attempt) {
+  ASSIGN_OR_RETURN(const int64_t requeued, requeue_trials({{std::string(trial_id), attempt}}));
+  if (requeued == 0) return not_found("trial ", trial_id, " is not leased at attempt ", attempt);
+  return Status::ok();
+}
+
 Result<std::vector<TrialWithRecord>> Store::trials(std::string_view job_id) const {
   if (job_id.empty()) return no_job(job_id);
   return trials(TrialQuery{.job = std::string(job_id)});

@@ -34,6 +34,7 @@ namespace tuner {
 
 class ExchangeStore;
 class TaskView;
+struct OpenRaceRow;
 
 // Selects jobs by one of these; empty selects all.
 struct JobQuery {
@@ -62,6 +63,12 @@ struct TrialQuery {
   std::string job;
   int64_t after = 0;  // only those with a larger seq
   int64_t limit = 0;  // at most this many; 0: no limit
+  bool open = false;  // only those of a job that are queued or leased
+};
+
+// A trial that a worker wants to lease.
+struct LeaseWish {
+  std::string trial_id, worker_id;
 };
 
 class Store {
@@ -93,10 +100,10 @@ class Store {
   virtual Status add_trials(std::vector<TrialRow>& trials, ProposalRow* proposal = nullptr) = 0;
   // Leases, in one commit, those of the trials that are still queued, in the given order; leaves out the
   // others. Each goes from queued to leased, with attempt + 1 and a new fencing token.
-  virtual Result<std::vector<TrialRow>> lease_trials(const std::vector<std::string>& trial_ids,
-                                                     std::string_view worker_id) = 0;
-  // Puts the trial back from leased to queued. NotFound unless it is leased with that attempt.
-  virtual Status requeue_trial(std::string_view trial_id, int attempt) = 0;
+  virtual Result<std::vector<TrialRow>> lease_trials(const std::vector<LeaseWish>& wishes) = 0;
+  // Puts trials back from leased to queued, in one commit, and returns how many; leaves out those that are
+  // not leased with that attempt.
+  virtual Result<int64_t> requeue_trials(const std::vector<std::pair<std::string, int>>& attempts) = 0;
   virtual Status cancel_open_trials(std::string_view job_id) = 0;  // queued and leased -> cancelled
   // Returns trials in seq order, or named ones in the given order. NotFound: one of the names, or the job.
   virtual Result<std::vector<TrialWithRecord>> trials(const TrialQuery& query) const = 0;
@@ -135,6 +142,19 @@ class Store {
   virtual Status add_race(RaceRow& race) = 0;
   virtual Result<std::vector<RaceRow>> races(std::string_view job_id) const = 0;  // oldest first
 
+  // --- races under way (open_race.h): rows, so that they outlive the daemon ---
+  // Stores a race that was decided on. Its id must be new; state, attempt, fencing and worker_id are ignored.
+  virtual Status open_race(const OpenRaceRow& race) = 0;
+  // Leases the race if it is queued: attempt + 1 and a new fencing token. NotFound: it is not queued.
+  virtual Result<OpenRaceRow> lease_race(std::string_view race_id, std::string_view worker_id) = 0;
+  // Puts the race back from leased to queued. NotFound unless it is leased with that attempt.
+  virtual Status requeue_race(std::string_view race_id, int attempt) = 0;
+  // Ends the race with its result, of which it fills id, in one commit; without one, `message` says why.
+  // Ending it again changes nothing, so a result that is sent twice is stored once. NotFound: no such race.
+  virtual Status end_race(std::string_view race_id, RaceRow* result, std::string_view message) = 0;
+  // Returns the races of the job that have not ended, oldest first.
+  virtual Result<std::vector<OpenRaceRow>> open_races(std::string_view job_id) const = 0;
+
   // --- learned ---
   // Fills id, and made_at_us if it is 0.
   virtual Status add_learned(LearnedRow& row) = 0;
@@ -153,6 +173,10 @@ class Store {
   virtual const ExchangeStore& exchange() const = 0;
 
   // --- built on the functions above, the same for every engine ---
+  Result<std::vector<TrialRow>> lease_trials(const std::vector<std::string>& trial_ids,
+                                             std::string_view worker_id);
+  // NotFound unless the trial is leased with that attempt.
+  Status requeue_trial(std::string_view trial_id, int attempt);
   // These give NotFound if there is no such job or trial.
   Result<JobRow> job(std::string_view job_id) const;
   Result<JobRow> job_by_request(std::string_view request_id) const;

@@ -257,6 +257,9 @@ void to_proto(const JobRow& job, v1::JobSummary* out) {
   out->set_seed(job.seed);
   *out->mutable_submitted_at() = timestamp(job.submitted_at_us);
   if (job.finished_at_us != 0) *out->mutable_finished_at() = timestamp(job.finished_at_us);
+  out->set_message(job.message);
+  to_proto(job.options, out->mutable_options());
+  out->mutable_options()->set_constants(std::string(constants_name(job.options.constants)));
 }
 
 Result<JobRow> from_proto(const v1::JobSummary& s, std::string_view field) {
@@ -272,6 +275,9 @@ Result<JobRow> from_proto(const v1::JobSummary& s, std::string_view field) {
   out.seed = s.seed();
   out.submitted_at_us = microseconds(check, "submitted_at", s.submitted_at());
   out.finished_at_us = microseconds(check, "finished_at", s.finished_at());
+  out.message = check.text("message", s.message());
+  out.options = check.part(from_proto(s.options(), check.path("options")));
+  out.options.constants = check.constants("options.constants", s.options().constants());
   return check.finish(std::move(out));
 }
 

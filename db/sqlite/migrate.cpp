@@ -195,6 +195,26 @@ CREATE INDEX foreign_rank ON foreign_record (foreign_task_id, outcome, time_ns);
      [](Connection& c) {
        return add_columns(c, "record", {{"page_faults", "INTEGER"}});
      }},
+    // 5 -> 6: races under way are rows. A new table only.
+    {5, R"SQL(
+CREATE TABLE open_race (
+  open_race_id       INTEGER PRIMARY KEY,
+  id                 TEXT NOT NULL UNIQUE,
+  job_seq            INTEGER NOT NULL REFERENCES job,
+  task_index         INTEGER NOT NULL,
+  finalists          TEXT NOT NULL,
+  default_trial_seq  INTEGER NOT NULL,
+  options            TEXT NOT NULL,
+  state              TEXT NOT NULL,
+  attempt            INTEGER NOT NULL,
+  fencing            INTEGER NOT NULL,
+  worker_id          TEXT NOT NULL,
+  race_id            INTEGER NOT NULL,
+  message            TEXT NOT NULL,
+  crc                INTEGER NOT NULL
+) STRICT;
+CREATE INDEX open_race_job ON open_race (job_seq, open_race_id) WHERE state != 'done';
+)SQL"},
 };
 
 // schema.sql with the record's columns in their place.

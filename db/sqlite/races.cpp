@@ -39,19 +39,23 @@ Status check_race(const RaceRow& r) {
   return Status::ok();
 }
 
+Status SqliteStore::insert_race(Connection& c, RaceRow& race) {
+  ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, race.job_id));
+  ASSIGN_OR_RETURN(const int64_t winner_seq, trial_seq(race.winner_trial_id));
+  ASSIGN_OR_RETURN(const StoredTrial winner, find_trial_row(c, winner_seq));
+  race.id = next_seq();
+  ASSIGN_OR_RETURN(const SqlRow row, to_row(StoredRace{race, job.job_seq, winner.task_id}));
+  static const std::string kInsert =
+      str("INSERT INTO race (", kRaceColumns, ") VALUES (", placeholders(kRaceColumns), ")");
+  return c.run(kInsert, row);
+}
+
 Status SqliteStore::add_race(RaceRow& race) {
   RETURN_IF_ERROR(check_race(race));
   RaceRow added;
   RETURN_IF_ERROR(write([&](Connection& c) -> Status {
     added = race;
-    ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, race.job_id));
-    ASSIGN_OR_RETURN(const int64_t winner_seq, trial_seq(race.winner_trial_id));
-    ASSIGN_OR_RETURN(const StoredTrial winner, find_trial_row(c, winner_seq));
-    added.id = next_seq();
-    ASSIGN_OR_RETURN(const SqlRow row, to_row(StoredRace{added, job.job_seq, winner.task_id}));
-    static const std::string kInsert =
-        str("INSERT INTO race (", kRaceColumns, ") VALUES (", placeholders(kRaceColumns), ")");
-    return c.run(kInsert, row);
+    return insert_race(c, added);
   }));
   race = std::move(added);
   return Status::ok();

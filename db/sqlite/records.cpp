@@ -132,14 +132,33 @@ Status SqliteStore::add_records(const std::vector<MeasureRecord>& records) {
   });
 }
 
+Result<const std::string*> Owners::job_id(Connection& connection, int64_t job_seq) {
+  const auto known = jobs_.find(job_seq);
+  if (known != jobs_.end()) return &known->second;
+  ASSIGN_OR_RETURN(const SqlRow row, connection.one(kJobBySeq, {job_seq}));
+  if (row.empty()) return failed("row ", job_seq, " of table job is missing: the file is damaged");
+  ASSIGN_OR_RETURN(const StoredJob job, job_from_row(row));
+  return &jobs_.emplace(job_seq, job.job.id).first->second;
+}
+
+Result<const JobRow::Task*> Owners::task(Connection& connection, int64_t task_id) {
+  const auto known = tasks_.find(task_id);
+  if (known != tasks_.end()) return &known->second;
+  ASSIGN_OR_RETURN(StoredTask task, find_task_row(connection, task_id));
+  return &tasks_.emplace(task_id, std::move(task.task)).first->second;
+}
+
 Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored) {
+  Owners owners;
+  return with_record(connection, std::move(stored), owners);
+}
+
+Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored, Owners& owners) {
   TrialWithRecord out{.trial = std::move(stored.trial)};
-  ASSIGN_OR_RETURN(const SqlRow job_row, connection.one(kJobBySeq, {stored.job_seq}));
-  if (job_row.empty()) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
-  ASSIGN_OR_RETURN(const StoredJob job, job_from_row(job_row));
-  out.trial.job_id = job.job.id;
-  ASSIGN_OR_RETURN(StoredTask task, find_task_row(connection, stored.task_id));
-  out.task = std::move(task.task);
+  ASSIGN_OR_RETURN(const std::string* const job_id, owners.job_id(connection, stored.job_seq));
+  out.trial.job_id = *job_id;
+  ASSIGN_OR_RETURN(const JobRow::Task* const task, owners.task(connection, stored.task_id));
+  out.task = *task;
   ASSIGN_OR_RETURN(const SqlRow record_row, connection.one(kTerminalRecord, {out.trial.seq}));
   if (!record_row.empty()) {
     ASSIGN_OR_RETURN(StoredRecord record, record_from_row(record_row));
@@ -176,7 +195,8 @@ Result<std::vector<StoredTrial>> stored_trials(Connection& c, const TrialQuery& 
     ASSIGN_OR_RETURN(rows, c.all(kTrialsOfAll, {query.after, limit}));
   } else {
     ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, query.job));
-    ASSIGN_OR_RETURN(rows, c.all(kTrialsOfJob, {job.job_seq, query.after, limit}));
+    ASSIGN_OR_RETURN(rows,
+                     c.all(query.open ? kOpenTrialsOfJob : kTrialsOfJob, {job.job_seq, query.after, limit}));
   }
   for (const SqlRow& row : rows) {
     ASSIGN_OR_RETURN(out.emplace_back(), trial_from_row(row));
@@ -191,8 +211,9 @@ Result<std::vector<TrialWithRecord>> SqliteStore::trials(const TrialQuery& query
     ASSIGN_OR_RETURN(std::vector<StoredTrial> stored, stored_trials(c, query));
     std::vector<TrialWithRecord> out;
     out.reserve(stored.size());
+    Owners owners;
     for (StoredTrial& trial : stored) {
-      ASSIGN_OR_RETURN(out.emplace_back(), with_record(c, std::move(trial)));
+      ASSIGN_OR_RETURN(out.emplace_back(), with_record(c, std::move(trial), owners));
     }
     return out;
   });

@@ -7,6 +7,7 @@
 
 #include "db/exchange/exchange_store.h"
 #include "db/exchange/identity.h"
+#include "db/open_race.h"
 #include "db/records.h"
 #include "db/sqlite/sqlite.h"
 
@@ -33,6 +34,10 @@ inline constexpr char kRaceColumns[] =
     "interval_high_ns, ratio, ratio_low, ratio_high, regret_bound, options, hardware, toolchain, "
     "harness_abi, "
     "worker_id, host, finished_at_us, crc";
+
+inline constexpr char kOpenRaceColumns[] =
+    "open_race_id, id, job_seq, task_index, finalists, default_trial_seq, options, state, attempt, fencing, "
+    "worker_id, race_id, message, crc";
 
 inline constexpr char kLearnedColumns[] =
     "learned_id, kind, op, target, until_record_id, document, made_at_us, crc";
@@ -73,6 +78,12 @@ struct StoredRace {
   RaceRow race;  // job_id is not in the row; the caller fills it
   int64_t job_seq = 0, task_id = 0;
 };
+struct StoredOpenRace {
+  int64_t open_race_id = 0;
+  OpenRaceRow race;  // job_id is not in the row; the caller fills it
+  int64_t job_seq = 0, race_id = 0;
+  std::string message;
+};
 struct StoredOrigin {
   int64_t origin_id = 0;
   Origin origin;
@@ -101,6 +112,7 @@ SqlRow to_row(const StoredTrial& trial);
 SqlRow to_row(const StoredRecord& record);
 SqlRow to_row(const StoredProposal& proposal);
 Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a malformed trial id
+Result<SqlRow> to_row(const StoredOpenRace& race);
 SqlRow to_row(const LearnedRow& learned);
 SqlRow to_row(const StoredOrigin& origin);
 SqlRow to_row(const StoredImportedJob& job);
@@ -117,6 +129,7 @@ Result<StoredProposal> proposal_from_row(const SqlRow& row);
 Result<StoredRace> race_from_row(const SqlRow& row);
 // Reads only the trial ids of the finalists. Samples are most of a race, and an answer needs none of them.
 Result<StoredRace> race_without_samples(const SqlRow& row);
+Result<StoredOpenRace> open_race_from_row(const SqlRow& row);
 Result<LearnedRow> learned_from_row(const SqlRow& row);
 Result<StoredOrigin> origin_from_row(const SqlRow& row);
 Result<StoredImportedJob> imported_job_from_row(const SqlRow& row);

@@ -9,16 +9,28 @@ using nlohmann::json;
 
 namespace {
 
-// How it was raced, and what came out beside the times: keys that rows of older programs do not have, so no
-// new column and no migration.
-Result<json> options_and_outcome(const RaceRow& r) {
-  const RaceOptions& o = r.options;
+json race_options_json(const RaceOptions& o) {
   json out{{"min_repeat_ms", o.min_repeat_ms},
            {"processes", o.processes},
            {"rounds", o.rounds},
-           {"limit_s", o.limit_s},
-           {"certified", r.certified}};
+           {"limit_s", o.limit_s}};
   if (o.constants != Constants::kWarm) out["constants"] = constants_name(o.constants);
+  return out;
+}
+// Throws json::exception on what race_options_json() does not write.
+RaceOptions race_options_from(const json& j) {
+  return {.min_repeat_ms = j.at("min_repeat_ms").get<double>(),
+          .processes = j.at("processes").get<int>(),
+          .rounds = j.at("rounds").get<int>(),
+          .limit_s = j.at("limit_s").get<double>(),
+          .constants = constants_from_name(j.value("constants", "warm")).value_or(Constants::kWarm)};
+}
+
+// How it was raced, and what came out beside the times: keys that rows of older programs do not have, so no
+// new column and no migration.
+Result<json> options_and_outcome(const RaceRow& r) {
+  json out = race_options_json(r.options);
+  out["certified"] = r.certified;
   if (!r.uncertified_why.empty()) out["uncertified_why"] = r.uncertified_why;
   if (r.turns != 0) out["turns"] = r.turns;
   if (r.discarded != 0) out["discarded"] = r.discarded;
@@ -31,13 +43,8 @@ Result<json> options_and_outcome(const RaceRow& r) {
   return out;
 }
 void read_options_and_outcome(const json& j, RowReader& reader, RaceRow& r) {
-  RaceOptions& o = r.options;
   try {
-    o.min_repeat_ms = j.at("min_repeat_ms").get<double>();
-    o.processes = j.at("processes").get<int>();
-    o.rounds = j.at("rounds").get<int>();
-    o.limit_s = j.at("limit_s").get<double>();
-    o.constants = constants_from_name(j.value("constants", "warm")).value_or(Constants::kWarm);
+    r.options = race_options_from(j);
     const double half_width = r.time_ns > 0 ? (r.time_high_ns - r.time_low_ns) / 2 / r.time_ns : 0;
     r.certified = j.value("certified", half_width <= kCertifiedHalfWidth);
     r.uncertified_why = j.value("uncertified_why", std::string());
@@ -173,6 +180,48 @@ Result<StoredRace> read_race(const SqlRow& row, bool samples) {
 }
 
 }  // namespace
+
+Result<SqlRow> to_row(const StoredOpenRace& s) {
+  const OpenRaceRow& r = s.race;
+  json finalists = json::array();
+  for (const std::string& id : r.finalists) {
+    ASSIGN_OR_RETURN(const int64_t seq, trial_seq(id));
+    finalists.push_back(seq);
+  }
+  int64_t default_seq = 0;
+  if (!r.default_trial_id.empty()) {
+    ASSIGN_OR_RETURN(default_seq, trial_seq(r.default_trial_id));
+  }
+  return sealed({s.open_race_id, r.id, s.job_seq, int64_t{r.task_index}, dumped(finalists), default_seq,
+                 dumped(race_options_json(r.options)), std::string(trial_state_name(r.state)),
+                 int64_t{r.attempt}, r.fencing, r.worker_id, s.race_id, s.message});
+}
+
+Result<StoredOpenRace> open_race_from_row(const SqlRow& row) {
+  RETURN_IF_ERROR(check_row(row, "open_race"));
+  RowReader in(row);
+  StoredOpenRace out;
+  OpenRaceRow& r = out.race;
+  out.open_race_id = in.integer();
+  r.id = in.text();
+  out.job_seq = in.integer();
+  r.task_index = in.integer32();
+  r.finalists = trial_ids_from(in.parsed(), in);
+  if (const int64_t seq = in.integer(); seq != 0) r.default_trial_id = trial_id_text(seq);
+  try {
+    r.options = race_options_from(in.parsed());
+  } catch (const json::exception&) {
+    in.mark_wrong();
+  }
+  r.state = in.named(trial_state_from_name);
+  r.attempt = in.integer32();
+  r.fencing = in.integer();
+  r.worker_id = in.text();
+  out.race_id = in.integer();
+  out.message = in.text();
+  if (in.wrong()) return unreadable_row(row, "open_race");
+  return out;
+}
 
 Result<StoredRace> race_from_row(const SqlRow& row) { return read_race(row, /*samples=*/true); }
 Result<StoredRace> race_without_samples(const SqlRow& row) { return read_race(row, /*samples=*/false); }

@@ -128,6 +128,26 @@ CREATE TABLE race (
 CREATE INDEX race_job ON race (job_seq, race_id);
 CREATE INDEX race_task ON race (task_id, race_id);
 
+-- Races that were decided on: what a daemon goes on with after a restart. Only state, attempt, fencing, worker_id, race_id and
+-- message change.
+CREATE TABLE open_race (
+  open_race_id       INTEGER PRIMARY KEY,
+  id                 TEXT NOT NULL UNIQUE,  -- of its lease: 'race j1/2 1700000000000000'
+  job_seq            INTEGER NOT NULL REFERENCES job,
+  task_index         INTEGER NOT NULL,
+  finalists          TEXT NOT NULL,     -- JSON: [trial seq, ...], the most promising first
+  default_trial_seq  INTEGER NOT NULL,  -- the finalist with the default config; 0: none
+  options            TEXT NOT NULL,     -- JSON: RaceOptions
+  state              TEXT NOT NULL,     -- queued | leased | done
+  attempt            INTEGER NOT NULL,
+  fencing            INTEGER NOT NULL,
+  worker_id          TEXT NOT NULL,
+  race_id            INTEGER NOT NULL,  -- of its result; 0: it has none, or not yet
+  message            TEXT NOT NULL,     -- why it ended without one
+  crc                INTEGER NOT NULL
+) STRICT;
+CREATE INDEX open_race_job ON open_race (job_seq, open_race_id) WHERE state != 'done';
+
 -- What watchers of a job are told. `json` is opaque here.
 CREATE TABLE event (
   seq      INTEGER PRIMARY KEY,

@@ -20,8 +20,12 @@ inline constexpr char kTrialsOfJob[] =
     "SELECT * FROM trial WHERE job_seq = ? AND seq > ? ORDER BY seq LIMIT ?";
 inline constexpr char kTrialsOfAll[] = "SELECT * FROM trial WHERE seq > ? ORDER BY seq LIMIT ?";
 inline constexpr char kOpenTrialsOfJob[] =
-    "SELECT * FROM trial WHERE job_seq = ? AND state IN ('queued', 'leased') ORDER BY seq";
+    "SELECT * FROM trial WHERE job_seq = ? AND seq > ? AND state IN ('queued', 'leased') ORDER BY seq LIMIT "
+    "?";
 
+// Of open trials only, which an index lists: a token of a closed trial is never compared again.
+inline constexpr char kLargestFencing[] =
+    "SELECT max(fencing) FROM trial INDEXED BY trial_open WHERE state IN ('queued', 'leased')";
 inline constexpr char kDoneTrialsOfJob[] = "SELECT count(*) FROM trial WHERE job_seq = ? AND state = 'done'";
 
 inline constexpr char kTerminalRecord[] = "SELECT * FROM record WHERE trial_seq = ? AND terminal = 1";
@@ -55,6 +59,9 @@ inline constexpr char kRecordsAfter[] =
     "WHERE record.record_id > ? AND record.terminal = 1 AND trial.job_seq = ? ORDER BY record.record_id";
 
 inline constexpr char kRacesOfJob[] = "SELECT * FROM race WHERE job_seq = ? ORDER BY race_id";
+inline constexpr char kOpenRacesOfJob[] =
+    "SELECT * FROM open_race WHERE job_seq = ? AND state != 'done' ORDER BY open_race_id";
+inline constexpr char kOpenRaceById[] = "SELECT * FROM open_race WHERE id = ?";
 inline constexpr char kSameConfigInJob[] =
     "SELECT seq FROM trial WHERE job_seq = ? AND task_index = ? AND template_name = ? AND config = ? AND "
     "state = "

@@ -117,7 +117,8 @@ Status configure_writer(Connection& connection) {
 Result<int64_t> last_sequence_number(Connection& connection) {
   int64_t last = 0;
   for (const char* sql :
-       {"SELECT max(job_seq) FROM job", "SELECT max(seq) FROM trial", "SELECT max(fencing) FROM trial",
+       {"SELECT max(job_seq) FROM job", "SELECT max(seq) FROM trial", kLargestFencing,
+        "SELECT max(open_race_id) FROM open_race", "SELECT max(fencing) FROM open_race",
         "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event",
         "SELECT max(proposal_seq) FROM proposal", "SELECT max(race_id) FROM race",
         "SELECT max(learned_id) FROM learned", "SELECT max(origin_id) FROM origin",

@@ -1,5 +1,5 @@
 // SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
-// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, learned.cpp, import_rows.cpp and
+// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp, import_rows.cpp and
 // export_rows.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
@@ -7,6 +7,7 @@
 // 12's SQLite 3.40 can corrupt a WAL that two connections checkpoint at once.) Every row has a checksum.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,17 @@
 
 namespace tuner::db {
 
+// Jobs and tasks that trials belong to, each read once. Good within one snapshot.
+class Owners {
+ public:
+  Result<const std::string*> job_id(Connection& connection, int64_t job_seq);
+  Result<const JobRow::Task*> task(Connection& connection, int64_t task_id);
+
+ private:
+  std::map<int64_t, std::string> jobs_;
+  std::map<int64_t, JobRow::Task> tasks_;
+};
+
 class SqliteStore final : public Store, public ExchangeStore {
  public:
   static Result<std::unique_ptr<Store>> open_for_writing(const std::string& path);
@@ -35,9 +47,9 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<int64_t> trials_done(std::string_view job_id) const override;
 
   Status add_trials(std::vector<TrialRow>& trials, ProposalRow* proposal) override;
-  Result<std::vector<TrialRow>> lease_trials(const std::vector<std::string>& trial_ids,
-                                             std::string_view worker_id) override;
-  Status requeue_trial(std::string_view trial_id, int attempt) override;
+  using Store::lease_trials;
+  Result<std::vector<TrialRow>> lease_trials(const std::vector<LeaseWish>& wishes) override;
+  Result<int64_t> requeue_trials(const std::vector<std::pair<std::string, int>>& attempts) override;
   Status cancel_open_trials(std::string_view job_id) override;
   using Store::trials;
   Result<std::vector<TrialWithRecord>> trials(const TrialQuery& query) const override;
@@ -57,6 +69,11 @@ class SqliteStore final : public Store, public ExchangeStore {
 
   Status add_race(RaceRow& race) override;
   Result<std::vector<RaceRow>> races(std::string_view job_id) const override;
+  Status open_race(const OpenRaceRow& race) override;
+  Result<OpenRaceRow> lease_race(std::string_view race_id, std::string_view worker_id) override;
+  Status requeue_race(std::string_view race_id, int attempt) override;
+  Status end_race(std::string_view race_id, RaceRow* result, std::string_view message) override;
+  Result<std::vector<OpenRaceRow>> open_races(std::string_view job_id) const override;
 
   Status add_learned(LearnedRow& row) override;
   Result<LearnedRow> learned(std::string_view kind, std::string_view op,
@@ -93,7 +110,9 @@ class SqliteStore final : public Store, public ExchangeStore {
   // Call inside a write. Stores the batch and fills id and seq.
   Status insert_trials(Connection& connection, std::vector<TrialRow>& trials);
   // Call inside a write. Changes the trial from queued to leased.
-  Result<TrialRow> lease(Connection& connection, int64_t seq, std::string_view worker_id);
+  Result<TrialRow> lease(Connection& connection, int64_t seq, std::string_view worker_id, Owners& owners);
+  // Call inside a write. Stores the result and fills its id.
+  Status insert_race(Connection& connection, RaceRow& race);
   Result<std::unique_ptr<Connection>> take_reader() const;
   void give_back(std::unique_ptr<Connection> reader) const;
 
@@ -124,6 +143,7 @@ Result<StoredTrial> find_trial_row(Connection& connection, int64_t seq);  // lea
 Result<StoredTask> find_task_row(Connection& connection, int64_t task_id);
 // Returns the trial with its job id, task and terminal record.
 Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored);
+Result<TrialWithRecord> with_record(Connection& connection, StoredTrial stored, Owners& owners);
 Status save_trial(Connection& connection, const StoredTrial& stored);  // saves state, attempt, fencing and
                                                                        // worker_id
 // Returns the id of the task, and adds its row if it is new; `new_id` then gives the number.

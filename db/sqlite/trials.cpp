@@ -81,7 +81,7 @@ Status SqliteStore::add_trials(std::vector<TrialRow>& trials, ProposalRow* propo
   return Status::ok();
 }
 
-Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, std::string_view worker_id) {
+Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, std::string_view worker_id, Owners& owners) {
   ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
   TrialRow& t = stored.trial;
   if (t.state != TrialState::kQueued)
@@ -91,24 +91,22 @@ Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, std::string_view
   t.fencing = next_seq();
   t.worker_id = worker_id;
   RETURN_IF_ERROR(save_trial(c, stored));
-  ASSIGN_OR_RETURN(const SqlRow job, c.one(kJobBySeq, {stored.job_seq}));
-  if (job.empty()) return failed("row ", stored.job_seq, " of table job is missing: the file is damaged");
-  ASSIGN_OR_RETURN(const StoredJob owner, job_from_row(job));
-  t.job_id = owner.job.id;
+  ASSIGN_OR_RETURN(const std::string* const job_id, owners.job_id(c, stored.job_seq));
+  t.job_id = *job_id;
   return t;
 }
 
-Result<std::vector<TrialRow>> SqliteStore::lease_trials(const std::vector<std::string>& trial_ids,
-                                                        std::string_view worker_id) {
+Result<std::vector<TrialRow>> SqliteStore::lease_trials(const std::vector<LeaseWish>& wishes) {
   std::vector<int64_t> seqs;
-  for (const std::string& id : trial_ids) {
-    ASSIGN_OR_RETURN(seqs.emplace_back(), trial_seq(id));
+  for (const LeaseWish& wish : wishes) {
+    ASSIGN_OR_RETURN(seqs.emplace_back(), trial_seq(wish.trial_id));
   }
   std::vector<TrialRow> leased;
   RETURN_IF_ERROR(write([&](Connection& c) -> Status {
     leased.clear();
-    for (const int64_t seq : seqs) {
-      Result<TrialRow> row = lease(c, seq, worker_id);
+    Owners owners;
+    for (size_t i = 0; i < seqs.size(); ++i) {
+      Result<TrialRow> row = lease(c, seqs[i], wishes[i].worker_id, owners);
       if (row)
         leased.push_back(*std::move(row));
       else if (row.status().code() != StatusCode::kNotFound)
@@ -119,23 +117,29 @@ Result<std::vector<TrialRow>> SqliteStore::lease_trials(const std::vector<std::s
   return leased;
 }
 
-Status SqliteStore::requeue_trial(std::string_view trial_id, int attempt) {
-  ASSIGN_OR_RETURN(const int64_t seq, trial_seq(trial_id));
-  return write([&](Connection& c) -> Status {
-    ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
-    TrialRow& t = stored.trial;
-    if (t.state != TrialState::kLeased || t.attempt != attempt)
-      return not_found("trial ", trial_id, " is ", trial_state_name(t.state), " at attempt ", t.attempt,
-                       ", not leased at attempt ", attempt);
-    t.state = TrialState::kQueued;
-    return save_trial(c, stored);
-  });
+Result<int64_t> SqliteStore::requeue_trials(const std::vector<std::pair<std::string, int>>& attempts) {
+  int64_t requeued = 0;
+  RETURN_IF_ERROR(write([&](Connection& c) -> Status {
+    requeued = 0;
+    for (const auto& [id, attempt] : attempts) {
+      ASSIGN_OR_RETURN(const int64_t seq, trial_seq(id));
+      ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
+      TrialRow& t = stored.trial;
+      if (t.state != TrialState::kLeased || t.attempt != attempt) continue;
+      t.state = TrialState::kQueued;
+      RETURN_IF_ERROR(save_trial(c, stored));
+      ++requeued;
+    }
+    return Status::ok();
+  }));
+  return requeued;
 }
 
 Status SqliteStore::cancel_open_trials(std::string_view job_id) {
   return write([&](Connection& c) -> Status {
     ASSIGN_OR_RETURN(const StoredJob job, find_job_row(c, job_id));
-    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kOpenTrialsOfJob, {job.job_seq}));
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                     c.all(kOpenTrialsOfJob, {job.job_seq, int64_t{0}, int64_t{-1}}));
     for (const SqlRow& row : rows) {
       ASSIGN_OR_RETURN(StoredTrial stored, trial_from_row(row));
       stored.trial.state = TrialState::kCancelled;

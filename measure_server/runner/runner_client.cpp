@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "compiler_core/base/child_process.h"
 
@@ -14,6 +15,11 @@ namespace tuner {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
+
+namespace {
+// For other processes' timed runs to end. Many may stand before us, each with a run of a second or a heat.
+constexpr seconds kDeviceWait{60};
+}  // namespace
 
 Result<std::unique_ptr<RunnerClient>> RunnerClient::start(const std::string& runner_path) {
   std::unique_ptr<RunnerClient> client(new RunnerClient(runner_path));
@@ -57,19 +63,52 @@ std::string RunnerClient::stop() {
   return ending_text(end_program(pid, std::chrono::milliseconds(0)));
 }
 
-Result<std::string> RunnerClient::ask(const std::string& message, Deadline deadline) {
-  {
-    std::unique_lock lock(turn_mutex_);
-    if (!turn_free_.wait_until(lock, deadline, [this] { return !busy_; }))
-      return Status(StatusCode::kDeadlineExceeded, "the runner was busy with another request");
-    busy_ = true;
-  }
-  Result<std::string> reply = exchange(message, deadline);
+Status RunnerClient::take_turn(Deadline deadline) {
+  std::unique_lock lock(turn_mutex_);
+  if (!turn_free_.wait_until(lock, deadline, [this] { return !busy_; }))
+    return {StatusCode::kDeadlineExceeded, "the runner was busy with another request"};
+  busy_ = true;
+  return Status::ok();
+}
+
+void RunnerClient::end_turn() {
   {
     std::lock_guard lock(turn_mutex_);
     busy_ = false;
   }
   turn_free_.notify_one();
+}
+
+Result<std::string> RunnerClient::ask(const std::string& message, Deadline deadline) {
+  RETURN_IF_ERROR(take_turn(deadline));
+  Result<std::string> reply = exchange(message, deadline);
+  end_turn();
+  return reply;
+}
+
+Result<DeviceLocks::Held> RunnerClient::lock(uint64_t id, const Devices& devices) {
+  bool waited = false;
+  const auto cancelled = [&] { return id != 0 && cancelled_ == id; };
+  Result<DeviceLocks::Held> held = locks_.take(devices, kDeviceWait, [&] {
+    if (!std::exchange(waited, true) && on_wait_) on_wait_(true);
+    return cancelled();
+  });
+  if (waited && on_wait_) on_wait_(false);
+  // The runner was told before it heard of the run, if it was told at all.
+  if (cancelled()) return Status(StatusCode::kAborted, str("run ", id, " was cancelled"));
+  return held;
+}
+
+Result<std::string> RunnerClient::ask_timed(const std::string& message, uint64_t id, const Devices& devices,
+                                            Deadline deadline) {
+  RETURN_IF_ERROR(take_turn(deadline));
+  const auto begin = steady_clock::now();
+  Result<std::string> reply = failed("not asked");
+  if (const Result<DeviceLocks::Held> held = lock(id, devices); held.is_ok())
+    reply = exchange(message, deadline + (steady_clock::now() - begin));
+  else
+    reply = held.status();
+  end_turn();
   return reply;
 }
 
@@ -103,7 +142,9 @@ Result<std::string> RunnerClient::exchange(const std::string& message, Deadline 
 }
 
 Result<RunReply> RunnerClient::run(const RunRequest& request, Deadline deadline) {
-  ASSIGN_OR_RETURN(const std::string text, ask(to_json(request), deadline));
+  ASSIGN_OR_RETURN(
+      const std::string text,
+      ask_timed(to_json(request), request.id, {.cpus = request.cpus, .gpu = request.device_uuid}, deadline));
   ASSIGN_OR_RETURN(RunReply reply, parse_run_reply(text));
   if (reply.error == "cancelled")
     return Status(StatusCode::kAborted, str("run ", request.id, " was cancelled"));
@@ -122,7 +163,9 @@ Result<RunReply> RunnerClient::run(const RunRequest& request) {
 
 Result<RaceReply> RunnerClient::race(const RaceRequest& request) {
   const auto limit = milliseconds(static_cast<int64_t>(request.base.run_timeout_s * 1000)) + seconds(30);
-  ASSIGN_OR_RETURN(const std::string text, ask(to_json(request), steady_clock::now() + limit));
+  ASSIGN_OR_RETURN(
+      const std::string text,
+      ask_timed(to_json(request), request.base.id, {.cpus = request.base.cpus}, steady_clock::now() + limit));
   ASSIGN_OR_RETURN(RaceReply reply, parse_race_reply(text));
   if (reply.error == "cancelled")
     return Status(StatusCode::kAborted, str("race ", request.base.id, " was cancelled"));
@@ -135,6 +178,7 @@ Result<RaceReply> RunnerClient::race(const RaceRequest& request) {
 }
 
 void RunnerClient::cancel(uint64_t id) {
+  cancelled_ = id;
   std::lock_guard lock(socket_mutex_);
   // A runner that cannot take 40 bytes in a second is about to miss its deadline anyway.
   if (socket_ >= 0) (void)write_frame(socket_, to_json(CancelRequest{id}), steady_clock::now() + seconds(1));
@@ -145,8 +189,13 @@ Result<ProbeReply> RunnerClient::probe(int max_threads, Deadline deadline) {
 }
 
 Result<ProbeReply> RunnerClient::probe(const ProbeRequest& request, Deadline deadline) {
-  ASSIGN_OR_RETURN(const std::string text, ask(to_json(request), deadline));
-  return parse_probe_reply(text);
+  const bool timed = request.max_threads >= 0 && !request.devices_only;
+  Result<std::string> text =
+      timed ? ask_timed(to_json(request), /*id=*/0, {}, deadline) : ask(to_json(request), deadline);
+  // Peaks taken beside somebody's runs are better than none.
+  if (timed && is_device_busy(text.status())) text = ask(to_json(request), deadline + kDeviceWait);
+  if (!text.is_ok()) return text.status();
+  return parse_probe_reply(*text);
 }
 
 Result<std::string> find_runner() {

@@ -3,17 +3,23 @@
 // Start it before gRPC. The runner is exec'ed (posix_spawn), so a later restart is safe too. The runner ends
 // when this object or this process does. It answers one request at a time: calls from several threads queue,
 // and their deadlines run meanwhile. Any thread may call cancel() at any time. Every wait has a deadline.
+//
+// A timed run has its cores and its GPU for itself, among all processes of this host (device_lock.h): every
+// timed run passes here, and the process that asks holds the locks, from before the runner hears of the run to
+// its answer. Waiting for them counts neither as the candidate's time nor against a deadline.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "compiler_core/base/status.h"
+#include "measure_server/runner/device_lock.h"
 #include "measure_server/runner/frame.h"
 #include "measure_server/runner/runner_protocol.h"
 
@@ -30,7 +36,8 @@ class RunnerClient {
   // Runs one candidate. Whatever the candidate does is reported in a RunReply. An error says nothing about
   // the candidate, and the run may be tried again:
   //   Unavailable       the runner died (and was restarted) or cannot be restarted now; or the GPU does not
-  //                     work now (quarantined: see device_host.h)
+  //                     work now (quarantined: see device_host.h); or is_device_busy(): another process had
+  //                     the cores or the GPU for a minute
   //   DeadlineExceeded  no answer by `deadline`: the runner was killed and restarted
   //   Aborted           cancelled
   //   Failed            the runner could not do its part: a data file is missing or does not fit the artifact
@@ -41,6 +48,12 @@ class RunnerClient {
   // Times candidates against each other. Errors as for run(). The deadline is the request's run timeout plus
   // 30 s.
   Result<RaceReply> race(const RaceRequest& request);
+
+  // Sets a callback for a run or race that has to wait for other processes (true), and goes on (false). It is
+  // called by the thread that asks. Set it before the first run.
+  void on_wait_for_device(std::function<void(bool waits)> f) { on_wait_ = std::move(f); }
+  // Why runs of this host's processes cannot be kept apart; empty: they are. Valid between runs.
+  const std::string& unlocked() const { return locks_.unusable(); }
 
   // Ends the run or race with this id, if there is one; its run() returns Aborted within milliseconds.
   void cancel(uint64_t id);
@@ -63,6 +76,12 @@ class RunnerClient {
   std::string stop();
   // Waits for its turn, sends, and waits for the answer. Replaces a runner that does not answer.
   Result<std::string> ask(const std::string& message, Deadline deadline);
+  // The same with the devices locked. The deadline moves by the time that takes. `id`: of cancel(); 0: none.
+  Result<std::string> ask_timed(const std::string& message, uint64_t id, const Devices& devices,
+                                Deadline deadline);
+  Result<DeviceLocks::Held> lock(uint64_t id, const Devices& devices);
+  Status take_turn(Deadline deadline);
+  void end_turn();
   Result<std::string> exchange(const std::string& message, Deadline deadline);
 
   const std::string runner_path_;
@@ -72,6 +91,9 @@ class RunnerClient {
   std::mutex socket_mutex_;  // guards socket_ against cancel()
   int socket_ = -1;
   std::atomic<pid_t> pid_{-1};
+  std::atomic<uint64_t> cancelled_{0};  // the latest id given to cancel()
+  DeviceLocks locks_;                   // of whoever has the turn
+  std::function<void(bool)> on_wait_;
 };
 
 // Returns the path of the runner: $TUNER_RUNNER if that is set, else `runner` beside this executable.

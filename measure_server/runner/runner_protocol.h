@@ -75,6 +75,7 @@ struct RunRequest {
                           // pinned
   // GPU only: the device, by the driver's count, and the state of its caches.
   int device = 0;
+  std::string device_uuid;  // for the lock that RunnerClient takes (device_lock.h); not sent. Empty: none
   Caches caches = Caches::kWarm;
 };
 

@@ -14,15 +14,17 @@ namespace tuner {
 class DaemonLink {
  public:
   virtual ~DaemonLink() = default;
-  // Unavailable or DeadlineExceeded: try again. Aborted: the daemon does not know the session; register
-  // again. Any other error: the daemon refuses this worker, with the reason.
+  // InvalidArgument: the daemon refuses what this worker says of itself, and waiting will not help. Aborted:
+  // another live worker has this id; perhaps a former life of this one, which the daemon has not missed yet.
+  // Any other error: try again.
   virtual Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) = 0;
-  // Returns early, with any error, if `interrupt` is requested. The daemon's answer is then lost, which is
-  // harmless: the next request makes the daemon repeat it.
+  // Aborted: the daemon does not know the session; register again. Any other error: try again. Returns early,
+  // with any error, if `interrupt` is requested. The daemon's answer is then lost, which is harmless: the next
+  // request makes the daemon repeat it.
   virtual Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) = 0;
 };
 
-// `address`: unix:/path or host:port. Connects at first use.
+// `address`: unix:/path or host:port. Connects at first use, and again whenever the connection is lost.
 std::unique_ptr<DaemonLink> make_grpc_link(const std::string& address);
 
 }  // namespace tuner

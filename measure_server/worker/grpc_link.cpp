@@ -11,7 +11,10 @@ namespace {
 
 constexpr int kMaxMessageBytes = 16 << 20;
 
-Status to_status(const grpc::Status& s, const std::string& address) {
+enum class Call { kRegister, kSync };
+
+// What daemon_link.h says of each call's errors; FAILED_PRECONDITION is about sessions, so only Sync has it.
+Status to_status(const grpc::Status& s, const std::string& address, Call call) {
   if (s.ok()) return Status::ok();
   const std::string message = str("daemon ", address, ": ", s.error_message());
   switch (s.error_code()) {
@@ -21,9 +24,14 @@ Status to_status(const grpc::Status& s, const std::string& address) {
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return {StatusCode::kDeadlineExceeded, message};
     case grpc::StatusCode::FAILED_PRECONDITION:
+      return {call == Call::kSync ? StatusCode::kAborted : StatusCode::kUnavailable, message};
+    case grpc::StatusCode::ALREADY_EXISTS:
       return {StatusCode::kAborted, message};
     case grpc::StatusCode::INVALID_ARGUMENT:
       return {StatusCode::kInvalidArgument, message};
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return {StatusCode::kFailed,
+              str("daemon ", address, ": is no tuner daemon of this version: ", s.error_message())};
     default:
       return {StatusCode::kFailed, message};
   }
@@ -47,7 +55,7 @@ class GrpcLink final : public DaemonLink {
   Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) override {
     grpc::ClientContext context;
     limit(context, 5'000);
-    return to_status(stub_->Register(&context, request, reply), address_);
+    return to_status(stub_->Register(&context, request, reply), address_, Call::kRegister);
   }
 
   Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) override {
@@ -55,7 +63,7 @@ class GrpcLink final : public DaemonLink {
     limit(context, request.wait_ms() + 10'000);
     // Cancelling a context before its call starts is fine: the call then ends at once.
     const std::stop_callback cancel(interrupt, [&context] { context.TryCancel(); });
-    return to_status(stub_->Sync(&context, request, reply), address_);
+    return to_status(stub_->Sync(&context, request, reply), address_, Call::kSync);
   }
 
  private:

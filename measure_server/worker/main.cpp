@@ -37,6 +37,12 @@ void end_with(pid_t owner) {
   }).detach();
 }
 
+// 2: something in the command line has to change first.
+int exit_status(const tuner::Status& status) {
+  if (status.is_ok()) return 0;
+  return status.code() == tuner::StatusCode::kInvalidArgument ? 2 : 1;
+}
+
 // `owner`: the process that started this one and with which it ends; 0: none.
 int work(const std::string& daemon, const tuner::WorkerOptions& options, pid_t owner) {
   // Blocked here, before any thread starts, so that only the thread below receives them.
@@ -50,7 +56,7 @@ int work(const std::string& daemon, const tuner::WorkerOptions& options, pid_t o
   auto worker = tuner::Worker::start(options);
   if (!worker.is_ok()) {
     spdlog::error("{}", worker.message());
-    return 1;
+    return exit_status(worker.status());
   }
   std::atomic<bool> done{false};
   std::thread watch([&signals, &done, owner, w = worker->get()] {
@@ -71,7 +77,7 @@ int work(const std::string& daemon, const tuner::WorkerOptions& options, pid_t o
   const tuner::Status status = (*worker)->run(*link);
   done = true;
   watch.join();
-  return status.is_ok() ? 0 : 1;
+  return exit_status(status);
 }
 
 }  // namespace
@@ -91,9 +97,14 @@ int measure_server_main(int argc, char** argv) {
   options.shared_dir = tuner::shared_cache_folder();
   app.add_option("--daemon", daemon, "The daemon to work for: HOST:PORT or unix:/path");
   app.add_option("--worker-id", options.worker_id,
-                 "Name of this worker, kept over restarts (default: the host name)");
-  app.add_option("--work-dir", options.work_dir, "Folder for results not yet reported")
-      ->capture_default_str();
+                 "Name of this worker, which no other worker of the daemon may have (default: host name and "
+                 "eight digits, made once and kept in the work folder)");
+  const CLI::Option* const work_dir =
+      app.add_option(
+             "--work-dir", options.work_dir,
+             "Folder for this worker's id and results not yet reported, of one worker at a time. Where "
+             "another one uses the default, -2, -3, ... is added")
+          ->capture_default_str();
   app.add_option("--shared-dir", options.shared_dir,
                  "Folder for what all workers on this machine share: artifacts, reference answers, its peaks "
                  "and calm levels")
@@ -117,6 +128,7 @@ int measure_server_main(int argc, char** argv) {
     const int code = app.exit(e);
     return code == 0 ? 0 : 2;
   }
+  options.next_work_dir = work_dir->count() == 0;
   options.cache_bytes = static_cast<int64_t>(cache_gib * (int64_t{1} << 30));
   if (builder) {
     pin(cpus);

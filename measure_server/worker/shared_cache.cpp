@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
+#include "measure_server/worker/work_folder.h"
 
 namespace tuner {
 namespace {
@@ -115,7 +116,8 @@ void remove_old_work_folders(const fs::path& user_cache) {
     Time used = used_at(folder->path());
     for (const char* name : {"results.spool", "worker.log"})
       used = std::max(used, used_at(folder->path() / name));
-    if (used < Time::clock::now() - kAWeek) fs::remove_all(folder->path(), gone);
+    if (used < Time::clock::now() - kAWeek && !work_folder_in_use(folder->path()))
+      fs::remove_all(folder->path(), gone);
   }
 }
 

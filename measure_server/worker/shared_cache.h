@@ -33,8 +33,8 @@ void touch_reference(const std::filesystem::path& folder);
 // bytes that remain. Files that vanish meanwhile are no error.
 int64_t prune_cache(const std::filesystem::path& shared, const CacheLimits& limits);
 
-// Removes the work folders of embedded workers (`user_cache`/worker-*) that were unused for a week and owe no
-// results. A database that is used again gets a new one.
+// Removes the work folders of embedded and of second workers (`user_cache`/worker-*) that were unused for a
+// week, are owned by no process, and owe no results. Who comes back gets a new one.
 void remove_old_work_folders(const std::filesystem::path& user_cache);
 
 }  // namespace tuner

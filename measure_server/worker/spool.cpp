@@ -8,14 +8,17 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 namespace tuner {
 namespace {
 
 constexpr uint32_t kMaxRecordBytes = 4 << 20;
 
+enum class Kind : uint8_t { kRecord = 0, kRace = 1 };
+
 // CRC-32C (Castagnoli), through a table of bytes.
-uint32_t checksum(std::string_view bytes) {
+uint32_t checksum(Kind kind, std::string_view bytes) {
   static const auto table = [] {
     std::array<uint32_t, 256> t{};
     for (uint32_t i = 0; i < 256; ++i) {
@@ -26,14 +29,38 @@ uint32_t checksum(std::string_view bytes) {
     return t;
   }();
   uint32_t crc = ~0u;
-  for (const char byte : bytes) crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
+  const auto add = [&](char byte) {
+    crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
+  };
+  if (kind != Kind::kRecord) add(static_cast<char>(kind));
+  for (const char byte : bytes) add(byte);
   return ~crc;
 }
 
-std::string frame_of(std::string_view bytes) {
-  const uint32_t header[2] = {static_cast<uint32_t>(bytes.size()), checksum(bytes)};
+std::string frame_of(Kind kind, std::string_view bytes) {
+  const uint32_t header[2] = {static_cast<uint32_t>(bytes.size()) | static_cast<uint32_t>(kind) << 24,
+                              checksum(kind, bytes)};
   std::string frame(reinterpret_cast<const char*>(header), sizeof header);
   return frame.append(bytes);
+}
+std::string frame_of(const v1::MeasureRecord& record) {
+  return frame_of(Kind::kRecord, record.SerializeAsString());
+}
+std::string frame_of(const v1::RaceResult& race) { return frame_of(Kind::kRace, race.SerializeAsString()); }
+
+// Adds the message to its list. False: it is damaged.
+bool take(Kind kind, uint32_t expected, std::string_view bytes, std::vector<v1::MeasureRecord>& records,
+          std::vector<v1::RaceResult>& races) {
+  const auto parse = [&]<class Message>(std::vector<Message>& list) {
+    Message message;
+    if (checksum(kind, bytes) != expected ||
+        !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+      return false;
+    list.push_back(std::move(message));
+    return true;
+  };
+  if (kind == Kind::kRecord) return parse(records);
+  return kind == Kind::kRace && parse(races);
 }
 
 std::string errno_text() { return std::strerror(errno); }
@@ -50,6 +77,17 @@ Result<std::string> read_all(int fd, const std::string& path) {
   }
 }
 
+// Makes a new name in the folder of `path` survive a power loss.
+Status sync_folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed("folder ", folder, ": ", errno_text());
+  const Status status =
+      ::fsync(fd) == 0 ? Status::ok() : failed("folder ", folder, " did not reach the disk: ", errno_text());
+  ::close(fd);
+  return status;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Spool>> Spool::open(const std::string& path) {
@@ -64,23 +102,23 @@ Result<std::unique_ptr<Spool>> Spool::open(const std::string& path) {
   while (bytes.size() - end >= 8) {
     uint32_t header[2];
     std::memcpy(header, bytes.data() + end, sizeof header);
-    if (header[0] > kMaxRecordBytes || bytes.size() - end - 8 < header[0]) break;
-    const std::string_view frame = std::string_view(bytes).substr(end + 8, header[0]);
-    v1::MeasureRecord record;
-    if (checksum(frame) == header[1] && record.ParseFromArray(frame.data(), static_cast<int>(frame.size())))
-      spool->found_.push_back(std::move(record));
-    else
+    const uint32_t size = header[0] & 0xffffff;
+    // No message is empty; zeros are what a power loss may leave of a write.
+    if (size == 0 || size > kMaxRecordBytes || bytes.size() - end - 8 < size) break;
+    if (!take(static_cast<Kind>(header[0] >> 24), header[1], std::string_view(bytes).substr(end + 8, size),
+              spool->found_, spool->found_races_))
       ++damaged;
-    end += 8 + header[0];
+    end += 8 + size;
   }
   if (damaged > 0 || end < bytes.size())
-    spool->warning_ =
-        str("spool ", path, ": left out ", damaged, " damaged records and ", bytes.size() - end,
-            " bytes of a torn one, kept ", spool->found_.size(), "; their trials will run again");
+    spool->warning_ = str("spool ", path, ": left out ", damaged, " damaged records and ", bytes.size() - end,
+                          " bytes of a torn one, kept ", spool->found_.size() + spool->found_races_.size(),
+                          "; their trials will run again");
   if (end < bytes.size() && ::ftruncate(fd, static_cast<off_t>(end)) != 0)
     return failed("spool ", path, ": cannot be cut: ", errno_text());
   if (::lseek(fd, static_cast<off_t>(end), SEEK_SET) < 0) return failed("spool ", path, ": ", errno_text());
   spool->bytes_ = static_cast<int64_t>(end);
+  if (end == 0) (void)sync_folder_of(path);  // perhaps new; a disk that fails now says so at the first result
   return spool;
 }
 
@@ -105,40 +143,59 @@ Status Spool::write_at_end(std::string_view bytes) {
     }
     done += static_cast<size_t>(n);
   }
-  // A failed fsync must not be tried again: the kernel may have dropped the pages it could not write.
-  if (::fdatasync(fd_) != 0)
+  // A failed fsync must not be tried again: the kernel may have dropped the pages it could not write, of this
+  // frame or of those before. keep_only() writes all of them to a new file.
+  if (::fdatasync(fd_) != 0) {
+    lost_pages_ = true;
     return failed("spool ", path_, ": a result did not reach the disk: ", errno_text());
+  }
   bytes_ += static_cast<int64_t>(bytes.size());
   return Status::ok();
 }
 
-Status Spool::append(const v1::MeasureRecord& record) {
-  const std::string frame = frame_of(record.SerializeAsString());
+Status Spool::append_frame(const std::string& frame) {
+  if (frame.size() - 8 > kMaxRecordBytes)
+    return failed("spool ", path_, ": a result of ", frame.size() - 8, " bytes is too long, at most ",
+                  kMaxRecordBytes, " are kept");
   std::lock_guard lock(mutex_);
+  if (lost_pages_) return failed("spool ", path_, ": the disk failed before; the file must be written anew");
   return write_at_end(frame);
 }
 
-void Spool::keep_only(const std::vector<v1::MeasureRecord>& owed) {
+Status Spool::append(const v1::MeasureRecord& record) { return append_frame(frame_of(record)); }
+Status Spool::append(const v1::RaceResult& race) { return append_frame(frame_of(race)); }
+
+Status Spool::empty() {
+  if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0)
+    return failed("spool ", path_, ": cannot be emptied: ", errno_text());
+  bytes_ = 0;
+  lost_pages_ = false;
+  return Status::ok();
+}
+
+Status Spool::keep_only(const std::vector<v1::MeasureRecord>& owed,
+                        const std::vector<v1::RaceResult>& races) {
   std::lock_guard lock(mutex_);
-  if (bytes_ == 0) return;
-  if (owed.empty()) {
-    if (::ftruncate(fd_, 0) == 0 && ::lseek(fd_, 0, SEEK_SET) == 0) bytes_ = 0;
-    return;
-  }
+  if (owed.empty() && races.empty()) return bytes_ == 0 && !lost_pages_ ? Status::ok() : empty();
   // A new file beside it, locked before it takes the name.
   const std::string fresh = path_ + ".new";
   const int fd = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return;
+  if (fd < 0) return failed("spool ", fresh, ": cannot be made: ", errno_text());
   Spool next(fresh, fd);
   std::string frames;
-  for (const v1::MeasureRecord& record : owed) frames += frame_of(record.SerializeAsString());
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || !next.write_at_end(frames).is_ok() ||
-      ::rename(fresh.c_str(), path_.c_str()) != 0) {
+  for (const v1::MeasureRecord& record : owed) frames += frame_of(record);
+  for (const v1::RaceResult& race : races) frames += frame_of(race);
+  Status status = next.write_at_end(frames);
+  if (status.is_ok() && (::flock(fd, LOCK_EX | LOCK_NB) != 0 || ::rename(fresh.c_str(), path_.c_str()) != 0))
+    status = failed("spool ", path_, ": cannot be replaced: ", errno_text());
+  if (!status.is_ok()) {
     ::unlink(fresh.c_str());
-    return;
+    return status;
   }
   std::swap(fd_, next.fd_);
   bytes_ = next.bytes_;
+  lost_pages_ = false;
+  return sync_folder_of(path_);
 }
 
 }  // namespace tuner

@@ -1,7 +1,8 @@
 // Spool: keeps results on disk until the daemon has them. An append-only file of frames: u32 length, u32
-// CRC-32C of the bytes, the bytes of a MeasureRecord; little-endian. open() cuts off a torn tail (the process
-// died while writing) and leaves out a record with a wrong checksum; its trial will be measured again. Any
-// thread may use it.
+// CRC-32C, the bytes of a message; little-endian. The top byte of the length says which message: 0, a
+// MeasureRecord (its checksum is of the bytes alone, as in files of before there were others); 1, a RaceResult
+// (its checksum is of the byte 1 and the bytes). open() cuts off a torn tail (the process died while writing)
+// and leaves out a message with a wrong checksum; its trial or race will be run again. Any thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +25,33 @@ class Spool {
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
-  // Returns the records found by open(), in the order written.
+  // Return what open() found, each kind in the order written.
   const std::vector<v1::MeasureRecord>& records() const { return found_; }
+  const std::vector<v1::RaceResult>& races() const { return found_races_; }
   // Says what open() had to leave out; empty if nothing.
   const std::string& warning() const { return warning_; }
-  // The record is on disk when this returns OK.
+  // The result is on disk when this returns OK. Failed: the disk refuses it; the file is as it was.
   Status append(const v1::MeasureRecord& record);
-  // Shortens the file to `owed`, once all others are acknowledged. The caller must make sure that no append
-  // is running. A failure is harmless: records still in the file are sent once more after a restart.
-  void keep_only(const std::vector<v1::MeasureRecord>& owed);
+  Status append(const v1::RaceResult& race);
+  // Makes the file hold just these: shortens it once all others are acknowledged, or writes it anew after an
+  // append failed. The caller must make sure that no append is running. After a failure the file is as it was,
+  // and a result that is acknowledged but still in it is sent once more after a restart, which is harmless.
+  Status keep_only(const std::vector<v1::MeasureRecord>& owed, const std::vector<v1::RaceResult>& races = {});
   int64_t bytes() const;
 
  private:
   Spool(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  Status append_frame(const std::string& frame);
   Status write_at_end(std::string_view bytes);
+  Status empty();
 
   std::string path_;
   int fd_;
   mutable std::mutex mutex_;
   int64_t bytes_ = 0;
   std::vector<v1::MeasureRecord> found_;
+  std::vector<v1::RaceResult> found_races_;
+  bool lost_pages_ = false;  // an fsync failed: the file may lack what was written before
   std::string warning_;
 };
 

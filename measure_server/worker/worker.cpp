@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/base/room.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/worker/machine_facts.h"
@@ -25,7 +28,8 @@ namespace {
 
 // Of the memory sentinel, beside a trial: the memory that cores share is never as steady as a core.
 constexpr double kMemoryDisturbed = 1.25;
-constexpr int kPollMs = 2'000;  // how long an idle Sync waits; well below a lease's life
+// A former life of this worker, or the one that a daemon just killed, may still be on its way out.
+constexpr std::chrono::seconds kFolderPatience{2};
 
 std::string random_id() {
   std::random_device device;
@@ -66,6 +70,12 @@ constexpr char kCalmPulses[] = "/calm_pulses";
 
 std::string data_key(const v1::Lease& lease) { return str(lease.workload_key(), "|", lease.input_seed()); }
 
+bool is_disk_trouble(const Status& why) {
+  for (const int error : {ENOSPC, EDQUOT, EROFS, EIO})
+    if (why.message().find(std::strerror(error)) != std::string::npos) return true;
+  return false;
+}
+
 CheckSpec check_for(const v1::Lease& lease, const std::string& template_name, const BuildReply& data) {
   const AnyTemplate* t = find_template(template_name);
   const Result<Workload> workload = workload_from_key(lease.workload_key());
@@ -82,23 +92,33 @@ Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options) {
 
 Worker::~Worker() { stop(); }
 
+Status Worker::open_work_folder() {
+  Result<WorkFolder> folder = options_.next_work_dir ? WorkFolder::open_first_free(options_.work_dir)
+                                                     : WorkFolder::open(options_.work_dir, kFolderPatience);
+  RETURN_IF_ERROR(folder.status());
+  folder_ = *std::move(folder);
+  std::string warning;
+  worker_id_ = options_.worker_id.empty() ? folder_->worker_id(host_, warning) : options_.worker_id;
+  if (!warning.empty()) spdlog::warn("{}", warning);
+  std::error_code error;
+  std::filesystem::create_directories(shared_dir() + kCalmPulses, error);
+  if (error)
+    return failed("folder ", shared_dir(), ": ", error.message(), "; choose another with --shared-dir");
+  remove_old_work_folders(user_cache_folder());
+  ASSIGN_OR_RETURN(spool_, Spool::open(work_dir() + "/results.spool"));
+  if (!spool_->warning().empty()) spdlog::warn("{}", spool_->warning());
+  if (const size_t owed = spool_->records().size() + spool_->races().size(); owed > 0)
+    spdlog::info("{} results of an earlier run are still to be reported", owed);
+  return Status::ok();
+}
+
 Status Worker::open() {
   char host[256] = "unknown";
   ::gethostname(host, sizeof host - 1);
   host_ = host;
   incarnation_ = random_id();
   cpus_ = affinity();
-  std::error_code error;
-  std::filesystem::create_directories(options_.work_dir, error);
-  if (!error) std::filesystem::create_directories(shared_dir() + kCalmPulses, error);
-  if (error)
-    return failed("work folder ", options_.work_dir, ": ", error.message(),
-                  "; choose another with --work-dir");
-  remove_old_work_folders(user_cache_folder());
-  ASSIGN_OR_RETURN(spool_, Spool::open(options_.work_dir + "/results.spool"));
-  if (!spool_->warning().empty()) spdlog::warn("{}", spool_->warning());
-  if (!spool_->records().empty())
-    spdlog::info("{} results of an earlier run are still to be reported", spool_->records().size());
+  RETURN_IF_ERROR(open_work_folder());
 
   std::string runner = options_.runner;
   if (runner.empty()) {
@@ -121,7 +141,12 @@ Status Worker::open() {
   pin_this_process(others);
   core_ = std::make_unique<WorkerCore>(
       WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
-  core_->on_news([this] { interrupt_wait(); });
+  talk_ = std::make_unique<Talk>(*core_,
+                                 Talk::Options{.hello = hello(), .registered = [this] { say_registered(); }});
+  fitness_ = std::make_unique<Fitness>(*core_, Fitness::Options{.check = [this] { return able(); }});
+  core_->on_news([this] { talk_->interrupt(); });
+  core_->on_phase([this] { talk_->phase_began(); });
+  runner_->on_wait_for_device([this](bool waits) { core_->wait_for_device(running_lease_, waits); });
   core_->on_revoked_run([this](const std::string& trial) {
     std::lock_guard lock(mutex_);
     if (const auto it = running_.find(trial); it != running_.end()) runner_->cancel(it->second);
@@ -197,36 +222,30 @@ std::vector<int> Worker::runner_cpus(int threads) const {
 void Worker::stop() {
   stopped_ = true;
   if (core_ != nullptr) core_->stop();
-  interrupt_wait();
+  if (talk_ != nullptr) talk_->stop();
+  if (fitness_ != nullptr) fitness_->stop();
   std::lock_guard lock(mutex_);
   for (const auto& [trial, id] : running_) runner_->cancel(id);
-}
-
-void Worker::fail(Status status) {
-  spdlog::error("{}", status.message());
-  {
-    std::lock_guard lock(mutex_);
-    if (end_.is_ok()) end_ = std::move(status);
-  }
-  stop();
 }
 
 Status Worker::run(DaemonLink& link) {
   std::thread builds([&] { build(beside_, WorkerCore::Builds::kBesideRuns); });
   std::thread more_builds([&] { build_instead_of_runs(); });
   std::thread runs([&] { run_candidates(); });
-  talk(link);
+  std::thread tending([&] { fitness_->tend(); });
+  const Status end = talk_->run(link);
+  if (!end.is_ok()) spdlog::error("{}", end.message());
   stop();
   builds.join();
   more_builds.join();
   runs.join();
-  std::lock_guard lock(mutex_);
-  return end_;
+  tending.join();
+  return end;
 }
 
-Status Worker::register_with(DaemonLink& link) {
+v1::RegisterRequest Worker::hello() const {
   v1::RegisterRequest request;
-  request.set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
+  request.set_worker_id(worker_id_);
   request.set_incarnation(incarnation_);
   request.set_protocol(1);
   request.set_races(true);
@@ -234,76 +253,43 @@ Status Worker::register_with(DaemonLink& link) {
   for (const Served& offered : served_) request.add_targets(offered.target);
   for (const std::string& feature : features_) request.add_cpu_features(feature);
   request.set_max_threads(static_cast<int>(cpus_.size()));
-  v1::Environment* environment = request.mutable_environment();
-  *environment = record_for({}).environment();
-  v1::RegisterReply reply;
-  RETURN_IF_ERROR(link.register_worker(request, &reply));
-  core_->set_session(reply.session());
-  spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", request.worker_id(), host_target(),
+  *request.mutable_environment() = record_for({}).environment();
+  return request;
+}
+
+void Worker::say_registered() const {
+  spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", worker_id_, host_target(),
                probe_.peaks.of(DType::kFloat32, 1));
   if (served_.size() > 1)
     spdlog::info("also measures \"{}\" on {}", served_.back().target, served_.back().hardware);
+}
+
+// --- what this worker can do ---
+
+Status Worker::able() {
+  RETURN_IF_ERROR(disk_takes(work_dir()));
+  if (shared_dir() != work_dir()) RETURN_IF_ERROR(disk_takes(shared_dir()));
+  RETURN_IF_ERROR(core_->spool_again());
+  // A runner that is busy is alive.
+  const Result<ProbeReply> alive = runner_->probe({.max_threads = -1}, seconds_from_now(10));
+  if (!alive.is_ok() && alive.status().code() != StatusCode::kDeadlineExceeded)
+    return alive.status().with_context("the runner: ");
   return Status::ok();
 }
 
-// --- talking ---
-
-void Worker::talk(DaemonLink& link) {
-  std::mt19937 jitter(std::random_device{}());
-  int backoff_ms = 100;
-  bool registered = false, said_unreachable = false;
-  while (!stopped_ && !(core_->draining() && core_->idle())) {
-    Status status;
-    if (registered) {
-      std::stop_token interrupt;
-      {
-        std::lock_guard lock(mutex_);
-        wait_ = std::stop_source();
-        interrupt = wait_.get_token();
-      }
-      const v1::SyncRequest request = core_->make_request(core_->draining() ? 200 : kPollMs);
-      if (stopped_) return;
-      v1::SyncReply reply;
-      // With results in it the call is answered at once; cutting it short would only send them twice.
-      const bool reports = request.results_size() > 0 || request.races_size() > 0;
-      status = link.sync(request, &reply, reports ? std::stop_token() : interrupt);
-      if (status.is_ok())
-        core_->apply(reply);
-      else if (!reports && interrupt.stop_requested())
-        continue;
-    } else {
-      status = register_with(link);
-      registered = status.is_ok();
-    }
-    if (status.is_ok()) {
-      if (std::exchange(said_unreachable, false)) spdlog::info("the daemon is there again");
-      backoff_ms = 100;
-      continue;
-    }
-    if (stopped_) return;
-    const bool unknown_session = status.code() == StatusCode::kAborted;
-    if (!unknown_session && status.code() != StatusCode::kUnavailable &&
-        status.code() != StatusCode::kDeadlineExceeded)
-      return fail(status);
-    if (unknown_session) {  // the daemon restarted: what is held is kept
-      registered = false;
-    } else if (core_->draining()) {
-      // A draining worker does not wait for a daemon that may never come back: results stay in the spool.
-      spdlog::warn("{}; leaving, unreported results are kept", status.message());
-      return;
-    } else if (!std::exchange(said_unreachable, true)) {
-      spdlog::warn("{}; held work goes on, trying again", status.message());
-    }
-    const int pause = backoff_ms / 2 + static_cast<int>(jitter() % static_cast<unsigned>(backoff_ms));
-    for (int waited = 0; waited < pause && !stopped_; waited += 20)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    backoff_ms = std::min(backoff_ms * 2, 2'000);
+bool Worker::gave_back(const v1::Lease& lease, const Status& why, bool surely_ours) {
+  const Status trouble = surely_ours || is_disk_trouble(why) ? why : able();
+  if (trouble.is_ok()) return false;
+  {
+    std::lock_guard lock(mutex_);
+    constexpr size_t kMostKnown = 1'000;
+    if (given_back_.size() >= kMostKnown) given_back_.clear();
+    if (++given_back_[lease.trial_id()] > kMostReturns) return false;
   }
-}
-
-void Worker::interrupt_wait() {
-  std::lock_guard lock(mutex_);
-  wait_.request_stop();
+  // In this order: the lease is not delivered to a worker that takes it at once.
+  fitness_->unfit(trouble.message());
+  core_->give_back(lease);
+  return true;
 }
 
 }  // namespace tuner

@@ -1,8 +1,9 @@
-// Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs.
+// Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs, one looks after it.
 //
-//   talk   Sync: waits for leases; a result interrupts the wait and is sent at once
+//   talk   Sync: waits for leases; a result interrupts the wait and is sent at once (talk.h)
 //   build  lease -> builder process -> artifact; the second one uses the runs' core while nothing is to run
 //   run    artifact -> runner -> record -> spool -> owed
+//   tend   while this worker cannot work: looks whether it can again (fitness.h)
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
 // never run beside a build. Candidates of a device run one at a time like all others, so none is measured
@@ -13,22 +14,28 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <stop_token>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/line_limit.h"
 #include "measure_server/runner/runner_client.h"
 #include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/calm_level.h"
 #include "measure_server/worker/daemon_link.h"
+#include "measure_server/worker/fitness.h"
 #include "measure_server/worker/race.h"
+#include "measure_server/worker/talk.h"
+#include "measure_server/worker/work_folder.h"
 #include "measure_server/worker/worker_core.h"
 
 namespace tuner {
 
 struct WorkerOptions {
-  std::string worker_id;  // stays the same over restarts; default: host name
-  std::string work_dir;   // holds spool and log
+  std::string worker_id;  // stays the same over restarts; default: the one in the work folder (work_folder.h)
+  std::string work_dir;   // holds id, spool and log; this process alone uses it
+  bool next_work_dir =
+      false;  // where another worker uses work_dir, take the first free of work_dir-2, -3, ...
   // Facts of this machine (peaks, calm levels) and reference answers, shared by all work folders of this
   // user. Empty: in the work folder.
   std::string shared_dir;
@@ -41,48 +48,56 @@ struct WorkerOptions {
 class Worker {
  public:
   // Starts runner and builder and measures the machine's peak. Takes a second. Call it before any gRPC: both
-  // are exec'ed.
+  // are exec'ed. InvalidArgument: another worker uses the work folder.
   static Result<std::unique_ptr<Worker>> start(WorkerOptions options);
   ~Worker();
 
-  // Works for the daemon until drained or stopped. OK after a drain; else why the daemon refused, or what
-  // failed here.
+  // Works for the daemon until drained or stopped (OK), whatever the daemon answers and whatever fails here.
+  // InvalidArgument: the daemon refused the first registration.
   Status run(DaemonLink& link);
-  void drain() {
-    core_->drain();
-  }             // finish what is held, report, then let run() return; any thread may call
-                // it
-  void stop();  // run() returns as soon as its threads have; any thread may call it
+  // Any thread may call these. drain(): finish what is held, report, then let run() return. stop(): run()
+  // returns as soon as its threads have.
+  void drain() { core_->drain(); }
+  void stop();
 
  private:
   explicit Worker(WorkerOptions options) : options_(std::move(options)) {}
   Status open();
-  Status register_with(DaemonLink& link);
-  void talk(DaemonLink& link);
+  Status open_work_folder();
+  v1::RegisterRequest hello() const;
+  void say_registered() const;
   // A builder process. Its users wait for the mutex: one request at a time.
   struct Compiler {
     std::mutex mutex;
     std::unique_ptr<BuilderClient> client;
   };
   void build(Compiler& compiler, WorkerCore::Builds builds);
+  void build_one(Compiler& compiler, const v1::Lease& lease);
   void build_instead_of_runs();
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
   bool is_host(const std::string& target) const;  // true for this very CPU, with any number of threads
-  v1::MeasureRecord measure(const WorkerCore::Built& built);
+  // An error says nothing about the candidate.
+  Result<v1::MeasureRecord> measure(const WorkerCore::Built& built);
   BuildRequest build_request(const v1::Lease& lease) const;
   void build_race(Compiler& compiler, const v1::Lease& lease);
-  v1::RaceResult race(const WorkerCore::Built& built);
+  Result<v1::RaceResult> race(const WorkerCore::Built& built);
   v1::RaceResult race_result_for(const v1::Lease& lease, const std::string& error) const;
   Result<BuildReply> ask_builder(Compiler& compiler, const BuildRequest& request,
                                  std::chrono::milliseconds limit);
   Result<BuildReply> data_for(const v1::Lease& lease);
-  void interrupt_wait();
   void finish(const v1::Lease& lease, v1::MeasureRecord record);
-  void fail(Status status);
+  void finish_race(const v1::Lease& lease, const v1::RaceResult& result);
+  void run_one(const WorkerCore::Built& built);
+  // What stands in the way of any work here.
+  Status able();
+  // Takes a lease that failed through no fault of its candidate. True: that is this worker's trouble, as the
+  // caller knows or able() finds; the lease is given back, and the worker unfit. False: it goes with this lease
+  // alone, or has come back too often.
+  bool gave_back(const v1::Lease& lease, const Status& why, bool surely_ours = false);
   std::vector<int> runner_cpus(int threads) const;
   const std::string& shared_dir() const {
-    return options_.shared_dir.empty() ? options_.work_dir : options_.shared_dir;
+    return options_.shared_dir.empty() ? work_dir() : options_.shared_dir;
   }
   // What records of a target say of the device and the compiler.
   struct Served {
@@ -96,9 +111,12 @@ class Worker {
   const Served* served(const std::string& target) const;
   const std::string& host_target() const { return served_.front().target; }
   bool on_device(const v1::Lease& lease) const;
-  void wait_for_device(int tries) const;
+  void wait_for_device(const v1::Lease& lease, int tries);
+  const std::string& work_dir() const { return folder_->path(); }
 
   const WorkerOptions options_;
+  std::optional<WorkFolder> folder_;
+  std::string worker_id_;
   std::vector<int> cpus_;
   std::string host_, incarnation_;
   ProbeReply probe_;
@@ -106,6 +124,8 @@ class Worker {
   std::vector<std::string> features_;  // of this host, as its back ends tell
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<WorkerCore> core_;
+  std::unique_ptr<Talk> talk_;
+  std::unique_ptr<Fitness> fitness_;
   std::unique_ptr<RunnerClient> runner_;
   // What pulses (per task) and the memory sentinel take on a calm machine, for CPU runs. Only the run thread
   // uses them.
@@ -117,11 +137,13 @@ class Worker {
   Compiler beside_, instead_;   // build beside runs, and instead of runs; the second is null on one core
 
   std::mutex mutex_;
-  std::stop_source wait_;                                // stops the Sync that waits for something to happen
   std::map<std::string, uint64_t> running_;              // trial -> request id at the runner
   std::map<std::string, BuildReply> data_;               // key: workload and seed
   std::map<std::string, std::vector<RaceEntry>> races_;  // built finalists; key: race
-  Status end_;
+  std::map<std::string, int> given_back_;                // trial -> how often
+  v1::Lease running_lease_;                              // of the run thread
+  LineLimit run_trouble_, race_trouble_, fact_trouble_;
+  bool said_unlocked_ = false;
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> next_request_{1};
 };

@@ -23,7 +23,7 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
   e->set_hardware(offered != nullptr ? offered->hardware : probe_.hardware);
   e->set_toolchain(offered != nullptr ? offered->toolchain : served_.front().toolchain);
   e->set_harness_abi(probe_.harness_abi);
-  e->set_worker_id(options_.worker_id.empty() ? host_ : options_.worker_id);
+  e->set_worker_id(worker_id_);
   e->set_worker_incarnation(incarnation_);
   e->set_host(host_);
   if (offered != nullptr && offered->on_device) {
@@ -50,8 +50,13 @@ bool Worker::is_host(const std::string& target) const {
 
 void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {
   *record.mutable_finished_at() = google::protobuf::util::TimeUtil::GetCurrentTime();
-  const Status status = core_->finish(lease, record);
-  if (!status.is_ok()) fail(status);
+  if (const Status spooled = core_->finish(lease, record); !spooled.is_ok())
+    fitness_->unfit(spooled.message());
+}
+
+void Worker::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {
+  if (const Status spooled = core_->finish_race(lease, result); !spooled.is_ok())
+    fitness_->unfit(spooled.message());
 }
 
 // Where compiling is what a trial waits for, the core of the runs is idle half of the time.
@@ -65,46 +70,54 @@ void Worker::build_instead_of_runs() {
 
 void Worker::build(Compiler& compiler, WorkerCore::Builds builds) {
   while (const std::optional<v1::Lease> lease = core_->next_to_build(builds)) {
-    if (lease->finalists_size() > 0) {
+    if (lease->finalists_size() > 0)
       build_race(compiler, *lease);
-      continue;
-    }
-    v1::MeasureRecord record = record_for(*lease);
-    const auto now_ms = [] {
-      return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-          .count();
-    };
-    const double started_ms = now_ms();
-    const double queue_ms = std::max(0.0, started_ms - static_cast<double>(core_->held_since_ms(*lease)));
-    const double limit_s = lease->options().build_timeout_s() > 0 ? lease->options().build_timeout_s() : 10;
-    const Result<BuildReply> reply = ask_builder(
-        compiler, build_request(*lease), std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
-    record.set_build_ms(now_ms() - started_ms);
-    record.set_queue_ms(queue_ms);
-    if (!reply.is_ok()) {
-      const StatusCode code = reply.status().code();
-      record.set_outcome(code == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
-                         : code == StatusCode::kUnavailable    ? v1::DEVICE_LOST
-                                                               : v1::BUILD_ERROR);
-      record.set_message(reply.message());
-    } else if (reply->outcome == "unable") {
-      record.set_outcome(v1::DEVICE_LOST);
-      record.set_message(reply->message);
-    } else if (reply->outcome != "ok") {
-      record.set_outcome(outcome_of(reply->outcome));
-      record.set_message(reply->message);
-    } else {
-      // The reference answer belongs to the task: made here, so that a run never waits for a compile.
-      const Result<BuildReply> data = data_for(*lease);
-      if (data.is_ok()) {
-        core_->built(*lease, reply->digest, record.build_ms(), queue_ms);
-        continue;
-      }
-      record.set_outcome(v1::DEVICE_LOST);
-      record.set_message(str("no reference answer: ", data.message()));
-    }
-    finish(*lease, record);
+    else
+      build_one(compiler, *lease);
   }
+}
+
+void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
+  v1::MeasureRecord record = record_for(lease);
+  const auto now_ms = [] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  const double started_ms = now_ms();
+  const double queue_ms = std::max(0.0, started_ms - static_cast<double>(core_->held_since_ms(lease)));
+  const double limit_s = lease.options().build_timeout_s() > 0 ? lease.options().build_timeout_s() : 10;
+  const Result<BuildReply> reply = ask_builder(
+      compiler, build_request(lease), std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
+  record.set_build_ms(now_ms() - started_ms);
+  record.set_queue_ms(queue_ms);
+  Status ours;  // trouble that is not the candidate's
+  if (!reply.is_ok() && reply.status().code() == StatusCode::kUnavailable) {
+    ours = reply.status();
+  } else if (!reply.is_ok()) {
+    record.set_outcome(reply.status().code() == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
+                                                                              : v1::BUILD_ERROR);
+    record.set_message(reply.message());
+  } else if (reply->outcome == "unable") {
+    ours = failed(reply->message);
+  } else if (reply->outcome != "ok") {
+    record.set_outcome(outcome_of(reply->outcome));
+    record.set_message(reply->message);
+  } else {
+    // The reference answer belongs to the task: made here, so that a run never waits for a compile.
+    const Result<BuildReply> data = data_for(lease);
+    if (data.is_ok()) {
+      core_->built(lease, reply->digest, record.build_ms(), queue_ms);
+      return;
+    }
+    ours = data.status().with_context("no reference answer: ");
+  }
+  if (!ours.is_ok()) {
+    const bool no_builder = ours.code() == StatusCode::kUnavailable;
+    if (stopped_ || gave_back(lease, ours, no_builder)) return;
+    record.set_outcome(v1::DEVICE_LOST);
+    record.set_message(ours.message());
+  }
+  finish(lease, record);
 }
 
 BuildRequest Worker::build_request(const v1::Lease& lease) const {
@@ -122,9 +135,9 @@ BuildRequest Worker::build_request(const v1::Lease& lease) const {
 void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
   const double limit_s = lease.options().build_timeout_s() > 0 ? lease.options().build_timeout_s() : 10;
   std::vector<RaceEntry> entries;
-  std::string trouble;
+  Status trouble;
   const Result<BuildReply> data = data_for(lease);
-  if (!data.is_ok()) trouble = str("no reference answer: ", data.message());
+  if (!data.is_ok()) trouble = data.status().with_context("no reference answer: ");
   for (const v1::RaceCandidate& c : lease.finalists()) {
     if (!data.is_ok()) break;
     BuildRequest request = build_request(lease);
@@ -137,11 +150,16 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
       entries.push_back({c, {reply->digest, check_for(lease, c.template_name(), *data)}});
       continue;
     }
-    trouble = str("trial ", c.trial_id(),
-                  " cannot be built again: ", reply.is_ok() ? reply->message : reply.message());
-    spdlog::warn("{}: {}", lease.trial_id(), trouble);
+    trouble = reply.is_ok() ? failed(reply->message) : reply.status();
+    trouble = trouble.with_context(str("trial ", c.trial_id(), " cannot be built again: "));
+    if (const auto more = race_trouble_.say())
+      spdlog::warn("{}: {}{}", lease.trial_id(), trouble.message(), *more);
   }
-  if (entries.empty()) return core_->finish_race(lease, race_result_for(lease, trouble));
+  if (entries.empty()) {
+    if (!stopped_ && !gave_back(lease, trouble, trouble.code() == StatusCode::kUnavailable))
+      finish_race(lease, race_result_for(lease, trouble.message()));
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     races_[lease.trial_id()] = std::move(entries);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kMaxResults = 64;  // of one Sync
 constexpr int kMaxRaces = 16;
+constexpr size_t kMaxResultBytes = 1 << 20;  // of one Sync; one result goes however long it is
 constexpr int64_t kCompactAboveBytes = 4 << 20;
 
 int64_t steady_ms() {
@@ -33,6 +34,7 @@ WorkerCore::WorkerCore(Options options, Spool& spool)
       spool_(spool) {
   for (const v1::MeasureRecord& record : spool_.records())
     owed_[{record.trial_id(), record.attempt()}] = record;
+  for (const v1::RaceResult& race : spool_.races()) owed_races_[{race.race_id(), race.attempt()}] = race;
 }
 
 void WorkerCore::set_session(std::string session) {
@@ -45,46 +47,79 @@ std::string WorkerCore::session() const {
   return session_;
 }
 
-v1::SyncRequest WorkerCore::make_request(int wait_ms) const {
+v1::SyncRequest WorkerCore::make_request(int wait_ms) {
   std::lock_guard lock(mutex_);
   v1::SyncRequest request;
   request.set_session(session_);
   request.set_wait_ms(wait_ms);
+  request.set_unfit(unfit_);
   const int open = static_cast<int>(held_.size());
-  request.set_free_slots(draining_ || stopped_ ? 0 : std::max(0, options_.slots - open));
+  const bool takes = !draining_ && !stopped_ && unfit_.empty();
+  request.set_free_slots(takes ? std::max(0, options_.slots - open) : 0);
   for (const auto& [k, held] : held_) {
     v1::HeldLease* h = request.add_held();
     h->set_trial_id(k.first);
     h->set_attempt(k.second);
     h->set_fencing(held.lease.fencing());
-    h->set_phase(held.phase);
+    h->set_phase(held.waits_for_device ? v1::WAITING : held.phase);
     if (held.course) *h->mutable_race() = *held.course;
   }
+  told_phases_ = phases_;
+  for (auto& [k, returned] : returned_) {
+    *request.add_returned() = returned.lease;
+    returned.told = true;
+  }
+  size_t bytes = 0;
+  const auto fits = [&](const auto& message) {
+    const size_t before = bytes;
+    bytes += message.ByteSizeLong();
+    return before == 0 || bytes <= kMaxResultBytes;
+  };
   for (const auto& [k, record] : owed_) {
-    if (request.results_size() == kMaxResults) break;
+    if (request.results_size() == kMaxResults || !fits(record)) break;
     *request.add_results() = record;
   }
   for (const auto& [k, result] : owed_races_) {
-    if (request.races_size() == kMaxRaces) break;
+    if (request.races_size() == kMaxRaces || !fits(result)) break;
     *request.add_races() = result;
   }
   return request;
+}
+
+bool WorkerCore::phases_told() const {
+  std::lock_guard lock(mutex_);
+  return told_phases_ == phases_;
+}
+
+void WorkerCore::take_acks_locked(const v1::SyncReply& reply) {
+  for (const v1::Ack& ack : reply.acks()) {
+    owed_.erase({ack.trial_id(), ack.attempt()});
+    owed_races_.erase({ack.trial_id(), ack.attempt()});
+  }
+  if (spooling_ > 0 || reply.acks_size() == 0) return;
+  const bool nothing_owed = owed_.empty() && owed_races_.empty();
+  // A failure costs a message sent twice after a restart.
+  if (nothing_owed || spool_.bytes() > kCompactAboveBytes) (void)keep_owed_locked();
+}
+
+// Makes the spool hold what is owed, and nothing else.
+Status WorkerCore::keep_owed_locked() {
+  std::vector<v1::MeasureRecord> records;
+  std::vector<v1::RaceResult> races;
+  for (const auto& [k, record] : owed_) records.push_back(record);
+  for (const auto& [k, race] : owed_races_) races.push_back(race);
+  RETURN_IF_ERROR(spool_.keep_only(records, races));
+  unspooled_ = false;
+  return Status::ok();
 }
 
 void WorkerCore::apply(const v1::SyncReply& reply) {
   std::vector<std::string> revoked_runs;
   {
     std::lock_guard lock(mutex_);
-    for (const v1::Ack& ack : reply.acks()) {
-      owed_.erase({ack.trial_id(), ack.attempt()});
-      owed_races_.erase({ack.trial_id(), ack.attempt()});
-    }
-    if (spooling_ == 0 && reply.acks_size() > 0) {
-      std::vector<v1::MeasureRecord> still_owed;
-      if (!owed_.empty() && spool_.bytes() > kCompactAboveBytes)
-        for (const auto& [k, record] : owed_) still_owed.push_back(record);
-      if (owed_.empty() || !still_owed.empty()) spool_.keep_only(still_owed);
-    }
+    take_acks_locked(reply);
+    // Should this be a late reply to an older request, the daemon delivers these leases again.
+    std::erase_if(returned_, [](const auto& entry) { return entry.second.told; });
     for (const v1::BestTime& best : reply.best())
       best_ns_[{best.workload_key(), best.target()}] = best.best_ns();
     for (const v1::Ack& revoked : reply.revoked()) {
@@ -93,8 +128,10 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
       if (it->second.phase == v1::RUNNING) revoked_runs.push_back(revoked.trial_id());
       held_.erase(it);
     }
+    // Who leaves and cannot work holds nothing that would keep it here.
+    const bool takes = !stopped_ && !(draining_ && !unfit_.empty());
     for (const v1::Lease& lease : reply.leases()) {
-      if (stopped_ || owed_.contains(key(lease)) || owed_races_.contains(key(lease)) ||
+      if (!takes || owed_.contains(key(lease)) || owed_races_.contains(key(lease)) ||
           held_.contains(key(lease)))
         continue;
       // An older attempt of the same trial is not ours any more.
@@ -129,6 +166,7 @@ std::optional<v1::Lease> WorkerCore::next_to_build(Builds builds) {
   Held* next = nullptr;
   changed_.wait(lock, [&] {
     if (stopped_) return true;
+    if (!unfit_.empty()) return false;
     for (const auto& [k, held] : held_)
       if (held.phase == v1::RUNNING && (instead || uses_every_core(held.lease))) return false;
     if (instead && next_locked(/*built=*/true) != nullptr) return false;
@@ -137,8 +175,12 @@ std::optional<v1::Lease> WorkerCore::next_to_build(Builds builds) {
   });
   if (stopped_) return std::nullopt;
   next->phase = v1::BUILDING;
+  ++phases_;
   if (instead) building_instead_ = true;
-  return next->lease;
+  v1::Lease lease = next->lease;
+  lock.unlock();
+  tell_phase();
+  return lease;
 }
 
 bool WorkerCore::built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms) {
@@ -166,7 +208,7 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
   Held* next = nullptr;
   changed_.wait(lock, [&] {
     if (stopped_) return true;
-    if (building_instead_) return false;
+    if (building_instead_ || !unfit_.empty()) return false;
     next = next_locked(/*built=*/true);
     if (next == nullptr) return false;
     if (!uses_every_core(next->lease)) return true;
@@ -176,27 +218,107 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
   });
   if (stopped_) return std::nullopt;
   next->phase = v1::RUNNING;
-  return Built{next->lease, next->digest, next->build_ms, next->queue_ms, best_locked(next->lease)};
+  ++phases_;
+  Built built{next->lease, next->digest, next->build_ms, next->queue_ms, best_locked(next->lease)};
+  lock.unlock();
+  tell_phase();
+  return built;
 }
 
-Status WorkerCore::finish(const v1::Lease& lease, const v1::MeasureRecord& record) {
+void WorkerCore::wait_for_device(const v1::Lease& lease, bool waits) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = held_.find(key(lease));
+    if (it == held_.end() || it->second.waits_for_device == waits) return;
+    it->second.waits_for_device = waits;
+    ++phases_;
+  }
+  tell_phase();
+}
+
+template <class Message>
+Status WorkerCore::finish_with(const v1::Lease& lease, const Message& result, std::map<Key, Message>& owed) {
   // On disk before anybody is told, outside the lock: an fsync may take long. Meanwhile the spool may not be
   // cleared.
   {
     std::lock_guard lock(mutex_);
     ++spooling_;
   }
-  const Status spooled = spool_.append(record);
+  const Status spooled = spool_.append(result);
   {
     std::lock_guard lock(mutex_);
     --spooling_;
-    if (!spooled.is_ok()) return spooled;
+    if (!spooled.is_ok()) unspooled_ = true;
     held_.erase(key(lease));
-    owed_[key(lease)] = record;
+    owed[key(lease)] = result;
   }
   changed_.notify_all();
   if (news_) news_();
-  return Status::ok();
+  return spooled;
+}
+
+Status WorkerCore::finish(const v1::Lease& lease, const v1::MeasureRecord& record) {
+  return finish_with(lease, record, owed_);
+}
+
+Status WorkerCore::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {
+  return finish_with(lease, result, owed_races_);
+}
+
+void WorkerCore::return_locked(const Held& held) {
+  v1::HeldLease& returned = returned_[key(held.lease)].lease;
+  returned.set_trial_id(held.lease.trial_id());
+  returned.set_attempt(held.lease.attempt());
+  returned.set_fencing(held.lease.fencing());
+  returned.set_phase(v1::WAITING);
+}
+
+// Gives back all that is not being built or run. Returns whether there was any.
+bool WorkerCore::return_waiting_locked() {
+  return std::erase_if(held_, [&](const auto& entry) {
+           if (entry.second.phase != v1::WAITING) return false;
+           return_locked(entry.second);
+           return true;
+         }) > 0;
+}
+
+void WorkerCore::set_unfit(const std::string& why) {
+  {
+    std::lock_guard lock(mutex_);
+    const bool news = unfit_ != why;
+    unfit_ = why;
+    if (!return_waiting_locked() && !news) return;
+  }
+  changed_.notify_all();
+  if (news_) news_();
+}
+
+void WorkerCore::set_fit() {
+  {
+    std::lock_guard lock(mutex_);
+    unfit_.clear();
+  }
+  changed_.notify_all();
+  if (news_) news_();
+}
+
+void WorkerCore::give_back(const v1::Lease& lease) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = held_.find(key(lease));
+    if (it == held_.end()) return;
+    return_locked(it->second);
+    held_.erase(it);
+  }
+  changed_.notify_all();
+  if (news_) news_();
+}
+
+Status WorkerCore::spool_again() {
+  std::lock_guard lock(mutex_);
+  if (!unspooled_) return Status::ok();
+  if (spooling_ > 0) return unavailable("the spool is in use");
+  return keep_owed_locked();
 }
 
 void WorkerCore::tell_course(const v1::Lease& lease, const v1::RaceCourse& course) {
@@ -209,16 +331,6 @@ void WorkerCore::tell_course(const v1::Lease& lease, const v1::RaceCourse& cours
   if (news_) news_();
 }
 
-void WorkerCore::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {
-  {
-    std::lock_guard lock(mutex_);
-    held_.erase(key(lease));
-    owed_races_[key(lease)] = result;
-  }
-  changed_.notify_all();
-  if (news_) news_();
-}
-
 bool WorkerCore::holds(const v1::Lease& lease) const {
   std::lock_guard lock(mutex_);
   return held_.contains(key(lease));
@@ -228,6 +340,7 @@ void WorkerCore::drain() {
   {
     std::lock_guard lock(mutex_);
     draining_ = true;
+    if (!unfit_.empty()) return_waiting_locked();
   }
   if (news_) news_();
 }
@@ -239,7 +352,7 @@ bool WorkerCore::draining() const {
 
 bool WorkerCore::idle() const {
   std::lock_guard lock(mutex_);
-  return held_.empty() && owed_.empty() && owed_races_.empty();
+  return held_.empty() && owed_.empty() && owed_races_.empty() && returned_.empty();
 }
 
 void WorkerCore::stop() {

@@ -33,11 +33,16 @@ class WorkerCore {
   // --- the daemon's side ---
   void set_session(std::string session);
   std::string session() const;
-  v1::SyncRequest make_request(int wait_ms) const;
+  // Results of at most about a megabyte travel at once; the others follow.
+  v1::SyncRequest make_request(int wait_ms);
   void apply(const v1::SyncReply& reply);
-  // Sets a callback (called without locks) for news that the daemon should hear at once: a result, or a
-  // drain.
+  // Sets a callback (called without locks) for news that the daemon should hear at once: a result, a drain,
+  // leases given back, fit or not.
   void on_news(std::function<void()> f) { news_ = std::move(f); }
+  // Sets a callback (called without locks) for a lease that began to be built or to run: news that may wait a
+  // little. phases_told(): the latest request has them all.
+  void on_phase(std::function<void()> f) { phase_began_ = std::move(f); }
+  bool phases_told() const;
 
   // --- the build thread's side ---
   // Where builds take place: on cores without runs, or on the runs' core while there is nothing to run.
@@ -60,14 +65,24 @@ class WorkerCore {
   // waits until no build is running.
   std::optional<Built> next_to_run();
 
-  // Takes the result of a lease in any phase; it is on disk when this returns. Results of revoked leases are
-  // kept too: the daemon decides what they are worth. An error comes from the spool: the lease is then still
-  // held, and the caller must stop.
-  Status finish(const v1::Lease& lease, const v1::MeasureRecord& record);
+  // Says that a running lease waits for its device (WAITING for the daemon: nothing of it runs), or goes on.
+  void wait_for_device(const v1::Lease& lease, bool waits);
 
-  // Takes the result of a race. It is not spooled: a race lost in a crash of this worker is run again by any
-  // worker.
-  void finish_race(const v1::Lease& lease, const v1::RaceResult& result);
+  // Takes the result of a lease in any phase; it is on disk when this returns OK. Results of revoked leases are
+  // kept too: the daemon decides what they are worth. An error comes from the spool: the result is then owed
+  // from memory alone, so nothing is lost unless this process dies too. The caller should call set_unfit().
+  Status finish(const v1::Lease& lease, const v1::MeasureRecord& record);
+  Status finish_race(const v1::Lease& lease, const v1::RaceResult& result);
+
+  // --- when this worker cannot work ---
+  // Takes no new leases, begins nothing, and gives back what is not being built or run. `why` is for people.
+  // Another call gives back what was delivered meanwhile.
+  void set_unfit(const std::string& why);
+  void set_fit();
+  // Gives a lease back unmeasured, whatever its phase.
+  void give_back(const v1::Lease& lease);
+  // Writes what is owed from memory alone to the spool. OK: all that is owed is on disk.
+  Status spool_again();
 
   // Tells the daemon's watchers how far a race is.
   void tell_course(const v1::Lease& lease, const v1::RaceCourse& course);
@@ -77,7 +92,8 @@ class WorkerCore {
   void on_revoked_run(std::function<void(const std::string& trial_id)> f) { revoked_run_ = std::move(f); }
 
   bool holds(const v1::Lease& lease) const;
-  void drain();  // take no new lease; idle() becomes true once the held ones are done and acknowledged
+  void drain();  // take no new lease; idle() becomes true once the held ones are done and
+                 // acknowledged, and the daemon has heard which are given back
   bool draining() const;
   bool idle() const;
   void stop();                                          // wakes every waiting thread with an empty result
@@ -90,7 +106,7 @@ class WorkerCore {
     std::optional<v1::RaceCourse> course;  // progress of a running race
     std::string digest;
     double build_ms = 0, queue_ms = 0;
-    bool built = false;
+    bool built = false, waits_for_device = false;
     int64_t since_ms = 0;
     uint64_t order = 0;
   };
@@ -99,17 +115,34 @@ class WorkerCore {
   Held* next_locked(bool built);
   bool uses_every_core(const v1::Lease& lease) const;
   double best_locked(const v1::Lease& lease) const;
+  void return_locked(const Held& held);
+  bool return_waiting_locked();
+  void take_acks_locked(const v1::SyncReply& reply);
+  Status keep_owed_locked();
+  template <class Message>
+  Status finish_with(const v1::Lease& lease, const Message& result, std::map<Key, Message>& owed);
+  void tell_phase() const {
+    if (phase_began_) phase_began_();
+  }
 
   const Options options_;
   Spool& spool_;
   std::function<void(const std::string&)> revoked_run_;
-  std::function<void()> news_;
+  std::function<void()> news_, phase_began_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string session_;
   std::map<Key, Held> held_;
   std::map<Key, v1::MeasureRecord> owed_;
   std::map<Key, v1::RaceResult> owed_races_;
+  struct Returned {
+    v1::HeldLease lease;
+    bool told = false;  // by a request; the reply to it shows that the daemon has heard
+  };
+  std::map<Key, Returned> returned_;
+  std::string unfit_;                      // why; empty: fit
+  uint64_t phases_ = 0, told_phases_ = 0;  // how many began; of those, in the latest request
+  bool unspooled_ = false;                 // something is owed from memory alone
   std::map<std::pair<std::string, std::string>, double> best_ns_;  // key: workload key and target
   uint64_t order_ = 0;
   bool building_instead_ = false;  // a build uses the runs' core

@@ -12,6 +12,11 @@ namespace tuner {
 inline constexpr int kInfrastructureTries = 3;  // tries of a run that failed through no fault of the
                                                 // candidate
 
+inline constexpr int kMostReturns = 3;  // times that a trial is given back; then it is device_lost
+
+// True if the error says by itself that the disk is full or broken, or may not be written.
+bool is_disk_trouble(const Status& why);
+
 // Converts "wrong_answer" to v1::WRONG_ANSWER; unspecified if there is no such name.
 v1::Outcome outcome_of(const std::string& name);
 // Returns the key of a lease's inputs and references: its workload and seed.

@@ -21,7 +21,8 @@ constexpr int kDisturbedTries = 1;      // more, of a run that stayed disturbed 
 constexpr int kAlwaysDisturbed = 6;
 constexpr double kResignedMs = 10;  // how patient a run then still is
 
-constexpr int kDeviceTries = 12;  // a device that was quarantined may come back: about two minutes
+// A GPU that fails its check is asked again after 2, 4 and 8 s: a warm child may have died of something else.
+constexpr int kDeviceTries = 4;
 
 // What the lease asks for, where it asks; all but the data and what changes from try to try.
 RunRequest request_for(const WorkerCore::Built& built) {
@@ -50,9 +51,10 @@ void take_data(const BuildReply& data, RunRequest& request) {
 }
 
 // What the runner found, into the record.
-void take_reply(const RunReply& reply, v1::MeasureRecord& record) {
+void take_reply(const RunReply& reply, LineLimit& limit, v1::MeasureRecord& record) {
   for (const std::string& name : add_facts(reply.facts, record))
-    spdlog::warn("trial {}: the runner says \"{}\", which no record has", record.trial_id(), name);
+    if (const auto more = limit.say())
+      spdlog::warn("trial {}: the runner says \"{}\", which no record has{}", record.trial_id(), name, *more);
   record.set_outcome(outcome_of(reply.outcome));
   record.set_message(reply.message);
   record.mutable_run_ns()->Add(reply.run_ns.begin(), reply.run_ns.end());
@@ -70,7 +72,7 @@ void take_reply(const RunReply& reply, v1::MeasureRecord& record) {
 
 }  // namespace
 
-v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
+Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
   const v1::Lease& lease = built.lease;
   v1::MeasureRecord record = record_for(lease);
   record.set_build_ms(built.build_ms);
@@ -79,6 +81,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   RunRequest request = request_for(built);
   request.artifact_dir = shared_dir() + "/artifacts";
   request.cpus = runner_cpus(threads_of(lease.target()));
+  if (on_device(lease)) request.device_uuid = probe_.devices.front().uuid;
   CalmLevel& calm_pulse = this->calm_pulse(lease);
   const double patience_ms = request.patience_ms;
 
@@ -87,7 +90,7 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
   bool device_sick = false;
   int disturbed = 0;
   for (int i = 0; i < tries && !stopped_; ++i) {
-    if (device_sick) wait_for_device(i);
+    if (device_sick) wait_for_device(lease, i);
     const Result<BuildReply> data = data_for(lease);
     if (!data.is_ok()) {
       reply = data.status();
@@ -126,18 +129,16 @@ v1::MeasureRecord Worker::measure(const WorkerCore::Built& built) {
       --i;
       continue;
     }
-    if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
-    spdlog::warn("trial {}: {}", lease.trial_id(), reply.message());
+    if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()))
+      break;
+    if (const auto more = run_trouble_.say())
+      spdlog::warn("trial {}: {}{}", lease.trial_id(), reply.message(), *more);
     // Perhaps its data is gone or damaged: look again, and make it anew if so.
     data_.erase(data_key(lease));
     device_sick = reply.status().code() == StatusCode::kUnavailable && on_device(lease);
   }
-  if (!reply.is_ok()) {
-    record.set_outcome(v1::DEVICE_LOST);
-    record.set_message(reply.message());
-    return record;
-  }
-  take_reply(*reply, record);
+  if (!reply.is_ok()) return reply.status();
+  take_reply(*reply, fact_trouble_, record);
   record.set_discarded(disturbed);
   return record;
 }
@@ -152,7 +153,7 @@ v1::RaceResult Worker::race_result_for(const v1::Lease& lease, const std::string
   return result;
 }
 
-v1::RaceResult Worker::race(const WorkerCore::Built& built) {
+Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
   const v1::Lease& lease = built.lease;
   std::vector<RaceEntry> entries;
   {
@@ -161,7 +162,7 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
     races_.erase(lease.trial_id());
   }
   const Result<BuildReply> data = data_for(lease);
-  if (!data.is_ok()) return race_result_for(lease, str("no reference answer: ", data.message()));
+  if (!data.is_ok()) return data.status().with_context("no reference answer: ");
   RunRequest base;
   base.artifact_dir = shared_dir() + "/artifacts";
   for (const auto& d : data->inputs) base.inputs.push_back({d.arg, d.path});
@@ -194,8 +195,10 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
         }
       std::lock_guard lock(mutex_);
       running_.erase(lease.trial_id());
-      if (reply.is_ok() || reply.status().code() == StatusCode::kAborted) break;
-      spdlog::warn("{}: {}", lease.trial_id(), reply.message());
+      if (reply.is_ok() || reply.status().code() == StatusCode::kAborted || is_device_busy(reply.status()))
+        break;
+      if (const auto more = race_trouble_.say())
+        spdlog::warn("{}: {}{}", lease.trial_id(), reply.message(), *more);
     }
     return reply;
   };
@@ -203,33 +206,57 @@ v1::RaceResult Worker::race(const WorkerCore::Built& built) {
   options.set_constants(lease.options().constants() == "cold" ? "cold" : "warm");
   const auto tell = [&](const v1::RaceCourse& course) { core_->tell_course(lease, course); };
   Result<v1::RaceResult> result = run_heats(entries, lease.default_trial(), base, options, heat, tell);
-  v1::RaceResult out = race_result_for(lease, result.is_ok() ? result->error() : result.message());
-  if (result.is_ok()) out.MergeFrom(*result);
+  RETURN_IF_ERROR(result.status());
+  v1::RaceResult out = race_result_for(lease, result->error());
+  out.MergeFrom(*result);
   out.mutable_options()->set_constants(options.constants());
   return out;
 }
 
-// A device that fails its check is asked again after 2, 4, ... 15 s: every lease would end as device_lost else.
-void Worker::wait_for_device(int tries) const {
-  const auto pause = std::chrono::seconds(std::min(1 << std::min(tries, 4), 15));
-  const auto end = std::chrono::steady_clock::now() + pause;
-  while (!stopped_ && std::chrono::steady_clock::now() < end)
+// Nothing of the lease runs meanwhile.
+void Worker::wait_for_device(const v1::Lease& lease, int tries) {
+  core_->wait_for_device(lease, true);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1 << std::min(tries, 4));
+  while (!stopped_ && core_->holds(lease) && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  core_->wait_for_device(lease, false);
 }
 
 void Worker::run_candidates() {
   while (const std::optional<WorkerCore::Built> built = core_->next_to_run()) {
-    if (built->lease.finalists_size() > 0) {
-      const v1::RaceResult result = race(*built);
-      if (!stopped_ && core_->holds(built->lease)) core_->finish_race(built->lease, result);
-      continue;
-    }
-    const v1::MeasureRecord record = measure(*built);
-    // A run ended by a revocation or by stop() says nothing: the daemon has given the trial up, or will give
-    // it to another.
-    if (record.outcome() == v1::DEVICE_LOST && (stopped_ || !core_->holds(built->lease))) continue;
-    finish(built->lease, record);
+    running_lease_ = built->lease;
+    run_one(*built);
+    if (!runner_->unlocked().empty() && !std::exchange(said_unlocked_, true))
+      spdlog::warn("{}; runs of other processes on these cores may disturb those of this worker",
+                   runner_->unlocked());
   }
+}
+
+// A run that ended by a revocation or by stop() says nothing: the daemon has given the lease up, or will give it
+// to another.
+void Worker::run_one(const WorkerCore::Built& built) {
+  const v1::Lease& lease = built.lease;
+  const auto over = [&] { return stopped_ || !core_->holds(lease); };
+  // A runner that died may have died of the candidate; a core or a GPU that is not there is no fault of its.
+  const auto returned = [&](const Status& why) {
+    const bool sick = on_device(lease) && why.code() == StatusCode::kUnavailable;
+    return gave_back(lease, why, sick || is_device_busy(why));
+  };
+  if (lease.finalists_size() > 0) {
+    const Result<v1::RaceResult> result = race(built);
+    if (over() || (!result.is_ok() && returned(result.status()))) return;
+    return finish_race(lease, result.is_ok() ? *result : race_result_for(lease, result.message()));
+  }
+  const Result<v1::MeasureRecord> record = measure(built);
+  if (record.is_ok()) return finish(lease, *record);
+  if (over() || returned(record.status())) return;
+  v1::MeasureRecord lost = record_for(lease);
+  lost.set_build_ms(built.build_ms);
+  lost.set_queue_ms(built.queue_ms);
+  lost.set_artifact_digest(built.digest);
+  lost.set_outcome(v1::DEVICE_LOST);
+  lost.set_message(record.message());
+  finish(lease, lost);
 }
 
 }  // namespace tuner

@@ -2,6 +2,7 @@
 // best".
 #include <gmock/gmock.h>
 
+#include "db/open_race.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -120,6 +121,66 @@ TEST_F(RacesTest, ARaceIsReadBackAsItWasStored) {
   EXPECT_EQ(r.options.limit_s, 4);
   EXPECT_EQ(r.environment.host, "host1");
   EXPECT_EQ(r.finished_at_us, race.finished_at_us);
+}
+
+TEST_F(RacesTest, ARaceUnderWayOutlivesTheProcessWithItsLeases) {
+  const std::vector<std::string> ids = add_trials(*store_, "j1", {"a=1", "a=2"});
+  const OpenRaceRow race{.id = "race j1/1",
+                         .job_id = "j1",
+                         .finalists = ids,
+                         .default_trial_id = ids[1],
+                         .options = {.min_repeat_ms = 2, .processes = 7, .rounds = 3, .limit_s = 4}};
+  ASSERT_OK(store_->open_race(race));
+  EXPECT_FALSE(store_->open_race(race)) << "its id must be new";
+  EXPECT_EQ(store_->requeue_race("race j1/1", 0).code(), StatusCode::kNotFound) << "not leased";
+  const auto leased = store_->lease_race("race j1/1", "w1");
+  ASSERT_TRUE(leased.is_ok()) << leased.message();
+  EXPECT_EQ(leased->attempt, 1);
+  EXPECT_EQ(store_->lease_race("race j1/1", "w2").status().code(), StatusCode::kNotFound);
+
+  store_.reset();
+  store_ = must_open(path_);
+  const auto open = store_->open_races("j1");
+  ASSERT_TRUE(open.is_ok()) << open.message();
+  ASSERT_EQ(open->size(), 1u);
+  const OpenRaceRow& again = open->at(0);
+  EXPECT_EQ(again.id, "race j1/1");
+  EXPECT_EQ(again.job_id, "j1");
+  EXPECT_EQ(again.finalists, ids);
+  EXPECT_EQ(again.default_trial_id, ids[1]);
+  EXPECT_EQ(again.options.processes, 7);
+  EXPECT_EQ(again.state, TrialState::kLeased);
+  EXPECT_EQ(again.worker_id, "w1");
+  EXPECT_EQ(again.fencing, leased->fencing);
+  ASSERT_OK(store_->requeue_race("race j1/1", 1));
+  const auto next = store_->lease_race("race j1/1", "w2");
+  ASSERT_TRUE(next.is_ok()) << next.message();
+  EXPECT_EQ(next->attempt, 2);
+  EXPECT_GT(next->fencing, leased->fencing) << "tokens grow over a restart, too";
+}
+
+TEST_F(RacesTest, ARaceEndsOnceHoweverOftenItsResultComes) {
+  const std::vector<std::string> ids = add_trials(*store_, "j1", {"a=1", "a=2"});
+  for (const std::string& id : ids) measured(id, 100);
+  ASSERT_OK(store_->open_race({.id = "r", .job_id = "j1", .finalists = ids}));
+  RaceRow wrong = race_of(ids);
+  wrong.winner_trial_id = "t99";
+  EXPECT_EQ(store_->end_race("r", &wrong, "").code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(store_->open_races("j1")->size(), 1u) << "refused: it is still under way";
+  RaceRow first = race_of(ids), second = race_of(ids);
+  ASSERT_OK(store_->end_race("r", &first, ""));
+  ASSERT_OK(store_->end_race("r", &second, ""));
+  EXPECT_GT(first.id, 0);
+  EXPECT_EQ(second.id, first.id);
+  EXPECT_EQ(store_->races("j1")->size(), 1u);
+  EXPECT_TRUE(store_->open_races("j1")->empty());
+  EXPECT_EQ(store_->lease_race("r", "w1").status().code(), StatusCode::kNotFound) << "it has ended";
+
+  ASSERT_OK(store_->open_race({.id = "lost", .job_id = "j1", .finalists = ids}));
+  ASSERT_OK(store_->end_race("lost", nullptr, "no worker could run it"));
+  EXPECT_EQ(store_->races("j1")->size(), 1u);
+  EXPECT_TRUE(store_->open_races("j1")->empty());
+  EXPECT_EQ(store_->end_race("never", nullptr, "").code(), StatusCode::kNotFound);
 }
 
 TEST_F(RacesTest, ARaceThatContradictsItselfIsRefused) {

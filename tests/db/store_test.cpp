@@ -175,6 +175,29 @@ TEST_F(StoreTest, ATrialIsLeasedOnceAndEveryLeaseHasALargerFencingToken) {
   EXPECT_GT(second->at(0).fencing, first->at(0).fencing);
 }
 
+TEST_F(StoreTest, OneCommitLeasesToManyWorkersAndOpenTrialsAreReadByPages) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::vector<std::string> ids = add_trials(*store, "j1", {"a=1", "a=2", "a=3", "a=4"});
+  const auto leased = store->lease_trials(std::vector<LeaseWish>{{ids[0], "w1"}, {ids[2], "w2"}});
+  ASSERT_TRUE(leased.is_ok()) << leased.message();
+  ASSERT_EQ(leased->size(), 2u);
+  EXPECT_EQ(leased->at(0).worker_id, "w1");
+  EXPECT_EQ(leased->at(1).worker_id, "w2");
+  ASSERT_OK(store->add_records({ok_record(ids[1], {10})}));
+  TrialQuery query{.job = "j1", .limit = 2, .open = true};
+  const auto page = store->trials(query);
+  ASSERT_TRUE(page.is_ok()) << page.message();
+  ASSERT_EQ(page->size(), 2u);
+  EXPECT_EQ(page->at(0).trial.id, ids[0]);
+  EXPECT_EQ(page->at(1).trial.id, ids[2]) << "a closed one is left out";
+  query.after = page->at(1).trial.seq;
+  EXPECT_EQ(store->trials(query)->at(0).trial.id, ids[3]);
+  EXPECT_EQ(store->requeue_trials({{ids[0], 1}, {ids[2], 7}, {ids[3], 1}}).value(), 1)
+      << "another attempt, and one that is not leased, are left alone";
+  EXPECT_EQ(store->trial(ids[0])->trial.state, TrialState::kQueued);
+}
+
 TEST_F(StoreTest, SeveralTrialsAreLeasedAtOnceAndThoseTakenAlreadyAreLeftOut) {
   const auto store = must_open(path_);
   ASSERT_OK(store->add_job(job_row("j1")));

@@ -107,7 +107,10 @@ const std::vector<Rule> kRules = {
     {"tuner/text", {"compiler_core", "db", "templates"}},
     {"tuner/command_line", {"compiler_core/base", "tuner/text"}},
     {"tuner/jobs", {"compiler_core", "db", "templates", "tuner/search"}},
-    {"tuner/daemon", {"compiler_core", "db", "proto", "templates", "tuner/jobs", "tuner/search"}},
+    // Sockets and frames in front of a server that it does not know.
+    {"tuner/transport", {"compiler_core/base"}},
+    {"tuner/daemon",
+     {"compiler_core", "db", "proto", "templates", "tuner/jobs", "tuner/search", "tuner/transport"}},
     {"tuner/client", {"compiler_core/base", "db", "proto", "tuner/daemon", "tuner/text"}},
     {"tuner/bundle", {"compiler_core", "db", "templates", "tuner/jobs", "tuner/text"}},
     {"tuner/pack", {"compiler_core", "db", "measure_server/runner", "templates", "tuner/jobs"}},

@@ -1,5 +1,6 @@
 // The spool: what was appended is there after a restart, whatever happened to the file's end or its middle.
 #include "measure_server/worker/spool.h"
+#include "tests/random_seed.h"
 #include "tests/support/temporary_folder.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 namespace tuner {
@@ -29,6 +31,16 @@ v1::MeasureRecord record(const std::string& trial, int attempt = 1) {
   return r;
 }
 
+v1::RaceResult race(const std::string& id) {
+  v1::RaceResult r;
+  r.set_race_id(id);
+  r.set_attempt(1);
+  r.set_winner("t1");
+  r.set_time_ns(1234.5);
+  r.mutable_environment()->set_worker_incarnation("first life");
+  return r;
+}
+
 class SpoolTest : public testing::Test {
  protected:
   std::unique_ptr<Spool> open() {
@@ -42,6 +54,12 @@ class SpoolTest : public testing::Test {
     const auto spool = open();
     for (const v1::MeasureRecord& r : spool->records()) trials.push_back(r.trial_id());
     return trials;
+  }
+  std::vector<std::string> races_found() {
+    std::vector<std::string> ids;
+    const auto spool = open();
+    for (const v1::RaceResult& r : spool->races()) ids.push_back(r.race_id());
+    return ids;
   }
   void write(const std::vector<std::string>& trials) {
     const auto spool = open();
@@ -100,9 +118,98 @@ TEST_F(SpoolTest, ADamagedRecordIsLeftOutAndTheOthersAreKept) {
 TEST_F(SpoolTest, ADamagedLengthEndsTheFileAndNeverReadsPastIt) {
   write({"a", "b"});
   std::string damaged = bytes();
-  damaged[damaged.size() / 2 + 3] = '\x7f';  // length of b: two gigabytes
+  damaged[damaged.size() / 2 + 2] = '\x7f';  // length of b: eight megabytes
   put(damaged);
   EXPECT_THAT(trials_found(), ElementsAre("a"));
+}
+
+TEST_F(SpoolTest, RacesAndTrialsAreKeptSideBySide) {
+  {
+    const auto spool = open();
+    ASSERT_TRUE(spool->append(record("a")).is_ok());
+    ASSERT_TRUE(spool->append(race("r1")).is_ok());
+    ASSERT_TRUE(spool->append(record("b")).is_ok());
+    ASSERT_TRUE(spool->append(race("r2")).is_ok());
+  }
+  EXPECT_THAT(trials_found(), ElementsAre("a", "b"));
+  EXPECT_THAT(races_found(), ElementsAre("r1", "r2"));
+  {
+    const auto spool = open();
+    EXPECT_EQ(spool->races()[0].SerializeAsString(), race("r1").SerializeAsString());
+    EXPECT_THAT(spool->warning(), IsEmpty());
+    ASSERT_TRUE(spool->keep_only({record("b")}, {race("r2")}).is_ok());
+  }
+  EXPECT_THAT(trials_found(), ElementsAre("b"));
+  EXPECT_THAT(races_found(), ElementsAre("r2"));
+}
+
+// Length, checksum and bytes of a MeasureRecord, as files were before they had races.
+TEST_F(SpoolTest, AFileOfBeforeThereWereRacesIsRead) {
+  const std::string old(
+      "\x07\x00\x00\x00\x80\x98\xa5\xc7"
+      "\x0a\x03old\x10\x02",
+      15);
+  put(old);
+  const auto spool = open();
+  ASSERT_EQ(spool->records().size(), 1u) << spool->warning();
+  EXPECT_EQ(spool->records()[0].trial_id(), "old");
+  EXPECT_EQ(spool->records()[0].attempt(), 2);
+}
+
+TEST_F(SpoolTest, AKindThatIsDamagedOrUnknownIsLeftOutAndTheRestIsKept) {
+  {
+    const auto spool = open();
+    ASSERT_TRUE(spool->append(race("r1")).is_ok());
+    ASSERT_TRUE(spool->append(record("a")).is_ok());
+  }
+  const std::string whole = bytes();
+  for (int kind = 0; kind < 256; ++kind) {
+    if (kind == 1) continue;
+    std::string damaged = whole;
+    damaged[3] = static_cast<char>(kind);
+    put(damaged);
+    ASSERT_THAT(trials_found(), ElementsAre("a")) << "kind " << kind;
+    ASSERT_THAT(races_found(), IsEmpty()) << "kind " << kind;
+  }
+}
+
+TEST_F(SpoolTest, WhateverIsInTheFileOpensAndTakesResults) {
+  {
+    const auto spool = open();
+    for (const char* id : {"a", "b", "c"}) {
+      ASSERT_TRUE(spool->append(record(id)).is_ok());
+      ASSERT_TRUE(spool->append(race(id)).is_ok());
+    }
+  }
+  const std::string whole = bytes();
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/300)) {
+    std::mt19937_64 rng(seed);
+    std::string damaged = whole.substr(0, rng() % 4 == 0 ? rng() % whole.size() : whole.size());
+    for (size_t edits = rng() % 6; edits > 0 && !damaged.empty(); --edits)
+      damaged[rng() % damaged.size()] = static_cast<char>(rng());
+    put(damaged);
+    {
+      const auto spool = open();
+      ASSERT_NE(spool, nullptr);
+      for (const v1::MeasureRecord& r : spool->records())
+        ASSERT_EQ(r.SerializeAsString(), record(r.trial_id()).SerializeAsString()) << "a result nobody made";
+      for (const v1::RaceResult& r : spool->races())
+        ASSERT_EQ(r.SerializeAsString(), race(r.race_id()).SerializeAsString()) << "a result nobody made";
+      ASSERT_TRUE(spool->append(race("next")).is_ok());
+    }
+    const std::vector<std::string> races = races_found();
+    ASSERT_FALSE(races.empty());
+    ASSERT_EQ(races.back(), "next");
+  }
+}
+
+// What a file system may leave behind of a write that a power loss ended.
+TEST_F(SpoolTest, ATailOfZerosIsCut) {
+  write({"a"});
+  put(bytes() + std::string(100, '\0'));
+  EXPECT_THAT(trials_found(), ElementsAre("a"));
+  write({"b"});
+  EXPECT_THAT(trials_found(), ElementsAre("a", "b"));
 }
 
 TEST_F(SpoolTest, AFileOfSomethingElseHoldsNoRecords) {
@@ -114,13 +221,13 @@ TEST_F(SpoolTest, WhatIsAcknowledgedIsDroppedAndWhatIsOwedStays) {
   {
     const auto spool = open();
     for (const char* trial : {"a", "b", "c"}) ASSERT_TRUE(spool->append(record(trial)).is_ok());
-    spool->keep_only({record("b")});
+    ASSERT_TRUE(spool->keep_only({record("b")}).is_ok());
     ASSERT_TRUE(spool->append(record("d")).is_ok());
   }
   EXPECT_THAT(trials_found(), ElementsAre("b", "d"));
   {
     const auto spool = open();
-    spool->keep_only({});
+    ASSERT_TRUE(spool->keep_only({}).is_ok());
     EXPECT_EQ(spool->bytes(), 0);
     ASSERT_TRUE(spool->append(record("e")).is_ok());
   }
@@ -135,7 +242,7 @@ TEST_F(SpoolTest, ASecondWorkerIsRefusedAlsoAfterTheFileWasReplaced) {
     ASSERT_FALSE(second.is_ok());
     EXPECT_EQ(second.status().code(), StatusCode::kAborted);
     EXPECT_THAT(second.message(), HasSubstr("--work-dir"));
-    first->keep_only({record("a")});
+    ASSERT_TRUE(first->keep_only({record("a")}).is_ok());
   }
 }
 
@@ -152,7 +259,7 @@ TEST_F(SpoolTest, AFileThatCannotGrowIsAnErrorAndTheFileStaysReadable) {
   EXPECT_EQ(status.code(), StatusCode::kFailed);
   EXPECT_THAT(status.message(), HasSubstr("free some disk space"));
   ASSERT_TRUE(spool->append(record("c")).is_ok());
-  spool->keep_only({record("a"), record("c")});
+  ASSERT_TRUE(spool->keep_only({record("a"), record("c")}).is_ok());
   EXPECT_EQ(bytes().size(), static_cast<size_t>(spool->bytes()));
 }
 

@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -98,6 +100,12 @@ class WorkerCoreTest : public testing::Test {
     std::vector<std::string> all;
     const v1::SyncRequest request = core_->make_request(0);
     for (const v1::MeasureRecord& r : request.results()) all.push_back(r.trial_id());
+    return all;
+  }
+  std::vector<std::string> returned() const {
+    std::vector<std::string> all;
+    const v1::SyncRequest request = core_->make_request(0);
+    for (const v1::HeldLease& h : request.returned()) all.push_back(h.trial_id());
     return all;
   }
   // The next lease goes through all phases.
@@ -313,6 +321,195 @@ TEST_F(WorkerCoreTest, ThreadsOfATarget) {
   EXPECT_EQ(threads_of("llvm -mcpu=haswell -threads=3"), 3);
   EXPECT_EQ(threads_of("cuda -arch=sm_90"), 1);
   EXPECT_EQ(threads_of("nonsense"), 1);
+}
+
+// --- phases ---
+
+TEST_F(WorkerCoreTest, OnlyWhatReallyBuildsOrRunsIsSaidToDoSo) {
+  core_->apply(leases({lease("a"), lease("b")}));
+  EXPECT_THAT(held(), ElementsAre("a WAITING", "b WAITING"));
+  const auto a = core_->next_to_build();
+  EXPECT_THAT(held(), ElementsAre("a BUILDING", "b WAITING"));
+  core_->built(*a, "", 0, 0);
+  EXPECT_THAT(held(), ElementsAre("a WAITING", "b WAITING"))
+      << "between build and run nothing of it can harm";
+  const auto run = core_->next_to_run();
+  EXPECT_THAT(held(), ElementsAre("a RUNNING", "b WAITING"));
+  core_->wait_for_device(run->lease, true);
+  EXPECT_THAT(held(), ElementsAre("a WAITING", "b WAITING")) << "another process has the core";
+  core_->wait_for_device(run->lease, false);
+  EXPECT_THAT(held(), ElementsAre("a RUNNING", "b WAITING"));
+}
+
+TEST_F(WorkerCoreTest, ARunThatWaitsForItsDeviceStillKeepsBuildsAway) {
+  start({.slots = 4, .cpus = 1});
+  core_->apply(leases({lease("a"), lease("b")}));
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->wait_for_device(core_->next_to_run()->lease, true);
+  std::atomic<bool> built{false};
+  std::thread builder([&] { built = core_->next_to_build().has_value(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(built) << "the run may begin at any moment";
+  core_->stop();
+  builder.join();
+}
+
+TEST_F(WorkerCoreTest, APhaseThatBeganIsNewsUntilARequestHasIt) {
+  int began = 0;
+  core_->on_phase([&] { ++began; });
+  core_->apply(leases({lease("a")}));
+  EXPECT_TRUE(core_->phases_told()) << "waiting is no news";
+  const auto building = core_->next_to_build();
+  EXPECT_EQ(began, 1);
+  EXPECT_FALSE(core_->phases_told());
+  (void)core_->make_request(0);
+  EXPECT_TRUE(core_->phases_told());
+  core_->built(*building, "", 0, 0);
+  EXPECT_TRUE(core_->phases_told()) << "that a build ended may wait";
+  (void)core_->next_to_run();
+  EXPECT_EQ(began, 2);
+  EXPECT_FALSE(core_->phases_told());
+}
+
+// --- a worker that cannot work ---
+
+TEST_F(WorkerCoreTest, AnUnfitWorkerTakesNothingSaysWhyAndGivesBackWhatIsNotBegun) {
+  core_->apply(leases({lease("builds"), lease("runs"), lease("waits")}));
+  const auto builds = core_->next_to_build();
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  const auto runs = core_->next_to_run();
+  core_->set_unfit("no space left on device");
+  v1::SyncRequest request = core_->make_request(0);
+  EXPECT_EQ(request.unfit(), "no space left on device");
+  EXPECT_EQ(request.free_slots(), 0);
+  EXPECT_THAT(held(), UnorderedElementsAre("builds BUILDING", "runs RUNNING"));
+  EXPECT_THAT(returned(), ElementsAre("waits"));
+  EXPECT_EQ(request.returned(0).attempt(), 1);
+  EXPECT_EQ(request.returned(0).fencing(), 10);
+  EXPECT_EQ(request.returned(0).phase(), v1::WAITING);
+
+  core_->apply({});
+  EXPECT_THAT(returned(), IsEmpty()) << "the daemon has heard";
+  core_->give_back(*builds);
+  core_->give_back(runs->lease);
+  EXPECT_FALSE(core_->holds(runs->lease));
+  EXPECT_THAT(returned(), ElementsAre("builds", "runs"));
+  core_->set_fit();
+  request = core_->make_request(0);
+  EXPECT_EQ(request.unfit(), "");
+  EXPECT_EQ(request.free_slots(), 4);
+}
+
+TEST_F(WorkerCoreTest, WhatIsGivenBackIsSaidUntilASyncIsAnswered) {
+  core_->apply(leases({lease("a"), lease("b")}));
+  core_->give_back(lease("a"));
+  EXPECT_THAT(returned(), ElementsAre("a"));
+  EXPECT_THAT(returned(), ElementsAre("a")) << "the request was lost";
+  core_->give_back(lease("b"));  // while the request above is under way
+  core_->apply({});
+  EXPECT_THAT(returned(), ElementsAre("b")) << "which that request did not have";
+  core_->apply({});
+  EXPECT_THAT(returned(), IsEmpty());
+}
+
+// A daemon of before knows nothing of leases given back, and delivers what is not held.
+TEST_F(WorkerCoreTest, ALeaseDeliveredToAnUnfitWorkerWaitsAndGoesBackAtTheNextLook) {
+  core_->set_unfit("no space left on device");
+  core_->apply(leases({lease("a")}));
+  EXPECT_THAT(held(), ElementsAre("a WAITING"));
+  std::atomic<bool> began{false};
+  std::thread builder([&] { began = core_->next_to_build().has_value(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(began) << "an unfit worker begins nothing";
+  core_->set_unfit("no space left on device");
+  EXPECT_THAT(held(), IsEmpty());
+  EXPECT_THAT(returned(), ElementsAre("a"));
+  core_->apply(leases({lease("a")}));
+  core_->set_fit();
+  builder.join();
+  EXPECT_TRUE(began) << "fit again, it goes on";
+}
+
+TEST_F(WorkerCoreTest, AnUnfitWorkerThatDrainsLeavesOnceTheDaemonKnowsWhatItGivesBack) {
+  core_->set_unfit("no space left on device");
+  core_->apply(leases({lease("a")}));
+  core_->drain();
+  EXPECT_THAT(held(), IsEmpty());
+  EXPECT_FALSE(core_->idle()) << "the daemon has not heard of it";
+  EXPECT_THAT(returned(), ElementsAre("a"));
+  core_->apply(leases({lease("a")}));  // from a daemon of before
+  EXPECT_TRUE(core_->idle());
+}
+
+TEST_F(WorkerCoreTest, AResultThatTheDiskRefusesIsOwedFromMemoryAndSpooledLater) {
+  core_->apply(leases({lease("a"), lease("b")}));
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  const auto run = core_->next_to_run();
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit nothing{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &nothing), 0);
+  const Status refused = core_->finish(run->lease, record("a"));
+  const Status still = core_->spool_again();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(refused.is_ok());
+  EXPECT_FALSE(still.is_ok());
+  EXPECT_THAT(held(), ElementsAre("b WAITING"));
+  EXPECT_THAT(owed(), ElementsAre("a")) << "measured once, and reported";
+  EXPECT_TRUE(core_->spool_again().is_ok()) << "the disk has room again";
+  start();
+  EXPECT_THAT(owed(), ElementsAre("a")) << "now it outlives the process, too";
+}
+
+// --- races ---
+
+TEST_F(WorkerCoreTest, ARacesResultOutlivesTheWorkerUntilItIsAcknowledged) {
+  v1::Lease l = lease("race 1");
+  l.add_finalists()->set_trial_id("t1");
+  core_->apply(leases({l}));
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  v1::RaceResult result;
+  result.set_race_id("race 1");
+  result.set_attempt(1);
+  result.set_winner("t1");
+  result.mutable_environment()->set_worker_incarnation("life 1");
+  EXPECT_TRUE(core_->finish_race(core_->next_to_run()->lease, result).is_ok());
+  start();  // killed before the daemon heard of it
+  v1::SyncRequest request = core_->make_request(0);
+  ASSERT_EQ(request.races_size(), 1);
+  EXPECT_EQ(request.races(0).SerializeAsString(), result.SerializeAsString());
+  core_->apply(leases({l}));
+  EXPECT_THAT(held(), IsEmpty()) << "raced already";
+  core_->apply(acks({"race 1"}));
+  EXPECT_TRUE(core_->idle());
+  EXPECT_EQ(spool_->bytes(), 0);
+}
+
+TEST_F(WorkerCoreTest, AnAcknowledgedTrialDoesNotTakeAnOwedRaceFromTheSpool) {
+  v1::RaceResult result;
+  result.set_race_id("r");
+  result.set_attempt(1);
+  EXPECT_TRUE(core_->finish_race(lease("r"), result).is_ok());
+  EXPECT_TRUE(core_->finish(lease("a"), record("a")).is_ok());
+  core_->apply(acks({"a"}));
+  start();
+  EXPECT_EQ(core_->make_request(0).races_size(), 1);
+}
+
+TEST_F(WorkerCoreTest, AboutAMegabyteOfResultsTravelsAtOnceAndOneResultAlways) {
+  const auto big = [](const std::string& trial, size_t bytes) {
+    v1::MeasureRecord r = record(trial);
+    r.set_message(std::string(bytes, 'x'));
+    return r;
+  };
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(core_->finish(lease(str("t", i)), big(str("t", i), 300 << 10)).is_ok());
+  EXPECT_EQ(owed().size(), 3u);
+  start();
+  core_->apply(acks({"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"}));
+  ASSERT_TRUE(core_->finish(lease("big"), big("big", 3 << 20)).is_ok());
+  EXPECT_THAT(owed(), ElementsAre("big"));
 }
 
 // Builds and runs on their own threads; `together` counts moments at which both were going on.

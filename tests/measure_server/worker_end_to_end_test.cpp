@@ -1,6 +1,10 @@
 // The whole worker against a daemon played by the test: real builds, real runs, of real conv2d configs, on a
 // GPU host too.
 #include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <fstream>
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/codegen_cuda/cuda.h"
@@ -78,6 +82,38 @@ TEST_F(WorkerEndToEnd, EachKindOfTroubleHasItsOutcomeAndTheOthersGoOn) {
       EXPECT_EQ(record.run_ns_size(), 0) << id;
       EXPECT_NE(record.message(), "") << id;
     }
+}
+
+// The daemon here is one of before: it delivers again what it does not see held.
+TEST_F(WorkerEndToEnd, AWorkerWithAFullDiskLosesNoTrialAndGoesOnWhenThereIsRoom) {
+  const std::string disk = dir_ + "/worker";
+  fs::create_directories(disk);
+  // Of this process and those it starts from now on.
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("tuner-test", disk.c_str(), "tmpfs", 0, "size=16m") != 0)
+    GTEST_SKIP() << "no tmpfs can be mounted here (needs root)";
+  FakeDaemon daemon(conv2d_trials(6, 21));
+  serve(daemon);
+  Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
+                                                          .work_dir = disk,
+                                                          .runner = TUNER_RUNNER_PATH,
+                                                          .program = TUNER_MEASURE_SERVER_PATH});
+  ASSERT_TRUE(worker.is_ok()) << worker.message();
+  {
+    std::ofstream filler(disk + "/filler");
+    for (int i = 0; i < 32 && filler; ++i) filler << std::string(1 << 20, 'x') << std::flush;
+  }
+  const std::unique_ptr<DaemonLink> link = make_grpc_link(address_);
+  Status status;
+  std::thread working([&] { status = (*worker)->run(*link); });
+  const std::string why = daemon.wait_for_unfit(std::chrono::seconds(60));
+  EXPECT_THAT(why, HasSubstr("No space left on device"));
+  fs::remove(disk + "/filler");
+  working.join();
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(daemon.records().size(), 6u);
+  for (const auto& [id, record] : daemon.records()) EXPECT_EQ(record.outcome(), v1::OK) << record.message();
+  ::umount2(disk.c_str(), MNT_DETACH);
 }
 
 // A GPU host, played by the fake driver: cubins are compiled for real and refused by a driver that knows only

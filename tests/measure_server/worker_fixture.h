@@ -40,11 +40,14 @@ class FakeDaemon final : public v1::Workers::Service {
   int forget_session_at = 0;  // at this Sync the daemon has started anew
   bool acknowledge = true;    // false: results are looked at and not taken
   bool drain_when_done = true;
+  std::vector<grpc::Status> refusals;  // the answers to the first registrations
 
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterReply* reply) override {
     std::lock_guard lock(mutex_);
+    if (refused_ < refusals.size()) return refusals[refused_++];
     registrations_.push_back(*request);
+    changed_.notify_all();
     session_ = str("session ", registrations_.size());
     reply->set_session(session_);
     reply->set_lease_ttl_ms(15'000);
@@ -68,6 +71,8 @@ class FakeDaemon final : public v1::Workers::Service {
       ack->set_trial_id(record.trial_id());
       ack->set_attempt(record.attempt());
     }
+    for (const v1::HeldLease& lease : request->returned()) returned_.insert(lease.trial_id());
+    if (!request->unfit().empty()) unfit_ = request->unfit();
     changed_.notify_all();
     int slots = request->free_slots();
     for (const v1::Lease& trial : trials_) {
@@ -94,6 +99,20 @@ class FakeDaemon final : public v1::Workers::Service {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, limit, [&] { return results_seen_ >= n; });
   }
+  // Why the worker was unfit last, once it was.
+  std::string wait_for_unfit(std::chrono::seconds limit) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, limit, [&] { return !unfit_.empty(); });
+    return unfit_;
+  }
+  std::set<std::string> returned() {
+    std::lock_guard lock(mutex_);
+    return returned_;
+  }
+  bool wait_for_registrations(size_t n, std::chrono::seconds limit) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return registrations_.size() >= n; });
+  }
   void take_results() {
     std::lock_guard lock(mutex_);
     acknowledge = true;
@@ -113,6 +132,9 @@ class FakeDaemon final : public v1::Workers::Service {
   std::condition_variable changed_;
   std::string session_ = "none";
   int syncs_ = 0, results_seen_ = 0;
+  size_t refused_ = 0;
+  std::string unfit_;
+  std::set<std::string> returned_;
   std::map<std::string, v1::MeasureRecord> records_;
   std::vector<v1::RegisterRequest> registrations_;
 };
@@ -162,8 +184,11 @@ inline std::vector<v1::Lease> conv2d_trials(int n, uint64_t seed) {
 
 class WorkerTest : public testing::Test {
  protected:
-  void TearDown() override {
+  void TearDown() override { stop_serving(); }
+  // A test whose worker was killed calls this at its end: a call of that worker may still be in its daemon.
+  void stop_serving() {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    server_.reset();
   }
   void serve(FakeDaemon& daemon) {
     grpc::ServerBuilder builder;
@@ -184,9 +209,14 @@ class WorkerTest : public testing::Test {
   }
   // The worker as a program.
   pid_t spawn(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words = {
-        TUNER_MEASURE_SERVER_PATH, "--daemon",    address_, "--work-dir", dir_ + "/worker", "--runner",
-        TUNER_RUNNER_PATH,         "--worker-id", "w1"};
+    std::vector<std::string> words = {"--work-dir", dir_ + "/worker", "--worker-id", "w1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return spawn_with(words);
+  }
+  // The same with these words only, beside daemon and runner.
+  pid_t spawn_with(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {TUNER_MEASURE_SERVER_PATH, "--daemon", address_, "--runner",
+                                      TUNER_RUNNER_PATH};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

@@ -92,6 +92,7 @@ TEST_F(WorkerProgram, WithItsOwnerGoneItEndsAndSoDoesAllItStarted) {
   }
   EXPECT_FALSE(children) << "a process that the worker started outlives it";
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+  stop_serving();
 }
 
 TEST_F(WorkerProgram, AnOwnerThatIsGoneBeforeItIsLookedAtIsSeen) {
@@ -110,6 +111,67 @@ TEST_F(WorkerProgram, WithoutADaemonItWaitsAndLeavesWhenTold) {
   ::kill(pid, SIGTERM);
   const int status = wait_for_end(pid, seconds(30));
   EXPECT_TRUE(WIFEXITED(status)) << status;
+}
+
+TEST_F(WorkerProgram, ARefusalOfItsFirstRegistrationEndsItWithStatus2) {
+  FakeDaemon daemon({});
+  daemon.refusals = {{grpc::StatusCode::RESOURCE_EXHAUSTED, "Server Threadpool Exhausted"},
+                     {grpc::StatusCode::INVALID_ARGUMENT, "harness_abi: expected 3"}};
+  serve(daemon);
+  const int status = wait_for_end(spawn(), seconds(60));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << status;
+}
+
+TEST_F(WorkerProgram, AnIdThatIsStillInUseIsWaitedFor) {
+  FakeDaemon daemon(conv2d_trials(1, 19));
+  daemon.refusals.assign(2, {grpc::StatusCode::ALREADY_EXISTS, "worker ID w1 is here already from vm"});
+  serve(daemon);
+  const int status = wait_for_end(spawn(), seconds(120));  // drained by the daemon
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(daemon.records().size(), 1u);
+}
+
+TEST_F(WorkerProgram, AWorkFolderInUseIsRefusedWithStatus2) {
+  FakeDaemon daemon({});
+  daemon.drain_when_done = false;
+  serve(daemon);
+  const pid_t first = spawn();
+  ASSERT_TRUE(daemon.wait_for_registrations(1, seconds(60)));
+  const int status = wait_for_end(spawn(), seconds(60));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << status;
+  ::kill(first, SIGKILL);
+  wait_for_end(first, seconds(10));
+  stop_serving();
+}
+
+TEST_F(WorkerProgram, TwoWorkersOfAHostHaveIdsOfTheirOwnThatStayOverRestarts) {
+  ::setenv("XDG_CACHE_HOME", (dir_ + "/cache").c_str(), 1);
+  FakeDaemon daemon({});
+  daemon.drain_when_done = false;
+  serve(daemon);
+  const auto ids = [&](size_t from) {
+    std::set<std::string> all;
+    const auto registrations = daemon.registrations();
+    for (size_t i = from; i < registrations.size(); ++i) all.insert(registrations[i].worker_id());
+    return all;
+  };
+  // One after the other, so that each finds the folder that it had before.
+  const auto life_of_both = [&](size_t before) {
+    const pid_t first = spawn_with({});
+    EXPECT_TRUE(daemon.wait_for_registrations(before + 1, seconds(60)));
+    const pid_t second = spawn_with({});
+    EXPECT_TRUE(daemon.wait_for_registrations(before + 2, seconds(60)));
+    for (const pid_t pid : {first, second}) {
+      ::kill(pid, SIGKILL);
+      wait_for_end(pid, seconds(10));
+    }
+    return ids(before);
+  };
+  const std::set<std::string> first_life = life_of_both(0);
+  EXPECT_EQ(first_life.size(), 2u) << "91 registrations in 7 s evicted each other";
+  EXPECT_EQ(life_of_both(2), first_life);
+  ::unsetenv("XDG_CACHE_HOME");
+  stop_serving();
 }
 
 }  // namespace

@@ -276,6 +276,8 @@ TEST(Convert, AJobSummaryComesBackAsAJob) {
              .seed = 3,
              .state = JobState::kRunning};
   job.submitted_at_us = 5'000'000;
+  job.message = "two tasks wait";
+  job.options.repeats = 7;
   v1::JobSummary m;
   to_proto(job, &m);
   const auto back = from_proto(m);
@@ -284,6 +286,8 @@ TEST(Convert, AJobSummaryComesBackAsAJob) {
   EXPECT_EQ(back->state, JobState::kRunning);
   EXPECT_EQ(back->submitted_at_us, 5'000'000);
   EXPECT_EQ(back->finished_at_us, 0);
+  EXPECT_EQ(back->message, "two tasks wait");
+  EXPECT_EQ(back->options.repeats, 7);
   m.set_state(v1::JOB_STATE_UNSPECIFIED);
   EXPECT_EQ(from_proto(m).message(), "job.state: expected a known job state, found number 0");
 }

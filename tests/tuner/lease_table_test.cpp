@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler_core/base/status.h"
+
 namespace tuner {
 namespace {
 
@@ -13,7 +15,10 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Trial = LeaseTable::Trial;
 
-const LeaseTable::Serves kAny = [](const Work&) { return true; };
+using Asker = LeaseTable::Asker;
+const auto kServesAll = [](WorkKind, const std::string&) { return true; };
+const auto kNoOthers = [](WorkKind, const std::string&, const std::set<std::string>&) { return false; };
+const Asker kAny{.worker_id = "w", .serves = kServesAll, .others = kNoOthers};
 const LeaseTable::Owner kW1{"w1", "a"}, kW2{"w2", "a"};
 
 Trial trial(const std::string& id, const std::string& job = "j1", int attempt = 0, int64_t fencing = 0) {
@@ -30,7 +35,7 @@ class Leases : public testing::Test {
   LeaseTable::Held lease(const LeaseTable::Owner& owner) {
     const std::vector<Trial> got = table.reserve(kAny, {}, 1);
     if (got.empty()) return {};
-    const LeaseTable::Held held{got[0].id, got[0].attempt + 1, ++token};
+    LeaseTable::Held held{got[0].id, got[0].attempt + 1, ++token};
     EXPECT_TRUE(table.grant(held.trial_id, owner, held.attempt, held.fencing, now));
     return held;
   }
@@ -43,7 +48,12 @@ class Leases : public testing::Test {
     }
     return losses;
   }
-  LeaseTable table;
+  // The worker says that it builds or runs it.
+  void begin_work(const LeaseTable::Owner& owner, LeaseTable::Held held) {
+    held.at_work = true;
+    table.heartbeat(owner, {held}, now);
+  }
+  LeaseTable table{{.ttl_ms = 15'000}};
   int64_t now = 1000, token = 0;
 };
 
@@ -53,6 +63,27 @@ TEST_F(Leases, AreGivenOldestFirstAndOnce) {
   EXPECT_EQ(lease(kW1).trial_id, "t1");
   EXPECT_EQ(lease(kW2).trial_id, "t2");
   EXPECT_EQ(lease(kW2).trial_id, "");
+}
+
+TEST_F(Leases, CountsWhatWaitsWhatIsOutAndForHowLong) {
+  EXPECT_EQ(table.oldest_queued_ms(now), now) << "nothing waits";
+  enqueue("t1");
+  pass(1'000);  // the first look: from here on time is known
+  const int64_t first_look = now;
+  pass(2'000);
+  EXPECT_EQ(table.oldest_queued_ms(now), first_look) << "t1 came before the first look";
+  enqueue("t2");
+  const int64_t second = now;
+  pass(1'000);
+  EXPECT_EQ(lease(kW1).trial_id, "t1");
+  EXPECT_EQ(table.oldest_queued_ms(now), second) << "t2 waits";
+  EXPECT_EQ(table.queued(), 1u);
+  EXPECT_EQ(table.leased(), 1u);
+  table.restore_leased(trial("t3", "j1", 1, 1), now);
+  EXPECT_EQ(table.leased(), 2u) << "kept for its worker since a restart";
+  table.close("t1");
+  table.close("t3");
+  EXPECT_EQ(table.leased(), 0u);
 }
 
 TEST_F(Leases, CanBeWithdrawnUntilAWorkerIsGivenThem) {
@@ -91,10 +122,12 @@ TEST_F(Leases, KeepWhatAWorkerMustKnowUntilTheTrialIsClosed) {
 
 TEST_F(Leases, OnlyGoToAWorkerThatServesTheTarget) {
   enqueue("t1");
-  const LeaseTable::Serves gpu = [](const Work& work) { return work.task.target == "gpu"; };
+  Asker gpu = kAny;
+  gpu.serves = [](WorkKind, const std::string& target) { return target == "gpu"; };
   EXPECT_THAT(table.reserve(gpu, {}, 8), IsEmpty());
-  EXPECT_FALSE(table.has_work(gpu, {}));
-  EXPECT_TRUE(table.has_work(kAny, {}));
+  EXPECT_EQ(table.queued(), 1u);
+  EXPECT_THAT(table.reserve(kAny, {}, 8), SizeIs(1));
+  EXPECT_EQ(table.queued(), 0u);
 }
 
 TEST_F(Leases, LastAsLongAsHeartbeatsComeAndEndATtlAfterTheLast) {
@@ -190,32 +223,109 @@ TEST_F(Leases, AfterARestartAnUnclaimedLeaseGetsOneTtlThenIsRetried) {
   EXPECT_THAT(losses[0].message, HasSubstr("no worker took its lease up again"));
 }
 
-TEST_F(Leases, TwoDistinctWorkersLostMakeATrialPoison) {
+TEST_F(Leases, FiveWorkersLostWhileTheyWorkedAtItMakeATrialPoison) {
   enqueue("t1");
-  lease(kW1);
-  ASSERT_THAT(table.worker_lost(kW1), SizeIs(1));
-  table.requeued("t1");
-  lease(kW2);
-  const std::vector<LeaseTable::Loss> losses = table.worker_lost(kW2);
-  ASSERT_THAT(losses, SizeIs(1));
-  EXPECT_FALSE(losses[0].retry);
-  EXPECT_EQ(losses[0].message, "poison: 2 workers were lost while they held it (w1, w2)");
+  std::vector<LeaseTable::Loss> losses;
+  for (int fault = 1; fault <= 5; ++fault) {
+    const LeaseTable::Owner owner{str("w", fault % 2), str(fault)};
+    begin_work(owner, lease(owner));
+    losses = table.worker_lost(owner);
+    ASSERT_THAT(losses, SizeIs(1));
+    EXPECT_EQ(losses[0].retry, fault < 5);
+    table.requeued("t1");
+  }
+  EXPECT_EQ(losses[0].message, "poison: workers were lost 5 times while they worked at it (w0, w1)");
 }
 
 TEST_F(Leases, OneWorkerMayLoseATrialFourTimesNotFive) {
   enqueue("t1");
-  for (int attempt = 1; attempt <= 4; ++attempt) {
-    EXPECT_EQ(lease(kW1).attempt, attempt);
-    const std::vector<LeaseTable::Loss> losses = table.worker_lost(kW1);
+  std::vector<LeaseTable::Loss> losses;
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    const LeaseTable::Held held = lease(kW1);
+    EXPECT_EQ(held.attempt, attempt);
+    begin_work(kW1, held);
+    losses = table.worker_lost(kW1);
     ASSERT_THAT(losses, SizeIs(1));
-    EXPECT_TRUE(losses[0].retry);
+    EXPECT_EQ(losses[0].retry, attempt < 5);
     table.requeued("t1");
   }
+  EXPECT_THAT(losses[0].message, HasSubstr("given up after 5 faults"));
+}
+
+TEST_F(Leases, ThatOnlyWaitedAtAWorkerAreInnocentForFortyNineDeadWorkers) {
+  enqueue("t1");
+  for (int life = 0; life < 49; ++life) {
+    const LeaseTable::Owner owner{str("w", life), "1"};
+    ASSERT_EQ(lease(owner).trial_id, "t1");
+    const std::vector<LeaseTable::Loss> losses = table.worker_lost(owner);
+    ASSERT_THAT(losses, SizeIs(1));
+    ASSERT_TRUE(losses[0].retry) << losses[0].message;
+    table.requeued("t1");
+  }
+}
+
+TEST_F(Leases, WhatAWorkerCouldNotMeasureGoesToAnotherFirst) {
+  enqueue("t1");
+  Asker first = kAny, second = kAny;
+  first.worker_id = "w1";
+  second.worker_id = "w2";
+  first.others = second.others = [](WorkKind, const std::string&, const std::set<std::string>& except) {
+    return !except.contains("w2");  // w2 is here, too
+  };
+  ASSERT_EQ(lease(kW1).trial_id, "t1");
+  const auto loss = table.fault("t1", "w1", "its disk is full");
+  ASSERT_TRUE(loss);
+  EXPECT_TRUE(loss->retry);
+  EXPECT_THAT(loss->message, HasSubstr("worker w1 could not measure it: its disk is full"));
+  EXPECT_EQ(table.fault("t1", "w1", "again"), std::nullopt) << "it does not have it any more";
+  table.requeued("t1");
+  EXPECT_THAT(table.reserve(first, {}, 4), IsEmpty());
+  EXPECT_THAT(table.reserve(second, {}, 4), SizeIs(1));
+}
+
+TEST_F(Leases, WithoutAnotherWorkerTheOneThatFailedTriesAgain) {
+  enqueue("t1");
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    ASSERT_EQ(lease(kW1).attempt, attempt);
+    const auto loss = table.fault("t1", "w1", "no device");
+    ASSERT_TRUE(loss);
+    EXPECT_EQ(loss->retry, attempt < 5);
+    table.requeued("t1");
+  }
+}
+
+TEST_F(Leases, ATrialThatThreeWorkersCouldNotMeasureIsGivenUp) {
+  enqueue("t1");
+  for (const std::string worker : {"w1", "w2", "w3"}) {
+    ASSERT_EQ(lease({worker, "1"}).trial_id, "t1");
+    const auto loss = table.fault("t1", worker, "no device");
+    ASSERT_TRUE(loss);
+    EXPECT_EQ(loss->retry, worker != "w3") << loss->message;
+    table.requeued("t1");
+  }
+}
+
+TEST_F(Leases, GivenBackUnmeasuredBlameNobody) {
+  enqueue("t1");
+  for (int i = 0; i < 20; ++i) {
+    LeaseTable::Held held = lease(kW1);
+    begin_work(kW1, held);
+    EXPECT_EQ(table.give_back(kW2, held, "not its own"), std::nullopt);
+    const auto loss = table.give_back(kW1, held, "the disk is full");
+    ASSERT_TRUE(loss);
+    ASSERT_TRUE(loss->retry) << loss->message;
+    EXPECT_THAT(loss->message, HasSubstr("worker w1 gave it back: the disk is full"));
+    table.requeued("t1");
+  }
+}
+
+TEST_F(Leases, AnOwnerWhoseTrialAnotherClosedIsToHearOfIt) {
+  enqueue("t1");
   lease(kW1);
-  const std::vector<LeaseTable::Loss> losses = table.worker_lost(kW1);
-  ASSERT_THAT(losses, SizeIs(1));
-  EXPECT_FALSE(losses[0].retry);
-  EXPECT_THAT(losses[0].message, HasSubstr("given up after 5 attempts"));
+  EXPECT_THAT(table.take_revoked(), IsEmpty());
+  table.close("t1");
+  EXPECT_THAT(table.take_revoked(), ElementsAre(kW1));
+  EXPECT_THAT(table.take_revoked(), IsEmpty());
 }
 
 TEST_F(Leases, AResultThatCameBeforeItsTrialWasLoadedKeepsItFromRunning) {

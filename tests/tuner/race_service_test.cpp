@@ -7,6 +7,7 @@
 
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
+#include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
 
 namespace tuner {
@@ -22,9 +23,20 @@ using ::testing::SizeIs;
 
 class Daemon {
  public:
-  explicit Daemon(int64_t race_wait_ms = 30'000) {
+  explicit Daemon(int64_t race_wait_ms = 30'000) { start(race_wait_ms, /*resume=*/false); }
+  void restart() {
+    coordinator->stop("restart");
+    coordinator.reset();
+    store.reset();
+    store = Store::open(folder.file("db"), Store::Mode::kWrite).value();
+    start(30'000, /*resume=*/true);
+  }
+  void start(int64_t race_wait_ms, bool resume) {
     CoordinatorOptions options;
+    options.resume_jobs = resume;
     options.race_wait_ms = race_wait_ms;
+    options.take_over_ms = 0;  // a worker that died and is back
+    options.leases.max_faults = 2;
     options.make_space = [](const JobRow::Task&) { return analytic_space(6); };
     options.check_task = [](const JobRow::Task&) { return Status::ok(); };
     coordinator = std::make_unique<Coordinator>(*store, clock, options);
@@ -61,7 +73,7 @@ class Daemon {
     request.set_free_slots(slots);
     request.set_wait_ms(wait_ms);
     v1::SyncReply reply;
-    const Status status = coordinator->sync(request, &reply, [] { return false; });
+    const Status status = testing::sync_now(*coordinator, request, &reply);
     EXPECT_TRUE(status.is_ok()) << status.message();
     return reply;
   }
@@ -131,6 +143,16 @@ v1::SyncRequest won_by(const v1::Lease& lease, int winner) {
                        .worker_incarnation = "1",
                        .host = "h"},
            r->mutable_environment());
+  return request;
+}
+
+v1::SyncRequest holding(const v1::Lease& lease, v1::LeasePhase phase) {
+  v1::SyncRequest request;
+  v1::HeldLease* held = request.add_held();
+  held->set_trial_id(lease.trial_id());
+  held->set_attempt(lease.attempt());
+  held->set_fencing(lease.fencing());
+  held->set_phase(phase);
   return request;
 }
 
@@ -250,13 +272,16 @@ TEST(RaceService, ARaceLostWithItsWorkerIsGivenToAnother) {
 TEST(RaceService, TwoWorkersLostOnItMakeItPoisonAndTheTrialsTimesStand) {
   Daemon daemon;
   daemon.submit(32);
-  ASSERT_GT(daemon.work_until_race(daemon.enter("w1", true)).finalists_size(), 0);
-  daemon.enter("w1", false, "2");
-  ASSERT_GT(daemon.work_until_race(daemon.enter("w2", true)).finalists_size(), 0);
-  daemon.enter("w2", true, "2");
+  for (const std::string worker : {"w1", "w2"}) {
+    const std::string session = daemon.enter(worker, true);
+    const v1::Lease race = daemon.work_until_race(session);
+    ASSERT_GT(race.finalists_size(), 0);
+    daemon.sync(holding(race, v1::RUNNING), session, /*slots=*/0, /*wait_ms=*/0);
+    daemon.enter(worker, false, "2");  // it died
+  }
   ASSERT_TRUE(daemon.wait_for_end());
   EXPECT_EQ(daemon.store->job("j1")->state, JobState::kFinished);
-  EXPECT_THAT(daemon.events(), HasSubstr("its race has no result (poison: 2 workers were lost"));
+  EXPECT_THAT(daemon.events(), HasSubstr("its race has no result (poison: workers were lost 2 times"));
 }
 
 TEST(RaceService, WithItsLastRacingWorkerGoneAJobDoesNotWaitForEver) {
@@ -266,6 +291,44 @@ TEST(RaceService, WithItsLastRacingWorkerGoneAJobDoesNotWaitForEver) {
   daemon.enter("w1", /*races=*/false, "2");  // an older program took its place
   ASSERT_TRUE(daemon.wait_for_end());
   EXPECT_THAT(daemon.events(), HasSubstr("the workers that could have run it have gone"));
+}
+
+TEST(RaceService, ARaceOutlivesItsDaemonAndItsWorkersResultCounts) {
+  Daemon daemon;
+  daemon.submit(32);
+  const std::string session = daemon.enter("w1", true);
+  const v1::Lease race = daemon.work_until_race(session);
+  ASSERT_GT(race.finalists_size(), 0);
+  daemon.restart();
+  EXPECT_THAT(daemon.store->open_races("j1").value(), SizeIs(1));
+  // Long enough for a daemon that publishes what it has: the worker is not back yet.
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_THAT(daemon.events(), ::testing::Not(HasSubstr("is tuned")));
+  const std::string again = daemon.enter("w1", true);
+  EXPECT_EQ(daemon.sync(holding(race, v1::RUNNING), again, /*slots=*/4, /*wait_ms=*/300).leases_size(), 0)
+      << "it is under way: not given away a second time";
+  EXPECT_EQ(daemon.sync(won_by(race, 1), again).acks_size(), 1);
+  ASSERT_TRUE(daemon.wait_for_end());
+  const std::vector<RaceRow> races = daemon.store->races("j1").value();
+  ASSERT_THAT(races, SizeIs(1));
+  EXPECT_EQ(races[0].winner_trial_id, race.finalists(1).trial_id());
+  EXPECT_EQ(daemon.store->best(kAnalyticKey, kAnalyticTarget)->race_id, races[0].id);
+  EXPECT_THAT(daemon.store->open_races("j1").value(), SizeIs(0));
+}
+
+TEST(RaceService, ARaceThatNobodyHadIsGivenOutAfterARestart) {
+  Daemon daemon;
+  daemon.submit(32);
+  const v1::Lease lost = daemon.work_until_race(daemon.enter("w1", true));
+  daemon.enter("w1", /*races=*/false, "2");  // it died and cannot race any more: the race is queued
+  daemon.restart();
+  const std::string session = daemon.enter("w2", true);
+  const v1::Lease race = daemon.work_until_race(session);
+  EXPECT_EQ(race.trial_id(), lost.trial_id());
+  EXPECT_GT(race.fencing(), lost.fencing());
+  daemon.sync(won_by(race, 0), session);
+  ASSERT_TRUE(daemon.wait_for_end());
+  EXPECT_THAT(daemon.store->races("j1").value(), SizeIs(1));
 }
 
 TEST(RaceService, AResultSentTwiceIsStoredOnceAndOneThatContradictsItselfNever) {
@@ -325,12 +388,7 @@ TEST(RaceService, CancellingAJobRevokesItsRace) {
   cancel.set_job_id("j1");
   v1::CancelReply cancelled;
   ASSERT_TRUE(daemon.coordinator->cancel(cancel, &cancelled).is_ok());
-  v1::SyncRequest holding;
-  v1::HeldLease* held = holding.add_held();
-  held->set_trial_id(race.trial_id());
-  held->set_attempt(race.attempt());
-  held->set_fencing(race.fencing());
-  const v1::SyncReply reply = daemon.sync(holding, session);
+  const v1::SyncReply reply = daemon.sync(holding(race, v1::RUNNING), session);
   ASSERT_EQ(reply.revoked_size(), 1);
   EXPECT_EQ(reply.revoked(0).trial_id(), race.trial_id());
 }

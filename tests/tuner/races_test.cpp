@@ -28,7 +28,9 @@ RaceRow certified_win() { return {.winner_trial_id = "t7", .certified = true}; }
 TEST_F(RacesTest, AWonRaceIsTakenOnce) {
   begin("r1");
   races.leased("r1", now + 5);
+  EXPECT_EQ(races.open_races(), 1u);
   races.won("r1", certified_win());
+  EXPECT_EQ(races.open_races(), 0u);
   EXPECT_EQ(races.under_way("r1"), nullptr);
   EXPECT_THAT(races.of_job("j1"), SizeIs(1)) << "its end has not been told";
   const std::vector<Races::Race> ended = races.take_ended("j1");

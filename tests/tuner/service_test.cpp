@@ -32,11 +32,13 @@ void limit(grpc::ClientContext& context, std::chrono::milliseconds time = 60s) {
 // A daemon on a free loopback port.
 class Daemon {
  public:
-  explicit Daemon(const std::string& db, bool resume = false, int64_t ttl_ms = 15'000) {
+  explicit Daemon(const std::string& db, bool resume = false, int64_t ttl_ms = 15'000,
+                  int64_t take_over_ms = 0) {
     store = Store::open(db, Store::Mode::kWrite).value();
     CoordinatorOptions options;
     options.resume_jobs = resume;
     options.leases.ttl_ms = options.leases.restart_grace_ms = ttl_ms;
+    options.take_over_ms = take_over_ms;
     options.no_worker_hint_ms = 200;
     options.make_space = [](const JobRow::Task&) { return analytic_space(6); };
     options.check_task = [](const JobRow::Task& task) {
@@ -177,6 +179,41 @@ TEST(Service, AJobRunsToItsEndAndTellsItsWatcher) {
   EXPECT_EQ(last.trials_done(), 80);
   EXPECT_EQ(last.trials_total(), 80);
   EXPECT_GT(last.best_ns(), 0);
+}
+
+TEST(Service, WhatHappensIsCountedAndListedFromMemory) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"), false, /*ttl_ms=*/1'000);
+  v1::SubmitReply submitted;
+  ASSERT_TRUE(daemon.submit(&submitted, 80, "r1").ok());
+  v1::SyncReply leases = daemon.lease(daemon.register_worker("lost", "1"), 2);
+  ASSERT_EQ(leases.leases_size(), 2);
+  EXPECT_EQ(daemon.coordinator->now().leased, 2u);
+  EXPECT_EQ(daemon.coordinator->now().workers_here, 1u);
+  std::vector<v1::JobEvent> events;
+  {
+    FakeWorker worker(daemon, "w1");
+    ASSERT_TRUE(daemon.watch("j1", &events).ok());
+  }
+  const DaemonMetrics& metrics = daemon.coordinator->metrics();
+  EXPECT_EQ(metrics.results_stored(), 80u);
+  EXPECT_EQ(metrics.leases_lost[static_cast<size_t>(LostWhy::kExpired)].value(), 2u);
+  EXPECT_GE(metrics.leases_granted.value(), 82u);
+  EXPECT_GT(metrics.syncs_answered.value(), 1u);
+  EXPECT_GT(metrics.result_commit_s.up_to(metrics.result_commit_s.buckets()), 0u);
+  EXPECT_GT(metrics.search_turn_s.up_to(metrics.search_turn_s.buckets()), 0u);
+  EXPECT_FALSE(metrics.commit_failed);
+  v1::ListRequest request;
+  request.set_known(true);
+  v1::ListReply list;
+  grpc::ClientContext context;
+  limit(context);
+  ASSERT_TRUE(daemon.jobs->List(&context, request, &list).ok());
+  ASSERT_EQ(list.jobs_size(), 1);
+  EXPECT_EQ(list.jobs(0).progress().trials_done(), 80);
+  EXPECT_EQ(list.jobs(0).state(), v1::FINISHED);
+  EXPECT_EQ(list.daemon().results(), 80);
+  EXPECT_EQ(list.daemon().leased(), 0);
 }
 
 TEST(Service, TheSameJobAgainIsAnsweredFromTheStoreAndMoreTrialsContinueIt) {
@@ -322,6 +359,93 @@ TEST(Service, AWorkerThatRestartsLosesItsLeasesToTheNextAtOnce) {
   EXPECT_EQ(second.leases(0).trial_id(), first.leases(0).trial_id());
   EXPECT_EQ(second.leases(0).attempt(), 2);
   EXPECT_GT(second.leases(0).fencing(), first.leases(0).fencing());
+}
+
+// Issue 18, "What was seen", 4: two workers with one id evicted each other for ever.
+TEST(Service, Seen4ASecondProcessWithTheSameIdWaitsUntilTheFirstHasGone) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"), /*resume=*/false, /*ttl_ms=*/15'000, /*take_over_ms=*/60'000);
+  v1::SyncRequest request;
+  request.set_session(daemon.register_worker("w1", "1"));
+  request.set_wait_ms(20'000);
+  grpc::ClientContext context;
+  limit(context);
+  v1::SyncReply reply;
+  std::thread waiting([&] { (void)daemon.workers->Sync(&context, request, &reply); });
+  const auto enter = [&](const std::string& incarnation) {
+    v1::RegisterRequest hello;
+    hello.set_worker_id("w1");
+    hello.set_incarnation(incarnation);
+    hello.set_protocol(1);
+    hello.add_targets(kAnalyticTarget);
+    v1::RegisterReply welcome;
+    grpc::ClientContext call;
+    limit(call);
+    return daemon.workers->Register(&call, hello, &welcome);
+  };
+  for (int i = 0; i < 20; ++i) {
+    const grpc::Status refused = enter("2");
+    ASSERT_EQ(refused.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+    EXPECT_THAT(refused.error_message(), HasSubstr("worker w1 is here already"));
+    std::this_thread::sleep_for(10ms);
+  }
+  context.TryCancel();  // the first one's connection closes
+  waiting.join();
+  bool entered = false;
+  for (int i = 0; i < 500 && !entered; ++i) {
+    entered = enter("2").ok();
+    if (!entered) std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_TRUE(entered) << "it takes over at once, long before a minute of silence";
+}
+
+// Issue 18, "What was seen", 6: one worker with a full disk made trials terminal beside a healthy one.
+TEST(Service, Seen6WhatOneWorkerCouldNotMeasureAnotherDoes) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  v1::SubmitReply submitted;
+  ASSERT_TRUE(daemon.submit(&submitted, 64, "r1").ok());
+  v1::SyncRequest request;
+  request.set_session(daemon.register_worker("sick", "1"));
+  request.set_free_slots(2);
+  request.set_wait_ms(100);
+  std::atomic<bool> done{false};
+  std::atomic<int> failed{0};
+  std::thread sick([&] {
+    while (!done) {
+      v1::SyncReply reply;
+      if (!daemon.sync(request, &reply).ok()) return;
+      request.clear_results();
+      for (const v1::Lease& lease : reply.leases()) {
+        v1::MeasureRecord record = answer(lease);
+        record.set_outcome(v1::DEVICE_LOST);
+        record.set_message("write: No space left on device");
+        record.clear_run_ns();
+        record.clear_cpu_ns();
+        *request.add_results() = record;
+        ++failed;
+      }
+    }
+  });
+  for (int i = 0; i < 1000 && failed < 3; ++i) std::this_thread::sleep_for(10ms);
+  const FakeWorker healthy(daemon, "healthy");
+  std::vector<v1::JobEvent> events;
+  EXPECT_TRUE(daemon.watch("j1", &events).ok());
+  done = true;
+  sick.join();
+  EXPECT_GE(failed, 3);
+  EXPECT_LE(failed, 8) << "it is left alone after five in a row";
+  int lost = 0, records = 0;
+  EXPECT_TRUE(daemon.store
+                  ->for_each_record("j1",
+                                    [&](const TrialWithRecord& t) {
+                                      ++records;
+                                      lost += t.record->outcome == Outcome::kDeviceLost ? 1 : 0;
+                                      return true;
+                                    })
+                  .is_ok());
+  EXPECT_EQ(records, 64);
+  EXPECT_EQ(lost, 0);
 }
 
 TEST(Service, ASilentWorkersTrialGoesToAnotherAndItsLateResultCounts) {

@@ -11,6 +11,7 @@
 
 #include "proto/convert.h"
 #include "tests/tuner/analytic_task.h"
+#include "tests/tuner/sync_now.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/time_limit.h"
 
@@ -142,7 +143,7 @@ class Daemon {
       request.set_session(entered.session());
       request.set_free_slots(1);
       v1::SyncReply reply;
-      EXPECT_TRUE(coordinator->sync(request, &reply, [] { return false; }).is_ok());
+      EXPECT_TRUE(testing::sync_now(*coordinator, request, &reply).is_ok());
       request.Clear();
       for (const v1::Lease& lease : reply.leases()) answer(lease, request);
       if (reply.leases_size() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

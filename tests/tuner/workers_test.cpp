@@ -28,14 +28,20 @@ Offer offer(const std::string& id, const std::string& incarnation = "1",
 
 class WorkersTest : public testing::Test {
  protected:
-  Workers workers{kSilentMs};
+  // The lives that have ended by it. Another process may have an id at once, unless a test says otherwise.
+  std::vector<WorkerLife> enter(const std::string& session, Offer offer, int64_t at_ms) {
+    const Result<std::vector<WorkerLife>> ended = workers.enter(session, std::move(offer), at_ms);
+    EXPECT_TRUE(ended) << ended.message();
+    return ended ? *ended : std::vector<WorkerLife>{};
+  }
+  Workers workers{kSilentMs, /*take_over_ms=*/0};
   int64_t now = 1'000;
 };
 
 TEST_F(WorkersTest, ALaterSessionOfTheSameLifeTakesTheWorkersPlaceAndNothingIsLost) {
-  EXPECT_THAT(workers.enter("s1", offer("w1"), now), IsEmpty());
+  EXPECT_THAT(enter("s1", offer("w1"), now), IsEmpty());
   workers.count_trial("s1");
-  EXPECT_THAT(workers.enter("s2", offer("w1"), now), IsEmpty()) << "the same life: it holds what it held";
+  EXPECT_THAT(enter("s2", offer("w1"), now), IsEmpty()) << "the same life: it holds what it held";
   EXPECT_EQ(workers.begin_sync("s1", 4, now), std::nullopt) << "unknown: it is to register again";
   EXPECT_EQ(workers.life("s1"), nullptr);
   ASSERT_NE(workers.life("s2"), nullptr);
@@ -46,14 +52,75 @@ TEST_F(WorkersTest, ALaterSessionOfTheSameLifeTakesTheWorkersPlaceAndNothingIsLo
 }
 
 TEST_F(WorkersTest, ANewLifeOfAWorkerTellsWhichOneHasEnded) {
-  workers.enter("s1", offer("w1", "1"), now);
-  workers.enter("s2", offer("w2", "1"), now);
-  EXPECT_THAT(workers.enter("s3", offer("w1", "2"), now), ElementsAre(WorkerLife{"w1", "1"}));
+  enter("s1", offer("w1", "1"), now);
+  enter("s2", offer("w2", "1"), now);
+  EXPECT_THAT(enter("s3", offer("w1", "2"), now), ElementsAre(WorkerLife{"w1", "1"}));
   EXPECT_NE(workers.life("s2"), nullptr) << "another worker is not touched";
 }
 
+TEST_F(WorkersTest, TwoProcessesWithTheSameIdDoNotEvictEachOther) {
+  Workers shared(kSilentMs, /*take_over_ms=*/5'000);
+  ASSERT_TRUE(shared.enter("s1", offer("w1", "1"), now));
+  const auto call = shared.begin_sync("s1", 4, now);
+  for (int i = 0; i < 20; ++i) {
+    now += 1'000;
+    EXPECT_EQ(shared.check("s1", *call, now), Call::kCurrent);  // it waits, and is here
+    const auto refused = shared.enter("s2", offer("w1", "2"), now);
+    EXPECT_EQ(refused.status().code(), StatusCode::kAborted);
+    EXPECT_EQ(
+        refused.message(),
+        "worker w1 is here already, from host of w1: give this one another id (--worker-id), or wait until "
+        "that one is gone");
+  }
+  EXPECT_NE(shared.life("s1"), nullptr);
+  EXPECT_TRUE(shared.enter("s3", offer("w1", "1"), now)) << "the same life registers anew at any time";
+}
+
+TEST_F(WorkersTest, ARestartedWorkerTakesOverOnceTheConnectionHasClosedOrWasSilentForFiveSeconds) {
+  Workers shared(kSilentMs, /*take_over_ms=*/5'000);
+  ASSERT_TRUE(shared.enter("s1", offer("w1", "1"), now));
+  EXPECT_FALSE(shared.enter("s2", offer("w1", "2"), now + 4'999));
+  shared.connection_closed("s1");
+  EXPECT_THAT(shared.enter("s2", offer("w1", "2"), now).value(), ElementsAre(WorkerLife{"w1", "1"}));
+  EXPECT_FALSE(shared.enter("s3", offer("w1", "3"), now + 4'999));
+  EXPECT_THAT(shared.enter("s3", offer("w1", "3"), now + 5'000).value(), ElementsAre(WorkerLife{"w1", "2"}));
+}
+
+TEST_F(WorkersTest, AWorkerThatKeepsFailingGetsNothingForAWhileThenOneTrial) {
+  enter("s1", offer("w1"), now);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(workers.count_failure("s1", now), 0);
+  EXPECT_GT(workers.allowance("s1", now), 1'000);
+  EXPECT_EQ(workers.count_failure("s1", now), 30'000);
+  EXPECT_EQ(workers.allowance("s1", now + 29'999), 0);
+  now += 30'000;
+  EXPECT_EQ(workers.allowance("s1", now), 1) << "one, to try";
+  EXPECT_EQ(workers.list(now).at(0).paused_ms, 0);
+  EXPECT_EQ(workers.count_failure("s1", now), 60'000) << "it failed, too";
+  EXPECT_EQ(workers.list(now + 1'000).at(0).paused_ms, 59'000);
+  for (int i = 0; i < 10; ++i) EXPECT_LE(workers.count_failure("s1", now), 600'000);
+  now += 600'000;
+  EXPECT_EQ(workers.allowance("s1", now), 1);
+  workers.count_trial("s1");
+  EXPECT_GT(workers.allowance("s1", now), 1'000) << "it measures again";
+}
+
+TEST_F(WorkersTest, AnUnfitWorkerGetsNothingAndIsNoOtherWorkerToTurnTo) {
+  enter("s1", offer("w1"), now);
+  enter("s2", offer("w2"), now);
+  EXPECT_TRUE(workers.others_serve(kTrial, kHaswell, {"w1"}, now));
+  EXPECT_FALSE(workers.others_serve(kTrial, kHaswell, {"w1", "w2"}, now));
+  EXPECT_FALSE(workers.others_serve(kTrial, kGpu, {"w1"}, now));
+  EXPECT_TRUE(workers.set_unfit("s2", "the disk is full"));
+  EXPECT_FALSE(workers.set_unfit("s2", "the disk is full")) << "told once";
+  EXPECT_EQ(workers.allowance("s2", now), 0);
+  EXPECT_FALSE(workers.others_serve(kTrial, kHaswell, {"w1"}, now));
+  EXPECT_EQ(workers.list(now).at(1).unfit, "the disk is full");
+  EXPECT_TRUE(workers.set_unfit("s2", ""));
+  EXPECT_GT(workers.allowance("s2", now), 1'000);
+}
+
 TEST_F(WorkersTest, TheNewestSyncOfASessionSpeaksForItsWorker) {
-  workers.enter("s1", offer("w1"), now);
+  enter("s1", offer("w1"), now);
   const auto older = workers.begin_sync("s1", 4, now);
   ASSERT_TRUE(older);
   EXPECT_EQ(workers.check("s1", *older, now), Call::kCurrent);
@@ -61,14 +128,14 @@ TEST_F(WorkersTest, TheNewestSyncOfASessionSpeaksForItsWorker) {
   ASSERT_TRUE(newer);
   EXPECT_EQ(workers.check("s1", *older, now), Call::kOvertaken);
   EXPECT_EQ(workers.check("s1", *newer, now), Call::kCurrent);
-  workers.enter("s2", offer("w1"), now);
+  enter("s2", offer("w1"), now);
   EXPECT_EQ(workers.check("s1", *newer, now), Call::kUnknown);
 }
 
 TEST_F(WorkersTest, WhoIsSilentForTooLongIsNotPlannedWithUntilItIsBack) {
   Offer racer = offer("w1");
   racer.races = true;
-  workers.enter("s1", racer, now);
+  enter("s1", racer, now);
   const auto call = workers.begin_sync("s1", 6, now);
   ASSERT_TRUE(call);
   now += kSilentMs;
@@ -79,12 +146,13 @@ TEST_F(WorkersTest, WhoIsSilentForTooLongIsNotPlannedWithUntilItIsBack) {
   EXPECT_EQ(workers.racers(kHaswell, now), 0);
   EXPECT_TRUE(workers.served(kTrial, kHaswell)) << "it is away, not unknown";
   EXPECT_EQ(workers.list(now).at(0).silent_ms, kSilentMs + 1);
+  EXPECT_FALSE(workers.list(now).at(0).here);
   EXPECT_EQ(workers.check("s1", *call, now), Call::kCurrent) << "a call that waits is a sign of life";
   EXPECT_EQ(workers.capacity(now), 6);
 }
 
 TEST_F(WorkersTest, AnOvertakenCallIsNoSignOfLife) {
-  workers.enter("s1", offer("w1"), now);
+  enter("s1", offer("w1"), now);
   const auto older = workers.begin_sync("s1", 4, now);
   workers.begin_sync("s1", 4, now);
   now += kSilentMs + 1;
@@ -93,17 +161,17 @@ TEST_F(WorkersTest, AnOvertakenCallIsNoSignOfLife) {
 }
 
 TEST_F(WorkersTest, AWorkerSilentForTenMinutesLeavesTheListWhenTheNextOneComes) {
-  workers.enter("s1", offer("w1"), now);
-  workers.enter("s2", offer("w2"), now + 600'000);
+  enter("s1", offer("w1"), now);
+  enter("s2", offer("w2"), now + 600'000);
   EXPECT_NE(workers.life("s1"), nullptr);
-  workers.enter("s3", offer("w3"), now + 600'001);
+  enter("s3", offer("w3"), now + 600'001);
   EXPECT_EQ(workers.life("s1"), nullptr);
   EXPECT_NE(workers.life("s2"), nullptr);
 }
 
 TEST_F(WorkersTest, CapacityIsThatOfAllWhoAreHereAsTheyLastSaid) {
-  workers.enter("s1", offer("w1"), now);
-  workers.enter("s2", offer("w2"), now);
+  enter("s1", offer("w1"), now);
+  enter("s2", offer("w2"), now);
   EXPECT_EQ(workers.capacity(now), 0) << "none has said";
   workers.begin_sync("s1", 4, now);
   workers.begin_sync("s2", 3, now);
@@ -112,7 +180,7 @@ TEST_F(WorkersTest, CapacityIsThatOfAllWhoAreHereAsTheyLastSaid) {
 }
 
 TEST_F(WorkersTest, ACpuServesItsTargetWithAsManyThreadsAsItHas) {
-  workers.enter("s1", offer("w1"), now);
+  enter("s1", offer("w1"), now);
   EXPECT_TRUE(workers.serves("s1", kTrial, kHaswell));
   EXPECT_TRUE(workers.serves("s1", kTrial, "llvm -mcpu=haswell -threads=4"));
   EXPECT_FALSE(workers.serves("s1", kTrial, "llvm -mcpu=haswell -threads=5"));
@@ -121,12 +189,12 @@ TEST_F(WorkersTest, ACpuServesItsTargetWithAsManyThreadsAsItHas) {
 }
 
 TEST_F(WorkersTest, CodeOfAnotherCpuIsServedByFeaturesNotByName) {
-  workers.enter("named", offer("w1", "1", kSkylake), now);
+  enter("named", offer("w1", "1", kSkylake), now);
   EXPECT_FALSE(workers.serves("named", kTrial, kHaswell)) << "it does not say what its CPU can do";
   Offer skylake = offer("w2", "1", kSkylake);
   const CpuFeatures features = needed_features(parse_target(kSkylake).value()).value();
   skylake.features.assign(features.begin(), features.end());
-  workers.enter("older", skylake, now);
+  enter("older", skylake, now);
   EXPECT_TRUE(workers.serves("older", kTrial, kHaswell)) << "a newer CPU runs an older one's code";
   EXPECT_FALSE(workers.serves("older", kTrial, "llvm -mcpu=skylake-avx512 -threads=1"));
   EXPECT_FALSE(workers.serves("older", kTrial, "llvm -mcpu=haswell -threads=5"));
@@ -135,10 +203,10 @@ TEST_F(WorkersTest, CodeOfAnotherCpuIsServedByFeaturesNotByName) {
 TEST_F(WorkersTest, RacesGoToThoseThatCanRaceAndServeTheTarget) {
   Offer racer = offer("w2");
   racer.races = true;
-  workers.enter("s1", offer("w1"), now);
+  enter("s1", offer("w1"), now);
   EXPECT_FALSE(workers.serves("s1", kRace, kHaswell));
   EXPECT_FALSE(workers.served(kRace, kHaswell));
-  workers.enter("s2", racer, now);
+  enter("s2", racer, now);
   EXPECT_TRUE(workers.serves("s2", kRace, kHaswell));
   EXPECT_TRUE(workers.served(kRace, kHaswell));
   EXPECT_FALSE(workers.serves("s2", kRace, kGpu));
@@ -149,9 +217,9 @@ TEST_F(WorkersTest, RacesGoToThoseThatCanRaceAndServeTheTarget) {
 TEST_F(WorkersTest, CpusOnOfferHaveTheMostThreadsOfAnyWorker) {
   Offer big = offer("w2");
   big.max_threads = 64;
-  workers.enter("s1", offer("w1"), now);
-  workers.enter("s2", big, now);
-  workers.enter("s3", offer("w3", "1", kGpu), now);
+  enter("s1", offer("w1"), now);
+  enter("s2", big, now);
+  enter("s3", offer("w3", "1", kGpu), now);
   EXPECT_THAT(workers.cpus(), ElementsAre(Pair(kHaswell, 64)));
 }
 

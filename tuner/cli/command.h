@@ -72,6 +72,7 @@ void add_watch_command(Command app, CommandContext& context);
 void add_cancel_command(Command app, CommandContext& context);
 void add_rerun_command(Command app, CommandContext& context);
 void add_revalidate_command(Command app, CommandContext& context);
+void add_top_command(Command app, CommandContext& context);
 void add_workers_command(Command app, CommandContext& context);
 
 }  // namespace tuner::cli

@@ -1,10 +1,15 @@
-// tuner jobs: what was submitted and how far it is, read from the database file.
+// tuner jobs: what was submitted and how far it is, read from the database file or told by a daemon.
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <optional>
 
+#include "proto/convert.h"
 #include "tuner/cli/command.h"
+#include "tuner/cli/log.h"
+#include "tuner/client/daemon_client.h"
 #include "tuner/jobs/job_state.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/text/facts.h"
@@ -17,66 +22,112 @@ namespace tuner::cli {
 namespace {
 
 struct Options {
-  std::string db;
+  std::string db, daemon;
   bool json = false;
 };
 
+struct Listed {
+  JobRow job;
+  int64_t done = 0;
+  std::string state, message;
+};
+// Where the facts come from.
+struct Source {
+  std::vector<Listed> jobs;
+  std::function<std::optional<TunedConfig>(const JobRow::Task&)> best;
+};
+
+Result<Source> read_file(const std::string& db) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> opened, Store::open(db, Store::Mode::kRead));
+  const std::shared_ptr<Store> store = std::move(opened);
+  const JobStates states(db);
+  ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store->jobs());
+  Source source;
+  for (const JobRow& job : jobs) {
+    ASSIGN_OR_RETURN(const int64_t done, store->trials_done(job.id));
+    source.jobs.push_back({job, done, states.name(job), states.message(job)});
+  }
+  source.best = [store](const JobRow::Task& task) -> std::optional<TunedConfig> {
+    Result<TunedConfig> best = store->best(task.workload_key, task.target, templates_of(task.algorithms));
+    if (!best) return std::nullopt;
+    return *std::move(best);
+  };
+  return source;
+}
+
+Result<Source> ask_daemon(const std::string& address) {
+  ASSIGN_OR_RETURN(DaemonClient connected, DaemonClient::connect({.daemon = address}));
+  const auto client = std::make_shared<DaemonClient>(std::move(connected));
+  ASSIGN_OR_RETURN(const v1::ListReply reply, client->jobs());
+  Source source;
+  for (int i = 0; i < reply.jobs_size(); ++i) {
+    ASSIGN_OR_RETURN(JobRow job, from_proto(reply.jobs(i), str("jobs[", i, "]")));
+    const std::string state(job_state_name(job.state)), message = without_controls(job.message);
+    source.jobs.push_back({std::move(job), reply.jobs(i).trials_done(), state, message});
+  }
+  source.best = [client](const JobRow::Task& task) -> std::optional<TunedConfig> {
+    Result<std::optional<TunedConfig>> tuned = client->tuned(task);
+    return tuned ? *std::move(tuned) : std::nullopt;
+  };
+  return source;
+}
+
 void say(const std::string& line) { std::printf("%s\n", line.c_str()); }
 
+void tell(const Source& source, const Listed& listed, int width) {
+  const JobRow& job = listed.job;
+  const int64_t wanted = int64_t{job.trials} * static_cast<int64_t>(job.tasks.size());
+  say(fitted({{job.id, 9},
+              {listed.state, 8},
+              {str(listed.done, " of ", wanted, " trials"), 7},
+              {str(job.search, " seed ", job.seed), 3},
+              {"submitted " + format_utc(job.submitted_at_us), 5},
+              {with_commands(listed.message), 6}},
+             width));
+  for (const JobRow::Task& task : job.tasks) {
+    const std::optional<TunedConfig> best = source.best(task);
+    say(shortened(str("    ", task.workload_key, "  on  ", task.target), width));
+    if (best)
+      say(shortened(str("        ", format_time(best->time_ns, best->time_low_ns, best->time_high_ns),
+                        "; race: ", format_race(*best)),
+                    width));
+  }
+}
+
+nlohmann::ordered_json json_of(const Source& source, const Listed& listed) {
+  const JobRow& job = listed.job;
+  nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
+  for (const JobRow::Task& task : job.tasks) {
+    const std::optional<TunedConfig> best = source.best(task);
+    tasks.push_back({{"workload", task.workload_key},
+                     {"target", task.target},
+                     {"tuned", best ? tuned_json(*best, 0) : nlohmann::ordered_json(nullptr)}});
+  }
+  return {{"job", job.id},
+          {"state", listed.state},
+          {"message", listed.message},
+          {"tasks", tasks},
+          {"trials_per_task", job.trials},
+          {"trials_done", listed.done},
+          {"search", job.search},
+          {"seed", job.seed},
+          {"options", options_json(job.options)},
+          {"submitted", iso_utc(job.submitted_at_us)},
+          {"finished", iso_utc(job.finished_at_us)}};
+}
+
 int run(const Options& options) {
-  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
-  if (!store) return report(store.status());
-  const JobStates states(options.db);
-  const Result<std::vector<JobRow>> jobs = (*store)->jobs();
-  if (!jobs) return report(jobs.status());
+  const Result<Source> source = options.daemon.empty() ? read_file(options.db) : ask_daemon(options.daemon);
+  if (!source) return report(source.status());
   const int width = terminal_width(STDOUT_FILENO);
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
-  if (!options.json && jobs->empty())
+  if (!options.json && source->jobs.empty())
     std::fprintf(stderr, "tuner: no jobs yet. To tune: %s\n", command_line("submit FILE").c_str());
-  for (const JobRow& job : *jobs) {
-    const Result<int64_t> done = (*store)->trials_done(job.id);
-    if (!done) return report(done.status());
-    const int64_t wanted = int64_t{job.trials} * static_cast<int64_t>(job.tasks.size());
-    const std::string state = states.name(job), message = states.message(job);
-    if (!options.json) {
-      say(fitted({{job.id, 9},
-                  {state, 8},
-                  {str(*done, " of ", wanted, " trials"), 7},
-                  {str(job.search, " seed ", job.seed), 3},
-                  {"submitted " + format_utc(job.submitted_at_us), 5},
-                  {with_commands(message), 6}},
-                 width));
-      for (const JobRow::Task& task : job.tasks) {
-        const Result<TunedConfig> best =
-            (*store)->best(task.workload_key, task.target, templates_of(task.algorithms));
-        say(shortened(str("    ", task.workload_key, "  on  ", task.target), width));
-        if (best)
-          say(shortened(str("        ", format_time(best->time_ns, best->time_low_ns, best->time_high_ns),
-                            "; race: ", format_race(*best)),
-                        width));
-      }
-      continue;
-    }
-    nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
-    for (const JobRow::Task& task : job.tasks) {
-      const Result<TunedConfig> best =
-          (*store)->best(task.workload_key, task.target, templates_of(task.algorithms));
-      tasks.push_back({{"workload", task.workload_key},
-                       {"target", task.target},
-                       {"tuned", best ? tuned_json(*best, 0) : nlohmann::ordered_json(nullptr)}});
-    }
-    document.push_back({{"job", job.id},
-                        {"state", state},
-                        {"message", message},
-                        {"tasks", tasks},
-                        {"trials_per_task", job.trials},
-                        {"trials_done", *done},
-                        {"search", job.search},
-                        {"seed", job.seed},
-                        {"options", options_json(job.options)},
-                        {"submitted", iso_utc(job.submitted_at_us)},
-                        {"finished", iso_utc(job.finished_at_us)}});
-  }
+  for (const Listed& job : source->jobs)
+    if (options.json)
+      document.push_back(json_of(*source, job));
+    else
+      tell(*source, job, width);
   if (options.json) std::printf("%s\n", pretty(document).c_str());
   return kExitDone;
 }
@@ -85,10 +136,15 @@ int run(const Options& options) {
 
 void add_jobs_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
-  const Command command = add_command(app, context, "jobs", "List the jobs of a database, oldest first",
-                                      [options] { return run(*options); });
+  const Command command =
+      add_command(app, context, "jobs", "List the jobs of a database, oldest first", [options] {
+        log_to_stderr(spdlog::level::err);
+        return run(*options);
+      });
   add_db_option(command, options->db);
   add_json_option(command, options->json);
+  command.add_option("--daemon", options->daemon,
+                     "HOST:PORT or unix:/path: the jobs of that daemon's database");
 }
 
 }  // namespace tuner::cli

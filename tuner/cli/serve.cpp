@@ -18,6 +18,8 @@ namespace {
 struct ServeOptions {
   std::string db;
   std::vector<std::string> listen{"127.0.0.1:7070"};
+  std::string metrics;
+  std::string log_format = "text";
 };
 
 // Connections and files of a whole farm: as many as the system lets us.
@@ -31,15 +33,21 @@ void raise_file_limit() {
 int run(const ServeOptions& options) {
   for (const std::string& address : options.listen)
     if (const Status s = check_listen_address(address); !s) return report(s);
+  if (!options.metrics.empty())
+    if (const Status s = check_listen_address(options.metrics); !s) return report(s);
   raise_file_limit();
   Result<std::unique_ptr<DaemonHost>> host =
       DaemonHost::start({.db = options.db,
                          .listen = options.listen,
                          .own_worker = false,
                          .resume_jobs = true,
+                         .watch_health = true,
+                         .status_listen = options.metrics,
                          .present = [](const Target& target) { return present_here(target); }});
   if (!host) return report(host.status());
   for (const std::string& address : (*host)->addresses()) std::printf("listening on %s\n", address.c_str());
+  if (!options.metrics.empty())
+    std::printf("metrics on http://%s/metrics\n", (*host)->status_address().c_str());
   std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(),
               (*host)->addresses()[0].c_str());
   std::fflush(stdout);
@@ -53,9 +61,10 @@ int run(const ServeOptions& options) {
 
 void add_serve_command(Command app, CommandContext& context) {
   auto options = std::make_shared<ServeOptions>();
-  const Command command =
-      add_command(app, context, "serve", "Runs the daemon that workers and clients dial", [options] {
-        log_to_stderr(spdlog::level::info);
+  const Command command = add_command(
+      app, context, "serve", "Runs the daemon that workers and clients dial", [options, &context] {
+        log_to_stderr(context.verbose > 0 ? spdlog::level::debug : spdlog::level::info,
+                      options->log_format == "json" ? LogLines::kJson : LogLines::kText);
         catch_interrupts();
         return run(*options);
       });
@@ -63,6 +72,13 @@ void add_serve_command(Command app, CommandContext& context) {
   command
       .add_option("--listen", options->listen,
                   "HOST:PORT on loopback, or unix:/path; may be given several times")
+      .show_default();
+  command.add_option("--metrics", options->metrics,
+                     "HOST:PORT on loopback, for /metrics (Prometheus), /healthz and /readyz; else none");
+  command
+      .add_option("--log-format", options->log_format,
+                  "Lines of the log on stderr: for people, or one JSON object each")
+      .one_of({"text", "json"})
       .show_default();
 }
 

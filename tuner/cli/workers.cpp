@@ -36,7 +36,9 @@ int run(const WorkersOptions& options) {
                       {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
                       {"leases", w.leases()},
                       {"trials_done", w.trials_done()},
-                      {"silent_s", w.silent_s()}});
+                      {"silent_s", w.silent_s()},
+                      {"unfit", w.unfit()},
+                      {"paused_s", w.paused_s()}});
     std::printf("%s\n", json.dump(2).c_str());
     return kExitDone;
   }
@@ -50,8 +52,13 @@ int run(const WorkersOptions& options) {
                                            w.trials_done(), " trials done, ", silent),
                                        width);
     std::printf("%s\n", line.c_str());
+    if (!w.unfit().empty())
+      std::printf("  takes nothing now: %s\n",
+                  shortened(without_controls(w.unfit()), std::max(0, width - 21)).c_str());
+    if (w.paused_s() > 0)
+      std::printf("  gets nothing for %.0f s: it keeps failing to measure\n", w.paused_s());
     for (const std::string& target : w.targets())
-      std::printf("  %s\n", shortened(target, std::max(0, width - 2)).c_str());
+      std::printf("  %s\n", shortened(without_controls(target), std::max(0, width - 2)).c_str());
   }
   return kExitDone;
 }

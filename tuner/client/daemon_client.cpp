@@ -189,10 +189,28 @@ Result<RaceRow> DaemonClient::remeasure(const std::string& trial_id, int process
   return from_proto(reply, "remeasurement");
 }
 
-Result<v1::ListWorkersReply> DaemonClient::workers() const {
-  return call_again<v1::ListWorkersReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
-    return connection_->jobs->ListWorkers(context, {}, reply);
+Result<v1::ListWorkersReply> DaemonClient::workers(double limit_s) const {
+  return call_again<v1::ListWorkersReply>(name(), milliseconds(static_cast<int64_t>(1000 * limit_s)),
+                                          [&](grpc::ClientContext* context, auto* reply) {
+                                            return connection_->jobs->ListWorkers(context, {}, reply);
+                                          });
+}
+
+Result<v1::ListReply> DaemonClient::jobs() const {
+  v1::ListRequest request;
+  request.set_without_best(true);
+  return call_again<v1::ListReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+    return connection_->jobs->List(context, request, reply);
   });
+}
+
+Result<v1::ListReply> DaemonClient::known_jobs(double limit_s) const {
+  v1::ListRequest request;
+  request.set_known(true);
+  return call_again<v1::ListReply>(name(), milliseconds(static_cast<int64_t>(1000 * limit_s)),
+                                   [&](grpc::ClientContext* context, auto* reply) {
+                                     return connection_->jobs->List(context, request, reply);
+                                   });
 }
 
 std::unique_ptr<JobWatch> DaemonClient::watch(const std::string& job_id, int64_t after_seq) const {

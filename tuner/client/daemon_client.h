@@ -52,7 +52,11 @@ class DaemonClient {
   Result<MeasureRecord> rerun(const std::string& trial_id) const;
   // A trial's config measured in so many fresh processes; nothing is stored. Takes seconds, 330 at most.
   Result<RaceRow> remeasure(const std::string& trial_id, int processes, Constants constants) const;
-  Result<v1::ListWorkersReply> workers() const;
+  Result<v1::ListWorkersReply> workers(double limit_s = 60) const;
+  // All jobs of its database, oldest first, without best_gflops.
+  Result<v1::ListReply> jobs() const;
+  // Those that it has run or runs, from its memory, and what it does now: for who asks often.
+  Result<v1::ListReply> known_jobs(double limit_s = 60) const;
   // Events after `after_seq`, followed in the background. The watch must end before the client.
   std::unique_ptr<JobWatch> watch(const std::string& job_id, int64_t after_seq) const;
 

@@ -50,11 +50,16 @@ Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) co
   return Status::ok();
 }
 
-Status Answers::list(v1::ListReply* reply) const {
+Status Answers::list(bool best, v1::ListReply* reply) const {
   ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());
   for (const JobRow& row : jobs) {
     v1::JobSummary* summary = reply->add_jobs();
     to_proto(row, summary);
+    if (!best) {
+      ASSIGN_OR_RETURN(const int64_t done, store_.trials_done(row.id));
+      summary->set_trials_done(done);
+      continue;
+    }
     ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store_.trials(row.id));
     for (const TrialWithRecord& t : trials) {
       if (!t.record) continue;

@@ -27,7 +27,8 @@ class Answers {
   Result<v1::TunedConfig> tuned(const JobRow::Task& task, int64_t flops) const;
 
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
-  Status list(v1::ListReply* reply) const;
+  // `best`: with best_gflops, for which all records of all jobs are read.
+  Status list(bool best, v1::ListReply* reply) const;
 
  private:
   Store& store_;

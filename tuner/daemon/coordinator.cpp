@@ -1,8 +1,10 @@
-// Start, stop, and jobs as clients see them. Workers: coordinator_workers.cpp; the search thread:
-// coordinator_search.cpp.
+// Start, stop, and jobs as clients see them. Workers: coordinator_sync.cpp and coordinator_workers.cpp; the
+// search: coordinator_search.cpp.
 #include "tuner/daemon/coordinator.h"
 
 #include <spdlog/spdlog.h>
+
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +24,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook{250};         // how often a blocked call looks whether its caller has gone
 constexpr int64_t kProgressEveryMs = 100;  // to one watcher
 constexpr int64_t kCancelLimitMs = 30'000;
+constexpr int kMostSearchThreads = 4;
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
+}
 
 Status reader_has_gone() { return Status(StatusCode::kAborted, "the reader has gone"); }
 
@@ -35,7 +44,7 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       events_(store),
       learner_(store),
       leases_(options_.leases),
-      workers_(options_.leases.ttl_ms),
+      workers_(options_.leases.ttl_ms, options_.take_over_ms),
       races_(options_.race_wait_ms) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
@@ -52,15 +61,37 @@ Status Coordinator::start() {
         job = jobs_.find(row.id);
       }
       // Before any worker can speak: the leases of one that lived through the restart must be known.
-      ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store_.trials(row.id));
-      std::vector<TrialRow> open;
-      for (TrialWithRecord& t : trials)
-        if (!t.record && t.trial.state != TrialState::kCancelled) open.push_back(std::move(t.trial));
-      queue_trials(*job, open);
-      spdlog::info("job {} goes on: {} open trials", row.id, open.size());
+      RETURN_IF_ERROR(queue_open_trials(*job));
+      RETURN_IF_ERROR(resume_races(row.id));
     }
   }
-  search_thread_ = std::thread([this] { search_loop(); });
+  looked_ms_ = ticked_ms_ = started_ms_ = clock_.now_ms();
+  metrics_.desk_turned_ms = metrics_.search_turned_ms = started_ms_;
+  if (options_.by_hand) return Status::ok();
+  desk_thread_ = std::thread([this] { desk_loop(); });
+  const int own = usable_cpus() - (options_.beside_worker ? 1 : 0);
+  const int threads =
+      options_.search_threads > 0 ? options_.search_threads : std::min(own, kMostSearchThreads);
+  for (int i = 0; i < std::max(threads, 1); ++i) search_threads_.emplace_back([this] { search_loop(); });
+  return Status::ok();
+}
+
+// Page by page: a job may have had a million trials, and few of them are open.
+Status Coordinator::queue_open_trials(Job& job) {
+  constexpr int64_t kPage = 1024;
+  TrialQuery query{.job = job.id(), .limit = kPage, .open = true};
+  size_t open = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> page, store_.trials(query));
+    std::vector<TrialRow> rows;
+    for (const TrialWithRecord& t : page) rows.push_back(t.trial);
+    queue_trials(job, rows);
+    open += rows.size();
+    if (std::ssize(page) < kPage) break;
+    query.after = page.back().trial.seq;
+  }
+  const LogAbout about({.job = job.id(), .request = job.row().request_id});
+  spdlog::info("job {} goes on: {} open trials", job.id(), open);
   return Status::ok();
 }
 
@@ -70,20 +101,28 @@ void Coordinator::stop(const std::string& reason) {
     if (!stopping_) stop_reason_ = reason;
     stopping_ = true;
   }
-  work_.notify_all();
   search_.notify_all();
   news_.notify_all();
-  if (search_thread_.joinable()) search_thread_.join();
+  for (std::thread& thread : search_threads_) thread.join();
+  if (!search_threads_.empty()) interrupt_jobs();
+  search_threads_.clear();
+  {
+    const std::lock_guard lock(desk_mutex_);
+    desk_stopping_ = true;
+  }
+  desk_.notify_one();
+  if (desk_thread_.joinable()) desk_thread_.join();
 }
 
-void Coordinator::wake_search_locked() {
-  search_woken_ = true;
-  search_.notify_all();
+void Coordinator::wake_search_locked(const std::string& job_id) {
+  turns_.wake(job_id);
+  search_.notify_one();
 }
 
 void Coordinator::add_job_locked(JobRow row, int trials) {
+  const std::string id = row.id;
   jobs_.add(std::move(row), trials, clock_.now_ms());
-  wake_search_locked();
+  wake_search_locked(id);
 }
 
 Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply) {
@@ -128,13 +167,17 @@ Result<std::string> Coordinator::next_job_id() {
 
 Status Coordinator::start_new_job(JobRow wanted, v1::SubmitReply* reply) {
   ASSIGN_OR_RETURN(wanted.id, next_job_id());
-  wanted.submitted_at_us = wall_time_us();
+  wanted.submitted_at_us = options_.wall_us();
   wanted.state = JobState::kQueued;
   RETURN_IF_ERROR(store_.add_job(wanted));
   const std::lock_guard lock(mutex_);
   if (stopping_) return stopped_locked();
   reply->set_job_id(wanted.id);
   const int trials = wanted.trials;
+  {
+    const LogAbout about({.job = wanted.id, .request = wanted.request_id});
+    spdlog::info("job {} is submitted: {} tasks, {} trials each", wanted.id, wanted.tasks.size(), trials);
+  }
   add_job_locked(std::move(wanted), trials);
   return Status::ok();
 }
@@ -163,6 +206,10 @@ Status Coordinator::continue_job(JobRow existing, const JobRow& wanted, v1::Subm
   existing.trials = std::max(existing.trials, wanted.trials);
   existing.options = wanted.options;
   existing.stop = wanted.stop;
+  {
+    const LogAbout about({.job = existing.id, .request = wanted.request_id});
+    spdlog::info("job {} is continued, with {} trials each", existing.id, wanted.trials);
+  }
   const std::lock_guard lock(mutex_);
   add_job_locked(std::move(existing), wanted.trials);
   return Status::ok();
@@ -191,12 +238,22 @@ Status Coordinator::send_events(const std::string& job_id, bool ended, const Sen
   }
 }
 
+// The job as the store has it, when this daemon does not know it; else as it was.
+Result<JobRow> Coordinator::known_job(const JobRow& as_was) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (jobs_.find(as_was.id) != nullptr) return as_was;
+  }
+  return store_.job(as_was.id);
+}
+
 Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, const Cancelled& cancelled) {
   ASSIGN_OR_RETURN(JobRow row, store_.job(request.job_id()));
   int64_t after = request.after_seq(), events_seen = -1, progress_seen = 0, progress_sent_ms = 0;
   while (true) {
     v1::JobEvent progress;
     int64_t event_version = 0;
+    ASSIGN_OR_RETURN(row, known_job(row));
     bool ended = has_ended(row.state), stopping = false;
     {
       const std::lock_guard lock(mutex_);
@@ -249,7 +306,7 @@ Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* re
   std::unique_lock lock(mutex_);
   if (const std::shared_ptr<Job> job = jobs_.find(row.id); job != nullptr && !job->ended()) {
     job->ask_to_cancel();
-    wake_search_locked();
+    wake_search_locked(job->id());
     const bool done =
         news_.wait_for(lock, milliseconds(kCancelLimitMs), [&] { return job->ended() || stopping_; });
     if (!done)
@@ -266,13 +323,6 @@ Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* re
     row.state = JobState::kCancelled;
   }
   reply->set_state(to_proto(row.state));
-  return Status::ok();
-}
-
-Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
-  const std::lock_guard lock(mutex_);
-  for (const Workers::Entry& worker : workers_.list(clock_.now_ms()))
-    to_proto(worker, leases_.leases_of(worker.offer.life), reply->add_workers());
   return Status::ok();
 }
 

@@ -9,9 +9,14 @@
 //   runs_      how each job is searched: runner, time limit, races to come       job_runner.h
 //
 // The parts are plain tables: they know no clock, disk, thread or message. One lock, mutex_, is around all
-// but runs_; it is held neither while the disk writes nor while a search thinks. One thread, the search
-// thread, runs every job's search, expires leases, starts races and ends jobs, and runs_ is its own. So
-// searches are never called concurrently.
+// but runs_; it is held neither while the disk writes nor while a search thinks. Two kinds of threads do what
+// nobody waits for by a call of his own:
+//
+//   the desk     one thread; answers Syncs, all that have come together in one turn: their results are one
+//                commit, their leases another. A Sync without news waits as a value, not as a thread
+//                (sync_call.h). It also takes back leases that ran out.
+//   the search   a few threads; each takes the turn of one job (turns.h): results in, proposals out, races,
+//                the end. A job's search is never called concurrently.
 //
 // Methods take and fill the messages of proto/, may be called from any thread, and block no longer than they
 // say. Error codes are those of Status; kAborted means "this session is unknown, register again" (server.cpp
@@ -26,12 +31,16 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "compiler_core/base/clock.h"
+#include "compiler_core/base/line_limit.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
+#include "db/open_race.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
 #include "measure.pb.h"
@@ -43,19 +52,28 @@
 #include "tuner/daemon/jobs.h"
 #include "tuner/daemon/learner.h"
 #include "tuner/daemon/lease_table.h"
+#include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/metrics.h"
 #include "tuner/daemon/races.h"
 #include "tuner/daemon/reruns.h"
+#include "tuner/daemon/sync_call.h"
 #include "tuner/daemon/time_limit.h"
+#include "tuner/daemon/turns.h"
 #include "tuner/daemon/workers.h"
 #include "tuning.pb.h"
 
 namespace tuner {
 
+// A name that nobody guesses: 32 hexadecimal digits.
+std::string random_session();
+
 struct CoordinatorOptions {
   LeaseOptions leases;
   bool beside_worker = false;    // a worker measures on this host: the search keeps off its CPU
+  int search_threads = 0;        // 0: one for each CPU that the search may use, at most four
   bool resume_jobs = false;      // take up the store's unfinished jobs at start
   int64_t max_wait_ms = 20'000;  // longest Sync
+  int64_t take_over_ms = 5'000;  // a worker silent for so long may lose its id to another process
   int64_t no_worker_hint_ms = 5'000;
   int64_t rerun_limit_ms = 300'000;
   RaceOptions race;
@@ -63,6 +81,10 @@ struct CoordinatorOptions {
   TaskSpaceFactory make_space = make_task_space;
   std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
   StrategyFactory make_search = make_strategy;
+  // Simulations (tests/sim): no threads of its own, turn() does their work; the same names and times again.
+  bool by_hand = false;
+  std::function<std::string()> make_session = random_session;
+  std::function<int64_t()> wall_us = wall_time_us;
   // What a record of the target would say today, by which Query judges what is stale (ResolverOptions).
   std::function<Present(const Target& target)> present;
 };
@@ -83,12 +105,22 @@ class Coordinator {
 
   using Cancelled = std::function<bool()>;  // asked about four times a second: has the caller gone?
 
+  // By hand: answers the Syncs that have come, and gives every job that was woken a turn, until there is nothing
+  // left to do at this moment of the clock. One thread calls it.
+  void turn();
+
   // Waits until the lessons of ended jobs about other shapes are stored, at most limit_s. False on timeout.
   bool wait_until_learned(double limit_s) { return learner_.wait_until_idle(limit_s); }
 
   // --- workers ---
+  // Aborted: another process with this id is here.
   Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply);
-  Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, const Cancelled& cancelled);
+  // Answers at once if there is news, else after request.wait_ms, by calling `done` once, from any thread.
+  // Both messages must live until then. Returns a name for cancel_sync().
+  uint64_t sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done);
+  // The caller of that Sync has gone, and its connection with it: it is answered soon, to nobody. No effect
+  // on one that is answered.
+  void cancel_sync(uint64_t call);
 
   // --- jobs ---
   Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply);
@@ -100,15 +132,19 @@ class Coordinator {
   Status remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply, const Cancelled& cancelled);
 
   // --- questions ---
-  Status list(v1::ListReply* reply) const { return answers_.list(reply); }
+  Status list(const v1::ListRequest& request, v1::ListReply* reply) const;
   Status list_workers(v1::ListWorkersReply* reply) const;
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
     return answers_.query(request, reply);
   }
   Status read_job_file(const v1::ReadJobFileRequest& request, v1::ReadJobFileReply* reply) const;
 
+  // --- seeing ---
+  const DaemonMetrics& metrics() const { return metrics_; }
+  DaemonNow now() const;
+
  private:
-  // How a job is searched in this run. Touched by the search thread only.
+  // How a job is searched in this run. Touched only by the thread that has the job's turn.
   struct Run {
     std::shared_ptr<Job> job;
     std::unique_ptr<JobRunner> runner;
@@ -121,7 +157,11 @@ class Coordinator {
 
   // Names end in _locked where mutex_ must be held.
   Status stopped_locked() const { return unavailable(stop_reason_); }
-  void wake_search_locked();
+  void wake_search_locked(const std::string& job_id);
+
+  // coordinator_seen.cpp: what of it all is shown
+  void list_known(v1::ListReply* reply) const;
+  DaemonNow now_locked() const;
 
   // coordinator.cpp: what clients ask for
   Result<std::optional<JobRow>> earlier_job(const JobRow& wanted, bool fresh) const;
@@ -130,6 +170,7 @@ class Coordinator {
   Result<std::string> next_job_id();
   void add_job_locked(JobRow row, int trials);
   Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;
+  Result<JobRow> known_job(const JobRow& as_was) const;
   void tell(Job& job, const std::string& message, const v1::TunedConfig* tuned = nullptr,
             JobState state = JobState::kRunning);
 
@@ -137,39 +178,68 @@ class Coordinator {
   Status wait_for_locked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ended,
                          const TrialWithRecord& trial, const Cancelled& cancelled);
 
-  // coordinator_workers.cpp: what workers say and get
-  Status accept_results(const v1::SyncRequest& request, v1::SyncReply* reply);
-  void close_locked(const MeasureRecord& record, double check_ms, double store_ms,
-                    const std::string& session);
-  Status accept_races(const v1::SyncRequest& request, v1::SyncReply* reply);
+  // coordinator_sync.cpp: the desk
+  using Calls = std::vector<std::unique_ptr<SyncCall>>;
+  using Reserved = std::vector<std::pair<SyncCall*, LeaseTable::Trial>>;
+  using StoredLeases = std::map<std::string, std::pair<int, int64_t>>;  // attempt and token, by trial
+  void wake_desk();
+  void desk_loop();
+  struct DeskWork;
+  DeskWork take_desk_work_locked();
+  void desk_turn(Calls arrived, const std::set<uint64_t>& gone);
+  void drop_gone(const std::set<uint64_t>& gone, Calls& arrived);
+  void begin_calls(Calls& arrived);
+  bool begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss>& losses);
+  void look_after_leases();
+  bool speaks_locked(SyncCall& call);
+  void tell_revoked_locked();
+  void take_heartbeat_locked(SyncCall& call, bool first);
+  void reserve_locked(SyncCall& call, Reserved& reserved);
+  void lease_to(const std::vector<SyncCall*>& calls);
+  double store_leases(const std::vector<LeaseWish>& wishes, StoredLeases& stored);
+  void store_race_lease(const SyncCall& call, const LeaseTable::Trial& race, StoredLeases& stored);
+  void finish_or_wait(Calls arrived);
+  void add_best_times_locked(SyncCall& call) const;
+
+  // coordinator_workers.cpp: what workers tell
+  void accept_results(const Calls& calls);
+  struct Incoming;
+  std::vector<Incoming> read_results(const Calls& calls);
+  void store_results(std::span<Incoming* const> results);
+  bool take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
+  void close_locked(const Incoming& result, double store_ms);
+  void accept_races(SyncCall& call);
   bool accept_race(const v1::RaceResult& message);
   void take_courses_locked(const v1::SyncRequest& request);
-  void lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session,
-                    const std::set<std::string>& held, int slots, v1::SyncReply* reply);
-  std::map<std::string, TrialRow> store_leases(const std::vector<std::string>& ids,
-                                               const std::string& worker_id, double* store_ms);
-  void add_best_times_locked(v1::SyncReply* reply) const;
+  void handle_losses(const std::vector<LeaseTable::Loss>& losses);
+  bool lose_race(const LeaseTable::Loss& loss);
+  bool give_up_trial(const LeaseTable::Loss& loss);
 
-  // coordinator_search.cpp: the search thread
+  // coordinator_search.cpp: the search threads
   void search_loop();
+  void tick_locked();
+  bool take_turn(std::unique_lock<std::mutex>& lock);
+  void interrupt_jobs();
   void step(const std::shared_ptr<Job>& job);
   Status begin_run(const std::shared_ptr<Job>& job);
+  std::shared_ptr<Run> run_of(const std::string& job_id) const;
   size_t low_water_locked() const;
+  Status queue_open_trials(Job& job);
   void queue_trials(Job& job, const std::vector<TrialRow>& rows);
   void report(Run& run, size_t new_results);
   std::string nobody_measures_locked(const Job& job);
   void conclude(const Run& run);
   void end_job(Job& job, JobState state, const std::string& message);
-  void handle_losses(const std::vector<LeaseTable::Loss>& losses);
-  bool lose_race_locked(const LeaseTable::Loss& loss);
-  void retry_trial(const LeaseTable::Loss& loss);
-  bool give_up_trial(const LeaseTable::Loss& loss);
 
-  // coordinator_races.cpp: the search thread, after a task's last trial
+  // coordinator_races.cpp: a search thread, after a task's last trial
+  Status resume_races(const std::string& job_id);
   void end_task(Run& run, int task_index);
   Result<Finalists> finalists_of(const Run& run, int task_index, const TunedConfig& best) const;
   Result<bool> nothing_to_race(const Run& run, int task_index, const TunedConfig& best) const;
-  bool start_race(const Run& run, int task_index, const Finalists& finalists);
+  bool races_already(const Run& run, int task_index) const;
+  Status start_race(const Run& run, int task_index, const Finalists& finalists);
+  void queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists);
+  void end_open_races(const std::string& job_id);
   void announce(const Run& run, int task_index, const std::string& note);
   void step_races(Run& run);
   void watch_time_limit(Run& run);
@@ -182,22 +252,41 @@ class Coordinator {
   const Answers answers_;
   EventLog events_;
   Learner learner_;
+  DaemonMetrics metrics_;
 
   std::mutex submit_mutex_;       // one submit decides at a time; taken before mutex_
   int64_t last_job_number_ = -1;  // under submit_mutex_; -1: not read yet
   mutable std::mutex mutex_;
-  std::condition_variable work_;    // for waiting workers: trials queued, leases revoked
-  std::condition_variable search_;  // for the search thread: results, jobs, cancellations
+  std::condition_variable search_;  // for the search threads: a job has been woken
   std::condition_variable news_;    // for watchers, cancel and rerun
   LeaseTable leases_;
   Workers workers_;
   Jobs jobs_;
   Races races_;
   Reruns reruns_;
-  bool search_woken_ = false, stopping_ = false;
+  Turns turns_;
+  bool stopping_ = false;
   std::string stop_reason_;
-  std::map<std::string, Run> runs_;  // by job id
-  std::thread search_thread_;
+  int64_t started_ms_ = 0;
+  int64_t ticked_ms_ = 0;  // when all running jobs were last woken
+
+  mutable std::mutex runs_mutex_;
+  std::map<std::string, std::shared_ptr<Run>> runs_;  // by job id
+  std::vector<std::thread> search_threads_;
+
+  // What has come for the desk since its last turn. Taken inside mutex_, never around it.
+  std::mutex desk_mutex_;
+  std::condition_variable desk_;
+  Calls arrived_;
+  std::set<uint64_t> gone_;
+  bool desk_woken_ = false, desk_stopping_ = false, desk_stopped_ = false;
+  uint64_t last_call_ = 0;
+  // The desk thread's own: Syncs that wait, by session, and since when it has not looked after leases.
+  std::map<std::string, std::unique_ptr<SyncCall>> waiting_;
+  Calls finished_;  // in this turn: their callers are told at its end
+  int64_t looked_ms_ = 0;
+  LineLimit disk_log_, refused_log_;
+  std::thread desk_thread_;
 };
 
 }  // namespace tuner

@@ -55,14 +55,14 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
 
   std::unique_lock lock(mutex_);
   if (stopping_) return stopped_locked();
-  const int attempt = Reruns::attempt_at(wall_time_us());
+  const int attempt = Reruns::attempt_at(options_.wall_us());
   if (reruns_.find(id) != nullptr ||
       leases_.enqueue_again({id, as_job, std::move(work), attempt, trial.trial.fencing}) ==
           LeaseTable::Added::kKnownAlready)
     return Status(StatusCode::kAborted,
                   str("trial ", id, " is being measured right now; try again when that is done"));
   reruns_.begin(id);
-  work_.notify_all();
+  wake_desk();
   Status status = wait_for_locked(
       lock, [&] { return reruns_.find(id)->ended(); }, trial, cancelled);
   const Reruns::Rerun again = *reruns_.find(id);
@@ -82,7 +82,7 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
     return invalid_argument("trial ", trial.trial.id, " is of \"", trial.task.target,
                             "\", whose kernels are not raced. Use tuner rerun");
   ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
-  const std::string id = Races::id_of("remeasure " + trial.trial.id, wall_time_us());
+  const std::string id = Races::id_of("remeasure " + trial.trial.id, options_.wall_us());
   Work work{.kind = WorkKind::kRace,
             .task = trial.task,
             .options = job.options,
@@ -94,7 +94,7 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
   if (stopping_) return stopped_locked();
   leases_.enqueue_again({.id = id, .job_id = id, .work = std::move(work)});
   races_.begin(id, {.target = trial.task.target}, clock_.now_ms());
-  work_.notify_all();
+  wake_desk();
   Status status = wait_for_locked(
       lock, [&] { return races_.find(id)->ended; }, trial, cancelled);
   const Races::Race race = *races_.find(id);

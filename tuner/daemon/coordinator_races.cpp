@@ -1,10 +1,17 @@
 // Races: after a task's last trial its best candidates are leased together to one worker, which measures them
-// against each other. The result decides what Store::best answers. All of this is the search thread's.
+// against each other. The result decides what Store::best answers. All of this is done by the thread that has
+// the job's turn.
+//
+// A race is a row before a worker may have it (db/open_race.h), and so is each of its leases. So a daemon that
+// is started anew goes on with it, and takes its result from a worker that lived through the restart.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include "compiler_core/base/clock.h"
+#include "db/open_race.h"
 #include "db/resolve/default_time.h"
 #include "proto/convert.h"
 #include "templates/workload/workload.h"
@@ -44,6 +51,7 @@ void Coordinator::announce(const Run& run, int task_index, const std::string& no
 
 // The task has had its last trial: starts its race, or says at once what is known where none can be.
 void Coordinator::end_task(Run& run, int task_index) {
+  if (races_already(run, task_index)) return;  // since before a restart
   const JobRow::Task& task = run.job->row().tasks[static_cast<size_t>(task_index)];
   const Result<TunedConfig> best = answers_.best_of(task);
   const Result<bool> nothing_new = best ? nothing_to_race(run, task_index, *best) : Result<bool>(true);
@@ -52,50 +60,122 @@ void Coordinator::end_task(Run& run, int task_index) {
     return announce(run, task_index, "not raced: the time limit; its time is that of one trial");
   const Result<Finalists> finalists = finalists_of(run, task_index, *best);
   if (!finalists) return announce(run, task_index, finalists.message());
-  if (!start_race(run, task_index, *finalists))
-    return announce(run, task_index, "not raced: no worker here can; its time is that of one trial");
-  work_.notify_all();
+  const Status started = start_race(run, task_index, *finalists);
+  if (!started) return announce(run, task_index, started.message());
+  wake_desk();
   tell(*run.job, str("task ", task_index + 1, ": ", finalists->trials.size(), " finalists race"));
 }
 
-// False: nobody can run it.
-bool Coordinator::start_race(const Run& run, int task_index, const Finalists& finalists) {
-  Job& job = *run.job;
+bool Coordinator::races_already(const Run& run, int task_index) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(races_.of_job(run.job->id()),
+                             [&](const Races::Race* race) { return race->task_index == task_index; });
+}
+
+// An error says why the task is not raced, for people.
+Status Coordinator::start_race(const Run& run, int task_index, const Finalists& finalists) {
+  const Job& job = *run.job;
   const JobRow::Task& task = job.row().tasks[static_cast<size_t>(task_index)];
-  const std::string id = Races::id_of(str("race ", job.id(), "/", task_index + 1), wall_time_us());
+  {
+    const std::lock_guard lock(mutex_);
+    const int64_t now = clock_.now_ms();
+    // Right after a start workers are still on their way back.
+    const bool all_away = !workers_.others_serve(WorkKind::kTrial, task.target, {}, now) &&
+                          now - started_ms_ <= options_.race_wait_ms;
+    if (workers_.racers(task.target, now) == 0 && !all_away)
+      return unavailable("not raced: no worker here can; its time is that of one trial");
+  }
+  OpenRaceRow row{.id = Races::id_of(str("race ", job.id(), "/", task_index + 1), options_.wall_us()),
+                  .job_id = job.id(),
+                  .task_index = task_index,
+                  .default_trial_id = finalists.default_trial_id,
+                  .options = run.race};
+  for (const TrialRow& finalist : finalists.trials) row.finalists.push_back(finalist.id);
+  if (const Status stored = store_.open_race(row); !stored)
+    return failed("not raced (", stored.message(), "); its time is that of one trial");
+  queue_race(*run.job, row, finalists.trials);
+  return Status::ok();
+}
+
+// Makes a stored race leasable.
+void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists) {
+  const JobRow::Task& task = job.row().tasks[static_cast<size_t>(row.task_index)];
   Work work{.kind = WorkKind::kRace,
             .task = task,
             .options = job.row().options,
-            .race = run.race,
-            .finalists = finalists.trials,
-            .default_trial_id = finalists.default_trial_id};
+            .race = row.options,
+            .finalists = finalists,
+            .default_trial_id = row.default_trial_id};
   work.options.constants = task.constants;
+  const LeaseTable::Trial race{row.id, job.id(), std::move(work), row.attempt, row.fencing};
   const std::lock_guard lock(mutex_);
-  if (workers_.racers(task.target, clock_.now_ms()) == 0) return false;
-  leases_.enqueue_again({.id = id, .job_id = job.id(), .work = std::move(work)});
-  races_.begin(id,
+  const int64_t now = clock_.now_ms();
+  const LeaseTable::Added added =
+      row.state == TrialState::kLeased ? leases_.restore_leased(race, now) : leases_.enqueue_again(race);
+  if (added != LeaseTable::Added::kNew) return;
+  races_.begin(row.id,
                {.job_id = job.id(),
-                .task_index = task_index,
+                .task_index = row.task_index,
                 .target = task.target,
-                .limit_s = run.race.limit_s,
-                .course = {.finalists = static_cast<int>(finalists.trials.size())}},
-               clock_.now_ms());
+                .limit_s = row.options.limit_s,
+                .course = {.finalists = static_cast<int>(finalists.size())}},
+               now);
   job.note_race();
-  return true;
+}
+
+// Goes on with the races that the store knows of the job and this daemon does not.
+Status Coordinator::resume_races(const std::string& job_id) {
+  std::shared_ptr<Job> job;
+  {
+    const std::lock_guard lock(mutex_);
+    job = jobs_.find(job_id);
+  }
+  ASSIGN_OR_RETURN(std::vector<OpenRaceRow> races, store_.open_races(job_id));
+  for (OpenRaceRow& race : races) {
+    if (race.task_index < 0 || race.task_index >= std::ssize(job->row().tasks))
+      return failed(race.id, " is of task ", race.task_index, ", but job ", job_id, " has ",
+                    job->row().tasks.size(), " tasks");
+    ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> found,
+                     store_.trials(TrialQuery{.ids = race.finalists}));
+    std::vector<TrialRow> finalists;
+    for (const TrialWithRecord& t : found) finalists.push_back(t.trial);
+    if (race.state == TrialState::kLeased && options_.leases.restart_grace_ms == 0) {
+      RETURN_IF_ERROR(store_.requeue_race(race.id, race.attempt));  // no worker can have survived
+      race.state = TrialState::kQueued;
+    }
+    queue_race(*job, race, finalists);
+  }
+  wake_desk();
+  return Status::ok();
+}
+
+// A job that ends leaves no race behind that its continuation would run.
+void Coordinator::end_open_races(const std::string& job_id) {
+  const Result<std::vector<OpenRaceRow>> races = store_.open_races(job_id);
+  const LogAbout about({.job = job_id});
+  if (!races) return spdlog::error("job {}: {}", job_id, races.message());
+  for (const OpenRaceRow& race : *races)
+    if (const Status ended = store_.end_race(race.id, nullptr, "its job has ended"); !ended)
+      spdlog::error("{}: {}", race.id, ended.message());
 }
 
 // Tells what races of the job have ended.
 void Coordinator::step_races(Run& run) {
   std::vector<Races::Race> ended;
+  std::vector<std::string> given_up;
   int64_t now = 0;
   {
     const std::lock_guard lock(mutex_);
     now = clock_.now_ms();
     const auto served = [&](const std::string& target) { return workers_.racers(target, now) > 0; };
-    for (const std::string& id : races_.give_up_unserved(run.job->id(), served, now)) leases_.close(id);
+    given_up = races_.give_up_unserved(run.job->id(), served, now);
+    for (const std::string& id : given_up) leases_.close(id);
     ended = races_.take_ended(run.job->id());
     if (!ended.empty()) run.job->note_race();
   }
+  for (const std::string& id : given_up)
+    if (const Status stored = store_.end_race(id, nullptr, "no worker could run it"); !stored)
+      spdlog::error("{}: {}", id, stored.message());
   for (const Races::Race& race : ended)
     if (race.begun_ms && race.error.empty())
       run.time_limit.count_race(static_cast<double>(now - *race.begun_ms), race.limit_s);

@@ -1,4 +1,4 @@
-// The coordinator's search thread: results in, proposals out, leases that ran out, jobs that end.
+// The search threads: results in, proposals out, jobs that end.
 #include <sched.h>
 #include <spdlog/spdlog.h>
 
@@ -7,15 +7,14 @@
 #include <utility>
 
 #include "compiler_core/base/clock.h"
-#include "proto/convert.h"
 #include "tuner/daemon/coordinator.h"
 
 namespace tuner {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{250};
-constexpr int kDefaultCapacity = 4;  // trials a worker holds, until one has said
-constexpr size_t kMostOpen = 4096;   // per job: proposals made long before they are measured are poor ones
+constexpr size_t kDefaultCapacity = 4;  // trials a worker holds, until one has said
+constexpr size_t kMostOpen = 4096;      // per job: proposals made long before they are measured are poor ones
 
 // Takes this thread off the last CPU it may use, which the worker beside this daemon keeps for the kernel
 // being timed: a refit of the model takes tens of milliseconds and would be seen in the samples.
@@ -34,36 +33,66 @@ void leave_last_cpu() {
 
 void Coordinator::search_loop() {
   if (options_.beside_worker) leave_last_cpu();
+  std::unique_lock lock(mutex_);
   while (true) {
-    std::vector<LeaseTable::Loss> losses;
-    std::vector<std::shared_ptr<Job>> jobs;
-    {
-      std::unique_lock lock(mutex_);
-      search_.wait_for(lock, kTick, [&] { return search_woken_ || stopping_; });
-      if (stopping_) break;
-      search_woken_ = false;
-      losses = leases_.expire(clock_.now_ms());
-      jobs = jobs_.running();
-    }
-    handle_losses(losses);
-    for (const std::shared_ptr<Job>& job : jobs) step(job);
+    search_.wait_for(lock, kTick, [&] { return turns_.some_wait() || stopping_; });
+    if (stopping_) return;
+    metrics_.search_turned_ms = clock_.now_ms();
+    tick_locked();
+    if (take_turn(lock) && turns_.some_wait()) search_.notify_one();
   }
+}
+
+// A few times a second every job has a turn: time passes for races and limits.
+void Coordinator::tick_locked() {
+  const int64_t now = clock_.now_ms();
+  if (now - ticked_ms_ < kTick.count()) return;
+  ticked_ms_ = now;
+  for (const std::shared_ptr<Job>& job : jobs_.running()) turns_.wake(job->id());
+}
+
+// False: no job waits for one.
+bool Coordinator::take_turn(std::unique_lock<std::mutex>& lock) {
+  const std::optional<std::string> id = turns_.begin();
+  if (!id) return false;
+  if (const std::shared_ptr<Job> job = jobs_.find(*id); job != nullptr && !job->ended()) {
+    lock.unlock();
+    const Stopwatch turn;
+    step(job);
+    metrics_.search_turn_s.observe(turn.elapsed_ms() / 1000);
+    lock.lock();
+  }
+  turns_.end(*id);
+  return true;
+}
+
+// Jobs that run when the daemon stops can be continued.
+void Coordinator::interrupt_jobs() {
   std::vector<std::shared_ptr<Job>> running;
   {
     const std::lock_guard lock(mutex_);
     running = jobs_.running();
   }
-  for (const std::shared_ptr<Job>& job : running)
+  for (const std::shared_ptr<Job>& job : running) {
+    const LogAbout about({.job = job->id()});
     if (const Status s =
             store_.set_job_state(job->id(), JobState::kQueued, "interrupted; submit it again to continue");
         !s)
       spdlog::error("job {}: {}", job->id(), s.message());
+  }
+}
+
+std::shared_ptr<Coordinator::Run> Coordinator::run_of(const std::string& job_id) const {
+  const std::lock_guard lock(runs_mutex_);
+  const auto found = runs_.find(job_id);
+  return found == runs_.end() ? nullptr : found->second;
 }
 
 size_t Coordinator::low_water_locked() const {
-  // Twice what the workers hold: while one batch is measured the search thinks about the next.
-  const int held = std::max(workers_.capacity(clock_.now_ms()), kDefaultCapacity);
-  return std::min(2 * static_cast<size_t>(held), kMostOpen);
+  // Twice what the workers hold: while one batch is measured the search thinks about the next. Jobs share it.
+  const size_t held = std::max(static_cast<size_t>(workers_.capacity(clock_.now_ms())), kDefaultCapacity);
+  const size_t jobs = std::max<size_t>(jobs_.running().size(), 1);
+  return std::clamp<size_t>(2 * held / jobs, 2 * kDefaultCapacity, kMostOpen);
 }
 
 Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
@@ -75,13 +104,18 @@ Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
     const std::lock_guard lock(mutex_);
     job->set_state(JobState::kRunning);
   }
-  Run& run = runs_[job->id()];
-  run = {.job = job,
-         .runner = std::move(runner),
-         .time_limit = TimeLimit(job->row().stop.time_limit_s, clock_.now_ms()),
-         .race = options_.race};
-  queue_trials(*job, run.runner->open_trials());
-  const JobProgress begun = run.runner->progress();
+  const auto run = std::make_shared<Run>();
+  *run = {.job = job,
+          .runner = std::move(runner),
+          .time_limit = TimeLimit(job->row().stop.time_limit_s, clock_.now_ms()),
+          .race = options_.race};
+  {
+    const std::lock_guard lock(runs_mutex_);
+    runs_[job->id()] = run;
+  }
+  queue_trials(*job, run->runner->open_trials());
+  RETURN_IF_ERROR(resume_races(job->id()));
+  const JobProgress begun = run->runner->progress();
   tell(*job, begun.trials_done > 0
                  ? str("continues after ", begun.trials_done, " of ", begun.trials_total, " trials")
                  : str("searches with ", job->row().search, ", seed ", job->row().seed));
@@ -90,6 +124,7 @@ Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
 
 // One turn of one job.
 void Coordinator::step(const std::shared_ptr<Job>& job) {
+  const LogAbout about({.job = job->id()});
   size_t low_water = 0;
   bool cancel = false, results_came = false;
   {
@@ -99,9 +134,10 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
     cancel = job->cancel_asked();
   }
   if (cancel) return end_job(*job, JobState::kCancelled, "cancelled");
-  if (!runs_.contains(job->id()))
+  if (run_of(job->id()) == nullptr)
     if (const Status begun = begin_run(job); !begun) return end_job(*job, JobState::kFailed, begun.message());
-  Run& run = runs_.at(job->id());
+  const std::shared_ptr<Run> kept = run_of(job->id());
+  Run& run = *kept;
   size_t new_results = 0;
   if (results_came) {
     const Result<size_t> observed = run.runner->observe();
@@ -129,7 +165,7 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
 void Coordinator::conclude(const Run& run) {
   const JobRow& row = run.job->row();
   size_t untuned = 0, unreached = 0;
-  learner_.learn_from(row.tasks);
+  if (!options_.by_hand) learner_.learn_from(row.tasks);
   for (size_t i = 0; i < row.tasks.size(); ++i) {
     if (run.out_of_time && run.runner->trials_done(static_cast<int>(i)) == 0)
       ++unreached;
@@ -154,6 +190,7 @@ void Coordinator::conclude(const Run& run) {
 // Makes stored trials leasable. Those whose result came while they were being loaded are observed instead.
 void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
   if (rows.empty()) return;
+  const LogAbout about({.job = job.id()});
   // Leases of an earlier life that no worker can have survived go back to the queue at once.
   if (options_.leases.restart_grace_ms == 0)
     for (const TrialRow& row : rows)
@@ -176,9 +213,9 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
         may_live ? leases_.restore_leased(trial, clock_.now_ms()) : leases_.enqueue(trial);
     if (added != LeaseTable::Added::kResultCame) continue;
     job.results_came();
-    search_woken_ = true;
+    wake_search_locked(job.id());
   }
-  work_.notify_all();
+  wake_desk();
 }
 
 // Tells how far the job is, and, once, that nobody here can measure it: it would wait in silence.
@@ -216,11 +253,14 @@ std::string Coordinator::nobody_measures_locked(const Job& job) {
 }
 
 void Coordinator::end_job(Job& job, JobState state, const std::string& message) {
-  const auto run = runs_.find(job.id());
-  const bool out_of_time = run != runs_.end() && run->second.out_of_time;
-  if (state != JobState::kFinished || out_of_time)
+  const LogAbout about({.job = job.id(), .request = job.row().request_id});
+  const std::shared_ptr<Run> run = run_of(job.id());
+  const bool out_of_time = run != nullptr && run->out_of_time;
+  if (state != JobState::kFinished || out_of_time) {
     if (const Status s = store_.cancel_open_trials(job.id()); !s)
       spdlog::error("job {}: {}", job.id(), s.message());
+    end_open_races(job.id());
+  }
   if (const Status s = store_.set_job_state(job.id(), state, message); !s)
     spdlog::error("job {}: {}", job.id(), s.message());
   tell(job, message.empty() ? std::string(job_state_name(state)) : message, nullptr, state);
@@ -232,76 +272,9 @@ void Coordinator::end_job(Job& job, JobState state, const std::string& message) 
     job.set_state(state);  // from here on it may be submitted again
   }
   news_.notify_all();
-  work_.notify_all();
-  if (run != runs_.end()) runs_.erase(run);
-}
-
-// Leases that were lost with their workers: the store first, then another worker may have them.
-void Coordinator::handle_losses(const std::vector<LeaseTable::Loss>& losses) {
-  for (const LeaseTable::Loss& loss : losses) {
-    std::shared_ptr<Job> job;
-    {
-      const std::lock_guard lock(mutex_);
-      if (reruns_.find(loss.trial_id) != nullptr) {
-        reruns_.fail(loss.trial_id, loss.message);  // the caller decides whether to try again
-        news_.notify_all();
-        continue;
-      }
-      if (lose_race_locked(loss)) continue;
-      if (const LeaseTable::Trial* const trial = leases_.find(loss.trial_id)) job = jobs_.find(trial->job_id);
-    }
-    spdlog::warn("{}", loss.message);
-    if (loss.retry)
-      retry_trial(loss);
-    else if (!give_up_trial(loss))
-      continue;
-    if (job != nullptr) tell(*job, loss.message);
-  }
-}
-
-// A race is given to another worker, or ends. False: it is no race.
-bool Coordinator::lose_race_locked(const LeaseTable::Loss& loss) {
-  if (races_.find(loss.trial_id) == nullptr) return false;
-  spdlog::warn("{}", loss.message);
-  if (loss.retry) {
-    leases_.requeued(loss.trial_id);
-    work_.notify_all();
-    return true;
-  }
-  leases_.close(loss.trial_id);
-  races_.failed(loss.trial_id, loss.message);
-  search_woken_ = true;
-  news_.notify_all();
-  return true;
-}
-
-void Coordinator::retry_trial(const LeaseTable::Loss& loss) {
-  const Status requeued = store_.requeue_trial(loss.trial_id, loss.attempt);
-  if (!requeued) spdlog::warn("trial {} stays as it is: {}", loss.trial_id, requeued.message());
-  {
-    const std::lock_guard lock(mutex_);
-    leases_.requeued(loss.trial_id);
-  }
-  work_.notify_all();
-}
-
-// Its record says that the device is lost. False: the disk refuses it.
-bool Coordinator::give_up_trial(const LeaseTable::Loss& loss) {
-  MeasureRecord record;
-  record.trial_id = loss.trial_id;
-  record.attempt = loss.attempt;
-  record.outcome = Outcome::kDeviceLost;
-  record.message = loss.message;
-  record.finished_at_us = wall_time_us();
-  if (const Status added = store_.add_records({record}); !added) {
-    spdlog::error("trial {}: {}", loss.trial_id, added.message());
-    return false;
-  }
-  const std::lock_guard lock(mutex_);
-  const std::optional<std::string> job_id = leases_.close(loss.trial_id);
-  if (const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr) job->results_came();
-  wake_search_locked();
-  return true;
+  wake_desk();
+  const std::lock_guard lock(runs_mutex_);
+  runs_.erase(job.id());
 }
 
 }  // namespace tuner

@@ -1,9 +1,9 @@
-// What workers ask of the coordinator: Register and Sync.
+// What workers tell the coordinator: that they are there, results, races, and what they lost.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <chrono>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "compiler_core/base/clock.h"
@@ -12,9 +12,6 @@
 #include "tuner/daemon/messages.h"
 
 namespace tuner {
-namespace {
-
-constexpr int64_t kLookMs = 250;  // how often a waiting Sync looks whether its worker has gone
 
 std::string random_session() {
   std::random_device random;
@@ -27,100 +24,174 @@ std::string random_session() {
   return text;
 }
 
-void add_ack(v1::SyncReply* reply, const std::string& trial_id, int attempt) {
-  v1::Ack* ack = reply->add_acks();
-  ack->set_trial_id(trial_id);
-  ack->set_attempt(attempt);
-}
-
-}  // namespace
-
 Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
+  const std::string host = offer.host;
   std::vector<LeaseTable::Loss> losses;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return stopped_locked();
-    const std::string session = random_session();
-    for (const WorkerLife& ended : workers_.enter(session, std::move(offer), clock_.now_ms()))
-      for (LeaseTable::Loss& loss : leases_.worker_lost(ended)) losses.push_back(std::move(loss));
+    const std::string session = options_.make_session();
+    ASSIGN_OR_RETURN(const std::vector<WorkerLife> ended,
+                     workers_.enter(session, std::move(offer), clock_.now_ms()));
+    for (const WorkerLife& life : ended)
+      for (LeaseTable::Loss& loss : leases_.worker_lost(life)) losses.push_back(std::move(loss));
     reply->set_session(session);
     reply->set_lease_ttl_ms(options_.leases.ttl_ms);
   }
-  work_.notify_all();
-  spdlog::info("worker {} is here, from {}", request.worker_id(), request.environment().host());
+  metrics_.lost(LostWhy::kWorkerLost, losses.size());
+  wake_desk();  // its older Syncs do not speak for it any more
+  const LogAbout about({.worker = request.worker_id()});
+  spdlog::info("worker {} is here, from {}", request.worker_id(), host);
   handle_losses(losses);
   return Status::ok();
 }
 
-// Stores the results, then tells the searches. Fills acks; what could not be stored stays unacknowledged and
-// comes again.
-Status Coordinator::accept_results(const v1::SyncRequest& request, v1::SyncReply* reply) {
-  std::vector<MeasureRecord> records;
-  std::vector<double> check_ms;
-  std::vector<const v1::MeasureRecord*> refused;
-  for (int i = 0; i < request.results_size(); ++i) {
-    const v1::MeasureRecord& message = request.results(i);
-    Result<MeasureRecord> record = from_proto(message, str("results[", i, "]"));
-    if (record) {
-      records.push_back(*std::move(record));
-      check_ms.push_back(message.check_ms());
-    } else {
+// A result on its way into the store.
+struct Coordinator::Incoming {
+  SyncCall* call = nullptr;
+  MeasureRecord record;
+  double check_ms = 0;
+  bool stored = false, known = true;  // known: its trial exists
+};
+
+std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls) {
+  std::vector<Incoming> results;
+  for (const std::unique_ptr<SyncCall>& call : calls) {
+    if (call->answered) continue;
+    for (int i = 0; i < call->request->results_size(); ++i) {
+      const v1::MeasureRecord& message = call->request->results(i);
+      Result<MeasureRecord> record = from_proto(message, str("results[", i, "]"));
+      if (record) {
+        results.push_back({.call = call.get(), .record = *std::move(record), .check_ms = message.check_ms()});
+        continue;
+      }
       // Sent again it would be no better: let the worker forget it, and have the trial run again.
-      spdlog::error("a result is refused: {}", record.message());
-      refused.push_back(&message);
+      const std::string trial = shown(message.trial_id());
+      const LogAbout about({.trial = trial, .worker = call->life.worker_id, .attempt = message.attempt()});
+      if (const auto more = refused_log_.say())
+        spdlog::error("a result of worker {} is refused: {}{}", call->life.worker_id, shown(record.message()),
+                      *more);
+      add_ack(message.trial_id(), message.attempt(), call->reply);
+      metrics_.results_refused.add();
+      const std::lock_guard lock(mutex_);
+      leases_.drop(message.trial_id());
     }
   }
-  std::vector<bool> stored(records.size(), true), known(records.size(), true);
-  const Stopwatch storing;
-  if (const Status all = store_.add_records(records); !all) {
-    for (size_t i = 0; i < records.size(); ++i) {
-      const Status one = store_.add_records({records[i]});
-      known[i] = one.code() != StatusCode::kNotFound;
-      stored[i] = one.is_ok() || !known[i];
-      if (!one) spdlog::error("the result of trial {} is not stored: {}", records[i].trial_id, one.message());
-    }
-  }
-  const double store_ms = storing.elapsed_ms() / static_cast<double>(std::max<size_t>(records.size(), 1));
-  const std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (!stored[i]) continue;
-    add_ack(reply, records[i].trial_id, records[i].attempt);
-    if (known[i]) close_locked(records[i], check_ms[i], store_ms, request.session());
-  }
-  for (const v1::MeasureRecord* message : refused) {
-    add_ack(reply, message->trial_id(), message->attempt());
-    leases_.drop(message->trial_id());
-  }
-  wake_search_locked();
-  work_.notify_all();
-  news_.notify_all();
-  return Status::ok();
+  return results;
 }
 
-void Coordinator::close_locked(const MeasureRecord& record, double check_ms, double store_ms,
-                               const std::string& session) {
+// One commit for all; if that is refused, halves, so that one bad record costs the others little.
+void Coordinator::store_results(std::span<Incoming* const> results) {
+  if (results.empty()) return;
+  std::vector<MeasureRecord> records;
+  records.reserve(results.size());
+  for (const Incoming* const r : results) records.push_back(r->record);
+  const std::string first = shown(records[0].trial_id);
+  const LogAbout about(
+      {.trial = first, .worker = results[0]->call->life.worker_id, .attempt = records[0].attempt});
+  const Stopwatch storing;
+  const Status status = store_.add_records(records);
+  metrics_.result_commit_s.observe(storing.elapsed_ms() / 1000);
+  if (!status && results.size() > 1) {
+    store_results(results.first(results.size() / 2));
+    store_results(results.subspan(results.size() / 2));
+    return;
+  }
+  for (Incoming* const r : results) {
+    r->stored = status.is_ok();
+    r->known = status.code() != StatusCode::kNotFound;
+  }
+  if (status) {
+    metrics_.commit_failed = false;
+    for (const MeasureRecord& record : records)
+      metrics_.results.at(static_cast<size_t>(record.outcome)).add();
+    return;
+  }
+  if (status.code() != StatusCode::kNotFound) {
+    metrics_.results_not_stored.add();
+    if (status.code() != StatusCode::kInvalidArgument) metrics_.commit_failed = true;
+  }
+  if (const auto more = disk_log_.say())
+    spdlog::error("the result of trial {} is not stored: {}{}", first, shown(status.message()), *more);
+}
+
+// Stores the results, then tells the searches. Fills acks; what could not be stored stays unacknowledged and
+// comes again.
+void Coordinator::accept_results(const Calls& calls) {
+  std::vector<Incoming> results = read_results(calls);
+  if (results.empty()) return;
+  std::vector<LeaseTable::Loss> losses;
+  std::erase_if(results, [&](const Incoming& r) { return take_failure(r, losses); });
+  std::vector<Incoming*> all;
+  for (Incoming& r : results) all.push_back(&r);
+  const Stopwatch storing;
+  store_results(all);
+  const double store_ms = storing.elapsed_ms() / static_cast<double>(std::max<size_t>(all.size(), 1));
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Incoming& r : results) {
+      if (!r.stored && r.known) continue;
+      add_ack(r.record.trial_id, r.record.attempt, r.call->reply);
+      if (r.known) close_locked(r, store_ms);
+    }
+  }
+  news_.notify_all();
+  handle_losses(losses);
+}
+
+// A worker that could not measure a trial blames no trial: another worker is to have it first. False: it is a
+// result like others.
+bool Coordinator::take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses) {
+  const MeasureRecord& record = result.record;
+  if (record.outcome != Outcome::kDeviceLost) return false;
+  const SyncCall& call = *result.call;
+  metrics_.device_lost.add();
+  const std::string id = shown(record.trial_id);
+  const LogAbout about({.trial = id, .worker = call.life.worker_id, .attempt = record.attempt});
+  const std::lock_guard lock(mutex_);
+  if (reruns_.find(record.trial_id) != nullptr) return false;
+  if (const int64_t pause = workers_.count_failure(call.session(), clock_.now_ms()); pause > 0)
+    spdlog::warn("worker {} gets nothing for {} s: it keeps failing to measure; the last: {}",
+                 call.life.worker_id, pause / 1000, shown(record.message));
+  const LeaseTable::Trial* const trial = leases_.find(record.trial_id);
+  if (trial != nullptr && trial->attempt == record.attempt)
+    if (auto loss = leases_.fault(record.trial_id, call.life.worker_id, shown(record.message))) {
+      metrics_.lost(LostWhy::kFault, 1);
+      losses.push_back(*std::move(loss));
+    }
+  add_ack(record.trial_id, record.attempt, call.reply);
+  return true;
+}
+
+void Coordinator::close_locked(const Incoming& result, double store_ms) {
+  const MeasureRecord& record = result.record;
   const std::string& id = record.trial_id;
-  workers_.count_trial(session);
+  workers_.count_trial(result.call->session());
   if (reruns_.find(id) != nullptr) {
     if (reruns_.take(record)) leases_.close(id);
     return;
   }
   const std::optional<std::string> job_id = leases_.close(id);
   const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr;
+  const LogAbout about({.job = job_id ? *job_id : std::string_view(),
+                        .trial = id,
+                        .worker = result.call->life.worker_id,
+                        .request = job ? job->row().request_id : std::string_view(),
+                        .attempt = record.attempt});
+  spdlog::debug("the result of {} is stored: {}", id, outcome_name(record.outcome));
   if (job == nullptr) return;
   job->results_came();
-  job->count_costs(record, check_ms, store_ms);
+  job->count_costs(record, result.check_ms, store_ms);
+  wake_search_locked(*job_id);
 }
 
 // Stores results of races, then tells the searches. What cannot be stored stays unacknowledged and comes
 // again.
-Status Coordinator::accept_races(const v1::SyncRequest& request, v1::SyncReply* reply) {
-  for (const v1::RaceResult& result : request.races())
-    if (accept_race(result)) add_ack(reply, result.race_id(), result.attempt());
-  search_.notify_all();
+void Coordinator::accept_races(SyncCall& call) {
+  for (const v1::RaceResult& result : call.request->races())
+    if (accept_race(result)) add_ack(result.race_id(), result.attempt(), call.reply);
   news_.notify_all();
-  return Status::ok();
 }
 
 // False: the disk refuses it. The result of a race that nobody knows, or that has ended, is done with.
@@ -137,34 +208,41 @@ bool Coordinator::accept_race(const v1::RaceResult& message) {
     row.task_index = race->task_index;
   }
   std::string error = message.error();
+  const std::string job_id = row.job_id, shown_id = shown(id);
+  const LogAbout about({.job = job_id, .race = shown_id, .attempt = message.attempt()});
   if (error.empty()) {
     Result<RaceRow> result = from_proto(message, "race");
     if (result) {
       result->job_id = row.job_id;
       result->task_index = row.task_index;
-      result->finished_at_us = wall_time_us();
+      result->finished_at_us = options_.wall_us();
       row = *std::move(result);
     } else {
-      spdlog::error("a race's result is refused: {}", result.message());
+      spdlog::error("a race's result is refused: {}", shown(result.message()));
       error = result.message();
     }
   }
-  if (error.empty() && of_job) {
-    const Status stored = store_.add_race(row);
-    if (!stored && stored.code() != StatusCode::kInvalidArgument && stored.code() != StatusCode::kNotFound) {
-      spdlog::error("{} is not stored: {}", id, stored.message());
+  if (of_job) {
+    Status stored = store_.end_race(id, error.empty() ? &row : nullptr, error);
+    if (stored.code() == StatusCode::kInvalidArgument) {
+      error = stored.message();
+      stored = store_.end_race(id, nullptr, error);
+    }
+    if (!stored && stored.code() != StatusCode::kNotFound) {
+      if (const auto more = disk_log_.say())
+        spdlog::error("{} is not stored: {}{}", shown(id), shown(stored.message()), *more);
       return false;
     }
-    if (!stored) error = stored.message();
   }
   const std::lock_guard lock(mutex_);
   if (races_.under_way(id) == nullptr) return true;
+  metrics_.races_ended.add();
   leases_.close(id);
   if (error.empty())
     races_.won(id, row);
   else
     races_.failed(id, error);
-  search_woken_ = true;
+  wake_search_locked(row.job_id);
   return true;
 }
 
@@ -177,139 +255,105 @@ void Coordinator::take_courses_locked(const v1::SyncRequest& request) {
   }
 }
 
-// The leases of these trials as the store has written them, in one commit; none when it cannot.
-std::map<std::string, TrialRow> Coordinator::store_leases(const std::vector<std::string>& ids,
-                                                          const std::string& worker_id, double* store_ms) {
-  std::map<std::string, TrialRow> stored;
-  const Stopwatch storing;
-  Result<std::vector<TrialRow>> rows = store_.lease_trials(ids, worker_id);
-  *store_ms = storing.elapsed_ms() / static_cast<double>(rows ? std::max<size_t>(rows->size(), 1) : 1);
-  if (!rows) {
-    spdlog::error("{} trials cannot be leased: {}", ids.size(), rows.message());
-    return stored;
-  }
-  for (TrialRow& row : *rows) {
-    std::string id = row.id;
-    stored.emplace(std::move(id), std::move(row));
-  }
-  return stored;
-}
-
-// Leases up to `slots` queued trials to the session's worker. Unlocks while the store writes.
-void Coordinator::lease_locked(std::unique_lock<std::mutex>& lock, const std::string& session,
-                               const std::set<std::string>& held, int slots, v1::SyncReply* reply) {
-  const WorkerLife* const known = workers_.life(session);
-  if (known == nullptr || slots <= 0) return;
-  const WorkerLife worker = *known;
-  const auto serves = [&](const Work& work) { return workers_.serves(session, work.kind, work.task.target); };
-  const std::vector<LeaseTable::Trial> reserved = leases_.reserve(serves, held, static_cast<size_t>(slots));
-  std::vector<std::string> ids;  // reruns and races are no open trials of the store
-  for (const LeaseTable::Trial& trial : reserved)
-    if (trial.work.kind == WorkKind::kTrial) ids.push_back(trial.id);
-  std::map<std::string, TrialRow> stored;
-  if (!ids.empty()) {
-    double store_ms = 0;
-    lock.unlock();
-    stored = store_leases(ids, worker.worker_id, &store_ms);
-    lock.lock();
-    for (const auto& [id, row] : stored)
-      if (const std::shared_ptr<Job> job = jobs_.find(row.job_id)) job->count_lease(store_ms);
-  }
-  for (const LeaseTable::Trial& trial : reserved) {
-    int attempt = trial.attempt + 1;
-    int64_t fencing = trial.fencing + 1;
-    if (trial.work.kind == WorkKind::kTrial) {
-      const auto row = stored.find(trial.id);
-      if (row == stored.end()) {
-        // Closed meanwhile, and close() has forgotten it or will; or the disk: try again later.
-        leases_.release(trial.id);
+// Leases that were lost: the store first, in one commit, then another worker may have them.
+void Coordinator::handle_losses(const std::vector<LeaseTable::Loss>& losses) {
+  if (losses.empty()) return;
+  std::vector<std::pair<std::string, int>> attempts;
+  std::map<std::shared_ptr<Job>, std::vector<const LeaseTable::Loss*>> told;
+  for (const LeaseTable::Loss& loss : losses) {
+    std::shared_ptr<Job> job;
+    {
+      const std::lock_guard lock(mutex_);
+      if (reruns_.find(loss.trial_id) != nullptr) {
+        reruns_.fail(loss.trial_id, loss.message);  // the caller decides whether to try again
+        news_.notify_all();
         continue;
       }
-      attempt = row->second.attempt;
-      fencing = row->second.fencing;
+      if (const LeaseTable::Trial* const trial = leases_.find(loss.trial_id)) job = jobs_.find(trial->job_id);
     }
-    if (!leases_.grant(trial.id, worker, attempt, fencing, clock_.now_ms())) continue;
-    if (trial.work.kind == WorkKind::kRace) races_.leased(trial.id, clock_.now_ms());
-    to_proto(*leases_.find(trial.id), reply->add_leases());
+    if (lose_race(loss)) continue;
+    if (loss.retry)
+      attempts.emplace_back(loss.trial_id, loss.attempt);
+    else if (!give_up_trial(loss))
+      continue;
+    if (job != nullptr) told[job].push_back(&loss);
   }
-}
-
-// The best times known of open tasks, beside the leases that are cut by them.
-void Coordinator::add_best_times_locked(v1::SyncReply* reply) const {
-  for (const auto& [id, job] : jobs_.all()) {
-    for (const auto& [task_index, best_ns] : job->best_ns()) {
-      const JobRow::Task& task = job->row().tasks[static_cast<size_t>(task_index)];
-      v1::BestTime* best = reply->add_best();
-      best->set_workload_key(task.workload_key);
-      best->set_target(task.target);
-      best->set_best_ns(best_ns);
-      for (v1::Lease& lease : *reply->mutable_leases()) {
-        const LeaseTable::Trial* const trial = leases_.find(lease.trial_id());
-        if (trial != nullptr && trial->work.kind == WorkKind::kTrial &&
-            trial->work.task_index == task_index && trial->work.task.workload_key == task.workload_key &&
-            trial->work.task.target == task.target)
-          lease.set_best_ns(best_ns);
-      }
-    }
-  }
-}
-
-Status Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, const Cancelled& cancelled) {
-  if (request.results_size() > kMaxResultsPerSync || request.held_size() > kMaxHeldPerSync ||
-      request.races_size() > kMaxRacesPerSync)
-    return invalid_argument("sync: found ", request.results_size(), " results, ", request.races_size(),
-                            " races and ", request.held_size(), " held leases, at most ", kMaxResultsPerSync,
-                            ", ", kMaxRacesPerSync, " and ", kMaxHeldPerSync, " are taken at once");
-  const Status unknown(StatusCode::kAborted, "unknown session; register again and keep your work");
-  const std::string& session = request.session();
-  std::optional<uint64_t> call;
+  if (!attempts.empty())
+    if (const Result<int64_t> requeued = store_.requeue_trials(attempts); !requeued)
+      if (const auto more = disk_log_.say())
+        spdlog::warn("{} lost trials stay as they are: {}{}", attempts.size(), requeued.message(), *more);
   {
     const std::lock_guard lock(mutex_);
-    call = workers_.begin_sync(session, request.free_slots() + request.held_size(), clock_.now_ms());
-    if (!call) return unknown;
-    take_courses_locked(request);
+    for (const auto& [id, attempt] : attempts) leases_.requeued(id);
   }
-  work_.notify_all();  // an older Sync of this worker that still waits gives up
-  if (request.results_size() > 0) RETURN_IF_ERROR(accept_results(request, reply));
-  if (request.races_size() > 0) RETURN_IF_ERROR(accept_races(request, reply));
+  wake_desk();
+  for (const auto& [job, lost] : told) {
+    const std::string text = lost.size() == 1
+                                 ? lost[0]->message
+                                 : str(lost.size(), " trials were lost; the first: ", lost[0]->message);
+    const bool one = lost.size() == 1;
+    const LogAbout about({.job = job->id(),
+                          .trial = one ? lost[0]->trial_id : std::string_view(),
+                          .attempt = one ? lost[0]->attempt : 0});
+    spdlog::warn("{}", text);
+    tell(*job, text);
+  }
+}
 
-  const std::vector<LeaseTable::Held> held = held_of(request);
-  std::set<std::string> held_ids;
-  for (const LeaseTable::Held& h : held) held_ids.insert(h.trial_id);
-  std::unique_lock lock(mutex_);
-  const int64_t deadline = clock_.now_ms() + std::clamp<int64_t>(request.wait_ms(), 0, options_.max_wait_ms);
-  for (bool first = true;; first = false) {
-    const Workers::Call now = workers_.check(session, *call, clock_.now_ms());
-    if (now == Workers::Call::kUnknown) return unknown;
-    if (now == Workers::Call::kOvertaken)
-      return Status(StatusCode::kDeadlineExceeded, "a newer Sync took over");
-    const LeaseTable::Heartbeat heartbeat = leases_.heartbeat(*workers_.life(session), held, clock_.now_ms());
-    for (const LeaseTable::Held& h : heartbeat.revoked) {
-      v1::Ack* revoked = reply->add_revoked();
-      revoked->set_trial_id(h.trial_id);
-      revoked->set_attempt(h.attempt);
-    }
-    // Leases whose reply got lost are delivered again. Only before this call leases more itself, and not to a
-    // worker that still has results to send: those may be the missing ones.
-    int redelivered = 0;
-    if (first && request.results_size() < kMaxResultsPerSync) {
-      for (const std::string& id : heartbeat.missing) to_proto(*leases_.find(id), reply->add_leases());
-      redelivered = static_cast<int>(heartbeat.missing.size());
-    }
-    if (cancelled()) break;  // nobody would hear of new leases
-    if (stopping_) {
-      // A worker outlives its daemon: it keeps its work and tries again. But what was stored is acknowledged.
-      if (reply->acks_size() == 0) return stopped_locked();
-      break;
-    }
-    lease_locked(lock, session, held_ids, request.free_slots() - redelivered, reply);
-    if (reply->acks_size() + reply->leases_size() + reply->revoked_size() > 0) break;
-    const int64_t left = deadline - clock_.now_ms();
-    if (left <= 0) break;
-    work_.wait_for(lock, std::chrono::milliseconds(std::min(left, kLookMs)));
+// A race is given to another worker, or ends. False: it is no race.
+bool Coordinator::lose_race(const LeaseTable::Loss& loss) {
+  bool of_job = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const Races::Race* const race = races_.find(loss.trial_id);
+    if (race == nullptr) return false;
+    of_job = !race->job_id.empty();
   }
-  add_best_times_locked(reply);
-  return Status::ok();
+  const LogAbout about({.race = loss.trial_id, .attempt = loss.attempt});
+  spdlog::warn("{}", loss.message);
+  if (of_job) {
+    const Status stored = loss.retry ? store_.requeue_race(loss.trial_id, loss.attempt)
+                                     : store_.end_race(loss.trial_id, nullptr, loss.message);
+    if (!stored) spdlog::warn("{} stays as it is: {}", loss.trial_id, stored.message());
+  }
+  const std::lock_guard lock(mutex_);
+  if (loss.retry) {
+    leases_.requeued(loss.trial_id);
+    wake_desk();
+    return true;
+  }
+  metrics_.races_ended.add();
+  const Races::Race* const race = races_.find(loss.trial_id);
+  const std::string job_id = race == nullptr ? "" : race->job_id;
+  leases_.close(loss.trial_id);
+  races_.failed(loss.trial_id, loss.message);
+  wake_search_locked(job_id);
+  news_.notify_all();
+  return true;
+}
+
+// Its record says that the device is lost. False: the disk refuses it.
+bool Coordinator::give_up_trial(const LeaseTable::Loss& loss) {
+  const LogAbout about({.trial = loss.trial_id, .attempt = loss.attempt});
+  MeasureRecord record;
+  record.trial_id = loss.trial_id;
+  record.attempt = loss.attempt;
+  record.outcome = Outcome::kDeviceLost;
+  record.message = loss.message;
+  record.finished_at_us = options_.wall_us();
+  if (const Status added = store_.add_records({record}); !added) {
+    if (const auto more = disk_log_.say())
+      spdlog::error("trial {}: {}{}", loss.trial_id, added.message(), *more);
+    return false;
+  }
+  metrics_.trials_given_up.add();
+  const std::lock_guard lock(mutex_);
+  const std::optional<std::string> job_id = leases_.close(loss.trial_id);
+  if (const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr) {
+    job->results_came();
+    wake_search_locked(*job_id);
+  }
+  return true;
 }
 
 }  // namespace tuner

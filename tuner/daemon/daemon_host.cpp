@@ -81,10 +81,24 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
   std::vector<std::string> addresses = options.listen;
   addresses.push_back(socket);
   ASSIGN_OR_RETURN(host->server_, Server::start(*host->coordinator_, addresses));
+  if (options.watch_health)
+    host->health_ = std::make_unique<Health>(*host->coordinator_, host->clock_, *host->server_);
+  if (options.watch_health && !options.status_listen.empty()) {
+    DaemonHost* const self = host.get();
+    ASSIGN_OR_RETURN(
+        host->status_,
+        StatusServer::start(options.status_listen, {.metrics = [self] { return self->metrics_page(); },
+                                                    .ready = [self] { return self->health_->ready(); }}));
+  }
   if (options.own_worker)
     host->worker_ = std::make_unique<WorkerProcess>(
         WorkerProcess::Options{program, socket, private_work_dir(options.db)});
   return host;
+}
+
+std::string DaemonHost::metrics_page() const {
+  return tuner::metrics_page(coordinator_->metrics(), coordinator_->now(), server_->gate_stats(),
+                             health_->ready().ready);
 }
 
 DaemonHost::~DaemonHost() { stop("the daemon is stopping"); }
@@ -92,6 +106,8 @@ DaemonHost::~DaemonHost() { stop("the daemon is stopping"); }
 void DaemonHost::stop(const std::string& reason) {
   if (stopped_) return;
   stopped_ = true;
+  status_.reset();
+  health_.reset();
   if (worker_) worker_->stop(kWorkerGraceMs);  // first: its last results still have somebody to go to
   if (coordinator_) coordinator_->stop(reason);
   if (server_) server_->stop();

@@ -15,7 +15,9 @@
 #include "db/store.h"
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/health.h"
 #include "tuner/daemon/server.h"
+#include "tuner/daemon/status_server.h"
 #include "tuner/daemon/worker_process.h"
 
 namespace tuner {
@@ -25,6 +27,8 @@ struct DaemonHostOptions {
   std::vector<std::string> listen;  // besides the private socket
   bool own_worker = false;  // start a measure_server here, and no other ever: leases found are dead ones
   bool resume_jobs = false;
+  bool watch_health = false;  // a thread judges whether it is ready (health.h); else it always says so
+  std::string status_listen;  // HOST:PORT of /metrics, /healthz and /readyz; needs watch_health; empty: none
   std::function<Present(const Target& target)> present;  // as CoordinatorOptions::present
 };
 
@@ -39,16 +43,21 @@ class DaemonHost {
   // As the coordinator's: for a command that hosts its own daemon and is about to end.
   bool wait_until_learned(double limit_s) { return coordinator_->wait_until_learned(limit_s); }
   const std::vector<std::string>& addresses() const { return server_->addresses(); }
+  // Where /metrics is; empty: nowhere.
+  std::string status_address() const { return status_ ? status_->address() : ""; }
   // Of the worker beside it; OK without one.
   Status worker_state() const { return worker_ ? worker_->state() : Status::ok(); }
 
  private:
   DaemonHost() = default;
+  std::string metrics_page() const;
   SteadyClock clock_;
   std::string socket_path_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<Health> health_;
+  std::unique_ptr<StatusServer> status_;
   std::unique_ptr<WorkerProcess> worker_;
   bool stopped_ = false;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proto/convert.h"
+#include "tuner/daemon/log_lines.h"
 
 namespace tuner {
 
@@ -18,6 +19,7 @@ void EventLog::add(const std::string& job_id, JobState state, const std::string&
   std::string json;
   CHECK(google::protobuf::util::MessageToJsonString(event, &json).ok())
       << "a JobEvent of ours has a JSON form";
+  const LogAbout about({.job = job_id});
   if (const Result<int64_t> added = store_.add_event(job_id, json); !added)
     spdlog::error("job {}: its event \"{}\" is lost: {}", job_id, message, added.message());
 }

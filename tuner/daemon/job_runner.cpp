@@ -20,30 +20,44 @@ JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make
       make_search_(std::move(make_search)),
       tasks_(job_.tasks.size()) {}
 
+Result<JobRunner::Task*> JobRunner::task_of(std::string_view what, int index) {
+  if (index >= 0 && index < static_cast<int>(tasks_.size())) return &tasks_[index];
+  return failed(what, " is of task ", index, ", but job ", job_.id, " has ", tasks_.size(), " tasks");
+}
+
+// Page by page, and of each trial only what a search looks back on.
 Status JobRunner::start() {
-  ASSIGN_OR_RETURN(std::vector<TrialWithRecord> stored, store_.trials(job_.id));
-  ASSIGN_OR_RETURN(std::vector<ProposalRow> proposals, store_.proposals(job_.id));
-  const auto task_of = [&](std::string_view what, int index) -> Result<Task*> {
-    if (index >= 0 && index < static_cast<int>(tasks_.size())) return &tasks_[index];
-    return failed(what, " is of task ", index, ", but job ", job_.id, " has ", tasks_.size(), " tasks");
-  };
-  for (TrialWithRecord& t : stored) {
-    ASSIGN_OR_RETURN(Task* const task, task_of(str("trial ", t.trial.id), t.trial.task_index));
-    note_first(*task, t.trial.id);
-    if (t.record) {
-      count(*task, t.trial.task_index, t.trial, *t.record);
-      observed_record_id_ = std::max(observed_record_id_, t.record_id);
-    } else if (t.trial.state == TrialState::kQueued || t.trial.state == TrialState::kLeased) {
-      ++task->open;
-      open_.emplace(t.trial.id, Open{t.trial, std::nullopt});
-    }
-    task->stored.push_back(std::move(t));
+  constexpr int64_t kPage = 1024;
+  TrialQuery query{.job = job_.id, .limit = kPage};
+  while (true) {
+    ASSIGN_OR_RETURN(std::vector<TrialWithRecord> page, store_.trials(query));
+    const bool last = std::ssize(page) < kPage;
+    if (!page.empty()) query.after = page.back().trial.seq;
+    for (TrialWithRecord& trial : page) RETURN_IF_ERROR(take_stored(std::move(trial)));
+    if (last) break;
   }
+  ASSIGN_OR_RETURN(std::vector<ProposalRow> proposals, store_.proposals(job_.id));
   for (ProposalRow& p : proposals) {
     ASSIGN_OR_RETURN(Task* const task, task_of(str("proposal ", p.seq), p.task_index));
     task->proposals.push_back(std::move(p));
     ++turns_;
   }
+  return Status::ok();
+}
+
+Status JobRunner::take_stored(TrialWithRecord trial) {
+  const TrialRow& row = trial.trial;
+  ASSIGN_OR_RETURN(Task* const task, task_of(str("trial ", row.id), row.task_index));
+  note_first(*task, row.id);
+  if (trial.record) {
+    count(*task, row.task_index, row, *trial.record);
+    observed_record_id_ = std::max(observed_record_id_, trial.record_id);
+  } else if (row.state == TrialState::kQueued || row.state == TrialState::kLeased) {
+    ++task->open;
+    open_.emplace(row.id, Open{row, std::nullopt});
+  }
+  task->stored.push_back(past_trial(std::move(trial)));
+  task->stored.back().row.model_digest = std::string();  // only a replay compares it
   return Status::ok();
 }
 
@@ -86,21 +100,21 @@ Status JobRunner::begin(Task& task, size_t index) {
     CHECK(play_again(task)) << "without proposals there is nothing to differ from";
   }
   std::set<Candidate> cancelled;
-  for (const TrialWithRecord& t : task.stored) {
-    const std::optional<Candidate> candidate = candidate_of(task, t.trial);
+  for (const PastTrial& t : task.stored) {
+    const std::optional<Candidate> candidate = candidate_of(task, t.row);
     if (!candidate) continue;
-    if (const auto open = open_.find(t.trial.id); open != open_.end()) open->second.candidate = candidate;
+    if (const auto open = open_.find(t.row.id); open != open_.end()) open->second.candidate = candidate;
     // Never measured, so it may be proposed again; a search proposes nothing twice.
-    if (!t.record && t.trial.state == TrialState::kCancelled && !task.known.contains(*candidate) &&
+    if (!t.result && t.row.state == TrialState::kCancelled && !task.known.contains(*candidate) &&
         cancelled.insert(*candidate).second)
       task.reopen.push_back(*candidate);
   }
   std::reverse(task.reopen.begin(), task.reopen.end());  // given from the back: the default first
   task.estimate.emplace(task.space->search);
   std::map<int64_t, Observation> results;  // by record id
-  for (const TrialWithRecord& t : task.stored)
-    if (const std::optional<Candidate> candidate = t.record ? candidate_of(task, t.trial) : std::nullopt)
-      results[t.record_id] = observation(*candidate, *t.record);
+  for (const PastTrial& t : task.stored)
+    if (const std::optional<Candidate> candidate = t.result ? candidate_of(task, t.row) : std::nullopt)
+      results[t.result->record_id] = observation(*candidate, *t.result);
   for (const auto& [id, result] : results) task.estimate->observe({&result, 1});
   judge_stop(task, index);
   task.stored = {};
@@ -112,8 +126,8 @@ Status JobRunner::begin(Task& task, size_t index) {
 // unobserved. False: it gives something else than it gave then.
 bool JobRunner::play_again(Task& task) const {
   SearchHistory history;
-  for (const TrialWithRecord& t : task.stored)
-    if (const std::optional<Candidate> candidate = candidate_of(task, t.trial)) history.add(t, *candidate);
+  for (const PastTrial& t : task.stored)
+    if (const std::optional<Candidate> candidate = candidate_of(task, t.row)) history.add(t, *candidate);
   for (const ProposalRow& p : task.proposals) {
     const SearchHistory::Call call = history.play(p, *task.search);
     const bool same =
@@ -122,9 +136,9 @@ bool JobRunner::play_again(Task& task) const {
     if (!same || call.then.size() != static_cast<size_t>(p.count)) return false;
   }
   task.unobserved = history.take_results();
-  for (const TrialWithRecord& t : task.stored)
-    if (const std::optional<Candidate> candidate = candidate_of(task, t.trial);
-        candidate && (t.record || t.trial.state != TrialState::kCancelled))
+  for (const PastTrial& t : task.stored)
+    if (const std::optional<Candidate> candidate = candidate_of(task, t.row);
+        candidate && (t.result || t.row.state != TrialState::kCancelled))
       task.known.insert(*candidate);
   return true;
 }
@@ -211,11 +225,13 @@ Result<std::optional<size_t>> JobRunner::choose_task() {
 
 Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
   std::vector<TrialRow> all;
+  // With sixteen workers and more a batch of 16 is measured before the next one is thought of.
+  const int64_t batch = std::max<int64_t>(kProposalBatch, static_cast<int64_t>(low_water) / 8);
   while (open_.size() <= low_water) {
     ASSIGN_OR_RETURN(const std::optional<size_t> index, choose_task());
     if (!index) break;
     const int64_t wanted =
-        std::min(trials_total() - trials_spent(), next_batch(standing(*index), trials_, kProposalBatch));
+        std::min(trials_total() - trials_spent(), next_batch(standing(*index), trials_, batch));
     ASSIGN_OR_RETURN(const std::vector<TrialRow> rows,
                      propose_batch(tasks_[*index], *index, static_cast<size_t>(wanted)));
     all.insert(all.end(), rows.begin(), rows.end());
@@ -294,8 +310,8 @@ Result<size_t> JobRunner::observe() {
       if (task.estimate) task.estimate->observe({&task.unobserved.back(), 1});
     }
     // A task not begun yet learns of it in begin(), with all that was stored before.
-    for (TrialWithRecord& t : task.stored)
-      if (t.trial.id == open.row.id) t.record = r.record, t.record_id = r.record_id;
+    for (PastTrial& t : task.stored)
+      if (t.row.id == open.row.id) t.result = past_result(r.record_id, r.record);
   }
   for (size_t i = 0; i < tasks_.size() && taken > 0; ++i) judge_stop(tasks_[i], i);
   return taken;

@@ -33,6 +33,7 @@
 #include "compiler_core/base/status.h"
 #include "db/store.h"
 #include "tuner/daemon/job_progress.h"
+#include "tuner/daemon/search_history.h"
 #include "tuner/daemon/task_space.h"
 #include "tuner/search/search_strategy.h"
 #include "tuner/search/stopping_estimate.h"
@@ -93,7 +94,7 @@ class JobRunner {
         unobserved;               // results the search has not seen yet, in the order of their records
     int64_t donor_record_id = 0;  // records of other jobs the search was warmed with have ids up to this
     // Found by start(), until the task begins:
-    std::vector<TrialWithRecord> stored;  // its trials, in seq order
+    std::vector<PastTrial> stored;  // its trials, in seq order
     std::vector<ProposalRow> proposals;
     std::vector<Candidate> reopen;  // of cancelled trials: given once more before the search is asked
     int64_t done = 0, open = 0;
@@ -108,6 +109,8 @@ class JobRunner {
     std::optional<Candidate> candidate;  // none: its template or config is not of this version
   };
 
+  Status take_stored(TrialWithRecord trial);
+  Result<Task*> task_of(std::string_view what, int index);
   void note_first(Task& task, const std::string& trial_id) const;
   Status begin(Task& task, size_t index);
   std::optional<Candidate> candidate_of(const Task& task, const TrialRow& row) const;

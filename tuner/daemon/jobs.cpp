@@ -87,7 +87,22 @@ void Jobs::add(JobRow row, int trials, int64_t now_ms) {
   auto job = std::make_shared<Job>(std::move(row), trials, now_ms);
   const std::shared_ptr<Job> earlier = find(job->id());
   CHECK(earlier == nullptr || earlier->ended()) << "job " << job->id() << " runs already";
+  added_.push_back(job);
   jobs_[job->id()] = std::move(job);
+  constexpr size_t kMostEnded = 256;
+  size_t ended = 0;
+  for (const std::shared_ptr<Job>& added : added_) ended += added->ended() ? 1 : 0;
+  for (auto it = added_.begin(); it != added_.end() && ended > kMostEnded;) {
+    if (!(*it)->ended()) {
+      ++it;
+      continue;
+    }
+    // A later run of the same job stays.
+    if (const auto known = jobs_.find((*it)->id()); known != jobs_.end() && known->second == *it)
+      jobs_.erase(known);
+    it = added_.erase(it);
+    --ended;
+  }
 }
 
 std::shared_ptr<Job> Jobs::find(const std::string& job_id) const {

@@ -98,10 +98,12 @@ class Job {
   double unproposed_ms_ = 0;  // of the search, since it last proposed: part of its next proposals
 };
 
-// The jobs of a daemon, ended ones too. Whoever holds a Job keeps it, also when the job is run anew.
+// The jobs of a daemon: those that run, and the latest 256 that have ended. Whoever holds a Job keeps it, also
+// when the job is run anew.
 class Jobs {
  public:
-  // In the place of an earlier run of the same job, which must have ended.
+  // In the place of an earlier run of the same job, which must have ended. Forgets the oldest of those that
+  // have ended, if there are too many.
   void add(JobRow row, int trials, int64_t now_ms);
   std::shared_ptr<Job> find(const std::string& job_id) const;  // its latest run; null: not of this daemon
   std::vector<std::shared_ptr<Job>> running() const;           // queued ones too, in the order of their ids
@@ -109,6 +111,7 @@ class Jobs {
 
  private:
   std::map<std::string, std::shared_ptr<Job>> jobs_;
+  std::deque<std::shared_ptr<Job>> added_;  // in the order in which they came
 };
 
 }  // namespace tuner

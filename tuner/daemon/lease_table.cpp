@@ -6,53 +6,135 @@
 #include "compiler_core/base/status.h"
 
 namespace tuner {
+namespace {
 
-LeaseTable::Added LeaseTable::enqueue(const Trial& trial) {
-  if (closed_.contains(trial.id)) return Added::kResultCame;
-  const auto [it, added] = trials_.try_emplace(trial.id, Entry{.trial = trial});
+constexpr size_t kRememberClosed = 65'536;
+constexpr int kInnocentLosses = 10;  // of these one counts as a fault
+
+std::string joined(const std::set<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+}  // namespace
+
+// --- the queue ---
+
+LeaseTable::Class LeaseTable::class_of(const Trial& trial) {
+  return {trial.work.kind == WorkKind::kRace, trial.work.task.target};
+}
+
+void LeaseTable::put_in_queue(Entry& entry, bool first) {
+  entry.state = State::kQueued;
+  entry.place = first ? --first_place_ : ++last_place_;
+  entry.queued_ms = last_expire_ms_.value_or(0);
+  queues_[class_of(entry.trial)].emplace(entry.place, entry.trial.id);
+  ++queued_;
+}
+
+void LeaseTable::take_from_queue(const Entry& entry) {
+  if (entry.state != State::kQueued) return;
+  const auto queue = queues_.find(class_of(entry.trial));
+  queue->second.erase(entry.place);
+  if (queue->second.empty()) queues_.erase(queue);
+  --queued_;
+}
+
+void LeaseTable::take_from_owner(Entry& entry) {
+  unclaimed_.erase(entry.trial.id);
+  if (entry.owner) {
+    const auto leases = leases_.find(*entry.owner);
+    leases->second.erase(entry.trial.id);
+    if (leases->second.empty()) leases_.erase(leases);
+  }
+  entry.owner.reset();
+  entry.at_work = false;
+}
+
+void LeaseTable::remove(Trials::iterator entry) {
+  if (entry->second.owner) revoked_.insert(*entry->second.owner);
+  take_from_queue(entry->second);
+  take_from_owner(entry->second);
+  trials_.erase(entry);
+}
+
+size_t LeaseTable::leased() const {
+  size_t sum = unclaimed_.size();
+  for (const auto& [owner, leased] : leases_) sum += leased.size();
+  return sum;
+}
+
+int64_t LeaseTable::oldest_queued_ms(int64_t now_ms) const {
+  int64_t oldest = now_ms;
+  for (const auto& [kind, queue] : queues_)
+    if (!queue.empty())
+      oldest = std::min(
+          oldest, std::max(trials_.at(queue.begin()->second).queued_ms, first_expire_ms_.value_or(now_ms)));
+  return oldest;
+}
+
+LeaseTable::Added LeaseTable::add(Entry entry, bool first) {
+  const auto [it, added] = trials_.try_emplace(entry.trial.id);
   if (!added) return Added::kKnownAlready;
-  queue_.push_back(trial.id);
+  it->second = std::move(entry);
+  if (it->second.state == State::kQueued) put_in_queue(it->second, first);
   return Added::kNew;
 }
 
+LeaseTable::Added LeaseTable::enqueue(const Trial& trial) {
+  if (closed_.contains(trial.id)) return Added::kResultCame;
+  return add({.trial = trial}, /*first=*/false);
+}
+
 LeaseTable::Added LeaseTable::enqueue_again(const Trial& trial) {
-  if (!trials_.try_emplace(trial.id, Entry{.trial = trial}).second) return Added::kKnownAlready;
-  closed_.erase(trial.id);
-  queue_.push_front(trial.id);
-  return Added::kNew;
+  const Added added = add({.trial = trial}, /*first=*/true);
+  if (added == Added::kNew) closed_.erase(trial.id);
+  return added;
 }
 
 LeaseTable::Added LeaseTable::restore_leased(const Trial& trial, int64_t now_ms) {
   if (closed_.contains(trial.id)) return Added::kResultCame;
-  const Entry entry{
-      .trial = trial, .state = State::kLeased, .expires_ms = now_ms + options_.restart_grace_ms};
-  return trials_.try_emplace(trial.id, entry).second ? Added::kNew : Added::kKnownAlready;
+  const Added added =
+      add({.trial = trial, .state = State::kLeased, .expires_ms = now_ms + options_.restart_grace_ms},
+          /*first=*/false);
+  if (added == Added::kNew) unclaimed_.insert(trial.id);
+  return added;
 }
 
-std::vector<LeaseTable::Trial> LeaseTable::reserve(const Serves& serves, const std::set<std::string>& held,
+std::vector<LeaseTable::Trial> LeaseTable::reserve(const Asker& asker, const std::set<std::string>& held,
                                                    size_t n) {
   std::vector<Trial> reserved;
-  for (auto it = queue_.begin(); it != queue_.end() && reserved.size() < n;) {
-    const auto found = trials_.find(*it);
-    if (found == trials_.end() || found->second.state != State::kQueued) {
-      it = queue_.erase(it);
-    } else if (held.contains(*it) || !serves(found->second.trial.work)) {
-      ++it;
-    } else {
-      found->second.state = State::kReserved;
-      reserved.push_back(found->second.trial);
-      it = queue_.erase(it);
+  // The oldest of each class that the asker serves, by place.
+  using Queue = std::map<int64_t, std::string>;
+  std::map<int64_t, std::pair<Queue*, Queue::iterator>> heads;
+  const auto advance = [&](Queue& queue, Queue::iterator from) {
+    for (auto it = from; it != queue.end(); ++it) {
+      const Entry& entry = trials_.at(it->second);
+      const Work& work = entry.trial.work;
+      if (held.contains(it->second)) continue;
+      if (entry.failed_workers.contains(asker.worker_id) &&
+          asker.others(work.kind, work.task.target, entry.failed_workers))
+        continue;
+      heads.emplace(it->first, std::pair(&queue, it));
+      return;
     }
+  };
+  if (n == 0 || queued_ == 0) return reserved;
+  for (auto& [kind, queue] : queues_)
+    if (asker.serves(kind.first ? WorkKind::kRace : WorkKind::kTrial, kind.second))
+      advance(queue, queue.begin());
+  while (!heads.empty() && reserved.size() < n) {
+    const auto [queue, it] = heads.begin()->second;
+    heads.erase(heads.begin());
+    Entry& entry = trials_.at(it->second);
+    entry.state = State::kReserved;
+    --queued_;
+    reserved.push_back(entry.trial);
+    advance(*queue, queue->erase(it));
   }
+  std::erase_if(queues_, [](const auto& item) { return item.second.empty(); });
   return reserved;
-}
-
-bool LeaseTable::has_work(const Serves& serves, const std::set<std::string>& held) const {
-  return std::any_of(queue_.begin(), queue_.end(), [&](const std::string& id) {
-    const auto found = trials_.find(id);
-    return found != trials_.end() && found->second.state == State::kQueued && !held.contains(id) &&
-           serves(found->second.trial.work);
-  });
 }
 
 bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing,
@@ -66,18 +148,21 @@ bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int atte
                                        << entry.trial.fencing << "; tokens only grow";
   entry.state = State::kLeased;
   entry.owner = owner;
+  entry.at_work = false;
   entry.trial.attempt = attempt;
   entry.trial.fencing = fencing;
   entry.expires_ms = now_ms + options_.ttl_ms;
+  leases_[owner].insert(trial_id);
   return true;
 }
 
 void LeaseTable::release(const std::string& trial_id) {
   const auto found = trials_.find(trial_id);
   if (found == trials_.end() || found->second.state != State::kReserved) return;
-  found->second.state = State::kQueued;
-  queue_.push_front(trial_id);
+  put_in_queue(found->second, /*first=*/true);
 }
+
+// --- leases ---
 
 LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held,
                                             int64_t now_ms) {
@@ -93,90 +178,147 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
     Entry& entry = found->second;
     const bool current = entry.state == State::kLeased && entry.trial.fencing == h.fencing;
     if (current && (!entry.owner || *entry.owner == owner)) {
-      entry.owner = owner;
+      if (!entry.owner) {
+        entry.owner = owner;
+        unclaimed_.erase(h.trial_id);
+        leases_[owner].insert(h.trial_id);
+      }
+      entry.at_work = h.at_work;
       entry.expires_ms = now_ms + options_.ttl_ms;
     }
     // An expired lease is not renewed, and not revoked either: its result is welcome for as long as the trial
     // is open.
   }
-  for (const auto& [id, entry] : trials_)
-    if (entry.state == State::kLeased && entry.owner == owner && !named.contains(id))
-      answer.missing.push_back(id);
+  if (const auto mine = leases_.find(owner); mine != leases_.end())
+    for (const std::string& id : mine->second)
+      if (!named.contains(id)) answer.missing.push_back(id);
   return answer;
 }
 
 std::vector<std::string> LeaseTable::withdraw(const std::string& job_id) {
   std::vector<std::string> withdrawn;
-  std::erase_if(trials_, [&](const auto& item) {  // reserve() skips what is left of them in queue_
-    const auto& [id, entry] = item;
-    if (entry.trial.job_id != job_id || entry.trial.work.kind != WorkKind::kTrial ||
-        entry.state != State::kQueued)
-      return false;
-    withdrawn.push_back(id);
-    return true;
-  });
+  for (const auto& [kind, queue] : queues_)
+    for (const auto& [place, id] : queue) {
+      const Trial& trial = trials_.at(id).trial;
+      if (trial.job_id == job_id && trial.work.kind == WorkKind::kTrial) withdrawn.push_back(id);
+    }
+  for (const std::string& id : withdrawn) remove(trials_.find(id));
+  std::ranges::sort(withdrawn);
   return withdrawn;
 }
 
+void LeaseTable::remember_closed(const std::string& trial_id) {
+  if (!closed_.insert(trial_id).second) return;
+  closed_order_.push_back(trial_id);
+  if (closed_order_.size() <= kRememberClosed) return;
+  closed_.erase(closed_order_.front());
+  closed_order_.pop_front();
+}
+
 std::optional<std::string> LeaseTable::close(const std::string& trial_id) {
+  remember_closed(trial_id);
   const auto found = trials_.find(trial_id);
-  if (found == trials_.end()) {
-    closed_.emplace(trial_id, "");
-    return std::nullopt;
-  }
-  std::string job_id = std::move(found->second.trial.job_id);
-  trials_.erase(found);
-  closed_[trial_id] = job_id;
+  if (found == trials_.end()) return std::nullopt;
+  std::string job_id = found->second.trial.job_id;
+  remove(found);
   return job_id;
 }
 
+// A worker was lost with it.
+LeaseTable::Loss LeaseTable::lose_with_worker(Entry& entry, const std::string& why) {
+  if (entry.at_work || ++entry.innocent_losses % kInnocentLosses == 0) {
+    ++entry.faults;
+    if (entry.owner) entry.lost_workers.insert(entry.owner->worker_id);
+  }
+  return lose(entry, why);
+}
+
 LeaseTable::Loss LeaseTable::lose(Entry& entry, const std::string& why) {
-  if (entry.owner) entry.lost_workers.insert(entry.owner->worker_id);
+  take_from_queue(entry);
+  take_from_owner(entry);
   entry.state = State::kLost;
-  entry.owner.reset();
   Loss loss{entry.trial.id, entry.trial.attempt, true, {}};
-  if (static_cast<int>(entry.lost_workers.size()) >= options_.poison_workers) {
-    std::string names;
-    for (const std::string& w : entry.lost_workers) names += (names.empty() ? "" : ", ") + w;
+  if (entry.faults >= options_.max_faults && entry.lost_workers.size() > 1) {
     loss.retry = false;
-    loss.message =
-        str("poison: ", entry.lost_workers.size(), " workers were lost while they held it (", names, ")");
-  } else if (entry.trial.attempt >= options_.max_attempts) {
+    loss.message = str("poison: workers were lost ", entry.faults, " times while they worked at it (",
+                       joined(entry.lost_workers), ")");
+  } else if (entry.faults >= options_.max_faults) {
     loss.retry = false;
-    loss.message = str("given up after ", entry.trial.attempt, " attempts; the last: ", why);
+    loss.message = str("given up after ", entry.faults, " faults; the last: ", why);
+  } else if (std::ssize(entry.failed_workers) >= options_.max_failed_workers) {
+    loss.retry = false;
+    loss.message = str("given up: ", entry.failed_workers.size(), " workers could not measure it (",
+                       joined(entry.failed_workers), "); the last: ", why);
   } else {
     loss.message = str("trial ", entry.trial.id, " re-queued after attempt ", entry.trial.attempt, ": ", why);
   }
   return loss;
 }
 
-std::vector<LeaseTable::Loss> LeaseTable::expire(int64_t now_ms) {
-  const bool stalled = last_expire_ms_ && now_ms - *last_expire_ms_ > options_.ttl_ms / 2;
-  last_expire_ms_ = now_ms;
-  std::vector<Loss> losses;
-  for (auto& [id, entry] : trials_) {
-    if (entry.state != State::kLeased) continue;
+std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>& leased, bool stalled,
+                                                    int64_t now_ms) {
+  std::vector<std::pair<Entry*, std::string>> lost;
+  for (const std::string& id : leased) {
+    Entry& entry = trials_.at(id);
     if (entry.dropped) {
       entry.dropped = false;
-      losses.push_back(lose(entry, "its result could not be read"));
+      entry.at_work = true;
+      lost.emplace_back(&entry, "its result could not be read");
     } else if (stalled) {
       entry.expires_ms = std::max(entry.expires_ms, now_ms + options_.ttl_ms);
     } else if (now_ms >= entry.expires_ms) {
-      losses.push_back(lose(entry, entry.owner
-                                       ? str("worker ", entry.owner->worker_id, " was silent for ",
-                                             options_.ttl_ms / 1000.0, " s")
-                                       : "no worker took its lease up again after the daemon's restart"));
+      lost.emplace_back(&entry, entry.owner ? str("worker ", entry.owner->worker_id, " was silent for ",
+                                                  static_cast<double>(options_.ttl_ms) / 1000, " s")
+                                            : "no worker took its lease up again after the daemon's restart");
     }
   }
+  std::vector<Loss> losses;
+  for (const auto& [entry, why] : lost) losses.push_back(lose_with_worker(*entry, why));
+  return losses;
+}
+
+std::vector<LeaseTable::Loss> LeaseTable::expire(int64_t now_ms) {
+  const bool stalled = last_expire_ms_ && now_ms - *last_expire_ms_ > options_.ttl_ms / 2;
+  last_expire_ms_ = now_ms;
+  if (!first_expire_ms_) first_expire_ms_ = now_ms;
+  std::vector<Loss> losses = expire_of(unclaimed_, stalled, now_ms);
+  std::vector<Owner> owners;
+  for (const auto& [owner, leased] : leases_) owners.push_back(owner);
+  for (const Owner& owner : owners)
+    for (Loss& loss : expire_of(leases_.at(owner), stalled, now_ms)) losses.push_back(std::move(loss));
   return losses;
 }
 
 std::vector<LeaseTable::Loss> LeaseTable::worker_lost(const Owner& owner) {
   std::vector<Loss> losses;
-  for (auto& [id, entry] : trials_)
-    if (entry.state == State::kLeased && entry.owner == owner)
-      losses.push_back(lose(entry, str("worker ", owner.worker_id, " died or was restarted")));
+  const auto mine = leases_.find(owner);
+  if (mine == leases_.end()) return losses;
+  for (const std::string& id : std::set<std::string>(mine->second)) {
+    Entry& entry = trials_.at(id);
+    losses.push_back(lose_with_worker(entry, str("worker ", owner.worker_id, " died or was restarted")));
+  }
   return losses;
+}
+
+std::optional<LeaseTable::Loss> LeaseTable::give_back(const Owner& owner, const Held& held,
+                                                      const std::string& why) {
+  const auto found = trials_.find(held.trial_id);
+  if (found == trials_.end()) return std::nullopt;
+  Entry& entry = found->second;
+  if (entry.state != State::kLeased || entry.trial.fencing != held.fencing ||
+      (entry.owner && *entry.owner != owner))
+    return std::nullopt;
+  return lose(entry, str("worker ", owner.worker_id, " gave it back: ", why));
+}
+
+std::optional<LeaseTable::Loss> LeaseTable::fault(const std::string& trial_id, const std::string& worker_id,
+                                                  const std::string& why) {
+  const auto found = trials_.find(trial_id);
+  if (found == trials_.end() || found->second.state != State::kLeased) return std::nullopt;
+  Entry& entry = found->second;
+  entry.failed_workers.insert(worker_id);
+  ++entry.faults;
+  return lose(entry, str("worker ", worker_id, " could not measure it: ", why));
 }
 
 void LeaseTable::drop(const std::string& trial_id) {
@@ -186,8 +328,7 @@ void LeaseTable::drop(const std::string& trial_id) {
 void LeaseTable::requeued(const std::string& trial_id) {
   const auto found = trials_.find(trial_id);
   if (found == trials_.end() || found->second.state != State::kLost) return;
-  found->second.state = State::kQueued;
-  queue_.push_front(trial_id);  // it has waited longest
+  put_in_queue(found->second, /*first=*/true);  // it has waited longest
 }
 
 const LeaseTable::Trial* LeaseTable::find(const std::string& trial_id) const {
@@ -195,15 +336,22 @@ const LeaseTable::Trial* LeaseTable::find(const std::string& trial_id) const {
   return found == trials_.end() ? nullptr : &found->second.trial;
 }
 
+const LeaseTable::Owner* LeaseTable::owner(const std::string& trial_id) const {
+  const auto found = trials_.find(trial_id);
+  return found == trials_.end() || !found->second.owner ? nullptr : &*found->second.owner;
+}
+
 void LeaseTable::forget_job(const std::string& job_id) {
-  std::erase_if(trials_, [&](const auto& item) { return item.second.trial.job_id == job_id; });
-  std::erase_if(closed_, [&](const auto& item) { return item.second == job_id; });
+  for (auto it = trials_.begin(); it != trials_.end();) {
+    const auto next = std::next(it);
+    if (it->second.trial.job_id == job_id) remove(it);
+    it = next;
+  }
 }
 
 size_t LeaseTable::leases_of(const Owner& owner) const {
-  return std::count_if(trials_.begin(), trials_.end(), [&](const auto& item) {
-    return item.second.state == State::kLeased && item.second.owner == owner;
-  });
+  const auto mine = leases_.find(owner);
+  return mine == leases_.end() ? 0 : mine->second.size();
 }
 
 }  // namespace tuner

@@ -7,12 +7,19 @@
 //
 //              reserve            grant                 close
 //   queued ------------> reserved ------> leased ----------------> forgotten
-//      ^                                   |  expire, worker_lost
-//      +------------- requeued ---- lost <-+        (attempts used up, or poison: lost for good)
+//      ^                                   |  expire, worker_lost, give_back, fault
+//      +------------- requeued ---- lost <-+        (faults used up: lost for good)
 //
 // A result closes a trial in whatever state it is: work done late is still work done. The attempt and the
 // fencing token come from the store, so they survive a restart; a lease found in the store at start is kept
 // for one fresh TTL, and a worker that lived through the restart takes it up again by naming its token.
+//
+// Blame: a lost lease is a fault of its trial only if the worker had said that it builds or runs it. What
+// merely waited at a worker that died is innocent. (Of ten such losses one counts: a candidate that kills its
+// worker right at its start may never have been said to run.)
+//
+// Costs: leases are found by owner and queued trials by target, so no call looks at trials that it is not
+// about; only forget_job() and withdraw() do.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +29,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tuner/daemon/work.h"
@@ -29,10 +38,14 @@
 namespace tuner {
 
 struct LeaseOptions {
-  int64_t ttl_ms = 15'000;
+  // With the time in which a dead connection is noticed (server.cpp) and the wait until the next look, below
+  // the 15 s after which a dead worker's trial is leased again.
+  int64_t ttl_ms = 8'000;
   int64_t restart_grace_ms = 15'000;  // for leases found in the store; 0 where no worker can have survived
-  int max_attempts = 5;               // leases of one trial before it is given up as device_lost
-  int poison_workers = 2;  // distinct workers lost while they held it: it is poison, given up at once
+  // Faults of one trial before it is given up as device_lost. Two would do to recognise a candidate that
+  // kills its workers; workers that are killed at random while they run innocent ones need more.
+  int max_faults = 5;
+  int max_failed_workers = 3;  // distinct workers that could not measure it: given up, too
 };
 
 class LeaseTable {
@@ -44,11 +57,16 @@ class LeaseTable {
     Work work;
     int attempt = 0;  // leases so far
     int64_t fencing = 0;
+    // Whether its leases are rows of the store: a trial, or a race of a job; not what somebody waits for.
+    bool in_store() const {
+      return work.kind == WorkKind::kTrial || (work.kind == WorkKind::kRace && job_id != id);
+    }
   };
   struct Held {
     std::string trial_id;
     int attempt = 0;
     int64_t fencing = 0;
+    bool at_work = false;  // it is being built or run; else it waits
   };
   using Owner = WorkerLife;
 
@@ -58,11 +76,16 @@ class LeaseTable {
   Added enqueue_again(const Trial& trial);
   Added restore_leased(const Trial& trial, int64_t now_ms);
 
-  // Up to n queued trials, oldest first, that `serves` accepts; none of those in `held`. They are
-  // reserved: grant() or release() each.
-  using Serves = std::function<bool(const Work&)>;
-  std::vector<Trial> reserve(const Serves& serves, const std::set<std::string>& held, size_t n);
-  bool has_work(const Serves& serves, const std::set<std::string>& held) const;
+  // Who asks for work. Both are asked at most a few times a call.
+  struct Asker {
+    std::string worker_id;
+    std::function<bool(WorkKind, const std::string& target)> serves;
+    // Does a worker that is here, none of `except`, measure it, too? What failed on this one is left to it.
+    std::function<bool(WorkKind, const std::string& target, const std::set<std::string>& except)> others;
+  };
+  // Up to n queued trials, oldest first, that the asker serves; none of those in `held`. They are reserved:
+  // grant() or release() each.
+  std::vector<Trial> reserve(const Asker& asker, const std::set<std::string>& held, size_t n);
   // False when a result closed it meanwhile: do not deliver it.
   bool grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing, int64_t now_ms);
   void release(const std::string& trial_id);  // back to the front of the queue
@@ -71,7 +94,7 @@ class LeaseTable {
     std::vector<Held> revoked;         // closed or cancelled: stop
     std::vector<std::string> missing;  // leased to this worker, yet it does not hold them: its reply got lost
   };
-  // Renews what the worker holds.
+  // Renews what the worker holds, and notes what it works at.
   Heartbeat heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms);
 
   // Takes the job's queued trials out, as if they had never been enqueued, and returns their ids. Those with
@@ -93,33 +116,72 @@ class LeaseTable {
   std::vector<Loss> expire(int64_t now_ms);
   // The worker is known to be dead: all it held is lost now.
   std::vector<Loss> worker_lost(const Owner& owner);
+  // The worker gives the lease back unmeasured. Nothing if it is not this worker's lease with that token.
+  std::optional<Loss> give_back(const Owner& owner, const Held& held, const std::string& why);
+  // The worker could not measure it although it tried: another worker is to have it first. Nothing if the
+  // trial is not leased.
+  std::optional<Loss> fault(const std::string& trial_id, const std::string& worker_id,
+                            const std::string& why);
   // The lease's result was unusable: it counts as lost at the next expire().
   void drop(const std::string& trial_id);
   void requeued(const std::string& trial_id);  // no-op when a result closed it meanwhile
 
-  const Trial* find(const std::string& trial_id) const;  // null when not open; good until the next call
+  // Owners of leases that were closed or forgotten since the last call: if they did not send the result
+  // themselves, they are to hear of it (heartbeat).
+  std::set<Owner> take_revoked() { return std::exchange(revoked_, {}); }
+
+  const Trial* find(const std::string& trial_id) const;   // null when not open; good until the next call
+  const Owner* owner(const std::string& trial_id) const;  // null when nobody has it
   void forget_job(const std::string& job_id);
   size_t leases_of(const Owner& owner) const;
   size_t open_trials() const { return trials_.size(); }
+  size_t queued() const { return queued_; }
+  size_t leased() const;  // with a worker, or kept for one since a restart
+  // Since when the trial that is next in its queue has waited, the longest of all queues, to within the time
+  // between two calls of expire(); now when none waits.
+  int64_t oldest_queued_ms(int64_t now_ms) const;
 
  private:
-  enum class State { kQueued, kReserved, kLeased, kLost };
+  enum class State : uint8_t { kQueued, kReserved, kLeased, kLost };
+  using Class = std::pair<bool, std::string>;  // race, target: whoever serves one of it serves all
   struct Entry {
     Trial trial;
     State state = State::kQueued;
+    int64_t place = 0;           // in the queue of its class
+    int64_t queued_ms = 0;       // since when it waits there; 0: since before the first expire()
     std::optional<Owner> owner;  // leased: nobody yet after a restart
+    bool at_work = false;
     int64_t expires_ms = 0;
-    std::set<std::string> lost_workers;
+    int faults = 0, innocent_losses = 0;
+    std::set<std::string> lost_workers;    // that were lost while they worked at it
+    std::set<std::string> failed_workers;  // that could not measure it
     bool dropped = false;
   };
+  using Trials = std::unordered_map<std::string, Entry>;
+
+  Added add(Entry entry, bool first);
+  static Class class_of(const Trial& trial);
+  void put_in_queue(Entry& entry, bool first);
+  void take_from_queue(const Entry& entry);
+  void take_from_owner(Entry& entry);
+  void remove(Trials::iterator entry);
+  void remember_closed(const std::string& trial_id);
+  Loss lose_with_worker(Entry& entry, const std::string& why);
   Loss lose(Entry& entry, const std::string& why);
+  std::vector<Loss> expire_of(const std::set<std::string>& leased, bool stalled, int64_t now_ms);
 
   LeaseOptions options_;
-  std::map<std::string, Entry> trials_;
-  std::deque<std::string> queue_;  // ids; those not kQueued any more are skipped
-  std::map<std::string, std::string>
-      closed_;  // trial -> job (empty: closed while unknown), until the job is forgotten
-  std::optional<int64_t> last_expire_ms_;
+  Trials trials_;
+  std::map<Class, std::map<int64_t, std::string>> queues_;  // place -> id
+  std::map<Owner, std::set<std::string>> leases_;           // by owner
+  std::set<Owner> revoked_;
+  std::set<std::string> unclaimed_;  // leased, but by nobody yet after a restart
+  size_t queued_ = 0;
+  int64_t first_place_ = 0, last_place_ = 0;
+  // Closed trials, the latest 65,536: one that is being loaded from the store may be among them.
+  std::set<std::string> closed_;
+  std::deque<std::string> closed_order_;
+  std::optional<int64_t> first_expire_ms_, last_expire_ms_;
 };
 
 }  // namespace tuner

@@ -1,11 +1,39 @@
 #include "tuner/daemon/messages.h"
 
+#include <algorithm>
+
 #include "proto/convert.h"
+#include "tuner/daemon/log_lines.h"
 
 namespace tuner {
 namespace {
 
 constexpr uint64_t kInputSeed = 1;  // one for all trials, so that their times compare
+
+// Names are shown to people and kept for long.
+Status check_name(std::string_view field, const std::string& name, size_t most) {
+  const bool plain = std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f; });
+  if (plain && !name.empty() && name.size() <= most) return Status::ok();
+  return invalid_argument(field, ": found \"", shown(name), "\", ", name.size(), " bytes; expected 1 to ",
+                          most, " printable ASCII characters without spaces");
+}
+
+Status check_offer(const v1::RegisterRequest& request) {
+  RETURN_IF_ERROR(check_name("worker_id", request.worker_id(), 128));
+  RETURN_IF_ERROR(check_name("incarnation", request.incarnation(), 64));
+  constexpr int kMostTargets = 64, kMostFeatures = 1024;
+  constexpr size_t kLongestTarget = 512, kLongestFeature = 64;
+  const auto longer = [](const auto& texts, size_t most) {
+    return std::ranges::any_of(texts, [&](const std::string& text) { return text.size() > most; });
+  };
+  if (request.targets_size() > kMostTargets || request.cpu_features_size() > kMostFeatures ||
+      longer(request.targets(), kLongestTarget) || longer(request.cpu_features(), kLongestFeature))
+    return invalid_argument("worker ", request.worker_id(), ": found ", request.targets_size(),
+                            " targets and ", request.cpu_features_size(), " CPU features, expected at most ",
+                            kMostTargets, " of ", kLongestTarget, " bytes and ", kMostFeatures, " of ",
+                            kLongestFeature);
+  return Status::ok();
+}
 
 }  // namespace
 
@@ -19,9 +47,10 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   if (request.targets_size() == 0)
     return invalid_argument("worker ", request.worker_id(),
                             ": targets: found none, expected what it can measure");
+  RETURN_IF_ERROR(check_offer(request));
   Workers::Offer offer;
   offer.life = {request.worker_id(), request.incarnation()};
-  offer.host = request.environment().host();
+  offer.host = shown(request.environment().host());
   offer.targets.assign(request.targets().begin(), request.targets().end());
   offer.features.assign(request.cpu_features().begin(), request.cpu_features().end());
   offer.max_threads = request.max_threads();
@@ -29,10 +58,23 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   return offer;
 }
 
-std::vector<LeaseTable::Held> held_of(const v1::SyncRequest& request) {
+std::vector<LeaseTable::Held> held_of(const google::protobuf::RepeatedPtrField<v1::HeldLease>& leases) {
   std::vector<LeaseTable::Held> held;
-  for (const v1::HeldLease& h : request.held()) held.push_back({h.trial_id(), h.attempt(), h.fencing()});
+  for (const v1::HeldLease& h : leases)
+    held.push_back(
+        {h.trial_id(), h.attempt(), h.fencing(), h.phase() == v1::BUILDING || h.phase() == v1::RUNNING});
   return held;
+}
+
+std::string shown(std::string_view text) {
+  constexpr size_t kMost = 300;
+  return without_controls(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");
+}
+
+void add_ack(const std::string& id, int attempt, v1::SyncReply* reply) {
+  v1::Ack* const ack = reply->add_acks();
+  ack->set_trial_id(id);
+  ack->set_attempt(attempt);
 }
 
 RaceCourse from_proto(const v1::RaceCourse& course) {
@@ -120,6 +162,8 @@ void to_proto(const Workers::Entry& worker, size_t leases, v1::WorkerSummary* ou
   out->set_leases(static_cast<int>(leases));
   out->set_trials_done(worker.trials_done);
   out->set_silent_s(static_cast<double>(worker.silent_ms) / 1000);
+  out->set_unfit(worker.unfit);
+  out->set_paused_s(static_cast<double>(worker.paused_ms) / 1000);
 }
 
 }  // namespace tuner

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler_core/base/status.h"
@@ -18,8 +19,12 @@ namespace tuner {
 
 // What a worker says of itself. InvalidArgument: it has no name or target, or speaks another protocol.
 Result<Workers::Offer> from_proto(const v1::RegisterRequest& request);
-// The leases that the worker says it holds.
-std::vector<LeaseTable::Held> held_of(const v1::SyncRequest& request);
+// Leases that a worker names.
+std::vector<LeaseTable::Held> held_of(const google::protobuf::RepeatedPtrField<v1::HeldLease>& leases);
+// A peer's text as it may stand in a log or an event: without control characters, at most 300 bytes.
+std::string shown(std::string_view text);
+// The result of that trial or race is on disk, or of no use: its worker may forget it.
+void add_ack(const std::string& id, int attempt, v1::SyncReply* reply);
 RaceCourse from_proto(const v1::RaceCourse& course);
 // A zero stays one: the worker's default.
 RaceOptions from_proto(const v1::RaceOptions& options);

@@ -1,5 +1,6 @@
 #include "tuner/daemon/races.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler_core/base/status.h"
@@ -54,6 +55,11 @@ std::vector<std::string> Races::give_up_unserved(const std::string& job_id, cons
     given_up.push_back(id);
   }
   return given_up;
+}
+
+size_t Races::open_races() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(races_, [](const auto& item) { return !item.second.race.ended; }));
 }
 
 const Races::Race* Races::find(const std::string& id) const {

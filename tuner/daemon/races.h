@@ -57,6 +57,7 @@ class Races {
   using Served = std::function<bool(const std::string& target)>;
   std::vector<std::string> give_up_unserved(const std::string& job_id, const Served& served, int64_t now_ms);
 
+  size_t open_races() const;                           // that have not ended, remeasurements too
   const Race* find(const std::string& id) const;       // null: unknown; good until it is taken or forgotten
   const Race* under_way(const std::string& id) const;  // null also when it has ended
   // Of the job, ended ones too until they are taken, in the order of their ids.

@@ -15,7 +15,7 @@ class TaskReplay {
 
   Status add(const TrialWithRecord& t) {
     ASSIGN_OR_RETURN(const Candidate candidate, candidate_of(t.trial));
-    history_.add(t, candidate);
+    history_.add(past_trial(t), candidate);
     return Status::ok();
   }
 

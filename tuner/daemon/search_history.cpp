@@ -1,6 +1,7 @@
 #include "tuner/daemon/search_history.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tuner {
 
@@ -8,9 +9,24 @@ Observation observation(const Candidate& candidate, const MeasureRecord& record)
   return {candidate, record.outcome == Outcome::kOk, record_time_ns(record), record.cut};
 }
 
-void SearchHistory::add(const TrialWithRecord& trial, const Candidate& candidate) {
-  trials_.push_back({trial.trial, candidate});
-  if (trial.record) results_[trial.record_id] = observation(candidate, *trial.record);
+PastTrial::Result past_result(int64_t record_id, const MeasureRecord& record) {
+  return {record_id, record.outcome == Outcome::kOk, record.cut, record_time_ns(record)};
+}
+
+PastTrial past_trial(TrialWithRecord trial) {
+  PastTrial past{.row = std::move(trial.trial)};
+  past.row.job_id = past.row.worker_id = std::string();
+  if (trial.record) past.result = past_result(trial.record_id, *trial.record);
+  return past;
+}
+
+Observation observation(const Candidate& candidate, const PastTrial::Result& result) {
+  return {candidate, result.ok, result.time_ns, result.cut};
+}
+
+void SearchHistory::add(const PastTrial& trial, const Candidate& candidate) {
+  trials_.push_back({trial.row, candidate});
+  if (trial.result) results_[trial.result->record_id] = observation(candidate, *trial.result);
 }
 
 SearchHistory::Call SearchHistory::play(const ProposalRow& proposal, SearchStrategy& search) {

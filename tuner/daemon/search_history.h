@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -18,6 +19,20 @@ namespace tuner {
 // As a search sees a record.
 Observation observation(const Candidate& candidate, const MeasureRecord& record);
 
+// A trial as a search looks back on it: few bytes, since there may be a million of them.
+struct PastTrial {
+  TrialRow row;  // without job and worker
+  struct Result {
+    int64_t record_id = 0;
+    bool ok = false, cut = false;
+    double time_ns = 0;
+  };
+  std::optional<Result> result;
+};
+PastTrial past_trial(TrialWithRecord trial);
+PastTrial::Result past_result(int64_t record_id, const MeasureRecord& record);
+Observation observation(const Candidate& candidate, const PastTrial::Result& result);
+
 class SearchHistory {
  public:
   struct Trial {
@@ -26,7 +41,7 @@ class SearchHistory {
   };
 
   // A trial of the task; in seq order.
-  void add(const TrialWithRecord& trial, const Candidate& candidate);
+  void add(const PastTrial& trial, const Candidate& candidate);
 
   // One stored call of SearchStrategy::propose, made again.
   struct Call {

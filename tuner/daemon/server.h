@@ -1,8 +1,9 @@
 // Server: the coordinator on the wire (gRPC), over Unix sockets and loopback TCP.
 //
-// Calls are synchronous: a waiting Sync or Watch occupies a thread, which is cheap at the size of a farm this
-// serves (hundreds of workers) and lets every wait be an ordinary one with a deadline. Shutdown is bounded
-// because Coordinator::stop() ends all waits first.
+// gRPC's callback API: a Sync that waits occupies no thread (coordinator.h, the desk). Calls that block for the
+// disk share a few threads; watchers, and callers who wait for a measurement, have one each, and there is a
+// bound on them (call_threads.h). Shutdown is bounded because Coordinator::stop() ends all waits first; gRPC
+// 1.51 would wait for ever for a call that does not end.
 #pragma once
 
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "compiler_core/base/status.h"
 #include "tuner/daemon/coordinator.h"
+#include "tuner/transport/gate_limits.h"
 
 namespace tuner {
 
@@ -27,6 +29,11 @@ class Server {
   virtual ~Server() = default;  // stops
   // What clients may dial, in the order asked for, ports filled in.
   virtual const std::vector<std::string>& addresses() const = 0;
+  // What the health service (grpc.health.v1) says from now on. At the start: SERVING.
+  virtual void set_serving(bool serving) = 0;
+  virtual transport::GateStats gate_stats() const = 0;
+  // No new connections from soon on; those that are open go on.
+  virtual void stop_listening() = 0;
   // Call Coordinator::stop() before. Returns within about three seconds. Twice is fine.
   virtual void stop() = 0;
 };

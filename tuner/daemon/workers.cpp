@@ -1,6 +1,7 @@
 #include "tuner/daemon/workers.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "compiler_core/backend.h"
@@ -9,6 +10,8 @@ namespace tuner {
 namespace {
 
 constexpr int64_t kForgetWorkerMs = 600'000;  // a worker silent for so long leaves the list
+constexpr int kFailuresInARow = 5;
+constexpr int64_t kFirstPauseMs = 30'000, kLongestPauseMs = 600'000;
 
 // Whether a worker that offers `offered` measures code for `wanted`: on CPUs with another number of threads, or
 // for an older CPU.
@@ -20,16 +23,24 @@ bool runs_code_for(const std::string& wanted, const std::string& offered, const 
 
 }  // namespace
 
-std::vector<WorkerLife> Workers::enter(const std::string& session, Offer offer, int64_t now_ms) {
+Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer offer, int64_t now_ms) {
+  const WorkerLife life = offer.life;
+  for (const auto& [name, earlier] : workers_)
+    if (earlier.offer.life.worker_id == life.worker_id && earlier.offer.life != life && !earlier.closed &&
+        now_ms - earlier.last_seen_ms < take_over_ms_)
+      return Status(StatusCode::kAborted,
+                    str("worker ", life.worker_id, " is here already, from ", earlier.offer.host,
+                        ": give this one another id (--worker-id), or wait until that one is gone"));
   std::erase_if(workers_,
                 [&](const auto& item) { return now_ms - item.second.last_seen_ms > kForgetWorkerMs; });
   std::vector<WorkerLife> ended;
   Worker worker{.offer = std::move(offer), .last_seen_ms = now_ms};
-  const WorkerLife& life = worker.offer.life;
   std::erase_if(workers_, [&](const auto& item) {
     const Worker& earlier = item.second;
     if (earlier.offer.life.worker_id != life.worker_id) return false;
     worker.trials_done = earlier.trials_done;
+    worker.failures = earlier.failures;
+    worker.nothing_until_ms = earlier.nothing_until_ms;
     if (earlier.offer.life != life) ended.push_back(earlier.offer.life);
     return true;
   });
@@ -37,10 +48,15 @@ std::vector<WorkerLife> Workers::enter(const std::string& session, Offer offer, 
   return ended;
 }
 
+void Workers::connection_closed(const std::string& session) {
+  if (const auto found = workers_.find(session); found != workers_.end()) found->second.closed = true;
+}
+
 std::optional<uint64_t> Workers::begin_sync(const std::string& session, int capacity, int64_t now_ms) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return std::nullopt;
   found->second.last_seen_ms = now_ms;
+  found->second.closed = false;
   found->second.capacity = capacity;
   return ++found->second.latest_call;
 }
@@ -59,7 +75,48 @@ const WorkerLife* Workers::life(const std::string& session) const {
 }
 
 void Workers::count_trial(const std::string& session) {
-  if (const auto found = workers_.find(session); found != workers_.end()) ++found->second.trials_done;
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return;
+  ++found->second.trials_done;
+  found->second.failures = 0;
+}
+
+int64_t Workers::count_failure(const std::string& session, int64_t now_ms) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return 0;
+  Worker& worker = found->second;
+  const int beyond = ++worker.failures - kFailuresInARow;
+  if (beyond < 0) return 0;
+  const int64_t pause = std::min(kLongestPauseMs, kFirstPauseMs << std::min(beyond, 10));
+  worker.nothing_until_ms = now_ms + pause;
+  return pause;
+}
+
+bool Workers::set_unfit(const std::string& session, const std::string& why) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end() || found->second.unfit == why) return false;
+  const bool changed = found->second.unfit.empty() != why.empty();
+  found->second.unfit = why;
+  return changed;
+}
+
+int Workers::allowance(const std::string& session, int64_t now_ms) const {
+  const auto found = workers_.find(session);
+  if (found == workers_.end() || !fit(found->second, now_ms)) return 0;
+  return found->second.failures >= kFailuresInARow ? 1 : std::numeric_limits<int>::max();
+}
+
+bool Workers::fit(const Worker& worker, int64_t now_ms) {
+  return worker.unfit.empty() && now_ms >= worker.nothing_until_ms;
+}
+
+bool Workers::others_serve(WorkKind kind, const std::string& target, const std::set<std::string>& except,
+                           int64_t now_ms) {
+  return std::ranges::any_of(workers_, [&](auto& item) {
+    Worker& worker = item.second;
+    return !except.contains(worker.offer.life.worker_id) && here(worker, now_ms) && fit(worker, now_ms) &&
+           measures(worker, kind, target);
+  });
 }
 
 bool Workers::measures(Worker& worker, WorkKind kind, const std::string& target) {
@@ -106,7 +163,8 @@ std::map<std::string, int> Workers::cpus() const {
 std::vector<Workers::Entry> Workers::list(int64_t now_ms) const {
   std::vector<Entry> all;
   for (const auto& [session, worker] : workers_)
-    all.push_back({worker.offer, worker.trials_done, now_ms - worker.last_seen_ms});
+    all.push_back({worker.offer, worker.trials_done, now_ms - worker.last_seen_ms, worker.unfit,
+                   std::max<int64_t>(worker.nothing_until_ms - now_ms, 0), here(worker, now_ms)});
   return all;
 }
 

@@ -7,6 +7,14 @@
 // and may be back with its next Sync. After ten minutes it leaves the list. What an absent worker held is
 // none of this table's business: leases run out by themselves (lease_table.h).
 //
+// An id belongs to one process at a time. Another process that comes with it is refused while the first is
+// here; it takes over once the first one's connection has closed, or has been silent for five seconds. So a
+// restarted worker gets its id back at once, and two that were given the same id do not evict each other.
+//
+// A worker that keeps failing to measure is left alone for a while (the breaker): after five failures in a
+// row it gets nothing for 30 s, then one trial; if that fails, too, nothing for twice as long, at most ten
+// minutes.
+//
 // Pure: no clock, no threads, no random numbers. The caller says what time it is (milliseconds, monotonic),
 // thinks up the names of sessions, and holds its own lock around every call.
 #pragma once
@@ -14,17 +22,21 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compiler_core/base/status.h"
 #include "tuner/daemon/work.h"
 
 namespace tuner {
 
 class Workers {
  public:
-  explicit Workers(int64_t silent_ms) : silent_ms_(silent_ms) {}
+  // `take_over_ms`: how long a worker may be silent before another process may have its id.
+  explicit Workers(int64_t silent_ms, int64_t take_over_ms = 5'000)
+      : silent_ms_(silent_ms), take_over_ms_(take_over_ms) {}
 
   // What a worker says of itself.
   struct Offer {
@@ -36,8 +48,11 @@ class Workers {
     bool races = false;
   };
   // Registers the worker under a new session. Its earlier sessions are unknown from now on; returns those of
-  // its earlier lives (other incarnations), whose leases are lost. It keeps its count of trials.
-  std::vector<WorkerLife> enter(const std::string& session, Offer offer, int64_t now_ms);
+  // its earlier lives (other incarnations), whose leases are lost. It keeps its count of trials. Aborted:
+  // another process with this id is here.
+  Result<std::vector<WorkerLife>> enter(const std::string& session, Offer offer, int64_t now_ms);
+  // The connection of the session's latest call has closed.
+  void connection_closed(const std::string& session);
 
   // A Sync of the session, whose worker has room for `capacity` leases, those it holds included. Returns the
   // number of the call; nothing when the session is unknown.
@@ -47,13 +62,22 @@ class Workers {
   Call check(const std::string& session, uint64_t call, int64_t now_ms);
 
   const WorkerLife* life(const std::string& session) const;  // null: unknown; good until the next enter()
-  void count_trial(const std::string& session);              // it has measured one more
+  void count_trial(const std::string& session);              // it has measured one more; closes its breaker
+  // It could not measure a trial that it had. Returns for how long it gets nothing now; 0: it goes on.
+  int64_t count_failure(const std::string& session, int64_t now_ms);
+  // Why it takes nothing now, in its own words; empty: it is fit. True: that has changed.
+  bool set_unfit(const std::string& session, const std::string& why);
+  // How many leases more it may be given at once: none while it is unfit or its breaker is open, one to try.
+  int allowance(const std::string& session, int64_t now_ms) const;
 
   // Whether the session's worker measures for the target: it offers it, or its CPU runs code for it with
   // enough threads. Races only where it can race. False when the session is unknown.
   bool serves(const std::string& session, WorkKind kind, const std::string& target);
   // The same of any worker on the list.
   bool served(WorkKind kind, const std::string& target);
+  // Whether a worker that is here and fit, none of `except`, measures for the target.
+  bool others_serve(WorkKind kind, const std::string& target, const std::set<std::string>& except,
+                    int64_t now_ms);
   // Of the workers that are here:
   int racers(const std::string& target, int64_t now_ms);  // how many race kernels of the target
   int capacity(int64_t now_ms) const;                     // leases they have room for, as they last said
@@ -63,6 +87,9 @@ class Workers {
   struct Entry {
     Offer offer;
     int64_t trials_done = 0, silent_ms = 0;
+    std::string unfit;      // why it takes nothing now; empty: it does
+    int64_t paused_ms = 0;  // for how long the breaker still gives it nothing
+    bool here = true;       // heard of lately
   };
   std::vector<Entry> list(int64_t now_ms) const;  // in order of sessions
 
@@ -72,12 +99,17 @@ class Workers {
     int64_t last_seen_ms = 0, trials_done = 0;
     int capacity = 0;
     uint64_t latest_call = 0;
+    bool closed = false;  // its connection, since its last call
+    std::string unfit;
+    int failures = 0;  // in a row
+    int64_t nothing_until_ms = 0;
     std::map<std::string, bool> serves;  // target -> may it be measured here; filled as asked
   };
   static bool measures(Worker& worker, WorkKind kind, const std::string& target);
+  static bool fit(const Worker& worker, int64_t now_ms);
   bool here(const Worker& worker, int64_t now_ms) const { return now_ms - worker.last_seen_ms <= silent_ms_; }
 
-  int64_t silent_ms_;
+  int64_t silent_ms_, take_over_ms_;
   std::map<std::string, Worker> workers_;  // by session
 };
 

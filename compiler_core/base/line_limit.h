@@ -1,0 +1,42 @@
+// LineLimit: keeps a line that may repeat in a loop from filling the disk. The first one is said at once, later
+// ones at most every 30 s, with the number of those that were left out. One object per place in the code; any
+// thread may use it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+
+class LineLimit {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit LineLimit(Clock::duration every = std::chrono::seconds(30)) : every_(every) {}
+
+  // Returns what to put behind the line: "", or " (and 17 lines like it before)". Nothing: leave the line out.
+  std::optional<std::string> say(Clock::time_point now = Clock::now()) {
+    std::lock_guard lock(mutex_);
+    if (said_ && now - *said_ < every_) {
+      ++left_out_;
+      return std::nullopt;
+    }
+    said_ = now;
+    const int64_t n = std::exchange(left_out_, 0);
+    if (n == 0) return "";
+    return str(" (and ", n, n == 1 ? " line like it" : " lines like it", " before)");
+  }
+
+ private:
+  const Clock::duration every_;
+  std::mutex mutex_;
+  std::optional<Clock::time_point> said_;
+  int64_t left_out_ = 0;
+};
+
+}  // namespace tuner

@@ -1,0 +1,94 @@
+#include "measure_server/runner/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace tuner {
+namespace {
+
+// Opening a file that exists without O_CREAT works in folders where fs.protected_regular keeps users from each
+// other's files. Reading is enough for flock(), except on a network file system.
+int open_or_make(const std::string& path, mode_t mode) {
+  for (int i = 0; i < 100; ++i) {
+    int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && (errno == EACCES || errno == EROFS))
+      fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 || errno != ENOENT) return fd;
+    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd >= 0) {
+      (void)::fchmod(fd, mode);
+      return fd;
+    }
+    if (errno != EEXIST) return -1;
+  }
+  return -1;
+}
+
+}  // namespace
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+FileLock::FileLock(FileLock&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Result<FileLock> FileLock::open(const std::string& path, mode_t mode) {
+  const int fd = open_or_make(path, mode);
+  if (fd < 0) return failed("lock file ", path, ": cannot be opened: ", std::strerror(errno));
+  FileLock lock(path, fd);
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return failed("lock file ", path, ": is no regular file");
+  return lock;
+}
+
+bool FileLock::try_lock() { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+
+void FileLock::unlock() { (void)::flock(fd_, LOCK_UN); }
+
+bool FileLock::is_current() const {
+  struct stat open {
+  }, there{};
+  return ::fstat(fd_, &open) == 0 && ::lstat(path_.c_str(), &there) == 0 && open.st_ino == there.st_ino &&
+         open.st_dev == there.st_dev;
+}
+
+pid_t FileLock::holder() const {
+  struct stat info {};
+  if (::fstat(fd_, &info) != 0) return 0;
+  char file[64];
+  std::snprintf(file, sizeof file, "%02x:%02x:%lu", major(info.st_dev), minor(info.st_dev),
+                static_cast<unsigned long>(info.st_ino));
+  // "12: FLOCK  ADVISORY  WRITE 4711 fd:00:2345 0 EOF"; one that waits has "->" behind the number.
+  std::ifstream locks("/proc/locks");
+  for (std::string number, kind, mode, access, pid, where, rest;
+       locks >> number >> kind >> mode >> access >> pid >> where && std::getline(locks, rest);)
+    if (kind == "FLOCK" && where == file) return static_cast<pid_t>(std::strtol(pid.c_str(), nullptr, 10));
+  return 0;
+}
+
+std::string process_text(pid_t pid) {
+  if (pid <= 0) return "another process";
+  std::ifstream comm(str("/proc/", pid, "/comm"));
+  std::string name;
+  std::getline(comm, name);
+  return name.empty() ? str("process ", pid) : str("process ", pid, " (", name, ")");
+}
+
+}  // namespace tuner

@@ -1,0 +1,131 @@
+// farm_load: what a daemon carries. Simulated workers over real connections measure nothing, so all of the time
+// is the daemon's (and theirs: give them a core of their own with taskset).
+//
+//   tuner serve --db load.db --listen 127.0.0.1:7171 &
+//   farm_load --daemon 127.0.0.1:7171 --workers 1000 --seconds 20 --submit 1000000 --ledger acks.txt
+//   farm_load --check load.db --ledger acks.txt
+//
+// Prints durable trials a second, the time from results to the next leases (p50, p99, largest), and how many
+// calls failed. --check compares the ledger with the database: every acknowledged result is stored, none twice.
+#include <grpcpp/grpcpp.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "db/store.h"
+#include "tests/bench/load/simulated_workers.h"
+#include "tuning.grpc.pb.h"
+
+namespace tuner::bench {
+namespace {
+
+struct Options {
+  WorkersPlan plan{.daemon = "127.0.0.1:7070", .target = "llvm -mcpu=haswell -threads=1"};
+  std::string workload =
+      "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
+  std::string search = "random", ledger, check;
+  int trials = 0, jobs = 1;
+};
+
+Status submit(const Options& options, int number) {
+  const auto stub =
+      v1::Jobs::NewStub(grpc::CreateChannel(options.plan.daemon, grpc::InsecureChannelCredentials()));
+  v1::SubmitRequest request;
+  request.set_request_id(str("farm_load ", options.plan.name, " ", number));
+  v1::TaskSpec* const task = request.add_tasks();
+  task->set_workload_key(options.workload);
+  task->set_target(options.plan.target);
+  request.set_trials(options.trials);
+  request.set_search(options.search);
+  request.set_seed(static_cast<uint64_t>(number) + 1);
+  v1::SubmitReply reply;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  const grpc::Status status = stub->Submit(&context, request, &reply);
+  if (!status.ok()) return failed("submit to ", options.plan.daemon, ": ", status.error_message());
+  std::printf("job %s: %d trials, %s\n", reply.job_id().c_str(), options.trials, options.search.c_str());
+  return Status::ok();
+}
+
+double at_fraction(std::vector<double>& sorted, double fraction) {
+  return sorted.empty() ? 0 : sorted[static_cast<size_t>(fraction * static_cast<double>(sorted.size() - 1))];
+}
+
+Status load(const Options& options) {
+  for (int i = 0; i < options.jobs && options.trials > 0; ++i) RETURN_IF_ERROR(submit(options, i));
+  ASSIGN_OR_RETURN(WorkersResult result, run_simulated_workers(options.plan));
+  std::ranges::sort(result.turn_ms);
+  // A job may end, or its space be used up, before the time is over.
+  const double busy_s = (result.last_ack_ms - result.first_lease_ms) / 1000;
+  std::printf(
+      "%d workers, %d slots, %d ms of thinking: %lld acknowledged in %.1f s, %.0f trials/s; %lld calls, %lld "
+      "failed\n",
+      options.plan.workers, options.plan.slots, options.plan.think_ms,
+      static_cast<long long>(result.acknowledged), busy_s,
+      busy_s > 0 ? static_cast<double>(result.acknowledged) / busy_s : 0,
+      static_cast<long long>(result.calls), static_cast<long long>(result.failures));
+  std::printf("results to leases: p50 %.1f ms, p99 %.1f ms, at most %.1f ms; first lease after %.0f ms\n",
+              at_fraction(result.turn_ms, 0.5), at_fraction(result.turn_ms, 0.99),
+              at_fraction(result.turn_ms, 1), result.first_lease_ms);
+  if (options.ledger.empty()) return Status::ok();
+  std::ofstream file(options.ledger, std::ios::app);
+  for (const auto& [trial, attempt] : result.ledger) file << trial << ' ' << attempt << '\n';
+  file.flush();
+  return file ? Status::ok() : failed("ledger ", options.ledger, ": could not be written");
+}
+
+// Every acknowledged result is a record, and no trial has two terminal ones.
+Status check(const Options& options) {
+  std::ifstream file(options.ledger);
+  if (!file) return invalid_argument("--ledger ", options.ledger, ": could not be read");
+  std::map<std::string, int> acknowledged;
+  std::string trial;
+  for (int attempt = 0; file >> trial >> attempt;) acknowledged[trial] = attempt;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::open(options.check, Store::Mode::kRead));
+  int64_t records = 0, doubled = 0;
+  std::map<std::string, int> lost = acknowledged;
+  std::string last;
+  RETURN_IF_ERROR(store->for_each_record("", [&](const TrialWithRecord& t) {
+    ++records;
+    if (t.trial.id == last) ++doubled;
+    last = t.trial.id;
+    lost.erase(t.trial.id);
+    return true;
+  }));
+  std::printf("%zu acknowledged, %lld records, %zu lost, %lld doubled\n", acknowledged.size(),
+              static_cast<long long>(records), lost.size(), static_cast<long long>(doubled));
+  if (lost.empty() && doubled == 0) return Status::ok();
+  return failed("the database does not agree with the ledger; lost first: ",
+                lost.empty() ? "none" : lost.begin()->first);
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app("What a daemon carries: simulated workers over real connections");
+  app.add_option("--daemon", options.plan.daemon, "unix:/path or HOST:PORT");
+  app.add_option("--workers", options.plan.workers, "each a connection");
+  app.add_option("--slots", options.plan.slots, "leases that a worker holds at most");
+  app.add_option("--think-ms", options.plan.think_ms, "how long a worker \"measures\"");
+  app.add_option("--seconds", options.plan.seconds);
+  app.add_option("--name", options.plan.name, "worker ids are NAME-0, NAME-1, ...");
+  app.add_option("--target", options.plan.target);
+  app.add_option("--workload", options.workload);
+  app.add_option("--search", options.search);
+  app.add_option("--submit", options.trials, "submit a job of so many trials first; 0: none");
+  app.add_option("--jobs", options.jobs, "so many jobs");
+  app.add_option("--ledger", options.ledger, "acknowledged results: written, or checked");
+  app.add_option("--check", options.check, "compare this database with the ledger, and do nothing else");
+  CLI11_PARSE(app, argc, argv);
+  const Status status = options.check.empty() ? load(options) : check(options);
+  if (status) return 0;
+  std::fprintf(stderr, "farm_load: %s\n", status.message().c_str());
+  return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace
+}  // namespace tuner::bench
+
+int main(int argc, char** argv) { return tuner::bench::run(argc, argv); }

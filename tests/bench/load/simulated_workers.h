@@ -1,0 +1,39 @@
+// Many workers in one process and one thread: each a connection of its own, none measures anything. They
+// register, lease, answer from a formula, and repeat results until they are acknowledged, as the real worker
+// does (measure_server/worker/worker_core.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+
+namespace tuner::bench {
+
+struct WorkersPlan {
+  std::string daemon;  // unix:/path or HOST:PORT
+  std::string target;  // that all of them offer
+  int workers = 1;
+  int slots = 4;     // leases a worker holds at most
+  int think_ms = 0;  // how long a worker "measures" what it has leased
+  double seconds = 10;
+  std::string name = "sim";  // ids are NAME-0, NAME-1, ...
+};
+
+struct WorkersResult {
+  int64_t acknowledged = 0;  // results, each once
+  int64_t calls = 0, failures = 0;
+  // Milliseconds from sending results to having leases again, thinking not included; unsorted. Those of the
+  // first three seconds, in which all workers come at once, are left out.
+  std::vector<double> turn_ms;
+  // Milliseconds until the first lease of all came, and until the last acknowledgement; negative: none did.
+  double first_lease_ms = -1, last_ack_ms = -1;
+  // Trial and attempt of every acknowledged result: the ledger that the database must agree with.
+  std::vector<std::pair<std::string, int>> ledger;
+};
+
+Result<WorkersResult> run_simulated_workers(const WorkersPlan& plan);
+
+}  // namespace tuner::bench

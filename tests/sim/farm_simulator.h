@@ -1,0 +1,38 @@
+// A whole farm in one thread and virtual time: the real coordinator (by hand) on a real store, workers and
+// clients as small models, and a network that delays, loses and repeats. One seed decides everything.
+//
+//   clients --Submit--> [ network ] --> Coordinator --> Store (a file in memory, synchronous = FULL)
+//   workers --Register, Sync--> [ network ] --^
+//
+// While faults last: daemon and workers are killed and restarted, workers stop for a while, messages are lost,
+// repeated and late. A killed worker keeps what it has spooled: results that no reply has acknowledged. Then
+// faults end, and all jobs must.
+//
+// The oracle is a ledger: what was acknowledged to whom. simulate() checks it against the store.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tuner::sim {
+
+struct Plan {
+  uint64_t seed = 1;
+  int64_t faults_ms = 120'000;  // virtual
+  int64_t limit_ms = 900'000;   // virtual: a farm without faults must have ended all jobs by then
+  std::string folder;           // for the database, empty
+};
+
+struct Outcome {
+  std::vector<std::string> violations;  // what should never be; empty: all is well
+  // What happened, in numbers.
+  int64_t virtual_ms = 0;
+  int jobs = 0, workers = 0, results = 0, races = 0;
+  int daemon_kills = 0, worker_kills = 0, pauses = 0, lost = 0, repeated = 0;
+  uint64_t trace = 0;  // digest of every delivery, in order: the same seed gives the same one
+};
+
+Outcome simulate(const Plan& plan);
+
+}  // namespace tuner::sim

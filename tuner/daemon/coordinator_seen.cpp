@@ -1,0 +1,84 @@
+// What is shown of the coordinator: lists of jobs and workers, and figures of the moment.
+#include <map>
+#include <utility>
+
+#include "proto/convert.h"
+#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/messages.h"
+
+namespace tuner {
+
+Status Coordinator::list(const v1::ListRequest& request, v1::ListReply* reply) const {
+  if (!request.known()) return answers_.list(!request.without_best(), reply);
+  list_known(reply);
+  return Status::ok();
+}
+
+// From memory alone: it is asked every second, beside thousands of Syncs.
+void Coordinator::list_known(v1::ListReply* reply) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, job] : jobs_.all()) {
+    v1::JobSummary* const out = reply->add_jobs();
+    out->set_job_id(id);
+    to_proto(job->row().tasks.front(), out->add_tasks());
+    out->set_task_count(static_cast<int>(job->row().tasks.size()));
+    out->set_search(job->row().search);
+    out->set_seed(job->row().seed);
+    out->set_state(to_proto(job->state()));
+    out->set_trials(job->trials());
+    if (job->progress_version() == 0) continue;
+    v1::Progress* const progress = out->mutable_progress();
+    to_proto(job->report(), progress);
+    progress->clear_phases();
+    out->set_trials_done(progress->trials_done());
+    out->set_best_gflops(progress->best_gflops());
+    for (const Races::Race* race : races_.of_job(id))
+      if (!race->ended) to_proto(*race, progress->add_races());
+  }
+  const DaemonNow now = now_locked();
+  v1::DaemonSummary* const daemon = reply->mutable_daemon();
+  daemon->set_queued(static_cast<int64_t>(now.queued));
+  daemon->set_leased(static_cast<int64_t>(now.leased));
+  daemon->set_oldest_queued_s(now.oldest_queued_s);
+  daemon->set_results(static_cast<int64_t>(metrics_.results_stored()));
+  daemon->set_up_s(now.up_s);
+}
+
+Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {
+  const std::lock_guard lock(mutex_);
+  for (const Workers::Entry& worker : workers_.list(clock_.now_ms()))
+    to_proto(worker, leases_.leases_of(worker.offer.life), reply->add_workers());
+  return Status::ok();
+}
+
+DaemonNow Coordinator::now() const {
+  const std::lock_guard lock(mutex_);
+  return now_locked();
+}
+
+DaemonNow Coordinator::now_locked() const {
+  const int64_t ms = clock_.now_ms();
+  DaemonNow now;
+  now.queued = leases_.queued();
+  now.leased = leases_.leased();
+  now.oldest_queued_s = static_cast<double>(ms - leases_.oldest_queued_ms(ms)) / 1000;
+  now.races_open = races_.open_races();
+  now.up_s = static_cast<double>(ms - started_ms_) / 1000;
+  for (const auto& [id, job] : jobs_.all()) {
+    now.jobs_queued += job->state() == JobState::kQueued ? 1 : 0;
+    now.jobs_running += job->state() == JobState::kRunning ? 1 : 0;
+  }
+  for (const Workers::Entry& worker : workers_.list(ms)) {
+    if (!worker.here)
+      ++now.workers_silent;
+    else if (!worker.unfit.empty())
+      ++now.workers_unfit;
+    else if (worker.paused_ms > 0)
+      ++now.workers_paused;
+    else
+      ++now.workers_here;
+  }
+  return now;
+}
+
+}  // namespace tuner

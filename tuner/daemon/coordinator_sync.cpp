@@ -1,0 +1,425 @@
+// The desk: one thread that answers Syncs, all that have come together in one turn.
+//
+//   begin    who speaks, what it holds, gives back, and how its races stand
+//   results  all in one commit, then acknowledged (coordinator_workers.cpp)
+//   leases   what each may have is chosen, all in one commit, then granted
+//   answer   those with news; the others wait here as values until there is some
+//
+// So the busier the daemon is, the more calls share a commit.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "compiler_core/base/clock.h"
+#include "db/open_race.h"
+#include "proto/convert.h"
+#include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/messages.h"
+
+namespace tuner {
+namespace {
+
+constexpr int64_t kLookMs = 250;    // how often leases are looked after
+constexpr size_t kMostCalls = 512;  // of one turn: their results and leases are one commit each
+
+Status unknown_session() {
+  return {StatusCode::kAborted, "unknown session; register again and keep your work"};
+}
+
+Status check_sizes(const v1::SyncRequest& request) {
+  if (request.results_size() <= kMaxResultsPerSync && request.held_size() <= kMaxHeldPerSync &&
+      request.returned_size() <= kMaxHeldPerSync && request.races_size() <= kMaxRacesPerSync)
+    return Status::ok();
+  return invalid_argument("sync: found ", request.results_size(), " results, ", request.races_size(),
+                          " races, ", request.held_size(), " held and ", request.returned_size(),
+                          " returned leases, at most ", kMaxResultsPerSync, ", ", kMaxRacesPerSync, " and ",
+                          kMaxHeldPerSync, " are taken at once");
+}
+
+}  // namespace
+
+uint64_t Coordinator::sync(const v1::SyncRequest& request, v1::SyncReply* reply, SyncCall::Done done) {
+  std::unique_lock lock(desk_mutex_);
+  const uint64_t id = ++last_call_;
+  if (desk_stopped_) {
+    lock.unlock();
+    done(unavailable(stop_reason_));  // written before desk_stopped_
+    return id;
+  }
+  auto call = std::make_unique<SyncCall>();
+  call->id = id;
+  call->request = &request;
+  call->reply = reply;
+  call->done = std::move(done);
+  arrived_.push_back(std::move(call));
+  lock.unlock();
+  desk_.notify_one();
+  return id;
+}
+
+void Coordinator::cancel_sync(uint64_t call) {
+  {
+    const std::lock_guard lock(desk_mutex_);
+    const auto found = std::ranges::find(arrived_, call, [](const auto& c) { return c->id; });
+    if (found != arrived_.end())
+      (*found)->gone = true;
+    else
+      gone_.insert(call);  // it waits, or is being answered
+  }
+  desk_.notify_one();
+}
+
+void Coordinator::wake_desk() {
+  {
+    const std::lock_guard lock(desk_mutex_);
+    desk_woken_ = true;
+  }
+  desk_.notify_one();
+}
+
+struct Coordinator::DeskWork {
+  Calls arrived;
+  std::set<uint64_t> gone;
+  bool last = false;  // the daemon stops, and nothing is left
+};
+
+Coordinator::DeskWork Coordinator::take_desk_work_locked() {
+  DeskWork work;
+  const auto taken = static_cast<std::ptrdiff_t>(std::min(arrived_.size(), kMostCalls));
+  work.arrived.assign(std::make_move_iterator(arrived_.begin()),
+                      std::make_move_iterator(arrived_.begin() + taken));
+  arrived_.erase(arrived_.begin(), arrived_.begin() + taken);
+  work.gone = std::exchange(gone_, {});
+  desk_woken_ = false;
+  work.last = desk_stopped_ = desk_stopping_ && arrived_.empty();
+  return work;
+}
+
+void Coordinator::desk_loop() {
+  for (bool last = false; !last;) {
+    DeskWork work;
+    {
+      std::unique_lock lock(desk_mutex_);
+      int64_t until = looked_ms_ + kLookMs;
+      for (const auto& [session, call] : waiting_) until = std::min(until, call->deadline_ms);
+      const int64_t pause = std::clamp<int64_t>(until - clock_.now_ms(), 0, kLookMs);
+      desk_.wait_for(lock, std::chrono::milliseconds(pause),
+                     [&] { return !arrived_.empty() || !gone_.empty() || desk_woken_ || desk_stopping_; });
+      work = take_desk_work_locked();
+    }
+    last = work.last;
+    metrics_.desk_turned_ms = clock_.now_ms();
+    metrics_.desk_calls.observe(static_cast<double>(work.arrived.size()));
+    const Stopwatch turn;
+    desk_turn(std::move(work.arrived), work.gone);
+    metrics_.desk_turn_s.observe(turn.elapsed_ms() / 1000);
+  }
+}
+
+void Coordinator::turn() {
+  for (bool some = true; some;) {
+    DeskWork work;
+    {
+      const std::lock_guard lock(desk_mutex_);
+      work = take_desk_work_locked();
+    }
+    desk_turn(std::move(work.arrived), work.gone);
+    {
+      std::unique_lock lock(mutex_);
+      tick_locked();
+      while (take_turn(lock)) {
+      }
+    }
+    const std::lock_guard lock(desk_mutex_);
+    some = !arrived_.empty() || !gone_.empty() || desk_woken_;
+  }
+}
+
+void Coordinator::desk_turn(Calls arrived, const std::set<uint64_t>& gone) {
+  drop_gone(gone, arrived);
+  begin_calls(arrived);
+  accept_results(arrived);
+  for (const std::unique_ptr<SyncCall>& call : arrived)
+    if (!call->answered && call->request->races_size() > 0) accept_races(*call);
+  look_after_leases();
+  std::vector<SyncCall*> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    tell_revoked_locked();
+    if (leases_.queued() > 0)
+      for (const auto& [session, call] : waiting_) calls.push_back(call.get());
+    std::ranges::sort(calls, {}, &SyncCall::id);  // who has waited longest chooses first
+    for (const std::unique_ptr<SyncCall>& call : arrived) {
+      if (call->answered || !speaks_locked(*call)) continue;
+      take_heartbeat_locked(*call, /*first=*/true);
+      if (!call->gone) calls.push_back(call.get());
+    }
+  }
+  lease_to(calls);
+  finish_or_wait(std::move(arrived));
+}
+
+// Callers that have gone: nobody would hear of new leases. One that brings results is taken in first: they
+// are worth having whoever hears of it.
+void Coordinator::drop_gone(const std::set<uint64_t>& gone, Calls& arrived) {
+  const std::lock_guard lock(mutex_);
+  const auto drop = [&](SyncCall& call) {
+    call.gone = true;
+    workers_.connection_closed(call.session());
+    if (call.request->results_size() + call.request->races_size() == 0 || waiting_.contains(call.session()))
+      call.answer(Status(StatusCode::kAborted, "the caller has gone"));
+  };
+  if (!gone.empty())
+    for (const auto& [session, call] : waiting_)
+      if (gone.contains(call->id)) drop(*call);
+  for (const std::unique_ptr<SyncCall>& call : arrived)
+    if (call->gone) drop(*call);
+}
+
+void Coordinator::begin_calls(Calls& arrived) {
+  std::vector<LeaseTable::Loss> losses;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::unique_ptr<SyncCall>& call : arrived) {
+      if (call->answered) continue;
+      if (const Status sizes = check_sizes(*call->request); !sizes) {
+        call->answer(sizes);
+        continue;
+      }
+      if (!begin_call_locked(*call, losses)) continue;
+      const auto older = waiting_.find(call->session());
+      if (older == waiting_.end()) continue;
+      older->second->answer(Status(StatusCode::kDeadlineExceeded, "a newer Sync took over"));
+      finished_.push_back(std::move(older->second));
+      waiting_.erase(older);
+    }
+  }
+  metrics_.lost(LostWhy::kGivenBack, losses.size());
+  handle_losses(losses);
+}
+
+// False: the session is unknown, and the call answered.
+bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss>& losses) {
+  const v1::SyncRequest& request = *call.request;
+  const int64_t now = clock_.now_ms();
+  const int capacity = request.unfit().empty() ? request.free_slots() + request.held_size() : 0;
+  const std::optional<uint64_t> number = workers_.begin_sync(call.session(), capacity, now);
+  if (!number) return call.answer(unknown_session()), false;
+  call.number = *number;
+  call.life = *workers_.life(call.session());
+  call.held = held_of(request.held());
+  for (const LeaseTable::Held& held : call.held) call.held_ids.insert(held.trial_id);
+  call.deadline_ms = now + std::clamp<int64_t>(request.wait_ms(), 0, options_.max_wait_ms);
+  call.slots = request.free_slots();
+  take_courses_locked(request);
+  const LogAbout about({.worker = call.life.worker_id});
+  if (workers_.set_unfit(call.session(), shown(request.unfit()))) {
+    if (request.unfit().empty())
+      spdlog::info("worker {} is fit again", call.life.worker_id);
+    else
+      spdlog::warn("worker {} gets no leases: {}", call.life.worker_id, shown(request.unfit()));
+  }
+  for (const LeaseTable::Held& held : held_of(request.returned())) {
+    const std::string why = request.unfit().empty() ? "it could not begin" : shown(request.unfit());
+    if (std::optional<LeaseTable::Loss> loss = leases_.give_back(call.life, held, why))
+      losses.push_back(*loss);
+    add_ack(held.trial_id, held.attempt, call.reply);
+  }
+  return true;
+}
+
+// A few times a second: whoever waits here is alive, and so are its leases; others run out.
+void Coordinator::look_after_leases() {
+  std::vector<LeaseTable::Loss> losses;
+  {
+    const std::lock_guard lock(mutex_);
+    const int64_t now = clock_.now_ms();
+    if (now - looked_ms_ < kLookMs) return;
+    looked_ms_ = now;
+    for (const auto& [session, call] : waiting_) {
+      if (workers_.check(session, call->number, now) == Workers::Call::kCurrent && !call->held.empty())
+        leases_.heartbeat(call->life, call->held, now);
+    }
+    losses = leases_.expire(now);
+  }
+  metrics_.lost(LostWhy::kExpired, losses.size());
+  handle_losses(losses);
+}
+
+// False: the call does not speak for its worker any more, and is answered.
+bool Coordinator::speaks_locked(SyncCall& call) {
+  switch (workers_.check(call.session(), call.number, clock_.now_ms())) {
+    case Workers::Call::kUnknown:
+      return call.answer(unknown_session()), false;
+    case Workers::Call::kOvertaken:
+      return call.answer(Status(StatusCode::kDeadlineExceeded, "a newer Sync took over")), false;
+    case Workers::Call::kCurrent:
+      break;
+  }
+  return true;
+}
+
+// Waiting workers whose leases others have closed, or that were registered anew by another call.
+void Coordinator::tell_revoked_locked() {
+  const std::set<WorkerLife> owners = leases_.take_revoked();
+  for (const auto& [session, call] : waiting_)
+    if (speaks_locked(*call) && owners.contains(call->life)) take_heartbeat_locked(*call, /*first=*/false);
+}
+
+void Coordinator::take_heartbeat_locked(SyncCall& call, bool first) {
+  const LeaseTable::Heartbeat heartbeat = leases_.heartbeat(call.life, call.held, clock_.now_ms());
+  for (const LeaseTable::Held& h : heartbeat.revoked) {
+    v1::Ack* revoked = call.reply->add_revoked();
+    revoked->set_trial_id(h.trial_id);
+    revoked->set_attempt(h.attempt);
+  }
+  // Leases whose reply got lost are delivered again. Only before this call leases more itself, and not to a
+  // worker that still has results to send: those may be the missing ones.
+  if (!first || call.request->results_size() >= kMaxResultsPerSync) return;
+  for (const std::string& id : heartbeat.missing) to_proto(*leases_.find(id), call.reply->add_leases());
+  call.slots -= static_cast<int>(heartbeat.missing.size());
+}
+
+void Coordinator::reserve_locked(SyncCall& call, Reserved& reserved) {
+  if (call.answered || call.slots <= 0 || leases_.queued() == 0) return;
+  const int64_t now = clock_.now_ms();
+  const LeaseTable::Asker asker{
+      .worker_id = call.life.worker_id,
+      .serves = [&](WorkKind kind, const std::string& t) { return workers_.serves(call.session(), kind, t); },
+      .others =
+          [&](WorkKind kind, const std::string& t, const std::set<std::string>& except) {
+            return workers_.others_serve(kind, t, except, now);
+          }};
+  const int n = std::min(call.slots, workers_.allowance(call.session(), now));
+  for (LeaseTable::Trial& trial : leases_.reserve(asker, call.held_ids, static_cast<size_t>(n)))
+    reserved.emplace_back(&call, std::move(trial));
+}
+
+// Leases queued trials to the calls that have room, in their order.
+void Coordinator::lease_to(const std::vector<SyncCall*>& calls) {
+  Reserved reserved;
+  std::vector<LeaseWish> wishes;
+  StoredLeases stored;  // attempt and token of what the store has leased
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_)
+      for (SyncCall* const call : calls) reserve_locked(*call, reserved);
+  }
+  for (const auto& [call, trial] : reserved)
+    if (trial.work.kind == WorkKind::kTrial) wishes.push_back({trial.id, call->life.worker_id});
+  if (reserved.empty()) return;
+  const double store_ms = store_leases(wishes, stored);
+  for (const auto& [call, trial] : reserved)
+    if (trial.work.kind == WorkKind::kRace && trial.in_store()) store_race_lease(*call, trial, stored);
+
+  const std::lock_guard lock(mutex_);
+  for (const auto& [call, trial] : reserved) {
+    std::pair<int, int64_t> lease{trial.attempt + 1, trial.fencing + 1};
+    if (trial.in_store()) {
+      const auto row = stored.find(trial.id);
+      if (row == stored.end()) {
+        // Closed meanwhile, and close() has forgotten it or will; or the disk: try again later.
+        leases_.release(trial.id);
+        continue;
+      }
+      lease = row->second;
+    }
+    if (!leases_.grant(trial.id, call->life, lease.first, lease.second, clock_.now_ms())) continue;
+    metrics_.leases_granted.add();
+    const std::shared_ptr<Job> job = jobs_.find(trial.job_id);
+    const bool is_race = trial.work.kind == WorkKind::kRace;
+    const LogAbout about({.job = trial.job_id,
+                          .trial = is_race ? std::string_view() : trial.id,
+                          .worker = call->life.worker_id,
+                          .request = job ? job->row().request_id : std::string_view(),
+                          .race = is_race ? trial.id : std::string_view(),
+                          .attempt = lease.first});
+    spdlog::debug("{} is leased to {}", trial.id, call->life.worker_id);
+    if (is_race) races_.leased(trial.id, clock_.now_ms());
+    if (job) job->count_lease(store_ms);
+    to_proto(*leases_.find(trial.id), call->reply->add_leases());
+  }
+}
+
+// Writes leases of trials in one commit. Returns what one of them took, in milliseconds.
+double Coordinator::store_leases(const std::vector<LeaseWish>& wishes, StoredLeases& stored) {
+  if (wishes.empty()) return 0;
+  const Stopwatch storing;
+  const Result<std::vector<TrialRow>> rows = store_.lease_trials(wishes);
+  metrics_.lease_commit_s.observe(storing.elapsed_ms() / 1000);
+  metrics_.commit_failed = !rows.is_ok();
+  if (!rows) {
+    if (const auto more = disk_log_.say())
+      spdlog::error("{} trials cannot be leased: {}{}", wishes.size(), rows.message(), *more);
+    return 0;
+  }
+  for (const TrialRow& row : *rows) stored[row.id] = {row.attempt, row.fencing};
+  return storing.elapsed_ms() / static_cast<double>(wishes.size());
+}
+
+void Coordinator::store_race_lease(const SyncCall& call, const LeaseTable::Trial& race,
+                                   StoredLeases& stored) {
+  const LogAbout about({.job = race.job_id, .worker = call.life.worker_id, .race = race.id});
+  const Result<OpenRaceRow> row = store_.lease_race(race.id, call.life.worker_id);
+  if (row)
+    stored[race.id] = {row->attempt, row->fencing};
+  else if (const auto more = disk_log_.say())
+    spdlog::error("{} cannot be leased: {}{}", race.id, row.message(), *more);
+}
+
+// Answers the calls with news, those whose time is over and all when the daemon stops; the others wait.
+void Coordinator::finish_or_wait(Calls arrived) {
+  {
+    const std::lock_guard lock(mutex_);
+    const int64_t now = clock_.now_ms();
+    const auto finish = [&](std::unique_ptr<SyncCall>& call) {
+      if (!call->answered) {
+        if (!stopping_ && !call->gone && !call->has_news() && now < call->deadline_ms) return false;
+        add_best_times_locked(*call);
+        // A worker outlives its daemon: it keeps its work and tries again. But what was stored is
+        // acknowledged.
+        call->answer(stopping_ && call->reply->acks_size() == 0 ? stopped_locked() : Status::ok());
+      }
+      finished_.push_back(std::move(call));
+      return true;
+    };
+    for (auto it = waiting_.begin(); it != waiting_.end();)
+      it = finish(it->second) ? waiting_.erase(it) : std::next(it);
+    for (std::unique_ptr<SyncCall>& call : arrived)
+      if (!finish(call)) {
+        std::string session = call->session();
+        waiting_[std::move(session)] = std::move(call);
+      }
+  }
+  metrics_.syncs_answered.add(finished_.size());
+  metrics_.syncs_waiting = std::ssize(waiting_);
+  for (const std::unique_ptr<SyncCall>& call : finished_) call->done(call->status);
+  finished_.clear();
+}
+
+// The best times known of the tasks that the worker has leases of: they cut hopeless candidates.
+void Coordinator::add_best_times_locked(SyncCall& call) const {
+  std::set<std::pair<std::string, int>> told;
+  const auto add = [&](const std::string& trial_id) -> double {
+    const LeaseTable::Trial* const trial = leases_.find(trial_id);
+    if (trial == nullptr || trial->work.kind != WorkKind::kTrial) return 0;
+    const std::shared_ptr<const Job> job = jobs_.find(trial->job_id);
+    if (job == nullptr) return 0;
+    const auto best = job->best_ns().find(trial->work.task_index);
+    if (best == job->best_ns().end()) return 0;
+    if (told.emplace(trial->job_id, trial->work.task_index).second) {
+      v1::BestTime* const news = call.reply->add_best();
+      news->set_workload_key(trial->work.task.workload_key);
+      news->set_target(trial->work.task.target);
+      news->set_best_ns(best->second);
+    }
+    return best->second;
+  };
+  for (v1::Lease& lease : *call.reply->mutable_leases())
+    if (const double best = add(lease.trial_id()); best > 0) lease.set_best_ns(best);
+  for (const LeaseTable::Held& held : call.held) add(held.trial_id);
+}
+
+}  // namespace tuner

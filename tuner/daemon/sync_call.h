@@ -1,0 +1,45 @@
+// SyncCall: one Sync, from its arrival until it is answered. The desk (coordinator_sync.cpp) owns it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "measure.pb.h"
+#include "tuner/daemon/lease_table.h"
+
+namespace tuner {
+
+struct SyncCall {
+  using Done = std::function<void(const Status&)>;
+
+  uint64_t id = 0;  // of the coordinator, for its cancellation
+  const v1::SyncRequest* request = nullptr;
+  v1::SyncReply* reply = nullptr;
+  Done done;  // called once; request and reply may be gone afterwards
+
+  // Filled when the desk takes it up:
+  uint64_t number = 0;  // among the Syncs of its session (Workers::begin_sync)
+  std::vector<LeaseTable::Held> held;
+  std::set<std::string> held_ids;
+  int64_t deadline_ms = 0;
+  int slots = 0;          // leases it has room for
+  WorkerLife life;        // who called
+  bool gone = false;      // the caller has gone, and its connection
+  bool answered = false;  // nothing more is to be said but `status`
+  Status status;
+
+  const std::string& session() const { return request->session(); }
+  bool has_news() const { return reply->acks_size() + reply->leases_size() + reply->revoked_size() > 0; }
+  // The first answer stands. The caller hears of it at the end of the desk's turn, without locks.
+  void answer(Status with) {
+    if (std::exchange(answered, true)) return;
+    status = std::move(with);
+  }
+};
+
+}  // namespace tuner
