@@ -33,7 +33,15 @@ class Deadline {
       throw InvalidRequest("timeout_s: expected seconds above 0, found " + std::to_string(seconds));
   }
   double left() const { return std::max(0.0, -seconds_since(end_)); }
-  void pause() const { std::this_thread::sleep_for(to_clock(std::min(kPause_s, left()))); }
+  // Until a call is made again. gRPC connects while somebody waits for that; only asleep it would look at its
+  // sockets every five seconds.
+  void pause(grpc::Channel& channel) const {
+    const auto pause = std::chrono::microseconds(static_cast<int64_t>(1e6 * std::min(kPause_s, left())));
+    if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY)
+      std::this_thread::sleep_for(pause);
+    else
+      channel.WaitForConnected(std::chrono::system_clock::now() + pause);
+  }
   void set(grpc::ClientContext& context) const {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::microseconds(static_cast<int64_t>(1e6 * left())));
@@ -169,6 +177,7 @@ void apply(const SubmitOptions& options, v1::SubmitRequest& request) {
 struct Client::Connection {
   std::string address;
   double timeout_s;
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Jobs::Stub> jobs;
 
   // Calls until the daemon answers or the time is over; for calls that may be made twice.
@@ -183,7 +192,7 @@ struct Client::Connection {
       if (status.ok()) return reply;
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE || deadline.left() < 1.5 * kPause_s)
         fail(status, address);
-      deadline.pause();
+      deadline.pause(*channel);
     }
   }
 
@@ -231,9 +240,10 @@ Client::Client(const std::string& address, double timeout_s) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  connection_ = std::make_unique<Connection>(Connection{
-      address, timeout_s,
-      v1::Jobs::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments))});
+  auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  auto jobs = v1::Jobs::NewStub(channel);
+  connection_ =
+      std::make_unique<Connection>(Connection{address, timeout_s, std::move(channel), std::move(jobs)});
 }
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
@@ -272,7 +282,7 @@ void Client::watch(const std::string& job_id, const std::function<bool(const Eve
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE || seconds_since(alive) > options.reconnect_s ||
         deadline.left() <= 0)
       fail(status, connection_->address);
-    deadline.pause();
+    deadline.pause(*connection_->channel);
   }
 }
 
