@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,17 +43,24 @@ Status BuilderClient::spawn() {
   return Status::ok();
 }
 
-std::string BuilderClient::stop() {
+int BuilderClient::stop() {
   if (socket_ >= 0) ::close(std::exchange(socket_, -1));
-  if (pid_ <= 0) return "not running";
+  if (pid_ <= 0) return 0;
   // It may have died by itself: then the status tells its true end.
   std::optional<int> status = wait_for_end(pid_, std::chrono::milliseconds(20));
   if (!status) status = end_program(pid_, std::chrono::milliseconds(0));
   pid_ = -1;
-  return ending_text(*status);
+  return *status;
 }
 
 Result<BuildReply> BuilderClient::ask(const BuildRequest& request, std::chrono::milliseconds limit) {
+  bool killed = false;
+  Result<BuildReply> reply = ask_once(request, limit, killed);
+  return killed ? ask_once(request, limit, killed) : reply;
+}
+
+Result<BuildReply> BuilderClient::ask_once(const BuildRequest& request, std::chrono::milliseconds limit,
+                                           bool& killed) {
   // One that died while idle is replaced: that was no candidate's doing.
   if (status_if_ended(pid_)) {
     pid_ = -1;
@@ -72,7 +80,13 @@ Result<BuildReply> BuilderClient::ask(const BuildRequest& request, std::chrono::
     return Status(StatusCode::kDeadlineExceeded,
                   str("the build did not end in ", limit.count() / 1000.0, " s"));
   }
-  return failed("the builder died: ", stop());
+  // Its socket is closed, so it has ended, or does in a moment. Waited for, or stop() would kill it.
+  const std::optional<int> ended = wait_for_end(pid_, std::chrono::seconds(1));
+  if (ended) pid_ = -1;
+  const int how = ended ? *ended : stop();
+  if (ended) stop();
+  killed = ended && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL;
+  return failed("the builder died: ", ending_text(how));
 }
 
 }  // namespace tuner

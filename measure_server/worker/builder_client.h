@@ -25,6 +25,9 @@ class BuilderClient {
 
   // DeadlineExceeded: it did not answer within `limit` and was killed. Failed: it died; the message says how.
   // In both cases the next request starts a new one. Unavailable: it cannot be started now.
+  //
+  // One that is killed (SIGKILL) is asked once more: somebody else did it, the system in want of memory or a
+  // person. A request that brings that about by itself does so again.
   Result<BuildReply> ask(const BuildRequest& request, std::chrono::milliseconds limit);
   // Returns what the builder said about this host when it started.
   const BuildReply& hello() const { return hello_; }
@@ -34,7 +37,9 @@ class BuilderClient {
   BuilderClient(std::string program, std::vector<int> cpus)
       : program_(std::move(program)), cpus_(std::move(cpus)) {}
   Status spawn();
-  std::string stop();  // kills and reaps it; returns how it ended
+  // `killed` becomes true if it died by SIGKILL, and not by us.
+  Result<BuildReply> ask_once(const BuildRequest& request, std::chrono::milliseconds limit, bool& killed);
+  int stop();  // kills and reaps it; returns how it ended, as waitpid() does
 
   std::string program_;
   std::vector<int> cpus_;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -236,6 +237,37 @@ TEST_F(BuilderProcess, ABuilderThatDiesInABuildSaysHowAndTheNextOneGoesOn) {
   EXPECT_EQ(died.status().code(), StatusCode::kFailed);
   EXPECT_THAT(died.message(), HasSubstr("the builder died: signal 6 (SIGABRT)"));
   EXPECT_EQ(ask(build_request()).outcome, "ok");
+}
+
+TEST_F(BuilderProcess, ABuilderThatIsKilledOnceCostsNothingButTime) {
+  const pid_t before = builder_->pid();
+  ::kill(before, SIGSTOP);  // it takes the request and does not answer
+  std::thread killer([before] {
+    std::this_thread::sleep_for(milliseconds(200));
+    ::kill(before, SIGKILL);
+  });
+  EXPECT_EQ(ask(build_request()).outcome, "ok");
+  killer.join();
+  EXPECT_NE(builder_->pid(), before);
+}
+
+TEST_F(BuilderProcess, ARequestThatKillsEveryBuilderIsToBlame) {
+  std::atomic<bool> done = false;
+  // Whoever builds is killed: the first one, and the one that is asked next.
+  std::thread killer([&] {
+    while (!done) {
+      std::this_thread::sleep_for(milliseconds(20));
+      std::ifstream children(str("/proc/self/task/", ::getpid(), "/children"));
+      for (pid_t child; children >> child;) ::kill(child, SIGKILL);
+    }
+  });
+  const Result<BuildReply> died =
+      builder_->ask(data_request(MatmulWorkload{.m = 4096, .n = 4096, .k = 4096}), seconds(60));
+  done = true;
+  killer.join();
+  ASSERT_FALSE(died.is_ok());
+  EXPECT_EQ(died.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(died.message(), HasSubstr("the builder died: signal 9 (SIGKILL)"));
 }
 
 TEST_F(BuilderProcess, ABuilderThatDiedBetweenBuildsIsReplacedAndNobodyIsBlamed) {
