@@ -24,7 +24,8 @@ class DaemonLink {
   virtual Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) = 0;
 };
 
-// `address`: unix:/path or host:port. Connects at first use, and again whenever the connection is lost.
+// `address`: unix:/path or host:port. Connects at first use, and again whenever the connection is lost; a call
+// waits for that, at most three seconds.
 std::unique_ptr<DaemonLink> make_grpc_link(const std::string& address);
 
 }  // namespace tuner

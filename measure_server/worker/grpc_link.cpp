@@ -1,6 +1,11 @@
 // The wire over gRPC. Keepalive is on: without it a vanished host is only noticed at the call's own deadline.
+//
+// gRPC connects while somebody waits for it in a call; between calls it looks at its sockets every five seconds
+// only. Calls of ours fail at once where there is no connection, so we wait for one before each call. (With
+// pauses between failing calls alone, a worker met its daemon again by chance: no attempt lived to be looked at.)
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "measure.grpc.pb.h"
@@ -9,7 +14,11 @@
 namespace tuner {
 namespace {
 
+using std::chrono::milliseconds;
+
 constexpr int kMaxMessageBytes = 16 << 20;
+constexpr milliseconds kConnectWait{3'000};  // before a call, where there is no connection yet
+constexpr milliseconds kLook{100};           // how often it is asked meanwhile whether to go on
 
 enum class Call { kRegister, kSync };
 
@@ -45,20 +54,22 @@ class GrpcLink final : public DaemonLink {
     arguments.SetMaxSendMessageSize(kMaxMessageBytes);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);  // really: what an attempt may take
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
-    stub_ = v1::Workers::NewStub(
-        grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), arguments));
+    channel_ = grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), arguments);
+    stub_ = v1::Workers::NewStub(channel_);
   }
 
   Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) override {
+    wait_for_connection({});
     grpc::ClientContext context;
     limit(context, 5'000);
     return to_status(stub_->Register(&context, request, reply), address_, Call::kRegister);
   }
 
   Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) override {
+    wait_for_connection(interrupt);
     grpc::ClientContext context;
     limit(context, request.wait_ms() + 10'000);
     // Cancelling a context before its call starts is fine: the call then ends at once.
@@ -67,11 +78,25 @@ class GrpcLink final : public DaemonLink {
   }
 
  private:
+  // Returns when there is a connection, or an attempt that began here has failed, or the time is over. The call
+  // that follows says what the trouble is.
+  void wait_for_connection(const std::stop_token& interrupt) const {
+    const auto end = std::chrono::system_clock::now() + kConnectWait;
+    bool tried = false;
+    while (!interrupt.stop_requested() && std::chrono::system_clock::now() < end) {
+      const grpc_connectivity_state state = channel_->GetState(/*try_to_connect=*/true);
+      if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_SHUTDOWN) return;
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE && tried) return;
+      tried = tried || state == GRPC_CHANNEL_CONNECTING;
+      channel_->WaitForStateChange(state, std::min(end, std::chrono::system_clock::now() + kLook));
+    }
+  }
   static void limit(grpc::ClientContext& context, int ms) {
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(ms));
+    context.set_deadline(std::chrono::system_clock::now() + milliseconds(ms));
   }
 
   const std::string address_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Workers::Stub> stub_;
 };
 
