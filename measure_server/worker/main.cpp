@@ -91,6 +91,7 @@ int measure_server_main(int argc, char** argv) {
   bool builder = false;
   pid_t owner = 0;
   double cache_gib = 4;
+  std::string log_level = "info";
   std::vector<int> cpus;
   tuner::WorkerOptions options;
   options.work_dir = tuner::user_cache_folder() + "/worker";
@@ -117,6 +118,10 @@ int measure_server_main(int argc, char** argv) {
   app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  app.add_option("--log-level", log_level,
+                 "The least that is logged; debug also names each acknowledged result")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
   app.add_option("--exit-with", owner,
                  "End when the process with this number ends: the one that started this worker")
       ->check(CLI::PositiveNumber);
@@ -137,6 +142,7 @@ int measure_server_main(int argc, char** argv) {
   }
   spdlog::set_default_logger(spdlog::stderr_logger_mt("measure_server"));
   spdlog::set_pattern("%H:%M:%S %l: %v");
+  spdlog::set_level(spdlog::level::from_str(log_level));
   if (daemon.empty()) {
     std::fprintf(
         stderr,

@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -18,6 +20,16 @@ constexpr int kDrainWaitMs = 200;  // how long a draining worker's Sync waits
 constexpr int kDrainTries = 3;     // failures in a row after which a draining worker leaves
 constexpr milliseconds kDrainPause{500};
 constexpr double kIdInUseMs = 1'000;
+
+// Which results the daemon has stored. Leases that were given back are acknowledged, too.
+void log_acknowledged(const v1::SyncRequest& request, const v1::SyncReply& reply) {
+  if (!spdlog::should_log(spdlog::level::debug)) return;
+  std::set<std::pair<std::string, int>> acknowledged;
+  for (const v1::Ack& ack : reply.acks()) acknowledged.emplace(ack.trial_id(), ack.attempt());
+  for (const v1::MeasureRecord& record : request.results())
+    if (acknowledged.contains({record.trial_id(), record.attempt()}))
+      spdlog::debug("acknowledged {} {}", record.trial_id(), record.attempt());
+}
 
 }  // namespace
 
@@ -102,7 +114,8 @@ Status Talk::sync(DaemonLink& link, Answer& answer) {
     wait_ = std::stop_source();
     interrupt = wait_.get_token();
   }
-  const v1::SyncRequest request = core_.make_request(core_.draining() ? kDrainWaitMs : options_.poll_ms);
+  const int wait_ms = core_.idle() ? options_.idle_poll_ms : options_.poll_ms;
+  const v1::SyncRequest request = core_.make_request(core_.draining() ? kDrainWaitMs : wait_ms);
   if (stopped_) return Status::ok();
   v1::SyncReply reply;
   // With results in it the call is answered at once; cutting it short would only send them twice.
@@ -110,6 +123,7 @@ Status Talk::sync(DaemonLink& link, Answer& answer) {
   const Status status = link.sync(request, &reply, reports ? std::stop_token() : interrupt);
   if (status.is_ok()) {
     core_.apply(reply);
+    log_acknowledged(request, reply);
     if (reports && reply.acks_size() == 0) answer = Answer::kNothingTaken;
   } else if (!reports && interrupt.stop_requested()) {
     answer = Answer::kCutShort;

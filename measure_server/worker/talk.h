@@ -32,7 +32,9 @@ class Talk {
   struct Options {
     v1::RegisterRequest hello;                 // who this worker is and what it offers
     std::function<void()> registered = [] {};  // called after each registration
-    int poll_ms = 2'000;                       // how long an idle Sync waits; well below a lease's life
+    // How long a Sync waits for news: with work or results in hand well below a lease's life, without any for
+    // as long as a dead connection may go unnoticed. A thousand idle workers then cost little.
+    int poll_ms = 2'000, idle_poll_ms = 10'000;
     std::function<double()> random = random_fraction();
     // Waits between tries; tests replace it. Empty: really waits, but not longer than until stop() or a drain.
     std::function<void(std::chrono::milliseconds)> pause;

@@ -249,7 +249,7 @@ class WorkerTalkNews : public WorkerTalk {
   void run(const std::function<void(ScriptedLink&)>& script) {
     Talk::Options o = options();
     o.pause = {};
-    o.poll_ms = 60'000;
+    o.poll_ms = o.idle_poll_ms = 60'000;
     Talk talk(*core_, o);
     core_->on_news([&] { talk.interrupt(); });
     core_->on_phase([&] { talk.phase_began(); });
