@@ -79,7 +79,7 @@ TEST_F(Leases, CountsWhatWaitsWhatIsOutAndForHowLong) {
   EXPECT_EQ(table.oldest_queued_ms(now), second) << "t2 waits";
   EXPECT_EQ(table.queued(), 1u);
   EXPECT_EQ(table.leased(), 1u);
-  table.restore_leased(trial("t3", "j1", 1, 1), now);
+  table.restore_leased(trial("t3", "j1", 1, 1), kW1.worker_id, now);
   EXPECT_EQ(table.leased(), 2u) << "kept for its worker since a restart";
   table.close("t1");
   table.close("t3");
@@ -204,7 +204,7 @@ TEST_F(Leases, AStoppedDaemonCostsNobodyALease) {
 }
 
 TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
-  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), kW1.worker_id, now), LeaseTable::Added::kNew);
   EXPECT_THAT(table.reserve(kAny, {}, 8), IsEmpty());
   pass(10'000);
   EXPECT_THAT(table.heartbeat(kW1, {{"t1", 2, 77}}, now).revoked, IsEmpty());
@@ -213,14 +213,32 @@ TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
 }
 
 TEST_F(Leases, AfterARestartAnUnclaimedLeaseGetsOneTtlThenIsRetried) {
-  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), kW1.worker_id, now), LeaseTable::Added::kNew);
   EXPECT_THAT(table.heartbeat(kW1, {{"t1", 1, 70}}, now).revoked, IsEmpty())
       << "an older token does not claim it";
   EXPECT_THAT(pass(14'000), IsEmpty());
   const std::vector<LeaseTable::Loss> losses = pass(1'000);
   ASSERT_THAT(losses, SizeIs(1));
   EXPECT_TRUE(losses[0].retry);
-  EXPECT_THAT(losses[0].message, HasSubstr("no worker took its lease up again"));
+  EXPECT_THAT(losses[0].message, HasSubstr("did not take it up again"));
+}
+
+TEST_F(Leases, AfterARestartAWorkerThatDoesNotHoldItsLeaseLosesItAtOnce) {
+  const LeaseTable::Owner restarted{kW1.worker_id, "another life"};
+  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), kW1.worker_id, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(trial("t2", "j1", 1, 78), kW1.worker_id, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(trial("t3", "j1", 1, 79), kW1.worker_id, now), LeaseTable::Added::kNew);
+  EXPECT_THAT(pass(1'000), IsEmpty());
+  table.heartbeat(kW2, {}, now, /*complete=*/true);
+  EXPECT_THAT(table.expire(now), IsEmpty()) << "another worker knows nothing of it";
+  table.heartbeat(restarted, {}, now, /*complete=*/false);
+  EXPECT_THAT(table.expire(now), IsEmpty()) << "its result may be on its way";
+  table.heartbeat(restarted, {{"t2", 1, 78}, {"t3", 1, 70}}, now, /*complete=*/true);
+  const std::vector<LeaseTable::Loss> losses = table.expire(now);
+  ASSERT_THAT(losses, SizeIs(1)) << "t2 is held, of t3 an earlier lease is";
+  EXPECT_EQ(losses[0].trial_id, "t1");
+  EXPECT_TRUE(losses[0].retry);
+  EXPECT_EQ(table.leases_of(restarted), 1u);
 }
 
 TEST_F(Leases, FiveWorkersLostWhileTheyWorkedAtItMakeATrialPoison) {
@@ -331,7 +349,8 @@ TEST_F(Leases, AnOwnerWhoseTrialAnotherClosedIsToHearOfIt) {
 TEST_F(Leases, AResultThatCameBeforeItsTrialWasLoadedKeepsItFromRunning) {
   EXPECT_EQ(table.close("t1"), std::nullopt);
   EXPECT_EQ(table.enqueue(trial("t1")), LeaseTable::Added::kResultCame);
-  EXPECT_EQ(table.restore_leased(trial("t1", "j1", 1, 5), now), LeaseTable::Added::kResultCame);
+  EXPECT_EQ(table.restore_leased(trial("t1", "j1", 1, 5), kW1.worker_id, now),
+            LeaseTable::Added::kResultCame);
   EXPECT_EQ(lease(kW1).trial_id, "");
 }
 

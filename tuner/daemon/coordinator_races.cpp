@@ -110,8 +110,9 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
   const LeaseTable::Trial race{row.id, job.id(), std::move(work), row.attempt, row.fencing};
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_.now_ms();
-  const LeaseTable::Added added =
-      row.state == TrialState::kLeased ? leases_.restore_leased(race, now) : leases_.enqueue_again(race);
+  const LeaseTable::Added added = row.state == TrialState::kLeased
+                                      ? leases_.restore_leased(race, row.worker_id, now)
+                                      : leases_.enqueue_again(race);
   if (added != LeaseTable::Added::kNew) return;
   races_.begin(row.id,
                {.job_id = job.id(),

@@ -210,7 +210,7 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
     const LeaseTable::Trial trial{row.id, job.id(), std::move(work), row.attempt, row.fencing};
     const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
     const LeaseTable::Added added =
-        may_live ? leases_.restore_leased(trial, clock_.now_ms()) : leases_.enqueue(trial);
+        may_live ? leases_.restore_leased(trial, row.worker_id, clock_.now_ms()) : leases_.enqueue(trial);
     if (added != LeaseTable::Added::kResultCame) continue;
     job.results_came();
     wake_search_locked(job.id());

@@ -269,15 +269,16 @@ void Coordinator::tell_revoked_locked() {
 }
 
 void Coordinator::take_heartbeat_locked(SyncCall& call, bool first) {
-  const LeaseTable::Heartbeat heartbeat = leases_.heartbeat(call.life, call.held, clock_.now_ms());
+  // A worker that still has results to send may have some of leases that it does not name.
+  const bool complete = first && call.request->results_size() < kMaxResultsPerSync;
+  const LeaseTable::Heartbeat heartbeat = leases_.heartbeat(call.life, call.held, clock_.now_ms(), complete);
   for (const LeaseTable::Held& h : heartbeat.revoked) {
     v1::Ack* revoked = call.reply->add_revoked();
     revoked->set_trial_id(h.trial_id);
     revoked->set_attempt(h.attempt);
   }
-  // Leases whose reply got lost are delivered again. Only before this call leases more itself, and not to a
-  // worker that still has results to send: those may be the missing ones.
-  if (!first || call.request->results_size() >= kMaxResultsPerSync) return;
+  // Leases whose reply got lost are delivered again, before this call leases more itself.
+  if (!complete) return;
   for (const std::string& id : heartbeat.missing) to_proto(*leases_.find(id), call.reply->add_leases());
   call.slots -= static_cast<int>(heartbeat.missing.size());
 }

@@ -42,7 +42,11 @@ void LeaseTable::take_from_queue(const Entry& entry) {
 }
 
 void LeaseTable::take_from_owner(Entry& entry) {
-  unclaimed_.erase(entry.trial.id);
+  if (const auto kept = unclaimed_.find(entry.kept_for); kept != unclaimed_.end()) {
+    kept->second.erase(entry.trial.id);
+    if (kept->second.empty()) unclaimed_.erase(kept);
+  }
+  entry.kept_for.clear();
   if (entry.owner) {
     const auto leases = leases_.find(*entry.owner);
     leases->second.erase(entry.trial.id);
@@ -60,7 +64,8 @@ void LeaseTable::remove(Trials::iterator entry) {
 }
 
 size_t LeaseTable::leased() const {
-  size_t sum = unclaimed_.size();
+  size_t sum = 0;
+  for (const auto& [worker, kept] : unclaimed_) sum += kept.size();
   for (const auto& [owner, leased] : leases_) sum += leased.size();
   return sum;
 }
@@ -93,12 +98,15 @@ LeaseTable::Added LeaseTable::enqueue_again(const Trial& trial) {
   return added;
 }
 
-LeaseTable::Added LeaseTable::restore_leased(const Trial& trial, int64_t now_ms) {
+LeaseTable::Added LeaseTable::restore_leased(const Trial& trial, const std::string& worker_id,
+                                             int64_t now_ms) {
   if (closed_.contains(trial.id)) return Added::kResultCame;
-  const Added added =
-      add({.trial = trial, .state = State::kLeased, .expires_ms = now_ms + options_.restart_grace_ms},
-          /*first=*/false);
-  if (added == Added::kNew) unclaimed_.insert(trial.id);
+  const Added added = add({.trial = trial,
+                           .state = State::kLeased,
+                           .kept_for = worker_id,
+                           .expires_ms = now_ms + options_.restart_grace_ms},
+                          /*first=*/false);
+  if (added == Added::kNew) unclaimed_[worker_id].insert(trial.id);
   return added;
 }
 
@@ -164,8 +172,8 @@ void LeaseTable::release(const std::string& trial_id) {
 
 // --- leases ---
 
-LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held,
-                                            int64_t now_ms) {
+LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms,
+                                            bool complete) {
   Heartbeat answer;
   std::set<std::string> named;
   for (const Held& h : held) {
@@ -179,8 +187,8 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
     const bool current = entry.state == State::kLeased && entry.trial.fencing == h.fencing;
     if (current && (!entry.owner || *entry.owner == owner)) {
       if (!entry.owner) {
+        take_from_owner(entry);
         entry.owner = owner;
-        unclaimed_.erase(h.trial_id);
         leases_[owner].insert(h.trial_id);
       }
       entry.at_work = h.at_work;
@@ -192,6 +200,9 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
   if (const auto mine = leases_.find(owner); mine != leases_.end())
     for (const std::string& id : mine->second)
       if (!named.contains(id)) answer.missing.push_back(id);
+  if (const auto kept = unclaimed_.find(owner.worker_id); complete && kept != unclaimed_.end())
+    for (const std::string& id : kept->second)
+      if (!named.contains(id)) trials_.at(id).expires_ms = now_ms;
   return answer;
 }
 
@@ -269,7 +280,8 @@ std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>&
     } else if (now_ms >= entry.expires_ms) {
       lost.emplace_back(&entry, entry.owner ? str("worker ", entry.owner->worker_id, " was silent for ",
                                                   static_cast<double>(options_.ttl_ms) / 1000, " s")
-                                            : "no worker took its lease up again after the daemon's restart");
+                                            : str("worker ", entry.kept_for,
+                                                  " did not take it up again after the daemon's restart"));
     }
   }
   std::vector<Loss> losses;
@@ -281,7 +293,9 @@ std::vector<LeaseTable::Loss> LeaseTable::expire(int64_t now_ms) {
   const bool stalled = last_expire_ms_ && now_ms - *last_expire_ms_ > options_.ttl_ms / 2;
   last_expire_ms_ = now_ms;
   if (!first_expire_ms_) first_expire_ms_ = now_ms;
-  std::vector<Loss> losses = expire_of(unclaimed_, stalled, now_ms);
+  std::set<std::string> kept;
+  for (const auto& [worker, ids] : unclaimed_) kept.insert(ids.begin(), ids.end());
+  std::vector<Loss> losses = expire_of(kept, stalled, now_ms);
   std::vector<Owner> owners;
   for (const auto& [owner, leased] : leases_) owners.push_back(owner);
   for (const Owner& owner : owners)

@@ -74,7 +74,9 @@ class LeaseTable {
   Added enqueue(const Trial& trial);
   // A closed trial once more, before all others (tuner rerun). kKnownAlready: it is open.
   Added enqueue_again(const Trial& trial);
-  Added restore_leased(const Trial& trial, int64_t now_ms);
+  // A lease found in the store: kept for the worker it was given to, until that one names it or plainly does
+  // not hold it any more (heartbeat), at most for the grace.
+  Added restore_leased(const Trial& trial, const std::string& worker_id, int64_t now_ms);
 
   // Who asks for work. Both are asked at most a few times a call.
   struct Asker {
@@ -94,8 +96,11 @@ class LeaseTable {
     std::vector<Held> revoked;         // closed or cancelled: stop
     std::vector<std::string> missing;  // leased to this worker, yet it does not hold them: its reply got lost
   };
-  // Renews what the worker holds, and notes what it works at.
-  Heartbeat heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms);
+  // Renews what the worker holds, and notes what it works at. `complete`: it has nothing beside `held`, no
+  // unsent result either; what was kept for it since a restart and is not among these is lost at the next
+  // expire().
+  Heartbeat heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms,
+                      bool complete = false);
 
   // Takes the job's queued trials out, as if they had never been enqueued, and returns their ids. Those with
   // a worker stay, and so do the job's races.
@@ -150,6 +155,7 @@ class LeaseTable {
     int64_t place = 0;           // in the queue of its class
     int64_t queued_ms = 0;       // since when it waits there; 0: since before the first expire()
     std::optional<Owner> owner;  // leased: nobody yet after a restart
+    std::string kept_for;        // the worker that had it before the restart
     bool at_work = false;
     int64_t expires_ms = 0;
     int faults = 0, innocent_losses = 0;
@@ -175,7 +181,7 @@ class LeaseTable {
   std::map<Class, std::map<int64_t, std::string>> queues_;  // place -> id
   std::map<Owner, std::set<std::string>> leases_;           // by owner
   std::set<Owner> revoked_;
-  std::set<std::string> unclaimed_;  // leased, but by nobody yet after a restart
+  std::map<std::string, std::set<std::string>> unclaimed_;  // leased before a restart: by worker id
   size_t queued_ = 0;
   int64_t first_place_ = 0, last_place_ = 0;
   // Closed trials, the latest 65,536: one that is being loaded from the store may be among them.
