@@ -208,8 +208,9 @@ Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<Candidat
 
 Status CandidateRun::fork_child() {
   begun_ = steady_clock::now();
-  deadline_ = begun_ + std::chrono::duration_cast<steady_clock::duration>(
-                           std::chrono::duration<double>(r_.run_timeout_s));
+  patience_ = Patience(
+      std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s)),
+      begun_);
   child_ = fork();
   if (child_ < 0) return failed("fork: ", strerror(errno));
   if (child_ == 0) run_candidate(plan_);
@@ -239,7 +240,7 @@ bool CandidateRun::must_end() {
   if (end_.resident_bytes > r_.memory_limit_bytes) {
     end_.kind = End::kMemory;
     ended_ = true;
-  } else if (steady_clock::now() >= deadline_) {
+  } else if (patience_.over()) {
     end_.kind = End::kTimeout;
     ended_ = true;
   }
@@ -250,7 +251,7 @@ bool CandidateRun::must_end() {
 void CandidateRun::watch() {
   while (!must_end()) {
     pollfd wait[2] = {{pidfd_, POLLIN, 0}, {socket_, POLLIN, 0}};
-    poll(wait, 2, poll_ms(std::min(deadline_, steady_clock::now() + kWatchEvery)));
+    poll(wait, 2, patience_.poll_ms(kWatchEvery));
   }
 }
 

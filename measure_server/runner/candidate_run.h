@@ -12,8 +12,8 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/runner/candidate.h"
-#include "measure_server/runner/frame.h"
 #include "measure_server/runner/guarded_memory.h"
+#include "measure_server/runner/patience.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/runner_protocol.h"
 
@@ -95,7 +95,7 @@ class CandidateRun {
   End end_;
   pid_t child_ = -1;
   int pidfd_ = -1, statm_ = -1;
-  Deadline deadline_{};
+  Patience patience_;
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // the child ended, or must end
   std::vector<double> other_ns_, pulses_ns_;

@@ -14,6 +14,7 @@
 
 #include "compiler_core/base/child_process.h"
 #include "compiler_core/base/clock.h"
+#include "measure_server/runner/patience.h"
 #include "measure_server/runner/peer.h"
 
 namespace tuner {
@@ -86,7 +87,7 @@ std::string DeviceHost::end(Process& process, bool& gone) {
   kill(-process.pid, SIGKILL);
   kill(process.pid, SIGKILL);
   pollfd ended{process.pidfd, POLLIN, 0};
-  if (process.pidfd >= 0) gone = poll(&ended, 1, poll_ms(steady_clock::now() + kEndLimit)) > 0;
+  if (process.pidfd >= 0) gone = poll(&ended, 1, static_cast<int>(milliseconds(kEndLimit).count())) > 0;
   int status = 0;
   std::string how = "cannot be killed";
   // Reaped at once, or, when the driver holds it, by whoever looks for children later.
@@ -185,10 +186,10 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
 
 RunReply DeviceHost::watch(const RunRequest& request, bool& peer_gone) {
   phase_ = Phase::kStarting;
-  const Deadline deadline = seconds_from_now(request.run_timeout_s);
+  Patience patience(seconds_from_now(request.run_timeout_s) - steady_clock::now());
   for (;;) {
     pollfd wait[2] = {{process_.socket, POLLIN, 0}, {peer_, POLLIN, 0}};
-    poll(wait, 2, poll_ms(deadline));
+    poll(wait, 2, patience.poll_ms());
     if (wait[0].revents != 0) {
       const Result<std::string> text = read_frame(process_.socket, seconds_from_now(10));
       const Result<DeviceMessage> message =
@@ -209,7 +210,7 @@ RunReply DeviceHost::watch(const RunRequest& request, bool& peer_gone) {
       peer_gone = wish == PeerWish::kGone;
       return trouble(request, peer_gone ? "the peer is gone" : "cancelled");
     }
-    if (steady_clock::now() >= deadline) {
+    if (patience.over()) {
       end_child();
       return verdict(request, "run_timeout",
                      str("still running after ", request.run_timeout_s, " s while ", phase_name(phase_)));

@@ -1,4 +1,5 @@
-// Frames on a stream socket: a 4-byte little-endian length, then that many bytes. Every wait has a deadline.
+// Frames on a stream socket: a 4-byte little-endian length, then that many bytes. Every wait has a deadline,
+// which moves by the time for which this process was stopped meanwhile (patience.h).
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,5 @@ inline constexpr size_t kMaxFrameBytes = 16 << 20;
 Status write_frame(int fd, std::string_view bytes, Deadline deadline);
 // Reads one whole frame. Errors as above; InvalidArgument: the peer announces more than kMaxFrameBytes.
 Result<std::string> read_frame(int fd, Deadline deadline);
-
-// Returns the milliseconds until `deadline` for poll(), rounded up; 0 if it has passed.
-int poll_ms(Deadline deadline);
 
 }  // namespace tuner
