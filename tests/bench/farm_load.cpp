@@ -6,17 +6,20 @@
 //   farm_load --check load.db --ledger acks.txt
 //
 // Prints durable trials a second, the time from results to the next leases (p50, p99, largest), and how many
-// calls failed. --check compares the ledger with the database: every acknowledged result is stored, none twice.
+// calls failed; with --metrics HOST:PORT (the daemon's) also how many results a commit stores. --check compares the ledger with the database: every acknowledged result is stored, none twice.
 #include <grpcpp/grpcpp.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "db/store.h"
 #include "tests/bench/load/simulated_workers.h"
+#include "tests/support/text_client.h"
 #include "tuning.grpc.pb.h"
 
 namespace tuner::bench {
@@ -26,7 +29,7 @@ struct Options {
   WorkersPlan plan{.daemon = "127.0.0.1:7070", .target = "llvm -mcpu=haswell -threads=1"};
   std::string workload =
       "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
-  std::string search = "random", ledger, check;
+  std::string search = "random", check, metrics;
   int trials = 0, jobs = 1;
 };
 
@@ -54,7 +57,29 @@ double at_fraction(std::vector<double>& sorted, double fraction) {
   return sorted.empty() ? 0 : sorted[static_cast<size_t>(fraction * static_cast<double>(sorted.size() - 1))];
 }
 
+// What the daemon's metrics page says of `name`; 0 where it says nothing. With labels: their sum.
+double metric(const std::string& address, const std::string& name) {
+  testing::TextClient client(address);
+  client.send_text("GET /metrics HTTP/1.0\r\n\r\n");
+  std::istringstream page(client.rest());
+  double sum = 0;
+  for (std::string line; std::getline(page, line);)
+    if (line.starts_with(name + " ") || line.starts_with(name + "{"))
+      sum += std::strtod(line.c_str() + line.rfind(' '), nullptr);
+  return sum;
+}
+
+struct Commits {
+  double results = 0, commits = 0;
+};
+Commits commits(const std::string& metrics) {
+  return {metric(metrics, "tuner_results_total"), metric(metrics, "tuner_result_commit_seconds_count")};
+}
+
 Status load(const Options& options) {
+  if (!options.metrics.empty() && !testing::TextClient(options.metrics).connected())
+    return invalid_argument("--metrics ", options.metrics, ": no daemon answers there");
+  const Commits before = options.metrics.empty() ? Commits{} : commits(options.metrics);
   for (int i = 0; i < options.jobs && options.trials > 0; ++i) RETURN_IF_ERROR(submit(options, i));
   ASSIGN_OR_RETURN(WorkersResult result, run_simulated_workers(options.plan));
   std::ranges::sort(result.turn_ms);
@@ -62,25 +87,28 @@ Status load(const Options& options) {
   const double busy_s = (result.last_ack_ms - result.first_lease_ms) / 1000;
   std::printf(
       "%d workers, %d slots, %d ms of thinking: %lld acknowledged in %.1f s, %.0f trials/s; %lld calls, %lld "
-      "failed\n",
+      "failed, %lld repeated\n",
       options.plan.workers, options.plan.slots, options.plan.think_ms,
       static_cast<long long>(result.acknowledged), busy_s,
       busy_s > 0 ? static_cast<double>(result.acknowledged) / busy_s : 0,
-      static_cast<long long>(result.calls), static_cast<long long>(result.failures));
+      static_cast<long long>(result.calls), static_cast<long long>(result.failures),
+      static_cast<long long>(result.repeated));
   std::printf("results to leases: p50 %.1f ms, p99 %.1f ms, at most %.1f ms; first lease after %.0f ms\n",
               at_fraction(result.turn_ms, 0.5), at_fraction(result.turn_ms, 0.99),
               at_fraction(result.turn_ms, 1), result.first_lease_ms);
-  if (options.ledger.empty()) return Status::ok();
-  std::ofstream file(options.ledger, std::ios::app);
-  for (const auto& [trial, attempt] : result.ledger) file << trial << ' ' << attempt << '\n';
-  file.flush();
-  return file ? Status::ok() : failed("ledger ", options.ledger, ": could not be written");
+  if (!options.metrics.empty()) {
+    const Commits after = commits(options.metrics);
+    const double n = after.commits - before.commits;
+    std::printf("%.0f commits of results, %.1f results each\n", n,
+                n > 0 ? (after.results - before.results) / n : 0);
+  }
+  return Status::ok();
 }
 
 // Every acknowledged result is a record, and no trial has two terminal ones.
 Status check(const Options& options) {
-  std::ifstream file(options.ledger);
-  if (!file) return invalid_argument("--ledger ", options.ledger, ": could not be read");
+  std::ifstream file(options.plan.ledger);
+  if (!file) return invalid_argument("--ledger ", options.plan.ledger, ": could not be read");
   std::map<std::string, int> acknowledged;
   std::string trial;
   for (int attempt = 0; file >> trial >> attempt;) acknowledged[trial] = attempt;
@@ -116,7 +144,11 @@ int run(int argc, char** argv) {
   app.add_option("--search", options.search);
   app.add_option("--submit", options.trials, "submit a job of so many trials first; 0: none");
   app.add_option("--jobs", options.jobs, "so many jobs");
-  app.add_option("--ledger", options.ledger, "acknowledged results: written, or checked");
+  app.add_option("--wait-ms", options.plan.wait_ms, "how long a Sync waits for news");
+  app.add_option("--repeated", options.plan.repeated, "share of Syncs that come once more, later")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--metrics", options.metrics, "HOST:PORT of the daemon's metrics");
+  app.add_option("--ledger", options.plan.ledger, "acknowledged results: appended as they come, or checked");
   app.add_option("--check", options.check, "compare this database with the ledger, and do nothing else");
   CLI11_PARSE(app, argc, argv);
   const Status status = options.check.empty() ? load(options) : check(options);

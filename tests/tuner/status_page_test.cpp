@@ -1,19 +1,15 @@
 // The status pages: what is answered, and that any bytes are answered with a whole HTTP reply or not at all.
 #include "tuner/daemon/status_page.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
 #include "tests/damaged_text.h"
+#include "tests/support/text_client.h"
 #include "tuner/daemon/status_server.h"
 
 namespace tuner {
@@ -23,7 +19,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using Client = testing::TextClient;
 
 StatusPages pages(Readiness ready = {true, ""}) {
   return {.metrics = [] { return std::string("a 1\n"); }, .ready = [ready] { return ready; }};
@@ -81,39 +77,6 @@ TEST(StatusPageFuzz, AnyBytesAreAnsweredWithOneWholeReply) {
   EXPECT_GT(accepted, testing::kDamagedRounds / 20);
   EXPECT_LT(accepted, testing::kDamagedRounds);
 }
-
-// A plain client; each read has a deadline.
-class Client {
- public:
-  explicit Client(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-  }
-  ~Client() { close(fd_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-  void send_text(const std::string& text) const { send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
-  // All until the server closes; "late" is added if it does not.
-  std::string rest(std::chrono::seconds limit = 20s) const {
-    std::string all;
-    const auto end = Clock::now() + limit;
-    while (Clock::now() < end) {
-      pollfd polled{fd_, POLLIN, 0};
-      if (poll(&polled, 1, 100) <= 0) continue;
-      char buffer[4096];
-      const ssize_t n = recv(fd_, buffer, sizeof buffer, 0);
-      if (n <= 0) return all;
-      all.append(buffer, static_cast<size_t>(n));
-    }
-    return all + "late";
-  }
-
- private:
-  int fd_;
-};
 
 TEST(StatusServer, AnswersInPiecesToo) {
   const auto server = StatusServer::start("127.0.0.1:0", pages()).value();

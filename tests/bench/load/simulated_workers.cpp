@@ -1,8 +1,11 @@
 #include "tests/bench/load/simulated_workers.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSettleMs = 3'000;  // until then all of them come at once
+constexpr int kLatestRepeatMs = 5'000;
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -53,7 +57,15 @@ class Fleet {
   Result<WorkersResult> run();
 
  private:
-  struct Worker {
+  // What the queue hands back: a call that has ended.
+  struct Ticket {
+    virtual ~Ticket() = default;
+    virtual void ended() = 0;
+  };
+  struct Worker : Ticket {
+    explicit Worker(Fleet& fleet) : fleet(fleet) {}
+    void ended() override { fleet.take(*this); }
+    Fleet& fleet;
     std::unique_ptr<v1::Workers::Stub> stub;
     v1::RegisterRequest hello;
     v1::SyncRequest request;
@@ -67,19 +79,44 @@ class Fleet {
     bool registering = true;
     Clock::time_point sent;
   };
+  // A Sync that comes once more. Nobody hears the answer.
+  struct Repeat : Ticket {
+    explicit Repeat(Fleet& fleet) : fleet(fleet) {}
+    void ended() override { fleet.repeating_.erase(this); }
+    Fleet& fleet;
+    v1::SyncRequest request;
+    v1::SyncReply reply;
+    grpc::ClientContext context;
+    grpc::Status status;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::SyncReply>> sync;
+  };
   using Later = std::pair<Clock::time_point, Worker*>;
+  struct LaterRepeat {
+    Worker* worker;
+    v1::SyncRequest request;
+  };
 
   void add_worker(int number);
+  std::chrono::system_clock::time_point deadline() const {
+    return std::chrono::system_clock::now() + std::chrono::milliseconds(plan_.wait_ms + 15'000);
+  }
   void call(Worker& worker);
   void take(Worker& worker);
-  void answer_later(Worker& worker);
+  void take_acks(Worker& worker);
   void answer(Worker& worker);
+  void repeat_later(Worker& worker);
+  void repeat(const LaterRepeat& call);
+  void act(Clock::time_point now);
+  Clock::time_point next_act(Clock::time_point otherwise) const;
 
   const WorkersPlan plan_;
   WorkersResult result_;
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::priority_queue<Later, std::vector<Later>, std::greater<>> thinking_;
+  std::multimap<Clock::time_point, LaterRepeat> repeats_;
+  std::map<Repeat*, std::unique_ptr<Repeat>> repeating_;
+  std::ofstream ledger_;
   Clock::time_point begun_;
   std::minstd_rand random_{1};
   int in_flight_ = 0;
@@ -87,13 +124,17 @@ class Fleet {
 };
 
 void Fleet::add_worker(int number) {
-  auto worker = std::make_unique<Worker>();
+  auto worker = std::make_unique<Worker>(*this);
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // else all of them would share one connection
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   worker->stub = v1::Workers::NewStub(
       grpc::CreateCustomChannel(plan_.daemon, grpc::InsecureChannelCredentials(), arguments));
   worker->hello.set_worker_id(str(plan_.name, "-", number));
-  worker->hello.set_incarnation("1");
+  // A restarted process is another one.
+  const std::string incarnation = str(::getpid(), "-", begun_.time_since_epoch().count());
+  worker->hello.set_incarnation(incarnation);
   worker->hello.set_protocol(1);
   worker->hello.add_targets(plan_.target);
   worker->hello.set_max_threads(64);
@@ -101,28 +142,29 @@ void Fleet::add_worker(int number) {
   environment->set_hardware("simulated");
   environment->set_toolchain("none");
   environment->set_worker_id(worker->hello.worker_id());
-  environment->set_worker_incarnation("1");
+  environment->set_worker_incarnation(incarnation);
   environment->set_host("simulated");
   environment->set_harness_abi(1);
   worker->request.set_free_slots(plan_.slots);
-  worker->request.set_wait_ms(15'000);
+  worker->request.set_wait_ms(plan_.wait_ms);
   workers_.push_back(std::move(worker));
 }
 
 void Fleet::call(Worker& worker) {
   worker.context = std::make_unique<grpc::ClientContext>();
-  worker.context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  worker.context->set_deadline(deadline());
   worker.context->set_wait_for_ready(true);
   worker.sent = Clock::now();
   ++in_flight_;
   ++result_.calls;
   if (worker.registering) {
     worker.enter = worker.stub->AsyncRegister(worker.context.get(), worker.hello, &queue_);
-    worker.enter->Finish(&worker.welcome, &worker.status, &worker);
+    worker.enter->Finish(&worker.welcome, &worker.status, static_cast<Ticket*>(&worker));
   } else {
     worker.reply.Clear();
     worker.sync = worker.stub->AsyncSync(worker.context.get(), worker.request, &queue_);
-    worker.sync->Finish(&worker.reply, &worker.status, &worker);
+    worker.sync->Finish(&worker.reply, &worker.status, static_cast<Ticket*>(&worker));
+    repeat_later(worker);
   }
 }
 
@@ -138,16 +180,7 @@ void Fleet::take(Worker& worker) {
     worker.registering = false;
     worker.request.set_session(worker.welcome.session());
   } else {
-    for (const v1::Ack& ack : worker.reply.acks()) {
-      auto* const owed = worker.request.mutable_results();
-      for (int i = owed->size() - 1; i >= 0; --i) {
-        if (owed->Get(i).trial_id() != ack.trial_id() || owed->Get(i).attempt() != ack.attempt()) continue;
-        owed->DeleteSubrange(i, 1);
-        ++result_.acknowledged;
-        result_.last_ack_ms = ms_between(begun_, Clock::now());
-        result_.ledger.emplace_back(ack.trial_id(), ack.attempt());
-      }
-    }
+    take_acks(worker);
     if (worker.reply.leases_size() > 0) {
       const Clock::time_point now = Clock::now();
       if (ms_between(begun_, now) > kSettleMs) result_.turn_ms.push_back(ms_between(worker.sent, now));
@@ -166,6 +199,56 @@ void Fleet::take(Worker& worker) {
   }
 }
 
+void Fleet::take_acks(Worker& worker) {
+  auto* const owed = worker.request.mutable_results();
+  for (const v1::Ack& ack : worker.reply.acks())
+    for (int i = owed->size() - 1; i >= 0; --i) {
+      if (owed->Get(i).trial_id() != ack.trial_id() || owed->Get(i).attempt() != ack.attempt()) continue;
+      owed->DeleteSubrange(i, 1);
+      ++result_.acknowledged;
+      result_.last_ack_ms = ms_between(begun_, Clock::now());
+      if (ledger_.is_open()) ledger_ << ack.trial_id() << ' ' << ack.attempt() << '\n';
+    }
+  if (ledger_.is_open() && worker.reply.acks_size() > 0) ledger_.flush();
+}
+
+void Fleet::repeat_later(Worker& worker) {
+  if (static_cast<double>(random_() % 1'000'000) >= plan_.repeated * 1e6) return;
+  repeats_.emplace(Clock::now() + std::chrono::milliseconds(random_() % kLatestRepeatMs),
+                   LaterRepeat{&worker, worker.request});
+}
+
+void Fleet::repeat(const LaterRepeat& call) {
+  auto owned = std::make_unique<Repeat>(*this);
+  Repeat* const again = owned.get();
+  repeating_[again] = std::move(owned);
+  again->request = call.request;
+  again->context.set_deadline(deadline());
+  ++in_flight_;
+  ++result_.repeated;
+  again->sync = call.worker->stub->AsyncSync(&again->context, again->request, &queue_);
+  again->sync->Finish(&again->reply, &again->status, static_cast<Ticket*>(again));
+}
+
+// What is due by now.
+void Fleet::act(Clock::time_point now) {
+  while (!thinking_.empty() && thinking_.top().first <= now) {
+    Worker* const worker = thinking_.top().second;
+    thinking_.pop();
+    answer(*worker);
+  }
+  while (!repeats_.empty() && repeats_.begin()->first <= now) {
+    repeat(repeats_.begin()->second);
+    repeats_.erase(repeats_.begin());
+  }
+}
+
+Clock::time_point Fleet::next_act(Clock::time_point otherwise) const {
+  if (!thinking_.empty()) otherwise = std::min(otherwise, thinking_.top().first);
+  if (!repeats_.empty()) otherwise = std::min(otherwise, repeats_.begin()->first);
+  return otherwise;
+}
+
 void Fleet::answer(Worker& worker) {
   for (const auto& [id, lease] : worker.leased)
     *worker.request.add_results() = measured(lease, worker.hello.environment());
@@ -174,8 +257,12 @@ void Fleet::answer(Worker& worker) {
 }
 
 Result<WorkersResult> Fleet::run() {
-  for (int i = 0; i < plan_.workers; ++i) add_worker(i);
+  if (!plan_.ledger.empty()) {
+    ledger_.open(plan_.ledger, std::ios::app);
+    if (!ledger_) return failed("ledger ", plan_.ledger, ": could not be opened");
+  }
   begun_ = Clock::now();
+  for (int i = 0; i < plan_.workers; ++i) add_worker(i);
   for (const std::unique_ptr<Worker>& worker : workers_) call(*worker);
   const Clock::time_point end =
       begun_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(plan_.seconds));
@@ -185,27 +272,24 @@ Result<WorkersResult> Fleet::run() {
       ending_ = true;
       for (const std::unique_ptr<Worker>& worker : workers_)
         if (worker->context != nullptr) worker->context->TryCancel();
+      for (const auto& [call, owned] : repeating_) call->context.TryCancel();
     }
-    while (!ending_ && !thinking_.empty() && thinking_.top().first <= now) {
-      Worker* const worker = thinking_.top().second;
-      thinking_.pop();
-      answer(*worker);
-    }
-    Clock::time_point until = ending_ ? now + std::chrono::seconds(1) : end;
-    if (!thinking_.empty() && !ending_) until = std::min(until, thinking_.top().first);
+    if (!ending_) act(now);
+    const Clock::time_point until = ending_ ? now + std::chrono::seconds(1) : next_act(end);
     void* tag = nullptr;
     bool ok = false;
-    const auto deadline = std::chrono::system_clock::now() +
-                          std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
-    const auto got = queue_.AsyncNext(&tag, &ok, deadline);
+    const auto wake = std::chrono::system_clock::now() +
+                      std::chrono::duration_cast<std::chrono::microseconds>(until - Clock::now());
+    const auto got = queue_.AsyncNext(&tag, &ok, wake);
     if (got != grpc::CompletionQueue::GOT_EVENT) continue;
     --in_flight_;
-    take(*static_cast<Worker*>(tag));
+    static_cast<Ticket*>(tag)->ended();
   }
   queue_.Shutdown();
   void* tag = nullptr;
   for (bool ok = false; queue_.Next(&tag, &ok);) {
   }
+  if (ledger_.is_open() && !ledger_) return failed("ledger ", plan_.ledger, ": could not be written");
   return std::move(result_);
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "compiler_core/base/status.h"
@@ -20,18 +19,23 @@ struct WorkersPlan {
   int think_ms = 0;  // how long a worker "measures" what it has leased
   double seconds = 10;
   std::string name = "sim";  // ids are NAME-0, NAME-1, ...
+  int wait_ms = 15'000;      // how long a Sync waits for news
+  // Share of Syncs that come a second time, up to five seconds later, as if a network had kept a copy.
+  double repeated = 0;
+  // The ledger that the database must agree with: a line "TRIAL ATTEMPT" for every acknowledged result is
+  // appended as soon as it is known, so that a killed process leaves what it knew. Empty: none.
+  std::string ledger;
 };
 
 struct WorkersResult {
   int64_t acknowledged = 0;  // results, each once
   int64_t calls = 0, failures = 0;
+  int64_t repeated = 0;  // Syncs that came a second time; their answers count nowhere
   // Milliseconds from sending results to having leases again, thinking not included; unsorted. Those of the
   // first three seconds, in which all workers come at once, are left out.
   std::vector<double> turn_ms;
   // Milliseconds until the first lease of all came, and until the last acknowledgement; negative: none did.
   double first_lease_ms = -1, last_ack_ms = -1;
-  // Trial and attempt of every acknowledged result: the ledger that the database must agree with.
-  std::vector<std::pair<std::string, int>> ledger;
 };
 
 Result<WorkersResult> run_simulated_workers(const WorkersPlan& plan);
