@@ -33,7 +33,7 @@ Status JobRunner::start() {
     ASSIGN_OR_RETURN(std::vector<TrialWithRecord> page, store_.trials(query));
     const bool last = std::ssize(page) < kPage;
     if (!page.empty()) query.after = page.back().trial.seq;
-    for (TrialWithRecord& trial : page) RETURN_IF_ERROR(take_stored(std::move(trial)));
+    for (const TrialWithRecord& trial : page) RETURN_IF_ERROR(take_stored(trial));
     if (last) break;
   }
   ASSIGN_OR_RETURN(std::vector<ProposalRow> proposals, store_.proposals(job_.id));
@@ -45,7 +45,7 @@ Status JobRunner::start() {
   return Status::ok();
 }
 
-Status JobRunner::take_stored(TrialWithRecord trial) {
+Status JobRunner::take_stored(const TrialWithRecord& trial) {
   const TrialRow& row = trial.trial;
   ASSIGN_OR_RETURN(Task* const task, task_of(str("trial ", row.id), row.task_index));
   note_first(*task, row.id);
@@ -56,8 +56,13 @@ Status JobRunner::take_stored(TrialWithRecord trial) {
     ++task->open;
     open_.emplace(row.id, Open{row, std::nullopt});
   }
-  task->stored.push_back(past_trial(std::move(trial)));
-  task->stored.back().row.model_digest = std::string();  // only a replay compares it
+  StoredTrial stored{.seq = row.seq,
+                     .template_name = row.template_name,
+                     .config = row.config,
+                     .template_version = row.template_version,
+                     .cancelled = row.state == TrialState::kCancelled && !trial.record};
+  if (trial.record) stored.result = past_result(trial.record_id, *trial.record);
+  task->stored.push_back(std::move(stored));
   return Status::ok();
 }
 
@@ -89,45 +94,57 @@ Status JobRunner::begin(Task& task, size_t index) {
                      warm_start(store_, job_.tasks[index], task.space->search, task.donor_record_id));
   }
   ASSIGN_OR_RETURN(task.search, make_search_(job_.search, task.space->search, job_.seed));
-  if (!play_again(task)) {
+  std::vector<Candidate> cancelled;
+  const std::vector<PastTrial> past = take_past(task, cancelled);
+  if (!play_again(task, past)) {
     notes_.push_back(str("task ", index + 1,
                          ": its search does not propose again what it did before the interruption, ",
                          "so it starts anew from the results it has"));
-    task.known.clear();
-    task.unobserved.clear();
     task.proposals.clear();
     ASSIGN_OR_RETURN(task.search, make_search_(job_.search, task.space->search, job_.seed));
-    CHECK(play_again(task)) << "without proposals there is nothing to differ from";
+    CHECK(play_again(task, past)) << "without proposals there is nothing to differ from";
   }
-  std::set<Candidate> cancelled;
-  for (const PastTrial& t : task.stored) {
-    const std::optional<Candidate> candidate = candidate_of(task, t.row);
-    if (!candidate) continue;
-    if (const auto open = open_.find(t.row.id); open != open_.end()) open->second.candidate = candidate;
-    // Never measured, so it may be proposed again; a search proposes nothing twice.
-    if (!t.result && t.row.state == TrialState::kCancelled && !task.known.contains(*candidate) &&
-        cancelled.insert(*candidate).second)
-      task.reopen.push_back(*candidate);
-  }
+  for (auto& [id, open] : open_)
+    if (open.row.task_index == static_cast<int>(index))
+      open.candidate = candidate_of(task, open.row.template_name, open.row.template_version, open.row.config);
+  // Never measured, so it may be proposed again; a search proposes nothing twice.
+  std::set<Candidate> again;
+  for (const Candidate& c : cancelled)
+    if (!task.known.contains(c) && again.insert(c).second) task.reopen.push_back(c);
   std::reverse(task.reopen.begin(), task.reopen.end());  // given from the back: the default first
   task.estimate.emplace(task.space->search);
   std::map<int64_t, Observation> results;  // by record id
-  for (const PastTrial& t : task.stored)
-    if (const std::optional<Candidate> candidate = t.result ? candidate_of(task, t.row) : std::nullopt)
-      results[t.result->record_id] = observation(*candidate, *t.result);
+  for (const PastTrial& t : past)
+    if (t.result) results[t.result->record_id] = observation(t.candidate, *t.result);
   for (const auto& [id, result] : results) task.estimate->observe({&result, 1});
   judge_stop(task, index);
-  task.stored = {};
   task.proposals = {};
   return Status::ok();
 }
 
+// The task's trials as a search looks back on them. Those that were never measured come in `cancelled`; those of
+// templates or configs that this program does not have are left out.
+std::vector<PastTrial> JobRunner::take_past(Task& task, std::vector<Candidate>& cancelled) {
+  std::vector<PastTrial> past;
+  past.reserve(task.stored.size());
+  for (const StoredTrial& t : std::exchange(task.stored, {})) {
+    const std::optional<Candidate> candidate =
+        candidate_of(task, t.template_name, t.template_version, t.config);
+    if (!candidate) continue;
+    past.push_back({t.seq, *candidate, t.result});
+    if (t.cancelled)
+      cancelled.push_back(*candidate);
+    else
+      task.known.insert(*candidate);
+  }
+  return past;
+}
+
 // Shows the search what it saw and asks it what it was asked, in the stored order; then what came since is
 // unobserved. False: it gives something else than it gave then.
-bool JobRunner::play_again(Task& task) const {
+bool JobRunner::play_again(Task& task, const std::vector<PastTrial>& past) {
   SearchHistory history;
-  for (const PastTrial& t : task.stored)
-    if (const std::optional<Candidate> candidate = candidate_of(task, t.row)) history.add(t, *candidate);
+  for (const PastTrial& t : past) history.add(t);
   for (const ProposalRow& p : task.proposals) {
     const SearchHistory::Call call = history.play(p, *task.search);
     const bool same =
@@ -136,22 +153,18 @@ bool JobRunner::play_again(Task& task) const {
     if (!same || call.then.size() != static_cast<size_t>(p.count)) return false;
   }
   task.unobserved = history.take_results();
-  for (const PastTrial& t : task.stored)
-    if (const std::optional<Candidate> candidate = candidate_of(task, t.row);
-        candidate && (t.result || t.row.state != TrialState::kCancelled))
-      task.known.insert(*candidate);
   return true;
 }
 
-std::optional<Candidate> JobRunner::candidate_of(const Task& task, const TrialRow& row) const {
+std::optional<Candidate> JobRunner::candidate_of(const Task& task, const std::string& template_name,
+                                                 int template_version, const std::string& config) {
   const std::vector<SearchSpace::Part>& parts = task.space->search.parts;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].template_name != row.template_name ||
-        task.space->template_versions[i] != row.template_version)
+    if (parts[i].template_name != template_name || task.space->template_versions[i] != template_version)
       continue;
-    const Result<Config> config = config_from_text(row.config);
-    if (!config) return std::nullopt;
-    const Result<ConfigIndex> index = parts[i].space->index_of(*config);
+    const Result<Config> read = config_from_text(config);
+    if (!read) return std::nullopt;
+    const Result<ConfigIndex> index = parts[i].space->index_of(*read);
     if (!index) return std::nullopt;
     return Candidate{static_cast<int>(i), *index};
   }
@@ -310,8 +323,9 @@ Result<size_t> JobRunner::observe() {
       if (task.estimate) task.estimate->observe({&task.unobserved.back(), 1});
     }
     // A task not begun yet learns of it in begin(), with all that was stored before.
-    for (PastTrial& t : task.stored)
-      if (t.row.id == open.row.id) t.result = past_result(r.record_id, r.record);
+    const auto stored = std::ranges::lower_bound(task.stored, open.row.seq, {}, &StoredTrial::seq);
+    if (stored != task.stored.end() && stored->seq == open.row.seq)
+      stored->result = past_result(r.record_id, r.record);
   }
   for (size_t i = 0; i < tasks_.size() && taken > 0; ++i) judge_stop(tasks_[i], i);
   return taken;

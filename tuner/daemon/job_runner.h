@@ -86,6 +86,14 @@ class JobRunner {
   SearchCost take_spent() { return std::exchange(spent_, {}); }
 
  private:
+  // A trial whose task has not begun: what tells its candidate, once there is a space.
+  struct StoredTrial {
+    int64_t seq = 0;
+    std::string template_name, config;
+    int template_version = 1;
+    bool cancelled = false;
+    std::optional<PastTrial::Result> result;
+  };
   struct Task {
     std::optional<TaskSpace> space;
     std::unique_ptr<SearchStrategy> search;
@@ -94,7 +102,7 @@ class JobRunner {
         unobserved;               // results the search has not seen yet, in the order of their records
     int64_t donor_record_id = 0;  // records of other jobs the search was warmed with have ids up to this
     // Found by start(), until the task begins:
-    std::vector<PastTrial> stored;  // its trials, in seq order
+    std::vector<StoredTrial> stored;  // in seq order
     std::vector<ProposalRow> proposals;
     std::vector<Candidate> reopen;  // of cancelled trials: given once more before the search is asked
     int64_t done = 0, open = 0;
@@ -109,12 +117,14 @@ class JobRunner {
     std::optional<Candidate> candidate;  // none: its template or config is not of this version
   };
 
-  Status take_stored(TrialWithRecord trial);
+  Status take_stored(const TrialWithRecord& trial);
   Result<Task*> task_of(std::string_view what, int index);
   void note_first(Task& task, const std::string& trial_id) const;
   Status begin(Task& task, size_t index);
-  std::optional<Candidate> candidate_of(const Task& task, const TrialRow& row) const;
-  bool play_again(Task& task) const;
+  static std::optional<Candidate> candidate_of(const Task& task, const std::string& template_name,
+                                               int template_version, const std::string& config);
+  static std::vector<PastTrial> take_past(Task& task, std::vector<Candidate>& cancelled);
+  static bool play_again(Task& task, const std::vector<PastTrial>& past);
   Result<std::vector<TrialRow>> store_trials(Task& task, size_t index,
                                              const std::vector<Candidate>& candidates, ProposalRow* proposal);
   Result<std::vector<TrialRow>> propose_batch(Task& task, size_t index, size_t wanted);

@@ -1,6 +1,7 @@
 #include "tuner/daemon/replay.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tuner/daemon/search_history.h"
 
@@ -15,7 +16,10 @@ class TaskReplay {
 
   Status add(const TrialWithRecord& t) {
     ASSIGN_OR_RETURN(const Candidate candidate, candidate_of(t.trial));
-    history_.add(past_trial(t), candidate);
+    PastTrial past{.seq = t.trial.seq, .candidate = candidate};
+    if (t.record) past.result = past_result(t.record_id, *t.record);
+    history_.add(past);
+    rows_.emplace(t.trial.seq, t.trial);
     return Status::ok();
   }
 
@@ -29,7 +33,7 @@ class TaskReplay {
     for (size_t i = 0; i < std::max(call.now.size(), call.then.size()); ++i) {
       ReplayDifference d{.task_index = index_, .proposal = proposals_, .results_seen = results_seen_};
       if (i < call.then.size()) {
-        const TrialRow& row = call.then[i].row;
+        const TrialRow& row = rows_.at(call.then[i].seq);
         d.trial = row.id;
         d.expected = {row.template_name + " " + row.config, row.rng_counter, row.model_digest};
       } else {
@@ -76,6 +80,7 @@ class TaskReplay {
   const TaskSpace& space_;
   SearchStrategy& search_;
   SearchHistory history_;
+  std::map<int64_t, TrialRow> rows_;  // by seq
   int64_t proposals_ = 0, results_seen_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "tuner/daemon/search_history.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace tuner {
 
@@ -13,32 +12,25 @@ PastTrial::Result past_result(int64_t record_id, const MeasureRecord& record) {
   return {record_id, record.outcome == Outcome::kOk, record.cut, record_time_ns(record)};
 }
 
-PastTrial past_trial(TrialWithRecord trial) {
-  PastTrial past{.row = std::move(trial.trial)};
-  past.row.job_id = past.row.worker_id = std::string();
-  if (trial.record) past.result = past_result(trial.record_id, *trial.record);
-  return past;
-}
-
 Observation observation(const Candidate& candidate, const PastTrial::Result& result) {
   return {candidate, result.ok, result.time_ns, result.cut};
 }
 
-void SearchHistory::add(const PastTrial& trial, const Candidate& candidate) {
-  trials_.push_back({trial.row, candidate});
-  if (trial.result) results_[trial.result->record_id] = observation(candidate, *trial.result);
+void SearchHistory::add(const PastTrial& trial) {
+  trials_.push_back({trial.seq, trial.candidate});
+  if (trial.result) results_[trial.result->record_id] = observation(trial.candidate, *trial.result);
 }
 
 SearchHistory::Call SearchHistory::play(const ProposalRow& proposal, SearchStrategy& search) {
   const int64_t first = proposal.count > 0 ? proposal.first_trial_seq : proposal.seq;
   // Those of the proposal before, and cancelled ones that were given once more without a proposal.
-  for (; next_ < trials_.size() && trials_[next_].row.seq < first; ++next_)
+  for (; next_ < trials_.size() && trials_[next_].seq < first; ++next_)
     given_.insert(trials_[next_].candidate);
   const std::vector<Observation> seen = take_results(proposal.observed_record_id);
   if (!seen.empty()) search.observe(seen);
 
   size_t end = next_;
-  while (end < trials_.size() && trials_[end].row.seq < first + proposal.count) ++end;
+  while (end < trials_.size() && trials_[end].seq < first + proposal.count) ++end;
   Call call{.then = trials().subspan(next_, end - next_),
             .now = search.propose(static_cast<size_t>(std::max(proposal.asked, 0))),
             .shown = seen.size()};

@@ -21,27 +21,27 @@ Observation observation(const Candidate& candidate, const MeasureRecord& record)
 
 // A trial as a search looks back on it: few bytes, since there may be a million of them.
 struct PastTrial {
-  TrialRow row;  // without job and worker
   struct Result {
     int64_t record_id = 0;
     bool ok = false, cut = false;
     double time_ns = 0;
   };
+  int64_t seq = 0;  // of its row
+  Candidate candidate;
   std::optional<Result> result;
 };
-PastTrial past_trial(TrialWithRecord trial);
 PastTrial::Result past_result(int64_t record_id, const MeasureRecord& record);
 Observation observation(const Candidate& candidate, const PastTrial::Result& result);
 
 class SearchHistory {
  public:
   struct Trial {
-    TrialRow row;
+    int64_t seq = 0;
     Candidate candidate;
   };
 
   // A trial of the task; in seq order.
-  void add(const PastTrial& trial, const Candidate& candidate);
+  void add(const PastTrial& trial);
 
   // One stored call of SearchStrategy::propose, made again.
   struct Call {
