@@ -22,12 +22,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "db/integrity.h"
 #include "db/records.h"
 
 namespace tuner {
@@ -167,6 +169,13 @@ class Store {
   virtual Result<int64_t> add_event(std::string_view job_id, std::string_view json) = 0;
   virtual Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id,
                                                                       int64_t after_seq, int limit) const = 0;
+
+  // --- integrity ---
+  // Reads every row once, page by page, and says whether each is what was written and whether tables and
+  // indexes agree. Damage is no error, it is in the report. `after_page` hears how many rows have been read,
+  // and may sleep: a check in the background takes its time.
+  virtual Result<IntegrityReport> check_integrity(
+      std::stop_token stop = {}, const std::function<void(int64_t)>& after_page = [](int64_t) {}) const = 0;
 
   // --- exchange: rows to and from other databases and files (exchange/exchange_store.h) ---
   virtual ExchangeStore& exchange() = 0;

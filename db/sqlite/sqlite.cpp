@@ -172,6 +172,17 @@ Result<std::vector<SqlRow>> Connection::all(std::string_view sql, const SqlRow& 
   }
 }
 
+Result<std::vector<SqlRow>> Connection::all_unless(const std::stop_token& stop, std::string_view sql) {
+  constexpr int kSteps = 10'000;  // of SQLite's machine, between two questions: about a millisecond
+  const auto asked = [](void* token) {
+    return static_cast<const std::stop_token*>(token)->stop_requested() ? 1 : 0;
+  };
+  sqlite3_progress_handler(db_, kSteps, asked, const_cast<std::stop_token*>(&stop));
+  Result<std::vector<SqlRow>> rows = all(sql);
+  sqlite3_progress_handler(db_, 0, nullptr, nullptr);
+  return rows;
+}
+
 Result<SqlRow> Connection::one(std::string_view sql, const SqlRow& parameters) {
   ASSIGN_OR_RETURN(sqlite3_stmt * statement, prepare(sql, parameters));
   const Reset reset{statement};

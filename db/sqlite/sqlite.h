@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -41,6 +42,8 @@ class Connection {
   Status run(std::string_view sql, const SqlRow& parameters = {});
   // Returns all rows of one statement.
   Result<std::vector<SqlRow>> all(std::string_view sql, const SqlRow& parameters = {});
+  // As all(), but a stop ends it: an error, which says so.
+  Result<std::vector<SqlRow>> all_unless(const std::stop_token& stop, std::string_view sql);
   // Returns the first row; empty if there is none.
   Result<SqlRow> one(std::string_view sql, const SqlRow& parameters = {});
 

@@ -1,6 +1,6 @@
 // SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
-// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp, import_rows.cpp and
-// export_rows.cpp.
+// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp,
+// import_rows.cpp, export_rows.cpp and integrity.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
 // behind one mutex and with group commit, does all writes and checkpoints, with synchronous=FULL. (Debian
@@ -82,6 +82,9 @@ class SqliteStore final : public Store, public ExchangeStore {
   Result<int64_t> add_event(std::string_view job_id, std::string_view json) override;
   Result<std::vector<std::pair<int64_t, std::string>>> events(std::string_view job_id, int64_t after_seq,
                                                               int limit) const override;
+
+  Result<IntegrityReport> check_integrity(std::stop_token stop,
+                                          const std::function<void(int64_t)>& after_page) const override;
 
   ExchangeStore& exchange() override { return *this; }
   const ExchangeStore& exchange() const override { return *this; }

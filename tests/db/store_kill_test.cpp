@@ -10,14 +10,11 @@
 #include <random>
 #include <thread>
 
-#include "db/sqlite/sqlite.h"
 #include "tests/db/store_fixture.h"
 #include "tests/random_seed.h"
 
 namespace tuner {
 namespace {
-
-constexpr int kKills = 100;
 
 // Adds trials and records for ever; writes each acknowledged trial number to `acknowledged`.
 [[noreturn]] void write_until_killed(const std::string& path, int acknowledged) {
@@ -48,7 +45,8 @@ TEST(StoreKill, NoAcknowledgedRecordIsLostOrStoredTwice) {
   const RandomSeed seed(20261120);
   std::mt19937_64 random(seed);
   std::map<int64_t, int> acknowledged;
-  for (int round = 0; round < kKills; ++round) {
+  const int kills = static_cast<int>(wanted_rounds(100));
+  for (int round = 0; round < kills; ++round) {
     int pipe_ends[2];
     ASSERT_EQ(::pipe(pipe_ends), 0);
     const pid_t child = ::fork();
@@ -83,7 +81,7 @@ TEST(StoreKill, NoAcknowledgedRecordIsLostOrStoredTwice) {
       EXPECT_TRUE(acknowledged.empty()) << reader.message();
     }
   }
-  ASSERT_GT(acknowledged.size(), size_t{kKills}) << "the writers hardly got to write";
+  ASSERT_GT(std::ssize(acknowledged), kills) << "the writers hardly got to write";
 
   const auto store = must_open(path);
   std::map<int64_t, int> stored;
@@ -101,9 +99,10 @@ TEST(StoreKill, NoAcknowledgedRecordIsLostOrStoredTwice) {
   ASSERT_TRUE(trials.is_ok()) << trials.message();
   for (const TrialWithRecord& t : *trials)
     EXPECT_EQ(t.record.has_value(), t.trial.state == TrialState::kDone) << t.trial.id;
-  auto connection = *db::Connection::open(path, db::Connection::Access::kReadOnly);
-  EXPECT_EQ(*connection->one("PRAGMA quick_check"), db::SqlRow{std::string("ok")});
-  std::printf("%d kills, %zu records acknowledged, %zu stored\n", kKills, acknowledged.size(), stored.size());
+  const Result<IntegrityReport> whole = store->check_integrity();
+  ASSERT_TRUE(whole.is_ok()) << whole.message();
+  EXPECT_EQ(whole->faults, 0) << whole->damage.front();
+  std::printf("%d kills, %zu records acknowledged, %zu stored\n", kills, acknowledged.size(), stored.size());
 }
 
 }  // namespace

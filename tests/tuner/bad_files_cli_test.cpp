@@ -130,6 +130,11 @@ const std::vector<BadInputRow> kImport = {
 };
 
 const std::vector<BadInputRow> kMerge = {
+    {"records check --db folder", "folder: is a folder"},
+    {"records check --db text", "text: is no database of this program"},
+    {"records check --db fifo", "fifo: is no regular file"},
+    {"records check --db loop", "Too many levels of symbolic links"},
+    {"records check none.db", "records check: The following argument was not expected: none.db"},
     {"records merge none.db -o out.db", "none.db: there is no database yet"},
     {"records merge folder -o out.db", "folder: is a folder"},
     {"records merge text -o out.db", "text: is no database of this program"},

@@ -35,12 +35,14 @@ void RowProgress::operator()(int64_t rows) {
 }
 
 void add_records_command(Command app, CommandContext& context) {
-  const Command records = app.add_subcommand("records", "Measure records: export, import, merge, compare");
+  const Command records =
+      app.add_subcommand("records", "Measure records: export, import, merge, compare, check");
   records.need_subcommand();
   add_records_export(records, context);
   add_records_import(records, context);
   add_records_merge(records, context);
   add_records_diff(records, context);
+  add_records_check(records, context);
 }
 
 }  // namespace tuner::cli

@@ -90,6 +90,8 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
         StatusServer::start(options.status_listen, {.metrics = [self] { return self->metrics_page(); },
                                                     .ready = [self] { return self->health_->ready(); }}));
   }
+  // Beside a worker nothing runs that could disturb it; such a daemon does not live long either.
+  if (!options.own_worker) host->check_ = std::make_unique<IntegrityCheck>(*host->store_);
   if (options.own_worker)
     host->worker_ = std::make_unique<WorkerProcess>(
         WorkerProcess::Options{program, socket, private_work_dir(options.db)});
@@ -97,8 +99,14 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
 }
 
 std::string DaemonHost::metrics_page() const {
-  return tuner::metrics_page(coordinator_->metrics(), coordinator_->now(), server_->gate_stats(),
-                             health_->ready().ready);
+  DaemonNow now = coordinator_->now();
+  if (check_) {
+    const IntegrityCheck::Found found = check_->found();
+    now.database_checks = found.checks;
+    now.checked_rows = found.rows;
+    now.database_faults = found.faults;
+  }
+  return tuner::metrics_page(coordinator_->metrics(), now, server_->gate_stats(), health_->ready().ready);
 }
 
 DaemonHost::~DaemonHost() { stop("the daemon is stopping"); }
@@ -108,6 +116,7 @@ void DaemonHost::stop(const std::string& reason) {
   stopped_ = true;
   status_.reset();
   health_.reset();
+  check_.reset();
   if (worker_) worker_->stop(kWorkerGraceMs);  // first: its last results still have somebody to go to
   if (coordinator_) coordinator_->stop(reason);
   if (server_) server_->stop();

@@ -16,6 +16,7 @@
 #include "tuner/daemon/clock.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/health.h"
+#include "tuner/daemon/integrity_check.h"
 #include "tuner/daemon/server.h"
 #include "tuner/daemon/status_server.h"
 #include "tuner/daemon/worker_process.h"
@@ -58,6 +59,7 @@ class DaemonHost {
   std::unique_ptr<Server> server_;
   std::unique_ptr<Health> health_;
   std::unique_ptr<StatusServer> status_;
+  std::unique_ptr<IntegrityCheck> check_;
   std::unique_ptr<WorkerProcess> worker_;
   bool stopped_ = false;
 };

@@ -190,6 +190,12 @@ std::string metrics_page(const DaemonMetrics& metrics, const DaemonNow& now, con
   out.gauge("tuner_ready", "1 while the daemon is ready (see /readyz).", ready ? 1 : 0);
   out.gauge("tuner_up_seconds", "For how long the daemon has run.", now.up_s);
   add_now(out, now);
+  out.counter("tuner_database_checks_total", "Times every row of the database was read and compared.",
+              static_cast<double>(now.database_checks));
+  out.gauge("tuner_database_checked_rows", "Rows that the last such check read.",
+            static_cast<double>(now.checked_rows));
+  out.gauge("tuner_database_faults", "Damage that the last such check found.",
+            static_cast<double>(now.database_faults));
   add_counts(out, metrics);
   out.histogram("tuner_desk_turn_seconds", "A turn of the desk that answers workers.", metrics.desk_turn_s);
   out.histogram("tuner_desk_turn_calls", "Calls that arrived for one turn of the desk.", metrics.desk_calls);

@@ -105,6 +105,8 @@ struct DaemonNow {
   size_t jobs_queued = 0, jobs_running = 0, races_open = 0;
   size_t workers_here = 0, workers_silent = 0, workers_unfit = 0, workers_paused = 0;
   double up_s = 0;
+  // Of the last whole look at the database (integrity_check.h).
+  int64_t database_checks = 0, checked_rows = 0, database_faults = 0;
 };
 
 // The whole page. Reads the size and the descriptors of this process, too.

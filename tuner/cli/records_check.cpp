@@ -1,0 +1,65 @@
+// tuner records check: reads a whole database and says whether every row is what was written.
+#include <cstdio>
+#include <stop_token>
+
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/records_commands.h"
+
+namespace tuner::cli {
+
+namespace {
+
+struct Options {
+  std::string db;
+  bool json = false;
+};
+
+void print_json(const Options& options, const IntegrityReport& r) {
+  const nlohmann::ordered_json facts{{"db", options.db},
+                                     {"lines", r.rows},
+                                     {"damaged", r.faults},
+                                     {"why", r.damage},
+                                     {"complete", r.complete}};
+  std::printf("%s\n", pretty(facts).c_str());
+}
+
+void print(const IntegrityReport& r) {
+  for (const std::string& line : r.damage) std::printf("%s\n", line.c_str());
+  const auto lines = static_cast<size_t>(r.faults);
+  if (lines > r.damage.size()) std::printf("and %zu more\n", lines - r.damage.size());
+  std::printf("%lld rows read%s: %s\n", static_cast<long long>(r.rows),
+              r.complete ? "" : ", then interrupted",
+              r.faults == 0 ? "all as they were written" : "damaged; restore a copy of the file");
+}
+
+int run(const Options& options) {
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+  if (!store) return report(store.status());
+  catch_interrupts();
+  std::stop_source stop;
+  RowProgress progress("checked");
+  const Result<IntegrityReport> checked = (*store)->check_integrity(stop.get_token(), [&](int64_t rows) {
+    progress(rows);
+    if (interrupted()) stop.request_stop();
+  });
+  if (!checked) return report(checked.status());
+  if (options.json)
+    print_json(options, *checked);
+  else
+    print(*checked);
+  return checked->complete && checked->faults == 0 ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+void add_records_check(Command records, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  const Command command = add_command(records, context, "check",
+                                      "Read every row of a database and compare it with its checksum, every "
+                                      "index with its table. Exit code 1: something is damaged",
+                                      [options] { return run(*options); });
+  add_db_option(command, options->db);
+  add_json_option(command, options->json);
+}
+
+}  // namespace tuner::cli
