@@ -2,6 +2,7 @@
 // machine is.
 #include <signal.h>
 
+#include <atomic>
 #include <thread>
 
 #include "tests/measure_server/candidate_fixture.h"
@@ -260,12 +261,16 @@ TEST_F(RunnerTiming, CallersQueueForTheirTurn) {
 
 TEST_F(RunnerTiming, CancelEndsTheRunAtOnce) {
   const RunRequest q = request(build_kernel("for (;;) pause();"));
+  std::atomic<bool> ended = false;
   std::thread canceller([&] {
-    std::this_thread::sleep_for(milliseconds(200));
-    runner->cancel(q.id + 1000);  // another run: no effect
-    runner->cancel(q.id);
+    while (!ended) {  // the first time the run may not have begun
+      std::this_thread::sleep_for(milliseconds(200));
+      runner->cancel(q.id + 1000);  // another run: no effect
+      runner->cancel(q.id);
+    }
   });
   const Result<RunReply> r = runner->run(q);
+  ended = true;
   canceller.join();
   EXPECT_EQ(r.status().code(), StatusCode::kAborted) << "its own limit ends it as run_timeout";
   EXPECT_EQ(run_kernel(kGood).outcome, "ok");
