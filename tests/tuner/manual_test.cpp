@@ -133,7 +133,7 @@ class CompletionTest : public ::testing::Test {
 
 TEST_F(CompletionTest, Commands) {
   EXPECT_THAT(offered("tuner re"), ElementsAre("records", "replay", "report", "rerun", "revalidate"));
-  EXPECT_THAT(offered("tuner records ''"), ElementsAre("diff", "export", "import", "merge"));
+  EXPECT_THAT(offered("tuner records ''"), ElementsAre("check", "diff", "export", "import", "merge"));
   EXPECT_THAT(offered("tuner ''"), Not(Contains("manual")));
 }
 
