@@ -93,8 +93,9 @@ TEST_F(Integrity, ASoundDatabaseIsReadWholeAndHasNoFault) {
 
 TEST_F(Integrity, ARowThatIsNotWhatWasWrittenIsNamedInEveryTable) {
   int filled = 0;
-  for (const auto& [table, count] : checked_tables()) {
-    if (count == 0) continue;
+  for (const auto& checked : checked_tables()) {
+    if (checked.second == 0) continue;
+    const std::string& table = checked.first;
     ++filled;
     const auto c = connection();
     const int64_t row =
