@@ -138,6 +138,22 @@ TEST_F(ClientTest, AWatchSurvivesADaemonThatIsKilled) {
   EXPECT_EQ(client.jobs().size(), 1u);
 }
 
+TEST_F(ClientTest, ADaemonThatWasAwayForSomeTimeIsFoundAgain) {
+  auto serve = daemon();
+  const Client client(address(), 30);
+  for (const auto away : {500ms, 4'000ms}) {
+    EXPECT_TRUE(client.jobs().empty());
+    serve->signal(SIGKILL);
+    EXPECT_TRUE(serve->wait(10s).has_value());
+    std::thread again([&] {
+      std::this_thread::sleep_for(away);
+      serve = daemon();
+    });
+    EXPECT_TRUE(client.jobs().empty()) << "within the time limit of a call";
+    again.join();
+  }
+}
+
 TEST_F(ClientTest, WhatIsWrongIsToldByItsKind) {
   const auto serve = daemon();
   const Client client(address(), 30);

@@ -185,7 +185,7 @@ class Client:
                 lost = error.code() == grpc.StatusCode.UNAVAILABLE
                 if not lost or time.monotonic() - alive > reconnect_s or deadline.left() <= 0:
                     raise errors.from_grpc(error, self._address) from None
-            deadline.sleep(0.2)
+            self._pause(deadline)
 
     def wait(self, job: Union[str, Job], *, timeout_s: float = 3600.0,
              on_event: Optional[Callable[[Event], None]] = None) -> None:
@@ -269,6 +269,20 @@ class Client:
             except grpc.RpcError as error:
                 if error.code() != grpc.StatusCode.UNAVAILABLE or deadline.left() < 0.3:
                     raise errors.from_grpc(error, self._address) from None
+            self._pause(deadline)
+
+    def _pause(self, deadline: "_Deadline") -> None:
+        """Until a call is made again: until there is a connection, at least 0.2 and at most 3 seconds. gRPC connects
+        while somebody waits for that; a client that only sleeps between calls meets a restarted daemon by chance."""
+        begun = time.monotonic()
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(timeout=min(3.0, deadline.left()))
+        except grpc.FutureTimeoutError:
+            pass
+        finally:
+            ready.cancel()
+        if time.monotonic() - begun < 0.2:
             deadline.sleep(0.2)
 
 
