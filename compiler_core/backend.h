@@ -103,9 +103,10 @@ class Backend {
                         int max_threads) const;
 
   // --- code ---
-  // Everything below takes targets of this family only. Compiles a scheduled Program. InvalidConfig: the config cannot be compiled, or a static filter refuses it;
-  // Unavailable: there is no compiler here; Internal: a bug of ours. `cache` is a folder where results may be
-  // kept between calls; empty: nowhere.
+  // Everything below takes targets of this family only. Compiles a scheduled Program, to the same bytes in
+  // every process. InvalidConfig: the config cannot be compiled, or a static filter refuses it; Unavailable:
+  // there is no compiler here; Internal: a bug of ours. `cache` is a folder where results may be kept between
+  // calls; empty: nowhere.
   virtual Result<Artifact> compile(const Program& program, const Target& target,
                                    const std::string& cache = {}) const = 0;
   // The texts it has of a Program, in the order of a help page.

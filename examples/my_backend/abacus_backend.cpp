@@ -216,15 +216,17 @@ class Emitter {
     return found;
   }
 
+  // In the order of the loops: the same Program is the same text in every process, or nobody could tell whether
+  // what is shipped is what was measured.
   Result<std::string> address(const Affine& at) const {
-    std::string text = str(at.base);
-    for (const auto& [var, coefficient] : at.coefficients) {
-      const auto depth = std::find(loops_.begin(), loops_.end(), var);
-      if (coefficient == 0) continue;
-      if (depth == loops_.end())
+    for (const auto& [var, coefficient] : at.coefficients)
+      if (coefficient != 0 && std::find(loops_.begin(), loops_.end(), var) == loops_.end())
         return Status(StatusCode::kInternal, str("abacus: no loop over ", var->name, " is around"));
-      text += str(" ", coefficient, "*c", depth - loops_.begin());
-    }
+    std::string text = str(at.base);
+    for (size_t depth = 0; depth < loops_.size(); ++depth)
+      if (const auto found = at.coefficients.find(loops_[depth]);
+          found != at.coefficients.end() && found->second != 0)
+        text += str(" ", found->second, "*c", depth);
     return text;
   }
 

@@ -78,6 +78,14 @@ TEST_F(OwnBackendTest, ATaskIsTunedRacedAskedForAndShown) {
   const Outcome wrong = mine("show small.json --as llvm");
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("expected schedule, loops, abacus"));
+
+  // Every process writes the same code, wherever its objects lie.
+  for (int process = 0; process < 8; ++process) {
+    const Outcome built = mine("build small.json -o again");
+    ASSERT_EQ(built.exit_code, 0) << built.err;
+    const json manifest = json::parse(InstalledExample::contents(example_->path("again/manifest.json")));
+    EXPECT_EQ(manifest.at("kernels").at(0).at("same_code_as_measured"), true) << built.err;
+  }
 }
 
 // Runs the shipped kernel beside a plain loop.
