@@ -90,7 +90,8 @@ class DeviceLock : public testing::Test {
   std::vector<pid_t> children_;
 };
 
-TEST_F(DeviceLock, TwoWorkersOnOneCoreNeverTimeAtOnceAndTakeTurns) {
+// Issue 18, "What was seen", 5.
+TEST_F(DeviceLock, Seen5TwoWorkersOnOneCoreNeverTimeAtOnceAndTakeTurns) {
   constexpr int kTurns = 60;
   const pid_t a = process([&] { return take_turns(1, {.cpus = {0}}, kTurns); });
   const pid_t b = process([&] { return take_turns(2, {.cpus = {0}}, kTurns); });

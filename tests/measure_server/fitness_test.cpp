@@ -74,7 +74,8 @@ TEST_F(FitnessTest, ItLooksUntilItCanWorkAndStopsWhenTold) {
   tending.join();
 }
 
-TEST_F(FitnessTest, AWorkerWithAFullDiskGivesBackItsLeasesInsteadOfLosingThem) {
+// Issue 18, "What was seen", 6.
+TEST_F(FitnessTest, Seen6AWorkerWithAFullDiskGivesBackItsLeasesInsteadOfLosingThem) {
   v1::SyncReply reply;
   for (int i = 0; i < 4; ++i) {
     v1::Lease* lease = reply.add_leases();

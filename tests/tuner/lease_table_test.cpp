@@ -270,7 +270,8 @@ TEST_F(Leases, OneWorkerMayLoseATrialFourTimesNotFive) {
   EXPECT_THAT(losses[0].message, HasSubstr("given up after 5 faults"));
 }
 
-TEST_F(Leases, ThatOnlyWaitedAtAWorkerAreInnocentForFortyNineDeadWorkers) {
+// Issue 18, "What was seen", 6.
+TEST_F(Leases, Seen6ThatOnlyWaitedAtAWorkerAreInnocentForFortyNineDeadWorkers) {
   enqueue("t1");
   for (int life = 0; life < 49; ++life) {
     const LeaseTable::Owner owner{str("w", life), "1"};

@@ -293,7 +293,8 @@ TEST(RaceService, WithItsLastRacingWorkerGoneAJobDoesNotWaitForEver) {
   EXPECT_THAT(daemon.events(), HasSubstr("the workers that could have run it have gone"));
 }
 
-TEST(RaceService, ARaceOutlivesItsDaemonAndItsWorkersResultCounts) {
+// Issue 18, "What was seen", 7: a restart during a race published the unraced answer.
+TEST(RaceService, Seen7ARaceOutlivesItsDaemonAndItsWorkersResultCounts) {
   Daemon daemon;
   daemon.submit(32);
   const std::string session = daemon.enter("w1", true);

@@ -2,10 +2,17 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <future>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "measure.grpc.pb.h"
@@ -32,15 +39,16 @@ void limit(grpc::ClientContext& context, std::chrono::milliseconds time = 60s) {
 // A daemon on a free loopback port.
 class Daemon {
  public:
-  explicit Daemon(const std::string& db, bool resume = false, int64_t ttl_ms = 15'000,
-                  int64_t take_over_ms = 0) {
+  explicit Daemon(
+      const std::string& db, bool resume = false, int64_t ttl_ms = 15'000, int64_t take_over_ms = 0,
+      const TaskSpaceFactory& make_space = [](const JobRow::Task&) { return analytic_space(6); }) {
     store = Store::open(db, Store::Mode::kWrite).value();
     CoordinatorOptions options;
     options.resume_jobs = resume;
     options.leases.ttl_ms = options.leases.restart_grace_ms = ttl_ms;
     options.take_over_ms = take_over_ms;
     options.no_worker_hint_ms = 200;
-    options.make_space = [](const JobRow::Task&) { return analytic_space(6); };
+    options.make_space = make_space;
     options.check_task = [](const JobRow::Task& task) {
       return task.target == kAnalyticTarget ? Status::ok() : not_found("no template serves it");
     };
@@ -509,6 +517,101 @@ TEST(Service, ADaemonThatRestartsGoesOnWithTheSameLeases) {
   ASSERT_TRUE(daemon.watch("j1", &events).ok());
   EXPECT_EQ(events.back().state(), v1::FINISHED);
   EXPECT_EQ(worker.measured, 18);
+}
+
+// Issue 18, "What was seen", 8: after a restart a large job leased nothing until its search stood again.
+TEST(Service, Seen8AfterARestartOpenTrialsAreLeasedBeforeTheSearchStandsAgain) {
+  TemporaryFolder folder;
+  {
+    Daemon daemon(folder.file("db"), true);
+    v1::SubmitReply reply;
+    ASSERT_TRUE(daemon.submit(&reply, 20, "r1").ok());
+    ASSERT_EQ(daemon.lease(daemon.register_worker("w1", "1"), 2).leases_size(), 2);
+  }
+  std::promise<void> go_on;
+  const std::shared_future<void> told = go_on.get_future().share();
+  Daemon daemon(folder.file("db"), true, 15'000, 0, [&](const JobRow::Task&) {
+    told.wait();
+    return analytic_space(6);
+  });
+  const std::string session = daemon.register_worker("w1", "2");
+  v1::SyncRequest request;
+  request.set_session(session);
+  const v1::SyncReply leased = daemon.lease(session, 4, 20'000);
+  EXPECT_EQ(leased.leases_size(), 4) << "the search has not even a space yet";
+  for (const v1::Lease& lease : leased.leases()) *request.add_results() = answer(lease);
+  v1::SyncReply reply;
+  ASSERT_TRUE(daemon.sync(request, &reply).ok());
+  EXPECT_EQ(reply.acks_size(), 4);
+  go_on.set_value();
+  const FakeWorker worker(daemon, "w2");
+  std::vector<v1::JobEvent> events;
+  ASSERT_TRUE(daemon.watch("j1", &events).ok());
+  EXPECT_EQ(events.back().state(), v1::FINISHED);
+  EXPECT_EQ(daemon.store->trials_done("j1").value(), 20);
+}
+
+// Issue 18, "What was seen", 9: every Sync woke all that waited, and each looked at every open trial.
+TEST(Service, Seen9ASyncWakesNobodyElse) {
+  constexpr int kWaiting = 20, kSyncs = 50;
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < kWaiting; ++i)
+    waiting.emplace_back([&, session = daemon.register_worker(str("w", i), "1")] {
+      v1::SyncRequest request;
+      request.set_session(session);
+      request.set_free_slots(1);
+      request.set_wait_ms(60'000);
+      v1::SyncReply reply;
+      static_cast<void>(daemon.sync(request, &reply));  // until the daemon stops
+    });
+  const DaemonMetrics& metrics = daemon.coordinator->metrics();
+  for (int i = 0; i < 2'000 && metrics.syncs_waiting < kWaiting; ++i) std::this_thread::sleep_for(10ms);
+  ASSERT_EQ(metrics.syncs_waiting, kWaiting);
+  const uint64_t answered = metrics.syncs_answered.value();
+  const std::string session = daemon.register_worker("busy", "1");
+  for (int i = 0; i < kSyncs; ++i) EXPECT_EQ(daemon.lease(session, 1, /*wait_ms=*/1).leases_size(), 0);
+  EXPECT_EQ(metrics.syncs_answered.value(), answered + kSyncs);
+  EXPECT_EQ(metrics.syncs_waiting, kWaiting);
+  daemon.coordinator->stop("test is over");
+  for (std::thread& t : waiting) t.join();
+}
+
+// Issue 18, "What was seen", 10: a full disk filled the log as well.
+TEST(Service, Seen10AResultThatTheDiskRefusesIsOneLineHoweverOftenItComes) {
+  TemporaryFolder folder;
+  Daemon daemon(folder.file("db"));
+  v1::SubmitReply submitted;
+  ASSERT_TRUE(daemon.submit(&submitted, 8, "r1").ok());
+  const std::string session = daemon.register_worker("w1", "1");
+  v1::SyncRequest request;
+  request.set_session(session);
+  const v1::SyncReply leased = daemon.lease(session, 4);
+  for (const v1::Lease& lease : leased.leases()) *request.add_results() = answer(lease);
+  ASSERT_GT(request.results_size(), 0);
+
+  std::ostringstream lines;
+  const std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("daemon", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines)));
+  // From here on no file grows.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit kept{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &kept), 0);
+  const rlimit full{.rlim_cur = 1, .rlim_max = kept.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  for (int i = 0; i < 200; ++i) {
+    v1::SyncReply reply;
+    EXPECT_TRUE(daemon.sync(request, &reply).ok());
+    EXPECT_EQ(reply.acks_size(), 0) << "it comes again";
+  }
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &kept), 0);
+  daemon.coordinator->stop("test is over");
+  spdlog::set_default_logger(before);
+  const std::string log = lines.str();
+  EXPECT_THAT(log, HasSubstr("is not stored"));
+  EXPECT_LT(std::ranges::count(log, '\n'), 10) << log;
 }
 
 TEST(Service, CancelEndsTheJobAndRevokesItsLeases) {
