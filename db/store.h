@@ -8,11 +8,12 @@
 // What callers may rely on with every engine:
 //   durable   a write that returned OK is on disk; killing the process afterwards loses nothing of it
 //   whole     a write is stored completely or not at all, and no other write comes in between
-//   numbered  seq, record_id, race id and so on come from one counter, in the order of commits: who has read
-//             up to a number has read all there will ever be up to it
+//   numbered  all ids (seq, record_id, race id) come from one counter, in the order of commits: a reader that
+//             has read up to a number has read all there will ever be up to it
 //   steady    a read sees one moment, unless it says "page by page"
-//   kept      rows are added; only the state of jobs and trials changes
-//   checked   a damaged row is an error that names it, never a wrong answer
+//   kept      rows are added; what changes is how far jobs, trials and open races are (state, lease, message,
+//             budget). A record, a race's result and an event never change
+//   checked   a damaged row is an error (Failed) that names it, never a wrong answer
 //   quick     a call reads a whole table only if it returns it; best() without counts takes microseconds
 //   threads   every method may be called from any thread; one process writes, any number read
 // Keys are canonical text (Workload::key(), Target::name(), Config::to_text()). The store never looks inside.
@@ -112,8 +113,9 @@ class Store {
   virtual Result<std::vector<ProposalRow>> proposals(std::string_view job_id) const = 0;  // in seq order
 
   // --- records ---
-  // Stores the records. The record of an open trial becomes its terminal one; a record for a closed trial is
-  // kept as an extra sample; repeating the very same record changes nothing. NotFound: an unknown trial.
+  // Stores the records. The record of an open trial becomes its terminal one, of whatever attempt it is: the
+  // measurement is as good as that of a later lease. A record for a closed trial is kept as an extra sample;
+  // repeating the very same record changes nothing. NotFound: an unknown trial.
   // InvalidArgument: a number that is not finite, or an ok record without samples.
   virtual Status add_records(const std::vector<MeasureRecord>& records) = 0;
   // Returns every record of a trial with its extra samples, oldest first.

@@ -6,8 +6,8 @@
 // constants: o*4 + r < n becomes true or false. Values (float expressions) keep their operations in order;
 // only the indices inside them change.
 //
-// Everything here is pure: it has no state, and any thread may call it. Unchanged subtrees are shared, not
-// copied.
+// Everything here is pure: it has no state, and any thread may call it. It does not fail on a well-formed
+// expression; overflow of int64 is not looked for. Unchanged subtrees are shared, not copied.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class RangeMap {
  public:
   RangeMap() = default;
   void bind(const Var& var, int64_t extent) { bind(var, 0, extent); }  // var in [0, extent)
-  void bind(const Var& var, int64_t begin,
-            int64_t end);  // var in [begin, end); a second bind replaces the first
+  // var in [begin, end), which must not be empty (CHECK); a second bind replaces the first.
+  void bind(const Var& var, int64_t begin, int64_t end);
   // Assumes that `condition` holds. Conjunctions of comparisons tighten bounds; any other condition is
   // remembered by its structure.
   void assume(const Expr& condition);
 
-  // [min, max]; the bounds need not be reached. Empty if the variable is unknown.
+  // [min, max] that bind() gave; nothing for other variables. What assume() told of it is in facts().
   std::optional<std::pair<int64_t, int64_t>> range(const VarNode* var) const;
 
   // min <= sum of coefficient * term <= max.
@@ -41,6 +41,7 @@ class RangeMap {
     int64_t min, max;
   };
   const std::vector<Fact>& facts() const { return facts_; }
+  // True if assume() was given this very expression; always_true() also draws conclusions.
   bool assumed(const Expr& condition) const;
 
  private:
@@ -53,7 +54,8 @@ class RangeMap {
   std::vector<Expr> assumed_;
 };
 
-// Returns `ranges` with what is known because `condition` fails. A failed conjunction adds nothing.
+// Returns `ranges` with what is known where `condition` is false. Of a conjunction nothing is: any of its parts
+// may be the false one.
 RangeMap assume_not(const Expr& condition, const RangeMap& ranges);
 
 // Returns an equal expression in canonical form. Variables without a range may have any value.
@@ -76,7 +78,7 @@ bool divisible(const Expr& e, int64_t factor, const RangeMap& ranges = {});
 using VarMap = std::map<Var, Expr>;
 Expr substitute(const Expr& e, const VarMap& values);
 Stmt substitute(const Stmt& s, const VarMap& values);
-// Replaces loads and stores of buffers by those of other buffers of the same rank; indices stay.
+// Replaces loads and stores of buffers by those of other buffers; indices stay, so the ranks must agree.
 using BufferMap = std::map<Buffer, Buffer>;
 Stmt replace_buffers(const Stmt& s, const BufferMap& buffers);
 

@@ -1,5 +1,6 @@
-// LineLimit: keeps a line that may repeat in a loop from filling the disk. The first one is said at once, later
-// ones at most every 30 s, with the number of those that were left out. One object per place in the code; any
+// LineLimit: keeps a log line that may repeat in a loop from filling the disk. The first line is printed at
+// once, later ones at most every 30 s (`every`), with the number of lines that were left out before. Lines
+// behind the last printed one are counted nowhere. Keep one object, a member, for each place that prints; any
 // thread may use it.
 #pragma once
 
@@ -19,8 +20,9 @@ class LineLimit {
   using Clock = std::chrono::steady_clock;
   explicit LineLimit(Clock::duration every = std::chrono::seconds(30)) : every_(every) {}
 
-  // Returns what to put behind the line: "", or " (and 17 lines like it before)". Nothing: leave the line out.
-  std::optional<std::string> say(Clock::time_point now = Clock::now()) {
+  // Asks whether to print the line now. Yes: what to append to it, "" or " (and 17 lines like it before)".
+  // nullopt: do not print it.
+  [[nodiscard]] std::optional<std::string> say(Clock::time_point now = Clock::now()) {
     std::lock_guard lock(mutex_);
     if (said_ && now - *said_ < every_) {
       ++left_out_;

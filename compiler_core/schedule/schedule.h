@@ -47,12 +47,13 @@ class Schedule {
   explicit Schedule(Program program);
 
   // --- handles ---
-  Tensor tensor(std::string_view buffer_name);      // any buffer of the Program, by name
-  std::vector<Axis> axes(const Tensor& t);          // the loops that only its stage is in, outermost first
-  std::vector<Axis> spatial_axes(const Tensor& t);  // of these, the spatial ones
+  Tensor tensor(std::string_view buffer_name);  // any buffer of the Program, by name
+  std::vector<Axis> axes(const Tensor& t);      // the loops around its stage and no other, outermost first
+  std::vector<Axis> spatial_axes(const Tensor& t);      // of these, the spatial ones
   std::vector<Axis> reduce_axis_list(const Tensor& t);  // of these, the reduce ones
-  // Structured-binding forms. They refuse if the stage does not have exactly N such axes. axes<N>: spatial
-  // axes of a stage at its root; inner_axes<N>: spatial axes of a stage after compute_at; reduce_axes<N>.
+  // Structured-binding forms: auto [n, m] = s.axes<2>(t). They refuse if the stage does not have exactly N such
+  // axes. axes and inner_axes give its spatial ones; by custom inner_axes is written for a stage that
+  // compute_at has put into another's loops, and axes for one that stands by itself.
   template <size_t N>
   std::array<Axis, N> axes(const Tensor& t) {
     return pick<N>("axes", t, spatial_axes(t));
@@ -65,7 +66,7 @@ class Schedule {
   std::array<Axis, N> reduce_axes(const Tensor& t) {
     return pick<N>("reduce_axes", t, reduce_axis_list(t));
   }
-  int64_t extent(Axis axis);
+  int64_t extent(Axis axis);          // 0 after a refusal (refused()), as lists are empty then
   Axis axis(std::string_view label);  // by the name in trace(): "oh.outer", "conv:oh"
 
   // --- loops ---
@@ -92,8 +93,8 @@ class Schedule {
   Axis rename(Axis axis, std::string_view name);
   void parallel(Axis axis);  // spatial only; outermost only
   // Innermost loops only. Iterations of a spatial axis become lanes. A reduce axis must have its reduction
-  // decomposed: vectors are added lane by lane, then their lanes are combined, which costs a few shuffles
-  // each time the loop runs. rfactor leaves one such loop.
+  // decomposed: vectors are added lane by lane, and each time the loop ends their lanes are combined by a few
+  // shuffles. After rfactor the only loop that ends so is the one that adds up the parts.
   void vectorize(Axis axis);
   // Makes the loop directly around a vectorized one the rows of a tile of vectors (LoopKind::kVectorRows).
   //
@@ -114,7 +115,8 @@ class Schedule {
   // bfloat16 to float32, or 4 and casts from int8 or uint8 to int32.
   void dot(Axis axis);
   void unroll(Axis axis);
-  // Binds `axis` to a GPU axis. Inside a loop bound to the same thread axis it is cooperative; a reduce axis
+  // Binds `axis` to a GPU axis. An axis inside a loop that is bound to the same thread axis is cooperative: the
+  // threads share its iterations. A reduce axis
   // bound to kThreadX is a cross-thread reduction (ir/stmt.h, lower/gpu.h). Refuses two block axes of one
   // kind on a path, a reduce axis on anything but kThreadX, and a reduce axis whose extent is neither a power
   // of two up to 32 nor a multiple of 32 up to 1024.

@@ -24,8 +24,9 @@ std::string json_line(const ExchangeRow& row);  // without the newline
 
 // --- AutoTVM log, version 0.2: one JSON object a line ---
 Result<ForeignRecord> parse_autotvm_line(std::string_view line);
-// Writes our record in that form: the template is the task's name, the workload key its argument, and every
-// knob an "ot" entity. Returns "" for a trial without a record, which the form cannot hold.
+// Writes our record in that form: our template stands where AutoTVM has the task's name, the workload key where
+// it has the task's arguments, and every knob is an entity "ot" (AutoTVM's word for "other"). Returns "" if the
+// trial has no record, since a line of that form is about a measurement.
 std::string autotvm_line(const ExchangedTrial& trial);
 
 // --- T4, the common results format of Kernel Tuner and others: a JSON document with a list `results` ---
@@ -40,21 +41,23 @@ struct T4Document {
   // before.
   std::string broken;
 };
-// Finds the elements without looking inside them. InvalidArgument: not a T4 document.
+// Finds the elements without looking inside them. InvalidArgument: not a T4 document. OK also for one that
+// breaks off: look at `broken`. The elements point into `text`.
 Result<T4Document> split_t4(std::string_view text);
 // `task` and `target` are used where neither header nor element names one.
 Result<ForeignRecord> parse_t4_result(std::string_view element, std::string_view header,
                                       const std::string& task, const std::string& target);
 std::string t4_header(const JobRow::Task& task);     // the document with an empty list of results
-std::string t4_result(const ExchangedTrial& trial);  // "" for a trial without a record
+std::string t4_result(const ExchangedTrial& trial);  // "" if the trial has no record
 std::string t4_document(std::string_view header, const std::vector<std::string>& results);
 
 // --- CSV: RFC 4180, except that a field may not contain a line break ---
 // Splits a line into fields. InvalidArgument: an unclosed quote, or text after a closing quote.
 Result<std::vector<std::string>> csv_fields(std::string_view line);
 // The columns of a table, read from its header. Our own table holds a complete record. Any other table needs
-// `time_ns`, `time_us`, `time_ms` or `time_s`; it may have `status` or `outcome`; `task`, `workload` or
-// `kernel`; `target` or `device`. Every other column is a knob.
+// one column with the time of a call (`time_ns`, `time_us`, `time_ms` or `time_s`). It may have one with the
+// outcome (`status` or `outcome`), one with the task (`task`, `workload` or `kernel`), and one with the target
+// (`target` or `device`). Every other column is a knob.
 class CsvTable {
  public:
   static Result<CsvTable> from_header(std::string_view line);
@@ -72,7 +75,7 @@ class CsvTable {
   double to_ns_ = 1;
 };
 std::string csv_header();
-std::string csv_line(const ExchangedTrial& trial);  // "" for a trial without a record
+std::string csv_line(const ExchangedTrial& trial);  // "" if the trial has no record
 // Foreign records have a table of their own: the fields we understand, and the original text.
 std::string csv_foreign_header();
 std::string csv_foreign_line(const ForeignRecord& record);

@@ -24,21 +24,24 @@ Result<std::vector<ServingTemplate>> serving_templates(const Workload& workload,
 struct Candidate {
   size_t serving = 0;  // index into the serving templates
   Config config;
-  const TunedShape* from = nullptr;  // the shape it was tuned for; null: the default config
+  // The shape it was tuned for, and what was measured there. Both are of the Knowledge, which must outlive
+  // this; null: the default config.
+  const TunedShape* from = nullptr;
   const TopConfig* top = nullptr;
   Prediction prediction;
 };
 
-// Returns the distance of two shapes of one variant in doublings. Each dimension is weighted by how much it
-// says about which config is fast.
+// Returns the distance of two shapes of one variant (tasks that differ in their extents only): the doublings
+// between their extents, each dimension weighted by how much it says about which config is fast.
 double shape_distance(const TaskShape& a, const TaskShape& b, const VariantPredictor& predictor);
 
 // Returns the default config of the first template, then the configs of other shapes, nearest shape first,
 // each config once. Empty if there is no predictor for this variant.
 std::vector<Candidate> candidates_for(const Knowledge& knowledge, const Workload& workload,
                                       const std::vector<ServingTemplate>& serving);
-// Returns the position of the candidate to use: the best score among those predicted faster than the default,
-// or the default if none is clearly faster. The list must not be empty.
+// Returns the position of the candidate to use: of those that the predictor puts clearly ahead of the default
+// the one with the best score, else the default. `candidates` must not be empty: look at what candidates_for()
+// gave first.
 size_t fastest_of(const std::vector<Candidate>& candidates);
 
 }  // namespace tuner

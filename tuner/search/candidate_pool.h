@@ -23,29 +23,30 @@ struct CandidateHash {
 
 class CandidatePool {
  public:
-  CandidatePool(const SearchSpace& space, uint64_t seed);
+  CandidatePool(const SearchSpace& space, uint64_t seed);  // `space` outlives this. For one thread at a time
 
   const ConfigSpace& space_of(const Candidate& c) const;
   const SearchSpace& space() const { return space_; }
-  // Marks a candidate as proposed or observed; returns false if it already was. CHECKs that it is in the
-  // space.
+  // Marks a candidate as proposed or observed; returns false if it already was. One that is not in the space
+  // is a bug, and ends the process.
   bool take(const Candidate& c);
   bool is_taken(const Candidate& c) const { return taken_.contains(c); }
   uint64_t taken() const { return taken_.size(); }
   uint64_t left() const { return space_.size() - taken_.size(); }
-  // Returns the random stream of the next proposal. It depends only on the seed and on how many candidates
-  // are taken, so a job resumed from its records continues as if it had not been interrupted.
+  // Returns the random numbers for the next call of propose(). They depend only on the seed and on how many
+  // candidates are taken, so a job resumed from its records continues as if it had not been interrupted; asked
+  // for twice with no candidate taken in between, they are the same.
   std::mt19937_64 stream() const;
 
-  // Draws a template with weight log(size), then one of its configs uniformly: a huge space does not starve a
-  // small one.
+  // Draws a template with weight log2(1 + its configs), then one of its configs uniformly: a huge space does
+  // not starve a small one. The candidate may be taken already.
   Candidate random(std::mt19937_64& rng) const;
   // These return a fresh candidate and take it; nothing if none is left.
   std::optional<Candidate> take_default();
   std::optional<Candidate> take_random(std::mt19937_64& rng);
-  // Takes a fresh config one knob away from `c`.
+  // Takes a fresh config that differs from `c` in one knob; nothing if there is none.
   std::optional<Candidate> take_neighbour(const Candidate& c, std::mt19937_64& rng);
-  // Returns all fresh configs one knob away from `c` without taking them.
+  // Returns all fresh configs that differ from `c` in one knob, without taking them.
   std::vector<Candidate> fresh_neighbours(const Candidate& c) const;
 
  private:

@@ -1,6 +1,7 @@
-// Knobs of candidates as a Gaussian process sees them, each scaled to 0..1. Ordered knobs use their
-// logarithm, and the power of two that divides them if that says more (divisibility.h). Columns of all
-// templates stand side by side.
+// KnobInputs: candidates as rows of numbers in 0..1, for a Gaussian process (bayesian.cpp). An ordered knob is a
+// column with the logarithm of its value, and one more with the power of two that divides the value where the
+// knob's values differ in that (divisibility.h). A categorical knob has a column for each value. Each template
+// has columns of its own, side by side; in those of other templates a row has 0.
 #pragma once
 
 #include <span>
@@ -13,9 +14,10 @@ namespace tuner {
 
 class KnobInputs {
  public:
-  explicit KnobInputs(const SearchSpace& space);
-  size_t columns() const { return columns_; }
-  // `trends`: number of trend columns, 0 or 1. `trend`: one value per candidate, or empty.
+  explicit KnobInputs(const SearchSpace& space);  // `space` outlives this
+  size_t columns() const { return columns_; }     // without the trend
+  // A row for each candidate; they are of `space`. `trends` is 1 if a last column is to hold what other tasks
+  // let expect of each (`trend`, a value for each candidate); else 0, and `trend` is not read.
   GpInputs of(std::span<const Candidate> candidates, size_t trends, std::span<const float> trend) const;
 
  private:
