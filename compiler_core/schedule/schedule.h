@@ -115,11 +115,11 @@ class Schedule {
   // bfloat16 to float32, or 4 and casts from int8 or uint8 to int32.
   void dot(Axis axis);
   void unroll(Axis axis);
-  // Binds `axis` to a GPU axis. An axis inside a loop that is bound to the same thread axis is cooperative: the
-  // threads share its iterations. A reduce axis
-  // bound to kThreadX is a cross-thread reduction (ir/stmt.h, lower/gpu.h). Refuses two block axes of one
-  // kind on a path, a reduce axis on anything but kThreadX, and a reduce axis whose extent is neither a power
-  // of two up to 32 nor a multiple of 32 up to 1024.
+  // Binds `axis` to a GPU axis. An axis inside a loop that is bound to the same thread axis is cooperative:
+  // the threads share its iterations. A reduce axis bound to kThreadX is a cross-thread reduction
+  // (ir/stmt.h, lower/gpu.h). Refuses two block axes of one kind on a path, a reduce axis on anything but
+  // kThreadX, and a reduce axis whose extent is neither a power of two up to 32 nor a multiple of 32 up to
+  // 1024.
   void bind(Axis axis, LoopKind thread_axis);
 
   // --- stages ---
