@@ -180,16 +180,6 @@ class Tuning(WithFarm):
         self.assertEqual(events[-1].state, "finished")
         self.check_order(events)
 
-    def test_a_daemon_that_was_away_for_some_time_is_found_again(self):
-        for away_s in (0.5, 4):
-            self.client.workers()  # there is a connection
-            self.farm.daemon.kill()
-            self.farm.daemon.wait(timeout=20)
-            again = threading.Timer(away_s, self.farm.serve)
-            again.start()
-            self.assertEqual(self.client.jobs(), self.client.jobs())  # within the time limit of a call
-            again.join()
-
     def test_the_example_tunes_a_file(self):
         path = self.farm.folder / "example.json"
         path.write_text(json.dumps(dict(JOB, a=[24, 64])))
@@ -233,6 +223,16 @@ class Failing(WithFarm):
         with self.assertRaises(tuner.JobFailed) as caught:
             self.client.wait(job, timeout_s=20)
         self.assertEqual(caught.exception.state, "cancelled")
+
+    def test_a_daemon_that_was_away_for_some_time_is_found_again(self):
+        for away_s in (0.5, 4):
+            self.client.workers()  # there is a connection
+            self.farm.daemon.kill()
+            self.farm.daemon.wait(timeout=20)
+            again = threading.Timer(away_s, self.farm.serve)
+            again.start()
+            self.assertEqual(self.client.jobs(), self.client.jobs())  # within the time limit of a call
+            again.join()
 
     def test_what_is_not_there_is_not_found(self):
         with self.assertRaises(tuner.NotFound):
