@@ -263,12 +263,18 @@ class Client:
 
     def _repeat(self, method: Any, request: Any, deadline: "_Deadline") -> Any:
         """Calls until the daemon answers or the time is over; only for calls that may be made twice."""
+        unreachable = None
         while True:
             try:
                 return method(request, timeout=deadline.left())
             except grpc.RpcError as error:
-                if error.code() != grpc.StatusCode.UNAVAILABLE or deadline.left() < 0.3:
+                if error.code() == grpc.StatusCode.UNAVAILABLE:
+                    unreachable = error
+                elif unreachable is None or error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
                     raise errors.from_grpc(error, self._address) from None
+                # That nobody was there says more than that the time was over at the last try.
+                if error is not unreachable or deadline.left() < 0.3:
+                    raise errors.from_grpc(unreachable, self._address) from None
             self._pause(deadline)
 
     def _pause(self, deadline: "_Deadline") -> None:
