@@ -6,7 +6,8 @@
 //   farm_load --check load.db --ledger acks.txt
 //
 // Prints durable trials a second, the time from results to the next leases (p50, p99, largest), and how many
-// calls failed; with --metrics HOST:PORT (the daemon's) also how many results a commit stores. --check compares the ledger with the database: every acknowledged result is stored, none twice.
+// calls failed; with --metrics HOST:PORT (the daemon's) also how many results a commit stores. --check compares
+// the ledger with the database: every acknowledged result is stored, none twice.
 #include <grpcpp/grpcpp.h>
 
 #include <CLI/CLI.hpp>
