@@ -8,6 +8,7 @@
 
 #include "compiler_core/base/status.h"
 #include "measure.pb.h"
+#include "proto/daemon_access.h"
 
 namespace tuner {
 
@@ -24,8 +25,9 @@ class DaemonLink {
   virtual Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) = 0;
 };
 
-// `address`: unix:/path or host:port. Connects at first use, and again whenever the connection is lost; a call
-// waits for that, at most three seconds.
-std::unique_ptr<DaemonLink> make_grpc_link(const std::string& address);
+// Connects at first use, and again whenever the connection is lost; a call waits for that, at most three seconds. A
+// credentials file that has changed is read again when a call is not answered: credentials are renewed without a
+// restart.
+std::unique_ptr<DaemonLink> make_grpc_link(DaemonAccess access);
 
 }  // namespace tuner

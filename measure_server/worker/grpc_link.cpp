@@ -4,12 +4,16 @@
 // only. Calls of ours fail at once where there is no connection, so we wait for one before each call. (With
 // pauses between failing calls alone, a worker met its daemon again by chance: no attempt lived to be looked at.)
 #include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "measure.grpc.pb.h"
 #include "measure_server/worker/daemon_link.h"
+#include "proto/grpc_access.h"
 
 namespace tuner {
 namespace {
@@ -48,7 +52,28 @@ Status to_status(const grpc::Status& s, const std::string& address, Call call) {
 
 class GrpcLink final : public DaemonLink {
  public:
-  explicit GrpcLink(std::string address) : address_(std::move(address)) {
+  explicit GrpcLink(DaemonAccess access) : access_(std::move(access)), stamp_(stamp()) { dial(); }
+
+  Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) override {
+    prepare({});
+    grpc::ClientContext context;
+    add_token(access_, context);
+    limit(context, 5'000);
+    return heard(stub_->Register(&context, request, reply), Call::kRegister);
+  }
+
+  Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) override {
+    prepare(interrupt);
+    grpc::ClientContext context;
+    add_token(access_, context);
+    limit(context, request.wait_ms() + 10'000);
+    // Cancelling a context before its call starts is fine: the call then ends at once.
+    const std::stop_callback cancel(interrupt, [&context] { context.TryCancel(); });
+    return heard(stub_->Sync(&context, request, reply), Call::kSync);
+  }
+
+ private:
+  void dial() {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
     arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -57,27 +82,38 @@ class GrpcLink final : public DaemonLink {
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);  // really: what an attempt may take
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
-    channel_ = grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), arguments);
+    // Credentials that were renewed are used by a connection of their own.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const std::shared_ptr<grpc::ChannelCredentials> credentials = channel_credentials(access_, arguments);
+    channel_ = grpc::CreateCustomChannel(access_.address, credentials, arguments);
     stub_ = v1::Workers::NewStub(channel_);
   }
 
-  Status register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) override {
-    wait_for_connection({});
-    grpc::ClientContext context;
-    limit(context, 5'000);
-    return to_status(stub_->Register(&context, request, reply), address_, Call::kRegister);
-  }
-
-  Status sync(const v1::SyncRequest& request, v1::SyncReply* reply, std::stop_token interrupt) override {
+  // Ready to call: with the credentials that the file has now, if the last call was not answered, and connected.
+  void prepare(const std::stop_token& interrupt) {
+    if (failed_ && stamp() != stamp_) read_again();
     wait_for_connection(interrupt);
-    grpc::ClientContext context;
-    limit(context, request.wait_ms() + 10'000);
-    // Cancelling a context before its call starts is fine: the call then ends at once.
-    const std::stop_callback cancel(interrupt, [&context] { context.TryCancel(); });
-    return to_status(stub_->Sync(&context, request, reply), address_, Call::kSync);
+  }
+  Status heard(const grpc::Status& status, Call call) {
+    failed_ = !status.ok();
+    return to_status(status, access_.address, call);
   }
 
- private:
+  // Of the credentials file; empty: there is none.
+  std::string stamp() const {
+    struct stat info {};
+    if (access_.file.empty() || ::stat(access_.file.c_str(), &info) != 0) return "";
+    return str(info.st_ino, ":", info.st_size, ":", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
+  }
+  void read_again() {
+    stamp_ = stamp();
+    Result<DaemonAccess> access = find_daemon(access_.file);
+    if (!access) return spdlog::error("{}; the credentials of before are used", access.message());
+    access_ = *std::move(access);
+    spdlog::info("{}: read again", access_.file);
+    dial();
+  }
+
   // Returns when there is a connection, or an attempt that began here has failed, or the time is over. The call
   // that follows says what the trouble is.
   void wait_for_connection(const std::stop_token& interrupt) const {
@@ -95,15 +131,17 @@ class GrpcLink final : public DaemonLink {
     context.set_deadline(std::chrono::system_clock::now() + milliseconds(ms));
   }
 
-  const std::string address_;
+  DaemonAccess access_;
+  std::string stamp_;    // of the file as it was read
+  bool failed_ = false;  // the last call
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Workers::Stub> stub_;
 };
 
 }  // namespace
 
-std::unique_ptr<DaemonLink> make_grpc_link(const std::string& address) {
-  return std::make_unique<GrpcLink>(address);
+std::unique_ptr<DaemonLink> make_grpc_link(DaemonAccess access) {
+  return std::make_unique<GrpcLink>(std::move(access));
 }
 
 }  // namespace tuner

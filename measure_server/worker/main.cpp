@@ -44,7 +44,7 @@ int exit_status(const tuner::Status& status) {
 }
 
 // `owner`: the process that started this one and with which it ends; 0: none.
-int work(const std::string& daemon, const tuner::WorkerOptions& options, pid_t owner) {
+int work(const tuner::DaemonAccess& daemon, const tuner::WorkerOptions& options, pid_t owner) {
   // Blocked here, before any thread starts, so that only the thread below receives them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -96,10 +96,11 @@ int measure_server_main(int argc, char** argv) {
   tuner::WorkerOptions options;
   options.work_dir = tuner::user_cache_folder() + "/worker";
   options.shared_dir = tuner::shared_cache_folder();
-  app.add_option("--daemon", daemon, "The daemon to work for: HOST:PORT or unix:/path");
-  app.add_option("--worker-id", options.worker_id,
-                 "Name of this worker, which no other worker of the daemon may have (default: host name and "
-                 "eight digits, made once and kept in the work folder)");
+  app.add_option("--daemon", daemon, "The daemon to work for: HOST:PORT, unix:/path or a credentials file");
+  app.add_option(
+      "--worker-id", options.worker_id,
+      "Name of this worker, which no other worker of the daemon may have (default: the name in its "
+      "credentials, else host name and eight digits, made once and kept in the work folder)");
   const CLI::Option* const work_dir =
       app.add_option(
              "--work-dir", options.work_dir,
@@ -144,9 +145,9 @@ int measure_server_main(int argc, char** argv) {
   spdlog::set_pattern("%H:%M:%S %l: %v");
   spdlog::set_level(spdlog::level::from_str(log_level));
   if (daemon.empty()) {
-    std::fprintf(
-        stderr,
-        "measure_server: --daemon is missing: expected HOST:PORT or unix:/path of a running `tuner serve`\n");
+    std::fprintf(stderr,
+                 "measure_server: --daemon is missing: expected HOST:PORT, unix:/path or a credentials file "
+                 "of a running `tuner serve`\n");
     return 2;
   }
   std::error_code error;
@@ -155,7 +156,13 @@ int measure_server_main(int argc, char** argv) {
     std::fprintf(stderr, "measure_server: /proc/self/exe: %s; is /proc mounted?\n", error.message().c_str());
     return 1;
   }
-  return work(daemon, options, owner);
+  const tuner::Result<tuner::DaemonAccess> access = tuner::find_daemon(daemon);
+  if (!access) {
+    std::fprintf(stderr, "measure_server: --daemon: %s\n", access.message().c_str());
+    return exit_status(access.status());
+  }
+  options.worker_name = access->worker;
+  return work(*access, options, owner);
 }
 
 }  // namespace tuner

@@ -87,7 +87,7 @@ Result<WorkFolder> WorkFolder::open(const std::string& path, std::chrono::millis
   for (;;) {
     bool taken = false;
     ASSIGN_OR_RETURN(FileLock lock, lock_folder(path, taken));
-    if (!taken) return WorkFolder(path, std::move(lock));
+    if (!taken) return WorkFolder(path, 1, std::move(lock));
     if (std::chrono::steady_clock::now() >= end) return in_use(path, lock);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -98,7 +98,7 @@ Result<WorkFolder> WorkFolder::open_first_free(const std::string& path) {
     const std::string next = i == 1 ? path : str(path, "-", i);
     bool taken = false;
     ASSIGN_OR_RETURN(FileLock lock, lock_folder(next, taken));
-    if (!taken) return WorkFolder(next, std::move(lock));
+    if (!taken) return WorkFolder(next, i, std::move(lock));
   }
   return failed("work folder ", path, ": it and ", kMostWorkers - 1, " more are in use by other workers");
 }

@@ -19,13 +19,16 @@ class WorkFolder {
   static Result<WorkFolder> open_first_free(const std::string& path);
 
   const std::string& path() const { return path_; }
+  int number() const { return number_; }  // 1; 2, 3, ... for path-2, path-3, ...
   // Returns "HOST-1f2e3d4c", made at the first call and kept in the file worker_id. A folder that came from
   // another host gets an id of its own. An id that cannot be kept serves this process; `warning` says why.
   std::string worker_id(const std::string& host, std::string& warning) const;
 
  private:
-  WorkFolder(std::string path, FileLock lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  WorkFolder(std::string path, int number, FileLock lock)
+      : path_(std::move(path)), number_(number), lock_(std::move(lock)) {}
   std::string path_;
+  int number_;
   FileLock lock_;
 };
 

@@ -98,7 +98,13 @@ Status Worker::open_work_folder() {
   RETURN_IF_ERROR(folder.status());
   folder_ = *std::move(folder);
   std::string warning;
-  worker_id_ = options_.worker_id.empty() ? folder_->worker_id(host_, warning) : options_.worker_id;
+  if (!options_.worker_id.empty())
+    worker_id_ = options_.worker_id;
+  else if (!options_.worker_name.empty())
+    worker_id_ =
+        folder_->number() == 1 ? options_.worker_name : str(options_.worker_name, ".", folder_->number());
+  else
+    worker_id_ = folder_->worker_id(host_, warning);
   if (!warning.empty()) spdlog::warn("{}", warning);
   std::error_code error;
   std::filesystem::create_directories(shared_dir() + kCalmPulses, error);

@@ -32,8 +32,9 @@
 namespace tuner {
 
 struct WorkerOptions {
-  std::string worker_id;  // stays the same over restarts; default: the one in the work folder (work_folder.h)
-  std::string work_dir;   // holds id, spool and log; this process alone uses it
+  std::string worker_id;    // stays the same over restarts; default: the next, or the one in the work folder
+  std::string worker_name;  // in its credentials: its id, with .2, .3, ... behind it in a next work folder
+  std::string work_dir;     // holds id, spool and log; this process alone uses it
   bool next_work_dir =
       false;  // where another worker uses work_dir, take the first free of work_dir-2, -3, ...
   // Facts of this machine (peaks, calm levels) and reference answers, shared by all work folders of this

@@ -109,8 +109,11 @@ const std::vector<Rule> kRules = {
     {"tuner/jobs", {"compiler_core", "db", "templates", "tuner/search"}},
     // Sockets and frames in front of a server that it does not know.
     {"tuner/transport", {"compiler_core/base"}},
+    // Who calls, by what the socket told and what a farm's files say. It knows no call but by name.
+    {"tuner/identity", {"compiler_core/base", "proto/daemon_access.h", "tuner/text", "tuner/transport/peer.h"}},
     {"tuner/daemon",
-     {"compiler_core", "db", "proto", "templates", "tuner/jobs", "tuner/search", "tuner/transport"}},
+     {"compiler_core", "db", "proto", "templates", "tuner/identity", "tuner/jobs", "tuner/search",
+      "tuner/transport"}},
     {"tuner/client", {"compiler_core/base", "db", "proto", "tuner/daemon", "tuner/text"}},
     {"tuner/bundle", {"compiler_core", "db", "templates", "tuner/jobs", "tuner/text"}},
     {"tuner/pack", {"compiler_core", "db", "measure_server/runner", "templates", "tuner/jobs"}},
@@ -144,6 +147,9 @@ const std::vector<Rule> kLibraries = {
     {"onnx/", {"tuner/extract"}},
     {"db/sqlite/", {"db/sqlite", "db/open"}},  // an engine; db/open chooses it
     {"boost/", {"compiler_core/base/student.cpp"}},
+    {"openssl/",
+     {"compiler_core/artifact/artifact.cpp", "db/exchange/identity.cpp", "tuner/identity",
+      "tuner/transport/tls.cpp"}},
 };
 
 bool is_under(const std::string& path, const std::string& folder) {

@@ -103,7 +103,7 @@ TEST_F(WorkerEndToEnd, AWorkerWithAFullDiskLosesNoTrialAndGoesOnWhenThereIsRoom)
     std::ofstream filler(disk + "/filler");
     for (int i = 0; i < 32 && filler; ++i) filler << std::string(1 << 20, 'x') << std::flush;
   }
-  const std::unique_ptr<DaemonLink> link = make_grpc_link(address_);
+  const std::unique_ptr<DaemonLink> link = make_grpc_link({.address = address_});
   Status status;
   std::thread working([&] { status = (*worker)->run(*link); });
   const std::string why = daemon.wait_for_unfit(std::chrono::seconds(60));

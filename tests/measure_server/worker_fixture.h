@@ -204,7 +204,7 @@ class WorkerTest : public testing::Test {
                                                             .runner = TUNER_RUNNER_PATH,
                                                             .program = TUNER_MEASURE_SERVER_PATH});
     RETURN_IF_ERROR(worker.status());
-    const std::unique_ptr<DaemonLink> link = make_grpc_link(address_);
+    const std::unique_ptr<DaemonLink> link = make_grpc_link({.address = address_});
     return (*worker)->run(*link);
   }
   // The worker as a program.

@@ -355,7 +355,7 @@ class WorkerChannel : public WorkerTalk {
 
 TEST_F(WorkerChannel, OnlyARefusalAnIdInUseAndALostSessionAreMoreThanTryAgain) {
   serve();
-  const std::unique_ptr<DaemonLink> link = make_grpc_link(address_);
+  const std::unique_ptr<DaemonLink> link = make_grpc_link({.address = address_});
   for (int code = 1; code <= 16; ++code) {
     service_.code = code;
     v1::RegisterReply registered;
@@ -374,7 +374,7 @@ TEST_F(WorkerChannel, OnlyARefusalAnIdInUseAndALostSessionAreMoreThanTryAgain) {
 
 TEST_F(WorkerChannel, TheChannelReconnectsWhenTheDaemonIsBack) {
   serve();
-  const std::unique_ptr<DaemonLink> link = make_grpc_link(address_);
+  const std::unique_ptr<DaemonLink> link = make_grpc_link({.address = address_});
   v1::RegisterReply reply;
   ASSERT_TRUE(link->register_worker({}, &reply).is_ok());
   server_->Shutdown(std::chrono::system_clock::now());

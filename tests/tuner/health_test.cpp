@@ -140,9 +140,9 @@ TEST_F(HealthOfADaemon, IsNotReadyWhenNobodyGetsIn) {
 }
 
 TEST_F(HealthOfADaemon, TheProbeSaysWhoDoesNotAnswer) {
-  EXPECT_TRUE(probe_daemon(address(), 20'000).is_ok());
+  EXPECT_TRUE(probe_daemon({.address = address()}, 20'000).is_ok());
   server_->stop_listening();
-  EXPECT_TRUE(within(20s, [&] { return !probe_daemon(address(), 1'000).is_ok(); }));
+  EXPECT_TRUE(within(20s, [&] { return !probe_daemon({.address = address()}, 1'000).is_ok(); }));
 }
 
 }  // namespace

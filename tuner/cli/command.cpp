@@ -24,6 +24,13 @@ void add_db_option(Command command, std::string& path) {
   command.add_option("--db", path, "Database file").type_name("PATH").show_default();
 }
 
+void add_identity_option(Command command, std::string& folder) {
+  command
+      .add_option("--identity", folder,
+                  "Folder of the farm's keys and of whom it lets in; else DATABASE.identity")
+      .type_name("DIR");
+}
+
 void add_json_option(Command command, bool& json) {
   command.add_flag("--json", json, "Print the facts as one JSON document");
 }

@@ -39,6 +39,8 @@ Command add_command(Command app, CommandContext& context, const std::string& nam
 
 // Adds --db PATH, with default_db_path() as its default.
 void add_db_option(Command command, std::string& path);
+// Adds --identity DIR: whom a farm's daemon knows. Empty: beside the database.
+void add_identity_option(Command command, std::string& folder);
 // Adds --json: facts as one JSON document on stdout.
 void add_json_option(Command command, bool& json);
 // Adds --target TEXT: replaces the target of every entry of the job file.
@@ -65,6 +67,7 @@ void add_cover_command(Command app, CommandContext& context);
 void add_extract_command(Command app, CommandContext& context);
 void add_completion_command(Command app, CommandContext& context);
 void add_manual_command(Command app, CommandContext& context);
+void add_admin_command(Command app, CommandContext& context);
 // These talk to a daemon.
 void add_serve_command(Command app, CommandContext& context);
 void add_submit_command(Command app, CommandContext& context);

@@ -173,7 +173,7 @@ void add_query_command(Command app, CommandContext& context) {
                   "what the file asks for: \"measure\": {\"constants\": ...}, warm by default)")
       .one_of({"warm", "cold"});
   command.add_option("--daemon", options->daemon,
-                     "Ask the daemon at HOST:PORT or unix:/path instead of a file");
+                     "Ask the daemon at HOST:PORT, unix:/path or of a credentials file instead of a file");
   command.add_flag("--exact", options->exact,
                    "Exit 1 unless every task itself was tuned. Without this option: unless "
                    "every task has a better answer than its default config");

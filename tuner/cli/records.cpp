@@ -1,38 +1,7 @@
 // tuner records: what is in a database, out, in, together and compared. One file a subcommand: records_*.cpp.
-#include <unistd.h>
-
-#include <chrono>
-#include <cstdio>
-
 #include "tuner/cli/records_commands.h"
 
 namespace tuner::cli {
-
-namespace {
-
-double now_s() {
-  using namespace std::chrono;
-  return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
-RowProgress::RowProgress(std::string what)
-    : what_(std::move(what)), begun_s_(now_s()), told_s_(begun_s_), terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-RowProgress::~RowProgress() {
-  if (terminal_ && shown_) std::fprintf(stderr, "\r\033[K");
-}
-
-void RowProgress::operator()(int64_t rows) {
-  const double now = now_s(), every = terminal_ ? 0.2 : 10;
-  if (now - told_s_ < every) return;
-  told_s_ = now;
-  shown_ = true;
-  std::fprintf(stderr, "%s%s: %lld rows, %.0f a second%s", terminal_ ? "\r\033[K" : "", what_.c_str(),
-               static_cast<long long>(rows), static_cast<double>(rows) / (now - begun_s_),
-               terminal_ ? "" : "\n");
-}
 
 void add_records_command(Command app, CommandContext& context) {
   const Command records =

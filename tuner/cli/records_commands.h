@@ -7,6 +7,7 @@
 #include "db/exchange/import_file.h"
 #include "tuner/cli/command.h"
 #include "tuner/text/facts.h"
+#include "tuner/text/row_progress.h"
 
 namespace tuner::cli {
 
@@ -20,19 +21,5 @@ void add_records_check(Command records, CommandContext& context);
 inline nlohmann::ordered_json new_and_known(const exchange::ImportReport::Count& count) {
   return new_and_known_json(count.added, count.known);
 }
-
-// Shows the rows done so far on stderr: a line that is rewritten on a terminal, else one line every 10
-// seconds.
-class RowProgress {
- public:
-  explicit RowProgress(std::string what);
-  ~RowProgress();
-  void operator()(int64_t rows);
-
- private:
-  std::string what_;
-  double begun_s_, told_s_;
-  bool terminal_, shown_ = false;
-};
 
 }  // namespace tuner::cli

@@ -411,7 +411,7 @@ void add_revalidate_command(Command app, CommandContext& context) {
   add_db_option(command, options->db);
   add_json_option(command, options->json);
   command.add_option("--daemon", options->daemon,
-                     "HOST:PORT or unix:/path of a daemon; without it everything runs here");
+                     "HOST:PORT, unix:/path or a credentials file; without it everything runs here");
 }
 
 }  // namespace tuner::cli

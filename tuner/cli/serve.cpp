@@ -18,6 +18,7 @@ namespace {
 struct ServeOptions {
   std::string db;
   std::vector<std::string> listen{"127.0.0.1:7070"};
+  std::string identity;
   std::string metrics;
   std::string log_format = "text";
 };
@@ -34,11 +35,12 @@ int run(const ServeOptions& options) {
   for (const std::string& address : options.listen)
     if (const Status s = check_listen_address(address); !s) return report(s);
   if (!options.metrics.empty())
-    if (const Status s = check_listen_address(options.metrics); !s) return report(s);
+    if (const Status s = check_loopback(options.metrics); !s) return report(s);
   raise_file_limit();
   Result<std::unique_ptr<DaemonHost>> host =
       DaemonHost::start({.db = options.db,
                          .listen = options.listen,
+                         .identity = options.identity,
                          .own_worker = false,
                          .resume_jobs = true,
                          .watch_health = true,
@@ -48,8 +50,9 @@ int run(const ServeOptions& options) {
   for (const std::string& address : (*host)->addresses()) std::printf("listening on %s\n", address.c_str());
   if (!options.metrics.empty())
     std::printf("metrics on http://%s/metrics\n", (*host)->status_address().c_str());
+  const bool tls = options.listen[0].starts_with("tls:");
   std::printf("database %s\nworkers: measure_server --daemon %s\n", options.db.c_str(),
-              (*host)->addresses()[0].c_str());
+              tls ? "FILE (tuner admin worker writes it)" : (*host)->addresses()[0].c_str());
   std::fflush(stdout);
   while (!interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::fprintf(stderr, "stopping; unfinished jobs go on at the next start\n");
@@ -71,8 +74,9 @@ void add_serve_command(Command app, CommandContext& context) {
   add_db_option(command, options->db);
   command
       .add_option("--listen", options->listen,
-                  "HOST:PORT on loopback, or unix:/path; may be given several times")
+                  "HOST:PORT on loopback, tls:HOST:PORT, or unix:/path; may be given several times")
       .show_default();
+  add_identity_option(command, options->identity);
   command.add_option("--metrics", options->metrics,
                      "HOST:PORT on loopback, for /metrics (Prometheus), /healthz and /readyz; else none");
   command

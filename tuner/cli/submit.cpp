@@ -121,7 +121,7 @@ size_t uncertified(const JobGroup& group, const JobOutcome& out) {
 
 void say_next(const SubmitOptions& options, const std::string& file) {
   std::printf("stored in %s\nnext: %s\n",
-              options.daemon.empty() ? options.db.c_str() : options.daemon.c_str(),
+              options.daemon.empty() ? options.db.c_str() : "the daemon's database",
               command_line("query " + file).c_str());
   // It reads a database file, which a daemon elsewhere has there.
   if (options.daemon.empty()) std::printf("      %s\n", command_line("build " + file + " -o out/").c_str());
@@ -219,7 +219,7 @@ void add_submit_command(Command app, CommandContext& context) {
       .as_duration()
       .in_range(0.0, 1e9);
   command.add_option("--daemon", options->daemon,
-                     "HOST:PORT or unix:/path of a daemon; without it everything runs here");
+                     "HOST:PORT, unix:/path or a credentials file; without it everything runs here");
   command.add_flag("--fresh", options->fresh, "start anew even when such a job is stored");
 }
 

@@ -191,7 +191,7 @@ void add_top_command(Command app, CommandContext& context) {
   add_json_option(command, options->json);
   command.add_flag("--once", options->once, "Print one frame and end, as when stdout is no terminal");
   command.add_option("--daemon", options->daemon,
-                     "HOST:PORT or unix:/path; else the one that runs on the database");
+                     "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

@@ -190,8 +190,9 @@ void add_verify_command(Command app, CommandContext& context) {
       .needs(times)
       .show_default();
   command
-      .add_option("--daemon", options->times.daemon,
-                  "With --times: HOST:PORT or unix:/path; without it this machine measures")
+      .add_option(
+          "--daemon", options->times.daemon,
+          "With --times: HOST:PORT, unix:/path or a credentials file; without it this machine measures")
       .needs(times);
   command.add_flag("--json", options->times.json, "With --times: print JSON").needs(times);
   add_db_option(command, options->times.db);

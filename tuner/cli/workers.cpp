@@ -74,7 +74,7 @@ void add_workers_command(Command app, CommandContext& context) {
   add_db_option(command, options->db);
   add_json_option(command, options->json);
   command.add_option("--daemon", options->daemon,
-                     "HOST:PORT or unix:/path; else the one that runs on the database");
+                     "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
 }
 
 }  // namespace tuner::cli

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "proto/convert.h"
+#include "proto/grpc_access.h"
 #include "proto/grpc_status.h"
 #include "tuner/client/job_events.h"
 #include "tuner/daemon/daemon_host.h"
@@ -20,6 +21,7 @@ namespace tuner {
 struct DaemonClient::Connection {
   std::string name;
   std::unique_ptr<DaemonHost> host;  // set when the daemon is this process
+  DaemonAccess access;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Jobs::Stub> jobs;
 };
@@ -35,7 +37,7 @@ constexpr seconds kCallLimit{60};      // of a call that only looks things up
 constexpr seconds kMeasureLimit{330};  // of one that measures; the daemon answers within 300
 constexpr std::array<milliseconds, 2> kPauses{milliseconds(100), milliseconds(300)};  // before trying again
 
-std::shared_ptr<grpc::Channel> channel_to(const std::string& address) {
+std::shared_ptr<grpc::Channel> channel_to(const DaemonAccess& access) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(16 << 20);
   arguments.SetMaxSendMessageSize(16 << 20);
@@ -44,7 +46,8 @@ std::shared_ptr<grpc::Channel> channel_to(const std::string& address) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // A daemon that came back is a new one, not a backed-off old one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  const std::shared_ptr<grpc::ChannelCredentials> credentials = channel_credentials(access, arguments);
+  return grpc::CreateCustomChannel(access.address, credentials, arguments);
 }
 
 bool answers(grpc::Channel& channel, milliseconds patience) {
@@ -52,25 +55,26 @@ bool answers(grpc::Channel& channel, milliseconds patience) {
 }
 
 // One call with a deadline: `call(context, reply)` is the stub's method with its request.
-template <class Reply, class Call>
-Result<Reply> call_once(const std::string& name, milliseconds limit, const Call& call) {
+template <class Reply, class Connection, class Call>
+Result<Reply> call_once(const Connection& connection, milliseconds limit, const Call& call) {
   Reply reply;
   grpc::ClientContext context;
+  add_token(connection.access, context);
   context.set_deadline(std::chrono::system_clock::now() + limit);
-  RETURN_IF_ERROR(from_grpc(call(&context, &reply), name));
+  RETURN_IF_ERROR(from_grpc(call(&context, &reply), connection.name));
   return reply;
 }
 
 // The same for a call that may be made again: within the same deadline, where the connection broke.
-template <class Reply, class Call>
-Result<Reply> call_again(const std::string& name, milliseconds limit, const Call& call) {
+template <class Reply, class Connection, class Call>
+Result<Reply> call_again(const Connection& connection, milliseconds limit, const Call& call) {
   const steady_clock::time_point end = steady_clock::now() + limit;
   const auto left = [&] { return std::chrono::duration_cast<milliseconds>(end - steady_clock::now()); };
-  Result<Reply> reply = call_once<Reply>(name, limit, call);
+  Result<Reply> reply = call_once<Reply>(connection, limit, call);
   for (const milliseconds pause : kPauses) {
     if (reply || reply.status().code() != StatusCode::kUnavailable || left() <= pause) break;
     std::this_thread::sleep_for(pause);
-    reply = call_once<Reply>(name, left(), call);
+    reply = call_once<Reply>(connection, left(), call);
   }
   return reply;
 }
@@ -95,18 +99,24 @@ void DaemonClient::stop_host(const std::string& reason) const {
 }
 
 Result<DaemonClient> DaemonClient::connect(const ConnectOptions& options) {
-  const auto dial = [](const std::string& address, std::string name) {
+  const auto dial = [](DaemonAccess access, std::string name) {
     auto made = std::make_unique<Connection>();
     made->name = std::move(name);
-    made->channel = channel_to(address);
+    made->channel = channel_to(access);
+    made->access = std::move(access);
     made->jobs = v1::Jobs::NewStub(made->channel);
     return made;
   };
   if (!options.daemon.empty()) {
-    std::unique_ptr<Connection> made = dial(options.daemon, options.daemon);
+    ASSIGN_OR_RETURN(DaemonAccess access, find_daemon(options.daemon));
+    const std::string address = access.address;
+    const bool tls = access.tls();
+    std::unique_ptr<Connection> made = dial(std::move(access), address);
     if (!answers(*made->channel, kPatience))
-      return unavailable("daemon ", options.daemon, ": nobody answers. Expected there: tuner serve --listen ",
-                         options.daemon);
+      return unavailable(
+          "daemon ", address, ": nobody answers", tls ? " that the farm's authority vouches for" : "",
+          ". Expected there: tuner serve --listen ", tls ? "tls:" : "", address,
+          tls || address.starts_with("unix:") ? "" : ". If it asks for TLS: --daemon FILE, with credentials");
     return DaemonClient(std::move(made));
   }
   if (!options.own_worker && access(options.db.c_str(), F_OK) != 0)
@@ -117,7 +127,7 @@ Result<DaemonClient> DaemonClient::connect(const ConnectOptions& options) {
     Result<std::unique_ptr<DaemonHost>> host =
         DaemonHost::start({.db = options.db, .own_worker = options.own_worker});
     if (host) {
-      std::unique_ptr<Connection> made = dial((*host)->addresses().back(), "this command");
+      std::unique_ptr<Connection> made = dial({.address = (*host)->addresses().back()}, "this command");
       made->host = std::move(*host);
       if (!answers(*made->channel, kPatience))
         return unavailable(made->name, ": its own socket does not answer");
@@ -125,7 +135,7 @@ Result<DaemonClient> DaemonClient::connect(const ConnectOptions& options) {
     }
     if (host.status().code() != StatusCode::kAborted) return host.status();
     ASSIGN_OR_RETURN(const std::string socket, private_socket(options.db));
-    std::unique_ptr<Connection> made = dial(socket, "the daemon on " + options.db);
+    std::unique_ptr<Connection> made = dial({.address = socket}, "the daemon on " + options.db);
     if (answers(*made->channel, milliseconds(1'000))) return DaemonClient(std::move(made));
     if (steady_clock::now() >= limit)
       return unavailable(host.message(), ", and that process does not answer on ", socket);
@@ -137,15 +147,16 @@ Result<v1::SubmitReply> DaemonClient::submit(const JobRow& job, bool fresh) cons
   v1::SubmitRequest request;
   to_proto(job, fresh, &request);
   if (request.request_id().empty()) request.set_request_id(new_request_id());
-  return call_again<v1::SubmitReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
-    return connection_->jobs->Submit(context, request, reply);
-  });
+  return call_again<v1::SubmitReply>(*connection_, kCallLimit,
+                                     [&](grpc::ClientContext* context, auto* reply) {
+                                       return connection_->jobs->Submit(context, request, reply);
+                                     });
 }
 
 Result<v1::QueryReply> DaemonClient::query(const JobRow::Task& task) const {
   v1::QueryRequest request;
   to_proto(task, request.mutable_task());
-  return call_again<v1::QueryReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+  return call_again<v1::QueryReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
     return connection_->jobs->Query(context, request, reply);
   });
 }
@@ -161,7 +172,7 @@ Result<v1::CancelReply> DaemonClient::cancel(const std::string& job_id, double l
   const milliseconds limit(static_cast<int64_t>(1000 * limit_s));
   v1::CancelRequest request;
   request.set_job_id(job_id);
-  return call_again<v1::CancelReply>(name(), limit, [&](grpc::ClientContext* context, auto* reply) {
+  return call_again<v1::CancelReply>(*connection_, limit, [&](grpc::ClientContext* context, auto* reply) {
     return connection_->jobs->Cancel(context, request, reply);
   });
 }
@@ -172,7 +183,8 @@ Result<MeasureRecord> DaemonClient::rerun(const std::string& trial_id) const {
   const auto call = [&](grpc::ClientContext* context, auto* reply) {
     return connection_->jobs->Rerun(context, request, reply);
   };
-  ASSIGN_OR_RETURN(const v1::MeasureRecord reply, call_once<v1::MeasureRecord>(name(), kMeasureLimit, call));
+  ASSIGN_OR_RETURN(const v1::MeasureRecord reply,
+                   call_once<v1::MeasureRecord>(*connection_, kMeasureLimit, call));
   return from_proto(reply);
 }
 
@@ -185,12 +197,12 @@ Result<RaceRow> DaemonClient::remeasure(const std::string& trial_id, int process
   const auto call = [&](grpc::ClientContext* context, auto* reply) {
     return connection_->jobs->Remeasure(context, request, reply);
   };
-  ASSIGN_OR_RETURN(const v1::RaceResult reply, call_once<v1::RaceResult>(name(), kMeasureLimit, call));
+  ASSIGN_OR_RETURN(const v1::RaceResult reply, call_once<v1::RaceResult>(*connection_, kMeasureLimit, call));
   return from_proto(reply, "remeasurement");
 }
 
 Result<v1::ListWorkersReply> DaemonClient::workers(double limit_s) const {
-  return call_again<v1::ListWorkersReply>(name(), milliseconds(static_cast<int64_t>(1000 * limit_s)),
+  return call_again<v1::ListWorkersReply>(*connection_, milliseconds(static_cast<int64_t>(1000 * limit_s)),
                                           [&](grpc::ClientContext* context, auto* reply) {
                                             return connection_->jobs->ListWorkers(context, {}, reply);
                                           });
@@ -199,7 +211,7 @@ Result<v1::ListWorkersReply> DaemonClient::workers(double limit_s) const {
 Result<v1::ListReply> DaemonClient::jobs() const {
   v1::ListRequest request;
   request.set_without_best(true);
-  return call_again<v1::ListReply>(name(), kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
+  return call_again<v1::ListReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* reply) {
     return connection_->jobs->List(context, request, reply);
   });
 }
@@ -207,7 +219,7 @@ Result<v1::ListReply> DaemonClient::jobs() const {
 Result<v1::ListReply> DaemonClient::known_jobs(double limit_s) const {
   v1::ListRequest request;
   request.set_known(true);
-  return call_again<v1::ListReply>(name(), milliseconds(static_cast<int64_t>(1000 * limit_s)),
+  return call_again<v1::ListReply>(*connection_, milliseconds(static_cast<int64_t>(1000 * limit_s)),
                                    [&](grpc::ClientContext* context, auto* reply) {
                                      return connection_->jobs->List(context, request, reply);
                                    });
@@ -215,7 +227,7 @@ Result<v1::ListReply> DaemonClient::known_jobs(double limit_s) const {
 
 std::unique_ptr<JobWatch> DaemonClient::watch(const std::string& job_id, int64_t after_seq) const {
   return std::make_unique<JobWatch>(
-      std::make_unique<JobEvents>(*connection_->jobs, name(), job_id, after_seq));
+      std::make_unique<JobEvents>(*connection_->jobs, connection_->access, name(), job_id, after_seq));
 }
 
 std::string new_request_id() {

@@ -15,14 +15,15 @@
 namespace tuner {
 
 struct ConnectOptions {
-  std::string daemon;  // HOST:PORT or unix:/path; empty: embedded on `db`
+  std::string daemon;  // HOST:PORT, unix:/path or a credentials file; empty: embedded on `db`
   std::string db;
   bool own_worker = false;  // embedded: this command wants trials measured here
 };
 
 class DaemonClient {
  public:
-  // Unavailable when nobody answers within about ten seconds; NotFound: no database and no own worker.
+  // Unavailable when nobody answers within about ten seconds; NotFound: no database and no own worker;
+  // InvalidArgument: no such credentials file, or it is damaged.
   static Result<DaemonClient> connect(const ConnectOptions& options);
   DaemonClient(DaemonClient&&) noexcept;
   DaemonClient& operator=(DaemonClient&&) noexcept;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compiler_core/base/status.h"
+#include "proto/daemon_access.h"
 #include "tuning.grpc.pb.h"
 
 namespace tuner {
@@ -15,7 +16,8 @@ namespace tuner {
 class JobEvents {
  public:
   // `jobs` must outlive this.
-  JobEvents(v1::Jobs::Stub& jobs, std::string peer, const std::string& job_id, int64_t after_seq);
+  JobEvents(v1::Jobs::Stub& jobs, const DaemonAccess& access, std::string peer, const std::string& job_id,
+            int64_t after_seq);
 
   bool read(v1::JobEvent& event);  // false: there are no more events
   Status finish();                 // call after the last event: tells how the call ended

@@ -12,6 +12,7 @@
 
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
+#include "tuner/identity/identity_folder.h"
 
 namespace tuner {
 namespace {
@@ -80,7 +81,9 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
   unlink(host->socket_path_.c_str());  // left by a host that was killed: its lock is ours now
   std::vector<std::string> addresses = options.listen;
   addresses.push_back(socket);
-  ASSIGN_OR_RETURN(host->server_, Server::start(*host->coordinator_, addresses));
+  const std::string identity =
+      options.identity.empty() ? identity::IdentityFolder::path_of(options.db) : options.identity;
+  ASSIGN_OR_RETURN(host->server_, Server::start(*host->coordinator_, addresses, identity));
   if (options.watch_health)
     host->health_ = std::make_unique<Health>(*host->coordinator_, host->clock_, *host->server_);
   if (options.watch_health && !options.status_listen.empty()) {

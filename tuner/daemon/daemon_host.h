@@ -26,6 +26,7 @@ namespace tuner {
 struct DaemonHostOptions {
   std::string db;
   std::vector<std::string> listen;  // besides the private socket
+  std::string identity;             // folder that says who may do what; empty: the database's
   bool own_worker = false;  // start a measure_server here, and no other ever: leases found are dead ones
   bool resume_jobs = false;
   bool watch_health = false;  // a thread judges whether it is ready (health.h); else it always says so

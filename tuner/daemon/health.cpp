@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 
+#include "proto/grpc_access.h"
 #include "proto/grpc_status.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/server.h"
@@ -34,11 +35,12 @@ Readiness judge_health(const HealthFacts& f, const HealthOptions& options) {
   return {true, ""};
 }
 
-Status probe_daemon(const std::string& address, int64_t limit_ms) {
+Status probe_daemon(const DaemonAccess& daemon, int64_t limit_ms) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a new connection
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  grpc::GenericStub stub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  const std::shared_ptr<grpc::ChannelCredentials> credentials = channel_credentials(daemon, arguments);
+  grpc::GenericStub stub(grpc::CreateCustomChannel(daemon.address, credentials, arguments));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + milliseconds(limit_ms));
   grpc::CompletionQueue queue;
@@ -55,7 +57,7 @@ Status probe_daemon(const std::string& address, int64_t limit_ms) {
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
-  return from_grpc(status, address);
+  return from_grpc(status, daemon.address);
 }
 
 Health::Health(const Coordinator& coordinator, const Clock& clock, Server& server, HealthOptions options)
@@ -95,7 +97,7 @@ void Health::watch() {
   while (true) {
     if (!tried_ms || clock_.now_ms() - *tried_ms >= options_.probe_every_ms) {
       tried_ms = clock_.now_ms();
-      const Status probe = probe_daemon(server_.addresses()[0], options_.probe_limit_ms);
+      const Status probe = probe_daemon(server_.own_access(), options_.probe_limit_ms);
       const std::lock_guard lock(mutex_);
       if (probe) {
         probed_ms_ = clock_.now_ms();

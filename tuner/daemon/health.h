@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "compiler_core/base/status.h"
+#include "proto/daemon_access.h"
 #include "tuner/daemon/clock.h"
 
 namespace tuner {
@@ -43,8 +44,8 @@ struct HealthFacts {
 };
 Readiness judge_health(const HealthFacts& facts, const HealthOptions& options);
 
-// Calls the health service at the address over a connection of its own. OK when it answers, whatever it says.
-Status probe_daemon(const std::string& address, int64_t limit_ms);
+// Calls the health service of the daemon over a connection of its own. OK when it answers, whatever it says.
+Status probe_daemon(const DaemonAccess& daemon, int64_t limit_ms);
 
 class Health {
  public:

@@ -2,16 +2,23 @@
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
+#include <latch>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "measure.grpc.pb.h"
 #include "proto/grpc_status.h"
 #include "tuner/daemon/call_threads.h"
+#include "tuner/daemon/door.h"
 #include "tuner/transport/gate.h"
 #include "tuning.grpc.pb.h"
 
@@ -26,6 +33,20 @@ grpc::Status too_many(const char* what) {
   return {grpc::StatusCode::RESOURCE_EXHAUSTED,
           std::string("the daemon has too many ") + what + " already; try again in a while"};
 }
+
+using identity::Caller;
+
+// A call that is not answered.
+grpc::ServerUnaryReactor* refused(grpc::CallbackServerContext& context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+class RefusedWatch final : public grpc::ServerWriteReactor<v1::JobEvent> {
+ public:
+  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
 
 // A Sync: answered by the coordinator's desk, waits without a thread.
 class SyncReactor final : public grpc::ServerUnaryReactor {
@@ -97,14 +118,19 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 class WorkersService final : public v1::Workers::CallbackService {
  public:
-  WorkersService(Coordinator& coordinator, CallThreads& threads)
-      : coordinator_(coordinator), threads_(threads) {}
+  WorkersService(Coordinator& coordinator, Door& door, CallThreads& threads)
+      : coordinator_(coordinator), door_(door), threads_(threads) {}
 
   grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context, const v1::RegisterRequest* request,
                                      v1::RegisterReply* reply) override {
+    Caller caller;
+    grpc::Status admitted = door_.admit(*context, "/tuner.v1.Workers/Register", caller);
+    if (admitted.ok()) admitted = Door::may_register(caller, request->worker_id());
+    if (!admitted.ok()) return refused(*context, admitted);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     const bool run = threads_.run_short([=, this] {
       const Status status = coordinator_.register_worker(*request, reply);
+      if (status) door_.remember(caller, reply->session());
       if (status.code() == StatusCode::kAborted)
         reactor->Finish({grpc::StatusCode::ALREADY_EXISTS, status.message()});
       else
@@ -113,90 +139,117 @@ class WorkersService final : public v1::Workers::CallbackService {
     if (!run) reactor->Finish(too_many("calls"));
     return reactor;
   }
-  grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext*, const v1::SyncRequest* request,
+  grpc::ServerUnaryReactor* Sync(grpc::CallbackServerContext* context, const v1::SyncRequest* request,
                                  v1::SyncReply* reply) override {
+    Caller caller;
+    grpc::Status admitted = door_.admit(*context, "/tuner.v1.Workers/Sync", caller);
+    if (admitted.ok()) admitted = door_.may_use(caller, request->session());
+    if (!admitted.ok()) return refused(*context, admitted);
     return new SyncReactor(coordinator_, *request, reply);
   }
 
  private:
   Coordinator& coordinator_;
+  Door& door_;
   CallThreads& threads_;
 };
 
 class JobsService final : public v1::Jobs::CallbackService {
  public:
-  JobsService(Coordinator& coordinator, CallThreads& threads)
-      : coordinator_(coordinator), threads_(threads) {}
+  JobsService(Coordinator& coordinator, Door& door, CallThreads& threads)
+      : coordinator_(coordinator), door_(door), threads_(threads) {}
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
                                    v1::SubmitReply* reply) override {
-    return soon(context, [=, this] { return coordinator_.submit(*request, reply); });
+    return soon(context, "/tuner.v1.Jobs/Submit",
+                [=, this](const Caller&) { return coordinator_.submit(*request, reply); });
   }
   grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext* context,
                                                 const v1::WatchRequest* request) override {
+    Caller caller;
+    if (const grpc::Status s = door_.admit(*context, "/tuner.v1.Jobs/Watch", caller); !s.ok())
+      return new RefusedWatch(s);
     return new WatchReactor(*context, threads_, coordinator_, *request);
   }
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
-    return soon(context, [=, this] { return coordinator_.list(*request, reply); });
+    return soon(context, "/tuner.v1.Jobs/List",
+                [=, this](const Caller&) { return coordinator_.list(*request, reply); });
   }
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
                                    v1::CancelReply* reply) override {
-    return waiting(context,
-                   [=, this](const Coordinator::Cancelled&) { return coordinator_.cancel(*request, reply); });
+    return waiting(context, "/tuner.v1.Jobs/Cancel", [=, this](const Caller&, const Coordinator::Cancelled&) {
+      return coordinator_.cancel(*request, reply);
+    });
   }
   grpc::ServerUnaryReactor* Rerun(grpc::CallbackServerContext* context, const v1::RerunRequest* request,
                                   v1::MeasureRecord* reply) override {
-    return waiting(context, [=, this](const Coordinator::Cancelled& cancelled) {
-      return coordinator_.rerun(*request, reply, cancelled);
-    });
+    return waiting(context, "/tuner.v1.Jobs/Rerun",
+                   [=, this](const Caller&, const Coordinator::Cancelled& cancelled) {
+                     return coordinator_.rerun(*request, reply, cancelled);
+                   });
   }
   grpc::ServerUnaryReactor* Remeasure(grpc::CallbackServerContext* context,
                                       const v1::RemeasureRequest* request, v1::RaceResult* reply) override {
-    return waiting(context, [=, this](const Coordinator::Cancelled& cancelled) {
-      return coordinator_.remeasure(*request, reply, cancelled);
-    });
+    return waiting(context, "/tuner.v1.Jobs/Remeasure",
+                   [=, this](const Caller&, const Coordinator::Cancelled& cancelled) {
+                     return coordinator_.remeasure(*request, reply, cancelled);
+                   });
   }
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context, const v1::ListWorkersRequest*,
                                         v1::ListWorkersReply* reply) override {
-    return soon(context, [=, this] { return coordinator_.list_workers(reply); });
+    return soon(context, "/tuner.v1.Jobs/ListWorkers",
+                [=, this](const Caller&) { return coordinator_.list_workers(reply); });
   }
   grpc::ServerUnaryReactor* Query(grpc::CallbackServerContext* context, const v1::QueryRequest* request,
                                   v1::QueryReply* reply) override {
-    return soon(context, [=, this] { return coordinator_.query(*request, reply); });
+    return soon(context, "/tuner.v1.Jobs/Query",
+                [=, this](const Caller&) { return coordinator_.query(*request, reply); });
   }
   grpc::ServerUnaryReactor* ReadJobFile(grpc::CallbackServerContext* context,
                                         const v1::ReadJobFileRequest* request,
                                         v1::ReadJobFileReply* reply) override {
-    return soon(context, [=, this] { return coordinator_.read_job_file(*request, reply); });
+    return soon(context, "/tuner.v1.Jobs/ReadJobFile",
+                [=, this](const Caller&) { return coordinator_.read_job_file(*request, reply); });
   }
 
  private:
   // Runs a call that blocks briefly, for the disk.
   template <class Call>
-  grpc::ServerUnaryReactor* soon(grpc::CallbackServerContext* context, Call call) {
+  grpc::ServerUnaryReactor* soon(grpc::CallbackServerContext* context, std::string_view method, Call call) {
+    Caller caller;
+    if (const grpc::Status s = door_.admit(*context, method, caller); !s.ok()) return refused(*context, s);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    if (!threads_.run_short([=] { reactor->Finish(to_grpc(call())); })) reactor->Finish(too_many("calls"));
+    if (!threads_.run_short([=] { reactor->Finish(to_grpc(call(caller))); }))
+      reactor->Finish(too_many("calls"));
     return reactor;
   }
   // Runs a call that waits for workers.
   template <class Call>
-  grpc::ServerUnaryReactor* waiting(grpc::CallbackServerContext* context, Call call) {
+  grpc::ServerUnaryReactor* waiting(grpc::CallbackServerContext* context, std::string_view method,
+                                    Call call) {
+    Caller caller;
+    if (const grpc::Status s = door_.admit(*context, method, caller); !s.ok()) return refused(*context, s);
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const bool run =
-        threads_.run_long([=] { reactor->Finish(to_grpc(call([=] { return context->IsCancelled(); }))); });
+    const bool run = threads_.run_long(
+        [=] { reactor->Finish(to_grpc(call(caller, [=] { return context->IsCancelled(); }))); });
     if (!run) reactor->Finish(too_many("calls that wait"));
     return reactor;
   }
 
   Coordinator& coordinator_;
+  Door& door_;
   CallThreads& threads_;
 };
 
 class GrpcServer final : public Server {
  public:
-  explicit GrpcServer(Coordinator& coordinator)
-      : threads_({}), workers_(coordinator, threads_), jobs_(coordinator, threads_) {}
+  GrpcServer(Coordinator& coordinator, const std::string& identity)
+      : gatekeeper_(identity, [] { return static_cast<int64_t>(std::time(nullptr)); }),
+        door_(gatekeeper_, [this](std::string_view name) { return peer(name); }),
+        threads_({}),
+        workers_(coordinator, door_, threads_),
+        jobs_(coordinator, door_, threads_) {}
   ~GrpcServer() override { stop(); }
 
   Status listen(const std::vector<std::string>& addresses) {
@@ -217,20 +270,33 @@ class GrpcServer final : public Server {
     builder.RegisterService(&workers_);
     builder.RegisterService(&jobs_);
     for (const std::string& address : addresses) RETURN_IF_ERROR(check_listen_address(address));
+    RETURN_IF_ERROR(prepare_tls(addresses));
     grpc::EnableDefaultHealthCheckService(true);  // for this process
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return failed("the server does not start: gRPC has logged why");
     set_serving(true);
-    ASSIGN_OR_RETURN(gate_, transport::Gate::start(addresses, [this](int fd) {
-                       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-                       connection.listener_fd = -1;
-                       connection.fd = fd;
-                       acceptor_->HandleNewConnection(&connection);
-                     }));
+    const auto hand_over = [this](int fd) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+      connection.listener_fd = -1;
+      connection.fd = fd;
+      acceptor_->HandleNewConnection(&connection);
+    };
+    Result<std::unique_ptr<transport::Gate>> gate =
+        transport::Gate::start(addresses, hand_over, {}, tls_.get());
+    if (gate) gate_ = *std::move(gate);
+    gate_known_.count_down();
+    RETURN_IF_ERROR(gate.status());
     return Status::ok();
   }
 
   const std::vector<std::string>& addresses() const override { return gate_->addresses(); }
+
+  DaemonAccess own_access() const override {
+    DaemonAccess access{.address = gate_->addresses()[0]};
+    if (!first_is_tls_) return access;
+    if (Result<std::string> authority = gatekeeper_.authority()) access.authority = *std::move(authority);
+    return access;
+  }
 
   void set_serving(bool serving) override {
     if (server_ == nullptr || server_->GetHealthCheckService() == nullptr) return;
@@ -252,13 +318,70 @@ class GrpcServer final : public Server {
   }
 
  private:
+  Result<transport::TlsMaterial> tls_material() const {
+    transport::TlsMaterial material;
+    ASSIGN_OR_RETURN(identity::KeyAndCertificate daemon, gatekeeper_.daemon_certificate());
+    ASSIGN_OR_RETURN(material.authority, gatekeeper_.authority());
+    material.certificate = std::move(daemon.certificate);
+    material.key = std::move(daemon.key);
+    return material;
+  }
+
+  Status prepare_tls(const std::vector<std::string>& addresses) {
+    const auto wants_tls = [](const std::string& address) { return address.starts_with("tls:"); };
+    first_is_tls_ = wants_tls(addresses.front());
+    if (std::none_of(addresses.begin(), addresses.end(), wants_tls)) return Status::ok();
+    ASSIGN_OR_RETURN(const transport::TlsMaterial material, tls_material());
+    ASSIGN_OR_RETURN(tls_, transport::TlsServer::create(material));
+    gatekeeper_.on_change([this] {
+      const Result<transport::TlsMaterial> fresh = tls_material();
+      const Status renewed = fresh ? tls_->renew(*fresh) : fresh.status();
+      if (!renewed)
+        spdlog::error("identity: {}; new connections get the certificate of before", renewed.message());
+    });
+    return Status::ok();
+  }
+
+  // The first calls may come before the gate's start has returned.
+  std::optional<transport::Peer> peer(std::string_view name) const {
+    gate_known_.wait();
+    return gate_ ? gate_->peer(name) : std::nullopt;
+  }
+
+  identity::Gatekeeper gatekeeper_;
+  Door door_;
   CallThreads threads_;
   WorkersService workers_;
   JobsService jobs_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<transport::TlsServer> tls_;  // null: no address wants it
+  bool first_is_tls_ = false;
+  std::latch gate_known_{1};
   std::unique_ptr<transport::Gate> gate_;  // in front of it: all connections come through here
 };
+
+}  // namespace
+
+namespace {
+
+// HOST:PORT.
+struct HostPort {
+  std::string host, port;
+  bool is_loopback() const {
+    return host == "localhost" || host == "[::1]" ||
+           (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
+  }
+};
+
+Result<HostPort> parse_host_port(const std::string& address, const std::string& whole, const char* expected) {
+  const size_t colon = address.rfind(':');
+  HostPort parts{address.substr(0, colon), colon == std::string::npos ? "" : address.substr(colon + 1)};
+  if (parts.host.empty() || parts.port.empty() || parts.port.size() > 5 ||
+      parts.port.find_first_not_of("0123456789") != std::string::npos || std::stoi(parts.port) > 65535)
+    return invalid_argument("listen ", whole, ": expected ", expected, ", as 127.0.0.1:7070");
+  return parts;
+}
 
 }  // namespace
 
@@ -269,26 +392,32 @@ Status check_listen_address(const std::string& address) {
                               " bytes, a socket's has at most 107");
     return Status::ok();
   }
-  const size_t colon = address.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
-  if (colon == std::string::npos || colon == 0 || port.empty() || port.size() > 5 ||
-      port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535)
-    return invalid_argument("listen ", address, ": expected HOST:PORT or unix:/path, as 127.0.0.1:7070");
-  const std::string host = address.substr(0, colon);
-  const bool loopback =
-      host == "localhost" || host == "[::1]" ||
-      (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
-  if (!loopback)
+  constexpr char kExpected[] = "HOST:PORT, tls:HOST:PORT or unix:/path";
+  const bool tls = address.starts_with("tls:");
+  ASSIGN_OR_RETURN(const HostPort parts,
+                   parse_host_port(tls ? address.substr(4) : address, address, kExpected));
+  if (!tls && !parts.is_loopback())
     return invalid_argument("listen ", address,
                             ": only loopback (127.0.0.1, [::1], localhost) is served without TLS: whoever "
-                            "reaches the daemon can run code on its workers. From elsewhere: ssh -L ",
-                            port, ":127.0.0.1:", port);
+                            "reaches the daemon can run code on its workers. With it: `tuner admin ca`, then "
+                            "--listen tls:",
+                            address);
   return Status::ok();
 }
 
+Status check_loopback(const std::string& address) {
+  ASSIGN_OR_RETURN(const HostPort parts, parse_host_port(address, address, "HOST:PORT"));
+  if (parts.is_loopback()) return Status::ok();
+  return invalid_argument("listen ", address,
+                          ": expected HOST:PORT on loopback (127.0.0.1, [::1], localhost): what is "
+                          "shown there is plain text, for everybody. From elsewhere: ssh -L ",
+                          parts.port, ":127.0.0.1:", parts.port);
+}
+
 Result<std::unique_ptr<Server>> Server::start(Coordinator& coordinator,
-                                              const std::vector<std::string>& addresses) {
-  auto server = std::make_unique<GrpcServer>(coordinator);
+                                              const std::vector<std::string>& addresses,
+                                              const std::string& identity) {
+  auto server = std::make_unique<GrpcServer>(coordinator, identity);
   RETURN_IF_ERROR(server->listen(addresses));
   return std::unique_ptr<Server>(std::move(server));
 }

@@ -11,24 +11,31 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "proto/daemon_access.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/transport/gate_limits.h"
 
 namespace tuner {
 
-// OK for "unix:/path" and for HOST:PORT on loopback. Anything else would carry code to run in plain text:
-// refused.
+// OK for "unix:/path", for HOST:PORT on loopback, and for "tls:HOST:PORT" on any address. Anything else would carry
+// code to run in plain text: refused.
 Status check_listen_address(const std::string& address);
+// OK for HOST:PORT on loopback: for pages in plain text.
+Status check_loopback(const std::string& address);
 
 class Server {
  public:
-  // `coordinator` is started and outlives this. `addresses`: unix:/path or host:port; port 0 takes a free
-  // one.
+  // `coordinator` is started and outlives this. `addresses`: as check_listen_address(); port 0 takes a free one.
+  // `identity`: the folder that says who may do what (tuner/identity); empty, or a folder that is not there: everybody
+  // on this machine may everything, and there is no TLS.
   static Result<std::unique_ptr<Server>> start(Coordinator& coordinator,
-                                               const std::vector<std::string>& addresses);
+                                               const std::vector<std::string>& addresses,
+                                               const std::string& identity = "");
   virtual ~Server() = default;  // stops
   // What clients may dial, in the order asked for, ports filled in.
   virtual const std::vector<std::string>& addresses() const = 0;
+  // How the first of them is dialled: what a probe of its own needs.
+  virtual DaemonAccess own_access() const = 0;
   // What the health service (grpc.health.v1) says from now on. At the start: SERVING.
   virtual void set_serving(bool serving) = 0;
   virtual transport::GateStats gate_stats() const = 0;

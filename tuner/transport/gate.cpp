@@ -69,8 +69,8 @@ uint64_t descriptor_limit() {
 
 class EpollGate final : public Gate {
  public:
-  EpollGate(Handover handover, const GateLimits& limits)
-      : house_(limits, std::move(handover), steady_ms()),
+  EpollGate(Handover handover, const GateLimits& limits, TlsServer* tls)
+      : house_(limits, std::move(handover), tls, steady_ms()),
         most_(limits.connections > 0 ? limits.connections : most_connections(descriptor_limit())),
         accepts_(limits.accepts, steady_ms()) {}
   ~EpollGate() override {
@@ -81,6 +81,7 @@ class EpollGate final : public Gate {
 
   Status listen(const std::vector<std::string>& addresses);
   const std::vector<std::string>& addresses() const override { return addresses_; }
+  std::optional<Peer> peer(std::string_view name) const override { return house_.peers.find(name); }
   void stop_listening() override {
     stop_listening_ = true;
     wake();
@@ -104,7 +105,7 @@ class EpollGate final : public Gate {
   void on_event(Relay::Side& side, uint32_t events);
   void accept_some(const Relay::Side& listener);
   bool accept_with_reserve(const Relay::Side& listener);
-  void take(int fd);
+  void take(int fd, bool tls);
   void pause_accepting(int64_t ms);
   void tick();
   void resume_paused();
@@ -140,6 +141,8 @@ Status EpollGate::listen(const std::vector<std::string>& addresses) {
     return failed("the gate has no descriptors to begin with: ", std::strerror(errno), ". Raise ulimit -n");
   for (const std::string& address : addresses) {
     ASSIGN_OR_RETURN(Listening listening, listen_on(address));
+    if (listening.tls && house_.tls == nullptr)
+      return invalid_argument("listen ", address, ": there is no certificate for TLS");
     addresses_.push_back(listening.address);
     for (Listener& listener : listening.listeners) listeners_.push_back(std::move(listener));
   }
@@ -225,6 +228,8 @@ void EpollGate::on_event(Relay::Side& side, uint32_t events) {
 
 // Takes what waits in the kernel's queue, at the rate that is allowed.
 void EpollGate::accept_some(const Relay::Side& listener) {
+  // Sides stand in the order of their listeners.
+  const bool tls = listeners_[static_cast<size_t>(&listener - listening_.data())].is_tls();
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     if (!accepts_.take(now_ms_)) {
       add(house_.counters.accept_pauses);
@@ -235,7 +240,7 @@ void EpollGate::accept_some(const Relay::Side& listener) {
     }
     const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      take(fd);
+      take(fd, tls);
       continue;
     }
     if (errno == EAGAIN) return accepts_.give(1);
@@ -265,7 +270,7 @@ bool EpollGate::accept_with_reserve(const Relay::Side& listener) {
   return room && reserve_ >= 0;
 }
 
-void EpollGate::take(int fd) {
+void EpollGate::take(int fd, bool tls) {
   add(house_.counters.accepted);
   if (relays_.size() >= static_cast<size_t>(most_)) {
     add(house_.counters.turned_away_full);
@@ -274,7 +279,7 @@ void EpollGate::take(int fd) {
                     str("a client is turned away: there are ", most_,
                         " connections, as many as ulimit -n allows. Raise it, or end other clients"));
   }
-  auto relay = std::make_unique<Relay>(house_, fd, now_ms_);
+  auto relay = std::make_unique<Relay>(house_, fd, tls, now_ms_);
   relay->index = relays_.size();
   relays_.push_back(std::move(relay));
   house_.counters.open_now.store(relays_.size(), std::memory_order_relaxed);
@@ -337,6 +342,8 @@ GateStats EpollGate::stats() const {
                   .slowed_down = c.slowed_down,
                   .closed_slow_reader = c.closed_slow_reader,
                   .closed_half_open = c.closed_half_open,
+                  .closed_tls = c.closed_tls,
+                  .handshakes = c.handshakes,
                   .bytes_in = c.bytes_in,
                   .bytes_out = c.bytes_out,
                   .open_now = c.open_now,
@@ -353,8 +360,8 @@ int most_connections(uint64_t descriptors) {
 }
 
 Result<std::unique_ptr<Gate>> Gate::start(const std::vector<std::string>& addresses, Handover handover,
-                                          const GateLimits& limits) {
-  auto gate = std::make_unique<EpollGate>(std::move(handover), limits);
+                                          const GateLimits& limits, TlsServer* tls) {
+  auto gate = std::make_unique<EpollGate>(std::move(handover), limits, tls);
   RETURN_IF_ERROR(gate->listen(addresses));
   return std::unique_ptr<Gate>(std::move(gate));
 }

@@ -15,6 +15,10 @@ struct GateLimits {
   // protocols other than HTTP/2.
   bool http2 = true;
 
+  // With TLS the preface has its time (frames.handshake_ms) from the end of the handshake on, which has this. A
+  // thousand that come back at once keep both sides busy for some seconds.
+  int64_t tls_handshake_ms = 10'000;
+
   // Connections at once. 0: as many as the descriptors of this process allow (most_connections() in gate.h).
   int connections = 0;
   // New connections. Beyond it they wait in the kernel's queue. The burst lets a farm of 2,000 come back at
@@ -37,6 +41,8 @@ struct GateStats {
   uint64_t slowed_down = 0;              // times a client was read later because it sent too much
   uint64_t closed_slow_reader = 0;       // see GateLimits::stall_ms
   uint64_t closed_half_open = 0;         // see GateLimits::stall_ms
+  uint64_t closed_tls = 0;               // TLS that was not spoken, not in time, or wrongly
+  uint64_t handshakes = 0;               // of TLS, done
   uint64_t bytes_in = 0;                 // from clients, passed on
   uint64_t bytes_out = 0;                // to clients
   uint64_t open_now = 0;                 // connections

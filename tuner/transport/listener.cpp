@@ -93,10 +93,10 @@ uint16_t port_of(int fd) {
 
 // Returns 0 or the error. SO_REUSEADDR: connections of an earlier daemon that linger do not keep the port. No
 // SO_REUSEPORT: two daemons would share it.
-int listen_tcp(const addrinfo& entry, std::vector<Listener>& listeners) {
+int listen_tcp(const addrinfo& entry, bool tls, std::vector<Listener>& listeners) {
   const int fd = socket(entry.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
-  Listener listener(fd, "");
+  Listener listener(fd, "", tls);
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (entry.ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
@@ -107,7 +107,7 @@ int listen_tcp(const addrinfo& entry, std::vector<Listener>& listeners) {
 
 // One try: listens on all addresses of the list, on one port. An address this machine does not have (::1
 // without IPv6) is left out as long as there is another one. Returns 0 or the error.
-int listen_all(addrinfo* list, uint16_t port, std::vector<Listener>& listeners) {
+int listen_all(addrinfo* list, uint16_t port, bool tls, std::vector<Listener>& listeners) {
   int left_out = EADDRNOTAVAIL;
   for (addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     bool twice = false;  // /etc/hosts may name an address twice
@@ -119,7 +119,7 @@ int listen_all(addrinfo* list, uint16_t port, std::vector<Listener>& listeners) 
     }
     if (twice) continue;
     set_port(entry->ai_addr, port);
-    const int error = listen_tcp(*entry, listeners);
+    const int error = listen_tcp(*entry, tls, listeners);
     if (error != 0 && error != EADDRNOTAVAIL && error != EAFNOSUPPORT) return error;
     if (error != 0)
       left_out = error;
@@ -129,12 +129,13 @@ int listen_all(addrinfo* list, uint16_t port, std::vector<Listener>& listeners) 
   return listeners.empty() ? left_out : 0;
 }
 
-Result<Listening> listen_host(const std::string& address) {
+Result<Listening> listen_host(const std::string& address, bool tls) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size() ||
       address.find_first_not_of("0123456789", colon + 1) != std::string::npos || address.size() - colon > 6 ||
       std::stoi(address.substr(colon + 1)) > 65535)
-    return invalid_argument("listen ", address, ": expected HOST:PORT or unix:/path, as 127.0.0.1:7070");
+    return invalid_argument("listen ", address,
+                            ": expected HOST:PORT, tls:HOST:PORT or unix:/path, as 127.0.0.1:7070");
   const auto port = static_cast<uint16_t>(std::stoi(address.substr(colon + 1)));
   std::string host = address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
@@ -146,8 +147,8 @@ Result<Listening> listen_host(const std::string& address) {
   const Addresses list(found);
   int error = 0;
   for (int i = 0; i < kPortTries; ++i) {
-    Listening listening;
-    error = listen_all(list.get(), port, listening.listeners);
+    Listening listening{.tls = tls};
+    error = listen_all(list.get(), port, tls, listening.listeners);
     if (error == 0) {
       listening.address = str(address.substr(0, colon + 1), port_of(listening.listeners.front().fd()));
       return listening;
@@ -159,7 +160,8 @@ Result<Listening> listen_host(const std::string& address) {
 
 }  // namespace
 
-Listener::Listener(int fd, std::string unix_path) : fd_(fd), unix_path_(std::move(unix_path)) {
+Listener::Listener(int fd, std::string unix_path, bool tls)
+    : fd_(fd), unix_path_(std::move(unix_path)), tls_(tls) {
   struct stat info {};
   if (unix_path_.empty() || lstat(unix_path_.c_str(), &info) != 0) return;
   device_ = info.st_dev;
@@ -169,6 +171,7 @@ Listener::Listener(int fd, std::string unix_path) : fd_(fd), unix_path_(std::mov
 Listener::Listener(Listener&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       unix_path_(std::move(other.unix_path_)),
+      tls_(other.tls_),
       device_(other.device_),
       inode_(other.inode_) {}
 
@@ -182,7 +185,9 @@ Listener::~Listener() {
 }
 
 Result<Listening> listen_on(const std::string& address) {
-  return address.starts_with("unix:") ? listen_unix(address, address.substr(5)) : listen_host(address);
+  if (address.starts_with("unix:")) return listen_unix(address, address.substr(5));
+  const bool tls = address.starts_with("tls:");
+  return listen_host(tls ? address.substr(4) : address, tls);
 }
 
 }  // namespace tuner::transport

@@ -13,7 +13,7 @@ namespace tuner::transport {
 // Closes its descriptor, and removes the socket file it made, if that is still the one.
 class Listener {
  public:
-  Listener(int fd, std::string unix_path);
+  Listener(int fd, std::string unix_path, bool tls = false);
   ~Listener();
   Listener(Listener&& other) noexcept;
   Listener(const Listener&) = delete;
@@ -22,10 +22,12 @@ class Listener {
 
   int fd() const { return fd_; }
   bool is_tcp() const { return unix_path_.empty(); }
+  bool is_tls() const { return tls_; }
 
  private:
   int fd_;
   std::string unix_path_;  // "" for TCP
+  bool tls_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };
@@ -33,10 +35,12 @@ class Listener {
 // The sockets of one address (a name may stand for several), and the address to dial.
 struct Listening {
   std::vector<Listener> listeners;
-  std::string address;  // as asked for, a port 0 filled in
+  std::string address;  // to dial: as asked for, without "tls:", a port 0 filled in
+  bool tls = false;
 };
 
-// Listens on "unix:/path" or HOST:PORT ("[::1]:0", "localhost:7070"; port 0: a free one). Sockets do not
+// Listens on "unix:/path" or HOST:PORT ("[::1]:0", "localhost:7070"; port 0: a free one); with "tls:" before it, on
+// HOST:PORT for clients that speak TLS. Sockets do not
 // block. A socket file that nobody listens on is replaced. Fails if another process listens there, or the
 // name or path is wrong; says which.
 Result<Listening> listen_on(const std::string& address);

@@ -42,13 +42,14 @@ void ChunkPool::give(std::unique_ptr<Chunk> chunk) {
   if (free_.size() < kKept) free_.push_back(std::move(chunk));
 }
 
-Relay::Relay(RelayHouse& house, int client_fd, int64_t now_ms)
-    : house_(house), moved_ms_(now_ms), client_took_ms_(now_ms) {
+Relay::Relay(RelayHouse& house, int client_fd, bool tls, int64_t now_ms)
+    : house_(house), begin_ms_(now_ms), moved_ms_(now_ms), client_took_ms_(now_ms) {
   client_ = {this, client_fd, 0};
   server_ = {this, -1, 0};
   up_.from = down_.to = &client_;
   up_.to = down_.from = &server_;
-  if (house_.limits.http2) guard_.emplace(house_.limits.frames, &house_.budget, now_ms);
+  if (tls) tls_ = house_.tls->accept();
+  if (house_.limits.http2 && !tls) guard_.emplace(house_.limits.frames, &house_.budget, now_ms);
   const int on = 1;  // fails on a Unix socket, which has no such delay
   setsockopt(client_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
@@ -56,6 +57,7 @@ Relay::Relay(RelayHouse& house, int client_fd, int64_t now_ms)
 // A TCP socket that is closed with bytes it has not read sends a reset, which may overtake what the client
 // has not read yet: the server's last words. So those bytes are read first.
 Relay::~Relay() {
+  if (!name_.empty()) house_.peers.leave(name_);
   shutdown(client_.fd, SHUT_WR);
   for (int i = 0; i < kReadsPerTurn; ++i)
     if (recv(client_.fd, house_.scratch->bytes.data(), kReadBytes, MSG_DONTWAIT) <= 0) break;
@@ -66,7 +68,7 @@ Relay::~Relay() {
 }
 
 void Relay::start() {
-  if (!guard_ && !open_server()) return;
+  if (!guard_ && !tls_ && !open_server()) return;
   watch();
 }
 
@@ -79,8 +81,29 @@ bool Relay::open_server() {
     return false;
   }
   server_.fd = ends[0];
+  name_ = house_.peers.enter(server_.fd, peer_of_client());
+  if (name_.empty()) {  // the server could not tell who it is
+    close(ends[1]);
+    end_with(Cause::kNone, str("its way to the server cannot be named: ", std::strerror(errno)));
+    return false;
+  }
   house_.handover(ends[1]);
   return true;
+}
+
+Peer Relay::peer_of_client() const {
+  if (tls_) return tls_->peer();
+  Peer peer;
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  if (getsockname(client_.fd, reinterpret_cast<sockaddr*>(&name), &size) != 0 || name.ss_family != AF_UNIX)
+    return peer;
+  ucred who{};
+  size = sizeof who;
+  if (getsockopt(client_.fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return peer;
+  peer.way = Peer::Way::kUnix;
+  peer.uid = who.uid;
+  return peer;
 }
 
 void Relay::on_event(Side& side, uint32_t events, int64_t now_ms) {
@@ -95,9 +118,9 @@ void Relay::on_event(Side& side, uint32_t events, int64_t now_ms) {
 
 // Reads what is there and passes it on, until the other side takes no more.
 void Relay::pump(Flow& flow, int64_t now_ms) {
-  uint8_t* const data = house_.scratch->bytes.data() + kPreface.size();
-  for (int i = 0; i < kReadsPerTurn && flow.pending == nullptr && !paused_until_ms_; ++i) {
-    const ssize_t count = recv(flow.from->fd, data, kReadBytes, MSG_DONTWAIT);
+  for (int i = 0; i < kReadsPerTurn && flow.pending == nullptr && !flow.ended && !paused_until_ms_; ++i) {
+    const size_t most = most_of(flow);
+    const ssize_t count = read_some(flow);
     if (count < 0) {
       if (errno != EAGAIN && errno != EINTR) end_quietly();
       break;
@@ -107,17 +130,78 @@ void Relay::pump(Flow& flow, int64_t now_ms) {
       break;
     }
     moved_ms_ = now_ms;
-    if (&flow == &up_) {
-      if (!pass_from_client(static_cast<size_t>(count), now_ms)) return;
-    } else {
-      if (guard_) guard_->feed_reply({data, static_cast<size_t>(count)});
-      add(house_.counters.bytes_out, static_cast<uint64_t>(count));
-      send_on(down_, data, static_cast<size_t>(count));
-      client_took_ms_ = now_ms;  // the wait for the client begins here, if it took not all
-    }
-    if (end_ || static_cast<size_t>(count) < kReadBytes) break;
+    if (&flow == &up_)
+      take_from_client(static_cast<size_t>(count), now_ms);
+    else
+      take_from_server(static_cast<size_t>(count), now_ms);
+    if (end_) return;
+    if (static_cast<size_t>(count) < most) break;
   }
-  if (!end_) finish(flow);
+  finish(flow);
+}
+
+// What is read of the flow at once.
+size_t Relay::most_of(const Flow& flow) const {
+  if (!tls_) return kReadBytes;
+  return &flow == &up_ ? TlsConnection::kMostCipher : TlsConnection::kMostSend;
+}
+
+// What the client encrypts goes to the second scratch chunk, all else to the first, behind the room for the preface.
+ssize_t Relay::read_some(Flow& flow) {
+  const bool cipher = tls_ && &flow == &up_;
+  uint8_t* const to = cipher ? house_.cipher->bytes.data() : house_.scratch->bytes.data() + kPreface.size();
+  return recv(flow.from->fd, to, most_of(flow), MSG_DONTWAIT);
+}
+
+void Relay::take_from_client(size_t count, int64_t now_ms) {
+  if (tls_)
+    take_cipher(count, now_ms);
+  else
+    (void)pass_from_client(count, now_ms);
+}
+
+void Relay::take_cipher(size_t count, int64_t now_ms) {
+  const bool was_open = tls_->is_open();
+  const size_t plain =
+      tls_->receive({house_.cipher->bytes.data(), count}, house_.scratch->bytes.data() + kPreface.size());
+  send_cipher();  // of the handshake, also an alert that says what is wrong
+  if (end_) return;
+  if (!tls_->fault().empty()) {
+    add(house_.counters.closed_tls);
+    return end_with(Cause::kHandshake, "TLS: " + tls_->fault());
+  }
+  if (!was_open && tls_->is_open()) {
+    add(house_.counters.handshakes);
+    if (house_.limits.http2)
+      guard_.emplace(house_.limits.frames, &house_.budget, now_ms);
+    else if (!open_server())
+      return;
+  }
+  if (plain > 0 && !pass_from_client(plain, now_ms)) return;
+  if (tls_->has_ended()) up_.ended = true;
+}
+
+void Relay::take_from_server(size_t count, int64_t now_ms) {
+  const uint8_t* const data = house_.scratch->bytes.data() + kPreface.size();
+  if (guard_) guard_->feed_reply({data, count});
+  add(house_.counters.bytes_out, count);
+  client_took_ms_ = now_ms;  // the wait for the client begins here, if it takes not all
+  if (!tls_) return send_on(down_, data, count);
+  tls_->send({data, count});
+  send_cipher();
+}
+
+// Sends to the client what is encrypted for it, as far as it is taken. What is not stays in `pending` and behind it in
+// the TLS connection: nothing, unless a client asks for new keys again and again and does not read.
+void Relay::send_cipher() {
+  while (tls_->output_bytes() > 0 && down_.pending == nullptr && !end_) {
+    const size_t count = tls_->take_output(house_.cipher->bytes.data(), house_.cipher->bytes.size());
+    send_on(down_, house_.cipher->bytes.data(), count);
+  }
+  if (tls_->output_bytes() > kReadBytes && !end_) {
+    add(house_.counters.closed_tls);
+    end_with(Cause::kHandshake, "TLS: the client asks for answers and does not read them");
+  }
 }
 
 // Judges what was read into the scratch chunk, and passes it on. Before the preface is complete nothing is
@@ -192,7 +276,8 @@ void Relay::flush(Flow& flow, int64_t now_ms) {
   }
   if (size == 0) {
     house_.pool.give(std::move(flow.pending));
-    finish(flow);
+    if (tls_ && &flow == &down_) send_cipher();
+    if (!end_) finish(flow);
   }
 }
 
@@ -201,6 +286,11 @@ void Relay::flush(Flow& flow, int64_t now_ms) {
 // notice and close.
 void Relay::finish(Flow& flow) {
   if (!flow.ended || flow.pending != nullptr || flow.closed) return;
+  if (tls_ && &flow == &down_) {
+    tls_->close();
+    send_cipher();
+    if (end_ || flow.pending != nullptr) return;
+  }
   flow.closed = true;
   if (flow.to->fd < 0) return end_quietly();  // a client that left before its preface
   shutdown(flow.to->fd, SHUT_WR);
@@ -230,6 +320,11 @@ void Relay::watch_side(Side& side, uint32_t interest) {
 }
 
 void Relay::on_tick(int64_t now_ms, int64_t since_ms) {
+  if (tls_ && !tls_->is_open() && now_ms - begin_ms_ >= house_.limits.tls_handshake_ms) {
+    add(house_.counters.closed_tls);
+    return end_with(Cause::kHandshake,
+                    str("TLS: no handshake within ", house_.limits.tls_handshake_ms, " ms"));
+  }
   if (guard_) {
     if (up_.pending != nullptr) guard_->forgive(since_ms);
     const Verdict& verdict = guard_->on_time(now_ms);
@@ -254,14 +349,12 @@ void Relay::resume(int64_t now_ms) {
 }
 
 void Relay::drain() {
-  const uint8_t* const data = house_.scratch->bytes.data();
   if (server_.fd < 0) return;
   if (down_.pending != nullptr) flush(down_, moved_ms_);
   for (int i = 0; i < kReadsAtTheEnd && !end_ && down_.pending == nullptr; ++i) {
-    const ssize_t count = recv(server_.fd, house_.scratch->bytes.data(), kReadBytes, MSG_DONTWAIT);
+    const ssize_t count = read_some(down_);
     if (count <= 0) return;
-    add(house_.counters.bytes_out, static_cast<uint64_t>(count));
-    send_on(down_, data, static_cast<size_t>(count));
+    take_from_server(static_cast<size_t>(count), moved_ms_);
   }
 }
 

@@ -13,6 +13,8 @@
 
 #include "tuner/transport/frame_guard.h"
 #include "tuner/transport/gate.h"
+#include "tuner/transport/peer_book.h"
+#include "tuner/transport/tls.h"
 
 namespace tuner::transport {
 
@@ -21,7 +23,8 @@ inline constexpr size_t kReadBytes = 64 << 10;
 // GateStats, written by the gate's thread only.
 struct GateCounters {
   std::atomic<uint64_t> accepted{0}, turned_away_full{0}, turned_away_descriptors{0}, accept_pauses{0},
-      slowed_down{0}, closed_slow_reader{0}, closed_half_open{0}, bytes_in{0}, bytes_out{0}, open_now{0};
+      slowed_down{0}, closed_slow_reader{0}, closed_half_open{0}, closed_tls{0}, handshakes{0}, bytes_in{0},
+      bytes_out{0}, open_now{0};
   std::array<std::atomic<uint64_t>, kCauses> closed_by_guard{};
 };
 
@@ -50,14 +53,17 @@ class ChunkPool {
 
 // What all relays of a gate share.
 struct RelayHouse {
-  RelayHouse(const GateLimits& l, Handover h, int64_t now_ms)
-      : limits(l), handover(std::move(h)), budget(l.shared, now_ms) {}
+  RelayHouse(const GateLimits& l, Handover h, TlsServer* t, int64_t now_ms)
+      : limits(l), handover(std::move(h)), tls(t), budget(l.shared, now_ms) {}
 
   const GateLimits limits;
   const Handover handover;
+  TlsServer* const tls;  // null: no listener wants it
   int epoll = -1;
   ChunkPool pool;
   std::unique_ptr<Chunk> scratch = std::make_unique<Chunk>();  // every read goes here first
+  std::unique_ptr<Chunk> cipher = std::make_unique<Chunk>();   // but what is encrypted: that goes here
+  PeerBook peers;
   SharedBudget budget;
   GateCounters counters;
 };
@@ -76,8 +82,8 @@ class Relay {
     std::string reason;
   };
 
-  // Takes over the client's socket.
-  Relay(RelayHouse& house, int client_fd, int64_t now_ms);
+  // Takes over the client's socket. `tls`: the client speaks TLS, which ends here.
+  Relay(RelayHouse& house, int client_fd, bool tls, int64_t now_ms);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -114,7 +120,14 @@ class Relay {
 
   void pump(Flow& flow, int64_t now_ms);
   void flush(Flow& flow, int64_t now_ms);
+  size_t most_of(const Flow& flow) const;
+  ssize_t read_some(Flow& flow);
+  void take_from_client(size_t count, int64_t now_ms);
+  void take_cipher(size_t count, int64_t now_ms);
+  void take_from_server(size_t count, int64_t now_ms);
   bool pass_from_client(size_t count, int64_t now_ms);
+  void send_cipher();
+  Peer peer_of_client() const;
   void send_on(Flow& flow, const uint8_t* data, size_t size);
   bool write_some(Flow& flow, const uint8_t*& data, size_t& size);
   bool open_server();
@@ -126,8 +139,11 @@ class Relay {
   void end_by_guard(const Verdict& verdict);
 
   RelayHouse& house_;
+  const int64_t begin_ms_;
   Side client_, server_;
-  Flow up_, down_;  // client to server, server to client
+  std::unique_ptr<TlsConnection> tls_;  // null: the client's bytes are plain
+  std::string name_;                    // in the book of peers; empty: not there
+  Flow up_, down_;                      // client to server, server to client
   std::optional<FrameGuard> guard_;
   int64_t moved_ms_;  // when bytes last went either way, or down to the client
   int64_t client_took_ms_;

@@ -1,0 +1,19 @@
+// DaemonAccess on the wire of gRPC.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+
+#include "proto/daemon_access.h"
+
+namespace tuner {
+
+// Adds to the arguments what a channel to the daemon needs, and returns its credentials: plain, or TLS by which both
+// sides know each other. Over TLS the daemon is known by its certificate, whatever name or address it is dialled by.
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess& access,
+                                                              grpc::ChannelArguments& arguments);
+// Puts the token, if there is one, into a call.
+void add_token(const DaemonAccess& access, grpc::ClientContext& context);
+
+}  // namespace tuner

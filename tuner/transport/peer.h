@@ -1,0 +1,28 @@
+// Peer: who is at the other end of a connection, as far as its socket and its certificate tell.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace tuner::transport {
+
+struct Peer {
+  enum class Way : uint8_t {
+    kUnix,   // a Unix socket: the kernel tells whose process it is
+    kPlain,  // TCP without TLS, on loopback: anybody on this machine
+    kTls,    // TLS: nobody else reads it; who it is, its certificate tells, if it has one
+  };
+  Way way = Way::kPlain;
+  uid_t uid = static_cast<uid_t>(-1);  // kUnix: of the process that connected
+  // kTls: the URI in the certificate that the client showed and whose key it holds; empty: it showed none. Worth
+  // nothing unless `certificate_fault` is empty.
+  std::string certificate;
+  std::string serial;       // of that certificate, in hexadecimal digits
+  int64_t not_after_s = 0;  // its end, in seconds since 1970
+  std::string
+      certificate_fault;  // why our authority does not vouch for it, in OpenSSL's words; empty: it does
+};
+
+}  // namespace tuner::transport
