@@ -1,8 +1,10 @@
 // Names of enumerators, as stored and printed; and the figure a record is ranked by.
+#include <algorithm>
 #include <array>
 
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/base/status.h"
+#include "db/death.h"
 #include "db/records.h"
 
 namespace tuner {
@@ -15,6 +17,7 @@ constexpr std::array<std::string_view, 9> kOutcomes = {
     "crashed", "wrong_answer",   "out_of_memory", "device_lost"};
 constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled",
                                                         "failed"};
+constexpr std::array<std::string_view, 3> kDeathPhases = {"building", "running", "survived"};
 constexpr std::array<std::string_view, 2> kConstants = {"warm", "cold"};
 constexpr std::array<std::string_view, 4> kTrialStates = {"queued", "leased", "done", "cancelled"};
 
@@ -51,8 +54,21 @@ std::optional<Constants> constants_from_name(std::string_view name) {
   return from_name<Constants>(kConstants, name);
 }
 
+std::string_view death_phase_name(DeathPhase phase) { return name_of(kDeathPhases, phase); }
+std::optional<DeathPhase> death_phase_from_name(std::string_view name) {
+  return from_name<DeathPhase>(kDeathPhases, name);
+}
+
 double record_time_ns(const MeasureRecord& record) {
   return record.outcome == Outcome::kOk ? median(record.run_ns) : 0;
+}
+
+bool was_granted(const std::vector<Grant>& grants, int attempt, std::string_view worker_id,
+                 std::string_view incarnation) {
+  return std::ranges::any_of(grants, [&](const Grant& g) {
+    return g.attempt == attempt && g.worker_id == worker_id &&
+           (g.incarnation == incarnation || g.incarnation.empty());
+  });
 }
 
 }  // namespace tuner

@@ -20,6 +20,7 @@ struct OpenRaceRow {
   int attempt = 0;                         // leases so far
   int64_t fencing = 0;                     // of the last lease
   std::string worker_id;                   // of the last lease
+  std::vector<Grant> grants;               // its latest leases, at most kMostGrants, in order of attempts
 };
 
 }  // namespace tuner

@@ -152,6 +152,11 @@ void describe(Record& r, Fields& f) {
          "machine that swaps; 0: none, or not counted (GPUs, older records)",
      .optional = true},
     r.page_faults);
+  f({.name = "isolation",
+     .meaning = "how the candidate was confined when it ran: none, process or strict; empty: not known",
+     .optional = true,
+     .unless_empty = true},
+    r.isolation);
 }
 
 // The same fields as lists, for code that needs names and kinds but no values.

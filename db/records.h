@@ -83,6 +83,8 @@ struct MeasureRecord {
   int discarded = 0;     // disturbed runs that were thrown away
   double read_gbps = 0;  // GB/s of the cache level that holds the operands; 0: not known
   int page_faults = 0;   // page faults of the candidate's process while it was sampled
+  // How the candidate was confined while it ran: "none", "process", "strict"; empty: not known.
+  std::string isolation;
 };
 // Returns the median of run_ns, which ranks a trial; for a cut record it is a bound. 0 unless ok.
 double record_time_ns(const MeasureRecord& record);
@@ -112,7 +114,22 @@ struct JobRow {
   JobState state = JobState::kQueued;
   std::string message;
   int64_t submitted_at_us = 0, finished_at_us = 0;
+  std::string tenant;  // on whose behalf it runs; empty: nobody in particular
 };
+
+// A lease that was given: which attempt, and which life of which worker had it. A result counts only if it
+// comes from the life that had its attempt.
+struct Grant {
+  int attempt = 0;
+  std::string worker_id;
+  std::string incarnation;  // empty: not known (leases from before schema version 7)
+  bool operator==(const Grant&) const = default;
+};
+// True if the worker's life had that attempt.
+bool was_granted(const std::vector<Grant>& grants, int attempt, std::string_view worker_id,
+                 std::string_view incarnation);
+// A trial or race remembers so many of its latest leases.
+inline constexpr size_t kMostGrants = 32;
 
 enum class TrialState : uint8_t { kQueued = 1, kLeased, kDone, kCancelled };
 // The names in databases and JSON: "queued", "leased", "done", "cancelled".
@@ -127,9 +144,10 @@ struct TrialRow {
   int template_version = 1;
   std::string config;
   TrialState state = TrialState::kQueued;
-  int attempt = 0;        // leases so far
-  int64_t fencing = 0;    // of the last lease
-  std::string worker_id;  // of the last lease
+  int attempt = 0;            // leases so far
+  int64_t fencing = 0;        // of the last lease
+  std::string worker_id;      // of the last lease
+  std::vector<Grant> grants;  // its latest leases, at most kMostGrants, in order of attempts
   // The proposer's state: the position of its random numbers, and the model it used.
   uint64_t rng_counter = 0;
   std::string model_digest;

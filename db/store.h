@@ -37,7 +37,9 @@ namespace tuner {
 
 class ExchangeStore;
 class TaskView;
+struct DeathRow;
 struct OpenRaceRow;
+struct QuarantineRow;
 
 // Selects jobs by one of these; empty selects all.
 struct JobQuery {
@@ -72,6 +74,7 @@ struct TrialQuery {
 // A trial that a worker wants to lease.
 struct LeaseWish {
   std::string trial_id, worker_id;
+  std::string incarnation;  // the worker's present life
 };
 
 class Store {
@@ -150,7 +153,8 @@ class Store {
   // Stores a race that was decided on. Its id must be new; state, attempt, fencing and worker_id are ignored.
   virtual Status open_race(const OpenRaceRow& race) = 0;
   // Leases the race if it is queued: attempt + 1 and a new fencing token. NotFound: it is not queued.
-  virtual Result<OpenRaceRow> lease_race(std::string_view race_id, std::string_view worker_id) = 0;
+  virtual Result<OpenRaceRow> lease_race(std::string_view race_id, std::string_view worker_id,
+                                         std::string_view incarnation) = 0;
   // Puts the race back from leased to queued. NotFound unless it is leased with that attempt.
   virtual Status requeue_race(std::string_view race_id, int attempt) = 0;
   // Ends the race with its result, of which it fills id, in one commit; without one, `message` says why.
@@ -158,6 +162,19 @@ class Store {
   virtual Status end_race(std::string_view race_id, RaceRow* result, std::string_view message) = 0;
   // Returns the races of the job that have not ended, oldest first.
   virtual Result<std::vector<OpenRaceRow>> open_races(std::string_view job_id) const = 0;
+  // Returns the leases that the race had, whether or not it has ended. NotFound: no such race.
+  virtual Result<std::vector<Grant>> race_grants(std::string_view race_id) const = 0;
+
+  // --- quarantine: results that cannot be (quarantine.h). No other read of this store looks at them ---
+  // Fills id.
+  virtual Status add_quarantine(QuarantineRow& row) = 0;
+  // Returns the rows of a trial or race, or all if `lease_id` is empty, oldest first.
+  virtual Result<std::vector<QuarantineRow>> quarantine(std::string_view lease_id) const = 0;
+
+  // --- the poison ledger (death.h) ---
+  // Appends the rows in one commit and fills their ids.
+  virtual Status add_deaths(std::vector<DeathRow>& rows) = 0;
+  virtual Result<std::vector<DeathRow>> deaths() const = 0;  // all, oldest first
 
   // --- learned ---
   // Fills id, and made_at_us if it is 0.

@@ -258,6 +258,7 @@ void to_proto(const JobRow& job, v1::JobSummary* out) {
   *out->mutable_submitted_at() = timestamp(job.submitted_at_us);
   if (job.finished_at_us != 0) *out->mutable_finished_at() = timestamp(job.finished_at_us);
   out->set_message(job.message);
+  out->set_tenant(job.tenant);
   to_proto(job.options, out->mutable_options());
   out->mutable_options()->set_constants(std::string(constants_name(job.options.constants)));
 }
@@ -276,6 +277,7 @@ Result<JobRow> from_proto(const v1::JobSummary& s, std::string_view field) {
   out.submitted_at_us = microseconds(check, "submitted_at", s.submitted_at());
   out.finished_at_us = microseconds(check, "finished_at", s.finished_at());
   out.message = check.text("message", s.message());
+  out.tenant = check.text("tenant", s.tenant());
   out.options = check.part(from_proto(s.options(), check.path("options")));
   out.options.constants = check.constants("options.constants", s.options().constants());
   return check.finish(std::move(out));

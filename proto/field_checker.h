@@ -32,13 +32,15 @@ class FieldChecker {
     return text(field, value);
   }
   double finite(std::string_view field, double value) {
-    if (!std::isfinite(value)) refuse(field, "expected a finite number, found ", value);
+    if (!countable(value)) refuse(field, "expected a finite number, found ", value);
     return value;
   }
   double at_least_zero(std::string_view field, double value) {
-    if (!std::isfinite(value) || value < 0) refuse(field, "expected a finite number >= 0, found ", value);
+    if (!countable(value) || value < 0) refuse(field, "expected a finite number >= 0, found ", value);
     return value;
   }
+  // Finite, and large enough to divide by: nothing that is measured is denormal.
+  static bool countable(double value) { return value == 0 || std::isnormal(value); }
   template <class T>
   T in_range(std::string_view field, T value, T low, T high) {
     if (value < low || value > high)
@@ -54,7 +56,7 @@ class FieldChecker {
     if (!status_.is_ok()) return {};
     int i = 0;
     for (const double value : values) {
-      if (!std::isfinite(value) || value < 0 || (!zero_is_fine && value == 0))
+      if (!countable(value) || value < 0 || (!zero_is_fine && value == 0))
         refuse(str(field, "[", i, "]"), "expected a finite number ", zero_is_fine ? ">= 0" : "> 0",
                ", found ", value);
       ++i;

@@ -15,7 +15,7 @@ namespace {
 // Rows read in one snapshot: a long reader would hold up the checkpoints of the writer.
 constexpr int64_t kPage = 512;
 using Sink = std::function<bool(const ExchangeRow&)>;
-constexpr size_t kTrialWidth = 14;  // columns of the table
+constexpr size_t kTrialWidth = 15;  // columns of the table
 
 struct JobOut {
   StoredJob stored;

@@ -137,8 +137,8 @@ class SqliteImporter final : public Importer {
     row.push_back(stored.job_seq);
     return c().run(
         "UPDATE job SET job_seq = ?, id = ?, request_id = ?, tasks = ?, trials = ?, search = ?, seed = ?, "
-        "options = ?, state = ?, message = ?, submitted_at_us = ?, finished_at_us = ?, crc = ? WHERE job_seq "
-        "= ?",
+        "options = ?, state = ?, message = ?, submitted_at_us = ?, finished_at_us = ?, tenant = ?, crc = ? "
+        "WHERE job_seq = ?",
         row);
   }
 

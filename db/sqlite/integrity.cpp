@@ -27,6 +27,8 @@ std::vector<Table> tables() {
           {"proposal", kProposalColumns},
           {"race", kRaceColumns},
           {"open_race", kOpenRaceColumns},
+          {"quarantine", kQuarantineColumns},
+          {"poison", kPoisonColumns},
           {"learned", kLearnedColumns},
           {"origin", kOriginColumns},
           {"imported_job", kImportedJobColumns},

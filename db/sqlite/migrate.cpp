@@ -83,6 +83,62 @@ Status record_to_version_4(Connection& connection) {
   });
 }
 
+constexpr char kTrial7[] = R"SQL((
+  seq               INTEGER PRIMARY KEY,
+  job_seq           INTEGER NOT NULL REFERENCES job,
+  task_index        INTEGER NOT NULL,
+  task_id           INTEGER NOT NULL REFERENCES task,
+  template_name     TEXT NOT NULL,
+  template_version  INTEGER NOT NULL,
+  config            TEXT NOT NULL,
+  state             TEXT NOT NULL,
+  attempt           INTEGER NOT NULL,
+  fencing           INTEGER NOT NULL,
+  worker_id         TEXT NOT NULL,
+  rng_counter       INTEGER NOT NULL,
+  model_digest      TEXT NOT NULL,
+  grants            TEXT NOT NULL,
+  crc               INTEGER NOT NULL
+) STRICT)SQL";
+constexpr char kOpenRace7[] = R"SQL((
+  open_race_id       INTEGER PRIMARY KEY,
+  id                 TEXT NOT NULL UNIQUE,
+  job_seq            INTEGER NOT NULL REFERENCES job,
+  task_index         INTEGER NOT NULL,
+  finalists          TEXT NOT NULL,
+  default_trial_seq  INTEGER NOT NULL,
+  options            TEXT NOT NULL,
+  state              TEXT NOT NULL,
+  attempt            INTEGER NOT NULL,
+  fencing            INTEGER NOT NULL,
+  worker_id          TEXT NOT NULL,
+  race_id            INTEGER NOT NULL,
+  message            TEXT NOT NULL,
+  grants             TEXT NOT NULL,
+  crc                INTEGER NOT NULL
+) STRICT)SQL";
+
+// A row with leases in columns `attempt` and `worker` gets a last column that tells the latest of them. Which
+// life of the worker had it nobody wrote down.
+Remake with_grant(size_t attempt, size_t worker) {
+  return [attempt, worker](const SqlRow& old, SqlRow& row) {
+    row = old;
+    std::vector<Grant> grants;
+    const int64_t latest = std::get<int64_t>(old[attempt]);
+    const auto& worker_id = std::get<std::string>(old[worker]);
+    if (latest > 0 && !worker_id.empty()) add_grant(grants, {static_cast<int>(latest), worker_id, ""});
+    row.emplace_back(grants_text(grants));
+    return true;
+  };
+}
+
+Status tables_to_version_7(Connection& connection) {
+  RETURN_IF_ERROR(add_columns(connection, "record", {{"isolation", "TEXT"}}));
+  RETURN_IF_ERROR(add_columns(connection, "job", {{"tenant", "TEXT"}}));
+  RETURN_IF_ERROR(rebuild_table(connection, "trial", kTrial7, with_grant(8, 10)));
+  return rebuild_table(connection, "open_race", kOpenRace7, with_grant(8, 10));
+}
+
 // A step is never edited once released: it makes what schema.sql was at its version, whatever that became
 // later.
 constexpr Migration kMigrations[] = {
@@ -215,6 +271,38 @@ CREATE TABLE open_race (
 ) STRICT;
 CREATE INDEX open_race_job ON open_race (job_seq, open_race_id) WHERE state != 'done';
 )SQL"},
+    // 6 -> 7: who had which lease, results that cannot be, the poison ledger, tenants, how candidates were
+    // confined.
+    {6, R"SQL(
+CREATE TABLE quarantine (
+  quarantine_id       INTEGER PRIMARY KEY,
+  lease_id            TEXT NOT NULL,
+  attempt             INTEGER NOT NULL,
+  worker_id           TEXT NOT NULL,
+  worker_incarnation  TEXT NOT NULL,
+  host                TEXT NOT NULL,
+  claimed_ns          REAL NOT NULL,
+  why                 TEXT NOT NULL,
+  received_at_us      INTEGER NOT NULL,
+  crc                 INTEGER NOT NULL
+) STRICT;
+CREATE INDEX quarantine_lease ON quarantine (lease_id, quarantine_id);
+CREATE TABLE poison (
+  poison_id           INTEGER PRIMARY KEY,
+  workload_key        TEXT NOT NULL,
+  target              TEXT NOT NULL,
+  template_name       TEXT NOT NULL,
+  template_version    INTEGER NOT NULL,
+  config              TEXT NOT NULL,
+  phase               TEXT NOT NULL,
+  worker_id           TEXT NOT NULL,
+  worker_incarnation  TEXT NOT NULL,
+  alone               INTEGER NOT NULL,
+  happened_at_us      INTEGER NOT NULL,
+  crc                 INTEGER NOT NULL
+) STRICT;
+)SQL",
+     tables_to_version_7},
 };
 
 // schema.sql with the record's columns in their place.

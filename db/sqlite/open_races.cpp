@@ -16,10 +16,10 @@ Status save_open_race(Connection& c, const StoredOpenRace& stored) {
   ASSIGN_OR_RETURN(const SqlRow row, to_row(stored));
   const OpenRaceRow& r = stored.race;
   return c.run(
-      "UPDATE open_race SET state = ?, attempt = ?, fencing = ?, worker_id = ?, race_id = ?, message = ?, "
-      "crc = ? WHERE open_race_id = ?",
-      {std::string(trial_state_name(r.state)), int64_t{r.attempt}, r.fencing, r.worker_id, stored.race_id,
-       stored.message, row.back(), stored.open_race_id});
+      "UPDATE open_race SET state = ?, attempt = ?, fencing = ?, worker_id = ?, grants = ?, race_id = ?, "
+      "message = ?, crc = ? WHERE open_race_id = ?",
+      {std::string(trial_state_name(r.state)), int64_t{r.attempt}, r.fencing, r.worker_id,
+       grants_text(r.grants), stored.race_id, stored.message, row.back(), stored.open_race_id});
 }
 
 }  // namespace
@@ -35,6 +35,7 @@ Status SqliteStore::open_race(const OpenRaceRow& race) {
     stored.race.attempt = 0;
     stored.race.fencing = 0;
     stored.race.worker_id.clear();
+    stored.race.grants.clear();
     stored.open_race_id = next_seq();
     ASSIGN_OR_RETURN(const SqlRow row, to_row(stored));
     static const std::string kInsert =
@@ -43,7 +44,8 @@ Status SqliteStore::open_race(const OpenRaceRow& race) {
   });
 }
 
-Result<OpenRaceRow> SqliteStore::lease_race(std::string_view race_id, std::string_view worker_id) {
+Result<OpenRaceRow> SqliteStore::lease_race(std::string_view race_id, std::string_view worker_id,
+                                            std::string_view incarnation) {
   OpenRaceRow leased;
   RETURN_IF_ERROR(write([&](Connection& c) -> Status {
     ASSIGN_OR_RETURN(StoredOpenRace stored, find_open_race(c, race_id));
@@ -54,6 +56,7 @@ Result<OpenRaceRow> SqliteStore::lease_race(std::string_view race_id, std::strin
     r.attempt += 1;
     r.fencing = next_seq();
     r.worker_id = worker_id;
+    add_grant(r.grants, {r.attempt, std::string(worker_id), std::string(incarnation)});
     leased = r;
     return save_open_race(c, stored);
   }));
@@ -105,6 +108,13 @@ Result<std::vector<OpenRaceRow>> SqliteStore::open_races(std::string_view job_id
       out.push_back(std::move(stored.race));
     }
     return out;
+  });
+}
+
+Result<std::vector<Grant>> SqliteStore::race_grants(std::string_view race_id) const {
+  return read([&](Connection& c) -> Result<std::vector<Grant>> {
+    ASSIGN_OR_RETURN(const StoredOpenRace stored, find_open_race(c, race_id));
+    return stored.race.grants;
   });
 }
 

@@ -74,6 +74,9 @@ class RowReader {
   bool wrong_ = false;
 };
 
+// Grants in a column.
+std::vector<Grant> grants_from(std::string_view text, RowReader& reader);
+
 // Dumps JSON and replaces text that is not UTF-8 (a message from a failed program), which could not be
 // exported.
 std::string dumped(const nlohmann::json& j);

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "db/death.h"
 #include "db/exchange/exchange_store.h"
 #include "db/exchange/identity.h"
 #include "db/open_race.h"
+#include "db/quarantine.h"
 #include "db/records.h"
 #include "db/sqlite/sqlite.h"
 
@@ -16,11 +18,10 @@ namespace tuner::db {
 inline constexpr char kTaskColumns[] = "task_id, workload_key, target, crc";
 inline constexpr char kJobColumns[] =
     "job_seq, id, request_id, tasks, trials, search, seed, options, state, message, submitted_at_us, "
-    "finished_at_us, crc";
+    "finished_at_us, tenant, crc";
 inline constexpr char kTrialColumns[] =
     "seq, job_seq, task_index, task_id, template_name, template_version, config, state, attempt, fencing, "
-    "worker_id, "
-    "rng_counter, model_digest, crc";
+    "worker_id, rng_counter, model_digest, grants, crc";
 // The record columns of record_fields.h: their names, their number, and their lines in CREATE TABLE.
 const std::string& record_columns();
 size_t record_width();
@@ -37,7 +38,13 @@ inline constexpr char kRaceColumns[] =
 
 inline constexpr char kOpenRaceColumns[] =
     "open_race_id, id, job_seq, task_index, finalists, default_trial_seq, options, state, attempt, fencing, "
-    "worker_id, race_id, message, crc";
+    "worker_id, race_id, message, grants, crc";
+inline constexpr char kQuarantineColumns[] =
+    "quarantine_id, lease_id, attempt, worker_id, worker_incarnation, host, claimed_ns, why, received_at_us, "
+    "crc";
+inline constexpr char kPoisonColumns[] =
+    "poison_id, workload_key, target, template_name, template_version, config, phase, worker_id, "
+    "worker_incarnation, alone, happened_at_us, crc";
 
 inline constexpr char kLearnedColumns[] =
     "learned_id, kind, op, target, until_record_id, document, made_at_us, crc";
@@ -114,6 +121,8 @@ SqlRow to_row(const StoredProposal& proposal);
 Result<SqlRow> to_row(const StoredRace& race);  // NotFound: a malformed trial id
 Result<SqlRow> to_row(const StoredOpenRace& race);
 SqlRow to_row(const LearnedRow& learned);
+SqlRow to_row(const QuarantineRow& row);
+SqlRow to_row(const DeathRow& row);
 SqlRow to_row(const StoredOrigin& origin);
 SqlRow to_row(const StoredImportedJob& job);
 SqlRow to_row(const StoredImportedTrial& trial);
@@ -131,6 +140,8 @@ Result<StoredRace> race_from_row(const SqlRow& row);
 Result<StoredRace> race_without_samples(const SqlRow& row);
 Result<StoredOpenRace> open_race_from_row(const SqlRow& row);
 Result<LearnedRow> learned_from_row(const SqlRow& row);
+Result<QuarantineRow> quarantine_from_row(const SqlRow& row);
+Result<DeathRow> death_from_row(const SqlRow& row);
 Result<StoredOrigin> origin_from_row(const SqlRow& row);
 Result<StoredImportedJob> imported_job_from_row(const SqlRow& row);
 Result<StoredImportedTrial> imported_trial_from_row(const SqlRow& row);
@@ -140,6 +151,10 @@ Result<StoredForeignRecord> foreign_record_from_row(const SqlRow& row);
 // Returns the column `target` of a task's row: the target, with a mark if constants are cold.
 std::string target_in_row(const JobRow::Task& task);
 std::string job_options_json(const JobRow& job);
+// The column `grants` of a trial or an open race. add_grant() appends, and forgets the oldest beyond
+// kMostGrants.
+std::string grants_text(const std::vector<Grant>& grants);
+void add_grant(std::vector<Grant>& grants, Grant grant);
 
 // Convert between "t12" and 12.
 std::string trial_id_text(int64_t seq);

@@ -60,7 +60,7 @@ SqlRow to_row(const StoredJob& s) {
   return sealed({s.job_seq, j.id, j.request_id.empty() ? SqlValue{} : SqlValue{j.request_id},
                  tasks_json(j.tasks), int64_t{j.trials}, j.search, static_cast<int64_t>(j.seed),
                  job_options_json(j), std::string(job_state_name(j.state)), j.message, j.submitted_at_us,
-                 j.finished_at_us});
+                 j.finished_at_us, j.tenant});
 }
 
 SqlRow to_row(const StoredProposal& s) {
@@ -100,6 +100,7 @@ Result<StoredJob> job_from_row(const SqlRow& row) {
   out.job.message = in.text();
   out.job.submitted_at_us = in.integer();
   out.job.finished_at_us = in.integer();
+  out.job.tenant = in.text();
   if (in.wrong()) return unreadable_row(row, "job");
   return out;
 }

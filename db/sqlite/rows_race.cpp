@@ -194,7 +194,7 @@ Result<SqlRow> to_row(const StoredOpenRace& s) {
   }
   return sealed({s.open_race_id, r.id, s.job_seq, int64_t{r.task_index}, dumped(finalists), default_seq,
                  dumped(race_options_json(r.options)), std::string(trial_state_name(r.state)),
-                 int64_t{r.attempt}, r.fencing, r.worker_id, s.race_id, s.message});
+                 int64_t{r.attempt}, r.fencing, r.worker_id, s.race_id, s.message, grants_text(r.grants)});
 }
 
 Result<StoredOpenRace> open_race_from_row(const SqlRow& row) {
@@ -219,6 +219,7 @@ Result<StoredOpenRace> open_race_from_row(const SqlRow& row) {
   r.worker_id = in.text();
   out.race_id = in.integer();
   out.message = in.text();
+  r.grants = grants_from(in.text_view(), in);
   if (in.wrong()) return unreadable_row(row, "open_race");
   return out;
 }

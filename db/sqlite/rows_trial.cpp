@@ -92,7 +92,7 @@ SqlRow to_row(const StoredTrial& s) {
   return sealed({t.seq, s.job_seq, int64_t{t.task_index}, s.task_id, t.template_name,
                  int64_t{t.template_version}, t.config, std::string(trial_state_name(t.state)),
                  int64_t{t.attempt}, t.fencing, t.worker_id, static_cast<int64_t>(t.rng_counter),
-                 t.model_digest});
+                 t.model_digest, grants_text(t.grants)});
 }
 
 SqlRow to_row(const StoredRecord& s) {
@@ -123,6 +123,7 @@ Result<StoredTrial> trial_from_row(const SqlRow& row) {
   t.worker_id = in.text();
   t.rng_counter = static_cast<uint64_t>(in.integer());
   t.model_digest = in.text();
+  t.grants = grants_from(in.text_view(), in);
   if (in.wrong()) return unreadable_row(row, "trial");
   return out;
 }

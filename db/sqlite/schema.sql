@@ -5,7 +5,7 @@
 -- this schema; a newer one is refused, an older one migrated (migrate.cpp).
 --
 -- Rows are added, never deleted. In a job only trials, options (when to end), state, message and finished_at_us change (in an
--- imported one also what a later file adds); in a trial only state, attempt, fencing and worker_id. Records never change.
+-- imported one also what a later file adds); in a trial only state, attempt, fencing, worker_id and grants. Records never change.
 --
 -- Numbers called *_seq, seq or *_id come from one counter for the whole file: they order everything that happened.
 -- Gaps are normal. Times of day are microseconds of Unix time, UTC, for people; order comes from the counter.
@@ -38,6 +38,7 @@ CREATE TABLE job (
   message          TEXT NOT NULL,         -- why, for people
   submitted_at_us  INTEGER NOT NULL,
   finished_at_us   INTEGER NOT NULL,      -- 0 while queued or running
+  tenant           TEXT NOT NULL,         -- on whose behalf it runs; '' if nobody's in particular
   crc              INTEGER NOT NULL
 ) STRICT;
 -- The job that a second submission of the same thing continues.
@@ -58,6 +59,8 @@ CREATE TABLE trial (
   worker_id         TEXT NOT NULL,        -- of the last lease
   rng_counter       INTEGER NOT NULL,     -- the proposer's random draws when it proposed this
   model_digest      TEXT NOT NULL,        -- digest of the cost model that it used; '' if none
+  grants            TEXT NOT NULL,        -- its latest leases, a line each: 'attempt worker_id incarnation'. A result counts
+                                          -- only if it comes from the life of a worker that had its attempt
   crc               INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX trial_job ON trial (job_seq, seq);
@@ -128,8 +131,8 @@ CREATE TABLE race (
 CREATE INDEX race_job ON race (job_seq, race_id);
 CREATE INDEX race_task ON race (task_id, race_id);
 
--- Races that were decided on: what a daemon goes on with after a restart. Only state, attempt, fencing, worker_id, race_id and
--- message change.
+-- Races that were decided on: what a daemon goes on with after a restart. Only state, attempt, fencing, worker_id, grants,
+-- race_id and message change.
 CREATE TABLE open_race (
   open_race_id       INTEGER PRIMARY KEY,
   id                 TEXT NOT NULL UNIQUE,  -- of its lease: 'race j1/2 1700000000000000'
@@ -144,9 +147,43 @@ CREATE TABLE open_race (
   worker_id          TEXT NOT NULL,
   race_id            INTEGER NOT NULL,  -- of its result; 0: it has none, or not yet
   message            TEXT NOT NULL,     -- why it ended without one
+  grants             TEXT NOT NULL,     -- as in trial
   crc                INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX open_race_job ON open_race (job_seq, open_race_id) WHERE state != 'done';
+
+-- Results that cannot be: faster than any such machine, or than the time that passed. Kept for people; nothing is
+-- decided from them.
+CREATE TABLE quarantine (
+  quarantine_id       INTEGER PRIMARY KEY,
+  lease_id            TEXT NOT NULL,     -- 't12', or the id of a race
+  attempt             INTEGER NOT NULL,
+  worker_id           TEXT NOT NULL,     -- who sent it
+  worker_incarnation  TEXT NOT NULL,
+  host                TEXT NOT NULL,
+  claimed_ns          REAL NOT NULL,     -- a call would take so long
+  why                 TEXT NOT NULL,     -- what it breaks, for people
+  received_at_us      INTEGER NOT NULL,
+  crc                 INTEGER NOT NULL
+) STRICT;
+CREATE INDEX quarantine_lease ON quarantine (lease_id, quarantine_id);
+
+-- The poison ledger: workers that were lost while they built or ran a config, and configs that were measured after that.
+-- What the lines of a config say together tells whether it is sent to workers again (tuner/daemon/poison_ledger.h).
+CREATE TABLE poison (
+  poison_id           INTEGER PRIMARY KEY,
+  workload_key        TEXT NOT NULL,
+  target              TEXT NOT NULL,
+  template_name       TEXT NOT NULL,
+  template_version    INTEGER NOT NULL,
+  config              TEXT NOT NULL,
+  phase               TEXT NOT NULL,     -- building | running: what the lost worker was at; survived: a result came
+  worker_id           TEXT NOT NULL,
+  worker_incarnation  TEXT NOT NULL,
+  alone               INTEGER NOT NULL,  -- 1: the worker had nothing else, so nothing else can have killed it
+  happened_at_us      INTEGER NOT NULL,
+  crc                 INTEGER NOT NULL
+) STRICT;
 
 -- What watchers of a job are told. `json` is opaque here.
 CREATE TABLE event (

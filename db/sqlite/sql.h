@@ -62,6 +62,8 @@ inline constexpr char kRacesOfJob[] = "SELECT * FROM race WHERE job_seq = ? ORDE
 inline constexpr char kOpenRacesOfJob[] =
     "SELECT * FROM open_race WHERE job_seq = ? AND state != 'done' ORDER BY open_race_id";
 inline constexpr char kOpenRaceById[] = "SELECT * FROM open_race WHERE id = ?";
+inline constexpr char kQuarantineOfLease[] =
+    "SELECT * FROM quarantine WHERE lease_id = ? ORDER BY quarantine_id";
 inline constexpr char kSameConfigInJob[] =
     "SELECT seq FROM trial WHERE job_seq = ? AND task_index = ? AND template_name = ? AND config = ? AND "
     "state = "

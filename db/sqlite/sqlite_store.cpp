@@ -109,9 +109,10 @@ Status configure_writer(Connection& connection) {
   ASSIGN_OR_RETURN(const SqlRow mode, connection.one("PRAGMA journal_mode = WAL"));
   if (mode != SqlRow{std::string("wal")}) return failed("its filesystem cannot hold a write-ahead log (WAL)");
   RETURN_IF_ERROR(connection.exec(
-      "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 1000; "
-      "PRAGMA journal_size_limit = 67108864"));
-  return prepare_schema(connection, current_schema());
+      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864"));
+  RETURN_IF_ERROR(prepare_schema(connection, current_schema()));
+  // Only now: a migration replaces tables that others refer to.
+  return connection.exec("PRAGMA foreign_keys = ON");
 }
 
 Result<int64_t> last_sequence_number(Connection& connection) {
@@ -121,7 +122,8 @@ Result<int64_t> last_sequence_number(Connection& connection) {
         "SELECT max(open_race_id) FROM open_race", "SELECT max(fencing) FROM open_race",
         "SELECT max(record_id) FROM record", "SELECT max(seq) FROM event",
         "SELECT max(proposal_seq) FROM proposal", "SELECT max(race_id) FROM race",
-        "SELECT max(learned_id) FROM learned", "SELECT max(origin_id) FROM origin",
+        "SELECT max(learned_id) FROM learned", "SELECT max(quarantine_id) FROM quarantine",
+        "SELECT max(poison_id) FROM poison", "SELECT max(origin_id) FROM origin",
         "SELECT max(foreign_task_id) FROM foreign_task", "SELECT max(foreign_id) FROM foreign_record"}) {
     ASSIGN_OR_RETURN(const SqlRow row, connection.one(sql));
     if (const auto* value = !row.empty() ? std::get_if<int64_t>(&row[0]) : nullptr)

@@ -1,5 +1,5 @@
 // SqliteStore: the Store of store.h on one SQLite file. schema.sql describes the tables. The methods are in
-// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp,
+// jobs.cpp, trials.cpp, records.cpp, task_view.cpp, donors.cpp, races.cpp, open_races.cpp, learned.cpp, distrust.cpp,
 // import_rows.cpp, export_rows.cpp and integrity.cpp.
 //
 // An OS lock on FILE-lock refuses a second writer and names the first. In the writing process one connection,
@@ -70,10 +70,17 @@ class SqliteStore final : public Store, public ExchangeStore {
   Status add_race(RaceRow& race) override;
   Result<std::vector<RaceRow>> races(std::string_view job_id) const override;
   Status open_race(const OpenRaceRow& race) override;
-  Result<OpenRaceRow> lease_race(std::string_view race_id, std::string_view worker_id) override;
+  Result<OpenRaceRow> lease_race(std::string_view race_id, std::string_view worker_id,
+                                 std::string_view incarnation) override;
   Status requeue_race(std::string_view race_id, int attempt) override;
   Status end_race(std::string_view race_id, RaceRow* result, std::string_view message) override;
   Result<std::vector<OpenRaceRow>> open_races(std::string_view job_id) const override;
+  Result<std::vector<Grant>> race_grants(std::string_view race_id) const override;
+
+  Status add_quarantine(QuarantineRow& row) override;
+  Result<std::vector<QuarantineRow>> quarantine(std::string_view lease_id) const override;
+  Status add_deaths(std::vector<DeathRow>& rows) override;
+  Result<std::vector<DeathRow>> deaths() const override;
 
   Status add_learned(LearnedRow& row) override;
   Result<LearnedRow> learned(std::string_view kind, std::string_view op,
@@ -113,7 +120,7 @@ class SqliteStore final : public Store, public ExchangeStore {
   // Call inside a write. Stores the batch and fills id and seq.
   Status insert_trials(Connection& connection, std::vector<TrialRow>& trials);
   // Call inside a write. Changes the trial from queued to leased.
-  Result<TrialRow> lease(Connection& connection, int64_t seq, std::string_view worker_id, Owners& owners);
+  Result<TrialRow> lease(Connection& connection, int64_t seq, const LeaseWish& wish, Owners& owners);
   // Call inside a write. Stores the result and fills its id.
   Status insert_race(Connection& connection, RaceRow& race);
   Result<std::unique_ptr<Connection>> take_reader() const;

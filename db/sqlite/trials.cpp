@@ -23,9 +23,10 @@ Result<int64_t> task_id_of(Connection& connection, const JobRow::Task& task,
 Status save_trial(Connection& connection, const StoredTrial& stored) {
   const TrialRow& t = stored.trial;
   return connection.run(
-      "UPDATE trial SET state = ?, attempt = ?, fencing = ?, worker_id = ?, crc = ? WHERE seq = ?",
+      "UPDATE trial SET state = ?, attempt = ?, fencing = ?, worker_id = ?, grants = ?, crc = ? WHERE seq = "
+      "?",
       {std::string(trial_state_name(t.state)), int64_t{t.attempt}, t.fencing, t.worker_id,
-       to_row(stored).back(), t.seq});
+       grants_text(t.grants), to_row(stored).back(), t.seq});
 }
 
 Status SqliteStore::insert_trials(Connection& c, std::vector<TrialRow>& trials) {
@@ -81,7 +82,7 @@ Status SqliteStore::add_trials(std::vector<TrialRow>& trials, ProposalRow* propo
   return Status::ok();
 }
 
-Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, std::string_view worker_id, Owners& owners) {
+Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, const LeaseWish& wish, Owners& owners) {
   ASSIGN_OR_RETURN(StoredTrial stored, find_trial_row(c, seq));
   TrialRow& t = stored.trial;
   if (t.state != TrialState::kQueued)
@@ -89,7 +90,8 @@ Result<TrialRow> SqliteStore::lease(Connection& c, int64_t seq, std::string_view
   t.state = TrialState::kLeased;
   t.attempt += 1;
   t.fencing = next_seq();
-  t.worker_id = worker_id;
+  t.worker_id = wish.worker_id;
+  add_grant(t.grants, {t.attempt, wish.worker_id, wish.incarnation});
   RETURN_IF_ERROR(save_trial(c, stored));
   ASSIGN_OR_RETURN(const std::string* const job_id, owners.job_id(c, stored.job_seq));
   t.job_id = *job_id;
@@ -106,7 +108,7 @@ Result<std::vector<TrialRow>> SqliteStore::lease_trials(const std::vector<LeaseW
     leased.clear();
     Owners owners;
     for (size_t i = 0; i < seqs.size(); ++i) {
-      Result<TrialRow> row = lease(c, seqs[i], wishes[i].worker_id, owners);
+      Result<TrialRow> row = lease(c, seqs[i], wishes[i], owners);
       if (row)
         leased.push_back(*std::move(row));
       else if (row.status().code() != StatusCode::kNotFound)

@@ -147,6 +147,7 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kOpenRacesOfJob, 1},
                                                     {db::kOpenRaceById, 1},
                                                     {db::kRacesOfTask, 1},
+                                                    {db::kQuarantineOfLease, 1},
                                                     {db::kForeignRankOfTask, 2},
                                                     {db::kForeignById, 1},
                                                     {db::kOriginById, 1},

@@ -6,6 +6,8 @@
 #include <map>
 #include <sstream>
 
+#include "db/death.h"
+#include "db/quarantine.h"
 #include "db/sqlite/migrate.h"
 #include "db/sqlite/rebuild.h"
 #include "db/sqlite/row_codec.h"
@@ -198,6 +200,40 @@ TEST_F(MigrationTest, AFileOfVersion3BecomesWhatAFreshOneIsAndKeepsEveryRow) {
     const std::vector<MeasureRecord> known = *store->records((*trials)[0].trial.id);
     ASSERT_OK(store->add_records(known));  // recognised: what they say is what they said
     EXPECT_EQ(store->records((*trials)[0].trial.id)->size(), 2u);
+  }
+  must_open(fresh);
+  EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),
+            schema_of(**Connection::open(fresh, Connection::Access::kReadOnly)));
+}
+
+TEST_F(MigrationTest, AFileOfVersion6BecomesWhatAFreshOneIsAndKeepsWhoHasWhichLease) {
+  const std::string path = folder_.file("six.db"), fresh = folder_.file("fresh.db");
+  std::ifstream file(TUNER_SOURCE_DIR "/tests/db/version_6.sql");
+  const std::string sql{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(sql.empty());
+  ASSERT_OK((*Connection::open(path, Connection::Access::kReadWrite))->exec(sql.c_str()));
+  EXPECT_THAT(Store::open(path, Store::Mode::kRead).message(), HasSubstr("has schema version 6"));
+  {
+    const auto store = must_open(path);
+    const auto trials = store->trials("j1");
+    ASSERT_TRUE(trials.is_ok()) << trials.message();
+    ASSERT_EQ(trials->size(), 3u);
+    EXPECT_EQ((*trials)[0].trial.grants, (std::vector<Grant>{{1, "w1", ""}}));
+    EXPECT_EQ((*trials)[1].trial.grants, (std::vector<Grant>{{2, "w2", ""}})) << "the latest is known";
+    EXPECT_TRUE((*trials)[2].trial.grants.empty());
+    EXPECT_EQ((*trials)[0].record->page_faults, 7);
+    EXPECT_EQ((*trials)[0].record->isolation, "");
+    EXPECT_EQ(store->job("j1")->tenant, "");
+    const std::vector<MeasureRecord> known = *store->records((*trials)[0].trial.id);
+    ASSERT_OK(store->add_records(known));  // recognised: what they say is what they said
+    EXPECT_EQ(store->records((*trials)[0].trial.id)->size(), 1u);
+    EXPECT_EQ(*store->race_grants("race j1/1"), (std::vector<Grant>{{1, "w3", ""}}));
+    EXPECT_TRUE(store->quarantine("")->empty());
+    EXPECT_TRUE(store->deaths()->empty());
+    QuarantineRow row{.lease_id = (*trials)[1].trial.id};
+    ASSERT_OK(store->add_quarantine(row));
+    EXPECT_EQ(row.id, 12);  // the counter went on
+    EXPECT_TRUE(store->check_integrity()->damage.empty());
   }
   must_open(fresh);
   EXPECT_EQ(schema_of(**Connection::open(path, Connection::Access::kReadOnly)),

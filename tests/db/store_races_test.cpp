@@ -133,10 +133,10 @@ TEST_F(RacesTest, ARaceUnderWayOutlivesTheProcessWithItsLeases) {
   ASSERT_OK(store_->open_race(race));
   EXPECT_FALSE(store_->open_race(race)) << "its id must be new";
   EXPECT_EQ(store_->requeue_race("race j1/1", 0).code(), StatusCode::kNotFound) << "not leased";
-  const auto leased = store_->lease_race("race j1/1", "w1");
+  const auto leased = store_->lease_race("race j1/1", "w1", "i1");
   ASSERT_TRUE(leased.is_ok()) << leased.message();
   EXPECT_EQ(leased->attempt, 1);
-  EXPECT_EQ(store_->lease_race("race j1/1", "w2").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store_->lease_race("race j1/1", "w2", "i2").status().code(), StatusCode::kNotFound);
 
   store_.reset();
   store_ = must_open(path_);
@@ -153,10 +153,14 @@ TEST_F(RacesTest, ARaceUnderWayOutlivesTheProcessWithItsLeases) {
   EXPECT_EQ(again.worker_id, "w1");
   EXPECT_EQ(again.fencing, leased->fencing);
   ASSERT_OK(store_->requeue_race("race j1/1", 1));
-  const auto next = store_->lease_race("race j1/1", "w2");
+  const auto next = store_->lease_race("race j1/1", "w2", "i2");
   ASSERT_TRUE(next.is_ok()) << next.message();
   EXPECT_EQ(next->attempt, 2);
   EXPECT_GT(next->fencing, leased->fencing) << "tokens grow over a restart, too";
+  EXPECT_EQ(next->grants, (std::vector<Grant>{{1, "w1", "i1"}, {2, "w2", "i2"}}));
+  ASSERT_OK(store_->end_race("race j1/1", nullptr, "no worker could run it"));
+  EXPECT_EQ(*store_->race_grants("race j1/1"), next->grants) << "also when it has ended: results come late";
+  EXPECT_EQ(store_->race_grants("race j9/1").status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(RacesTest, ARaceEndsOnceHoweverOftenItsResultComes) {
@@ -174,7 +178,7 @@ TEST_F(RacesTest, ARaceEndsOnceHoweverOftenItsResultComes) {
   EXPECT_EQ(second.id, first.id);
   EXPECT_EQ(store_->races("j1")->size(), 1u);
   EXPECT_TRUE(store_->open_races("j1")->empty());
-  EXPECT_EQ(store_->lease_race("r", "w1").status().code(), StatusCode::kNotFound) << "it has ended";
+  EXPECT_EQ(store_->lease_race("r", "w1", "i1").status().code(), StatusCode::kNotFound) << "it has ended";
 
   ASSERT_OK(store_->open_race({.id = "lost", .job_id = "j1", .finalists = ids}));
   ASSERT_OK(store_->end_race("lost", nullptr, "no worker could run it"));

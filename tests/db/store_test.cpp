@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "db/death.h"
+#include "db/quarantine.h"
 #include "tests/db/store_fixture.h"
 
 namespace tuner {
@@ -196,6 +198,110 @@ TEST_F(StoreTest, OneCommitLeasesToManyWorkersAndOpenTrialsAreReadByPages) {
   EXPECT_EQ(store->requeue_trials({{ids[0], 1}, {ids[2], 7}, {ids[3], 1}}).value(), 1)
       << "another attempt, and one that is not leased, are left alone";
   EXPECT_EQ(store->trial(ids[0])->trial.state, TrialState::kQueued);
+}
+
+TEST_F(StoreTest, ATrialRemembersWhichLifeOfWhichWorkerHadEachAttempt) {
+  std::string id;
+  {
+    const auto store = must_open(path_);
+    ASSERT_OK(store->add_job(job_row("j1")));
+    id = add_trials(*store, "j1", {"a=1"})[0];
+    ASSERT_TRUE(store->lease_trials(std::vector<LeaseWish>{{id, "w1", "i1"}}).is_ok());
+    ASSERT_OK(store->requeue_trial(id, 1));
+    ASSERT_TRUE(store->lease_trials(std::vector<LeaseWish>{{id, "w2", "i7"}}).is_ok());
+  }
+  const auto store = must_open(path_);
+  const std::vector<Grant> grants = store->trial(id)->trial.grants;
+  EXPECT_EQ(grants, (std::vector<Grant>{{1, "w1", "i1"}, {2, "w2", "i7"}}));
+  EXPECT_TRUE(was_granted(grants, 1, "w1", "i1"));
+  EXPECT_FALSE(was_granted(grants, 1, "w1", "i2")) << "another life of that worker";
+  EXPECT_FALSE(was_granted(grants, 1, "w2", "i7")) << "another attempt";
+  EXPECT_FALSE(was_granted(grants, 3, "w2", "i7"));
+  EXPECT_TRUE(was_granted({{4, "w1", ""}}, 4, "w1", "i9")) << "a lease from before lives were written down";
+}
+
+TEST_F(StoreTest, OfManyLeasesOfATrialTheLatestAreRemembered) {
+  const auto store = must_open(path_);
+  ASSERT_OK(store->add_job(job_row("j1")));
+  const std::string id = add_trials(*store, "j1", {"a=1"})[0];
+  for (int attempt = 1; attempt <= 40; ++attempt) {
+    ASSERT_EQ(store->lease_trials(std::vector<LeaseWish>{{id, "w1", "i1"}})->size(), 1u);
+    ASSERT_OK(store->requeue_trial(id, attempt));
+  }
+  const std::vector<Grant> grants = store->trial(id)->trial.grants;
+  ASSERT_EQ(grants.size(), kMostGrants);
+  EXPECT_EQ(grants.front().attempt, 9);
+  EXPECT_EQ(grants.back().attempt, 40);
+}
+
+TEST_F(StoreTest, WhatCannotBeIsKeptApartAndReadByItsTrial) {
+  {
+    const auto store = must_open(path_);
+    QuarantineRow row{.lease_id = "t5",
+                      .attempt = 2,
+                      .worker_id = "w1",
+                      .worker_incarnation = "i1",
+                      .host = "h",
+                      .claimed_ns = 1e-3,
+                      .why = "faster than any",
+                      .received_at_us = 1'700'000'000'000'000};
+    ASSERT_OK(store->add_quarantine(row));
+    EXPECT_GT(row.id, 0);
+    row.lease_id = "t6";
+    ASSERT_OK(store->add_quarantine(row));
+    row.lease_id.clear();
+    EXPECT_EQ(store->add_quarantine(row).code(), StatusCode::kInvalidArgument);
+  }
+  const auto store = must_open(path_);
+  EXPECT_EQ(store->quarantine("")->size(), 2u);
+  const auto found = store->quarantine("t5");
+  ASSERT_TRUE(found.is_ok()) << found.message();
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->at(0).attempt, 2);
+  EXPECT_EQ(found->at(0).worker_id, "w1");
+  EXPECT_EQ(found->at(0).worker_incarnation, "i1");
+  EXPECT_EQ(found->at(0).claimed_ns, 1e-3);
+  EXPECT_EQ(found->at(0).why, "faster than any");
+  EXPECT_EQ(found->at(0).received_at_us, 1'700'000'000'000'000);
+}
+
+TEST_F(StoreTest, ThePoisonLedgerKeepsItsLinesInOrder) {
+  {
+    const auto store = must_open(path_);
+    std::vector<DeathRow> rows = {{.workload_key = "v1 work",
+                                   .target = "cpu one",
+                                   .template_name = "toy_x86",
+                                   .config = "a=1",
+                                   .template_version = 3,
+                                   .phase = DeathPhase::kBuilding,
+                                   .worker_id = "w1",
+                                   .worker_incarnation = "i1",
+                                   .alone = true,
+                                   .happened_at_us = 17},
+                                  {.config = "a=2", .phase = DeathPhase::kSurvived}};
+    ASSERT_OK(store->add_deaths(rows));
+    EXPECT_LT(rows[0].id, rows[1].id);
+  }
+  const auto rows = must_open(path_)->deaths();
+  ASSERT_TRUE(rows.is_ok()) << rows.message();
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ(rows->at(0).workload_key, "v1 work");
+  EXPECT_EQ(rows->at(0).template_version, 3);
+  EXPECT_EQ(rows->at(0).phase, DeathPhase::kBuilding);
+  EXPECT_EQ(rows->at(0).worker_incarnation, "i1");
+  EXPECT_TRUE(rows->at(0).alone);
+  EXPECT_EQ(rows->at(0).happened_at_us, 17);
+  EXPECT_EQ(rows->at(1).phase, DeathPhase::kSurvived);
+}
+
+TEST_F(StoreTest, AJobKeepsItsTenant) {
+  JobRow job = job_row("j1");
+  job.tenant = "team-a";
+  ASSERT_OK(must_open(path_)->add_job(job));
+  const auto store = must_open(path_);
+  EXPECT_EQ(store->job("j1")->tenant, "team-a");
+  ASSERT_OK(store->set_job_state("j1", JobState::kRunning, ""));
+  EXPECT_EQ(store->job("j1")->tenant, "team-a");
 }
 
 TEST_F(StoreTest, SeveralTrialsAreLeasedAtOnceAndThoseTakenAlreadyAreLeftOut) {

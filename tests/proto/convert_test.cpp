@@ -31,6 +31,7 @@ MeasureRecord a_record() {
   r.memory_sentinel_after_ns = 301;
   r.discarded = 2;
   r.read_gbps = 21.5;
+  r.isolation = "strict";
   r.environment = {"cpu", "llvm", 1, "w", "i", "h"};
   r.options = {.min_repeat_ms = 2,
                .repeats = 3,
@@ -74,6 +75,7 @@ TEST(Convert, ARecordComesBackTheSame) {
   EXPECT_EQ(back->memory_sentinel_after_ns, 301);
   EXPECT_EQ(back->discarded, 2);
   EXPECT_EQ(back->read_gbps, 21.5);
+  EXPECT_EQ(back->isolation, "strict");
   EXPECT_EQ(back->environment.worker_incarnation, "i");
 }
 
@@ -109,7 +111,7 @@ TEST(Convert, AnUnspecifiedOrUnknownOutcomeIsRefused) {
 }
 
 TEST(Convert, TimesThatAreNoTimesAreRefusedByPosition) {
-  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -1.0, 0.0, -0.0}) {
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, -1.0, 0.0, -0.0, 5e-324, 1e-310}) {
     v1::MeasureRecord m = a_message();
     m.set_run_ns(1, bad);
     EXPECT_THAT(from_proto(m).message(), HasSubstr("record.run_ns[1]: expected a finite number > 0, found "))
@@ -277,6 +279,7 @@ TEST(Convert, AJobSummaryComesBackAsAJob) {
              .state = JobState::kRunning};
   job.submitted_at_us = 5'000'000;
   job.message = "two tasks wait";
+  job.tenant = "team-a";
   job.options.repeats = 7;
   v1::JobSummary m;
   to_proto(job, &m);
@@ -287,6 +290,7 @@ TEST(Convert, AJobSummaryComesBackAsAJob) {
   EXPECT_EQ(back->submitted_at_us, 5'000'000);
   EXPECT_EQ(back->finished_at_us, 0);
   EXPECT_EQ(back->message, "two tasks wait");
+  EXPECT_EQ(back->tenant, "team-a");
   EXPECT_EQ(back->options.repeats, 7);
   m.set_state(v1::JOB_STATE_UNSPECIFIED);
   EXPECT_EQ(from_proto(m).message(), "job.state: expected a known job state, found number 0");

@@ -24,6 +24,7 @@ void Coordinator::list_known(v1::ListReply* reply) const {
     out->set_task_count(static_cast<int>(job->row().tasks.size()));
     out->set_search(job->row().search);
     out->set_seed(job->row().seed);
+    out->set_tenant(job->row().tenant);
     out->set_state(to_proto(job->state()));
     out->set_trials(job->trials());
     if (job->progress_version() == 0) continue;

@@ -309,7 +309,8 @@ void Coordinator::lease_to(const std::vector<SyncCall*>& calls) {
       for (SyncCall* const call : calls) reserve_locked(*call, reserved);
   }
   for (const auto& [call, trial] : reserved)
-    if (trial.work.kind == WorkKind::kTrial) wishes.push_back({trial.id, call->life.worker_id});
+    if (trial.work.kind == WorkKind::kTrial)
+      wishes.push_back({trial.id, call->life.worker_id, call->life.incarnation});
   if (reserved.empty()) return;
   const double store_ms = store_leases(wishes, stored);
   for (const auto& [call, trial] : reserved)
@@ -363,7 +364,7 @@ double Coordinator::store_leases(const std::vector<LeaseWish>& wishes, StoredLea
 void Coordinator::store_race_lease(const SyncCall& call, const LeaseTable::Trial& race,
                                    StoredLeases& stored) {
   const LogAbout about({.job = race.job_id, .worker = call.life.worker_id, .race = race.id});
-  const Result<OpenRaceRow> row = store_.lease_race(race.id, call.life.worker_id);
+  const Result<OpenRaceRow> row = store_.lease_race(race.id, call.life.worker_id, call.life.incarnation);
   if (row)
     stored[race.id] = {row->attempt, row->fencing};
   else if (const auto more = disk_log_.say())
