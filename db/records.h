@@ -115,6 +115,16 @@ struct JobRow {
   std::string message;
   int64_t submitted_at_us = 0, finished_at_us = 0;
   std::string tenant;  // on whose behalf it runs; empty: nobody in particular
+  // Before its tenant's other jobs (1), after them (-1), or among them. Who waits long enough comes before them, too.
+  int priority = 0;
+};
+inline constexpr int kLeastPriority = -1, kMostPriority = 1;
+
+// What a tenant's jobs have used: records of all times in this database.
+struct UsageRow {
+  std::string tenant;
+  int64_t jobs = 0, trials = 0;
+  double device_s = 0;  // wall clock of the runs; builds and races are not in it
 };
 
 // A lease that was given: which attempt, and which life of which worker had it. A result counts only if it

@@ -37,9 +37,9 @@ Result<JobRow> Store::job_by_request(std::string_view request_id) const {
                  not_found("no job of request \"", request_id, "\""));
 }
 
-Result<JobRow> Store::find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
-                               uint64_t seed) const {
-  return the_one(jobs({.search = JobQuery::Search{tasks, std::string(search), seed}}),
+Result<JobRow> Store::find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed,
+                               std::string_view tenant) const {
+  return the_one(jobs({.search = JobQuery::Search{tasks, std::string(search), seed, std::string(tenant)}}),
                  not_found("no job with these tasks, search ", search, " and seed ", seed));
 }
 

@@ -45,11 +45,12 @@ struct QuarantineRow;
 struct JobQuery {
   std::string id;
   std::string request_id;
-  // The latest job with the same tasks, search and seed that was submitted here. Imported jobs do not count.
+  // The latest job with the same tasks, search, seed and tenant that was submitted here. Imported jobs do not count.
   struct Search {
     std::vector<JobRow::Task> tasks;
     std::string name;
     uint64_t seed = 0;
+    std::string tenant;
   };
   std::optional<Search> search;
 };
@@ -98,6 +99,7 @@ class Store {
   virtual Status update_job(std::string_view job_id, const JobChange& change) = 0;
   virtual Result<std::vector<JobRow>> jobs(const JobQuery& query = {}) const = 0;  // oldest first
   virtual Result<int64_t> trials_done(std::string_view job_id) const = 0;          // over all its tasks
+  virtual Result<std::vector<UsageRow>> usage() const = 0;  // by tenant; reads all records
 
   // --- trials ---
   // Stores a proposed batch, which may be empty, and fills id and seq. `proposal` describes the search call
@@ -209,8 +211,8 @@ class Store {
   Result<JobRow> job(std::string_view job_id) const;
   Result<JobRow> job_by_request(std::string_view request_id) const;
   // Finds a job as JobQuery::search does: the one that `submit` continues.
-  Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search,
-                          uint64_t seed) const;
+  Result<JobRow> find_job(const std::vector<JobRow::Task>& tasks, std::string_view search, uint64_t seed,
+                          std::string_view tenant = "") const;
   Status set_job_state(std::string_view job_id, JobState state, std::string_view message);
   // Raises `trials`, sets `stop`, and queues the job again.
   Status extend_job(std::string_view job_id, int trials, const StopOptions& stop);

@@ -233,6 +233,7 @@ Result<JobRow> job_from_proto(const v1::SubmitRequest& r) {
   if (out.stop.below < 0 || out.stop.below > 1)
     check.refuse("stop.below", "expected a chance from 0 to 1, found ", out.stop.below);
   out.stop.time_limit_s = check.at_least_zero("stop.time_limit_s", r.stop().time_limit_s());
+  out.priority = check.in_range("priority", r.priority(), kLeastPriority, kMostPriority);
   return check.finish(std::move(out));
 }
 
@@ -246,6 +247,7 @@ void to_proto(const JobRow& job, bool fresh, v1::SubmitRequest* out) {
   out->mutable_stop()->set_below(job.stop.below);
   out->mutable_stop()->set_time_limit_s(job.stop.time_limit_s);
   out->set_fresh(fresh);
+  out->set_priority(job.priority);
 }
 
 void to_proto(const JobRow& job, v1::JobSummary* out) {
@@ -259,6 +261,7 @@ void to_proto(const JobRow& job, v1::JobSummary* out) {
   if (job.finished_at_us != 0) *out->mutable_finished_at() = timestamp(job.finished_at_us);
   out->set_message(job.message);
   out->set_tenant(job.tenant);
+  out->set_priority(job.priority);
   to_proto(job.options, out->mutable_options());
   out->mutable_options()->set_constants(std::string(constants_name(job.options.constants)));
 }
@@ -278,6 +281,7 @@ Result<JobRow> from_proto(const v1::JobSummary& s, std::string_view field) {
   out.finished_at_us = microseconds(check, "finished_at", s.finished_at());
   out.message = check.text("message", s.message());
   out.tenant = check.text("tenant", s.tenant());
+  out.priority = check.in_range("priority", s.priority(), kLeastPriority, kMostPriority);
   out.options = check.part(from_proto(s.options(), check.path("options")));
   out.options.constants = check.constants("options.constants", s.options().constants());
   return check.finish(std::move(out));

@@ -24,7 +24,7 @@ Result<std::vector<SqlRow>> job_rows(Connection& c, const JobQuery& query) {
   if (!query.request_id.empty()) return c.all(kJobByRequest, {query.request_id});
   if (query.search)
     return c.all(kJobSame, {tasks_json(query.search->tasks), query.search->name,
-                            static_cast<int64_t>(query.search->seed)});
+                            static_cast<int64_t>(query.search->seed), query.search->tenant});
   return c.all("SELECT * FROM job ORDER BY job_seq");
 }
 
@@ -75,6 +75,17 @@ Result<int64_t> SqliteStore::trials_done(std::string_view job_id) const {
     ASSIGN_OR_RETURN(const StoredJob stored, find_job_row(c, job_id));
     ASSIGN_OR_RETURN(const SqlRow row, c.one(kDoneTrialsOfJob, {stored.job_seq}));
     return std::get<int64_t>(row.at(0));
+  });
+}
+
+Result<std::vector<UsageRow>> SqliteStore::usage() const {
+  return read([&](Connection& c) -> Result<std::vector<UsageRow>> {
+    ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, c.all(kUsage));
+    std::vector<UsageRow> usage;
+    for (const SqlRow& row : rows)
+      usage.push_back({std::get<std::string>(row.at(0)), std::get<int64_t>(row.at(1)),
+                       std::get<int64_t>(row.at(2)), std::get<double>(row.at(3)) / 1000});
+    return usage;
   });
 }
 

@@ -26,15 +26,16 @@ std::vector<JobRow::Task> tasks_from(const json& j, RowReader& reader) {
 // So its row has a mark behind the target, which rows of programs that know only warm times never have.
 constexpr std::string_view kColdMark = " constants=cold";
 
-// How a job measures and when it ends. The second part is left out where it says nothing: jobs of programs
+// How a job measures, when it ends and what it goes before. All but the first part is left out where it says nothing: jobs of programs
 // that did not know it read alike.
-constexpr char kStopBelow[] = "stop_below", kTimeLimit[] = "time_limit_s";
+constexpr char kStopBelow[] = "stop_below", kTimeLimit[] = "time_limit_s", kPriority[] = "priority";
 void job_options_from(const json& j, RowReader& reader, JobRow& job) {
   job.options = options_from(j, reader);
   if (!j.is_object()) return;
   try {
     job.stop.below = j.value(kStopBelow, 0.0);
     job.stop.time_limit_s = j.value(kTimeLimit, 0.0);
+    job.priority = j.value(kPriority, 0);
   } catch (const json::exception&) {
     reader.mark_wrong();
   }
@@ -46,6 +47,7 @@ std::string job_options_json(const JobRow& job) {
   json out = options_json(job.options);
   if (job.stop.below != 0) out[kStopBelow] = job.stop.below;
   if (job.stop.time_limit_s != 0) out[kTimeLimit] = job.stop.time_limit_s;
+  if (job.priority != 0) out[kPriority] = job.priority;
   return out.dump();
 }
 

@@ -12,7 +12,7 @@ inline constexpr char kJobBySeq[] = "SELECT * FROM job WHERE job_seq = ?";
 inline constexpr char kJobByRequest[] = "SELECT * FROM job WHERE request_id = ?";
 inline constexpr char kJobSame[] =
     "SELECT job.* FROM job LEFT JOIN imported_job ON imported_job.job_seq = job.job_seq "
-    "WHERE tasks = ? AND search = ? AND seed = ? AND imported_job.job_seq IS NULL "
+    "WHERE tasks = ? AND search = ? AND seed = ? AND tenant = ? AND imported_job.job_seq IS NULL "
     "ORDER BY job.job_seq DESC LIMIT 1";
 
 inline constexpr char kTrialBySeq[] = "SELECT * FROM trial WHERE seq = ?";
@@ -27,6 +27,11 @@ inline constexpr char kOpenTrialsOfJob[] =
 inline constexpr char kLargestFencing[] =
     "SELECT max(fencing) FROM trial INDEXED BY trial_open WHERE state IN ('queued', 'leased')";
 inline constexpr char kDoneTrialsOfJob[] = "SELECT count(*) FROM trial WHERE job_seq = ? AND state = 'done'";
+
+inline constexpr char kUsage[] =
+    "SELECT tenant, count(DISTINCT job.job_seq), count(record_id), total(run_ms) FROM job "
+    "LEFT JOIN trial ON trial.job_seq = job.job_seq LEFT JOIN record ON record.trial_seq = trial.seq "
+    "GROUP BY tenant ORDER BY tenant";
 
 inline constexpr char kTerminalRecord[] = "SELECT * FROM record WHERE trial_seq = ? AND terminal = 1";
 inline constexpr char kRecordsOfTrial[] = "SELECT * FROM record WHERE trial_seq = ? ORDER BY record_id";

@@ -45,6 +45,7 @@ class SqliteStore final : public Store, public ExchangeStore {
   Status update_job(std::string_view job_id, const JobChange& change) override;
   Result<std::vector<JobRow>> jobs(const JobQuery& query) const override;
   Result<int64_t> trials_done(std::string_view job_id) const override;
+  Result<std::vector<UsageRow>> usage() const override;
 
   Status add_trials(std::vector<TrialRow>& trials, ProposalRow* proposal) override;
   using Store::lease_trials;

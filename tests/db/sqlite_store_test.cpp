@@ -129,7 +129,7 @@ TEST_F(SqliteStoreTest, NoQueryReadsAWholeTable) {
                                                     {db::kJobById, 1},
                                                     {db::kJobBySeq, 1},
                                                     {db::kJobByRequest, 1},
-                                                    {db::kJobSame, 3},
+                                                    {db::kJobSame, 4},
                                                     {db::kTrialBySeq, 1},
                                                     {db::kTrialsOfJob, 3},
                                                     {db::kTrialsOfAll, 2},

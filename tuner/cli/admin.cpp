@@ -22,6 +22,7 @@ constexpr int kAuthorityDays = 3650, kDaemonDays = 825, kWorkerDays = 365, kToke
 struct AdminOptions {
   std::string db, identity;
   identity::Wish wish;
+  Share share;
   bool renew = false, json = false;
 
   std::string folder() const { return identity.empty() ? IdentityFolder::path_of(db) : identity; }
@@ -64,6 +65,12 @@ int revoke(const AdminOptions& options) {
   std::printf("%s: %d revoked. From the next second on a running daemon answers it no more\n",
               options.wish.name.c_str(), *count);
   return kExitDone;
+}
+
+int set_share(const AdminOptions& options) {
+  const Result<IdentityFolder> folder = IdentityFolder::open(options.folder());
+  if (!folder) return report(folder.status());
+  return report(folder->set_share(options.wish.tenant, options.share));
 }
 
 int list(const AdminOptions& options) {
@@ -139,6 +146,17 @@ void add_admin_command(Command app, CommandContext& context) {
   add_act(admin, context, "revoke", "Ends all that was given out under a name", revoke, options)
       .add_option("NAME", options->wish.name, "Of a worker or a token")
       .required();
+
+  options = made();
+  const Command share = add_act(admin, context, "tenant", "Says what a tenant may have", set_share, options);
+  share.add_option("NAME", options->wish.tenant, "As in the tokens of its people").required();
+  share
+      .add_option("--weight", options->share.weight, "Its share of device time beside other tenants' weights")
+      .in_range(1e-3, 1e6)
+      .show_default();
+  share.add_option("--leases", options->share.most_leases, "Trials at workers at once; 0: no limit")
+      .show_default();
+  share.add_option("--jobs", options->share.most_jobs, "Unfinished jobs at once; 0: no limit").show_default();
 
   options = made();
   add_json_option(add_act(admin, context, "list", "Lists whom the daemon lets in", list, options),

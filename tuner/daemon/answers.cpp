@@ -50,9 +50,10 @@ Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) co
   return Status::ok();
 }
 
-Status Answers::list(bool best, v1::ListReply* reply) const {
+Status Answers::list(bool best, const Scope& scope, v1::ListReply* reply) const {
   ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());
   for (const JobRow& row : jobs) {
+    if (scope && row.tenant != *scope) continue;
     v1::JobSummary* summary = reply->add_jobs();
     to_proto(row, summary);
     if (!best) {

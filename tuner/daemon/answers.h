@@ -10,6 +10,7 @@
 #include "compiler_core/target.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
+#include "tuner/daemon/work.h"
 #include "tuning.pb.h"
 
 namespace tuner {
@@ -28,7 +29,7 @@ class Answers {
 
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
   // `best`: with best_gflops, for which all records of all jobs are read.
-  Status list(bool best, v1::ListReply* reply) const;
+  Status list(bool best, const Scope& scope, v1::ListReply* reply) const;
 
  private:
   Store& store_;

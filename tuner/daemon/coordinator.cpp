@@ -125,8 +125,33 @@ void Coordinator::add_job_locked(JobRow row, int trials) {
   wake_search_locked(id);
 }
 
-Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply) {
+// The stored job, if the caller may see it.
+Result<JobRow> Coordinator::job_in(const Scope& scope, const std::string& job_id) const {
+  ASSIGN_OR_RETURN(JobRow row, store_.job(job_id));
+  if (!scope || row.tenant == *scope) return row;
+  return not_found("job ", row.id, " is not one of ", scope->empty() ? "yours" : "tenant " + *scope,
+                   "; `tuner jobs` lists those that are");
+}
+
+Status Coordinator::has_room_for_job(const JobRow& wanted) const {
+  const std::lock_guard lock(mutex_);
+  const int most = shares_.of(wanted.tenant).most_jobs;
+  int open = 0;
+  for (const auto& [id, job] : jobs_.all())
+    open += !job->ended() && job->row().tenant == wanted.tenant ? 1 : 0;
+  if (most == 0 || open < most) return Status::ok();
+  return failed("tenant ", wanted.tenant, " has ", open, " unfinished jobs, and may have ", most,
+                ": wait for one to end, or cancel it (tuner cancel)");
+}
+
+void Coordinator::set_shares(ShareByTenant shares) {
+  const std::lock_guard lock(mutex_);
+  shares_.set(std::move(shares));
+}
+
+Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope) {
   ASSIGN_OR_RETURN(JobRow wanted, job_from_proto(request));
+  wanted.tenant = scope.value_or("");
   if (!is_strategy(wanted.search)) {
     std::string list;
     for (const std::string& name : strategy_names()) list += (list.empty() ? "" : ", ") + name;
@@ -147,8 +172,10 @@ Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* re
 // The job of the same call, which is repeated, or of the same search.
 Result<std::optional<JobRow>> Coordinator::earlier_job(const JobRow& wanted, bool fresh) const {
   Result<JobRow> found = store_.job_by_request(wanted.request_id);
+  if (found && found->tenant != wanted.tenant)
+    return invalid_argument("request_id: a job of another tenant has it; leave it out, or draw another one");
   if (!found && found.status().code() == StatusCode::kNotFound && !fresh)
-    found = store_.find_job(wanted.tasks, wanted.search, wanted.seed);
+    found = store_.find_job(wanted.tasks, wanted.search, wanted.seed, wanted.tenant);
   if (found) return std::optional<JobRow>(*std::move(found));
   if (found.status().code() == StatusCode::kNotFound) return std::optional<JobRow>();
   return found.status();
@@ -166,6 +193,7 @@ Result<std::string> Coordinator::next_job_id() {
 }
 
 Status Coordinator::start_new_job(JobRow wanted, v1::SubmitReply* reply) {
+  RETURN_IF_ERROR(has_room_for_job(wanted));
   ASSIGN_OR_RETURN(wanted.id, next_job_id());
   wanted.submitted_at_us = options_.wall_us();
   wanted.state = JobState::kQueued;
@@ -247,8 +275,9 @@ Result<JobRow> Coordinator::known_job(const JobRow& as_was) const {
   return store_.job(as_was.id);
 }
 
-Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, const Cancelled& cancelled) {
-  ASSIGN_OR_RETURN(JobRow row, store_.job(request.job_id()));
+Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, const Cancelled& cancelled,
+                          const Scope& scope) {
+  ASSIGN_OR_RETURN(JobRow row, job_in(scope, request.job_id()));
   int64_t after = request.after_seq(), events_seen = -1, progress_seen = 0, progress_sent_ms = 0;
   while (true) {
     v1::JobEvent progress;
@@ -301,8 +330,8 @@ Status Coordinator::watch(const v1::WatchRequest& request, const Send& send, con
   }
 }
 
-Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* reply) {
-  ASSIGN_OR_RETURN(JobRow row, store_.job(request.job_id()));
+Status Coordinator::cancel(const v1::CancelRequest& request, v1::CancelReply* reply, const Scope& scope) {
+  ASSIGN_OR_RETURN(JobRow row, job_in(scope, request.job_id()));
   std::unique_lock lock(mutex_);
   if (const std::shared_ptr<Job> job = jobs_.find(row.id); job != nullptr && !job->ended()) {
     job->ask_to_cancel();

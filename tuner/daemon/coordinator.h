@@ -56,6 +56,7 @@
 #include "tuner/daemon/metrics.h"
 #include "tuner/daemon/races.h"
 #include "tuner/daemon/reruns.h"
+#include "tuner/daemon/shares.h"
 #include "tuner/daemon/sync_call.h"
 #include "tuner/daemon/time_limit.h"
 #include "tuner/daemon/turns.h"
@@ -123,16 +124,24 @@ class Coordinator {
   void cancel_sync(uint64_t call);
 
   // --- jobs ---
-  Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply);
+  // `scope`: whose job it will be, and whose jobs are there for the caller. NotFound: no such job in it. Aborted: the
+  // tenant has as many jobs as it may.
+  Status submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope = {});
   // Sends events until the job ends; `send` returns false when the reader is gone.
   using Send = std::function<bool(const v1::JobEvent&)>;
-  Status watch(const v1::WatchRequest& request, const Send& send, const Cancelled& cancelled);
-  Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply);
-  Status rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply, const Cancelled& cancelled);
-  Status remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply, const Cancelled& cancelled);
+  Status watch(const v1::WatchRequest& request, const Send& send, const Cancelled& cancelled,
+               const Scope& scope = {});
+  Status cancel(const v1::CancelRequest& request, v1::CancelReply* reply, const Scope& scope = {});
+  Status rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply, const Cancelled& cancelled,
+               const Scope& scope = {});
+  Status remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply, const Cancelled& cancelled,
+                   const Scope& scope = {});
+
+  // From now on: what tenants may have.
+  void set_shares(ShareByTenant shares);
 
   // --- questions ---
-  Status list(const v1::ListRequest& request, v1::ListReply* reply) const;
+  Status list(const v1::ListRequest& request, v1::ListReply* reply, const Scope& scope = {}) const;
   Status list_workers(v1::ListWorkersReply* reply) const;
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
     return answers_.query(request, reply);
@@ -160,7 +169,7 @@ class Coordinator {
   void wake_search_locked(const std::string& job_id);
 
   // coordinator_seen.cpp: what of it all is shown
-  void list_known(v1::ListReply* reply) const;
+  void list_known(const Scope& scope, v1::ListReply* reply) const;
   DaemonNow now_locked() const;
 
   // coordinator.cpp: what clients ask for
@@ -171,6 +180,8 @@ class Coordinator {
   void add_job_locked(JobRow row, int trials);
   Status send_events(const std::string& job_id, bool ended, const Send& send, int64_t& after) const;
   Result<JobRow> known_job(const JobRow& as_was) const;
+  Result<JobRow> job_in(const Scope& scope, const std::string& job_id) const;
+  Status has_room_for_job(const JobRow& wanted) const;
   void tell(Job& job, const std::string& message, const v1::TunedConfig* tuned = nullptr,
             JobState state = JobState::kRunning);
 
@@ -265,6 +276,7 @@ class Coordinator {
   Races races_;
   Reruns reruns_;
   Turns turns_;
+  Shares shares_;
   bool stopping_ = false;
   std::string stop_reason_;
   int64_t started_ms_ = 0;

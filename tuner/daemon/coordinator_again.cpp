@@ -34,13 +34,13 @@ Status Coordinator::wait_for_locked(std::unique_lock<std::mutex>& lock, const st
 }
 
 Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* reply,
-                          const Cancelled& cancelled) {
+                          const Cancelled& cancelled, const Scope& scope) {
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
   const std::string& id = trial.trial.id;
   if (!trial.record)
     return invalid_argument("trial ", id,
                             " has no result yet, so it cannot be measured again; see tuner jobs");
-  ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
+  ASSIGN_OR_RETURN(const JobRow job, job_in(scope, trial.trial.job_id));
   Work work{.kind = WorkKind::kRerun,
             .task = trial.task,
             .options = trial.record->options,
@@ -75,13 +75,13 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
 }
 
 Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResult* reply,
-                              const Cancelled& cancelled) {
+                              const Cancelled& cancelled, const Scope& scope) {
   ASSIGN_OR_RETURN(const TrialWithRecord trial, store_.trial(request.trial_id()));
+  ASSIGN_OR_RETURN(const JobRow job, job_in(scope, trial.trial.job_id));
   RETURN_IF_ERROR(parse_target(trial.task.target).status());
   if (!is_raced(trial.task.target))
     return invalid_argument("trial ", trial.trial.id, " is of \"", trial.task.target,
                             "\", whose kernels are not raced. Use tuner rerun");
-  ASSIGN_OR_RETURN(const JobRow job, store_.job(trial.trial.job_id));
   const std::string id = Races::id_of("remeasure " + trial.trial.id, options_.wall_us());
   Work work{.kind = WorkKind::kRace,
             .task = trial.task,

@@ -8,16 +8,17 @@
 
 namespace tuner {
 
-Status Coordinator::list(const v1::ListRequest& request, v1::ListReply* reply) const {
-  if (!request.known()) return answers_.list(!request.without_best(), reply);
-  list_known(reply);
+Status Coordinator::list(const v1::ListRequest& request, v1::ListReply* reply, const Scope& scope) const {
+  if (!request.known()) return answers_.list(!request.without_best(), scope, reply);
+  list_known(scope, reply);
   return Status::ok();
 }
 
 // From memory alone: it is asked every second, beside thousands of Syncs.
-void Coordinator::list_known(v1::ListReply* reply) const {
+void Coordinator::list_known(const Scope& scope, v1::ListReply* reply) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, job] : jobs_.all()) {
+    if (scope && job->row().tenant != *scope) continue;
     v1::JobSummary* const out = reply->add_jobs();
     out->set_job_id(id);
     to_proto(job->row().tasks.front(), out->add_tasks());
@@ -25,6 +26,7 @@ void Coordinator::list_known(v1::ListReply* reply) const {
     out->set_search(job->row().search);
     out->set_seed(job->row().seed);
     out->set_tenant(job->row().tenant);
+    out->set_priority(job->row().priority);
     out->set_state(to_proto(job->state()));
     out->set_trials(job->trials());
     if (job->progress_version() == 0) continue;

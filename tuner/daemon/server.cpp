@@ -68,12 +68,12 @@ class SyncReactor final : public grpc::ServerUnaryReactor {
 class WatchReactor final : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
   WatchReactor(grpc::CallbackServerContext& context, CallThreads& threads, Coordinator& coordinator,
-               const v1::WatchRequest& request)
+               const v1::WatchRequest& request, const Scope& scope)
       : context_(context) {
-    const auto watch = [this, &coordinator, &request] {
+    const auto watch = [this, &coordinator, &request, scope] {
       const Status status = coordinator.watch(
-          request, [this](const v1::JobEvent& event) { return send(event); },
-          [this] { return gone_.load(); });
+          request, [this](const v1::JobEvent& event) { return send(event); }, [this] { return gone_.load(); },
+          scope);
       Finish(to_grpc(status));
     };
     if (!threads.run_long(watch)) Finish(too_many("watchers"));
@@ -161,39 +161,42 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
                                    v1::SubmitReply* reply) override {
-    return soon(context, "/tuner.v1.Jobs/Submit",
-                [=, this](const Caller&) { return coordinator_.submit(*request, reply); });
+    return soon(context, "/tuner.v1.Jobs/Submit", [=, this](const Caller& caller) {
+      return coordinator_.submit(*request, reply, caller.tenant);
+    });
   }
   grpc::ServerWriteReactor<v1::JobEvent>* Watch(grpc::CallbackServerContext* context,
                                                 const v1::WatchRequest* request) override {
     Caller caller;
     if (const grpc::Status s = door_.admit(*context, "/tuner.v1.Jobs/Watch", caller); !s.ok())
       return new RefusedWatch(s);
-    return new WatchReactor(*context, threads_, coordinator_, *request);
+    return new WatchReactor(*context, threads_, coordinator_, *request, caller.tenant);
   }
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
-    return soon(context, "/tuner.v1.Jobs/List",
-                [=, this](const Caller&) { return coordinator_.list(*request, reply); });
+    return soon(context, "/tuner.v1.Jobs/List", [=, this](const Caller& caller) {
+      return coordinator_.list(*request, reply, caller.tenant);
+    });
   }
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
                                    v1::CancelReply* reply) override {
-    return waiting(context, "/tuner.v1.Jobs/Cancel", [=, this](const Caller&, const Coordinator::Cancelled&) {
-      return coordinator_.cancel(*request, reply);
-    });
+    return waiting(context, "/tuner.v1.Jobs/Cancel",
+                   [=, this](const Caller& caller, const Coordinator::Cancelled&) {
+                     return coordinator_.cancel(*request, reply, caller.tenant);
+                   });
   }
   grpc::ServerUnaryReactor* Rerun(grpc::CallbackServerContext* context, const v1::RerunRequest* request,
                                   v1::MeasureRecord* reply) override {
     return waiting(context, "/tuner.v1.Jobs/Rerun",
-                   [=, this](const Caller&, const Coordinator::Cancelled& cancelled) {
-                     return coordinator_.rerun(*request, reply, cancelled);
+                   [=, this](const Caller& caller, const Coordinator::Cancelled& cancelled) {
+                     return coordinator_.rerun(*request, reply, cancelled, caller.tenant);
                    });
   }
   grpc::ServerUnaryReactor* Remeasure(grpc::CallbackServerContext* context,
                                       const v1::RemeasureRequest* request, v1::RaceResult* reply) override {
     return waiting(context, "/tuner.v1.Jobs/Remeasure",
-                   [=, this](const Caller&, const Coordinator::Cancelled& cancelled) {
-                     return coordinator_.remeasure(*request, reply, cancelled);
+                   [=, this](const Caller& caller, const Coordinator::Cancelled& cancelled) {
+                     return coordinator_.remeasure(*request, reply, cancelled, caller.tenant);
                    });
   }
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context, const v1::ListWorkersRequest*,
@@ -245,7 +248,8 @@ class JobsService final : public v1::Jobs::CallbackService {
 class GrpcServer final : public Server {
  public:
   GrpcServer(Coordinator& coordinator, const std::string& identity)
-      : gatekeeper_(identity, [] { return static_cast<int64_t>(std::time(nullptr)); }),
+      : coordinator_(coordinator),
+        gatekeeper_(identity, [] { return static_cast<int64_t>(std::time(nullptr)); }),
         door_(gatekeeper_, [this](std::string_view name) { return peer(name); }),
         threads_({}),
         workers_(coordinator, door_, threads_),
@@ -270,7 +274,7 @@ class GrpcServer final : public Server {
     builder.RegisterService(&workers_);
     builder.RegisterService(&jobs_);
     for (const std::string& address : addresses) RETURN_IF_ERROR(check_listen_address(address));
-    RETURN_IF_ERROR(prepare_tls(addresses));
+    RETURN_IF_ERROR(follow_identity(addresses));
     grpc::EnableDefaultHealthCheckService(true);  // for this process
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return failed("the server does not start: gRPC has logged why");
@@ -327,18 +331,30 @@ class GrpcServer final : public Server {
     return material;
   }
 
+  // What the identity says, now and whenever it changes.
+  Status follow_identity(const std::vector<std::string>& addresses) {
+    RETURN_IF_ERROR(prepare_tls(addresses));
+    coordinator_.set_shares(gatekeeper_.shares());
+    gatekeeper_.on_change([this] {
+      coordinator_.set_shares(gatekeeper_.shares());
+      if (tls_ != nullptr) renew_tls();
+    });
+    return Status::ok();
+  }
+
+  void renew_tls() {
+    const Result<transport::TlsMaterial> fresh = tls_material();
+    const Status renewed = fresh ? tls_->renew(*fresh) : fresh.status();
+    if (!renewed)
+      spdlog::error("identity: {}; new connections get the certificate of before", renewed.message());
+  }
+
   Status prepare_tls(const std::vector<std::string>& addresses) {
     const auto wants_tls = [](const std::string& address) { return address.starts_with("tls:"); };
     first_is_tls_ = wants_tls(addresses.front());
     if (std::none_of(addresses.begin(), addresses.end(), wants_tls)) return Status::ok();
     ASSIGN_OR_RETURN(const transport::TlsMaterial material, tls_material());
     ASSIGN_OR_RETURN(tls_, transport::TlsServer::create(material));
-    gatekeeper_.on_change([this] {
-      const Result<transport::TlsMaterial> fresh = tls_material();
-      const Status renewed = fresh ? tls_->renew(*fresh) : fresh.status();
-      if (!renewed)
-        spdlog::error("identity: {}; new connections get the certificate of before", renewed.message());
-    });
     return Status::ok();
   }
 
@@ -348,6 +364,7 @@ class GrpcServer final : public Server {
     return gate_ ? gate_->peer(name) : std::nullopt;
   }
 
+  Coordinator& coordinator_;
   identity::Gatekeeper gatekeeper_;
   Door door_;
   CallThreads threads_;

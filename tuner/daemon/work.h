@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "db/records.h"
 
 namespace tuner {
+
+// Whose jobs a caller sees and makes: a tenant's; nothing: everybody's, and nobody's in particular.
+using Scope = std::optional<std::string>;
 
 // One life of a worker: its id, and the incarnation, which is new at each of its starts.
 struct WorkerLife {

@@ -29,8 +29,8 @@ Gatekeeper::Gatekeeper(std::string folder, WallClock clock)
 std::optional<Caller> Gatekeeper::caller(const transport::Peer& peer, std::string_view authorization,
                                          Refusal& refusal) {
   using Way = transport::Peer::Way;
-  if (peer.way == Way::kUnix && (peer.uid == geteuid() || peer.uid == 0)) return local_user();
   const std::shared_ptr<const Known> known = this->known();
+  if (peer.way == Way::kUnix && (peer.uid == geteuid() || peer.uid == 0)) return local_user();
   if (!authorization.empty()) return by_token(*known, authorization, refusal);
   if (peer.way == Way::kTls && !peer.certificate.empty()) return by_certificate(*known, peer, refusal);
   if (peer.way == Way::kPlain && !known->guarded) return local_user();
@@ -128,6 +128,7 @@ std::shared_ptr<const Gatekeeper::Known> Gatekeeper::read() const {
     spdlog::error("identity: {}", entries.message());
     return known_ == nullptr ? fresh : nullptr;
   }
+  fresh->shares = std::move(entries->shares);
   for (Entry& e : entries->entries) {
     if (e.kind == Entry::Kind::kWorker) {
       fresh->given_out.insert(e.mark);

@@ -59,6 +59,8 @@ class Gatekeeper {
   // The texts to listen with, as they are now. NotFound: there is no identity.
   Result<KeyAndCertificate> daemon_certificate() const;
   Result<std::string> authority() const;
+  // What tenants may have.
+  ShareByTenant shares() { return known()->shares; }
   // Called, by whichever thread finds out, when files have changed since the last look: to renew what is listened
   // with.
   void on_change(std::function<void()> tell);
@@ -70,6 +72,7 @@ class Gatekeeper {
     std::map<std::string, Entry, std::less<>> tokens;  // by mark
     std::set<std::string, std::less<>> revoked;        // serials
     std::set<std::string, std::less<>> given_out;      // serials
+    ShareByTenant shares;
   };
   std::shared_ptr<const Known> known();
   std::shared_ptr<const Known> read() const;

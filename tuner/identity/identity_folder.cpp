@@ -201,6 +201,17 @@ Result<IdentityFolder::LetIn> IdentityFolder::let_in_person(const std::string& n
   return in;
 }
 
+Status IdentityFolder::set_share(const std::string& tenant, const Share& share) const {
+  RETURN_IF_ERROR(check_name(tenant).with_context("tenant: "));
+  ASSIGN_OR_RETURN(const ActLock lock, ActLock::take(path_));
+  ASSIGN_OR_RETURN(Register all, entries());
+  all.shares[tenant] = share;
+  RETURN_IF_ERROR(audit("tenant", tenant,
+                        str("weight ", share.weight, ", at most ", share.most_leases, " leases and ",
+                            share.most_jobs, " jobs (0: no limit)")));
+  return replace_secret(file(kRegister), to_json(all));
+}
+
 Result<int> IdentityFolder::revoke(const std::string& name) const { return revoke_where(name, ""); }
 Status IdentityFolder::revoke_mark(const std::string& mark) const { return revoke_where("", mark).status(); }
 

@@ -27,6 +27,10 @@ Result<std::string> listing(const IdentityFolder& folder, int64_t now_s, int wid
   ASSIGN_OR_RETURN(const Register known, folder.entries());
   ASSIGN_OR_RETURN(const std::string end, end_of_daemon(folder));
   std::string text = str(folder.path(), ": the daemon's certificate ends ", end, "\n");
+  for (const auto& [tenant, share] : known.shares)
+    text += str("tenant ", tenant, ": weight ", share.weight,
+                share.most_leases > 0 ? str(", at most ", share.most_leases, " leases at once") : "",
+                share.most_jobs > 0 ? str(", at most ", share.most_jobs, " unfinished jobs") : "", "\n");
   if (known.entries.empty()) return text;
   TextTable table({{"name", 5}, {"kind", 3}, {"roles", 4}, {"tenant", 1}, {"until", 2}, {"state", 5}});
   for (const Entry& e : known.entries)
@@ -46,8 +50,16 @@ Result<std::string> listing_json(const IdentityFolder& folder, int64_t now_s) {
                     {"tenant", e.tenant},
                     {"until", date_text(e.until_s)},
                     {"state", state_of(e, now_s)}});
-  const nlohmann::ordered_json all{
-      {"identity", folder.path()}, {"daemon_until", end}, {"let_in", std::move(rows)}};
+  nlohmann::ordered_json shares = nlohmann::ordered_json::array();
+  for (const auto& [tenant, share] : known.shares)
+    shares.push_back({{"tenant", tenant},
+                      {"weight", share.weight},
+                      {"most_leases", share.most_leases},
+                      {"most_jobs", share.most_jobs}});
+  const nlohmann::ordered_json all{{"identity", folder.path()},
+                                   {"daemon_until", end},
+                                   {"let_in", std::move(rows)},
+                                   {"tenants", std::move(shares)}};
   return all.dump(2) + "\n";
 }
 

@@ -17,6 +17,8 @@ namespace {
 constexpr int kVersion = 1;
 constexpr size_t kTokenBytes = 32;
 constexpr size_t kMostName = 64;
+constexpr double kMostWeight = 1e6;
+constexpr int kMostLimit = 1'000'000;
 
 std::string hex(const unsigned char* bytes, size_t count) {
   std::string text;
@@ -45,7 +47,15 @@ std::string to_json(const Register& entries) {
     }
     list.push_back(std::move(one));
   }
-  return nlohmann::ordered_json{{"version", kVersion}, {"entries", std::move(list)}}.dump(1) + "\n";
+  nlohmann::ordered_json shares = nlohmann::ordered_json::array();
+  for (const auto& [tenant, share] : entries.shares)
+    shares.push_back({{"tenant", tenant},
+                      {"weight", share.weight},
+                      {"most_leases", share.most_leases},
+                      {"most_jobs", share.most_jobs}});
+  const nlohmann::ordered_json all{
+      {"version", kVersion}, {"entries", std::move(list)}, {"shares", std::move(shares)}};
+  return all.dump(1) + "\n";
 }
 
 Result<Register> parse_register(std::string_view text) {
@@ -78,6 +88,18 @@ Result<Register> parse_register(std::string_view text) {
         if (wrong && kind != "worker" && kind != "token")
           wrong = invalid_argument("kind: expected \"token\" or \"worker\", found \"", kind, "\"");
         found.entries.push_back(std::move(e));
+      },
+      json_input::kRequired);
+  in.read_objects(
+      "shares",
+      [&](json_input::Reader& one) {
+        std::string tenant;
+        Share share;
+        one.read("tenant", tenant, json_input::kRequired);
+        one.read("weight", share.weight, 0, kMostWeight, json_input::kRequired);
+        one.read("most_leases", share.most_leases, 0, kMostLimit, json_input::kRequired);
+        one.read("most_jobs", share.most_jobs, 0, kMostLimit, json_input::kRequired);
+        found.shares[tenant] = share;
       },
       json_input::kRequired);
   RETURN_IF_ERROR(in.finish());

@@ -1,4 +1,4 @@
-// Register: whom a farm has let in: tokens of people and certificates of workers, as a list of values. It holds no
+// Register: whom a farm has let in: tokens of people, certificates of workers, shares of tenants, as values. It holds no
 // secret: of a token only its SHA-256, of a certificate only its serial number.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "compiler_core/base/status.h"
 #include "tuner/identity/roles.h"
+#include "tuner/identity/share.h"
 
 namespace tuner::identity {
 
@@ -25,6 +26,7 @@ struct Entry {
 
 struct Register {
   std::vector<Entry> entries;
+  ShareByTenant shares;  // of tenants that were given one
 };
 
 // As the file of it: JSON. InvalidArgument names what is wrong.

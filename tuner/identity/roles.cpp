@@ -8,14 +8,22 @@ namespace {
 
 constexpr std::array kRoles{Role::kQuery, Role::kSubmit, Role::kWork, Role::kAdmin};
 
+// clang-format off
 constexpr std::array kTable{
-    CallRule{"/tuner.v1.Jobs/Submit", Role::kSubmit},     CallRule{"/tuner.v1.Jobs/Cancel", Role::kSubmit},
-    CallRule{"/tuner.v1.Jobs/Rerun", Role::kSubmit},      CallRule{"/tuner.v1.Jobs/Remeasure", Role::kSubmit},
-    CallRule{"/tuner.v1.Jobs/Watch", Role::kQuery},       CallRule{"/tuner.v1.Jobs/List", Role::kQuery},
-    CallRule{"/tuner.v1.Jobs/ListWorkers", Role::kQuery}, CallRule{"/tuner.v1.Jobs/Query", Role::kQuery},
-    CallRule{"/tuner.v1.Jobs/ReadJobFile", Role::kQuery}, CallRule{"/tuner.v1.Workers/Register", Role::kWork},
+    CallRule{"/tuner.v1.Jobs/Submit", Role::kSubmit},
+    CallRule{"/tuner.v1.Jobs/Cancel", Role::kSubmit},
+    CallRule{"/tuner.v1.Jobs/Rerun", Role::kSubmit},
+    CallRule{"/tuner.v1.Jobs/Remeasure", Role::kSubmit},
+    CallRule{"/tuner.v1.Jobs/Watch", Role::kQuery},
+    CallRule{"/tuner.v1.Jobs/List", Role::kQuery},
+    CallRule{"/tuner.v1.Jobs/ListWorkers", Role::kQuery},
+    CallRule{"/tuner.v1.Jobs/Query", Role::kQuery},
+    CallRule{"/tuner.v1.Jobs/ReadJobFile", Role::kQuery},
+    CallRule{"/tuner.v1.Admin/Drain", Role::kAdmin},
+    CallRule{"/tuner.v1.Workers/Register", Role::kWork},
     CallRule{"/tuner.v1.Workers/Sync", Role::kWork},
 };
+// clang-format on
 
 }  // namespace
 
