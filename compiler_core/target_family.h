@@ -6,16 +6,26 @@
 // outside the tree registers itself (RegisterTargetFamily).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
 
 struct Target;
+
+// What no device of a target exceeds: bounds for judging whether a time can be, not estimates of speed. They are
+// above every device on the market, with room, and finite.
+struct DeviceLimits {
+  double ops_per_ns = 0;    // multiplications and additions, each counts as one: GFLOP/s, of all threads
+  double bytes_per_ns = 0;  // from the fastest cache into registers, or back: GB/s, of all threads
+  double call_ns = 0;       // no call of a kernel takes less
+};
 
 class TargetFamily {
  public:
@@ -50,6 +60,9 @@ class TargetFamily {
   virtual bool explains_device_state() const { return false; }
   // What a peak in GFLOP/s is the peak of: "vector unit's", "data sheet's".
   virtual std::string_view peak_owner() const { return "device's"; }
+
+  // What no device of the target exceeds in this type; nothing if the family does not know its units.
+  virtual std::optional<DeviceLimits> limits(const Target&, DType) const { return std::nullopt; }
 
   // --- how far a config travels (db/resolve). Both targets are of this family. ---
   // Configs of one device are worth trying on the other.

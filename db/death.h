@@ -13,8 +13,9 @@ enum class DeathPhase : uint8_t {
   kBuilding = 1,
   kRunning,
   kSurvived,  // nobody died: a result of this config came, so what was held against it before is void
+  kPoison,    // the verdict on the lines before: it is not sent to workers any more
 };
-std::string_view death_phase_name(DeathPhase phase);  // building, running, survived
+std::string_view death_phase_name(DeathPhase phase);  // building, running, survived, poison
 std::optional<DeathPhase> death_phase_from_name(std::string_view name);
 
 struct DeathRow {

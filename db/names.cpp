@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 9> kOutcomes = {
     "crashed", "wrong_answer",   "out_of_memory", "device_lost"};
 constexpr std::array<std::string_view, 5> kJobStates = {"queued", "running", "finished", "cancelled",
                                                         "failed"};
-constexpr std::array<std::string_view, 3> kDeathPhases = {"building", "running", "survived"};
+constexpr std::array<std::string_view, 4> kDeathPhases = {"building", "running", "survived", "poison"};
 constexpr std::array<std::string_view, 2> kConstants = {"warm", "cold"};
 constexpr std::array<std::string_view, 4> kTrialStates = {"queued", "leased", "done", "cancelled"};
 

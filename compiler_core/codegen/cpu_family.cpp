@@ -121,6 +121,38 @@ Status parse_mattr(std::string_view value, Target& t) {
   return Status::ok();
 }
 
+// Bounds of one hardware thread, above every CPU that there is.
+//   clock   the highest that any x86 or ARM server or desktop CPU is sold with is 6.2 GHz (Intel Core i9-14900KS)
+//   pipes   the most arithmetic instructions on whole vectors a cycle: two multiply-adds and two additions (AMD
+//           Zen 5 optimization guide), four multiply-adds of 128 bits (Arm Neoverse V1 and V2, Apple M1)
+//   ports   the most loads and stores a cycle: three loads and two stores (Intel Golden Cove optimization manual)
+constexpr double kClockGhz = 6.5, kPipes = 4, kPorts = 6;
+// AMX: a tile product of 16 x 16 x 64 bytes every 16 cycles, 2048 operations a cycle on int8 (Intel optimization
+// manual, chapter on AMX); a later one may have twice that.
+constexpr double kTileOpsOfInt8 = 4096;
+// Products of small matrices in one vector instruction do this much more than lanes alone (Arm i8mm, bf16).
+constexpr double kMatrixInVector = 2;
+
+const CpuRow* find_cpu(std::string_view mcpu) {
+  const CpuRow* const found = std::ranges::find(kCpus, mcpu, &CpuRow::name);
+  return found == std::end(kCpus) ? nullptr : found;
+}
+
+std::optional<DeviceLimits> cpu_limits(const Target& t, DType dtype) {
+  const bool x86 = t.is_x86(), listed = find_cpu(t.mcpu) != nullptr;
+  const bool has_tiles_of_its_own = std::ranges::any_of(
+      t.mattr, [](std::string_view f) { return f.starts_with("+sm") || f.starts_with("+sve"); });
+  if (!x86 && (!t.mtriple.starts_with("aarch64") || !listed || has_tiles_of_its_own)) return std::nullopt;
+  // A CPU that the table does not list may have the widest vectors of its kind.
+  const double vector_bytes = (listed ? t.vector_bits : std::max(t.vector_bits, 512)) / 8.0;
+  const auto element = static_cast<double>(dtype_bytes(dtype));
+  double ops = 2 * kPipes * vector_bytes / element * (element < 4 ? kMatrixInVector : 1);
+  if (x86 && vector_bytes >= 64 && element < 4) ops = std::max(ops, kTileOpsOfInt8 / element);
+  return DeviceLimits{.ops_per_ns = ops * kClockGhz * t.threads,
+                      .bytes_per_ns = kPorts * vector_bytes * kClockGhz * t.threads,
+                      .call_ns = 1 / kClockGhz};
+}
+
 bool is_caches(std::string_view part) { return part.starts_with("L1") || part.starts_with("L2"); }
 
 class CpuFamily final : public TargetFamily {
@@ -206,6 +238,9 @@ class CpuFamily final : public TargetFamily {
       text +=
           str(text.empty() ? "" : ", ", there.threads, there.threads == 1 ? " thread" : " threads", " there");
     return text;
+  }
+  std::optional<DeviceLimits> limits(const Target& t, DType dtype) const override {
+    return cpu_limits(t, dtype);
   }
   bool name_depends_on_compiler() const override { return true; }  // LLVM's list of CPUs grows
 };

@@ -21,6 +21,32 @@ constexpr GpuRow kGpus[] = {
     {"sm_103", 227, 228, 1024, 2048, 32}, {"sm_120", 99, 100, 1024, 1536, 24},
 };
 
+// Peaks of the fastest GPU of each architecture, in TFLOP/s without sparsity, at boost clock; from NVIDIA's data
+// sheets and architecture papers. `wide`: float32, with tensor cores where they take it as TF32; `half`: 16 bits;
+// `byte`: int8.
+struct PeakRow {
+  std::string_view arch;
+  double wide, half, byte;
+};
+constexpr PeakRow kPeaks[] = {
+    {"sm_70", 16.4, 130, 65.6},    // V100S
+    {"sm_75", 16.3, 130.5, 261},   // Quadro RTX 8000
+    {"sm_80", 156, 312, 624},      // A100
+    {"sm_86", 80, 160, 320},       // RTX 3090 Ti
+    {"sm_87", 21.6, 43, 138},      // Jetson AGX Orin
+    {"sm_89", 183, 366, 733},      // L40S
+    {"sm_90", 495, 990, 1979},     // H100, H200
+    {"sm_100", 1250, 2500, 5000},  // B200
+    {"sm_103", 1250, 2500, 5000},  // B300
+    {"sm_120", 252, 504, 1008},    // RTX PRO 6000
+};
+// Room above a data sheet: cards are sold, and set, to higher clocks.
+constexpr double kAboveDataSheet = 1.5;
+// What all multiprocessors read from their own caches: 192 of them, 128 bytes a cycle each, at 2.7 GHz.
+constexpr double kBytesPerNs = 66'000;
+// An empty kernel takes about a microsecond from start to start, also in a graph.
+constexpr double kLaunchNs = 100;
+
 // "sm_103a" -> 10.
 int generation(std::string_view arch) {
   int number = 0;
@@ -87,6 +113,19 @@ class CudaFamily final : public TargetFamily {
   // GPUs of one generation: sm_90 and sm_90a, sm_100 and sm_103. Times of the emulator tell nothing of one.
   bool near(const Target& a, const Target& b) const override {
     return a.emulated == b.emulated && generation(a.arch) == generation(b.arch);
+  }
+  std::optional<DeviceLimits> limits(const Target& t, DType dtype) const override {
+    for (const PeakRow& row : kPeaks) {
+      if (!std::string_view(t.arch).starts_with(row.arch)) continue;
+      if (t.arch.size() > row.arch.size() && t.arch[row.arch.size()] >= '0' && t.arch[row.arch.size()] <= '9')
+        continue;  // sm_10 of sm_100
+      const int64_t bytes = dtype_bytes(dtype);
+      const double tera = bytes >= 4 ? row.wide : bytes == 2 ? row.half : row.byte;
+      return DeviceLimits{.ops_per_ns = kAboveDataSheet * 1000 * tera,
+                          .bytes_per_ns = kAboveDataSheet * kBytesPerNs,
+                          .call_ns = kLaunchNs};
+    }
+    return std::nullopt;
   }
   bool same_processor(const Target& a, const Target& b) const override { return a.arch == b.arch; }
   std::string difference(const Target& asked, const Target& there) const override {

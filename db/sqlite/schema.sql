@@ -177,7 +177,8 @@ CREATE TABLE poison (
   template_name       TEXT NOT NULL,
   template_version    INTEGER NOT NULL,
   config              TEXT NOT NULL,
-  phase               TEXT NOT NULL,     -- building | running: what the lost worker was at; survived: a result came
+  phase               TEXT NOT NULL,     -- building | running: what the lost worker was at; survived: a result came;
+                                         -- poison: the verdict on the lines before
   worker_id           TEXT NOT NULL,
   worker_incarnation  TEXT NOT NULL,
   alone               INTEGER NOT NULL,  -- 1: the worker had nothing else, so nothing else can have killed it

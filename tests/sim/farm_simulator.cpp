@@ -282,7 +282,8 @@ void Worker::work() {
         [this, key = key] { finish(key); });
 }
 
-v1::RaceResult raced(const v1::Lease& lease, int winner, bool certified, const std::string& worker) {
+v1::RaceResult raced(const v1::Lease& lease, int winner, bool certified, const std::string& worker,
+                     const std::string& life) {
   v1::RaceResult r;
   r.set_race_id(lease.trial_id());
   r.set_attempt(lease.attempt());
@@ -309,7 +310,7 @@ v1::RaceResult raced(const v1::Lease& lease, int winner, bool certified, const s
   to_proto(tuner::Environment{.hardware = "formula",
                               .toolchain = "none",
                               .worker_id = worker,
-                              .worker_incarnation = "1",
+                              .worker_incarnation = life,
                               .host = "h"},
            r.mutable_environment());
   return r;
@@ -322,7 +323,7 @@ void Worker::finish(const Key& key) {
     held_.erase(held);
     if (lease.finalists_size() > 0) {
       owed_races_[key] = raced(lease, static_cast<int>(farm_.dice.below(lease.finalists_size())),
-                               farm_.dice.chance(0.8), id_);
+                               farm_.dice.chance(0.8), id_, str(life_));
       ++farm_.outcome.races;
     } else {
       v1::MeasureRecord record;

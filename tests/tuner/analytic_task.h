@@ -15,7 +15,7 @@
 namespace tuner::testing {
 
 inline const char* const kAnalyticKey =
-    "v1 matmul b=1 m=64 n=64 k=64 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
+    "v1 matmul b=1 m=32 n=32 k=32 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
 inline const char* const kAnalyticTarget = "llvm -mcpu=haswell -threads=1";
 
 // 4 knobs, `width` candidates each.
@@ -27,7 +27,7 @@ inline Result<TaskSpace> analytic_space(int width) {
     space->choice(knob, candidates).try_first(knob[0] == 'd' ? 1 : 0);
   RETURN_IF_ERROR(space->seal());
   TaskSpace task;
-  task.flops = 2 * 64 * 64 * 64;
+  task.flops = 2 * 32 * 32 * 32;
   task.search.parts.push_back({"analytic", space.get(), {}});
   task.template_versions.push_back(1);
   task.owned = space;
@@ -46,8 +46,8 @@ inline MeasureRecord analytic_record(const std::string& trial_id, int attempt,
   record.trial_id = trial_id;
   record.attempt = attempt;
   record.finished_at_us = 1;
-  record.environment = {
-      .hardware = "formula", .toolchain = "none", .worker_id = "w", .worker_incarnation = "1", .host = "h"};
+  // Whose it is the session says.
+  record.environment = {.hardware = "formula", .toolchain = "none", .host = "h"};
   if (config.at("a") == config.at("d")) {
     record.outcome = Outcome::kCrashed;
     record.message = "a == d";

@@ -25,6 +25,13 @@ Trial trial(const std::string& id, const std::string& job = "j1", int attempt = 
   return {id, job, {.task = {"v1 work", "cpu1"}, .config = "config of " + id}, attempt, fencing};
 }
 
+// As the store has it: leased to that life.
+Trial leased(const std::string& id, int attempt, int64_t fencing, const LeaseTable::Owner& owner) {
+  Trial t = trial(id, "j1", attempt, fencing);
+  t.grants = {{attempt, owner.worker_id, owner.incarnation}};
+  return t;
+}
+
 class Leases : public testing::Test {
  protected:
   void enqueue(const std::string& id, const std::string& job = "j1") {
@@ -204,7 +211,7 @@ TEST_F(Leases, AStoppedDaemonCostsNobodyALease) {
 }
 
 TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
-  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), kW1.worker_id, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(leased("t1", 2, 77, kW1), kW1.worker_id, now), LeaseTable::Added::kNew);
   EXPECT_THAT(table.reserve(kAny, {}, 8), IsEmpty());
   pass(10'000);
   EXPECT_THAT(table.heartbeat(kW1, {{"t1", 2, 77}}, now).revoked, IsEmpty());
@@ -213,7 +220,7 @@ TEST_F(Leases, AfterARestartAWorkerTakesItsLeaseUpAgainByItsToken) {
 }
 
 TEST_F(Leases, AfterARestartAnUnclaimedLeaseGetsOneTtlThenIsRetried) {
-  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), kW1.worker_id, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(leased("t1", 2, 77, kW1), kW1.worker_id, now), LeaseTable::Added::kNew);
   EXPECT_THAT(table.heartbeat(kW1, {{"t1", 1, 70}}, now).revoked, IsEmpty())
       << "an older token does not claim it";
   EXPECT_THAT(pass(14'000), IsEmpty());
@@ -224,21 +231,21 @@ TEST_F(Leases, AfterARestartAnUnclaimedLeaseGetsOneTtlThenIsRetried) {
 }
 
 TEST_F(Leases, AfterARestartAWorkerThatDoesNotHoldItsLeaseLosesItAtOnce) {
-  const LeaseTable::Owner restarted{kW1.worker_id, "another life"};
-  ASSERT_EQ(table.restore_leased(trial("t1", "j1", 2, 77), kW1.worker_id, now), LeaseTable::Added::kNew);
-  ASSERT_EQ(table.restore_leased(trial("t2", "j1", 1, 78), kW1.worker_id, now), LeaseTable::Added::kNew);
-  ASSERT_EQ(table.restore_leased(trial("t3", "j1", 1, 79), kW1.worker_id, now), LeaseTable::Added::kNew);
+  const LeaseTable::Owner w1{kW1.worker_id, "a life"};
+  ASSERT_EQ(table.restore_leased(leased("t1", 2, 77, w1), kW1.worker_id, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(leased("t2", 1, 78, w1), kW1.worker_id, now), LeaseTable::Added::kNew);
+  ASSERT_EQ(table.restore_leased(leased("t3", 1, 79, w1), kW1.worker_id, now), LeaseTable::Added::kNew);
   EXPECT_THAT(pass(1'000), IsEmpty());
   table.heartbeat(kW2, {}, now, /*complete=*/true);
   EXPECT_THAT(table.expire(now), IsEmpty()) << "another worker knows nothing of it";
-  table.heartbeat(restarted, {}, now, /*complete=*/false);
+  table.heartbeat(w1, {}, now, /*complete=*/false);
   EXPECT_THAT(table.expire(now), IsEmpty()) << "its result may be on its way";
-  table.heartbeat(restarted, {{"t2", 1, 78}, {"t3", 1, 70}}, now, /*complete=*/true);
+  table.heartbeat(w1, {{"t2", 1, 78}, {"t3", 1, 70}}, now, /*complete=*/true);
   const std::vector<LeaseTable::Loss> losses = table.expire(now);
   ASSERT_THAT(losses, SizeIs(1)) << "t2 is held, of t3 an earlier lease is";
   EXPECT_EQ(losses[0].trial_id, "t1");
   EXPECT_TRUE(losses[0].retry);
-  EXPECT_EQ(table.leases_of(restarted), 1u);
+  EXPECT_EQ(table.leases_of(w1), 1u);
 }
 
 TEST_F(Leases, FiveWorkersLostWhileTheyWorkedAtItMakeATrialPoison) {
@@ -390,10 +397,122 @@ TEST_F(Leases, AReservationThatTheStoreRefusedGoesBackToTheFront) {
 TEST_F(Leases, AResultNobodyCanReadCountsAsALoss) {
   enqueue("t1");
   lease(kW1);
-  table.drop("t1");
+  table.drop("t1", kW2);
+  EXPECT_THAT(table.expire(now), SizeIs(0)) << "it is not this worker's";
+  table.drop("t1", kW1);
   const std::vector<LeaseTable::Loss> losses = table.expire(now);
   ASSERT_THAT(losses, SizeIs(1));
   EXPECT_THAT(losses[0].message, HasSubstr("its result could not be read"));
+  EXPECT_FALSE(losses[0].death) << "nobody died";
+}
+
+// --- who had which attempt ---
+
+TEST_F(Leases, AClaimHoldsForTheLifeThatHadTheAttemptAlsoWhenAnotherHasTheTrialNow) {
+  enqueue("t1");
+  const LeaseTable::Held first = lease(kW1);
+  now += 300;
+  const auto claim = table.claim("t1", first.attempt, kW1, now);
+  ASSERT_TRUE(claim);
+  EXPECT_TRUE(claim->granted && claim->current);
+  EXPECT_EQ(claim->held_ms, 300);
+  EXPECT_FALSE(table.claim("t1", 999, kW1, now)->granted);
+  EXPECT_FALSE(table.claim("t1", first.attempt, kW2, now)->granted);
+  EXPECT_FALSE(table.claim("t1", first.attempt, {"w1", "b"}, now)->granted) << "another life of that worker";
+  EXPECT_FALSE(table.claim("t2", 1, kW1, now)) << "not open: the store tells";
+  pass(15'000);
+  table.requeued("t1");
+  const LeaseTable::Held second = lease(kW2);
+  EXPECT_EQ(second.attempt, 2);
+  const auto late = table.claim("t1", 1, kW1, now);
+  EXPECT_TRUE(late->granted);
+  EXPECT_FALSE(late->current);
+  EXPECT_TRUE(table.claim("t1", 2, kW2, now)->current);
+  EXPECT_FALSE(table.claim("t1", 2, kW1, now)->granted);
+}
+
+TEST_F(Leases, ALeaseOfBeforeARestartBelongsToTheLifeThatHadIt) {
+  Trial known = trial("t1", "j1", 3, 70);
+  known.grants = {{3, "w1", "a"}};
+  table.restore_leased(known, "w1", now);
+  for (const LeaseTable::Owner& other : {kW2, LeaseTable::Owner{"w1", "b"}}) {
+    table.heartbeat(other, {{"t1", 3, 70}}, now);
+    EXPECT_EQ(table.owner("t1"), nullptr) << other.worker_id << " guessed the token";
+    EXPECT_FALSE(table.give_back(other, {"t1", 3, 70}, "I want no more of it"));
+  }
+  EXPECT_FALSE(table.claim("t1", 3, kW1, now)->held_ms) << "since when, nobody here knows";
+  table.heartbeat(kW1, {{"t1", 3, 70}}, now);
+  ASSERT_NE(table.owner("t1"), nullptr);
+  EXPECT_EQ(*table.owner("t1"), kW1);
+}
+
+// --- suspects ---
+
+TEST_F(Leases, WhatAWorkerWasLostAtIsLeasedAloneToOneThatIsIdle) {
+  enqueue("t1");
+  enqueue("t2");
+  enqueue("t3");
+  enqueue("t4");
+  const LeaseTable::Held t1 = lease(kW1);
+  begin_work(kW1, t1);
+  const LeaseTable::Held t2 = lease(kW2);
+  const std::vector<LeaseTable::Loss> losses = table.worker_lost(kW1);
+  ASSERT_THAT(losses, SizeIs(1));
+  ASSERT_TRUE(losses[0].death);
+  EXPECT_EQ(losses[0].death->life, kW1);
+  EXPECT_FALSE(losses[0].death->alone) << "nobody knew";
+  table.requeued("t1");
+  const Asker w2{.worker_id = "w2", .incarnation = "a", .serves = kServesAll, .others = kNoOthers};
+  const Asker w3{.worker_id = "w3", .incarnation = "a", .serves = kServesAll, .others = kNoOthers};
+  EXPECT_THAT(table.reserve(w2, {"t2"}, 4), SizeIs(0)) << "it becomes idle first";
+  const std::vector<Trial> other = table.reserve(w3, {}, 1);
+  ASSERT_THAT(other, SizeIs(1));
+  EXPECT_EQ(other[0].id, "t3") << "one worker is enough";
+  table.release("t3");
+  table.close("t2");
+  const std::vector<Trial> alone = table.reserve(w2, {}, 4);
+  ASSERT_THAT(alone, SizeIs(1)) << "and nothing beside it";
+  EXPECT_EQ(alone[0].id, "t1");
+  EXPECT_TRUE(table.grant("t1", kW2, 2, ++token, now));
+  EXPECT_THAT(table.reserve(w2, {"t1"}, 4), SizeIs(0)) << "nothing more while it has it";
+  table.heartbeat(kW2, {{"t1", 2, token, true, true}}, now);
+  const std::vector<LeaseTable::Loss> second = table.worker_lost(kW2);
+  ASSERT_THAT(second, SizeIs(1));
+  ASSERT_TRUE(second[0].death);
+  EXPECT_TRUE(second[0].death->alone);
+  EXPECT_TRUE(second[0].death->running);
+  table.close("t1");
+  EXPECT_THAT(table.reserve(w2, {}, 4), SizeIs(2)) << "afterwards as ever";
+}
+
+TEST_F(Leases, ASuspectGoesToAWorkerThatWasNotLostAtItIfThereIsOne) {
+  enqueue("t1");
+  begin_work(kW1, lease(kW1));
+  table.worker_lost(kW1);
+  table.requeued("t1");
+  const auto others = [](WorkKind, const std::string&, const std::set<std::string>& except) {
+    return !except.contains("w2");
+  };
+  EXPECT_THAT(
+      table.reserve({.worker_id = "w1", .incarnation = "b", .serves = kServesAll, .others = others}, {}, 4),
+      SizeIs(0));
+  EXPECT_THAT(
+      table.reserve({.worker_id = "w2", .incarnation = "a", .serves = kServesAll, .others = others}, {}, 4),
+      SizeIs(1));
+}
+
+TEST_F(Leases, AWorkerThatNeverBecomesIdleIsNotWaitedForWithoutEnd) {
+  enqueue("t1");
+  begin_work(kW1, lease(kW1));
+  table.worker_lost(kW1);
+  table.requeued("t1");
+  pass(1'000);
+  const Asker w2{.worker_id = "w2", .incarnation = "a", .serves = kServesAll, .others = kNoOthers};
+  const Asker w3{.worker_id = "w3", .incarnation = "a", .serves = kServesAll, .others = kNoOthers};
+  EXPECT_THAT(table.reserve(w2, {"something else"}, 4), SizeIs(0));
+  EXPECT_THAT(table.reserve(w3, {}, 4), SizeIs(0)) << "w2 is on its way";
+  pass(31'000);
+  EXPECT_THAT(table.reserve(w3, {}, 4), SizeIs(1));
 }
 
 }  // namespace

@@ -137,12 +137,7 @@ v1::SyncRequest won_by(const v1::Lease& lease, int winner) {
   r->set_ratio_high(2.02);
   r->set_regret_bound(0.001);
   *r->mutable_options() = lease.race();
-  to_proto(Environment{.hardware = "formula",
-                       .toolchain = "none",
-                       .worker_id = "w1",
-                       .worker_incarnation = "1",
-                       .host = "h"},
-           r->mutable_environment());
+  to_proto(Environment{.hardware = "formula", .toolchain = "none", .host = "h"}, r->mutable_environment());
   return request;
 }
 

@@ -213,11 +213,7 @@ class Daemon {
     r->set_ratio_low(1.98);
     r->set_ratio_high(2.02);
     *r->mutable_options() = lease.race();
-    const Environment here{.hardware = "formula",
-                           .toolchain = "none",
-                           .worker_id = "w1",
-                           .worker_incarnation = "1",
-                           .host = "h"};
+    const Environment here{.hardware = "formula", .toolchain = "none", .host = "h"};
     to_proto(here, r->mutable_environment());
   }
 

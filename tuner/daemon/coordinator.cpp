@@ -50,6 +50,7 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }
 
 Status Coordinator::start() {
+  RETURN_IF_ERROR(load_distrust());
   if (options_.resume_jobs) {
     ASSIGN_OR_RETURN(const std::vector<JobRow> jobs, store_.jobs());
     for (const JobRow& row : jobs) {

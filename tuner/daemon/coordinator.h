@@ -6,6 +6,7 @@
 //   jobs_      where each job stands                                             jobs.h
 //   races_     races and remeasurements that are under way                       races.h
 //   reruns_    trials measured again for somebody who waits                      reruns.h
+//   ledger_    configs that workers died of                                      poison_ledger.h
 //   runs_      how each job is searched: runner, time limit, races to come       job_runner.h
 //
 // The parts are plain tables: they know no clock, disk, thread or message. One lock, mutex_, is around all
@@ -34,12 +35,14 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/line_limit.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
+#include "db/death.h"
 #include "db/open_race.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
@@ -53,7 +56,9 @@
 #include "tuner/daemon/learner.h"
 #include "tuner/daemon/lease_table.h"
 #include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/machine_bound.h"
 #include "tuner/daemon/metrics.h"
+#include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/races.h"
 #include "tuner/daemon/reruns.h"
 #include "tuner/daemon/shares.h"
@@ -64,6 +69,8 @@
 #include "tuning.pb.h"
 
 namespace tuner {
+
+struct QuarantineRow;
 
 // A name that nobody guesses: 32 hexadecimal digits.
 std::string random_session();
@@ -218,13 +225,31 @@ class Coordinator {
   std::vector<Incoming> read_results(const Calls& calls);
   void store_results(std::span<Incoming* const> results);
   bool take_failure(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
-  void close_locked(const Incoming& result, double store_ms);
+  void close_locked(const Incoming& result, double store_ms, std::vector<DeathRow>& survived);
   void accept_races(SyncCall& call);
-  bool accept_race(const v1::RaceResult& message);
-  void take_courses_locked(const v1::SyncRequest& request);
-  void handle_losses(const std::vector<LeaseTable::Loss>& losses);
+  bool accept_race(SyncCall& call, const v1::RaceResult& message);
+  void take_courses_locked(const SyncCall& call);
+  void handle_losses(std::vector<LeaseTable::Loss> losses);
   bool lose_race(const LeaseTable::Loss& loss);
   bool give_up_trial(const LeaseTable::Loss& loss);
+  void refuse_not_leased(const SyncCall& call, const std::string& id, int attempt, std::string_view why);
+
+  // coordinator_belief.cpp: what of it counts
+  struct TaskFacts {
+    MachineBound bound;
+    bool on_host = false;  // its sentinels are those of the worker's CPU
+  };
+  const TaskFacts& facts_of(const JobRow::Task& task);
+  Result<bool> is_of_its_sender(Incoming& result);
+  Result<bool> is_of_its_sender_by_the_store(Incoming& result);
+  bool take_impossible(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
+  Status quarantine(SyncCall& call, const QuarantineRow& row, bool current,
+                    std::vector<LeaseTable::Loss>& losses);
+  void note_pace_locked(const Incoming& result);
+  Status load_distrust();
+  void take_deaths(std::vector<LeaseTable::Loss>& losses);
+  void take_survivors(std::vector<DeathRow> lines);
+  std::vector<LeaseTable::Loss> poisoned_locked(const std::vector<TrialRow>& rows, const Job& job) const;
 
   // coordinator_search.cpp: the search threads
   void search_loop();
@@ -275,6 +300,7 @@ class Coordinator {
   Jobs jobs_;
   Races races_;
   Reruns reruns_;
+  PoisonLedger ledger_;
   Turns turns_;
   Shares shares_;
   bool stopping_ = false;
@@ -297,7 +323,8 @@ class Coordinator {
   std::map<std::string, std::unique_ptr<SyncCall>> waiting_;
   Calls finished_;  // in this turn: their callers are told at its end
   int64_t looked_ms_ = 0;
-  LineLimit disk_log_, refused_log_;
+  LineLimit disk_log_, refused_log_, not_leased_log_, quarantine_log_;
+  std::unordered_map<std::string, TaskFacts> facts_;
   std::thread desk_thread_;
 };
 

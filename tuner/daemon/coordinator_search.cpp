@@ -197,8 +197,10 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
       if (row.state == TrialState::kLeased)
         if (const Status s = store_.requeue_trial(row.id, row.attempt); !s)
           spdlog::warn("trial {}: {}", row.id, s.message());
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  std::vector<LeaseTable::Loss> poisoned = poisoned_locked(rows, job);
   for (const TrialRow& row : rows) {
+    if (std::ranges::find(poisoned, row.id, &LeaseTable::Loss::trial_id) != poisoned.end()) continue;
     Work work{.kind = WorkKind::kTrial,
               .task = job.row().tasks[static_cast<size_t>(row.task_index)],
               .options = job.row().options,
@@ -207,7 +209,9 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
               .config = row.config,
               .template_version = row.template_version};
     work.options.constants = work.task.constants;
-    const LeaseTable::Trial trial{row.id, job.id(), std::move(work), row.attempt, row.fencing};
+    const bool suspect = ledger_.suspects(work);
+    const LeaseTable::Trial trial{row.id,      job.id(),   std::move(work), row.attempt,
+                                  row.fencing, row.grants, suspect};
     const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
     const LeaseTable::Added added =
         may_live ? leases_.restore_leased(trial, row.worker_id, clock_.now_ms()) : leases_.enqueue(trial);
@@ -215,6 +219,14 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
     job.results_came();
     wake_search_locked(job.id());
   }
+  lock.unlock();
+  for (const LeaseTable::Loss& loss : poisoned)
+    if (give_up_trial(loss)) {
+      lock.lock();
+      job.results_came();
+      wake_search_locked(job.id());
+      lock.unlock();
+    }
   wake_desk();
 }
 

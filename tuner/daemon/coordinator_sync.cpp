@@ -213,7 +213,7 @@ bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss
   for (const LeaseTable::Held& held : call.held) call.held_ids.insert(held.trial_id);
   call.deadline_ms = now + std::clamp<int64_t>(request.wait_ms(), 0, options_.max_wait_ms);
   call.slots = request.free_slots();
-  take_courses_locked(request);
+  take_courses_locked(call);
   const LogAbout about({.worker = call.life.worker_id});
   if (workers_.set_unfit(call.session(), shown(request.unfit()))) {
     if (request.unfit().empty())
@@ -288,6 +288,7 @@ void Coordinator::reserve_locked(SyncCall& call, Reserved& reserved) {
   const int64_t now = clock_.now_ms();
   const LeaseTable::Asker asker{
       .worker_id = call.life.worker_id,
+      .incarnation = call.life.incarnation,
       .serves = [&](WorkKind kind, const std::string& t) { return workers_.serves(call.session(), kind, t); },
       .others =
           [&](WorkKind kind, const std::string& t, const std::set<std::string>& except) {

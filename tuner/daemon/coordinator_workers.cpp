@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "compiler_core/base/clock.h"
+#include "db/quarantine.h"
 #include "proto/convert.h"
+#include "tuner/daemon/belief.h"
 #include "tuner/daemon/coordinator.h"
+#include "tuner/daemon/incoming.h"
 #include "tuner/daemon/messages.h"
 
 namespace tuner {
@@ -26,7 +29,7 @@ std::string random_session() {
 
 Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::RegisterReply* reply) {
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
-  const std::string host = offer.host;
+  const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;
   {
     const std::lock_guard lock(mutex_);
@@ -43,17 +46,10 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   wake_desk();  // its older Syncs do not speak for it any more
   const LogAbout about({.worker = request.worker_id()});
   spdlog::info("worker {} is here, from {}", request.worker_id(), host);
+  if (!impossible.empty()) spdlog::warn("worker {} gets nothing: {}", request.worker_id(), shown(impossible));
   handle_losses(losses);
   return Status::ok();
 }
-
-// A result on its way into the store.
-struct Coordinator::Incoming {
-  SyncCall* call = nullptr;
-  MeasureRecord record;
-  double check_ms = 0;
-  bool stored = false, known = true;  // known: its trial exists
-};
 
 std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls) {
   std::vector<Incoming> results;
@@ -75,7 +71,7 @@ std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls)
       add_ack(message.trial_id(), message.attempt(), call->reply);
       metrics_.results_refused.add();
       const std::lock_guard lock(mutex_);
-      leases_.drop(message.trial_id());
+      leases_.drop(message.trial_id(), call->life);
     }
   }
   return results;
@@ -122,22 +118,39 @@ void Coordinator::accept_results(const Calls& calls) {
   std::vector<Incoming> results = read_results(calls);
   if (results.empty()) return;
   std::vector<LeaseTable::Loss> losses;
-  std::erase_if(results, [&](const Incoming& r) { return take_failure(r, losses); });
+  std::erase_if(results, [&](Incoming& r) {
+    const Result<bool> believed = is_of_its_sender(r);
+    return !believed || !*believed || take_impossible(r, losses) || take_failure(r, losses);
+  });
+  // One result of an attempt is enough. What comes with it once more is acknowledged when that is stored.
+  std::map<std::pair<std::string_view, int>, const Incoming*> first;
+  std::vector<std::pair<const Incoming*, const Incoming*>> repeated;
   std::vector<Incoming*> all;
-  for (Incoming& r : results) all.push_back(&r);
+  for (Incoming& r : results) {
+    const auto [it, is_new] = first.try_emplace({r.record.trial_id, r.record.attempt}, &r);
+    if (is_new)
+      all.push_back(&r);
+    else
+      repeated.emplace_back(&r, it->second);
+  }
   const Stopwatch storing;
   store_results(all);
   const double store_ms = storing.elapsed_ms() / static_cast<double>(std::max<size_t>(all.size(), 1));
+  std::vector<DeathRow> survived;
   {
     const std::lock_guard lock(mutex_);
-    for (const Incoming& r : results) {
-      if (!r.stored && r.known) continue;
-      add_ack(r.record.trial_id, r.record.attempt, r.call->reply);
-      if (r.known) close_locked(r, store_ms);
+    for (const Incoming* const r : all) {
+      if (!r->stored && r->known) continue;
+      add_ack(r->record.trial_id, r->record.attempt, r->call->reply);
+      if (r->known) close_locked(*r, store_ms, survived);
     }
+    for (const auto& [again, stored] : repeated)
+      if (stored->stored || !stored->known)
+        add_ack(again->record.trial_id, again->record.attempt, again->call->reply);
   }
   news_.notify_all();
-  handle_losses(losses);
+  take_survivors(std::move(survived));
+  handle_losses(std::move(losses));
 }
 
 // A worker that could not measure a trial blames no trial: another worker is to have it first. False: it is a
@@ -164,10 +177,16 @@ bool Coordinator::take_failure(const Incoming& result, std::vector<LeaseTable::L
   return true;
 }
 
-void Coordinator::close_locked(const Incoming& result, double store_ms) {
+void Coordinator::close_locked(const Incoming& result, double store_ms, std::vector<DeathRow>& survived) {
   const MeasureRecord& record = result.record;
   const std::string& id = record.trial_id;
   workers_.count_trial(result.call->session());
+  note_pace_locked(result);
+  ledger_.count_result(options_.wall_us());
+  if (const LeaseTable::Trial* const trial = leases_.find(id);
+      trial != nullptr && ledger_.suspects(trial->work))
+    survived.push_back(PoisonLedger::line(trial->work, result.call->life, DeathPhase::kSurvived,
+                                          /*alone=*/false, options_.wall_us()));
   if (reruns_.find(id) != nullptr) {
     if (reruns_.take(record)) leases_.close(id);
     return;
@@ -190,23 +209,31 @@ void Coordinator::close_locked(const Incoming& result, double store_ms) {
 // again.
 void Coordinator::accept_races(SyncCall& call) {
   for (const v1::RaceResult& result : call.request->races())
-    if (accept_race(result)) add_ack(result.race_id(), result.attempt(), call.reply);
+    if (accept_race(call, result)) add_ack(result.race_id(), result.attempt(), call.reply);
   news_.notify_all();
 }
 
 // False: the disk refuses it. The result of a race that nobody knows, or that has ended, is done with.
-bool Coordinator::accept_race(const v1::RaceResult& message) {
+bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
   const std::string& id = message.race_id();
   RaceRow row;
   bool of_job = false;
+  LeaseTable::Claim claim;
+  Work work;
+  const WorkerLife sender = sender_of(message.environment(), call.life);
   {
     const std::lock_guard lock(mutex_);
     const Races::Race* const race = races_.under_way(id);
     if (race == nullptr) return true;
+    if (sender.worker_id == call.life.worker_id)
+      claim = leases_.claim(id, message.attempt(), sender, clock_.now_ms()).value_or(LeaseTable::Claim{});
+    if (const LeaseTable::Trial* const open = leases_.find(id)) work = open->work;
     of_job = !race->job_id.empty();
     row.job_id = race->job_id;
     row.task_index = race->task_index;
   }
+  if (!claim.granted)
+    return refuse_not_leased(call, id, message.attempt(), "it did not have that attempt of the race"), true;
   std::string error = message.error();
   const std::string job_id = row.job_id, shown_id = shown(id);
   const LogAbout about({.job = job_id, .race = shown_id, .attempt = message.attempt()});
@@ -216,7 +243,24 @@ bool Coordinator::accept_race(const v1::RaceResult& message) {
       result->job_id = row.job_id;
       result->task_index = row.task_index;
       result->finished_at_us = options_.wall_us();
+      result->environment.worker_id = sender.worker_id;
+      result->environment.worker_incarnation = sender.incarnation;
       row = *std::move(result);
+      const Circumstances known{.bound = facts_of(work.task).bound, .held_ms = claim.held_ms};
+      if (const auto why = why_impossible(row, work.finalists, known)) {
+        std::vector<LeaseTable::Loss> losses;
+        const QuarantineRow claimed{.lease_id = id,
+                                    .attempt = message.attempt(),
+                                    .worker_id = sender.worker_id,
+                                    .worker_incarnation = sender.incarnation,
+                                    .host = row.environment.host,
+                                    .claimed_ns = row.time_ns,
+                                    .why = *why,
+                                    .received_at_us = options_.wall_us()};
+        if (!quarantine(call, claimed, claim.current, losses)) return false;
+        handle_losses(std::move(losses));
+        return true;
+      }
     } else {
       spdlog::error("a race's result is refused: {}", shown(result.message()));
       error = result.message();
@@ -247,17 +291,21 @@ bool Coordinator::accept_race(const v1::RaceResult& message) {
 }
 
 // How far the races are that this worker runs.
-void Coordinator::take_courses_locked(const v1::SyncRequest& request) {
-  for (const v1::HeldLease& held : request.held()) {
-    if (!held.has_race() || !races_.take_course(held.trial_id(), from_proto(held.race()))) continue;
+void Coordinator::take_courses_locked(const SyncCall& call) {
+  for (const v1::HeldLease& held : call.request->held()) {
+    const WorkerLife* const owner = leases_.owner(held.trial_id());
+    if (owner == nullptr || *owner != call.life || !held.has_race() ||
+        !races_.take_course(held.trial_id(), from_proto(held.race())))
+      continue;
     if (const std::shared_ptr<Job> job = jobs_.find(races_.find(held.trial_id())->job_id)) job->note_race();
     news_.notify_all();
   }
 }
 
 // Leases that were lost: the store first, in one commit, then another worker may have them.
-void Coordinator::handle_losses(const std::vector<LeaseTable::Loss>& losses) {
+void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
   if (losses.empty()) return;
+  take_deaths(losses);
   std::vector<std::pair<std::string, int>> attempts;
   std::map<std::shared_ptr<Job>, std::vector<const LeaseTable::Loss*>> told;
   for (const LeaseTable::Loss& loss : losses) {

@@ -9,7 +9,8 @@ namespace tuner {
 namespace {
 
 constexpr size_t kRememberClosed = 65'536;
-constexpr int kInnocentLosses = 10;  // of these one counts as a fault
+constexpr int kInnocentLosses = 10;   // of these one counts as a fault
+constexpr int64_t kDrainMs = 30'000;  // for so long one worker becomes idle for a suspect; then another may
 
 std::string joined(const std::set<std::string>& names) {
   std::string all;
@@ -30,6 +31,8 @@ void LeaseTable::put_in_queue(Entry& entry, bool first) {
   entry.place = first ? --first_place_ : ++last_place_;
   entry.queued_ms = last_expire_ms_.value_or(0);
   queues_[class_of(entry.trial)].emplace(entry.place, entry.trial.id);
+  if (entry.trial.suspect) suspects_.insert(entry.trial.id);
+  entry.alone = false;
   ++queued_;
 }
 
@@ -38,6 +41,7 @@ void LeaseTable::take_from_queue(const Entry& entry) {
   const auto queue = queues_.find(class_of(entry.trial));
   queue->second.erase(entry.place);
   if (queue->second.empty()) queues_.erase(queue);
+  suspects_.erase(entry.trial.id);
   --queued_;
 }
 
@@ -51,9 +55,16 @@ void LeaseTable::take_from_owner(Entry& entry) {
     const auto leases = leases_.find(*entry.owner);
     leases->second.erase(entry.trial.id);
     if (leases->second.empty()) leases_.erase(leases);
+    if (entry.alone) alone_.erase(*entry.owner);
   }
   entry.owner.reset();
-  entry.at_work = false;
+  entry.at_work = entry.running = entry.alone = false;
+}
+
+// A lease of before a restart: only the life that was given it may speak for it.
+bool LeaseTable::is_kept_for(const Entry& entry, const Owner& owner) const {
+  return entry.kept_for == owner.worker_id &&
+         was_granted(entry.trial.grants, entry.trial.attempt, owner.worker_id, owner.incarnation);
 }
 
 void LeaseTable::remove(Trials::iterator entry) {
@@ -113,6 +124,8 @@ LeaseTable::Added LeaseTable::restore_leased(const Trial& trial, const std::stri
 std::vector<LeaseTable::Trial> LeaseTable::reserve(const Asker& asker, const std::set<std::string>& held,
                                                    size_t n) {
   std::vector<Trial> reserved;
+  if (n == 0 || queued_ == 0 || alone_.contains({asker.worker_id, asker.incarnation})) return reserved;
+  if (reserve_suspect(asker, held, reserved)) return reserved;
   // The oldest of each class that the asker serves, by place.
   using Queue = std::map<int64_t, std::string>;
   std::map<int64_t, std::pair<Queue*, Queue::iterator>> heads;
@@ -120,7 +133,7 @@ std::vector<LeaseTable::Trial> LeaseTable::reserve(const Asker& asker, const std
     for (auto it = from; it != queue.end(); ++it) {
       const Entry& entry = trials_.at(it->second);
       const Work& work = entry.trial.work;
-      if (held.contains(it->second)) continue;
+      if (entry.trial.suspect || held.contains(it->second)) continue;
       if (entry.failed_workers.contains(asker.worker_id) &&
           asker.others(work.kind, work.task.target, entry.failed_workers))
         continue;
@@ -128,7 +141,6 @@ std::vector<LeaseTable::Trial> LeaseTable::reserve(const Asker& asker, const std
       return;
     }
   };
-  if (n == 0 || queued_ == 0) return reserved;
   for (auto& [kind, queue] : queues_)
     if (asker.serves(kind.first ? WorkKind::kRace : WorkKind::kTrial, kind.second))
       advance(queue, queue.begin());
@@ -145,6 +157,36 @@ std::vector<LeaseTable::Trial> LeaseTable::reserve(const Asker& asker, const std
   return reserved;
 }
 
+bool LeaseTable::reserve_suspect(const Asker& asker, const std::set<std::string>& held,
+                                 std::vector<Trial>& reserved) {
+  const Owner owner{asker.worker_id, asker.incarnation};
+  const int64_t now_ms = last_expire_ms_.value_or(0);
+  for (const std::string& id : suspects_) {
+    Entry& entry = trials_.at(id);
+    const Work& work = entry.trial.work;
+    if (held.contains(id) || !asker.serves(work.kind, work.task.target)) continue;
+    std::set<std::string> others = entry.failed_workers;
+    others.insert(entry.lost_workers.begin(), entry.lost_workers.end());
+    if (others.contains(asker.worker_id) && asker.others(work.kind, work.task.target, others)) continue;
+    const bool taken = entry.drains && *entry.drains != owner && now_ms - entry.drains_since_ms < kDrainMs;
+    if (taken) continue;
+    if (!held.empty() || leases_.contains(owner)) {
+      if (!entry.drains || *entry.drains != owner) {
+        entry.drains = owner;
+        entry.drains_since_ms = now_ms;
+      }
+      return true;
+    }
+    entry.drains.reset();
+    take_from_queue(entry);
+    entry.state = State::kReserved;
+    entry.alone = true;
+    reserved.push_back(entry.trial);
+    return true;
+  }
+  return false;
+}
+
 bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing,
                        int64_t now_ms) {
   const auto found = trials_.find(trial_id);
@@ -156,7 +198,11 @@ bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int atte
                                        << entry.trial.fencing << "; tokens only grow";
   entry.state = State::kLeased;
   entry.owner = owner;
-  entry.at_work = false;
+  entry.at_work = entry.running = false;
+  if (entry.alone) alone_.insert(owner);
+  entry.first_granted_ms.emplace(owner, now_ms);
+  if (entry.trial.grants.size() >= kMostGrants) entry.trial.grants.erase(entry.trial.grants.begin());
+  entry.trial.grants.push_back({attempt, owner.worker_id, owner.incarnation});
   entry.trial.attempt = attempt;
   entry.trial.fencing = fencing;
   entry.expires_ms = now_ms + options_.ttl_ms;
@@ -185,13 +231,14 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
     }
     Entry& entry = found->second;
     const bool current = entry.state == State::kLeased && entry.trial.fencing == h.fencing;
-    if (current && (!entry.owner || *entry.owner == owner)) {
+    if (current && (entry.owner ? *entry.owner == owner : is_kept_for(entry, owner))) {
       if (!entry.owner) {
         take_from_owner(entry);
         entry.owner = owner;
         leases_[owner].insert(h.trial_id);
       }
       entry.at_work = h.at_work;
+      entry.running = h.at_work && h.running;
       entry.expires_ms = now_ms + options_.ttl_ms;
     }
     // An expired lease is not renewed, and not revoked either: its result is welcome for as long as the trial
@@ -237,11 +284,16 @@ std::optional<std::string> LeaseTable::close(const std::string& trial_id) {
 
 // A worker was lost with it.
 LeaseTable::Loss LeaseTable::lose_with_worker(Entry& entry, const std::string& why) {
+  std::optional<Loss::Death> death;
+  if (entry.at_work && entry.owner && !entry.dropped) death = {*entry.owner, entry.running, entry.alone};
   if (entry.at_work || ++entry.innocent_losses % kInnocentLosses == 0) {
     ++entry.faults;
     if (entry.owner) entry.lost_workers.insert(entry.owner->worker_id);
+    entry.trial.suspect = true;
   }
-  return lose(entry, why);
+  Loss loss = lose(entry, why);
+  loss.death = std::move(death);
+  return loss;
 }
 
 LeaseTable::Loss LeaseTable::lose(Entry& entry, const std::string& why) {
@@ -272,8 +324,6 @@ std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>&
   for (const std::string& id : leased) {
     Entry& entry = trials_.at(id);
     if (entry.dropped) {
-      entry.dropped = false;
-      entry.at_work = true;
       lost.emplace_back(&entry, "its result could not be read");
     } else if (stalled) {
       entry.expires_ms = std::max(entry.expires_ms, now_ms + options_.ttl_ms);
@@ -285,7 +335,15 @@ std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>&
     }
   }
   std::vector<Loss> losses;
-  for (const auto& [entry, why] : lost) losses.push_back(lose_with_worker(*entry, why));
+  for (const auto& [entry, why] : lost) {
+    if (!std::exchange(entry->dropped, false)) {
+      losses.push_back(lose_with_worker(*entry, why));
+      continue;
+    }
+    ++entry->faults;  // nobody died
+    if (entry->owner) entry->lost_workers.insert(entry->owner->worker_id);
+    losses.push_back(lose(*entry, why));
+  }
   return losses;
 }
 
@@ -320,7 +378,7 @@ std::optional<LeaseTable::Loss> LeaseTable::give_back(const Owner& owner, const 
   if (found == trials_.end()) return std::nullopt;
   Entry& entry = found->second;
   if (entry.state != State::kLeased || entry.trial.fencing != held.fencing ||
-      (entry.owner && *entry.owner != owner))
+      !(entry.owner ? *entry.owner == owner : is_kept_for(entry, owner)))
     return std::nullopt;
   return lose(entry, str("worker ", owner.worker_id, " gave it back: ", why));
 }
@@ -335,8 +393,22 @@ std::optional<LeaseTable::Loss> LeaseTable::fault(const std::string& trial_id, c
   return lose(entry, str("worker ", worker_id, " could not measure it: ", why));
 }
 
-void LeaseTable::drop(const std::string& trial_id) {
-  if (const auto found = trials_.find(trial_id); found != trials_.end()) found->second.dropped = true;
+void LeaseTable::drop(const std::string& trial_id, const Owner& owner) {
+  const auto found = trials_.find(trial_id);
+  if (found != trials_.end() && found->second.owner == owner) found->second.dropped = true;
+}
+
+std::optional<LeaseTable::Claim> LeaseTable::claim(const std::string& trial_id, int attempt,
+                                                   const Owner& life, int64_t now_ms) const {
+  const auto found = trials_.find(trial_id);
+  if (found == trials_.end()) return std::nullopt;
+  const Entry& entry = found->second;
+  Claim claim{.granted = was_granted(entry.trial.grants, attempt, life.worker_id, life.incarnation)};
+  if (!claim.granted) return claim;
+  claim.current = entry.state == State::kLeased && entry.trial.attempt == attempt;
+  if (const auto first = entry.first_granted_ms.find(life); first != entry.first_granted_ms.end())
+    claim.held_ms = now_ms - first->second;
+  return claim;
 }
 
 void LeaseTable::requeued(const std::string& trial_id) {
@@ -361,6 +433,14 @@ void LeaseTable::forget_job(const std::string& job_id) {
     if (it->second.trial.job_id == job_id) remove(it);
     it = next;
   }
+}
+
+std::vector<std::string> LeaseTable::find_all(const std::function<bool(const Trial&)>& is) const {
+  std::vector<std::string> found;
+  for (const auto& [id, entry] : trials_)
+    if (is(entry.trial)) found.push_back(id);
+  std::ranges::sort(found);
+  return found;
 }
 
 size_t LeaseTable::leases_of(const Owner& owner) const {

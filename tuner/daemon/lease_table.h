@@ -10,13 +10,16 @@
 //      ^                                   |  expire, worker_lost, give_back, fault
 //      +------------- requeued ---- lost <-+        (faults used up: lost for good)
 //
-// A result closes a trial in whatever state it is: work done late is still work done. The attempt and the
-// fencing token come from the store, so they survive a restart; a lease found in the store at start is kept
-// for one fresh TTL, and a worker that lived through the restart takes it up again by naming its token.
+// A result closes a trial in whatever state it is: work done late is still work done. But it counts only from
+// the life of the worker that had its attempt (claim()): who had which is kept with the trial. Attempts, tokens
+// and grants come from the store, so they survive a restart; a lease found in the store at start is kept for one
+// fresh TTL, and a worker that lived through the restart takes it up again by naming its token.
 //
 // Blame: a lost lease is a fault of its trial only if the worker had said that it builds or runs it. What
 // merely waited at a worker that died is innocent. (Of ten such losses one counts: a candidate that kills its
-// worker right at its start may never have been said to run.)
+// worker right at its start may never have been said to run.) A trial that a worker was lost at is a suspect: who
+// gets it next has nothing else meanwhile, so that a second loss tells something (poison_ledger.h). A worker that
+// is busy gets nothing more until it is idle, and then the suspect; one worker drains for it at a time.
 //
 // Costs: leases are found by owner and queued trials by target, so no call looks at trials that it is not
 // about; only forget_job() and withdraw() do.
@@ -57,6 +60,8 @@ class LeaseTable {
     Work work;
     int attempt = 0;  // leases so far
     int64_t fencing = 0;
+    std::vector<Grant> grants;  // of these leases, the latest
+    bool suspect = false;       // a worker was lost at it, or at its config: it is leased alone
     // Whether its leases are rows of the store: a trial, or a race of a job; not what somebody waits for.
     bool in_store() const {
       return work.kind == WorkKind::kTrial || (work.kind == WorkKind::kRace && job_id != id);
@@ -67,6 +72,7 @@ class LeaseTable {
     int attempt = 0;
     int64_t fencing = 0;
     bool at_work = false;  // it is being built or run; else it waits
+    bool running = false;  // at work: it is run, not built
   };
   using Owner = WorkerLife;
 
@@ -80,7 +86,7 @@ class LeaseTable {
 
   // Who asks for work. Both are asked at most a few times a call.
   struct Asker {
-    std::string worker_id;
+    std::string worker_id, incarnation;
     std::function<bool(WorkKind, const std::string& target)> serves;
     // Does a worker that is here, none of `except`, measure it, too? What failed on this one is left to it.
     std::function<bool(WorkKind, const std::string& target, const std::set<std::string>& except)> others;
@@ -91,6 +97,16 @@ class LeaseTable {
   // False when a result closed it meanwhile: do not deliver it.
   bool grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing, int64_t now_ms);
   void release(const std::string& trial_id);  // back to the front of the queue
+
+  // What a result says of itself, held against the leases of an open trial.
+  struct Claim {
+    bool granted = false;            // that life had that attempt
+    bool current = false;            // and it has it now
+    std::optional<int64_t> held_ms;  // since that life first had the trial; empty: before a restart
+  };
+  // Nothing if the trial is not open here: then the store tells (TrialRow::grants).
+  std::optional<Claim> claim(const std::string& trial_id, int attempt, const Owner& life,
+                             int64_t now_ms) const;
 
   struct Heartbeat {
     std::vector<Held> revoked;         // closed or cancelled: stop
@@ -115,6 +131,13 @@ class LeaseTable {
     bool retry =
         false;  // requeue in the store, then requeued(); else store a device_lost record, then close()
     std::string message;  // for people
+    // The life that was lost while it built or ran the trial, if that is how it was lost.
+    struct Death {
+      WorkerLife life;
+      bool running = false;  // else building
+      bool alone = false;    // it had nothing else
+    };
+    std::optional<Death> death;
   };
   // Leases past their time. A stall of the daemon itself (no call for half a TTL) must not cost the workers
   // their leases: everybody then gets one fresh TTL instead.
@@ -127,8 +150,9 @@ class LeaseTable {
   // trial is not leased.
   std::optional<Loss> fault(const std::string& trial_id, const std::string& worker_id,
                             const std::string& why);
-  // The lease's result was unusable: it counts as lost at the next expire().
-  void drop(const std::string& trial_id);
+  // The result of the owner's lease was unusable: it counts as lost at the next expire(). No effect if it is
+  // not this owner's.
+  void drop(const std::string& trial_id, const Owner& owner);
   void requeued(const std::string& trial_id);  // no-op when a result closed it meanwhile
 
   // Owners of leases that were closed or forgotten since the last call: if they did not send the result
@@ -138,6 +162,8 @@ class LeaseTable {
   const Trial* find(const std::string& trial_id) const;   // null when not open; good until the next call
   const Owner* owner(const std::string& trial_id) const;  // null when nobody has it
   void forget_job(const std::string& job_id);
+  // Open trials for which `is` holds. Looks at all: for rare events.
+  std::vector<std::string> find_all(const std::function<bool(const Trial&)>& is) const;
   size_t leases_of(const Owner& owner) const;
   size_t open_trials() const { return trials_.size(); }
   size_t queued() const { return queued_; }
@@ -156,7 +182,11 @@ class LeaseTable {
     int64_t queued_ms = 0;       // since when it waits there; 0: since before the first expire()
     std::optional<Owner> owner;  // leased: nobody yet after a restart
     std::string kept_for;        // the worker that had it before the restart
-    bool at_work = false;
+    bool at_work = false, running = false;
+    bool alone = false;                         // reserved or leased as a suspect
+    std::map<Owner, int64_t> first_granted_ms;  // since this daemon began
+    std::optional<Owner> drains;                // suspect: who is becoming idle for it
+    int64_t drains_since_ms = 0;
     int64_t expires_ms = 0;
     int faults = 0, innocent_losses = 0;
     std::set<std::string> lost_workers;    // that were lost while they worked at it
@@ -170,6 +200,10 @@ class LeaseTable {
   void put_in_queue(Entry& entry, bool first);
   void take_from_queue(const Entry& entry);
   void take_from_owner(Entry& entry);
+  bool is_kept_for(const Entry& entry, const Owner& owner) const;
+  // Of the queued suspects one that the asker serves. True: it is for this asker, who gets it if it is idle and
+  // nothing else if not.
+  bool reserve_suspect(const Asker& asker, const std::set<std::string>& held, std::vector<Trial>& reserved);
   void remove(Trials::iterator entry);
   void remember_closed(const std::string& trial_id);
   Loss lose_with_worker(Entry& entry, const std::string& why);
@@ -180,6 +214,8 @@ class LeaseTable {
   Trials trials_;
   std::map<Class, std::map<int64_t, std::string>> queues_;  // place -> id
   std::map<Owner, std::set<std::string>> leases_;           // by owner
+  std::set<std::string> suspects_;                          // those that are queued
+  std::set<Owner> alone_;                                   // owners that have a suspect, and nothing else
   std::set<Owner> revoked_;
   std::map<std::string, std::set<std::string>> unclaimed_;  // leased before a restart: by worker id
   size_t queued_ = 0;

@@ -1,8 +1,10 @@
 #include "tuner/daemon/messages.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "proto/convert.h"
+#include "tuner/daemon/belief.h"
 #include "tuner/daemon/log_lines.h"
 
 namespace tuner {
@@ -32,6 +34,14 @@ Status check_offer(const v1::RegisterRequest& request) {
                             " targets and ", request.cpu_features_size(), " CPU features, expected at most ",
                             kMostTargets, " of ", kLongestTarget, " bytes and ", kMostFeatures, " of ",
                             kLongestFeature);
+  const std::pair<const char*, double> figures[] = {{"peak_gflops", request.peak_gflops()},
+                                                    {"read_gbps", request.read_gbps()},
+                                                    {"sentinel_ns", request.sentinel_ns()},
+                                                    {"memory_sentinel_ns", request.memory_sentinel_ns()}};
+  for (const auto& [field, value] : figures)
+    if (!std::isfinite(value) || value < 0 || (value > 0 && !std::isnormal(value)))
+      return invalid_argument("worker ", request.worker_id(), ": ", field,
+                              ": expected a finite number >= 0, found ", value);
   return Status::ok();
 }
 
@@ -55,14 +65,22 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   offer.features.assign(request.cpu_features().begin(), request.cpu_features().end());
   offer.max_threads = request.max_threads();
   offer.races = request.races();
+  constexpr size_t kLongestHardware = 1024;
+  offer.hardware = request.environment().hardware().substr(0, kLongestHardware);
+  offer.peak_gflops = request.peak_gflops();
+  offer.read_gbps = request.read_gbps();
+  offer.sentinel_ns = request.sentinel_ns();
+  offer.memory_sentinel_ns = request.memory_sentinel_ns();
+  if (const auto why = why_impossible(offer.peak_gflops, offer.read_gbps, offer.targets))
+    offer.impossible = "it registered with " + *why;
   return offer;
 }
 
 std::vector<LeaseTable::Held> held_of(const google::protobuf::RepeatedPtrField<v1::HeldLease>& leases) {
   std::vector<LeaseTable::Held> held;
   for (const v1::HeldLease& h : leases)
-    held.push_back(
-        {h.trial_id(), h.attempt(), h.fencing(), h.phase() == v1::BUILDING || h.phase() == v1::RUNNING});
+    held.push_back({h.trial_id(), h.attempt(), h.fencing(),
+                    h.phase() == v1::BUILDING || h.phase() == v1::RUNNING, h.phase() == v1::RUNNING});
   return held;
 }
 
@@ -164,6 +182,8 @@ void to_proto(const Workers::Entry& worker, size_t leases, v1::WorkerSummary* ou
   out->set_silent_s(static_cast<double>(worker.silent_ms) / 1000);
   out->set_unfit(worker.unfit);
   out->set_paused_s(static_cast<double>(worker.paused_ms) / 1000);
+  out->set_paused_why(worker.paused_why);
+  out->set_quarantined(worker.quarantined);
 }
 
 }  // namespace tuner

@@ -17,7 +17,7 @@
 
 namespace tuner {
 
-// What a worker says of itself. InvalidArgument: it has no name or target, or speaks another protocol.
+// What a worker says of itself, and whether that can be (Workers::Offer::impossible). InvalidArgument: it has no name or target, or speaks another protocol.
 Result<Workers::Offer> from_proto(const v1::RegisterRequest& request);
 // Leases that a worker names.
 std::vector<LeaseTable::Held> held_of(const google::protobuf::RepeatedPtrField<v1::HeldLease>& leases);

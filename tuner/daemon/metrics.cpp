@@ -91,6 +91,13 @@ void add_counts(MetricsText& out, const DaemonMetrics& m) {
               static_cast<double>(m.results_not_stored.value()));
   out.counter("tuner_device_lost_answers_total", "Answers of workers that could not measure.",
               static_cast<double>(m.device_lost.value()));
+  out.counter("tuner_results_not_leased_total",
+              "Results of trials and races that their sender had not been given.",
+              static_cast<double>(m.results_not_leased.value()));
+  out.counter("tuner_results_quarantined_total", "Results that cannot be, kept apart.",
+              static_cast<double>(m.results_quarantined.value()));
+  out.counter("tuner_configs_poisoned_total", "Configs that workers died of, not sent any more.",
+              static_cast<double>(m.configs_poisoned.value()));
   out.counter("tuner_trials_given_up_total", "Trials recorded as device_lost after all attempts.",
               static_cast<double>(m.trials_given_up.value()));
   out.counter("tuner_races_ended_total", "Races that ended, with or without a winner.",

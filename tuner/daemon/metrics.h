@@ -81,10 +81,13 @@ struct DaemonMetrics {
   Counter leases_granted;
   std::array<Counter, kLostWhys> leases_lost;
   std::array<Counter, static_cast<size_t>(Outcome::kDeviceLost) + 1> results;  // stored, by outcome
-  Counter results_refused;     // unusable: acknowledged and measured again
-  Counter results_not_stored;  // the disk: they come again
-  Counter device_lost;         // answers of workers that could not measure
-  Counter trials_given_up;     // stored as device_lost after all attempts
+  Counter results_refused;      // unusable: acknowledged and measured again
+  Counter results_not_stored;   // the disk: they come again
+  Counter device_lost;          // answers of workers that could not measure
+  Counter results_not_leased;   // from somebody who did not have that attempt: acknowledged, stored nowhere
+  Counter results_quarantined;  // that cannot be: kept apart
+  Counter configs_poisoned;     // not sent to workers any more
+  Counter trials_given_up;      // stored as device_lost after all attempts
   Counter races_ended;
   Counter syncs_answered;
   std::atomic<int64_t> syncs_waiting{0};

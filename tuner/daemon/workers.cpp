@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kForgetWorkerMs = 600'000;  // a worker silent for so long leaves the list
 constexpr int kFailuresInARow = 5;
 constexpr int64_t kFirstPauseMs = 30'000, kLongestPauseMs = 600'000;
+constexpr size_t kMostStandings = 65'536;
 
 // Whether a worker that offers `offered` measures code for `wanted`: on CPUs with another number of threads, or
 // for an older CPU.
@@ -44,6 +45,11 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
     if (earlier.offer.life != life) ended.push_back(earlier.offer.life);
     return true;
   });
+  // Ids that are made up must not fill the memory. What a worker without strikes had is learned again.
+  if (standings_.size() >= kMostStandings)
+    std::erase_if(standings_, [](const auto& item) { return item.second.strikes() == 0; });
+  if (standings_.size() < kMostStandings || standings_.contains(life.worker_id))
+    standings_[life.worker_id].enter(worker.offer.hardware, worker.offer.sentinel_ns);
   workers_[session] = std::move(worker);
   return ended;
 }
@@ -92,6 +98,36 @@ int64_t Workers::count_failure(const std::string& session, int64_t now_ms) {
   return pause;
 }
 
+int64_t Workers::count_quarantined(const std::string& session, const std::string& why, int64_t now_ms) {
+  const WorkerLife* const who = life(session);
+  return who == nullptr ? 0 : standings_[who->worker_id].strike(now_ms, why);
+}
+
+Standing::News Workers::observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms) {
+  const WorkerLife* const who = life(session);
+  return who == nullptr ? Standing::News::kNone : standings_[who->worker_id].observe(sentinel_ns, now_ms);
+}
+
+const Standing* Workers::standing_of(const Worker& worker) const {
+  const auto found = standings_.find(worker.offer.life.worker_id);
+  return found == standings_.end() ? nullptr : &found->second;
+}
+
+// Asked of workers that are slower only: it looks at all.
+bool Workers::can_be_spared(const Worker& worker, int64_t now_ms) const {
+  return std::ranges::any_of(workers_, [&](const auto& item) {
+    const Worker& other = item.second;
+    if (&other == &worker || !here(other, now_ms) || !other.unfit.empty() ||
+        !other.offer.impossible.empty() || now_ms < other.nothing_until_ms)
+      return false;
+    const Standing* const standing = standing_of(other);
+    if (standing != nullptr && (standing->slower() || standing->pause_ms(now_ms, true) > 0)) return false;
+    return std::ranges::any_of(worker.offer.targets, [&](const std::string& target) {
+      return measures(other, WorkKind::kTrial, target);
+    });
+  });
+}
+
 bool Workers::set_unfit(const std::string& session, const std::string& why) {
   const auto found = workers_.find(session);
   if (found == workers_.end() || found->second.unfit == why) return false;
@@ -103,11 +139,18 @@ bool Workers::set_unfit(const std::string& session, const std::string& why) {
 int Workers::allowance(const std::string& session, int64_t now_ms) const {
   const auto found = workers_.find(session);
   if (found == workers_.end() || !fit(found->second, now_ms)) return 0;
+  const Standing* const standing = standing_of(found->second);
+  if (standing != nullptr && standing->on_trial(standing->slower() && can_be_spared(found->second, now_ms)))
+    return 1;
   return found->second.failures >= kFailuresInARow ? 1 : std::numeric_limits<int>::max();
 }
 
-bool Workers::fit(const Worker& worker, int64_t now_ms) {
-  return worker.unfit.empty() && now_ms >= worker.nothing_until_ms;
+bool Workers::fit(const Worker& worker, int64_t now_ms) const {
+  if (!worker.unfit.empty() || !worker.offer.impossible.empty() || now_ms < worker.nothing_until_ms)
+    return false;
+  const Standing* const standing = standing_of(worker);
+  if (standing == nullptr || standing->pause_ms(now_ms, true) == 0) return true;
+  return standing->pause_ms(now_ms, standing->slower() && can_be_spared(worker, now_ms)) == 0;
 }
 
 bool Workers::others_serve(WorkKind kind, const std::string& target, const std::set<std::string>& except,
@@ -119,7 +162,7 @@ bool Workers::others_serve(WorkKind kind, const std::string& target, const std::
   });
 }
 
-bool Workers::measures(Worker& worker, WorkKind kind, const std::string& target) {
+bool Workers::measures(const Worker& worker, WorkKind kind, const std::string& target) {
   if (kind == WorkKind::kRace && !worker.offer.races) return false;
   const auto [it, added] = worker.serves.try_emplace(target, false);
   if (added)
@@ -162,9 +205,24 @@ std::map<std::string, int> Workers::cpus() const {
 
 std::vector<Workers::Entry> Workers::list(int64_t now_ms) const {
   std::vector<Entry> all;
-  for (const auto& [session, worker] : workers_)
-    all.push_back({worker.offer, worker.trials_done, now_ms - worker.last_seen_ms, worker.unfit,
-                   std::max<int64_t>(worker.nothing_until_ms - now_ms, 0), here(worker, now_ms)});
+  for (const auto& [session, worker] : workers_) {
+    Entry entry{.offer = worker.offer,
+                .trials_done = worker.trials_done,
+                .silent_ms = now_ms - worker.last_seen_ms,
+                .unfit = worker.unfit.empty() ? worker.offer.impossible : worker.unfit,
+                .paused_ms = std::max<int64_t>(worker.nothing_until_ms - now_ms, 0),
+                .here = here(worker, now_ms)};
+    if (entry.paused_ms > 0) entry.paused_why = "it keeps failing to measure";
+    if (const Standing* const standing = standing_of(worker)) {
+      const bool others = standing->slower() && can_be_spared(worker, now_ms);
+      if (const int64_t pause = standing->pause_ms(now_ms, others); pause > entry.paused_ms) {
+        entry.paused_ms = pause;
+        entry.paused_why = standing->why(now_ms, others);
+      }
+      entry.quarantined = standing->strikes();
+    }
+    all.push_back(std::move(entry));
+  }
   return all;
 }
 

@@ -15,6 +15,10 @@
 // row it gets nothing for 30 s, then one trial; if that fails, too, nothing for twice as long, at most ten
 // minutes.
 //
+// A worker whose results cannot be, or whose machine has become slower, is left alone, too (standing.h). What it
+// says of its machine at registration is held against what such a machine can do: one that claims more gets
+// nothing at all.
+//
 // Pure: no clock, no threads, no random numbers. The caller says what time it is (milliseconds, monotonic),
 // thinks up the names of sessions, and holds its own lock around every call.
 #pragma once
@@ -28,6 +32,7 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "tuner/daemon/standing.h"
 #include "tuner/daemon/work.h"
 
 namespace tuner {
@@ -46,6 +51,11 @@ class Workers {
     std::vector<std::string> features;  // of its host: they decide what code it measures (Backend::measures)
     int max_threads = 1;
     bool races = false;
+    std::string hardware;  // fingerprint
+    // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0: not
+    // measured.
+    double peak_gflops = 0, read_gbps = 0, sentinel_ns = 0, memory_sentinel_ns = 0;
+    std::string impossible;  // why what it says of itself cannot be; empty: it can
   };
   // Registers the worker under a new session. Its earlier sessions are unknown from now on; returns those of
   // its earlier lives (other incarnations), whose leases are lost. It keeps its count of trials. Aborted:
@@ -65,6 +75,10 @@ class Workers {
   void count_trial(const std::string& session);              // it has measured one more; closes its breaker
   // It could not measure a trial that it had. Returns for how long it gets nothing now; 0: it goes on.
   int64_t count_failure(const std::string& session, int64_t now_ms);
+  // It sent a result that cannot be. Returns for how long it gets nothing now; 0: it goes on.
+  int64_t count_quarantined(const std::string& session, const std::string& why, int64_t now_ms);
+  // The better sentinel of a trial on its CPU. What it says about the pace of its machine.
+  Standing::News observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms);
   // Why it takes nothing now, in its own words; empty: it is fit. True: that has changed.
   bool set_unfit(const std::string& session, const std::string& why);
   // How many leases more it may be given at once: none while it is unfit or its breaker is open, one to try.
@@ -87,9 +101,11 @@ class Workers {
   struct Entry {
     Offer offer;
     int64_t trials_done = 0, silent_ms = 0;
-    std::string unfit;      // why it takes nothing now; empty: it does
-    int64_t paused_ms = 0;  // for how long the breaker still gives it nothing
-    bool here = true;       // heard of lately
+    std::string unfit;        // why it takes nothing now; empty: it does
+    int64_t paused_ms = 0;    // for how long it still gets nothing
+    std::string paused_why;   // if paused_ms > 0
+    int64_t quarantined = 0;  // results of it that cannot be
+    bool here = true;         // heard of lately
   };
   std::vector<Entry> list(int64_t now_ms) const;  // in order of sessions
 
@@ -103,14 +119,19 @@ class Workers {
     std::string unfit;
     int failures = 0;  // in a row
     int64_t nothing_until_ms = 0;
-    std::map<std::string, bool> serves;  // target -> may it be measured here; filled as asked
+    // Target -> may it be measured here; filled as asked.
+    mutable std::map<std::string, bool> serves;
   };
-  static bool measures(Worker& worker, WorkKind kind, const std::string& target);
-  static bool fit(const Worker& worker, int64_t now_ms);
+  static bool measures(const Worker& worker, WorkKind kind, const std::string& target);
+  bool fit(const Worker& worker, int64_t now_ms) const;
+  // Does another worker that is here, of full trust, measure something that this one offers?
+  bool can_be_spared(const Worker& worker, int64_t now_ms) const;
+  const Standing* standing_of(const Worker& worker) const;
   bool here(const Worker& worker, int64_t now_ms) const { return now_ms - worker.last_seen_ms <= silent_ms_; }
 
   int64_t silent_ms_, take_over_ms_;
-  std::map<std::string, Worker> workers_;  // by session
+  std::map<std::string, Worker> workers_;      // by session
+  std::map<std::string, Standing> standings_;  // by worker id; those with strikes outlive their worker
 };
 
 }  // namespace tuner

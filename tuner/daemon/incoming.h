@@ -1,0 +1,34 @@
+// Incoming: a result on its way into the store. For the files of the coordinator only.
+#pragma once
+
+#include "db/records.h"
+#include "proto/convert.h"
+#include "tuner/daemon/coordinator.h"
+
+namespace tuner {
+
+struct Coordinator::Incoming {
+  SyncCall* call = nullptr;
+  MeasureRecord record;
+  double check_ms = 0;
+  // Filled when it is believed (coordinator_belief.cpp): its claim, and what is known of its task.
+  LeaseTable::Claim claim;
+  TaskFacts facts;
+  int repeats = 0;
+  bool stored = false, known = true;  // known: its trial exists
+};
+
+// Who sent a result: the session decides which worker; the environment, which of its lives measured it. An
+// environment that names neither is that of the session.
+inline WorkerLife sender_of(const Environment& environment, const WorkerLife& session) {
+  const std::string& worker = environment.worker_id;
+  const std::string& life = environment.worker_incarnation;
+  return {worker.empty() ? session.worker_id : worker, life.empty() ? session.incarnation : life};
+}
+inline WorkerLife sender_of(const v1::Environment& environment, const WorkerLife& session) {
+  return sender_of(Environment{.worker_id = environment.worker_id(),
+                               .worker_incarnation = environment.worker_incarnation()},
+                   session);
+}
+
+}  // namespace tuner
