@@ -22,7 +22,11 @@ const Asker kAny{.worker_id = "w", .serves = kServesAll, .others = kNoOthers};
 const LeaseTable::Owner kW1{"w1", "a"}, kW2{"w2", "a"};
 
 Trial trial(const std::string& id, const std::string& job = "j1", int attempt = 0, int64_t fencing = 0) {
-  return {id, job, {.task = {"v1 work", "cpu1"}, .config = "config of " + id}, attempt, fencing};
+  return {.id = id,
+          .job_id = job,
+          .work = {.task = {"v1 work", "cpu1"}, .config = "config of " + id},
+          .attempt = attempt,
+          .fencing = fencing};
 }
 
 // As the store has it: leased to that life.

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tuner/cli/command.h"
+#include "tuner/client/daemon_client.h"
 #include "tuner/identity/give_out.h"
 #include "tuner/identity/listing.h"
 #include "tuner/text/terminal.h"
@@ -20,7 +21,7 @@ using identity::IdentityFolder;
 constexpr int kAuthorityDays = 3650, kDaemonDays = 825, kWorkerDays = 365, kTokenDays = 90, kMostDays = 3650;
 
 struct AdminOptions {
-  std::string db, identity;
+  std::string db, identity, daemon;
   identity::Wish wish;
   Share share;
   bool renew = false, json = false;
@@ -71,6 +72,14 @@ int set_share(const AdminOptions& options) {
   const Result<IdentityFolder> folder = IdentityFolder::open(options.folder());
   if (!folder) return report(folder.status());
   return report(folder->set_share(options.wish.tenant, options.share));
+}
+
+int drain(const AdminOptions& options) {
+  const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
+  const Result<int> leases = client ? client->drain(options.wish.name) : Result<int>(client.status());
+  if (!leases) return report(leases.status());
+  std::printf("%s: finishes %d leases, then ends\n", options.wish.name.c_str(), *leases);
+  return kExitDone;
 }
 
 int list(const AdminOptions& options) {
@@ -157,6 +166,13 @@ void add_admin_command(Command app, CommandContext& context) {
   share.add_option("--leases", options->share.most_leases, "Trials at workers at once; 0: no limit")
       .show_default();
   share.add_option("--jobs", options->share.most_jobs, "Unfinished jobs at once; 0: no limit").show_default();
+
+  options = made();
+  const Command drained =
+      add_act(admin, context, "drain", "Lets a worker finish what it holds, and end", drain, options);
+  drained.add_option("WORKER", options->wish.name, "As tuner workers calls it").required();
+  drained.add_option("--daemon", options->daemon,
+                     "HOST:PORT, unix:/path or a credentials file; else the one that runs on the database");
 
   options = made();
   add_json_option(add_act(admin, context, "list", "Lists whom the daemon lets in", list, options),

@@ -208,6 +208,18 @@ Result<v1::ListWorkersReply> DaemonClient::workers(double limit_s) const {
                                           });
 }
 
+Result<int> DaemonClient::drain(const std::string& worker_id) const {
+  v1::DrainRequest request;
+  request.set_worker_id(worker_id);
+  const std::unique_ptr<v1::Admin::Stub> admin = v1::Admin::NewStub(connection_->channel);
+  ASSIGN_OR_RETURN(
+      const v1::DrainReply reply,
+      call_again<v1::DrainReply>(*connection_, kCallLimit, [&](grpc::ClientContext* context, auto* out) {
+        return admin->Drain(context, request, out);
+      }));
+  return reply.leases();
+}
+
 Result<v1::ListReply> DaemonClient::jobs() const {
   v1::ListRequest request;
   request.set_without_best(true);

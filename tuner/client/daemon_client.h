@@ -54,6 +54,8 @@ class DaemonClient {
   // A trial's config measured in so many fresh processes; nothing is stored. Takes seconds, 330 at most.
   Result<RaceRow> remeasure(const std::string& trial_id, int processes, Constants constants) const;
   Result<v1::ListWorkersReply> workers(double limit_s = 60) const;
+  // The worker finishes what it holds, and ends. Returns how many leases that are. NotFound: it is not there.
+  Result<int> drain(const std::string& worker_id) const;
   // All jobs of its database, oldest first, without best_gflops.
   Result<v1::ListReply> jobs() const;
   // Those that it has run or runs, from its memory, and what it does now: for who asks often.

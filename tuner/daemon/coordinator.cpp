@@ -136,7 +136,7 @@ Result<JobRow> Coordinator::job_in(const Scope& scope, const std::string& job_id
 
 Status Coordinator::has_room_for_job(const JobRow& wanted) const {
   const std::lock_guard lock(mutex_);
-  const int most = shares_.of(wanted.tenant).most_jobs;
+  const int most = leases_.shares().of(wanted.tenant).most_jobs;
   int open = 0;
   for (const auto& [id, job] : jobs_.all())
     open += !job->ended() && job->row().tenant == wanted.tenant ? 1 : 0;
@@ -147,7 +147,7 @@ Status Coordinator::has_room_for_job(const JobRow& wanted) const {
 
 void Coordinator::set_shares(ShareByTenant shares) {
   const std::lock_guard lock(mutex_);
-  shares_.set(std::move(shares));
+  leases_.set_shares(std::move(shares));
 }
 
 Status Coordinator::submit(const v1::SubmitRequest& request, v1::SubmitReply* reply, const Scope& scope) {

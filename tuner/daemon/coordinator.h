@@ -130,6 +130,9 @@ class Coordinator {
   // on one that is answered.
   void cancel_sync(uint64_t call);
 
+  // The worker finishes what it holds, gets nothing more, and ends. NotFound: it is not here.
+  Status drain(const v1::DrainRequest& request, v1::DrainReply* reply);
+
   // --- jobs ---
   // `scope`: whose job it will be, and whose jobs are there for the caller. NotFound: no such job in it. Aborted: the
   // tenant has as many jobs as it may.
@@ -259,7 +262,7 @@ class Coordinator {
   void step(const std::shared_ptr<Job>& job);
   Status begin_run(const std::shared_ptr<Job>& job);
   std::shared_ptr<Run> run_of(const std::string& job_id) const;
-  size_t low_water_locked() const;
+  size_t low_water_locked(const std::string& tenant) const;
   Status queue_open_trials(Job& job);
   void queue_trials(Job& job, const std::vector<TrialRow>& rows);
   void report(Run& run, size_t new_results);
@@ -302,7 +305,6 @@ class Coordinator {
   Reruns reruns_;
   PoisonLedger ledger_;
   Turns turns_;
-  Shares shares_;
   bool stopping_ = false;
   std::string stop_reason_;
   int64_t started_ms_ = 0;

@@ -57,8 +57,12 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   if (stopping_) return stopped_locked();
   const int attempt = Reruns::attempt_at(options_.wall_us());
   if (reruns_.find(id) != nullptr ||
-      leases_.enqueue_again({id, as_job, std::move(work), attempt, trial.trial.fencing}) ==
-          LeaseTable::Added::kKnownAlready)
+      leases_.enqueue_again({.id = id,
+                             .job_id = as_job,
+                             .tenant = job.tenant,
+                             .work = std::move(work),
+                             .attempt = attempt,
+                             .fencing = trial.trial.fencing}) == LeaseTable::Added::kKnownAlready)
     return Status(StatusCode::kAborted,
                   str("trial ", id, " is being measured right now; try again when that is done"));
   reruns_.begin(id);
@@ -92,7 +96,7 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
 
   std::unique_lock lock(mutex_);
   if (stopping_) return stopped_locked();
-  leases_.enqueue_again({.id = id, .job_id = id, .work = std::move(work)});
+  leases_.enqueue_again({.id = id, .job_id = id, .tenant = job.tenant, .work = std::move(work)});
   races_.begin(id, {.target = trial.task.target}, clock_.now_ms());
   wake_desk();
   Status status = wait_for_locked(

@@ -107,7 +107,14 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
             .finalists = finalists,
             .default_trial_id = row.default_trial_id};
   work.options.constants = task.constants;
-  const LeaseTable::Trial race{row.id, job.id(), std::move(work), row.attempt, row.fencing, row.grants};
+  const LeaseTable::Trial race{.id = row.id,
+                               .job_id = job.id(),
+                               .tenant = job.row().tenant,
+                               .priority = job.row().priority,
+                               .work = std::move(work),
+                               .attempt = row.attempt,
+                               .fencing = row.fencing,
+                               .grants = row.grants};
   const std::lock_guard lock(mutex_);
   const int64_t now = clock_.now_ms();
   const LeaseTable::Added added = row.state == TrialState::kLeased

@@ -88,11 +88,17 @@ std::shared_ptr<Coordinator::Run> Coordinator::run_of(const std::string& job_id)
   return found == runs_.end() ? nullptr : found->second;
 }
 
-size_t Coordinator::low_water_locked() const {
-  // Twice what the workers hold: while one batch is measured the search thinks about the next. Jobs share it.
-  const size_t held = std::max(static_cast<size_t>(workers_.capacity(clock_.now_ms())), kDefaultCapacity);
-  const size_t jobs = std::max<size_t>(jobs_.running().size(), 1);
-  return std::clamp<size_t>(2 * held / jobs, 2 * kDefaultCapacity, kMostOpen);
+size_t Coordinator::low_water_locked(const std::string& tenant) const {
+  // Twice what the workers hold: while one batch is measured the search thinks about the next. Tenants share it by
+  // their weights, the jobs of a tenant alike.
+  const auto held = static_cast<double>(
+      std::max(static_cast<size_t>(workers_.capacity(clock_.now_ms())), kDefaultCapacity));
+  std::map<std::string, int> jobs{{tenant, 0}};
+  for (const std::shared_ptr<Job>& job : jobs_.running()) ++jobs[job->row().tenant];
+  double weights = 0;
+  for (const auto& [name, count] : jobs) weights += leases_.shares().of(name).weight;
+  const double part = leases_.shares().of(tenant).weight / weights / std::max(jobs[tenant], 1);
+  return std::clamp<size_t>(static_cast<size_t>(2 * held * part), 2 * kDefaultCapacity, kMostOpen);
 }
 
 Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
@@ -130,7 +136,7 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   {
     const std::lock_guard lock(mutex_);
     results_came = job->take_results();
-    low_water = low_water_locked();
+    low_water = low_water_locked(job->row().tenant);
     cancel = job->cancel_asked();
   }
   if (cancel) return end_job(*job, JobState::kCancelled, "cancelled");
@@ -210,8 +216,15 @@ void Coordinator::queue_trials(Job& job, const std::vector<TrialRow>& rows) {
               .template_version = row.template_version};
     work.options.constants = work.task.constants;
     const bool suspect = ledger_.suspects(work);
-    const LeaseTable::Trial trial{row.id,      job.id(),   std::move(work), row.attempt,
-                                  row.fencing, row.grants, suspect};
+    const LeaseTable::Trial trial{.id = row.id,
+                                  .job_id = job.id(),
+                                  .tenant = job.row().tenant,
+                                  .priority = job.row().priority,
+                                  .work = std::move(work),
+                                  .attempt = row.attempt,
+                                  .fencing = row.fencing,
+                                  .grants = row.grants,
+                                  .suspect = suspect};
     const bool may_live = row.state == TrialState::kLeased && options_.leases.restart_grace_ms > 0;
     const LeaseTable::Added added =
         may_live ? leases_.restore_leased(trial, row.worker_id, clock_.now_ms()) : leases_.enqueue(trial);

@@ -379,6 +379,9 @@ void Coordinator::finish_or_wait(Calls arrived) {
     const int64_t now = clock_.now_ms();
     const auto finish = [&](std::unique_ptr<SyncCall>& call) {
       if (!call->answered) {
+        const Workers::Drain drain = workers_.take_drain(call->session());
+        call->reply->set_drain(drain != Workers::Drain::kNo);
+        if (drain == Workers::Drain::kNews) call->deadline_ms = now;
         if (!stopping_ && !call->gone && !call->has_news() && now < call->deadline_ms) return false;
         add_best_times_locked(*call);
         // A worker outlives its daemon: it keeps its work and tries again. But what was stored is

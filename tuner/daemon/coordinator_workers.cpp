@@ -51,6 +51,20 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   return Status::ok();
 }
 
+Status Coordinator::drain(const v1::DrainRequest& request, v1::DrainReply* reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    const WorkerLife* const life = workers_.drain(request.worker_id());
+    if (life == nullptr)
+      return not_found("worker ", shown(request.worker_id()),
+                       " is not here; `tuner workers` lists those that are");
+    reply->set_leases(static_cast<int>(leases_.leases_of(*life)));
+  }
+  spdlog::info("worker {} drains", shown(request.worker_id()));
+  wake_desk();
+  return Status::ok();
+}
+
 std::vector<Coordinator::Incoming> Coordinator::read_results(const Calls& calls) {
   std::vector<Incoming> results;
   for (const std::unique_ptr<SyncCall>& call : calls) {
@@ -188,10 +202,10 @@ void Coordinator::close_locked(const Incoming& result, double store_ms, std::vec
     survived.push_back(PoisonLedger::line(trial->work, result.call->life, DeathPhase::kSurvived,
                                           /*alone=*/false, options_.wall_us()));
   if (reruns_.find(id) != nullptr) {
-    if (reruns_.take(record)) leases_.close(id);
+    if (reruns_.take(record)) leases_.close(id, record.run_ms);
     return;
   }
-  const std::optional<std::string> job_id = leases_.close(id);
+  const std::optional<std::string> job_id = leases_.close(id, record.run_ms);
   const std::shared_ptr<Job> job = job_id ? jobs_.find(*job_id) : nullptr;
   const LogAbout about({.job = job_id ? *job_id : std::string_view(),
                         .trial = id,

@@ -9,7 +9,8 @@ namespace tuner {
 namespace {
 
 constexpr size_t kRememberClosed = 65'536;
-constexpr int kInnocentLosses = 10;   // of these one counts as a fault
+constexpr int kInnocentLosses = 10;      // of these one counts as a fault
+constexpr double kClockSlackMs = 1'000;  // times of this table are as of the latest expire()
 constexpr int64_t kDrainMs = 30'000;  // for so long one worker becomes idle for a suspect; then another may
 
 std::string joined(const std::set<std::string>& names) {
@@ -22,27 +23,44 @@ std::string joined(const std::set<std::string>& names) {
 
 // --- the queue ---
 
-LeaseTable::Class LeaseTable::class_of(const Trial& trial) {
-  return {trial.work.kind == WorkKind::kRace, trial.work.task.target};
-}
-
 void LeaseTable::put_in_queue(Entry& entry, bool first) {
+  const Trial& trial = entry.trial;
   entry.state = State::kQueued;
-  entry.place = first ? --first_place_ : ++last_place_;
-  entry.queued_ms = last_expire_ms_.value_or(0);
-  queues_[class_of(entry.trial)].emplace(entry.place, entry.trial.id);
-  if (entry.trial.suspect) suspects_.insert(entry.trial.id);
   entry.alone = false;
-  ++queued_;
+  const int64_t now_ms = last_expire_ms_.value_or(0);
+  queue_.put({.id = trial.id,
+              .kind = {trial.work.kind == WorkKind::kRace, trial.work.task.target},
+              .tenant = trial.tenant,
+              .job_id = trial.job_id,
+              .priority = trial.priority,
+              .urgent = !trial.in_store(),
+              .first = first,
+              .queued_ms = now_ms});
+  shares_.wants(trial.tenant, now_ms);
+  if (trial.suspect) suspects_.insert(trial.id);
 }
 
 void LeaseTable::take_from_queue(const Entry& entry) {
   if (entry.state != State::kQueued) return;
-  const auto queue = queues_.find(class_of(entry.trial));
-  queue->second.erase(entry.place);
-  if (queue->second.empty()) queues_.erase(queue);
+  queue_.take(entry.trial.id);
   suspects_.erase(entry.trial.id);
-  --queued_;
+}
+
+void LeaseTable::reserve(Entry& entry, std::vector<Trial>& reserved) {
+  take_from_queue(entry);
+  entry.state = State::kReserved;
+  entry.charged_ms = shares_.charge(entry.trial.tenant);
+  reserved.push_back(entry.trial);
+}
+
+// A worker's word counts up to the time for which it had the lease.
+void LeaseTable::settle(Entry& entry, std::optional<double> device_ms) {
+  if (entry.charged_ms < 0) return;
+  const int64_t now_ms = last_expire_ms_.value_or(0);
+  const double at_work = entry.at_work ? static_cast<double>(now_ms - entry.at_work_ms) : 0;
+  const double most = static_cast<double>(now_ms - entry.granted_ms) + kClockSlackMs;
+  shares_.settle(entry.trial.tenant, std::exchange(entry.charged_ms, -1),
+                 device_ms ? std::clamp(*device_ms, 0.0, most) : at_work);
 }
 
 void LeaseTable::take_from_owner(Entry& entry) {
@@ -69,6 +87,7 @@ bool LeaseTable::is_kept_for(const Entry& entry, const Owner& owner) const {
 
 void LeaseTable::remove(Trials::iterator entry) {
   if (entry->second.owner) revoked_.insert(*entry->second.owner);
+  settle(entry->second, {});
   take_from_queue(entry->second);
   take_from_owner(entry->second);
   trials_.erase(entry);
@@ -82,12 +101,8 @@ size_t LeaseTable::leased() const {
 }
 
 int64_t LeaseTable::oldest_queued_ms(int64_t now_ms) const {
-  int64_t oldest = now_ms;
-  for (const auto& [kind, queue] : queues_)
-    if (!queue.empty())
-      oldest = std::min(
-          oldest, std::max(trials_.at(queue.begin()->second).queued_ms, first_expire_ms_.value_or(now_ms)));
-  return oldest;
+  const std::optional<int64_t> oldest = queue_.oldest_queued_ms();
+  return oldest ? std::min(now_ms, std::max(*oldest, first_expire_ms_.value_or(now_ms))) : now_ms;
 }
 
 LeaseTable::Added LeaseTable::add(Entry entry, bool first) {
@@ -124,36 +139,33 @@ LeaseTable::Added LeaseTable::restore_leased(const Trial& trial, const std::stri
 std::vector<LeaseTable::Trial> LeaseTable::reserve(const Asker& asker, const std::set<std::string>& held,
                                                    size_t n) {
   std::vector<Trial> reserved;
-  if (n == 0 || queued_ == 0 || alone_.contains({asker.worker_id, asker.incarnation})) return reserved;
+  if (n == 0 || queue_.size() == 0 || alone_.contains({asker.worker_id, asker.incarnation})) return reserved;
   if (reserve_suspect(asker, held, reserved)) return reserved;
-  // The oldest of each class that the asker serves, by place.
-  using Queue = std::map<int64_t, std::string>;
-  std::map<int64_t, std::pair<Queue*, Queue::iterator>> heads;
-  const auto advance = [&](Queue& queue, Queue::iterator from) {
-    for (auto it = from; it != queue.end(); ++it) {
-      const Entry& entry = trials_.at(it->second);
-      const Work& work = entry.trial.work;
-      if (entry.trial.suspect || held.contains(it->second)) continue;
-      if (entry.failed_workers.contains(asker.worker_id) &&
-          asker.others(work.kind, work.task.target, entry.failed_workers))
-        continue;
-      heads.emplace(it->first, std::pair(&queue, it));
-      return;
-    }
-  };
-  for (auto& [kind, queue] : queues_)
-    if (asker.serves(kind.first ? WorkKind::kRace : WorkKind::kTrial, kind.second))
-      advance(queue, queue.begin());
-  while (!heads.empty() && reserved.size() < n) {
-    const auto [queue, it] = heads.begin()->second;
-    heads.erase(heads.begin());
-    Entry& entry = trials_.at(it->second);
-    entry.state = State::kReserved;
-    --queued_;
-    reserved.push_back(entry.trial);
-    advance(*queue, queue->erase(it));
+  // A class is asked about once.
+  std::map<LeaseQueue::Class, bool> served;
+  const LeaseQueue::Chooser chooser{
+      .serves =
+          [&](const LeaseQueue::Class& kind) {
+            const auto [it, added] = served.try_emplace(kind, false);
+            if (added)
+              it->second = asker.serves(kind.first ? WorkKind::kRace : WorkKind::kTrial, kind.second);
+            return it->second;
+          },
+      .may_have =
+          [&](const std::string& id) {
+            const Entry& entry = trials_.at(id);
+            if (entry.trial.suspect || held.contains(id)) return false;
+            const Work& work = entry.trial.work;
+            return !entry.failed_workers.contains(asker.worker_id) ||
+                   !asker.others(work.kind, work.task.target, entry.failed_workers);
+          },
+      .worker_id = asker.worker_id,
+      .now_ms = last_expire_ms_.value_or(0)};
+  while (reserved.size() < n) {
+    const std::optional<std::string> id = queue_.choose(chooser, shares_);
+    if (!id) break;
+    reserve(trials_.at(*id), reserved);
   }
-  std::erase_if(queues_, [](const auto& item) { return item.second.empty(); });
   return reserved;
 }
 
@@ -178,10 +190,8 @@ bool LeaseTable::reserve_suspect(const Asker& asker, const std::set<std::string>
       return true;
     }
     entry.drains.reset();
-    take_from_queue(entry);
-    entry.state = State::kReserved;
+    reserve(entry, reserved);
     entry.alone = true;
-    reserved.push_back(entry.trial);
     return true;
   }
   return false;
@@ -199,6 +209,7 @@ bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int atte
   entry.state = State::kLeased;
   entry.owner = owner;
   entry.at_work = entry.running = false;
+  entry.granted_ms = now_ms;
   if (entry.alone) alone_.insert(owner);
   entry.first_granted_ms.emplace(owner, now_ms);
   if (entry.trial.grants.size() >= kMostGrants) entry.trial.grants.erase(entry.trial.grants.begin());
@@ -213,6 +224,7 @@ bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int atte
 void LeaseTable::release(const std::string& trial_id) {
   const auto found = trials_.find(trial_id);
   if (found == trials_.end() || found->second.state != State::kReserved) return;
+  settle(found->second, 0);
   put_in_queue(found->second, /*first=*/true);
 }
 
@@ -237,6 +249,7 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
         entry.owner = owner;
         leases_[owner].insert(h.trial_id);
       }
+      if (h.at_work && !entry.at_work) entry.at_work_ms = now_ms;
       entry.at_work = h.at_work;
       entry.running = h.at_work && h.running;
       entry.expires_ms = now_ms + options_.ttl_ms;
@@ -255,11 +268,10 @@ LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vecto
 
 std::vector<std::string> LeaseTable::withdraw(const std::string& job_id) {
   std::vector<std::string> withdrawn;
-  for (const auto& [kind, queue] : queues_)
-    for (const auto& [place, id] : queue) {
-      const Trial& trial = trials_.at(id).trial;
-      if (trial.job_id == job_id && trial.work.kind == WorkKind::kTrial) withdrawn.push_back(id);
-    }
+  queue_.for_each([&](const std::string& id) {
+    const Trial& trial = trials_.at(id).trial;
+    if (trial.job_id == job_id && trial.work.kind == WorkKind::kTrial) withdrawn.push_back(id);
+  });
   for (const std::string& id : withdrawn) remove(trials_.find(id));
   std::ranges::sort(withdrawn);
   return withdrawn;
@@ -273,11 +285,12 @@ void LeaseTable::remember_closed(const std::string& trial_id) {
   closed_order_.pop_front();
 }
 
-std::optional<std::string> LeaseTable::close(const std::string& trial_id) {
+std::optional<std::string> LeaseTable::close(const std::string& trial_id, std::optional<double> device_ms) {
   remember_closed(trial_id);
   const auto found = trials_.find(trial_id);
   if (found == trials_.end()) return std::nullopt;
   std::string job_id = found->second.trial.job_id;
+  settle(found->second, device_ms);
   remove(found);
   return job_id;
 }
@@ -297,6 +310,7 @@ LeaseTable::Loss LeaseTable::lose_with_worker(Entry& entry, const std::string& w
 }
 
 LeaseTable::Loss LeaseTable::lose(Entry& entry, const std::string& why) {
+  settle(entry, {});
   take_from_queue(entry);
   take_from_owner(entry);
   entry.state = State::kLost;

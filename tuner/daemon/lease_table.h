@@ -36,6 +36,8 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/daemon/lease_queue.h"
+#include "tuner/daemon/shares.h"
 #include "tuner/daemon/work.h"
 
 namespace tuner {
@@ -57,6 +59,8 @@ class LeaseTable {
 
   struct Trial {
     std::string id, job_id;
+    std::string tenant;  // of its job
+    int priority = 0;    // of its job
     Work work;
     int attempt = 0;  // leases so far
     int64_t fencing = 0;
@@ -91,8 +95,8 @@ class LeaseTable {
     // Does a worker that is here, none of `except`, measure it, too? What failed on this one is left to it.
     std::function<bool(WorkKind, const std::string& target, const std::set<std::string>& except)> others;
   };
-  // Up to n queued trials, oldest first, that the asker serves; none of those in `held`. They are reserved:
-  // grant() or release() each.
+  // Up to n queued trials that the asker serves, in the order of lease_queue.h; none of those in `held`. They are
+  // reserved: grant() or release() each.
   std::vector<Trial> reserve(const Asker& asker, const std::set<std::string>& held, size_t n);
   // False when a result closed it meanwhile: do not deliver it.
   bool grant(const std::string& trial_id, const Owner& owner, int attempt, int64_t fencing, int64_t now_ms);
@@ -122,8 +126,9 @@ class LeaseTable {
   // a worker stay, and so do the job's races.
   std::vector<std::string> withdraw(const std::string& job_id);
 
-  // The job of the trial when it was open here. Otherwise remembers that its result came.
-  std::optional<std::string> close(const std::string& trial_id);
+  // The job of the trial when it was open here. Otherwise remembers that its result came. `device_ms`: how long a
+  // device worked for it, by its worker's word; nothing: as long as the worker said to be at it.
+  std::optional<std::string> close(const std::string& trial_id, std::optional<double> device_ms = {});
 
   struct Loss {
     std::string trial_id;
@@ -155,6 +160,11 @@ class LeaseTable {
   void drop(const std::string& trial_id, const Owner& owner);
   void requeued(const std::string& trial_id);  // no-op when a result closed it meanwhile
 
+  // What tenants may have, and had; how many trials of each wait.
+  void set_shares(ShareByTenant shares) { shares_.set(std::move(shares)); }
+  const Shares& shares() const { return shares_; }
+  std::map<std::string, int64_t> waiting_by_tenant() const { return queue_.waiting_by_tenant(); }
+
   // Owners of leases that were closed or forgotten since the last call: if they did not send the result
   // themselves, they are to hear of it (heartbeat).
   std::set<Owner> take_revoked() { return std::exchange(revoked_, {}); }
@@ -166,7 +176,7 @@ class LeaseTable {
   std::vector<std::string> find_all(const std::function<bool(const Trial&)>& is) const;
   size_t leases_of(const Owner& owner) const;
   size_t open_trials() const { return trials_.size(); }
-  size_t queued() const { return queued_; }
+  size_t queued() const { return queue_.size(); }
   size_t leased() const;  // with a worker, or kept for one since a restart
   // Since when the trial that is next in its queue has waited, the longest of all queues, to within the time
   // between two calls of expire(); now when none waits.
@@ -174,12 +184,12 @@ class LeaseTable {
 
  private:
   enum class State : uint8_t { kQueued, kReserved, kLeased, kLost };
-  using Class = std::pair<bool, std::string>;  // race, target: whoever serves one of it serves all
   struct Entry {
     Trial trial;
     State state = State::kQueued;
-    int64_t place = 0;           // in the queue of its class
-    int64_t queued_ms = 0;       // since when it waits there; 0: since before the first expire()
+    double charged_ms = -1;      // what its tenant was charged for the lease; negative: nothing
+    int64_t granted_ms = 0;      // when it was leased
+    int64_t at_work_ms = 0;      // since when it is at work
     std::optional<Owner> owner;  // leased: nobody yet after a restart
     std::string kept_for;        // the worker that had it before the restart
     bool at_work = false, running = false;
@@ -196,9 +206,11 @@ class LeaseTable {
   using Trials = std::unordered_map<std::string, Entry>;
 
   Added add(Entry entry, bool first);
-  static Class class_of(const Trial& trial);
+  // The lease is over, and a device worked so long for it; nothing: as long as its worker said to be at it.
+  void settle(Entry& entry, std::optional<double> device_ms);
   void put_in_queue(Entry& entry, bool first);
   void take_from_queue(const Entry& entry);
+  void reserve(Entry& entry, std::vector<Trial>& reserved);
   void take_from_owner(Entry& entry);
   bool is_kept_for(const Entry& entry, const Owner& owner) const;
   // Of the queued suspects one that the asker serves. True: it is for this asker, who gets it if it is idle and
@@ -212,14 +224,13 @@ class LeaseTable {
 
   LeaseOptions options_;
   Trials trials_;
-  std::map<Class, std::map<int64_t, std::string>> queues_;  // place -> id
-  std::map<Owner, std::set<std::string>> leases_;           // by owner
-  std::set<std::string> suspects_;                          // those that are queued
-  std::set<Owner> alone_;                                   // owners that have a suspect, and nothing else
+  LeaseQueue queue_;
+  Shares shares_;
+  std::map<Owner, std::set<std::string>> leases_;  // by owner
+  std::set<std::string> suspects_;                 // those that are queued
+  std::set<Owner> alone_;                          // owners that have a suspect, and nothing else
   std::set<Owner> revoked_;
   std::map<std::string, std::set<std::string>> unclaimed_;  // leased before a restart: by worker id
-  size_t queued_ = 0;
-  int64_t first_place_ = 0, last_place_ = 0;
   // Closed trials, the latest 65,536: one that is being loaded from the store may be among them.
   std::set<std::string> closed_;
   std::deque<std::string> closed_order_;

@@ -19,6 +19,7 @@
 #include "proto/grpc_status.h"
 #include "tuner/daemon/call_threads.h"
 #include "tuner/daemon/door.h"
+#include "tuner/daemon/messages.h"
 #include "tuner/transport/gate.h"
 #include "tuning.grpc.pb.h"
 
@@ -245,6 +246,26 @@ class JobsService final : public v1::Jobs::CallbackService {
   CallThreads& threads_;
 };
 
+class AdminService final : public v1::Admin::CallbackService {
+ public:
+  AdminService(Coordinator& coordinator, Door& door) : coordinator_(coordinator), door_(door) {}
+
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest* request,
+                                  v1::DrainReply* reply) override {
+    Caller caller;
+    if (const grpc::Status s = door_.admit(*context, "/tuner.v1.Admin/Drain", caller); !s.ok())
+      return refused(*context, s);
+    spdlog::info("audit: {} drains worker {}", caller.name, shown(request->worker_id()));
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(to_grpc(coordinator_.drain(*request, reply)));
+    return reactor;
+  }
+
+ private:
+  Coordinator& coordinator_;
+  Door& door_;
+};
+
 class GrpcServer final : public Server {
  public:
   GrpcServer(Coordinator& coordinator, const std::string& identity)
@@ -253,7 +274,8 @@ class GrpcServer final : public Server {
         door_(gatekeeper_, [this](std::string_view name) { return peer(name); }),
         threads_({}),
         workers_(coordinator, door_, threads_),
-        jobs_(coordinator, door_, threads_) {}
+        jobs_(coordinator, door_, threads_),
+        admin_(coordinator, door_) {}
   ~GrpcServer() override { stop(); }
 
   Status listen(const std::vector<std::string>& addresses) {
@@ -273,6 +295,7 @@ class GrpcServer final : public Server {
                                                                      grpc::InsecureServerCredentials());
     builder.RegisterService(&workers_);
     builder.RegisterService(&jobs_);
+    builder.RegisterService(&admin_);
     for (const std::string& address : addresses) RETURN_IF_ERROR(check_listen_address(address));
     RETURN_IF_ERROR(follow_identity(addresses));
     grpc::EnableDefaultHealthCheckService(true);  // for this process
@@ -305,7 +328,7 @@ class GrpcServer final : public Server {
   void set_serving(bool serving) override {
     if (server_ == nullptr || server_->GetHealthCheckService() == nullptr) return;
     server_->GetHealthCheckService()->SetServingStatus(serving);  // of all services known to it, and of ""
-    for (const char* service : {"tuner.v1.Workers", "tuner.v1.Jobs"})
+    for (const char* service : {"tuner.v1.Workers", "tuner.v1.Jobs", "tuner.v1.Admin"})
       server_->GetHealthCheckService()->SetServingStatus(service, serving);
   }
   transport::GateStats gate_stats() const override { return gate_->stats(); }
@@ -370,6 +393,7 @@ class GrpcServer final : public Server {
   CallThreads threads_;
   WorkersService workers_;
   JobsService jobs_;
+  AdminService admin_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<transport::TlsServer> tls_;  // null: no address wants it

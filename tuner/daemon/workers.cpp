@@ -136,6 +136,23 @@ bool Workers::set_unfit(const std::string& session, const std::string& why) {
   return changed;
 }
 
+const WorkerLife* Workers::drain(const std::string& worker_id) {
+  for (auto& [session, worker] : workers_) {
+    if (worker.offer.life.worker_id != worker_id) continue;
+    if (worker.drain == Drain::kNo) worker.drain = Drain::kNews;
+    return &worker.offer.life;
+  }
+  return nullptr;
+}
+
+Workers::Drain Workers::take_drain(const std::string& session) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return Drain::kNo;
+  const Drain drain = found->second.drain;
+  if (drain == Drain::kNews) found->second.drain = Drain::kKnown;
+  return drain;
+}
+
 int Workers::allowance(const std::string& session, int64_t now_ms) const {
   const auto found = workers_.find(session);
   if (found == workers_.end() || !fit(found->second, now_ms)) return 0;
@@ -146,7 +163,8 @@ int Workers::allowance(const std::string& session, int64_t now_ms) const {
 }
 
 bool Workers::fit(const Worker& worker, int64_t now_ms) const {
-  if (!worker.unfit.empty() || !worker.offer.impossible.empty() || now_ms < worker.nothing_until_ms)
+  if (!worker.unfit.empty() || !worker.offer.impossible.empty() || now_ms < worker.nothing_until_ms ||
+      worker.drain != Drain::kNo)
     return false;
   const Standing* const standing = standing_of(worker);
   if (standing == nullptr || standing->pause_ms(now_ms, true) == 0) return true;

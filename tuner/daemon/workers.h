@@ -81,6 +81,10 @@ class Workers {
   Standing::News observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms);
   // Why it takes nothing now, in its own words; empty: it is fit. True: that has changed.
   bool set_unfit(const std::string& session, const std::string& why);
+  // The worker is to finish what it holds, get nothing more, and end. Returns its life; null: it is not here.
+  const WorkerLife* drain(const std::string& worker_id);
+  enum class Drain { kNo, kNews, kKnown };  // kNews: the worker does not know of it yet, but from now on
+  Drain take_drain(const std::string& session);
   // How many leases more it may be given at once: none while it is unfit or its breaker is open, one to try.
   int allowance(const std::string& session, int64_t now_ms) const;
 
@@ -117,6 +121,7 @@ class Workers {
     uint64_t latest_call = 0;
     bool closed = false;  // its connection, since its last call
     std::string unfit;
+    Drain drain = Drain::kNo;
     int failures = 0;  // in a row
     int64_t nothing_until_ms = 0;
     // Target -> may it be measured here; filled as asked.
