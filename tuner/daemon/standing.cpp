@@ -10,7 +10,7 @@ namespace tuner {
 namespace {
 
 constexpr int64_t kStrikes = 3;
-constexpr int64_t kFirstStrikeMs = 600'000, kLongestStrikeMs = 86'400'000;
+constexpr int64_t kFirstStrikeMs = 600'000, kLongestStrikeMs = 86'400'000, kOnlyWorkerMs = 30'000;
 constexpr size_t kWindow = 16, kCalmWindow = 4;
 constexpr double kSlower = 1.8, kCalm = 1.3;
 constexpr int64_t kSlowerMs = 20'000, kNewPaceMs = 600'000;
@@ -28,6 +28,7 @@ int64_t Standing::strike(int64_t now_ms, const std::string& why) {
   if (++strikes_ < kStrikes) return 0;
   const int64_t doublings = std::min<int64_t>(strikes_ - kStrikes, 10);
   const int64_t pause = std::min(kLongestStrikeMs, kFirstStrikeMs << doublings);
+  struck_ms_ = now_ms;
   struck_until_ms_ = now_ms + pause;
   return pause;
 }
@@ -72,7 +73,9 @@ Standing::News Standing::observe(double sentinel_ns, int64_t now_ms) {
 }
 
 int64_t Standing::pause_ms(int64_t now_ms, bool others) const {
-  const int64_t struck = struck_until_ms_ - now_ms, slow = slower() && others ? slower_until_ms_ - now_ms : 0;
+  const int64_t until = others ? struck_until_ms_ : std::min(struck_until_ms_, struck_ms_ + kOnlyWorkerMs);
+  const int64_t struck = strikes_ < kStrikes ? 0 : until - now_ms,
+                slow = slower() && others ? slower_until_ms_ - now_ms : 0;
   return std::max<int64_t>({struck, slow, 0});
 }
 
