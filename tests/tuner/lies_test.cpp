@@ -425,6 +425,73 @@ TEST(Belief, AWorkerIsSetAsideAfterThreeAndTheListSaysWhy) {
   spdlog::set_level(spdlog::level::info);
 }
 
+TEST(Belief, WhoWasNotBelievedIsNotForgottenOverARestart) {
+  spdlog::set_level(spdlog::level::off);
+  FarmByHand farm;
+  farm.submit(16);
+  const std::string liar = farm.enter("liar");
+  for (int i = 0; i < 3; ++i) {
+    v1::SyncRequest request;
+    claim({.own = farm.sync(liar, 1).leases(0)}, request, {0.001});
+    farm.sync(liar, 0, request);
+  }
+  farm.restart();
+  farm.enter("other");
+  EXPECT_EQ(farm.sync(farm.enter("liar"), 4).leases_size(), 0);
+  EXPECT_GT(farm.sync(farm.enter("third"), 4).leases_size(), 0);
+  spdlog::set_level(spdlog::level::info);
+}
+
+// Two workers; one's sentinel takes three times as long from some trial on.
+TEST(Belief, AWorkerThatDriftsIsLeftAloneUntilItIsCalmAndTheOnlyOneIsNot) {
+  spdlog::set_level(spdlog::level::off);
+  for (const bool others : {true, false}) {
+    FarmByHand farm;
+    farm.submit(400);
+    v1::RegisterRequest hello = farm.hello("drifts", "1", false);
+    hello.set_sentinel_ns(100'000);
+    const std::string drifts = farm.enter(hello);
+    const std::string other = others ? farm.enter("other") : "";
+    const auto measure = [&](double sentinel_ns) {
+      v1::SyncRequest request;
+      for (const v1::Lease& lease : farm.sync(drifts, 1).leases()) {
+        *request.add_results() = FarmByHand::honest(lease);
+        request.mutable_results(0)->set_sentinel_before_ns(sentinel_ns);
+        request.mutable_results(0)->set_sentinel_after_ns(1.1 * sentinel_ns);
+      }
+      farm.clock.now += 10;
+      if (others) farm.sync(other, 0);
+      farm.sync(drifts, 0, request);
+      return request.results_size();
+    };
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(measure(300'000), 1) << i;
+    EXPECT_EQ(measure(300'000), others ? 0 : 1);
+    v1::ListWorkersReply list;
+    ASSERT_TRUE(farm.coordinator->list_workers(&list).is_ok());
+    const std::string& why = list.workers(0).paused_why();
+    if (!others) {
+      EXPECT_EQ(why, "");
+      continue;
+    }
+    EXPECT_THAT(why, HasSubstr("its machine has become slower: fixed work takes 300 % of its calm time"));
+    const auto pass = [&](int64_t ms) {
+      for (int64_t done = 0; done < ms; done += 5'000)
+        farm.clock.now += 5'000, farm.sync(other, 0), farm.sync(drifts, 0);
+    };
+    pass(25'000);
+    EXPECT_EQ(measure(300'000), 1) << "one, to see";
+    EXPECT_EQ(measure(300'000), 0);
+    pass(25'000);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(measure(101'000), 1);
+      pass(25'000);
+    }
+    EXPECT_EQ(measure(101'000), 1);
+    EXPECT_EQ(measure(101'000), 1) << "calm: no pause any more";
+  }
+  spdlog::set_level(spdlog::level::info);
+}
+
 TEST(Belief, AWorkerThatRegistersWithAPeakOf1e9GetsNothing) {
   spdlog::set_level(spdlog::level::off);
   FarmByHand farm;

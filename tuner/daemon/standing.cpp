@@ -33,14 +33,22 @@ int64_t Standing::strike(int64_t now_ms, const std::string& why) {
   return pause;
 }
 
-void Standing::enter(const std::string& hardware, double sentinel_ns) {
+bool Standing::enter(const std::string& hardware, double sentinel_ns, double peak_gflops, int64_t now_ms) {
   if (hardware != hardware_) {
     hardware_ = hardware;
-    level_ns_ = 0;
+    level_ns_ = peak_gflops_ = 0;
     latest_.clear();
     slower_since_ms_ = -1;
   }
   if (sentinel_ns > 0 && (level_ns_ <= 0 || sentinel_ns < level_ns_)) level_ns_ = sentinel_ns;
+  peak_gflops_ = std::max(peak_gflops_, peak_gflops);
+  // Only sentinels can show that it is calm again, so without a level it is not judged.
+  if (slower() || peak_gflops <= 0 || level_ns_ <= 0 || peak_gflops * kSlower >= peak_gflops_) return false;
+  pace_ = peak_gflops_ / peak_gflops;
+  peak_gflops_ = peak_gflops;  // the next registration is held against this
+  slower_since_ms_ = now_ms;
+  slower_until_ms_ = now_ms + kSlowerMs;
+  return true;
 }
 
 Standing::News Standing::observe(double sentinel_ns, int64_t now_ms) {
@@ -85,7 +93,7 @@ std::string Standing::why(int64_t now_ms, bool others) const {
   if (struck_until_ms_ > now_ms)
     return str("it sent ", strikes_, " results that cannot be; the last: ", last_strike_);
   if (!slower() || !others) return "";
-  return str("its machine has become slower: the sentinel takes ", static_cast<int>(pace_ * 100),
+  return str("its machine has become slower: fixed work takes ", static_cast<int>(pace_ * 100),
              " % of its calm time");
 }
 

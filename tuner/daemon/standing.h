@@ -30,8 +30,9 @@ class Standing {
   int64_t strikes() const { return strikes_; }
 
   // At registration: what it measured of itself, on that hardware. 0: nothing. A level that is slower than what
-  // was known of the same hardware does not replace it.
-  void enter(const std::string& hardware, double sentinel_ns);
+  // was known of the same hardware does not replace it; a peak that has fallen as far as the sentinel may not
+  // (1.8 times) tells that the machine has become slower. True: it does.
+  bool enter(const std::string& hardware, double sentinel_ns, double peak_gflops, int64_t now_ms);
   enum class News : uint8_t { kNone, kSlower, kCalm, kNewPace };
   // The better sentinel of a trial on its CPU; 0: not timed.
   News observe(double sentinel_ns, int64_t now_ms);
@@ -49,7 +50,7 @@ class Standing {
   int64_t strikes_ = 0, struck_ms_ = 0, struck_until_ms_ = 0;
   std::string last_strike_;
   std::string hardware_;
-  double level_ns_ = 0;
+  double level_ns_ = 0, peak_gflops_ = 0;
   std::deque<double> latest_;
   int64_t slower_since_ms_ = -1, slower_until_ms_ = 0;
   double pace_ = 1;  // the latest median as a multiple of the level

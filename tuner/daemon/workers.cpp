@@ -49,7 +49,8 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
   if (standings_.size() >= kMostStandings)
     std::erase_if(standings_, [](const auto& item) { return item.second.strikes() == 0; });
   if (standings_.size() < kMostStandings || standings_.contains(life.worker_id))
-    standings_[life.worker_id].enter(worker.offer.hardware, worker.offer.sentinel_ns);
+    (void)standings_[life.worker_id].enter(worker.offer.hardware, worker.offer.sentinel_ns,
+                                           worker.offer.peak_gflops, now_ms);
   workers_[session] = std::move(worker);
   return ended;
 }
@@ -101,6 +102,11 @@ int64_t Workers::count_failure(const std::string& session, int64_t now_ms) {
 int64_t Workers::count_quarantined(const std::string& session, const std::string& why, int64_t now_ms) {
   const WorkerLife* const who = life(session);
   return who == nullptr ? 0 : standings_[who->worker_id].strike(now_ms, why);
+}
+
+void Workers::remember_quarantined(const std::string& worker_id, const std::string& why, int64_t now_ms) {
+  if (standings_.size() < kMostStandings || standings_.contains(worker_id))
+    (void)standings_[worker_id].strike(now_ms, why);
 }
 
 Standing::News Workers::observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms) {
