@@ -454,7 +454,8 @@ TEST(Belief, AWorkerThatDriftsIsLeftAloneUntilItIsCalmAndTheOnlyOneIsNot) {
     const std::string other = others ? farm.enter("other") : "";
     const auto measure = [&](double sentinel_ns) {
       v1::SyncRequest request;
-      for (const v1::Lease& lease : farm.sync(drifts, 1).leases()) {
+      const v1::SyncReply reply = farm.sync(drifts, 1);
+      for (const v1::Lease& lease : reply.leases()) {
         *request.add_results() = FarmByHand::honest(lease);
         request.mutable_results(0)->set_sentinel_before_ns(sentinel_ns);
         request.mutable_results(0)->set_sentinel_after_ns(1.1 * sentinel_ns);

@@ -14,6 +14,7 @@
 #include "db/store.h"
 #include "templates/workload/json_input.h"
 #include "tuner/cli/command.h"
+#include "tuner/daemon/log_lines.h"
 #include "tuner/jobs/space_text.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/study/roofline.h"
