@@ -56,6 +56,7 @@ TEST(Standing, AMachineAtHalfItsSpeedIsSetAsideUntilItIsCalm) {
   EXPECT_EQ(s.observe(101, 42'004), Standing::News::kCalm) << "in the median of four";
   EXPECT_FALSE(s.slower());
   EXPECT_EQ(s.pause_ms(42'004, true), 0);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(s.observe(101, 43'000 + i), Standing::News::kNone) << i;
 }
 
 TEST(Standing, AMachineThatStaysSlowerIsBelievedAfterTenMinutes) {

@@ -59,6 +59,7 @@ Standing::News Standing::observe(double sentinel_ns, int64_t now_ms) {
     pace_ = median_of_last(latest_, kCalmWindow) / level_ns_;
     if (pace_ <= kCalm) {
       slower_since_ms_ = -1;
+      latest_.clear();  // what was slow is over, and must not count again
       return News::kCalm;
     }
     if (now_ms - slower_since_ms_ >= kNewPaceMs) {
