@@ -2,6 +2,8 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/reflection.h>
 
+#include <algorithm>
+
 #include "db/record_fields.h"
 #include "proto/field_checker.h"
 
@@ -155,6 +157,12 @@ Result<MeasureRecord> from_proto(const v1::MeasureRecord& r, std::string_view fi
   describe(out, from);
   if (out.outcome == Outcome::kOk && r.run_ns().empty())
     check.refuse("run_ns", "expected a sample of an ok outcome, found none");
+  // SHA-256 in hexadecimal today. It is shown to people, and names files: printable, and no path.
+  constexpr size_t kLongestDigest = 128;
+  const auto plain = [](char c) { return c >= ' ' && c < 0x7f && c != '/' && c != '\\'; };
+  if (out.artifact_digest.size() > kLongestDigest || !std::ranges::all_of(out.artifact_digest, plain))
+    check.refuse("artifact_digest", "expected at most ", kLongestDigest,
+                 " printable characters without slashes, found ", out.artifact_digest.size(), " bytes");
   return check.finish(std::move(out));
 }
 

@@ -135,6 +135,8 @@ Status Worker::open() {
   ASSIGN_OR_RETURN(probe_, machine_facts(*runner_, shared_dir() + "/machine.json"));
   calm_memory_ =
       std::make_unique<CalmLevel>(shared_dir() + "/calm_memory", probe_.hardware, kMemoryDisturbed);
+  calm_sentinel_ =
+      std::make_unique<CalmLevel>(shared_dir() + "/calm_sentinel", probe_.hardware, kMemoryDisturbed);
   forget_old_pulses();
   const std::vector<int> last = runner_cpus(1);
   std::vector<int> others;
@@ -260,6 +262,12 @@ v1::RegisterRequest Worker::hello() const {
   for (const std::string& feature : features_) request.add_cpu_features(feature);
   request.set_max_threads(static_cast<int>(cpus_.size()));
   *request.mutable_environment() = record_for({}).environment();
+  request.set_peak_gflops(probe_.peaks.of(DType::kFloat32, 1));
+  if (const auto& levels = probe_.bandwidths.levels; !levels.empty() && !levels.front().gbps.empty())
+    request.set_read_gbps(levels.front().gbps.front());
+  // What earlier runs of this worker, or of others on this host, saw when the machine was calm.
+  request.set_sentinel_ns(calm_sentinel_->ns());
+  request.set_memory_sentinel_ns(calm_memory_->ns());
   return request;
 }
 

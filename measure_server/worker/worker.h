@@ -133,7 +133,7 @@ class Worker {
   CalmLevel& calm_pulse(const v1::Lease& lease);
   void forget_old_pulses() const;
   std::map<std::string, CalmLevel> calm_pulses_;
-  std::unique_ptr<CalmLevel> calm_memory_;
+  std::unique_ptr<CalmLevel> calm_memory_, calm_sentinel_;
   int disturbed_in_a_row_ = 0;  // how many of the latest runs, without a gap
   Compiler beside_, instead_;   // build beside runs, and instead of runs; the second is null on one core
 

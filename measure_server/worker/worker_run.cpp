@@ -115,6 +115,8 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
       calm_pulse.observe(reply->pulse_ns);
       calm_memory_->observe(reply->memory_before_ns);
       calm_memory_->observe(reply->memory_after_ns);
+      calm_sentinel_->observe(reply->sentinel_before_ns);
+      calm_sentinel_->observe(reply->sentinel_after_ns);
     }
     std::lock_guard lock(mutex_);
     running_.erase(lease.trial_id());

@@ -49,7 +49,8 @@ class Farm;
 // survives it; what it holds does not.
 class Worker {
  public:
-  Worker(Farm& farm, int number) : farm_(farm), id_(str("w", number)) {}
+  // One that `lies` sends what cannot be, or what it was not given, instead of some of its results.
+  Worker(Farm& farm, int number, bool lies) : farm_(farm), id_(str("w", number)), lies_(lies) {}
   void start();
   void kill();
   void pause(int64_t ms);
@@ -69,9 +70,11 @@ class Worker {
   void take(const v1::SyncReply& reply);
   void work();
   void finish(const Key& key);
+  Key lie(v1::MeasureRecord& record);
 
   Farm& farm_;
   const std::string id_;
+  const bool lies_;
   int life_ = 0;
   bool alive_ = false, talking_ = false, working_ = false;
   int64_t stopped_until_ = 0;
@@ -258,7 +261,8 @@ void Worker::take(const v1::SyncReply& reply) {
   for (const v1::Ack& ack : reply.acks()) {
     const Key key{ack.trial_id(), ack.attempt()};
     farm_.note("ack " + ack.trial_id(), ack.attempt());
-    if (owed_.erase(key) > 0) ++farm_.acknowledged[key];
+    // What a liar sent may rightly be nowhere.
+    if (owed_.erase(key) > 0 && !lies_) ++farm_.acknowledged[key];
     if (owed_races_.erase(key) > 0) farm_.acknowledged_races.insert(key.first);
   }
   for (const v1::Ack& revoked : reply.revoked()) held_.erase({revoked.trial_id(), revoked.attempt()});
@@ -316,6 +320,36 @@ v1::RaceResult raced(const v1::Lease& lease, int winner, bool certified, const s
   return r;
 }
 
+// Returns what the lie is about.
+Worker::Key Worker::lie(v1::MeasureRecord& record) {
+  const Key own{record.trial_id(), record.attempt()};
+  if (!lies_ || farm_.dice.chance(0.5)) return own;
+  ++farm_.outcome.lies;
+  record.set_outcome(v1::OK);
+  record.clear_message();
+  record.mutable_run_ns()->Clear();
+  record.add_run_ns(700);  // better than any
+  switch (farm_.dice.below(4)) {
+    case 0:
+      record.set_run_ns(0, 0.001);
+      break;
+    case 1:
+      record.set_max_error(7);
+      break;
+    case 2:
+      record.set_attempt(record.attempt() + 1000);  // none has so many
+      break;
+    default: {  // somebody else's
+      auto other = farm_.tokens.begin();
+      std::advance(other, farm_.dice.below(std::ssize(farm_.tokens)));
+      if (other->first == own.first || other->first[0] != 't') return record.set_run_ns(0, 0.001), own;
+      record.set_trial_id(other->first);
+      record.set_attempt(1000 + static_cast<int>(farm_.dice.below(1000)));
+    }
+  }
+  return {record.trial_id(), record.attempt()};
+}
+
 void Worker::finish(const Key& key) {
   working_ = false;
   if (const auto held = held_.find(key); held != held_.end()) {
@@ -330,7 +364,7 @@ void Worker::finish(const Key& key) {
       to_proto(analytic_record(lease.trial_id(), lease.attempt(), lease.config()), &record);
       record.mutable_environment()->set_worker_id(id_);
       record.mutable_environment()->set_worker_incarnation(str(life_));
-      owed_[key] = record;
+      owed_[lie(record)] = record;
       ++farm_.outcome.results;
     }
     if (talking_ && !session_.empty()) {  // a result interrupts the Sync that waits
@@ -461,7 +495,12 @@ void Farm::check() {
   std::map<std::string, int> terminal;
   const Status read = store_->for_each_record("", [&](const TrialWithRecord& t) {
     ++terminal[t.trial.id];
-    if (t.record->outcome == tuner::Outcome::kDeviceLost)
+    // A trial that only the liar was there to measure ends so, as it should.
+    const bool nobody_else = t.record->message.find("its result cannot be") != std::string::npos;
+    if (t.record->outcome == tuner::Outcome::kOk &&
+        t.record->run_ns != analytic_record(t.trial.id, 1, t.trial.config).run_ns)
+      violation("a lie is believed: " + t.trial.id);
+    if (t.record->outcome == tuner::Outcome::kDeviceLost && !nobody_else)
       violation("an innocent trial was given up: " + t.trial.id + ": " + t.record->message);
     return true;
   });
@@ -500,9 +539,10 @@ Outcome Farm::run() {
   outcome.workers = static_cast<int>(dice.between(1, 4));
   outcome.jobs = wanted_jobs_ = static_cast<int>(dice.between(1, 3));
   faults_end_ = clock.now + plan_.faults_ms;
+  const bool lies = outcome.workers > 1 && dice.chance(0.4);
   start_daemon();
   for (int i = 0; i < outcome.workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(*this, i));
+    workers_.push_back(std::make_unique<Worker>(*this, i, lies && i == 0));
     at(dice.between(0, 3'000), [worker = workers_.back().get()] { worker->start(); });
   }
   for (int i = 0; i < wanted_jobs_; ++i) at(dice.between(0, plan_.faults_ms / 2), [this, i] { submit(i); });

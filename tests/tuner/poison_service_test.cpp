@@ -1,1 +1,117 @@
-#include <gtest/gtest.h>
+// A config that kills workers: found out on the farm, known to every job, also after a restart.
+#include <gmock/gmock.h>
+#include <spdlog/spdlog.h>
+
+#include "db/death.h"
+#include "tests/tuner/farm_by_hand.h"
+
+namespace tuner {
+namespace {
+
+using testing::FarmByHand;
+using ::testing::HasSubstr;
+
+class PoisonService : public ::testing::Test {
+ protected:
+  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+  void TearDown() override { spdlog::set_level(spdlog::level::info); }
+
+  // The worker is given one trial, says that it runs it, and is gone; another life of it comes.
+  v1::Lease die_at_next(const std::string& worker) {
+    v1::SyncReply reply;
+    const std::string session = farm.enter(worker, str(worker, "-life-", ++lives_));
+    for (int i = 0; i < 10 && reply.leases_size() == 0; ++i) reply = farm.sync(session, 4);
+    EXPECT_GE(reply.leases_size(), 1);
+    given_ = reply.leases_size();
+    if (given_ == 0) return {};
+    v1::SyncRequest request;
+    for (int i = 0; i < reply.leases_size(); ++i)
+      FarmByHand::add_held(reply.leases(i), i == 0 ? v1::RUNNING : v1::WAITING, request);
+    farm.sync(session, 0, request);
+    farm.clock.now += 1'000;
+    farm.enter(worker, str(worker, "-life-", ++lives_));
+    farm.coordinator->turn();
+    return reply.leases(0);
+  }
+
+  FarmByHand farm;
+  int given_ = 0;
+
+ private:
+  int lives_ = 0;
+};
+
+TEST_F(PoisonService, AConfigThatKillsTwoWorkersIsNotSentToAThird) {
+  const std::string job = farm.submit(1'150);
+  const std::string worker = farm.enter("steady");
+  ASSERT_EQ(farm.work(worker, 1'100), 1'100) << "a farm that has measured for a while";
+
+  const v1::Lease killer = die_at_next("w1");
+  const v1::Lease again = die_at_next("w2");
+  EXPECT_EQ(again.trial_id(), killer.trial_id());
+  EXPECT_EQ(given_, 1) << "alone, so that nothing else can have killed it";
+  const TrialWithRecord ended = *farm.store->trial(killer.trial_id());
+  ASSERT_TRUE(ended.record);
+  EXPECT_EQ(ended.record->outcome, Outcome::kDeviceLost);
+  EXPECT_THAT(
+      ended.record->message,
+      HasSubstr("poison, by the ledger of this database: 2 workers were lost while they were running this "
+                "config (w1, w2)"));
+  EXPECT_EQ(farm.coordinator->metrics().configs_poisoned.value(), 1u);
+  farm.work(worker);
+  EXPECT_EQ(farm.state(job), JobState::kFinished) << "the search saw a failure and went on";
+  for (const TrialWithRecord& t : farm.trials(job)) {
+    ASSERT_TRUE(t.record);
+    if (t.trial.id == killer.trial_id()) continue;
+    EXPECT_NE(t.record->outcome, Outcome::kDeviceLost) << t.trial.id;
+  }
+
+  // Every job knows, and so does the next daemon.
+  for (const bool restarted : {false, true}) {
+    if (restarted) farm.restart();
+    const std::string next = farm.submit(1'296, "grid", restarted ? "r3" : "r2");
+    farm.work(farm.enter("steady", restarted ? "b" : "a"));
+    EXPECT_EQ(farm.state(next), JobState::kFinished);
+    int lost = 0;
+    for (const TrialWithRecord& t : farm.trials(next)) {
+      ASSERT_TRUE(t.record) << t.trial.id;
+      if (t.record->outcome != Outcome::kDeviceLost) continue;
+      ++lost;
+      EXPECT_EQ(t.trial.config, killer.config());
+      EXPECT_EQ(t.trial.attempt, 0) << "no worker had it";
+      EXPECT_THAT(t.record->message, HasSubstr("(w1, w2)"));
+    }
+    EXPECT_EQ(lost, 1);
+  }
+}
+
+TEST_F(PoisonService, AConfigThatTheNextWorkerMeasuresIsCleared) {
+  farm.submit(1'150);
+  ASSERT_EQ(farm.work(farm.enter("steady"), 1'100), 1'100);
+  const v1::Lease suspect = die_at_next("w1");
+  ASSERT_EQ(farm.store->deaths()->size(), 1u);
+  const std::string next = farm.enter("w2");
+  const v1::SyncReply reply = farm.sync(next, 4);
+  ASSERT_EQ(reply.leases_size(), 1);
+  EXPECT_EQ(reply.leases(0).trial_id(), suspect.trial_id());
+  v1::SyncRequest request;
+  *request.add_results() = FarmByHand::honest(reply.leases(0));
+  farm.sync(next, 0, request);
+  EXPECT_TRUE(farm.store->trial(suspect.trial_id())->record);
+  ASSERT_EQ(farm.store->deaths()->size(), 2u);
+  EXPECT_EQ(farm.store->deaths()->at(1).phase, DeathPhase::kSurvived);
+}
+
+// A farm that nobody knows yet, whose workers are killed: two deaths are no proof.
+TEST_F(PoisonService, OnAFarmThatIsNotKnownYetTwoDeathsBlameNobody) {
+  farm.submit(16);
+  const v1::Lease lease = die_at_next("w1");
+  EXPECT_EQ(die_at_next("w2").trial_id(), lease.trial_id());
+  EXPECT_FALSE(farm.store->trial(lease.trial_id())->record);
+  farm.work(farm.enter("steady"));
+  ASSERT_TRUE(farm.store->trial(lease.trial_id())->record);
+  EXPECT_NE(farm.store->trial(lease.trial_id())->record->outcome, Outcome::kDeviceLost);
+}
+
+}  // namespace
+}  // namespace tuner

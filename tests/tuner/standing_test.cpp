@@ -16,7 +16,8 @@ TEST(Standing, TwoImpossibleResultsAreForgivenAndTheThirdSetsAside) {
   EXPECT_EQ(s.pause_ms(1, true), 0);
   EXPECT_FALSE(s.on_trial(true));
   EXPECT_EQ(s.strike(2, "a call of 0.001 ns"), 10 * kMinute);
-  EXPECT_EQ(s.pause_ms(2, false), 10 * kMinute) << "also the only worker: what it says is of no use";
+  EXPECT_EQ(s.pause_ms(2, true), 10 * kMinute);
+  EXPECT_EQ(s.pause_ms(2, false), kMinute / 2) << "the only worker of its kind";
   EXPECT_THAT(s.why(3, false), HasSubstr("3 results that cannot be; the last: a call of 0.001 ns"));
   EXPECT_EQ(s.pause_ms(2 + 10 * kMinute, true), 0);
   EXPECT_TRUE(s.on_trial(false)) << "then one lease at a time";
@@ -28,7 +29,7 @@ TEST(Standing, TwoImpossibleResultsAreForgivenAndTheThirdSetsAside) {
 // Ordinary noise: somebody on the core's other thread, now and then a trial that is far out.
 TEST(Standing, NoiseIsNoDrift) {
   Standing s;
-  s.enter("cpu", 100);
+  s.enter("cpu", 100, 0, 0);
   for (int i = 0; i < 1'000; ++i)
     EXPECT_EQ(s.observe(i % 5 == 0 ? 900 : 100 + 70 * (i % 2), i), Standing::News::kNone) << i;
   for (int i = 0; i < 1'000; ++i) EXPECT_EQ(s.observe(170, 1'000 + i), Standing::News::kNone);
@@ -37,14 +38,14 @@ TEST(Standing, NoiseIsNoDrift) {
 
 TEST(Standing, AMachineAtHalfItsSpeedIsSetAsideUntilItIsCalm) {
   Standing s;
-  s.enter("cpu", 100);
+  s.enter("cpu", 100, 0, 0);
   Standing::News news = Standing::News::kNone;
   int trials = 0;
   while (news == Standing::News::kNone && trials < 100) news = s.observe(200, ++trials);
   EXPECT_EQ(news, Standing::News::kSlower);
   EXPECT_EQ(trials, 16);
   EXPECT_EQ(s.pause_ms(16, /*others=*/true), 20'000);
-  EXPECT_THAT(s.why(16, true), HasSubstr("the sentinel takes 200 % of its calm time"));
+  EXPECT_THAT(s.why(16, true), HasSubstr("fixed work takes 200 % of its calm time"));
   EXPECT_EQ(s.pause_ms(16, /*others=*/false), 0) << "the only worker goes on";
   EXPECT_EQ(s.why(16, false), "");
   EXPECT_TRUE(s.on_trial(true));
@@ -55,11 +56,12 @@ TEST(Standing, AMachineAtHalfItsSpeedIsSetAsideUntilItIsCalm) {
   EXPECT_EQ(s.observe(101, 42'004), Standing::News::kCalm) << "in the median of four";
   EXPECT_FALSE(s.slower());
   EXPECT_EQ(s.pause_ms(42'004, true), 0);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(s.observe(101, 43'000 + i), Standing::News::kNone) << i;
 }
 
 TEST(Standing, AMachineThatStaysSlowerIsBelievedAfterTenMinutes) {
   Standing s;
-  s.enter("cpu", 100);
+  s.enter("cpu", 100, 0, 0);
   for (int i = 0; i < 16; ++i) s.observe(250, i);
   ASSERT_TRUE(s.slower());
   EXPECT_EQ(s.observe(250, 9 * kMinute), Standing::News::kNone);
@@ -70,7 +72,7 @@ TEST(Standing, AMachineThatStaysSlowerIsBelievedAfterTenMinutes) {
 
 TEST(Standing, TheLevelIsLearnedWhereAWorkerDoesNotTellIt) {
   Standing s;
-  s.enter("cpu", 0);
+  s.enter("cpu", 0, 0, 0);
   for (int i = 0; i < 16; ++i) EXPECT_EQ(s.observe(100, i), Standing::News::kNone);
   EXPECT_EQ(s.level_ns(), 100);
   Standing::News news = Standing::News::kNone;
@@ -81,16 +83,31 @@ TEST(Standing, TheLevelIsLearnedWhereAWorkerDoesNotTellIt) {
 
 TEST(Standing, ARestartDoesNotHideThatAMachineIsSlowerButAnotherMachineIsAnother) {
   Standing s;
-  s.enter("cpu", 100);
-  s.enter("cpu", 300);
+  s.enter("cpu", 100, 0, 0);
+  s.enter("cpu", 300, 0, 0);
   EXPECT_EQ(s.level_ns(), 100) << "it measured itself when it was slow";
   for (int i = 0; i < 16; ++i) s.observe(300, i);
   EXPECT_TRUE(s.slower());
-  s.enter("cpu", 300);
+  s.enter("cpu", 300, 0, 0);
   EXPECT_TRUE(s.slower()) << "it starts again to be forgotten";
-  s.enter("another cpu", 300);
+  s.enter("another cpu", 300, 0, 0);
   EXPECT_FALSE(s.slower());
   EXPECT_EQ(s.level_ns(), 300);
+}
+
+TEST(Standing, APeakThatHasFallenTellsThatTheMachineIsSlowerUntilItsSentinelsAreCalm) {
+  Standing s;
+  EXPECT_FALSE(s.enter("cpu", 100, 180, 0));
+  EXPECT_FALSE(s.enter("cpu", 100, 110, 1)) << "a neighbour at that moment";
+  EXPECT_TRUE(s.enter("cpu", 100, 60, 2));
+  EXPECT_TRUE(s.slower());
+  EXPECT_THAT(s.why(2, true), HasSubstr("fixed work takes 300 % of its calm time"));
+  for (int i = 0; i < 4; ++i) s.observe(105, 21'000 + i);
+  EXPECT_FALSE(s.slower());
+  Standing unknown;
+  unknown.enter("cpu", 0, 180, 0);
+  EXPECT_FALSE(unknown.enter("cpu", 0, 10, 1)) << "nothing could show that it is calm again";
+  EXPECT_FALSE(s.enter("another cpu", 100, 10, 3));
 }
 
 }  // namespace

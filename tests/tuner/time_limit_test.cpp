@@ -200,15 +200,15 @@ class Daemon {
     for (const v1::RaceCandidate& c : lease.finalists()) {
       v1::RaceFinalist* f = r->add_finalists();
       f->set_trial_id(c.trial_id());
-      f->add_samples_ns(500);
+      f->add_samples_ns(5000);
       f->add_sentinel_ns(250);
       f->add_process(0);
       r->add_tie_set(c.trial_id());
     }
     r->set_winner(lease.finalists(0).trial_id());
-    r->set_time_ns(500);
-    r->set_time_low_ns(495);
-    r->set_time_high_ns(505);
+    r->set_time_ns(5000);
+    r->set_time_low_ns(4950);
+    r->set_time_high_ns(5050);
     r->set_ratio(2);
     r->set_ratio_low(1.98);
     r->set_ratio_high(2.02);

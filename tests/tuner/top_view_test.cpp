@@ -55,7 +55,7 @@ TopLook a_look(int jobs, int workers) {
     worker->set_trials_done(1200);
     worker->set_silent_s(0.1);
     if (i == 2) worker->set_unfit("the disk is full");
-    if (i == 3) worker->set_paused_s(29);
+    if (i == 3) worker->set_paused_s(29), worker->set_paused_why("it is slower now");
   }
   return look;
 }
@@ -81,7 +81,7 @@ j1   finished  120/1000            53.82 us           1+1  3 tasks, v1 matmul...
 WORKER  HOST  LEASES  TRIALS  HEARD  NOTE
 w1      vm         4    1200  0.1 s
 w2      vm         4    1200  0.1 s  takes nothing: the disk is full
-w3      vm         4    1200  0.1 s  paused for 29 s: keeps failing to measure
+w3      vm         4    1200  0.1 s  paused for 29 s: it is slower now
 
 
 
@@ -130,7 +130,7 @@ TEST(TopFrame, ShowsOpenJobsFirstAndWhyAWorkerIsIdle) {
   EXPECT_LT(all.find("\nj2 "), all.find("\nj10 ")) << "by number";
   EXPECT_LT(all.find("\nj12 "), all.find("\nj1 ")) << "ended ones last";
   EXPECT_THAT(all, HasSubstr("takes nothing: the disk is full"));
-  EXPECT_THAT(all, HasSubstr("paused for 29 s: keeps failing to measure"));
+  EXPECT_THAT(all, HasSubstr("paused for 29 s: it is slower now"));
   EXPECT_THAT(frame({}, 80, 24),
               AllOf(HasSubstr("no jobs since the daemon began"), HasSubstr("no worker is connected")));
 }

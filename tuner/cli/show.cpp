@@ -10,8 +10,11 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/schedule/schedule.h"
+#include "db/quarantine.h"
+#include "db/store.h"
 #include "templates/workload/json_input.h"
 #include "tuner/cli/command.h"
+#include "tuner/daemon/log_lines.h"
 #include "tuner/jobs/space_text.h"
 #include "tuner/jobs/tasks.h"
 #include "tuner/study/roofline.h"
@@ -139,6 +142,10 @@ Status show_trial(const Options& options) {
   Result<ChosenKernel> kernel =
       choose_config(task, trial.trial.template_name, trial.trial.template_version, trial.trial.config);
   if (!kernel) return Status(kernel.status()).with_context(str("trial ", options.what, " rests on "));
+  ASSIGN_OR_RETURN(const std::vector<QuarantineRow> quarantine, store->quarantine(options.what));
+  for (const QuarantineRow& q : quarantine)
+    std::fprintf(stderr, "trial %s: in quarantine: attempt %d of worker %s on %s: %s\n", options.what.c_str(),
+                 q.attempt, q.worker_id.c_str(), without_controls(q.host).c_str(), q.why.c_str());
   if (trial.record)
     std::fprintf(stderr, "trial %s: %s%s%s\n", options.what.c_str(),
                  std::string(outcome_name(trial.record->outcome)).c_str(),

@@ -138,7 +138,9 @@ nlohmann::ordered_json json_of(const TopLook& look) {
                        {"trials_done", w.trials_done()},
                        {"silent_s", w.silent_s()},
                        {"unfit", w.unfit()},
-                       {"paused_s", w.paused_s()}});
+                       {"paused_s", w.paused_s()},
+                       {"paused_why", w.paused_why()},
+                       {"quarantined", w.quarantined()}});
   return {{"daemon",
            {{"address", look.daemon},
             {"up_s", d.up_s()},

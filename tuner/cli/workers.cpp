@@ -38,7 +38,9 @@ int run(const WorkersOptions& options) {
                       {"trials_done", w.trials_done()},
                       {"silent_s", w.silent_s()},
                       {"unfit", w.unfit()},
-                      {"paused_s", w.paused_s()}});
+                      {"paused_s", w.paused_s()},
+                      {"paused_why", w.paused_why()},
+                      {"quarantined", w.quarantined()}});
     std::printf("%s\n", json.dump(2).c_str());
     return kExitDone;
   }
@@ -55,8 +57,14 @@ int run(const WorkersOptions& options) {
     if (!w.unfit().empty())
       std::printf("  takes nothing now: %s\n",
                   shortened(without_controls(w.unfit()), std::max(0, width - 21)).c_str());
-    if (w.paused_s() > 0)
-      std::printf("  gets nothing for %.0f s: it keeps failing to measure\n", w.paused_s());
+    if (w.paused_s() > 0) {
+      const std::string why = str("  gets nothing for ", static_cast<int64_t>(w.paused_s()),
+                                  " s: ", without_controls(w.paused_why()));
+      std::printf("%s\n", shortened(why, width).c_str());
+    }
+    if (w.quarantined() > 0)
+      std::printf("  sent %lld results that cannot be; tuner show TRIAL tells them\n",
+                  static_cast<long long>(w.quarantined()));
     for (const std::string& target : w.targets())
       std::printf("  %s\n", shortened(without_controls(target), std::max(0, width - 2)).c_str());
   }

@@ -63,7 +63,10 @@ std::vector<std::string> row_of(const v1::JobSummary& job) {
 
 std::string note_of(const v1::WorkerSummary& worker) {
   if (!worker.unfit().empty()) return "takes nothing: " + without_controls(worker.unfit());
-  if (worker.paused_s() > 0) return "paused for " + span(worker.paused_s()) + ": keeps failing to measure";
+  if (worker.paused_s() > 0)
+    return str(
+        "paused for ", span(worker.paused_s()), ": ",
+        worker.paused_why().empty() ? "it keeps failing to measure" : without_controls(worker.paused_why()));
   return "";
 }
 

@@ -248,6 +248,8 @@ class Coordinator {
   bool take_impossible(const Incoming& result, std::vector<LeaseTable::Loss>& losses);
   Status quarantine(SyncCall& call, const QuarantineRow& row, bool current,
                     std::vector<LeaseTable::Loss>& losses);
+  std::optional<bool> take_impossible_race(SyncCall& call, const v1::RaceResult& message, const RaceRow& row,
+                                           const Work& work, const LeaseTable::Claim& claim);
   void note_pace_locked(const Incoming& result);
   Status load_distrust();
   void take_deaths(std::vector<LeaseTable::Loss>& losses);

@@ -15,9 +15,14 @@ namespace tuner {
 
 // What earlier daemons on this database found out.
 Status Coordinator::load_distrust() {
+  constexpr int64_t kDayUs = 86'400'000'000;
   ASSIGN_OR_RETURN(const std::vector<DeathRow> deaths, store_.deaths());
+  ASSIGN_OR_RETURN(const std::vector<QuarantineRow> quarantine, store_.quarantine(""));
   const std::lock_guard lock(mutex_);
   for (const DeathRow& line : deaths) (void)ledger_.take(line);
+  for (const QuarantineRow& row : quarantine)
+    if (options_.wall_us() - row.received_at_us < kDayUs)
+      workers_.remember_quarantined(row.worker_id, row.why, clock_.now_ms());
   return Status::ok();
 }
 
@@ -145,6 +150,27 @@ Status Coordinator::quarantine(SyncCall& call, const QuarantineRow& row, bool cu
     losses.push_back(*std::move(loss));
   }
   return Status::ok();
+}
+
+// Nothing: it can be. Else whether it may be acknowledged; the race goes to another worker.
+std::optional<bool> Coordinator::take_impossible_race(SyncCall& call, const v1::RaceResult& message,
+                                                      const RaceRow& row, const Work& work,
+                                                      const LeaseTable::Claim& claim) {
+  const Circumstances known{.bound = facts_of(work.task).bound, .held_ms = claim.held_ms};
+  const std::optional<std::string> why = why_impossible(row, work.finalists, known);
+  if (!why) return std::nullopt;
+  const QuarantineRow claimed{.lease_id = message.race_id(),
+                              .attempt = message.attempt(),
+                              .worker_id = row.environment.worker_id,
+                              .worker_incarnation = row.environment.worker_incarnation,
+                              .host = row.environment.host,
+                              .claimed_ns = row.time_ns,
+                              .why = *why,
+                              .received_at_us = options_.wall_us()};
+  std::vector<LeaseTable::Loss> losses;
+  if (!quarantine(call, claimed, claim.current, losses)) return false;
+  handle_losses(std::move(losses));
+  return true;
 }
 
 // A worker whose machine has become slower is left alone until it is calm.

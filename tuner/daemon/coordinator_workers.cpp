@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "compiler_core/base/clock.h"
-#include "db/quarantine.h"
 #include "proto/convert.h"
-#include "tuner/daemon/belief.h"
 #include "tuner/daemon/coordinator.h"
 #include "tuner/daemon/incoming.h"
 #include "tuner/daemon/messages.h"
@@ -260,21 +258,7 @@ bool Coordinator::accept_race(SyncCall& call, const v1::RaceResult& message) {
       result->environment.worker_id = sender.worker_id;
       result->environment.worker_incarnation = sender.incarnation;
       row = *std::move(result);
-      const Circumstances known{.bound = facts_of(work.task).bound, .held_ms = claim.held_ms};
-      if (const auto why = why_impossible(row, work.finalists, known)) {
-        std::vector<LeaseTable::Loss> losses;
-        const QuarantineRow claimed{.lease_id = id,
-                                    .attempt = message.attempt(),
-                                    .worker_id = sender.worker_id,
-                                    .worker_incarnation = sender.incarnation,
-                                    .host = row.environment.host,
-                                    .claimed_ns = row.time_ns,
-                                    .why = *why,
-                                    .received_at_us = options_.wall_us()};
-        if (!quarantine(call, claimed, claim.current, losses)) return false;
-        handle_losses(std::move(losses));
-        return true;
-      }
+      if (const auto taken = take_impossible_race(call, message, row, work, claim)) return *taken;
     } else {
       spdlog::error("a race's result is refused: {}", shown(result.message()));
       error = result.message();

@@ -49,7 +49,8 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
   if (standings_.size() >= kMostStandings)
     std::erase_if(standings_, [](const auto& item) { return item.second.strikes() == 0; });
   if (standings_.size() < kMostStandings || standings_.contains(life.worker_id))
-    standings_[life.worker_id].enter(worker.offer.hardware, worker.offer.sentinel_ns);
+    (void)standings_[life.worker_id].enter(worker.offer.hardware, worker.offer.sentinel_ns,
+                                           worker.offer.peak_gflops, now_ms);
   workers_[session] = std::move(worker);
   return ended;
 }
@@ -103,6 +104,11 @@ int64_t Workers::count_quarantined(const std::string& session, const std::string
   return who == nullptr ? 0 : standings_[who->worker_id].strike(now_ms, why);
 }
 
+void Workers::remember_quarantined(const std::string& worker_id, const std::string& why, int64_t now_ms) {
+  if (standings_.size() < kMostStandings || standings_.contains(worker_id))
+    (void)standings_[worker_id].strike(now_ms, why);
+}
+
 Standing::News Workers::observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms) {
   const WorkerLife* const who = life(session);
   return who == nullptr ? Standing::News::kNone : standings_[who->worker_id].observe(sentinel_ns, now_ms);
@@ -113,7 +119,7 @@ const Standing* Workers::standing_of(const Worker& worker) const {
   return found == standings_.end() ? nullptr : &found->second;
 }
 
-// Asked of workers that are slower only: it looks at all.
+// Asked of workers that are slower or not believed only: it looks at all.
 bool Workers::can_be_spared(const Worker& worker, int64_t now_ms) const {
   return std::ranges::any_of(workers_, [&](const auto& item) {
     const Worker& other = item.second;
@@ -157,7 +163,8 @@ int Workers::allowance(const std::string& session, int64_t now_ms) const {
   const auto found = workers_.find(session);
   if (found == workers_.end() || !fit(found->second, now_ms)) return 0;
   const Standing* const standing = standing_of(found->second);
-  if (standing != nullptr && standing->on_trial(standing->slower() && can_be_spared(found->second, now_ms)))
+  if (standing != nullptr && standing->on_trial(true) &&
+      standing->on_trial(can_be_spared(found->second, now_ms)))
     return 1;
   return found->second.failures >= kFailuresInARow ? 1 : std::numeric_limits<int>::max();
 }
@@ -168,7 +175,7 @@ bool Workers::fit(const Worker& worker, int64_t now_ms) const {
     return false;
   const Standing* const standing = standing_of(worker);
   if (standing == nullptr || standing->pause_ms(now_ms, true) == 0) return true;
-  return standing->pause_ms(now_ms, standing->slower() && can_be_spared(worker, now_ms)) == 0;
+  return standing->pause_ms(now_ms, can_be_spared(worker, now_ms)) == 0;
 }
 
 bool Workers::others_serve(WorkKind kind, const std::string& target, const std::set<std::string>& except,
@@ -232,7 +239,7 @@ std::vector<Workers::Entry> Workers::list(int64_t now_ms) const {
                 .here = here(worker, now_ms)};
     if (entry.paused_ms > 0) entry.paused_why = "it keeps failing to measure";
     if (const Standing* const standing = standing_of(worker)) {
-      const bool others = standing->slower() && can_be_spared(worker, now_ms);
+      const bool others = standing->pause_ms(now_ms, true) > 0 && can_be_spared(worker, now_ms);
       if (const int64_t pause = standing->pause_ms(now_ms, others); pause > entry.paused_ms) {
         entry.paused_ms = pause;
         entry.paused_why = standing->why(now_ms, others);

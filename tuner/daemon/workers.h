@@ -77,6 +77,8 @@ class Workers {
   int64_t count_failure(const std::string& session, int64_t now_ms);
   // It sent a result that cannot be. Returns for how long it gets nothing now; 0: it goes on.
   int64_t count_quarantined(const std::string& session, const std::string& why, int64_t now_ms);
+  // The same of a worker that is not here: what an earlier daemon on this database found out.
+  void remember_quarantined(const std::string& worker_id, const std::string& why, int64_t now_ms);
   // The better sentinel of a trial on its CPU. What it says about the pace of its machine.
   Standing::News observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms);
   // Why it takes nothing now, in its own words; empty: it is fit. True: that has changed.
