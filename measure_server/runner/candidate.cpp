@@ -143,8 +143,8 @@ class Child {
   }
 
   bool load() {
-    const int fd = enter_jail(plan_.runner, plan_.shared_object->fd());
-    if (fd < 0) return setup_failed("the child's descriptors cannot be arranged");
+    if (!plan_.jail->enter(plan_.runner, plan_.shared_object->fd()))
+      return setup_failed("the child cannot be kept apart from this host as it was before");
     const std::vector<int>& cpus = plan_.request->cpus;
     try {
       pool_ = std::make_unique<ThreadPool>(m_.threads, cpus);
@@ -152,16 +152,16 @@ class Child {
       return setup_failed(str("the kernel's ", m_.threads, " threads cannot be started: ", e.what()));
     }
     rt_ = pool_->runtime(workspace_.data());
+    wake_threads();  // a thread that has not begun yet would make system calls of libc's that are not listed
+    if (!plan_.jail->shut()) return setup_failed("the filter of system calls is refused");
 
     enter(Phase::kLoading);
-    char path[32];
-    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     const KernelLoader* loader = find_kernel_loader(m_.kind);
     if (loader == nullptr)
       return load_failed(str("this runner has no loader for binaries of kind ", m_.kind));
-    Result<LoadedKernel> loaded = loader->load(path, m_);
+    Result<LoadedKernel> loaded = loader->load(kCandidatePath, m_);
     if (!loaded) return load_failed(loaded.message());
-    close(fd);
+    close(kCandidateFd);  // at level none; else the loader has closed it
     loaded_ = *std::move(loaded);
     return true;
   }
@@ -217,6 +217,12 @@ class Child {
       s.cpu_ns += one.cpu_ns;
     }
     return true;
+  }
+
+  // Every thread has taken part in a loop when this returns, and spins for a moment.
+  void wake_threads() {
+    pool_->parallel_for(
+        m_.threads, [](void*, int32_t, int32_t, int32_t) {}, nullptr);
   }
 
   // Of the threads the kernel runs on.

@@ -11,6 +11,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/runner/guarded_memory.h"
+#include "measure_server/runner/jail.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
@@ -55,6 +56,7 @@ struct CandidatePlan {
   const RunRequest* request = nullptr;
   const Manifest* manifest = nullptr;
   pid_t runner = 0;
+  Jail* jail = nullptr;
   uint64_t nonce = 0;
   std::shared_ptr<SealedFile> shared_object;
   CandidateReport* report = nullptr;

@@ -44,14 +44,16 @@ int64_t elements(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-CandidateRun::CandidateRun(int socket, SealedFiles& files, RunRequest request, Artifact artifact,
-                           const std::vector<pid_t>& spared)
+CandidateRun::CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request,
+                           Artifact artifact, const std::vector<pid_t>& spared)
     : socket_(socket),
       files_(files),
+      jail_(jail),
       r_(std::move(request)),
       spared_(spared),
       artifact_(std::move(artifact)) {
   reply_.id = r_.id;
+  reply_.isolation = isolation_name(jail_.level());
 }
 
 CandidateRun::~CandidateRun() { reap(); }
@@ -155,6 +157,7 @@ Status CandidateRun::prepare() {
   plan_.request = &r_;
   plan_.manifest = &artifact_.manifest;
   plan_.runner = getpid();
+  plan_.jail = &jail_;
   plan_.nonce = random_() | 1;
   return Status::ok();
 }
@@ -211,7 +214,7 @@ Status CandidateRun::fork_child() {
   patience_ = Patience(
       std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s)),
       begun_);
-  child_ = fork();
+  child_ = jail_.fork_child();
   if (child_ < 0) return failed("fork: ", strerror(errno));
   if (child_ == 0) run_candidate(plan_);
   pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child_, 0u));

@@ -22,8 +22,8 @@ namespace tuner {
 class CandidateRun {
  public:
   // `socket`: where a cancellation arrives. `spared`: the runner's children that belong to others and must
-  // not be killed; it must outlive this.
-  CandidateRun(int socket, SealedFiles& files, RunRequest request, Artifact artifact,
+  // not be killed; it and the jail must outlive this.
+  CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request, Artifact artifact,
                const std::vector<pid_t>& spared);
   ~CandidateRun();  // kills the child
   CandidateRun(const CandidateRun&) = delete;
@@ -85,6 +85,7 @@ class CandidateRun {
 
   int socket_;
   SealedFiles& files_;
+  Jail& jail_;
   const RunRequest r_;
   const std::vector<pid_t>& spared_;
   RunReply reply_;

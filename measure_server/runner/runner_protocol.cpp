@@ -138,6 +138,7 @@ std::string to_json(const RunReply& r) {
                {"run_ns", r.run_ns},
                {"cpu_ns", r.cpu_ns},
                {"cut", r.cut},
+               {"isolation", r.isolation},
                {"max_error", std::isfinite(r.max_error) ? r.max_error : std::numeric_limits<double>::max()},
                {"sentinel_before_ns", r.sentinel_before_ns},
                {"sentinel_after_ns", r.sentinel_after_ns},
@@ -210,6 +211,7 @@ std::string to_json(const ProbeReply& r) {
                {"version", r.version},
                {"hardware", r.hardware},
                {"isolation", r.isolation},
+               {"isolation_missing", r.isolation_missing},
                {"peak_gflops", r.peaks.float32},
                {"peak_gflops_bfloat16", r.peaks.bfloat16},
                {"peak_gflops_int8", r.peaks.int8},
@@ -327,6 +329,7 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("run_ns", r.run_ns, kRequired);
   in.read("cpu_ns", r.cpu_ns, kRequired);
   in.read("cut", r.cut, kRequired);
+  in.read("isolation", r.isolation);
   in.read_at_least("max_error", r.max_error, 0, kRequired);
   in.read_at_least("sentinel_before_ns", r.sentinel_before_ns, 0, kRequired);
   in.read_at_least("sentinel_after_ns", r.sentinel_after_ns, 0, kRequired);
@@ -382,6 +385,7 @@ Result<ProbeReply> parse_probe_reply(std::string_view text) {
   in.read("version", r.version, kRequired);
   in.read("hardware", r.hardware, kRequired);
   in.read("isolation", r.isolation, kRequired);
+  in.read("isolation_missing", r.isolation_missing);
   in.read("peak_gflops", r.peaks.float32, kRequired);
   in.read("peak_gflops_bfloat16", r.peaks.bfloat16, kRequired);
   in.read("peak_gflops_int8", r.peaks.int8, kRequired);

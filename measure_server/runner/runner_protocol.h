@@ -87,7 +87,8 @@ struct RunReply {
   std::vector<double> run_ns,
       cpu_ns;  // per call, one value per sample: wall clock, and CPU time of the calling thread
   bool cut = false;
-  double max_error = 0;  // in units of the tolerance
+  std::string isolation;  // CPU only: the level reached, see isolation.h
+  double max_error = 0;   // in units of the tolerance
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
   // Times of the memory sentinel; 0: not timed, because the operands fit the core's own caches or run on a
   // GPU.
@@ -179,8 +180,9 @@ struct ProbeReply {
   int harness_abi = kHarnessAbi;
   std::string version;    // the runner's: "0.1.0"
   std::string hardware;   // fingerprint, see hardware.h
-  std::string isolation;  // seccomp: candidates cannot fork, signal others or write files; process: they
-                          // could
+  // The highest level that candidates get here: none, process or strict (isolation.h), and why no higher one
+  // is to be had, or which pieces are missing: one line, empty if everything is there.
+  std::string isolation, isolation_missing;
   CpuPeaks peaks;
   CpuBandwidths bandwidths;
   std::vector<DeviceInfo> devices;  // GPUs, as a separate process learned from the driver

@@ -18,6 +18,8 @@ std::vector<std::string> left_behind(pid_t runner) {
     if (!(in >> pid >> name >> state >> parent)) continue;
     // Process 1 may take its time to reap what is already dead.
     const bool orphan = parent == "1" && name == "(candidate)" && state != "Z";
+    // The keeper holds the namespaces for as long as the runner lives.
+    if (name == "(jail-keeper)") continue;
     if (parent == std::to_string(runner) || orphan) found.push_back(pid + " " + name);
   }
   return found;

@@ -144,7 +144,8 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   ProbeReply p;
   p.hardware = "a cpu";
   p.version = "1";
-  p.isolation = "seccomp";
+  p.isolation = "process";
+  p.isolation_missing = "net: refused";
   p.peaks = {.float32 = {100, 199.5}, .bfloat16 = {200, 398}, .int8 = {400, 790}};
   p.bandwidths.levels = {{2 << 20, {100, 200}}, {INT64_MAX, {11, 20}}};
   p.devices = {{.ordinal = 1,
