@@ -19,12 +19,32 @@ namespace tuner {
 enum class Phase : uint32_t { kStarting, kLoading, kPacking, kFirstRun, kTiming, kLastRun, kDone };
 const char* phase_name(Phase phase);
 
-// Written by the child; the parent reads it after the child has ended. It lies in its own GuardedBuffer.
+// What the parent wants of a turn.
+enum class Command : uint32_t {
+  kFirst,   // load, pack, run once into the first outputs
+  kSample,  // take samples: all of them; in a race those of a turn; after a pause, the rest
+  kProve,   // one call on inputs that the candidate has not seen
+  kLast,    // one call more
+  kLeave,   // end the process
+};
+
+// Shared by the child and its parent, in a GuardedBuffer of its own. The parent writes what a turn is about;
+// all else is the child's, which may be lying: the parent checks what can be checked.
 struct CandidateReport {
   static constexpr uint32_t kMaxSamples = 1000;
 
-  uint64_t finished;  // the plan's nonce, written last; any other value means that the child did not reach
-                      // its end
+  // The parent's: what to do, with which inputs (0: those of the timed calls), whether to pause before the next
+  // sample, and with kLeave, and not before, the number that a child writes that reached its end.
+  Command command;
+  uint32_t inputs, pause;
+  uint64_t leave_with;
+
+  uint64_t finished;
+  uint32_t stopped;       // the child found a reason not to go on; it is among those below
+  uint32_t sampled;       // the latest turn ended because all samples were taken, not because of a pause
+  double turns_wall_ns, turns_cpu_ns;  // of all its turns but the first, by its own clocks; CPU time of all threads
+  double proof_ns;         // CPU time that the calling thread spent in the call of kProve; 0: there was none
+  uint32_t unwritten;      // 1 + index into plan.args of an output of which a timed call left a part unwritten
   Phase phase;        // the phase that the child is in
   uint32_t samples, other_samples;
   // Samples taken while the core was not calm. In turns: 1 if the latest turn had such a sample.
@@ -35,8 +55,7 @@ struct CandidateReport {
   int32_t kernel_status;  // what the kernel or its packing returned, if not 0
   uint32_t descriptors_closed;
   uint32_t damaged_operand;  // 1 + index into plan.args of a private operand with a damaged slack; 0: none
-  // Turns only: how many were given, how many are over, and whether the next one is the last.
-  uint32_t turns_given, turns_over, last_turn;
+  uint32_t turns_given, turns_over;
   double run_ns[kMaxSamples], cpu_ns[kMaxSamples];
   double pulses_ns[kMaxSamples];  // turns only: the pulses beside each sample
   double other_ns[kMaxSamples];   // samples with the other kind of constants
@@ -57,14 +76,15 @@ struct CandidatePlan {
   const Manifest* manifest = nullptr;
   pid_t runner = 0;
   Jail* jail = nullptr;
-  uint64_t nonce = 0;
+  uint64_t random = 0;  // seeds the child's choices
   std::shared_ptr<SealedFile> shared_object;
   CandidateReport* report = nullptr;
-  bool in_turns = false;  // works only in turns that it is given: CandidateRun::take_turn
+  bool in_race = false;  // a turn takes the number of samples below
   int samples_of_turn = 1, others_of_turn = 0;
 
   struct Operand {
     std::shared_ptr<SealedFile> data;      // input, constant
+    std::vector<std::shared_ptr<SealedFile>> others;  // the input's data in each further set
     const GuardedBuffer* first = nullptr;  // output of the first run
     const GuardedBuffer* last = nullptr;   // output of the timed runs and of the last run
   };

@@ -7,17 +7,21 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <utility>
 
 #include "compiler_core/base/child_process.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/peer.h"
+#include "measure_server/runner/sampling.h"
 #include "measure_server/runner/sentinel.h"
 
 namespace tuner {
@@ -29,6 +33,7 @@ using std::chrono::steady_clock;
 // Resident size is looked at this often; a process that touches memory as fast as it can is then tens of
 // megabytes over.
 constexpr std::chrono::milliseconds kWatchEvery{10};
+constexpr const char* kWhileTimed = " (right in the first run, wrong while being timed)";
 
 std::string gib(int64_t bytes) {
   char text[32];
@@ -67,8 +72,8 @@ RunReply CandidateRun::run() {
   reply_.sentinel_before_ns = sentinel_on(r_.cpus);
   const Status forked = fork_child();
   if (!forked.is_ok()) return trouble(forked.message());
-  watch();
-  reap();
+  conduct();
+  leave();
   judge();
   reply_.run_ms = ms_since(begun_);
   reply_.sentinel_after_ns = sentinel_on(r_.cpus);
@@ -79,7 +84,7 @@ RunReply CandidateRun::run() {
 Status CandidateRun::begin(int samples, int others) {
   RETURN_IF_ERROR(prepare());
   if (!reply_.outcome.empty()) return Status::ok();
-  plan_.in_turns = true;
+  in_race_ = plan_.in_race = true;
   plan_.samples_of_turn = samples;
   plan_.others_of_turn = others;
   return fork_child();
@@ -96,25 +101,119 @@ bool CandidateRun::feels_memory() const {
 }
 
 bool CandidateRun::take_turn() {
-  if (child_ < 0 || ended_) return false;
-  const uint32_t turn = give_turn(*plan_.report);
-  while (!turn_is_over(*plan_.report, turn, kWatchEvery))
-    if (must_end()) return false;
-  return !must_end();
+  if (child_ < 0) return false;
+  if (!std::exchange(began_, true)) return first_turn();
+  constexpr uint64_t kProveOneIn = 4;
+  poison();
+  if (!work(Command::kSample) || !check(Extent::kLittle, 0, /*first=*/false, kWhileTimed)) return false;
+  return proved_ || random_() % kProveOneIn != 0 || prove();
 }
 
 bool CandidateRun::turn_was_calm() const { return plan_.report->disturbed == 0; }
 
 RunReply CandidateRun::finish() {
   if (child_ >= 0) {
-    plan_.report->last_turn = 1;
-    (void)give_turn(*plan_.report);
-    watch();
-    reap();
+    if (reply_.outcome.empty() && !ended_ && plan_.report->stopped == 0 && (proved_ || prove())) last_turn();
+    leave();
     judge();
     reply_.run_ms = ms_since(begun_);
   }
   return reply_;
+}
+
+// A trial. Between the turns the child stands still, and everything it wrote is looked at. Sampling has at most
+// one pause, at a moment that is drawn as it runs.
+void CandidateRun::conduct() {
+  constexpr uint64_t kLongestMs = 8;
+  if (!first_turn()) return;
+  pause_after_ = std::chrono::milliseconds(1 + random_() % kLongestMs);
+  CandidateReport& report = *plan_.report;
+  bool sampled = false;
+  for (int parts = 0; !sampled && parts < 2; ++parts) {
+    if (!work(Command::kSample)) return;
+    sampled = report.sampled != 0;
+    if (!check(Extent::kLittle, 0, /*first=*/false, kWhileTimed)) return;
+    if (report.cut != 0) return;
+    if (!proved_ && !prove()) return;
+    poison();
+  }
+  last_turn();
+}
+
+bool CandidateRun::first_turn() { return work(Command::kFirst) && check(Extent::kAll, 0, /*first=*/true, ""); }
+
+// A call on inputs that were kept back until now.
+bool CandidateRun::prove() {
+  const size_t sets = r_.others.size();
+  const size_t set = sets == 0 ? 0 : 1 + random_() % sets;
+  plan_.report->inputs = static_cast<uint32_t>(set);
+  poison();
+  if (!work(Command::kProve)) return false;
+  proved_ = true;
+  proof_cpu_ns_ = latest_cpu_ns_;
+  return check(Extent::kMuch, set, /*first=*/false,
+               set == 0 ? kWhileTimed : " (on inputs it had not seen; right on the others)");
+}
+
+bool CandidateRun::last_turn() {
+  poison();
+  return work(Command::kLast);
+}
+
+// The child works until its turn is over. False: it has ended or must end.
+bool CandidateRun::turn(Command command) {
+  if (child_ < 0 || ended_) return false;
+  CandidateReport& report = *plan_.report;
+  const std::chrono::milliseconds pause_after = std::exchange(pause_after_, std::chrono::milliseconds(0));
+  const auto begin = steady_clock::now();
+  const auto pause_at = begin + pause_after;
+  const double cpu_ns = child_cpu_ns();
+  report.command = command;
+  std::atomic_ref(report.pause).store(0);
+  patience_.forgive();
+  const uint32_t number = give_turn(report);
+  bool paused = pause_after.count() == 0;
+  while (!turn_is_over(report, number, paused ? kWatchEvery : std::min(kWatchEvery, pause_after))) {
+    if (must_end()) return false;
+    if (paused || steady_clock::now() < pause_at) continue;
+    paused = true;
+    std::atomic_ref(report.pause).store(1);
+  }
+  latest_cpu_ns_ = child_cpu_ns() - cpu_ns;
+  if (command != Command::kFirst) {
+    ++turns_;
+    seen_cpu_ns_ += latest_cpu_ns_;
+    seen_wall_ns_ += std::chrono::duration<double, std::nano>(steady_clock::now() - begin).count();
+  }
+  return !must_end();
+}
+
+// The same; false also if the child found a reason to stop.
+bool CandidateRun::work(Command command) { return turn(command) && plan_.report->stopped == 0; }
+
+// Only now does the child learn what one writes that reached its end.
+void CandidateRun::leave() {
+  if (child_ >= 0 && !ended_) {
+    leave_with_ = random_() | 1;
+    plan_.report->leave_with = leave_with_;
+    plan_.report->command = Command::kLeave;
+    patience_.forgive();
+    (void)give_turn(*plan_.report);
+    watch();
+  }
+  reap();
+}
+
+void CandidateRun::poison() const {
+  for (const Output& out : outputs_) out.last.fill(poison_byte(out.arg->dtype));
+}
+
+// Of all its threads, from its start. It counts also while the child runs.
+double CandidateRun::child_cpu_ns() const {
+  clockid_t clock;
+  timespec t;
+  if (clock_getcpuclockid(child_, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
 RunReply CandidateRun::trouble(const std::string& why) const {
@@ -158,36 +257,65 @@ Status CandidateRun::prepare() {
   plan_.manifest = &artifact_.manifest;
   plan_.runner = getpid();
   plan_.jail = &jail_;
-  plan_.nonce = random_() | 1;
+  plan_.random = random_();
+  reply_.input_sets = 1 + static_cast<int>(r_.others.size());
+  return Status::ok();
+}
+
+namespace {
+
+const std::string* path_of(const std::vector<RunRequest::Data>& data, const std::string& name) {
+  for (const RunRequest::Data& d : data)
+    if (d.arg == name) return &d.path;
+  return nullptr;
+}
+
+}  // namespace
+
+Result<CandidateRun::Output::Reference> CandidateRun::reference_of(const std::vector<RunRequest::Data>& files,
+                                                                   const ArgInfo& a) const {
+  const std::string* path = path_of(files, a.name);
+  if (path == nullptr) return failed("run ", r_.id, ": no reference for output ", a.name);
+  Output::Reference reference;
+  ASSIGN_OR_RETURN(reference.file, files_.get(*path, SealedFile::Placement::kAtStart));
+  ASSIGN_OR_RETURN(const std::string_view bytes, reference.file->map_hidden_from_children());
+  Result<ReferenceView> view = parse_reference(bytes);
+  if (!view.is_ok()) return view.status().with_context(*path + ": ");
+  reference.view = *std::move(view);
+  // A kernel may take the same elements as fewer dimensions: pixels of an image as one.
+  if (elements(reference.view.shape) != elements(a.shape) ||
+      a.bytes != elements(a.shape) * dtype_bytes(a.dtype))
+    return failed(*path, ": the reference's size is not that of output ", a.name, " in the manifest");
+  return reference;
+}
+
+// The further sets of inputs that have this one.
+Status CandidateRun::bind_others(const ArgInfo& a, CandidatePlan::Operand& o) {
+  for (const RunRequest::InputSet& set : r_.others) {
+    const std::string* path = path_of(set.inputs, a.name);
+    if (path == nullptr) return failed("run ", r_.id, ": a further set of inputs lacks ", a.name);
+    ASSIGN_OR_RETURN(const auto file, files_.get(*path, SealedFile::Placement::kAtPageEnd));
+    if (file->bytes() != a.bytes)
+      return failed(*path, ": has ", file->bytes(), " bytes, ", a.name, " of the artifact ", a.bytes);
+    o.others.push_back(file);
+  }
   return Status::ok();
 }
 
 Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands,
                           bool packing) {
-  const auto path_of = [](const std::vector<RunRequest::Data>& data,
-                          const std::string& name) -> const std::string* {
-    for (const RunRequest::Data& d : data)
-      if (d.arg == name) return &d.path;
-    return nullptr;
-  };
   // The child's addresses must not move: outputs are reserved for all arguments first.
   if (!packing) outputs_.reserve(args.size());
   for (const ArgInfo& a : args) {
     CandidatePlan::Operand& o = operands.emplace_back();
     if (a.role == "packed") continue;
     if (a.role == "output" && !packing) {
-      const std::string* path = path_of(r_.references, a.name);
-      if (path == nullptr) return failed("run ", r_.id, ": no reference for output ", a.name);
       Output out{&a};
-      ASSIGN_OR_RETURN(out.reference_file, files_.get(*path, SealedFile::Placement::kAtStart));
-      ASSIGN_OR_RETURN(const std::string_view bytes, out.reference_file->map_hidden_from_children());
-      Result<ReferenceView> reference = parse_reference(bytes);
-      if (!reference.is_ok()) return reference.status().with_context(*path + ": ");
-      out.reference = *std::move(reference);
-      // A kernel may take the same elements as fewer dimensions: pixels of an image as one.
-      if (elements(out.reference.shape) != elements(a.shape) ||
-          a.bytes != elements(a.shape) * dtype_bytes(a.dtype))
-        return failed(*path, ": the reference's size is not that of output ", a.name, " in the manifest");
+      out.references.resize(1 + r_.others.size());
+      ASSIGN_OR_RETURN(out.references[0], reference_of(r_.references, a));
+      for (size_t i = 0; i < r_.others.size(); ++i) {
+        ASSIGN_OR_RETURN(out.references[i + 1], reference_of(r_.others[i].references, a));
+      }
       ASSIGN_OR_RETURN(out.first, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
       ASSIGN_OR_RETURN(out.last, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
       out.first.fill(poison_byte(a.dtype));
@@ -205,6 +333,7 @@ Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<Candidat
     if (o.data->bytes() != a.bytes)
       return failed(*path, ": has ", o.data->bytes(), " bytes, ", a.role, " ", a.name, " of the artifact ",
                     a.bytes);
+    if (a.role == "input" && !packing) RETURN_IF_ERROR(bind_others(a, o));
   }
   return Status::ok();
 }
@@ -331,7 +460,7 @@ void CandidateRun::judge() {
     case End::kExited:
       break;
   }
-  if (end_.value != 0 || report.finished != plan_.nonce || !report_.intact())
+  if (end_.value != 0 || leave_with_ == 0 || report.finished != leave_with_ || !report_.intact())
     return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
   if (report.setup_error[0] != '\0') {
     reply_ = trouble(std::string(report.setup_error, strnlen(report.setup_error, sizeof report.setup_error)));
@@ -345,6 +474,11 @@ void CandidateRun::judge() {
     return outcome("crashed", str("the kernel returned ", report.kernel_status, when));
   if (report.descriptors_closed != 0)
     return outcome("crashed", str("closed descriptors that are not its own,", when));
+  if (report.unwritten != 0)
+    return outcome("wrong_answer",
+                   str("a timed call did not write all of output ",
+                       artifact_.manifest.args[(report.unwritten - 1) % artifact_.manifest.args.size()].name,
+                       " again"));
   if (report.damaged_operand != 0)
     return outcome(
         "crashed",
@@ -354,11 +488,13 @@ void CandidateRun::judge() {
     if (!out.first.intact() || !out.last.intact())
       return outcome("crashed", str("wrote beside output ", out.arg->name));
   if (!samples_fit()) return outcome("crashed", "its report is damaged");
-  for (const Output& out : outputs_) {
-    compare(out, out.first, "");
-    if (report.cut == 0) compare(out, out.last, " (right in the first run, wrong in the run after timing)");
-  }
+  if (report.cut == 0)
+    check(Extent::kAll, 0, /*first=*/false, " (right in the first run, wrong in the run after timing)");
   if (!reply_.outcome.empty()) return;
+  if (const std::string why = doubt(); !why.empty()) {
+    in_doubt_ = true;
+    return outcome("crashed", "its times do not add up: " + why);
+  }
   outcome("ok", "");
   reply_.cut = report.cut != 0;
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
@@ -398,13 +534,63 @@ void CandidateRun::take_facts() {
   }
 }
 
-void CandidateRun::compare(const Output& out, const GuardedBuffer& buffer, const char* when) {
+// Compares the outputs with the answers to a set of inputs. The whole of large ones takes tens of milliseconds:
+// between the first and the last run a part has to do, which nobody knows beforehand. Returns false, and says
+// so in the reply, if one is wrong.
+bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when) {
+  constexpr int64_t kMuch = 1 << 20, kLittle = 1 << 16;
   const auto begin = steady_clock::now();
-  const CheckResult check =
-      check_output(out.reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name);
+  for (const Output& out : outputs_) {
+    const GuardedBuffer& buffer = first ? out.first : out.last;
+    const ReferenceView& reference = out.references[set].view;
+    const CheckResult result =
+        extent == Extent::kAll
+            ? check_output(reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name)
+            : check_part(reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name,
+                         extent == Extent::kMuch ? kMuch : kLittle, random_());
+    reply_.max_error = std::max(reply_.max_error, result.max_error);
+    if (!buffer.intact())
+      outcome("crashed", str("wrote beside output ", out.arg->name));
+    else if (!result.ok)
+      outcome("wrong_answer", result.message + when);
+  }
   reply_.check_ms += ms_since(begin);
-  reply_.max_error = std::max(reply_.max_error, check.max_error);
-  if (!check.ok) outcome("wrong_answer", check.message + when);
+  return reply_.outcome.empty();
+}
+
+// Why its times cannot be what its calls took; empty: they may be. CPU time is the same whoever asks the kernel
+// for it, however busy the machine is; so a clock that was tampered with shows. And one call on inputs that it
+// had not seen has to take about as long as those that were timed: what is more than that by far was not done
+// there. A neighbour on the core and cold caches slow a single call, by less than this.
+std::string CandidateRun::doubt() const {
+  constexpr double kTurnNs = 150e3, kShare = 0.03;        // a turn's own waking and waiting
+  constexpr double kSlower = 3, kNsAByte = 0.25, kCallNs = 30e3, kThreadNs = 300e3;
+  const CandidateReport& report = *plan_.report;
+  const double threads = std::max(artifact_.manifest.threads, 1);
+  const double slack_ns = kTurnNs * threads * turns_ + kShare * seen_cpu_ns_;
+  const auto ms = [](double ns) { return str(std::round(ns / 1e4) / 100, " ms"); };
+  if (!(std::fabs(report.turns_cpu_ns - seen_cpu_ns_) <= slack_ns))
+    return str("its clocks say ", ms(report.turns_cpu_ns), " of CPU time, ours ", ms(seen_cpu_ns_));
+  if (!(report.turns_wall_ns <= seen_wall_ns_ * 1.001 + kTurnNs))
+    return str("its clock says ", ms(report.turns_wall_ns), ", ours ", ms(seen_wall_ns_));
+  if (!(report.turns_wall_ns >= (1 - kShare) * (seen_cpu_ns_ - slack_ns) / threads))
+    return str("its clock says ", ms(report.turns_wall_ns), " for ", ms(seen_cpu_ns_), " of CPU time");
+  for (uint32_t i = 0; i < report.samples; ++i)
+    if (report.cpu_ns[i] > 1.05 * report.run_ns[i] + kTurnNs)
+      return str("a call took ", report.run_ns[i], " ns and ", report.cpu_ns[i], " ns of CPU time");
+  if (!proved_ || r_.others.empty()) return "";
+  int64_t bytes = 0;
+  for (const ArgInfo& a : artifact_.manifest.args) bytes += a.bytes;
+  const double claim_ns = estimate_median({report.run_ns, report.run_ns + report.samples}).median;
+  const double most_ns = kSlower * (in_race_ ? 3 : 1) * claim_ns + kNsAByte * static_cast<double>(bytes) +
+                         (threads > 1 ? kThreadNs : kCallNs);
+  // What the child says of this call is its own; the whole turn is ours.
+  const double turn_ns = most_ns + kTurnNs + 4 * kNsAByte * static_cast<double>(bytes);
+  if (!(report.proof_ns <= most_ns) || proof_cpu_ns_ > turn_ns * threads)
+    return str("a call on inputs that it had not seen took ",
+               ms(std::max(report.proof_ns, std::min(proof_cpu_ns_, 1e12))), ", the timed ones ",
+               claim_ns / 1e6, " ms");
+  return "";
 }
 
 namespace {

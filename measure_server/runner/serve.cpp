@@ -51,9 +51,15 @@ RunReply run(int socket, SealedFiles& files, Jail& jail, DeviceHost& device, con
     reply = device.run(request, peer_gone);
   } else {
     const std::vector<pid_t> spared = {device.child(), jail.keeper()};
-    CandidateRun candidate(socket, files, jail, request, *std::move(artifact), spared);
-    reply = candidate.run();
-    peer_gone = candidate.peer_gone();
+    // Times that do not add up may be an accident of this machine once, not three times in fresh processes.
+    constexpr int kTries = 3;
+    bool in_doubt = true;
+    for (int i = 0; in_doubt && i < kTries; ++i) {
+      CandidateRun candidate(socket, files, jail, request, *artifact, spared);
+      reply = candidate.run();
+      in_doubt = candidate.in_doubt();
+      peer_gone = candidate.peer_gone();
+    }
   }
   go_on = !peer_gone;
   return reply;
@@ -63,6 +69,11 @@ RunReply run(int socket, SealedFiles& files, Jail& jail, DeviceHost& device, con
 
 int serve(int socket, Isolation at_most) {
   signal(SIGPIPE, SIG_IGN);
+  // Heard of and nothing more: whoever waits for a turn to be over wakes when the candidate has ended.
+  struct sigaction child_ended {};
+  child_ended.sa_handler = [](int) {};
+  child_ended.sa_flags = SA_RESTART;
+  sigaction(SIGCHLD, &child_ended, nullptr);
   // A candidate opens no file: what it may be linked with, besides libc and libm, has to be here already.
   (void)dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_GLOBAL);
   const std::unique_ptr<Jail> jail = Jail::make(at_most);
