@@ -49,8 +49,8 @@ int64_t elements(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-CandidateRun::CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request,
-                           Artifact artifact, const std::vector<pid_t>& spared)
+CandidateRun::CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request, Artifact artifact,
+                           const std::vector<pid_t>& spared)
     : socket_(socket),
       files_(files),
       jail_(jail),
@@ -140,7 +140,9 @@ void CandidateRun::conduct() {
   last_turn();
 }
 
-bool CandidateRun::first_turn() { return work(Command::kFirst) && check(Extent::kAll, 0, /*first=*/true, ""); }
+bool CandidateRun::first_turn() {
+  return work(Command::kFirst) && check(Extent::kAll, 0, /*first=*/true, "");
+}
 
 // A call on inputs that were kept back until now.
 bool CandidateRun::prove() {
@@ -296,7 +298,7 @@ Status CandidateRun::bind_others(const ArgInfo& a, CandidatePlan::Operand& o) {
     if (path == nullptr) return failed("run ", r_.id, ": a further set of inputs lacks ", a.name);
     ASSIGN_OR_RETURN(const auto file, files_.get(*path, SealedFile::Placement::kAtPageEnd));
     if (file->bytes() != a.bytes)
-      return failed(*path, ": has ", file->bytes(), " bytes, ", a.name, " of the artifact ", a.bytes);
+      return failed(*path, ": has ", file->bytes(), " bytes, input ", a.name, " of the artifact ", a.bytes);
     o.others.push_back(file);
   }
   return Status::ok();
@@ -475,10 +477,10 @@ void CandidateRun::judge() {
   if (report.descriptors_closed != 0)
     return outcome("crashed", str("closed descriptors that are not its own,", when));
   if (report.unwritten != 0)
-    return outcome("wrong_answer",
-                   str("a timed call did not write all of output ",
-                       artifact_.manifest.args[(report.unwritten - 1) % artifact_.manifest.args.size()].name,
-                       " again"));
+    return outcome(
+        "wrong_answer",
+        str("a timed call did not write all of output ",
+            artifact_.manifest.args[(report.unwritten - 1) % artifact_.manifest.args.size()].name, " again"));
   if (report.damaged_operand != 0)
     return outcome(
         "crashed",
@@ -563,7 +565,7 @@ bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when
 // had not seen has to take about as long as those that were timed: what is more than that by far was not done
 // there. A neighbour on the core and cold caches slow a single call, by less than this.
 std::string CandidateRun::doubt() const {
-  constexpr double kTurnNs = 150e3, kShare = 0.03;        // a turn's own waking and waiting
+  constexpr double kTurnNs = 150e3, kShare = 0.03;  // a turn's own waking and waiting
   constexpr double kSlower = 3, kNsAByte = 0.25, kCallNs = 30e3, kThreadNs = 300e3;
   const CandidateReport& report = *plan_.report;
   const double threads = std::max(artifact_.manifest.threads, 1);

@@ -22,9 +22,9 @@ namespace tuner {
 
 namespace {
 
-constexpr std::pair<const char*, int> kNamespaces[] = {
-    {"user", CLONE_NEWUSER}, {"pid", CLONE_NEWPID}, {"mount", CLONE_NEWNS},
-    {"net", CLONE_NEWNET},   {"ipc", CLONE_NEWIPC}, {"uts", CLONE_NEWUTS}};
+constexpr std::pair<const char*, int> kNamespaces[] = {{"user", CLONE_NEWUSER}, {"pid", CLONE_NEWPID},
+                                                       {"mount", CLONE_NEWNS},  {"net", CLONE_NEWNET},
+                                                       {"ipc", CLONE_NEWIPC},   {"uts", CLONE_NEWUTS}};
 constexpr int kAllNamespaces =
     CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
 
@@ -94,9 +94,9 @@ std::unique_ptr<Namespaces> find_namespaces(uid_t uid, std::vector<IsolationPiec
 
 const std::vector<std::string>& jail_steps() {
   static const std::vector<std::string> steps = {
-      "session",     "oom",       "net",        "ipc",     "uts",          "mount",
-      "descriptors", "core",      "file_size",  "open_files", "own_uid",   "capabilities",
-      "no_new_privs", "not_dumpable", "parent_death", "processes", "seccomp"};
+      "session",      "oom",          "net",          "ipc",        "uts",     "mount",
+      "descriptors",  "core",         "file_size",    "open_files", "own_uid", "capabilities",
+      "no_new_privs", "not_dumpable", "parent_death", "processes",  "seccomp"};
   return steps;
 }
 
@@ -165,9 +165,11 @@ bool Jail::enter(pid_t runner, int keep_fd) const {
   if (has("core")) limit(RLIMIT_CORE, 0);
   if (has("file_size")) limit(RLIMIT_FSIZE, 0);
   if (has("open_files")) limit(RLIMIT_NOFILE, 64);
+  // Root's right to give them up goes with root; who has no privilege has none to drop.
+  if (has("capabilities"))
+    for (int c = 0; c <= 63; ++c) prctl(PR_CAPBSET_DROP, c);
   if (has("own_uid") && !become_nobody()) return false;
   if (has("capabilities")) {
-    for (int c = 0; c <= 63; ++c) prctl(PR_CAPBSET_DROP, c);  // who has no privilege has none to drop
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     const __user_cap_data_struct none[2] = {};
     if (syscall(SYS_capset, &header, none) != 0) return false;

@@ -115,6 +115,13 @@ int measure_server_main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--runner", options.runner, "The runner executable (default: beside this one)");
+  std::string isolation = "none";
+  app.add_option(
+         "--isolation", isolation,
+         "The least that candidates must be kept apart from this host: none (limits only), process (and "
+         "listed system calls only) or strict (and namespaces). They always get the most there is")
+      ->check(CLI::IsMember({"none", "process", "strict"}))
+      ->capture_default_str();
   app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -133,6 +140,8 @@ int measure_server_main(int argc, char** argv) {
     const int code = app.exit(e);
     return code == 0 ? 0 : 2;
   }
+  options.least_isolation = *tuner::isolation_from_name(isolation);
+  options.daemon = daemon;
   options.next_work_dir = work_dir->count() == 0;
   options.cache_bytes = static_cast<int64_t>(cache_gib * (int64_t{1} << 30));
   if (builder) {
