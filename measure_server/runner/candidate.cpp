@@ -66,11 +66,11 @@ class Child {
       if (plan.args[i].last != nullptr) outputs_.push_back(i);
   }
 
-  // Does what the parent asks for, turn by turn, until it says to leave.
-  void run() {
+  // Works turn by turn. When nothing is left to do it waits for its end.
+  [[noreturn]] void run() {
     (void)await();
-    if (!first() || !obey()) report_.stopped = left_ ? 0 : 1;
-    while (!left_) left_ = next() == Command::kLeave;
+    if (!first() || !(plan_.in_race ? race() : trial())) report_.stopped = 1;
+    for (;;) (void)next();
   }
 
  private:
@@ -81,35 +81,14 @@ class Child {
   Command await() {
     wait_for_turn(report_, turns_++);
     turn_wall_ns_ = monotonic_ns();
-    turn_cpu_ns_ = process_cpu_ns();
     return report_.command;
   }
   // Ends this turn and waits for the next one.
   Command next() {
-    if (turns_ > 1) {
-      report_.turns_cpu_ns += process_cpu_ns() - turn_cpu_ns_;
-      report_.turns_wall_ns += monotonic_ns() - turn_wall_ns_;
-    }
+    report_.cpu_ns_of_all = process_cpu_ns();
+    report_.turns_wall_ns += monotonic_ns() - turn_wall_ns_;
     end_turn(report_);
     return await();
-  }
-
-  // False: it cannot go on, or (left_) shall not.
-  bool obey() {
-    for (;;) switch (next()) {
-        case Command::kSample:
-          if (!sample()) return false;
-          break;
-        case Command::kProve:
-          if (!prove()) return false;
-          break;
-        case Command::kLast:
-          if (!last()) return false;
-          break;
-        default:
-          left_ = true;
-          return false;
-      }
   }
 
   bool first() {
@@ -125,36 +104,47 @@ class Child {
       if (a.first != nullptr) a.first->make_read_only();
     enter(Phase::kTiming);
     constants_ = constants();
-    faults_before_ = page_faults();
-    return !plan_.in_race || find_calls();
+    return true;
   }
 
-  bool sample() {
-    written_ = false;  // the parent has poisoned the outputs
-    report_.sampled = 0;
-    if (!(plan_.in_race ? time_turn() : time())) return false;
+  bool trial() {
+    const double faults_before = page_faults();
+    if (!time()) return false;
+    tell("page_faults", page_faults() - faults_before);
     report_.sampled = 1;
-    if (!plan_.in_race) tell("page_faults", page_faults() - faults_before_);
-    if (report_.cut == 0) return true;
-    enter(Phase::kDone);
-    return healthy();
+    if (report_.cut != 0) {
+      enter(Phase::kDone);
+      return healthy();
+    }
+    if (!proved_ && (next() != Command::kFinish || !prove())) return false;
+    return last();
   }
 
-  // Our own hands on all operands come first, and those of every thread: what is compared with the timed calls
-  // is the work, not the way from memory. Only the order of sets of inputs tells which comes; nobody has seen
-  // this one.
+  bool race() {
+    if (!find_calls()) return false;
+    while (next() == Command::kSample)
+      if (!time_turn()) return false;
+    return prove() && last();
+  }
+
+  // Our own hands on all operands come first, and every thread is awake: what is compared with the timed calls
+  // is the work, not the way from memory.
   bool prove() {
+    proved_ = true;
     const uint32_t set = report_.inputs;
     if (!show_inputs(set)) return false;
     for (size_t i = 0; i < m_.args.size(); ++i) {
+      if (const GuardedBuffer* const output = plan_.args[i].first; output != nullptr) {
+        output->make_writable();
+        output->fill(poison_byte(m_.args[i].dtype));
+        continue;
+      }
       const auto* const data = static_cast<const volatile char*>(last_args_[i]);
-      if (plan_.args[i].last == nullptr)
-        for (int64_t at = 0; at < m_.args[i].bytes; at += 64) (void)data[at];
+      for (int64_t at = 0; at < m_.args[i].bytes; at += 64) (void)data[at];
     }
-    poison();
     wake_threads();
     const double before = thread_cpu_ns();
-    if (!call(loaded_.entry, last_args_)) return false;
+    if (!call(loaded_.entry, first_args_)) return false;
     report_.proof_ns = thread_cpu_ns() - before;
     return show_inputs(set);
   }
@@ -162,8 +152,7 @@ class Child {
   bool last() {
     enter(Phase::kLastRun);
     poison();
-    if (!call(loaded_.entry, last_args_)) return false;
-    if (!healthy()) return false;
+    if (!call(loaded_.entry, last_args_) || !healthy()) return false;
     enter(Phase::kDone);
     return true;
   }
@@ -418,17 +407,14 @@ class Child {
     return true;
   }
 
-  // Where the parent wants it, the turn ends between two samples; the rest follows in another one, which warms
+  // Where the parent wants it, the turn ends between two samples; the rest follows in the next one, which warms
   // up first. A slow kernel has no time for that.
   bool pause(const SamplingOptions& options, const TakeSample& take) {
     constexpr double kSlowNs = 1e7;
-    if (std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
-    Command command = next();
-    for (; command == Command::kProve; command = next())
-      if (!prove()) return false;
-    left_ = command != Command::kSample;
-    written_ = false;
-    return !left_ && warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take);
+    if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
+    written_ = false;  // the parent poisons the outputs
+    return next() == Command::kFinish && prove() &&
+           warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take);
   }
 
   // --- races ---
@@ -468,6 +454,7 @@ class Child {
         report_.other_samples + static_cast<uint32_t>(others) > CandidateReport::kMaxSamples)
       return true;
     report_.disturbed = 0;
+    written_ = false;  // the parent has poisoned the outputs
     gate_.be_patient(plan_.request->patience_ms * 1e6);
     if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
     Sample s;
@@ -495,9 +482,9 @@ class Child {
   const Manifest& m_;
   CandidateReport& report_;
   uint32_t turns_ = 0;
-  double turn_wall_ns_ = 0, turn_cpu_ns_ = 0;  // when this turn began
-  bool left_ = false;                          // the parent said to leave
-  double started_ns_ = 0, faults_before_ = 0;
+  double turn_wall_ns_ = 0;  // when this turn began
+  bool proved_ = false;
+  double started_ns_ = 0;
   int64_t calls_ = 1;        // in a sample; of a race
   double call_ns_ = 0;       // the latest
   bool written_ = false;     // a call has written the outputs since they were poisoned
@@ -521,8 +508,6 @@ class Child {
 void run_candidate(const CandidatePlan& plan) {
   static Child child(plan);  // never destroyed: nothing runs between the last check and the end
   child.run();
-  plan.report->finished = plan.report->leave_with;
-  _exit(0);
 }
 
 }  // namespace tuner

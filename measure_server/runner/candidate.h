@@ -19,13 +19,12 @@ namespace tuner {
 enum class Phase : uint32_t { kStarting, kLoading, kPacking, kFirstRun, kTiming, kLastRun, kDone };
 const char* phase_name(Phase phase);
 
-// What the parent wants of a turn.
+// What the parent wants of a turn. The first one, whatever its command, also loads the candidate and runs it
+// once, into the first outputs.
 enum class Command : uint32_t {
-  kFirst,   // load, pack, run once into the first outputs
-  kSample,  // take samples: all of them; in a race those of a turn; after a pause, the rest
-  kProve,   // one call on inputs that the candidate has not seen
-  kLast,    // one call more
-  kLeave,   // end the process
+  kSample,  // take samples, until all are there or a pause is wanted; in a race those of a turn
+  kFinish,  // one call on inputs that the candidate has not seen, into the first outputs; what samples are left;
+            // one call more, into the last outputs
 };
 
 // Shared by the child and its parent, in a GuardedBuffer of its own. The parent writes what a turn is about;
@@ -33,19 +32,18 @@ enum class Command : uint32_t {
 struct CandidateReport {
   static constexpr uint32_t kMaxSamples = 1000;
 
-  // The parent's: what to do, with which inputs (0: those of the timed calls), whether to pause before the next
-  // sample, and with kLeave, and not before, the number that a child writes that reached its end.
+  // The parent's: what to do, with which inputs in kFinish (0: those of the timed calls), and whether to pause
+  // before the next sample.
   Command command;
   uint32_t inputs, pause;
-  uint64_t leave_with;
 
-  uint64_t finished;
-  uint32_t stopped;       // the child found a reason not to go on; it is among those below
-  uint32_t sampled;       // the latest turn ended because all samples were taken, not because of a pause
-  double turns_wall_ns, turns_cpu_ns;  // of all its turns but the first, by its own clocks; CPU time of all threads
-  double proof_ns;         // CPU time that the calling thread spent in the call of kProve; 0: there was none
-  uint32_t unwritten;      // 1 + index into plan.args of an output of which a timed call left a part unwritten
-  Phase phase;        // the phase that the child is in
+  uint32_t stopped;      // the child found a reason not to go on; it is among those below
+  uint32_t sampled;      // all samples are taken
+  double turns_wall_ns;  // of all turns, by its own clock
+  double cpu_ns_of_all;  // of all threads from the beginning to the end of the latest turn, by its own clock
+  double proof_ns;       // CPU time of the calling thread in the call on new inputs; 0: there was none
+  uint32_t unwritten;    // 1 + index into plan.args of an output of which a timed call left a part unwritten
+  Phase phase;           // the phase that the child is in
   uint32_t samples, other_samples;
   // Samples taken while the core was not calm. In turns: 1 if the latest turn had such a sample.
   uint32_t disturbed;
@@ -83,10 +81,10 @@ struct CandidatePlan {
   int samples_of_turn = 1, others_of_turn = 0;
 
   struct Operand {
-    std::shared_ptr<SealedFile> data;      // input, constant
+    std::shared_ptr<SealedFile> data;                 // input, constant
     std::vector<std::shared_ptr<SealedFile>> others;  // the input's data in each further set
-    const GuardedBuffer* first = nullptr;  // output of the first run
-    const GuardedBuffer* last = nullptr;   // output of the timed runs and of the last run
+    const GuardedBuffer* first = nullptr;             // output of the first run
+    const GuardedBuffer* last = nullptr;              // output of the timed runs and of the last run
   };
   std::vector<Operand> args;  // parallel to manifest->args; empty for packed operands, which the child makes
   std::vector<Operand> pack_args;  // parallel to manifest->pack_args
@@ -103,7 +101,7 @@ void end_turn(CandidateReport& report);
 // The byte that fills outputs before a run: NaN in every float type, and an unlikely answer in integers.
 inline unsigned char poison_byte(DType t) { return is_float(t) ? 0xFF : 0xA7; }
 
-// Never returns: the process ends, with exit status 0 whatever was found.
+// Never returns: the parent ends the process.
 [[noreturn]] void run_candidate(const CandidatePlan& plan);
 
 }  // namespace tuner

@@ -34,6 +34,7 @@ using std::chrono::steady_clock;
 // megabytes over.
 constexpr std::chrono::milliseconds kWatchEvery{10};
 constexpr const char* kWhileTimed = " (right in the first run, wrong while being timed)";
+constexpr const char* kOnOthers = " (on inputs it had not seen; right on the others)";
 
 std::string gib(int64_t bytes) {
   char text[32];
@@ -73,7 +74,7 @@ RunReply CandidateRun::run() {
   const Status forked = fork_child();
   if (!forked.is_ok()) return trouble(forked.message());
   conduct();
-  leave();
+  reap();
   judge();
   reply_.run_ms = ms_since(begun_);
   reply_.sentinel_after_ns = sentinel_on(r_.cpus);
@@ -102,69 +103,53 @@ bool CandidateRun::feels_memory() const {
 
 bool CandidateRun::take_turn() {
   if (child_ < 0) return false;
-  if (!std::exchange(began_, true)) return first_turn();
-  constexpr uint64_t kProveOneIn = 4;
-  poison();
-  if (!work(Command::kSample) || !check(Extent::kLittle, 0, /*first=*/false, kWhileTimed)) return false;
-  return proved_ || random_() % kProveOneIn != 0 || prove();
+  const bool first = !std::exchange(began_, true);
+  if (!first) poison();
+  if (!turn(Command::kSample)) return false;
+  return first ? check(Extent::kAll, 0, /*first=*/true, "")
+               : check(Extent::kLittle, 0, /*first=*/false, kWhileTimed);
 }
 
 bool CandidateRun::turn_was_calm() const { return plan_.report->disturbed == 0; }
 
 RunReply CandidateRun::finish() {
   if (child_ >= 0) {
-    if (reply_.outcome.empty() && !ended_ && plan_.report->stopped == 0 && (proved_ || prove())) last_turn();
-    leave();
+    if (reply_.outcome.empty()) finish_turn();
+    reap();
     judge();
     reply_.run_ms = ms_since(begun_);
   }
   return reply_;
 }
 
-// A trial. Between the turns the child stands still, and everything it wrote is looked at. Sampling has at most
-// one pause, at a moment that is drawn as it runs.
+// A trial. Between the turns the child stands still, and what it wrote is looked at. In every other run, which is
+// drawn, the first turn ends in the midst of sampling, at a moment that is drawn, too.
 void CandidateRun::conduct() {
   constexpr uint64_t kLongestMs = 8;
-  if (!first_turn()) return;
-  pause_after_ = std::chrono::milliseconds(1 + random_() % kLongestMs);
-  CandidateReport& report = *plan_.report;
-  bool sampled = false;
-  for (int parts = 0; !sampled && parts < 2; ++parts) {
-    if (!work(Command::kSample)) return;
-    sampled = report.sampled != 0;
-    if (!check(Extent::kLittle, 0, /*first=*/false, kWhileTimed)) return;
-    if (report.cut != 0) return;
-    if (!proved_ && !prove()) return;
-    poison();
-  }
-  last_turn();
+  may_pause_ = random_() % 2 == 0;
+  if (may_pause_) pause_after_ = std::chrono::milliseconds(1 + random_() % kLongestMs);
+  if (!turn(Command::kSample)) return;
+  over_ = plan_.report->cut != 0;
+  if (over_ || !check(Extent::kAll, 0, /*first=*/true, "") ||
+      !check(Extent::kLittle, 0, /*first=*/false, kWhileTimed))
+    return;
+  finish_turn();
 }
 
-bool CandidateRun::first_turn() {
-  return work(Command::kFirst) && check(Extent::kAll, 0, /*first=*/true, "");
-}
-
-// A call on inputs that were kept back until now.
-bool CandidateRun::prove() {
-  const size_t sets = r_.others.size();
-  const size_t set = sets == 0 ? 0 : 1 + random_() % sets;
-  plan_.report->inputs = static_cast<uint32_t>(set);
+// Has a call on inputs that were kept back until now.
+bool CandidateRun::finish_turn() {
+  if (!r_.others.empty()) proved_with_ = 1 + random_() % r_.others.size();
+  plan_.report->inputs = static_cast<uint32_t>(proved_with_);
   poison();
-  if (!work(Command::kProve)) return false;
-  proved_ = true;
-  proof_cpu_ns_ = latest_cpu_ns_;
-  return check(Extent::kMuch, set, /*first=*/false,
-               set == 0 ? kWhileTimed : " (on inputs it had not seen; right on the others)");
+  for (const Output& out : outputs_) out.first.fill(poison_byte(out.arg->dtype));
+  finished_ = turn(Command::kFinish);
+  over_ = over_ || finished_;
+  return finished_;
 }
 
-bool CandidateRun::last_turn() {
-  poison();
-  return work(Command::kLast);
-}
-
-// The child works until its turn is over. False: it has ended or must end.
+// The child works until its turn is over. False: it has ended or must end, or has found a reason to stop.
 bool CandidateRun::turn(Command command) {
-  if (child_ < 0 || ended_) return false;
+  if (child_ < 0 || ended_ || over_) return false;
   CandidateReport& report = *plan_.report;
   const std::chrono::milliseconds pause_after = std::exchange(pause_after_, std::chrono::milliseconds(0));
   const auto begin = steady_clock::now();
@@ -181,29 +166,12 @@ bool CandidateRun::turn(Command command) {
     paused = true;
     std::atomic_ref(report.pause).store(1);
   }
-  latest_cpu_ns_ = child_cpu_ns() - cpu_ns;
-  if (command != Command::kFirst) {
-    ++turns_;
-    seen_cpu_ns_ += latest_cpu_ns_;
-    seen_wall_ns_ += std::chrono::duration<double, std::nano>(steady_clock::now() - begin).count();
-  }
-  return !must_end();
-}
-
-// The same; false also if the child found a reason to stop.
-bool CandidateRun::work(Command command) { return turn(command) && plan_.report->stopped == 0; }
-
-// Only now does the child learn what one writes that reached its end.
-void CandidateRun::leave() {
-  if (child_ >= 0 && !ended_) {
-    leave_with_ = random_() | 1;
-    plan_.report->leave_with = leave_with_;
-    plan_.report->command = Command::kLeave;
-    patience_.forgive();
-    (void)give_turn(*plan_.report);
-    watch();
-  }
-  reap();
+  ++turns_;
+  seen_cpu_ns_ = child_cpu_ns();
+  latest_cpu_ns_ = seen_cpu_ns_ - cpu_ns;
+  seen_wall_ns_ += std::chrono::duration<double, std::nano>(steady_clock::now() - begin).count();
+  over_ = report.stopped != 0;
+  return !over_ && !must_end();
 }
 
 void CandidateRun::poison() const {
@@ -402,7 +370,7 @@ void CandidateRun::reap() {
   if (statm_ >= 0) close(statm_);
   pidfd_ = statm_ = -1;
   kill_orphans();
-  if (end_.kind == End::kExited) {
+  if (end_.kind == End::kExited && !over_) {
     end_.kind = WIFSIGNALED(status) ? End::kSignaled : End::kExited;
     end_.value = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   }
@@ -462,7 +430,7 @@ void CandidateRun::judge() {
     case End::kExited:
       break;
   }
-  if (end_.value != 0 || leave_with_ == 0 || report.finished != leave_with_ || !report_.intact())
+  if (!over_ || !report_.intact())
     return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
   if (report.setup_error[0] != '\0') {
     reply_ = trouble(std::string(report.setup_error, strnlen(report.setup_error, sizeof report.setup_error)));
@@ -490,8 +458,13 @@ void CandidateRun::judge() {
     if (!out.first.intact() || !out.last.intact())
       return outcome("crashed", str("wrote beside output ", out.arg->name));
   if (!samples_fit()) return outcome("crashed", "its report is damaged");
-  if (report.cut == 0)
+  if (finished_) {
+    check(Extent::kMuch, proved_with_, /*first=*/true, kOnOthers);
     check(Extent::kAll, 0, /*first=*/false, " (right in the first run, wrong in the run after timing)");
+  } else {
+    check(Extent::kAll, 0, /*first=*/true, "");
+    check(Extent::kLittle, 0, /*first=*/false, kWhileTimed);
+  }
   if (!reply_.outcome.empty()) return;
   if (const std::string why = doubt(); !why.empty()) {
     in_doubt_ = true;
@@ -567,30 +540,34 @@ bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when
 std::string CandidateRun::doubt() const {
   constexpr double kTurnNs = 150e3, kShare = 0.03;  // a turn's own waking and waiting
   constexpr double kSlower = 3, kNsAByte = 0.25, kCallNs = 30e3, kThreadNs = 300e3;
+  constexpr double kForkNs = 2e6, kFinishNs = 500e3;
   const CandidateReport& report = *plan_.report;
   const double threads = std::max(artifact_.manifest.threads, 1);
   const double slack_ns = kTurnNs * threads * turns_ + kShare * seen_cpu_ns_;
   const auto ms = [](double ns) { return str(std::round(ns / 1e4) / 100, " ms"); };
-  if (!(std::fabs(report.turns_cpu_ns - seen_cpu_ns_) <= slack_ns))
-    return str("its clocks say ", ms(report.turns_cpu_ns), " of CPU time, ours ", ms(seen_cpu_ns_));
+  if (!(std::fabs(report.cpu_ns_of_all - seen_cpu_ns_) <= slack_ns))
+    return str("its clocks say ", ms(report.cpu_ns_of_all), " of CPU time, ours ", ms(seen_cpu_ns_));
   if (!(report.turns_wall_ns <= seen_wall_ns_ * 1.001 + kTurnNs))
     return str("its clock says ", ms(report.turns_wall_ns), ", ours ", ms(seen_wall_ns_));
-  if (!(report.turns_wall_ns >= (1 - kShare) * (seen_cpu_ns_ - slack_ns) / threads))
+  // The time from fork to the first turn is its CPU time, too.
+  if (!(report.turns_wall_ns >= (1 - kShare) * (seen_cpu_ns_ - slack_ns - kForkNs) / threads))
     return str("its clock says ", ms(report.turns_wall_ns), " for ", ms(seen_cpu_ns_), " of CPU time");
   for (uint32_t i = 0; i < report.samples; ++i)
     if (report.cpu_ns[i] > 1.05 * report.run_ns[i] + kTurnNs)
       return str("a call took ", report.run_ns[i], " ns and ", report.cpu_ns[i], " ns of CPU time");
-  if (!proved_ || r_.others.empty()) return "";
+  if (!finished_ || proved_with_ == 0) return "";
   int64_t bytes = 0;
   for (const ArgInfo& a : artifact_.manifest.args) bytes += a.bytes;
+  const double reading_ns = kNsAByte * static_cast<double>(bytes);
   const double claim_ns = estimate_median({report.run_ns, report.run_ns + report.samples}).median;
-  const double most_ns = kSlower * (in_race_ ? 3 : 1) * claim_ns + kNsAByte * static_cast<double>(bytes) +
-                         (threads > 1 ? kThreadNs : kCallNs);
-  // What the child says of this call is its own; the whole turn is ours.
-  const double turn_ns = most_ns + kTurnNs + 4 * kNsAByte * static_cast<double>(bytes);
-  if (!(report.proof_ns <= most_ns) || proof_cpu_ns_ > turn_ns * threads)
+  const double most_ns =
+      kSlower * (in_race_ ? 3 : 1) * claim_ns + reading_ns + (threads > 1 ? kThreadNs : kCallNs);
+  // What the child says of this call is its own. A turn with this call and the last one alone is ours.
+  const bool ours = !may_pause_ && !in_race_;
+  const double turn_ns = threads * (2 * most_ns + 8 * reading_ns + kFinishNs);
+  if (!(report.proof_ns <= most_ns) || (ours && latest_cpu_ns_ > turn_ns))
     return str("a call on inputs that it had not seen took ",
-               ms(std::max(report.proof_ns, std::min(proof_cpu_ns_, 1e12))), ", the timed ones ",
+               ms(report.proof_ns <= most_ns ? latest_cpu_ns_ : report.proof_ns), ", the timed ones ",
                claim_ns / 1e6, " ms");
   return "";
 }

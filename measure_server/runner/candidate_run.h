@@ -79,16 +79,13 @@ class CandidateRun {
   void outcome(const char* name, const std::string& message);
   Status prepare();
   Status bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands, bool packing);
-  Result<Output::Reference> reference_of(const std::vector<RunRequest::Data>& files, const ArgInfo& arg) const;
+  Result<Output::Reference> reference_of(const std::vector<RunRequest::Data>& files,
+                                         const ArgInfo& arg) const;
   Status bind_others(const ArgInfo& arg, CandidatePlan::Operand& operand);
   Status fork_child();
   void conduct();
   bool turn(Command command);
-  bool work(Command command);
-  bool first_turn();
-  bool prove();
-  bool last_turn();
-  void leave();
+  bool finish_turn();
   void poison() const;
   double child_cpu_ns() const;
   bool must_end();
@@ -120,12 +117,13 @@ class CandidateRun {
   Patience patience_;
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // the child ended, or must end
-  uint64_t leave_with_ = 0;
-  bool in_race_ = false, began_ = false, proved_ = false, in_doubt_ = false;
+  bool over_ = false;   // it did what was asked of it, or said why not; what is left is to end it
+  bool in_race_ = false, began_ = false, finished_ = false, may_pause_ = false, in_doubt_ = false;
+  size_t proved_with_ = 0;                    // the inputs of the call that it could not foresee
   std::chrono::milliseconds pause_after_{0};  // of the next turn's beginning; 0: no pause
-  // By our own clocks: turns after the first, their time, the CPU time of the child in them and in the latest.
+  // By our own clocks: its turns and their time, its CPU time from its start and in the latest turn.
   int turns_ = 0;
-  double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0, proof_cpu_ns_ = 0;
+  double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
   std::vector<double> other_ns_, pulses_ns_;
   std::random_device random_device_;
   std::mt19937_64 random_{(uint64_t{random_device_()} << 32) | random_device_()};

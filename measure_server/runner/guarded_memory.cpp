@@ -73,6 +73,10 @@ void GuardedBuffer::make_read_only() const {
   mprotect(base_ + kGuardBytes, mapped_ - 2 * kGuardBytes, PROT_READ);
 }
 
+void GuardedBuffer::make_writable() const {
+  mprotect(base_ + kGuardBytes, mapped_ - 2 * kGuardBytes, PROT_READ | PROT_WRITE);
+}
+
 void GuardedBuffer::hide_from_children() const {
   if (base_ != nullptr) madvise(base_, static_cast<size_t>(mapped_), MADV_DONTFORK);
 }
@@ -155,7 +159,8 @@ Result<std::shared_ptr<SealedFile>> SealedFile::copy_of(const std::string& path,
       return failed(path, ": no memory for a copy: ", std::strerror(errno));
   }
   // The kernel copies: a reference answer that passed through our heap would be left there for candidates.
-  if (lseek(file->fd_, at, SEEK_SET) < 0) return failed(path, ": no memory for a copy: ", std::strerror(errno));
+  if (lseek(file->fd_, at, SEEK_SET) < 0)
+    return failed(path, ": no memory for a copy: ", std::strerror(errno));
   for (off_t done = 0; done < st.st_size;) {
     const ssize_t n = sendfile(file->fd_, in.fd, &done, static_cast<size_t>(st.st_size - done));
     if (n < 0 && errno == EINTR) continue;
