@@ -139,6 +139,7 @@ void CandidateRun::conduct() {
 // Has a call on inputs that were kept back until now.
 bool CandidateRun::finish_turn() {
   if (!r_.others.empty()) proved_with_ = 1 + random_() % r_.others.size();
+  asked_to_finish_ = true;
   plan_.report->inputs = static_cast<uint32_t>(proved_with_);
   poison();
   for (const Output& out : outputs_) out.first.fill(poison_byte(out.arg->dtype));
@@ -449,6 +450,7 @@ void CandidateRun::judge() {
         "wrong_answer",
         str("a timed call did not write all of output ",
             artifact_.manifest.args[(report.unwritten - 1) % artifact_.manifest.args.size()].name, " again"));
+  if (!reply_.outcome.empty()) return;
   if (report.damaged_operand != 0)
     return outcome(
         "crashed",

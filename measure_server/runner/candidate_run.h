@@ -118,7 +118,8 @@ class CandidateRun {
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // the child ended, or must end
   bool over_ = false;   // it did what was asked of it, or said why not; what is left is to end it
-  bool in_race_ = false, began_ = false, finished_ = false, may_pause_ = false, in_doubt_ = false;
+  bool in_race_ = false, began_ = false, asked_to_finish_ = false, finished_ = false, may_pause_ = false,
+       in_doubt_ = false;
   size_t proved_with_ = 0;                    // the inputs of the call that it could not foresee
   std::chrono::milliseconds pause_after_{0};  // of the next turn's beginning; 0: no pause
   // By our own clocks: its turns and their time, its CPU time from its start and in the latest turn.
