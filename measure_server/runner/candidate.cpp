@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -58,35 +60,105 @@ class Child {
       : plan_(plan),
         m_(*plan.manifest),
         report_(*plan.report),
-        gate_(plan.request->calm_pulse_ns, [this] { return slowest_pulse_ns(); }) {}
+        random_(static_cast<uint32_t>(plan.random % 2'147'483'646 + 1)),
+        gate_(plan.request->calm_pulse_ns, [this] { return slowest_pulse_ns(); }) {
+    for (size_t i = 0; i < m_.args.size(); ++i)
+      if (plan.args[i].last != nullptr) outputs_.push_back(i);
+  }
 
-  void run() {
-    if (plan_.in_turns) wait_for_turn(report_, 0);
-    started_ns_ = monotonic_ns();
-    if (!map_operands() || !load()) return;
-    if (loaded_.pack_entry != nullptr) {
-      enter(Phase::kPacking);
-      if (!call(loaded_.pack_entry, pack_args_)) return;
-    }
-    enter(Phase::kFirstRun);
-    if (!call(loaded_.entry, first_args_) || !healthy()) return;
-    for (const auto& a : plan_.args)
-      if (a.first != nullptr) a.first->make_read_only();
-    enter(Phase::kTiming);
-    poison();
-    const double faults_before = page_faults();
-    if (!(plan_.in_turns ? time_in_turns() : time())) return;
-    tell("page_faults", page_faults() - faults_before);
-    if (report_.cut == 0) {
-      enter(Phase::kLastRun);
-      poison();
-      if (!call(loaded_.entry, last_args_)) return;
-    }
-    (void)healthy();
+  // Works turn by turn. When nothing is left to do it waits for its end.
+  [[noreturn]] void run() {
+    (void)await();
+    if (!first() || !(plan_.in_race ? race() : trial())) report_.stopped = 1;
+    for (;;) (void)next();
   }
 
  private:
   void enter(Phase phase) { report_.phase = phase; }
+
+  // --- turns ---
+
+  Command await() {
+    wait_for_turn(report_, turns_++);
+    turn_wall_ns_ = monotonic_ns();
+    return report_.command;
+  }
+  // Ends this turn and waits for the next one.
+  Command next() {
+    report_.cpu_ns_of_all = process_cpu_ns();
+    report_.turns_wall_ns += monotonic_ns() - turn_wall_ns_;
+    end_turn(report_);
+    return await();
+  }
+
+  bool first() {
+    started_ns_ = monotonic_ns();
+    if (!map_operands() || !load()) return false;
+    if (loaded_.pack_entry != nullptr) {
+      enter(Phase::kPacking);
+      if (!call(loaded_.pack_entry, pack_args_)) return false;
+    }
+    enter(Phase::kFirstRun);
+    if (!call(loaded_.entry, first_args_) || !healthy()) return false;
+    for (const auto& a : plan_.args)
+      if (a.first != nullptr) a.first->make_read_only();
+    enter(Phase::kTiming);
+    constants_ = constants();
+    return true;
+  }
+
+  bool trial() {
+    const double faults_before = page_faults();
+    if (!time()) return false;
+    tell("page_faults", page_faults() - faults_before);
+    report_.sampled = 1;
+    if (report_.cut != 0) {
+      enter(Phase::kDone);
+      return healthy();
+    }
+    if (!proved_ && (next() != Command::kFinish || !prove())) return false;
+    return last();
+  }
+
+  bool race() {
+    if (!find_calls()) return false;
+    while (next() == Command::kSample)
+      if (!time_turn()) return false;
+    return prove() && last();
+  }
+
+  // Our own hands on all operands come first, and every thread is awake: what is compared with the timed calls
+  // is the work, not the way from memory.
+  bool prove() {
+    proved_ = true;
+    const uint32_t set = report_.inputs;
+    if (!show_inputs(set)) return false;
+    for (size_t i = 0; i < m_.args.size(); ++i) {
+      if (const GuardedBuffer* const output = plan_.args[i].first; output != nullptr) {
+        output->make_writable();
+        output->fill(poison_byte(m_.args[i].dtype));
+        continue;
+      }
+      const auto* const data = static_cast<const volatile char*>(last_args_[i]);
+      for (int64_t at = 0; at < m_.args[i].bytes; at += 64) (void)data[at];
+    }
+    wake_threads();
+    const double before = thread_cpu_ns();
+    if (!call(loaded_.entry, first_args_)) return false;
+    report_.proof_ns = thread_cpu_ns() - before;
+    return show_inputs(set);
+  }
+
+  bool last() {
+    enter(Phase::kLastRun);
+    poison();
+    if (!call(loaded_.entry, last_args_) || !healthy()) return false;
+    enter(Phase::kDone);
+    return true;
+  }
+
+  // --- what goes wrong ---
+
   bool setup_failed(const std::string& why) {
     std::snprintf(report_.setup_error, sizeof report_.setup_error, "%s", why.c_str());
     return false;
@@ -118,6 +190,28 @@ class Child {
     return by_name_.emplace(info.name, *std::move(buffer)).first->second.data();
   }
 
+  // The inputs of this set and those of the timed calls change places. Done twice it changes nothing.
+  bool show_inputs(uint32_t set) {
+    if (set == 0 || set > others_.size()) return true;
+    for (auto& [name, buffer] : others_[set - 1])
+      if (const Status moved = by_name_.at(name).exchange(buffer); !moved.is_ok())
+        return setup_failed(moved.message());
+    return true;
+  }
+
+  bool map_others() {
+    for (size_t i = 0; i < m_.args.size(); ++i) {
+      const auto& files = plan_.args[i].others;
+      others_.resize(std::max(others_.size(), files.size()));
+      for (size_t set = 0; set < files.size(); ++set) {
+        Result<GuardedBuffer> buffer = GuardedBuffer::map_sealed(files[set]->fd(), files[set]->bytes());
+        if (!buffer.is_ok()) return setup_failed(buffer.message());
+        others_[set].emplace(m_.args[i].name, *std::move(buffer));
+      }
+    }
+    return true;
+  }
+
   bool map_operands() {
     Status status;
     for (size_t i = 0; i < m_.args.size(); ++i) {
@@ -139,12 +233,12 @@ class Child {
       workspace_ = *std::move(buffer);
       workspace_.fill(0xFF);
     }
-    return status.is_ok() || setup_failed(status.message());
+    return (status.is_ok() || setup_failed(status.message())) && map_others();
   }
 
   bool load() {
-    const int fd = enter_jail(plan_.runner, plan_.shared_object->fd());
-    if (fd < 0) return setup_failed("the child's descriptors cannot be arranged");
+    if (!plan_.jail->enter(plan_.runner, plan_.shared_object->fd()))
+      return setup_failed("the child cannot be kept apart from this host as it was before");
     const std::vector<int>& cpus = plan_.request->cpus;
     try {
       pool_ = std::make_unique<ThreadPool>(m_.threads, cpus);
@@ -152,16 +246,16 @@ class Child {
       return setup_failed(str("the kernel's ", m_.threads, " threads cannot be started: ", e.what()));
     }
     rt_ = pool_->runtime(workspace_.data());
+    wake_threads();  // a thread that has not begun yet would make system calls of libc's that are not listed
+    if (!plan_.jail->shut()) return setup_failed("the filter of system calls is refused");
 
     enter(Phase::kLoading);
-    char path[32];
-    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     const KernelLoader* loader = find_kernel_loader(m_.kind);
     if (loader == nullptr)
       return load_failed(str("this runner has no loader for binaries of kind ", m_.kind));
-    Result<LoadedKernel> loaded = loader->load(path, m_);
+    Result<LoadedKernel> loaded = loader->load(kCandidatePath, m_);
     if (!loaded) return load_failed(loaded.message());
-    close(fd);
+    close(kCandidateFd);  // at level none; else the loader has closed it
     loaded_ = *std::move(loaded);
     return true;
   }
@@ -184,6 +278,7 @@ class Child {
   }
 
   void poison() {
+    written_ = false;
     for (size_t i = 0; i < m_.args.size(); ++i)
       if (plan_.args[i].last != nullptr) plan_.args[i].last->fill(poison_byte(m_.args[i].dtype));
   }
@@ -197,26 +292,69 @@ class Child {
     return found;
   }
 
-  bool warm_sample(int64_t calls, Sample& s) {
+  // A few elements of the outputs become what they surely are not; calls must write them again. Where, nobody
+  // knows: a kernel that returns when the answer seems to be there would have to look at all of it.
+  void set_spots() {
+    constexpr int kSpots = 4, kSpotsBesideThreads = 1;
+    spots_.clear();
+    if (!written_ || outputs_.empty()) return;
+    for (int n = m_.threads == 1 ? kSpots : kSpotsBesideThreads; n > 0; --n) {
+      const size_t arg = outputs_[random_() % outputs_.size()];
+      const auto size = static_cast<size_t>(dtype_bytes(m_.args[arg].dtype));
+      const size_t count = static_cast<size_t>(m_.args[arg].bytes) / size;
+      Spot spot{.arg = arg,
+                .at = static_cast<unsigned char*>(last_args_[arg]) + random_() % count * size,
+                .size = size};
+      const bool known =
+          std::any_of(spots_.begin(), spots_.end(), [&](const Spot& s) { return s.at == spot.at; });
+      if (known) continue;
+      for (size_t i = 0; i < size; ++i)
+        spot.at[i] = spot.flipped[i] = static_cast<unsigned char>(~spot.at[i]);
+      spots_.push_back(spot);
+    }
+  }
+  bool spots_written() {
+    written_ = true;
+    for (const Spot& s : spots_)
+      if (std::memcmp(s.at, s.flipped, s.size) == 0) report_.unwritten = static_cast<uint32_t>(s.arg + 1);
+    return report_.unwritten == 0;
+  }
+
+  // Adds to the sample.
+  bool timed(int64_t calls, Sample& s) {
+    if (calls == 0) return true;
     const double cpu = thread_cpu_ns(), wall = monotonic_ns();
     for (int64_t i = 0; i < calls; ++i)
       if (!call(loaded_.entry, last_args_)) return false;
-    s.run_ns = monotonic_ns() - wall;
-    s.cpu_ns = thread_cpu_ns() - cpu;
+    s.run_ns += monotonic_ns() - wall;
+    s.cpu_ns += thread_cpu_ns() - cpu;
     return true;
+  }
+
+  // One of the calls, nobody knows which, has to write the spots: others could do nothing unseen otherwise.
+  bool warm_sample(int64_t calls, Sample& s) {
+    s.run_ns = s.cpu_ns = 0;
+    const int64_t before = random_() % calls;
+    if (!timed(before, s)) return false;
+    set_spots();
+    return timed(1, s) && spots_written() && timed(calls - before - 1, s);
   }
 
   // Only the calls are timed. The one before left all other operands warm.
   bool cold_sample(int64_t calls, Sample& s) {
     s = {};
     for (int64_t i = 0; i < calls; ++i) {
+      set_spots();
       for (const auto& [data, bytes] : constants_) flush_lines(data, bytes);
-      Sample one;
-      if (!warm_sample(1, one)) return false;
-      s.run_ns += one.run_ns;
-      s.cpu_ns += one.cpu_ns;
+      if (!timed(1, s) || !spots_written()) return false;
     }
     return true;
+  }
+
+  // Every thread has taken part in a loop when this returns, and spins for a moment.
+  void wake_threads() {
+    pool_->parallel_for(
+        m_.threads, [](void*, int32_t, int32_t, int32_t) {}, nullptr);
   }
 
   // Of the threads the kernel runs on.
@@ -240,9 +378,8 @@ class Child {
 
   bool time() {
     const RunRequest& r = *plan_.request;
-    constants_ = constants();
     const bool cold = r.cold_constants && !constants_.empty();
-    const SamplingOptions options{
+    SamplingOptions options{
         .fill_ns = cold ? 0 : r.min_repeat_ms * 1e6,
         .repeats = std::min(r.repeats, static_cast<int>(CandidateReport::kMaxSamples)),
         .precision = r.precision,
@@ -255,8 +392,11 @@ class Child {
     gate_.be_patient(r.patience_ms * 1e6);
     Samples samples;
     const auto take = [&](int64_t calls, Sample& s) {
-      return cold ? cold_sample(calls, s) : warm_sample(calls, s);
+      const bool taken = cold ? cold_sample(calls, s) : warm_sample(calls, s);
+      call_ns_ = s.run_ns / static_cast<double>(calls);
+      return taken;
     };
+    options.between = [&] { return pause(options, take); };
     if (!take_samples(options, take, samples)) return false;
     std::copy(samples.run_ns.begin(), samples.run_ns.end(), report_.run_ns);
     std::copy(samples.cpu_ns.begin(), samples.cpu_ns.end(), report_.cpu_ns);
@@ -267,11 +407,41 @@ class Child {
     return true;
   }
 
+  // Where the parent wants it, the turn ends between two samples; the rest follows in the next one, which warms
+  // up first. A slow kernel has no time for that.
+  bool pause(const SamplingOptions& options, const TakeSample& take) {
+    constexpr double kSlowNs = 1e7;
+    if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
+    written_ = false;  // the parent poisons the outputs
+    return next() == Command::kFinish && prove() &&
+           warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take);
+  }
+
+  // --- races ---
+
+  // How many calls a sample has.
+  bool find_calls() {
+    const double fill_ns = plan_.request->min_repeat_ms * 1e6;
+    const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
+    Sample s;
+    return warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take) &&
+           fill_sample(fill_ns, started_ns_ + plan_.request->run_timeout_s * 0.25e9, take, calls_, s);
+  }
+
+  void keep(bool ranks, const Sample& s, double calls) {
+    if (ranks && !s.calm) report_.disturbed = 1;
+    if (!ranks) {
+      report_.other_ns[report_.other_samples++] = s.run_ns / calls;
+      return;
+    }
+    report_.run_ns[report_.samples] = s.run_ns / calls;
+    report_.pulses_ns[report_.samples] = s.pulse_ns;
+    report_.cpu_ns[report_.samples++] = s.cpu_ns / calls;
+  }
+
   // A turn warms up first: others have pushed the operands out of the caches. Then come the samples with warm
-  // constants, then those with cold ones; one kind ranks, the other is information. The first turn only finds
-  // how many calls a sample has.
-  bool time_in_turns() {
-    constants_ = constants();
+  // constants, then those with cold ones; one kind ranks, the other is information.
+  bool time_turn() {
     const double fill_ns = plan_.request->min_repeat_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
     const auto take_cold = [this](int64_t calls, Sample& s) { return cold_sample(calls, s); };
@@ -279,50 +449,50 @@ class Child {
     const int others = constants_.empty() ? 0 : plan_.others_of_turn;
     const int warm = cold_ranks ? others : plan_.samples_of_turn;
     const int cold = cold_ranks ? plan_.samples_of_turn : others;
+    // The parent gives no turn that has no room; a report that a candidate wrote into is refused anyway.
+    if (report_.samples + static_cast<uint32_t>(plan_.samples_of_turn) > CandidateReport::kMaxSamples ||
+        report_.other_samples + static_cast<uint32_t>(others) > CandidateReport::kMaxSamples)
+      return true;
+    report_.disturbed = 0;
+    written_ = false;  // the parent has poisoned the outputs
+    gate_.be_patient(plan_.request->patience_ms * 1e6);
+    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
     Sample s;
-    int64_t calls = 1;
-    const auto keep = [&](bool ranks, double n) {
-      if (ranks && !s.calm) report_.disturbed = 1;
-      if (!ranks) {
-        report_.other_ns[report_.other_samples++] = s.run_ns / n;
-        return;
-      }
-      report_.run_ns[report_.samples] = s.run_ns / n;
-      report_.pulses_ns[report_.samples] = s.pulse_ns;
-      report_.cpu_ns[report_.samples++] = s.cpu_ns / n;
-    };
-    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take) ||
-        !fill_sample(fill_ns, started_ns_ + plan_.request->run_timeout_s * 0.25e9, take, calls, s))
-      return false;
-    end_turn(report_);
-    for (uint32_t turn = 1;
-         report_.samples + static_cast<uint32_t>(plan_.samples_of_turn) <= CandidateReport::kMaxSamples &&
-         report_.other_samples + static_cast<uint32_t>(others) <= CandidateReport::kMaxSamples;
-         ++turn) {
-      wait_for_turn(report_, turn);
-      if (report_.last_turn != 0) break;
-      report_.disturbed = 0;
-      gate_.be_patient(plan_.request->patience_ms * 1e6);
-      if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take)) return false;
-      for (int i = 0; i < warm; ++i) {
-        if (!gate_.take(calls, take, s)) return false;
-        keep(!cold_ranks, static_cast<double>(calls));
-      }
-      for (int i = 0; i < cold; ++i) {
-        if (!gate_.take(1, take_cold, s)) return false;
-        keep(cold_ranks, 1);
-      }
-      report_pulses();
-      end_turn(report_);
+    for (int i = 0; i < warm; ++i) {
+      if (!gate_.take(calls_, take, s)) return false;
+      keep(!cold_ranks, s, static_cast<double>(calls_));
     }
+    for (int i = 0; i < cold; ++i) {
+      if (!gate_.take(1, take_cold, s)) return false;
+      keep(cold_ranks, s, 1);
+    }
+    report_pulses();
     return true;
   }
+
+  // An element of an output that was changed, and what it was made.
+  struct Spot {
+    size_t arg = 0;
+    unsigned char* at = nullptr;
+    size_t size = 0;
+    unsigned char flipped[8] = {};
+  };
 
   const CandidatePlan& plan_;
   const Manifest& m_;
   CandidateReport& report_;
+  uint32_t turns_ = 0;
+  double turn_wall_ns_ = 0;  // when this turn began
+  bool proved_ = false;
   double started_ns_ = 0;
+  int64_t calls_ = 1;        // in a sample; of a race
+  double call_ns_ = 0;       // the latest
+  bool written_ = false;     // a call has written the outputs since they were poisoned
+  std::minstd_rand random_;  // a few nanoseconds a number
+  std::vector<Spot> spots_;
+  std::vector<size_t> outputs_;  // arguments that are outputs
   std::map<std::string, GuardedBuffer> by_name_;
+  std::vector<std::map<std::string, GuardedBuffer>> others_;  // the inputs of each further set
   GuardedBuffer workspace_;
   std::vector<void*> first_args_, last_args_, pack_args_;
   std::vector<std::pair<const void*, int64_t>> constants_;  // with their sizes
@@ -338,9 +508,6 @@ class Child {
 void run_candidate(const CandidatePlan& plan) {
   static Child child(plan);  // never destroyed: nothing runs between the last check and the end
   child.run();
-  if (plan.report->phase == Phase::kLastRun || plan.report->cut != 0) plan.report->phase = Phase::kDone;
-  plan.report->finished = plan.nonce;
-  _exit(0);
 }
 
 }  // namespace tuner

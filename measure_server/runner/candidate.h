@@ -11,6 +11,7 @@
 
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/runner/guarded_memory.h"
+#include "measure_server/runner/jail.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
@@ -18,13 +19,31 @@ namespace tuner {
 enum class Phase : uint32_t { kStarting, kLoading, kPacking, kFirstRun, kTiming, kLastRun, kDone };
 const char* phase_name(Phase phase);
 
-// Written by the child; the parent reads it after the child has ended. It lies in its own GuardedBuffer.
+// What the parent wants of a turn. The first one, whatever its command, also loads the candidate and runs it
+// once, into the first outputs.
+enum class Command : uint32_t {
+  kSample,  // take samples, until all are there or a pause is wanted; in a race those of a turn
+  kFinish,  // one call on inputs that the candidate has not seen, into the first outputs; what samples are left;
+            // one call more, into the last outputs
+};
+
+// Shared by the child and its parent, in a GuardedBuffer of its own. The parent writes what a turn is about;
+// all else is the child's, which may be lying: the parent checks what can be checked.
 struct CandidateReport {
   static constexpr uint32_t kMaxSamples = 1000;
 
-  uint64_t finished;  // the plan's nonce, written last; any other value means that the child did not reach
-                      // its end
-  Phase phase;        // the phase that the child is in
+  // The parent's: what to do, with which inputs in kFinish (0: those of the timed calls), and whether to pause
+  // before the next sample.
+  Command command;
+  uint32_t inputs, pause;
+
+  uint32_t stopped;      // the child found a reason not to go on; it is among those below
+  uint32_t sampled;      // all samples are taken
+  double turns_wall_ns;  // of all turns, by its own clock
+  double cpu_ns_of_all;  // of all threads from the beginning to the end of the latest turn, by its own clock
+  double proof_ns;       // CPU time of the calling thread in the call on new inputs; 0: there was none
+  uint32_t unwritten;    // 1 + index into plan.args of an output of which a timed call left a part unwritten
+  Phase phase;           // the phase that the child is in
   uint32_t samples, other_samples;
   // Samples taken while the core was not calm. In turns: 1 if the latest turn had such a sample.
   uint32_t disturbed;
@@ -34,8 +53,7 @@ struct CandidateReport {
   int32_t kernel_status;  // what the kernel or its packing returned, if not 0
   uint32_t descriptors_closed;
   uint32_t damaged_operand;  // 1 + index into plan.args of a private operand with a damaged slack; 0: none
-  // Turns only: how many were given, how many are over, and whether the next one is the last.
-  uint32_t turns_given, turns_over, last_turn;
+  uint32_t turns_given, turns_over;
   double run_ns[kMaxSamples], cpu_ns[kMaxSamples];
   double pulses_ns[kMaxSamples];  // turns only: the pulses beside each sample
   double other_ns[kMaxSamples];   // samples with the other kind of constants
@@ -55,16 +73,18 @@ struct CandidatePlan {
   const RunRequest* request = nullptr;
   const Manifest* manifest = nullptr;
   pid_t runner = 0;
-  uint64_t nonce = 0;
+  Jail* jail = nullptr;
+  uint64_t random = 0;  // seeds the child's choices
   std::shared_ptr<SealedFile> shared_object;
   CandidateReport* report = nullptr;
-  bool in_turns = false;  // works only in turns that it is given: CandidateRun::take_turn
+  bool in_race = false;  // a turn takes the number of samples below
   int samples_of_turn = 1, others_of_turn = 0;
 
   struct Operand {
-    std::shared_ptr<SealedFile> data;      // input, constant
-    const GuardedBuffer* first = nullptr;  // output of the first run
-    const GuardedBuffer* last = nullptr;   // output of the timed runs and of the last run
+    std::shared_ptr<SealedFile> data;                 // input, constant
+    std::vector<std::shared_ptr<SealedFile>> others;  // the input's data in each further set
+    const GuardedBuffer* first = nullptr;             // output of the first run
+    const GuardedBuffer* last = nullptr;              // output of the timed runs and of the last run
   };
   std::vector<Operand> args;  // parallel to manifest->args; empty for packed operands, which the child makes
   std::vector<Operand> pack_args;  // parallel to manifest->pack_args
@@ -81,7 +101,7 @@ void end_turn(CandidateReport& report);
 // The byte that fills outputs before a run: NaN in every float type, and an unlikely answer in integers.
 inline unsigned char poison_byte(DType t) { return is_float(t) ? 0xFF : 0xA7; }
 
-// Never returns: the process ends, with exit status 0 whatever was found.
+// Never returns: the parent ends the process.
 [[noreturn]] void run_candidate(const CandidatePlan& plan);
 
 }  // namespace tuner

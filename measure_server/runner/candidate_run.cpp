@@ -7,17 +7,21 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <utility>
 
 #include "compiler_core/base/child_process.h"
 #include "compiler_core/base/clock.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/peer.h"
+#include "measure_server/runner/sampling.h"
 #include "measure_server/runner/sentinel.h"
 
 namespace tuner {
@@ -29,6 +33,8 @@ using std::chrono::steady_clock;
 // Resident size is looked at this often; a process that touches memory as fast as it can is then tens of
 // megabytes over.
 constexpr std::chrono::milliseconds kWatchEvery{10};
+constexpr const char* kWhileTimed = " (right in the first run, wrong while being timed)";
+constexpr const char* kOnOthers = " (on inputs it had not seen; right on the others)";
 
 std::string gib(int64_t bytes) {
   char text[32];
@@ -44,14 +50,16 @@ int64_t elements(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-CandidateRun::CandidateRun(int socket, SealedFiles& files, RunRequest request, Artifact artifact,
+CandidateRun::CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request, Artifact artifact,
                            const std::vector<pid_t>& spared)
     : socket_(socket),
       files_(files),
+      jail_(jail),
       r_(std::move(request)),
       spared_(spared),
       artifact_(std::move(artifact)) {
   reply_.id = r_.id;
+  reply_.isolation = isolation_name(jail_.level());
 }
 
 CandidateRun::~CandidateRun() { reap(); }
@@ -65,7 +73,7 @@ RunReply CandidateRun::run() {
   reply_.sentinel_before_ns = sentinel_on(r_.cpus);
   const Status forked = fork_child();
   if (!forked.is_ok()) return trouble(forked.message());
-  watch();
+  conduct();
   reap();
   judge();
   reply_.run_ms = ms_since(begun_);
@@ -77,7 +85,7 @@ RunReply CandidateRun::run() {
 Status CandidateRun::begin(int samples, int others) {
   RETURN_IF_ERROR(prepare());
   if (!reply_.outcome.empty()) return Status::ok();
-  plan_.in_turns = true;
+  in_race_ = plan_.in_race = true;
   plan_.samples_of_turn = samples;
   plan_.others_of_turn = others;
   return fork_child();
@@ -94,25 +102,89 @@ bool CandidateRun::feels_memory() const {
 }
 
 bool CandidateRun::take_turn() {
-  if (child_ < 0 || ended_) return false;
-  const uint32_t turn = give_turn(*plan_.report);
-  while (!turn_is_over(*plan_.report, turn, kWatchEvery))
-    if (must_end()) return false;
-  return !must_end();
+  if (child_ < 0) return false;
+  const bool first = !std::exchange(began_, true);
+  if (!first) poison();
+  if (!turn(Command::kSample)) return false;
+  return first ? check(Extent::kAll, 0, /*first=*/true, "")
+               : check(Extent::kLittle, 0, /*first=*/false, kWhileTimed);
 }
 
 bool CandidateRun::turn_was_calm() const { return plan_.report->disturbed == 0; }
 
 RunReply CandidateRun::finish() {
   if (child_ >= 0) {
-    plan_.report->last_turn = 1;
-    (void)give_turn(*plan_.report);
-    watch();
+    if (reply_.outcome.empty()) finish_turn();
     reap();
     judge();
     reply_.run_ms = ms_since(begun_);
   }
   return reply_;
+}
+
+// A trial. Between the turns the child stands still, and what it wrote is looked at. In every other run, which is
+// drawn, the first turn ends in the midst of sampling, at a moment that is drawn, too.
+void CandidateRun::conduct() {
+  constexpr uint64_t kLongestMs = 8;
+  may_pause_ = random_() % 2 == 0;
+  if (may_pause_) pause_after_ = std::chrono::milliseconds(1 + random_() % kLongestMs);
+  if (!turn(Command::kSample)) return;
+  over_ = plan_.report->cut != 0;
+  if (over_ || !check(Extent::kAll, 0, /*first=*/true, "") ||
+      !check(Extent::kLittle, 0, /*first=*/false, kWhileTimed))
+    return;
+  finish_turn();
+}
+
+// Has a call on inputs that were kept back until now.
+bool CandidateRun::finish_turn() {
+  if (!r_.others.empty()) proved_with_ = 1 + random_() % r_.others.size();
+  asked_to_finish_ = true;
+  plan_.report->inputs = static_cast<uint32_t>(proved_with_);
+  poison();
+  for (const Output& out : outputs_) out.first.fill(poison_byte(out.arg->dtype));
+  finished_ = turn(Command::kFinish);
+  over_ = over_ || finished_;
+  return finished_;
+}
+
+// The child works until its turn is over. False: it has ended or must end, or has found a reason to stop.
+bool CandidateRun::turn(Command command) {
+  if (child_ < 0 || ended_ || over_) return false;
+  CandidateReport& report = *plan_.report;
+  const std::chrono::milliseconds pause_after = std::exchange(pause_after_, std::chrono::milliseconds(0));
+  const auto begin = steady_clock::now();
+  const auto pause_at = begin + pause_after;
+  const double cpu_ns = child_cpu_ns();
+  report.command = command;
+  std::atomic_ref(report.pause).store(0);
+  patience_.forgive();
+  const uint32_t number = give_turn(report);
+  bool paused = pause_after.count() == 0;
+  while (!turn_is_over(report, number, paused ? kWatchEvery : std::min(kWatchEvery, pause_after))) {
+    if (must_end()) return false;
+    if (paused || steady_clock::now() < pause_at) continue;
+    paused = true;
+    std::atomic_ref(report.pause).store(1);
+  }
+  ++turns_;
+  seen_cpu_ns_ = child_cpu_ns();
+  latest_cpu_ns_ = seen_cpu_ns_ - cpu_ns;
+  seen_wall_ns_ += std::chrono::duration<double, std::nano>(steady_clock::now() - begin).count();
+  over_ = report.stopped != 0;
+  return !over_ && !must_end();
+}
+
+void CandidateRun::poison() const {
+  for (const Output& out : outputs_) out.last.fill(poison_byte(out.arg->dtype));
+}
+
+// Of all its threads, from its start. It counts also while the child runs.
+double CandidateRun::child_cpu_ns() const {
+  clockid_t clock;
+  timespec t;
+  if (clock_getcpuclockid(child_, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
 RunReply CandidateRun::trouble(const std::string& why) const {
@@ -155,36 +227,66 @@ Status CandidateRun::prepare() {
   plan_.request = &r_;
   plan_.manifest = &artifact_.manifest;
   plan_.runner = getpid();
-  plan_.nonce = random_() | 1;
+  plan_.jail = &jail_;
+  plan_.random = random_();
+  reply_.input_sets = 1 + static_cast<int>(r_.others.size());
+  return Status::ok();
+}
+
+namespace {
+
+const std::string* path_of(const std::vector<RunRequest::Data>& data, const std::string& name) {
+  for (const RunRequest::Data& d : data)
+    if (d.arg == name) return &d.path;
+  return nullptr;
+}
+
+}  // namespace
+
+Result<CandidateRun::Output::Reference> CandidateRun::reference_of(const std::vector<RunRequest::Data>& files,
+                                                                   const ArgInfo& a) const {
+  const std::string* path = path_of(files, a.name);
+  if (path == nullptr) return failed("run ", r_.id, ": no reference for output ", a.name);
+  Output::Reference reference;
+  ASSIGN_OR_RETURN(reference.file, files_.get(*path, SealedFile::Placement::kAtStart));
+  ASSIGN_OR_RETURN(const std::string_view bytes, reference.file->map_hidden_from_children());
+  Result<ReferenceView> view = parse_reference(bytes);
+  if (!view.is_ok()) return view.status().with_context(*path + ": ");
+  reference.view = *std::move(view);
+  // A kernel may take the same elements as fewer dimensions: pixels of an image as one.
+  if (elements(reference.view.shape) != elements(a.shape) ||
+      a.bytes != elements(a.shape) * dtype_bytes(a.dtype))
+    return failed(*path, ": the reference's size is not that of output ", a.name, " in the manifest");
+  return reference;
+}
+
+// The further sets of inputs that have this one.
+Status CandidateRun::bind_others(const ArgInfo& a, CandidatePlan::Operand& o) {
+  for (const RunRequest::InputSet& set : r_.others) {
+    const std::string* path = path_of(set.inputs, a.name);
+    if (path == nullptr) return failed("run ", r_.id, ": a further set of inputs lacks ", a.name);
+    ASSIGN_OR_RETURN(const auto file, files_.get(*path, SealedFile::Placement::kAtPageEnd));
+    if (file->bytes() != a.bytes)
+      return failed(*path, ": has ", file->bytes(), " bytes, input ", a.name, " of the artifact ", a.bytes);
+    o.others.push_back(file);
+  }
   return Status::ok();
 }
 
 Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands,
                           bool packing) {
-  const auto path_of = [](const std::vector<RunRequest::Data>& data,
-                          const std::string& name) -> const std::string* {
-    for (const RunRequest::Data& d : data)
-      if (d.arg == name) return &d.path;
-    return nullptr;
-  };
   // The child's addresses must not move: outputs are reserved for all arguments first.
   if (!packing) outputs_.reserve(args.size());
   for (const ArgInfo& a : args) {
     CandidatePlan::Operand& o = operands.emplace_back();
     if (a.role == "packed") continue;
     if (a.role == "output" && !packing) {
-      const std::string* path = path_of(r_.references, a.name);
-      if (path == nullptr) return failed("run ", r_.id, ": no reference for output ", a.name);
       Output out{&a};
-      ASSIGN_OR_RETURN(out.reference_file, files_.get(*path, SealedFile::Placement::kAtStart));
-      ASSIGN_OR_RETURN(const std::string_view bytes, out.reference_file->map_hidden_from_children());
-      Result<ReferenceView> reference = parse_reference(bytes);
-      if (!reference.is_ok()) return reference.status().with_context(*path + ": ");
-      out.reference = *std::move(reference);
-      // A kernel may take the same elements as fewer dimensions: pixels of an image as one.
-      if (elements(out.reference.shape) != elements(a.shape) ||
-          a.bytes != elements(a.shape) * dtype_bytes(a.dtype))
-        return failed(*path, ": the reference's size is not that of output ", a.name, " in the manifest");
+      out.references.resize(1 + r_.others.size());
+      ASSIGN_OR_RETURN(out.references[0], reference_of(r_.references, a));
+      for (size_t i = 0; i < r_.others.size(); ++i) {
+        ASSIGN_OR_RETURN(out.references[i + 1], reference_of(r_.others[i].references, a));
+      }
       ASSIGN_OR_RETURN(out.first, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
       ASSIGN_OR_RETURN(out.last, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
       out.first.fill(poison_byte(a.dtype));
@@ -202,6 +304,7 @@ Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<Candidat
     if (o.data->bytes() != a.bytes)
       return failed(*path, ": has ", o.data->bytes(), " bytes, ", a.role, " ", a.name, " of the artifact ",
                     a.bytes);
+    if (a.role == "input" && !packing) RETURN_IF_ERROR(bind_others(a, o));
   }
   return Status::ok();
 }
@@ -211,7 +314,7 @@ Status CandidateRun::fork_child() {
   patience_ = Patience(
       std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(r_.run_timeout_s)),
       begun_);
-  child_ = fork();
+  child_ = jail_.fork_child();
   if (child_ < 0) return failed("fork: ", strerror(errno));
   if (child_ == 0) run_candidate(plan_);
   pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child_, 0u));
@@ -268,7 +371,7 @@ void CandidateRun::reap() {
   if (statm_ >= 0) close(statm_);
   pidfd_ = statm_ = -1;
   kill_orphans();
-  if (end_.kind == End::kExited) {
+  if (end_.kind == End::kExited && !over_) {
     end_.kind = WIFSIGNALED(status) ? End::kSignaled : End::kExited;
     end_.value = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   }
@@ -328,7 +431,7 @@ void CandidateRun::judge() {
     case End::kExited:
       break;
   }
-  if (end_.value != 0 || report.finished != plan_.nonce || !report_.intact())
+  if (!over_ || !report_.intact())
     return outcome("crashed", str("exited with status ", end_.value, " before finishing,", when));
   if (report.setup_error[0] != '\0') {
     reply_ = trouble(std::string(report.setup_error, strnlen(report.setup_error, sizeof report.setup_error)));
@@ -342,6 +445,12 @@ void CandidateRun::judge() {
     return outcome("crashed", str("the kernel returned ", report.kernel_status, when));
   if (report.descriptors_closed != 0)
     return outcome("crashed", str("closed descriptors that are not its own,", when));
+  if (report.unwritten != 0)
+    return outcome(
+        "wrong_answer",
+        str("a timed call did not write all of output ",
+            artifact_.manifest.args[(report.unwritten - 1) % artifact_.manifest.args.size()].name, " again"));
+  if (!reply_.outcome.empty()) return;
   if (report.damaged_operand != 0)
     return outcome(
         "crashed",
@@ -351,11 +460,18 @@ void CandidateRun::judge() {
     if (!out.first.intact() || !out.last.intact())
       return outcome("crashed", str("wrote beside output ", out.arg->name));
   if (!samples_fit()) return outcome("crashed", "its report is damaged");
-  for (const Output& out : outputs_) {
-    compare(out, out.first, "");
-    if (report.cut == 0) compare(out, out.last, " (right in the first run, wrong in the run after timing)");
+  if (finished_) {
+    check(Extent::kMuch, proved_with_, /*first=*/true, kOnOthers);
+    check(Extent::kAll, 0, /*first=*/false, " (right in the first run, wrong in the run after timing)");
+  } else {
+    check(Extent::kAll, 0, /*first=*/true, "");
+    check(Extent::kLittle, 0, /*first=*/false, kWhileTimed);
   }
   if (!reply_.outcome.empty()) return;
+  if (const std::string why = doubt(); !why.empty()) {
+    in_doubt_ = true;
+    return outcome("crashed", "its times do not add up: " + why);
+  }
   outcome("ok", "");
   reply_.cut = report.cut != 0;
   reply_.run_ns.assign(report.run_ns, report.run_ns + report.samples);
@@ -395,13 +511,70 @@ void CandidateRun::take_facts() {
   }
 }
 
-void CandidateRun::compare(const Output& out, const GuardedBuffer& buffer, const char* when) {
+// Compares the outputs with the answers to a set of inputs. The whole of large ones takes tens of milliseconds:
+// between the first and the last run a part has to do, which nobody knows beforehand. Returns false, and says
+// so in the reply, if one is wrong.
+bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when) {
+  constexpr int64_t kMuch = 1 << 20, kLittle = 1 << 16;
   const auto begin = steady_clock::now();
-  const CheckResult check =
-      check_output(out.reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name);
+  for (const Output& out : outputs_) {
+    const GuardedBuffer& buffer = first ? out.first : out.last;
+    const ReferenceView& reference = out.references[set].view;
+    const CheckResult result =
+        extent == Extent::kAll
+            ? check_output(reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name)
+            : check_part(reference, buffer.data(), out.arg->dtype, r_.check, out.arg->name,
+                         extent == Extent::kMuch ? kMuch : kLittle, random_());
+    reply_.max_error = std::max(reply_.max_error, result.max_error);
+    if (!buffer.intact())
+      outcome("crashed", str("wrote beside output ", out.arg->name));
+    else if (!result.ok)
+      outcome("wrong_answer", result.message + when);
+  }
   reply_.check_ms += ms_since(begin);
-  reply_.max_error = std::max(reply_.max_error, check.max_error);
-  if (!check.ok) outcome("wrong_answer", check.message + when);
+  return reply_.outcome.empty();
+}
+
+// Why its times cannot be what its calls took; empty: they may be. CPU time is the same whoever asks the kernel
+// for it, however busy the machine is; so a clock that was tampered with shows. And one call on inputs that it
+// had not seen has to take about as long as those that were timed: what is more than that by far was not done
+// there. A neighbour on the core and cold caches slow a single call, by less than this. Threads of a pool spin
+// for a while after a loop, and while they wait for one that the system stopped, so several are known less well.
+// A race has one try.
+std::string CandidateRun::doubt() const {
+  const bool alone = artifact_.manifest.threads <= 1;
+  const double turn_ns = alone ? 150e3 : 3e6;  // a turn's own waking and waiting, of each thread
+  const double share = alone ? 0.03 : 0.1;
+  constexpr double kForkNs = 2e6;
+  const CandidateReport& report = *plan_.report;
+  const double threads = std::max(artifact_.manifest.threads, 1);
+  const double slack_ns = turn_ns * threads * turns_ + share * seen_cpu_ns_;
+  const auto ms = [](double ns) { return str(std::round(ns / 1e4) / 100, " ms"); };
+  if (!(std::fabs(report.cpu_ns_of_all - seen_cpu_ns_) <= slack_ns))
+    return str("its clocks say ", ms(report.cpu_ns_of_all), " of CPU time, ours ", ms(seen_cpu_ns_));
+  if (!(report.turns_wall_ns <= seen_wall_ns_ * 1.001 + turn_ns))
+    return str("its clock says ", ms(report.turns_wall_ns), ", ours ", ms(seen_wall_ns_));
+  // The time from fork to the first turn is its CPU time, too.
+  if (!(report.turns_wall_ns >= (1 - share) * (seen_cpu_ns_ - slack_ns - kForkNs) / threads))
+    return str("its clock says ", ms(report.turns_wall_ns), " for ", ms(seen_cpu_ns_), " of CPU time");
+  for (uint32_t i = 0; i < report.samples; ++i)
+    if (report.cpu_ns[i] > 1.05 * report.run_ns[i] + turn_ns)
+      return str("a call took ", report.run_ns[i], " ns and ", report.cpu_ns[i], " ns of CPU time");
+  if (!finished_ || proved_with_ == 0 || (in_race_ && !alone)) return "";
+  int64_t bytes = 0;
+  for (const ArgInfo& a : artifact_.manifest.args) bytes += a.bytes;
+  const double reading_ns = 0.25 * static_cast<double>(bytes);  // at 4 GB/s
+  const double claim_ns = estimate_median({report.run_ns, report.run_ns + report.samples}).median;
+  const double call_ns = !alone ? 2e6 : in_race_ ? 300e3 : 30e3;
+  const double most_ns = (in_race_ ? 9 : 3) * claim_ns + reading_ns + call_ns;
+  // What the child says of this call is its own. A turn with this call and the last one alone is ours.
+  const bool ours = !may_pause_ && !in_race_;
+  const double most_of_turn_ns = threads * (2 * most_ns + 8 * reading_ns) + slack_ns + 500e3;
+  if (!(report.proof_ns <= most_ns) || (ours && latest_cpu_ns_ > most_of_turn_ns))
+    return str("a call on inputs that it had not seen took ",
+               ms(report.proof_ns <= most_ns ? latest_cpu_ns_ : report.proof_ns), ", the timed ones ",
+               claim_ns / 1e6, " ms");
+  return "";
 }
 
 namespace {

@@ -22,8 +22,8 @@ namespace tuner {
 class CandidateRun {
  public:
   // `socket`: where a cancellation arrives. `spared`: the runner's children that belong to others and must
-  // not be killed; it must outlive this.
-  CandidateRun(int socket, SealedFiles& files, RunRequest request, Artifact artifact,
+  // not be killed; it and the jail must outlive this.
+  CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request, Artifact artifact,
                const std::vector<pid_t>& spared);
   ~CandidateRun();  // kills the child
   CandidateRun(const CandidateRun&) = delete;
@@ -32,11 +32,15 @@ class CandidateRun {
   // Does everything: runs, times and judges the candidate.
   RunReply run();
 
+  // True if its times contradict our own clocks, so that the verdict, `crashed`, should be taken from several
+  // runs. Valid after run().
+  bool in_doubt() const { return in_doubt_; }
+
   // The same in turns, for a race. begin() forks a child that waits. Each take_turn() lets the child work and
   // waits until it is done. The first turn loads the candidate, runs it once, and finds how many calls fill a
   // sample. Each later turn warms up and takes `samples` samples of the time that ranks and, if there are
-  // constants, `others` with the other kind of constants. take_turn() returns false if the child has ended.
-  // finish() lets it run once more, ends it, judges, and tells how it ended.
+  // constants, `others` with the other kind of constants; then its answer is checked. take_turn() returns false
+  // if the child has ended or shall. finish() lets it run once more, ends it, judges, and tells how it ended.
   Status begin(int samples, int others);
   bool take_turn();
   bool turn_was_calm() const;  // for the latest turn, judged by its own pulses
@@ -62,8 +66,12 @@ class CandidateRun {
   };
   struct Output {
     const ArgInfo* arg;
-    std::shared_ptr<SealedFile> reference_file;
-    ReferenceView reference;
+    // The answer to the inputs of the timed calls, then to those of each further set.
+    struct Reference {
+      std::shared_ptr<SealedFile> file;
+      ReferenceView view;
+    };
+    std::vector<Reference> references;
     GuardedBuffer first, last;
   };
 
@@ -71,7 +79,15 @@ class CandidateRun {
   void outcome(const char* name, const std::string& message);
   Status prepare();
   Status bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands, bool packing);
+  Result<Output::Reference> reference_of(const std::vector<RunRequest::Data>& files,
+                                         const ArgInfo& arg) const;
+  Status bind_others(const ArgInfo& arg, CandidatePlan::Operand& operand);
   Status fork_child();
+  void conduct();
+  bool turn(Command command);
+  bool finish_turn();
+  void poison() const;
+  double child_cpu_ns() const;
   bool must_end();
   void watch();
   void reap();
@@ -81,10 +97,13 @@ class CandidateRun {
   void judge();
   bool samples_fit() const;
   void take_facts();
-  void compare(const Output& out, const GuardedBuffer& buffer, const char* when);
+  std::string doubt() const;
+  enum class Extent { kAll, kMuch, kLittle };
+  bool check(Extent extent, size_t set, bool first, const char* when);
 
   int socket_;
   SealedFiles& files_;
+  Jail& jail_;
   const RunRequest r_;
   const std::vector<pid_t>& spared_;
   RunReply reply_;
@@ -98,6 +117,14 @@ class CandidateRun {
   Patience patience_;
   std::chrono::steady_clock::time_point begun_{};
   bool ended_ = false;  // the child ended, or must end
+  bool over_ = false;   // it did what was asked of it, or said why not; what is left is to end it
+  bool in_race_ = false, began_ = false, asked_to_finish_ = false, finished_ = false, may_pause_ = false,
+       in_doubt_ = false;
+  size_t proved_with_ = 0;                    // the inputs of the call that it could not foresee
+  std::chrono::milliseconds pause_after_{0};  // of the next turn's beginning; 0: no pause
+  // By our own clocks: its turns and their time, its CPU time from its start and in the latest turn.
+  int turns_ = 0;
+  double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
   std::vector<double> other_ns_, pulses_ns_;
   std::random_device random_device_;
   std::mt19937_64 random_{(uint64_t{random_device_()} << 32) | random_device_()};

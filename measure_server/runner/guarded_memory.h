@@ -38,8 +38,12 @@ class GuardedBuffer {
   int64_t bytes() const { return bytes_; }
   void fill(unsigned char byte) const;  // fills the data, not the slack
   void make_read_only() const;
+  void make_writable() const;
   void hide_from_children() const;  // hides it from children forked later
   bool intact() const;
+  // Exchanges the memory behind two buffers of equal size: each then holds, at its old address, what the other
+  // held. Failed: the system refuses.
+  Status exchange(const GuardedBuffer& other) const;
 
  private:
   void swap(GuardedBuffer& other) {

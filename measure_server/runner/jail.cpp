@@ -1,193 +1,193 @@
 #include "measure_server/runner/jail.h"
 
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <vector>
+#include <cstring>
+#include <functional>
+#include <utility>
 
 namespace tuner {
 
 namespace {
 
-#if defined(__x86_64__)
-constexpr unsigned kArch = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr unsigned kArch = AUDIT_ARCH_AARCH64;
-#else
-#error "seccomp: name the architecture here"
-#endif
+constexpr std::pair<const char*, int> kNamespaces[] = {{"user", CLONE_NEWUSER}, {"pid", CLONE_NEWPID},
+                                                       {"mount", CLONE_NEWNS},  {"net", CLONE_NEWNET},
+                                                       {"ipc", CLONE_NEWIPC},   {"uts", CLONE_NEWUTS}};
+constexpr int kAllNamespaces =
+    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
 
-constexpr unsigned kDenied = SECCOMP_RET_ERRNO | EPERM;
-
-// Builds the filter: one small block for each system call that is not simply allowed.
-class Filter {
- public:
-  Filter() {
-    load(offsetof(seccomp_data, arch));
-    add(BPF_JMP | BPF_JEQ | BPF_K, kArch, 1, 0);
-    add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    load(offsetof(seccomp_data, nr));
-  }
-  void refuse(unsigned nr, unsigned with = kDenied) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1);
-    add(BPF_RET | BPF_K, with);
-  }
-  // Allowed only when the low half of argument `arg` is `value`.
-  void only_if_equal(unsigned nr, int arg, unsigned value) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 4);
-    load(argument(arg));
-    add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
-    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    add(BPF_RET | BPF_K, kDenied);
-  }
-  // Allowed only when (argument & mask) is 0 (or, with want_set, is not).
-  void only_if_bits(unsigned nr, int arg, unsigned mask, bool want_set) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 4);
-    load(argument(arg));
-    add(BPF_JMP | BPF_JSET | BPF_K, mask, want_set ? 1 : 0, want_set ? 0 : 1);
-    add(BPF_RET | BPF_K, kDenied);
-    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  }
-  bool install() {
-    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) == 0;
-  }
-
- private:
-  static unsigned argument(int i) {
-    return offsetof(seccomp_data, args) + 8 * i;
-  }  // little-endian: the low half
-  void load(unsigned offset) { add(BPF_LD | BPF_W | BPF_ABS, offset); }
-  void add(unsigned short op, unsigned k, unsigned char yes = 0, unsigned char no = 0) {
-    code_.push_back({op, yes, no, k});
-  }
-  std::vector<sock_filter> code_;
-};
-
-void install_filter() {
-  Filter f;
-  const unsigned self = static_cast<unsigned>(getpid());
-  // Signals to itself stay: abort() is one.
-  f.only_if_equal(SYS_kill, 0, self);
-  f.only_if_equal(SYS_tgkill, 0, self);
-  // Threads, but no processes. clone3's flags lie in memory which a filter cannot read; libc falls back to
-  // clone.
-  f.only_if_bits(SYS_clone, 0, /*CLONE_THREAD*/ 0x10000, /*want_set=*/true);
-  f.refuse(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
-  // Reading files is how libraries are loaded; writing is not for kernels.
-  constexpr unsigned kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC;
-  f.only_if_bits(SYS_openat, 2, kWriting, /*want_set=*/false);
-  f.only_if_equal(SYS_prlimit64, 0, 0);  // its own
-  f.refuse(SYS_openat2, SECCOMP_RET_ERRNO | ENOSYS);
-#if defined(__x86_64__)
-  f.only_if_bits(SYS_open, 1, kWriting, /*want_set=*/false);
-  for (unsigned nr : {SYS_fork, SYS_vfork, SYS_creat, SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir, SYS_link,
-                      SYS_symlink, SYS_mknod, SYS_chmod, SYS_chown, SYS_lchown})
-    f.refuse(nr);
-#endif
-  for (unsigned nr : {SYS_execve,
-                      SYS_execveat,
-                      SYS_ptrace,
-                      SYS_process_vm_readv,
-                      SYS_process_vm_writev,
-                      SYS_tkill,
-                      SYS_rt_sigqueueinfo,
-                      SYS_rt_tgsigqueueinfo,
-                      SYS_pidfd_open,
-                      SYS_pidfd_send_signal,
-                      SYS_pidfd_getfd,
-                      SYS_setsid,
-                      SYS_setpgid,
-                      SYS_setns,
-                      SYS_unshare,
-                      SYS_socket,
-                      SYS_socketpair,
-                      SYS_connect,
-                      SYS_bind,
-                      SYS_unlinkat,
-                      SYS_renameat2,
-                      SYS_mkdirat,
-                      SYS_linkat,
-                      SYS_symlinkat,
-                      SYS_mknodat,
-                      SYS_fchmodat,
-                      SYS_fchownat,
-                      SYS_fchmod,
-                      SYS_fchown,
-                      SYS_truncate,
-                      SYS_mount,
-                      SYS_umount2,
-                      SYS_pivot_root,
-                      SYS_chroot,
-                      SYS_reboot,
-                      SYS_io_uring_setup,
-                      SYS_bpf,
-                      SYS_userfaultfd,
-                      SYS_perf_event_open,
-                      SYS_keyctl,
-                      SYS_add_key,
-                      SYS_init_module,
-                      SYS_finit_module,
-                      SYS_delete_module,
-                      SYS_kexec_load,
-                      SYS_setpriority,
-                      SYS_sched_setscheduler,
-                      SYS_sched_setattr,
-                      SYS_shmget,
-                      SYS_shmat,
-                      SYS_msgget,
-                      SYS_semget,
-                      SYS_mq_open,
-                      SYS_setrlimit})
-    f.refuse(nr);
-  (void)f.install();  // where the kernel has none, ProbeReply::isolation says so
-}
+// Ids that neither distributions nor systemd give to anybody (60578 to 61183). Runners that live at one time
+// draw different ones, as a rule.
+uid_t unused_uid() { return 60'600 + static_cast<uid_t>(getpid()) % 500; }
 
 void limit(__rlimit_resource resource, rlim_t value) {
   const rlimit r{value, value};
   setrlimit(resource, &r);
 }
 
-}  // namespace
-
-bool seccomp_available() {
-  const unsigned action = SECCOMP_RET_ERRNO;
-  return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+bool become(uid_t uid) {
+  return setgroups(0, nullptr) == 0 && setresgid(uid, uid, uid) == 0 && setresuid(uid, uid, uid) == 0;
 }
 
-int enter_jail(pid_t runner, int keep_fd) {
-  setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != runner) _exit(1);  // it died before the line above
+// Tries it in a process of its own, which returns 0 or an errno. Returns why it failed; empty: it did not.
+std::string refused_in_child(const std::function<int()>& attempt) {
+  const pid_t child = fork();
+  if (child < 0) return str("fork: ", std::strerror(errno));
+  if (child == 0) _exit(attempt());
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status)) return str("the process that tried it ended by signal ", WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? "" : std::strerror(WEXITSTATUS(status));
+}
+
+int try_seccomp() {
+  JailFilter filter;
+  handle_traps();
+  if (const int error = filter.install(); error != 0) return error;
+  return syscall(SYS_getppid) == -1 && errno == EPERM ? 0 : ENOSYS;
+}
+
+// The limit counts where the process has no privilege over it.
+int try_process_limit(uid_t uid) {
+  if (uid != 0 && !become(uid)) return errno;
+  limit(RLIMIT_NPROC, 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  if (child > 0) waitpid(child, nullptr, 0);
+  return child < 0 ? 0 : ENOSYS;
+}
+
+// All together, as a rule. Where that fails, each is tried by itself, so that it can be named.
+std::unique_ptr<Namespaces> find_namespaces(uid_t uid, std::vector<IsolationPiece>& pieces) {
+  const uid_t outside = uid != 0 ? uid : geteuid();
+  Result<std::unique_ptr<Namespaces>> all = Namespaces::make(kAllNamespaces, outside);
+  int usable = 0;
+  const bool user = all.is_ok() || Namespaces::make(CLONE_NEWUSER, outside).is_ok();
+  for (const auto& [name, flag] : kNamespaces) {
+    std::string missing;
+    if (!all.is_ok()) {
+      const auto alone = Namespaces::make(flag | (user ? CLONE_NEWUSER : 0), outside);
+      if (!alone.is_ok()) missing = alone.message();
+    }
+    if (missing.empty()) usable |= flag;
+    pieces.push_back({name, missing});
+  }
+  if (all.is_ok()) return *std::move(all);
+  Result<std::unique_ptr<Namespaces>> some = Namespaces::make(usable, outside);
+  return usable != 0 && some.is_ok() ? *std::move(some) : nullptr;
+}
+
+}  // namespace
+
+const std::vector<std::string>& jail_steps() {
+  static const std::vector<std::string> steps = {
+      "session",      "oom",          "net",          "ipc",        "uts",     "mount",
+      "descriptors",  "core",         "file_size",    "open_files", "own_uid", "capabilities",
+      "no_new_privs", "not_dumpable", "parent_death", "processes",  "seccomp"};
+  return steps;
+}
+
+std::unique_ptr<Jail> Jail::make(Isolation at_most, std::set<std::string> without,
+                                 const std::string& unchecked) {
+  std::unique_ptr<Jail> jail(new Jail());
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::vector<IsolationPiece>& pieces = jail->found_.pieces;
+  pieces.push_back({"seccomp", refused_in_child(try_seccomp)});
+  if (geteuid() == 0) {
+    const uid_t uid = unused_uid();
+    const std::string missing = refused_in_child([uid] { return become(uid) ? 0 : errno; });
+    if (missing.empty()) jail->uid_ = uid;
+    pieces.push_back({"own_uid", missing});
+  } else {
+    pieces.push_back({"own_uid", "only root can give one"});
+  }
+  pieces.push_back({"nproc", refused_in_child([&] { return try_process_limit(jail->uid_); })});
+  jail->namespaces_ = find_namespaces(jail->uid_, pieces);
+  jail->found_.level = level_of(pieces);
+  jail->level_ = std::min(at_most, jail->found_.level);
+  if (jail->level_ != Isolation::kStrict) jail->namespaces_ = nullptr;
+  std::string rule;
+  for (const JailRule& r : jail_rules())
+    if (without.count(r.name) != 0) rule = r.name;
+  jail->filter_ = JailFilter(rule, unchecked);
+  jail->without_ = std::move(without);
+  return jail;
+}
+
+int Jail::left_out() const {
+  int flags = 0;
+  for (const auto& [name, flag] : kNamespaces)
+    if (!has(name)) flags |= flag;
+  return flags;
+}
+
+pid_t Jail::fork_child() const { return namespaces_ ? namespaces_->fork_inside(left_out()) : fork(); }
+
+// In a user namespace user 0 is our unused one of the host.
+bool Jail::become_nobody() const {
+  const bool mapped = namespaces_ && (namespaces_->flags() & ~left_out() & CLONE_NEWUSER) != 0;
+  if (!mapped) return uid_ == 0 || become(uid_);
+  if (uid_ != 0 && setgroups(0, nullptr) != 0) return false;
+  return setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0;
+}
+
+bool Jail::enter(pid_t runner, int keep_fd) const {
+  if (has("session")) setsid();
   prctl(PR_SET_NAME, "candidate");
-  const int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (oom >= 0) {
-    (void)!write(oom, "1000", 4);
-    close(oom);
+  if (has("oom")) {
+    const int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (oom >= 0) {
+      (void)!write(oom, "1000", 4);
+      close(oom);
+    }
   }
   const int null = open("/dev/null", O_RDWR);
-  if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0) return -1;
-  if (keep_fd != 3 && dup2(keep_fd, 3) < 0) return -1;
-  if (syscall(SYS_close_range, 4u, ~0u, 0u) != 0)
-    for (int fd = 4; fd < 1024; ++fd) close(fd);
-  limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_FSIZE, 0);
-  limit(RLIMIT_NOFILE, 64);
-  install_filter();
-  return 3;
+  if (namespaces_ && namespaces_->enter_rest(left_out()) != 0) return false;
+  if (has("descriptors")) {
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0) return false;
+    if (keep_fd != kCandidateFd && dup2(keep_fd, kCandidateFd) < 0) return false;
+    if (syscall(SYS_close_range, kCandidateFd + 1u, ~0u, 0u) != 0)
+      for (int fd = kCandidateFd + 1; fd < 1024; ++fd) close(fd);
+  }
+  if (has("core")) limit(RLIMIT_CORE, 0);
+  if (has("file_size")) limit(RLIMIT_FSIZE, 0);
+  if (has("open_files")) limit(RLIMIT_NOFILE, 64);
+  // Root's right to give them up goes with root; who has no privilege has none to drop.
+  if (has("capabilities"))
+    for (int c = 0; c <= 63; ++c) prctl(PR_CAPBSET_DROP, c);
+  if (has("own_uid") && !become_nobody()) return false;
+  if (has("capabilities")) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    const __user_cap_data_struct none[2] = {};
+    if (syscall(SYS_capset, &header, none) != 0) return false;
+  }
+  if (has("no_new_privs")) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (has("not_dumpable")) prctl(PR_SET_DUMPABLE, 0);
+  // After the change of user, which clears it.
+  if (has("parent_death")) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const pid_t parent = getppid();
+  if (parent != runner && parent != 0) _exit(1);  // it died before the line above
+  return true;
+}
+
+bool Jail::shut() {
+  if (has("processes")) limit(RLIMIT_NPROC, 0);
+  if (level_ == Isolation::kNone || !has("seccomp")) return true;
+  handle_traps();
+  return filter_.install() == 0;
 }
 
 bool descriptors_untouched() {

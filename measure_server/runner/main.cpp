@@ -1,8 +1,10 @@
 // runner: runs candidates that may do anything, and says what they did. See runner_protocol.h for what it is
 // asked.
 //
-//   runner --serve       answers on descriptor 3 until it is closed (started by RunnerClient)
-//   runner --probe       prints what this machine is, its peaks and its GPUs as JSON
+//   runner --serve [--isolation LEVEL]
+//                        answers on descriptor 3 until it is closed (started by RunnerClient); candidates get
+//                        at most this level of isolation
+//   runner --probe       prints what this machine is, its peaks, its GPUs and its isolation as JSON
 //   runner run-pack FILE -o RESULTS [--deadline S]
 //                        measures the candidates of a pack; exit status 0 done, 1 nothing measured, 2 wrong
 //                        use
@@ -13,6 +15,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -84,15 +88,23 @@ int main(int argc, char** argv) {
     tuner::ProbeReply reply;
     reply.version = TUNER_VERSION;
     reply.hardware = tuner::hardware_fingerprint();
-    reply.isolation = tuner::seccomp_available() ? "seccomp" : "process";
+    const std::unique_ptr<tuner::Jail> jail = tuner::Jail::make();
+    reply.isolation = tuner::isolation_name(jail->level());
+    reply.isolation_missing = jail->found().why_not_more();
     reply.peaks = tuner::measure_peaks(0);
     reply.bandwidths = tuner::measure_bandwidths(0);
     tuner::DeviceHost::list_devices(reply);
     std::printf("%s\n", tuner::to_json(reply).c_str());
     return 0;
   }
-  if (what == "--serve") {
-    if (is_socket(3)) return tuner::serve(3);
+  if (argc >= 2 && std::string_view(argv[1]) == "--serve") {
+    std::optional<tuner::Isolation> at_most = tuner::Isolation::kStrict;
+    if (argc == 4 && std::string_view(argv[2]) == "--isolation") at_most = tuner::isolation_from_name(argv[3]);
+    if (!at_most || (argc != 2 && argc != 4)) {
+      std::fprintf(stderr, "runner: --serve: expected --isolation none, process or strict\n");
+      return 2;
+    }
+    if (is_socket(3)) return tuner::serve(3, *at_most);
     std::fprintf(
         stderr,
         "runner: --serve: descriptor 3 is not a socket; this mode is for the worker and `tuner verify`\n");
@@ -102,9 +114,10 @@ int main(int argc, char** argv) {
   std::fprintf(
       help ? stdout : stderr,
       "Runs candidates that may do anything, each in a process of its own, and says what they did.\n"
-      "usage: runner --serve | --probe | run-pack FILE -o RESULTS [--deadline S] | --version\n"
-      "  --serve    run candidates asked for on descriptor 3 until it is closed\n"
-      "  --probe    print this machine's fingerprint, peaks and GPUs as JSON\n"
+      "usage: runner --serve [--isolation LEVEL] | --probe | run-pack FILE -o RESULTS [--deadline S] | --version\n"
+      "  --serve    run candidates asked for on descriptor 3 until it is closed; LEVEL: none, process or strict,\n"
+      "             the most they are kept apart from this machine (default: as well as can be)\n"
+      "  --probe    print this machine's fingerprint, peaks, GPUs and isolation as JSON\n"
       "  run-pack   measure the candidates of a pack (tuner pack) and write what was found, a line of "
       "JSON each;\n             an output that exists is gone on with\n");
   return help ? 0 : 2;

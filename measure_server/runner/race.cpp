@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kPatience{1};
 
 // `children`: all the runner has, the candidates' own among them, so that the end of one does not take along
 // the others.
-Result<std::vector<std::unique_ptr<CandidateRun>>> start_all(int socket, SealedFiles& files,
+Result<std::vector<std::unique_ptr<CandidateRun>>> start_all(int socket, SealedFiles& files, Jail& jail,
                                                              const RaceRequest& r,
                                                              std::vector<pid_t>& children) {
   std::vector<std::unique_ptr<CandidateRun>> runs;
@@ -33,7 +33,7 @@ Result<std::vector<std::unique_ptr<CandidateRun>>> start_all(int socket, SealedF
     request.digest = c.digest;
     request.check = c.check;
     auto run =
-        std::make_unique<CandidateRun>(socket, files, std::move(request), std::move(artifact), children);
+        std::make_unique<CandidateRun>(socket, files, jail, std::move(request), std::move(artifact), children);
     RETURN_IF_ERROR(run->begin(r.samples, r.other_samples));
     children.push_back(run->child());
     runs.push_back(std::move(run));
@@ -100,12 +100,13 @@ void fill_in(const RaceRequest& request, const Turns& turns, const RunReply& run
 
 }  // namespace
 
-RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, pid_t spared, bool& go_on) {
+RaceReply run_race(int socket, SealedFiles& files, Jail& jail, const RaceRequest& request,
+                   const std::vector<pid_t>& spared, bool& go_on) {
   const auto begin = std::chrono::steady_clock::now();
   RaceReply reply;
   reply.id = request.base.id;
-  std::vector<pid_t> children = {spared};
-  Result<std::vector<std::unique_ptr<CandidateRun>>> started = start_all(socket, files, request, children);
+  std::vector<pid_t> children = spared;
+  Result<std::vector<std::unique_ptr<CandidateRun>>> started = start_all(socket, files, jail, request, children);
   if (!started.is_ok()) {
     reply.error = started.message();
     return reply;

@@ -3,7 +3,10 @@
 
 #include <sys/types.h>
 
+#include <vector>
+
 #include "measure_server/runner/guarded_memory.h"
+#include "measure_server/runner/jail.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
@@ -12,7 +15,8 @@ namespace tuner {
 // round begins with another candidate. A turn first warms up, because the finalists push each other's
 // operands out of the caches. Only one process works at a time. A turn is repeated if its calls, or the
 // memory beside it, were disturbed. A candidate that fails leaves the race; the others go on. Sets `go_on` to
-// false if the peer is gone.
-RaceReply run_race(int socket, SealedFiles& files, const RaceRequest& request, pid_t spared, bool& go_on);
+// false if the peer is gone. `spared`: children of the runner that must not be killed.
+RaceReply run_race(int socket, SealedFiles& files, Jail& jail, const RaceRequest& request,
+                   const std::vector<pid_t>& spared, bool& go_on);
 
 }  // namespace tuner

@@ -256,13 +256,20 @@ class Comparer {
   CheckResult& result_;
 };
 
+// Which elements are compared; `whole` also compares sums.
+struct Part {
+  size_t first = 0, count = SIZE_MAX;
+  bool whole = true;
+};
+
 template <class T>
-void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, std::string_view name,
-                 CheckResult& result) {
+void compare_all(const ReferenceView& ref, const T* out, const Part& part, const CheckSpec& spec,
+                 std::string_view name, CheckResult& result) {
   Comparer comparer(result);
   const auto tolerance = [&](double x) { return spec.absolute + spec.relative * std::fabs(x); };
   if (ref.kind == ReferenceKind::kFull) {
-    for (size_t i = 0; i < ref.full.size(); ++i)
+    const size_t end = part.first + std::min(part.count, ref.full.size() - part.first);
+    for (size_t i = part.first; i < end; ++i)
       comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance(ref.full[i]),
                        [&] { return element_name(name, ref.shape, i); });
     return;
@@ -270,6 +277,7 @@ void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, 
   for (const ReferenceView::Sample& s : ref.samples)
     comparer.compare(static_cast<double>(out[s.index]), s.value, tolerance(s.value),
                      [&] { return element_name(name, ref.shape, s.index); });
+  if (!part.whole) return;
   const size_t n = ref.columns.size();
   std::vector<double> columns(n, 0);
   const auto sum_tolerance = [&](const ReferenceView::Sums& s, size_t terms) {
@@ -293,39 +301,51 @@ void compare_all(const ReferenceView& ref, const T* out, const CheckSpec& spec, 
                      [&] { return str("sum of column ", c, " of ", name); });
 }
 
-}  // namespace
-
-CheckResult check_output(const ReferenceView& ref, const void* output, DType dtype, const CheckSpec& spec,
-                         std::string_view name) {
+CheckResult check(const ReferenceView& ref, const void* output, DType dtype, const Part& part,
+                  const CheckSpec& spec, std::string_view name) {
   CheckResult result;
   switch (dtype) {
     case DType::kBool:
     case DType::kUInt8:
-      compare_all(ref, static_cast<const uint8_t*>(output), spec, name, result);
+      compare_all(ref, static_cast<const uint8_t*>(output), part, spec, name, result);
       break;
     case DType::kInt8:
-      compare_all(ref, static_cast<const int8_t*>(output), spec, name, result);
+      compare_all(ref, static_cast<const int8_t*>(output), part, spec, name, result);
       break;
     case DType::kInt32:
-      compare_all(ref, static_cast<const int32_t*>(output), spec, name, result);
+      compare_all(ref, static_cast<const int32_t*>(output), part, spec, name, result);
       break;
     case DType::kInt64:
-      compare_all(ref, static_cast<const int64_t*>(output), spec, name, result);
+      compare_all(ref, static_cast<const int64_t*>(output), part, spec, name, result);
       break;
     case DType::kFloat16:
-      compare_all(ref, static_cast<const Half*>(output), spec, name, result);
+      compare_all(ref, static_cast<const Half*>(output), part, spec, name, result);
       break;
     case DType::kBFloat16:
-      compare_all(ref, static_cast<const Brain*>(output), spec, name, result);
+      compare_all(ref, static_cast<const Brain*>(output), part, spec, name, result);
       break;
     case DType::kFloat32:
-      compare_all(ref, static_cast<const float*>(output), spec, name, result);
+      compare_all(ref, static_cast<const float*>(output), part, spec, name, result);
       break;
     case DType::kFloat64:
-      compare_all(ref, static_cast<const double*>(output), spec, name, result);
+      compare_all(ref, static_cast<const double*>(output), part, spec, name, result);
       break;
   }
   return result;
+}
+
+}  // namespace
+
+CheckResult check_output(const ReferenceView& ref, const void* output, DType dtype, const CheckSpec& spec,
+                         std::string_view name) {
+  return check(ref, output, dtype, {}, spec, name);
+}
+
+CheckResult check_part(const ReferenceView& ref, const void* output, DType dtype, const CheckSpec& spec,
+                       std::string_view name, int64_t most, uint64_t random) {
+  Part part{.count = static_cast<size_t>(most), .whole = false};
+  if (ref.full.size() > part.count) part.first = random % (ref.full.size() - part.count + 1);
+  return check(ref, output, dtype, part, spec, name);
 }
 
 }  // namespace tuner

@@ -71,5 +71,9 @@ struct CheckResult {
 // the message.
 CheckResult check_output(const ReferenceView& reference, const void* output, DType dtype,
                          const CheckSpec& spec, std::string_view name);
+// Compares only a part of it, which is quick: `most` elements in a row, from a place that `random` decides; of a
+// reference kept as checksums, its sampled elements.
+CheckResult check_part(const ReferenceView& reference, const void* output, DType dtype, const CheckSpec& spec,
+                       std::string_view name, int64_t most, uint64_t random);
 
 }  // namespace tuner

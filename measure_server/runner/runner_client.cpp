@@ -21,8 +21,9 @@ namespace {
 constexpr seconds kDeviceWait{60};
 }  // namespace
 
-Result<std::unique_ptr<RunnerClient>> RunnerClient::start(const std::string& runner_path) {
-  std::unique_ptr<RunnerClient> client(new RunnerClient(runner_path));
+Result<std::unique_ptr<RunnerClient>> RunnerClient::start(const std::string& runner_path,
+                                                          Isolation at_most) {
+  std::unique_ptr<RunnerClient> client(new RunnerClient(runner_path, at_most));
   RETURN_IF_ERROR(client->spawn());
   // An executable that is no runner is told now, not at the first candidate.
   Result<std::string> hello =
@@ -39,7 +40,9 @@ Status RunnerClient::spawn() {
     return failed("socketpair: ", std::strerror(errno));
 
   const Result<pid_t> pid =
-      start_program({.path = runner_path_, .words = {"runner", "--serve"}, .handed_over = pair[1]});
+      start_program({.path = runner_path_,
+                     .words = {"runner", "--serve", "--isolation", std::string(isolation_name(at_most_))},
+                     .handed_over = pair[1]});
   close(pair[1]);
   if (!pid) {
     close(pair[0]);

@@ -21,14 +21,17 @@
 #include "compiler_core/base/status.h"
 #include "measure_server/runner/device_lock.h"
 #include "measure_server/runner/frame.h"
+#include "measure_server/runner/isolation.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
 
 class RunnerClient {
  public:
-  // Starts `runner_path` and waits until it answers, 10 s at most. Failed: it cannot be started.
-  static Result<std::unique_ptr<RunnerClient>> start(const std::string& runner_path);
+  // Starts `runner_path` and waits until it answers, 10 s at most. Failed: it cannot be started. Candidates get
+  // the highest level of isolation that the host has, up to `at_most`.
+  static Result<std::unique_ptr<RunnerClient>> start(const std::string& runner_path,
+                                                     Isolation at_most = Isolation::kStrict);
   ~RunnerClient();
   RunnerClient(const RunnerClient&) = delete;
   RunnerClient& operator=(const RunnerClient&) = delete;
@@ -69,7 +72,8 @@ class RunnerClient {
   pid_t pid() const { return pid_.load(); }
 
  private:
-  explicit RunnerClient(std::string runner_path) : runner_path_(std::move(runner_path)) {}
+  RunnerClient(std::string runner_path, Isolation at_most)
+      : runner_path_(std::move(runner_path)), at_most_(at_most) {}
 
   Status spawn();
   // Kills and reaps the runner; returns how it ended.
@@ -85,6 +89,7 @@ class RunnerClient {
   Result<std::string> exchange(const std::string& message, Deadline deadline);
 
   const std::string runner_path_;
+  const Isolation at_most_;
   std::mutex turn_mutex_;
   std::condition_variable turn_free_;
   bool busy_ = false;        // a request is being answered; guarded by turn_mutex_

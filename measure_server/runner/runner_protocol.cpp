@@ -66,6 +66,13 @@ json pairs(const std::vector<RunRequest::Data>& data) {
   return out;
 }
 
+json input_sets(const std::vector<RunRequest::InputSet>& sets) {
+  json out = json::array();
+  for (const RunRequest::InputSet& s : sets)
+    out.push_back({{"inputs", pairs(s.inputs)}, {"references", pairs(s.references)}});
+  return out;
+}
+
 json run_json(const RunRequest& r) {
   return json({{"kind", "run"},
                {"id", r.id},
@@ -73,6 +80,7 @@ json run_json(const RunRequest& r) {
                {"digest", r.digest},
                {"inputs", pairs(r.inputs)},
                {"references", pairs(r.references)},
+               {"others", input_sets(r.others)},
                {"absolute", r.check.absolute},
                {"relative", r.check.relative},
                {"min_repeat_ms", r.min_repeat_ms},
@@ -138,6 +146,8 @@ std::string to_json(const RunReply& r) {
                {"run_ns", r.run_ns},
                {"cpu_ns", r.cpu_ns},
                {"cut", r.cut},
+               {"isolation", r.isolation},
+               {"input_sets", r.input_sets},
                {"max_error", std::isfinite(r.max_error) ? r.max_error : std::numeric_limits<double>::max()},
                {"sentinel_before_ns", r.sentinel_before_ns},
                {"sentinel_after_ns", r.sentinel_after_ns},
@@ -210,6 +220,7 @@ std::string to_json(const ProbeReply& r) {
                {"version", r.version},
                {"hardware", r.hardware},
                {"isolation", r.isolation},
+               {"isolation_missing", r.isolation_missing},
                {"peak_gflops", r.peaks.float32},
                {"peak_gflops_bfloat16", r.peaks.bfloat16},
                {"peak_gflops_int8", r.peaks.int8},
@@ -231,6 +242,11 @@ Result<RunRequest> run_request(const json& document) {
   in.read("digest", r.digest, kRequired);
   read_pairs(in, "inputs", r.inputs);
   read_pairs(in, "references", r.references);
+  in.read_objects("others", [&](Reader& each) {
+    RunRequest::InputSet& set = r.others.emplace_back();
+    read_pairs(each, "inputs", set.inputs);
+    read_pairs(each, "references", set.references);
+  });
   in.read_at_least("absolute", r.check.absolute, 0, kRequired);
   in.read_at_least("relative", r.check.relative, 0, kRequired);
   in.read_at_least("min_repeat_ms", r.min_repeat_ms, 0, kRequired);
@@ -327,6 +343,8 @@ Result<RunReply> parse_run_reply(std::string_view text) {
   in.read("run_ns", r.run_ns, kRequired);
   in.read("cpu_ns", r.cpu_ns, kRequired);
   in.read("cut", r.cut, kRequired);
+  in.read("isolation", r.isolation);
+  in.read("input_sets", r.input_sets, 1, 1 << 10);
   in.read_at_least("max_error", r.max_error, 0, kRequired);
   in.read_at_least("sentinel_before_ns", r.sentinel_before_ns, 0, kRequired);
   in.read_at_least("sentinel_after_ns", r.sentinel_after_ns, 0, kRequired);
@@ -382,6 +400,7 @@ Result<ProbeReply> parse_probe_reply(std::string_view text) {
   in.read("version", r.version, kRequired);
   in.read("hardware", r.hardware, kRequired);
   in.read("isolation", r.isolation, kRequired);
+  in.read("isolation_missing", r.isolation_missing);
   in.read("peak_gflops", r.peaks.float32, kRequired);
   in.read("peak_gflops_bfloat16", r.peaks.bfloat16, kRequired);
   in.read("peak_gflops_int8", r.peaks.int8, kRequired);

@@ -24,7 +24,8 @@ namespace tuner {
 //   2: a run beside a disturbed sentinel is repeated, and sampling stops at a stated precision
 //   3: samples begin when operands lie as a loop of calls leaves them
 //   4: only calls that had the core to themselves count
-inline constexpr int kHarnessAbi = 4;
+//   5: outputs are checked while a candidate is timed, and once on inputs it has not seen
+inline constexpr int kHarnessAbi = 5;
 
 // Says how an output is compared with the reference answer.
 struct CheckSpec {
@@ -54,6 +55,13 @@ struct RunRequest {
     std::string arg, path;
   };
   std::vector<Data> inputs, references;
+  // CPU only: further numbers for arguments of role "input", each list with the answers that belong to it. The
+  // candidate is asked for one of these answers at a moment it cannot know. Empty: its inputs never change, and
+  // an answer kept from an earlier call is not found out.
+  struct InputSet {
+    std::vector<Data> inputs, references;
+  };
+  std::vector<InputSet> others;
   CheckSpec check;
   double min_repeat_ms = 1;  // one sample is as many calls as last this long
   int repeats = 9;           // samples at most
@@ -87,7 +95,9 @@ struct RunReply {
   std::vector<double> run_ns,
       cpu_ns;  // per call, one value per sample: wall clock, and CPU time of the calling thread
   bool cut = false;
-  double max_error = 0;  // in units of the tolerance
+  std::string isolation;  // CPU only: the level reached, see isolation.h
+  int input_sets = 1;     // how many inputs the candidate was run on
+  double max_error = 0;   // in units of the tolerance
   double sentinel_before_ns = 0, sentinel_after_ns = 0;
   // Times of the memory sentinel; 0: not timed, because the operands fit the core's own caches or run on a
   // GPU.
@@ -179,8 +189,9 @@ struct ProbeReply {
   int harness_abi = kHarnessAbi;
   std::string version;    // the runner's: "0.1.0"
   std::string hardware;   // fingerprint, see hardware.h
-  std::string isolation;  // seccomp: candidates cannot fork, signal others or write files; process: they
-                          // could
+  // The highest level that candidates get here: none, process or strict (isolation.h), and why no higher one
+  // is to be had, or which pieces are missing: one line, empty if everything is there.
+  std::string isolation, isolation_missing;
   CpuPeaks peaks;
   CpuBandwidths bandwidths;
   std::vector<DeviceInfo> devices;  // GPUs, as a separate process learned from the driver

@@ -33,6 +33,7 @@ bool known_well_enough(const SamplingOptions& options, const Samples& s) {
 
 double monotonic_ns() { return clock_ns(CLOCK_MONOTONIC); }
 double thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+double process_cpu_ns() { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 // From the samples' median absolute deviation, which one pre-empted sample does not move, as of many samples
 // of normal noise. Of few the interval is too narrow (of nine it holds the median in 85 % of cases): the
@@ -114,6 +115,7 @@ bool take_samples(const SamplingOptions& options, const TakeSample& take, Sample
   }
   while (static_cast<int>(out.run_ns.size()) < options.repeats && monotonic_ns() < options.stop_at_ns) {
     if (known_well_enough(options, out)) break;
+    if (options.between && !options.between()) return false;
     if (!counted(calls, sample)) return false;
     record();
   }

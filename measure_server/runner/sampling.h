@@ -35,6 +35,9 @@ struct SamplingOptions {
   bool slow_by_cpu_time = false;
   // Decides which calls count; null: all do. Not used while warming up. Not owned.
   CalmGate* gate = nullptr;
+  // Called before each sample but the first; take_samples() returns false as soon as it does. Whatever it does
+  // to the caches it must undo. Null: nothing.
+  std::function<bool()> between;
 };
 
 struct Samples {
@@ -72,8 +75,9 @@ struct MedianEstimate {
 };
 MedianEstimate estimate_median(std::vector<double> samples);
 
-// Return CLOCK_MONOTONIC, and the CPU time of this thread.
+// Return CLOCK_MONOTONIC, and the CPU time of this thread and of all threads of this process.
 double monotonic_ns();
 double thread_cpu_ns();
+double process_cpu_ns();
 
 }  // namespace tuner

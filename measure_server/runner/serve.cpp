@@ -1,7 +1,9 @@
 #include "measure_server/runner/serve.h"
 
+#include <dlfcn.h>
 #include <signal.h>
-#include <sys/prctl.h>
+
+#include <memory>
 
 #include "measure_server/runner/candidate_run.h"
 #include "measure_server/runner/device_host.h"
@@ -21,11 +23,12 @@ constexpr int64_t kCacheBytes = int64_t{2} << 30;
 
 Deadline soon() { return steady_clock::now() + std::chrono::seconds(10); }
 
-ProbeReply probe(const ProbeRequest& request) {
+ProbeReply probe(const Jail& jail, const ProbeRequest& request) {
   ProbeReply reply;
   reply.version = TUNER_VERSION;
   reply.hardware = hardware_fingerprint();
-  reply.isolation = seccomp_available() ? "seccomp" : "process";
+  reply.isolation = isolation_name(jail.level());
+  reply.isolation_missing = jail.found().why_not_more();
   if (request.max_threads < 0) return reply;
   if (!request.devices_only) {
     reply.peaks = measure_peaks(request.max_threads);
@@ -36,7 +39,8 @@ ProbeReply probe(const ProbeRequest& request) {
 }
 
 // Runs the candidate where its binary belongs. False in `go_on` when the peer is gone.
-RunReply run(int socket, SealedFiles& files, DeviceHost& device, const RunRequest& request, bool& go_on) {
+RunReply run(int socket, SealedFiles& files, Jail& jail, DeviceHost& device, const RunRequest& request,
+             bool& go_on) {
   Result<Artifact> artifact = load_artifact(request.artifact_dir, request.digest);
   RunReply reply;
   bool peer_gone = false;
@@ -46,10 +50,16 @@ RunReply run(int socket, SealedFiles& files, DeviceHost& device, const RunReques
   } else if (DeviceHost::takes(artifact->manifest)) {
     reply = device.run(request, peer_gone);
   } else {
-    const std::vector<pid_t> spared = {device.child()};
-    CandidateRun candidate(socket, files, request, *std::move(artifact), spared);
-    reply = candidate.run();
-    peer_gone = candidate.peer_gone();
+    const std::vector<pid_t> spared = {device.child(), jail.keeper()};
+    // Times that do not add up may be an accident of this machine once, not in one fresh process after the other.
+    const int tries = artifact->manifest.threads > 1 ? 6 : 3;
+    bool in_doubt = true;
+    for (int i = 0; in_doubt && i < tries; ++i) {
+      CandidateRun candidate(socket, files, jail, request, *artifact, spared);
+      reply = candidate.run();
+      in_doubt = candidate.in_doubt();
+      peer_gone = candidate.peer_gone();
+    }
   }
   go_on = !peer_gone;
   return reply;
@@ -57,9 +67,16 @@ RunReply run(int socket, SealedFiles& files, DeviceHost& device, const RunReques
 
 }  // namespace
 
-int serve(int socket) {
+int serve(int socket, Isolation at_most) {
   signal(SIGPIPE, SIG_IGN);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Heard of and nothing more: whoever waits for a turn to be over wakes when the candidate has ended.
+  struct sigaction child_ended {};
+  child_ended.sa_handler = [](int) {};
+  child_ended.sa_flags = SA_RESTART;
+  sigaction(SIGCHLD, &child_ended, nullptr);
+  // A candidate opens no file: what it may be linked with, besides libc and libm, has to be here already.
+  (void)dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_GLOBAL);
+  const std::unique_ptr<Jail> jail = Jail::make(at_most);
   SealedFiles files(kCacheBytes);
   DeviceHost device(socket);
   for (;;) {
@@ -72,14 +89,14 @@ int serve(int socket) {
       reply.error = message.message();
       answer = to_json(reply);
     } else if (const auto* p = std::get_if<ProbeRequest>(&*message)) {
-      answer = to_json(probe(*p));
+      answer = to_json(probe(*jail, *p));
     } else if (const auto* r = std::get_if<RunRequest>(&*message)) {
       bool go_on = true;
-      answer = to_json(run(socket, files, device, *r, go_on));
+      answer = to_json(run(socket, files, *jail, device, *r, go_on));
       if (!go_on) return 0;
     } else if (const auto* race = std::get_if<RaceRequest>(&*message)) {
       bool go_on = true;
-      answer = to_json(run_race(socket, files, *race, device.child(), go_on));
+      answer = to_json(run_race(socket, files, *jail, *race, {device.child(), jail->keeper()}, go_on));
       if (!go_on) return 0;
     } else {
       continue;  // cancel of a run that is over

@@ -161,8 +161,15 @@ BuildReply Builder::data(const BuildRequest& r) {
   reply.outcome = "ok";
   reply.absolute = made->absolute;
   reply.relative = made->relative;
-  for (const auto& [arg, path] : made->inputs) reply.inputs.push_back({arg, path});
-  for (const auto& [arg, path] : made->references) reply.references.push_back({arg, path});
+  const auto listed = [](const std::vector<std::pair<std::string, std::string>>& files) {
+    std::vector<BuildReply::Data> out;
+    for (const auto& [arg, path] : files) out.push_back({arg, path});
+    return out;
+  };
+  reply.inputs = listed(made->inputs);
+  reply.references = listed(made->references);
+  for (const TaskData::Set& set : made->others)
+    reply.others.push_back({listed(set.inputs), listed(set.references)});
   return reply;
 }
 

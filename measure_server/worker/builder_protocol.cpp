@@ -9,9 +9,10 @@ using nlohmann::json;
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildRequest, kind, family, device, directory, cache_bytes, workload_key,
                                    target, template_name, config, template_version, input_seed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Data, arg, path)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Set, inputs, references)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::BackendHere, family, toolchain, unable, targets, features)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, backends, absolute,
-                                   relative, inputs, references)
+                                   relative, inputs, references, others)
 
 namespace {
 

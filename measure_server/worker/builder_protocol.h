@@ -43,6 +43,10 @@ struct BuildReply {
     std::string arg, path;
   };
   std::vector<Data> inputs, references;  // data
+  struct Set {
+    std::vector<Data> inputs, references;
+  };
+  std::vector<Set> others;  // data: see task_data.h
 };
 
 std::string to_json(const BuildRequest& request);

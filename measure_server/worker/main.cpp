@@ -43,6 +43,15 @@ int exit_status(const tuner::Status& status) {
   return status.code() == tuner::StatusCode::kInvalidArgument ? 2 : 1;
 }
 
+void add_isolation(CLI::App& app, std::string& level) {
+  app.add_option(
+         "--isolation", level,
+         "The least that candidates must be kept apart from this host: none (limits only), process (and "
+         "listed system calls only) or strict (and namespaces). They always get the most there is")
+      ->check(CLI::IsMember({"none", "process", "strict"}))
+      ->capture_default_str();
+}
+
 // `owner`: the process that started this one and with which it ends; 0: none.
 int work(const tuner::DaemonAccess& daemon, const tuner::WorkerOptions& options, pid_t owner) {
   // Blocked here, before any thread starts, so that only the thread below receives them.
@@ -116,6 +125,8 @@ int measure_server_main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   app.add_option("--runner", options.runner, "The runner executable (default: beside this one)");
+  std::string isolation = "none";
+  add_isolation(app, isolation);
   app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -134,6 +145,8 @@ int measure_server_main(int argc, char** argv) {
     const int code = app.exit(e);
     return code == 0 ? 0 : 2;
   }
+  options.least_isolation = *tuner::isolation_from_name(isolation);
+  options.daemon = daemon;
   options.next_work_dir = work_dir->count() == 0;
   options.cache_bytes = static_cast<int64_t>(cache_gib * (int64_t{1} << 30));
   if (builder) {

@@ -1,6 +1,7 @@
 #include "measure_server/worker/task_data.h"
 
 #include <filesystem>
+#include <random>
 
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/base/elements.h"
@@ -19,13 +20,55 @@ namespace fs = std::filesystem;
 // The workload's key, and each file with its size and digest ("missing" when it cannot be read).
 std::string description(const Workload& workload, const TaskData& data) {
   std::string text = workload.key() + "\n";
-  for (const auto* files : {&data.inputs, &data.references})
-    for (const auto& [arg, path] : *files) {
+  const auto add = [&text](const std::vector<std::pair<std::string, std::string>>& files) {
+    for (const auto& [arg, path] : files) {
       const Result<std::string> bytes = read_whole(path);
       text +=
           bytes.is_ok() ? str(arg, " ", bytes->size(), " ", sha256_hex(*bytes), "\n") : arg + " missing\n";
     }
+  };
+  add(data.inputs), add(data.references);
+  for (const TaskData::Set& set : data.others) add(set.inputs), add(set.references);
   return text;
+}
+
+bool has_others(const Workload& workload, const Program& program) {
+  int64_t bytes = 0;
+  bool inputs = false;
+  for (const Buffer& arg : program.args) {
+    bytes += arg->elements() * dtype_bytes(arg->dtype);
+    inputs = inputs || arg->role == BufferRole::kInput;
+  }
+  return inputs && bytes <= kOthersUpToBytes && static_cast<double>(workload.flops()) <= kOthersUpToFlops;
+}
+
+// Writes inputs and answer. Inputs are of the seed, or, where `other_seed` is given, of that one, and then only
+// constants are those of the seed.
+Status make(const Workload& workload, const Program& program, uint64_t seed, const uint64_t* other_seed,
+            const std::vector<std::pair<std::string, std::string>>& input_files,
+            const std::vector<std::pair<std::string, std::string>>& reference_files) {
+  std::vector<std::vector<float>> inputs;
+  size_t next = 0;
+  for (size_t i = 0; i < program.args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (arg->role == BufferRole::kOutput) continue;
+    const bool other = other_seed != nullptr && arg->role == BufferRole::kInput;
+    inputs.push_back(
+        random_values(other ? *other_seed : seed, static_cast<int>(i), arg->elements(), arg->dtype));
+    if (other_seed == nullptr || other)
+      RETURN_IF_ERROR(replace_file(input_files.at(next++).second, element_bytes(inputs.back(), arg->dtype)));
+  }
+  ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
+  const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
+                                 ? ReferenceKind::kChecksums
+                                 : ReferenceKind::kFull;
+  next = 0;
+  for (const Buffer& arg : program.args) {
+    if (arg->role != BufferRole::kOutput) continue;
+    RETURN_IF_ERROR(write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind));
+    ++next;
+  }
+  return Status::ok();
 }
 
 }  // namespace
@@ -34,10 +77,14 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   const Program program = workload.compute();
   const fs::path folder = fs::path(directory) / str(sha256_hex(workload.key()).substr(0, 24), "-", seed);
   TaskData data;
+  if (has_others(workload, program)) data.others.emplace_back();
   for (const Buffer& arg : program.args) {
     const bool output = arg->role == BufferRole::kOutput;
     (output ? data.references : data.inputs)
         .emplace_back(arg->name, (folder / (arg->name + (output ? ".ref" : ".bin"))).string());
+    if (data.others.empty() || (!output && arg->role != BufferRole::kInput)) continue;
+    (output ? data.others[0].references : data.others[0].inputs)
+        .emplace_back(arg->name, (folder / (arg->name + (output ? ".other.ref" : ".other.bin"))).string());
   }
   const Tolerance tolerance = tolerance_of(workload);
   data.absolute = tolerance.absolute;
@@ -53,22 +100,11 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   }
 
   RETURN_IF_ERROR(make_folders(folder));
-  std::vector<std::vector<float>> inputs;
-  for (size_t i = 0; i < program.args.size(); ++i) {
-    const Buffer& arg = program.args[i];
-    if (arg->role == BufferRole::kOutput) continue;
-    inputs.push_back(random_values(seed, static_cast<int>(i), arg->elements(), arg->dtype));
-    RETURN_IF_ERROR(replace_file(folder / (arg->name + ".bin"), element_bytes(inputs.back(), arg->dtype)));
-  }
-  ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
-  const ReferenceKind kind = static_cast<double>(workload.flops()) > kChecksumsAboveFlops
-                                 ? ReferenceKind::kChecksums
-                                 : ReferenceKind::kFull;
-  size_t next = 0;
-  for (const Buffer& arg : program.args) {
-    if (arg->role != BufferRole::kOutput) continue;
-    RETURN_IF_ERROR(
-        write_reference((folder / (arg->name + ".ref")).string(), answers.at(next++), arg->shape, kind));
+  RETURN_IF_ERROR(make(workload, program, seed, nullptr, data.inputs, data.references));
+  for (const TaskData::Set& set : data.others) {
+    std::random_device device;
+    const uint64_t other_seed = (uint64_t{device()} << 32) | device();
+    RETURN_IF_ERROR(make(workload, program, seed, &other_seed, set.inputs, set.references));
   }
   RETURN_IF_ERROR(replace_file(complete, description(workload, data)));
   return data;

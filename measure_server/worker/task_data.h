@@ -1,5 +1,6 @@
 // TaskData: the inputs of a task and its reference answer, as files that the runner reads. Made once per
-// (workload, seed) and kept.
+// (workload, seed) and kept. Beside them lie further inputs, of a seed that was drawn when they were made and
+// that nobody is told, with their answer: what a candidate is asked at a moment it cannot know. Constants stay.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,16 @@ namespace tuner {
 
 struct TaskData {
   std::vector<std::pair<std::string, std::string>> inputs, references;  // argument name, path
-  double absolute = 0, relative = 0;                                    // see templates/workload/tolerance.h
+  struct Set {
+    std::vector<std::pair<std::string, std::string>> inputs, references;
+  };
+  std::vector<Set> others;            // one, or none where an answer is too expensive to be made twice
+  double absolute = 0, relative = 0;  // see templates/workload/tolerance.h
 };
+
+// A second answer is made for tasks of at most this much work and this many bytes of operands.
+inline constexpr double kOthersUpToFlops = 2e9;
+inline constexpr int64_t kOthersUpToBytes = int64_t{64} << 20;
 
 // Returns the data in its own folder below `directory`; computes it if it is not there yet.
 Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::string& directory);

@@ -17,6 +17,7 @@
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/room.h"
 #include "measure_server/runner/pulse.h"
+#include "measure_server/worker/isolation_rule.h"
 #include "measure_server/worker/machine_facts.h"
 #include "measure_server/worker/shared_cache.h"
 #include "measure_server/worker/worker_parts.h"
@@ -131,6 +132,7 @@ Status Worker::open() {
     ASSIGN_OR_RETURN(runner, find_runner());
   }
   ASSIGN_OR_RETURN(runner_, RunnerClient::start(runner));
+  RETURN_IF_ERROR(find_isolation());
   // Peaks are measured before the builder or anything else of ours is busy.
   ASSIGN_OR_RETURN(probe_, machine_facts(*runner_, shared_dir() + "/machine.json"));
   calm_memory_ =
@@ -269,6 +271,16 @@ v1::RegisterRequest Worker::hello() const {
   request.set_sentinel_ns(calm_sentinel_->ns());
   request.set_memory_sentinel_ns(calm_memory_->ns());
   return request;
+}
+
+// Asked of the runner that is here now: kept facts may be from before the last boot.
+Status Worker::find_isolation() {
+  ASSIGN_OR_RETURN(const ProbeReply here, runner_->probe({.max_threads = -1}, seconds_from_now(10)));
+  const Isolation reached = isolation_from_name(here.isolation).value_or(Isolation::kNone);
+  spdlog::info("isolation of candidates: {}{}{}", here.isolation, here.isolation_missing.empty() ? "" : "; ",
+               here.isolation_missing);
+  return may_run(reached, here.isolation_missing, options_.least_isolation, options_.daemon,
+                 ::geteuid() == 0);
 }
 
 void Worker::say_registered() const {

@@ -44,6 +44,10 @@ struct WorkerOptions {
   std::string runner;                      // path of the runner executable; empty: beside this one
   std::string program;                     // path of this executable, for the builder
   int slots = 4;
+  // The least isolation of candidates, and whom it is for: an InvalidArgument of start() if this host has less
+  // (isolation_rule.h). `daemon` is not dialled here.
+  Isolation least_isolation = Isolation::kNone;
+  std::string daemon = "unix:";
 };
 
 class Worker {
@@ -65,6 +69,7 @@ class Worker {
   explicit Worker(WorkerOptions options) : options_(std::move(options)) {}
   Status open();
   Status open_work_folder();
+  Status find_isolation();
   v1::RegisterRequest hello() const;
   void say_registered() const;
   // A builder process. Its users wait for the mutex: one request at a time.

@@ -44,10 +44,16 @@ RunRequest request_for(const WorkerCore::Built& built) {
 }
 
 void take_data(const BuildReply& data, RunRequest& request) {
-  request.inputs.clear();
-  request.references.clear();
-  for (const auto& d : data.inputs) request.inputs.push_back({d.arg, d.path});
-  for (const auto& d : data.references) request.references.push_back({d.arg, d.path});
+  const auto files = [](const std::vector<BuildReply::Data>& from) {
+    std::vector<RunRequest::Data> out;
+    for (const auto& d : from) out.push_back({d.arg, d.path});
+    return out;
+  };
+  request.inputs = files(data.inputs);
+  request.references = files(data.references);
+  request.others.clear();
+  for (const BuildReply::Set& set : data.others)
+    request.others.push_back({files(set.inputs), files(set.references)});
 }
 
 // What the runner found, into the record.
@@ -167,8 +173,7 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
   if (!data.is_ok()) return data.status().with_context("no reference answer: ");
   RunRequest base;
   base.artifact_dir = shared_dir() + "/artifacts";
-  for (const auto& d : data->inputs) base.inputs.push_back({d.arg, d.path});
-  for (const auto& d : data->references) base.references.push_back({d.arg, d.path});
+  take_data(*data, base);
   if (lease.options().memory_limit_bytes() > 0)
     base.memory_limit_bytes = lease.options().memory_limit_bytes();
   // Of a whole heat, in which each finalist may take as long as a trial.

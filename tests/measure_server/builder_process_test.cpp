@@ -305,6 +305,38 @@ TEST_F(BuilderProcess, ReferenceDataIsTheInterpretersAnswerToTheInputsOnDisk) {
   for (size_t i = 0; i < reference->full.size(); ++i) EXPECT_NEAR(reference->full[i], args.back()[i], 1e-12);
 }
 
+// What a candidate is asked at a moment it cannot know: other numbers, with their own answer.
+TEST_F(BuilderProcess, SecondInputsAreOfAnotherSeedAndHaveTheirOwnAnswer) {
+  const Workload workload(small_conv());
+  const BuildReply reply = ask(data_request(workload));
+  ASSERT_EQ(reply.outcome, "ok") << reply.message;
+  ASSERT_EQ(reply.others.size(), 1u);
+  const Program program = workload.compute();
+  std::vector<std::vector<double>> args;
+  size_t next = 0;
+  for (size_t i = 0; i < reply.inputs.size(); ++i) {
+    std::string bytes = slurp(reply.inputs[i].path);
+    if (program.args[i]->role == BufferRole::kInput) {
+      const BuildReply::Data& other = reply.others[0].inputs.at(next++);
+      EXPECT_EQ(other.arg, reply.inputs[i].arg);
+      EXPECT_NE(slurp(other.path), bytes);
+      bytes = slurp(other.path);
+    }
+    const auto* values = reinterpret_cast<const float*>(bytes.data());
+    args.emplace_back(values, values + bytes.size() / 4);
+  }
+  EXPECT_EQ(next, reply.others[0].inputs.size()) << "constants are the same in every call";
+  args.emplace_back();
+  ASSERT_TRUE(interpret(program, args).is_ok());
+  const std::string bytes = slurp(reply.others[0].references.at(0).path);
+  const auto reference = parse_reference(bytes);
+  ASSERT_TRUE(reference.is_ok()) << reference.message();
+  ASSERT_EQ(reference->full.size(), args.back().size());
+  for (size_t i = 0; i < reference->full.size(); ++i) EXPECT_NEAR(reference->full[i], args.back()[i], 1e-12);
+  // Asked again it is the same pair.
+  EXPECT_EQ(slurp(ask(data_request(workload)).others.at(0).references.at(0).path), bytes);
+}
+
 TEST_F(BuilderProcess, OneElementWrongByAPercentIsOutsideTheTolerance) {
   const Workload workload(Conv2dWorkload{.in_channels = 512,
                                          .in_height = 4,

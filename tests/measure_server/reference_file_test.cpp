@@ -64,6 +64,21 @@ class ReferenceFile : public testing::Test {
   size_t size_ = 0;
 };
 
+TEST_F(ReferenceFile, APartIsComparedFromAPlaceThatIsDrawn) {
+  const std::vector<double> answer = random_answer(100, 1);
+  const ReferenceView view = round_trip(answer, {10, 10}, ReferenceKind::kFull);
+  std::vector<float> out = noisy(answer);
+  out[42] += 1;
+  const auto right = [&](int64_t most, uint64_t random) {
+    return check_part(view, out.data(), DType::kFloat32, kSpec, "out", most, random).ok;
+  };
+  EXPECT_FALSE(right(100, 7));
+  EXPECT_FALSE(right(1000, 7)) << "more than there are";
+  int found = 0;
+  for (uint64_t from = 0; from <= 90; ++from) found += right(10, from) ? 0 : 1;
+  EXPECT_EQ(found, 10) << "the places from 33 to 42";
+}
+
 TEST_F(ReferenceFile, FullHoldsEveryElement) {
   const std::vector<double> answer = random_answer(2 * 3 * 5, 1);
   const ReferenceView view = round_trip(answer, {2, 3, 5}, ReferenceKind::kFull);

@@ -27,6 +27,7 @@ RunRequest example() {
   r.digest = std::string(64, 'a');
   r.inputs = {{"data", "/a"}, {"weight", "/b"}};
   r.references = {{"out", "/c"}};
+  r.others = {{.inputs = {{"x", "/d"}}, .references = {{"out", "/e"}}}};
   r.check = {1e-5, 2e-4};
   r.min_repeat_ms = 2.5;
   r.repeats = 7;
@@ -53,6 +54,9 @@ TEST(RunnerProtocol, RunRequestComesBackAsItWas) {
   EXPECT_EQ(r.inputs[1].arg, "weight");
   EXPECT_EQ(r.inputs[1].path, "/b");
   EXPECT_EQ(r.references[0].path, "/c");
+  ASSERT_EQ(r.others.size(), 1u);
+  EXPECT_EQ(r.others[0].inputs[0].path, "/d");
+  EXPECT_EQ(r.others[0].references[0].path, "/e");
   EXPECT_EQ(r.check.relative, 2e-4);
   EXPECT_EQ(r.precision, 0.125);
   EXPECT_EQ(r.slow_above_ns, 1000.5);
@@ -73,6 +77,8 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   r.run_ns = {1.25, 1e9 / 3};
   r.cpu_ns = {1, 2};
   r.cut = true;
+  r.isolation = "strict";
+  r.input_sets = 2;
   r.max_error = 0.125;
   r.sentinel_before_ns = 100;
   r.sentinel_after_ns = 101;
@@ -87,6 +93,8 @@ TEST(RunnerProtocol, RunReplyComesBackAsItWas) {
   EXPECT_EQ(back->run_ns, r.run_ns);
   EXPECT_EQ(back->cpu_ns, r.cpu_ns);
   EXPECT_TRUE(back->cut);
+  EXPECT_EQ(back->isolation, "strict");
+  EXPECT_EQ(back->input_sets, 2);
   EXPECT_EQ(back->max_error, 0.125);
   EXPECT_EQ(back->device_state, "1980 MHz, 41 C");
   EXPECT_EQ(back->facts, r.facts);
@@ -144,7 +152,8 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   ProbeReply p;
   p.hardware = "a cpu";
   p.version = "1";
-  p.isolation = "seccomp";
+  p.isolation = "process";
+  p.isolation_missing = "net: refused";
   p.peaks = {.float32 = {100, 199.5}, .bfloat16 = {200, 398}, .int8 = {400, 790}};
   p.bandwidths.levels = {{2 << 20, {100, 200}}, {INT64_MAX, {11, 20}}};
   p.devices = {{.ordinal = 1,
@@ -160,6 +169,8 @@ TEST(RunnerProtocol, ProbeAndCancelComeBack) {
   p.no_device = "none asked";
   const Result<ProbeReply> back = parse_probe_reply(to_json(p));
   ASSERT_TRUE(back.is_ok()) << back.message();
+  EXPECT_EQ(back->isolation, "process");
+  EXPECT_EQ(back->isolation_missing, "net: refused");
   EXPECT_EQ(back->peaks.float32, p.peaks.float32);
   EXPECT_EQ(back->peaks.bfloat16, p.peaks.bfloat16);
   EXPECT_EQ(back->peaks.int8, p.peaks.int8);

@@ -51,6 +51,29 @@ TEST_F(WorkerProgram, SigtermFinishesWhatIsHeldReportsAndLeaves) {
   EXPECT_EQ(fs::file_size(dir_ + "/worker/results.spool"), 0u) << "everything measured was reported";
 }
 
+// A runner that keeps candidates apart less well than this host could.
+TEST_F(WorkerProgram, LessIsolationThanIsWantedEndsItWithOneLine) {
+  const std::string runner = dir_ + "/lesser_runner", log = dir_ + "/log";
+  std::ofstream(runner) << "#!/bin/sh\nexec " TUNER_RUNNER_PATH " --serve --isolation process\n";
+  fs::permissions(runner, fs::perms::owner_all);
+  const auto refused = [&](const std::string& daemon, const std::string& more) {
+    const int status =
+        std::system(str(TUNER_MEASURE_SERVER_PATH, " --work-dir ", dir_, "/refused --shared-dir ", dir_,
+                        "/shared --runner ", runner, " --daemon ", daemon, " ", more, " 2> ", log)
+                        .c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << status;
+    std::ifstream in(log);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string strict = refused("unix:/nowhere", "--isolation strict");
+  EXPECT_NE(strict.find("isolation strict is not to be had on this host, only "), std::string::npos)
+      << strict;
+  if (::geteuid() != 0) GTEST_SKIP() << "not root: the rule for root is tested in isolation_rule_test";
+  const std::string root = refused("farm.example.org:7070", "");
+  EXPECT_NE(root.find("root runs no candidates of farm.example.org:7070 with isolation "), std::string::npos)
+      << root;
+}
+
 TEST_F(WorkerProgram, WithItsOwnerAliveItWorks) {
   FakeDaemon daemon(conv2d_trials(2, 17));
   serve(daemon);

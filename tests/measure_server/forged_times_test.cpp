@@ -1,0 +1,167 @@
+// Candidates that make their times look better than their work is.
+#include "tests/measure_server/hostile_fixture.h"
+
+namespace tuner {
+namespace {
+
+using testing::AnyOf;
+using testing::Each;
+using testing::Gt;
+using testing::HasSubstr;
+
+// About a millisecond of work that no compiler leaves out.
+constexpr const char* kWork = "for (volatile int w = 0; w < 600000; ++w);";
+
+class ForgedTimes : public HostileTest, public testing::WithParamInterface<Isolation> {
+ protected:
+  Isolation level() const override { return GetParam(); }
+  void SetUp() override {
+    HostileTest::SetUp();
+    if (IsSkipped()) return;
+    std::vector<float> x(kCount);
+    std::vector<double> answer(kCount);
+    for (int64_t i = 0; i < kCount; ++i) {
+      x[i] = -0.5f - static_cast<float>((i * 6007) % 997) / 997.0f;
+      answer[i] = 2.0 * x[i];
+    }
+    std::ofstream(dir_ / "other.f32", std::ios::binary)
+        .write(reinterpret_cast<const char*>(x.data()), kCount * sizeof(float));
+    ASSERT_TRUE(write_reference(dir_ / "other.ref", answer, {4, 8, 40}, ReferenceKind::kFull).is_ok());
+  }
+  RunReply run_on_two(const std::string& body, const std::string& before = "") {
+    RunRequest q = request(
+        build(before + "int32_t doubling(void* const* args, const tuner_runtime* rt) {" + body + "\n}"));
+    q.others = {{.inputs = {{"x", (dir_ / "other.f32").string()}},
+                 .references = {{"out", (dir_ / "other.ref").string()}}}};
+    q.repeats = 9;
+    return run(q);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Level, ForgedTimes, testing::Values(Isolation::kProcess, Isolation::kStrict),
+                         [](const auto& info) { return std::string(isolation_name(info.param)); });
+
+TEST_P(ForgedTimes, AGoodKernelIsRightOnBothInputs) {
+  const RunReply r = run_on_two(std::string(kWork) + "return doubling_right(args);");
+  ASSERT_EQ(r.outcome, "ok") << r.message;
+  EXPECT_EQ(r.input_sets, 2);
+  EXPECT_THAT(r.run_ns, Each(Gt(1e4)));
+}
+
+TEST_P(ForgedTimes, AQuickKernelIsRightOnBothInputs) {
+  const RunReply r = run_on_two("return doubling_right(args);");
+  EXPECT_EQ(r.outcome, "ok") << r.message;
+}
+
+TEST_P(ForgedTimes, TheAnswerOfTheFirstCallIsCopied) {
+  const RunReply r = run_on_two(str("static float kept[N]; static int known; if (!known++) {", kWork,
+                                    "doubling_right(args); memcpy(kept, args[1], sizeof kept); } else "
+                                    "memcpy(args[1], kept, sizeof kept); return 0;"));
+  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_THAT(r.message, HasSubstr("on inputs it had not seen"));
+}
+
+TEST_P(ForgedTimes, ReturnsIfTheOutputLooksRight) {
+  const RunReply r =
+      run_on_two(str("const float* x = args[0]; float* out = args[1];"
+                     "if (out[0] == 2 * x[0] && out[N - 1] == 2 * x[N - 1]) return 0;",
+                     kWork, "return doubling_right(args);"));
+  EXPECT_EQ(r.outcome, "wrong_answer");
+  EXPECT_THAT(r.message, HasSubstr("a timed call did not write all of output out again"));
+}
+
+TEST_P(ForgedTimes, ReturnsIfTheWholeOutputIsRight) {
+  const RunReply r =
+      run_on_two(str("const float* x = args[0]; const float* out = args[1]; int right = 1;"
+                     "for (int i = 0; i < N; ++i) right &= out[i] == 2 * x[i];"
+                     "if (right) return 0;",
+                     kWork, "return doubling_right(args);"));
+  // What is not written again is found to be wrong by itself, and done anew: as slow as it is.
+  EXPECT_THAT(r.outcome, AnyOf("ok", "crashed")) << r.message;
+  if (r.outcome == "ok") {
+    EXPECT_THAT(r.run_ns, Each(Gt(1e4)));
+  }
+}
+
+TEST_P(ForgedTimes, KeepsAnAnswerForEveryInputItHasSeen) {
+  const RunReply r =
+      run_on_two(str("static float seen[4][N], kept[4][N]; static int known;"
+                     "for (int k = 0; k < known; ++k)"
+                     "  if (memcmp(seen[k], args[0], sizeof seen[k]) == 0) { memcpy(args[1], kept[k], sizeof "
+                     "kept[k]); return 0; }",
+                     kWork,
+                     "doubling_right(args);"
+                     "if (known < 4) { memcpy(seen[known], args[0], sizeof seen[0]); memcpy(kept[known++], "
+                     "args[1], sizeof seen[0]); }"
+                     "return 0;"));
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_THAT(r.message, HasSubstr("its times do not add up: a call on inputs that it had not seen took"));
+}
+
+TEST_P(ForgedTimes, WorksInEveryTenthCall) {
+  const RunReply r = run_on_two("static int calls; return ++calls % 10 ? 0 : doubling_right(args);");
+  EXPECT_EQ(r.outcome, "wrong_answer") << r.message;
+}
+
+TEST_P(ForgedTimes, WorksInEveryTenthCallAndWhereItSeesThatItMust) {
+  const RunReply r = run_on_two(
+      "static int calls; const float first = *(float*)args[1];"
+      "return first == first && first == 2 * *(float*)args[0] && ++calls % 10 ? 0 : doubling_right(args);");
+  EXPECT_EQ(r.outcome, "wrong_answer") << r.message;
+  EXPECT_THAT(r.message, HasSubstr("a timed call did not write all of output out again"));
+}
+
+// The clock of the process is ours to ask, but its code is the candidate's to change.
+constexpr const char* kSlowClock = R"(
+  #include <dlfcn.h>
+  #include <sys/syscall.h>
+  static int slow(clockid_t id, struct timespec* t) {
+    static struct timespec first[16];
+    long r = syscall(SYS_clock_gettime, id, t);
+    struct timespec* f = &first[id & 15];
+    if (f->tv_sec == 0 && f->tv_nsec == 0) *f = *t;
+    long ns = ((t->tv_sec - f->tv_sec) * 1000000000l + t->tv_nsec - f->tv_nsec) / 20 + f->tv_nsec;
+    t->tv_sec = f->tv_sec + ns / 1000000000l, t->tv_nsec = ns % 1000000000l;
+    return r;
+  }
+  static void patch(void) {
+    static int done; if (done++) return;
+    char* at = dlsym(RTLD_DEFAULT, "clock_gettime");
+    mprotect((void*)((long)at & -4096), 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+#if defined(__x86_64__)
+    at[0] = 0x48, at[1] = 0xb8; void* to = slow; memcpy(at + 2, &to, 8); at[10] = 0xff, at[11] = 0xe0;
+#else
+    unsigned jump[] = {0x58000050, 0xd61f0200}; void* to = slow;
+    memcpy(at, jump, 8), memcpy(at + 8, &to, 8); __builtin___clear_cache(at, at + 16);
+#endif
+  }
+)";
+
+TEST_P(ForgedTimes, AClockThatIsTwentyTimesSlow) {
+  const RunReply r = run_on_two(str("patch();", kWork, "return doubling_right(args);"), kSlowClock);
+  EXPECT_EQ(r.outcome, "crashed") << r.message;
+  EXPECT_THAT(r.message, HasSubstr("its times do not add up: its clock"));
+}
+
+TEST_P(ForgedTimes, EndsBeforeItsLastTurnWasGiven) {
+  // The number that says "finished" is not in its memory before the last turn is over.
+  const RunReply r = run_on_two("doubling_right(args); _exit(0);");
+  EXPECT_EQ(r.outcome, "crashed");
+  EXPECT_THAT(r.message, HasSubstr("exited with status 0 before finishing"));
+}
+
+TEST_P(ForgedTimes, FurtherInputsThatDoNotFitAreNotItsFault) {
+  RunRequest q = request(build_kernel("return doubling_right(args);"));
+  q.others = {{.inputs = {}, .references = {{"out", (dir_ / "other.ref").string()}}}};
+  Result<RunReply> r = runner->run(q);
+  EXPECT_EQ(r.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(r.message(), HasSubstr("a further set of inputs lacks x"));
+  q.others = {{.inputs = {{"x", (dir_ / "other.ref").string()}},
+               .references = {{"out", (dir_ / "other.ref").string()}}}};
+  r = runner->run(q);
+  EXPECT_EQ(r.status().code(), StatusCode::kFailed);
+  EXPECT_THAT(r.message(), HasSubstr("input x of the artifact"));
+}
+
+}  // namespace
+}  // namespace tuner
