@@ -144,7 +144,6 @@ TEST_P(ForgedTimes, AClockThatIsTwentyTimesSlow) {
 }
 
 TEST_P(ForgedTimes, EndsBeforeItsLastTurnWasGiven) {
-  // The number that says "finished" is not in its memory before the last turn is over.
   const RunReply r = run_on_two("doubling_right(args); _exit(0);");
   EXPECT_EQ(r.outcome, "crashed");
   EXPECT_THAT(r.message, HasSubstr("exited with status 0 before finishing"));
