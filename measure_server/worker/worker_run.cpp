@@ -73,6 +73,7 @@ void take_reply(const RunReply& reply, LineLimit& limit, v1::MeasureRecord& reco
   record.set_memory_sentinel_after_ns(reply.memory_after_ns);
   record.set_run_ms(reply.run_ms);
   record.set_check_ms(reply.check_ms);
+  record.set_isolation(reply.isolation);
   if (!reply.device_state.empty()) record.set_device_state(reply.device_state);
 }
 

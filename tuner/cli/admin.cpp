@@ -10,6 +10,7 @@
 #include "tuner/client/daemon_client.h"
 #include "tuner/identity/give_out.h"
 #include "tuner/identity/listing.h"
+#include "tuner/study/usage.h"
 #include "tuner/text/terminal.h"
 
 namespace tuner::cli {
@@ -79,6 +80,16 @@ int drain(const AdminOptions& options) {
   const Result<int> leases = client ? client->drain(options.wish.name) : Result<int>(client.status());
   if (!leases) return report(leases.status());
   std::printf("%s: finishes %d leases, then ends\n", options.wish.name.c_str(), *leases);
+  return kExitDone;
+}
+
+int show_usage(const AdminOptions& options) {
+  const Result<std::unique_ptr<Store>> store = Store::open(options.db, Store::Mode::kRead);
+  if (!store) return report(store.status());
+  const Result<std::string> text =
+      options.json ? usage_json(**store) : usage_text(**store, terminal_width(STDOUT_FILENO));
+  if (!text) return report(text.status());
+  std::printf("%s", text->c_str());
   return kExitDone;
 }
 
@@ -166,6 +177,12 @@ void add_admin_command(Command app, CommandContext& context) {
   share.add_option("--leases", options->share.most_leases, "Trials at workers at once; 0: no limit")
       .show_default();
   share.add_option("--jobs", options->share.most_jobs, "Unfinished jobs at once; 0: no limit").show_default();
+
+  options = made();
+  const Command usage =
+      add_act(admin, context, "usage", "What each tenant has used, by the records of a database", show_usage,
+              options);
+  add_json_option(usage, options->json);
 
   options = made();
   const Command drained =

@@ -27,6 +27,7 @@ namespace {
 
 struct SubmitOptions {
   std::string file, db, daemon, target, search;
+  std::string priority = "normal";
   std::string trials_text;  // a number, "all", or empty: the file's
   uint64_t seed = 0;
   bool seed_given = false, fresh = false, json = false;
@@ -76,6 +77,9 @@ Result<std::vector<JobGroup>> groups_of(const SubmitOptions& options) {
     job.seed = options.seed_given ? options.seed : entry.seed;
     job.options = entry.measure;
     job.stop = entry.stop;
+    job.priority = options.priority == "high"  ? kMostPriority
+                   : options.priority == "low" ? kLeastPriority
+                                               : 0;
     if (options.stop_below_percent >= 0) job.stop.below = options.stop_below_percent / 100;
     if (options.time_limit_s >= 0) job.stop.time_limit_s = options.time_limit_s;
     const JobRow::Task task{entry.workload.key(), target->name(), entry.algorithms, entry.uses,
@@ -220,6 +224,11 @@ void add_submit_command(Command app, CommandContext& context) {
       .in_range(0.0, 1e9);
   command.add_option("--daemon", options->daemon,
                      "HOST:PORT, unix:/path or a credentials file; without it everything runs here");
+  command
+      .add_option("--priority", options->priority,
+                  "before (high) or after (low) the other jobs of its tenant")
+      .one_of({"low", "normal", "high"})
+      .show_default();
   command.add_flag("--fresh", options->fresh, "start anew even when such a job is stored");
 }
 

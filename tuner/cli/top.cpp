@@ -6,14 +6,13 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
-#include "proto/convert.h"
 #include "tuner/cli/command.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
+#include "tuner/client/top_json.h"
 #include "tuner/client/top_view.h"
 #include "tuner/text/terminal.h"
 
@@ -111,48 +110,6 @@ void show_live(const DaemonClient& client, TopLook look, TrialRate rate) {
   }
 }
 
-nlohmann::ordered_json json_of(const v1::JobSummary& job) {
-  const v1::Progress& p = job.progress();
-  const Result<JobState> state = from_proto(job.state(), "state");
-  return {{"job", job.job_id()},
-          {"state", state ? std::string(job_state_name(*state)) : "unknown"},
-          {"workload", job.tasks().empty() ? "" : job.tasks(0).workload_key()},
-          {"task_count", job.task_count()},
-          {"trials_done", p.trials_done()},
-          {"trials_total", p.trials_total()},
-          {"trials_per_s", p.trials_per_second()},
-          {"best_ns", p.best_ns()},
-          {"left_s", p.eta_s()},
-          {"races", p.races_size()}};
-}
-
-nlohmann::ordered_json json_of(const TopLook& look) {
-  using Json = nlohmann::ordered_json;
-  const v1::DaemonSummary& d = look.list.daemon();
-  Json jobs = Json::array(), workers = Json::array();
-  for (const v1::JobSummary& job : look.list.jobs()) jobs.push_back(json_of(job));
-  for (const v1::WorkerSummary& w : look.workers.workers())
-    workers.push_back({{"worker", w.worker_id()},
-                       {"host", w.host()},
-                       {"leases", w.leases()},
-                       {"trials_done", w.trials_done()},
-                       {"silent_s", w.silent_s()},
-                       {"unfit", w.unfit()},
-                       {"paused_s", w.paused_s()},
-                       {"paused_why", w.paused_why()},
-                       {"quarantined", w.quarantined()}});
-  return {{"daemon",
-           {{"address", look.daemon},
-            {"up_s", d.up_s()},
-            {"queued", d.queued()},
-            {"oldest_queued_s", d.oldest_queued_s()},
-            {"leased", d.leased()},
-            {"results", d.results()},
-            {"trials_per_s", look.trials_per_second}}},
-          {"jobs", jobs},
-          {"workers", workers}};
-}
-
 int run(const TopOptions& options) {
   const Result<DaemonClient> client = DaemonClient::connect({.daemon = options.daemon, .db = options.db});
   if (!client) return report(client.status());
@@ -163,7 +120,7 @@ int run(const TopOptions& options) {
   const Result<TopLook> look = look_at(*client, rate);
   if (!look) return report(look.status());
   if (options.json) {
-    std::printf("%s\n", json_of(*look).dump(2).c_str());
+    std::printf("%s\n", top_json(*look).c_str());
   } else if (options.once || !Screen::possible()) {
     int scroll = 0;
     for (const ScreenLine& line : top_frame(*look, terminal_width(STDOUT_FILENO), 0, scroll))

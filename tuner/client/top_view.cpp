@@ -113,6 +113,18 @@ std::vector<ScreenLine> body_of(const TopLook& look, int width) {
     add_table(jobs, width, out);
   }
   out.emplace_back();
+  if (!look.list.daemon().tenants().empty()) {
+    TextTable tenants({{"TENANT", 10, 8},
+                       {"WEIGHT", 5, 0, true},
+                       {"DEVICES", 8, 0, true},
+                       {"LEASES", 6, 0, true},
+                       {"QUEUED", 6, 0, true}});
+    for (const v1::TenantSummary& t : look.list.daemon().tenants())
+      tenants.add({t.tenant().empty() ? "(none)" : without_controls(t.tenant()), fixed(t.weight(), 1),
+                   span(t.device_s()), str(t.leased()), str(t.queued())});
+    add_table(tenants, width, out);
+    out.emplace_back();
+  }
   if (look.workers.workers().empty()) {
     out.push_back({shortened("no worker is connected. Start one: measure_server --daemon ADDRESS", width)});
     return out;

@@ -181,6 +181,7 @@ class Coordinator {
   // coordinator_seen.cpp: what of it all is shown
   void list_known(const Scope& scope, v1::ListReply* reply) const;
   DaemonNow now_locked() const;
+  void add_tenants_locked(const Scope& scope, v1::DaemonSummary& daemon) const;
 
   // coordinator.cpp: what clients ask for
   Result<std::optional<JobRow>> earlier_job(const JobRow& wanted, bool fresh) const;

@@ -45,6 +45,25 @@ void Coordinator::list_known(const Scope& scope, v1::ListReply* reply) const {
   daemon->set_oldest_queued_s(now.oldest_queued_s);
   daemon->set_results(static_cast<int64_t>(metrics_.results_stored()));
   daemon->set_up_s(now.up_s);
+  add_tenants_locked(scope, *daemon);
+}
+
+// Tenants that have something, or had. A farm without tenants has one without a name, which nobody wants to see.
+void Coordinator::add_tenants_locked(const Scope& scope, v1::DaemonSummary& daemon) const {
+  std::map<std::string, v1::TenantSummary> tenants;
+  for (const auto& [tenant, use] : leases_.shares().uses()) {
+    v1::TenantSummary& out = tenants[tenant];
+    out.set_device_s(use.device_ms / 1000);
+    out.set_leased(use.leases);
+  }
+  for (const auto& [tenant, count] : leases_.waiting_by_tenant()) tenants[tenant].set_queued(count);
+  if (tenants.size() == 1 && tenants.begin()->first.empty()) return;
+  for (auto& [tenant, out] : tenants) {
+    if (scope && tenant != *scope) continue;
+    out.set_tenant(tenant);
+    out.set_weight(leases_.shares().of(tenant).weight);
+    *daemon.add_tenants() = std::move(out);
+  }
 }
 
 Status Coordinator::list_workers(v1::ListWorkersReply* reply) const {

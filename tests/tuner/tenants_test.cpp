@@ -1,0 +1,274 @@
+// Tenants of one farm: each sees its own jobs, a flood of one takes nothing from the other, limits are kept; and
+// workers that an administrator drains.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/tuner/farm_by_hand.h"
+
+namespace tuner {
+namespace {
+
+using testing::FarmByHand;
+using ::testing::HasSubstr;
+using testing::kAnalyticKey;
+using testing::kAnalyticTarget;
+
+const Coordinator::Cancelled kNever = [] { return false; };
+
+struct Wish {
+  std::string tenant, request;
+  int trials = 20, priority = 0;
+  bool fresh = true;
+};
+
+Result<v1::SubmitReply> submit(FarmByHand& farm, const Wish& wish) {
+  v1::SubmitRequest request;
+  request.set_request_id(wish.request);
+  v1::TaskSpec* const task = request.add_tasks();
+  task->set_workload_key(kAnalyticKey);
+  task->set_target(kAnalyticTarget);
+  request.set_trials(wish.trials);
+  request.set_search("random");
+  request.set_fresh(wish.fresh);
+  request.set_priority(wish.priority);
+  v1::SubmitReply reply;
+  RETURN_IF_ERROR(farm.coordinator->submit(request, &reply, wish.tenant));
+  farm.coordinator->turn();
+  return reply;
+}
+
+// Workers that have two leases and work at one of them, each trial as long as its tenant's take.
+class Devices {
+ public:
+  Devices(FarmByHand& farm, int workers, std::map<std::string, int64_t> run_ms_by_job)
+      : farm_(farm), run_ms_(std::move(run_ms_by_job)) {
+    for (int i = 0; i < workers; ++i) devices_.push_back({farm.enter(str("w", i)), farm.clock.now});
+  }
+  void run_for(int64_t ms) {
+    const int64_t end = farm_.clock.now + ms;
+    while (farm_.clock.now < end) {
+      Device& next = *std::ranges::min_element(devices_, {}, &Device::free_ms);
+      farm_.clock.now = std::max(farm_.clock.now, next.free_ms);
+      step(next);
+    }
+  }
+
+ private:
+  struct Device {
+    std::string session;
+    int64_t free_ms = 0;
+    std::deque<v1::Lease> held;
+    bool working = false;
+  };
+  void step(Device& device) {
+    v1::SyncRequest request;
+    if (device.working) {
+      v1::MeasureRecord& result = *request.add_results();
+      result = FarmByHand::honest(device.held.front());
+      result.set_run_ms(static_cast<double>(duration(device.held.front())));
+      device.held.pop_front();
+    }
+    for (const v1::Lease& lease : device.held) FarmByHand::add_held(lease, v1::WAITING, request);
+    const v1::SyncReply reply = farm_.sync(device.session, 2 - static_cast<int>(device.held.size()), request);
+    for (const v1::Lease& lease : reply.leases()) device.held.push_back(lease);
+    device.working = !device.held.empty();
+    device.free_ms = farm_.clock.now + (device.working ? duration(device.held.front()) : 20);
+  }
+  int64_t duration(const v1::Lease& lease) {
+    const auto [it, added] = job_of_.try_emplace(lease.trial_id());
+    if (added) it->second = farm_.store->trial(lease.trial_id())->trial.job_id;
+    return run_ms_.at(it->second);
+  }
+
+  FarmByHand& farm_;
+  std::map<std::string, int64_t> run_ms_;
+  std::map<std::string, std::string> job_of_;
+  std::vector<Device> devices_;
+};
+
+std::map<std::string, double> device_seconds(FarmByHand& farm) {
+  v1::ListRequest request;
+  request.set_known(true);
+  v1::ListReply reply;
+  EXPECT_TRUE(farm.coordinator->list(request, &reply).is_ok());
+  std::map<std::string, double> seconds;
+  for (const v1::TenantSummary& tenant : reply.daemon().tenants())
+    seconds[tenant.tenant()] = tenant.device_s();
+  return seconds;
+}
+
+// Ten jobs of one tenant against one of the other, whose trials take three times as long.
+void expect_shares_in_a_flood(double weight, double expected) {
+  FarmByHand farm(/*width=*/14);
+  farm.coordinator->set_shares({{"flooded", {.weight = weight}}});
+  std::map<std::string, int64_t> run_ms;
+  for (int i = 0; i < 10; ++i) run_ms[submit(farm, {"flood", str("f", i), 3000}).value().job_id()] = 30;
+  run_ms[submit(farm, {"flooded", "one", 3000}).value().job_id()] = 90;
+  Devices devices(farm, 4, run_ms);
+  devices.run_for(40'000);
+  const std::map<std::string, double> used = device_seconds(farm);
+  const double share = used.at("flooded") / (used.at("flood") + used.at("flooded"));
+  EXPECT_NEAR(share / expected, 1, 0.05)
+      << used.at("flooded") << " of " << used.at("flood") << " device-seconds";
+}
+
+TEST(Tenants, AFloodOfTenJobsTakesNothingFromTheOther) { expect_shares_in_a_flood(1, 0.5); }
+TEST(Tenants, AFloodAgainstAHeavierTenant) { expect_shares_in_a_flood(3, 0.75); }
+TEST(Tenants, AFloodAgainstALighterTenant) { expect_shares_in_a_flood(0.25, 0.2); }
+
+TEST(Tenants, ALimitOfLeasesHoldsAlsoAlone) {
+  FarmByHand farm(/*width=*/14);
+  farm.coordinator->set_shares({{"small", {.most_leases = 3}}});
+  ASSERT_TRUE(submit(farm, {"small", "r", 100}).is_ok());
+  const std::string session = farm.enter("w");
+  EXPECT_EQ(farm.sync(session, 8).leases_size(), 3);
+}
+
+TEST(Tenants, UnfinishedJobsAreLimited) {
+  FarmByHand farm;
+  farm.coordinator->set_shares({{"a", {.most_jobs = 2}}});
+  ASSERT_TRUE(submit(farm, {"a", "r1"}).is_ok());
+  ASSERT_TRUE(submit(farm, {"a", "r2"}).is_ok());
+  const Result<v1::SubmitReply> third = submit(farm, {"a", "r3"});
+  EXPECT_EQ(
+      third.message(),
+      "tenant a has 2 unfinished jobs, and may have 2: wait for one to end, or cancel it (tuner cancel)");
+  EXPECT_TRUE(submit(farm, {"b", "r4"}).is_ok());
+}
+
+TEST(Tenants, AnothersJobIsNotThere) {
+  FarmByHand farm;
+  const std::string job = submit(farm, {"a", "r1"}).value().job_id();
+  const std::string session = farm.enter("w");
+  farm.work(session);
+  const std::string trial = farm.trials(job).front().trial.id;
+  const std::string refusal = "job " + job + " is not one of tenant b; `tuner jobs` lists those that are";
+
+  v1::CancelRequest cancel;
+  cancel.set_job_id(job);
+  v1::CancelReply cancelled;
+  EXPECT_EQ(farm.coordinator->cancel(cancel, &cancelled, "b").message(), refusal);
+  v1::WatchRequest watch;
+  watch.set_job_id(job);
+  EXPECT_EQ(farm.coordinator
+                ->watch(
+                    watch, [](const v1::JobEvent&) { return true; }, kNever, "b")
+                .message(),
+            refusal);
+  v1::RerunRequest rerun;
+  rerun.set_trial_id(trial);
+  v1::MeasureRecord record;
+  EXPECT_EQ(farm.coordinator->rerun(rerun, &record, kNever, "b").message(), refusal);
+  v1::RemeasureRequest remeasure;
+  remeasure.set_trial_id(trial);
+  v1::RaceResult race;
+  EXPECT_EQ(farm.coordinator->remeasure(remeasure, &race, kNever, "b").message(), refusal);
+  for (const bool known : {false, true}) {
+    v1::ListRequest list;
+    list.set_known(known);
+    v1::ListReply own, others, all;
+    ASSERT_TRUE(farm.coordinator->list(list, &own, "a").is_ok());
+    ASSERT_TRUE(farm.coordinator->list(list, &others, "b").is_ok());
+    ASSERT_TRUE(farm.coordinator->list(list, &all).is_ok());
+    EXPECT_EQ(own.jobs_size(), 1);
+    EXPECT_EQ(own.jobs(0).tenant(), "a");
+    EXPECT_EQ(others.jobs_size(), 0);
+    EXPECT_EQ(all.jobs_size(), 1);
+  }
+  EXPECT_EQ(farm.state(job), JobState::kFinished);
+}
+
+TEST(Tenants, TheSameSearchOfTwoTenantsIsTwoJobs) {
+  FarmByHand farm;
+  const std::string a = submit(farm, {"a", "r1", 10, 0, false}).value().job_id();
+  const std::string b = submit(farm, {"b", "r2", 10, 0, false}).value().job_id();
+  EXPECT_NE(a, b);
+  const v1::SubmitReply again = submit(farm, {"a", "r3", 10, 0, false}).value();
+  EXPECT_EQ(again.job_id(), a);
+  EXPECT_TRUE(again.continued());
+  EXPECT_THAT(submit(farm, {"b", "r1", 10, 0, false}).message(), HasSubstr("a job of another tenant has it"));
+}
+
+TEST(Tenants, TenantAndPriorityOutliveARestart) {
+  FarmByHand farm;
+  const std::string job = submit(farm, {"a", "r1", 10, 1}).value().job_id();
+  farm.restart();
+  EXPECT_EQ(farm.store->job(job)->tenant, "a");
+  EXPECT_EQ(farm.store->job(job)->priority, 1);
+  const std::string session = farm.enter("w");
+  ASSERT_GT(farm.sync(session, 2).leases_size(), 0);
+  v1::ListRequest request;
+  request.set_known(true);
+  v1::ListReply reply;
+  ASSERT_TRUE(farm.coordinator->list(request, &reply).is_ok());
+  ASSERT_EQ(reply.daemon().tenants_size(), 1);
+  EXPECT_EQ(reply.daemon().tenants(0).tenant(), "a");
+  EXPECT_EQ(reply.daemon().tenants(0).leased(), 2);
+}
+
+TEST(Tenants, AJobOfHighPriorityIsMeasuredFirst) {
+  FarmByHand farm(/*width=*/14);
+  const std::string usual = submit(farm, {"a", "r1", 50}).value().job_id();
+  const std::string high = submit(farm, {"a", "r2", 50, 1}).value().job_id();
+  const std::string session = farm.enter("w");
+  for (const v1::Lease& lease : farm.sync(session, 4).leases())
+    EXPECT_EQ(farm.store->trial(lease.trial_id())->trial.job_id, high);
+  EXPECT_NE(usual, high);
+}
+
+TEST(Tenants, WhatTenantsUsedIsInTheStore) {
+  FarmByHand farm(/*width=*/14);
+  std::map<std::string, int64_t> run_ms;
+  run_ms[submit(farm, {"a", "r1", 40}).value().job_id()] = 50;
+  run_ms[submit(farm, {"b", "r2", 20}).value().job_id()] = 100;
+  Devices(farm, 2, run_ms).run_for(20'000);
+  const std::vector<UsageRow> usage = farm.store->usage().value();
+  ASSERT_EQ(usage.size(), 2u);
+  EXPECT_EQ(usage[0].tenant, "a");
+  EXPECT_EQ(usage[0].trials, 40);
+  EXPECT_NEAR(usage[0].device_s, 2, 1e-9);
+  EXPECT_EQ(usage[1].jobs, 1);
+  EXPECT_NEAR(usage[1].device_s, 2, 1e-9);
+}
+
+TEST(Drain, AWorkerThatDrainsGetsNothingMoreAndIsToldOnceAtOnce) {
+  FarmByHand farm;
+  ASSERT_TRUE(submit(farm, {"a", "r1"}).is_ok());
+  const std::string session = farm.enter("w"), other = farm.enter("other");
+  const v1::SyncReply first = farm.sync(session, 1);
+  ASSERT_EQ(first.leases_size(), 1);
+  EXPECT_FALSE(first.drain());
+  v1::DrainRequest drain;
+  drain.set_worker_id("w");
+  v1::DrainReply reply;
+  ASSERT_TRUE(farm.coordinator->drain(drain, &reply).is_ok());
+  EXPECT_EQ(reply.leases(), 1);
+  v1::SyncRequest holding;
+  FarmByHand::add_held(first.leases(0), v1::RUNNING, holding);
+  const v1::SyncReply second = farm.sync(session, 3, holding);
+  EXPECT_TRUE(second.drain());
+  EXPECT_EQ(second.leases_size() + second.revoked_size(), 0);
+  v1::SyncRequest done;
+  *done.add_results() = FarmByHand::honest(first.leases(0));
+  EXPECT_EQ(farm.sync(session, 0, done).acks_size(), 1);
+  EXPECT_GT(farm.sync(other, 1).leases_size(), 0);
+}
+
+TEST(Drain, AWorkerThatIsNotThereIsNamed) {
+  FarmByHand farm;
+  v1::DrainRequest drain;
+  drain.set_worker_id("nobody");
+  v1::DrainReply reply;
+  const Status status = farm.coordinator->drain(drain, &reply);
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "worker nobody is not here; `tuner workers` lists those that are");
+}
+
+}  // namespace
+}  // namespace tuner
