@@ -32,7 +32,7 @@ std::optional<Caller> Gatekeeper::caller(const transport::Peer& peer, std::strin
   if (peer.way == Way::kUnix && (peer.uid == geteuid() || peer.uid == 0)) return local_user();
   const std::shared_ptr<const Known> known = this->known();
   if (!authorization.empty()) return by_token(*known, authorization, refusal);
-  if (peer.way == Way::kTls && !peer.certificate.empty()) return by_certificate(*known, peer, refusal);
+  if (peer.way == Way::kTls && !peer.serial.empty()) return by_certificate(*known, peer, refusal);
   if (peer.way == Way::kPlain && !known->guarded) return local_user();
   refusal = {true, peer.way == Way::kUnix ? str("user ", peer.uid, " is not the daemon's: ", kAsk)
                                           : str("this daemon answers nobody it does not know: ", kAsk)};
