@@ -249,6 +249,8 @@ class FarmTest : public ClientTest {
     return words;
   }
   std::unique_ptr<Process> serve_;
+
+ protected:
   std::string address_;
 };
 
@@ -260,6 +262,20 @@ TEST_F(FarmTest, IsCalledByACredentialsFile) {
       client.submit({R"({"op":"matmul","a":[8,8],"b":[8,8],"target":"llvm -mcpu=haswell"})"}, {.trials = 4});
   EXPECT_THROW(client.wait(jobs.at(0), 0.5), client::DeadlineExceeded) << "a watch has the token, too";
   EXPECT_EQ(client.cancel(jobs.at(0).id), "cancelled");
+}
+
+// The four commands of README.md.
+TEST_F(FarmTest, AWorkerIsLetInByItsCertificateAndMeasures) {
+  const std::string gpu1 = folder_.file("gpu1.credentials");
+  admin("worker gpu1 --address " + address_ + " -o " + gpu1);
+  const Client client(token("alice"), 60);
+  Process measure({program("measure_server"), "--daemon", gpu1, "--work-dir", folder_.file("worker")},
+                  folder_.file("worker_log"));
+  expect_worker(client);
+  EXPECT_EQ(client.workers().at(0).id, "gpu1") << "the name in its certificate";
+  for (const Job& job : client.submit({kJob}, {.trials = 8, .search = "random", .seed = 7}))
+    client.wait(job, 300);
+  EXPECT_EQ(client.query(JobFile{kJob}).at(0).kind, "exact");
 }
 
 TEST_F(FarmTest, DeniesWhoMayNotByItsWords) {

@@ -79,6 +79,13 @@ TEST_F(AdminTest, AFarmIsMadeOnceAndSaysWhatComesNext) {
   EXPECT_EQ(shell_.read("farm.db.identity/authority.pem"), authority);
 }
 
+// What docs/farm.md begins with, where nothing of ours was ever run.
+TEST_F(AdminTest, ItIsTheFirstCommandOnANewHost) {
+  const CommandResult r = shell_.run("tuner admin ca && tuner admin list");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(mode_of(".home/data/tuner/tuner.db.identity"), 0700);
+}
+
 TEST_F(AdminTest, ItLiesWhereItIsToldTo) {
   EXPECT_EQ(shell_.run("tuner admin ca --identity elsewhere").exit_code, 0);
   EXPECT_EQ(mode_of("elsewhere/register.json"), 0600);
@@ -152,6 +159,7 @@ TEST_F(AdminTest, WrongInputIsOneLineAndChangesNothing) {
           "there is no farm's identity yet. `tuner admin ca --db farm.db` makes it", kFailed);
   refused("ca --renew", "there is no farm's identity yet", kFailed);
   refused("ca --days 0", "--days");
+  refused("ca --identity none/x", "none/x: cannot be made: No such file or directory", kFailed);
   refused("ca --days 4000", "--days");
   (void)done("ca");
   shell_.write("taken", "mine\n");
