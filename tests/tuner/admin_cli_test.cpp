@@ -144,6 +144,29 @@ TEST_F(AdminTest, TheListIsForPeopleAndAsJson) {
   EXPECT_EQ(json["let_in"][1].at("state"), "good");
 }
 
+// No listening beyond loopback without TLS, and no TLS without an identity.
+TEST_F(AdminTest, ADaemonServesOtherHostsOnlyByTls) {
+  const auto serve = [&](const std::string& address) {
+    return shell_.run("timeout -k 1 20 tuner serve --db farm.db --listen " + address);
+  };
+  const CommandResult plain = serve("0.0.0.0:0");
+  EXPECT_EQ(plain.exit_code, kWrongUse);
+  EXPECT_EQ(
+      plain.err,
+      "tuner: listen 0.0.0.0:0: only loopback (127.0.0.1, [::1], localhost) is served without TLS: whoever "
+      "reaches the daemon can run code on its workers. With it: `tuner admin ca --db farm.db`, then --listen "
+      "tls:0.0.0.0:0\n");
+  const CommandResult unknown = serve("tls:127.0.0.1:0");
+  EXPECT_EQ(unknown.exit_code, kFailed);
+  EXPECT_THAT(unknown.err,
+              HasSubstr("there is no farm's identity yet. `tuner admin ca --db farm.db` makes it\n"));
+  (void)done("ca");
+  shell_.write("farm.db.identity/daemon.key", "none\n");
+  const CommandResult damaged = serve("tls:127.0.0.1:0");
+  EXPECT_EQ(damaged.exit_code, kWrongUse);
+  EXPECT_THAT(damaged.err, HasSubstr("the daemon's key: expected PEM that belongs to its certificate: "));
+}
+
 TEST_F(AdminTest, RevokingIsDoneOnce) {
   (void)done("ca");
   (void)done("token alice --address farm:1 -o a.credentials");
