@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@
 #include "tests/support/tls_client.h"
 #include "tuner/identity/certificates.h"
 #include "tuner/transport/gate.h"
+#include "tuner/transport/peer_book.h"
 
 namespace tuner::transport {
 namespace {
@@ -237,6 +239,28 @@ TEST(TlsIdentity, OfAWorkerArrivesWithItsCalls) {
   const std::string name = service.workers.last_name();
   EXPECT_NE(name, "");
   EXPECT_TRUE(within(10s, [&] { return !service.gate().peer(name); })) << "it has left";
+}
+
+// Who can foretell the next names could take them, and nobody would be let in any more.
+TEST(TlsIdentity, NamesOfConnectionsCannotBeForetold) {
+  PeerBook book;
+  std::vector<int> sockets;
+  std::set<std::string> names;
+  for (int i = 0; i < 100; ++i) {
+    sockets.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const std::string name = book.enter(sockets.back(), {.serial = str(i)});
+    ASSERT_NE(name, "");
+    ASSERT_TRUE(book.find(name).has_value());
+    EXPECT_EQ(book.find(name)->serial, str(i));
+    // Names in order would share all but their end.
+    for (const std::string& other : names) EXPECT_NE(other.substr(0, 19), name.substr(0, 19));
+    names.insert(name);
+  }
+  for (const std::string& name : names) {
+    book.leave(name);
+    EXPECT_FALSE(book.find(name).has_value());
+  }
+  for (const int fd : sockets) close(fd);
 }
 
 TEST(TlsIdentity, IsEmptyWithoutACertificate) {
