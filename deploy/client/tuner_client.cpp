@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "proto/grpc_access.h"
 #include "tuning.grpc.pb.h"
 
 namespace tuner::client {
@@ -54,8 +55,9 @@ class Deadline {
   steady_clock::time_point end_;
 };
 
-[[noreturn]] void fail(const grpc::Status& status, const std::string& address) {
+[[noreturn]] void fail(const grpc::Status& status, const DaemonAccess& access) {
   const std::string text = status.error_message();
+  const std::string& address = access.address;
   switch (status.error_code()) {
     case grpc::StatusCode::INVALID_ARGUMENT:
       throw InvalidRequest(text);
@@ -66,7 +68,11 @@ class Deadline {
       throw Refused(text);
     case grpc::StatusCode::UNAVAILABLE:
       throw Unavailable(address + ": " + (text.empty() ? "no answer" : text) +
-                        ". Is a daemon there? tuner serve --listen " + address);
+                        ". Is a daemon there? tuner serve --listen " + (access.tls() ? "tls:" : "") +
+                        address);
+    case grpc::StatusCode::UNAUTHENTICATED:
+    case grpc::StatusCode::PERMISSION_DENIED:
+      throw Denied(text);
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       throw DeadlineExceeded(address + ": no answer within the time limit (" + text + ")");
     case grpc::StatusCode::UNIMPLEMENTED:
@@ -175,7 +181,7 @@ void apply(const SubmitOptions& options, v1::SubmitRequest& request) {
 }  // namespace
 
 struct Client::Connection {
-  std::string address;
+  DaemonAccess access;
   double timeout_s;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Jobs::Stub> jobs;
@@ -187,11 +193,12 @@ struct Client::Connection {
     for (;;) {
       Reply reply;
       grpc::ClientContext context;
+      add_token(access, context);
       deadline.set(context);
       const grpc::Status status = (jobs.get()->*method)(&context, request, &reply);
       if (status.ok()) return reply;
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE || deadline.left() < 1.5 * kPause_s)
-        fail(status, address);
+        fail(status, access);
       deadline.pause(*channel);
     }
   }
@@ -211,6 +218,7 @@ struct Client::Connection {
   grpc::Status follow(const v1::WatchRequest& request, const Deadline& deadline,
                       const std::function<bool(const v1::JobEvent&)>& take, bool& go_on) const {
     grpc::ClientContext context;
+    add_token(access, context);
     deadline.set(context);
     const std::unique_ptr<grpc::ClientReader<v1::JobEvent>> stream = jobs->Watch(&context, request);
     v1::JobEvent message;
@@ -232,18 +240,23 @@ JobFile read_file(const std::string& path) {
   return job;
 }
 
-Client::Client(const std::string& address, double timeout_s) {
+Client::Client(const std::string& daemon, double timeout_s) {
   static_cast<void>(Deadline(timeout_s));  // checks it
+  Result<DaemonAccess> access = find_daemon(daemon);
+  if (!access) throw InvalidRequest(access.message());
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (access->tls())
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // these credentials, and no others
+  const auto credentials = channel_credentials(*access, arguments);
+  auto channel = grpc::CreateCustomChannel(access->address, credentials, arguments);
   auto jobs = v1::Jobs::NewStub(channel);
-  connection_ =
-      std::make_unique<Connection>(Connection{address, timeout_s, std::move(channel), std::move(jobs)});
+  connection_ = std::make_unique<Connection>(
+      Connection{*std::move(access), timeout_s, std::move(channel), std::move(jobs)});
 }
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
@@ -281,7 +294,7 @@ void Client::watch(const std::string& job_id, const std::function<bool(const Eve
     if (status.ok() || !go_on) return;
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE || seconds_since(alive) > options.reconnect_s ||
         deadline.left() <= 0)
-      fail(status, connection_->address);
+      fail(status, connection_->access);
     deadline.pause(*connection_->channel);
   }
 }

@@ -15,6 +15,9 @@
 /// Retries. A call that breaks is made again until its time limit. That never makes a second job, because a submit
 /// carries a request id; watch() comes back where it was, without losing an event.
 ///
+/// Farms of several hosts. What `tuner admin token` writes is given in place of an address:
+/// Client("alice.credentials"). The connection is then encrypted, and both sides know each other.
+///
 /// Errors are exceptions, by what the caller can do about them; what() is one line for people.
 ///
 /// Threads. A Client may be used by several threads at once. Values are the caller's.
@@ -55,6 +58,11 @@ class TUNER_CLIENT_API DeadlineExceeded : public Error {
 };
 /// The daemon cannot do it now: the job has ended already, its disk is full.
 class TUNER_CLIENT_API Refused : public Error {
+  using Error::Error;
+};
+/// The daemon does not know who calls, or this caller may not: the token has ended, was revoked, lacks the role. The
+/// text says which. Ask the farm's administrator for other credentials.
+class TUNER_CLIENT_API Denied : public Error {
   using Error::Error;
 };
 /// A job ended without being finished.
@@ -145,9 +153,10 @@ struct WatchOptions {
 
 class TUNER_CLIENT_API Client {
  public:
-  /// `address`: HOST:PORT, or unix:/path; dialled by the first call. `timeout_s`: of each call that does not say
-  /// otherwise. InvalidRequest when it is not above 0.
-  explicit Client(const std::string& address = "127.0.0.1:7070", double timeout_s = 30);
+  /// `daemon`: HOST:PORT, unix:/path, or a credentials file as `tuner admin token` writes it, which says where the daemon
+  /// is and by what right it is called (TLS); dialled by the first call. `timeout_s`: of each call that does not say
+  /// otherwise. InvalidRequest when it is not above 0, or the file cannot be read.
+  explicit Client(const std::string& daemon = "127.0.0.1:7070", double timeout_s = 30);
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;

@@ -8,6 +8,13 @@
 // Prints durable trials a second, the time from results to the next leases (p50, p99, largest), and how many
 // calls failed; with --metrics HOST:PORT (the daemon's) also how many results a commit stores. --check compares
 // the ledger with the database: every acknowledged result is stored, none twice.
+//
+// The same over mTLS; the workers share one certificate, and both it and the token to submit with are revoked at the end:
+//
+//   tuner admin ca --db load.db && tuner serve --db load.db --listen tls:127.0.0.1:7171 &
+//   farm_load --daemon 127.0.0.1:7171 --identity load.db.identity --workers 1000 ...
+//
+// To see how a farm comes back, restart the daemon meanwhile: the last lines say when all had registered again.
 #include <grpcpp/grpcpp.h>
 
 #include <CLI/CLI.hpp>
@@ -17,26 +24,54 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "db/store.h"
+#include "proto/grpc_access.h"
 #include "tests/bench/load/simulated_workers.h"
 #include "tests/support/text_client.h"
+#include "tuner/identity/identity_folder.h"
 #include "tuning.grpc.pb.h"
 
 namespace tuner::bench {
 namespace {
 
 struct Options {
-  WorkersPlan plan{.daemon = "127.0.0.1:7070", .target = "llvm -mcpu=haswell -threads=1"};
+  WorkersPlan plan{.daemon = {.address = "127.0.0.1:7070"}, .target = "llvm -mcpu=haswell -threads=1"};
   std::string workload =
       "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
-  std::string search = "random", check, metrics;
+  std::string search = "random", check, metrics, identity;
   int trials = 0, jobs = 1;
+  DaemonAccess submitter;  // how jobs are submitted
 };
 
+// Lets the workers and the submitter in. The daemon looks at its folder once a second.
+Status let_in(Options& options) {
+  const std::string address = options.plan.daemon.address;
+  options.submitter = options.plan.daemon;
+  if (options.identity.empty()) return Status::ok();
+  ASSIGN_OR_RETURN(const identity::IdentityFolder folder, identity::IdentityFolder::open(options.identity));
+  ASSIGN_OR_RETURN(const auto worker, folder.let_in_worker(options.plan.name, address, 1));
+  ASSIGN_OR_RETURN(const auto person, folder.let_in_person(options.plan.name + "-submits",
+                                                           identity::Role::kSubmit, "", address, 1));
+  ASSIGN_OR_RETURN(options.plan.daemon, parse_credentials(worker.credentials, "the workers"));
+  ASSIGN_OR_RETURN(options.submitter, parse_credentials(person.credentials, "the submitter"));
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  return Status::ok();
+}
+
+void let_out(const Options& options) {
+  if (options.identity.empty()) return;
+  const Result<identity::IdentityFolder> folder = identity::IdentityFolder::open(options.identity);
+  for (const std::string& name : {options.plan.name, options.plan.name + "-submits"})
+    if (folder) (void)folder->revoke(name);
+}
+
 Status submit(const Options& options, int number) {
+  grpc::ChannelArguments arguments;
+  const auto credentials = channel_credentials(options.submitter, arguments);
   const auto stub =
-      v1::Jobs::NewStub(grpc::CreateChannel(options.plan.daemon, grpc::InsecureChannelCredentials()));
+      v1::Jobs::NewStub(grpc::CreateCustomChannel(options.submitter.address, credentials, arguments));
   v1::SubmitRequest request;
   request.set_request_id(str("farm_load ", options.plan.name, " ", number));
   v1::TaskSpec* const task = request.add_tasks();
@@ -47,9 +82,10 @@ Status submit(const Options& options, int number) {
   request.set_seed(static_cast<uint64_t>(number) + 1);
   v1::SubmitReply reply;
   grpc::ClientContext context;
+  add_token(options.submitter, context);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
   const grpc::Status status = stub->Submit(&context, request, &reply);
-  if (!status.ok()) return failed("submit to ", options.plan.daemon, ": ", status.error_message());
+  if (!status.ok()) return failed("submit to ", options.submitter.address, ": ", status.error_message());
   std::printf("job %s: %d trials, %s\n", reply.job_id().c_str(), options.trials, options.search.c_str());
   return Status::ok();
 }
@@ -97,6 +133,10 @@ Status load(const Options& options) {
   std::printf("results to leases: p50 %.1f ms, p99 %.1f ms, at most %.1f ms; first lease after %.0f ms\n",
               at_fraction(result.turn_ms, 0.5), at_fraction(result.turn_ms, 0.99),
               at_fraction(result.turn_ms, 1), result.first_lease_ms);
+  for (const WorkersResult::Arrival& a : result.arrivals)
+    std::printf("%d workers registered within %.0f ms from the first on; %s: %.0f ms\n", a.registered,
+                a.last_ms - a.first_ms, a.from_ms == 0 ? "from the start" : "from the first call that failed",
+                a.last_ms - a.from_ms);
   if (!options.metrics.empty()) {
     const Commits after = commits(options.metrics);
     const double n = after.commits - before.commits;
@@ -134,12 +174,13 @@ Status check(const Options& options) {
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("What a daemon carries: simulated workers over real connections");
-  app.add_option("--daemon", options.plan.daemon, "unix:/path or HOST:PORT");
+  app.add_option("--daemon", options.plan.daemon.address, "unix:/path or HOST:PORT");
   app.add_option("--workers", options.plan.workers, "each a connection");
   app.add_option("--slots", options.plan.slots, "leases that a worker holds at most");
   app.add_option("--think-ms", options.plan.think_ms, "how long a worker \"measures\"");
   app.add_option("--seconds", options.plan.seconds);
-  app.add_option("--name", options.plan.name, "worker ids are NAME-0, NAME-1, ...");
+  app.add_option("--name", options.plan.name,
+                 "worker ids are NAME-0, NAME-1, ...; with --identity NAME.0, ...");
   app.add_option("--target", options.plan.target);
   app.add_option("--workload", options.workload);
   app.add_option("--search", options.search);
@@ -148,11 +189,16 @@ int run(int argc, char** argv) {
   app.add_option("--wait-ms", options.plan.wait_ms, "how long a Sync waits for news");
   app.add_option("--repeated", options.plan.repeated, "share of Syncs that come once more, later")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--identity", options.identity, "the daemon's identity folder: dial with mTLS and a token");
   app.add_option("--metrics", options.metrics, "HOST:PORT of the daemon's metrics");
   app.add_option("--ledger", options.plan.ledger, "acknowledged results: appended as they come, or checked");
   app.add_option("--check", options.check, "compare this database with the ledger, and do nothing else");
   CLI11_PARSE(app, argc, argv);
-  const Status status = options.check.empty() ? load(options) : check(options);
+  Status status = options.check.empty() ? let_in(options) : check(options);
+  if (status && options.check.empty()) {
+    status = load(options);
+    let_out(options);
+  }
   if (status) return 0;
   std::fprintf(stderr, "farm_load: %s\n", status.message().c_str());
   return status.code() == StatusCode::kInvalidArgument ? 2 : 1;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 #include "tests/support/temporary_folder.h"
@@ -193,6 +194,116 @@ TEST_F(ClientTest, NobodyThereIsUnavailableAfterTheTimeLimit) {
   const Client client("unix:" + folder_.file("nobody"), 1);
   EXPECT_THROW(client.jobs(), client::Unavailable);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+// A farm as `tuner admin` makes it, on a TLS port of this machine.
+class FarmTest : public ClientTest {
+ protected:
+  FarmTest() {
+    admin("ca");
+    serve_ =
+        std::make_unique<Process>(std::vector<std::string>{program("tuner"), "serve", "--listen",
+                                                           "tls:127.0.0.1:0", "--db", folder_.file("t.db")},
+                                  folder_.file("serve"));
+    EXPECT_TRUE(eventually(30s, [&] {
+      std::smatch found;
+      const std::string text = serve_->out() + serve_->err();
+      if (std::regex_search(text, found, std::regex("listening on (?:tls:)?(\\S+)"))) address_ = found[1];
+      return !address_.empty();
+    })) << serve_->err();
+  }
+  void admin(const std::string& words) {
+    Process act(split("admin " + words + " --db " + folder_.file("t.db")), folder_.file("admin"));
+    EXPECT_EQ(act.wait(30s), 0) << act.err();
+  }
+  // Returns the name of the credentials file, which may be called from the next second on.
+  std::string token(const std::string& name, const std::string& more = "") {
+    const std::string file = folder_.file(name + ".credentials");
+    admin("token " + name + " --address " + address_ + " -o " + file + " " + more);
+    std::this_thread::sleep_for(2s);
+    return file;
+  }
+  // The same credentials with other words.
+  std::string changed(const std::string& file, const std::string& from, const std::string& to) {
+    const std::string name = file + ".changed";
+    std::ofstream(name) << std::regex_replace(read_text(file), std::regex(from), to);
+    return name;
+  }
+  template <class Wrong>
+  static std::string says(const std::string& file) {
+    try {
+      (void)Client(file, 5).jobs();
+    } catch (const Wrong& wrong) {
+      return wrong.what();
+    } catch (const client::Error& other) {
+      return std::string("another kind: ") + other.what();
+    }
+    return "nothing is wrong";
+  }
+
+ private:
+  static std::vector<std::string> split(const std::string& line) {
+    std::vector<std::string> words{program("tuner")};
+    std::istringstream in(line);
+    for (std::string word; in >> word;) words.push_back(word);
+    return words;
+  }
+  std::unique_ptr<Process> serve_;
+
+ protected:
+  std::string address_;
+};
+
+TEST_F(FarmTest, IsCalledByACredentialsFile) {
+  const std::string alice = token("alice");
+  const Client client(alice, 30);
+  EXPECT_TRUE(client.jobs().empty());
+  const std::vector<Job> jobs =
+      client.submit({R"({"op":"matmul","a":[8,8],"b":[8,8],"target":"llvm -mcpu=haswell"})"}, {.trials = 4});
+  EXPECT_THROW(client.wait(jobs.at(0), 0.5), client::DeadlineExceeded) << "a watch has the token, too";
+  EXPECT_EQ(client.cancel(jobs.at(0).id), "cancelled");
+}
+
+// The four commands of README.md.
+TEST_F(FarmTest, AWorkerIsLetInByItsCertificateAndMeasures) {
+  const std::string gpu1 = folder_.file("gpu1.credentials");
+  admin("worker gpu1 --address " + address_ + " -o " + gpu1);
+  const Client client(token("alice"), 60);
+  Process measure({program("measure_server"), "--daemon", gpu1, "--work-dir", folder_.file("worker")},
+                  folder_.file("worker_log"));
+  expect_worker(client);
+  EXPECT_EQ(client.workers().at(0).id, "gpu1") << "the name in its certificate";
+  for (const Job& job : client.submit({kJob}, {.trials = 8, .search = "random", .seed = 7}))
+    client.wait(job, 300);
+  EXPECT_EQ(client.query(JobFile{kJob}).at(0).kind, "exact");
+}
+
+TEST_F(FarmTest, DeniesWhoMayNotByItsWords) {
+  const std::string alice = token("alice"), clerk = token("clerk", "--roles work");
+  const std::string ask =
+      ": ask the farm's administrator for credentials (tuner admin token), and give them as --daemon FILE";
+  EXPECT_EQ(says<client::Denied>(alice), "nothing is wrong");
+  EXPECT_EQ(says<client::Denied>(clerk), "clerk may work; List needs the role query");
+  EXPECT_EQ(says<client::Denied>(changed(alice, "token: .*\n", "")),
+            "this daemon answers nobody it does not know" + ask);
+  EXPECT_EQ(says<client::Denied>(changed(alice, "token: tuner_.", "token: tuner_x")),
+            "the token is not known here" + ask);
+  admin("revoke alice");
+  std::this_thread::sleep_for(2s);
+  EXPECT_EQ(says<client::Denied>(alice), "the token of alice was revoked" + ask);
+}
+
+TEST_F(FarmTest, WhatIsNoCredentialsFileIsToldAtOnce) {
+  const std::string alice = token("alice");
+  EXPECT_THAT(says<client::InvalidRequest>(folder_.file("none")),
+              HasSubstr("none: cannot be read: No such file"));
+  EXPECT_THAT(says<client::InvalidRequest>(changed(alice, "daemon:", "demon:")),
+              HasSubstr(".changed:2: expected `daemon:`, `token:`, `worker:`, a comment or PEM"));
+  EXPECT_THAT(says<client::Unavailable>(changed(alice, "[0-9]+\n", "1\n")),
+              HasSubstr("Is a daemon there? tuner serve --listen tls:127.0.0.1:1"));
+  // Without the authority's certificate it would be plain text, which the daemon does not speak.
+  EXPECT_THAT(says<client::Unavailable>(changed(alice, "-----BEGIN[^]*-----\n", "")),
+              HasSubstr("127.0.0.1:"));
 }
 
 // The first C++ block of the README, compiled as C++20, and the header alone as C++17 with every warning.

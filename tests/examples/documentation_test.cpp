@@ -24,6 +24,8 @@ namespace fs = std::filesystem;
 constexpr char kBuilds[] = "installs and builds: .ci/run and deploy/fresh_root.sh run it";
 constexpr char kPackages[] = "installs packages: deploy/package_root.sh runs it";
 constexpr char kDaemon[] = "a daemon that stays, on a fixed port: tests/tuner/three_process_test has its own";
+constexpr char kFarm[] =
+    "a farm of several hosts: tests/deploy/client_test and tests/tuner/admin_cli_test have one";
 constexpr char kGpu[] = "needs a GPU host";
 constexpr char kNvrtc[] = "needs NVRTC";
 constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tuner/cli_test has the rest";
@@ -45,6 +47,18 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner jobs --daemon 127.0.0.1:7070", kDaemon},
       {"tuner top --daemon 127.0.0.1:7070", kDaemon},
       {"tuner serve --metrics 127.0.0.1:9470 --log-format json", kDaemon},
+      {"tuner admin ca", kFarm},
+      {"tuner serve --listen tls:0.0.0.0:7070", kFarm},
+      {"tuner admin worker gpu1 --address farm.example:7070 -o gpu1.credentials", kFarm},
+      {"tuner admin token alice --address farm.example:7070 -o alice.credentials", kFarm},
+      {"scp gpu1.credentials gpu1:", kFarm},
+      {"scp alice.credentials alice@desk:", kFarm},
+      {"measure_server --daemon gpu1.credentials", kFarm},
+      {"tuner submit conv2d.json --daemon alice.credentials", kFarm},
+      {"tuner workers --daemon alice.credentials", kFarm},
+      {"tuner admin list", kFarm},
+      {"tuner admin revoke alice", kFarm},
+      {"tuner admin ca --renew", kFarm},
       {"measure_server --daemon HOST:PORT", kGpu},
       {"tuner submit examples/conv2d_cuda.json", kGpu},
       {"ctest -L gpu", kGpu},

@@ -128,8 +128,8 @@ const std::vector<Rule> kRules = {
     {"deploy",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/runtime",
       "compiler_core/artifact", "db", "templates"}},
-    // Messages on the wire and nothing else of ours.
-    {"deploy/client", {}},
+    // Messages on the wire, by what right they are sent, and nothing else of ours.
+    {"deploy/client", {"compiler_core/base", "proto/daemon_access.h", "proto/grpc_access.h"}},
     {"deploy/runtime/builder_llvm.cpp", {"compiler_core/codegen", "deploy/runtime"}},
 };
 

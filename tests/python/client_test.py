@@ -30,12 +30,27 @@ JOB = {"op": "matmul", "a": [48, 64], "b": [64, 96], "search": "random",
 class Farm:
     """A daemon, and a worker on request, in a folder of their own."""
 
-    def __init__(self):
+    def __init__(self, tls=False):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tuner-python-"))
         self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.folder), XDG_CACHE_HOME=str(self.folder / "cache"),
                         XDG_DATA_HOME=str(self.folder / "data"))
         self.started, self.serve_log, self.address = [], None, "127.0.0.1:0"
+        self.scheme = "tls:" if tls else ""
+        if tls:
+            self.admin("ca")
         self.serve()
+
+    def admin(self, *words):
+        done = self.tuner("admin", *words, "--db", str(self.folder / "t.db"))
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+
+    def token(self, name, *more):
+        """Its credentials file, which may be called from the next second on."""
+        path = self.folder / f"{name}.credentials"
+        self.admin("token", name, "--address", self.address, "-o", str(path), *more)
+        time.sleep(2)
+        return path
 
     def start(self, *words):
         path = self.folder / f"log{len(self.started)}"
@@ -46,11 +61,11 @@ class Farm:
         return process, path
 
     def serve(self):
-        self.daemon, log = self.start("tuner", "serve", "--listen", self.address, "--db", str(self.folder / "t.db"))
+        self.daemon, log = self.start("tuner", "serve", "--listen", self.scheme + self.address, "--db", str(self.folder / "t.db"))
         end = time.monotonic() + 30
         while True:
             text = log.read_text()
-            found = re.search(r"listening on (\S+)", text)
+            found = re.search(r"listening on (?:tls:)?(\S+)", text)
             if found:
                 self.address = found.group(1)
                 return
@@ -246,6 +261,64 @@ class Failing(WithFarm):
                 client.jobs()
         with self.assertRaises(ValueError):
             tuner.Client(timeout_s=0)
+
+
+class Secured(unittest.TestCase):
+    """A daemon on TLS, as `tuner admin` makes it: callers are known by what their credentials file says."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.farm = Farm(tls=True)
+        cls.addClassCleanup(cls.farm.close)
+
+    def jobs(self, daemon, timeout_s=20):
+        with tuner.Client(daemon, timeout_s=timeout_s) as client:
+            return client.jobs()
+
+    def changed(self, path, pattern, text):
+        self.changes = getattr(self, "changes", 0) + 1
+        other = path.with_suffix(f".changed{self.changes}")
+        other.write_text(re.sub(pattern, text, path.read_text()))
+        return other
+
+    def test_a_credentials_file_is_called_as_an_address_is(self):
+        alice = self.farm.token("alice")
+        with tuner.Client(alice, timeout_s=20) as client:
+            self.assertEqual(client.jobs(), [])
+            job = client.submit({"op": "matmul", "a": [8, 8], "b": [8, 8], "target": "llvm -mcpu=haswell"}, trials=4)[0]
+            with self.assertRaises(tuner.DeadlineExceeded):
+                client.wait(job, timeout_s=0.5)  # a watch has the token, too
+            self.assertEqual(client.cancel(job), "cancelled")
+
+    def test_who_may_not_is_denied_in_the_daemons_words(self):
+        bob, clerk = self.farm.token("bob"), self.farm.token("clerk", "--roles", "work")
+        ask = ": ask the farm's administrator for credentials (tuner admin token), and give them as --daemon FILE"
+        for daemon, words in ((clerk, "clerk may work; List needs the role query"),
+                              (self.changed(bob, "token: .*\n", ""), "this daemon answers nobody it does not know" + ask),
+                              (self.changed(bob, "token: tuner_.", "token: tuner_x"),
+                               "the token is not known here" + ask)):
+            with self.assertRaises(tuner.Denied) as denied:
+                self.jobs(daemon)
+            self.assertEqual(str(denied.exception), words)
+        self.jobs(bob)
+        self.farm.admin("revoke", "bob")
+        time.sleep(2)
+        with self.assertRaises(tuner.Denied) as denied:
+            self.jobs(bob)
+        self.assertEqual(str(denied.exception), "the token of bob was revoked" + ask)
+
+    def test_what_is_no_credentials_file_is_told_at_once(self):
+        carol = self.farm.token("carol")
+        for daemon, words in ((self.farm.folder / "none", "none: cannot be read: No such file or directory. Expected "),
+                              (self.changed(carol, "daemon:", "demon:"), ":2: expected `daemon:`, `token:`"),
+                              (self.changed(carol, "-----END CERT.*\n", ""), "ends inside a PEM block")):
+            with self.assertRaises(tuner.InvalidRequest) as wrong:
+                tuner.Client(daemon)
+            self.assertIn(words, str(wrong.exception))
+            self.assertNotIn("tuner_", str(wrong.exception))
+        with self.assertRaises(tuner.Unavailable) as away:
+            self.jobs(self.changed(carol, "(daemon: .*):[0-9]+", r"\1:1"), timeout_s=2)
+        self.assertIn("tuner serve --listen tls:127.0.0.1:1", str(away.exception))
 
 
 class Package(unittest.TestCase):

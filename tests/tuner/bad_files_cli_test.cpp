@@ -252,6 +252,35 @@ const std::vector<BadInputRow> kSchedulesAndPacks = {
     {"runner run-pack loop -o out.jsonl", "Too many levels of symbolic links"},
 };
 
+// What is wrong with a credentials file, whichever command dials by it.
+const std::vector<BadInputRow> kCredentials = {
+    {"missing", "missing: cannot be read: No such file or directory. Expected HOST:PORT, unix:/path or a "},
+    {"folder", "folder: is a folder, expected HOST:PORT, unix:/path or a credentials file"},
+    {"unreadable", "Permission denied"},
+    {"loop", "Too many levels of symbolic links"},
+    {"fifo", "fifo: is a FIFO that nobody writes to"},
+    {"/dev/zero", "/dev/zero: is a device"},
+    {"empty", "empty: expected a line `daemon: HOST:PORT`, found none"},
+    {"text", "text:1: expected `daemon:`, `token:`, `worker:`, a comment or PEM"},
+    {"binary", "binary:1: expected `daemon:`"},
+    {"nul", "nul:"},
+    {"utf8", "utf8:1: expected `daemon:`"},
+    {"good.json", "good.json:1: expected `daemon:`"},
+};
+
+TEST(BadFiles, CredentialsOfEveryCommandThatDials) {
+  BadInputFolder folder;
+  std::vector<BadInputRow> rows;
+  for (const char* command :
+       {"submit good.json", "query good.json", "jobs", "workers", "top --once", "watch j1"})
+    for (const BadInputRow& file : kCredentials) {
+      BadInputRow row = file;
+      row.command = std::string(command) + " --daemon " + file.command;
+      rows.push_back(row);
+    }
+  folder.check(rows);
+}
+
 TEST(BadFiles, FilesOfRecords) { BadInputFolder().check(kImport); }
 TEST(BadFiles, DatabasesPutTogether) { BadInputFolder().check(kMerge); }
 TEST(BadFiles, DatabasesCompared) { BadInputFolder().check(kDiff); }

@@ -64,7 +64,8 @@ TEST(MetricsPage, EverySampleHasItsHeadersAndStandsOnce) {
        {"tuner_ready 1\n", "tuner_leases_granted_total 7\n", "tuner_leases_lost_total{reason=\"fault\"} 2\n",
         "tuner_results_total{outcome=\"ok\"} 5\n", "tuner_results_total{outcome=\"crashed\"} 1\n",
         "tuner_trials{state=\"queued\"} 3\n", "tuner_workers{state=\"paused\"} 1\n",
-        "tuner_gate_closed_total{cause=\"resets\"} 0\n", "tuner_desk_turn_seconds_count 0\n"})
+        "tuner_gate_closed_total{cause=\"resets\"} 0\n", "tuner_gate_closed_total{cause=\"tls\"} 0\n",
+        "tuner_gate_handshakes_total 0\n", "tuner_desk_turn_seconds_count 0\n"})
     EXPECT_THAT(page, HasSubstr(line));
   const std::regex help("# HELP ([a-z_]+) [A-Z/1].*\\."), type("# TYPE ([a-z_]+) (counter|gauge|histogram)"),
       sample("([a-z_]+)(\\{[a-z]+=\"[^\"]*\"\\})? [-+.e0-9]+");

@@ -741,5 +741,16 @@ TEST(ListenAddress, OnlyLoopbackAndSocketsAreServedInPlainText) {
   EXPECT_THAT(check_listen_address("127.evil.example:1").message(), HasSubstr("only loopback"));
 }
 
+TEST(ListenAddress, WithTlsAnyAddressIsServed) {
+  for (const char* good : {"tls:0.0.0.0:7070", "tls:[::]:7070", "tls:farm.example:0", "tls:127.0.0.1:7070"})
+    EXPECT_TRUE(check_listen_address(good).is_ok()) << good;
+  EXPECT_THAT(check_listen_address("0.0.0.0:7070").message(),
+              HasSubstr("With it: `tuner admin ca`, then --listen tls:0.0.0.0:7070"));
+  for (const char* bad :
+       {"tls:", "tls:7070", "tls:0.0.0.0", "tls:0.0.0.0:70700", "tls:unix:/x", "TLS:0.0.0.0:1"})
+    EXPECT_FALSE(check_listen_address(bad).is_ok()) << bad;
+  EXPECT_FALSE(check_loopback("tls:127.0.0.1:1").is_ok()) << "pages are plain text";
+}
+
 }  // namespace
 }  // namespace tuner

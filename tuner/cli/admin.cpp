@@ -6,6 +6,8 @@
 #include <ctime>
 #include <memory>
 
+#include "compiler_core/base/output_file.h"
+#include "db/store.h"
 #include "tuner/cli/command.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/identity/give_out.h"
@@ -32,6 +34,11 @@ struct AdminOptions {
 
 int make_authority(const AdminOptions& options) {
   const int days = options.wish.days;
+  // As a daemon does for its database, which may come later.
+  if (options.identity.empty() && options.db == default_db_path()) {
+    const std::string folder = options.db.substr(0, options.db.rfind('/'));
+    if (const Status made = make_folders(folder); !made) return report(made);
+  }
   const Result<IdentityFolder> folder = options.renew
                                             ? IdentityFolder::open(options.folder())
                                             : IdentityFolder::create(options.folder(), kAuthorityDays, days);

@@ -64,6 +64,9 @@ void add_gate(MetricsText& out, const transport::GateStats& gate) {
                static_cast<double>(gate.closed_by_guard.at(static_cast<size_t>(i))));
   out.sample("cause", "slow_reader", static_cast<double>(gate.closed_slow_reader));
   out.sample("cause", "half_open", static_cast<double>(gate.closed_half_open));
+  out.sample("cause", "tls", static_cast<double>(gate.closed_tls));
+  out.counter("tuner_gate_handshakes_total", "Handshakes of TLS that were done.",
+              static_cast<double>(gate.handshakes));
   out.counter("tuner_gate_accept_pauses_total", "Times new connections had to wait: they came too fast.",
               static_cast<double>(gate.accept_pauses));
   out.counter("tuner_gate_slowed_down_total", "Times a client was read later: it sent too much.",

@@ -32,7 +32,7 @@ std::optional<Caller> Gatekeeper::caller(const transport::Peer& peer, std::strin
   const std::shared_ptr<const Known> known = this->known();
   if (peer.way == Way::kUnix && (peer.uid == geteuid() || peer.uid == 0)) return local_user();
   if (!authorization.empty()) return by_token(*known, authorization, refusal);
-  if (peer.way == Way::kTls && !peer.certificate.empty()) return by_certificate(*known, peer, refusal);
+  if (peer.way == Way::kTls && !peer.serial.empty()) return by_certificate(*known, peer, refusal);
   if (peer.way == Way::kPlain && !known->guarded) return local_user();
   refusal = {true, peer.way == Way::kUnix ? str("user ", peer.uid, " is not the daemon's: ", kAsk)
                                           : str("this daemon answers nobody it does not know: ", kAsk)};
@@ -113,20 +113,19 @@ std::shared_ptr<const Gatekeeper::Known> Gatekeeper::known() {
 }
 
 // Null: what was known before still counts, because the files cannot be read, or are gone: a farm that knew its callers
-// does not open to everybody because a disk is not there. Files that cannot be read at first let in nobody.
+// does not open to everybody because a disk is not there. An identity of which nothing could be read yet lets in nobody.
 std::shared_ptr<const Gatekeeper::Known> Gatekeeper::read() const {
   auto fresh = std::make_shared<Known>();
+  const bool was_guarded = known_ != nullptr && known_->guarded;
   const Result<IdentityFolder> folder = IdentityFolder::open(path_);
-  if (!folder) {
-    if (known_ == nullptr || !known_->guarded) return fresh;
-    spdlog::error("identity: {}; what was known of it still counts", folder.message());
-    return nullptr;
-  }
+  if (!folder && folder.status().code() == StatusCode::kNotFound && !was_guarded) return fresh;
+  Result<Register> entries = folder ? folder->entries() : Result<Register>(folder.status());
   fresh->guarded = true;
-  Result<Register> entries = folder->entries();
   if (!entries) {
-    spdlog::error("identity: {}", entries.message());
-    return known_ == nullptr ? fresh : nullptr;
+    spdlog::error(
+        "identity: {}; {}", entries.message(),
+        was_guarded ? "what was known of it still counts" : "until it can be read nobody is let in");
+    return was_guarded ? nullptr : fresh;
   }
   fresh->shares = std::move(entries->shares);
   for (Entry& e : entries->entries) {

@@ -67,9 +67,10 @@ std::string IdentityFolder::file(const char* name) const { return path_ + "/" + 
 Result<IdentityFolder> IdentityFolder::open(const std::string& path) {
   IdentityFolder folder(path);
   struct stat info {};
-  if (stat(folder.file(kRegister).c_str(), &info) != 0)
-    return not_found(path, ": there is no farm's identity yet. `tuner admin ca` makes it");
-  return folder;
+  if (stat(folder.file(kRegister).c_str(), &info) == 0) return folder;
+  if (errno != ENOENT && errno != ENOTDIR)  // there may be one
+    return failed(folder.file(kRegister), ": cannot be read: ", std::strerror(errno));
+  return not_found(path, ": there is no farm's identity yet. `tuner admin ca` makes it");
 }
 
 Result<IdentityFolder> IdentityFolder::create(const std::string& path, int authority_days, int daemon_days) {
@@ -240,9 +241,12 @@ Status IdentityFolder::audit(const std::string& act, const std::string& name,
   const std::string text = line.dump() + "\n";
   const int fd = ::open(file(kAudit).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return failed(file(kAudit), ": ", std::strerror(errno));
-  const bool written =
-      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+  const off_t before = lseek(fd, 0, SEEK_END);
+  const ssize_t count = write(fd, text.data(), text.size());
+  if (count >= 0 && count < static_cast<ssize_t>(text.size())) errno = ENOSPC;
+  const bool written = count == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
   const int error = errno;
+  if (!written && before >= 0) (void)!ftruncate(fd, before);  // no part of a line stays
   close(fd);
   return written ? Status::ok() : failed(file(kAudit), ": ", std::strerror(error));
 }

@@ -24,7 +24,7 @@ namespace tuner::identity {
 class IdentityFolder {
  public:
   static std::string path_of(const std::string& database);
-  // NotFound: there is none, and what makes one.
+  // NotFound: there is none, and what makes one. Failed: whether there is one cannot be seen.
   static Result<IdentityFolder> open(const std::string& path);
   // A new one, with an authority and a daemon's certificate for so many days. Aborted: there is one already.
   static Result<IdentityFolder> create(const std::string& path, int authority_days, int daemon_days);

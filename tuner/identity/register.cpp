@@ -86,7 +86,8 @@ Result<Register> parse_register(std::string_view text) {
           if (parsed) e.roles = *parsed;
         }
         if (wrong && kind != "worker" && kind != "token")
-          wrong = invalid_argument("kind: expected \"token\" or \"worker\", found \"", kind, "\"");
+          wrong = invalid_argument("kind: expected \"token\" or \"worker\", found ",
+                                   json_input::found(nlohmann::json(kind)));
         found.entries.push_back(std::move(e));
       },
       json_input::kRequired);

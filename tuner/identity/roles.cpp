@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
+
+#include "compiler_core/base/json_reader.h"
 
 namespace tuner::identity {
 namespace {
@@ -57,7 +60,8 @@ Result<Roles> parse_roles(std::string_view text) {
         std::find_if(kRoles.begin(), kRoles.end(), [&](Role role) { return role_name(role) == word; });
     if (found == kRoles.end())
       return invalid_argument(
-          "roles: expected words of query, submit, work and admin with commas between, found \"", word, "\"");
+          "roles: expected words of query, submit, work and admin with commas between, found ",
+          json_input::found(nlohmann::json(std::string(word))));
     roles = roles | *found;
   }
   if (roles.empty()) return invalid_argument("roles: expected at least one of query, submit, work and admin");

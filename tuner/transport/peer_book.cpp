@@ -14,26 +14,23 @@
 namespace tuner::transport {
 namespace {
 
-// Of this process: others on this machine name theirs in the same namespace.
-const std::string& prefix() {
-  static const std::string text = [] {
-    uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random) random = static_cast<uint64_t>(getpid());
-    return str("tuner-gate-", std::hex, random, "-");
-  }();
-  return text;
+// A name that nobody can guess: others on this machine see the names that are taken, and could take the next ones.
+std::string new_name() {
+  uint64_t random = 0;
+  return getrandom(&random, sizeof random, 0) == sizeof random ? str("tuner-gate-", std::hex, random) : "";
 }
 
 }  // namespace
 
 std::string PeerBook::enter(int fd, Peer peer) {
-  const std::lock_guard lock(mutex_);
-  std::string name = str(prefix(), ++last_);
+  std::string name = new_name();
+  if (name.empty()) return "";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0) return "";
+  const std::lock_guard lock(mutex_);
   peers_.emplace(name, std::move(peer));
   return name;
 }

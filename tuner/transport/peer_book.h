@@ -1,11 +1,10 @@
 // PeerBook: which connection belongs to whom, by the name that the server behind sees as its peer.
 //
 // The gate's end of each socketpair is bound to a name of its own in the abstract namespace; getpeername() of the
-// server's end returns it, and gRPC tells it to each call (ServerContext::peer). Nobody listens under the name.
+// server's end returns it, and gRPC tells it to each call (ServerContext::peer). Nobody listens under the name, and
+// nobody can foretell it.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -27,7 +26,6 @@ class PeerBook {
  private:
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Peer> peers_;
-  uint64_t last_ = 0;
 };
 
 }  // namespace tuner::transport

@@ -168,7 +168,7 @@ void Relay::take_cipher(size_t count, int64_t now_ms) {
   if (end_) return;
   if (!tls_->fault().empty()) {
     add(house_.counters.closed_tls);
-    return end_with(Cause::kHandshake, "TLS: " + tls_->fault());
+    return end_with(was_open ? Cause::kProtocol : Cause::kHandshake, "TLS: " + tls_->fault());
   }
   if (!was_open && tls_->is_open()) {
     add(house_.counters.handshakes);
@@ -189,6 +189,7 @@ void Relay::take_from_server(size_t count, int64_t now_ms) {
   if (!tls_) return send_on(down_, data, count);
   tls_->send({data, count});
   send_cipher();
+  if (!end_ && !tls_->fault().empty()) end_with(Cause::kProtocol, "TLS: " + tls_->fault());
 }
 
 // Sends to the client what is encrypted for it, as far as it is taken. What is not stays in `pending` and behind it in
@@ -200,7 +201,7 @@ void Relay::send_cipher() {
   }
   if (tls_->output_bytes() > kReadBytes && !end_) {
     add(house_.counters.closed_tls);
-    end_with(Cause::kHandshake, "TLS: the client asks for answers and does not read them");
+    end_with(Cause::kProtocol, "TLS: the client asks for answers and does not read them");
   }
 }
 

@@ -27,6 +27,10 @@ struct Free {
 template <class T>
 using Owned = std::unique_ptr<T, Free>;
 
+// A client may ask for new keys this often, and once more for so many bytes it sends: each costs far more to answer
+// than to ask. Those of gRPC never do.
+constexpr uint64_t kKeyUpdates = 32, kBytesOfKey = 1 << 20;
+
 // The oldest error in OpenSSL's queue of this thread, which is emptied.
 std::string last_error() {
   const unsigned long code = ERR_get_error();
@@ -134,6 +138,9 @@ class Connection final : public TlsConnection {
     SSL_set_bio(ssl_.get(), in_, out_);  // which owns both now
     SSL_set_ex_data(ssl_.get(), fault_index(), &peer_.certificate_fault);
     SSL_set_accept_state(ssl_.get());
+    SSL_clear_mode(ssl_.get(), SSL_MODE_AUTO_RETRY);  // receive() looks at each message
+    SSL_set_msg_callback(ssl_.get(), note_message);
+    SSL_set_msg_callback_arg(ssl_.get(), this);
   }
 
   size_t receive(std::span<const uint8_t> cipher, uint8_t* plain) override {
@@ -146,13 +153,19 @@ class Connection final : public TlsConnection {
     if (!open_ && !shake_hands()) return 0;
     size_t got = 0;
     while (got < kMostPlain) {
+      const size_t left = BIO_ctrl_pending(in_);
+      const uint64_t messages = key_updates_;
       size_t count = 0;
-      if (SSL_read_ex(ssl_.get(), plain + got, kMostPlain - got, &count) != 1) {
-        note(0);
-        break;
+      if (SSL_read_ex(ssl_.get(), plain + got, kMostPlain - got, &count) == 1) {
+        got += count;
+        continue;
       }
-      got += count;
+      note(0);
+      // Where bytes were taken, or a message that is no data, more may follow.
+      const bool moved = BIO_ctrl_pending(in_) != left || key_updates_ != messages;
+      if (!fault_.empty() || has_ended_ || !moved) break;
     }
+    plain_bytes_ += got;
     return got;
   }
 
@@ -201,11 +214,19 @@ class Connection final : public TlsConnection {
     return true;
   }
 
+  static void note_message(int written, int, int content, const void* bytes, size_t size, SSL*, void* self) {
+    if (written == 0 && content == SSL3_RT_HANDSHAKE && size > 0 &&
+        *static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE)
+      ++static_cast<Connection*>(self)->key_updates_;
+  }
+
   // What a call that did not succeed means; `returned` is what it returned.
   void note(int returned) {
     switch (SSL_get_error(ssl_.get(), returned)) {
       case SSL_ERROR_WANT_READ:
       case SSL_ERROR_WANT_WRITE:
+        if (key_updates_ > kKeyUpdates + plain_bytes_ / kBytesOfKey)
+          fault_ = "new keys are asked for too often";
         return;
       case SSL_ERROR_ZERO_RETURN:
         has_ended_ = true;
@@ -219,6 +240,7 @@ class Connection final : public TlsConnection {
   BIO* in_ = nullptr;   // ssl_'s
   BIO* out_ = nullptr;  // ssl_'s
   bool open_ = false, closed_ = false, has_ended_ = false;
+  uint64_t plain_bytes_ = 0, key_updates_ = 0;  // received
   std::string fault_;
   Peer peer_;
 };

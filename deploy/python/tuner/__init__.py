@@ -8,11 +8,13 @@
         for answer in client.query("conv2d.json"):
             print(answer.kind, answer.template, answer.config, answer.time_ns)
 
+A daemon of another host: tuner.Client("alice.credentials"), with the file that `tuner admin token` wrote.
+
 Every call has a deadline. Errors are subclasses of tuner.Error with one line that says what to do.
 """
 
 from .client import Answer, Client, Event, Job, Progress, Task, Worker
-from .errors import DeadlineExceeded, Error, InvalidRequest, JobFailed, NotFound, Refused, Unavailable
+from .errors import DeadlineExceeded, Denied, Error, InvalidRequest, JobFailed, NotFound, Refused, Unavailable
 
-__all__ = ["Answer", "Client", "DeadlineExceeded", "Error", "Event", "InvalidRequest", "Job", "JobFailed", "NotFound",
-           "Progress", "Refused", "Task", "Unavailable", "Worker"]
+__all__ = ["Answer", "Client", "DeadlineExceeded", "Denied", "Error", "Event", "InvalidRequest", "Job", "JobFailed",
+           "NotFound", "Progress", "Refused", "Task", "Unavailable", "Worker"]

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import grpc
 
-from . import errors
+from . import access, errors
 
 try:
     from ._proto import tuning_pb2, tuning_pb2_grpc
@@ -113,16 +113,27 @@ class Worker:
 class Client:
     """A connection to a daemon, opened with the first call. Safe to use from several threads."""
 
-    def __init__(self, address: str = "127.0.0.1:7070", timeout_s: float = 30.0):
-        """`address`: HOST:PORT, or unix:/path. `timeout_s`: of each call that does not say otherwise."""
+    def __init__(self, address: Union[str, os.PathLike] = "127.0.0.1:7070", timeout_s: float = 30.0):
+        """`address`: HOST:PORT, unix:/path, or a credentials file as `tuner admin token` writes it. `timeout_s`: of each
+        call that does not say otherwise. InvalidRequest: the file cannot be read."""
         if not timeout_s > 0:
             raise ValueError(f"timeout_s: expected seconds above 0, found {timeout_s}")
-        self._address = address
+        found = access.find(os.fspath(address))
+        self._address = found.address
+        self._listen = ("tls:" if found.authority else "") + found.address
         self._timeout_s = timeout_s
-        self._channel = grpc.insecure_channel(address, options=[
-            ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-            ("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_ms", 10_000),
-            ("grpc.max_reconnect_backoff_ms", 2_000)])
+        #: Of each call. The daemon takes it on TLS, and from other users on a Unix socket.
+        self._metadata = (("authorization", "Bearer " + found.token),) if found.token else None
+        options = [("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+                   ("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_ms", 10_000),
+                   ("grpc.max_reconnect_backoff_ms", 2_000)]
+        if found.authority:
+            # The daemon is known by its certificate, whatever name or address it is dialled by.
+            options += [("grpc.ssl_target_name_override", "tuner-daemon"), ("grpc.use_local_subchannel_pool", 1)]
+            self._channel = grpc.secure_channel(found.address, grpc.ssl_channel_credentials(
+                found.authority.encode(), found.key.encode() or None, found.certificate.encode() or None), options)
+        else:
+            self._channel = grpc.insecure_channel(found.address, options=options)
         self._jobs = tuning_pb2_grpc.JobsStub(self._channel)
 
     def close(self) -> None:
@@ -176,7 +187,7 @@ class Client:
         while True:
             try:
                 request = tuning_pb2.WatchRequest(job_id=job_id, after_seq=after_seq)
-                for message in self._jobs.Watch(request, timeout=deadline.left()):
+                for message in self._jobs.Watch(request, timeout=deadline.left(), metadata=self._metadata):
                     after_seq, alive = max(after_seq, message.seq), time.monotonic()
                     state = _STATES.get(message.state, state)
                     yield _event(message)
@@ -184,7 +195,7 @@ class Client:
             except grpc.RpcError as error:
                 lost = error.code() == grpc.StatusCode.UNAVAILABLE
                 if not lost or time.monotonic() - alive > reconnect_s or deadline.left() <= 0:
-                    raise errors.from_grpc(error, self._address) from None
+                    raise errors.from_grpc(error, self._address, self._listen) from None
             self._pause(deadline)
 
     def wait(self, job: Union[str, Job], *, timeout_s: float = 3600.0,
@@ -266,15 +277,15 @@ class Client:
         unreachable = None
         while True:
             try:
-                return method(request, timeout=deadline.left())
+                return method(request, timeout=deadline.left(), metadata=self._metadata)
             except grpc.RpcError as error:
                 if error.code() == grpc.StatusCode.UNAVAILABLE:
                     unreachable = error
                 elif unreachable is None or error.code() != grpc.StatusCode.DEADLINE_EXCEEDED:
-                    raise errors.from_grpc(error, self._address) from None
+                    raise errors.from_grpc(error, self._address, self._listen) from None
                 # That nobody was there says more than that the time was over at the last try.
                 if error is not unreachable or deadline.left() < 0.3:
-                    raise errors.from_grpc(unreachable, self._address) from None
+                    raise errors.from_grpc(unreachable, self._address, self._listen) from None
             self._pause(deadline)
 
     def _pause(self, deadline: "_Deadline") -> None:

@@ -27,6 +27,11 @@ class Refused(Error):
     """The daemon cannot do it now: the job has ended already, its disk is full..."""
 
 
+class Denied(Error):
+    """The daemon does not know who calls, or this caller may not: the token has ended, was revoked, lacks the role. The
+    text says which. Ask the farm's administrator for other credentials."""
+
+
 class JobFailed(Error):
     """A job ended without being finished: `job_id`, `state` ("failed", "cancelled") and why."""
 
@@ -43,15 +48,17 @@ _BY_CODE = {
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
     grpc.StatusCode.FAILED_PRECONDITION: Refused,
     grpc.StatusCode.RESOURCE_EXHAUSTED: Refused,
+    grpc.StatusCode.UNAUTHENTICATED: Denied,
+    grpc.StatusCode.PERMISSION_DENIED: Denied,
 }
 
 
-def from_grpc(error, address):
-    """The exception for a failed call."""
+def from_grpc(error, address, listen=None):
+    """The exception for a failed call; `listen`: what a daemon there would listen on."""
     code, text = error.code(), (error.details() or "").strip()
     kind = _BY_CODE.get(code, Error)
     if code == grpc.StatusCode.UNAVAILABLE:
-        text = f"{address}: {text or 'no answer'}. Is a daemon there? tuner serve --listen {address}"
+        text = f"{address}: {text or 'no answer'}. Is a daemon there? tuner serve --listen {listen or address}"
     elif code == grpc.StatusCode.DEADLINE_EXCEEDED:
         text = f"{address}: no answer within the time limit ({text})"
     elif code == grpc.StatusCode.UNIMPLEMENTED:

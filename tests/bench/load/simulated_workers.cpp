@@ -13,6 +13,7 @@
 #include <random>
 
 #include "measure.grpc.pb.h"
+#include "proto/grpc_access.h"
 
 namespace tuner::bench {
 namespace {
@@ -53,7 +54,12 @@ v1::MeasureRecord measured(const v1::Lease& lease, const v1::Environment& enviro
 
 class Fleet {
  public:
-  explicit Fleet(const WorkersPlan& plan) : plan_(plan) {}
+  explicit Fleet(const WorkersPlan& plan) : plan_(plan) {
+    arguments_.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // else all of them would share one connection
+    arguments_.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments_.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+    credentials_ = channel_credentials(plan_.daemon, arguments_);
+  }
   Result<WorkersResult> run();
 
  private:
@@ -76,7 +82,7 @@ class Fleet {
     std::unique_ptr<grpc::ClientAsyncResponseReader<v1::SyncReply>> sync;
     std::unique_ptr<grpc::ClientAsyncResponseReader<v1::RegisterReply>> enter;
     std::map<std::string, v1::Lease> leased;  // being "measured"
-    bool registering = true;
+    bool registering = true, away = true;     // away: its last call failed, or it has made none
     Clock::time_point sent;
   };
   // A Sync that comes once more. Nobody hears the answer.
@@ -102,6 +108,8 @@ class Fleet {
   }
   void call(Worker& worker);
   void take(Worker& worker);
+  void note_away(Worker& worker);
+  void note_here(Worker& worker);
   void take_acks(Worker& worker);
   void answer(Worker& worker);
   void repeat_later(Worker& worker);
@@ -110,6 +118,9 @@ class Fleet {
   Clock::time_point next_act(Clock::time_point otherwise) const;
 
   const WorkersPlan plan_;
+  grpc::ChannelArguments arguments_;
+  std::shared_ptr<grpc::ChannelCredentials>
+      credentials_;  // read once for all: workers of a farm have a host each
   WorkersResult result_;
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -119,19 +130,16 @@ class Fleet {
   std::ofstream ledger_;
   Clock::time_point begun_;
   std::minstd_rand random_{1};
-  int in_flight_ = 0;
+  WorkersResult::Arrival arrival_;  // as long as workers are away
+  int away_ = 0, in_flight_ = 0;
   bool ending_ = false;
 };
 
 void Fleet::add_worker(int number) {
   auto worker = std::make_unique<Worker>(*this);
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // else all of them would share one connection
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  worker->stub = v1::Workers::NewStub(
-      grpc::CreateCustomChannel(plan_.daemon, grpc::InsecureChannelCredentials(), arguments));
-  worker->hello.set_worker_id(str(plan_.name, "-", number));
+  worker->stub =
+      v1::Workers::NewStub(grpc::CreateCustomChannel(plan_.daemon.address, credentials_, arguments_));
+  worker->hello.set_worker_id(str(plan_.name, plan_.daemon.tls() ? "." : "-", number));
   // A restarted process is another one.
   const std::string incarnation = str(::getpid(), "-", begun_.time_since_epoch().count());
   worker->hello.set_incarnation(incarnation);
@@ -172,10 +180,12 @@ void Fleet::call(Worker& worker) {
 void Fleet::take(Worker& worker) {
   if (!worker.status.ok()) {
     ++result_.failures;
+    note_away(worker);
     if (worker.status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) worker.registering = true;
     if (!ending_) thinking_.emplace(Clock::now() + std::chrono::milliseconds(200), &worker);
     return;
   }
+  note_here(worker);
   if (worker.registering) {
     worker.registering = false;
     worker.request.set_session(worker.welcome.session());
@@ -197,6 +207,23 @@ void Fleet::take(Worker& worker) {
         static_cast<int64_t>(plan_.think_ms * (500.0 + static_cast<double>(random_() % 1000)));
     thinking_.emplace(Clock::now() + std::chrono::microseconds(think_us), &worker);
   }
+}
+
+void Fleet::note_away(Worker& worker) {
+  if (worker.away || ending_) return;
+  worker.away = true;
+  if (away_++ == 0) arrival_ = {.from_ms = ms_between(begun_, Clock::now())};
+}
+
+void Fleet::note_here(Worker& worker) {
+  if (ending_) return;
+  if (worker.registering) {
+    arrival_.last_ms = ms_between(begun_, Clock::now());
+    if (arrival_.registered++ == 0) arrival_.first_ms = arrival_.last_ms;
+  }
+  if (!worker.away) return;
+  worker.away = false;
+  if (--away_ == 0 && 2 * arrival_.registered >= plan_.workers) result_.arrivals.push_back(arrival_);
 }
 
 void Fleet::take_acks(Worker& worker) {
@@ -263,6 +290,7 @@ Result<WorkersResult> Fleet::run() {
   }
   begun_ = Clock::now();
   for (int i = 0; i < plan_.workers; ++i) add_worker(i);
+  away_ = plan_.workers;
   for (const std::unique_ptr<Worker>& worker : workers_) call(*worker);
   const Clock::time_point end =
       begun_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(plan_.seconds));

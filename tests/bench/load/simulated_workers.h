@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "compiler_core/base/status.h"
+#include "proto/daemon_access.h"
 
 namespace tuner::bench {
 
 struct WorkersPlan {
-  std::string daemon;  // unix:/path or HOST:PORT
+  DaemonAccess daemon;
   std::string target;  // that all of them offer
   int workers = 1;
   int slots = 4;     // leases a worker holds at most
   int think_ms = 0;  // how long a worker "measures" what it has leased
   double seconds = 10;
-  std::string name = "sim";  // ids are NAME-0, NAME-1, ...
+  std::string name = "sim";  // ids are NAME-0, NAME-1, ...; with TLS NAME.0, ..., by the certificate of NAME
   int wait_ms = 15'000;      // how long a Sync waits for news
   // Share of Syncs that come a second time, up to five seconds later, as if a network had kept a copy.
   double repeated = 0;
@@ -36,6 +37,13 @@ struct WorkersResult {
   std::vector<double> turn_ms;
   // Milliseconds until the first lease of all came, and until the last acknowledgement; negative: none did.
   double first_lease_ms = -1, last_ack_ms = -1;
+  // Times at which workers registered together: at the start, and after each restart of the daemon that half of them
+  // saw. Milliseconds: when the first call had failed (0 at the start), when the first registered, when the last.
+  struct Arrival {
+    int registered = 0;
+    double from_ms = 0, first_ms = 0, last_ms = 0;
+  };
+  std::vector<Arrival> arrivals;
 };
 
 Result<WorkersResult> run_simulated_workers(const WorkersPlan& plan);

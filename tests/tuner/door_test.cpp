@@ -1,0 +1,227 @@
+// The daemon's door over the wire: what each caller who may not is told, word for word, and that no secret is logged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include "measure.pb.h"
+#include "tests/support/tls_client.h"
+#include "tests/tuner/guarded_daemon.h"
+#include "tuner/identity/gatekeeper.h"
+#include "tuning.pb.h"
+
+namespace tuner {
+namespace {
+
+using namespace std::chrono_literals;
+using identity::Role;
+using identity::Roles;
+using testing::GuardedDaemon;
+using ::testing::HasSubstr;
+using ::testing::Not;
+constexpr auto kUnauthenticated = grpc::StatusCode::UNAUTHENTICATED;
+constexpr auto kDenied = grpc::StatusCode::PERMISSION_DENIED;
+constexpr char kAsk[] =
+    ": ask the farm's administrator for credentials (tuner admin token), and give them as --daemon FILE";
+constexpr char kNew[] = ": `tuner admin worker` on the daemon's host makes a new one";
+
+class DoorTest : public ::testing::Test {
+ protected:
+  // A caller with a connection of his own.
+  struct Caller {
+    DaemonAccess access;
+    std::shared_ptr<grpc::Channel> channel;
+
+    explicit Caller(DaemonAccess a) : access(std::move(a)), channel(testing::dial(access)) {}
+    grpc::Status list() const { return testing::call(access, channel, "/tuner.v1.Jobs/List"); }
+    grpc::Status register_as(const std::string& id, std::string* session = nullptr) const {
+      v1::RegisterRequest request;
+      request.set_worker_id(id);
+      request.set_incarnation("1");
+      request.set_protocol(1);
+      request.add_targets(testing::kAnalyticTarget);
+      request.set_max_threads(4);
+      v1::RegisterReply reply;
+      const grpc::Status status =
+          testing::call(access, channel, "/tuner.v1.Workers/Register", &request, &reply);
+      if (session != nullptr) *session = reply.session();
+      return status;
+    }
+    grpc::Status sync(const std::string& session) const {
+      v1::SyncRequest request;
+      request.set_session(session);
+      return testing::call(access, channel, "/tuner.v1.Workers/Sync", &request);
+    }
+  };
+
+  // The daemon looks at its folder once a second.
+  static grpc::Status until_changed(grpc::StatusCode from, const std::function<grpc::Status()>& call) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    grpc::Status status = call();
+    while (status.error_code() == from && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(50ms);
+      status = call();
+    }
+    return status;
+  }
+  static void expect(const grpc::Status& status, grpc::StatusCode code, const std::string& text) {
+    EXPECT_EQ(status.error_code(), code);
+    EXPECT_EQ(status.error_message(), text);
+  }
+  // A worker that the daemon knows.
+  Caller known_worker(const std::string& name) {
+    Caller worker(daemon_.worker(name));
+    const grpc::Status status = until_changed(kUnauthenticated, [&] { return worker.sync("none"); });
+    expect(status, grpc::StatusCode::FAILED_PRECONDITION, "this session is unknown; register again");
+    return worker;
+  }
+
+  GuardedDaemon daemon_;
+};
+
+TEST_F(DoorTest, TheDaemonsUserNeedsNothingOnTheUnixSocket) {
+  EXPECT_TRUE(Caller({.address = daemon_.address(GuardedDaemon::kUnix)}).list().ok());
+}
+
+TEST_F(DoorTest, ACertificateOfAnotherFarm) {
+  const identity::KeyAndCertificate authority = identity::make_authority(1).value();
+  const identity::Issued theirs = identity::issue_worker(authority, "gpu1", 1).value();
+  DaemonAccess access = daemon_.nobody();
+  access.certificate = theirs.pem.certificate;
+  access.key = theirs.pem.key;
+  expect(Caller(access).register_as("gpu1"), kUnauthenticated,
+         std::string(
+             "the certificate is not one of this farm's, or not good any more (unable to get local issuer "
+             "certificate)") +
+             kNew);
+}
+
+TEST_F(DoorTest, ACertificateThatHasEnded) {
+  expect(Caller(daemon_.worker("gpu1", /*days=*/-1)).register_as("gpu1"), kUnauthenticated,
+         std::string(
+             "the certificate is not one of this farm's, or not good any more (certificate has expired)") +
+             kNew);
+}
+
+TEST_F(DoorTest, TheDaemonsOwnCertificateIsNoWorkers) {
+  const identity::KeyAndCertificate daemon = daemon_.folder.daemon().value();
+  DaemonAccess access = daemon_.nobody();
+  access.certificate = daemon.certificate;
+  access.key = daemon.key;
+  expect(
+      Caller(access).register_as("gpu1"), kUnauthenticated,
+      std::string("the certificate is not one of this farm's, or not good any more (unsuitable certificate "
+                  "purpose)") +
+          kNew);
+}
+
+TEST_F(DoorTest, ARevokedCertificateEndsAlsoAnOpenSession) {
+  const Caller worker = known_worker("gpu1");
+  std::string session;
+  ASSERT_TRUE(worker.register_as("gpu1", &session).ok());
+  ASSERT_TRUE(worker.sync(session).ok());
+  EXPECT_EQ(daemon_.folder.revoke("gpu1").value(), 1);
+  const std::string revoked = std::string("the certificate of worker gpu1 was revoked") + kNew;
+  expect(until_changed(grpc::StatusCode::OK, [&] { return worker.sync(session); }), kUnauthenticated,
+         revoked);
+  expect(worker.register_as("gpu1"), kUnauthenticated, revoked);
+  // One that is made anew is good.
+  known_worker("gpu1");
+}
+
+TEST_F(DoorTest, ATokenThatHasEnded) {
+  const DaemonAccess access = daemon_.person("alice", Role::kQuery, /*days=*/0);
+  const int64_t until_s = daemon_.folder.entries().value().entries.back().until_s;
+  const Caller alice(access);
+  const grpc::Status status = alice.list();
+  expect(status, kUnauthenticated, "the token of alice ended " + identity::date_text(until_s) + kAsk);
+}
+
+TEST_F(DoorTest, ARevokedToken) {
+  const Caller alice(daemon_.person("alice", Role::kQuery));
+  ASSERT_TRUE(until_changed(kUnauthenticated, [&] { return alice.list(); }).ok());
+  (void)daemon_.folder.revoke("alice");
+  expect(until_changed(grpc::StatusCode::OK, [&] { return alice.list(); }), kUnauthenticated,
+         std::string("the token of alice was revoked") + kAsk);
+}
+
+TEST_F(DoorTest, ATokenOfAnotherRole) {
+  const Caller alice(daemon_.person("alice", Roles(Role::kQuery) | Role::kSubmit));
+  ASSERT_TRUE(until_changed(kUnauthenticated, [&] { return alice.list(); }).ok());
+  expect(alice.register_as("alice"), kDenied, "alice may query,submit; Register needs the role work");
+  const Caller worker = known_worker("gpu1");
+  expect(worker.list(), kDenied, "worker gpu1 may work; List needs the role query");
+}
+
+TEST_F(DoorTest, AWorkerUnderAnothersName) {
+  const Caller worker = known_worker("gpu1");
+  const std::string denied =
+      "worker gpu1 may register as gpu1 or gpu1.NAME, found another name: leave --worker-id out, or begin it "
+      "so";
+  for (const char* other : {"gpu2", "gpu10", "gpu1-2", ""})
+    expect(worker.register_as(other), kDenied, denied);
+  EXPECT_TRUE(worker.register_as("gpu1").ok());
+  EXPECT_TRUE(worker.register_as("gpu1.second").ok());
+}
+
+TEST_F(DoorTest, ASessionThatAnotherWorkerReplays) {
+  const Caller owner = known_worker("gpu1"), thief = known_worker("gpu2");
+  std::string session;
+  ASSERT_TRUE(owner.register_as("gpu1", &session).ok());
+  expect(thief.sync(session), kDenied, "this session is not one of worker gpu2");
+  EXPECT_TRUE(owner.sync(session).ok()) << "its owner goes on";
+  const Caller clerk(daemon_.person("clerk", Role::kWork));
+  expect(until_changed(kUnauthenticated, [&] { return clerk.sync(session); }), kDenied,
+         "this session is not one of clerk");
+}
+
+TEST_F(DoorTest, ANewCertificateOfTheDaemonIsShownWithoutARestart) {
+  const std::string address = daemon_.address();
+  const auto serial = [&] {
+    testing::TlsClient client(address, {});
+    EXPECT_TRUE(client.shake_hands()) << client.fault();
+    return client.server_serial();
+  };
+  const Caller alice(daemon_.person("alice", Role::kQuery));
+  ASSERT_TRUE(until_changed(kUnauthenticated, [&] { return alice.list(); }).ok());
+  const std::string before = serial();
+  ASSERT_TRUE(daemon_.folder.renew_daemon(5).is_ok());
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (serial() == before && std::chrono::steady_clock::now() < end) {
+    EXPECT_TRUE(alice.list().ok()) << "an open connection goes on";
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_NE(serial(), before);
+  EXPECT_TRUE(Caller(alice.access).list().ok()) << "nobody needs new credentials";
+}
+
+TEST_F(DoorTest, NoSecretIsLogged) {
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  const auto logger =
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  logger->set_level(spdlog::level::trace);
+  spdlog::set_default_logger(logger);
+  const Caller alice(daemon_.person("alice", Role::kQuery));
+  ASSERT_TRUE(until_changed(kUnauthenticated, [&] { return alice.list(); }).ok());
+  std::string session;
+  {
+    const Caller owner = known_worker("gpu1"), thief = known_worker("gpu2");
+    ASSERT_TRUE(owner.register_as("gpu1", &session).ok());
+    expect(alice.register_as("gpu1"), kDenied, "alice may query; Register needs the role work");
+    expect(thief.sync(session), kDenied, "this session is not one of worker gpu2");
+  }
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(text.str(), HasSubstr("worker gpu2 used a session of another worker; it is not answered"));
+  EXPECT_THAT(text.str(), Not(HasSubstr("tuner_")));
+  EXPECT_THAT(text.str(), Not(HasSubstr(alice.access.token)));
+  EXPECT_THAT(text.str(), Not(HasSubstr(session)));
+  EXPECT_THAT(text.str(), Not(HasSubstr("PRIVATE KEY")));
+}
+
+}  // namespace
+}  // namespace tuner
