@@ -103,7 +103,7 @@ TEST(LeaseQueue, WaitingRaisesThePriority) {
   q.put("high", "j3", {.priority = 1, .queued_ms = 500'000});
   EXPECT_EQ(q.next("w", 599'999), "high");
   q.put("high again", "j3", {.priority = 1, .queued_ms = 599'999});
-  EXPECT_EQ(q.next("w", 600'000), "low") << "as high as the other now, and older";
+  EXPECT_EQ(q.next("another", 600'000), "low") << "as high as the other now, and older";
 }
 
 TEST(LeaseQueue, WhatWasPutBackComesFirstAlsoWithinABatch) {

@@ -217,7 +217,9 @@ TEST(Tenants, AJobOfHighPriorityIsMeasuredFirst) {
   const std::string usual = submit(farm, {"a", "r1", 50}).value().job_id();
   const std::string high = submit(farm, {"a", "r2", 50, 1}).value().job_id();
   const std::string session = farm.enter("w");
-  for (const v1::Lease& lease : farm.sync(session, 4).leases())
+  const v1::SyncReply reply = farm.sync(session, 4);
+  EXPECT_EQ(reply.leases_size(), 4);
+  for (const v1::Lease& lease : reply.leases())
     EXPECT_EQ(farm.store->trial(lease.trial_id())->trial.job_id, high);
   EXPECT_NE(usual, high);
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kRememberClosed = 65'536;
 constexpr int kInnocentLosses = 10;      // of these one counts as a fault
-constexpr double kClockSlackMs = 1'000;  // times of this table are as of the latest expire()
+constexpr double kClockSlackMs = 1'000;  // this table's time is that of its latest call which tells it
 constexpr int64_t kDrainMs = 30'000;  // for so long one worker becomes idle for a suspect; then another may
 
 std::string joined(const std::set<std::string>& names) {
@@ -27,7 +27,6 @@ void LeaseTable::put_in_queue(Entry& entry, bool first) {
   const Trial& trial = entry.trial;
   entry.state = State::kQueued;
   entry.alone = false;
-  const int64_t now_ms = last_expire_ms_.value_or(0);
   queue_.put({.id = trial.id,
               .kind = {trial.work.kind == WorkKind::kRace, trial.work.task.target},
               .tenant = trial.tenant,
@@ -35,8 +34,8 @@ void LeaseTable::put_in_queue(Entry& entry, bool first) {
               .priority = trial.priority,
               .urgent = !trial.in_store(),
               .first = first,
-              .queued_ms = now_ms});
-  shares_.wants(trial.tenant, now_ms);
+              .queued_ms = last_expire_ms_.value_or(0)});
+  shares_.wants(trial.tenant, now_ms_);
   if (trial.suspect) suspects_.insert(trial.id);
 }
 
@@ -56,9 +55,8 @@ void LeaseTable::reserve(Entry& entry, std::vector<Trial>& reserved) {
 // A worker's word counts up to the time for which it had the lease.
 void LeaseTable::settle(Entry& entry, std::optional<double> device_ms) {
   if (entry.charged_ms < 0) return;
-  const int64_t now_ms = last_expire_ms_.value_or(0);
-  const double at_work = entry.at_work ? static_cast<double>(now_ms - entry.at_work_ms) : 0;
-  const double most = static_cast<double>(now_ms - entry.granted_ms) + kClockSlackMs;
+  const double at_work = entry.at_work ? static_cast<double>(now_ms_ - entry.at_work_ms) : 0;
+  const double most = static_cast<double>(now_ms_ - entry.granted_ms) + kClockSlackMs;
   shares_.settle(entry.trial.tenant, std::exchange(entry.charged_ms, -1),
                  device_ms ? std::clamp(*device_ms, 0.0, most) : at_work);
 }
@@ -210,6 +208,7 @@ bool LeaseTable::grant(const std::string& trial_id, const Owner& owner, int atte
   entry.owner = owner;
   entry.at_work = entry.running = false;
   entry.granted_ms = now_ms;
+  now_ms_ = std::max(now_ms_, now_ms);
   if (entry.alone) alone_.insert(owner);
   entry.first_granted_ms.emplace(owner, now_ms);
   if (entry.trial.grants.size() >= kMostGrants) entry.trial.grants.erase(entry.trial.grants.begin());
@@ -232,6 +231,7 @@ void LeaseTable::release(const std::string& trial_id) {
 
 LeaseTable::Heartbeat LeaseTable::heartbeat(const Owner& owner, const std::vector<Held>& held, int64_t now_ms,
                                             bool complete) {
+  now_ms_ = std::max(now_ms_, now_ms);
   Heartbeat answer;
   std::set<std::string> named;
   for (const Held& h : held) {
@@ -364,6 +364,7 @@ std::vector<LeaseTable::Loss> LeaseTable::expire_of(const std::set<std::string>&
 std::vector<LeaseTable::Loss> LeaseTable::expire(int64_t now_ms) {
   const bool stalled = last_expire_ms_ && now_ms - *last_expire_ms_ > options_.ttl_ms / 2;
   last_expire_ms_ = now_ms;
+  now_ms_ = std::max(now_ms_, now_ms);
   if (!first_expire_ms_) first_expire_ms_ = now_ms;
   std::set<std::string> kept;
   for (const auto& [worker, ids] : unclaimed_) kept.insert(ids.begin(), ids.end());

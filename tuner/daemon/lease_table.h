@@ -235,6 +235,7 @@ class LeaseTable {
   std::set<std::string> closed_;
   std::deque<std::string> closed_order_;
   std::optional<int64_t> first_expire_ms_, last_expire_ms_;
+  int64_t now_ms_ = 0;  // as far as calls told
 };
 
 }  // namespace tuner
