@@ -5,10 +5,6 @@
 #include <cstdlib>
 
 namespace tuner {
-namespace {
-
-// gRPC writes a line to stderr for each handshake that fails; our own messages say it in their words. With
-// GRPC_VERBOSITY in the environment its lines are wanted.
 void quieten_grpc() {
   static const bool once = [] {
     if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
@@ -17,12 +13,9 @@ void quieten_grpc() {
   (void)once;
 }
 
-}  // namespace
-
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess& access,
                                                               grpc::ChannelArguments& arguments) {
   if (!access.tls()) return grpc::InsecureChannelCredentials();
-  quieten_grpc();
   arguments.SetSslTargetNameOverride("tuner-daemon");  // kDaemonName in tuner/identity/certificates.h
   return grpc::SslCredentials({access.authority, access.key, access.certificate});
 }

@@ -13,6 +13,9 @@ namespace tuner {
 // sides know each other. Over TLS the daemon is known by its certificate, whatever name or address it is dialled by.
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess& access,
                                                               grpc::ChannelArguments& arguments);
+// gRPC writes a line to stderr for each handshake that fails. For programs of ours, whose own messages say it: no more
+// lines of gRPC in this process, unless GRPC_VERBOSITY in the environment asks for them.
+void quieten_grpc();
 // Puts the token, if there is one, into a call.
 void add_token(const DaemonAccess& access, grpc::ClientContext& context);
 

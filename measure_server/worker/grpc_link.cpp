@@ -84,6 +84,7 @@ class GrpcLink final : public DaemonLink {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
     // Credentials that were renewed are used by a connection of their own.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    if (access_.tls()) quieten_grpc();
     const std::shared_ptr<grpc::ChannelCredentials> credentials = channel_credentials(access_, arguments);
     channel_ = grpc::CreateCustomChannel(access_.address, credentials, arguments);
     stub_ = v1::Workers::NewStub(channel_);

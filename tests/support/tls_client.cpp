@@ -112,6 +112,9 @@ bool TlsClient::flush() {
   std::vector<char> piece(options_.bytes_at_once);
   while (BIO_ctrl_pending(tls_->out) > 0) {
     const int size = BIO_read(tls_->out, piece.data(), static_cast<int>(piece.size()));
+    if (options_.damage_at >= sent_ && options_.damage_at < sent_ + size)
+      piece[static_cast<size_t>(options_.damage_at - sent_)] ^= 0x41;
+    sent_ += size;
     for (int sent = 0; sent < size;) {
       if (closed_) return false;
       const ssize_t count =

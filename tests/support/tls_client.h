@@ -21,6 +21,7 @@ class TlsClient {
     std::string protocol = "h2";   // ALPN; empty: none is offered
     bool only_tls12 = false;
     size_t bytes_at_once = 64 << 10;     // of what is encrypted
+    int64_t damage_at = -1;              // of what is encrypted, the byte that arrives changed; -1: none
     std::chrono::milliseconds pause{0};  // after each piece
   };
   TlsClient(const std::string& address, Options options);
@@ -45,6 +46,7 @@ class TlsClient {
   bool closes_within(std::chrono::milliseconds limit);
   // Waits until it was received; false after the limit.
   bool receives(std::string_view text, std::chrono::milliseconds limit);
+  int64_t sent_bytes() const { return sent_; }               // encrypted
   const std::string& received() const { return received_; }  // at most its first MiB
   bool has_ended() const { return ended_; }                  // the server has said that nothing follows
   const std::string& fault() const { return fault_; }        // what OpenSSL says; empty: nothing
@@ -61,6 +63,7 @@ class TlsClient {
 
   const Options options_;
   int fd_ = -1;
+  int64_t sent_ = 0;
   bool closed_ = false, ended_ = false, reading_ = true;
   std::string fault_, received_;
   std::unique_ptr<Tls> tls_;

@@ -46,6 +46,7 @@ std::shared_ptr<grpc::Channel> channel_to(const DaemonAccess& access) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // A daemon that came back is a new one, not a backed-off old one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (access.tls()) quieten_grpc();
   const std::shared_ptr<grpc::ChannelCredentials> credentials = channel_credentials(access, arguments);
   return grpc::CreateCustomChannel(access.address, credentials, arguments);
 }
