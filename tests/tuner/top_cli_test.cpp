@@ -273,7 +273,7 @@ TEST_F(TopCli, WithoutADaemonItSaysSo) {
 TEST_F(TopCli, MetricsOfAnOpenAddressAreRefused) {
   const CommandResult open = shell_.run("tuner serve --db other.db --metrics 0.0.0.0:9470");
   EXPECT_EQ(open.exit_code, 2);
-  EXPECT_THAT(open.err, HasSubstr("only loopback"));
+  EXPECT_THAT(open.err, HasSubstr("HOST:PORT on loopback"));
 }
 
 }  // namespace

@@ -28,12 +28,21 @@ Gatekeeper::Gatekeeper(std::string folder, WallClock clock)
 
 std::optional<Caller> Gatekeeper::caller(const transport::Peer& peer, std::string_view authorization,
                                          Refusal& refusal) {
+  const std::shared_ptr<const Known> known = this->known(Look::kOnceASecond);
+  std::optional<Caller> found = judge(*known, peer, authorization, refusal);
+  if (found || (authorization.empty() && peer.serial.empty())) return found;
+  // What was given out in this second counts, too.
+  const std::shared_ptr<const Known> fresh = this->known(Look::kNow);
+  return fresh == known ? std::nullopt : judge(*fresh, peer, authorization, refusal);
+}
+
+std::optional<Caller> Gatekeeper::judge(const Known& known, const transport::Peer& peer,
+                                        std::string_view authorization, Refusal& refusal) const {
   using Way = transport::Peer::Way;
-  const std::shared_ptr<const Known> known = this->known();
   if (peer.way == Way::kUnix && (peer.uid == geteuid() || peer.uid == 0)) return local_user();
-  if (!authorization.empty()) return by_token(*known, authorization, refusal);
-  if (peer.way == Way::kTls && !peer.serial.empty()) return by_certificate(*known, peer, refusal);
-  if (peer.way == Way::kPlain && !known->guarded) return local_user();
+  if (!authorization.empty()) return by_token(known, authorization, refusal);
+  if (peer.way == Way::kTls && !peer.serial.empty()) return by_certificate(known, peer, refusal);
+  if (peer.way == Way::kPlain && !known.guarded) return local_user();
   refusal = {true, peer.way == Way::kUnix ? str("user ", peer.uid, " is not the daemon's: ", kAsk)
                                           : str("this daemon answers nobody it does not know: ", kAsk)};
   return std::nullopt;
@@ -89,13 +98,13 @@ bool Gatekeeper::may(const Caller& caller, std::string_view method, Refusal& ref
   return false;
 }
 
-std::shared_ptr<const Gatekeeper::Known> Gatekeeper::known() {
+std::shared_ptr<const Gatekeeper::Known> Gatekeeper::known(Look look) {
   std::function<void()> tell;
   std::shared_ptr<const Known> now;
   {
     const std::lock_guard lock(mutex_);
     const int64_t now_s = clock_();
-    if (known_ != nullptr && now_s == looked_s_) return known_;
+    if (known_ != nullptr && now_s == looked_s_ && look == Look::kOnceASecond) return known_;
     looked_s_ = now_s;
     const Result<IdentityFolder> folder = IdentityFolder::open(path_);
     std::string stamp = folder ? folder->stamp() : "";

@@ -6,7 +6,7 @@
 //   TCP on loopback    without an identity folder: everything, for whoever has an account on this machine, as
 //                      before. With one: a token.
 //
-// The folder is looked at again once a second, so that a token or certificate that is given out or revoked counts
+// The folder is looked at again once a second, and before anybody who shows something is refused, so that a token or certificate that is given out or revoked counts
 // while the daemon runs.
 #pragma once
 
@@ -60,7 +60,7 @@ class Gatekeeper {
   Result<KeyAndCertificate> daemon_certificate() const;
   Result<std::string> authority() const;
   // What tenants may have.
-  ShareByTenant shares() { return known()->shares; }
+  ShareByTenant shares() { return known(Look::kOnceASecond)->shares; }
   // Called, by whichever thread finds out, when files have changed since the last look: to renew what is listened
   // with.
   void on_change(std::function<void()> tell);
@@ -74,7 +74,10 @@ class Gatekeeper {
     std::set<std::string, std::less<>> given_out;      // serials
     ShareByTenant shares;
   };
-  std::shared_ptr<const Known> known();
+  enum class Look : uint8_t { kOnceASecond, kNow };
+  std::shared_ptr<const Known> known(Look look);
+  std::optional<Caller> judge(const Known& known, const transport::Peer& peer, std::string_view authorization,
+                              Refusal& refusal) const;
   std::shared_ptr<const Known> read() const;
   std::optional<Caller> by_token(const Known& known, std::string_view authorization, Refusal& refusal) const;
   std::optional<Caller> by_certificate(const Known& known, const transport::Peer& peer,

@@ -1,0 +1,59 @@
+#include "tuner/client/worker_list.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "tuner/daemon/log_lines.h"
+#include "tuner/text/terminal.h"
+
+namespace tuner {
+namespace {
+
+std::string lines_of(const v1::WorkerSummary& w, int width) {
+  char silent[64];
+  std::snprintf(silent, sizeof silent, "last heard of %.1f s ago", w.silent_s());
+  std::vector<std::string> lines{str(without_controls(w.worker_id()), " on ", without_controls(w.host()),
+                                     ": ", w.leases(), " leases, ", w.trials_done(), " trials done, ",
+                                     silent)};
+  if (!w.unfit().empty()) lines.push_back("  takes nothing now: " + without_controls(w.unfit()));
+  if (w.paused_s() > 0)
+    lines.push_back(str("  gets nothing for ", static_cast<int64_t>(w.paused_s()),
+                        " s: ", without_controls(w.paused_why())));
+  if (w.quarantined() > 0)
+    lines.push_back(str("  sent ", w.quarantined(), " results that cannot be; tuner show TRIAL tells them"));
+  for (const std::string& target : w.targets()) lines.push_back("  " + without_controls(target));
+  std::string text;
+  for (const std::string& line : lines) text += shortened(line, width) + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string workers_text(const v1::ListWorkersReply& workers, int width) {
+  if (workers.workers().empty())
+    return "no worker is connected. Start one: measure_server --daemon ADDRESS\n";
+  std::string text;
+  for (const v1::WorkerSummary& w : workers.workers()) text += lines_of(w, width);
+  return text;
+}
+
+std::string workers_json(const v1::ListWorkersReply& workers) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const v1::WorkerSummary& w : workers.workers())
+    json.push_back({{"worker", w.worker_id()},
+                    {"host", w.host()},
+                    {"targets", std::vector<std::string>(w.targets().begin(), w.targets().end())},
+                    {"leases", w.leases()},
+                    {"trials_done", w.trials_done()},
+                    {"silent_s", w.silent_s()},
+                    {"unfit", w.unfit()},
+                    {"paused_s", w.paused_s()},
+                    {"paused_why", w.paused_why()},
+                    {"quarantined", w.quarantined()}});
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tuner
