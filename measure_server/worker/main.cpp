@@ -37,6 +37,16 @@ void end_with(pid_t owner) {
   }).detach();
 }
 
+tuner::Result<tuner::DaemonAccess> access_to(const std::string& daemon) {
+  if (daemon.empty())
+    return tuner::invalid_argument(
+        "--daemon is missing: expected HOST:PORT, unix:/path or a credentials file of a running `tuner "
+        "serve`");
+  tuner::Result<tuner::DaemonAccess> access = tuner::find_daemon(daemon);
+  if (!access) return access.status().with_context("--daemon: ");
+  return access;
+}
+
 // 2: something in the command line has to change first.
 int exit_status(const tuner::Status& status) {
   if (status.is_ok()) return 0;
@@ -146,7 +156,6 @@ int measure_server_main(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   }
   options.least_isolation = *tuner::isolation_from_name(isolation);
-  options.daemon = daemon;
   options.next_work_dir = work_dir->count() == 0;
   options.cache_bytes = static_cast<int64_t>(cache_gib * (int64_t{1} << 30));
   if (builder) {
@@ -157,23 +166,18 @@ int measure_server_main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("measure_server"));
   spdlog::set_pattern("%H:%M:%S %l: %v");
   spdlog::set_level(spdlog::level::from_str(log_level));
-  if (daemon.empty()) {
-    std::fprintf(stderr,
-                 "measure_server: --daemon is missing: expected HOST:PORT, unix:/path or a credentials file "
-                 "of a running `tuner serve`\n");
-    return 2;
-  }
   std::error_code error;
   options.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) {
     std::fprintf(stderr, "measure_server: /proc/self/exe: %s; is /proc mounted?\n", error.message().c_str());
     return 1;
   }
-  const tuner::Result<tuner::DaemonAccess> access = tuner::find_daemon(daemon);
+  const tuner::Result<tuner::DaemonAccess> access = access_to(daemon);
   if (!access) {
-    std::fprintf(stderr, "measure_server: --daemon: %s\n", access.message().c_str());
+    std::fprintf(stderr, "measure_server: %s\n", access.message().c_str());
     return exit_status(access.status());
   }
+  options.daemon = access->address;
   options.worker_name = access->worker;
   return work(*access, options, owner);
 }

@@ -56,6 +56,10 @@ class AdminTest : public ::testing::Test {
     std::erase_if(all, [](const auto& file) { return file.first.starts_with(".home"); });
     return all;
   }
+  void SetUp() override {
+    shell_.write("small.json",
+                 R"({"op": "matmul", "a": [24, 32], "b": [32, 48], "target": "cpu", "trials": 2})");
+  }
   int mode_of(const std::string& name) const {
     struct stat info {};
     return stat((shell_.folder() / name).c_str(), &info) == 0 ? static_cast<int>(info.st_mode & 07777) : -1;
@@ -230,6 +234,41 @@ TEST_F(AdminTest, TheAuditHasALineForEachAct) {
   for (std::string line; std::getline(lines, line);)
     acts.push_back(nlohmann::json::parse(line).at("act").get<std::string>());
   EXPECT_THAT(acts, ::testing::ElementsAre("ca", "worker", "token", "revoke", "ca renewed"));
+}
+
+TEST_F(AdminTest, ATenantIsGivenItsShare) {
+  (void)done("ca");
+  EXPECT_EQ(done("tenant vision --weight 3 --leases 40 --jobs 10"), "");
+  EXPECT_THAT(done("list"),
+              HasSubstr("tenant vision: weight 3, at most 40 leases at once, at most 10 unfinished jobs\n"));
+  const auto listed = nlohmann::json::parse(done("list --json"));
+  EXPECT_EQ(listed.at("tenants"),
+            nlohmann::json::parse(R"([{"tenant":"vision","weight":3,"most_leases":40,"most_jobs":10}])"));
+  EXPECT_EQ(done("tenant vision --weight 0.5"), "");
+  EXPECT_THAT(done("list"), HasSubstr("tenant vision: weight 0.5\n"));
+  EXPECT_THAT(
+      shell_.read("farm.db.identity/audit.log"),
+      HasSubstr(R"("act":"tenant","name":"vision","detail":"weight 0.5, at most 0 leases and 0 jobs)"));
+  refused("tenant vision --weight 0", "--weight");
+  refused("tenant vision --weight nan", "--weight");
+  refused("tenant vision --leases -1", "--leases");
+  refused("tenant 'no name'", "tenant: name: expected 1 to 64 letters");
+}
+
+TEST_F(AdminTest, UsageIsReadFromTheDatabase) {
+  refused("usage", "farm.db", kFailed);
+  ASSERT_EQ(shell_.run("tuner submit small.json --db farm.db --trials 2").exit_code, 0);
+  EXPECT_THAT(done("usage"), ContainsRegex("TENANT.*DEVICE S\n\\(none\\) +1 +2 +[0-9.]+\n"));
+  const auto rows = nlohmann::json::parse(done("usage --json"));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].at("tenant"), "");
+  EXPECT_EQ(rows[0].at("jobs"), 1);
+  EXPECT_EQ(rows[0].at("trials"), 2);
+  EXPECT_GT(rows[0].at("device_s").get<double>(), 0);
+}
+
+TEST_F(AdminTest, DrainingNobodyIsSaid) {
+  refused("drain gpu1 --daemon unix:nobody.sock", "nobody answers", kFailed);
 }
 
 }  // namespace

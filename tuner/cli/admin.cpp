@@ -182,14 +182,14 @@ void add_admin_command(Command app, CommandContext& context) {
       .in_range(1e-3, 1e6)
       .show_default();
   share.add_option("--leases", options->share.most_leases, "Trials at workers at once; 0: no limit")
-      .show_default();
-  share.add_option("--jobs", options->share.most_jobs, "Unfinished jobs at once; 0: no limit").show_default();
+      .in_range(0, 1'000'000);
+  share.add_option("--jobs", options->share.most_jobs, "Unfinished jobs at once; 0: no limit")
+      .in_range(0, 1'000'000);
 
   options = made();
-  const Command usage =
-      add_act(admin, context, "usage", "What each tenant has used, by the records of a database", show_usage,
-              options);
-  add_json_option(usage, options->json);
+  add_json_option(add_act(admin, context, "usage", "What each tenant has used, by a database's records",
+                          show_usage, options),
+                  options->json);
 
   options = made();
   const Command drained =

@@ -1,6 +1,7 @@
 #include "tuner/command_line/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -28,8 +29,14 @@ const Option& Option::in_range(int64_t least, int64_t most) const {
 const Option& Option::in_range(uint64_t least, uint64_t most) const {
   return option_->check(CLI::Range(least, most)), *this;
 }
+// CLI::Range would let NaN pass.
 const Option& Option::in_range(double least, double most) const {
-  return option_->check(CLI::Range(least, most)), *this;
+  const auto is_number = [](const std::string& text) {
+    double value = 0;
+    const bool number = CLI::detail::lexical_cast(text, value) && !std::isnan(value);
+    return number ? std::string() : str("expected a number, found ", text);
+  };
+  return option_->check(CLI::Range(least, most))->check(is_number), *this;
 }
 const Option& Option::positive() const { return option_->check(CLI::PositiveNumber), *this; }
 const Option& Option::not_negative() const { return option_->check(CLI::NonNegativeNumber), *this; }

@@ -33,7 +33,9 @@ std::optional<Caller> Gatekeeper::caller(const transport::Peer& peer, std::strin
   if (found || (authorization.empty() && peer.serial.empty())) return found;
   // What was given out in this second counts, too.
   const std::shared_ptr<const Known> fresh = this->known(Look::kNow);
-  return fresh == known ? std::nullopt : judge(*fresh, peer, authorization, refusal);
+  if (fresh == known) return std::nullopt;
+  refusal = {};
+  return judge(*fresh, peer, authorization, refusal);
 }
 
 std::optional<Caller> Gatekeeper::judge(const Known& known, const transport::Peer& peer,
