@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ using testing::FarmByHand;
 using ::testing::HasSubstr;
 using testing::kAnalyticKey;
 using testing::kAnalyticTarget;
+
+constexpr int kMostHeld = 1024;  // leases that one Sync may name
 
 const Coordinator::Cancelled kNever = [] { return false; };
 
@@ -237,6 +240,22 @@ TEST(Tenants, WhatTenantsUsedIsInTheStore) {
   EXPECT_NEAR(usage[0].device_s, 2, 1e-9);
   EXPECT_EQ(usage[1].jobs, 1);
   EXPECT_NEAR(usage[1].device_s, 2, 1e-9);
+}
+
+// A worker that asks for more than it could ever name gets that much; the sum of what it holds and wants is a number.
+TEST(Workers, NobodyGetsTheWholeQueue) {
+  FarmByHand farm(/*width=*/14);
+  ASSERT_TRUE(submit(farm, {"a", "r1", 20'000}).is_ok());
+  const std::string session = farm.enter("greedy");
+  v1::SyncRequest holding;
+  int held = 0;
+  for (int i = 0; i < 8; ++i) {
+    const v1::SyncReply reply = farm.sync(session, std::numeric_limits<int>::max(), holding);
+    held += reply.leases_size();
+    for (const v1::Lease& lease : reply.leases()) FarmByHand::add_held(lease, v1::WAITING, holding);
+  }
+  EXPECT_GT(held, 100);
+  EXPECT_LE(held, kMostHeld);
 }
 
 TEST(Drain, AWorkerThatDrainsGetsNothingMoreAndIsToldOnceAtOnce) {

@@ -204,7 +204,9 @@ void Coordinator::begin_calls(Calls& arrived) {
 bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss>& losses) {
   const v1::SyncRequest& request = *call.request;
   const int64_t now = clock_.now_ms();
-  const int capacity = request.unfit().empty() ? request.free_slots() + request.held_size() : 0;
+  // It may ask for as many as it could name in one Sync.
+  const int slots = std::clamp(request.free_slots(), 0, kMaxHeldPerSync - request.held_size());
+  const int capacity = request.unfit().empty() ? slots + request.held_size() : 0;
   const std::optional<uint64_t> number = workers_.begin_sync(call.session(), capacity, now);
   if (!number) return call.answer(unknown_session()), false;
   call.number = *number;
@@ -212,7 +214,7 @@ bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss
   call.held = held_of(request.held());
   for (const LeaseTable::Held& held : call.held) call.held_ids.insert(held.trial_id);
   call.deadline_ms = now + std::clamp<int64_t>(request.wait_ms(), 0, options_.max_wait_ms);
-  call.slots = request.free_slots();
+  call.slots = slots;
   take_courses_locked(call);
   const LogAbout about({.worker = call.life.worker_id});
   if (workers_.set_unfit(call.session(), shown(request.unfit()))) {
