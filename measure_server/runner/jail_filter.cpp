@@ -130,9 +130,8 @@ void on_trap(int, siginfo_t* info, void* context) {
   const greg_t* const r = machine.gregs;
   const long arguments[4] = {r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10]};
 #else
-  const long arguments[4] = {
-      static_cast<long>(machine.regs[0]), static_cast<long>(machine.regs[1]),
-      static_cast<long>(machine.regs[2]), static_cast<long>(machine.regs[3])};
+  const long arguments[4] = {static_cast<long>(machine.regs[0]), static_cast<long>(machine.regs[1]),
+                             static_cast<long>(machine.regs[2]), static_cast<long>(machine.regs[3])};
 #endif
   const auto* const path = reinterpret_cast<const char*>(arguments[1]);
   long answer = -EPERM;

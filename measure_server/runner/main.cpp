@@ -99,7 +99,8 @@ int main(int argc, char** argv) {
   }
   if (argc >= 2 && std::string_view(argv[1]) == "--serve") {
     std::optional<tuner::Isolation> at_most = tuner::Isolation::kStrict;
-    if (argc == 4 && std::string_view(argv[2]) == "--isolation") at_most = tuner::isolation_from_name(argv[3]);
+    if (argc == 4 && std::string_view(argv[2]) == "--isolation")
+      at_most = tuner::isolation_from_name(argv[3]);
     if (!at_most || (argc != 2 && argc != 4)) {
       std::fprintf(stderr, "runner: --serve: expected --isolation none, process or strict\n");
       return 2;
@@ -114,8 +115,10 @@ int main(int argc, char** argv) {
   std::fprintf(
       help ? stdout : stderr,
       "Runs candidates that may do anything, each in a process of its own, and says what they did.\n"
-      "usage: runner --serve [--isolation LEVEL] | --probe | run-pack FILE -o RESULTS [--deadline S] | --version\n"
-      "  --serve    run candidates asked for on descriptor 3 until it is closed; LEVEL: none, process or strict,\n"
+      "usage: runner --serve [--isolation LEVEL] | --probe | run-pack FILE -o RESULTS [--deadline S] | "
+      "--version\n"
+      "  --serve    run candidates asked for on descriptor 3 until it is closed; LEVEL: none, process or "
+      "strict,\n"
       "             the most they are kept apart from this machine (default: as well as can be)\n"
       "  --probe    print this machine's fingerprint, peaks, GPUs and isolation as JSON\n"
       "  run-pack   measure the candidates of a pack (tuner pack) and write what was found, a line of "

@@ -189,8 +189,6 @@ pid_t Namespaces::fork_inside(int without) const {
   return child;
 }
 
-int Namespaces::enter_rest(int without) const {
-  return enter(flags_ & ~kEnteredByFork & ~without);
-}
+int Namespaces::enter_rest(int without) const { return enter(flags_ & ~kEnteredByFork & ~without); }
 
 }  // namespace tuner

@@ -32,8 +32,8 @@ Result<std::vector<std::unique_ptr<CandidateRun>>> start_all(int socket, SealedF
     RunRequest request = r.base;
     request.digest = c.digest;
     request.check = c.check;
-    auto run =
-        std::make_unique<CandidateRun>(socket, files, jail, std::move(request), std::move(artifact), children);
+    auto run = std::make_unique<CandidateRun>(socket, files, jail, std::move(request), std::move(artifact),
+                                              children);
     RETURN_IF_ERROR(run->begin(r.samples, r.other_samples));
     children.push_back(run->child());
     runs.push_back(std::move(run));
@@ -106,7 +106,8 @@ RaceReply run_race(int socket, SealedFiles& files, Jail& jail, const RaceRequest
   RaceReply reply;
   reply.id = request.base.id;
   std::vector<pid_t> children = spared;
-  Result<std::vector<std::unique_ptr<CandidateRun>>> started = start_all(socket, files, jail, request, children);
+  Result<std::vector<std::unique_ptr<CandidateRun>>> started =
+      start_all(socket, files, jail, request, children);
   if (!started.is_ok()) {
     reply.error = started.message();
     return reply;

@@ -21,8 +21,7 @@ namespace {
 constexpr seconds kDeviceWait{60};
 }  // namespace
 
-Result<std::unique_ptr<RunnerClient>> RunnerClient::start(const std::string& runner_path,
-                                                          Isolation at_most) {
+Result<std::unique_ptr<RunnerClient>> RunnerClient::start(const std::string& runner_path, Isolation at_most) {
   std::unique_ptr<RunnerClient> client(new RunnerClient(runner_path, at_most));
   RETURN_IF_ERROR(client->spawn());
   // An executable that is no runner is told now, not at the first candidate.

@@ -187,8 +187,8 @@ struct CpuBandwidths {
 // Describes this machine and what it can do.
 struct ProbeReply {
   int harness_abi = kHarnessAbi;
-  std::string version;    // the runner's: "0.1.0"
-  std::string hardware;   // fingerprint, see hardware.h
+  std::string version;   // the runner's: "0.1.0"
+  std::string hardware;  // fingerprint, see hardware.h
   // The highest level that candidates get here: none, process or strict (isolation.h), and why no higher one
   // is to be had, or which pieces are missing: one line, empty if everything is there.
   std::string isolation, isolation_missing;
