@@ -334,7 +334,7 @@ class Child {
   // One of the calls, nobody knows which, has to write the spots: others could do nothing unseen otherwise.
   bool warm_sample(int64_t calls, Sample& s) {
     s.run_ns = s.cpu_ns = 0;
-    const int64_t before = random_() % calls;
+    const auto before = static_cast<int64_t>(random_() % static_cast<uint64_t>(calls));
     if (!timed(before, s)) return false;
     set_spots();
     return timed(1, s) && spots_written() && timed(calls - before - 1, s);

@@ -67,7 +67,7 @@ std::vector<uint64_t> sampled_indices(const std::vector<int64_t>& shape, int64_t
     for (int d = 0; d < rank; ++d) at[d] = (corner >> std::min(d, 7)) & 1 ? shape[d] - 1 : 0;
     picked.push_back(flat(at));
   }
-  const int on_each_border = static_cast<int>(kSamples / 2 / (2 * rank));
+  const int on_each_border = static_cast<int>(kSamples / 2 / (2 * int64_t{rank}));
   const auto anywhere = [&] {
     for (int d = 0; d < rank; ++d) at[d] = static_cast<int64_t>(random() % static_cast<uint64_t>(shape[d]));
   };
@@ -84,7 +84,7 @@ std::vector<uint64_t> sampled_indices(const std::vector<int64_t>& shape, int64_t
   };
   unique();
   while (static_cast<int64_t>(picked.size()) < kSamples) {
-    for (int64_t i = picked.size(); i < kSamples; ++i) {
+    for (int64_t i = std::ssize(picked); i < kSamples; ++i) {
       anywhere();
       picked.push_back(flat(at));
     }

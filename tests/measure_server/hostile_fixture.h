@@ -61,7 +61,7 @@ class HostileTest : public CandidateTest {
       if (name == "(jail-keeper)") continue;
       // Process 1 may take its time to reap what is already dead.
       const bool orphan = parent == "1" && name == "(candidate)" && state != "Z";
-      if (parent == std::to_string(runner) || orphan) found.push_back(pid + " " + name);
+      if (parent == std::to_string(runner) || orphan) found.push_back(str(pid, " ", name));
     }
     return found;
   }

@@ -244,7 +244,7 @@ TEST_F(JailTest, EveryStepBesideTheFilterIsNeeded) {
     if (step.level > found_.level) missing = found_.why_not_more();
     if (name == "core" && core.rlim_max == 0) missing = "this process may leave no core dumps to begin with";
     if (!missing.empty()) {
-      skipped += name + ": " + missing + "\n";
+      skipped += str(name, ": ", missing, "\n");
       continue;
     }
     std::set<std::string> without = step.without;

@@ -21,7 +21,6 @@ constexpr char kAsk[] =
     ": ask the farm's administrator for credentials (tuner admin token), and give them as --daemon FILE";
 constexpr char kNew[] = ": `tuner admin worker` on the daemon's host makes a new one";
 constexpr char kNobody[] = "this daemon answers nobody it does not know";
-constexpr int64_t kDay_s = 86'400;
 
 Peer plain() { return {}; }
 Peer local(uid_t uid) { return {.way = Peer::Way::kUnix, .uid = uid}; }

@@ -34,7 +34,7 @@ std::vector<std::string> calls_of_proto() {
       if (std::regex_search(line, match, kPackage)) package = match[1];
       if (std::regex_search(line, match, kService)) service = match[1];
       if (std::regex_search(line, match, kCall))
-        calls.push_back("/" + package + "." + service + "/" + match[1].str());
+        calls.push_back(str("/", package, ".", service, "/", match[1].str()));
     }
   }
   return calls;
@@ -95,7 +95,7 @@ TEST_F(RoleTableTest, EachCallIsAnsweredToItsRoleAndDeniedToOthers) {
     while (testing::call(access, channel, calls_[0]).error_code() == grpc::StatusCode::UNAUTHENTICATED)
       ASSERT_LT(std::chrono::steady_clock::now(), end) << "the token does not become known";
     for (const std::string& method : calls_) {
-      SCOPED_TRACE(name + " calls " + method);
+      SCOPED_TRACE(str(name, " calls ", method));
       const grpc::Status status = testing::call(access, channel, method);
       EXPECT_NE(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
       if (Roles(role).allow(role_of(method))) {

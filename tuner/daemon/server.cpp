@@ -310,10 +310,10 @@ class GrpcServer final : public Server {
     };
     Result<std::unique_ptr<transport::Gate>> gate =
         transport::Gate::start(addresses, hand_over, {}, tls_.get());
-    if (gate) gate_ = *std::move(gate);
+    const Status started = gate.status();
+    if (started) gate_ = *std::move(gate);
     gate_known_.count_down();
-    RETURN_IF_ERROR(gate.status());
-    return Status::ok();
+    return started;
   }
 
   const std::vector<std::string>& addresses() const override { return gate_->addresses(); }
