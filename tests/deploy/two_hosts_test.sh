@@ -27,6 +27,9 @@ ip link add "td$id" netns "$daemon_host" type veth peer name "tw$id" netns "$wor
   skip "no cable between namespaces can be made here: $(<"$dir/why")"
 on_daemon() { ip netns exec "$daemon_host" env HOME="$dir/d" XDG_RUNTIME_DIR="$dir/d" XDG_CACHE_HOME="$dir/d/cache" "$@"; }
 on_worker() { ip netns exec "$worker_host" env HOME="$dir/w" XDG_RUNTIME_DIR="$dir/w" XDG_CACHE_HOME="$dir/w/cache" "$@"; }
+# For what stays: the number of the process is then the program's own.
+stay_on_daemon() { exec ip netns exec "$daemon_host" env HOME="$dir/d" XDG_RUNTIME_DIR="$dir/d" XDG_CACHE_HOME="$dir/d/cache" "$@"; }
+stay_on_worker() { exec ip netns exec "$worker_host" env HOME="$dir/w" XDG_RUNTIME_DIR="$dir/w" XDG_CACHE_HOME="$dir/w/cache" "$@"; }
 mkdir -p "$dir/d" "$dir/w"
 on_daemon ip link set lo up
 on_worker ip link set lo up
@@ -37,18 +40,18 @@ on_worker ip link set "tw$id" up
 on_worker "$bin/runner" --probe >"$dir/probe" 2>/dev/null || true
 grep -q '"isolation": *"strict"' "$dir/probe" || skip "root runs candidates of another host only with isolation strict, which this host does not have"
 
-# Once more as a person would: what is missing is refused first.
+# As a person would: what is missing is refused first.
 cd "$dir"
 if on_daemon "$bin/tuner" serve --db farm.db --listen 10.77.0.1:7070 >refused.log 2>&1; then fail "listening beyond loopback without TLS"; fi
 on_daemon "$bin/tuner" admin ca --db farm.db >admin.log || fail "tuner admin ca"
-on_daemon "$bin/tuner" serve --db farm.db --listen tls:10.77.0.1:7070 >serve.log 2>&1 &
+stay_on_daemon "$bin/tuner" serve --db farm.db --listen tls:10.77.0.1:7070 >serve.log 2>&1 &
 pids+=($!)
 for _ in $(seq 200); do grep -q '^listening on 10.77.0.1:7070' serve.log && break; sleep 0.1; done
 grep -q '^listening on 10.77.0.1:7070' serve.log || fail "the daemon does not listen"
 on_daemon "$bin/tuner" admin worker box --db farm.db --address 10.77.0.1:7070 -o box.credentials >>admin.log || fail "tuner admin worker"
 on_daemon "$bin/tuner" admin token alice --db farm.db --address 10.77.0.1:7070 -o alice.credentials >>admin.log || fail "tuner admin token"
 if on_worker "$bin/tuner" workers --daemon 10.77.0.1:7070 >stranger.log 2>&1; then fail "a stranger is answered"; fi
-on_worker "$bin/measure_server" --daemon box.credentials >worker.log 2>&1 &
+stay_on_worker "$bin/measure_server" --daemon box.credentials >worker.log 2>&1 &
 pids+=($!)
 
 cat >last.json <<'END'
