@@ -20,6 +20,10 @@
 
 namespace tuner {
 
+// What every certificate of a daemon says it is, whatever its host is called: clients dial by any name or address, and
+// check this one. Only a farm's authority can make such a certificate, and it signs for that farm alone.
+inline constexpr char kDaemonName[] = "tuner-daemon";
+
 struct DaemonAccess {
   std::string address;      // HOST:PORT or unix:/path
   std::string token;        // empty: none

@@ -16,7 +16,7 @@ void quieten_grpc() {
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const DaemonAccess& access,
                                                               grpc::ChannelArguments& arguments) {
   if (!access.tls()) return grpc::InsecureChannelCredentials();
-  arguments.SetSslTargetNameOverride("tuner-daemon");  // kDaemonName in tuner/identity/certificates.h
+  arguments.SetSslTargetNameOverride(kDaemonName);
   return grpc::SslCredentials({access.authority, access.key, access.certificate});
 }
 

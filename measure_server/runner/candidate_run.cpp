@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -13,7 +12,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cmath>
 #include <fstream>
 #include <utility>
 
@@ -21,7 +19,6 @@
 #include "compiler_core/base/clock.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/peer.h"
-#include "measure_server/runner/sampling.h"
 #include "measure_server/runner/sentinel.h"
 
 namespace tuner {
@@ -484,33 +481,6 @@ void CandidateRun::judge() {
   pulses_ns_.assign(report.pulses_ns, report.pulses_ns + report.samples);
 }
 
-bool CandidateRun::samples_fit() const {
-  const CandidateReport& report = *plan_.report;
-  if (report.phase != Phase::kDone || report.samples < 1 || report.samples > CandidateReport::kMaxSamples ||
-      report.other_samples > CandidateReport::kMaxSamples || !(report.pulse_ns >= 0) ||
-      !std::isfinite(report.pulse_ns))
-    return false;
-  for (uint32_t i = 0; i < report.other_samples; ++i)
-    if (!(report.other_ns[i] > 0) || !std::isfinite(report.other_ns[i])) return false;
-  for (uint32_t i = 0; i < report.samples; ++i)
-    if (!(report.run_ns[i] > 0) || !std::isfinite(report.run_ns[i]) || !(report.cpu_ns[i] >= 0) ||
-        !std::isfinite(report.cpu_ns[i]) || !(report.pulses_ns[i] >= 0) ||
-        !std::isfinite(report.pulses_ns[i]))
-      return false;
-  return true;
-}
-
-// A candidate could have written anything here: what is no number a record may hold is left out.
-void CandidateRun::take_facts() {
-  constexpr double kMost = 1e9;
-  const CandidateReport& report = *plan_.report;
-  for (uint32_t i = 0; i < std::min(report.facts, CandidateReport::kMaxFacts); ++i) {
-    const CandidateReport::Fact& fact = report.fact[i];
-    const std::string name(fact.name, strnlen(fact.name, sizeof fact.name));
-    if (fact.value >= 0 && fact.value <= kMost) reply_.facts[name] = fact.value;
-  }
-}
-
 // Compares the outputs with the answers to a set of inputs. The whole of large ones takes tens of milliseconds:
 // between the first and the last run a part has to do, which nobody knows beforehand. Returns false, and says
 // so in the reply, if one is wrong.
@@ -533,84 +503,6 @@ bool CandidateRun::check(Extent extent, size_t set, bool first, const char* when
   }
   reply_.check_ms += ms_since(begin);
   return reply_.outcome.empty();
-}
-
-// Why its times cannot be what its calls took; empty: they may be. CPU time is the same whoever asks the kernel
-// for it, however busy the machine is; so a clock that was tampered with shows. And one call on inputs that it
-// had not seen has to take about as long as those that were timed: what is more than that by far was not done
-// there. A neighbour on the core and cold caches slow a single call, by less than this. Threads of a pool spin
-// for a while after a loop, and while they wait for one that the system stopped, so several are known less well.
-// A race has one try.
-std::string CandidateRun::doubt() const {
-  const bool alone = artifact_.manifest.threads <= 1;
-  const double turn_ns = alone ? 150e3 : 3e6;  // a turn's own waking and waiting, of each thread
-  const double share = alone ? 0.03 : 0.1;
-  constexpr double kForkNs = 2e6;
-  const CandidateReport& report = *plan_.report;
-  const double threads = std::max(artifact_.manifest.threads, 1);
-  const double slack_ns = turn_ns * threads * turns_ + share * seen_cpu_ns_;
-  const auto ms = [](double ns) { return str(std::round(ns / 1e4) / 100, " ms"); };
-  if (!(std::fabs(report.cpu_ns_of_all - seen_cpu_ns_) <= slack_ns))
-    return str("its clocks say ", ms(report.cpu_ns_of_all), " of CPU time, ours ", ms(seen_cpu_ns_));
-  if (!(report.turns_wall_ns <= seen_wall_ns_ * 1.001 + turn_ns))
-    return str("its clock says ", ms(report.turns_wall_ns), ", ours ", ms(seen_wall_ns_));
-  // The time from fork to the first turn is its CPU time, too.
-  if (!(report.turns_wall_ns >= (1 - share) * (seen_cpu_ns_ - slack_ns - kForkNs) / threads))
-    return str("its clock says ", ms(report.turns_wall_ns), " for ", ms(seen_cpu_ns_), " of CPU time");
-  for (uint32_t i = 0; i < report.samples; ++i)
-    if (report.cpu_ns[i] > 1.05 * report.run_ns[i] + turn_ns)
-      return str("a call took ", report.run_ns[i], " ns and ", report.cpu_ns[i], " ns of CPU time");
-  if (!finished_ || proved_with_ == 0 || (in_race_ && !alone)) return "";
-  int64_t bytes = 0;
-  for (const ArgInfo& a : artifact_.manifest.args) bytes += a.bytes;
-  const double reading_ns = 0.25 * static_cast<double>(bytes);  // at 4 GB/s
-  const double claim_ns = estimate_median({report.run_ns, report.run_ns + report.samples}).median;
-  const double call_ns = !alone ? 2e6 : in_race_ ? 300e3 : 30e3;
-  const double most_ns = (in_race_ ? 9 : 3) * claim_ns + reading_ns + call_ns;
-  // What the child says of this call is its own. A turn with this call and the last one alone is ours.
-  const bool ours = !may_pause_ && !in_race_;
-  const double most_of_turn_ns = threads * (2 * most_ns + 8 * reading_ns) + slack_ns + 500e3;
-  if (!(report.proof_ns <= most_ns) || (ours && latest_cpu_ns_ > most_of_turn_ns))
-    return str("a call on inputs that it had not seen took ",
-               ms(report.proof_ns <= most_ns ? latest_cpu_ns_ : report.proof_ns), ", the timed ones ",
-               claim_ns / 1e6, " ms");
-  return "";
-}
-
-namespace {
-
-double on_first_cpu(const std::vector<int>& cpus, double (*time)()) {
-  cpu_set_t all, one;
-  if (cpus.empty() || sched_getaffinity(0, sizeof all, &all) != 0) return time();
-  CPU_ZERO(&one);
-  CPU_SET(cpus[0] % CPU_SETSIZE, &one);
-  sched_setaffinity(0, sizeof one, &one);
-  const double ns = time();
-  sched_setaffinity(0, sizeof all, &all);
-  return ns;
-}
-
-// The latest memory sentinel. Candidates follow each other: what came after one came before the next.
-struct Latest {
-  double ns = 0;
-  steady_clock::time_point at;
-  std::vector<int> cpus;
-} latest;
-
-}  // namespace
-
-double sentinel_on(const std::vector<int>& cpus) { return on_first_cpu(cpus, sentinel_ns); }
-
-double memory_sentinel_on(const std::vector<int>& cpus) {
-  const double ns = on_first_cpu(cpus, memory_sentinel_ns);
-  latest = {ns, steady_clock::now(), cpus};
-  return ns;
-}
-
-double recent_memory_sentinel_on(const std::vector<int>& cpus) {
-  constexpr std::chrono::milliseconds kRecent{20};
-  const bool recent = latest.ns > 0 && latest.cpus == cpus && steady_clock::now() - latest.at < kRecent;
-  return recent ? latest.ns : memory_sentinel_on(cpus);
 }
 
 }  // namespace tuner

@@ -130,10 +130,4 @@ class CandidateRun {
   std::mt19937_64 random_{(uint64_t{random_device_()} << 32) | random_device_()};
 };
 
-// Time the sentinel on the first of these CPUs, where the candidate runs. Empty: on the current CPU.
-double sentinel_on(const std::vector<int>& cpus);
-double memory_sentinel_on(const std::vector<int>& cpus);
-// Returns the latest such time if it is at most 20 ms old, else takes a new one.
-double recent_memory_sentinel_on(const std::vector<int>& cpus);
-
 }  // namespace tuner

@@ -11,6 +11,7 @@
 #include "measure_server/runner/candidate_run.h"
 #include "measure_server/runner/device_host.h"
 #include "measure_server/runner/pulse.h"
+#include "measure_server/runner/sentinel.h"
 
 namespace tuner {
 

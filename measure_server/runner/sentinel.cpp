@@ -1,7 +1,10 @@
 #include "measure_server/runner/sentinel.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -87,6 +90,43 @@ double memory_sentinel_ns() {
     best_memory = std::min(best_memory, s.run_ns);
   }
   return best_shared + best_memory;
+}
+
+namespace {
+
+double on_first_cpu(const std::vector<int>& cpus, double (*time)()) {
+  cpu_set_t all, one;
+  if (cpus.empty() || sched_getaffinity(0, sizeof all, &all) != 0) return time();
+  CPU_ZERO(&one);
+  CPU_SET(cpus[0] % CPU_SETSIZE, &one);
+  sched_setaffinity(0, sizeof one, &one);
+  const double ns = time();
+  sched_setaffinity(0, sizeof all, &all);
+  return ns;
+}
+
+// The latest memory sentinel. Candidates follow each other: what came after one came before the next.
+struct Latest {
+  double ns = 0;
+  std::chrono::steady_clock::time_point at;
+  std::vector<int> cpus;
+} latest;
+
+}  // namespace
+
+double sentinel_on(const std::vector<int>& cpus) { return on_first_cpu(cpus, sentinel_ns); }
+
+double memory_sentinel_on(const std::vector<int>& cpus) {
+  const double ns = on_first_cpu(cpus, memory_sentinel_ns);
+  latest = {ns, std::chrono::steady_clock::now(), cpus};
+  return ns;
+}
+
+double recent_memory_sentinel_on(const std::vector<int>& cpus) {
+  constexpr std::chrono::milliseconds kRecent{20};
+  const bool recent =
+      latest.ns > 0 && latest.cpus == cpus && std::chrono::steady_clock::now() - latest.at < kRecent;
+  return recent ? latest.ns : memory_sentinel_on(cpus);
 }
 
 }  // namespace tuner

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace tuner {
 
@@ -24,6 +25,12 @@ double sentinel_ns();
 // Evicts what the core had in its own caches, so the next timed code must warm up again. Runs on the calling
 // thread.
 double memory_sentinel_ns();
+
+// Time the sentinel on the first of these CPUs, where the candidate runs. Empty: on the current CPU.
+double sentinel_on(const std::vector<int>& cpus);
+double memory_sentinel_on(const std::vector<int>& cpus);
+// Returns the latest such time if it is at most 20 ms old, else takes a new one.
+double recent_memory_sentinel_on(const std::vector<int>& cpus);
 
 // Returns the size of the core's L2, as the system tells it; 1 MiB if it does not.
 int64_t own_cache_bytes();

@@ -10,6 +10,8 @@
 #include <ctime>
 #include <memory>
 
+#include "proto/daemon_access.h"
+
 namespace tuner::identity {
 namespace {
 

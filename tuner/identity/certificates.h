@@ -20,9 +20,6 @@ struct Issued {
   int64_t until_s = 0;  // its end, in seconds since 1970
 };
 
-// What every certificate of a daemon says it is, whatever its host is called: clients dial by any name or address, and
-// check this one. Only the authority can make such a certificate, and it signs for this farm alone.
-inline constexpr char kDaemonName[] = "tuner-daemon";
 // The URI in a worker's certificate is this and the worker's name.
 inline constexpr char kWorkerUri[] = "tuner://worker/";
 
