@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler_core/base/clock.h"
 #include "compiler_core/target.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
@@ -49,7 +50,8 @@ bool Worker::is_host(const std::string& target) const {
 }
 
 void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {
-  *record.mutable_finished_at() = google::protobuf::util::TimeUtil::GetCurrentTime();
+  // TimeUtil::GetCurrentTime() has whole seconds.
+  *record.mutable_finished_at() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(wall_time_us());
   if (const Status spooled = core_->finish(lease, record); !spooled.is_ok())
     fitness_->unfit(spooled.message());
 }

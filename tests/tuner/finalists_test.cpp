@@ -69,6 +69,32 @@ TEST(Finalists, TheBestKnownJoinsHoweverSlowItWasHere) {
   EXPECT_EQ(of_another_job.front(), "t1") << "the fastest of all";
 }
 
+// One that was measured on a disturbed moment is not lost by it.
+TEST(Finalists, WhatTheDatabaseAnsweredBeforeJoinsHoweverItsTrialWent) {
+  std::vector<TrialWithRecord> job;
+  for (int i = 10; i < 40; ++i) job.push_back(timed(str("t", i), str("x", i), 1000 + 0.01 * i));
+  job.push_back(timed("t40", "slow here", 5000));
+  job.push_back(timed("t41", "cut", 3000));
+  job.back().record->cut = true;
+  job.push_back(timed("t42", "wrong", 900));
+  job.back().record->outcome = Outcome::kWrongAnswer;
+  const std::vector<std::string> found = ids(choose_finalists(job, 0, job[0], {}, {"t40", "t41", "t42"}));
+  EXPECT_THAT(found, SizeIs(18));
+  EXPECT_THAT(found, testing::IsSupersetOf({"t40", "t41"}));
+}
+
+TEST(Finalists, AnswersAreTheTrialsThatNoSearchWasAskedFor) {
+  std::vector<TrialWithRecord> job = {timed("t1", "plain", 9000), timed("t2", "b", 1000),
+                                      timed("t3", "c", 1001), timed("t4", "d", 1002)};
+  for (size_t i = 0; i < job.size(); ++i) job[i].trial.seq = static_cast<int64_t>(10 + i);
+  const std::vector<ProposalRow> proposals = {
+      {.seq = 20, .asked = 1, .count = 1, .first_trial_seq = 10},
+      {.seq = 21, .asked = 0, .count = 1, .first_trial_seq = 11},
+      {.seq = 22, .asked = 16, .count = 2, .first_trial_seq = 12},
+      {.seq = 23, .task_index = 1, .asked = 0, .count = 1, .first_trial_seq = 13}};
+  EXPECT_THAT(answers_tried(job, proposals, 0), ElementsAre("t2"));
+}
+
 TEST(Finalists, TheDefaultConfigJoinsAndIsNamed) {
   std::vector<TrialWithRecord> job = {timed("t1", "plain", 9000), timed("t2", "b", 1000),
                                       timed("t3", "c", 1001), timed("t4", "d", 1002)};

@@ -4,13 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <random>
+#include <set>
 #include <span>
 
 #include "tests/random_seed.h"
 #include "tests/tuner/analytic_task.h"
+#include "tuner/daemon/finalists.h"
 #include "tuner/search/task_allocator.h"
 
 namespace tuner {
@@ -35,12 +38,13 @@ JobRow job_row(const std::string& search, int trials, uint64_t seed, int tasks =
 // The daemon's part around a JobRunner, with a worker that answers from the formula.
 class Life {
  public:
-  Life(const std::string& db, const JobRow& job, int width, StrategyFactory make_search = make_strategy) {
+  Life(const std::string& db, const JobRow& job, int width, StrategyFactory make_search = make_strategy,
+       KnownAnswer known_answer = nullptr) {
     store = Store::open(db, Store::Mode::kWrite).value();
     EXPECT_TRUE(store->add_job(job).is_ok());
     runner = std::make_unique<JobRunner>(
         *store, store->job(job.id).value(), job.trials,
-        [width](const JobRow::Task&) { return analytic_space(width); }, make_search);
+        [width](const JobRow::Task&) { return analytic_space(width); }, make_search, known_answer);
     EXPECT_TRUE(runner->start().is_ok());
     for (const TrialRow& t : runner->open_trials()) {
       if (t.state == TrialState::kLeased) {
@@ -494,6 +498,78 @@ TEST(JobRunner, CancelledTrialsAreGivenAgainWhenTheJobGoesOn) {
   while (life.step(dice)) {
   }
   EXPECT_EQ(life.runner->progress().trials_done, 16);
+}
+
+// The database's answer for every task of these tests.
+const char* const kAnswer = "a=2 b=3 c=4 d=5";
+Result<std::optional<KnownConfig>> known_answer(const JobRow::Task& /*task*/) {
+  return std::optional(KnownConfig{.template_name = "analytic", .config = kAnswer});
+}
+
+TEST(JobRunner, TheDatabasesAnswerIsTriedRightAfterTheDefault) {
+  TemporaryFolder folder;
+  Life life(folder.file("db"), job_row("bayesian", 20, 1, 2), 6, make_strategy, known_answer);
+  run_to_end(life, {1, 1});
+  const std::vector<TrialWithRecord> trials = life.store->trials("j1").value();
+  const std::vector<ProposalRow> proposals = life.store->proposals("j1").value();
+  for (int task = 0; task < 2; ++task) {
+    std::vector<std::string> configs;
+    for (const TrialWithRecord& t : trials)
+      if (t.trial.task_index == task) configs.push_back(t.trial.config);
+    ASSERT_GE(configs.size(), 2u);
+    EXPECT_EQ(configs[1], kAnswer);
+    EXPECT_EQ(std::ranges::count(configs, kAnswer), 1) << "the search gave it again";
+    const std::set<std::string> answers = answers_tried(trials, proposals, task);
+    ASSERT_THAT(answers, SizeIs(1));
+    EXPECT_EQ(life.store->trial(*answers.begin())->trial.config, kAnswer);
+  }
+}
+
+TEST(JobRunner, AnAnswerThatIsTheDefaultOrUnknownHereIsNoTrialOfItsOwn) {
+  const std::string plain = analytic_space(6)
+                                ->search.parts[0]
+                                .space->at(analytic_space(6)->search.parts[0].space->default_index())
+                                .to_text();
+  for (const std::string& answer : {plain, std::string("a=99 b=3 c=4 d=5")}) {
+    TemporaryFolder folder;
+    Life life(folder.file("db"), job_row("random", 20, 1), 6, make_strategy, [&](const JobRow::Task&) {
+      return std::optional(KnownConfig{.template_name = "analytic", .config = answer});
+    });
+    run_to_end(life, {1});
+    EXPECT_THAT(life.store->trials("j1").value(), SizeIs(20));
+    const std::vector<ProposalRow> proposals = life.store->proposals("j1").value();
+    for (const ProposalRow& p : proposals) EXPECT_GT(p.asked, 0) << answer;
+  }
+}
+
+TEST(JobRunner, AJobGoesOnWithoutAnAnswerThatCannotBeLookedUp) {
+  TemporaryFolder folder;
+  Life life(folder.file("db"), job_row("random", 20, 1), 6, make_strategy,
+            [](const JobRow::Task&) -> Result<std::optional<KnownConfig>> { return failed("no disk"); });
+  run_to_end(life, {1});
+  EXPECT_THAT(life.store->trials("j1").value(), SizeIs(20));
+  EXPECT_THAT(life.runner->take_notes(), ::testing::Contains(HasSubstr("(no disk)")));
+}
+
+// Killed anywhere, also between the default and the answer.
+TEST(JobRunner, AnAnswerIsTriedOnceWhateverCrashes) {
+  for (const uint32_t seed : Seeds(/*fixed=*/1, /*rounds=*/6)) {
+    const JobRow job = job_row(strategy_names()[seed % strategy_names().size()], 40, seed);
+    TemporaryFolder folder;
+    std::mt19937_64 dice(seed);
+    bool more = true;
+    for (int crash = 0; more; ++crash) {
+      Life life(folder.file("db"), job, 6, make_strategy, known_answer);
+      for (uint64_t steps = crash < 8 ? dice() % 20 : 1'000'000; more && steps > 0; --steps)
+        more = life.step(dice);
+      EXPECT_THAT(life.runner->take_notes(), ::testing::IsEmpty());
+    }
+    const auto store = Store::open(folder.file("db"), Store::Mode::kRead).value();
+    const std::vector<std::string> configs = configs_in_order(*store);
+    EXPECT_THAT(configs, SizeIs(40));
+    EXPECT_EQ(std::ranges::count(configs, kAnswer), 1);
+    EXPECT_EQ(configs[1], kAnswer);
+  }
 }
 
 // A search whose proposals do not depend on results proposes after a crash exactly what it would have

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <random>
 
@@ -26,6 +27,11 @@ JobRow job_row(const std::string& search, int trials, uint64_t seed, int tasks) 
   return job;
 }
 
+// Tried beside each task's default.
+Result<std::optional<KnownConfig>> known_answer(const JobRow::Task& /*task*/) {
+  return std::optional(KnownConfig{.template_name = "analytic", .config = "a=2 b=3 c=4 d=5"});
+}
+
 // Runs the job to its end with eight workers that finish in random order; `kill_share` of the steps kill the
 // daemon, which then starts from its database.
 void run_job(const std::string& db, const JobRow& job, std::mt19937_64& dice, double kill_share) {
@@ -38,7 +44,7 @@ void run_job(const std::string& db, const JobRow& job, std::mt19937_64& dice, do
       ASSERT_TRUE(store->add_job(job).is_ok());
     }
     begun = true;
-    JobRunner runner(*store, store->job(job.id).value(), job.trials, make_space, make_strategy);
+    JobRunner runner(*store, store->job(job.id).value(), job.trials, make_space, make_strategy, known_answer);
     ASSERT_TRUE(runner.start().is_ok());
     std::deque<TrialRow> queue;
     std::vector<TrialRow> leased;
@@ -84,6 +90,12 @@ Result<ReplayReport> replay(const std::string& db, const StrategyFactory& make_s
   return replay_job(*store, store->job("j1").value(), make_space, make_search);
 }
 
+int answers_given(const std::string& db) {
+  const auto store = Store::open(db, Store::Mode::kRead).value();
+  const std::vector<ProposalRow> proposals = store->proposals("j1").value();
+  return static_cast<int>(std::ranges::count(proposals, 0, &ProposalRow::asked));
+}
+
 TEST(Replay, AnAsynchronousJobIsPlayedAgainBitForBit20Of20) {
   for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/20)) {
     std::mt19937_64 dice(seed);
@@ -94,6 +106,7 @@ TEST(Replay, AnAsynchronousJobIsPlayedAgainBitForBit20Of20) {
     ASSERT_TRUE(report.is_ok()) << report.message();
     EXPECT_FALSE(report->difference) << search << ": " << report->difference->trial;
     EXPECT_EQ(report->trials, 80) << search;
+    EXPECT_EQ(answers_given(folder.file("db")), 1) << search;
     EXPECT_GE(report->proposals, 5) << search;
     EXPECT_GE(report->results, 40) << search;
   }
@@ -136,7 +149,8 @@ TEST(Replay, NamesTheFirstTrialThatDiffers) {
   ASSERT_TRUE(report.is_ok()) << report.message();
   ASSERT_TRUE(report->difference.has_value());
   const ReplayDifference& d = *report->difference;
-  EXPECT_EQ(d.proposal, 2) << "the first is of the default config, whatever the seed";
+  EXPECT_EQ(d.proposal, 3)
+      << "the first two are the default and the answer of the database, whatever the seed";
   EXPECT_THAT(d.trial, HasSubstr("t"));
   EXPECT_NE(d.expected.what, d.found.what);
   EXPECT_EQ(d.expected.rng_counter, d.found.rng_counter);

@@ -28,6 +28,17 @@ Result<v1::TunedConfig> Answers::tuned(const JobRow::Task& task, int64_t flops) 
   return message;
 }
 
+Result<std::optional<KnownConfig>> Answers::known_config(const JobRow::Task& task) const {
+  const Result<Workload> workload = workload_from_key(task.workload_key);
+  const Result<Target> target = parse_target(task.target);
+  if (!workload || !target) return std::optional<KnownConfig>();
+  ASSIGN_OR_RETURN(Answer answer, resolver_.resolve(*workload, *target, task.algorithms, task.constants));
+  if (answer.kind == AnswerKind::kDefault) return std::optional<KnownConfig>();
+  return std::optional(KnownConfig{.template_name = std::move(answer.template_name),
+                                   .template_version = answer.template_version,
+                                   .config = std::move(answer.config)});
+}
+
 Status Answers::query(const v1::QueryRequest& request, v1::QueryReply* reply) const {
   ASSIGN_OR_RETURN(const JobRow::Task task, from_proto(request.task()));
   ASSIGN_OR_RETURN(const Workload workload, workload_from_key(task.workload_key));

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/target.h"
 #include "db/resolve/resolve.h"
 #include "db/store.h"
+#include "tuner/daemon/known_answer.h"
 #include "tuner/daemon/work.h"
 #include "tuning.pb.h"
 
@@ -26,6 +28,9 @@ class Answers {
   Result<TunedConfig> best_of(const JobRow::Task& task) const;
   // The same as a message.
   Result<v1::TunedConfig> tuned(const JobRow::Task& task, int64_t flops) const;
+
+  // What query() would tell of the task now; none: nothing but a default config, or no task of this program.
+  Result<std::optional<KnownConfig>> known_config(const JobRow::Task& task) const;
 
   Status query(const v1::QueryRequest& request, v1::QueryReply* reply) const;
   // `best`: with best_gflops, for which all records of all jobs are read.

@@ -23,12 +23,14 @@ namespace tuner {
 Result<Finalists> Coordinator::finalists_of(const Run& run, int task_index, const TunedConfig& best) const {
   ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store_.trials(run.job->id()));
   ASSIGN_OR_RETURN(const TrialWithRecord known, store_.trial(best.trial_id));
+  ASSIGN_OR_RETURN(const std::vector<ProposalRow> proposals, store_.proposals(run.job->id()));
   const JobRow::Task& task = run.job->row().tasks[static_cast<size_t>(task_index)];
   const Result<Workload> workload = workload_from_key(task.workload_key);
   const Result<Target> target = parse_target(task.target);
   std::optional<DefaultConfig> plain;
   if (workload && target) plain = default_config(*workload, *target, task.algorithms);
-  return choose_finalists(std::move(trials), task_index, known, plain);
+  const std::set<std::string> answers = answers_tried(trials, proposals, task_index);
+  return choose_finalists(std::move(trials), task_index, known, plain, answers);
 }
 
 // What is measured again in order to be believed again races again.

@@ -102,8 +102,9 @@ size_t Coordinator::low_water_locked(const std::string& tenant) const {
 }
 
 Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
-  auto runner = std::make_unique<JobRunner>(store_, job->row(), job->trials(), options_.make_space,
-                                            options_.make_search);
+  auto runner = std::make_unique<JobRunner>(
+      store_, job->row(), job->trials(), options_.make_space, options_.make_search,
+      [this](const JobRow::Task& task) { return answers_.known_config(task); });
   RETURN_IF_ERROR(store_.set_job_state(job->id(), JobState::kRunning, ""));
   RETURN_IF_ERROR(runner->start());
   {

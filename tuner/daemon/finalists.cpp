@@ -27,7 +27,11 @@ bool is_raced(std::string_view target_name) {
 }
 
 Finalists choose_finalists(std::vector<TrialWithRecord> trials, int task_index, const TrialWithRecord& known,
-                           const std::optional<DefaultConfig>& plain) {
+                           const std::optional<DefaultConfig>& plain, const std::set<std::string>& answers) {
+  std::vector<TrialRow> right_answers;  // a disturbed moment may have cut them
+  for (const TrialWithRecord& t : trials)
+    if (answers.contains(t.trial.id) && t.record && t.record->outcome == Outcome::kOk)
+      right_answers.push_back(t.trial);
   std::erase_if(trials, [&](const TrialWithRecord& t) { return !has_time(t, task_index); });
   const auto is_known = [&](const TrialWithRecord& t) { return same_config(t.trial, known.trial); };
   if (std::ranges::none_of(trials, is_known)) trials.push_back(known);
@@ -46,12 +50,25 @@ Finalists choose_finalists(std::vector<TrialWithRecord> trials, int task_index, 
   }
   for (const TrialWithRecord& t : trials)
     if (is_known(t)) add(t.trial);
+  for (const TrialRow& answer : right_answers) add(answer);
   if (!plain) return out;
   const auto is_default = [&](const TrialWithRecord& t) { return plain->is(t.trial); };
   if (const auto found = std::ranges::find_if(trials, is_default); found != trials.end()) add(found->trial);
   for (const TrialRow& t : out.trials)
     if (plain->is(t)) out.default_trial_id = t.id;
   return out;
+}
+
+std::set<std::string> answers_tried(const std::vector<TrialWithRecord>& job,
+                                    const std::vector<ProposalRow>& proposals, int task_index) {
+  std::set<std::string> ids;
+  for (const ProposalRow& p : proposals) {
+    if (p.task_index != task_index || p.asked > 0) continue;
+    for (const TrialWithRecord& t : job)
+      if (t.trial.seq >= p.first_trial_seq && t.trial.seq < p.first_trial_seq + p.count)
+        ids.insert(t.trial.id);
+  }
+  return ids;
 }
 
 bool is_settled(const std::vector<TrialWithRecord>& job, int task_index, const TunedConfig& best) {

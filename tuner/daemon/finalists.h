@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,10 +24,16 @@ struct Finalists {
 // the task's default config, if it has one.
 //
 // The right and uncut trials of the task whose interval overlaps that of the fastest: at least 3, at most 16.
-// `known` joins them however its trial went, as the race decides anew what it was; so does the default
-// config, where this job or `known` measured it, as the gain over it is what people tune for.
+// `known` joins them however its trial went, as the race decides anew what it was; so do the `answers`, ids of
+// trials of what the database answered before the job, if they were right; so does the default config, where
+// this job or `known` measured it, as the gain over it is what people tune for.
 Finalists choose_finalists(std::vector<TrialWithRecord> job, int task_index, const TrialWithRecord& known,
-                           const std::optional<DefaultConfig>& plain);
+                           const std::optional<DefaultConfig>& plain,
+                           const std::set<std::string>& answers = {});
+
+// The trials of the task that the job took from the database (JobRunner, ProposalRow::asked), by id.
+std::set<std::string> answers_tried(const std::vector<TrialWithRecord>& job,
+                                    const std::vector<ProposalRow>& proposals, int task_index);
 
 // Whether a race of the task would decide nothing: `best` was raced and certified, and the job has found
 // nothing faster since. It was interrupted after its race, or adds nothing to what was known.

@@ -12,12 +12,13 @@
 namespace tuner {
 
 JobRunner::JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space,
-                     StrategyFactory make_search)
+                     StrategyFactory make_search, KnownAnswer known_answer)
     : store_(store),
       job_(std::move(job)),
       trials_(trials),
       make_space_(std::move(make_space)),
       make_search_(std::move(make_search)),
+      known_answer_(std::move(known_answer)),
       tasks_(job_.tasks.size()) {}
 
 Result<JobRunner::Task*> JobRunner::task_of(std::string_view what, int index) {
@@ -94,6 +95,7 @@ Status JobRunner::begin(Task& task, size_t index) {
                      warm_start(store_, job_.tasks[index], task.space->search, task.donor_record_id));
   }
   ASSIGN_OR_RETURN(task.search, make_search_(job_.search, task.space->search, job_.seed));
+  if (task.stored.size() <= 1) look_up_answer(task, index);  // at most its default was tried
   std::vector<Candidate> cancelled;
   const std::vector<PastTrial> past = take_past(task, cancelled);
   if (!play_again(task, past)) {
@@ -120,6 +122,17 @@ Status JobRunner::begin(Task& task, size_t index) {
   judge_stop(task, index);
   task.proposals = {};
   return Status::ok();
+}
+
+// Without an answer the job goes on as if there were none.
+void JobRunner::look_up_answer(Task& task, size_t index) {
+  if (!known_answer_ || job_.search == kKnownBestStrategy) return;
+  const Result<std::optional<KnownConfig>> known = known_answer_(job_.tasks[index]);
+  if (!known)
+    notes_.push_back(str("task ", index + 1, ": what the database answers now is not known (",
+                         known.message(), "), so it is not tried first"));
+  else if (*known)
+    task.answer = candidate_of(task, (*known)->template_name, (*known)->template_version, (*known)->config);
 }
 
 // The task's trials as a search looks back on them. Those that were never measured come in `cancelled`; those of
@@ -253,7 +266,19 @@ Result<std::vector<TrialRow>> JobRunner::propose(size_t low_water) {
   return all;
 }
 
+// Empty if the answer is the default, which was tried.
+Result<std::vector<TrialRow>> JobRunner::propose_answer(Task& task, size_t index) {
+  const Candidate answer = *std::exchange(task.answer, std::nullopt);
+  if (!task.known.insert(answer).second) return std::vector<TrialRow>();
+  ProposalRow proposal{.job_id = job_.id,
+                       .task_index = static_cast<int>(index),
+                       .observed_record_id = observed_record_id_,
+                       .donor_record_id = task.donor_record_id};
+  return store_trials(task, index, {answer}, &proposal);
+}
+
 Result<std::vector<TrialRow>> JobRunner::propose_batch(Task& task, size_t index, size_t wanted) {
+  if (task.answer && task.done + task.open > 0) return propose_answer(task, index);
   std::vector<Candidate> candidates;
   ProposalRow proposal{.job_id = job_.id,
                        .task_index = static_cast<int>(index),
@@ -283,7 +308,8 @@ void JobRunner::judge_stop(Task& task, size_t index) {
   if (!chance || *chance >= job_.stop.below) return;
   task.stopped = true;
   notes_.push_back(str("task ", index + 1, " of ", tasks_.size(), " stops after ", task.done, " of ", trials_,
-                       " trials: the chance that its next ", kStoppingHorizon, " trials gain 1 % is ",
+                       " trials", task.open > 0 ? str(" and the ", task.open, " under way") : "",
+                       ": the chance that its next ", kStoppingHorizon, " trials gain 1 % is ",
                        std::round(1000 * *chance) / 10, " %, below ", std::round(1000 * job_.stop.below) / 10,
                        " %. To go on: --stop-below 0"));
 }

@@ -1,7 +1,8 @@
 // JobRunner: one job's search. Turns results into proposals and proposals into stored trials; knows nothing
 // of workers.
 //
-// Every task's first trial is its default config. Then the next batch of trials goes to the task that is
+// Every task's first trial is its default config, the second what the database would answer for the task now:
+// no job ends slower than what was known before it. Then the next batch of trials goes to the task that is
 // expected to gain the most by it (search/task_allocator.h). A task ends when its space is used up, when its
 // chance of a gain falls below what the job says (search/stopping_estimate.h), or with the job's budget:
 // `trials` for each task, of which those that end early leave theirs unused.
@@ -33,6 +34,7 @@
 #include "compiler_core/base/status.h"
 #include "db/store.h"
 #include "tuner/daemon/job_progress.h"
+#include "tuner/daemon/known_answer.h"
 #include "tuner/daemon/search_history.h"
 #include "tuner/daemon/task_space.h"
 #include "tuner/search/search_strategy.h"
@@ -51,7 +53,9 @@ inline constexpr int kProposalBatch = 16;
 class JobRunner {
  public:
   // `store` outlives this. `trials` per task on average (a job may be run for fewer than its row says).
-  JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space, StrategyFactory make_search);
+  // `known_answer`: null if no answer is to be tried first.
+  JobRunner(Store& store, JobRow job, int trials, TaskSpaceFactory make_space, StrategyFactory make_search,
+            KnownAnswer known_answer = nullptr);
 
   // Reads what the store knows of the job. Call once, first.
   Status start();
@@ -104,7 +108,8 @@ class JobRunner {
     // Found by start(), until the task begins:
     std::vector<StoredTrial> stored;  // in seq order
     std::vector<ProposalRow> proposals;
-    std::vector<Candidate> reopen;  // of cancelled trials: given once more before the search is asked
+    std::optional<Candidate> answer;  // the database's, to be given right after the default
+    std::vector<Candidate> reopen;    // of cancelled trials: given once more before the search is asked
     int64_t done = 0, open = 0;
     bool exhausted = false, stopped = false, announced = false;
     std::optional<StoppingEstimate> estimate;  // with `space`, which it borrows
@@ -121,6 +126,8 @@ class JobRunner {
   Result<Task*> task_of(std::string_view what, int index);
   void note_first(Task& task, const std::string& trial_id) const;
   Status begin(Task& task, size_t index);
+  void look_up_answer(Task& task, size_t index);
+  Result<std::vector<TrialRow>> propose_answer(Task& task, size_t index);
   static std::optional<Candidate> candidate_of(const Task& task, const std::string& template_name,
                                                int template_version, const std::string& config);
   static std::vector<PastTrial> take_past(Task& task, std::vector<Candidate>& cancelled);
@@ -144,6 +151,7 @@ class JobRunner {
   int64_t trials_;
   TaskSpaceFactory make_space_;
   StrategyFactory make_search_;
+  KnownAnswer known_answer_;
   std::vector<Task> tasks_;
   std::map<std::string, Open> open_;  // by trial id
   std::map<Outcome, int64_t> outcomes_;

@@ -23,17 +23,21 @@ void SearchHistory::add(const PastTrial& trial) {
 
 SearchHistory::Call SearchHistory::play(const ProposalRow& proposal, SearchStrategy& search) {
   const int64_t first = proposal.count > 0 ? proposal.first_trial_seq : proposal.seq;
+  const bool by_search = proposal.asked > 0;
   // Those of the proposal before, and cancelled ones that were given once more without a proposal.
   for (; next_ < trials_.size() && trials_[next_].seq < first; ++next_)
     given_.insert(trials_[next_].candidate);
-  const std::vector<Observation> seen = take_results(proposal.observed_record_id);
-  if (!seen.empty()) search.observe(seen);
-
   size_t end = next_;
   while (end < trials_.size() && trials_[end].seq < first + proposal.count) ++end;
-  Call call{.then = trials().subspan(next_, end - next_),
-            .now = search.propose(static_cast<size_t>(std::max(proposal.asked, 0))),
-            .shown = seen.size()};
+  Call call{.then = trials().subspan(next_, end - next_), .now = {}, .shown = 0};
+  if (!by_search) {
+    for (const Trial& t : call.then) call.now.push_back(t.candidate);
+    return call;
+  }
+  const std::vector<Observation> seen = take_results(proposal.observed_record_id);
+  if (!seen.empty()) search.observe(seen);
+  call.shown = seen.size();
+  call.now = search.propose(static_cast<size_t>(proposal.asked));
   std::erase_if(call.now, [&](const Candidate& c) { return given_.contains(c); });
   return call;
 }

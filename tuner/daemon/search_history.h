@@ -49,7 +49,8 @@ class SearchHistory {
     std::vector<Candidate> now;   // what it gives now, but for what trials before it had
     size_t shown = 0;             // results the search observed right before
   };
-  // Shows `search` the results it had observed by then and asks for as many candidates as it was asked for.
+  // Shows `search` the results it had observed by then and asks for as many candidates as it was asked for. A
+  // proposal that nobody asked it for (ProposalRow::asked is 0) is given as it is.
   // Proposals come in seq order, each once.
   Call play(const ProposalRow& proposal, SearchStrategy& search);
 
