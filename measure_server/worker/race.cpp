@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kEnoughProcesses = 6;         // when one finalist is left, or all that are left are as good...
 constexpr double kNarrowHalfWidth = 0.016;  // ...and the winner's interval is this narrow
-constexpr double kAsGood = 0.01;            // the winner's regret is at most this
 constexpr double kWideHalfWidth = 0.019;    // wider than this after all processes: as many again
 constexpr int kMostTimes = 3;               // options.processes, while the interval certifies nothing
 // A heat most of whose turns were disturbed is run again. So many of them, and the race is given up: a
@@ -201,10 +200,12 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
       continue;
     }
     take_in(reply, running, c);
-    const std::vector<bool> still = still_racing(c.racers);
+    const Chances now = chances(c.racers);
     for (size_t i = 0; i < c.racing.size(); ++i) {
       const bool stays = entries[i].candidate.trial_id() == default_trial && c.processes < kFewestProcesses;
-      c.racing[i] = c.racing[i] && (still[i] || stays);
+      if (!c.racing[i] || now.of[i] == Chance::kOpen || stays) continue;
+      c.racing[i] = false;
+      if (now.of[i] == Chance::kAsGood) c.racers[i].as_good_as = now.leader;
     }
     if (std::none_of(c.racing.begin(), c.racing.end(), [](bool r) { return r; })) break;
     if (decided(c)) break;

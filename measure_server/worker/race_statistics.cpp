@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "compiler_core/base/statistics.h"
@@ -79,13 +80,35 @@ Standing standing(std::span<const Racer> racers) {
   return s;
 }
 
-bool certainly_slower(const Mean& d) {
-  // A process is seldom unlucky by so much, and a race has better things to do than to make sure.
-  static const double kMuchSlower = std::log(1.30), kSlower = std::log(1.15);
-  if (d.n == 1 || d.n == 2) return d.mean > (d.n == 1 ? kMuchSlower : kSlower);
-  return d.n >= static_cast<size_t>(kFewestProcesses) &&
-         d.mean - student(d, 0.995) * d.deviation_of_mean() > 0;
-}
+// The differences to the leader, of all that ran beside it; what one of them alone says of the machine's noise
+// is too little.
+class Behind {
+ public:
+  Behind(std::span<const Racer> racers, const Standing& s) : differences_(racers.size()) {
+    double squares = 0;
+    for (size_t i = 0; i < racers.size(); ++i) {
+      if (i == s.leader || !(s.last[i] || racers[i].as_good_as)) continue;
+      differences_[i] = difference(s.times[i], s.times[s.leader]);
+      const Mean& d = differences_[i];
+      squares += static_cast<double>(d.degrees) * d.deviation * d.deviation;
+      degrees_ += d.degrees;
+    }
+    if (degrees_ > 0) deviation_ = std::sqrt(squares / static_cast<double>(degrees_));
+  }
+  const Mean& of(size_t i) const { return differences_[i]; }
+  // What the mean may be off by, to one side.
+  double error(size_t i, double probability) const {
+    const Mean& d = differences_[i];
+    if (d.n < 2) return std::numeric_limits<double>::infinity();
+    return student_quantile(probability, static_cast<double>(std::max<size_t>(degrees_, 1))) *
+           std::max(d.deviation, deviation_) / std::sqrt(static_cast<double>(d.n));
+  }
+
+ private:
+  std::vector<Mean> differences_;
+  double deviation_ = 0;
+  size_t degrees_ = 0;
+};
 
 }  // namespace
 
@@ -106,34 +129,57 @@ Spread ratio_spread(const Racer& racer) {
   return ratio.at(ratio.half);
 }
 
-std::vector<bool> still_racing(std::span<const Racer> racers) {
+Chances chances(std::span<const Racer> racers) {
+  // A process is seldom unlucky by so much, and a race has better things to do than to make sure.
+  static const double kMuchSlower = std::log(1.30), kSlower = std::log(1.15);
+  constexpr double kCertain = 0.995;
   const Standing s = standing(racers);
-  std::vector<bool> still = s.last;
-  for (size_t i = 0; i < racers.size(); ++i)
-    if (still[i] && i != s.leader && certainly_slower(difference(s.times[i], s.times[s.leader])))
-      still[i] = false;
-  return still;
+  const Behind behind(racers, s);
+  Chances found{.leader = s.leader, .of = std::vector<Chance>(racers.size(), Chance::kOpen)};
+  std::vector<Chance>& out = found.of;
+  for (size_t i = 0; i < racers.size(); ++i) {
+    const Mean& d = behind.of(i);
+    if (i == s.leader) continue;
+    if (racers[i].as_good_as) {
+      out[i] = Chance::kAsGood;
+    } else if (!s.last[i]) {
+      out[i] = Chance::kSlower;
+    } else if (d.n < static_cast<size_t>(kFewestProcesses)) {
+      if (d.mean > (d.n == 1 ? kMuchSlower : kSlower)) out[i] = Chance::kSlower;
+    } else if (d.mean - behind.error(i, kCertain) > 0) {
+      out[i] = Chance::kSlower;
+    } else if (behind.error(i, kCertain) - d.mean < std::log(1 + kAsGood)) {
+      out[i] = Chance::kAsGood;
+    }
+  }
+  return found;
 }
 
 RaceVerdict judge_race(std::span<const Racer> racers) {
   const Standing s = standing(racers);
+  const Behind behind(racers, s);
   RaceVerdict out{.winner = s.leader, .tied = {s.leader}};
-  std::vector<Mean> behind(racers.size());
   for (size_t i = 0; i < racers.size(); ++i) {
-    if (i == s.leader || !s.last[i]) continue;
-    behind[i] = difference(s.times[i], s.times[s.leader]);
-    if (behind[i].mean - student(behind[i], 0.975) * behind[i].deviation_of_mean() <= 0)
-      out.tied.push_back(i);
+    if (i == s.leader || !(s.last[i] || racers[i].as_good_as)) continue;
+    if (behind.of(i).mean - behind.error(i, 0.975) <= 0) out.tied.push_back(i);
   }
   std::sort(out.tied.begin() + 1, out.tied.end(),
-            [&](size_t a, size_t b) { return behind[a].mean < behind[b].mean; });
+            [&](size_t a, size_t b) { return behind.of(a).mean < behind.of(b).mean; });
   // Each of the ties may be the fastest, so each bound errs with an equal share of 5 %.
   const size_t others = out.tied.size() - 1;
   const double level = others <= 1 ? 0.95 : others == 2 ? 0.975 : 0.995;
+  const auto bound = [&](size_t i) { return std::exp(behind.error(i, level) - behind.of(i).mean) - 1; };
   for (size_t k = 1; k < out.tied.size(); ++k) {
-    const Mean& d = behind[out.tied[k]];
-    out.regret_bound =
-        std::max(out.regret_bound, std::exp(student(d, level) * d.deviation_of_mean() - d.mean) - 1);
+    // Who left as good as another one is as far from the winner as that one, and kAsGood more at most: that says
+    // more than the few processes that it had beside the winner itself.
+    double least = bound(out.tied[k]), more = 0;
+    for (size_t i = out.tied[k]; racers[i].as_good_as && more < least;) {
+      i = *racers[i].as_good_as;
+      more += kAsGood;
+      least = std::min(least, more + (i == s.leader ? 0 : bound(i)));
+      if (i == s.leader) break;
+    }
+    out.regret_bound = std::max(out.regret_bound, least);
   }
   out.time_ns = time_spread(racers[s.leader]);
   out.ratio = ratio_spread(racers[s.leader]);

@@ -4,9 +4,11 @@
 // two calm pulses makes a call slower, never faster. Its time in the race is the trimmed mean of the
 // logarithms of these (a fifth off each end), so that a process with unlucky pages does not decide. Finalists
 // are compared process by process, as both ran interleaved there under the same conditions. The test is
-// Yuen's: Student's t on trimmed means.
+// Yuen's: Student's t on trimmed means. The deviation of such a difference is its own, or that of all
+// finalists together if that is more: they share the machine, and of three processes one's own says little.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ struct Racer {
   // constants, and their processes.
   std::vector<double> memory_ns, other_ns;
   std::vector<int> other_process;
+  std::optional<size_t> as_good_as;  // it left the race with Chance::kAsGood: who led it then
 };
 
 // An estimate, and the range in which one more process would lie in 95 % of cases.
@@ -33,7 +36,8 @@ struct Spread {
 
 struct RaceVerdict {
   size_t winner = 0;         // index into the racers
-  std::vector<size_t> tied;  // finalists that cannot be told from the winner, itself included, fastest first
+  std::vector<size_t> tied;  // finalists that cannot be told from the winner, itself included, fastest first;
+                             // also those that left as good as it
   Spread time_ns, ratio;     // the winner's; ratio: time divided by the pulse, so independent of the clock
   double regret_bound = 0;   // the winner's true time exceeds the fastest one's by at most this fraction (95
                              // %)
@@ -41,6 +45,8 @@ struct RaceVerdict {
 
 // With fewer processes the spread between them is not known.
 inline constexpr int kFewestProcesses = 3;
+// Who cannot be faster than the leader by more than this need not be told from it (an indifference zone).
+inline constexpr double kAsGood = 0.01;
 
 // Estimate over all processes of a racer; empty without samples. A time's spread is at most as wide as its
 // ratio's, because the time refers to the clock that the race ran at.
@@ -48,10 +54,18 @@ Spread time_spread(const Racer& racer);
 double other_time_ns(const Racer& racer);  // the value of a time_spread() over other_ns; 0 without samples
 Spread ratio_spread(const Racer& racer);
 
-// Returns for each racer whether it may still win: it took part in the latest process and is not certainly
-// slower than the fastest one. Certain means 30 % in one process, 15 % in the mean of two, or 99.5 %
-// confidence over three and more.
-std::vector<bool> still_racing(std::span<const Racer> racers);
+// What another process could still bring.
+enum class Chance {
+  kOpen,    // it may win by more than kAsGood
+  kSlower,  // certainly slower than the fastest: by 30 % in one process, 15 % in the mean of two, or at 99.5 %
+            // confidence over three and more; or it did not take part in the latest process
+  kAsGood,  // not faster than the fastest by more than kAsGood, at 99.5 % over three and more
+};
+struct Chances {
+  size_t leader = 0;
+  std::vector<Chance> of;  // each racer
+};
+Chances chances(std::span<const Racer> racers);
 
 // Needs at least one racer, each with samples.
 RaceVerdict judge_race(std::span<const Racer> racers);
