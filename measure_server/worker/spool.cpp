@@ -153,17 +153,33 @@ Status Spool::write_at_end(std::string_view bytes) {
   return Status::ok();
 }
 
-Status Spool::append_frame(const std::string& frame) {
-  if (frame.size() - 8 > kMaxRecordBytes)
-    return failed("spool ", path_, ": a result of ", frame.size() - 8, " bytes is too long, at most ",
-                  kMaxRecordBytes, " are kept");
-  std::lock_guard lock(mutex_);
-  if (lost_pages_) return failed("spool ", path_, ": the disk failed before; the file must be written anew");
-  return write_at_end(frame);
+Status Spool::check_length(std::string_view frame) const {
+  if (frame.size() - 8 <= kMaxRecordBytes) return Status::ok();
+  return failed("spool ", path_, ": a result of ", frame.size() - 8, " bytes is too long, at most ",
+                kMaxRecordBytes, " are kept");
 }
 
-Status Spool::append(const v1::MeasureRecord& record) { return append_frame(frame_of(record)); }
-Status Spool::append(const v1::RaceResult& race) { return append_frame(frame_of(race)); }
+Status Spool::append_frames(std::string_view frames) {
+  std::lock_guard lock(mutex_);
+  if (lost_pages_) return failed("spool ", path_, ": the disk failed before; the file must be written anew");
+  return write_at_end(frames);
+}
+
+Status Spool::append(std::span<const v1::MeasureRecord* const> records) {
+  std::string frames;
+  for (const v1::MeasureRecord* record : records) {
+    const std::string frame = frame_of(*record);
+    RETURN_IF_ERROR(check_length(frame));
+    frames += frame;
+  }
+  return append_frames(frames);
+}
+
+Status Spool::append(const v1::RaceResult& race) {
+  const std::string frame = frame_of(race);
+  RETURN_IF_ERROR(check_length(frame));
+  return append_frames(frame);
+}
 
 Status Spool::empty() {
   if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,9 @@ class Spool {
   const std::vector<v1::RaceResult>& races() const { return found_races_; }
   // Says what open() had to leave out; empty if nothing.
   const std::string& warning() const { return warning_; }
-  // The result is on disk when this returns OK. Failed: the disk refuses it; the file is as it was.
-  Status append(const v1::MeasureRecord& record);
+  // The results are on disk when this returns OK. Failed: the disk refuses them; the file is as it was.
+  Status append(std::span<const v1::MeasureRecord* const> records);
+  Status append(const v1::MeasureRecord& record) { return append(std::vector{&record}); }
   Status append(const v1::RaceResult& race);
   // Makes the file hold just these: shortens it once all others are acknowledged, or writes it anew after an
   // append failed. The caller must make sure that no append is running. After a failure the file is as it was,
@@ -41,7 +43,8 @@ class Spool {
 
  private:
   Spool(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  Status append_frame(const std::string& frame);
+  Status check_length(std::string_view frame) const;
+  Status append_frames(std::string_view frames);
   Status write_at_end(std::string_view bytes);
   Status empty();
 

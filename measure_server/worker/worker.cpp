@@ -239,6 +239,7 @@ void Worker::stop() {
 }
 
 Status Worker::run(DaemonLink& link) {
+  writer_ = std::make_unique<ResultWriter>([this](const auto& results) { write(results); });
   std::thread builds([&] { build(beside_, WorkerCore::Builds::kBesideRuns); });
   std::thread more_builds([&] { build_instead_of_runs(); });
   std::thread runs([&] { run_candidates(); });
@@ -250,6 +251,7 @@ Status Worker::run(DaemonLink& link) {
   more_builds.join();
   runs.join();
   tending.join();
+  writer_.reset();  // what was measured last is on disk, too
   return end;
 }
 

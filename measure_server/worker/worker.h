@@ -1,8 +1,10 @@
-// Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs, one looks after it.
+// Worker: the threads around a WorkerCore. One talks to the daemon, two build, one runs, one writes, one looks
+// after it.
 //
 //   talk   Sync: waits for leases; a result interrupts the wait and is sent at once (talk.h)
 //   build  lease -> builder process -> artifact; the second one uses the runs' core while nothing is to run
-//   run    artifact -> runner -> record -> spool -> owed
+//   run    artifact -> runner -> record
+//   write  record -> spool -> owed, while the next one runs (result_writer.h)
 //   tend   while this worker cannot work: looks whether it can again (fitness.h)
 //
 // The last cores belong to the runner, the first ones to everything else; a kernel that uses every core is
@@ -25,6 +27,7 @@
 #include "measure_server/worker/daemon_link.h"
 #include "measure_server/worker/fitness.h"
 #include "measure_server/worker/race.h"
+#include "measure_server/worker/result_writer.h"
 #include "measure_server/worker/talk.h"
 #include "measure_server/worker/work_folder.h"
 #include "measure_server/worker/worker_core.h"
@@ -93,6 +96,7 @@ class Worker {
                                  std::chrono::milliseconds limit);
   Result<BuildReply> data_for(const v1::Lease& lease);
   void finish(const v1::Lease& lease, v1::MeasureRecord record);
+  void write(const std::vector<WorkerCore::Finished>& results);
   void finish_race(const v1::Lease& lease, const v1::RaceResult& result);
   void run_one(const WorkerCore::Built& built);
   // What stands in the way of any work here.
@@ -139,8 +143,9 @@ class Worker {
   void forget_old_pulses() const;
   std::map<std::string, CalmLevel> calm_pulses_;
   std::unique_ptr<CalmLevel> calm_memory_, calm_sentinel_;
-  int disturbed_in_a_row_ = 0;  // how many of the latest runs, without a gap
-  Compiler beside_, instead_;   // build beside runs, and instead of runs; the second is null on one core
+  int disturbed_in_a_row_ = 0;            // how many of the latest runs, without a gap
+  std::unique_ptr<ResultWriter> writer_;  // while run() runs
+  Compiler beside_, instead_;  // build beside runs, and instead of runs; the second is null on one core
 
   std::mutex mutex_;
   std::map<std::string, uint64_t> running_;              // trial -> request id at the runner

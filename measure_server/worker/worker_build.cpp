@@ -52,8 +52,12 @@ bool Worker::is_host(const std::string& target) const {
 void Worker::finish(const v1::Lease& lease, v1::MeasureRecord record) {
   // TimeUtil::GetCurrentTime() has whole seconds.
   *record.mutable_finished_at() = google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(wall_time_us());
-  if (const Status spooled = core_->finish(lease, record); !spooled.is_ok())
-    fitness_->unfit(spooled.message());
+  core_->ran(lease);
+  writer_->put({lease, std::move(record)});
+}
+
+void Worker::write(const std::vector<WorkerCore::Finished>& results) {
+  if (const Status spooled = core_->finish(results); !spooled.is_ok()) fitness_->unfit(spooled.message());
 }
 
 void Worker::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {

@@ -150,7 +150,8 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
 WorkerCore::Held* WorkerCore::next_locked(bool built) {
   Held* next = nullptr;
   for (auto& [k, held] : held_)
-    if (held.phase == v1::WAITING && held.built == built && (next == nullptr || held.order < next->order))
+    if (held.phase == v1::WAITING && !held.ran && held.built == built &&
+        (next == nullptr || held.order < next->order))
       next = &held;
   return next;
 }
@@ -236,33 +237,53 @@ void WorkerCore::wait_for_device(const v1::Lease& lease, bool waits) {
   tell_phase();
 }
 
-template <class Message>
-Status WorkerCore::finish_with(const v1::Lease& lease, const Message& result, std::map<Key, Message>& owed) {
-  // On disk before anybody is told, outside the lock: an fsync may take long. Meanwhile the spool may not be
-  // cleared.
+void WorkerCore::ran(const v1::Lease& lease) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = held_.find(key(lease));
+    if (it == held_.end()) return;
+    it->second.phase = v1::WAITING;
+    it->second.ran = true;
+  }
+  changed_.notify_all();
+}
+
+Status WorkerCore::spool(const std::function<Status()>& append, const std::function<void()>& owe_locked) {
   {
     std::lock_guard lock(mutex_);
     ++spooling_;
   }
-  const Status spooled = spool_.append(result);
+  const Status spooled = append();
   {
     std::lock_guard lock(mutex_);
     --spooling_;
     if (!spooled.is_ok()) unspooled_ = true;
-    held_.erase(key(lease));
-    owed[key(lease)] = result;
+    owe_locked();
   }
   changed_.notify_all();
   if (news_) news_();
   return spooled;
 }
 
-Status WorkerCore::finish(const v1::Lease& lease, const v1::MeasureRecord& record) {
-  return finish_with(lease, record, owed_);
+Status WorkerCore::finish(const std::vector<Finished>& results) {
+  std::vector<const v1::MeasureRecord*> records;
+  records.reserve(results.size());
+  for (const Finished& f : results) records.push_back(&f.record);
+  return spool([&] { return spool_.append(records); },
+               [&] {
+                 for (const Finished& f : results) {
+                   held_.erase(key(f.lease));
+                   owed_[key(f.lease)] = f.record;
+                 }
+               });
 }
 
 Status WorkerCore::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {
-  return finish_with(lease, result, owed_races_);
+  return spool([&] { return spool_.append(result); },
+               [&] {
+                 held_.erase(key(lease));
+                 owed_races_[key(lease)] = result;
+               });
 }
 
 void WorkerCore::return_locked(const Held& held) {
@@ -276,7 +297,7 @@ void WorkerCore::return_locked(const Held& held) {
 // Gives back all that is not being built or run. Returns whether there was any.
 bool WorkerCore::return_waiting_locked() {
   return std::erase_if(held_, [&](const auto& entry) {
-           if (entry.second.phase != v1::WAITING) return false;
+           if (entry.second.phase != v1::WAITING || entry.second.ran) return false;
            return_locked(entry.second);
            return true;
          }) > 0;

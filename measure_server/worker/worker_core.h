@@ -68,10 +68,19 @@ class WorkerCore {
   // Says that a running lease waits for its device (WAITING for the daemon: nothing of it runs), or goes on.
   void wait_for_device(const v1::Lease& lease, bool waits);
 
-  // Takes the result of a lease in any phase; it is on disk when this returns OK. Results of revoked leases are
+  // Says that a lease has run; its result comes with finish(). It is WAITING again, but never runs once more,
+  // and nobody else is blamed beside it.
+  void ran(const v1::Lease& lease);
+
+  struct Finished {
+    v1::Lease lease;
+    v1::MeasureRecord record;
+  };
+  // Takes the results of leases in any phase; they are on disk when this returns OK. Results of revoked leases are
   // kept too: the daemon decides what they are worth. An error comes from the spool: the result is then owed
   // from memory alone, so nothing is lost unless this process dies too. The caller should call set_unfit().
-  Status finish(const v1::Lease& lease, const v1::MeasureRecord& record);
+  Status finish(const std::vector<Finished>& results);
+  Status finish(const v1::Lease& lease, const v1::MeasureRecord& record) { return finish({{lease, record}}); }
   Status finish_race(const v1::Lease& lease, const v1::RaceResult& result);
 
   // --- when this worker cannot work ---
@@ -106,7 +115,7 @@ class WorkerCore {
     std::optional<v1::RaceCourse> course;  // progress of a running race
     std::string digest;
     double build_ms = 0, queue_ms = 0;
-    bool built = false, waits_for_device = false;
+    bool built = false, ran = false, waits_for_device = false;
     int64_t since_ms = 0;
     uint64_t order = 0;
   };
@@ -119,8 +128,9 @@ class WorkerCore {
   bool return_waiting_locked();
   void take_acks_locked(const v1::SyncReply& reply);
   Status keep_owed_locked();
-  template <class Message>
-  Status finish_with(const v1::Lease& lease, const Message& result, std::map<Key, Message>& owed);
+  // On disk before anybody is told, outside the lock: an fsync may take long. Meanwhile the spool may not be
+  // cleared.
+  Status spool(const std::function<Status()>& append, const std::function<void()>& owe_locked);
   void tell_phase() const {
     if (phase_began_) phase_began_();
   }

@@ -162,6 +162,28 @@ TEST_F(WorkerCoreTest, OneIsBuiltWhileAnotherRunsAndBothInTheOrderTheyCame) {
   EXPECT_THAT(held(), ElementsAre("a BUILDING", "z RUNNING"));
 }
 
+// Its result is on its way to disk: it neither runs again nor goes back unmeasured, and the next one runs.
+TEST_F(WorkerCoreTest, WhatHasRunWaitsForItsResultAlone) {
+  core_->apply(leases({lease("a"), lease("b")}));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(core_->built(*core_->next_to_build(), "digest", 1, 1));
+  const v1::Lease first = core_->next_to_run()->lease;
+  core_->ran(first);
+  EXPECT_THAT(held(), ElementsAre("a WAITING", "b WAITING"));
+  const v1::Lease second = core_->next_to_run()->lease;
+  EXPECT_EQ(second.trial_id(), "b");
+  EXPECT_THAT(held(), ElementsAre("a WAITING", "b RUNNING"));
+  core_->ran(second);
+  core_->set_unfit("no disk");
+  EXPECT_THAT(returned(), IsEmpty());
+  core_->drain();
+  EXPECT_FALSE(core_->idle());
+  EXPECT_TRUE(core_->finish({{first, record("a")}, {second, record("b")}}).is_ok());
+  EXPECT_THAT(held(), IsEmpty());
+  EXPECT_THAT(owed(), ElementsAre("a", "b"));
+  start();
+  EXPECT_THAT(owed(), ElementsAre("a", "b"));
+}
+
 TEST_F(WorkerCoreTest, AResultIsSentUntilAcknowledgedAndARepeatedAckIsHarmless) {
   core_->apply(leases({lease("a")}));
   do_next();
