@@ -57,8 +57,7 @@ class MemoryLimit {
 };
 
 constexpr size_t kMaxInstances = 64;
-// Some 64 MiB of artifacts; looking through a full folder takes about as long as a few builds.
-constexpr int64_t kBuildsPerPruning = 2048;
+constexpr int64_t kBytesBeside = 8192;  // on disk, of the two small files beside an artifact
 
 // Artifacts by what they are made from, so that a candidate proposed again, by another job say, is not built
 // again.
@@ -138,7 +137,7 @@ BuildReply Builder::build(const BuildRequest& r) {
                      save_artifact(*artifact, artifacts.string(), Durability::kCached));
     RETURN_IF_ERROR(make_folders(index.parent_path()));
     RETURN_IF_ERROR(replace_file(index, digest));
-    if (builds_++ % kBuildsPerPruning == 0) prune_cache(r.directory, {.most_bytes = r.cache_bytes});
+    cache_.added(static_cast<int64_t>(artifact->binary.size()) + kBytesBeside);
     return digest;
   }();
   BuildReply reply =
@@ -155,7 +154,7 @@ BuildReply Builder::data(const BuildRequest& r) {
     const MemoryLimit limit(task_memory(workload).making_bytes + kMostOfABuild);
     return task_data(workload, r.input_seed, (fs::path(r.directory) / "references").string());
   }();
-  prune_cache(r.directory, {.most_bytes = r.cache_bytes});
+  if (made.is_ok()) cache_.added(made->made_bytes);
   if (!made.is_ok()) return refusal("unable", made.status());
   BuildReply reply;
   reply.outcome = "ok";
@@ -173,7 +172,15 @@ BuildReply Builder::data(const BuildRequest& r) {
   return reply;
 }
 
+void Builder::keep_cache() {
+  if (!cache_folder_.empty()) cache_.keep(cache_folder_, {.most_bytes = cache_bytes_});
+}
+
 BuildReply Builder::answer(const BuildRequest& request) {
+  if (!request.directory.empty()) {
+    cache_folder_ = request.directory;
+    cache_bytes_ = request.cache_bytes;
+  }
   const MemoryLimit limit(kMostOfABuild);
   if (request.kind == "hello") return hello(request);
   if (request.kind == "build") return build(request);
@@ -196,6 +203,7 @@ int run_builder() {
     if (!write_frame(kBuilderFd, to_json(reply), std::chrono::steady_clock::now() + std::chrono::seconds(30))
              .is_ok())
       return 0;
+    builder.keep_cache();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "measure_server/worker/builder_protocol.h"
+#include "measure_server/worker/shared_cache.h"
 #include "templates/schedule_template.h"
 
 namespace tuner {
@@ -13,6 +14,8 @@ namespace tuner {
 class Builder {
  public:
   BuildReply answer(const BuildRequest& request);
+  // Keeps the cache below the limit of the latest request. It takes a while: call it when nobody waits.
+  void keep_cache();
 
  private:
   static BuildReply hello(const BuildRequest& request);
@@ -23,7 +26,9 @@ class Builder {
 
   // Declaring a space takes milliseconds; a job's tasks share the instances.
   std::map<std::string, std::unique_ptr<TemplateInstance>> instances_;
-  int64_t builds_ = 0;  // artifacts made
+  CacheKeeper cache_;
+  std::string cache_folder_;  // of the latest request
+  int64_t cache_bytes_ = 0;
 };
 
 // Answers requests on kBuilderFd until the worker closes it. Returns the exit status.

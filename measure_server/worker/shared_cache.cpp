@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/output_file.h"
 #include "measure_server/worker/work_folder.h"
 
 namespace tuner {
@@ -102,6 +103,17 @@ int64_t prune_cache(const fs::path& shared, const CacheLimits& limits) {
     left -= oldest.bytes;
   }
   return left;
+}
+
+void CacheKeeper::keep(const fs::path& shared, const CacheLimits& limits) {
+  constexpr int64_t kMuch = int64_t{64} << 20;
+  constexpr std::chrono::minutes kLongAgo{10};
+  const fs::path pruned = shared / "pruned";
+  const bool much = added_ >= std::min(kMuch, limits.most_bytes / 16);
+  if (added_ == 0 || (!much && used_at(pruned) > Time::clock::now() - kLongAgo)) return;
+  prune_cache(shared, limits);
+  added_ = 0;
+  (void)replace_file(pruned, "");  // if it cannot be written, the next one looks, too
 }
 
 void remove_old_work_folders(const fs::path& user_cache) {

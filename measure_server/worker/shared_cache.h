@@ -5,6 +5,7 @@
 //   artifacts/by_source/KEY                        the digest of the artifact made from KEY
 //   cubins/KEY.cubincache                          what NVRTC made of a source
 //   references/KEY/                                inputs and reference answer of a task
+//   pruned                                         its time: when somebody last looked through all of this
 //
 // Modification times record the last use (for a reference: that of its file `complete`). Removing is always
 // safe, because missing entries are made again. Any number of processes may work here at once.
@@ -32,6 +33,19 @@ void touch_reference(const std::filesystem::path& folder);
 // If `shared` exceeds most_bytes, removes the least recently used entries until 3/4 of it remain. Returns the
 // bytes that remain. Files that vanish meanwhile are no error.
 int64_t prune_cache(const std::filesystem::path& shared, const CacheLimits& limits);
+
+// When to prune: to look through a full folder takes a tenth of a second, longer than most builds. One of each
+// process that adds to the cache.
+class CacheKeeper {
+ public:
+  void added(int64_t bytes) { added_ += bytes; }
+  // Prunes if this process has added a sixteenth of the limit (64 MiB at most) since it last did, or anything
+  // while nobody has pruned for ten minutes.
+  void keep(const std::filesystem::path& shared, const CacheLimits& limits);
+
+ private:
+  int64_t added_ = 0;
+};
 
 // Removes the work folders of embedded and of second workers (`user_cache`/worker-*) that were unused for a
 // week, are owned by no process, and owe no results. Who comes back gets a new one.

@@ -107,6 +107,9 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
     RETURN_IF_ERROR(make(workload, program, seed, &other_seed, set.inputs, set.references));
   }
   RETURN_IF_ERROR(replace_file(complete, description(workload, data)));
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder, error))
+    data.made_bytes += static_cast<int64_t>(file.file_size(error));
   return data;
 }
 

@@ -21,6 +21,7 @@ struct TaskData {
   };
   std::vector<Set> others;            // one, or none where an answer is too expensive to be made twice
   double absolute = 0, relative = 0;  // see templates/workload/tolerance.h
+  int64_t made_bytes = 0;             // of files that were not there before
 };
 
 // A second answer is made for tasks of at most this much work and this many bytes of operands.

@@ -118,6 +118,33 @@ TEST_F(SharedCache, AReferenceThatWasUsedIsYoungAgain) {
   EXPECT_THAT(references(), ElementsAre("used"));
 }
 
+TEST_F(SharedCache, AKeeperLooksWhenMuchWasAddedOrNobodyLookedForLong) {
+  const CacheLimits limits{.most_bytes = 4 * kBlock};
+  const auto full = [&] {
+    add("a", minutes(300));
+    add("b", minutes(200));
+  };
+  full();
+  CacheKeeper keeper;
+  keeper.keep(root_, limits);
+  EXPECT_THAT(names(dir_), testing::SizeIs(4)) << "nothing was added";
+  keeper.added(1);
+  keeper.keep(root_, limits);
+  EXPECT_THAT(names(dir_), ElementsAre("b.json", "b.so")) << "nobody has looked before";
+  full();
+  keeper.added(1);
+  keeper.keep(root_, limits);
+  EXPECT_THAT(names(dir_), testing::SizeIs(4)) << "somebody has just looked";
+  CacheKeeper other;
+  other.added(kBlock);
+  other.keep(root_, limits);
+  EXPECT_THAT(names(dir_), ElementsAre("b.json", "b.so")) << "it has added a quarter of the limit";
+  full();
+  fs::last_write_time(root_ / "pruned", fs::file_time_type::clock::now() - minutes(11));
+  keeper.keep(root_, limits);
+  EXPECT_THAT(names(dir_), ElementsAre("b.json", "b.so")) << "the stamp is old";
+}
+
 TEST_F(SharedCache, WorkFoldersThatNobodyUsesAndThatOweNothingGo) {
   constexpr minutes kOld{60 * 24 * 30};
   const auto work = [&](const std::string& name, minutes age, std::string_view owed) {
