@@ -14,6 +14,8 @@ constexpr int kEnoughProcesses = 6;         // when one finalist is left, or all
 constexpr double kNarrowHalfWidth = 0.016;  // ...and the winner's interval is this narrow
 constexpr double kWideHalfWidth = 0.019;    // wider than this after all processes: as many again
 constexpr int kMostTimes = 3;               // options.processes, while the interval certifies nothing
+// While more race, each has one turn a heat: most of them are soon found slower or as good.
+constexpr size_t kMany = 6;
 // A heat most of whose turns were disturbed is run again. So many of them, and the race is given up: a
 // neighbour's bursts last for seconds, who disturbs for longer is a fact of this machine.
 constexpr int kMostSpoilt = 6;
@@ -185,7 +187,7 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
     if (c.processes + static_cast<int>(c.spoilt.size()) > 0 &&
         std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(options.limit_s()))
       break;
-    RaceRequest request{.base = base, .rounds = options.rounds()};
+    RaceRequest request{.base = base};
     request.base.min_repeat_ms = options.min_repeat_ms();
     request.base.cold_constants = options.constants() == "cold";
     std::vector<size_t> running;
@@ -194,6 +196,7 @@ Result<v1::RaceResult> run_heats(const std::vector<RaceEntry>& entries, const st
       if (const size_t i = (k + static_cast<size_t>(c.processes)) % entries.size(); c.racing[i])
         running.push_back(i);
     for (const size_t i : running) request.candidates.push_back(entries[i].built);
+    request.rounds = running.size() > kMany ? 1 : options.rounds();
     ASSIGN_OR_RETURN(RaceReply reply, heat(request));
     if (is_spoilt(reply)) {
       c.spoilt.push_back({std::move(running), std::move(reply)});

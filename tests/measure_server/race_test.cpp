@@ -1,6 +1,7 @@
 // Races in the real runner: finalists timed in turns, failures that cost one of them, and heats until it is
 // decided.
 #include "measure_server/worker/race.h"
+#include "measure_server/worker/race_statistics.h"
 
 #include <algorithm>
 #include <functional>
@@ -200,6 +201,35 @@ TEST(RunHeats, TheFastestIsCertifiedAndTheSlowGoHomeAfterOneProcess) {
   EXPECT_EQ(heats.processes["c"], 1);
   EXPECT_EQ(heats.processes["b"], 6) << "as many as make an interval";
   EXPECT_EQ(r.turns(), 3 * (1 + heats.processes["a"] + 6));
+}
+
+TEST(RunHeats, ThoseAsGoodLeaveAndStayAmongTheTies) {
+  PlayedHeats heats{{{"a", {1000}}, {"b", {1002}}, {"c", {1003}}, {"d", {1004}}}};
+  const v1::RaceResult r = play(heats, {"a", "b", "c", "d"});
+  EXPECT_TRUE(r.certified());
+  EXPECT_EQ(r.winner(), "a");
+  EXPECT_EQ(heats.processes["a"], 6);
+  for (const char* other : {"b", "c", "d"}) EXPECT_EQ(heats.processes[other], 3) << other;
+  EXPECT_LE(r.regret_bound(), kAsGood);
+}
+
+TEST(RunHeats, OneTurnAHeatWhileManyRaceAndThreeLater) {
+  PlayedHeats heats;
+  std::vector<std::string> names;
+  for (int i = 0; i < 9; ++i) {
+    names.push_back(str("x", i));
+    heats.time_ns[names.back()] = {i < 7 ? 1000.0 + 20 * i : 2000.0 + i};
+  }
+  std::vector<std::pair<size_t, int>> asked;  // how many race, rounds
+  const auto told = [&](const RaceRequest& request) {
+    asked.emplace_back(request.candidates.size(), request.rounds);
+    return heats(request);
+  };
+  ASSERT_TRUE(run_heats(played(names), "", {}, with_defaults({}), told).is_ok());
+  ASSERT_GE(asked.size(), 3u);
+  EXPECT_EQ(asked.front(), std::pair(size_t{9}, 1));
+  EXPECT_EQ(asked.back().second, 3);
+  for (const auto& [racing, rounds] : asked) EXPECT_EQ(rounds, racing > 6 ? 1 : 3);
 }
 
 TEST(RunHeats, TellsBeforeEachHeatHowFarItIs) {
