@@ -87,8 +87,6 @@ bool fill_sample(double fill_ns, double stop_at_ns, const TakeSample& take, int6
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out) {
   // A candidate so slow that warm caches cannot save it is not worth warming up.
   constexpr double kHopeless = 2;
-  // Somebody on the core's other hardware thread makes a kernel slower by less than this.
-  constexpr double kMostDisturbed = 2.5;
   constexpr size_t kFewest = 3;
   const double limit = options.cut_above_ns;
   if (!warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, kHopeless * limit, take)) return false;

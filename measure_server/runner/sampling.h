@@ -21,6 +21,9 @@ struct Sample {
 // Warm calls are timed after a warm-up: steps of a tenth of a sample, for 0.1 s at most.
 inline constexpr double kWarmUpSteps = 10, kWarmUpNs = 1e8;
 
+// Somebody on the core's other hardware thread makes a kernel slower by less than this.
+inline constexpr double kMostDisturbed = 2.5;
+
 struct SamplingOptions {
   double fill_ns = 1e6;           // one sample is as many calls as last this long; 0: one call
   double warm_up_ns = kWarmUpNs;  // limit of the warm-up before the first sample

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "measure_server/runner/sampling.h"
 #include "measure_server/worker/run_facts.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
@@ -17,7 +18,6 @@ constexpr double kRaceMemoryDisturbed = 1.15;  // times the calm level
 constexpr double kTurnPatienceMs = 60;
 constexpr double kClearlySlower = 1.2;  // times the best: how much slower it is need not be known well
 constexpr int kDisturbedTries = 1;      // more, of a run that stayed disturbed for all its patience
-constexpr double kMostDisturbed = 2.5;  // a neighbour makes a kernel slower by less than this
 // Disturbed runs in a row: who disturbs for so long will do so beside the next try, too.
 constexpr int kAlwaysDisturbed = 6;
 constexpr double kResignedMs = 10;  // how patient a run then still is
@@ -137,11 +137,11 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
     // Timed while something else slowed the machine down, for longer than its patience: once more. After that
     // it stands as it is, and its sentinels say so.
     const bool slowed = reply.is_ok() && reply->outcome == "ok" && !on_device(lease) &&
-                        !surely_slower(*reply, built.best_ns) &&
                         (2 * static_cast<size_t>(reply->disturbed) > reply->run_ns.size() ||
                          calm_memory_->disturbed(std::max(reply->memory_before_ns, reply->memory_after_ns)));
     disturbed_in_a_row_ = slowed ? disturbed_in_a_row_ + 1 : 0;
-    if (slowed && disturbed < kDisturbedTries && disturbed_in_a_row_ <= kAlwaysDisturbed) {
+    if (slowed && !surely_slower(*reply, built.best_ns) && disturbed < kDisturbedTries &&
+        disturbed_in_a_row_ <= kAlwaysDisturbed) {
       ++disturbed;
       --i;
       continue;
