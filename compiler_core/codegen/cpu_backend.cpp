@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/cpu_features.h"
 #include "compiler_core/codegen/library.h"
@@ -13,7 +14,7 @@
 namespace tuner {
 namespace {
 
-int cpus_here() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int cpus_here() { return static_cast<int>(usable_cpus().size()); }
 
 // "", "-threads=N" or "-threads=all", behind "cpu".
 Result<int> threads_of_cpu(std::string_view text, std::string_view option) {

@@ -1,13 +1,12 @@
 #include "compiler_core/runtime/cpu_hardware.h"
 
-#include <sched.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/status.h"
 
 namespace tuner {
@@ -64,17 +63,6 @@ std::string instruction_sets(const std::map<std::string, std::string>& cpu) {
 }
 
 }  // namespace
-
-std::vector<int> usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) cpus.push_back(i);
-  if (cpus.empty()) cpus.push_back(0);
-  return cpus;
-}
 
 std::string hardware_fingerprint() {
   const auto cpu = first_cpu();

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace tuner {
 
@@ -18,8 +17,5 @@ struct CpuCaches {
   int64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
 };
 CpuCaches cpu_caches();
-
-// CPUs this process may run on, ascending.
-std::vector<int> usable_cpus();
 
 }  // namespace tuner

@@ -1,10 +1,9 @@
 #include "measure_server/runner/device_candidate.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/runtime/nvml.h"
 #include "measure_server/runner/device_kernel.h"
 #include "measure_server/runner/device_operands.h"
@@ -32,7 +31,7 @@ class DeviceRun {
 
   RunReply run() {
     started_ns_ = monotonic_ns();
-    pin();
+    use_cpus(r_.cpus);
     steps();
     if (!error_.empty()) {
       RunReply trouble;
@@ -100,13 +99,6 @@ class DeviceRun {
         status.code() != cuda::kNotSupported)
       return sound(status);
     return verdict("build_error", "cannot be launched: " + status.message());
-  }
-
-  void pin() const {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const int cpu : r_.cpus) CPU_SET(cpu % CPU_SETSIZE, &set);
-    if (!r_.cpus.empty()) sched_setaffinity(0, sizeof set, &set);
   }
 
   // --- before the first run ---

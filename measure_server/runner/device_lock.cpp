@@ -1,6 +1,5 @@
 #include "measure_server/runner/device_lock.h"
 
-#include <sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "compiler_core/base/cpu_affinity.h"
+
 namespace tuner {
 namespace {
 
@@ -19,19 +20,9 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kLook{2};
 
-std::vector<int> cpus_of_this_process() {
-  std::vector<int> cpus;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
 // In the order in which everybody takes them.
 std::vector<std::string> names_of(Devices devices) {
-  if (devices.cpus.empty()) devices.cpus = cpus_of_this_process();
+  if (devices.cpus.empty()) devices.cpus = usable_cpus();
   std::sort(devices.cpus.begin(), devices.cpus.end());
   devices.cpus.erase(std::unique(devices.cpus.begin(), devices.cpus.end()), devices.cpus.end());
   std::vector<std::string> names;

@@ -1,7 +1,5 @@
 #include "measure_server/runner/hardware.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/dot_peak.h"
@@ -27,10 +26,7 @@ double on_each_cpu(const std::vector<int>& cpus, int threads, const Rate& rate) 
   std::vector<std::thread> running;
   for (int t = 0; t < threads; ++t) {
     running.emplace_back([&, t] {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpus[static_cast<size_t>(t) % cpus.size()], &one);
-      sched_setaffinity(0, sizeof one, &one);
+      use_cpus({cpus[static_cast<size_t>(t) % cpus.size()]});
       for (--waiting; waiting > 0;) std::this_thread::yield();
       each[static_cast<size_t>(t)] = rate();
     });

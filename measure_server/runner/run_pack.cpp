@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/scratch_folder.h"

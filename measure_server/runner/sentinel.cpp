@@ -1,7 +1,5 @@
 #include "measure_server/runner/sentinel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/flush.h"
 #include "measure_server/runner/calm_gate.h"
@@ -95,14 +94,8 @@ double memory_sentinel_ns() {
 namespace {
 
 double on_first_cpu(const std::vector<int>& cpus, double (*time)()) {
-  cpu_set_t all, one;
-  if (cpus.empty() || sched_getaffinity(0, sizeof all, &all) != 0) return time();
-  CPU_ZERO(&one);
-  CPU_SET(cpus[0] % CPU_SETSIZE, &one);
-  sched_setaffinity(0, sizeof one, &one);
-  const double ns = time();
-  sched_setaffinity(0, sizeof all, &all);
-  return ns;
+  const OnCpus there(cpus.empty() ? cpus : std::vector{cpus[0]});
+  return time();
 }
 
 // The latest memory sentinel. Candidates follow each other: what came after one came before the next.

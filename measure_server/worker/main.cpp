@@ -1,7 +1,6 @@
 // measure_server: the worker. `measure_server --builder` is its builder process, started by itself.
 #include "measure_server/worker/main.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -14,19 +13,12 @@
 #include <filesystem>
 #include <thread>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/room.h"
 #include "measure_server/worker/builder.h"
 #include "measure_server/worker/worker.h"
 
 namespace {
-
-void pin(const std::vector<int>& cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int cpu : cpus) CPU_SET(cpu, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
-}
 
 // Ends this process when its parent is not `owner` any more, whatever it is doing; 0: never.
 void end_with(pid_t owner) {
@@ -159,7 +151,7 @@ int measure_server_main(int argc, char** argv) {
   options.next_work_dir = work_dir->count() == 0;
   options.cache_bytes = static_cast<int64_t>(cache_gib * (int64_t{1} << 30));
   if (builder) {
-    pin(cpus);
+    tuner::use_cpus(cpus);
     end_with(owner);
     return tuner::run_builder();
   }

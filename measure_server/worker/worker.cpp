@@ -1,6 +1,5 @@
 #include "measure_server/worker/worker.h"
 
-#include <sched.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/room.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/worker/isolation_rule.h"
@@ -37,24 +37,6 @@ std::string random_id() {
   char text[17];
   std::snprintf(text, sizeof text, "%08x%08x", device(), device());
   return text;
-}
-
-std::vector<int> affinity() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
-void pin_this_process(const std::vector<int>& cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int cpu : cpus) CPU_SET(cpu, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
 }
 
 }  // namespace
@@ -124,7 +106,7 @@ Status Worker::open() {
   ::gethostname(host, sizeof host - 1);
   host_ = host;
   incarnation_ = random_id();
-  cpus_ = affinity();
+  cpus_ = usable_cpus();
   RETURN_IF_ERROR(open_work_folder());
 
   std::string runner = options_.runner;
@@ -148,7 +130,7 @@ Status Worker::open() {
   find_targets();
   if (served_.empty()) return failed("no back end of this worker can compile for this machine");
   find_device();
-  pin_this_process(others);
+  use_cpus(others);
   core_ = std::make_unique<WorkerCore>(
       WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
   talk_ = std::make_unique<Talk>(*core_,

@@ -4,13 +4,12 @@
 
 #include <spdlog/spdlog.h>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "compiler_core/base/clock.h"
+#include "compiler_core/base/cpu_affinity.h"
 #include "proto/convert.h"
 #include "templates/workload/task_memory.h"
 #include "templates/workload/workload.h"
@@ -25,12 +24,6 @@ constexpr milliseconds kLook{250};         // how often a blocked call looks whe
 constexpr int64_t kProgressEveryMs = 100;  // to one watcher
 constexpr int64_t kCancelLimitMs = 30'000;
 constexpr int kMostSearchThreads = 4;
-
-int usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(CPU_COUNT(&set), 1) : 1;
-}
 
 Status reader_has_gone() { return Status(StatusCode::kAborted, "the reader has gone"); }
 
@@ -70,9 +63,9 @@ Status Coordinator::start() {
   metrics_.desk_turned_ms = metrics_.search_turned_ms = started_ms_;
   if (options_.by_hand) return Status::ok();
   desk_thread_ = std::thread([this] { desk_loop(); });
-  const int own = usable_cpus() - (options_.beside_worker ? 1 : 0);
+  const int cpus = static_cast<int>(cpus_of_this_thread().size());
   const int threads =
-      options_.search_threads > 0 ? options_.search_threads : std::min(own, kMostSearchThreads);
+      options_.search_threads > 0 ? options_.search_threads : std::min(cpus, kMostSearchThreads);
   for (int i = 0; i < std::max(threads, 1); ++i) search_threads_.emplace_back([this] { search_loop(); });
   return Status::ok();
 }

@@ -77,7 +77,6 @@ std::string random_session();
 
 struct CoordinatorOptions {
   LeaseOptions leases;
-  bool beside_worker = false;    // a worker measures on this host: the search keeps off its CPU
   int search_threads = 0;        // 0: one for each CPU that the search may use, at most four
   bool resume_jobs = false;      // take up the store's unfinished jobs at start
   int64_t max_wait_ms = 20'000;  // longest Sync

@@ -1,5 +1,4 @@
 // The search threads: results in, proposals out, jobs that end.
-#include <sched.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -16,23 +15,9 @@ constexpr std::chrono::milliseconds kTick{250};
 constexpr size_t kDefaultCapacity = 4;  // trials a worker holds, until one has said
 constexpr size_t kMostOpen = 4096;      // per job: proposals made long before they are measured are poor ones
 
-// Takes this thread off the last CPU it may use, which the worker beside this daemon keeps for the kernel
-// being timed: a refit of the model takes tens of milliseconds and would be seen in the samples.
-void leave_last_cpu() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 2) return;
-  int last = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) last = cpu;
-  CPU_CLR(last, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
-
 }  // namespace
 
 void Coordinator::search_loop() {
-  if (options_.beside_worker) leave_last_cpu();
   std::unique_lock lock(mutex_);
   while (true) {
     search_.wait_for(lock, kTick, [&] { return turns_.some_wait() || stopping_; });

@@ -8,8 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <thread>
 #include <utility>
 
+#include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/room.h"
 #include "tuner/identity/identity_folder.h"
@@ -61,18 +64,41 @@ Result<std::string> private_socket(const std::string& db) {
 
 std::string private_work_dir(const std::string& db) { return user_cache_folder() + "/worker-" + hash_of(db); }
 
+namespace {
+
+// What the worker beside this daemon keeps for the kernel being timed is left to it: threads of ours that answer
+// calls, write and think for milliseconds would be seen in the samples.
+std::vector<int> cpus_beside_worker() {
+  std::vector<int> cpus = usable_cpus();
+  if (cpus.size() > 1) cpus.pop_back();
+  return cpus;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& options) {
-  std::string program;
-  if (options.own_worker) {
-    ASSIGN_OR_RETURN(program, find_measure_server());
-  }
+  if (!options.own_worker) return make(options);
+  ASSIGN_OR_RETURN(const std::string program, find_measure_server());
+  // In a thread of its own, from which all threads that begin there have their CPUs; this process keeps its own.
+  std::optional<Result<std::unique_ptr<DaemonHost>>> made;
+  std::thread([&] {
+    use_cpus(cpus_beside_worker());
+    made = make(options);
+  }).join();
+  RETURN_IF_ERROR(made->status());
+  std::unique_ptr<DaemonHost> host = *std::move(*made);
+  host->worker_ = std::make_unique<WorkerProcess>(
+      WorkerProcess::Options{program, "unix:" + host->socket_path_, private_work_dir(options.db)});
+  return host;
+}
+
+Result<std::unique_ptr<DaemonHost>> DaemonHost::make(const DaemonHostOptions& options) {
   std::unique_ptr<DaemonHost> host(new DaemonHost);
   ASSIGN_OR_RETURN(host->store_, Store::open(options.db, Store::Mode::kWrite));
   CoordinatorOptions coordinator;
   coordinator.resume_jobs = options.resume_jobs;
   coordinator.present = options.present;
   if (options.own_worker) coordinator.leases.restart_grace_ms = 0;
-  coordinator.beside_worker = options.own_worker;
   host->coordinator_ = std::make_unique<Coordinator>(*host->store_, host->clock_, coordinator);
   RETURN_IF_ERROR(host->coordinator_->start());
 
@@ -95,9 +121,6 @@ Result<std::unique_ptr<DaemonHost>> DaemonHost::start(const DaemonHostOptions& o
   }
   // Beside a worker nothing runs that could disturb it; such a daemon does not live long either.
   if (!options.own_worker) host->check_ = std::make_unique<IntegrityCheck>(*host->store_);
-  if (options.own_worker)
-    host->worker_ = std::make_unique<WorkerProcess>(
-        WorkerProcess::Options{program, socket, private_work_dir(options.db)});
   return host;
 }
 

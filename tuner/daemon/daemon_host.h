@@ -51,6 +51,7 @@ class DaemonHost {
   Status worker_state() const { return worker_ ? worker_->state() : Status::ok(); }
 
  private:
+  static Result<std::unique_ptr<DaemonHost>> make(const DaemonHostOptions& options);
   DaemonHost() = default;
   std::string metrics_page() const;
   SteadyClock clock_;
