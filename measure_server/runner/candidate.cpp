@@ -423,9 +423,11 @@ class Child {
   bool find_calls() {
     const double fill_ns = plan_.request->min_repeat_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
+    double call_ns = 0;
     Sample s;
-    return warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take) &&
-           fill_sample(fill_ns, started_ns_ + plan_.request->run_timeout_s * 0.25e9, take, calls_, s);
+    return warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns) &&
+           fill_sample(fill_ns, started_ns_ + plan_.request->run_timeout_s * 0.25e9, call_ns, take, calls_,
+                       s);
   }
 
   void keep(bool ranks, const Sample& s, double calls) {

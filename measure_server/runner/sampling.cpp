@@ -49,7 +49,7 @@ MedianEstimate estimate_median(std::vector<double> samples) {
   return out;
 }
 
-bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take) {
+bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take, double* call_ns) {
   constexpr size_t kPatience = 3;  // steps that have to bring nothing
   constexpr double kFaster = 0.99, kMostCalls = 1 << 20;
   std::vector<double> steps;  // nanoseconds of a call
@@ -59,6 +59,7 @@ bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSamp
     if (!take(calls, sample)) return false;
     taken_ns += sample.run_ns;
     steps.push_back(std::max(sample.run_ns / static_cast<double>(calls), 1.0));
+    if (call_ns != nullptr) *call_ns = steps.back();
     if (hopeless_ns > 0 && steps.size() >= 2 && steps.back() > hopeless_ns) return true;
     const auto last = steps.end() - static_cast<std::ptrdiff_t>(std::min(kPatience, steps.size()));
     if (last != steps.begin() &&
@@ -69,12 +70,18 @@ bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSamp
   return true;
 }
 
-bool fill_sample(double fill_ns, double stop_at_ns, const TakeSample& take, int64_t& calls, Sample& sample) {
-  if (!take(1, sample)) return false;
+bool fill_sample(double fill_ns, double stop_at_ns, double call_ns, const TakeSample& take, int64_t& calls,
+                 Sample& sample) {
+  constexpr int64_t kMostAtFirst = 1 << 20;
   calls = 1;
-  if (sample.run_ns >= 0.9 * fill_ns) return true;
-  calls =
-      std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(sample.run_ns, 20.0)), 1, 1 << 20);
+  if (call_ns > 0) {
+    calls = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(fill_ns / call_ns)), 1, kMostAtFirst);
+  } else {
+    if (!take(1, sample)) return false;
+    if (sample.run_ns >= 0.9 * fill_ns) return true;
+    calls = std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(sample.run_ns, 20.0)), 1,
+                                kMostAtFirst);
+  }
   for (;;) {
     if (!take(calls, sample)) return false;
     if (sample.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || monotonic_ns() > stop_at_ns)
@@ -89,7 +96,9 @@ bool take_samples(const SamplingOptions& options, const TakeSample& take, Sample
   constexpr double kHopeless = 2;
   constexpr size_t kFewest = 3;
   const double limit = options.cut_above_ns;
-  if (!warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, kHopeless * limit, take)) return false;
+  double call_ns = 0;
+  if (!warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, kHopeless * limit, take, &call_ns))
+    return false;
   TakeSample counted = take;
   if (options.gate != nullptr) {
     options.gate->give_up_above(kMostDisturbed * limit);
@@ -97,7 +106,7 @@ bool take_samples(const SamplingOptions& options, const TakeSample& take, Sample
   }
   Sample sample;
   int64_t calls = 1;
-  if (!fill_sample(options.fill_ns, options.stop_at_ns, counted, calls, sample)) return false;
+  if (!fill_sample(options.fill_ns, options.stop_at_ns, call_ns, counted, calls, sample)) return false;
   std::vector<bool> calm;
   const auto record = [&] {
     out.run_ns.push_back(sample.run_ns / static_cast<double>(calls));

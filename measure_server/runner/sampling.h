@@ -54,11 +54,13 @@ using TakeSample = std::function<bool(int64_t calls, Sample&)>;
 
 // Warms up in steps of as many calls as last `step_ns` (at least one), until none of the last three steps was
 // more than 1 % faster than the best before them, or until `limit_ns` is over. A step above `hopeless_ns` per
-// call (0: no limit) ends it after the second step. Returns false as soon as `take` does.
+// call (0: no limit) ends it after the second step. Sets `call_ns`, if not null, to the time of a call in the
+// last step. Returns false as soon as `take` does.
 //
 // One call is not enough. On a CPU whose last cache keeps what the others evict, 12 MB that somebody pushed
 // out take 1160, 940, 620 and then 580 us to read again, and 24 MB get faster for a dozen passes.
-bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take);
+bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take,
+             double* call_ns = nullptr);
 
 // Calls `take(calls, sample)` until done; returns false as soon as `take` does. First it warms up. Then the
 // number of calls grows until they fill `fill_ns`; the sample that does is the first that counts. It ends
@@ -67,9 +69,11 @@ bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSamp
 // disturbed first sample is cut only if no neighbour could explain its slowness.
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out);
 
-// The first part of take_samples(): finds how many calls fill `fill_ns` and takes one such sample. Returns
-// false as soon as `take` does. Does not raise the number of calls after `stop_at_ns`.
-bool fill_sample(double fill_ns, double stop_at_ns, const TakeSample& take, int64_t& calls, Sample& sample);
+// The first part of take_samples(): finds how many calls fill `fill_ns` and takes one such sample. `call_ns`: what
+// a call takes, as a warm-up saw it; 0: not known. Returns false as soon as `take` does. Does not raise the
+// number of calls after `stop_at_ns`.
+bool fill_sample(double fill_ns, double stop_at_ns, double call_ns, const TakeSample& take, int64_t& calls,
+                 Sample& sample);
 
 // The median and half of its 95 % interval. `samples` must not be empty; with one sample the half-width is
 // infinite.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kRaceMemoryDisturbed = 1.15;  // times the calm level
 constexpr double kTurnPatienceMs = 60;
-constexpr double kClearlySlower = 1.2;  // times the best: how much slower it is need not be known well
+constexpr double kClearlySlower = 1.1;  // times the best: how much slower it is need not be known well
 constexpr int kDisturbedTries = 1;      // more, of a run that stayed disturbed for all its patience
 // Disturbed runs in a row: who disturbs for so long will do so beside the next try, too.
 constexpr int kAlwaysDisturbed = 6;
