@@ -33,7 +33,7 @@ TEST(GainEstimate, WhatSimilarTasksGainedIsExpectedOfAnUntunedOne) {
   std::vector<TaskHistory> histories;
   for (int i = 0; i < 12; ++i) histories.push_back(history(matmul(32 + 8 * i), 0.5 + 0.01 * i, 40, 128));
   const GainEstimate estimate(std::move(histories));
-  const auto gain = estimate.over_default(matmul(68));
+  const auto gain = estimate.of_tuning(matmul(68), Before::kDefault);
   ASSERT_TRUE(gain);
   EXPECT_NEAR(gain->expected, 0.45, 0.04);
   EXPECT_LT(gain->low, 0.45);
@@ -45,16 +45,16 @@ TEST(GainEstimate, OfAnotherKindOfTargetNothingIsLearned) {
   const GainEstimate estimate({history(matmul(64), 0.5, 40, 128)});
   JobRow::Task gpu = matmul(64);
   gpu.target = "cuda -arch=sm_90";
-  EXPECT_FALSE(estimate.over_default(gpu));
+  EXPECT_FALSE(estimate.of_tuning(gpu, Before::kDefault));
   EXPECT_FALSE(estimate.of_more_trials(gpu, 32));
-  EXPECT_FALSE(GainEstimate({}).over_default(matmul(64)));
+  EXPECT_FALSE(GainEstimate({}).of_tuning(matmul(64), Before::kDefault));
 }
 
 TEST(GainEstimate, FewCurvesGiveWideIntervals) {
   std::vector<TaskHistory> few = {history(matmul(64), 0.5, 40, 128)}, many;
   for (int i = 0; i < 20; ++i) many.push_back(history(matmul(64 + i), 0.5, 40, 128));
-  const auto wide = GainEstimate(few).over_default(matmul(60)),
-             narrow = GainEstimate(many).over_default(matmul(60));
+  const auto wide = GainEstimate(few).of_tuning(matmul(60), Before::kDefault),
+             narrow = GainEstimate(many).of_tuning(matmul(60), Before::kDefault);
   EXPECT_DOUBLE_EQ(wide->expected, narrow->expected);
   EXPECT_GT(wide->high - wide->low, 0.5);
   EXPECT_LT(narrow->high - narrow->low, 0.1);
@@ -83,8 +83,99 @@ TEST(GainEstimate, TrialsAndTimeAreThoseOfSimilarSearches) {
 
 TEST(GainEstimate, TheTimeOfAnUntunedTaskFollowsTheRateOfItsLikes) {
   const GainEstimate estimate({history(matmul(64), 0.5, 40, 128)});
-  EXPECT_NEAR(estimate.tuned_ns(matmul(128)), 1000, 1);  // twice the work at the same rate
-  EXPECT_EQ(estimate.tuned_ns({"v1 softmax rows=16 columns=64 dtype=float32", kTarget, ""}), 0);
+  EXPECT_NEAR(estimate.tuned(matmul(128)).ns, 1000, 1);  // twice the work at the same rate
+  EXPECT_EQ(estimate.tuned({"v1 softmax rows=16 columns=64 dtype=float32", kTarget, ""}).ns, 0);
+}
+
+// The machine does 100 GFLOP/s, so matmul(m) takes at least 81.92 x m ns; the defaults take 1.25 times as long.
+TEST(GainEstimate, NoTimeAndNoGainPassesTheRoofline) {
+  const Target target = parse_target(kTarget).value();
+  RecordedRoofs roofs;
+  std::vector<TaskHistory> histories;
+  for (int i = 0; i < 12; ++i) {
+    const JobRow::Task task = matmul(32 + 8 * i);
+    const Workload workload = workload_from_key(task.workload_key).value();
+    const double bound = static_cast<double>(workload.flops()) / 100;
+    roofs.add(workload, target, 100, 0, 0, true);
+    histories.push_back(history(task, 0.5, 40, 128));  // as if it had gained half
+    histories.back().default_ns = 1.25 * bound;
+    for (double& ns : histories.back().best_ns) ns *= 1.25 * bound / 1000;
+  }
+  const GainEstimate with(histories, roofs), without(histories);
+  const JobRow::Task asked = matmul(68);
+  const double bound = 68.0 * 64 * 64 * 2 / 100;
+  EXPECT_DOUBLE_EQ(with.bound_ns(asked), bound);
+  EXPECT_EQ(without.bound_ns(asked), 0);
+  EXPECT_NEAR(with.now(asked, Before::kDefault).ns, 1.25 * bound, 1e-6 * bound);
+  EXPECT_DOUBLE_EQ(with.tuned(asked).ns, bound) << "0.6 of the bound is no time";
+  const Gain gain = *with.of_tuning(asked, Before::kDefault),
+             uncut = *without.of_tuning(asked, Before::kDefault);
+  EXPECT_NEAR(uncut.expected, 0.5, 0.02);
+  EXPECT_FALSE(uncut.cut);
+  EXPECT_TRUE(gain.cut);
+  EXPECT_NEAR(gain.expected, 0.2, 1e-6);
+  EXPECT_NEAR(gain.high, 0.2, 1e-6);
+  EXPECT_LE(gain.low, gain.expected);
+}
+
+TEST(GainEstimate, ATimeThatIsKnownCutsAllOfTheInterval) {
+  Gain gain{.expected = 0.3, .low = 0.1, .high = 0.6};
+  cut_by_bound(gain, {.ns = 1000, .slow_ns = 1000}, 0);
+  EXPECT_FALSE(gain.cut) << "no bound is known";
+  cut_by_bound(gain, {.ns = 1000, .slow_ns = 1000}, 400);
+  EXPECT_FALSE(gain.cut) << "exactly as far";
+  cut_by_bound(gain, {.ns = 1000, .slow_ns = 1000}, 950);
+  EXPECT_TRUE(gain.cut);
+  for (const double each : {gain.expected, gain.low, gain.high}) EXPECT_NEAR(each, 0.05, 1e-12);
+  // A time that is itself predicted may be as long as its slow end.
+  Gain predicted{.expected = 0.3, .low = 0.1, .high = 0.6};
+  cut_by_bound(predicted, {.ns = 1000, .slow_ns = 1500}, 900);
+  EXPECT_NEAR(predicted.expected, 0.1, 1e-12);
+  EXPECT_NEAR(predicted.high, 0.4, 1e-12);
+}
+
+TEST(GainEstimate, AnAnswerChosenAmongConfigsLeavesLessThanTheDefault) {
+  std::vector<TaskHistory> histories;
+  for (int i = 0; i < 12; ++i) {
+    histories.push_back(history(matmul(32 + 8 * i), 0.5, 40, 128));
+    histories.back().lent_ns = 520;
+  }
+  const GainEstimate estimate(histories);
+  EXPECT_NEAR(estimate.of_tuning(matmul(68), Before::kDefault)->expected, 0.5, 0.01);
+  const Gain gain = *estimate.of_tuning(matmul(68), Before::kChosen);
+  EXPECT_NEAR(gain.expected, 1 - 500.0 / 520, 0.001);
+  EXPECT_EQ(gain.low, 0);
+  for (TaskHistory& h : histories) h.lent_ns = 1500;  // the default is chosen then
+  EXPECT_NEAR(GainEstimate(histories).of_tuning(matmul(68), Before::kChosen)->expected, 0.5, 0.01);
+}
+
+TEST(GainEstimate, ARaceSaysWhatWasGainedAndTheLeastOfManyTrialsDoesNot) {
+  TaskHistory h = history(matmul(64), 0.9, 40, 128);
+  h.lent_ns = 950;
+  EXPECT_NEAR(*gain_of(h, Before::kDefault), 0.1, 1e-9);
+  h.raced_default_ns = 1010;
+  h.raced_last_ns = 1000;
+  EXPECT_NEAR(*gain_of(h, Before::kDefault), 1 - 1000.0 / 1010, 1e-9);
+  EXPECT_NEAR(*gain_of(h, Before::kChosen), 1 - 1000.0 / 1010, 1e-9)
+      << "the default was faster than the lent one";
+  h.raced_lent_ns = 1000;
+  EXPECT_EQ(gain_of(h, Before::kChosen), 0);
+}
+
+// Five configs are all there are: no search will find more.
+TEST(GainEstimate, AnExhaustedSpaceTellsAsMuchAsALongSearch) {
+  TaskHistory h = history(matmul(64), 0.8, 3, 5);
+  EXPECT_FALSE(gain_of(h, Before::kDefault));
+  h.exhausted = true;
+  EXPECT_NEAR(*gain_of(h, Before::kDefault), 0.2, 1e-9);
+  EXPECT_TRUE(GainEstimate({h}).of_more_trials(matmul(72), 4));
+  EXPECT_FALSE(GainEstimate({h}).of_more_trials(matmul(72), 6));
+}
+
+TEST(GainEstimate, SkippingNeedsASmallExpectedGainAndNoChanceOfALargeOne) {
+  EXPECT_TRUE(worth_skipping({.expected = 0.01, .low = 0, .high = 0.1}));
+  EXPECT_FALSE(worth_skipping({.expected = 0.03, .low = 0, .high = 0.1}));
+  EXPECT_FALSE(worth_skipping({.expected = 0.01, .low = 0, .high = 0.5}));
 }
 
 // Gains that scatter around what is known of the operator: the intervals hold what they say.
@@ -95,11 +186,14 @@ TEST(GainEstimate, HeldOutTasksLieInsideTheIntervalsAboutAsOftenAsTheySay) {
   for (int i = 0; i < 60; ++i)
     histories.push_back(history(matmul(64 + 2 * i), std::min(1.0, 0.6 * std::exp(normal(random))), 40, 128));
   const GainEstimate estimate(std::move(histories));
-  const Calibration c = calibrate_over_default(estimate);
+  const Calibration c = calibrate_tuning(estimate, Before::kDefault);
   EXPECT_EQ(c.tasks, 60);
   EXPECT_GE(c.inside_share(), 0.7);
   EXPECT_LE(c.inside_share(), 0.95);
   EXPECT_LT(c.mean_error, 0.1);
+  EXPECT_GT(c.median_width, 0.1);
+  EXPECT_LT(c.median_width, 0.3);
+  EXPECT_EQ(c.skips, 0);
   EXPECT_EQ(calibrate_more_trials(estimate, 100).tasks, 0) << "128 trials are not twice 100";
   EXPECT_EQ(calibrate_more_trials(estimate, 64).tasks, 60);
 }
