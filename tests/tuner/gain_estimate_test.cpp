@@ -173,9 +173,13 @@ TEST(GainEstimate, AnExhaustedSpaceTellsAsMuchAsALongSearch) {
 }
 
 TEST(GainEstimate, SkippingNeedsASmallExpectedGainAndNoChanceOfALargeOne) {
-  EXPECT_TRUE(worth_skipping({.expected = 0.01, .low = 0, .high = 0.1}));
-  EXPECT_FALSE(worth_skipping({.expected = 0.03, .low = 0, .high = 0.1}));
-  EXPECT_FALSE(worth_skipping({.expected = 0.01, .low = 0, .high = 0.5}));
+  const Gain small{.expected = 0.01, .low = 0, .high = 0.1},
+      certain{.expected = 0.01, .low = 0, .high = 0.04};
+  EXPECT_TRUE(worth_skipping(small, Before::kDefault));
+  EXPECT_FALSE(worth_skipping(small, Before::kChosen)) << "that config was never measured";
+  EXPECT_TRUE(worth_skipping(certain, Before::kChosen));
+  EXPECT_FALSE(worth_skipping({.expected = 0.03, .low = 0, .high = 0.1}, Before::kDefault));
+  EXPECT_FALSE(worth_skipping({.expected = 0.01, .low = 0, .high = 0.5}, Before::kDefault));
 }
 
 // Gains that scatter around what is known of the operator: the intervals hold what they say.

@@ -44,10 +44,16 @@ std::optional<double> gain_after(const TaskHistory& h, int64_t trials) {
 
 // Without an interval of their own, gains reach from nothing to twice the largest known one (in logarithms).
 std::optional<Gain> gain_from(const std::optional<LikelyValue::Range>& range,
-                              std::span<const KnownValue> known) {
+                              std::span<const KnownValue> known, Before before = Before::kDefault) {
   if (!range) return std::nullopt;
   Gain gain{std::clamp(range->expected, 0.0, 1.0), std::clamp(range->low, 0.0, 1.0),
             std::clamp(range->high, 0.0, 1.0), range->rests_on};
+  // Nothing is below no gain, and small gains cannot be told from none: then the interval has one side. A
+  // predictor may have chosen the best.
+  if (range->bounded && (before == Before::kChosen || gain.low < kSmallGain)) {
+    gain.low = 0;
+    gain.high = std::clamp(range->high_alone, 0.0, 1.0);
+  }
   if (range->bounded) return gain;
   double most = 0;
   for (const KnownValue& k : known) most = std::max(most, k.value);
@@ -64,8 +70,9 @@ std::optional<double> gain_of(const TaskHistory& h, Before before) {
   if (h.raced_last_ns <= 0 || h.raced_default_ns <= 0) return saved(first, h.last_ns());
   // The least of many trials was lucky; a race was not.
   if (before == Before::kDefault) return saved(h.raced_default_ns, h.raced_last_ns);
-  const double lent = h.raced_lent_ns > 0 ? h.raced_lent_ns : h.lent_ns / h.last_ns() * h.raced_last_ns;
-  return saved(std::min(h.raced_default_ns, lent), h.raced_last_ns);
+  return h.raced_lent_ns > 0
+             ? std::optional(saved(std::min(h.raced_default_ns, h.raced_lent_ns), h.raced_last_ns))
+             : std::nullopt;
 }
 
 void cut_by_bound(Gain& gain, const UsualTime& now, double bound_ns) {
@@ -107,10 +114,8 @@ std::optional<Gain> GainEstimate::of_tuning(const JobRow::Task& task, Before bef
   const std::vector<KnownValue> values =
       known([&](const TaskHistory& h) { return gain_of(h, before); }, hidden);
   std::optional<Gain> gain =
-      gain_from(LikelyValue(values).of(TaskLikeness(task.workload_key, task.target)), values);
+      gain_from(LikelyValue(values).of(TaskLikeness(task.workload_key, task.target)), values, before);
   if (!gain) return gain;
-  // A predictor may have chosen the best already, and small gains cannot be told from none.
-  if (before == Before::kChosen || gain->low < kSmallGain) gain->low = 0;
   cut_by_bound(*gain, now(task, before, hidden), bound_ns(task));
   return gain;
 }
@@ -201,12 +206,14 @@ const TaskHistory* GainEstimate::history_of(const JobRow::Task& task) const {
   return found;
 }
 
-bool worth_skipping(const Gain& gain) { return gain.expected < kSkipBelow && gain.high < kSkipHigh; }
+bool worth_skipping(const Gain& gain, Before before) {
+  return gain.expected < kSkipBelow && gain.high < (before == Before::kChosen ? kSmallGain : kSkipHigh);
+}
 
 namespace {
 
 template <class Estimate, class Truth>
-Calibration calibrate(const std::vector<TaskHistory>& histories, const Estimate& estimate,
+Calibration calibrate(const std::vector<TaskHistory>& histories, Before before, const Estimate& estimate,
                       const Truth& truth) {
   Calibration c;
   std::vector<double> truths, widths;
@@ -217,8 +224,8 @@ Calibration calibrate(const std::vector<TaskHistory>& histories, const Estimate&
     ++c.tasks;
     c.inside += gain->low - 1e-9 <= *found && *found <= gain->high + 1e-9 ? 1 : 0;
     c.mean_error += std::abs(gain->expected - *found);
-    c.skips += worth_skipping(*gain) ? 1 : 0;
-    c.right_skips += worth_skipping(*gain) && *found < kSmallGain ? 1 : 0;
+    c.skips += worth_skipping(*gain, before) ? 1 : 0;
+    c.right_skips += worth_skipping(*gain, before) && *found < kSmallGain ? 1 : 0;
     truths.push_back(*found);
     widths.push_back(gain->high - gain->low);
   }
@@ -237,13 +244,15 @@ Calibration calibrate(const std::vector<TaskHistory>& histories, const Estimate&
 
 Calibration calibrate_tuning(const GainEstimate& estimate, Before before) {
   return calibrate(
-      estimate.histories(), [&](const TaskHistory& h) { return estimate.of_tuning(h.task, before, &h); },
+      estimate.histories(), before,
+      [&](const TaskHistory& h) { return estimate.of_tuning(h.task, before, &h); },
       [&](const TaskHistory& h) { return gain_of(h, before); });
 }
 
 Calibration calibrate_more_trials(const GainEstimate& estimate, int64_t trials) {
   return calibrate(
-      estimate.histories(), [&](const TaskHistory& h) { return estimate.of_more_trials(h.task, trials, &h); },
+      estimate.histories(), Before::kDefault,
+      [&](const TaskHistory& h) { return estimate.of_more_trials(h.task, trials, &h); },
       [&](const TaskHistory& h) { return gain_after(h, trials); });
 }
 

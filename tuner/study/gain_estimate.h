@@ -51,8 +51,11 @@ enum class Before : uint8_t {
   kChosen,   // the config that a predictor chose among the default and those of similar tasks
 };
 
-// Tuning is not worth its time where less than this is expected, and more than kSkipHigh unlikely.
-inline constexpr double kSkipBelow = 0.015, kSkipHigh = 0.2;
+// Tuning is not worth its time where less than kSkipBelow is expected and more than kSkipHigh unlikely. Of a config
+// that was only predicted, more than kSmallGain has to be unlikely: half of such answers leave 2 % or more,
+// and what is expected does not tell which (README.md).
+inline constexpr double kSkipBelow = 0.015, kSkipHigh = 0.2, kSmallGain = 0.05;
+bool worth_skipping(const Gain& gain, Before before);
 
 class GainEstimate {
  public:
@@ -108,8 +111,6 @@ struct Calibration {
     return tasks == 0 ? 0 : static_cast<double>(inside) / static_cast<double>(tasks);
   }
 };
-inline constexpr double kSmallGain = 0.05;
-bool worth_skipping(const Gain& gain);
 // At most 200 of the tasks are hidden in turn.
 Calibration calibrate_tuning(const GainEstimate& estimate, Before before);
 // Cuts each task off after `trials`; tasks with less than twice as many are left out.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostKnown = 500;
 constexpr double kLeastWeight = 0.05;  // all weights together; below it nothing like the task is known
-constexpr double kLow = 0.1, kHigh = 0.9;
+constexpr double kLow = 0.1, kHigh = 0.9, kHighAlone = 0.8;
 constexpr double kLeastSpread = 0.002;  // times are not repeatable to less
 constexpr double kOfAll = 0.3;          // weight of the spread of all tasks, beside 1 of the same task's
 constexpr double kAnyError = 0.3;       // weight of an error of any task, beside that by likeness
@@ -68,11 +68,13 @@ std::optional<LikelyValue::Range> LikelyValue::of(const TaskLikeness& task) cons
     return weighted_quantile(std::move(with), level);
   };
   const double low = quantile_with(-kFar, kLow), high = quantile_with(kFar, kHigh);
+  const double alone = quantile_with(kFar, kHighAlone);
   Range range{.expected = c.value, .low = c.value, .high = c.value, .rests_on = c.weight};
   range.bounded = std::isfinite(low) && std::isfinite(high);
   if (range.bounded) {
     range.low = std::min(c.value, c.value + low * c.spread);
     range.high = std::max(c.value, c.value + high * c.spread);
+    range.high_alone = std::max(c.value, c.value + alone * c.spread);
   }
   return range;
 }

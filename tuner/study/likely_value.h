@@ -24,6 +24,7 @@ class LikelyValue {
  public:
   struct Range {
     double expected = 0, low = 0, high = 0;  // the truth lies between low and high in 80 % of cases
+    double high_alone = 0;                   // the truth lies below it in 80 % of cases
     double rests_on = 0;                     // weights of the known tasks together
     bool bounded = false;                    // false: too few are known to tell low and high
   };

@@ -71,7 +71,7 @@ Gain narrower_with_mean(const Gain& a, const Gain& b) {
 }
 
 void estimate_untuned(const GainEstimate& estimate, const JobRow::Task& row, TaskEstimate& out) {
-  const Before before = out.answer.kind == AnswerKind::kDefault ? Before::kDefault : Before::kChosen;
+  const Before before = out.before();
   out.gain = estimate.of_tuning(row, before);
   if (!out.gain) out.gain = estimate.of_tuning(row, Before::kDefault);
   if (out.answer.known) {

@@ -28,7 +28,12 @@ struct TaskEstimate {
 
   // True if without the bound the gain would be larger or the time now smaller.
   bool bound_decides() const { return (gain && gain->cut) || (now_ns > 0 && now_ns == bound_ns); }
-  bool skip() const { return gain && worth_skipping(*gain); }
+  // What the answer is: measured or the default, or chosen by a prediction.
+  Before before() const {
+    return answer.kind == AnswerKind::kExact || answer.kind == AnswerKind::kDefault ? Before::kDefault
+                                                                                    : Before::kChosen;
+  }
+  bool skip() const { return gain && worth_skipping(*gain, before()); }
   std::string_view verdict() const { return !gain ? "unknown" : skip() ? "skip" : "tune"; }
 };
 

@@ -152,13 +152,19 @@ std::vector<std::string> fastest(const Times& times) {
   return kernels;
 }
 
-// Takes the best time of these kernels; 0: none was measured.
-double best_of(const std::vector<std::string>& kernels, const Times& times) {
-  double best = 0;
-  for (const std::string& kernel : kernels)
-    if (const auto found = times.find(kernel); found != times.end())
-      best = best == 0 ? found->second : std::min(best, found->second);
-  return best;
+// Mean time of these kernels, as far as they were measured; 0: none was. `scale`: of times in a race over those
+// of trials; 0: there was no race.
+double mean_of(const std::vector<std::string>& kernels, const Measured& times, double scale) {
+  double sum = 0;
+  int count = 0;
+  for (const std::string& kernel : kernels) {
+    const auto trial = times.trials.find(kernel);
+    const auto race = times.race.find(kernel);
+    if (trial == times.trials.end()) continue;
+    sum += scale > 0 && race != times.race.end() ? race->second : trial->second * (scale > 0 ? scale : 1);
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
 }
 
 void fill_lent(std::vector<TaskHistory>& histories, const std::vector<Measured>& times) {
@@ -176,9 +182,11 @@ void fill_lent(std::vector<TaskHistory>& histories, const std::vector<Measured>&
         nearest.emplace_back(likeness[i].distance(likeness[k]), k);
     std::sort(nearest.begin(), nearest.end());
     if (nearest.size() > kLenders) nearest.resize(kLenders);
-    for (size_t n = 0; n < nearest.size() && histories[i].lent_ns == 0; ++n) {
-      histories[i].lent_ns = best_of(best[nearest[n].second], times[i].trials);
-      histories[i].raced_lent_ns = best_of(best[nearest[n].second], times[i].race);
+    TaskHistory& h = histories[i];
+    const double scale = h.last_ns() > 0 ? h.raced_last_ns / h.last_ns() : 0;
+    for (size_t n = 0; n < nearest.size() && h.lent_ns == 0; ++n) {
+      h.lent_ns = mean_of(best[nearest[n].second], times[i], 0);
+      if (scale > 0) h.raced_lent_ns = mean_of(best[nearest[n].second], times[i], scale);
     }
   }
 }
