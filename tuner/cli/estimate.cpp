@@ -109,7 +109,7 @@ void print(const std::vector<TaskEstimate>& lines, const Total& total) {
               static_cast<long long>(total.cost.trials), std::ceil(total.cost.seconds / 60));
   std::printf(" (%d to tune, %d to skip, %d unknown)\n", total.tune, total.skip, total.unknown);
   if (total.tune + total.unknown == 0)
-    std::printf("skip     nothing here is expected to gain %.0f %%\n", 100 * kSkipBelow);
+    std::printf("skip     nothing here is expected to gain %.1f %%\n", 100 * kSkipBelow);
 }
 
 int run_calibration(const GainEstimate& estimate, bool json) {
@@ -201,9 +201,12 @@ void add_estimate_command(Command app, CommandContext& context) {
       app, context, "estimate",
       "Predict, before any device time, what tuning a job file's tasks would gain over what the database "
       "answers\n"
-      "now, and the trials and minutes it takes. \"skip\": less than 2 % is expected. Learned from the "
-      "searches in\n"
-      "the database: what they gained over the default config, and how gains came with trials.\n"
+      "now, and the trials and minutes it takes. \"skip\": less than 1.5 % is expected, and much more is "
+      "unlikely.\n"
+      "Learned from the searches in the database: what they gained over the default config, and how gains "
+      "came "
+      "with\n"
+      "trials. No time is below the roofline's, as far as records tell the machine's peak and bandwidth.\n"
       "  tuner estimate network.json\n"
       "  tuner estimate --calibrate       each task hidden in turn: was the truth inside the interval?",
       [options] { return run(*options); });
