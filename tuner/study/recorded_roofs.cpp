@@ -50,7 +50,7 @@ void RecordedRoofs::add(const Workload& workload, const Target& target, double p
                         double time_ns, bool direct) {
   Machine& machine = machines_[target.name()];
   // Of a device, records tell the peak of float32, whatever their own type.
-  if (target.is_cpu() || workload.dtype() == DType::kFloat32)
+  if (target.family->bound_by_host() || workload.dtype() == DType::kFloat32)
     raise(machine.gflops[workload.dtype()], peak_gflops);
   double& gbps = machine.gbps[workload.bytes()];
   raise(gbps, read_gbps);
