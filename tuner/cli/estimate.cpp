@@ -109,7 +109,7 @@ void print(const std::vector<TaskEstimate>& lines, const Total& total) {
               static_cast<long long>(total.cost.trials), std::ceil(total.cost.seconds / 60));
   std::printf(" (%d to tune, %d to skip, %d unknown)\n", total.tune, total.skip, total.unknown);
   if (total.tune + total.unknown == 0)
-    std::printf("skip     nothing here is expected to gain %.1f %%\n", 100 * kSkipBelow);
+    std::printf("skip     nothing here is expected to gain %.0f %%\n", 100 * kSkipBelow);
 }
 
 int run_calibration(const GainEstimate& estimate, bool json) {
@@ -201,7 +201,7 @@ void add_estimate_command(Command app, CommandContext& context) {
       app, context, "estimate",
       "Predict, before any device time, what tuning a job file's tasks would gain over what the database "
       "answers\n"
-      "now, and the trials and minutes it takes. \"skip\": less than 1.5 % is expected, and much more is "
+      "now, and the trials and minutes it takes. \"skip\": less than 1 % is expected, and much more is "
       "unlikely.\n"
       "Learned from the searches in the database: what they gained over the default config, and how gains "
       "came "

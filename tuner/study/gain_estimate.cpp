@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "compiler_core/base/int_math.h"
@@ -11,12 +12,12 @@
 namespace tuner {
 namespace {
 
-constexpr int64_t kSearched =
-    32;  // fewer trials say nothing of what a task can reach, if there are more configs
+// Fewer trials say nothing of what a task can reach, if it has more configs.
+constexpr int64_t kSearched = 32;
+constexpr double kLeastWeight = 0.05;  // of all likes together; below it nothing like the task is known
 constexpr double kGuessedSeconds = 0.5, kGuessedRace = 20;
 constexpr int64_t kGuessedTrials = 128, kBatch = 16;
 constexpr size_t kMostHidden = 200;
-constexpr double kSlow = 0.9;
 
 bool races_there(const JobRow::Task& task) {
   const Result<Target> target = parse_target(task.target);
@@ -45,7 +46,7 @@ std::optional<double> gain_after(const TaskHistory& h, int64_t trials) {
 // Without an interval of their own, gains reach from nothing to twice the largest known one (in logarithms).
 std::optional<Gain> gain_from(const std::optional<LikelyValue::Range>& range,
                               std::span<const KnownValue> known, Before before = Before::kDefault) {
-  if (!range) return std::nullopt;
+  if (!range || range->rests_on < kLeastWeight) return std::nullopt;
   Gain gain{std::clamp(range->expected, 0.0, 1.0), std::clamp(range->low, 0.0, 1.0),
             std::clamp(range->high, 0.0, 1.0), range->rests_on};
   // Nothing is below no gain, and small gains cannot be told from none: then the interval has one side. A
@@ -170,21 +171,24 @@ UsualTime GainEstimate::usual_time(const JobRow::Task& task, const TimeOf& time_
   const TaskLikeness here(task.workload_key, task.target);
   const double bound = bound_ns(task);
   // What a time is compared with: the bound, or the work if no bound is known.
-  const auto work_of = [](const JobRow::Task& t) {
+  const auto unit_of = [&](const JobRow::Task& t, double its_bound) {
+    if (bound > 0) return its_bound;
     const Result<Workload> w = workload_from_key(t.workload_key);
     return w ? static_cast<double>(w->memory_bound() ? w->bytes() : w->flops()) : 0.0;
   };
-  std::vector<WeightedValue> multiples;  // of the operator only: others do other work
+  std::vector<KnownValue> multiples;  // logarithms; of the operator only: others do other work
   for (size_t i = 0; i < histories_.size(); ++i) {
     const double ns = &histories_[i] == hidden ? 0 : time_of(histories_[i]);
-    const double unit = bound > 0 ? bounds_[i] : work_of(histories_[i].task);
+    const double unit = unit_of(histories_[i].task, bounds_[i]);
     if (ns > 0 && unit > 0 && std::isfinite(here.distance(likeness_[i])))
-      multiples.push_back({ns / unit, here.weight(likeness_[i])});
+      multiples.push_back({&likeness_[i], std::log(ns / unit)});
   }
-  if (multiples.empty()) return {};
-  const double unit = bound > 0 ? bound : work_of(task);
-  return {std::max(bound, weighted_quantile(multiples, 0.5) * unit),
-          std::max(bound, weighted_quantile(multiples, kSlow) * unit)};
+  const double unit = unit_of(task, bound);
+  const std::optional<LikelyValue::Range> range = LikelyValue(std::move(multiples)).of(here);
+  if (!range || unit <= 0) return {};
+  const auto time_at = [&](double logarithm) { return std::max(bound, unit * std::exp(logarithm)); };
+  return {time_at(range->expected),
+          range->bounded ? time_at(range->high) : std::numeric_limits<double>::infinity()};
 }
 
 UsualTime GainEstimate::now(const JobRow::Task& task, Before before, const TaskHistory* hidden) const {
@@ -207,7 +211,7 @@ const TaskHistory* GainEstimate::history_of(const JobRow::Task& task) const {
 }
 
 bool worth_skipping(const Gain& gain, Before before) {
-  return gain.expected < kSkipBelow && gain.high < (before == Before::kChosen ? kSmallGain : kSkipHigh);
+  return before == Before::kDefault && gain.expected < kSkipBelow && gain.high < kSkipHigh;
 }
 
 namespace {

@@ -35,8 +35,9 @@ struct Gain {
 
 // The time of a call, learned from other tasks.
 struct UsualTime {
-  double ns = 0;       // 0: not known
-  double slow_ns = 0;  // nine of ten tasks are faster; the same as `ns` if that was measured
+  double ns = 0;  // 0: not known
+  double slow_ns =
+      0;  // nine of ten tasks are faster; `ns` if that was measured, infinite if too few are known
 };
 
 struct Cost {
@@ -51,10 +52,10 @@ enum class Before : uint8_t {
   kChosen,   // the config that a predictor chose among the default and those of similar tasks
 };
 
-// Tuning is not worth its time where less than kSkipBelow is expected and more than kSkipHigh unlikely. Of a config
-// that was only predicted, more than kSmallGain has to be unlikely: half of such answers leave 2 % or more,
-// and what is expected does not tell which (README.md).
-inline constexpr double kSkipBelow = 0.015, kSkipHigh = 0.2, kSmallGain = 0.05;
+// Tuning is not worth its time where less than kSkipBelow is expected and more than kSkipHigh unlikely. A config
+// that was only predicted is never left at that: it was not measured, half of such answers leave 2 % or more,
+// and no prediction told which (README.md).
+inline constexpr double kSkipBelow = 0.01, kSkipHigh = 0.2, kSmallGain = 0.05;
 bool worth_skipping(const Gain& gain, Before before);
 
 class GainEstimate {

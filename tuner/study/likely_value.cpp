@@ -10,7 +10,6 @@ namespace tuner {
 namespace {
 
 constexpr size_t kMostKnown = 500;
-constexpr double kLeastWeight = 0.05;  // all weights together; below it nothing like the task is known
 constexpr double kLow = 0.1, kHigh = 0.9, kHighAlone = 0.8;
 constexpr double kLeastSpread = 0.002;  // times are not repeatable to less
 constexpr double kOfAll = 0.3;          // weight of the spread of all tasks, beside 1 of the same task's
@@ -51,7 +50,7 @@ LikelyValue::Centre LikelyValue::centre(const TaskLikeness& task, size_t skip) c
 
 std::optional<LikelyValue::Range> LikelyValue::of(const TaskLikeness& task) const {
   const Centre c = centre(task, kNone);
-  if (c.weight < kLeastWeight) return std::nullopt;
+  if (c.weight <= 0) return std::nullopt;
   std::vector<WeightedValue> errors;
   double all = 0;
   for (size_t i = 0; i < known_.size(); ++i) {

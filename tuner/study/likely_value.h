@@ -30,7 +30,7 @@ class LikelyValue {
   };
   // Costs n^2 log n; of many tasks every k-th is taken.
   explicit LikelyValue(std::vector<KnownValue> known);
-  // Returns nothing if all known tasks together say next to nothing about this one.
+  // Returns nothing if no known task is like this one; `rests_on` tells how much they say.
   std::optional<Range> of(const TaskLikeness& task) const;
 
  private:
