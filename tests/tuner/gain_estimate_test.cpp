@@ -83,8 +83,8 @@ TEST(GainEstimate, TrialsAndTimeAreThoseOfSimilarSearches) {
 
 TEST(GainEstimate, TheTimeOfAnUntunedTaskFollowsTheRateOfItsLikes) {
   const GainEstimate estimate({history(matmul(64), 0.5, 40, 128)});
-  EXPECT_NEAR(estimate.tuned(matmul(128)).ns, 1000, 1);  // twice the work at the same rate
-  EXPECT_EQ(estimate.tuned({"v1 softmax rows=16 columns=64 dtype=float32", kTarget, ""}).ns, 0);
+  EXPECT_NEAR(estimate.tuned_ns(matmul(128)), 1000, 1);  // twice the work at the same rate
+  EXPECT_EQ(estimate.tuned_ns({"v1 softmax rows=16 columns=64 dtype=float32", kTarget, ""}), 0);
 }
 
 // The machine does 100 GFLOP/s, so matmul(m) takes at least 81.92 x m ns; the defaults take 1.25 times as long.
@@ -106,8 +106,8 @@ TEST(GainEstimate, NoTimeAndNoGainPassesTheRoofline) {
   const double bound = 68.0 * 64 * 64 * 2 / 100;
   EXPECT_DOUBLE_EQ(with.bound_ns(asked), bound);
   EXPECT_EQ(without.bound_ns(asked), 0);
-  EXPECT_NEAR(with.now(asked, Before::kDefault).ns, 1.25 * bound, 1e-6 * bound);
-  EXPECT_DOUBLE_EQ(with.tuned(asked).ns, bound) << "0.6 of the bound is no time";
+  EXPECT_NEAR(with.now_ns(asked, Before::kDefault), 1.25 * bound, 1e-6 * bound);
+  EXPECT_DOUBLE_EQ(with.tuned_ns(asked), bound) << "0.6 of the bound is no time";
   const Gain gain = *with.of_tuning(asked, Before::kDefault),
              uncut = *without.of_tuning(asked, Before::kDefault);
   EXPECT_NEAR(uncut.expected, 0.5, 0.02);
@@ -118,20 +118,19 @@ TEST(GainEstimate, NoTimeAndNoGainPassesTheRoofline) {
   EXPECT_LE(gain.low, gain.expected);
 }
 
-TEST(GainEstimate, ATimeThatIsKnownCutsAllOfTheInterval) {
+TEST(GainEstimate, ABoundCutsAllOfTheInterval) {
   Gain gain{.expected = 0.3, .low = 0.1, .high = 0.6};
-  cut_by_bound(gain, {.ns = 1000, .slow_ns = 1000}, 0);
+  cut_by_bound(gain, 1000, 0);
   EXPECT_FALSE(gain.cut) << "no bound is known";
-  cut_by_bound(gain, {.ns = 1000, .slow_ns = 1000}, 400);
-  EXPECT_FALSE(gain.cut) << "exactly as far";
-  cut_by_bound(gain, {.ns = 1000, .slow_ns = 1000}, 950);
+  cut_by_bound(gain, 1000, 390);
+  EXPECT_FALSE(gain.cut) << "nearly as far";
+  cut_by_bound(gain, 1000, 950);
   EXPECT_TRUE(gain.cut);
   for (const double each : {gain.expected, gain.low, gain.high}) EXPECT_NEAR(each, 0.05, 1e-12);
-  // A time that is itself predicted may be as long as its slow end.
-  Gain predicted{.expected = 0.3, .low = 0.1, .high = 0.6};
-  cut_by_bound(predicted, {.ns = 1000, .slow_ns = 1500}, 900);
-  EXPECT_NEAR(predicted.expected, 0.1, 1e-12);
-  EXPECT_NEAR(predicted.high, 0.4, 1e-12);
+  cut_by_bound(gain, 1000, 950);
+  EXPECT_TRUE(gain.cut) << "it stays cut";
+  cut_by_bound(gain, 900, 950);
+  EXPECT_EQ(gain.high, 0) << "already faster than the bound";
 }
 
 TEST(GainEstimate, AnAnswerChosenAmongConfigsLeavesLessThanTheDefault) {
@@ -330,7 +329,7 @@ TEST(GainEstimate, ReadsWhatTheNearestTaskWouldLend) {
   EXPECT_EQ(estimate->history_of(here)->raced_lent_ns, 0);
   const double bound = estimate->bound_ns(here);
   EXPECT_NEAR(bound, 64.0 * 64 * 64 * 2 / 1e4, 1e-6);
-  EXPECT_GE(estimate->now(here, Before::kDefault).ns, bound);
+  EXPECT_GE(estimate->now_ns(here, Before::kDefault), bound);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "compiler_core/base/int_math.h"
@@ -76,16 +75,11 @@ std::optional<double> gain_of(const TaskHistory& h, Before before) {
              : std::nullopt;
 }
 
-void cut_by_bound(Gain& gain, const UsualTime& now, double bound_ns) {
-  const auto at_most = [&](double& share, double ns) {
-    const double most = ns > 0 && bound_ns > 0 ? std::max(0.0, 1 - bound_ns / ns) : 1;
-    gain.cut |= share > most;
-    share = std::min(share, most);
-  };
-  at_most(gain.expected, now.ns);
-  at_most(gain.high, now.slow_ns);
-  gain.low = std::min(gain.low, gain.expected);
-  gain.high = std::max(gain.high, gain.expected);
+void cut_by_bound(Gain& gain, double now_ns, double bound_ns) {
+  if (now_ns <= 0 || bound_ns <= 0) return;
+  const double most = std::max(0.0, 1 - bound_ns / now_ns);
+  gain.cut |= gain.high > most;
+  for (double* each : {&gain.expected, &gain.low, &gain.high}) *each = std::min(*each, most);
 }
 
 Result<GainEstimate> GainEstimate::read(const Store& store) {
@@ -117,7 +111,7 @@ std::optional<Gain> GainEstimate::of_tuning(const JobRow::Task& task, Before bef
   std::optional<Gain> gain =
       gain_from(LikelyValue(values).of(TaskLikeness(task.workload_key, task.target)), values, before);
   if (!gain) return gain;
-  cut_by_bound(*gain, now(task, before, hidden), bound_ns(task));
+  cut_by_bound(*gain, now_ns(task, before, hidden), bound_ns(task));
   return gain;
 }
 
@@ -166,8 +160,8 @@ double GainEstimate::bound_ns(const JobRow::Task& task) const {
 }
 
 template <class TimeOf>
-UsualTime GainEstimate::usual_time(const JobRow::Task& task, const TimeOf& time_of,
-                                   const TaskHistory* hidden) const {
+double GainEstimate::usual_ns(const JobRow::Task& task, const TimeOf& time_of,
+                              const TaskHistory* hidden) const {
   const TaskLikeness here(task.workload_key, task.target);
   const double bound = bound_ns(task);
   // What a time is compared with: the bound, or the work if no bound is known.
@@ -176,28 +170,24 @@ UsualTime GainEstimate::usual_time(const JobRow::Task& task, const TimeOf& time_
     const Result<Workload> w = workload_from_key(t.workload_key);
     return w ? static_cast<double>(w->memory_bound() ? w->bytes() : w->flops()) : 0.0;
   };
-  std::vector<KnownValue> multiples;  // logarithms; of the operator only: others do other work
+  std::vector<WeightedValue> multiples;  // of the operator only: others do other work
   for (size_t i = 0; i < histories_.size(); ++i) {
     const double ns = &histories_[i] == hidden ? 0 : time_of(histories_[i]);
     const double unit = unit_of(histories_[i].task, bounds_[i]);
     if (ns > 0 && unit > 0 && std::isfinite(here.distance(likeness_[i])))
-      multiples.push_back({&likeness_[i], std::log(ns / unit)});
+      multiples.push_back({ns / unit, here.weight(likeness_[i])});
   }
-  const double unit = unit_of(task, bound);
-  const std::optional<LikelyValue::Range> range = LikelyValue(std::move(multiples)).of(here);
-  if (!range || unit <= 0) return {};
-  const auto time_at = [&](double logarithm) { return std::max(bound, unit * std::exp(logarithm)); };
-  return {time_at(range->expected),
-          range->bounded ? time_at(range->high) : std::numeric_limits<double>::infinity()};
+  if (multiples.empty()) return 0;
+  return std::max(bound, weighted_quantile(std::move(multiples), 0.5) * unit_of(task, bound));
 }
 
-UsualTime GainEstimate::now(const JobRow::Task& task, Before before, const TaskHistory* hidden) const {
-  return usual_time(
+double GainEstimate::now_ns(const JobRow::Task& task, Before before, const TaskHistory* hidden) const {
+  return usual_ns(
       task, [&](const TaskHistory& h) { return before_ns(h, before); }, hidden);
 }
 
-UsualTime GainEstimate::tuned(const JobRow::Task& task) const {
-  return usual_time(
+double GainEstimate::tuned_ns(const JobRow::Task& task) const {
+  return usual_ns(
       task, [](const TaskHistory& h) { return h.last_ns(); }, nullptr);
 }
 

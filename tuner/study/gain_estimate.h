@@ -33,13 +33,6 @@ struct Gain {
   bool cut = false;                        // the roofline's bound made it smaller
 };
 
-// The time of a call, learned from other tasks.
-struct UsualTime {
-  double ns = 0;  // 0: not known
-  double slow_ns =
-      0;  // nine of ten tasks are faster; `ns` if that was measured, infinite if too few are known
-};
-
 struct Cost {
   int64_t trials = 0;
   double seconds = 0;
@@ -73,9 +66,9 @@ class GainEstimate {
   // Returns the cost until nine tenths of the gain, or all but 1 %, are reached, after `trials` so far.
   Cost cost(const JobRow::Task& task, int64_t trials) const;
   // Returns the time of a call before tuning, and once tuned: the usual multiple of the bound of its
-  // operator's tasks, or without a bound their usual rate of arithmetic or memory traffic.
-  UsualTime now(const JobRow::Task& task, Before before, const TaskHistory* hidden = nullptr) const;
-  UsualTime tuned(const JobRow::Task& task) const;
+  // operator's tasks, or without a bound their usual rate of arithmetic or memory traffic. 0: not known.
+  double now_ns(const JobRow::Task& task, Before before, const TaskHistory* hidden = nullptr) const;
+  double tuned_ns(const JobRow::Task& task) const;
   // Returns the roofline's time, which no call goes below. 0: not known.
   double bound_ns(const JobRow::Task& task) const;
   // Returns the history of the task itself with the most trials; null if it was never searched.
@@ -86,7 +79,7 @@ class GainEstimate {
   template <class ValueOf>
   std::vector<KnownValue> known(const ValueOf& value_of, const TaskHistory* hidden) const;
   template <class TimeOf>
-  UsualTime usual_time(const JobRow::Task& task, const TimeOf& time_of, const TaskHistory* hidden) const;
+  double usual_ns(const JobRow::Task& task, const TimeOf& time_of, const TaskHistory* hidden) const;
 
   std::vector<TaskHistory> histories_;
   std::vector<TaskLikeness> likeness_;  // of each history
@@ -94,9 +87,9 @@ class GainEstimate {
   RecordedRoofs roofs_;
 };
 
-// Cuts a gain where the task would become faster than the roofline: what is expected at the time now, what is
-// possible at the slow end of it. Times of 0 are not known and cut nothing.
-void cut_by_bound(Gain& gain, const UsualTime& now, double bound_ns);
+// Cuts a gain, and its interval, where the task would become faster than the roofline. Times of 0 are not known
+// and cut nothing.
+void cut_by_bound(Gain& gain, double now_ns, double bound_ns);
 
 // The truth that a history tells; empty if it was not searched far enough.
 std::optional<double> gain_of(const TaskHistory& history, Before before);

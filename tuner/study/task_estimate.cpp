@@ -46,7 +46,7 @@ Status estimate_tuned(const Store& store, const GainEstimate& estimate, const Jo
       out.cost.trials = kStoppingHorizon;
     else
       out.gain = estimate.of_more_trials(row, out.trials_so_far, history);
-    if (out.gain) cut_by_bound(*out.gain, {out.now_ns, out.now_ns}, out.bound_ns);
+    if (out.gain) cut_by_bound(*out.gain, out.now_ns, out.bound_ns);
   }
   out.staleness = staleness(*out.answer.tuned, present_here(out.task.target));
   if (!out.staleness.stale()) return Status::ok();
@@ -83,10 +83,9 @@ void estimate_untuned(const GainEstimate& estimate, const JobRow::Task& row, Tas
     out.note = "nothing like it was searched; tuner submit FILE --trials 64 tells more";
     return;
   }
-  UsualTime now = estimate.now(row, before);
-  if (now.ns == 0) now = estimate.now(row, Before::kDefault);
-  out.now_ns = now.ns;
-  cut_by_bound(*out.gain, now, out.bound_ns);
+  out.now_ns = estimate.now_ns(row, before);
+  if (out.now_ns == 0) out.now_ns = estimate.now_ns(row, Before::kDefault);
+  cut_by_bound(*out.gain, out.now_ns, out.bound_ns);
   if (out.gain->low < kSmallGain) out.gain->low = 0;
 }
 
