@@ -10,11 +10,29 @@ namespace tuner {
 namespace {
 
 constexpr size_t kMostKnown = 500;
-constexpr double kLow = 0.1, kHigh = 0.9, kHighAlone = 0.8;
-constexpr double kLeastSpread = 0.002;  // times are not repeatable to less
-constexpr double kOfAll = 0.3;          // weight of the spread of all tasks, beside 1 of the same task's
-constexpr double kAnyError = 0.3;       // weight of an error of any task, beside that by likeness
+constexpr double kHigh = 0.9, kHighAlone = 0.8;  // kHigh: at both ends
+constexpr double kLeastSpread = 0.002;           // times are not repeatable to less
+constexpr double kOfAll = 0.3;     // weight of the spread of all tasks, beside 1 of the same task's
+constexpr double kAnyError = 0.3;  // weight of an error of any task, beside that by likeness
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
+constexpr double kFar = std::numeric_limits<double>::infinity();
+
+// Returns what the unseen task's error is below with this probability; infinite if too few are known. The
+// share of few errors is itself uncertain: a standard error is added to it, as far as there are larger ones.
+double error_below(std::vector<WeightedValue> errors, double probability) {
+  double all = 0, squares = 0;
+  for (const WeightedValue& e : errors) {
+    all += e.weight;
+    squares += e.weight * e.weight;
+  }
+  const double unseen = all / static_cast<double>(errors.size());
+  constexpr double kRounding = 1e-9;
+  const double largest = all / (all + unseen);
+  if (probability > largest + kRounding) return kFar;
+  const double doubt = std::sqrt(probability * (1 - probability) * squares) / all;
+  errors.push_back({kFar, unseen});
+  return weighted_quantile(std::move(errors), std::min(largest - kRounding, probability + doubt));
+}
 
 }  // namespace
 
@@ -52,22 +70,12 @@ std::optional<LikelyValue::Range> LikelyValue::of(const TaskLikeness& task) cons
   const Centre c = centre(task, kNone);
   if (c.weight <= 0) return std::nullopt;
   std::vector<WeightedValue> errors;
-  double all = 0;
-  for (size_t i = 0; i < known_.size(); ++i) {
-    const double weight = task.weight(*known_[i].task);
-    if (weight <= 0) continue;  // of another kind of target
-    errors.push_back({errors_[i], kAnyError + weight});
-    all += errors.back().weight;
-  }
-  const double unseen = all / static_cast<double>(errors.size());
-  constexpr double kFar = std::numeric_limits<double>::infinity();
-  const auto quantile_with = [&](double end, double level) {
-    std::vector<WeightedValue> with = errors;
-    with.push_back({end, unseen});
-    return weighted_quantile(std::move(with), level);
-  };
-  const double low = quantile_with(-kFar, kLow), high = quantile_with(kFar, kHigh);
-  const double alone = quantile_with(kFar, kHighAlone);
+  for (size_t i = 0; i < known_.size(); ++i)
+    if (const double weight = task.weight(*known_[i].task); weight > 0)  // else of another kind of target
+      errors.push_back({errors_[i], kAnyError + weight});
+  const double high = error_below(errors, kHigh), alone = error_below(errors, kHighAlone);
+  for (WeightedValue& e : errors) e.value = -e.value;
+  const double low = -error_below(errors, kHigh);
   Range range{.expected = c.value, .low = c.value, .high = c.value, .rests_on = c.weight};
   range.bounded = std::isfinite(low) && std::isfinite(high);
   if (range.bounded) {
