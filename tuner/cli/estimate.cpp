@@ -131,8 +131,11 @@ int run_calibration(const GainEstimate& estimate, bool json) {
     return c.tasks;
   };
   if (!json)
-    std::printf("each task hidden in turn; points of gain\n%-24s %4s %8s %8s %14s %13s\n", "gain", "n",
-                "inside", "width", "off (mean's)", "skips right");
+    std::printf(
+        "Each task hidden in turn. Median width of the 80 %% intervals and mean error in points; () that of "
+        "the "
+        "others' mean.\n%-24s %4s %8s %8s %14s %13s\n",
+        "gain", "n", "inside", "width", "error", "skips right");
   int64_t tasks = say("over the default", calibrate_tuning(estimate, Before::kDefault));
   tasks += say("over a chosen config", calibrate_tuning(estimate, Before::kChosen));
   for (const int64_t n : {16, 32, 64, 128})
