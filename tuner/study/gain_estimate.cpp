@@ -159,9 +159,7 @@ double GainEstimate::bound_ns(const JobRow::Task& task) const {
   return workload && target ? roofs_.bound_ns(*workload, *target, task.algorithms) : 0;
 }
 
-template <class TimeOf>
-double GainEstimate::usual_ns(const JobRow::Task& task, const TimeOf& time_of,
-                              const TaskHistory* hidden) const {
+double GainEstimate::now_ns(const JobRow::Task& task, Before before, const TaskHistory* hidden) const {
   const TaskLikeness here(task.workload_key, task.target);
   const double bound = bound_ns(task);
   // What a time is compared with: the bound, or the work if no bound is known.
@@ -172,23 +170,13 @@ double GainEstimate::usual_ns(const JobRow::Task& task, const TimeOf& time_of,
   };
   std::vector<WeightedValue> multiples;  // of the operator only: others do other work
   for (size_t i = 0; i < histories_.size(); ++i) {
-    const double ns = &histories_[i] == hidden ? 0 : time_of(histories_[i]);
+    const double ns = &histories_[i] == hidden ? 0 : before_ns(histories_[i], before);
     const double unit = unit_of(histories_[i].task, bounds_[i]);
     if (ns > 0 && unit > 0 && std::isfinite(here.distance(likeness_[i])))
       multiples.push_back({ns / unit, here.weight(likeness_[i])});
   }
   if (multiples.empty()) return 0;
   return std::max(bound, weighted_quantile(std::move(multiples), 0.5) * unit_of(task, bound));
-}
-
-double GainEstimate::now_ns(const JobRow::Task& task, Before before, const TaskHistory* hidden) const {
-  return usual_ns(
-      task, [&](const TaskHistory& h) { return before_ns(h, before); }, hidden);
-}
-
-double GainEstimate::tuned_ns(const JobRow::Task& task) const {
-  return usual_ns(
-      task, [](const TaskHistory& h) { return h.last_ns(); }, nullptr);
 }
 
 const TaskHistory* GainEstimate::history_of(const JobRow::Task& task) const {

@@ -4,10 +4,10 @@
 // Of each searched task it knows the curve: the time of the default config, the best time after each trial,
 // and the last one. The curves of similar tasks (task_likeness.h) predict, with intervals (likely_value.h):
 //   - what the default leaves to gain: 1 - best / default;
-//   - what an answer that was chosen by prediction leaves: 1 - best / the faster of the default and the config
+//   - what an answer that was chosen by prediction leaves: 1 - best / the faster of the default and a config
 //     that a similar task lends;
 //   - what is still to gain after n trials: 1 - last / best after n;
-//   - the time of a call now and once tuned, as multiples of the roofline's bound (recorded_roofs.h);
+//   - the time of a call now, as a multiple of the roofline's bound (recorded_roofs.h);
 //   - how many trials most of the gain takes, and the seconds of a trial and of a race.
 // No time and no gain passes the bound. `tuner estimate --calibrate` hides each task in turn and prints how
 // often the truth lay inside.
@@ -65,10 +65,9 @@ class GainEstimate {
                                      const TaskHistory* hidden = nullptr) const;
   // Returns the cost until nine tenths of the gain, or all but 1 %, are reached, after `trials` so far.
   Cost cost(const JobRow::Task& task, int64_t trials) const;
-  // Returns the time of a call before tuning, and once tuned: the usual multiple of the bound of its
-  // operator's tasks, or without a bound their usual rate of arithmetic or memory traffic. 0: not known.
+  // Returns the time of a call before tuning: the usual multiple of the bound of its operator's tasks, or
+  // without a bound their usual rate of arithmetic or memory traffic. 0: not known.
   double now_ns(const JobRow::Task& task, Before before, const TaskHistory* hidden = nullptr) const;
-  double tuned_ns(const JobRow::Task& task) const;
   // Returns the roofline's time, which no call goes below. 0: not known.
   double bound_ns(const JobRow::Task& task) const;
   // Returns the history of the task itself with the most trials; null if it was never searched.
@@ -78,8 +77,6 @@ class GainEstimate {
  private:
   template <class ValueOf>
   std::vector<KnownValue> known(const ValueOf& value_of, const TaskHistory* hidden) const;
-  template <class TimeOf>
-  double usual_ns(const JobRow::Task& task, const TimeOf& time_of, const TaskHistory* hidden) const;
 
   std::vector<TaskHistory> histories_;
   std::vector<TaskLikeness> likeness_;  // of each history
