@@ -248,6 +248,30 @@ TEST_F(Nearest, WhereTheDefaultIsBestItIsTheAnswerWithItsPrediction) {
   EXPECT_THAT(answer->note, HasSubstr("predicted"));
 }
 
+// A cover set always has a config to offer: the default has to beat it by its own score.
+TEST_F(Nearest, AnOfferPredictedWorseThanTheDefaultIsNotChosen) {
+  for (const int64_t m : {24, 48, 96, 160})
+    for (const int64_t n : {32, 64})
+      tune_by_formula(product(m, n, 64), cpu_, 30, [](const Config& c, const ConfigSpace& s) {
+        return c == s.at(s.default_index()) ? 500.0 : 2000.0;
+      });
+  const Workload asked = product(80, 48, 64);
+  const std::string offered = other_config(asked, cpu_);
+  LearnedRow row{.kind = "cover", .op = "matmul", .target = cpu_.name()};
+  row.document = str(R"({"version": 1, "op": "matmul", "target": ")", cpu_.name(),
+                     R"(", "configs": [{"template": "matmul_cpu", "template_version": )", matmul().version(),
+                     R"(, "config": ")", offered,
+                     R"("}], "tree": [{"use": 0}], "columns": 8, "worst": 0.2, "mean": 0.25})");
+  ASSERT_OK(store_->add_learned(row));
+  // Where nothing is known of the default, the offer is taken.
+  EXPECT_EQ(Resolver(store_.get()).resolve(asked, cpu_)->kind, AnswerKind::kPortable);
+  const Result<Answer> answer = Resolver(store_.get(), {.learn_if_missing = true}).resolve(asked, cpu_);
+  ASSERT_TRUE(answer) << answer.message();
+  EXPECT_EQ(answer->kind, AnswerKind::kDefault) << answer->note;
+  EXPECT_NE(answer->config, offered);
+  EXPECT_GT(answer->predicted_default, 0.5);
+}
+
 TEST_F(Nearest, NothingIsLearnedOfThreeShapesAndNothingTwiceOfTheSameRecords) {
   const auto ns = [](const Config& c, const ConfigSpace& s) { return tile_time(c, s, 2); };
   for (const int64_t m : {24, 48, 96}) tune_by_formula(product(m, 32, 64), cpu_, 10, ns);

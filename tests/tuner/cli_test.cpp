@@ -205,7 +205,8 @@ TEST_F(CliTest, TheKeysOfJsonStandOnTheirPage) {
        {"query conv.json --db t.db --json", "query --all --db t.db --format jsonl", "jobs --db t.db --json",
         "records merge t.db -o m.db --json", "records diff t.db t.db --json",
         "records check --db t.db --json", "records export --db t.db -o e.jsonl --json",
-        "records import e.jsonl --db n.db --json"}) {
+        "records import e.jsonl --db n.db --json", "estimate conv.json --db t.db --json",
+        "estimate --calibrate --db t.db --json"}) {
     const Outcome3 printed = tuner(command);
     const json document = json::parse(printed.out, nullptr, /*allow_exceptions=*/false);
     ASSERT_FALSE(document.is_discarded()) << command << ": " << printed.out << printed.err;

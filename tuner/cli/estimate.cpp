@@ -5,17 +5,10 @@
 #include <memory>
 
 #include "compiler_core/backend.h"
-#include "db/resolve/resolve.h"
-#include "db/staleness.h"
 #include "tuner/cli/command.h"
-#include "tuner/daemon/task_space.h"
 #include "tuner/jobs/job_file.h"
 #include "tuner/jobs/tasks.h"
-#include "tuner/search/stopping_estimate.h"
-#include "tuner/study/gain_estimate.h"
-#include "tuner/study/present.h"
-#include "tuner/study/revalidate_plan.h"
-#include "tuner/study/task_records.h"
+#include "tuner/study/task_estimate.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
@@ -28,78 +21,6 @@ struct Options {
   bool calibrate = false, json = false;
 };
 
-struct Line {
-  CliTask task;
-  int64_t uses = 1;
-  Answer answer;
-  Staleness staleness;
-  std::optional<Gain> gain;  // none: nothing to learn from
-  Cost cost;
-  int64_t trials_so_far = 0;
-  double now_ns = 0;  // of what is answered now: measured, or predicted where it was not; 0: not known
-  std::string note;
-
-  bool skip() const { return gain && gain->expected < kSkipBelow; }
-  std::string_view verdict() const { return !gain ? "unknown" : skip() ? "skip" : "tune"; }
-};
-
-// Of a task with results enough, from how its own search went.
-Result<std::optional<Gain>> by_its_own_search(const Store& store, const JobRow::Task& task) {
-  const Result<TaskSpace> space = make_task_space(task);
-  const Result<TaskRecords> records = records_of_task(store, task);
-  if (!space || !records) return std::optional<Gain>();  // several machines, or no template any more
-  StoppingEstimate estimate(space->search);
-  for (const TaskRecords::Row& row : records->rows)
-    for (size_t i = 0; i < space->search.parts.size(); ++i) {
-      if (space->search.parts[i].template_name != row.template_name) continue;
-      const Result<ConfigIndex> index = space->search.parts[i].space->index_of(row.config);
-      if (!index) continue;
-      const Observation o{{static_cast<int>(i), *index}, row.is_timed(), row.time_ns()};
-      estimate.observe({&o, 1});
-    }
-  const std::optional<double> chance = estimate.chance(), expected = estimate.expected_gain();
-  if (!chance || !expected) return std::optional<Gain>();
-  // At least one case in ten gains something: then it is the gain there is, when there is one.
-  const double high = *chance >= 0.1 ? std::min(1.0, *expected / *chance) : kStoppingGain;
-  return std::optional(Gain{*expected, 0, std::max(high, *expected), 1});
-}
-
-Result<Line> estimate_task(const Store& store, const GainEstimate& estimate, const Resolver& resolver,
-                           const CliTask& task, int64_t uses) {
-  Line line{.task = task, .uses = uses};
-  const JobRow::Task row{task.key, task.target_name, task.algorithms, uses};
-  ASSIGN_OR_RETURN(line.answer, resolver.resolve(task.workload, task.target, task.algorithms));
-  const TaskHistory* history = estimate.history_of(row);
-  line.trials_so_far = history == nullptr ? 0 : history->trials();
-  line.cost = estimate.cost(row, line.trials_so_far);
-  if (line.answer.kind == AnswerKind::kExact && line.answer.tuned) {
-    line.now_ns = line.answer.tuned->time_ns;
-    ASSIGN_OR_RETURN(line.gain, by_its_own_search(store, row));
-    if (line.gain)
-      line.cost.trials = kStoppingHorizon;
-    else
-      line.gain = estimate.of_more_trials(row, line.trials_so_far, history);
-    line.staleness = staleness(*line.answer.tuned, present_here(task.target));
-    if (line.staleness.stale()) {
-      const double loss = expected_loss(line.staleness);
-      if (!line.gain) line.gain = Gain{};
-      line.gain->expected += loss;
-      line.gain->high = std::min(1.0, line.gain->high + 2 * loss);
-      line.note = "stale (" + line.staleness.reason + "); tuner revalidate may do";
-    }
-    return line;
-  }
-  if (line.answer.kind != AnswerKind::kDefault && line.answer.known)
-    line.gain = Gain{std::max(0.0, 1 - line.answer.predicted), std::max(0.0, 1 - line.answer.high),
-                     std::max(0.0, 1 - line.answer.low), static_cast<double>(line.answer.rests_on.size())};
-  else
-    line.gain = estimate.over_default(row);
-  if (!line.gain) line.note = "nothing like it was searched; tuner submit FILE --trials 64 tells more";
-  if (const double tuned = estimate.tuned_ns(row); tuned > 0 && line.gain && line.gain->expected < 1)
-    line.now_ns = tuned / (1 - line.gain->expected);
-  return line;
-}
-
 // Over the tasks whose time and gain are known, each weighted by its time and uses; their errors are taken
 // for independent.
 struct Total {
@@ -108,10 +29,10 @@ struct Total {
   Cost cost;
   int tune = 0, skip = 0, unknown = 0;
 };
-Total total_of(const std::vector<Line>& lines) {
+Total total_of(const std::vector<TaskEstimate>& lines) {
   Total t;
   double saved = 0, below = 0, above = 0;
-  for (const Line& l : lines) {
+  for (const TaskEstimate& l : lines) {
     t.unknown += l.gain ? 0 : 1;
     t.skip += l.skip() ? 1 : 0;
     t.tune += l.gain && !l.skip() ? 1 : 0;
@@ -146,7 +67,7 @@ nlohmann::ordered_json gain_json(const std::optional<Gain>& gain) {
   return {{"expected", gain->expected}, {"low", gain->low}, {"high", gain->high}};
 }
 
-nlohmann::ordered_json to_json(const Line& l) {
+nlohmann::ordered_json to_json(const TaskEstimate& l) {
   return {{"workload", l.task.key},
           {"target", l.task.target_name},
           {"uses", l.uses},
@@ -155,6 +76,8 @@ nlohmann::ordered_json to_json(const Line& l) {
           {"gain", gain_json(l.gain)},
           {"now_ns", l.now_ns},
           {"now_measured", l.answer.kind == AnswerKind::kExact},
+          {"bound_ns", l.bound_ns},
+          {"bound_decides", l.bound_decides()},
           {"trials_so_far", l.trials_so_far},
           {"trials", l.cost.trials},
           {"seconds", l.cost.seconds},
@@ -163,10 +86,10 @@ nlohmann::ordered_json to_json(const Line& l) {
           {"note", l.note}};
 }
 
-void print(const std::vector<Line>& lines, const Total& total) {
+void print(const std::vector<TaskEstimate>& lines, const Total& total) {
   std::printf("%-8s %-24s %7s %8s  %10s  %-12s  %s\n", "", "gain, 80 % interval", "trials", "minutes", "now",
               "answered by", "task");
-  for (const Line& l : lines) {
+  for (const TaskEstimate& l : lines) {
     char minutes[32], trials[32];
     std::snprintf(minutes, sizeof minutes, "%.1f", l.cost.seconds / 60);
     std::snprintf(trials, sizeof trials, "%lld", static_cast<long long>(l.cost.trials));
@@ -177,6 +100,8 @@ void print(const std::vector<Line>& lines, const Total& total) {
                 gain_text(l.gain).c_str(), l.skip() ? "-" : trials, l.skip() ? "-" : minutes, now.c_str(),
                 std::string(answer_kind_name(l.answer.kind)).c_str(), l.task.key.c_str(),
                 l.uses > 1 ? str(" x ", l.uses).c_str() : "");
+    if (l.bound_decides())
+      std::printf("         not below %s: roofline of this machine\n", format_time(l.bound_ns).c_str());
     if (!l.note.empty()) std::printf("         %s\n", with_commands(l.note).c_str());
   }
   std::printf("\ntotal    %s of %s; %lld trials, %.0f min", gain_text(total.gain).c_str(),
@@ -193,18 +118,26 @@ int run_calibration(const GainEstimate& estimate, bool json) {
     list.push_back({{"of", what},
                     {"tasks", c.tasks},
                     {"inside", c.inside_share()},
+                    {"median_width", c.median_width},
                     {"mean_error", c.mean_error},
-                    {"mean_error_of_constant", c.error_of_constant}});
+                    {"mean_error_of_constant", c.error_of_constant},
+                    {"skips", c.skips},
+                    {"right_skips", c.right_skips}});
     if (!json)
-      std::printf(
-          "%-24s %4lld tasks: %5.1f %% inside the 80 %% interval; off by %.1f points in the mean (the mean "
-          "of "
-          "the others as estimate: %.1f)\n",
-          what.c_str(), static_cast<long long>(c.tasks), 100 * c.inside_share(), 100 * c.mean_error,
-          100 * c.error_of_constant);
+      std::printf("%-24s %4lld %6.0f %% %8.1f %7.1f (%4.1f) %8lld of %lld\n", what.c_str(),
+                  static_cast<long long>(c.tasks), 100 * c.inside_share(), 100 * c.median_width,
+                  100 * c.mean_error, 100 * c.error_of_constant, static_cast<long long>(c.right_skips),
+                  static_cast<long long>(c.skips));
     return c.tasks;
   };
-  int64_t tasks = say("over the default", calibrate_over_default(estimate));
+  if (!json)
+    std::printf(
+        "Each task hidden in turn. Median width of the 80 %% intervals and mean error in points; () that of "
+        "the "
+        "others' mean.\n%-24s %4s %8s %8s %14s %13s\n",
+        "gain", "n", "inside", "width", "error", "skips right");
+  int64_t tasks = say("over the default", calibrate_tuning(estimate, Before::kDefault));
+  tasks += say("over a chosen config", calibrate_tuning(estimate, Before::kChosen));
   for (const int64_t n : {16, 32, 64, 128})
     tasks += say(str("after ", n, " trials"), calibrate_more_trials(estimate, n));
   if (json) std::printf("%s\n", pretty(list).c_str());
@@ -226,12 +159,12 @@ int run(const Options& options) {
   const Result<std::vector<JobEntry>> entries = read_job_file(options.file);
   if (!entries) return report(entries.status());
   const Resolver resolver(store->get(), {.fix = "tuner submit " + options.file});
-  std::vector<Line> lines;
+  std::vector<TaskEstimate> lines;
   for (const JobEntry& entry : *entries) {
     const Result<Target> target = resolve_target(options.target.empty() ? entry.target : options.target);
     if (!target) return report(target.status().with_context(options.file + ": target: "));
     const CliTask task{entry.workload, *target, entry.workload.key(), target->name(), entry.algorithms};
-    const auto same = std::ranges::find_if(lines, [&](const Line& l) {
+    const auto same = std::ranges::find_if(lines, [&](const TaskEstimate& l) {
       return l.task.key == task.key && l.task.target_name == task.target_name &&
              l.task.algorithms == task.algorithms;
     });
@@ -239,7 +172,7 @@ int run(const Options& options) {
       same->uses += entry.uses;
       continue;
     }
-    Result<Line> line = estimate_task(**store, *estimate, resolver, task, entry.uses);
+    Result<TaskEstimate> line = estimate_task(**store, *estimate, resolver, task, entry.uses);
     if (!line) return report(line.status());
     lines.push_back(*std::move(line));
   }
@@ -249,7 +182,7 @@ int run(const Options& options) {
     return kExitDone;
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Line& l : lines) list.push_back(to_json(l));
+  for (const TaskEstimate& l : lines) list.push_back(to_json(l));
   std::printf("%s\n", pretty({{"tasks", list},
                               {"total",
                                {{"gain", gain_json(total.gain)},
@@ -271,9 +204,12 @@ void add_estimate_command(Command app, CommandContext& context) {
       app, context, "estimate",
       "Predict, before any device time, what tuning a job file's tasks would gain over what the database "
       "answers\n"
-      "now, and the trials and minutes it takes. \"skip\": less than 2 % is expected. Learned from the "
-      "searches in\n"
-      "the database: what they gained over the default config, and how gains came with trials.\n"
+      "now, and the trials and minutes it takes. \"skip\": less than 1 % is expected, and much more is "
+      "unlikely.\n"
+      "Learned from the searches in the database: what they gained over the default config, and how gains "
+      "came "
+      "with\n"
+      "trials. No time is below the roofline's, as far as records tell the machine's peak and bandwidth.\n"
       "  tuner estimate network.json\n"
       "  tuner estimate --calibrate       each task hidden in turn: was the truth inside the interval?",
       [options] { return run(*options); });

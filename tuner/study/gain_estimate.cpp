@@ -2,167 +2,142 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
+#include <utility>
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/base/statistics.h"
-#include "templates/schedule_template.h"
-#include "tuner/daemon/warm_start.h"
-#include "tuner/jobs/tasks.h"
+#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {
 
-constexpr int64_t kSearched = 32;  // fewer trials say nothing of what a task can reach
-constexpr double kLow = 0.1, kHigh = 0.9;
-constexpr double kOtherOperator = 0.02;  // weight of a task of another operator, beside 1 of the same task
-constexpr double kLeastWeight = 0.05;    // all weights together; below it nothing like the task is known
-constexpr int64_t kPause_us = 60'000'000;
+// Fewer trials say nothing of what a task can reach, if it has more configs.
+constexpr int64_t kSearched = 32;
+constexpr double kLeastWeight = 0.05;  // of all likes together; below it nothing like the task is known
 constexpr double kGuessedSeconds = 0.5, kGuessedRace = 20;
 constexpr int64_t kGuessedTrials = 128, kBatch = 16;
-
-double weight_of(const JobRow::Task& a, const JobRow::Task& b) {
-  const double d = task_distance(a, b);
-  if (std::isfinite(d)) return std::max(kOtherOperator, 1 / ((1 + d) * (1 + d)));
-  const auto kind = [](const std::string& target) { return target.substr(0, target.find(' ')); };
-  return kind(a.target) == kind(b.target) ? kOtherOperator : 0;
-}
-
-// `gains`: of similar tasks, each with its weight. The unseen task weighs half as much as the most similar
-// one, and stands at both ends: at no gain, and at twice the largest logarithm.
-std::optional<Gain> gain_from(std::vector<WeightedValue> log_gains) {
-  double all = 0, most = 0, heaviest = 0, largest = 0;
-  for (const WeightedValue& v : log_gains) {
-    all += v.weight;
-    heaviest = std::max(heaviest, v.weight);
-    most = std::max(most, v.value);
-  }
-  if (all < kLeastWeight) return std::nullopt;
-  largest = 2 * most;
-  const double expected = weighted_quantile(log_gains, 0.5);
-  log_gains.push_back({0, heaviest / 4});
-  log_gains.push_back({largest, heaviest / 4});
-  const auto saved = [](double log_gain) { return 1 - std::exp(-log_gain); };
-  return Gain{saved(expected), saved(std::min(expected, weighted_quantile(log_gains, kLow))),
-              saved(std::max(expected, weighted_quantile(log_gains, kHigh))), all};
-}
-
-double log_ratio(double before, double after) {
-  return before > 0 && after > 0 ? std::max(0.0, std::log(before / after)) : 0;
-}
-
-std::string default_config_of(const JobRow::Task& task) {
-  const Result<CliTask> parsed = task_from_keys(task.workload_key, task.target);
-  if (!parsed) return "";
-  const Result<ChosenKernel> kernel = choose_kernel(*parsed, nullptr);
-  return kernel ? str(kernel->schedule_template->name(), " ", kernel->config.to_text()) : "";
-}
+constexpr size_t kMostHidden = 200;
 
 bool races_there(const JobRow::Task& task) {
   const Result<Target> target = parse_target(task.target);
   return target && target->family->races();
 }
 
-}  // namespace
-
-Result<GainEstimate> GainEstimate::read(const Store& store, int64_t most_trials) {
-  ASSIGN_OR_RETURN(std::vector<JobRow> jobs, store.jobs());
-  std::reverse(jobs.begin(), jobs.end());
-  using Key = std::tuple<std::string, std::string, std::string>;  // workload, target, hardware
-  std::map<Key, std::vector<TrialWithRecord>> of_task;
-  std::map<Key, std::vector<double>> race_seconds;
-  int64_t read = 0;
-  for (const JobRow& job : jobs) {
-    if (read >= most_trials) break;
-    ASSIGN_OR_RETURN(std::vector<TrialWithRecord> trials, store.trials(job.id));
-    ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store.races(job.id));
-    read += static_cast<int64_t>(trials.size());
-    std::map<int, int64_t> last_us;  // of each task
-    for (const TrialWithRecord& t : trials)
-      if (t.record)
-        last_us[t.trial.task_index] = std::max(last_us[t.trial.task_index], t.record->finished_at_us);
-    for (const RaceRow& race : races) {
-      const JobRow::Task& task = job.tasks[static_cast<size_t>(race.task_index)];
-      const int64_t us = race.finished_at_us - last_us[race.task_index];
-      if (us > 0 && us < 2 * kPause_us)
-        race_seconds[{task.workload_key, task.target, race.environment.hardware}].push_back(
-            static_cast<double>(us) / 1e6);
-    }
-    for (TrialWithRecord& t : trials) {
-      if (!t.record || t.record->outcome == Outcome::kDeviceLost) continue;
-      Key key{t.task.workload_key, t.task.target, t.record->environment.hardware};
-      of_task[std::move(key)].push_back(std::move(t));
-    }
-  }
-  std::vector<TaskHistory> histories;
-  for (auto& [key, trials] : of_task) {
-    std::sort(trials.begin(), trials.end(),
-              [](const auto& a, const auto& b) { return a.record_id < b.record_id; });
-    TaskHistory h{.task = {std::get<0>(key), std::get<1>(key), ""}};
-    const std::string plain = default_config_of(h.task);
-    std::vector<int64_t> finished;
-    double best = 0;
-    for (const TrialWithRecord& t : trials) {
-      finished.push_back(t.record->finished_at_us);
-      const double ns = t.record->outcome == Outcome::kOk && !t.record->cut ? record_time_ns(*t.record) : 0;
-      if (ns > 0 && (best == 0 || ns < best)) best = ns;
-      h.best_ns.push_back(best);
-      const bool is_default = t.trial.template_name + " " + t.trial.config == plain;
-      if (is_default && t.record->outcome == Outcome::kOk && h.default_ns == 0)
-        h.default_ns = record_time_ns(*t.record);
-    }
-    std::sort(finished.begin(), finished.end());
-    double seconds = 0;
-    int64_t gaps = 0;
-    for (size_t i = 1; i < finished.size(); ++i)
-      if (const int64_t us = finished[i] - finished[i - 1]; us < kPause_us) {
-        seconds += static_cast<double>(us) / 1e6;
-        ++gaps;
-      }
-    if (gaps > 0) h.seconds_per_trial = seconds / static_cast<double>(gaps);
-    if (const auto races = race_seconds.find(key); races != race_seconds.end())
-      h.race_seconds = median(races->second);
-    histories.push_back(std::move(h));
-  }
-  return GainEstimate(std::move(histories));
+bool searched(const TaskHistory& h) { return h.last_ns() > 0 && (h.exhausted || h.trials() >= kSearched); }
+// A curve that ends soon after says little of what would come.
+bool goes_on_after(const TaskHistory& h, int64_t trials) {
+  return trials >= 1 && h.trials() >= trials &&
+         (h.exhausted || h.trials() >= std::max(2 * trials, kSearched));
 }
 
-std::optional<Gain> GainEstimate::over_default(const JobRow::Task& task, const TaskHistory* hidden) const {
-  std::vector<WeightedValue> gains;
-  for (const TaskHistory& h : histories_)
-    if (&h != hidden && h.default_ns > 0 && h.trials() >= kSearched && h.last_ns() > 0)
-      gains.push_back({log_ratio(h.default_ns, h.last_ns()), weight_of(task, h.task)});
-  return gain_from(std::move(gains));
+double before_ns(const TaskHistory& h, Before before) {
+  if (before == Before::kDefault || h.default_ns <= 0) return before == Before::kDefault ? h.default_ns : 0;
+  return h.lent_ns > 0 ? std::min(h.default_ns, h.lent_ns) : 0;
+}
+
+double saved(double before, double after) { return std::max(0.0, 1 - after / before); }
+
+std::optional<double> gain_after(const TaskHistory& h, int64_t trials) {
+  const double then = goes_on_after(h, trials) ? h.best_ns[static_cast<size_t>(trials - 1)] : 0;
+  return then > 0 ? std::optional(saved(then, h.last_ns())) : std::nullopt;
+}
+
+// Without an interval of their own, gains reach from nothing to twice the largest known one (in logarithms).
+std::optional<Gain> gain_from(const std::optional<LikelyValue::Range>& range,
+                              std::span<const KnownValue> known, Before before = Before::kDefault) {
+  if (!range || range->rests_on < kLeastWeight) return std::nullopt;
+  Gain gain{std::clamp(range->expected, 0.0, 1.0), std::clamp(range->low, 0.0, 1.0),
+            std::clamp(range->high, 0.0, 1.0), range->rests_on};
+  // Nothing is below no gain, and small gains cannot be told from none: then the interval has one side. A
+  // predictor may have chosen the best.
+  if (range->bounded && (before == Before::kChosen || gain.low < kSmallGain)) {
+    gain.low = 0;
+    gain.high = std::clamp(range->high_alone, 0.0, 1.0);
+  }
+  if (range->bounded) return gain;
+  double most = 0;
+  for (const KnownValue& k : known) most = std::max(most, k.value);
+  gain.low = 0;
+  gain.high = 1 - (1 - most) * (1 - most);
+  return gain;
+}
+
+}  // namespace
+
+std::optional<double> gain_of(const TaskHistory& h, Before before) {
+  const double first = before_ns(h, before);
+  if (first <= 0 || !searched(h)) return std::nullopt;
+  if (h.raced_last_ns <= 0 || h.raced_default_ns <= 0) return saved(first, h.last_ns());
+  // The least of many trials was lucky; a race was not.
+  if (before == Before::kDefault) return saved(h.raced_default_ns, h.raced_last_ns);
+  return h.raced_lent_ns > 0
+             ? std::optional(saved(std::min(h.raced_default_ns, h.raced_lent_ns), h.raced_last_ns))
+             : std::nullopt;
+}
+
+void cut_by_bound(Gain& gain, double now_ns, double bound_ns) {
+  if (now_ns <= 0 || bound_ns <= 0) return;
+  const double most = std::max(0.0, 1 - bound_ns / now_ns);
+  gain.cut |= gain.high > most;
+  for (double* each : {&gain.expected, &gain.low, &gain.high}) *each = std::min(*each, most);
+}
+
+Result<GainEstimate> GainEstimate::read(const Store& store) {
+  ASSIGN_OR_RETURN(Histories histories, read_histories(store));
+  return GainEstimate(std::move(histories.tasks), std::move(histories.roofs));
+}
+
+GainEstimate::GainEstimate(std::vector<TaskHistory> histories, RecordedRoofs roofs)
+    : histories_(std::move(histories)), roofs_(std::move(roofs)) {
+  for (const TaskHistory& h : histories_) {
+    likeness_.emplace_back(h.task.workload_key, h.task.target);
+    bounds_.push_back(bound_ns(h.task));
+  }
+}
+
+template <class ValueOf>
+std::vector<KnownValue> GainEstimate::known(const ValueOf& value_of, const TaskHistory* hidden) const {
+  std::vector<KnownValue> values;
+  for (size_t i = 0; i < histories_.size(); ++i)
+    if (const std::optional<double> value = value_of(histories_[i]); value && &histories_[i] != hidden)
+      values.push_back({&likeness_[i], *value});
+  return values;
+}
+
+std::optional<Gain> GainEstimate::of_tuning(const JobRow::Task& task, Before before,
+                                            const TaskHistory* hidden) const {
+  const std::vector<KnownValue> values =
+      known([&](const TaskHistory& h) { return gain_of(h, before); }, hidden);
+  std::optional<Gain> gain =
+      gain_from(LikelyValue(values).of(TaskLikeness(task.workload_key, task.target)), values, before);
+  if (!gain) return gain;
+  cut_by_bound(*gain, now_ns(task, before, hidden), bound_ns(task));
+  return gain;
 }
 
 std::optional<Gain> GainEstimate::of_more_trials(const JobRow::Task& task, int64_t trials,
                                                  const TaskHistory* hidden) const {
-  std::vector<WeightedValue> gains;
-  for (const TaskHistory& h : histories_) {
-    // A curve that ends soon after says little of what would come.
-    if (&h == hidden || trials < 1 || h.trials() < std::max(2 * trials, kSearched)) continue;
-    const double then = h.best_ns[static_cast<size_t>(trials - 1)];
-    if (then > 0) gains.push_back({log_ratio(then, h.last_ns()), weight_of(task, h.task)});
-  }
-  return gain_from(std::move(gains));
+  const std::vector<KnownValue> values =
+      known([&](const TaskHistory& h) { return gain_after(h, trials); }, hidden);
+  return gain_from(LikelyValue(values).of(TaskLikeness(task.workload_key, task.target)), values);
 }
 
 Cost GainEstimate::cost(const JobRow::Task& task, int64_t trials) const {
+  const TaskLikeness here(task.workload_key, task.target);
   std::vector<WeightedValue> needed, seconds, races;
-  for (const TaskHistory& h : histories_) {
-    const double weight = weight_of(task, h.task);
+  for (size_t i = 0; i < histories_.size(); ++i) {
+    const TaskHistory& h = histories_[i];
+    const double weight = here.weight(likeness_[i]);
     if (weight <= 0) continue;
     if (h.seconds_per_trial > 0) seconds.push_back({h.seconds_per_trial, weight});
     if (h.race_seconds > 0) races.push_back({h.race_seconds, weight});
     const int64_t begin = std::max<int64_t>(trials, 1);
-    if (h.trials() < std::max(2 * begin, kSearched)) continue;
+    if (!goes_on_after(h, begin) || h.last_ns() <= 0) continue;
+    const auto left_at = [&](double ns) { return ns > 0 ? std::log(ns / h.last_ns()) : 1e9; };
     const double first = h.best_ns[static_cast<size_t>(begin - 1)];
-    const double start = trials == 0 && h.default_ns > 0 ? h.default_ns : first;
-    const double all = log_ratio(start, h.last_ns());
+    const double all = left_at(trials == 0 && h.default_ns > 0 ? h.default_ns : first);
     for (int64_t n = begin; n <= h.trials(); ++n) {
-      const double left = log_ratio(h.best_ns[static_cast<size_t>(n - 1)], h.last_ns());
-      if (h.best_ns[static_cast<size_t>(n - 1)] == 0 || left > std::max(0.1 * all, 0.01)) continue;
+      if (left_at(h.best_ns[static_cast<size_t>(n - 1)]) > std::max(0.1 * all, 0.01)) continue;
       needed.push_back({static_cast<double>(n - trials), weight});
       break;
     }
@@ -178,17 +153,30 @@ Cost GainEstimate::cost(const JobRow::Task& task, int64_t trials) const {
   return cost;
 }
 
-double GainEstimate::tuned_ns(const JobRow::Task& task) const {
-  const auto work = [](const JobRow::Task& t) {
+double GainEstimate::bound_ns(const JobRow::Task& task) const {
+  const Result<Workload> workload = workload_from_key(task.workload_key);
+  const Result<Target> target = parse_target(task.target);
+  return workload && target ? roofs_.bound_ns(*workload, *target, task.algorithms) : 0;
+}
+
+double GainEstimate::now_ns(const JobRow::Task& task, Before before, const TaskHistory* hidden) const {
+  const TaskLikeness here(task.workload_key, task.target);
+  const double bound = bound_ns(task);
+  // What a time is compared with: the bound, or the work if no bound is known.
+  const auto unit_of = [&](const JobRow::Task& t, double its_bound) {
+    if (bound > 0) return its_bound;
     const Result<Workload> w = workload_from_key(t.workload_key);
     return w ? static_cast<double>(w->memory_bound() ? w->bytes() : w->flops()) : 0.0;
   };
-  std::vector<WeightedValue> rates;  // of the operator only: others do other work
-  for (const TaskHistory& h : histories_)
-    if (const double d = task_distance(task, h.task); std::isfinite(d) && h.last_ns() > 0 && work(h.task) > 0)
-      rates.push_back({work(h.task) / h.last_ns(), 1 / ((1 + d) * (1 + d))});
-  const double rate = rates.empty() ? 0 : weighted_quantile(rates, 0.5);
-  return rate > 0 ? work(task) / rate : 0;
+  std::vector<WeightedValue> multiples;  // of the operator only: others do other work
+  for (size_t i = 0; i < histories_.size(); ++i) {
+    const double ns = &histories_[i] == hidden ? 0 : before_ns(histories_[i], before);
+    const double unit = unit_of(histories_[i].task, bounds_[i]);
+    if (ns > 0 && unit > 0 && std::isfinite(here.distance(likeness_[i])))
+      multiples.push_back({ns / unit, here.weight(likeness_[i])});
+  }
+  if (multiples.empty()) return 0;
+  return std::max(bound, weighted_quantile(std::move(multiples), 0.5) * unit_of(task, bound));
 }
 
 const TaskHistory* GainEstimate::history_of(const JobRow::Task& task) const {
@@ -200,21 +188,28 @@ const TaskHistory* GainEstimate::history_of(const JobRow::Task& task) const {
   return found;
 }
 
+bool worth_skipping(const Gain& gain, Before before) {
+  return before == Before::kDefault && gain.expected < kSkipBelow && gain.high < kSkipHigh;
+}
+
 namespace {
 
 template <class Estimate, class Truth>
-Calibration calibrate(const std::vector<TaskHistory>& histories, const Estimate& estimate,
+Calibration calibrate(const std::vector<TaskHistory>& histories, Before before, const Estimate& estimate,
                       const Truth& truth) {
   Calibration c;
-  std::vector<double> truths;
-  for (const TaskHistory& h : histories) {
-    const std::optional<double> found = truth(h);
-    const std::optional<Gain> gain = found ? estimate(h) : std::nullopt;
+  std::vector<double> truths, widths;
+  for (size_t i = 0; i < histories.size(); i += histories.size() / kMostHidden + 1) {
+    const std::optional<double> found = truth(histories[i]);
+    const std::optional<Gain> gain = found ? estimate(histories[i]) : std::nullopt;
     if (!gain) continue;
     ++c.tasks;
     c.inside += gain->low - 1e-9 <= *found && *found <= gain->high + 1e-9 ? 1 : 0;
     c.mean_error += std::abs(gain->expected - *found);
+    c.skips += worth_skipping(*gain, before) ? 1 : 0;
+    c.right_skips += worth_skipping(*gain, before) && *found < kSmallGain ? 1 : 0;
     truths.push_back(*found);
+    widths.push_back(gain->high - gain->low);
   }
   if (c.tasks == 0) return c;
   double sum = 0;
@@ -223,28 +218,24 @@ Calibration calibrate(const std::vector<TaskHistory>& histories, const Estimate&
   for (const double t : truths)
     c.error_of_constant += truths.size() < 2 ? 0 : std::abs(t - (sum - t) / (n - 1)) / n;
   c.mean_error /= n;
+  c.median_width = median(widths);
   return c;
 }
 
 }  // namespace
 
-Calibration calibrate_over_default(const GainEstimate& estimate) {
+Calibration calibrate_tuning(const GainEstimate& estimate, Before before) {
   return calibrate(
-      estimate.histories(), [&](const TaskHistory& h) { return estimate.over_default(h.task, &h); },
-      [](const TaskHistory& h) {
-        const bool searched = h.default_ns > 0 && h.trials() >= kSearched && h.last_ns() > 0;
-        return searched ? std::optional(1 - std::min(1.0, h.last_ns() / h.default_ns)) : std::nullopt;
-      });
+      estimate.histories(), before,
+      [&](const TaskHistory& h) { return estimate.of_tuning(h.task, before, &h); },
+      [&](const TaskHistory& h) { return gain_of(h, before); });
 }
 
 Calibration calibrate_more_trials(const GainEstimate& estimate, int64_t trials) {
   return calibrate(
-      estimate.histories(), [&](const TaskHistory& h) { return estimate.of_more_trials(h.task, trials, &h); },
-      [&](const TaskHistory& h) {
-        const bool long_enough = h.trials() >= std::max(2 * trials, kSearched);
-        const double then = long_enough ? h.best_ns[static_cast<size_t>(trials - 1)] : 0;
-        return then > 0 ? std::optional(1 - h.last_ns() / then) : std::nullopt;
-      });
+      estimate.histories(), Before::kDefault,
+      [&](const TaskHistory& h) { return estimate.of_more_trials(h.task, trials, &h); },
+      [&](const TaskHistory& h) { return gain_after(h, trials); });
 }
 
 }  // namespace tuner

@@ -1,0 +1,84 @@
+#include "tuner/study/recorded_roofs.h"
+
+#include <algorithm>
+
+#include "templates/schedule_template.h"
+
+namespace tuner {
+namespace {
+
+// F(6x6, 3x3), the largest tiles that there are, does 64 products in place of 324.
+constexpr double kLeastOfWinograd = 64.0 / 324;
+
+// The share of a window's places, in one dimension and over all outputs, that lie inside the image.
+double share_inside(int64_t outputs, int64_t kernel, int64_t stride, int64_t dilation, int64_t before,
+                    int64_t extent) {
+  int64_t inside = 0;
+  for (int64_t out = 0; out < outputs; ++out)
+    for (int64_t k = 0; k < kernel; ++k) {
+      const int64_t at = out * stride + k * dilation - before;
+      inside += at >= 0 && at < extent ? 1 : 0;
+    }
+  return static_cast<double>(inside) / static_cast<double>(outputs * kernel);
+}
+
+// Operations that no direct kernel can leave out. 0: the operators on rows do little that is a multiply-add,
+// so their arithmetic is no bound.
+double necessary_flops(const Workload& workload) {
+  if (workload.memory_bound()) return 0;
+  const auto all = static_cast<double>(workload.flops());
+  const auto* const w = workload.get_if<Conv2dWorkload>();
+  if (w == nullptr) return all;
+  return all *
+         share_inside(w->out_height(), w->kernel_height, w->stride[0], w->dilation[0], w->padding[0],
+                      w->in_height) *
+         share_inside(w->out_width(), w->kernel_width, w->stride[1], w->dilation[1], w->padding[1],
+                      w->in_width);
+}
+
+bool may_be_indirect(const Workload& workload, const Target& target, std::string_view algorithms) {
+  const Result<std::vector<const AnyTemplate*>> serving = templates_for(workload, target, algorithms);
+  return serving &&
+         std::ranges::any_of(*serving, [](const AnyTemplate* t) { return t->algorithm() != "direct"; });
+}
+
+void raise(double& roof, double rate) { roof = std::max(roof, rate); }
+
+}  // namespace
+
+void RecordedRoofs::add(const Workload& workload, const Target& target, double peak_gflops, double read_gbps,
+                        double time_ns, bool direct) {
+  Machine& machine = machines_[target.name()];
+  // Of a device, records tell the peak of float32, whatever their own type.
+  if (target.family->bound_by_host() || workload.dtype() == DType::kFloat32)
+    raise(machine.gflops[workload.dtype()], peak_gflops);
+  double& gbps = machine.gbps[workload.bytes()];
+  raise(gbps, read_gbps);
+  if (time_ns <= 0) return;
+  // Without a probe of memory, what was reached is no roof.
+  if (gbps > 0) raise(gbps, static_cast<double>(workload.bytes()) / time_ns);
+  double& gflops = machine.gflops[workload.dtype()];
+  if (direct && gflops > 0) raise(gflops, necessary_flops(workload) / time_ns);
+}
+
+double RecordedRoofs::bound_ns(const Workload& workload, const Target& target,
+                               std::string_view algorithms) const {
+  const auto found = machines_.find(target.name());
+  if (found == machines_.end()) return 0;
+  const Machine& machine = found->second;
+  const int64_t bytes = workload.bytes();
+  // Tasks of half the size may lie in a faster level, larger ones in no faster one.
+  double gbps = 0;
+  for (auto at = machine.gbps.lower_bound(bytes / 2); at != machine.gbps.end(); ++at) raise(gbps, at->second);
+  if (gbps == 0 && !machine.gbps.empty()) gbps = machine.gbps.rbegin()->second;
+  const double memory_ns = gbps > 0 ? static_cast<double>(bytes) / gbps : 0;
+
+  const auto gflops = machine.gflops.find(workload.dtype());
+  if (gflops == machine.gflops.end() || gflops->second <= 0) return memory_ns;
+  double flops = necessary_flops(workload);
+  if (may_be_indirect(workload, target, algorithms))
+    flops = std::min(flops, kLeastOfWinograd * static_cast<double>(workload.flops()));
+  return std::max(memory_ns, flops / gflops->second);
+}
+
+}  // namespace tuner
