@@ -126,7 +126,7 @@ Status JobRunner::begin(Task& task, size_t index) {
 
 // Without an answer the job goes on as if there were none.
 void JobRunner::look_up_answer(Task& task, size_t index) {
-  if (!known_answer_ || job_.search == kKnownBestStrategy) return;
+  if (!known_answer_) return;
   const Result<std::optional<KnownConfig>> known = known_answer_(job_.tasks[index]);
   if (!known)
     notes_.push_back(str("task ", index + 1, ": what the database answers now is not known (",
