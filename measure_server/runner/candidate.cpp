@@ -424,10 +424,9 @@ class Child {
     const double fill_ns = plan_.request->min_repeat_ms * 1e6;
     const auto take = [this](int64_t calls, Sample& s) { return warm_sample(calls, s); };
     double call_ns = 0;
-    Sample s;
-    return warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns) &&
-           fill_sample(fill_ns, started_ns_ + plan_.request->run_timeout_s * 0.25e9, call_ns, take, calls_,
-                       s);
+    if (!warm_up(fill_ns / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take, &call_ns)) return false;
+    calls_ = calls_that_fill(fill_ns, call_ns);
+    return true;
   }
 
   void keep(bool ranks, const Sample& s, double calls) {

@@ -67,7 +67,7 @@ RunReply CandidateRun::run() {
   if (!reply_.outcome.empty()) return reply_;
   const bool memory = feels_memory();
   if (memory) reply_.memory_before_ns = recent_memory_sentinel_on(r_.cpus);
-  reply_.sentinel_before_ns = sentinel_on(r_.cpus);
+  reply_.sentinel_before_ns = recent_sentinel_on(r_.cpus);
   const Status forked = fork_child();
   if (!forked.is_ok()) return trouble(forked.message());
   conduct();

@@ -70,26 +70,28 @@ bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSamp
   return true;
 }
 
-bool fill_sample(double fill_ns, double stop_at_ns, double call_ns, const TakeSample& take, int64_t& calls,
+int64_t calls_that_fill(double fill_ns, double call_ns) {
+  constexpr int64_t kMost = 1 << 20;
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(fill_ns / std::max(call_ns, 1.0))), 1, kMost);
+}
+
+namespace {
+
+// The first sample, of as many calls as fill the time. Does not raise their number after `stop_at_ns`.
+bool fill_sample(const SamplingOptions& options, double call_ns, const TakeSample& take, int64_t& calls,
                  Sample& sample) {
-  constexpr int64_t kMostAtFirst = 1 << 20;
-  calls = 1;
-  if (call_ns > 0) {
-    calls = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(fill_ns / call_ns)), 1, kMostAtFirst);
-  } else {
-    if (!take(1, sample)) return false;
-    if (sample.run_ns >= 0.9 * fill_ns) return true;
-    calls = std::clamp<int64_t>(static_cast<int64_t>(0.5 * fill_ns / std::max(sample.run_ns, 20.0)), 1,
-                                kMostAtFirst);
-  }
+  calls = calls_that_fill(options.fill_ns, call_ns);
   for (;;) {
     if (!take(calls, sample)) return false;
-    if (sample.run_ns >= 0.9 * fill_ns || calls >= int64_t{1} << 26 || monotonic_ns() > stop_at_ns)
+    if (sample.run_ns >= 0.9 * options.fill_ns || calls >= int64_t{1} << 26 ||
+        monotonic_ns() > options.stop_at_ns)
       return true;
-    const double grow = std::clamp(1.1 * fill_ns / std::max(sample.run_ns, 1.0), 1.2, 10.0);
+    const double grow = std::clamp(1.1 * options.fill_ns / std::max(sample.run_ns, 1.0), 1.2, 10.0);
     calls = static_cast<int64_t>(std::ceil(static_cast<double>(calls) * grow));
   }
 }
+
+}  // namespace
 
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out) {
   // A candidate so slow that warm caches cannot save it is not worth warming up.
@@ -106,7 +108,7 @@ bool take_samples(const SamplingOptions& options, const TakeSample& take, Sample
   }
   Sample sample;
   int64_t calls = 1;
-  if (!fill_sample(options.fill_ns, options.stop_at_ns, call_ns, counted, calls, sample)) return false;
+  if (!fill_sample(options, call_ns, counted, calls, sample)) return false;
   std::vector<bool> calm;
   const auto record = [&] {
     out.run_ns.push_back(sample.run_ns / static_cast<double>(calls));

@@ -62,18 +62,15 @@ using TakeSample = std::function<bool(int64_t calls, Sample&)>;
 bool warm_up(double step_ns, double limit_ns, double hopeless_ns, const TakeSample& take,
              double* call_ns = nullptr);
 
-// Calls `take(calls, sample)` until done; returns false as soon as `take` does. First it warms up. Then the
-// number of calls grows until they fill `fill_ns`; the sample that does is the first that counts. It ends
+// Calls `take(calls, sample)` until done; returns false as soon as `take` does. First it warms up, which says how
+// many calls fill `fill_ns`. Where they do not, their number grows; the sample that fills is the first that counts. It ends
 // when the median is known to `precision` (after at least 3 samples) or is certainly above `slow_above_ns`
 // (at least 2), or when `repeats` are taken. Disturbed samples are left out if three calm ones remain. A
 // disturbed first sample is cut only if no neighbour could explain its slowness.
 bool take_samples(const SamplingOptions& options, const TakeSample& take, Samples& out);
 
-// The first part of take_samples(): finds how many calls fill `fill_ns` and takes one such sample. `call_ns`: what
-// a call takes, as a warm-up saw it; 0: not known. Returns false as soon as `take` does. Does not raise the
-// number of calls after `stop_at_ns`.
-bool fill_sample(double fill_ns, double stop_at_ns, double call_ns, const TakeSample& take, int64_t& calls,
-                 Sample& sample);
+// How many calls fill a sample where one takes `call_ns`, as a warm-up saw it. At least 1.
+int64_t calls_that_fill(double fill_ns, double call_ns);
 
 // The median and half of its 95 % interval. `samples` must not be empty; with one sample the half-width is
 // infinite.

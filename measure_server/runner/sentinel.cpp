@@ -98,28 +98,37 @@ double on_first_cpu(const std::vector<int>& cpus, double (*time)()) {
   return time();
 }
 
-// The latest memory sentinel. Candidates follow each other: what came after one came before the next.
-struct Latest {
-  double ns = 0;
-  std::chrono::steady_clock::time_point at;
-  std::vector<int> cpus;
-} latest;
+// The latest of a sentinel. Candidates follow each other: what came after one came before the next.
+class Latest {
+ public:
+  double take(const std::vector<int>& cpus, double (*time)()) {
+    ns_ = on_first_cpu(cpus, time);
+    at_ = std::chrono::steady_clock::now();
+    cpus_ = cpus;
+    return ns_;
+  }
+  double recent(const std::vector<int>& cpus, double (*time)()) {
+    constexpr std::chrono::milliseconds kRecent{20};
+    const bool is_recent = ns_ > 0 && cpus_ == cpus && std::chrono::steady_clock::now() - at_ < kRecent;
+    return is_recent ? ns_ : take(cpus, time);
+  }
+
+ private:
+  double ns_ = 0;
+  std::chrono::steady_clock::time_point at_;
+  std::vector<int> cpus_;
+};
+Latest latest, latest_memory;
 
 }  // namespace
 
-double sentinel_on(const std::vector<int>& cpus) { return on_first_cpu(cpus, sentinel_ns); }
-
+double sentinel_on(const std::vector<int>& cpus) { return latest.take(cpus, sentinel_ns); }
 double memory_sentinel_on(const std::vector<int>& cpus) {
-  const double ns = on_first_cpu(cpus, memory_sentinel_ns);
-  latest = {ns, std::chrono::steady_clock::now(), cpus};
-  return ns;
+  return latest_memory.take(cpus, memory_sentinel_ns);
 }
-
+double recent_sentinel_on(const std::vector<int>& cpus) { return latest.recent(cpus, sentinel_ns); }
 double recent_memory_sentinel_on(const std::vector<int>& cpus) {
-  constexpr std::chrono::milliseconds kRecent{20};
-  const bool recent =
-      latest.ns > 0 && latest.cpus == cpus && std::chrono::steady_clock::now() - latest.at < kRecent;
-  return recent ? latest.ns : memory_sentinel_on(cpus);
+  return latest_memory.recent(cpus, memory_sentinel_ns);
 }
 
 }  // namespace tuner

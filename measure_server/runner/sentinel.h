@@ -29,7 +29,8 @@ double memory_sentinel_ns();
 // Time the sentinel on the first of these CPUs, where the candidate runs. Empty: on the current CPU.
 double sentinel_on(const std::vector<int>& cpus);
 double memory_sentinel_on(const std::vector<int>& cpus);
-// Returns the latest such time if it is at most 20 ms old, else takes a new one.
+// Return the latest such time if it is at most 20 ms old, else take a new one.
+double recent_sentinel_on(const std::vector<int>& cpus);
 double recent_memory_sentinel_on(const std::vector<int>& cpus);
 
 // Returns the size of the core's L2, as the system tells it; 1 MiB if it does not.
