@@ -1,6 +1,8 @@
-// Names of enumerators, as stored and printed; and the figure a record is ranked by.
+// Names of enumerators, as stored and printed; and the figures that records and finalists are ranked by.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/base/status.h"
@@ -61,6 +63,15 @@ std::optional<DeathPhase> death_phase_from_name(std::string_view name) {
 
 double record_time_ns(const MeasureRecord& record) {
   return record.outcome == Outcome::kOk ? median(record.run_ns) : 0;
+}
+
+double raced_time_ns(const RaceFinalist& finalist) {
+  std::map<int, std::vector<double>> of_process;
+  for (size_t i = 0; i < std::min(finalist.samples_ns.size(), finalist.process.size()); ++i)
+    of_process[finalist.process[i]].push_back(finalist.samples_ns[i]);
+  std::vector<double> logs;
+  for (auto& [process, samples] : of_process) logs.push_back(std::log(lower_quartile(std::move(samples))));
+  return logs.empty() ? 0 : std::exp(trimmed_mean_of(std::move(logs)).mean);
 }
 
 bool was_granted(const std::vector<Grant>& grants, int attempt, std::string_view worker_id,

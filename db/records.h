@@ -209,6 +209,10 @@ struct RaceFinalist {
   std::vector<int> other_process;
 };
 
+// A finalist's time in its race, as the race itself counts it (measure_server/worker/race_statistics.h): the
+// lower quartile in each process, the trimmed mean of their logarithms. 0 without samples.
+double raced_time_ns(const RaceFinalist& finalist);
+
 // The finalists of a task measured against each other, interleaved, in several processes.
 struct RaceRow {
   int64_t id = 0;

@@ -437,5 +437,15 @@ TEST_F(RacesTest, ARaceThatDidNotMeasureAnOldRaceAgainLeavesItTheAnswer) {
   EXPECT_EQ(store_->best("v1 work", "cpu one")->trial_id, then[0]);
 }
 
+// The same samples as in tests/measure_server/race_statistics_test.cpp, and the same time.
+TEST(RacedTime, IsTheMeanOverProcessesOfTheirLowerQuartiles) {
+  const RaceFinalist finalist{.trial_id = "t1",
+                              .samples_ns = {100, 900, 102, 200, 204, 208},
+                              .sentinel_ns = {10, 10, 10, 20, 20, 20},
+                              .process = {0, 0, 0, 1, 1, 1}};
+  EXPECT_NEAR(raced_time_ns(finalist), std::sqrt(101.0 * 202.0), 1e-9);
+  EXPECT_EQ(raced_time_ns({.trial_id = "t2"}), 0);
+}
+
 }  // namespace
 }  // namespace tuner

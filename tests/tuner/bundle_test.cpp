@@ -150,7 +150,8 @@ TEST_F(BundleTest, TheManifestSaysWhetherTheCodeIsTheMeasuredOne) {
 TEST_F(BundleTest, AFallbackIsSaidWithTheCommandThatEndsIt) {
   const CommandResult built = build("both.json -o out --db none.db");
   ASSERT_EQ(built.exit_code, 0) << built.err;
-  for (const json& k : manifest("out").at("kernels")) {
+  const json written = manifest("out");
+  for (const json& k : written.at("kernels")) {
     EXPECT_EQ(k.at("answer").at("kind"), "default");
     EXPECT_FALSE(k.at("answer").at("note").get<std::string>().empty());
     EXPECT_EQ(k.at("tuned"), false);

@@ -9,12 +9,13 @@ namespace tuner::cli {
 
 void add_completion_command(Command app, CommandContext& context) {
   auto shell = std::make_shared<std::string>();
-  const Command command =
-      add_command(app, context, "completion",
-                  "Print what lets a shell complete this command: source <(tuner completion bash)", [app] {
-                    std::fputs(bash_completion(app.app()).c_str(), stdout);
-                    return kExitDone;
-                  });
+  const Command command = add_command(
+      app, context, "completion",
+      "Print what lets a shell complete this command: source <(tuner completion bash)", [app, shell] {
+        CHECK(*shell == "bash") << "a shell that the command line does not take";
+        std::fputs(bash_completion(app.app()).c_str(), stdout);
+        return kExitDone;
+      });
   command.add_option("SHELL", *shell, "The shell").required().one_of({"bash"});
 }
 

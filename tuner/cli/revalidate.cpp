@@ -103,10 +103,8 @@ Status look_up(const Store& store, const RevalidateItem& item, Verdict& verdict)
     for (const RaceRow& race : races)
       for (const RaceFinalist& f : race.finalists)
         if (f.trial_id == t.trial.id) {
-          MeasureRecord raced{.outcome = Outcome::kOk, .run_ns = f.samples_ns};
           verdict.tied = std::ranges::find(race.tie_set, f.trial_id) != race.tie_set.end();
-          verdict.old_config_now_ns =
-              race.winner_trial_id == f.trial_id ? race.time_ns : record_time_ns(raced);
+          verdict.old_config_now_ns = race.winner_trial_id == f.trial_id ? race.time_ns : raced_time_ns(f);
         }
   }
   return Status::ok();

@@ -60,16 +60,6 @@ double time_of(const TrialWithRecord& t) {
   return t.record->outcome == Outcome::kOk && !t.record->cut ? record_time_ns(*t.record) : 0;
 }
 
-// As races time their finalists: disturbances make a call slower, never faster.
-double raced_ns(const RaceFinalist& finalist) {
-  std::map<int, std::vector<double>> of_process;
-  for (size_t i = 0; i < std::min(finalist.samples_ns.size(), finalist.process.size()); ++i)
-    of_process[finalist.process[i]].push_back(finalist.samples_ns[i]);
-  std::vector<double> times;
-  for (auto& [process, samples] : of_process) times.push_back(lower_quartile(std::move(samples)));
-  return median(times);
-}
-
 // Mean time between results, pauses left out. 0: there are not two.
 double seconds_per_trial(const std::vector<TrialWithRecord>& trials) {
   std::vector<int64_t> finished;
@@ -96,7 +86,7 @@ TaskHistory history_of(const Key& key, const std::vector<TrialWithRecord>& trial
   TaskHistory h{.task = {std::get<0>(key), std::get<1>(key), ""}};
   std::map<std::string, double> finalists;  // by trial
   if (race != nullptr)
-    for (const RaceFinalist& f : race->finalists) finalists[f.trial_id] = raced_ns(f);
+    for (const RaceFinalist& f : race->finalists) finalists[f.trial_id] = raced_time_ns(f);
   std::set<std::string> measured;
   double best = 0;
   for (const TrialWithRecord& t : trials) {
