@@ -136,13 +136,24 @@ std::string text(int fields, const std::string& word) {
   return all;
 }
 
+// A sanitizer's own memory is many times the daemon's, and it makes calls slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kLeastAsked = 5;
+void expect_little_memory(const Daemon& daemon) {
+  std::printf("memory not judged (%d MiB with a sanitizer)\n", daemon.most_mib());
+}
+#else
+constexpr int kLeastAsked = 20;
+void expect_little_memory(const Daemon& daemon) { EXPECT_LE(daemon.most_mib(), kMostMib); }
+#endif
+
 void expect_in_peace(const Daemon& daemon, Honest& honest) {
   honest.stop();
   std::printf("others: %s; the daemon held %d MiB at most, %d threads\n", honest.times().c_str(),
               daemon.most_mib(), daemon.threads());
   EXPECT_EQ(honest.failed(), 0) << "of " << honest.asked() << ": " << honest.last_failure();
-  EXPECT_GT(honest.asked(), 20);
-  EXPECT_LE(daemon.most_mib(), kMostMib);
+  EXPECT_GT(honest.asked(), kLeastAsked);
+  expect_little_memory(daemon);
   EXPECT_TRUE(daemon.runs()) << daemon.log();
 }
 
@@ -262,7 +273,7 @@ TEST(FarmAttack, Seen10IdsAndNamesOfStrangersAreBoundedAndHarmless) {
   ASSERT_TRUE(eventually(20s, [&] { return daemon.log().find("worker w1 is here") != std::string::npos; }));
   EXPECT_EQ(daemon.log().find('\x1b'), std::string::npos);
   EXPECT_EQ(daemon.log().find('\x07'), std::string::npos);
-  EXPECT_LE(daemon.most_mib(), kMostMib);
+  expect_little_memory(daemon);
 }
 
 }  // namespace
