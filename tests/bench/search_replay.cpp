@@ -2,12 +2,14 @@
 // needed.
 //
 //   search_replay [--seeds N] [--first-seed N] [--trials N] [--batch N] [--warm] [--strategies a,b]
-//                 [--only NAME] [--options "key=value ..."] [--bayesian "key=value ..."] [SPACE.csv[.gz]...]
+//                 [--donor SPACE.csv[.gz]]... [--only NAME] [--options "key=value ..."]
+//                 [--bayesian "key=value ..."] [SPACE.csv[.gz]...]
 //
 // For the constants: `tuner simulate` plays the strategies as they are. Prints, for each space and strategy,
 // best time of the space / best time found after 32, 64, 128, ... trials in percent: the mean over seeds, the
 // worst run; median trials to 90, 95, 99 %; CPU milliseconds a trial. Without files: synthetic spaces.
-// --only: of those, the ones with NAME in theirs. --warm: 200 rows of the other files are known.
+// --only: of those, the ones with NAME in theirs. --warm: 200 rows of each other file are known, or of each
+// other synthetic space of the same kind. --donor: 200 rows of this file are known, which is not played.
 #include <cstdio>
 #include <deque>
 #include <functional>
@@ -62,6 +64,20 @@ Status set_options(ModelGuidedOptions& o, const std::string& text) {
     const double v = std::stod(pair.substr(equals + 1));
     if (key == "batch")
       o.batch = static_cast<size_t>(v);
+    else if (key == "start")
+      o.start = static_cast<size_t>(v);
+    else if (key == "niche_distance")
+      o.niche_distance = static_cast<size_t>(v);
+    else if (key == "least_deviation")
+      o.least_deviation = v;
+    else if (key == "caution")
+      o.caution = v;
+    else if (key == "divisibility")
+      o.divisibility = v != 0;
+    else if (key == "expected_improvement")
+      o.expected_improvement = v != 0;
+    else if (key == "ranked")
+      o.ranked = static_cast<size_t>(v);
     else if (key == "random_share")
       o.random_share = v;
     else if (key == "local_share")
@@ -116,6 +132,8 @@ Status set_options(BayesianOptions& o, const std::string& text) {
         {"tune_rows", [&] { o.tune_rows = static_cast<size_t>(v); }},
         {"tune_evaluations", [&] { o.tune_evaluations = static_cast<int>(v); }},
         {"rank_whole", [&] { o.rank_whole = static_cast<size_t>(v); }},
+        {"anywhere", [&] { o.drawing.anywhere = static_cast<size_t>(v); }},
+        {"near", [&] { o.drawing.near = static_cast<size_t>(v); }},
         {"pool", [&] { o.pool = static_cast<size_t>(v); }},
         {"children", [&] { o.children = static_cast<size_t>(v); }},
         {"crossover", [&] { o.crossover = v; }},
@@ -133,7 +151,7 @@ Status set_options(BayesianOptions& o, const std::string& text) {
   return Status::ok();
 }
 
-Status run(int argc, char** argv) {
+struct Settings {
   uint64_t seeds = 5, first_seed = 0;
   size_t batch = 8, trials = 256;
   std::vector<std::string> names = strategy_names();
@@ -141,94 +159,156 @@ Status run(int argc, char** argv) {
   BayesianOptions bayesian;
   bool own_options = false, warm = false;
   std::string only;
-  std::deque<RecordedSpace> recorded;
-  std::deque<MeasuredSpace> synthetic;
-  std::vector<Played> spaces;
+  std::vector<std::string> files, donors;
+};
+
+Result<Settings> settings_from(int argc, char** argv) {
+  Settings s;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const bool has_value = i + 1 < argc;
     if (arg == "--warm") {
-      warm = true;
+      s.warm = true;
     } else if (arg == "--seeds" && has_value) {
-      seeds = std::stoul(argv[++i]);
+      s.seeds = std::stoul(argv[++i]);
     } else if (arg == "--first-seed" && has_value) {
-      first_seed = std::stoul(argv[++i]);
+      s.first_seed = std::stoul(argv[++i]);
     } else if (arg == "--only" && has_value) {
-      only = argv[++i];
+      s.only = argv[++i];
     } else if (arg == "--batch" && has_value) {
-      batch = std::stoul(argv[++i]);
+      s.batch = std::stoul(argv[++i]);
     } else if (arg == "--trials" && has_value) {
-      trials = std::stoul(argv[++i]);
+      s.trials = std::stoul(argv[++i]);
     } else if (arg == "--strategies" && has_value) {
-      names = split(argv[++i], ',');
+      s.names = split(argv[++i], ',');
     } else if (arg == "--options" && has_value) {
-      RETURN_IF_ERROR(set_options(options, argv[++i]));
-      own_options = true;
+      RETURN_IF_ERROR(set_options(s.options, argv[++i]));
+      s.own_options = true;
     } else if (arg == "--bayesian" && has_value) {
-      RETURN_IF_ERROR(set_options(bayesian, argv[++i]));
+      RETURN_IF_ERROR(set_options(s.bayesian, argv[++i]));
+    } else if (arg == "--donor" && has_value) {
+      s.donors.emplace_back(argv[++i]);
     } else if (arg.starts_with("--")) {
       return invalid_argument(arg, ": unknown option, or its value is missing");
     } else {
-      ASSIGN_OR_RETURN(RecordedSpace read, read_recorded_space(arg));
-      const RecordedSpace& m = recorded.emplace_back(std::move(read));
-      spaces.push_back(
-          {m.name, m.search_space(), [&m](const Candidate& c) { return m.measure(c); }, m.best_ns()});
+      s.files.push_back(arg);
     }
   }
-  if (spaces.empty()) synthetic = synthetic_spaces();
-  std::erase_if(synthetic, [&](const MeasuredSpace& m) { return m.name.find(only) == std::string::npos; });
-  for (const MeasuredSpace& m : synthetic)
-    spaces.push_back(
+  return s;
+}
+
+// A synthetic donor: `rows` random configs of another variant of a kind.
+PriorTask drawn_rows(const MeasuredSpace& donor, const std::string& template_name, size_t rows,
+                     uint64_t seed) {
+  PriorTask prior{.source = donor.name, .rows = {}};
+  std::mt19937_64 rng(seed);
+  for (size_t i = 0; i < rows; ++i) {
+    const Candidate c{0, donor.space.sample(rng)};
+    const Observation found = donor.measure(c);
+    prior.rows.push_back({template_name, donor.space.at(c.config), found.ok, found.time_ns});
+  }
+  return prior;
+}
+
+constexpr size_t kDonorRows = 200;
+
+// The spaces that are played, and what lends them rows.
+class Playground {
+ public:
+  Status read(const Settings& s) {
+    for (const std::string& file : s.files) {
+      ASSIGN_OR_RETURN(RecordedSpace read, read_recorded_space(file));
+      add(recorded_.emplace_back(std::move(read)));
+    }
+    for (const std::string& file : s.donors) {
+      ASSIGN_OR_RETURN(RecordedSpace read, read_recorded_space(file));
+      donors_.push_back(std::move(read));
+    }
+    if (!s.files.empty()) return Status::ok();
+    synthetic_ = synthetic_spaces();
+    for (const MeasuredSpace& m : synthetic_)
+      if (m.name.find(s.only) != std::string::npos) add(m);
+    if (played_.empty())
+      return invalid_argument("--only ", s.only, ": no synthetic space has this in its name");
+    return Status::ok();
+  }
+  std::vector<Played>& played() { return played_; }
+
+  // The rows that are known before `m` is searched: of the donors, else of every other file, or of the other
+  // synthetic spaces of its kind.
+  std::vector<PriorTask> priors_of(const Played& m, uint64_t seed) const {
+    std::vector<PriorTask> priors;
+    for (const RecordedSpace& donor : donors_) priors.push_back(donor.drawn_rows(kDonorRows, seed));
+    if (!donors_.empty()) return priors;
+    for (const RecordedSpace& donor : recorded_)
+      if (donor.name != m.name) priors.push_back(donor.drawn_rows(kDonorRows, seed));
+    for (const MeasuredSpace& donor : synthetic_)
+      if (donor.name != m.name && kind(donor.name) == kind(m.name))
+        priors.push_back(drawn_rows(donor, m.name, kDonorRows, seed));
+    return priors;
+  }
+
+ private:
+  static std::string kind(const std::string& name) { return name.substr(0, name.size() - 1); }
+  template <class Space>
+  void add(const Space& m) {
+    played_.push_back(
         {m.name, m.search_space(), [&m](const Candidate& c) { return m.measure(c); }, m.best_ns()});
-  if (spaces.empty()) return invalid_argument("--only ", only, ": no synthetic space has this in its name");
-  for (const std::string& name : names) {
+  }
+
+  std::deque<RecordedSpace> recorded_, donors_;
+  std::deque<MeasuredSpace> synthetic_;
+  std::vector<Played> played_;
+};
+
+Result<std::unique_ptr<SearchStrategy>> make(const std::string& name, const SearchSpace& space, uint64_t seed,
+                                             const Settings& s) {
+  if (s.own_options && name.starts_with("xgb-"))
+    return make_model_guided_search(name, space, seed, name == "xgb-genetic" ? walk_genetic : walk_annealing,
+                                    s.options);
+  if (name == "bayesian") return make_bayesian_search(space, seed, s.bayesian);
+  return make_strategy(name, space, seed);
+}
+
+void print(const std::string& kind, const std::string& name, const SimulationSummary& summary, size_t trials,
+           const FailedTrials& failed) {
+  std::printf("%-26s %-14s", kind.c_str(), name.c_str());
+  for (size_t mark = 32; mark <= trials; mark *= 2) std::printf(" %5.1f", 100 * summary.mean_share(mark));
+  std::printf(" |");
+  for (size_t mark = 32; mark <= trials; mark *= 2) std::printf(" %5.1f", 100 * summary.worst_share(mark));
+  std::printf(" | %4.0f %4.0f %4.0f | %.2f", summary.median_trials_to(0.9), summary.median_trials_to(0.95),
+              summary.median_trials_to(0.99), summary.think_ms_per_trial());
+  if (failed.any())
+    std::printf(" | failed %.0f %% of the first %zu, %.0f %% of the others", failed.percent(0),
+                FailedTrials::kFirst, failed.percent(1));
+  std::printf("\n");
+}
+
+Status run(int argc, char** argv) {
+  ASSIGN_OR_RETURN(const Settings s, settings_from(argc, argv));
+  Playground ground;
+  RETURN_IF_ERROR(ground.read(s));
+  for (const std::string& name : s.names) {
     SimulationSummary all;
     std::map<std::string, SimulationSummary> kinds;
     std::map<std::string, FailedTrials> failed;
-    for (Played& m : spaces) {
-      for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
-        if (warm) {
-          m.space.priors.clear();
-          for (const RecordedSpace& donor : recorded)
-            if (donor.name != m.name) m.space.priors.push_back(donor.drawn_rows(200, seed));
-        }
-        std::unique_ptr<SearchStrategy> search;
-        if (own_options && name.starts_with("xgb-")) {
-          search = make_model_guided_search(name, m.space, seed,
-                                            name == "xgb-genetic" ? walk_genetic : walk_annealing, options);
-        } else if (name == "bayesian") {
-          search = make_bayesian_search(m.space, seed, bayesian);
-        } else {
-          ASSIGN_OR_RETURN(search, make_strategy(name, m.space, seed));
-        }
+    for (Played& m : ground.played()) {
+      for (uint64_t seed = s.first_seed; seed < s.first_seed + s.seeds; ++seed) {
+        if (s.warm || !s.donors.empty()) m.space.priors = ground.priors_of(m, seed);
+        ASSIGN_OR_RETURN(const std::unique_ptr<SearchStrategy> search, make(name, m.space, seed, s));
         size_t trial = 0;
-        const SimulationRun played = simulate(
-            *search,
-            [&](const Candidate& c) {
-              const Observation found = m.measure(c);
-              failed[m.name].add(++trial, !found.ok);
-              return found;
-            },
-            m.best_ns, trials, batch);
+        const auto measure = [&](const Candidate& c) {
+          const Observation found = m.measure(c);
+          failed[m.name].add(++trial, !found.ok);
+          return found;
+        };
+        const SimulationRun played = simulate(*search, measure, m.best_ns, s.trials, s.batch);
         kinds[m.name].add(played);
         all.add(played);
       }
     }
-    if (spaces.size() > 1) kinds["~all"] = all;
-    for (const auto& [kind, summary] : kinds) {
-      std::printf("%-26s %-14s", kind.c_str(), name.c_str());
-      for (size_t mark = 32; mark <= trials; mark *= 2) std::printf(" %5.1f", 100 * summary.mean_share(mark));
-      std::printf(" |");
-      for (size_t mark = 32; mark <= trials; mark *= 2)
-        std::printf(" %5.1f", 100 * summary.worst_share(mark));
-      std::printf(" | %4.0f %4.0f %4.0f | %.2f", summary.median_trials_to(0.9),
-                  summary.median_trials_to(0.95), summary.median_trials_to(0.99),
-                  summary.think_ms_per_trial());
-      if (const FailedTrials& f = failed[kind]; f.any())
-        std::printf(" | failed %.0f %% of the first %zu, %.0f %% of the others", f.percent(0),
-                    FailedTrials::kFirst, f.percent(1));
-      std::printf("\n");
-    }
+    if (kinds.size() > 1) kinds["~all"] = all;
+    for (const auto& [kind, summary] : kinds) print(kind, name, summary, s.trials, failed[kind]);
     std::fflush(stdout);
   }
   return Status::ok();

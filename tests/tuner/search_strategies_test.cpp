@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "tests/random_seed.h"
 #include "tests/tuner/measured_space.h"
+#include "tuner/search/breeding.h"
 #include "tuner/search/model_guided.h"
 #include "tuner/search/search_strategy.h"
 
@@ -33,6 +36,15 @@ std::unique_ptr<SearchStrategy> strategy(const std::string& name, const SearchSp
   Result<std::unique_ptr<SearchStrategy>> made = make_strategy(name, space, seed);
   CHECK(made.is_ok()) << made.message();
   return *std::move(made);
+}
+
+// Number of knobs in which two configs of a space differ.
+int steps_between(const ConfigSpace& space, const Candidate& a, const Candidate& b) {
+  const Config left = space.at(a.config), right = space.at(b.config);
+  int differ = 0;
+  auto other = right.values().begin();
+  for (const auto& [name, value] : left.values()) differ += (other++)->second != value ? 1 : 0;
+  return differ;
 }
 
 class EveryStrategy : public ::testing::TestWithParam<std::string> {};
@@ -173,6 +185,97 @@ TEST(SearchStrategies, UnknownNameListsTheKnownOnes) {
             "search: found \"xgb\", expected one of random, grid, genetic, annealing, coordinate-descent, "
             "bayesian, xgb-genetic, "
             "xgb-annealing");
+}
+
+// --- a space too large to be ranked whole ---
+
+TEST(LargeSpaces, CandidatesAreDrawnFromEverywhereAndAroundEachParent) {
+  const MeasuredSpace m = testing::rugged_space(1);
+  const SearchSpace space = m.search_space();
+  const CandidatePool pool(space, 1);
+  const std::vector<Candidate> parents = {{0, 17}, {0, m.space.size() / 2}};
+  const RandomSeed seed(3);
+  std::mt19937_64 rng(seed);
+  const std::vector<Candidate> near = drawn(pool, parents, {.anywhere = 0, .near = 50}, rng);
+  EXPECT_TRUE(std::is_sorted(near.begin(), near.end()));
+  EXPECT_EQ(std::adjacent_find(near.begin(), near.end()), near.end()) << "each once";
+  for (const Candidate& parent : parents) {
+    const auto around = [&](int steps) {
+      return std::count_if(near.begin(), near.end(),
+                           [&](const Candidate& c) { return steps_between(m.space, c, parent) == steps; });
+    };
+    EXPECT_GE(around(1), 8);
+    EXPECT_GE(around(2), 8);
+  }
+  const std::vector<Candidate> all = drawn(pool, parents, {.anywhere = 300, .near = 50}, rng);
+  const auto far = std::count_if(all.begin(), all.end(), [&](const Candidate& c) {
+    return steps_between(m.space, c, parents[0]) > 2 && steps_between(m.space, c, parents[1]) > 2;
+  });
+  EXPECT_GE(far, 150);
+}
+
+// --- annealing only ---
+
+struct Acceptance {
+  size_t moves = 0, accepted = 0;
+  double expected = 0;  // of the accepted
+};
+
+// Plays the strategy's three chains where every move is `slower` times as slow as where its chain stands, and
+// reads from a chain's next move, one knob from where it then stands, whether it had gone there.
+void play_slower_moves(const ConfigSpace& space, uint64_t seed, double slower, Acceptance& seen) {
+  constexpr size_t kChains = 3, kStarts = 3, kMoves = 20;
+  const SearchSpace searched{.parts = {{"wide", &space, {}}}};
+  const auto search = strategy("annealing", searched, seed);
+  struct Chain {
+    Candidate at, moved;
+    double time_ns = 1000;
+    bool known = true;  // false once a move could have come from either
+  } chains[kChains];
+  for (size_t round = 0; round < kStarts + kMoves; ++round) {
+    const std::vector<Candidate> batch = search->propose(kChains);
+    std::vector<Observation> results;
+    for (size_t i = 0; i < kChains; ++i) {
+      Chain& chain = chains[i];
+      if (round == 0) chain.at = batch[i];
+      if (round > kStarts && chain.known) {
+        const int from_old = steps_between(space, batch[i], chain.at),
+                  from_new = steps_between(space, batch[i], chain.moved);
+        EXPECT_TRUE(from_old == 1 || from_new == 1) << "a move changes one knob";
+        chain.known = from_old != from_new;
+        if (chain.known) {
+          ++seen.moves;
+          // The temperature begins at 0.25 and falls by 7 % with each result of the chain.
+          seen.expected += std::exp(-std::log(slower) / (0.25 * std::pow(0.93, static_cast<double>(round))));
+          seen.accepted += from_new == 1 ? 1 : 0;
+        }
+        if (chain.known && from_new == 1) {
+          chain.at = chain.moved;
+          chain.time_ns *= slower;
+        }
+      }
+      chain.moved = batch[i];
+      const bool begins = round == 0, starting = round < kStarts;
+      const double factor = begins ? 1 : starting ? 2 : slower;
+      results.push_back({.candidate = batch[i], .ok = true, .time_ns = factor * chain.time_ns});
+    }
+    search->observe(results);
+  }
+}
+
+TEST(Annealing, AcceptsSlowerMovesAsOftenAsTheirRatioAndTheTemperatureSay) {
+  ConfigSpace space;
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h"})
+    static_cast<void>(space.choice(name, {1, 2, 4, 8, 16, 32}).try_first(4));
+  ASSERT_TRUE(space.seal().is_ok());
+  for (const double slower : {1.02, 1.1, 1.3}) {
+    Acceptance seen;
+    for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/150))
+      play_slower_moves(space, seed, slower, seen);
+    const double moves = static_cast<double>(seen.moves);
+    ASSERT_GT(seen.moves, 1000u);
+    EXPECT_NEAR(static_cast<double>(seen.accepted) / moves, seen.expected / moves, 0.05) << slower;
+  }
 }
 
 // --- model-guided only ---

@@ -1,5 +1,6 @@
 // A search that knows of similar tasks: it is ahead from the first trials, and a donor that misleads does not
 // keep it behind.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -32,13 +33,13 @@ PriorTask donor_rows(const MeasuredSpace& m, size_t rows, uint64_t seed, Donor d
 }
 
 SimulationSummary runs(const MeasuredSpace& m, const std::vector<const MeasuredSpace*>& donors, Donor donor,
-                       size_t trials) {
+                       size_t trials, const char* strategy = "bayesian") {
   SimulationSummary summary;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     SearchSpace space = m.search_space();
     space.parts[0].template_name = "rugged";
     for (const MeasuredSpace* d : donors) space.priors.push_back(donor_rows(*d, 200, seed, donor));
-    const auto search = make_strategy("bayesian", space, seed).value();
+    const auto search = make_strategy(strategy, space, seed).value();
     summary.add(simulate(
         *search, [&](const Candidate& c) { return m.measure(c); }, m.best_ns(), trials, 8));
   }
@@ -48,13 +49,15 @@ SimulationSummary runs(const MeasuredSpace& m, const std::vector<const MeasuredS
 TEST(WarmSearch, DonorsOfTheSameTemplatePutItAheadFromTheStart) {
   const MeasuredSpace m = testing::rugged_space(0), a = testing::rugged_space(2),
                       b = testing::rugged_space(4);
-  const SimulationSummary cold = runs(m, {}, Donor::kHonest, 48),
-                          warm = runs(m, {&a, &b}, Donor::kHonest, 48);
-  std::printf("after 16 and 48 trials: cold %.3f %.3f, warm %.3f %.3f\n", cold.mean_share(16),
-              cold.mean_share(48), warm.mean_share(16), warm.mean_share(48));
-  EXPECT_GT(warm.mean_share(16), cold.mean_share(16) + 0.1);
-  EXPECT_GT(warm.mean_share(48), cold.mean_share(48));
-  EXPECT_GT(warm.worst_share(16), cold.worst_share(16));
+  for (const char* strategy : {"bayesian", "xgb-annealing", "xgb-genetic"}) {
+    const SimulationSummary cold = runs(m, {}, Donor::kHonest, 48, strategy),
+                            warm = runs(m, {&a, &b}, Donor::kHonest, 48, strategy);
+    std::printf("%s after 16 and 48 trials: cold %.3f %.3f, warm %.3f %.3f\n", strategy, cold.mean_share(16),
+                cold.mean_share(48), warm.mean_share(16), warm.mean_share(48));
+    EXPECT_GT(warm.mean_share(16), cold.mean_share(16) + 0.1) << strategy;
+    EXPECT_GT(warm.mean_share(48), cold.mean_share(48)) << strategy;
+    EXPECT_GT(warm.worst_share(16), cold.worst_share(16)) << strategy;
+  }
 }
 
 // A job of many tasks knows each task's default before it proposes a batch: no reason to believe less.
@@ -79,6 +82,26 @@ TEST(WarmSearch, ADonorThatMisleadsLosesItsWeight) {
   std::printf("after 64 and 128 trials: cold %.3f %.3f, misled %.3f %.3f\n", cold.mean_share(64),
               cold.mean_share(128), misled.mean_share(64), misled.mean_share(128));
   EXPECT_GT(misled.mean_share(128), cold.mean_share(128) - 0.05);
+}
+
+// What it says of its donors after `trials` trials.
+std::string opinion(Donor donor, size_t trials, const char* strategy) {
+  const MeasuredSpace m = testing::rugged_space(0), a = testing::rugged_space(2);
+  SearchSpace space = m.search_space();
+  space.parts[0].template_name = "rugged";
+  space.priors.push_back(donor_rows(a, 200, 1, donor));
+  const auto search = make_strategy(strategy, space, 1).value();
+  simulate(
+      *search, [&](const Candidate& c) { return m.measure(c); }, m.best_ns(), trials, 8);
+  return search->status_line();
+}
+
+TEST(WarmSearch, DonorsThatForecastNoBetterThanWhatIsMeasuredAreGivenUp) {
+  for (const char* strategy : {"bayesian", "xgb-annealing"}) {
+    EXPECT_THAT(opinion(Donor::kReversed, 96, strategy), ::testing::HasSubstr("given up")) << strategy;
+    EXPECT_THAT(opinion(Donor::kHonest, 32, strategy), ::testing::Not(::testing::HasSubstr("given up")))
+        << strategy;
+  }
 }
 
 TEST(WarmSearch, SaysWhatItTrustsAndIgnoresRowsOfOtherTemplatesAndKnobs) {

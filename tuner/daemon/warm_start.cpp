@@ -43,7 +43,7 @@ bool split_extent(std::string_view word, std::string_view& name, int64_t& value)
 }  // namespace
 
 bool uses_priors(std::string_view strategy) {
-  return strategy == "bayesian" || strategy == kKnownBestStrategy;
+  return strategy == "bayesian" || strategy.starts_with("xgb-") || strategy == kKnownBestStrategy;
 }
 
 double task_distance(const JobRow::Task& a, const JobRow::Task& b) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iomanip>
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -16,7 +14,9 @@
 #include "tuner/search/candidate_features.h"
 #include "tuner/search/candidate_pool.h"
 #include "tuner/search/feasibility.h"
+#include "tuner/search/improvement.h"
 #include "tuner/search/knob_inputs.h"
+#include "tuner/search/measured_results.h"
 #include "tuner/search/prior_model.h"
 #include "tuner/search/strategies.h"
 #include "tuner/search/tree_ensemble.h"
@@ -24,19 +24,11 @@
 namespace tuner {
 namespace {
 
-constexpr size_t kDrawn = 1500;  // candidates of a space too large to be ranked whole
-constexpr size_t kNear = 40;     // of those besides, next to each of the fastest
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 // Fewer results say nothing that what is known of similar tasks does not say better: a default alone, the
 // fastest so far, makes everything else look like a gain.
 constexpr size_t kFewestResults = 4;
-constexpr size_t kJudged = 16;  // results a status line is about
-
-// How far below 0 a value of this mean and deviation is expected to be.
-double expected_improvement(double mean, double deviation) {
-  const double z = -mean / deviation;
-  return -mean * 0.5 * std::erfc(-z * M_SQRT1_2) + deviation * 0.3989422804 * std::exp(-0.5 * z * z);
-}
+constexpr double kCatchUpShare = 0.5;  // share of random proposals while a random start is made up for
 
 // What is predicted is a *value*: 1 - best time / time, so 0 for the fastest measured, about 1 for the very
 // slow. The models see the value plus what the prior tasks say of the throughput (0 without any): the rest.
@@ -47,9 +39,10 @@ class BayesianSearch final : public SearchStrategy {
         seed_(seed),
         pool_(space, seed),
         features_(space, CandidateFeatures::Columns::kSizesAndDivisibility),
-        inputs_(space),
         prior_(space, features_, seed),
-        gp_(inputs_.columns(), prior_.empty() ? 0 : 1),
+        // With similar tasks the trend says it, and a column more is one more scale to learn from few rows.
+        inputs_(space, /*divisibility=*/prior_.empty()),
+        gp_(inputs_.columns(), trends()),
         feasibility_(seed, options.caution) {
     status_ = prior_.empty() ? "" : "warm start from " + prior_.describe();
   }
@@ -60,7 +53,7 @@ class BayesianSearch final : public SearchStrategy {
     std::vector<Candidate> batch;
     while (batch.size() < n) {
       std::optional<Candidate> c = pool_.take_default();
-      const bool blind = prior_.empty() && (pool_.taken() < options_.start || ok_ < 2);
+      const bool blind = prior_.empty() && (pool_.taken() < options_.start || results_.ok() < 2);
       std::mt19937_64 rng = pool_.stream();
       if (!c && blind) c = pool_.take_random(rng);
       if (!c) break;
@@ -74,14 +67,11 @@ class BayesianSearch final : public SearchStrategy {
     for (const Observation& r : results) {
       if (pool_.take(r.candidate)) mark_taken(r.candidate);
       open_.erase(r.candidate);
-      results_.insert_or_assign(r.candidate, r);
-      if (r.ok && !r.cut) {
-        ++ok_;
-        best_ns_ = std::min(best_ns_, r.time_ns);
-      }
-      if (predicted_.contains(r.candidate)) judged_.push_back(r.candidate);
+      results_.add(r);
+      check_.measured(r.candidate);
     }
-    if (judged_.size() >= kJudged) judge();
+    if (const std::optional<std::string> line = check_.judgement(results_))
+      status_ = *line + (prior_.empty() ? "" : ", warm start from " + prior_.describe());
   }
 
   std::string status_line() const override { return status_; }
@@ -94,16 +84,12 @@ class BayesianSearch final : public SearchStrategy {
     batch.push_back(c);
   }
 
-  float value_of(const Observation& r) const {
-    return r.ok && std::isfinite(best_ns_) ? static_cast<float>(1 - best_ns_ / r.time_ns) : 1.0f;
-  }
-
   // --- one round of proposals ---
 
   void choose(size_t n, std::vector<Candidate>& batch) {
     std::mt19937_64 rng = pool_.stream();
     const bool few = results_.size() < kFewestResults;
-    const std::vector<Candidate> fast = few ? std::vector<Candidate>() : fastest();
+    const std::vector<Candidate> fast = few ? std::vector<Candidate>() : results_.fastest();
     if (!posterior_ || results_.size() >= fitted_results_ + std::max<size_t>(16, fitted_results_ / 10) ||
         (fitted_results_ == 0 && !few))
       refit(fast, rng);
@@ -116,8 +102,9 @@ class BayesianSearch final : public SearchStrategy {
     std::vector<Candidate> known_to_models;
     for (std::vector<Candidate>& slot : slots) {
       const double draw = chance(rng);
-      if (draw < options_.random_share) {
+      if (draw < (random_left_ > 0 ? kCatchUpShare : options_.random_share)) {
         slot = {pool_.random(rng)};
+        random_left_ -= random_left_ > 0 ? 1 : 0;
       } else if (draw < options_.random_share + options_.local_share && !parents.empty()) {
         slot = bred(pool_, parents, {options_.children, options_.crossover, options_.mutation}, rng);
       }
@@ -141,7 +128,7 @@ class BayesianSearch final : public SearchStrategy {
       const Candidate c = candidates_[*best];
       CHECK(pool_.take(c)) << "a candidate of the pool was taken behind its back";
       taken_[*best] = true;
-      predicted_[c] = static_cast<float>(-mean(*best));
+      check_.predicted(c, static_cast<float>(-mean(*best)));
       believe(*best);
       accept(c, batch);
     }
@@ -167,18 +154,6 @@ class BayesianSearch final : public SearchStrategy {
 
   // --- the models ---
 
-  // Ok results, fastest first; equal ones in the order of their configs, so that the order of arrival does
-  // not matter.
-  std::vector<Candidate> fastest() const {
-    std::vector<std::pair<double, Candidate>> order;
-    for (const auto& [c, r] : results_)
-      if (r.ok && !r.cut) order.emplace_back(r.time_ns, c);
-    std::sort(order.begin(), order.end());
-    std::vector<Candidate> sorted;
-    sorted.reserve(order.size());
-    for (const auto& [time, c] : order) sorted.push_back(c);
-    return sorted;
-  }
   // The first half of what may stay, then an even choice of the others.
   template <class T>
   static std::vector<T> thinned(const std::vector<T>& sorted, size_t most) {
@@ -194,27 +169,35 @@ class BayesianSearch final : public SearchStrategy {
     return prior_.predict(features_.knobs(candidates));
   }
   GpInputs inputs_of(std::span<const Candidate> candidates, std::span<const float> prior) const {
-    return inputs_.of(candidates, prior_.empty() ? 0 : 1, prior);
+    return inputs_.of(candidates, trends(), prior);
   }
 
   void refit(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
     const bool few = results_.size() < kFewestResults;
     fitted_results_ = few ? 0 : results_.size();
     std::vector<Candidate> all;
+    if (!few) all = results_.candidates();
     std::vector<float> scores;
-    for (const auto& [c, r] : results_) {
-      if (few) break;
-      all.push_back(c);
-      scores.push_back(1 - value_of(r));
-    }
-    if (!prior_.empty() && !all.empty() && prior_.learn(features_.knobs(all), scores))
+    for (const Candidate& c : all) scores.push_back(results_.score(c));
+    if (!prior_.empty() && !all.empty() && prior_.learn(all, features_.knobs(all), scores)) {
       universe_prior_.clear();
+      if (prior_.given_up()) forget_prior();
+    }
     fit_feasibility(all);
     fit_trees(all);
     fit_process(fast);
     fill_pool(fast, rng);
     describe();
   }
+
+  // From here on the search is what it would be without similar tasks.
+  void forget_prior() {
+    inputs_ = KnobInputs(pool_.space(), /*divisibility=*/true);
+    gp_ = GaussianProcess(inputs_.columns(), trends());
+    universe_inputs_ = GpInputs();
+    random_left_ = prior_.random_owed(options_.start);
+  }
+  size_t trends() const { return prior_.empty() || prior_.given_up() ? 0 : 1; }
 
   void fit_trees(const std::vector<Candidate>& all) {
     trees_.reset();
@@ -223,7 +206,7 @@ class BayesianSearch final : public SearchStrategy {
       if (!feasibility_.knows() || results_.at(c).ok) used.push_back(c);
     if (options_.tree_share == 0 || used.size() < 4) return;
     std::vector<float> rest = prior_scores(used);
-    for (size_t i = 0; i < used.size(); ++i) rest[i] += value_of(results_.at(used[i]));
+    for (size_t i = 0; i < used.size(); ++i) rest[i] += results_.value(used[i]);
     trees_.emplace(options_.xgboost, options_.trees, seed_);
     const Status fitted = trees_->fit(features_.knobs(used), rest);
     CHECK(fitted.is_ok()) << fitted.message();
@@ -257,9 +240,8 @@ class BayesianSearch final : public SearchStrategy {
   std::vector<float> row_values() const {
     std::vector<float> values;
     for (size_t i = 0; i < rows_.size(); ++i) {
-      const auto found = results_.find(rows_[i]);
-      const bool known = found != results_.end() && found->second.ok;
-      values.push_back(known ? value_of(found->second) + row_prior_[i] : kMissing);
+      const bool known = results_.contains(rows_[i]) && results_.at(rows_[i]).ok;
+      values.push_back(known ? results_.value(rows_[i]) + row_prior_[i] : kMissing);
     }
     return values;
   }
@@ -274,59 +256,72 @@ class BayesianSearch final : public SearchStrategy {
 
   // --- the pool of candidates ---
 
-  void list_universe(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
-    const SearchSpace& space = pool_.space();
-    if (space.size() <= options_.rank_whole) {
-      if (!universe_.empty()) return;
-      for (size_t part = 0; part < space.parts.size(); ++part)
-        for (ConfigIndex i = 0; i < space.parts[part].space->size(); ++i)
-          universe_.push_back({static_cast<int>(part), i});
-    } else {
-      std::set<Candidate> drawn;
-      for (size_t i = 0; i < kDrawn; ++i) drawn.insert(pool_.random(rng));
-      for (const Candidate& c : niches(pool_, fast, 2 * options_.parents, 1))
-        for (size_t i = 0; i < kNear; ++i) {
-          Candidate near{c.template_index, pool_.space_of(c).mutate(c.config, rng)};
-          if (i % 2 == 1) near.config = pool_.space_of(c).mutate(near.config, rng);
-          drawn.insert(near);
-        }
-      universe_.assign(drawn.begin(), drawn.end());
-      universe_prior_.clear();
-    }
-    universe_features_ = features_.knobs(universe_);
-  }
+  // What is said of the universe: means of the values, chances to work, and the trees alone.
+  struct Survey {
+    std::vector<float> mean, works;
+    TreeEnsemble::Prediction trees;
+  };
 
-  // Those of the universe whose mean is best, some others, and what is open.
-  void fill_pool(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
-    list_universe(fast, rng);
+  Survey survey() {
     if (universe_prior_.size() != universe_.size()) {
       universe_prior_ =
           prior_.empty() ? std::vector<float>(universe_.size(), 0) : prior_.predict(universe_features_);
       universe_inputs_ = GpInputs();
     }
     if (universe_inputs_.rows != universe_.size()) universe_inputs_ = inputs_of(universe_, universe_prior_);
-    std::vector<float> mean = gp_.mean(universe_inputs_);
-    const std::vector<float> works = feasibility_.factors(universe_features_);
-    TreeEnsemble::Prediction trees;
-    if (trees_) trees = trees_->predict(universe_features_);
-    const float share = trees_ ? static_cast<float>(options_.tree_share) : 0;
-    std::vector<size_t> order;
+    Survey s{gp_.mean(universe_inputs_), feasibility_.factors(universe_features_), {}};
+    if (trees_) s.trees = trees_->predict(universe_features_);
+    const float share = tree_share();
     for (size_t i = 0; i < universe_.size(); ++i) {
-      mean[i] = (1 - share) * mean[i] + (share > 0 ? share * trees.mean[i] : 0) - universe_prior_[i];
-      mean[i] = works[i] * mean[i] + (1 - works[i]);  // a failure is as bad as the very slow
+      s.mean[i] = (1 - share) * s.mean[i] + (share > 0 ? share * s.trees.mean[i] : 0) - universe_prior_[i];
+      s.mean[i] = s.works[i] * s.mean[i] + (1 - s.works[i]);  // a failure is as bad as the very slow
+    }
+    return s;
+  }
+  float tree_share() const { return trees_ ? static_cast<float>(options_.tree_share) : 0; }
+
+  void set_universe(std::vector<Candidate> candidates) {
+    universe_ = std::move(candidates);
+    universe_prior_.clear();
+    universe_features_ = features_.knobs(universe_);
+  }
+
+  Survey survey_universe(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
+    const SearchSpace& space = pool_.space();
+    if (space.size() > options_.rank_whole) {
+      set_universe(drawn(pool_, niches(pool_, fast, 2 * options_.parents, 1), options_.drawing, rng));
+    } else if (universe_.empty()) {
+      std::vector<Candidate> whole;
+      for (size_t part = 0; part < space.parts.size(); ++part)
+        for (ConfigIndex i = 0; i < space.parts[part].space->size(); ++i)
+          whole.push_back({static_cast<int>(part), i});
+      set_universe(std::move(whole));
+    }
+    return survey();
+  }
+
+  // Those of the universe whose mean is best, and some others; by position in the universe.
+  std::vector<size_t> chosen_of(const std::vector<float>& mean, std::mt19937_64& rng) const {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < universe_.size(); ++i)
       if (!pool_.is_taken(universe_[i])) order.push_back(i);
-    }
-    if (order.size() > options_.pool) {
-      const size_t top = options_.pool * 3 / 4;
-      std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
-                       [&](size_t a, size_t b) { return mean[a] != mean[b] ? mean[a] < mean[b] : a < b; });
-      std::sort(order.begin() + static_cast<std::ptrdiff_t>(top), order.end());
-      // The others at random: where the mean is poor the deviation may be large.
-      for (size_t i = top; i < options_.pool; ++i)
-        std::swap(order[i], order[i + std::uniform_int_distribution<size_t>(0, order.size() - 1 - i)(rng)]);
-      order.resize(options_.pool);
-      std::sort(order.begin(), order.end());
-    }
+    if (order.size() <= options_.pool) return order;
+    const size_t top = options_.pool * 3 / 4;
+    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
+                     [&](size_t a, size_t b) { return mean[a] != mean[b] ? mean[a] < mean[b] : a < b; });
+    std::sort(order.begin() + static_cast<std::ptrdiff_t>(top), order.end());
+    // The others at random: where the mean is poor the deviation may be large.
+    for (size_t i = top; i < options_.pool; ++i)
+      std::swap(order[i], order[i + std::uniform_int_distribution<size_t>(0, order.size() - 1 - i)(rng)]);
+    order.resize(options_.pool);
+    std::sort(order.begin(), order.end());
+    return order;
+  }
+
+  // The pool: what is chosen of the universe, and what is open.
+  void fill_pool(const std::vector<Candidate>& fast, std::mt19937_64& rng) {
+    const Survey s = survey_universe(fast, rng);
+    const std::vector<size_t> order = chosen_of(s.mean, rng);
     candidates_.clear();
     position_.clear();
     taken_.clear();
@@ -339,10 +334,10 @@ class BayesianSearch final : public SearchStrategy {
       candidates_.push_back(universe_[i]);
       taken_.push_back(false);
       prior_of_.push_back(universe_prior_[i]);
-      works_.push_back(works[i]);
-      if (share > 0) {
-        tree_mean_.push_back(trees.mean[i]);
-        tree_deviation_.push_back(trees.deviation[i]);
+      works_.push_back(s.works[i]);
+      if (tree_share() > 0) {
+        tree_mean_.push_back(s.trees.mean[i]);
+        tree_deviation_.push_back(s.trees.deviation[i]);
       }
     }
     posterior_.emplace(gp_, universe_inputs_.selected(order));
@@ -379,20 +374,6 @@ class BayesianSearch final : public SearchStrategy {
 
   // --- for people ---
 
-  void judge() {
-    std::vector<float> predicted, measured;
-    for (const Candidate& c : judged_) {
-      predicted.push_back(predicted_.at(c));
-      measured.push_back(1 - value_of(results_.at(c)));
-      predicted_.erase(c);
-    }
-    std::ostringstream line;
-    line << judged_text(rank_correlation(predicted, measured), judged_.size());
-    if (!prior_.empty()) line << ", warm start from " << prior_.describe();
-    status_ = line.str();
-    judged_.clear();
-  }
-
   void describe() {
     uint64_t hash = 14695981039346656037ull;
     const auto add = [&](float x) { hash = (hash ^ std::bit_cast<uint32_t>(x)) * 1099511628211ull; };
@@ -410,19 +391,18 @@ class BayesianSearch final : public SearchStrategy {
   const uint64_t seed_;
   CandidatePool pool_;
   CandidateFeatures features_;
-  KnobInputs inputs_;
   PriorModel prior_;
+  KnobInputs inputs_;
 
-  std::map<Candidate, Observation> results_;  // ordered: a fit does not depend on the order of arrival
-  std::set<Candidate> open_;                  // proposed, not yet observed
-  double best_ns_ = std::numeric_limits<double>::infinity();
-  size_t ok_ = 0;
+  MeasuredResults results_;
+  std::set<Candidate> open_;  // proposed, not yet observed
 
   // The models and the results they were fitted on.
   GaussianProcess gp_;
   std::optional<TreeEnsemble> trees_;
   Feasibility feasibility_;
   size_t fitted_results_ = 0;
+  size_t random_left_ = 0;  // of the random start that prior tasks had saved, once those are given up
 
   // What the pool is drawn from: the whole space, or fresh draws at each fit.
   std::vector<Candidate> universe_;
@@ -439,8 +419,7 @@ class BayesianSearch final : public SearchStrategy {
   std::vector<Candidate> rows_;  // of the posterior
   std::vector<float> row_prior_;
 
-  std::map<Candidate, float> predicted_;  // of open proposals the models chose
-  std::vector<Candidate> judged_;         // of those, the ones observed since the last status line
+  ModelCheck check_;
   std::string status_, digest_;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tuner/cost_model/cost_model.h"
+#include "tuner/search/breeding.h"
 #include "tuner/search/search_strategy.h"
 
 namespace tuner {
@@ -32,6 +33,7 @@ struct BayesianOptions {
   int tune_evaluations = 20;  // per refit
   size_t rank_whole = 16384;  // spaces up to this size are ranked completely; in larger ones candidates are
                               // drawn
+  Drawing drawing;            // how many are drawn, and where
   size_t pool = 700;          // candidates whose expected improvement is computed
   XgboostOptions xgboost{.rounds = 40, .max_depth = 5, .eta = 0.2f, .subsample = 0.8f, .column_sample = 0.8f};
 };

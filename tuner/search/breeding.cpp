@@ -1,6 +1,7 @@
 #include "tuner/search/breeding.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tuner {
 namespace {
@@ -50,6 +51,21 @@ std::vector<Candidate> bred(const CandidatePool& pool, const std::vector<Candida
       children.push_back(child);
   }
   return children;
+}
+
+std::vector<Candidate> drawn(const CandidatePool& pool, const std::vector<Candidate>& parents,
+                             const Drawing& drawing, std::mt19937_64& rng) {
+  std::set<Candidate> found;
+  for (size_t i = 0; i < drawing.anywhere; ++i) found.insert(pool.random(rng));
+  for (const Candidate& c : parents) {
+    const ConfigSpace& space = pool.space_of(c);
+    for (size_t i = 0; i < drawing.near; ++i) {
+      Candidate near{c.template_index, space.mutate(c.config, rng)};
+      if (i % 2 == 1) near.config = space.mutate(near.config, rng);
+      found.insert(near);
+    }
+  }
+  return {found.begin(), found.end()};
 }
 
 }  // namespace tuner

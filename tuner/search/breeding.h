@@ -1,4 +1,4 @@
-// Breeds children of the fastest measured configs, for the model-guided strategies.
+// Breeds children of the fastest measured configs, for the strategies with a model.
 #pragma once
 
 #include <random>
@@ -24,5 +24,13 @@ struct Breeding {
 // out of it for ever.
 std::vector<Candidate> bred(const CandidatePool& pool, const std::vector<Candidate>& parents,
                             const Breeding& breeding, std::mt19937_64& rng);
+
+struct Drawing {
+  size_t anywhere = 1000;  // drawn from the whole space
+  size_t near = 100;       // drawn around each parent: in turn one mutation away, and two
+};
+// Returns candidates of a space too large to be ranked whole, each once and in order; some may be taken.
+std::vector<Candidate> drawn(const CandidatePool& pool, const std::vector<Candidate>& parents,
+                             const Drawing& drawing, std::mt19937_64& rng);
 
 }  // namespace tuner

@@ -14,7 +14,7 @@ float scaled(int64_t v) { return v > 0 ? std::log2(static_cast<float>(v)) : -1.0
 
 }  // namespace
 
-KnobInputs::KnobInputs(const SearchSpace& space) : space_(space) {
+KnobInputs::KnobInputs(const SearchSpace& space, bool divisibility) : space_(&space) {
   columns_ = space.parts.size() > 1 ? space.parts.size() : 0;
   for (const SearchSpace::Part& part : space.parts) {
     first_.push_back(columns_);
@@ -22,8 +22,7 @@ KnobInputs::KnobInputs(const SearchSpace& space) : space_(space) {
     for (const KnobInfo& knob : part.space->knobs()) {
       columns_ += knob.kind == KnobKind::kCategorical ? knob.candidates.size() : 1;
       float most = 0;
-      // With similar tasks the trend says it, and a column more is one more scale to learn from few rows.
-      if (space.priors.empty() && divisibility_varies(knob))
+      if (divisibility && divisibility_varies(knob))
         for (const int64_t v : knob.candidates) most = std::max(most, log2_even_part(v));
       most_even.push_back(most);
       columns_ += most > 0 ? 1 : 0;
@@ -43,8 +42,8 @@ GpInputs KnobInputs::of(std::span<const Candidate> candidates, size_t trends,
 }
 
 void KnobInputs::write(const Candidate& c, GpInputs& inputs, size_t row) const {
-  if (space_.parts.size() > 1) inputs.at(row, static_cast<size_t>(c.template_index)) = kCategoryDistance;
-  const ConfigSpace& space = *space_.parts[c.template_index].space;
+  if (space_->parts.size() > 1) inputs.at(row, static_cast<size_t>(c.template_index)) = kCategoryDistance;
+  const ConfigSpace& space = *space_->parts[c.template_index].space;
   const Config config = space.at(c.config);
   size_t column = first_[c.template_index];
   auto most_even = most_even_[c.template_index].begin();

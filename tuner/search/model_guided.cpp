@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <iomanip>
 #include <limits>
 #include <optional>
-#include <sstream>
 
+#include "tuner/search/breeding.h"
 #include "tuner/search/candidate_features.h"
+#include "tuner/search/feasibility.h"
+#include "tuner/search/improvement.h"
+#include "tuner/search/measured_results.h"
+#include "tuner/search/prior_model.h"
 #include "tuner/search/tree_ensemble.h"
 
 namespace tuner {
@@ -41,6 +44,14 @@ std::vector<std::pair<float, Candidate>> ModelView::best(size_t n) const {
 
 namespace {
 
+// As in `bayesian`: fewer results say less than what is known of similar tasks, and a random start is made up
+// for when those are given up.
+constexpr size_t kFewestResults = 4;
+constexpr double kCatchUpShare = 0.5;
+constexpr size_t kWalksFrom = 32;  // of the fastest measured
+
+// What is predicted is a *value*, as in `bayesian`: 1 - best time / time. The trees see the value plus what the
+// prior tasks say of the throughput (0 without any).
 class ModelGuidedSearch final : public SearchStrategy {
  public:
   ModelGuidedSearch(std::string_view name, const SearchSpace& space, uint64_t seed, Walk walk,
@@ -49,9 +60,14 @@ class ModelGuidedSearch final : public SearchStrategy {
         options_(options),
         walk_(std::move(walk)),
         pool_(space, seed),
-        features_(space),
+        features_(space, options.divisibility ? CandidateFeatures::Columns::kSizesAndDivisibility
+                                              : CandidateFeatures::Columns::kSizes),
+        prior_(space, features_, seed),
         knob_model_(options.xgboost, options.models, seed),
-        program_model_(options.xgboost, options.models, seed) {}
+        program_model_(for_programs(options), options.models, seed),
+        feasibility_(seed, options.caution) {
+    status_ = prior_.empty() ? "" : "warm start from " + prior_.describe();
+  }
 
   std::string_view name() const override { return name_; }
 
@@ -70,27 +86,44 @@ class ModelGuidedSearch final : public SearchStrategy {
     for (const Observation& r : results) {
       pool_.take(r.candidate);
       std::erase(planned_, r.candidate);  // a resumed job's record may be what was planned
-      results_.insert_or_assign(r.candidate, r);
-      if (r.ok && !r.cut) best_ns_ = std::min(best_ns_, r.time_ns);
-      if (predicted_.contains(r.candidate)) judged_.push_back(r.candidate);
+      results_.add(r);
+      check_.measured(r.candidate);
     }
-    if (judged_.size() >= options_.batch) judge();
+    if (const std::optional<std::string> line = check_.judgement(results_))
+      status_ = *line + (prior_.empty() ? "" : ", warm start from " + prior_.describe());
   }
 
   std::string status_line() const override { return status_; }
   uint64_t rng_counter() const override { return pool_.taken() - planned_.size(); }
   std::string model_digest() const override {
     if (!knob_model_.fitted()) return {};
-    return features_.has_program_features() ? program_model_.digest() : knob_model_.digest();
+    return program_model_.fitted() ? program_model_.digest() : knob_model_.digest();
   }
 
  private:
+  static XgboostOptions for_programs(const ModelGuidedOptions& options) {
+    XgboostOptions trees = options.xgboost;
+    trees.column_sample = options.program_column_sample;
+    return trees;
+  }
+
+  struct Ranked {
+    Candidate candidate;
+    float mean, gain;  // predicted value; what is expected to be gained
+    std::vector<float> features;
+  };
+
   // Fills planned_ with the next batch; all of it is taken.
   void plan() {
     std::mt19937_64 rng = pool_.stream();
     while (std::optional<Candidate> c = pool_.take_default()) planned_.push_back(*c);
-    const bool modelled = results_.size() >= options_.batch / 2 && pool_.taken() >= options_.batch && fit();
-    if (modelled) choose(rng);
+    const bool blind = prior_.empty() && (pool_.taken() < options_.start || results_.ok() < 2);
+    if (!blind && planned_.size() < options_.batch && pool_.left() > 0) {
+      if (fitted_results_ == 0 || results_.size() >= fitted_results_ + options_.batch) refit(rng);
+      // Many workers ask for several batches before results come.
+      if (ranking_.size() < options_.batch) ranking_ = rank_promising(rng);
+      choose(rng);
+    }
     while (planned_.size() < options_.batch) {
       const std::optional<Candidate> c = pool_.take_random(rng);
       if (!c) break;
@@ -98,81 +131,105 @@ class ModelGuidedSearch final : public SearchStrategy {
     }
   }
 
-  bool fit() {
-    if (best_ns_ == std::numeric_limits<double>::infinity())
-      return false;  // nothing worked yet: nothing to normalise by
-    if (fitted_rows_ == results_.size()) return knob_model_.fitted();
-    std::vector<Candidate> candidates;
-    for (const auto& [c, r] : results_) candidates.push_back(c);
-    const FeatureMatrix knobs = features_.knobs(candidates);
-    std::vector<float> scores = targets(candidates, knobs);
-    Status status = knob_model_.fit(knobs, scores);
-    if (status.is_ok() && features_.has_program_features()) {
-      const FeatureMatrix rows = features_.with_program(candidates);
-      program_columns_ = rows.columns;
-      status = program_model_.fit(rows, scores);
+  // --- the models ---
+
+  void refit(std::mt19937_64& rng) {
+    std::vector<Candidate> all;
+    if (results_.size() >= kFewestResults) all = results_.candidates();
+    fitted_results_ = all.size();
+    if (!all.empty()) {
+      std::vector<float> scores;
+      for (const Candidate& c : all) scores.push_back(results_.score(c));
+      const FeatureMatrix rows = features_.knobs(all);
+      if (prior_.learn(all, rows, scores) && prior_.given_up())
+        random_left_ = prior_.random_owed(options_.start);
+      if (options_.caution > 0) {
+        std::vector<float> worked;
+        for (const Candidate& c : all) worked.push_back(results_.at(c).ok ? 1 : 0);
+        feasibility_.fit(rows, worked);
+      }
+      fit_trees(all);
     }
-    if (!status.is_ok()) {
-      status_ = "no model, proposing at random: " + status.message();
-      return false;
-    }
-    fitted_rows_ = results_.size();
-    return true;
+    ranking_ = rank_promising(rng);
   }
 
-  // Normalised throughput; 0 for a failure. A cut row was at least as slow as its time says, so its score is
-  // a bound from above: the previous model's opinion stands when it is lower.
-  std::vector<float> targets(const std::vector<Candidate>& candidates, const FeatureMatrix& knobs) const {
-    std::vector<float> opinion;
+  void fit_trees(const std::vector<Candidate>& all) {
+    std::vector<Candidate> used;
+    for (const Candidate& c : all)
+      if (!feasibility_.knows() || results_.at(c).ok) used.push_back(c);
+    if (used.size() < kFewestResults) return;
+    const FeatureMatrix knobs = features_.knobs(used);
+    const std::vector<float> rest = targets(used, knobs);
+    fit(knob_model_, knobs, rest);
+    if (!features_.has_program_features()) return;
+    const FeatureMatrix rows = features_.with_program(used);
+    program_columns_ = rows.columns;
+    fit(program_model_, rows, rest);
+  }
+  static void fit(TreeEnsemble& model, const FeatureMatrix& rows, std::span<const float> values) {
+    const Status fitted = model.fit(rows, values);
+    CHECK(fitted.is_ok()) << fitted.message();
+  }
+
+  // Values plus what the prior says. A cut row was at least as slow as its time says, so its value is a bound
+  // from below: the previous model's opinion stands when it is higher.
+  std::vector<float> targets(const std::vector<Candidate>& used, const FeatureMatrix& knobs) const {
+    std::vector<float> opinion, rest = prior_scores(knobs);
     if (knob_model_.fitted()) opinion = knob_model_.predict(knobs).mean;
-    std::vector<float> scores;
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      const Observation& r = results_.at(candidates[i]);
-      float score = score_of(r);
-      if (r.ok && r.cut && !opinion.empty()) score = std::clamp(opinion[i], 0.0f, score);
-      scores.push_back(score);
+    for (size_t i = 0; i < used.size(); ++i) {
+      const float value = results_.value(used[i]);
+      const bool bound = results_.at(used[i]).ok && results_.at(used[i]).cut && !opinion.empty();
+      rest[i] = bound ? std::clamp(opinion[i], value + rest[i], 1 + rest[i]) : value + rest[i];
     }
-    return scores;
-  }
-  float score_of(const Observation& r) const {
-    if (!r.ok) return 0;
-    return static_cast<float>(std::min(1.0, best_ns_ / std::max(r.time_ns, 1e-3)));
+    return rest;
   }
 
-  struct Ranked {
-    float mean, value;  // predicted score; with the share of uncertainty
-    Candidate candidate;
-    std::vector<float> features;
-  };
+  std::vector<float> prior_scores(const FeatureMatrix& knobs) const {
+    return prior_.empty() ? std::vector<float>(knobs.rows(), 0) : prior_.predict(knobs);
+  }
+
+  // --- one round of proposals ---
 
   void choose(std::mt19937_64& rng) {
-    ModelView view(pool_, fastest(32), [&](std::span<const Candidate> candidates) {
-      return values(knob_model_.predict(features_.knobs(candidates)));
-    });
-    score_everything_near(view, rng);
-    const size_t want = options_.batch > planned_.size() ? options_.batch - planned_.size() : 0;
-    std::vector<Ranked> ranking = rank(candidates_of(view.best(options_.program_feature_budget)));
-    const std::vector<Candidate> parents = fastest(options_.parents);
-
+    const std::vector<Candidate> parents =
+        niches(pool_, results_.size() < kFewestResults ? std::vector<Candidate>() : results_.fastest(),
+               options_.parents, options_.niche_distance);
     std::uniform_real_distribution<double> chance(0, 1);
     std::vector<Ranked> chosen;
+    const size_t want = options_.batch > planned_.size() ? options_.batch - planned_.size() : 0;
     for (size_t slot = 0; slot < want; ++slot) {
       const double draw = chance(rng);
-      if (draw < options_.random_share) {
+      if (draw < (random_left_ > 0 ? kCatchUpShare : options_.random_share)) {
+        random_left_ -= random_left_ > 0 ? 1 : 0;
         if (const auto c = pool_.take_random(rng)) planned_.push_back(*c);
         continue;
       }
       std::optional<Ranked> next;
-      if (draw < options_.random_share + options_.local_share) {
-        std::vector<Ranked> children = rank(bred(parents, rng));
+      if (draw < options_.random_share + options_.local_share && !parents.empty()) {
+        std::vector<Ranked> children = rank(
+            bred(pool_, parents, {options_.children, options_.crossover, options_.mutation}, rng), false);
         next = take_best(children, chosen);
       }
-      if (!next) next = take_best(ranking, chosen);
+      if (!next) next = take_best(ranking_, chosen);
       if (!next) break;
       planned_.push_back(next->candidate);
-      predicted_[next->candidate] = next->mean;
+      check_.predicted(next->candidate, 1 - next->mean);
       chosen.push_back(std::move(*next));
     }
+  }
+
+  // The candidates that the walk found best; the first of them again by their Programs.
+  std::vector<Ranked> rank_promising(std::mt19937_64& rng) {
+    std::vector<Candidate> starts = results_.fastest();
+    if (starts.size() > kWalksFrom) starts.resize(kWalksFrom);
+    ModelView view(pool_, std::move(starts),
+                   [&](std::span<const Candidate> candidates) { return promise(candidates); });
+    score_everything_near(view, rng);
+    const bool programs = program_model_.fitted();
+    std::vector<Candidate> promising;
+    for (const auto& [score, c] : view.best(programs ? options_.program_feature_budget : options_.ranked))
+      promising.push_back(c);
+    return rank(promising, programs);
   }
 
   void score_everything_near(ModelView& view, std::mt19937_64& rng) {
@@ -185,70 +242,63 @@ class ModelGuidedSearch final : public SearchStrategy {
     view.score(all);
   }
 
-  // A few children of the fastest measured, fresh ones. Few, because a model that is wrong about a region
-  // would else keep the search out of it for ever: the measured results lead, the model only says which child
-  // first.
-  std::vector<Candidate> bred(const std::vector<Candidate>& parents, std::mt19937_64& rng) const {
-    std::vector<Candidate> children;
-    std::uniform_real_distribution<double> chance(0, 1);
-    std::uniform_int_distribution<size_t> any(0, parents.size() - 1);
-    for (size_t attempt = 0; attempt < 8 * options_.children && children.size() < options_.children;
-         ++attempt) {
-      const Candidate& a = parents[std::min(any(rng), any(rng))];
-      const Candidate& b = parents[std::min(any(rng), any(rng))];
-      const ConfigSpace& space = pool_.space_of(a);
-      Candidate child = a;
-      const bool crossed = a != b && a.template_index == b.template_index && chance(rng) < options_.crossover;
-      if (crossed) child.config = space.crossover(a.config, b.config, rng);
-      if (!crossed || chance(rng) < options_.mutation) child.config = space.mutate(child.config, rng);
-      if (!pool_.is_taken(child) && std::find(children.begin(), children.end(), child) == children.end())
-        children.push_back(child);
+  // Predicted values with their deviations, by knobs alone or by Programs too.
+  TreeEnsemble::Prediction predicted(const FeatureMatrix& knobs, const TreeEnsemble& model,
+                                     const FeatureMatrix& rows) const {
+    TreeEnsemble::Prediction p{std::vector<float>(knobs.rows(), 0), std::vector<float>(knobs.rows(), 0)};
+    if (model.fitted()) p = model.predict(rows);
+    const std::vector<float> prior = prior_scores(knobs);
+    for (size_t i = 0; i < p.mean.size(); ++i) {
+      p.mean[i] -= prior[i];
+      p.deviation[i] =
+          static_cast<float>(std::hypot(options_.uncertainty * p.deviation[i], options_.least_deviation));
     }
-    return children;
+    return p;
   }
 
-  static std::vector<Candidate> candidates_of(const std::vector<std::pair<float, Candidate>>& scored) {
-    std::vector<Candidate> candidates;
-    for (const auto& [score, c] : scored) candidates.push_back(c);
-    return candidates;
+  // What a walk climbs: smoother than a gain, which is 0 nearly everywhere.
+  std::vector<float> promise(std::span<const Candidate> candidates) {
+    const FeatureMatrix knobs = features_.knobs(candidates);
+    const TreeEnsemble::Prediction p = predicted(knobs, knob_model_, knobs);
+    std::vector<float> score = feasibility_.factors(knobs);
+    for (size_t i = 0; i < score.size(); ++i) score[i] *= 1 - p.mean[i] + p.deviation[i];
+    return score;
   }
 
-  std::vector<Ranked> rank(const std::vector<Candidate>& candidates) {
+  std::vector<Ranked> rank(const std::vector<Candidate>& candidates, bool programs) {
     std::vector<Ranked> ranking;
     if (candidates.empty()) return ranking;
-    bool program = program_model_.fitted();
-    FeatureMatrix rows = program ? features_.with_program(candidates) : features_.knobs(candidates);
-    if (program && rows.columns != program_columns_) {  // the first Programs with features came after the fit
-      program = false;
-      rows = features_.knobs(candidates);
+    const FeatureMatrix knobs = features_.knobs(candidates);
+    FeatureMatrix rows = programs ? features_.with_program(candidates) : knobs;
+    // The first Programs with features may have come after the fit.
+    if (programs && rows.columns != program_columns_) {
+      programs = false;
+      rows = knobs;
     }
-    const TreeEnsemble::Prediction p = (program ? program_model_ : knob_model_).predict(rows);
-    const std::vector<float> value = values(p);
+    const TreeEnsemble::Prediction p = predicted(knobs, programs ? program_model_ : knob_model_, rows);
+    const std::vector<float> works = feasibility_.factors(knobs);
     for (size_t i = 0; i < candidates.size(); ++i) {
-      const auto row = rows.values.begin() + static_cast<std::ptrdiff_t>(i * rows.columns);
-      ranking.push_back({p.mean[i], value[i], candidates[i],
-                         std::vector<float>(row, row + static_cast<std::ptrdiff_t>(rows.columns))});
+      const double gain = options_.expected_improvement ? expected_improvement(p.mean[i], p.deviation[i])
+                                                        : 1 - p.mean[i] + p.deviation[i];
+      const auto row = knobs.values.begin() + static_cast<std::ptrdiff_t>(i * knobs.columns);
+      ranking.push_back({candidates[i], p.mean[i], static_cast<float>(works[i] * gain),
+                         std::vector<float>(row, row + static_cast<std::ptrdiff_t>(knobs.columns))});
     }
     return ranking;
   }
-  std::vector<float> values(const TreeEnsemble::Prediction& p) const {
-    std::vector<float> value = p.mean;
-    for (size_t i = 0; i < value.size(); ++i)
-      value[i] += static_cast<float>(options_.uncertainty) * p.deviation[i];
-    return value;
-  }
 
-  // Takes the candidate of highest value after the loss for likeness to what the batch already holds.
+  // Takes the candidate of highest gain after the loss for likeness to what the batch already holds.
   std::optional<Ranked> take_best(std::vector<Ranked>& ranking, const std::vector<Ranked>& chosen) {
     while (!ranking.empty()) {
       size_t best = 0;
-      double best_value = -std::numeric_limits<double>::infinity();
+      double best_gain = -std::numeric_limits<double>::infinity(), most = 0;
+      for (const Ranked& r : ranking) most = std::max(most, static_cast<double>(r.gain));
       for (size_t i = 0; i < ranking.size(); ++i) {
         double alike = 0;
         for (const Ranked& other : chosen) alike = std::max(alike, likeness(ranking[i], other));
-        const double value = ranking[i].value - options_.likeness * alike;
-        if (value <= best_value) continue;
-        best_value = value;
+        const double gain = ranking[i].gain - options_.likeness * alike * most;
+        if (gain <= best_gain) continue;
+        best_gain = gain;
         best = i;
       }
       Ranked taken = std::move(ranking[best]);
@@ -270,42 +320,21 @@ class ModelGuidedSearch final : public SearchStrategy {
     return share * share;
   }
 
-  std::vector<Candidate> fastest(size_t n) const {
-    std::vector<std::pair<double, Candidate>> order;
-    for (const auto& [c, r] : results_)
-      if (r.ok && !r.cut) order.emplace_back(r.time_ns, c);
-    std::sort(order.begin(), order.end());
-    std::vector<Candidate> candidates;
-    for (size_t i = 0; i < std::min(n, order.size()); ++i) candidates.push_back(order[i].second);
-    return candidates;
-  }
-
-  void judge() {
-    std::vector<float> predicted, measured;
-    for (const Candidate& c : judged_) {
-      predicted.push_back(predicted_.at(c));
-      measured.push_back(score_of(results_.at(c)));
-      predicted_.erase(c);
-    }
-    std::ostringstream line;
-    line << judged_text(rank_correlation(predicted, measured), judged_.size());
-    status_ = line.str();
-    judged_.clear();
-  }
-
   const std::string name_;
   const ModelGuidedOptions options_;
   const Walk walk_;
   CandidatePool pool_;
   CandidateFeatures features_;
+  PriorModel prior_;
+  MeasuredResults results_;
   TreeEnsemble knob_model_, program_model_;  // the second only where the space gives program features
-  size_t fitted_rows_ = 0;
-  size_t program_columns_ = 0;                // of the rows the program model was fitted on
-  std::map<Candidate, Observation> results_;  // ordered: the fit does not depend on the order of arrival
-  double best_ns_ = std::numeric_limits<double>::infinity();
-  std::deque<Candidate> planned_;         // taken, not yet proposed
-  std::map<Candidate, float> predicted_;  // of open proposals the model chose
-  std::vector<Candidate> judged_;         // of those, the ones observed since the last status line
+  Feasibility feasibility_;
+  size_t fitted_results_ = 0;
+  size_t random_left_ = 0;         // of the random start that prior tasks had saved, once those are given up
+  size_t program_columns_ = 0;     // of the rows that the program model was fitted on
+  std::vector<Ranked> ranking_;    // the most promising at the last fit
+  std::deque<Candidate> planned_;  // taken, not yet proposed
+  ModelCheck check_;
   std::string status_;
 };
 

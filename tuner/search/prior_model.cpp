@@ -13,6 +13,23 @@ constexpr size_t kLeastRows = 8;     // of a prior task that is worth a model
 constexpr double kFirstTrust = 0.8;  // in a task of weight 1, before anything is measured here
 constexpr double kTrustRows = 8;     // measured rows that first trust is worth
 constexpr double kWorthRefit = 0.1;  // change of a trust that is worth a new common model
+constexpr size_t kForecast = 16;     // new rows that two forecasts are compared on
+constexpr double kMemory = 0.8;      // weight of earlier comparisons, at each new one
+// Trust is full while forecasts with the prior tasks have at most kUseful times the squared error of those
+// without, is less in kSteps steps up to kUseless times, and is given up when none was left kGivenUp times in
+// a row.
+constexpr double kUseful = 0.8, kUseless = 1.0, kSteps = 4;
+constexpr int kGivenUp = 2;
+
+// Options of the two models that forecast.
+XgboostOptions forecaster(uint64_t seed) {
+  return {.rounds = 40,
+          .max_depth = 5,
+          .eta = 0.2f,
+          .subsample = 0.8f,
+          .column_sample = 0.8f,
+          .seed = seed * 31 + 1};
+}
 
 }  // namespace
 
@@ -71,13 +88,45 @@ void PriorModel::fit_together() {
 }
 
 std::vector<float> PriorModel::predict(const FeatureMatrix& rows) const {
+  std::vector<float> scores = trusted(rows);
+  for (float& s : scores) s *= static_cast<float>(kept_);
+  return scores;
+}
+
+std::vector<float> PriorModel::trusted(const FeatureMatrix& rows) const {
   if (together_ == nullptr) return std::vector<float>(rows.rows(), 0);
   std::vector<float> scores = together_->predict(rows).value();
   for (float& s : scores) s = static_cast<float>(overall_) * std::clamp(s, 0.0f, 1.0f);
   return scores;
 }
 
-bool PriorModel::learn(const FeatureMatrix& rows, std::span<const float> scores) {
+bool PriorModel::given_up() const { return useless_ >= kGivenUp; }
+
+size_t PriorModel::random_owed(size_t start) const {
+  return static_cast<size_t>(std::lround((1 - overall_) * static_cast<double>(start)));
+}
+
+bool PriorModel::learn(std::span<const Candidate> candidates, const FeatureMatrix& rows,
+                       std::span<const float> scores) {
+  if (given_up()) return false;
+  FeatureMatrix fresh{rows.columns, {}};
+  std::vector<float> found;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (forecast_from_.contains(candidates[i])) continue;
+    const auto row = rows.values.begin() + static_cast<std::ptrdiff_t>(i * rows.columns);
+    fresh.values.insert(fresh.values.end(), row, row + static_cast<std::ptrdiff_t>(rows.columns));
+    found.push_back(scores[i]);
+  }
+  if (with_ != nullptr && found.size() < kForecast) return false;
+  const double kept = kept_;
+  if (with_ != nullptr) compare(fresh, found);
+  const bool reweighed = reweigh(rows, scores);
+  if (!given_up()) forecast(rows, scores);
+  forecast_from_.insert(candidates.begin(), candidates.end());
+  return reweighed || kept_ != kept || given_up();
+}
+
+bool PriorModel::reweigh(const FeatureMatrix& rows, std::span<const float> scores) {
   bool changed = false;
   for (Task& task : tasks_) {
     const std::vector<float> predicted = task.model->predict(rows).value();
@@ -94,10 +143,35 @@ bool PriorModel::learn(const FeatureMatrix& rows, std::span<const float> scores)
   return changed;
 }
 
+void PriorModel::forecast(const FeatureMatrix& rows, std::span<const float> scores) {
+  std::vector<float> rest = trusted(rows);
+  for (size_t i = 0; i < rest.size(); ++i) rest[i] = scores[i] - rest[i];
+  with_ = make_xgboost_model(forecaster(seed_));
+  without_ = make_xgboost_model(forecaster(seed_));
+  Status fitted = with_->fit(rows, rest);
+  if (fitted.is_ok()) fitted = without_->fit(rows, scores);
+  CHECK(fitted.is_ok()) << fitted.message();
+}
+
+void PriorModel::compare(const FeatureMatrix& fresh, std::span<const float> found) {
+  const std::vector<float> prior = trusted(fresh), rest = with_->predict(fresh).value(),
+                           without = without_->predict(fresh).value();
+  error_with_ *= kMemory;
+  error_without_ *= kMemory;
+  for (size_t i = 0; i < found.size(); ++i) {
+    error_with_ += std::pow(found[i] - prior[i] - rest[i], 2);
+    error_without_ += std::pow(found[i] - without[i], 2);
+  }
+  const double left = (kUseless - error_with_ / error_without_) / (kUseless - kUseful);
+  kept_ = std::round(kSteps * std::clamp(left, 0.0, 1.0)) / kSteps;
+  useless_ = kept_ == 0 ? useless_ + 1 : 0;
+}
+
 std::string PriorModel::describe() const {
   std::ostringstream text;
-  text << tasks_.size() << (tasks_.size() == 1 ? " similar task" : " similar tasks") << ", trusted "
-       << std::fixed << std::setprecision(2) << overall_;
+  text << tasks_.size() << (tasks_.size() == 1 ? " similar task" : " similar tasks");
+  if (given_up()) return text.str() + ", given up: what is measured here predicts better without";
+  text << ", trusted " << std::fixed << std::setprecision(2) << overall_ * kept_;
   return text.str();
 }
 
