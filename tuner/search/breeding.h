@@ -26,8 +26,8 @@ std::vector<Candidate> bred(const CandidatePool& pool, const std::vector<Candida
                             const Breeding& breeding, std::mt19937_64& rng);
 
 struct Drawing {
-  size_t anywhere = 1000;  // drawn from the whole space
-  size_t near = 100;       // drawn around each parent: in turn one mutation away, and two
+  size_t anywhere = 1500;  // drawn from the whole space
+  size_t near = 40;        // drawn around each parent: in turn one mutation away, and two
 };
 // Returns candidates of a space too large to be ranked whole, each once and in order; some may be taken.
 std::vector<Candidate> drawn(const CandidatePool& pool, const std::vector<Candidate>& parents,
