@@ -177,7 +177,7 @@ struct ProposalRow {
   int64_t seq = 0;
   std::string job_id;
   int task_index = 0;
-  int asked = 0, count = 0;  // asked 0: nobody asked the search; its trials are the database's answer
+  int asked = 0, count = 0;     // asked 0: nobody asked the search; its trials are the database's answer
   int64_t first_trial_seq = 0;  // its trials are first_trial_seq and the count - 1 after it; 0 if count is 0
   // It had observed exactly the terminal records of this job and task with record_id <= this, in that order.
   int64_t observed_record_id = 0;
