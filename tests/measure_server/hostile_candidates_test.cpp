@@ -5,6 +5,8 @@
 namespace tuner {
 namespace {
 
+using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -146,8 +148,9 @@ TEST_P(HostileCandidate, OneElementNeverWritten) {
       "float* out = args[1]; const float* x = args[0]; for (int i = 0; i < N - 1; ++i) out[i] = 2 * x[i]; "
       "return 0;");
   EXPECT_EQ(r.outcome, "wrong_answer");
-  EXPECT_THAT(r.message, StartsWith("out[3, 7, 39] is "));
-  EXPECT_THAT(r.message, HasSubstr("nan"));
+  // The comparison finds it, or sooner, one run in a hundred, a spot that was drawn there.
+  EXPECT_THAT(r.message, AnyOf(AllOf(StartsWith("out[3, 7, 39] is "), HasSubstr("nan")),
+                               HasSubstr("a timed call did not write all of output out")));
 }
 
 TEST_P(HostileCandidate, RightAtFirstWrongLater) {
