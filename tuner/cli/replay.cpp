@@ -6,6 +6,7 @@
 #include "tuner/daemon/replay.h"
 #include "tuner/daemon/warm_start.h"
 #include "tuner/text/facts.h"
+#include "tuner/text/hint.h"
 
 namespace tuner::cli {
 namespace {
@@ -55,6 +56,11 @@ int run(const Options& options) {
                 std::to_string(d.proposal).c_str(), std::to_string(d.results_seen).c_str());
     print_side("expected", d.expected);
     print_side("found", d.found);
+    std::printf(
+        "  why       the search %s, its templates or its donors are others than when the job ran; or rows "
+        "were "
+        "changed since: %s\n",
+        job->search.c_str(), command_line("records check").c_str());
   } else {
     std::printf("job %s: %s, seed %s, gives the same %s trials again in %s proposals, bit for bit\n",
                 job->id.c_str(), job->search.c_str(), std::to_string(job->seed).c_str(),
