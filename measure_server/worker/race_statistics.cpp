@@ -129,28 +129,30 @@ Spread ratio_spread(const Racer& racer) {
   return ratio.at(ratio.half);
 }
 
-Chances chances(std::span<const Racer> racers) {
+namespace {
+
+// Of one that took part in the latest process beside the leader.
+Chance chance_of(const Mean& behind, double error) {
   // A process is seldom unlucky by so much, and a race has better things to do than to make sure.
   static const double kMuchSlower = std::log(1.30), kSlower = std::log(1.15);
+  if (behind.n < static_cast<size_t>(kFewestProcesses))
+    return behind.mean > (behind.n == 1 ? kMuchSlower : kSlower) ? Chance::kSlower : Chance::kOpen;
+  if (behind.mean - error > 0) return Chance::kSlower;
+  return error - behind.mean < std::log(1 + kAsGood) ? Chance::kAsGood : Chance::kOpen;
+}
+
+}  // namespace
+
+Chances chances(std::span<const Racer> racers) {
   constexpr double kCertain = 0.995;
   const Standing s = standing(racers);
   const Behind behind(racers, s);
-  Chances found{.leader = s.leader, .of = std::vector<Chance>(racers.size(), Chance::kOpen)};
-  std::vector<Chance>& out = found.of;
+  Chances found{.leader = s.leader, .of = {}};
   for (size_t i = 0; i < racers.size(); ++i) {
-    const Mean& d = behind.of(i);
-    if (i == s.leader) continue;
-    if (racers[i].as_good_as) {
-      out[i] = Chance::kAsGood;
-    } else if (!s.last[i]) {
-      out[i] = Chance::kSlower;
-    } else if (d.n < static_cast<size_t>(kFewestProcesses)) {
-      if (d.mean > (d.n == 1 ? kMuchSlower : kSlower)) out[i] = Chance::kSlower;
-    } else if (d.mean - behind.error(i, kCertain) > 0) {
-      out[i] = Chance::kSlower;
-    } else if (behind.error(i, kCertain) - d.mean < std::log(1 + kAsGood)) {
-      out[i] = Chance::kAsGood;
-    }
+    Chance chance = s.last[i] ? Chance::kOpen : Chance::kSlower;
+    if (racers[i].as_good_as) chance = Chance::kAsGood;
+    if (chance == Chance::kOpen && i != s.leader) chance = chance_of(behind.of(i), behind.error(i, kCertain));
+    found.of.push_back(chance);
   }
   return found;
 }

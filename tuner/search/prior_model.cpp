@@ -64,13 +64,12 @@ PriorModel::PriorModel(const SearchSpace& space, CandidateFeatures& features, ui
 void PriorModel::fit_together() {
   FeatureMatrix rows;
   std::vector<float> scores, weights;
-  double sum = 0, most = 0;
+  double most = 0;
   for (const Task& task : tasks_) most = std::max(most, task.trust);
   overall_ = most;
   for (const Task& task : tasks_) {
     // In proportion to the most trusted: of several, a poor one hardly counts.
     const double share = most > 0 ? task.trust / most : 0;
-    sum += share;
     if (share < 0.05) continue;
     rows.columns = task.rows.columns;
     rows.values.insert(rows.values.end(), task.rows.values.begin(), task.rows.values.end());
