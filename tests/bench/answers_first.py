@@ -42,12 +42,19 @@ def random_task(draw):
     return {"op": kind, "rows": draw.choice([10, 33, 70, 120]), "columns": draw.choice([90, 200, 330, 700])}
 
 
+def lower_quartile(samples):
+    """As compiler_core/base/statistics.h counts it: between the two nearest samples."""
+    ordered, at = sorted(samples), (len(samples) - 1) / 4
+    below = int(at)
+    return ordered[below] + (at - below) * (ordered[min(below + 1, len(ordered) - 1)] - ordered[below])
+
+
 def raced_ns(finalist):
     """The lower quartile in each process, trimmed mean over the processes: as the race itself counts."""
     processes = {}
     for process, ns in zip(finalist["process"], finalist["samples_ns"]):
         processes.setdefault(process, []).append(ns)
-    logs = sorted(math.log(sorted(samples)[len(samples) // 4]) for samples in processes.values())
+    logs = sorted(math.log(lower_quartile(samples)) for samples in processes.values())
     cut = len(logs) // 5
     kept = logs[cut:len(logs) - cut]
     return math.exp(sum(kept) / len(kept))
