@@ -388,18 +388,18 @@ void KernelPrinter::long_line(std::string_view text) {
 void KernelPrinter::comment(std::string_view words) {
   const std::string names = with_c_names(std::string(words));
   std::string_view text = names;
-  const size_t width = kColumns - static_cast<size_t>(depth_) * 2 - 6;
   const size_t indent = text.find_first_not_of(' ');
-  bool first = true;
+  size_t hanging = 0;  // blanks before a line that goes on
   while (!text.empty()) {
+    const size_t width = kColumns - static_cast<size_t>(depth_) * 2 - 3 - hanging;
     size_t end = text.size();
     if (end > width) {
       end = text.rfind(' ', width);
       if (end == std::string_view::npos || end <= indent) end = std::min(text.find(' ', width), text.size());
     }
-    line(str("// ", std::string(first ? 0 : indent + 2, ' '), text.substr(0, end)));
+    line(str("// ", std::string(hanging, ' '), text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
-    first = false;
+    hanging = indent + 2;
   }
 }
 

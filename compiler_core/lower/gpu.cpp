@@ -125,7 +125,8 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
   place_shared(kernel);
   body = simplify(body, kernel_ranges(kernel));
   if (body == nullptr) return invalid_config("the nest of ", last_stored(nest)->name, " computes nothing");
-  ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(gpu::merge_equal_guards(body), kernel));
+  body = simplify(gpu::overlap_copies(gpu::merge_equal_guards(body), kernel), kernel_ranges(kernel));
+  ASSIGN_OR_RETURN(kernel.body, gpu::insert_barriers(body, kernel));
   std::vector<Buffer> global = program.args;
   global.insert(global.end(), root.between.begin(), root.between.end());
   kernel.params = touched(kernel.body, global);

@@ -42,6 +42,10 @@ Stmt sink_thread_guards(const Stmt& body, const GpuKernel& kernel);
 // Merges neighbours under the same guard, if it reads no memory.
 Stmt merge_equal_guards(const Stmt& body);
 
+// Parts guarded copies from global memory into loads, which need no branch, and stores. `body` must be
+// simplified and have no thread loops.
+Stmt overlap_copies(const Stmt& body, const GpuKernel& kernel);
+
 // Makes registers private: a dimension of a register buffer that all accesses share out over the threads, as
 // (q * threads + t) * s + r, keeps only a thread's own part, q * s + r.
 Stmt privatize_registers(const Stmt& body, const GpuKernel& kernel);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "compiler_core/codegen_cuda/compile.h"
 #include "tests/compiler_core/gpu_kernels.h"
 
@@ -49,6 +51,23 @@ relu(const float* __restrict__ x, float* __restrict__ y) {
   }
 }
 )");
+}
+
+TEST(CodegenCudaPrint, WrappedCommentsStayComments) {
+  // Registers of every number and length of names: somewhere the wrapped list fills its line to the last column.
+  const Buffer y = make_buffer("y", DType::kFloat32, {32}, MemoryScope::kGlobal, BufferRole::kOutput);
+  for (size_t length = 1; length <= 24; ++length) {
+    const Var thread = make_var("tx");
+    Stmt body = make_store(y, {Expr(thread)}, float_imm(0));
+    for (int i = 0; i < 24; ++i) {
+      const Buffer b = make_buffer(std::string(length, static_cast<char>('a' + i)), DType::kFloat32, {1},
+                                   MemoryScope::kRegister);
+      body = make_allocate(b, std::move(body));
+    }
+    std::istringstream text(text_of(one_store(y, y, thread, body)));
+    for (std::string line; std::getline(text, line) && line.find("extern") == std::string::npos;)
+      EXPECT_TRUE(line.empty() || line.rfind("//", 0) == 0) << length << ": " << line;
+  }
 }
 
 TEST(CodegenCudaPrint, BorderInsideAVectorFallsBackToScalars) {

@@ -26,9 +26,13 @@ kernel product(a, b, out) grid (1, 2, 1) block (8, 1, 1)
       acc[i.init, j.init] = 0
   reduce k.outer in 0..2
     for p0.p1.p2.p3.fused.outer in 0..2
-      a.packed[0, 0, p0.p1.p2.p3.fused.outer*2 + tx//4, tx%4] = select(by*4 + tx%4 < 6 && k.outer*2 + p0.p1.p2.p3.fused.outer < 3, a[by*4 + tx%4, k.outer*4 + p0.p1.p2.p3.fused.outer*2 + tx//4], 0)
+      allocate a.ahead float32[] register
+      a.ahead[] = select(by*4 + tx%4 < 6 && k.outer*2 + p0.p1.p2.p3.fused.outer < 3, a[by*4 + tx%4, k.outer*4 + p0.p1.p2.p3.fused.outer*2 + tx//4], 0)
+      a.packed[0, 0, p0.p1.p2.p3.fused.outer*2 + tx//4, tx%4] = a.ahead[]
     for p0.p1.p2.p3.fused.outer in 0..4
-      b.packed[0, 0, p0.p1.p2.p3.fused.outer, tx] = select(k.outer*4 + p0.p1.p2.p3.fused.outer < 6, b[k.outer*4 + p0.p1.p2.p3.fused.outer, tx], 0)
+      allocate b.ahead float32[] register
+      b.ahead[] = select(k.outer*4 + p0.p1.p2.p3.fused.outer < 6, b[k.outer*4 + p0.p1.p2.p3.fused.outer, tx], 0)
+      b.packed[0, 0, p0.p1.p2.p3.fused.outer, tx] = b.ahead[]
     barrier shared
     reduce k.inner in 0..4
       unrolled i in 0..2

@@ -46,9 +46,13 @@ kernel conv2d_acc_partial(data, weight, acc.partial) grid (1, 2, 1) block (64, 1
   unrolled ow.init in 0..7
     unrolled oc.init in 0..4
       acc.partial.register[0, 0, 0, ow.init, oc.init] = 0
-  unrolled round in 0..12
-    if round*64 + tx < 720
-      padded[0, (round*64 + tx)//90, (round*64 + tx)//9%10, (round + tx)%9] = select((round*64 + tx)//9%10 < 8 && (round + tx)%9 < 8 && (round*64 + tx)//9%10 >= 1 && (round + tx)%9 >= 1, data[0, by*8 + (round*64 + tx)//90, (round*64 + tx)//9%10 - 1, (round + tx)%9 - 1], 0)
+  block
+    allocate data.ahead float32[12] register
+    unrolled round in 0..12
+      data.ahead[round] = select(round*64 + tx < 720 && (round*64 + tx)//9%10 < 8 && (round + tx)%9 < 8 && (round*64 + tx)//9%10 >= 1 && (round + tx)%9 >= 1, data[0, by*8 + (round*64 + tx)//90, (round*64 + tx)//9%10 - 1, (round + tx)%9 - 1], 0)
+    unrolled round in 0..12
+      if round*64 + tx < 720
+        padded[0, (round*64 + tx)//90, (round*64 + tx)//9%10, (round + tx)%9] = data.ahead[round]
   for strip.outer in 0..3
     unrolled strip.inner in 0..3
       unrolled row_round in 0..4

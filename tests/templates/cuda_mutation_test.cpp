@@ -195,6 +195,25 @@ Stmt store_elsewhere(const Stmt& s) {
   return s;
 }
 
+bool is_ahead(const Buffer& b) { return b->name.ends_with(".ahead"); }
+
+// Padding that is not there: what lies beside the image is read in its place. (Zeros beyond the last channel or
+// step of k meet zeros of the other operand, or sums that nobody stores: those are there to be safe, not to be
+// right.)
+Stmt drop_zero_fill(const Stmt& s) {
+  if (s->kind != StmtKind::kStore || !is_ahead(s->buffer) || s->value->kind != ExprKind::kSelect ||
+      s->value->operands[1]->buffer->name != "data")
+    return s;
+  return make_store(s->buffer, s->indices, s->value->operands[1]);
+}
+
+// The stores of a copy before its loads.
+Stmt store_before_load(const Stmt& s) {
+  if (s->kind != StmtKind::kAllocate || !is_ahead(s->buffer) || s->body->kind != StmtKind::kSeq) return s;
+  std::vector<Stmt> swapped(s->body->stmts.rbegin(), s->body->stmts.rend());
+  return make_allocate(s->buffer, make_seq(std::move(swapped)));
+}
+
 // One iteration less.
 Stmt shorten_loop(const Stmt& s) {
   if (s->kind != StmtKind::kFor || s->extent < 2) return s;
@@ -216,6 +235,8 @@ const Kind kKinds[] = {{"dropped barrier", drop_barrier},
                        {"wrong stage read", load_other_stage},
                        {"one-sided swizzle", store_unswizzled},
                        {"output stored twice", store_elsewhere},
+                       {"zero fill dropped", drop_zero_fill},
+                       {"stored before loaded", store_before_load},
                        {"loop too short", shorten_loop}};
 
 // Damages every place of every kind; returns how many of each kind there were.
@@ -250,8 +271,9 @@ TEST(CudaMutation, ConvolutionWithPaddingAndTails) {
       "v1 conv2d n=1 ic=8 ih=9 iw=11 oc=10 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu "
       "dtype=float32 layout=NCHW const=none",
       "conv2d_nchw_cuda");
-  expect_places(expect_all_caught(s), {"dropped barrier", "missing predicate", "output stored twice",
-                                       "dropped shared store", "loop too short"});
+  expect_places(expect_all_caught(s),
+                {"dropped barrier", "missing predicate", "output stored twice", "dropped shared store",
+                 "loop too short", "zero fill dropped", "stored before loaded"});
 }
 
 TEST(CudaMutation, SoftmaxReducedByShufflesAndSharedMemory) {

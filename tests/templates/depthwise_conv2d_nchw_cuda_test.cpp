@@ -43,9 +43,13 @@ TEST(DepthwiseConv2dNchwCuda, LoopsOfOneConfig) {
 kernel depthwise_conv2d(data, weight, bias, out) grid (3, 1, 1) block (128, 1, 1)
   shared padded float32[1, 2, 18, 18] at 0
   allocate acc float32[1, 1, 2, 2] register
-  unrolled round in 0..6
-    if round*128 + tx < 648
-      padded[0, (round*128 + tx)//324, (round*128 + tx)//18%18, (round*2 + tx)%18] = select((round*128 + tx)//18%18 < 15 && (round*2 + tx)%18 < 15 && (round*128 + tx)//18%18 >= 1 && (round*2 + tx)%18 >= 1, data[0, bx*2 + (round*128 + tx)//324, (round*128 + tx)//18%18 - 1, (round*2 + tx)%18 - 1], 0)
+  block
+    allocate data.ahead float32[6] register
+    unrolled round in 0..6
+      data.ahead[round] = select(round*128 + tx < 648 && (round*128 + tx)//18%18 < 15 && (round*2 + tx)%18 < 15 && (round*128 + tx)//18%18 >= 1 && (round*2 + tx)%18 >= 1, data[0, bx*2 + (round*128 + tx)//324, (round*128 + tx)//18%18 - 1, (round*2 + tx)%18 - 1], 0)
+    unrolled round in 0..6
+      if round*128 + tx < 648
+        padded[0, (round*128 + tx)//324, (round*128 + tx)//18%18, (round*2 + tx)%18] = data.ahead[round]
   unrolled oh.init in 0..2
     unrolled ow.init in 0..2
       acc[0, 0, oh.init, ow.init] = 0

@@ -23,10 +23,26 @@ TEST(ElementwiseCuda, LoopsOfAResidualBlock) {
       "loads=2 threads=64 vector=4");
   EXPECT_EQ(thread_loops(program), R"(
 kernel elementwise(x, scale, bias, residual, out) grid (12, 1, 1) block (64, 1, 1)
+  allocate residual.ahead float32[2, 4] register
+  allocate bias.ahead float32[2, 4] register
+  allocate scale.ahead float32[2, 4] register
+  allocate x.ahead float32[2, 4] register
+  unrolled i.j.outer.fused.inner.outer in 0..2
+    vectorized j.inner in 0..4
+      x.ahead[i.j.outer.fused.inner.outer, j.inner] = select(bx*128 + i.j.outer.fused.inner.outer*64 + tx < 1500, x[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner], 0)
+  unrolled i.j.outer.fused.inner.outer in 0..2
+    vectorized j.inner in 0..4
+      scale.ahead[i.j.outer.fused.inner.outer, j.inner] = select(bx*128 + i.j.outer.fused.inner.outer*64 + tx < 1500, scale[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner], 0)
+  unrolled i.j.outer.fused.inner.outer in 0..2
+    vectorized j.inner in 0..4
+      bias.ahead[i.j.outer.fused.inner.outer, j.inner] = select(bx*128 + i.j.outer.fused.inner.outer*64 + tx < 1500, bias[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner], 0)
+  unrolled i.j.outer.fused.inner.outer in 0..2
+    vectorized j.inner in 0..4
+      residual.ahead[i.j.outer.fused.inner.outer, j.inner] = select(bx*128 + i.j.outer.fused.inner.outer*64 + tx < 1500, residual[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner], 0)
   unrolled i.j.outer.fused.inner.outer in 0..2
     if bx*128 + i.j.outer.fused.inner.outer*64 + tx < 1500
       vectorized j.inner in 0..4
-        out[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] = max(x[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] * scale[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] + bias[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] + residual[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner], 0)
+        out[(bx*128 + i.j.outer.fused.inner.outer*64 + tx)//150, (bx*128 + i.j.outer.fused.inner.outer*64 + tx)%150*4 + j.inner] = max(x.ahead[i.j.outer.fused.inner.outer, j.inner] * scale.ahead[i.j.outer.fused.inner.outer, j.inner] + bias.ahead[i.j.outer.fused.inner.outer, j.inner] + residual.ahead[i.j.outer.fused.inner.outer, j.inner], 0)
 )");
 }
 

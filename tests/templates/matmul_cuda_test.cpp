@@ -41,12 +41,22 @@ kernel matmul(a, b, bias, out) grid (2, 1, 1) block (64, 1, 1) min_blocks 2
       unrolled j.init in 0..4
         acc[i_part, i.init, j.init] = 0
   reduce k_tile in 0..3
-    unrolled row_round in 0..2
-      vectorized lane in 0..4
-        a.packed[0, 0, tx%2*4 + lane, row_round*32 + tx//2] = select(row_round*32 + tx//2 < 40 && k_tile*2 + tx%2 < 5, a[row_round*32 + tx//2, k_tile*8 + tx%2*4 + lane], 0)
-    unrolled row_round in 0..2
-      vectorized lane in 0..2
-        b.packed[0, 0, row_round*4 + tx//16, tx%16*2 + lane] = select(k_tile*2 + row_round < 5 && bx*16 + tx%16 < 30, b[k_tile*8 + row_round*4 + tx//16, bx*32 + tx%16*2 + lane], 0)
+    block
+      allocate a.ahead float32[2, 4] register
+      unrolled row_round in 0..2
+        vectorized lane in 0..4
+          a.ahead[row_round, lane] = select(row_round*32 + tx//2 < 40 && k_tile*2 + tx%2 < 5, a[row_round*32 + tx//2, k_tile*8 + tx%2*4 + lane], 0)
+      unrolled row_round in 0..2
+        vectorized lane in 0..4
+          a.packed[0, 0, tx%2*4 + lane, row_round*32 + tx//2] = a.ahead[row_round, lane]
+    block
+      allocate b.ahead float32[2, 2] register
+      unrolled row_round in 0..2
+        vectorized lane in 0..2
+          b.ahead[row_round, lane] = select(k_tile*2 + row_round < 5 && bx*16 + tx%16 < 30, b[k_tile*8 + row_round*4 + tx//16, bx*32 + tx%16*2 + lane], 0)
+      unrolled row_round in 0..2
+        vectorized lane in 0..2
+          b.packed[0, 0, row_round*4 + tx//16, tx%16*2 + lane] = b.ahead[row_round, lane]
     barrier shared
     reduce k_group in 0..2
       unrolled reduce k_in_group in 0..4

@@ -24,10 +24,15 @@ TEST(TransposeCuda, LoopsOfATile) {
   EXPECT_EQ(thread_loops(program), R"(
 kernel transpose(x, out) grid (8, 1, 1) block (128, 1, 1)
   shared x.shared float32[64, 32] layout pad:1 at 0
-  unrolled round in 0..4
-    vectorized lane in 0..4
-      if bx%4*8 + tx%8 < 25
-        x.shared[round*16 + tx//8, tx%8*4 + lane] = x[bx//4*64 + round*16 + tx//8, bx%4*32 + tx%8*4 + lane]
+  block
+    allocate x.ahead float32[4, 4] register
+    unrolled round in 0..4
+      vectorized lane in 0..4
+        x.ahead[round, lane] = select(bx%4*8 + tx%8 < 25, x[bx//4*64 + round*16 + tx//8, bx%4*32 + tx%8*4 + lane], 0)
+    unrolled round in 0..4
+      vectorized lane in 0..4
+        if bx%4*8 + tx%8 < 25
+          x.shared[round*16 + tx//8, tx%8*4 + lane] = x.ahead[round, lane]
   barrier shared
   unrolled round in 0..8
     vectorized lane in 0..2
