@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/sass/cubin_text.h"
 
 namespace tuner {
 namespace {
@@ -194,6 +195,24 @@ Result<std::vector<CubinKernel>> read_cubin(std::string_view bytes) {
   }
   std::vector<CubinKernel> result;
   for (auto& [name, kernel] : kernels) result.push_back(std::move(kernel));
+  return result;
+}
+
+Result<sass::CubinTexts> sass::cubin_texts(std::string_view cubin) {
+  const Bytes file(cubin);
+  ASSIGN_OR_RETURN(const std::vector<Section> sections, read_sections(file));
+  // Where the flags hold the architecture depends on the version of this format: 8 came with CUDA 13.
+  constexpr uint64_t kFormatAt = 8, kFlagsAt = 48;
+  constexpr uint8_t kFormatOfCuda13 = 8;
+  const auto format = file.at<uint8_t>(kFormatAt);
+  const auto flags = file.at<uint32_t>(kFlagsAt);
+  if (!format.has_value() || !flags.has_value()) return damaged(kFlagsAt, "no flags");
+  CubinTexts result{.sm = static_cast<int>((*format >= kFormatOfCuda13 ? *flags >> 8 : *flags) & 0xff)};
+  constexpr std::string_view kText = ".text.";
+  for (const Section& s : sections)
+    if (s.name.starts_with(kText))
+      result.texts.push_back({.name = std::string(s.name.substr(kText.size())), .bytes = s.bytes});
+  std::ranges::sort(result.texts, {}, &CubinText::name);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "compiler_core/lower/gpu.h"
 #include "compiler_core/runtime/cuda_driver.h"
@@ -85,13 +86,15 @@ class CudaBackend final : public Backend {
   }
   std::span<const CodeForm> forms() const override {
     // The source is among the files of a bundle anyway.
-    static constexpr CodeForm kForms[] = {{"kernels", "#", ""}, {"cuda", "//", ""}, {"resources", "#", ""}};
+    static constexpr CodeForm kForms[] = {
+        {"kernels", "#", ""}, {"cuda", "//", ""}, {"resources", "#", ""}, {"sass", "#", ""}};
     return kForms;
   }
   Result<std::string> text(std::string_view form, const Program& program,
                            const Target& target) const override {
     if (form == "cuda") return emit_cuda(program, target);
     if (form == "resources") return cuda_resources(program, target);
+    if (form == "sass") return sass::cuda_sass(program, target);
     ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
     return to_text(lowered);
   }

@@ -133,7 +133,7 @@ class KernelModel {
   }
 
   TimeEstimate estimate() const {
-    TimeEstimate e{.ns = kNever, .evaluations = work_.evaluations};
+    TimeEstimate e{.ns = kNever, .launch_ns = kLaunchNs, .evaluations = work_.evaluations};
     if (!fits_) return e;
     const int64_t slots = rates_.multiprocessors * resources_.blocks_per_sm;
     const int64_t full = blocks_ / slots, rest = blocks_ % slots;
@@ -225,6 +225,7 @@ TimeEstimate estimate_time(const GpuProgram& program, const Target& target) {
   for (const GpuKernel& kernel : program.kernels) {
     const TimeEstimate e = estimate_time(kernel, target);
     sum.ns += e.ns;
+    sum.launch_ns += e.launch_ns;
     sum.evaluations += e.evaluations;
     if (e.ns > longest) longest = e.ns, sum.bound = e.bound;
   }

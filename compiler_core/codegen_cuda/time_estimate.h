@@ -21,7 +21,8 @@ enum class TimeBound : uint8_t { kArithmetic, kSharedMemory, kMemory, kLatency }
 std::string_view time_bound_name(TimeBound bound);
 
 struct TimeEstimate {
-  double ns = 0;  // with the launch
+  double ns = 0;         // with the launch
+  double launch_ns = 0;  // of it, what passes before the kernel begins
   TimeBound bound = TimeBound::kLatency;
   int64_t evaluations = 0;  // of indices and conditions, for lanes of sample warps: what the estimate cost
 };

@@ -13,45 +13,6 @@ namespace {
 constexpr int64_t kBanks = 32, kWordBytes = 4, kLineBytes = 128, kSectorBytes = 32;
 constexpr int64_t kMostBlocks = 128;
 
-int64_t binary_value(BinaryOp op, int64_t a, int64_t b) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kDiv:
-    case BinaryOp::kFloorDiv:
-      return b == 0 ? 0 : floor_quotient(a, b);
-    case BinaryOp::kFloorMod:
-      return b == 0 ? a : floor_remainder(a, b);
-    case BinaryOp::kMin:
-      return std::min(a, b);
-    case BinaryOp::kMax:
-      return std::max(a, b);
-    case BinaryOp::kEq:
-      return a == b;
-    case BinaryOp::kNe:
-      return a != b;
-    case BinaryOp::kLt:
-      return a < b;
-    case BinaryOp::kLe:
-      return a <= b;
-    case BinaryOp::kGt:
-      return a > b;
-    case BinaryOp::kGe:
-      return a >= b;
-    case BinaryOp::kAnd:
-      return a != 0 && b != 0;
-    case BinaryOp::kOr:
-      return a != 0 || b != 0;
-    case BinaryOp::kXor:
-      return a ^ b;
-  }
-  return 0;
-}
-
 // Where point `point` of `points` lies in 0..extent. Each variable takes the strata in another order, so that
 // two of them do not always grow together.
 int64_t spread(int point, int points, size_t order, int64_t extent) {
@@ -193,34 +154,10 @@ void WarpSampler::set_lane(Values& values, int point, int lane) const {
   values[2].second = thread / x / y;
 }
 
-// Each call from outside counts once, whatever the size of the expression. A load in an index is taken for 0.
-int64_t WarpSampler::evaluate(const Expr& whole, const Values& values) {
+// Each call from outside counts once, whatever the size of the expression.
+int64_t WarpSampler::evaluate(const Expr& e, const Values& values) {
   ++evaluations_;
-  const auto value_of = [&](const auto& self, const ExprNode& e) -> int64_t {
-    switch (e.kind) {
-      case ExprKind::kIntImm:
-        return e.int_value;
-      case ExprKind::kVar:
-        for (auto v = values.rbegin(); v != values.rend(); ++v)
-          if (v->first == e.var.get()) return v->second;
-        return 0;
-      case ExprKind::kBinary:
-        return binary_value(e.binary_op, self(self, *e.operands[0]), self(self, *e.operands[1]));
-      case ExprKind::kUnary: {
-        const int64_t a = self(self, *e.operands[0]);
-        return e.unary_op == UnaryOp::kNot ? a == 0 : e.unary_op == UnaryOp::kNeg ? -a : a;
-      }
-      case ExprKind::kSelect:
-        return self(self, *e.operands[self(self, *e.operands[0]) != 0 ? 1 : 2]);
-      case ExprKind::kCast:
-        return self(self, *e.operands[0]);
-      case ExprKind::kFloatImm:
-      case ExprKind::kLoad:
-        return 0;
-    }
-    return 0;
-  };
-  return value_of(value_of, *whole);
+  return index_value(e, values);
 }
 
 }  // namespace tuner::cuda

@@ -6,9 +6,9 @@
 
 #include <array>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
+#include "compiler_core/codegen_cuda/index_value.h"
 #include "compiler_core/lower/gpu.h"
 
 namespace tuner::cuda {
@@ -50,7 +50,7 @@ class WarpSampler {
  private:
   static constexpr int kPoints = 4, kLanes = 32;
   using Masks = std::array<uint32_t, kPoints>;
-  using Values = std::vector<std::pair<const VarNode*, int64_t>>;
+  using Values = VarValues;
 
   bool exhausted() const { return evaluations_ > kMaxEvaluations; }
   int64_t evaluate(const Expr& e, const Values& values);

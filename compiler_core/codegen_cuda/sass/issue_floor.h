@@ -1,0 +1,49 @@
+// A lower bound of a compiled kernel's time, from the instructions it must issue. No estimate: nothing can be faster.
+//
+// A multiprocessor has four schedulers, each issues one instruction a clock. How many instructions a warp issues
+// follows from two numbers of the lowered kernel that are known exactly, its multiply-adds and its barriers, and
+// from the loops of the machine code:
+//
+//   outside of loops     what every thread passes, once
+//   loops with FFMA      the multiply-adds that the code outside of loops cannot hold, times the fewest instructions
+//                        that any such loop can issue for one of them
+//   loops with barriers, without FFMA     the same with barriers, if no loop has both
+//
+// Only instructions count that no branch leads around (Block::sure), and of those behind a branch what comes with
+// multiply-adds: guarded copies are left out. A loop with neither counts nothing. Multiply-adds under a guard count by
+// the share of blocks and iterations that pass it; under one that differs from thread to thread, not at all. All
+// that makes the bound lower, never wrong. The busiest multiprocessor has ceil(blocks / multiprocessors) blocks
+// and its busiest scheduler a quarter of their warps, rounded up; where blocks differ the average counts. The
+// float32 pipe bounds too, where it has fewer lanes than the schedulers can feed (sm_80).
+// Clock and multiprocessors are those of device_rates.h.
+//
+// Refused: code with too many unknown instructions, indirect jumps (what is executed there is not known), or no
+// code of that kernel.
+#pragma once
+
+#include <string_view>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/codegen_cuda/sass/sass.h"
+#include "compiler_core/lower/gpu.h"
+#include "compiler_core/target.h"
+
+namespace tuner::sass {
+
+// Of one thread, on average over the blocks, from the statements of a lowered kernel.
+struct LoweredCounts {
+  double multiply_adds = 0;  // float32 products with a sum
+  double barriers = 0;       // of the block
+  bool has_guards = false;   // blocks may differ
+};
+LoweredCounts lowered_counts(const GpuKernel& kernel);
+
+struct IssueFloor {
+  double ns = 0;                 // without the launch
+  double warp_instructions = 0;  // a warp issues at least so many
+};
+Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target);
+// Its kernels one after the other, without the launches.
+Result<IssueFloor> issue_floor(const Artifact& artifact, const GpuProgram& program, const Target& target);
+
+}  // namespace tuner::sass
