@@ -27,9 +27,9 @@ enum class LoopKind : uint8_t {
   kSerial,
   kParallel,    // CPU: iterations are shared among the threads of the host's pool; outermost only
   kVectorized,  // CPU: vector operations; innermost only. The lanes of a reduce axis are combined
-  kVectorRows,  // CPU: directly around a vectorized loop; both form one tile of vectors. Where an access is
+  kVectorRows,  // directly around a vectorized loop; both form one tile of vectors. Where an access is
                 // contiguous along this loop instead of along the lanes, vectors of this loop are loaded or
-                // stored, and transposed in registers (codegen/emit_tile.cpp)
+                // stored, and transposed in registers (codegen/emit_tile.cpp; on GPUs lower/gpu_copies.cpp)
   kDot,         // CPU: the innermost reduce loop, with 2 (bfloat16) or 4 (int8) products added to one lane;
                 // one instruction if the target has it (codegen/emit_dot.cpp)
   kUnrolled,    // emitted once per iteration

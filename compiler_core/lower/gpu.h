@@ -12,7 +12,8 @@
 //   thread axes            a loop bound to a thread axis becomes its index. The block is as large as the
 //                          largest of these loops; smaller ones are guarded
 //   reductions             become plain stores (lower/lower.h)
-//   copies                 under guards load first, into registers and without a branch, and store then
+//   copies                 under guards load first, into registers and without a branch, and store then; of
+//                          a kVectorRows tile the loop that memory lies along is vectorized, on either side
 //   barriers               stand wherever a thread may read or overwrite shared elements that another thread
 //                          of the block wrote or read since the last barrier; as few as the accesses prove
 //   simplify               simplifies indices and guards under the ranges of all these

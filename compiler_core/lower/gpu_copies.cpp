@@ -9,9 +9,12 @@
 //
 // As it was, the compiler makes a branch of the guard, and a load in a branch is waited for there: one memory
 // latency an element. A select with nothing but a load in it becomes one predicated load, without a branch, and
-// loads in a row wait together. A copy without guards and selects is straight code already and stays as it is.
+// loads in a row wait together. A copy without guards and selects is straight code already and stays as it is,
+// unless it is a tile of vectors (kVectorRows around kVectorized): then vectors of one loop are loaded, vectors
+// of the other are stored, and the registers in between transpose them.
 #include <algorithm>
 
+#include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/gpu_passes.h"
 
@@ -34,7 +37,8 @@ struct Copy {
 std::optional<Copy> copy_at(const Stmt& root) {
   Copy copy;
   for (Stmt s = root; s != nullptr; s = s->body) {
-    if (s->kind == StmtKind::kFor && (s->loop == LoopKind::kUnrolled || s->loop == LoopKind::kVectorized)) {
+    if (s->kind == StmtKind::kFor && (s->loop == LoopKind::kUnrolled || s->loop == LoopKind::kVectorized ||
+                                      s->loop == LoopKind::kVectorRows)) {
       copy.loops.push_back(s);
     } else if (s->kind == StmtKind::kIf && s->else_body == nullptr) {
       for (Expr& e : conjuncts(s->condition)) copy.guards.push_back(std::move(e));
@@ -46,6 +50,12 @@ std::optional<Copy> copy_at(const Stmt& root) {
     }
   }
   return std::nullopt;
+}
+
+// Vectors one way and the other.
+bool is_tile(const Copy& copy) {
+  return std::any_of(copy.loops.begin(), copy.loops.end(),
+                     [](const Stmt& loop) { return loop->loop == LoopKind::kVectorRows; });
 }
 
 bool reads_memory(const Expr& e) {
@@ -215,7 +225,7 @@ class Overlap {
         !global_loads(copy.store->value, {}, loads))
       return s;
     const bool conditional =
-        !copy.guards.empty() ||
+        !copy.guards.empty() || is_tile(copy) ||
         std::any_of(loads.begin(), loads.end(), [](const GlobalLoad& l) { return !l.conditions.empty(); });
     const bool in_place = std::any_of(loads.begin(), loads.end(), [&](const GlobalLoad& l) {
       return l.load->buffer == copy.store->buffer;
@@ -226,7 +236,8 @@ class Overlap {
     if (staged.empty()) return s;
     int64_t registers = 0;
     for (const Staged& part : staged) registers += part.registers->elements();
-    if (registers > budget() && !copy.loops.empty()) return in_parts(s, registers);
+    const bool has_rounds = !copy.loops.empty() && copy.loops.front()->loop == LoopKind::kUnrolled;
+    if (registers > budget() && has_rounds) return in_parts(s, registers);
     std::vector<Stmt> parts;
     for (const Staged& part : staged) {
       const Expr value = part.from.conditions.empty() ? part.from.load
@@ -256,7 +267,7 @@ class Overlap {
     int64_t part = std::min(s->extent, budget() / std::max<int64_t>(inside, 1));
     while (part > 1 && s->extent % part != 0) --part;
     const std::optional<Copy> body = copy_at(s->body);
-    if (part <= 1 || s->loop == LoopKind::kVectorized) return with_body(s, overlapped(s->body, *body));
+    if (part <= 1) return with_body(s, overlapped(s->body, *body));
     const Var outer = make_var(s->var->name + ".part"), inner = make_var(s->var->name);
     const Stmt loop =
         make_for(inner, part, substitute(s->body, {{s->var, Expr(outer) * part + inner}}), s->axis, s->loop);
@@ -302,8 +313,46 @@ class Overlap {
   int64_t live_ = 0;  // registers of the buffers around
 };
 
+// The step of an access to memory along a loop, in elements; 0 if it is none that is known.
+int64_t step_along(const Buffer& buffer, const std::vector<Expr>& indices, const Var& var) {
+  if (buffer->scope != MemoryScope::kGlobal && buffer->scope != MemoryScope::kShared) return 0;
+  for (const auto& [term, factor] : linear_form(storage_offset(*buffer, indices)).terms)
+    if (term->kind == ExprKind::kVar && term->var == var) return factor;
+  return 0;
+}
+
+// True if what the copy touches in memory lies along `var`: the store, or, of a store to registers, its load.
+bool lies_along(const Stmt& store, const Var& var) {
+  if (store->buffer->scope != MemoryScope::kRegister)
+    return step_along(store->buffer, store->indices, var) == 1;
+  bool along = false;
+  visit(store->value, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) along |= step_along(e->buffer, e->operands, var) == 1;
+  });
+  return along;
+}
+
+// Of a tile of vectors the loop that memory lies along is vectorized, the other unrolled around it.
+Stmt choose_vectors(const Stmt& s) {
+  if (s == nullptr) return s;
+  if (s->kind != StmtKind::kFor || s->loop != LoopKind::kVectorRows)
+    return map_children(
+        s, [](const Expr& e) { return e; }, choose_vectors);
+  const std::optional<Copy> copy = copy_at(s);
+  const bool swapped = copy.has_value() && copy->loops.size() == 2 &&
+                       copy->loops.back()->loop == LoopKind::kVectorized && lies_along(copy->store, s->var) &&
+                       !lies_along(copy->store, copy->loops.back()->var);
+  if (!swapped) return make_for(s->var, s->extent, choose_vectors(s->body), s->axis, LoopKind::kUnrolled);
+  const Stmt& lanes = copy->loops.back();
+  Stmt body = copy->guards.empty() ? copy->store : make_if(conjunction(copy->guards), copy->store);
+  body = make_for(s->var, s->extent, std::move(body), s->axis, LoopKind::kVectorized);
+  return make_for(lanes->var, lanes->extent, std::move(body), lanes->axis, LoopKind::kUnrolled);
+}
+
 }  // namespace
 
-Stmt overlap_copies(const Stmt& body, const GpuKernel& kernel) { return Overlap(body, kernel).rewrite(body); }
+Stmt overlap_copies(const Stmt& body, const GpuKernel& kernel) {
+  return choose_vectors(Overlap(body, kernel).rewrite(body));
+}
 
 }  // namespace tuner::gpu
