@@ -41,14 +41,15 @@ InputBound input_bound(const Conv2dWorkload& w, int64_t room) {
   return bound;
 }
 
-bool whole_warps(const Conv2dWorkload& w) {
+int64_t thread_granule(const Conv2dWorkload& w) {
   int64_t threads = w.out_channels > 1 ? kWarp : 1;
   for (const int64_t extent : {w.out_height(), w.out_width()}) {
     int64_t most = 1;
     while (most < extent && most < 16) most *= 2;
     threads *= most;
   }
-  return threads >= kWarp;
+  if (threads >= kWarp * cuda::kSchedulers) return kWarp * cuda::kSchedulers;
+  return threads >= kWarp ? kWarp : 1;
 }
 
 bool unrolls_kh(const Tile& tile) { return tile.kh > 1 && tile.accumulators() * tile.kh * tile.kw <= 512; }
@@ -104,7 +105,7 @@ double cost_of(const Conv2dWorkload& w, const Tile& tile) {
 // As the constraints of the template want it, and no more than a default should take of shared memory.
 bool fits(const Conv2dWorkload& w, const Target& t, const InputBound& bound, const Tile& tile) {
   const int64_t threads = tile.all_threads(), oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
-  if ((whole_warps(w) && threads % kWarp != 0) || threads > 512) return false;
+  if (threads % thread_granule(w) != 0 || threads > 512) return false;
   if (tile.block(kF) >= (oc == 1 ? 2 : std::clamp<int64_t>(2 * oc, kWarp + 1, 257))) return false;
   if (tile.block(kY) >= std::min(2 * oh, kMaxBlock + 1)) return false;
   if (tile.block(kX) >= std::min(2 * ow, kMaxBlock + 1)) return false;

@@ -60,8 +60,9 @@ struct InputBound {
 };
 InputBound input_bound(const Conv2dWorkload& w, int64_t room);
 
-// True if out is large enough for a block of whole warps.
-bool whole_warps(const Conv2dWorkload& w);
+// Returns what the threads of a block are a multiple of: 128 (a warp for each scheduler), 32, or 1 where out is too
+// small for more.
+int64_t thread_granule(const Conv2dWorkload& w);
 
 // Returns the block with the least estimated time among some that satisfy the template's constraints.
 Tile first_tile(const Conv2dWorkload& w, const Target& t);

@@ -53,7 +53,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_nchw_cuda"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
@@ -176,6 +176,8 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   const Buffer data = b.input("data", {w.batch, w.in_channels, w.in_height, w.in_width});
   const Buffer weight = b.input("weight", {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width});
   const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
+  const Buffer residual =
+      w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()}) : nullptr;
   const int64_t rows = reach(w.out_height() + kMaxBlock, w.kernel_height, w.stride[0], w.dilation[0]);
   const int64_t columns = reach(w.out_width() + kMaxBlock, w.kernel_width, w.stride[1], w.dilation[1]);
   const Buffer padded =
@@ -201,6 +203,7 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
             [&](const Indices& i) {
               Expr x = load(acc, {i[0], i[2], i[3], i[1]});
               if (bias) x = x + load(bias, {i[1]});
+              if (residual) x = x + load(residual, i);
               return activated(w.activation, x);
             },
             BufferRole::kOutput, {"n", "oc", "oh", "ow"});
@@ -249,7 +252,7 @@ void Conv2dNchwCuda::constrain_blocks(ConfigSpace& space, const Conv2dWorkload& 
   const int64_t oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
   const IntExpr threads = k.threads_f * k.threads_y * k.threads_x;
   const IntExpr block_f = k.vthread_f * k.threads_f * k.inner_f;
-  if (whole_warps(w)) space.require(threads % kWarp == 0);
+  space.require(threads % thread_granule(w) == 0);
   space.require(threads <= 1024);
   // No block more than half beside out, as far as a warp can be that narrow, and no part of a thread's tile
   // wholly beside it.

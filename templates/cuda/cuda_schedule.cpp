@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 namespace tuner::cuda {
 
@@ -39,24 +40,44 @@ constexpr int64_t kMaxRounds = 16;  // loads of a thread under way at once
 
 }  // namespace
 
-void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector) {
+void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector,
+                int64_t rows) {
   if (s.refused()) return;
   const auto [vectors, lane] = s.split(column, vector);
   const int64_t columns = std::gcd(s.extent(vectors), threads);
+  Axis groups = row, row_lane;
+  if (rows > 1) {
+    const SplitAxes split = s.split(row, rows);
+    groups = split.outer, row_lane = split.inner;
+  }
+  int64_t row_threads = threads / columns, strips = 1;
+  if (outer.var != nullptr && row_threads % s.extent(groups) == 0)
+    strips = std::gcd(row_threads / s.extent(groups), s.extent(outer));
+  row_threads /= strips;
   const auto [column_round, column_thread] = s.split(vectors, columns);
-  const auto [row_round, row_thread] = s.split(row, threads / columns);
-  if (outer.var == nullptr)
-    s.reorder({row_round, column_round, row_thread, column_thread, lane});
-  else
-    s.reorder({outer, row_round, column_round, row_thread, column_thread, lane});
-  s.bind(s.fuse({row_thread, column_thread}), LoopKind::kThreadX);
+  const auto [row_round, row_thread] = s.split(groups, row_threads);
+  std::vector<Axis> order = {row_round, column_round, row_thread, column_thread};
+  std::vector<Axis> thread = {row_thread, column_thread};
+  if (outer.var != nullptr) {
+    const auto [strip, strip_thread] = s.split(outer, strips);
+    outer = strip;
+    order.insert(order.begin() + 2, strip_thread);
+    order.insert(order.begin(), strip);
+    thread.insert(thread.begin(), strip_thread);
+  }
+  order.push_back(lane);
+  if (rows > 1) order.insert(vector > 1 ? order.end() - 1 : order.end(), row_lane);
+  s.reorder(order);
+  s.bind(s.fuse(thread), LoopKind::kThreadX);
   if (vector > 1) s.vectorize(lane);
+  if (rows > 1 && vector > 1) s.vectorize_rows(row_lane);
+  if (rows > 1 && vector == 1) s.vectorize(row_lane);
   const Axis rounds = s.rename(row_round, "row_round"), parts = s.rename(column_round, "column_round");
   s.rename(lane, "lane");
-  if (outer.var == nullptr)
-    unroll_rounds(s, {parts, rounds}, kMaxRounds);
-  else
-    unroll_rounds(s, {parts, rounds, s.rename(outer, "strip")}, kMaxRounds);
+  if (rows > 1) s.rename(row_lane, "row_lane");
+  std::vector<Axis> inner_first = {parts, rounds};
+  if (outer.var != nullptr) inner_first.push_back(s.rename(outer, "strip"));
+  unroll_rounds(s, inner_first, kMaxRounds / rows);
 }
 
 void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector) {

@@ -11,6 +11,9 @@
 namespace tuner::cuda {
 
 constexpr int64_t kWarp = 32;  // threads
+// Warps of a block come in fours where there is work for them: a multiprocessor has four schedulers, each with
+// warps of its own.
+constexpr int64_t kSchedulers = 4;
 // Multiprocessors of the GPU that a default config is made for. A target names an architecture, not a model.
 // The value lies between an RTX 3060 (28) and an H200 (132), large enough that a small workload's default has
 // blocks for all of a large GPU.
@@ -32,15 +35,20 @@ IntExpr register_limit(const Target& t, const IntExpr& threads, const IntExpr& m
 constexpr int64_t kOtherRegisters = 30;
 
 // Shares the copy of a tile among `threads` threads: consecutive threads take consecutive vectors of `vector`
-// columns, then the next rows. `outer`, `row`, `column` may be nested in any order, and `outer` may be empty;
-// the columns must be a whole number of vectors. A few rounds are unrolled, so that their loads overlap.
+// columns, then the next rows, then, where threads are left, the next iterations of `outer`. `outer`, `row`,
+// `column` may be nested in any order, and `outer` may be empty; the columns must be a whole number of vectors.
+// A few rounds are unrolled, so that their loads overlap.
 //
 //   before   for outer, row, column: tile[...] = source[...]
 //   after    for outer
 //              unrolled row_round, column_round
 //                threadIdx.x = row_thread * (threads of a row) + column_thread     guarded at the last rows
 //                  vectorized lane: tile[...] = source[...]
-void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector);
+//
+// `rows` > 1, a divisor of the rows: a thread takes as many rows of a vector, for a tile that lies the other way
+// round than its source: vectors of columns are loaded, vectors of rows stored.
+void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector,
+                int64_t rows = 1);
 // The same for `axes` as one long row (nested, outermost first; the last is a whole number of vectors).
 void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector);
 

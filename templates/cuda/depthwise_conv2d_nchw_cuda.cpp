@@ -170,6 +170,8 @@ Program DepthwiseConv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   const Buffer data = b.input("data", {w.batch, w.in_channels, w.in_height, w.in_width});
   const Buffer weight = b.input("weight", {w.out_channels, 1, w.kernel_height, w.kernel_width});
   const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
+  const Buffer residual =
+      w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()}) : nullptr;
   const int64_t rows = reach(w.out_height() + kMaxBlock, w.kernel_height, w.stride[0], w.dilation[0]);
   const int64_t columns = reach(w.out_width() + kMaxBlock, w.kernel_width, w.stride[1], w.dilation[1]);
   const Buffer padded =
@@ -195,6 +197,7 @@ Program DepthwiseConv2dNchwCuda::compute(const Conv2dWorkload& w) const {
             [&](const Indices& i) {
               Expr x = load(acc, i);
               if (bias) x = x + load(bias, {i[1]});
+              if (residual) x = x + load(residual, i);
               return activated(w.activation, x);
             },
             BufferRole::kOutput, {"n", "oc", "oh", "ow"});

@@ -33,47 +33,47 @@ TEST(Conv2dNchwCuda, LoopsOfOneConfig) {
   w.bias = true;
   w.activation = Activation::kRelu;
   EXPECT_EQ(kernels_of(conv2d_nchw_cuda(), w,
-                       "double_buffer=0 inner_f=4 inner_x=7 inner_y=1 keep_rows=1 kernel_outer=0 "
-                       "layout_weight=0 min_blocks=1 pixels_in_warp=0 split_ic=2 threads_f=8 threads_x=1 "
+                       "double_buffer=0 inner_f=2 inner_x=7 inner_y=1 keep_rows=1 kernel_outer=0 "
+                       "layout_weight=0 min_blocks=1 pixels_in_warp=0 split_ic=2 threads_f=16 threads_x=1 "
                        "threads_y=8 tile_ic=8 tile_kh=3 tile_kw=3 unroll_ic=1 unroll_kh=1 vthread_f=1 "
                        "vthread_x=1"),
             R"(
 workspace acc.partial 12544 bytes
-kernel conv2d_acc_partial(data, weight, acc.partial) grid (1, 2, 1) block (64, 1, 1)
+kernel conv2d_acc_partial(data, weight, acc.partial) grid (1, 2, 1) block (128, 1, 1)
   shared padded float32[1, 8, 10, 9] at 0
-  shared weight.packed float32[1, 1, 8, 3, 3, 32] layout pad:4 at 2880
-  allocate acc.partial.register float32[1, 1, 1, 7, 4] register
+  shared weight.packed float32[1, 1, 8, 3, 3, 32] layout pad:2 at 2880
+  allocate acc.partial.register float32[1, 1, 1, 7, 2] register
   unrolled ow.init in 0..7
-    unrolled oc.init in 0..4
+    unrolled oc.init in 0..2
       acc.partial.register[0, 0, 0, ow.init, oc.init] = 0
   block
-    allocate data.ahead float32[12] register
-    unrolled round in 0..12
-      data.ahead[round] = select(round*64 + tx < 720 && (round*64 + tx)//9%10 < 8 && (round + tx)%9 < 8 && (round*64 + tx)//9%10 >= 1 && (round + tx)%9 >= 1, data[0, by*8 + (round*64 + tx)//90, (round*64 + tx)//9%10 - 1, (round + tx)%9 - 1], 0)
-    unrolled round in 0..12
-      if round*64 + tx < 720
-        padded[0, (round*64 + tx)//90, (round*64 + tx)//9%10, (round + tx)%9] = data.ahead[round]
+    allocate data.ahead float32[6] register
+    unrolled round in 0..6
+      data.ahead[round] = select(round*128 + tx < 720 && (round*128 + tx)//9%10 < 8 && (round*2 + tx)%9 < 8 && (round*128 + tx)//9%10 >= 1 && (round*2 + tx)%9 >= 1, data[0, by*8 + (round*128 + tx)//90, (round*128 + tx)//9%10 - 1, (round*2 + tx)%9 - 1], 0)
+    unrolled round in 0..6
+      if round*128 + tx < 720
+        padded[0, (round*128 + tx)//90, (round*128 + tx)//9%10, (round*2 + tx)%9] = data.ahead[round]
   for strip.outer in 0..3
     unrolled strip.inner in 0..3
-      unrolled row_round in 0..4
-        weight.packed[0, 0, (strip.outer*24 + strip.inner*8 + tx%8)//9, (strip.outer*2 + (strip.inner*8 + tx%8)//3)%3, (strip.inner*2 + tx%8)%3, row_round*8 + tx//8] = weight[row_round*8 + tx//8, by*8 + (strip.outer*24 + strip.inner*8 + tx%8)//9, (strip.outer*2 + (strip.inner*8 + tx%8)//3)%3, (strip.inner*2 + tx%8)%3]
+      unrolled row_round in 0..2
+        weight.packed[0, 0, (strip.outer*24 + strip.inner*8 + tx%8)//9, (strip.outer*2 + (strip.inner*8 + tx%8)//3)%3, (strip.inner*2 + tx%8)%3, row_round*16 + tx//8] = weight[row_round*16 + tx//8, by*8 + (strip.outer*24 + strip.inner*8 + tx%8)//9, (strip.outer*2 + (strip.inner*8 + tx%8)//3)%3, (strip.inner*2 + tx%8)%3]
   barrier shared
   reduce ic_group in 0..8
     unrolled reduce kh in 0..3
       allocate padded.register float32[1, 1, 1, 9] register
       unrolled i3 in 0..9
-        padded.register[0, 0, 0, i3] = padded[0, ic_group, tx//8 + kh, i3]
+        padded.register[0, 0, 0, i3] = padded[0, ic_group, tx//16 + kh, i3]
       unrolled reduce kw in 0..3
-        allocate weight.packed.register float32[1, 1, 1, 1, 1, 4] register
-        vectorized lane in 0..4
-          weight.packed.register[0, 0, 0, 0, 0, lane] = weight.packed[0, 0, ic_group, kh, kw, tx%8*4 + lane]
+        allocate weight.packed.register float32[1, 1, 1, 1, 1, 2] register
+        vectorized lane in 0..2
+          weight.packed.register[0, 0, 0, 0, 0, lane] = weight.packed[0, 0, ic_group, kh, kw, tx%16*2 + lane]
         unrolled ow in 0..7
-          unrolled oc in 0..4
+          unrolled oc in 0..2
             acc.partial.register[0, 0, 0, ow, oc] = acc.partial.register[0, 0, 0, ow, oc] + padded.register[0, 0, 0, ow + kw] * weight.packed.register[0, 0, 0, 0, 0, oc]
-  if tx//8 < 7
+  if tx//16 < 7
     unrolled x in 0..7
-      vectorized lane in 0..4
-        acc.partial[by, 0, tx//8, x, tx%8*4 + lane] = acc.partial.register[0, 0, 0, x, lane]
+      vectorized lane in 0..2
+        acc.partial[by, 0, tx//16, x, tx%16*2 + lane] = acc.partial.register[0, 0, 0, x, lane]
 kernel conv2d_out(bias, out, acc.partial) grid (14, 1, 1) block (32, 4, 1)
   if bx%2*4 + ty < 7
     allocate acc float32[1, 1, 1, 1] register
@@ -143,7 +143,7 @@ TEST(Conv2dNchwCuda, LargeSpaceForALargeShape) {
 TEST(Conv2dNchwCuda, RandomConfigsOnOddShapes) {
   Conv2dWorkload same = conv2d(19, 7, 40, 3);
   same.padding = {1, 1, 1, 1};
-  same.bias = true;
+  same.bias = same.residual = true;
   same.activation = Activation::kRelu;
   Conv2dWorkload strided = conv2d(5, 17, 9, 3);
   strided.stride = {2, 1};

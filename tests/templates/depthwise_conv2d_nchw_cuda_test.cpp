@@ -107,7 +107,7 @@ TEST(DepthwiseConv2dNchwCuda, LargeSpaceForALargeShape) {
 TEST(DepthwiseConv2dNchwCuda, RandomConfigsOnOddShapes) {
   Conv2dWorkload same = depthwise(19, 17, 3);
   same.padding = {1, 1, 1, 1};
-  same.bias = true;
+  same.bias = same.residual = true;
   same.activation = Activation::kRelu;
   Conv2dWorkload strided = depthwise(5, 23, 5);
   strided.stride = {2, 3};

@@ -29,54 +29,50 @@ TEST(MatmulCuda, LoopsOfOneConfig) {
   w.constant = {"b"};
   EXPECT_EQ(kernels_of(matmul_cuda(), w,
                        "block_k=8 double_buffer=0 group_m=1 lanes_m=8 layout_a=0 layout_b=0 min_blocks=2 "
-                       "split_k=1 strided_m=1 strided_n=0 thread_m=8 thread_n=4 unroll_k=4 vector_a=4 "
-                       "vector_b=2 warps_m=1 warps_n=2"),
+                       "rows_a=4 rows_b=1 split_k=1 strided_m=1 strided_n=0 thread_m=8 thread_n=2 unroll_k=4 "
+                       "unroll_stages=0 vector_a=1 vector_b=2 warps_m=1 warps_n=4"),
             R"(
-kernel matmul(a, b, bias, out) grid (2, 1, 1) block (64, 1, 1) min_blocks 2
+kernel matmul(a, b, bias, out) grid (2, 1, 1) block (128, 1, 1) min_blocks 2
   shared a.packed float32[1, 1, 8, 64] layout pad:4 at 0
   shared b.packed float32[1, 1, 8, 32] at 2176
-  allocate acc float32[2, 4, 4] register
+  allocate acc float32[2, 4, 2] register
   unrolled i_part in 0..2
     unrolled i.init in 0..4
-      unrolled j.init in 0..4
+      unrolled j.init in 0..2
         acc[i_part, i.init, j.init] = 0
   reduce k_tile in 0..3
     block
-      allocate a.ahead float32[2, 4] register
-      unrolled row_round in 0..2
-        vectorized lane in 0..4
-          a.ahead[row_round, lane] = select(row_round*32 + tx//2 < 40 && k_tile*2 + tx%2 < 5, a[row_round*32 + tx//2, k_tile*8 + tx%2*4 + lane], 0)
-      unrolled row_round in 0..2
-        vectorized lane in 0..4
-          a.packed[0, 0, tx%2*4 + lane, row_round*32 + tx//2] = a.ahead[row_round, lane]
+      allocate a.ahead float32[4] register
+      vectorized row_lane in 0..4
+        a.ahead[row_lane] = select(tx//8 < 10 && k_tile*8 + tx%8 < 20, a[tx//8*4 + row_lane, k_tile*8 + tx%8], 0)
+      vectorized row_lane in 0..4
+        a.packed[0, 0, tx%8, tx//8*4 + row_lane] = a.ahead[row_lane]
     block
-      allocate b.ahead float32[2, 2] register
-      unrolled row_round in 0..2
-        vectorized lane in 0..2
-          b.ahead[row_round, lane] = select(k_tile*2 + row_round < 5 && bx*16 + tx%16 < 30, b[k_tile*8 + row_round*4 + tx//16, bx*32 + tx%16*2 + lane], 0)
-      unrolled row_round in 0..2
-        vectorized lane in 0..2
-          b.packed[0, 0, row_round*4 + tx//16, tx%16*2 + lane] = b.ahead[row_round, lane]
+      allocate b.ahead float32[2] register
+      vectorized lane in 0..2
+        b.ahead[lane] = select(k_tile*8 + tx//16 < 20 && bx*16 + tx%16 < 30, b[k_tile*8 + tx//16, bx*32 + tx%16*2 + lane], 0)
+      vectorized lane in 0..2
+        b.packed[0, 0, tx//16, tx%16*2 + lane] = b.ahead[lane]
     barrier shared
     reduce k_group in 0..2
       unrolled reduce k_in_group in 0..4
         allocate a.packed.register float32[2, 1, 1, 1, 4] register
-        allocate b.packed.register float32[1, 1, 1, 4] register
+        allocate b.packed.register float32[1, 1, 1, 2] register
         unrolled i_part in 0..2
           vectorized lane in 0..4
-            a.packed.register[i_part, 0, 0, 0, lane] = a.packed[0, 0, k_group*4 + k_in_group, i_part*32 + tx//4%8*4 + lane]
-        vectorized lane in 0..4
-          b.packed.register[0, 0, 0, lane] = b.packed[0, 0, k_group*4 + k_in_group, tx//32*16 + tx%4*4 + lane]
+            a.packed.register[i_part, 0, 0, 0, lane] = a.packed[0, 0, k_group*4 + k_in_group, i_part*32 + tx//8%4*8 + tx%2*4 + lane]
+        vectorized lane in 0..2
+          b.packed.register[0, 0, 0, lane] = b.packed[0, 0, k_group*4 + k_in_group, tx//32*8 + tx//2%4*2 + lane]
         unrolled i_part in 0..2
           unrolled i in 0..4
-            unrolled j in 0..4
+            unrolled j in 0..2
               acc[i_part, i, j] = acc[i_part, i, j] + a.packed.register[i_part, 0, 0, 0, i] * b.packed.register[0, 0, 0, j]
     barrier shared
   unrolled i_part in 0..2
-    if i_part*8 + tx//4%8 < 10 && bx*8 + tx//32*4 + tx%4 < 15
+    if i_part*4 + tx//8%4 < 5 && bx*16 + tx//32*4 + tx//2%4 < 30
       unrolled row in 0..4
-        vectorized lane in 0..4
-          out[i_part*32 + tx//4%8*4 + row, bx*32 + tx//32*16 + tx%4*4 + lane] = max(acc[i_part, row, lane] + bias[bx*32 + tx//32*16 + tx%4*4 + lane], 0)
+        vectorized lane in 0..2
+          out[i_part*32 + tx//8%4*8 + tx%2*4 + row, bx*32 + tx//32*8 + tx//2%4*2 + lane] = max(acc[i_part, row, lane] + bias[bx*32 + tx//32*8 + tx//2%4*2 + lane], 0)
 )");
 }
 
