@@ -1,6 +1,7 @@
 // fit_stopping: fits and judges the coefficients of tuner/search/stopping_estimate.cpp.
 //
-//   fit_stopping [--seeds N] [--trials N] [--strategy S] [--stop-below P] [--check-only] SPACE.csv[.gz]...
+//   fit_stopping [--seeds N] [--first-seed N] [--trials N] [--strategy S] [--stop-below P] [--check-only]
+//                SPACE.csv[.gz]...
 //
 // Plays the strategy on every space (the given files and synthetic ones) and asks, every 16 trials, whether
 // the best time fell by 1 % within the next 100. For each file it prints how the estimate does there when
@@ -212,7 +213,7 @@ void print(const char* name, const Coefficients& c) {
 }
 
 Status run(int argc, char** argv) {
-  int seeds = 10;
+  int seeds = 10, first_seed = 0;
   size_t trials = 1000;
   std::string strategy{kDefaultStrategy};
   double stop_below = 0.05;
@@ -224,6 +225,8 @@ Status run(int argc, char** argv) {
     const bool has_value = i + 1 < argc;
     if (arg == "--seeds" && has_value)
       seeds = std::stoi(argv[++i]);
+    else if (arg == "--first-seed" && has_value)
+      first_seed = std::stoi(argv[++i]);
     else if (arg == "--trials" && has_value)
       trials = std::stoul(argv[++i]);
     else if (arg == "--strategy" && has_value)
@@ -240,7 +243,7 @@ Status run(int argc, char** argv) {
   const auto play_all = [&](const std::string& name, bool recorded, const SearchSpace& space,
                             const std::function<Observation(const Candidate&)>& measure) -> Status {
     Played played{name, recorded, {}};
-    for (int seed = 0; seed < seeds; ++seed) {
+    for (int seed = first_seed; seed < first_seed + seeds; ++seed) {
       ASSIGN_OR_RETURN(Run one, play(space, measure, strategy, static_cast<uint64_t>(seed), trials));
       played.runs.push_back(std::move(one));
     }

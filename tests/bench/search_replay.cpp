@@ -74,6 +74,8 @@ Status set_options(ModelGuidedOptions& o, const std::string& text) {
       o.caution = v;
     else if (key == "divisibility")
       o.divisibility = v != 0;
+    else if (key == "in_turn")
+      o.in_turn = v != 0;
     else if (key == "expected_improvement")
       o.expected_improvement = v != 0;
     else if (key == "ranked")

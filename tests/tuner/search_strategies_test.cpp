@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "tests/random_seed.h"
 #include "tests/tuner/measured_space.h"
@@ -350,6 +351,49 @@ TEST_P(ModelGuided, CutResultsNeverBecomeTheBest) {
     search->observe(results);
   }
   EXPECT_GT(m.best_ns() / best, 0.7);
+}
+
+// What a model-guided search proposes in its first `trials`, with these options.
+std::vector<Candidate> proposals(const std::string& name, const MeasuredSpace& m,
+                                 const ModelGuidedOptions& options, uint64_t seed, size_t trials) {
+  const SearchSpace space = m.search_space();
+  const auto search = make_model_guided_search(
+      name, space, seed, name == "xgb-genetic" ? walk_genetic : walk_annealing, options);
+  std::vector<Candidate> proposed;
+  while (proposed.size() < trials) {
+    std::vector<Observation> results;
+    for (const Candidate& c : search->propose(8)) results.push_back(m.measure(c));
+    search->observe(results);
+    for (const Observation& r : results) proposed.push_back(r.candidate);
+  }
+  return proposed;
+}
+
+// Mean of best time / time.
+double mean_share(const MeasuredSpace& m, std::span<const Candidate> proposed) {
+  double sum = 0;
+  for (const Candidate& c : proposed) sum += m.best_ns() / m.time_ns[c.config];
+  return sum / static_cast<double>(proposed.size());
+}
+
+// Without children and random proposals, all that follows the random start comes from the walk.
+TEST_P(ModelGuided, WalksOverASpaceTooLargeToBeRankedWhole) {
+  const MeasuredSpace m = testing::rugged_space(1);
+  const ModelGuidedOptions options{.random_share = 0, .local_share = 0, .rank_whole = 256};
+  for (const uint32_t seed : Seeds(/*fixed=*/0, /*rounds=*/3)) {
+    const std::vector<Candidate> proposed = proposals(GetParam(), m, options, seed, 64);
+    const std::span<const Candidate> all(proposed);
+    EXPECT_GT(mean_share(m, all.last(24)), 1.5 * mean_share(m, all.first(options.start)));
+  }
+}
+
+TEST_P(ModelGuided, EachProposalBelievesTheNextModelOfTheEnsemble) {
+  const MeasuredSpace m = testing::rugged_space(0);
+  const auto proposed = [&](int models, bool in_turn) {
+    return proposals(GetParam(), m, {.in_turn = in_turn, .models = models}, 5, 48);
+  };
+  EXPECT_NE(proposed(4, true), proposed(4, false));
+  EXPECT_EQ(proposed(1, true), proposed(1, false)) << "one model is their mean";
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ namespace tuner {
 
 class CandidateFeatures {
  public:
-  // Even and odd parts help `bayesian`. On the rugged spaces xgb-annealing finds less with them: 90.7, 95.3,
-  // 98.2 % after 64, 128, 256 trials, against 93.9, 96.8, 98.0 % without (HISTORY.md has the command).
+  // Even and odd parts help on spaces of GPUs and cost a little on the rugged ones (HISTORY.md has both).
   enum class Columns { kSizes, kSizesAndDivisibility };
   explicit CandidateFeatures(const SearchSpace& space, Columns columns = Columns::kSizes);
   FeatureMatrix knobs(std::span<const Candidate> candidates);

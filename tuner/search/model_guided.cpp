@@ -109,8 +109,10 @@ class ModelGuidedSearch final : public SearchStrategy {
 
   struct Ranked {
     Candidate candidate;
-    float mean, gain;  // predicted value; what is expected to be gained
+    float mean;                // predicted value
+    std::vector<float> gains;  // what is expected to be gained, as each model sees it
     std::vector<float> features;
+    float gain(size_t slot) const { return gains[slot % gains.size()]; }
   };
 
   // Fills planned_ with the next batch; all of it is taken.
@@ -245,11 +247,13 @@ class ModelGuidedSearch final : public SearchStrategy {
   // Predicted values with their deviations, by knobs alone or by Programs too.
   TreeEnsemble::Prediction predicted(const FeatureMatrix& knobs, const TreeEnsemble& model,
                                      const FeatureMatrix& rows) const {
-    TreeEnsemble::Prediction p{std::vector<float>(knobs.rows(), 0), std::vector<float>(knobs.rows(), 0)};
+    TreeEnsemble::Prediction p{std::vector<float>(knobs.rows(), 0), std::vector<float>(knobs.rows(), 0), {}};
     if (model.fitted()) p = model.predict(rows);
+    if (p.of_model.empty() || !options_.in_turn) p.of_model = {p.mean};
     const std::vector<float> prior = prior_scores(knobs);
     for (size_t i = 0; i < p.mean.size(); ++i) {
       p.mean[i] -= prior[i];
+      for (std::vector<float>& mean : p.of_model) mean[i] -= prior[i];
       p.deviation[i] =
           static_cast<float>(std::hypot(options_.uncertainty * p.deviation[i], options_.least_deviation));
     }
@@ -278,25 +282,31 @@ class ModelGuidedSearch final : public SearchStrategy {
     const TreeEnsemble::Prediction p = predicted(knobs, programs ? program_model_ : knob_model_, rows);
     const std::vector<float> works = feasibility_.factors(knobs);
     for (size_t i = 0; i < candidates.size(); ++i) {
-      const double gain = options_.expected_improvement ? expected_improvement(p.mean[i], p.deviation[i])
-                                                        : 1 - p.mean[i] + p.deviation[i];
+      std::vector<float> gains;
+      for (const std::vector<float>& mean : p.of_model) {
+        const double gain = options_.expected_improvement ? expected_improvement(mean[i], p.deviation[i])
+                                                          : 1 - mean[i] + p.deviation[i];
+        gains.push_back(static_cast<float>(works[i] * gain));
+      }
       const auto row = knobs.values.begin() + static_cast<std::ptrdiff_t>(i * knobs.columns);
-      ranking.push_back({candidates[i], p.mean[i], static_cast<float>(works[i] * gain),
+      ranking.push_back({candidates[i], p.mean[i], std::move(gains),
                          std::vector<float>(row, row + static_cast<std::ptrdiff_t>(knobs.columns))});
     }
     return ranking;
   }
 
-  // Takes the candidate of highest gain after the loss for likeness to what the batch already holds.
+  // Takes the candidate of highest gain after the loss for likeness to what the batch already holds. The gain
+  // is what one model expects, for each proposal the next: they disagree where little is known.
   std::optional<Ranked> take_best(std::vector<Ranked>& ranking, const std::vector<Ranked>& chosen) {
+    const size_t slot = chosen.size();
     while (!ranking.empty()) {
       size_t best = 0;
       double best_gain = -std::numeric_limits<double>::infinity(), most = 0;
-      for (const Ranked& r : ranking) most = std::max(most, static_cast<double>(r.gain));
+      for (const Ranked& r : ranking) most = std::max(most, static_cast<double>(r.gain(slot)));
       for (size_t i = 0; i < ranking.size(); ++i) {
         double alike = 0;
         for (const Ranked& other : chosen) alike = std::max(alike, likeness(ranking[i], other));
-        const double gain = ranking[i].gain - options_.likeness * alike * most;
+        const double gain = ranking[i].gain(slot) - options_.likeness * alike * most;
         if (gain <= best_gain) continue;
         best_gain = gain;
         best = i;

@@ -6,8 +6,8 @@
 //   1. refit the ensemble on everything observed; with similar tasks, on what their model leaves over
 //   2. walk over thousands of candidates by their knob features, which are cheap
 //   3. rank the most promising few again with program features, if the space gives them
-//   4. choose a batch: by expected improvement, unlike each other, some next to the fastest measured configs,
-//      a few at random
+//   4. choose a batch: by expected improvement as one model of the ensemble sees it, each proposal by the next
+//      model, unlike each other, some next to the fastest measured configs, a few at random
 #pragma once
 
 #include <functional>
@@ -37,10 +37,11 @@ struct ModelGuidedOptions {
   double likeness = 0.2;          // gain lost by a twin of one in the batch, as a share of the best gain
   double caution = 8;  // gain is weighted by (chance to work)^caution; 0: a failure counts as a very slow
                        // config instead
-  bool divisibility = false;           // the model sees even and odd parts of the knobs
+  bool divisibility = true;  // the model sees even and odd parts of the knobs
+  bool in_turn = true;       // each proposal believes the next model of the ensemble; false: all their mean
   bool expected_improvement = true;    // false: mean and deviation are added up
   int models = 4;                      // ensemble members, each fitted to its own draw of rows and columns
-  size_t rank_whole = 4096;            // spaces up to this size are ranked completely instead of walked over
+  size_t rank_whole = 16384;           // spaces up to this size are ranked completely instead of walked over
   size_t ranked = 256;                 // of those, the most promising that a batch is chosen from
   size_t program_feature_budget = 16;  // candidates a round whose Programs are built for their features
   float program_column_sample = 0.3f;  // of the fits with program features, whose columns are many

@@ -20,14 +20,15 @@ Status TreeEnsemble::fit(const FeatureMatrix& features, std::span<const float> s
 }
 
 TreeEnsemble::Prediction TreeEnsemble::predict(const FeatureMatrix& features) const {
-  Prediction p{std::vector<float>(features.rows(), 0), std::vector<float>(features.rows(), 0)};
+  Prediction p{std::vector<float>(features.rows(), 0), std::vector<float>(features.rows(), 0), {}};
   for (const auto& model : models_) {
-    const Result<std::vector<float>> scores = model->predict(features);
+    Result<std::vector<float>> scores = model->predict(features);
     CHECK(scores.is_ok()) << scores.message();
     for (size_t i = 0; i < scores->size(); ++i) {
       p.mean[i] += (*scores)[i];
       p.deviation[i] += (*scores)[i] * (*scores)[i];
     }
+    p.of_model.push_back(*std::move(scores));
   }
   const float n = static_cast<float>(models_.size());
   for (size_t i = 0; i < p.mean.size(); ++i) {

@@ -21,7 +21,8 @@ class TreeEnsemble {
   Status fit(const FeatureMatrix& features, std::span<const float> scores);
   bool fitted() const { return models_.back()->fitted(); }
   struct Prediction {
-    std::vector<float> mean, deviation;  // one value per row
+    std::vector<float> mean, deviation;        // one value per row
+    std::vector<std::vector<float>> of_model;  // of each model, one value per row
   };
   // Requires fitted() and the columns of the fit.
   Prediction predict(const FeatureMatrix& features) const;
