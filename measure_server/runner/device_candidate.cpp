@@ -85,16 +85,29 @@ class DeviceRun {
     poisoned_ = true;
     device_sick_ = status.is_of_device();
     if (device_sick_) return trouble("device: " + status.message());
+    if (phase_ == Phase::kLoading) {
+      device_sick_ = true;
+      return trouble("device: before anything of this candidate ran: " + status.message());
+    }
     return verdict("crashed", str(status.message(), " while ", phase_name(phase_)));
   }
-  // Loading, which refuses a cubin that is not for this device or is none.
+  // The driver takes no code of this kind: that says nothing about the candidate.
+  bool for_others(const CallStatus& status) {
+    return trouble(str("the device takes no code of \"", manifest().target, "\": ", status.message()));
+  }
+  // Loading, which refuses what is no cubin. Where the driver is lazy, a launch loads.
   bool loaded(const CallStatus& status) {
-    if (status || status.code() == cuda::kOutOfMemory || status.is_of_device()) return sound(status);
-    return verdict("build_error", "cannot be loaded: " + status.message());
+    if (status.is_of_code_for_others()) return for_others(status);
+    const bool is_of_image = status.code() == cuda::kInvalidImage || status.code() == cuda::kNotFound ||
+                             status.code() == cuda::kInvalidValue || status.code() == cuda::kInvalidSource ||
+                             status.code() == cuda::kInvalidPtx;
+    return is_of_image ? verdict("build_error", "cannot be loaded: " + status.message()) : sound(status);
   }
   // The first launches, which a device refuses at once when it can never run them. What else they answer is a
   // fault of the launch before.
   bool launched(const CallStatus& status) {
+    if (status.code() == cuda::kInvalidImage) return loaded(status);
+    if (status.is_of_code_for_others()) return for_others(status);
     if (status.code() != cuda::kInvalidValue && status.code() != cuda::kLaunchOutOfResources &&
         status.code() != cuda::kNotSupported)
       return sound(status);

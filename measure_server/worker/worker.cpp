@@ -16,6 +16,7 @@
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/room.h"
+#include "compiler_core/runtime/cuda_fit.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/worker/isolation_rule.h"
 #include "measure_server/worker/machine_facts.h"
@@ -187,6 +188,9 @@ void Worker::find_device() {
       {.kind = "hello", .family = device.family, .device = device.arch}, std::chrono::seconds(30));
   std::string unable = reply.is_ok() ? "no back end for it" : reply.message();
   if (reply.is_ok() && !reply->backends.empty()) unable = reply->backends.front().unable;
+  if (unable.empty())
+    unable =
+        check_driver_takes(toolkit_major(reply->backends.front().toolchain), device.driver_version).message();
   if (!unable.empty()) return spdlog::warn("{} is not measured on: {}", device.name, unable);
   for (const std::string& target : reply->backends.front().targets)
     served_.push_back({.target = target,

@@ -344,11 +344,12 @@ TEST_F(DeviceRefusal, AMissingDataFileIsTheRunnersTrouble) {
 // --- a sick device ---
 
 TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
-  run_device("illegal_address");  // ends the child: the next candidate needs a fresh one
-  std::ofstream(state / "sick") << "sick\n";
   const RunRequest r = device_request(module_of("doubling"));
-  for (int i = 0; i < 2; ++i) {
-    const Result<RunReply> reply = runner->run(r);
+  const RunRequest faulty = device_request(module_of("illegal_address"));
+  std::ofstream(state / "sick") << "sick\n";
+  // A fault ends the child. That a fresh one finds the device sick is the first check that fails, and no verdict.
+  for (const RunRequest& request : {faulty, r}) {
+    const Result<RunReply> reply = runner->run(request);
     ASSERT_FALSE(reply.is_ok());
     EXPECT_THAT(reply.message(),
                 HasSubstr("device check: cuDevicePrimaryCtxRetain: CUDA_ERROR_UNKNOWN (by the fake driver)"));

@@ -334,5 +334,21 @@ TEST_F(PackTest, SubmittingAGpuTaskWithoutAGpuSaysWhatToDo) {
   EXPECT_THAT(native.err, HasSubstr("target \"cuda -arch=native\": no GPU: "));
 }
 
+// In a file as on the command line: the first GPU, or one line that says why there is none.
+TEST_F(PackTest, AFileMayAskForTheGpuOfThisHost) {
+  std::ofstream(folder_ / "native.json")
+      << R"({"op":"matmul","a":[48,40],"b":[40,56],"target":"cuda -arch=native"})";
+  const Ended none = shell(str("TUNER_LIBCUDA=/not/there.so ", TUNER_BINARY,
+                               " pack native.json -o a.pack --candidates 1 --emulate"));
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("native.json: target: target \"cuda -arch=native\": no GPU: "));
+  EXPECT_THAT(none.err, HasSubstr("Or name an architecture: \"cuda -arch=sm_80\""));
+  EXPECT_EQ(std::count(none.err.begin(), none.err.end(), '\n'), 1) << none.err;
+  const Ended there = shell(str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " ", TUNER_BINARY,
+                                " pack native.json -o a.pack --candidates 1 --emulate"));
+  EXPECT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_THAT(there.err, HasSubstr("on cuda -arch=sm_90a -emulated: "));
+}
+
 }  // namespace
 }  // namespace tuner

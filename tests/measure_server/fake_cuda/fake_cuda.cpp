@@ -1,7 +1,9 @@
 // libfakecuda.so: a CUDA driver and NVML for tests, on host memory. Exports the symbols the runner asks for,
 // so that everything around a GPU (timing, poisoning, sticky errors, watchdog, recovery) is tested for real.
 //
-// Its "cubins" are text: a line FAKECUBIN, then a line a kernel:
+// Its "cubins" are text: a line FAKECUBIN, then a line a kernel. `FAKECUBIN arch=80 toolkit=13` is refused as real
+// ones are, on a device of another architecture (CUDA_ERROR_NO_BINARY_FOR_GPU) or by an older driver
+// (CUDA_ERROR_INVALID_IMAGE).
 //
 //   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [beyond_l2_ns=TIME] [after=LAUNCHES] [shared=BYTES]
 //   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
@@ -14,10 +16,17 @@
 //
 // The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
 // TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made; TUNER_FAKE_CUDA_HANGS a file that is made
-// when somebody begins to wait for a kernel that hangs.
+// when somebody begins to wait for a kernel that hangs. TUNER_FAKE_CUDA_ARCH is the architecture (90, for 9.0),
+// TUNER_FAKE_CUDA_DRIVER the driver's version (13000).
+//   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold driver
+//   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY on a
+//                                      driver that does not heed it; a refusal comes then
+//   TUNER_FAKE_CUDA_LOST=FILE          a file: while it exists the device has fallen off the bus, and every call
+//                                      fails; a kernel `falls_off` makes it
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +36,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "compiler_core/runtime/cuda_driver_api.h"
 
@@ -34,21 +44,26 @@ namespace {
 
 using namespace tuner::cuda;
 
-constexpr int kInvalidContext = 201, kNotFound = 500, kUnknown = 999;
+constexpr int kInvalidContext = 201, kUnknown = 999;
 constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
 
 struct Kernel {
   std::string behaviour;
   int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, beyond_l2_ns = 0,
-          after = 0, shared = 0;
+          after = 0, shared = 0, waits = 0;
   int64_t allowed_shared = 48 << 10, launches = 0;
+  int refusal = 0;  // what a lazy driver says at the launch
 };
 struct LoadedModule {
   std::map<std::string, Kernel> kernels;
+  int refusal = 0;  // why this device or driver does not take it
 };
 
-double clock_ns = 0;   // of the device
-int sticky = 0;        // every later call fails with this
+double clock_ns = 0;  // of the device
+int sticky = 0;       // every later call fails with this
+int late = 0;         // `sticky` will be this after so many waits
+int64_t late_waits = 0;
+int left_behind = 0;   // `sticky` will be this when the next module is loaded
 bool hanging = false;  // the next wait never ends
 bool context_made = false;
 size_t allocated = 0;
@@ -72,7 +87,36 @@ bool touch(uint64_t begin, size_t bytes) {
   return was_there;
 }
 
+const char* setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+int number(const char* name, int otherwise) {
+  const char* value = setting(name);
+  return value != nullptr ? std::atoi(value) : otherwise;
+}
+int device_arch() { return number("TUNER_FAKE_CUDA_ARCH", 90); }
+int driver_version() { return number("TUNER_FAKE_CUDA_DRIVER", 13000); }
+
+// The answer of a device that is not on the bus any more.
+bool is_lost() {
+  const char* path = setting("TUNER_FAKE_CUDA_LOST");
+  return path != nullptr && access(path, F_OK) == 0;
+}
+void make_file(const char* path) {
+  if (std::FILE* mark = std::fopen(path, "w")) (void)std::fclose(mark);
+}
+void be_slow_when_cold() {
+  const char* slow = setting("TUNER_FAKE_CUDA_SLOW");
+  const char* colon = slow != nullptr ? std::strchr(slow, ':') : nullptr;
+  if (colon == nullptr || access(colon + 1, F_OK) == 0) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int64_t>(1000 * std::atof(slow))));
+  make_file(colon + 1);
+}
+
 int wait() {
+  if (is_lost()) sticky = kUnknown;
+  if (late != 0 && late_waits-- <= 0) sticky = late;
   if (const char* path = std::getenv("TUNER_FAKE_CUDA_HANGS"); hanging && path != nullptr)
     if (std::FILE* mark = std::fopen(path, "w")) (void)std::fclose(mark);
   while (hanging) pause();
@@ -101,6 +145,10 @@ int run(Kernel& kernel, float* x, float* out) {
   if (b == "illegal_address" && later) sticky = 700;
   if (b == "launch_failed") sticky = 719;
   if (b == "misaligned") sticky = 716;
+  if (b == "late_fault" && late == 0) late = 700, late_waits = kernel.waits;
+  if (b == "leaves_fault") left_behind = 700;
+  if (b == "falls_off" && later)
+    if (const char* path = setting("TUNER_FAKE_CUDA_LOST"); path != nullptr) make_file(path);
   if (b == "memory_error") sticky = kEccUncorrectable;
   if (sticky != 0 || hanging) return kSuccess;  // it shows when somebody waits
   for (int64_t i = 0; i < kernel.n; ++i) out[i] = 2 * x[i];
@@ -122,8 +170,12 @@ int run(Kernel& kernel, float* x, float* out) {
 std::unique_ptr<LoadedModule> parse(const char* text) {
   std::istringstream in(text);
   std::string line;
-  if (!std::getline(in, line) || line != "FAKECUBIN") return nullptr;
+  if (!std::getline(in, line) || !line.starts_with("FAKECUBIN")) return nullptr;
   auto module = std::make_unique<LoadedModule>();
+  int arch = device_arch(), toolkit = 0;
+  (void)std::sscanf(line.c_str(), "FAKECUBIN arch=%d toolkit=%d", &arch, &toolkit);
+  if (arch / 10 != device_arch() / 10 || arch > device_arch()) module->refusal = kNoBinaryForGpu;
+  if (toolkit > driver_version() / 1000) module->refusal = kInvalidImage;
   while (std::getline(in, line)) {
     std::istringstream words(line);
     std::string word, name;
@@ -140,7 +192,8 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
           {"ta", &Kernel::ta},       {"tb", &Kernel::tb},
           {"bias", &Kernel::bias},   {"relu", &Kernel::relu},
           {"ns", &Kernel::ns},       {"beyond_l2_ns", &Kernel::beyond_l2_ns},
-          {"after", &Kernel::after}, {"shared", &Kernel::shared}};
+          {"after", &Kernel::after}, {"shared", &Kernel::shared},
+          {"waits", &Kernel::waits}};
       if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
     module->kernels[name] = kernel;
@@ -163,15 +216,20 @@ extern "C" {
 
 // --- devices ---
 
-int cuInit(unsigned) { return kSuccess; }
+int cuInit(unsigned) {
+  be_slow_when_cold();
+  return is_lost() ? kNoDevice : kSuccess;
+}
 int cuDriverGetVersion(int* version) {
-  *version = 13000;
+  *version = driver_version();
   return kSuccess;
 }
 int cuGetErrorName(int error, const char** text) {
   static const std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"},
                                                    {2, "CUDA_ERROR_OUT_OF_MEMORY"},
                                                    {200, "CUDA_ERROR_INVALID_IMAGE"},
+                                                   {100, "CUDA_ERROR_NO_DEVICE"},
+                                                   {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
                                                    {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
                                                    {500, "CUDA_ERROR_NOT_FOUND"},
                                                    {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
@@ -205,11 +263,11 @@ int cuDeviceTotalMem_v2(size_t* bytes, Device) {
   return kSuccess;
 }
 int cuDeviceGetAttribute(int* value, int attribute, Device) {
-  static const std::map<int, int> values = {{kClockKhz, 1'000'000},
-                                            {kMultiprocessors, 10},
-                                            {kL2Bytes, static_cast<int>(kL2Size)},
-                                            {kComputeMajor, 9},
-                                            {kComputeMinor, 0}};
+  const std::map<int, int> values = {{kClockKhz, 1'000'000},
+                                     {kMultiprocessors, 10},
+                                     {kL2Bytes, static_cast<int>(kL2Size)},
+                                     {kComputeMajor, device_arch() / 10},
+                                     {kComputeMinor, device_arch() % 10}};
   const auto it = values.find(attribute);
   if (it == values.end()) return kInvalidValue;
   *value = it->second;
@@ -311,8 +369,12 @@ int cuMemsetD8Async(DevicePtr to, unsigned char value, size_t count, Stream) {
 int cuModuleLoadData(Module* module, const void* image) {
   const auto* text = static_cast<const char*>(image);
   if (std::strncmp(text, "FAKEABORT", 9) == 0) std::abort();
+  if (left_behind != 0) sticky = left_behind;
+  if (sticky != 0) return sticky;
   std::unique_ptr<LoadedModule> parsed = parse(text);
   if (parsed == nullptr) return kInvalidImage;
+  if (parsed->refusal != 0 && setting("TUNER_FAKE_CUDA_LAZY") == nullptr) return parsed->refusal;
+  for (auto& [name, kernel] : parsed->kernels) kernel.refusal = parsed->refusal;
   *module = reinterpret_cast<Module>(parsed.release());
   return sticky;
 }
@@ -336,6 +398,7 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
                    unsigned shared_bytes, Stream, void** params, void**) {
   if (sticky != 0) return sticky;
   auto& kernel = *reinterpret_cast<Kernel*>(function);
+  if (kernel.refusal != 0) return kernel.refusal;
   if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
   const auto operand = [params](int i) {
     return static_cast<float*>(host(*static_cast<DevicePtr*>(params[i])));
