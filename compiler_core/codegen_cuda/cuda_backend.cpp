@@ -5,6 +5,7 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/nvrtc.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "compiler_core/host_spelling.h"
 #include "compiler_core/lower/gpu.h"
@@ -87,6 +88,12 @@ class CudaBackend final : public Backend {
                            const std::string& cache) const override {
     return compile_cuda(program, target,
                         {.cache_directory = cache.empty() ? std::string() : cache + "/cubins"});
+  }
+  Result<std::string> compile_helper(const std::string& source, const Target& target) const override {
+    ASSIGN_OR_RETURN(
+        cuda::Compiled compiled,
+        cuda::compile_source(source, "helper.cu", {str("--gpu-architecture=", target.arch), "--std=c++17"}));
+    return std::move(compiled.cubin);
   }
   std::span<const CodeForm> forms() const override {
     // The source is among the files of a bundle anyway.

@@ -42,7 +42,19 @@ Status PackData::prepare(size_t task, RunRequest& request) {
   for (const auto& input : t.inputs) request.inputs.push_back({input.arg, folder / (input.arg + ".bin")});
   for (const auto& reference : t.references)
     request.references.push_back({reference.arg, folder / (reference.arg + ".ref")});
+  ASSIGN_OR_RETURN(request.checker, checker(task));
   return Status::ok();
+}
+
+// One file for all tasks that have the same: it is loaded once.
+Result<std::string> PackData::checker(size_t task) {
+  const auto [known, is_new] = checkers_.try_emplace(task);
+  if (!is_new) return known->second;
+  ASSIGN_OR_RETURN(const std::string cubin, pack_.checker(task));
+  if (cubin.empty()) return std::string();
+  const fs::path path = folder_ / (sha256_hex(cubin) + ".checks");
+  if (!fs::exists(path)) RETURN_IF_ERROR(replace_file(path, cubin, Durability::kCached));
+  return known->second = path;
 }
 
 void PackData::make_room(int64_t bytes) {

@@ -26,13 +26,15 @@ class PackData {
   };
   std::filesystem::path folder_of(size_t task) const { return folder_ / ("task" + std::to_string(task)); }
   Status make(size_t task, int64_t& bytes) const;
+  Result<std::string> checker(size_t task);
   void make_room(int64_t bytes);
 
   const PackFile& pack_;
   const std::filesystem::path folder_;
   int64_t capacity_bytes_;
   uint64_t clock_ = 0;
-  std::map<size_t, Kept> kept_;  // by task
+  std::map<size_t, Kept> kept_;             // by task
+  std::map<size_t, std::string> checkers_;  // paths by task; empty: none
 };
 
 }  // namespace tuner

@@ -8,6 +8,9 @@
 //   kernel NAME BEHAVIOUR n=COUNT [ns=TIME] [beyond_l2_ns=TIME] [after=LAUNCHES] [shared=BYTES]
 //   kernel NAME matmul m=ROWS n=COLUMNS k=DEPTH [b=BATCH] [ta=1] [tb=1] [bias=1] [relu=1]
 //          [ns=TIME]
+//   kernel NAME conv b=BATCH c=CHANNELS h=HEIGHT w=WIDTH m=FILTERS k=SIZE [s=STRIDE] [p=PADDING] [g=GROUPS] [bias=1]
+//          takes (data, weight, out), or (data, weight, bias, out), NCHW
+//   kernel NAME check_sums               or check_samples, check_equal, check_hash, probe_ffma: those of check_kernels.h
 //
 // `matmul` takes (a, b, out), or (a, b, bias, out), row-major, a or b stored transposed with ta or tb; every
 // other kernel takes (x, out) and works on COUNT floats; `doubling` is right: out[i] = 2 * x[i]. What else a
@@ -21,6 +24,7 @@
 //   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold driver
 //   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY on a
 //                                      driver that does not heed it; a refusal comes then
+//   TUNER_FAKE_CUDA_COPIES=FILE        gets a line for each copy of 4 KiB and more: "5120 to host"
 //   TUNER_FAKE_CUDA_LOST=FILE          a file: while it exists the device has fallen off the bus, and every call
 //                                      fails; a kernel `falls_off` makes it
 #include <unistd.h>
@@ -37,6 +41,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "compiler_core/runtime/cuda_driver_api.h"
 
@@ -50,7 +55,7 @@ constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
 struct Kernel {
   std::string behaviour;
   int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, beyond_l2_ns = 0,
-          after = 0, shared = 0, waits = 0;
+          after = 0, shared = 0, waits = 0, at = 5, c = 1, h = 1, w = 1, s = 1, p = 0, g = 1;
   int64_t allowed_shared = 48 << 10, launches = 0;
   int refusal = 0;  // what a lazy driver says at the launch
 };
@@ -69,6 +74,8 @@ bool context_made = false;
 size_t allocated = 0;
 std::map<uint64_t, size_t> allocations;
 std::list<std::pair<uint64_t, size_t>> l2;  // what was touched last comes first
+
+void* host(DevicePtr p) { return reinterpret_cast<void*>(p); }
 
 // Brings a range into L2 and says whether it was there.
 bool touch(uint64_t begin, size_t bytes) {
@@ -106,6 +113,15 @@ bool is_lost() {
 void make_file(const char* path) {
   if (std::FILE* mark = std::fopen(path, "w")) (void)std::fclose(mark);
 }
+// For tests that count what travels; small copies are not told.
+void note_copy(const char* where, size_t bytes) {
+  const char* path = setting("TUNER_FAKE_CUDA_COPIES");
+  if (path == nullptr || bytes < 4096) return;
+  if (std::FILE* log = std::fopen(path, "a"); log != nullptr) {
+    std::fprintf(log, "%zu %s\n", bytes, where);
+    (void)std::fclose(log);
+  }
+}
 void be_slow_when_cold() {
   const char* slow = setting("TUNER_FAKE_CUDA_SLOW");
   const char* colon = slow != nullptr ? std::strchr(slow, ':') : nullptr;
@@ -136,6 +152,65 @@ void multiply(const Kernel& kernel, const float* a, const float* b, const float*
   clock_ns += static_cast<double>(kernel.ns);
 }
 
+void convolve(const Kernel& q, const float* data, const float* weight, const float* bias, float* out) {
+  const int64_t rows = (q.h + 2 * q.p - q.k) / q.s + 1, columns = (q.w + 2 * q.p - q.k) / q.s + 1,
+                per_group = q.c / q.g;
+  for (int64_t i = 0; i < q.b * q.m * rows * columns; ++i) {
+    const int64_t x = i % columns, y = i / columns % rows, filter = i / columns / rows % q.m,
+                  image = i / columns / rows / q.m;
+    float sum = bias != nullptr ? bias[filter] : 0;
+    for (int64_t j = 0; j < per_group * q.k * q.k; ++j) {
+      const int64_t channel = filter / (q.m / q.g) * per_group + j / (q.k * q.k);
+      const int64_t row = y * q.s + j / q.k % q.k - q.p, column = x * q.s + j % q.k - q.p;
+      if (row >= 0 && row < q.h && column >= 0 && column < q.w)
+        sum += data[((image * q.c + channel) * q.h + row) * q.w + column] *
+               weight[filter * per_group * q.k * q.k + j];
+    }
+    out[i] = sum;
+  }
+  clock_ns += static_cast<double>(q.ns);
+}
+
+template <class T>
+T parameter(void** params, int i) {
+  return *static_cast<T*>(params[i]);
+}
+
+// The kernels of check_kernels.h, on float32. Each thread's part is done at once.
+int run_check(const std::string& name, void** params) {
+  const auto at = [params](int i) { return reinterpret_cast<void*>(parameter<DevicePtr>(params, i)); };
+  if (name == "check_sums") {
+    const auto* out = static_cast<const float*>(at(0));
+    auto *rows = static_cast<double*>(at(1)), *columns = static_cast<double*>(at(2));
+    const auto count = parameter<uint64_t>(params, 3), n_columns = parameter<uint64_t>(params, 4);
+    for (uint64_t i = 0; i < count; ++i) rows[i / n_columns] += out[i], columns[i % n_columns] += out[i];
+  } else if (name == "check_samples") {
+    const auto* out = static_cast<const float*>(at(0));
+    const auto* indices = static_cast<const uint64_t*>(at(1));
+    for (uint64_t i = 0; i < parameter<uint64_t>(params, 3); ++i)
+      static_cast<double*>(at(2))[i] = out[indices[i]];
+  } else if (name == "check_equal") {
+    if (std::memcmp(at(0), at(1), parameter<uint64_t>(params, 2)) != 0) *static_cast<uint32_t*>(at(3)) = 1;
+  } else if (name == "check_hash") {
+    const auto* bytes = static_cast<const unsigned char*>(at(0));
+    auto& hash = *static_cast<uint64_t*>(at(2));
+    for (uint64_t i = 0; i < parameter<uint64_t>(params, 1); ++i) hash += (bytes[i] + 1) * (2 * i + 1);
+  } else if (name != "probe_ffma") {
+    return kInvalidValue;
+  }
+  clock_ns += 1000;
+  return kSuccess;
+}
+
+// Writes to the start of every other allocation of at least as many bytes as an operand: a stray write.
+void write_elsewhere(const float* x, int64_t n) {
+  for (const auto& [begin, bytes] : allocations) {
+    const auto* end = static_cast<const char*>(host(begin)) + bytes;
+    const bool is_own = static_cast<const void*>(x) >= host(begin) && static_cast<const void*>(x) < end;
+    if (!is_own && bytes == static_cast<size_t>(n) * sizeof(float)) *static_cast<float*>(host(begin)) += 1;
+  }
+}
+
 // What a launch does to its operands. Returns what cuLaunchKernel answers.
 int run(Kernel& kernel, float* x, float* out) {
   const std::string& b = kernel.behaviour;
@@ -153,11 +228,17 @@ int run(Kernel& kernel, float* x, float* out) {
   if (sticky != 0 || hanging) return kSuccess;  // it shows when somebody waits
   for (int64_t i = 0; i < kernel.n; ++i) out[i] = 2 * x[i];
   if (b == "copy") std::memcpy(out, x, kernel.n * sizeof(float));
-  if (b == "wrong" && later) out[5] = -1;
+  if (b == "wrong" && later) out[kernel.at] = -1;
   if (b == "unwritten") std::memset(&out[kernel.n - 1], 0xFF, sizeof(float));
   if (b == "beside") out[kernel.n] = 1;
   if (b == "before") out[-1] = 1;
   if (b == "writes_input") x[3] += 1;
+  if (b == "writes_input_unseen") {  // its output is right whatever it did to its input
+    static const std::vector<float> first(x, x + kernel.n);
+    for (int64_t i = 0; i < kernel.n; ++i) out[i] = 2 * first[static_cast<size_t>(i)];
+    x[3] += 1;
+  }
+  if (b == "writes_elsewhere") write_elsewhere(x, kernel.n);
   const size_t bytes = kernel.n * sizeof(float);
   const bool warm_x = touch(reinterpret_cast<uint64_t>(x), bytes);
   const bool warm_out = touch(reinterpret_cast<uint64_t>(out), bytes);
@@ -193,7 +274,10 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
           {"bias", &Kernel::bias},   {"relu", &Kernel::relu},
           {"ns", &Kernel::ns},       {"beyond_l2_ns", &Kernel::beyond_l2_ns},
           {"after", &Kernel::after}, {"shared", &Kernel::shared},
-          {"waits", &Kernel::waits}};
+          {"waits", &Kernel::waits}, {"at", &Kernel::at},
+          {"c", &Kernel::c},         {"h", &Kernel::h},
+          {"w", &Kernel::w},         {"s", &Kernel::s},
+          {"p", &Kernel::p},         {"g", &Kernel::g}};
       if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
     module->kernels[name] = kernel;
@@ -207,8 +291,6 @@ int moved(uint64_t to, size_t bytes) {
   touch(to, bytes);
   return sticky;
 }
-
-void* host(DevicePtr p) { return reinterpret_cast<void*>(p); }
 
 }  // namespace
 
@@ -345,11 +427,13 @@ int cuMemFree_v2(DevicePtr pointer) {
 }
 int cuMemcpyHtoD_v2(DevicePtr to, const void* from, size_t bytes) {
   if (wait() != 0) return sticky;
+  note_copy("to device", bytes);
   std::memcpy(host(to), from, bytes);
   return moved(to, bytes);
 }
 int cuMemcpyDtoH_v2(void* to, DevicePtr from, size_t bytes) {
   if (wait() != 0) return sticky;
+  note_copy("to host", bytes);
   std::memcpy(to, host(from), bytes);
   return sticky;
 }
@@ -403,8 +487,12 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
   const auto operand = [params](int i) {
     return static_cast<float*>(host(*static_cast<DevicePtr*>(params[i])));
   };
-  if (kernel.behaviour != "matmul") return run(kernel, operand(0), operand(1));
-  multiply(kernel, operand(0), operand(1), kernel.bias ? operand(2) : nullptr, operand(kernel.bias ? 3 : 2));
+  if (kernel.behaviour.starts_with("check_") || kernel.behaviour == "probe_ffma")
+    return run_check(kernel.behaviour, params);
+  const bool is_conv = kernel.behaviour == "conv";
+  if (kernel.behaviour != "matmul" && !is_conv) return run(kernel, operand(0), operand(1));
+  (is_conv ? convolve : multiply)(kernel, operand(0), operand(1), kernel.bias ? operand(2) : nullptr,
+                                  operand(kernel.bias ? 3 : 2));
   return kSuccess;
 }
 
