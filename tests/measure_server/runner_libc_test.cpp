@@ -1,4 +1,4 @@
-// The runner is copied to hosts that have nothing of ours, and starts where glibc is 2.34 or newer.
+// The runner and bench_gpu are copied to hosts that have nothing of ours, and start where glibc is 2.34 or newer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -35,13 +35,15 @@ int minor_version(const std::string& line) {
 
 TEST(RunnerLibc, NoSymbolIsNewerThanGlibc234) {
   if (lines_of("objdump --version 2>/dev/null").empty()) GTEST_SKIP() << "no objdump here (binutils)";
-  int asked = 0;
-  for (const std::string& line : lines_of("objdump -T '" TUNER_RUNNER_PATH "'")) {
-    if (minor_version(line) < 0) continue;
-    ++asked;
-    EXPECT_LE(minor_version(line), 34) << line;
+  for (const std::string program : TUNER_TRAVELLING_PROGRAMS) {
+    int asked = 0;
+    for (const std::string& line : lines_of("objdump -T '" + program + "'")) {
+      if (minor_version(line) < 0) continue;
+      ++asked;
+      EXPECT_LE(minor_version(line), 34) << program << ": " << line;
+    }
+    EXPECT_GT(asked, 50) << "objdump -T tells of no symbols of " << program;
   }
-  EXPECT_GT(asked, 50) << "objdump -T tells of no symbols";
 }
 
 }  // namespace
