@@ -20,6 +20,10 @@ Result<Artifact> Backend::compile_emulated(const Program& /*program*/, const Tar
   return invalid_argument("kernels for \"", target.name(), "\" cannot be emulated");
 }
 
+Result<std::string> Backend::compile_helper(const std::string& /*source*/, const Target& target) const {
+  return invalid_argument("no helper is compiled for \"", target.name(), "\"");
+}
+
 Result<double> Backend::estimate_ns(const Program& /*program*/, const Target& target) const {
   return invalid_argument("no time is estimated for \"", target.name(), "\"");
 }

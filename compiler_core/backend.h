@@ -115,6 +115,11 @@ class Backend {
   virtual Result<std::string> text(std::string_view form, const Program& program,
                                    const Target& target) const = 0;
 
+  // Compiles a text of the device's own language that is no Program: helpers that run beside kernels. Requires
+  // compiles_helpers(). Errors as compile().
+  virtual bool compiles_helpers() const { return false; }
+  virtual Result<std::string> compile_helper(const std::string& source, const Target& target) const;
+
   // --- proof and estimates without the device ---
   // Its schedules are lowered to kernels (lower_gpu) that the emulator checks on any host; else a candidate is
   // verified by running it.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "compiler_core/host_spelling.h"
+
 namespace tuner {
 namespace {
 
@@ -60,6 +62,14 @@ Result<int64_t> target_number(std::string_view key, std::string_view value, int6
     return number;
   return invalid_argument("target: ", key, ": expected a number in ", low, "..", high, ", found \"", value,
                           "\"");
+}
+
+bool means_gpu_of_host(std::string_view text) {
+  return words_of(text) == std::vector<std::string_view>{"cuda", "-arch=native"};
+}
+
+bool means_host(std::string_view text) {
+  return text == "cpu" || text.starts_with("cpu ") || means_gpu_of_host(text);
 }
 
 Result<Target> parse_target(std::string_view text) {

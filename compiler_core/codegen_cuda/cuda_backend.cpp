@@ -5,10 +5,13 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/nvrtc.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
+#include "compiler_core/host_spelling.h"
 #include "compiler_core/lower/gpu.h"
 #include "compiler_core/runtime/cuda_driver.h"
+#include "compiler_core/runtime/cuda_fit.h"
 
 namespace tuner {
 namespace {
@@ -47,7 +50,7 @@ class CudaBackend final : public Backend {
   std::string toolchain() const override { return cuda_toolchain_fingerprint(); }
 
   Result<std::optional<Target>> resolve_here(std::string_view text) const override {
-    if (text != "cuda -arch=native") return std::optional<Target>();
+    if (!means_gpu_of_host(text)) return std::optional<Target>();
     const Result<std::vector<DeviceHere>> devices = devices_here();
     if (!devices)
       return invalid_argument("target \"cuda -arch=native\": ", devices.message(),
@@ -75,14 +78,24 @@ class CudaBackend final : public Backend {
     const Result<std::vector<DeviceHere>> devices = devices_here();
     if (!devices) return invalid_argument(devices.message());
     const std::vector<std::string>& first = devices->front().targets;
-    if (std::ranges::find(first, target.name()) != first.end()) return Status::ok();
-    return invalid_argument("its GPU is \"", first.back(), "\"");
+    if (std::ranges::find(first, target.name()) == first.end())
+      return invalid_argument("its GPU is \"", first.back(), "\"");
+    const Status taken =
+        check_driver_takes(toolkit_major(toolchain()), devices->front().device.driver_version);
+    return taken ? taken : invalid_argument(taken.message());
   }
 
   Result<Artifact> compile(const Program& program, const Target& target,
                            const std::string& cache) const override {
     return compile_cuda(program, target,
                         {.cache_directory = cache.empty() ? std::string() : cache + "/cubins"});
+  }
+  bool compiles_helpers() const override { return true; }
+  Result<std::string> compile_helper(const std::string& source, const Target& target) const override {
+    ASSIGN_OR_RETURN(
+        cuda::Compiled compiled,
+        cuda::compile_source(source, "helper.cu", {str("--gpu-architecture=", target.arch), "--std=c++17"}));
+    return std::move(compiled.cubin);
   }
   std::span<const CodeForm> forms() const override {
     // The source is among the files of a bundle anyway.

@@ -71,6 +71,10 @@ class CudaFamily final : public TargetFamily {
       return Status::ok();
     }
     RETURN_IF_ERROR(check_target_word(key, value));
+    if (value == "native")
+      return invalid_argument(
+          "target: -arch: expected sm_NN, found \"native\", which is the GPU of the host that resolves it: a "
+          "tuner command, not a daemon or a record");
     if (!value.starts_with("sm_"))
       return invalid_argument("target: -arch: expected sm_NN, found \"", value, "\"");
     t.arch = value;

@@ -131,6 +131,9 @@ std::string CallStatus::message() const { return str(call_, ": ", text_of(loaded
 bool CallStatus::is_of_device() const {
   switch (code_) {
     case kDeviceUnavailable:
+    case kNoDevice:
+    case kInvalidDevice:
+    case kNvlinkUncorrectable:
     case kEccUncorrectable:
     case kSystemNotReady:
     case kSystemDriverMismatch:

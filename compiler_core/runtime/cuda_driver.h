@@ -64,6 +64,8 @@ class [[nodiscard]] CallStatus {
   // Whose trouble it is: the device's or the driver's own (a memory error, a card that fell off the bus), and
   // no fault of a kernel.
   bool is_of_device() const;
+  // True if this GPU or driver takes no code of that kind: no fault of the kernel either.
+  bool is_of_code_for_others() const { return code_ == kNoBinaryForGpu || code_ == kUnsupportedPtxVersion; }
 
  private:
   int code_ = kSuccess;

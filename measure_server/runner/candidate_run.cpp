@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -60,6 +61,13 @@ CandidateRun::CandidateRun(int socket, SealedFiles& files, Jail& jail, RunReques
 }
 
 CandidateRun::~CandidateRun() { reap(); }
+
+uint64_t CandidateRun::unforeseeable_seed() {
+  uint64_t seed = 0;
+  const ssize_t n = getrandom(&seed, sizeof seed, 0);
+  CHECK(n == sizeof seed) << "getrandom";
+  return seed;
+}
 
 RunReply CandidateRun::run() {
   const Status status = prepare();

@@ -58,6 +58,9 @@ class CandidateRun {
   bool peer_gone() const { return end_.kind == End::kPeerGone; }
 
  private:
+  // From the kernel. (std::random_device would ask for glibc 2.36.)
+  static uint64_t unforeseeable_seed();
+
   // Tells how the child's life ended.
   struct End {
     enum Kind { kExited, kSignaled, kTimeout, kMemory, kCancelled, kPeerGone } kind = kExited;
@@ -126,8 +129,7 @@ class CandidateRun {
   int turns_ = 0;
   double seen_wall_ns_ = 0, seen_cpu_ns_ = 0, latest_cpu_ns_ = 0;
   std::vector<double> other_ns_, pulses_ns_;
-  std::random_device random_device_;
-  std::mt19937_64 random_{(uint64_t{random_device_()} << 32) | random_device_()};
+  std::mt19937_64 random_{unforeseeable_seed()};
 };
 
 }  // namespace tuner

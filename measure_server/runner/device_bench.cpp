@@ -71,6 +71,15 @@ CallStatus DeviceBench::sentinel(double& best_ns) {
   return status;
 }
 
+CallStatus DeviceBench::checks(const std::string& path, std::string_view cubin, DeviceChecks*& checks) {
+  const auto [it, is_new] = checks_.try_emplace(path);
+  checks = &it->second;
+  if (!is_new) return {};
+  const CallStatus status = DeviceChecks::load(cubin, context_.device().memory_bytes, it->second);
+  if (!status) checks_.erase(it);
+  return status;
+}
+
 CallStatus DeviceBench::flush_l2() {
   if (flush_.bytes() == 0) {
     constexpr int64_t kLeast = 1 << 20;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "compiler_core/base/cpu_affinity.h"
+#include "compiler_core/base/input_file.h"
 #include "compiler_core/runtime/nvml.h"
 #include "measure_server/runner/device_kernel.h"
 #include "measure_server/runner/device_operands.h"
@@ -15,6 +17,10 @@ namespace tuner {
 using cuda::CallStatus;
 
 namespace {
+
+// Samples of at least so many calls replay a graph: calls of more than 1 / 64 of a sample, 16 us as a rule, hide the
+// queuing of the next.
+constexpr int64_t kReplayFrom = 64, kCallsOfGraph = 64;
 
 std::string gib(int64_t bytes) {
   char text[32];
@@ -85,16 +91,29 @@ class DeviceRun {
     poisoned_ = true;
     device_sick_ = status.is_of_device();
     if (device_sick_) return trouble("device: " + status.message());
+    if (phase_ == Phase::kLoading) {
+      device_sick_ = true;
+      return trouble("device: before anything of this candidate ran: " + status.message());
+    }
     return verdict("crashed", str(status.message(), " while ", phase_name(phase_)));
   }
-  // Loading, which refuses a cubin that is not for this device or is none.
+  // The driver takes no code of this kind: that says nothing about the candidate.
+  bool for_others(const CallStatus& status) {
+    return trouble(str("the device takes no code of \"", manifest().target, "\": ", status.message()));
+  }
+  // Loading, which refuses what is no cubin. Where the driver is lazy, a launch loads.
   bool loaded(const CallStatus& status) {
-    if (status || status.code() == cuda::kOutOfMemory || status.is_of_device()) return sound(status);
-    return verdict("build_error", "cannot be loaded: " + status.message());
+    if (status.is_of_code_for_others()) return for_others(status);
+    const bool is_of_image = status.code() == cuda::kInvalidImage || status.code() == cuda::kNotFound ||
+                             status.code() == cuda::kInvalidValue || status.code() == cuda::kInvalidSource ||
+                             status.code() == cuda::kInvalidPtx;
+    return is_of_image ? verdict("build_error", "cannot be loaded: " + status.message()) : sound(status);
   }
   // The first launches, which a device refuses at once when it can never run them. What else they answer is a
   // fault of the launch before.
   bool launched(const CallStatus& status) {
+    if (status.code() == cuda::kInvalidImage) return loaded(status);
+    if (status.is_of_code_for_others()) return for_others(status);
     if (status.code() != cuda::kInvalidValue && status.code() != cuda::kLaunchOutOfResources &&
         status.code() != cuda::kNotSupported)
       return sound(status);
@@ -113,18 +132,32 @@ class DeviceRun {
     if (needed > r_.memory_limit_bytes)
       return verdict("out_of_memory", str("operands and workspaces take ", gib(needed), ", limit ",
                                           gib(r_.memory_limit_bytes)));
-    if (!read_data() || !load()) return false;
+    if (!load_checks() || !read_references() || !load()) return false;
     const int sets =
         r_.caches == Caches::kRotate
             ? DeviceOperands::sets_for_rotation(manifest(), bench_.device().l2_bytes, r_.memory_limit_bytes)
             : 1;
-    if (!sound(DeviceOperands::create(manifest(), sets, bench_.stream(), operands_))) return false;
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].data() != nullptr &&
-          !sound(operands_.upload(static_cast<int>(i), inputs_[i], bench_.stream())))
-        return false;
+    CallStatus made = DeviceOperands::create(manifest(), sets, bench_.stream(), operands_);
+    if (made.code() == cuda::kOutOfMemory && checks_ != nullptr) {
+      checks_->forget_originals();
+      made = DeviceOperands::create(manifest(), sets, bench_.stream(), operands_);
+    }
+    if (!sound(made)) return false;
+    for (size_t i = 0; i < manifest().args.size(); ++i)
+      if (!is_output(i) && !supply(i)) return false;
     kernel_.bind(operands_);
     return true;
+  }
+
+  bool is_output(size_t i) const { return manifest().args[i].role == "output"; }
+
+  bool load_checks() {
+    if (r_.checker.empty()) return true;
+    const Result<std::string> cubin = read_whole(r_.checker);
+    if (!cubin.is_ok()) return trouble("the checking kernels: " + cubin.message());
+    const CallStatus status = bench_.checks(r_.checker, *cubin, checks_);
+    if (status.is_of_code_for_others()) return for_others(status);
+    return sound(status);
   }
 
   // The bytes of a data file; valid as long as the bench keeps the file, which files_ sees to.
@@ -139,28 +172,59 @@ class DeviceRun {
     return failed("run ", r_.id, ": no data file for ", arg.role, " ", arg.name);
   }
 
-  bool read_data() {
+  // Inputs are read when they are needed: most are on the device already.
+  bool input(size_t i, std::string_view& bytes) {
+    const ArgInfo& a = manifest().args[i];
+    const Result<std::string_view> found = file(r_.inputs, a);
+    if (!found.is_ok()) return trouble(found.message());
+    bytes = *found;
+    if (static_cast<int64_t>(bytes.size()) == a.bytes) return true;
+    return trouble(str("the data file of ", a.role, " ", a.name, " has ", bytes.size(),
+                       " bytes, the artifact wants ", a.bytes));
+  }
+
+  // Finds the original of an input on the device; `from` 0: there is none.
+  bool original(size_t i, cuda::DevicePtr& from) {
+    from = 0;
+    if (checks_ == nullptr) return true;
+    for (const RunRequest::Data& d : r_.inputs) {
+      if (d.arg != manifest().args[i].name) continue;
+      const Result<std::string> identity = SealedFiles::identity_of(d.path);
+      if (!identity.is_ok()) return trouble(identity.message());
+      original_name_ = str(d.path, " ", *identity, " ", manifest().args[i].bytes);
+      return sound(checks_->original(original_name_, bench_.stream(), from));
+    }
+    return true;
+  }
+
+  bool supply(size_t i) {
+    cuda::DevicePtr from = 0;
+    if (!original(i, from)) return false;
+    std::string_view bytes;
+    if (from == 0 && !input(i, bytes)) return false;
+    if (from == 0 && checks_ != nullptr &&
+        (!sound(checks_->keep(original_name_, bytes, bench_.stream())) || !original(i, from)))
+      return false;
+    const int operand = static_cast<int>(i);
+    return sound(from != 0 ? operands_.fill(operand, from, bench_.stream())
+                           : operands_.upload(operand, bytes, bench_.stream()));
+  }
+
+  bool read_references() {
     for (const ArgInfo& a : manifest().args) {
-      const bool output = a.role == "output";
-      if (!output && a.role != "input" && a.role != "constant")
+      references_.emplace_back();
+      if (a.role == "input" || a.role == "constant") continue;
+      if (a.role != "output")
         return trouble(str("manifest: argument ", a.name, " has role \"", a.role, "\""));
-      const Result<std::string_view> bytes = file(output ? r_.references : r_.inputs, a);
+      const Result<std::string_view> bytes = file(r_.references, a);
       if (!bytes.is_ok()) return trouble(bytes.message());
-      inputs_.push_back(output ? std::string_view() : *bytes);
-      if (!output && static_cast<int64_t>(bytes->size()) != a.bytes)
-        return trouble(str("the data file of ", a.role, " ", a.name, " has ", bytes->size(),
-                           " bytes, the artifact wants ", a.bytes));
-      ReferenceView reference;
-      if (output) {
-        Result<ReferenceView> parsed = parse_reference(*bytes);
-        if (!parsed.is_ok()) return trouble(str("the reference of ", a.name, ": ", parsed.message()));
-        reference = *std::move(parsed);
-        int64_t elements = 1;
-        for (const int64_t d : a.shape) elements *= d;
-        if (reference.shape != a.shape || a.bytes != elements * dtype_bytes(a.dtype))
-          return trouble(str("the reference's shape is not that of output ", a.name, " in the manifest"));
-      }
-      references_.push_back(std::move(reference));
+      Result<ReferenceView> parsed = parse_reference(*bytes);
+      if (!parsed.is_ok()) return trouble(str("the reference of ", a.name, ": ", parsed.message()));
+      int64_t elements = 1;
+      for (const int64_t d : a.shape) elements *= d;
+      if (parsed->shape != a.shape || a.bytes != elements * dtype_bytes(a.dtype))
+        return trouble(str("the reference's shape is not that of output ", a.name, " in the manifest"));
+      references_.back() = *std::move(parsed);
     }
     return true;
   }
@@ -203,10 +267,41 @@ class DeviceRun {
 
   // All calls between two events: what a stream of calls takes, launches included where they are slower.
   bool sample_in_one(int64_t calls, Sample& s) {
+    if (calls >= kReplayFrom && is_recorded()) return sample_replayed(calls, s);
     if (!sound(bench_.begin())) return false;
     for (int64_t i = 0; i < calls; ++i)
       if (!sound(call(static_cast<int>(next_set_++ % operands_.sets())))) return false;
     return sound(bench_.end()) && sound(bench_.elapsed_ns(s.run_ns));
+  }
+
+  // Short kernels: many calls are queued as one, so that the host's queuing is not in their time.
+  bool sample_replayed(int64_t calls, Sample& s) {
+    const int64_t replays = (calls + graph_calls_ - 1) / graph_calls_;
+    // The first launch brings the graph to the device.
+    if (!std::exchange(is_replayed_, true) &&
+        (!sound(graph_.launch(bench_.stream())) || !sound(bench_.stream().synchronize())))
+      return false;
+    if (!sound(bench_.begin())) return false;
+    for (int64_t i = 0; i < replays; ++i)
+      if (!sound(graph_.launch(bench_.stream()))) return false;
+    if (!sound(bench_.end()) || !sound(bench_.elapsed_ns(s.run_ns))) return false;
+    s.run_ns *= static_cast<double>(calls) / static_cast<double>(replays * graph_calls_);
+    return true;
+  }
+
+  // A graph in which every set has its turn equally often. What cannot be recorded is queued call by call.
+  bool is_recorded() {
+    if (graph_calls_ > 0) return graph_.recorded();
+    const int64_t sets = operands_.sets();
+    graph_calls_ = (kCallsOfGraph + sets - 1) / sets * sets;
+    const auto queue = [this] {
+      CallStatus status;
+      for (int64_t i = 0; i < graph_calls_ && status; ++i)
+        status = call(static_cast<int>(i % operands_.sets()));
+      return status;
+    };
+    (void)cuda::DeviceGraph::record(bench_.stream(), queue, graph_);
+    return graph_.recorded();
   }
 
   // Each call between events of its own: the flush before it is not timed.
@@ -232,25 +327,56 @@ class DeviceRun {
       poisoned_ = true;  // nobody knows what else it wrote to
       return verdict("crashed", str("wrote outside ", damaged, " while ", phase_name(phase_)));
     }
+    const double begin_ns = monotonic_ns();
     for (size_t i = 0; i < manifest().args.size(); ++i) {
-      const ArgInfo& a = manifest().args[i];
-      if (a.role != "output") continue;
-      if (!sound(operands_.download(static_cast<int>(i), bytes_))) return false;
-      const double begin_ns = monotonic_ns();
-      const CheckResult result = check_output(references_[i], bytes_.data(), a.dtype, r_.check, a.name);
-      reply_.check_ms += (monotonic_ns() - begin_ns) * 1e-6;
+      if (!is_output(i)) continue;
+      CheckResult result;
+      if (!compare(i, result)) return false;
       reply_.max_error = std::max(reply_.max_error, result.max_error);
       if (!result.ok) return verdict("wrong_answer", result.message + when);
     }
+    reply_.check_ms += (monotonic_ns() - begin_ns) * 1e-6;
+    return true;
+  }
+
+  // On the device what is kept as checksums, here what is kept whole and is therefore small.
+  bool compare(size_t i, CheckResult& result) {
+    const ArgInfo& a = manifest().args[i];
+    const int operand = static_cast<int>(i);
+    if (checks_ != nullptr && references_[i].kind == ReferenceKind::kChecksums &&
+        DeviceChecks::knows(a.dtype)) {
+      OutputSums sums;
+      if (!sound(
+              checks_->sums(operands_.address(0, operand), a.dtype, references_[i], bench_.stream(), sums)))
+        return false;
+      result = check_sums(references_[i], sums, r_.check, a.name);
+      return true;
+    }
+    if (!sound(operands_.download(operand, bytes_))) return false;
+    result = check_output(references_[i], bytes_.data(), a.dtype, r_.check, a.name);
     return true;
   }
 
   bool untouched() {
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].data() == nullptr) continue;
-      if (!sound(operands_.download(static_cast<int>(i), bytes_))) return false;
-      if (bytes_ != inputs_[i]) return verdict("crashed", str("wrote to input ", manifest().args[i].name));
+    for (size_t i = 0; i < manifest().args.size(); ++i) {
+      if (is_output(i)) continue;
+      bool same = false;
+      if (!unchanged(i, same)) return false;
+      if (!same) return verdict("crashed", str("wrote to input ", manifest().args[i].name));
     }
+    return true;
+  }
+
+  bool unchanged(size_t i, bool& same) {
+    const int operand = static_cast<int>(i);
+    cuda::DevicePtr from = 0;
+    if (!original(i, from)) return false;
+    if (from != 0)
+      return sound(checks_->equal(operands_.address(0, operand), from, manifest().args[i].bytes,
+                                  bench_.stream(), same));
+    std::string_view bytes;
+    if (!input(i, bytes) || !sound(operands_.download(operand, bytes_))) return false;
+    same = bytes_ == bytes;
     return true;
   }
 
@@ -266,10 +392,14 @@ class DeviceRun {
   double started_ns_ = 0;
   Artifact artifact_;
   std::vector<std::shared_ptr<SealedFile>> files_;  // kept while they are read
-  std::vector<std::string_view> inputs_;            // by argument; null: an output
-  std::vector<ReferenceView> references_;           // by argument
+  std::vector<ReferenceView> references_;           // by argument; empty: an input
+  DeviceChecks* checks_ = nullptr;                  // null: everything is compared here
+  std::string original_name_;                       // of the input looked for last
   DeviceKernel kernel_;
   DeviceOperands operands_;
+  cuda::DeviceGraph graph_;  // of calls
+  bool is_replayed_ = false;
+  int64_t graph_calls_ = 0;  // 0: nobody has tried to record them
   Samples samples_;
   int64_t next_set_ = 0;
   std::string bytes_;  // copied back

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "compiler_core/runtime/cuda_objects.h"
 #include "measure_server/runner/candidate.h"
+#include "measure_server/runner/device_checks.h"
 #include "measure_server/runner/guarded_memory.h"
 #include "measure_server/runner/runner_protocol.h"
 
@@ -24,6 +26,8 @@ class DeviceBench {
   const CudaDevice& device() const { return context_.device(); }
   const cuda::DeviceStream& stream() const { return stream_; }
   SealedFiles& files() { return files_; }
+  // The checking kernels of this file, loaded once. `checks` null: the driver does not take them.
+  cuda::CallStatus checks(const std::string& path, std::string_view cubin, DeviceChecks*& checks);
 
   // Takes the nanoseconds to copy 16 MiB on the device, best of three. Slow memory or a busy device shows.
   cuda::CallStatus sentinel(double& ns);
@@ -45,6 +49,7 @@ class DeviceBench {
   cuda::DeviceMemory from_, to_;  // buffers of the sentinel
   cuda::DeviceMemory flush_;      // created at first need
   SealedFiles files_;
+  std::map<std::string, DeviceChecks> checks_;  // by path
 };
 
 // Runs the candidate and reports each phase to `entered`. Sets `poisoned` if the context must not be used

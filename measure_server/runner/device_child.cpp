@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "measure_server/runner/device_candidate.h"
 #include "measure_server/runner/frame.h"
 
@@ -20,6 +22,7 @@ bool say(int socket, const DeviceMessage& message) {
 
 // Ends with the runner, leaves no core dump. Threads of the driver come later and inherit this.
 void settle(const char* name) {
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel that cannot be loaded is told when it is loaded
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, name);
   const rlimit none{0, 0};

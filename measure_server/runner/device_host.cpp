@@ -25,11 +25,26 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Below the 30 s that RunnerClient grants on top of a run's own limit.
-constexpr seconds kStartLimit{20};
 constexpr seconds kEndLimit{10};
 constexpr int kChecksBeforeQuarantine = 3;
 constexpr int kLongestPauseS = 60;
+
+// Limits of the driver's starts in the life of this runner. It is slow when it is cold: its modules are loaded,
+// and every GPU of the host is set up.
+class StartLimit {
+ public:
+  milliseconds next() const {
+    const milliseconds first = first_device_start();
+    return longest_.count() == 0 ? first : std::min(first, std::max(first / 6, 2 * longest_));
+  }
+  void took(milliseconds time) { longest_ = std::max({longest_, time, milliseconds(1)}); }
+
+ private:
+  milliseconds longest_{0};  // 0: it has not started yet
+};
+StartLimit start_limit;
+
+std::string seconds_text(milliseconds time) { return str(static_cast<double>(time.count()) / 1000, " s"); }
 
 RunReply trouble(const RunRequest& request, const std::string& why) {
   RunReply reply;
@@ -114,14 +129,20 @@ void DeviceHost::list_devices(ProbeReply& reply) {
     reply.no_device = process.message();
     return;
   }
-  const Result<std::string> text = read_frame(process->socket, steady_clock::now() + kStartLimit);
+  const auto begin = steady_clock::now();
+  const milliseconds limit = start_limit.next();
+  const Result<std::string> text = read_frame(process->socket, begin + limit);
   bool gone = false;
   const std::string how = end(*process, gone);
   const Result<ProbeReply> listed =
       text.is_ok() ? parse_probe_reply(*text) : Result<ProbeReply>(text.status());
   if (listed.is_ok()) {
+    start_limit.took(std::chrono::ceil<milliseconds>(steady_clock::now() - begin));
     reply.devices = listed->devices;
     reply.no_device = listed->no_device;
+  } else if (text.status().code() == StatusCode::kDeadlineExceeded) {
+    reply.no_device = str("no GPU: the driver gave no answer within ", seconds_text(limit),
+                          "; TUNER_DEVICE_START_S grants more");
   } else {
     reply.no_device =
         str("no GPU: the process that asks the driver gave no answer: ", listed.message(), " (", how, ")");
@@ -133,15 +154,20 @@ void DeviceHost::list_devices(ProbeReply& reply) {
 Status DeviceHost::start(int device) {
   ASSIGN_OR_RETURN(process_, spawn("--device-child", std::to_string(device)));
   device_ = device;
-  const Result<std::string> text = read_frame(process_.socket, steady_clock::now() + kStartLimit);
+  const auto begin = steady_clock::now();
+  const milliseconds limit = start_limit.next();
+  const Result<std::string> text = read_frame(process_.socket, begin + limit);
   const Result<DeviceMessage> message =
       text.is_ok() ? parse_device_message(*text) : Result<DeviceMessage>(text.status());
-  if (message.is_ok() && message->kind == DeviceMessage::Kind::kReady) return Status::ok();
+  if (message.is_ok() && message->kind == DeviceMessage::Kind::kReady) {
+    start_limit.took(std::chrono::ceil<milliseconds>(steady_clock::now() - begin));
+    return Status::ok();
+  }
   bool gone = true;
   const std::string how = end(process_, gone);
   if (message.is_ok() && message->kind == DeviceMessage::Kind::kFailed) return failed(message->error);
   if (text.status().code() == StatusCode::kDeadlineExceeded)
-    return failed("the device did not answer within ", kStartLimit.count(), " s");
+    return failed("the device did not answer within ", seconds_text(limit));
   return failed("the device child ended while it checked the device: ", how);
 }
 
@@ -164,8 +190,7 @@ Status DeviceHost::ready(int device) {
   return failed("device quarantined: ", failed_checks_, " checks in a row failed, the last: ", last_failure_);
 }
 
-RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
-  peer_gone = false;
+RunReply DeviceHost::run_once(const RunRequest& request, bool& peer_gone) {
   if (const Status status = ready(request.device); !status.is_ok()) return sick(request, status.message());
   // A warm child that died since the last candidate (the system was out of memory, say) says nothing about
   // this one: one more try with a fresh one.
@@ -178,8 +203,21 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
       return sick(request, "device child: " + sent.message());
     }
   }
+  return watch(request, peer_gone);
+}
+
+RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
+  peer_gone = false;
+  phase_ = Phase::kStarting;
   const auto begin = steady_clock::now();
-  RunReply reply = watch(request, peer_gone);
+  RunReply reply = run_once(request, peer_gone);
+  const bool by_one_before = reply.device_sick && phase_ == Phase::kLoading && process_.pid < 0;
+  if (by_one_before && !peer_gone) reply = run_once(request, peer_gone);
+  const bool is_faulty = reply.outcome == "crashed" || reply.outcome == "run_timeout";
+  if (is_faulty && process_.pid < 0 && !peer_gone)
+    if (const Status back = ready(request.device); !back.is_ok())
+      return sick(request,
+                  str("the device was lost while a candidate ran (", reply.message, "): ", back.message()));
   reply.run_ms = ms_since(begin);
   return reply;
 }

@@ -7,6 +7,12 @@
 // reports ready. After three failed checks in a row the device is quarantined: requests are answered with an
 // error, and a new check is tried after 1 s, 2 s, ... 60 s.
 //
+// That check also decides whose fault it was: if the device does not come back after a candidate, the device was
+// lost, and nothing is said about the candidate. An error that is there before a candidate has launched anything
+// was left by one before it, and the candidate runs once more in a fresh context.
+//
+// The first start may take first_device_start(), later ones a sixth of that, or twice as long as the longest.
+//
 // Used by one thread. Destroying it kills the child.
 #pragma once
 
@@ -37,7 +43,7 @@ class DeviceHost {
   // Runs one candidate. `peer_gone` is set when there is nobody left to answer.
   RunReply run(const RunRequest& request, bool& peer_gone);
 
-  // Fills reply.devices or reply.no_device. A separate process asks the driver and ends; 20 s at most.
+  // Fills reply.devices or reply.no_device. A separate process asks the driver and ends.
   static void list_devices(ProbeReply& reply);
 
   // The current child, or -1. Code that kills stray processes must spare it.
@@ -56,6 +62,8 @@ class DeviceHost {
 
   Status ready(int device);
   Status start(int device);
+  // Sends it to the child, which is ready, and waits for the answer.
+  RunReply run_once(const RunRequest& request, bool& peer_gone);
   RunReply watch(const RunRequest& request, bool& peer_gone);
   RunReply judge_end(const RunRequest& request, const std::string& how) const;
   void end_child();

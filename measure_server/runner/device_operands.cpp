@@ -88,6 +88,13 @@ CallStatus DeviceOperands::upload(int operand, std::string_view bytes,
   return status;
 }
 
+CallStatus DeviceOperands::fill(int operand, cuda::DevicePtr from, const cuda::DeviceStream& stream) const {
+  CallStatus status;
+  for (int set = 0; set < sets_ && status; ++set)
+    status = cuda::copy_on_device(address(set, operand), from, pieces_[operand].bytes, stream);
+  return status;
+}
+
 CallStatus DeviceOperands::poison(const cuda::DeviceStream& stream) const {
   CallStatus status;
   for (int set = 0; set < sets_; ++set)

@@ -33,6 +33,8 @@ class DeviceOperands {
 
   // Fills input `operand` of every set.
   cuda::CallStatus upload(int operand, std::string_view bytes, const cuda::DeviceStream& stream) const;
+  // The same from a copy on the device.
+  cuda::CallStatus fill(int operand, cuda::DevicePtr from, const cuda::DeviceStream& stream) const;
   // Fills every output with poison_byte() and every workspace with 0xFF, in all sets. A kernel that reads
   // there before it writes gets NaN.
   cuda::CallStatus poison(const cuda::DeviceStream& stream) const;

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "compiler_core/base/int_math.h"
 
@@ -187,30 +188,34 @@ Result<std::string_view> SealedFile::map_hidden_from_children() {
   return std::string_view(mapping_, bytes_);
 }
 
-Result<std::shared_ptr<SealedFile>> SealedFiles::get(const std::string& path,
-                                                     SealedFile::Placement placement) {
+Result<std::string> SealedFiles::identity_of(const std::string& path) {
   struct stat st;
   if (stat(path.c_str(), &st) != 0) return failed(path, ": cannot be read: ", std::strerror(errno));
-  const std::string identity =
-      str(st.st_dev, " ", st.st_ino, " ", st.st_size, " ", st.st_mtim.tv_sec, " ", st.st_mtim.tv_nsec);
+  return str(st.st_dev, " ", st.st_ino, " ", st.st_size, " ", st.st_mtim.tv_sec, " ", st.st_mtim.tv_nsec);
+}
+
+Result<std::shared_ptr<SealedFile>> SealedFiles::get(const std::string& path,
+                                                     SealedFile::Placement placement) {
+  ASSIGN_OR_RETURN(const std::string identity, identity_of(path));
   Entry& entry = entries_[{path, placement}];
   entry.used = ++clock_;
-  if (entry.identity != identity || entry.file == nullptr) {
-    entry.file = nullptr;
-    int64_t held = 0;
-    for (const auto& [key, e] : entries_) held += e.file != nullptr ? e.file->bytes() : 0;
-    while (held + st.st_size > capacity_bytes_) {
-      auto oldest = entries_.end();
-      for (auto it = entries_.begin(); it != entries_.end(); ++it)
-        if (it->second.file != nullptr && (oldest == entries_.end() || it->second.used < oldest->second.used))
-          oldest = it;
-      if (oldest == entries_.end()) break;  // one file larger than the cache: kept while it is in use
-      held -= oldest->second.file->bytes();
-      entries_.erase(oldest);
-    }
-    ASSIGN_OR_RETURN(entry.file, SealedFile::copy_of(path, placement));
-    entry.identity = identity;
+  if (entry.identity == identity && entry.file != nullptr) return entry.file;
+  entry.file = nullptr;
+  std::error_code error;
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  int64_t held = 0;
+  for (const auto& [key, e] : entries_) held += e.file != nullptr ? e.file->bytes() : 0;
+  while (held + bytes > capacity_bytes_) {
+    auto oldest = entries_.end();
+    for (auto it = entries_.begin(); it != entries_.end(); ++it)
+      if (it->second.file != nullptr && (oldest == entries_.end() || it->second.used < oldest->second.used))
+        oldest = it;
+    if (oldest == entries_.end()) break;  // one file larger than the cache: kept while it is in use
+    held -= oldest->second.file->bytes();
+    entries_.erase(oldest);
   }
+  ASSIGN_OR_RETURN(entry.file, SealedFile::copy_of(path, placement));
+  entry.identity = identity;
   return entry.file;
 }
 

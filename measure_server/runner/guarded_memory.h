@@ -84,6 +84,8 @@ class SealedFiles {
  public:
   explicit SealedFiles(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
   Result<std::shared_ptr<SealedFile>> get(const std::string& path, SealedFile::Placement placement);
+  // Changes when the file at this path does. Failed: there is none.
+  static Result<std::string> identity_of(const std::string& path);
 
  private:
   struct Entry {

@@ -20,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 constexpr char kMagic[] = "TUNERPAK";
-constexpr uint32_t kVersion = 3, kOldestVersion = 2;
+constexpr uint32_t kVersion = 4, kOldestVersion = 2;
 constexpr int64_t kHeaderBytes = 8 + 4 + 4 + 8 + 32;
 constexpr int64_t kMostIndexBytes = int64_t{256} << 20;
 constexpr PackPick kPicks[] = {PackPick::kDefault, PackPick::kEstimate, PackPick::kRandom};
@@ -110,10 +110,12 @@ class Writer {
                             {"manifest", manifest.to_json()},
                             {"blob", blob(c.artifact.binary)}});
     }
-    return {{"workload", t.workload_key},   {"target", t.target},
-            {"input_seed", t.input_seed},   {"inputs", inputs},
-            {"references", references},     {"absolute", t.check.absolute},
-            {"relative", t.check.relative}, {"candidates", candidates}};
+    json task = {{"workload", t.workload_key},   {"target", t.target},
+                 {"input_seed", t.input_seed},   {"inputs", inputs},
+                 {"references", references},     {"absolute", t.check.absolute},
+                 {"relative", t.check.relative}, {"candidates", candidates}};
+    if (!t.checker.empty()) task["checker"] = {{"blob", blob(t.checker)}};
+    return task;
   }
 
   json with_blobs(json index) const {
@@ -273,6 +275,8 @@ class PackIndexReader {
       t.references.push_back({r.at("arg").get<std::string>(), ""});
       references.push_back(blob_of(r));
     }
+    auto& checker = out_.checkers_.emplace_back();
+    if (j.contains("checker")) checker = blob_of(j.at("checker"));
     auto& binaries = out_.binaries_.emplace_back();
     for (const json& c : j.at("candidates")) {
       PackCandidate& candidate = t.candidates.emplace_back();
@@ -387,6 +391,11 @@ Result<Artifact> PackFile::artifact(size_t task, size_t candidate) const {
 
 Result<std::string> PackFile::reference(size_t task, size_t output) const {
   return read(references_[task][output]);
+}
+
+Result<std::string> PackFile::checker(size_t task) const {
+  if (!checkers_[task]) return std::string();
+  return read(*checkers_[task]);
 }
 
 Status PackFile::verify() const {

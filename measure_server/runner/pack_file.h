@@ -1,15 +1,17 @@
 // Pack: compiled candidates and how to measure them, in one file, for a host that has a GPU and nothing of
 // ours except the runner. `tuner pack` writes it, `runner run-pack` runs it.
 //
-// The file, little-endian: "TUNERPAK", u32 version (3; 2 is read too), u32 zero, u64 bytes of the index, its
+// The file, little-endian: "TUNERPAK", u32 version (4; 2 and 3 are read too), u32 zero, u64 bytes of the index, its
 // SHA-256 (32 bytes), the index (JSON), then the blobs. The index lists each blob's offset from the start of
 // the file, size and SHA-256. They are verified when it is read, so a torn or altered pack is refused, never
-// run. Blobs are binaries (cubins or shared objects) and reference answers (reference_file.h); equal blobs
+// run. Blobs are binaries (cubins or shared objects), checking kernels (check_kernels.h) and reference answers
+// (reference_file.h); equal blobs
 // are stored once. Inputs are not stored: they follow from their seed (input_data.h).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +79,9 @@ struct PackTask {
     std::string bytes;  // content of a reference file; empty when read from a pack, see PackFile::reference()
   };
   std::vector<Reference> references;
+  // The cubin of check_kernels.h, for tasks on a GPU; empty: outputs are compared on the host. As read from a
+  // pack see PackFile::checker().
+  std::string checker;
   CheckSpec check;
   std::vector<PackCandidate> candidates;  // in the order in which they are measured
 };
@@ -101,6 +106,7 @@ class PackFile {
   // Failed: the bytes are not those that were written.
   Result<Artifact> artifact(size_t task, size_t candidate) const;
   Result<std::string> reference(size_t task, size_t output) const;
+  Result<std::string> checker(size_t task) const;  // empty: there is none
   // Reads all blobs, one at a time. InvalidArgument: one is not as it was written.
   Status verify() const;
 
@@ -115,6 +121,7 @@ class PackFile {
   std::shared_ptr<const int> fd_;  // closed with the last copy of this object
   Pack pack_;
   std::vector<Blob> blobs_;
+  std::vector<std::optional<size_t>> checkers_;             // index of the blob for [task]
   std::vector<std::vector<size_t>> binaries_, references_;  // index of the blob for [task][candidate] and
                                                             // [task][output]
 

@@ -46,7 +46,25 @@ void append(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-int64_t columns_of(const std::vector<int64_t>& shape) { return shape.empty() ? 1 : shape.back(); }
+constexpr uint32_t kChecksumsOfLastDimension = 2;  // what kChecksums was written as before
+
+// How many columns make the matrix about square: rows and columns then take the least room.
+int64_t columns_of(const std::vector<int64_t>& shape, int64_t count) {
+  const double square = std::sqrt(static_cast<double>(count));
+  const auto distance = [&](int64_t columns) {
+    return std::fabs(std::log(static_cast<double>(columns) / square));
+  };
+  int64_t best = shape.empty() ? 1 : shape.back(), columns = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    columns *= shape[d];
+    if (distance(columns) < distance(best)) best = columns;
+  }
+  constexpr double kTooLong = 8;
+  return distance(best) > std::log(kTooLong) ? static_cast<int64_t>(std::ceil(square)) : best;
+}
+
+// The last row may be shorter.
+int64_t rows_of(int64_t count, int64_t columns) { return (count + columns - 1) / columns; }
 
 // All corners, then every border of every dimension in turn, then anywhere. Sorted and without repeats.
 std::vector<uint64_t> sampled_indices(const std::vector<int64_t>& shape, int64_t count) {
@@ -119,8 +137,9 @@ Status write_reference(const std::string& path, std::span<const double> answer,
   if (kind == ReferenceKind::kFull) {
     out.append(reinterpret_cast<const char*>(answer.data()), answer.size_bytes());
   } else {
-    const int64_t n = columns_of(shape);
-    std::vector<ReferenceView::Sums> rows(count / n), columns(n);
+    const int64_t n = columns_of(shape, count);
+    append(out, static_cast<uint64_t>(n));
+    std::vector<ReferenceView::Sums> rows(rows_of(count, n)), columns(n);
     for (int64_t i = 0; i < count; ++i) {
       add(rows[i / n], answer[i]);
       add(columns[i % n], answer[i]);
@@ -135,10 +154,37 @@ Status write_reference(const std::string& path, std::span<const double> answer,
   return replace_file(path, out);
 }
 
+namespace {
+
+template <class... Why>
+Status refuse(const Why&... why) {
+  return failed("reference file: ", why..., "; let the worker write it again");
+}
+
+// Sums and samples, from `payload` on.
+Result<ReferenceView> read_checksums(ReferenceView view, std::string_view payload, uint64_t count,
+                                     uint64_t columns) {
+  const uint64_t words = payload.size() / 8;
+  const auto rows =
+      static_cast<uint64_t>(rows_of(static_cast<int64_t>(count), static_cast<int64_t>(columns)));
+  const uint64_t sums_words = 3 * (rows + columns);
+  if (words < sums_words + 1) return refuse("shorter than its shape needs");
+  uint64_t samples;
+  std::memcpy(&samples, payload.data() + 8 * sums_words, 8);
+  if (samples > words || words != sums_words + 1 + 2 * samples)
+    return refuse("expected ", samples, " samples in ", words, " words");
+  view.rows = {reinterpret_cast<const ReferenceView::Sums*>(payload.data()), rows};
+  view.columns = {view.rows.data() + rows, columns};
+  view.samples = {reinterpret_cast<const ReferenceView::Sample*>(payload.data() + 8 * (sums_words + 1)),
+                  samples};
+  for (const ReferenceView::Sample& s : view.samples)
+    if (s.index >= count) return refuse("sample outside the answer");
+  return view;
+}
+
+}  // namespace
+
 Result<ReferenceView> parse_reference(std::string_view bytes) {
-  const auto refuse = [](const auto&... why) -> Status {
-    return failed("reference file: ", why..., "; let the worker write it again");
-  };
   if (bytes.size() < 32 || bytes.size() % 8 != 0 || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     return refuse("not a reference file (", bytes.size(), " bytes)");
   uint64_t hash;
@@ -167,28 +213,20 @@ Result<ReferenceView> parse_reference(std::string_view bytes) {
     if (d < 1 || static_cast<uint64_t>(d) > (uint64_t{1} << 48) / count) return refuse("impossible shape");
     count *= d;
   }
-  const uint64_t words = (end - at) / 8;
-  const char* payload = bytes.data() + at;
   view.kind = static_cast<ReferenceKind>(kind);
   if (view.kind == ReferenceKind::kFull) {
+    const uint64_t words = (end - at) / 8;
     if (words != count) return refuse("expected ", count, " elements, found ", words);
-    view.full = {reinterpret_cast<const double*>(payload), count};
+    view.full = {reinterpret_cast<const double*>(bytes.data() + at), count};
     return view;
   }
+  const bool is_old = kind == kChecksumsOfLastDimension;
+  if (is_old) view.kind = ReferenceKind::kChecksums;
   if (view.kind != ReferenceKind::kChecksums) return refuse("unknown kind ", kind);
-  const uint64_t columns = columns_of(view.shape), rows = count / columns;
-  const uint64_t sums_words = 3 * (rows + columns);
-  if (words < sums_words + 1) return refuse("shorter than its shape needs");
-  uint64_t samples;
-  std::memcpy(&samples, payload + 8 * sums_words, 8);
-  if (samples > words || words != sums_words + 1 + 2 * samples)
-    return refuse("expected ", samples, " samples in ", words, " words");
-  view.rows = {reinterpret_cast<const ReferenceView::Sums*>(payload), rows};
-  view.columns = {view.rows.data() + rows, columns};
-  view.samples = {reinterpret_cast<const ReferenceView::Sample*>(payload + 8 * (sums_words + 1)), samples};
-  for (const ReferenceView::Sample& s : view.samples)
-    if (s.index >= count) return refuse("sample outside the answer");
-  return view;
+  uint64_t columns = view.shape.empty() ? 1 : view.shape.back();
+  if (!is_old && !take(&columns, 8)) return refuse("shorter than its shape needs");
+  if (columns < 1 || columns > count) return refuse("impossible number of columns ", columns);
+  return read_checksums(std::move(view), bytes.substr(at, end - at), count, columns);
 }
 
 namespace {
@@ -256,6 +294,14 @@ class Comparer {
   CheckResult& result_;
 };
 
+double tolerance_of(const CheckSpec& spec, double x) { return spec.absolute + spec.relative * std::fabs(x); }
+
+size_t elements_of(const ReferenceView& ref) {
+  size_t count = 1;
+  for (const int64_t d : ref.shape) count *= static_cast<size_t>(d);
+  return count;
+}
+
 // Which elements are compared; `whole` also compares sums.
 struct Part {
   size_t first = 0, count = SIZE_MAX;
@@ -263,42 +309,63 @@ struct Part {
 };
 
 template <class T>
-void compare_all(const ReferenceView& ref, const T* out, const Part& part, const CheckSpec& spec,
-                 std::string_view name, CheckResult& result) {
+void compare_elements(const ReferenceView& ref, const T* out, const Part& part, const CheckSpec& spec,
+                      std::string_view name, CheckResult& result) {
   Comparer comparer(result);
-  const auto tolerance = [&](double x) { return spec.absolute + spec.relative * std::fabs(x); };
-  if (ref.kind == ReferenceKind::kFull) {
-    const size_t end = part.first + std::min(part.count, ref.full.size() - part.first);
-    for (size_t i = part.first; i < end; ++i)
-      comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance(ref.full[i]),
-                       [&] { return element_name(name, ref.shape, i); });
-    return;
-  }
+  const size_t end = part.first + std::min(part.count, ref.full.size() - part.first);
+  for (size_t i = part.first; i < end; ++i)
+    comparer.compare(static_cast<double>(out[i]), ref.full[i], tolerance_of(spec, ref.full[i]),
+                     [&] { return element_name(name, ref.shape, i); });
+}
+
+template <class T>
+OutputSums sums_of(const ReferenceView& ref, const T* out, bool whole) {
+  OutputSums sums;
   for (const ReferenceView::Sample& s : ref.samples)
-    comparer.compare(static_cast<double>(out[s.index]), s.value, tolerance(s.value),
-                     [&] { return element_name(name, ref.shape, s.index); });
-  if (!part.whole) return;
-  const size_t n = ref.columns.size();
-  std::vector<double> columns(n, 0);
+    sums.samples.push_back(static_cast<double>(out[s.index]));
+  if (!whole) return sums;
+  const size_t n = ref.columns.size(), count = elements_of(ref);
+  sums.columns.assign(n, 0);
+  for (size_t r = 0; r < ref.rows.size(); ++r) {
+    double row = 0;
+    for (size_t c = 0, i = r * n; c < n && i < count; ++c, ++i) {
+      const auto x = static_cast<double>(out[i]);
+      row += x;
+      sums.columns[c] += x;
+    }
+    sums.rows.push_back(row);
+  }
+  return sums;
+}
+
+// Sums are compared if they were taken: a part of an output has samples only.
+void compare_sums(const ReferenceView& ref, const OutputSums& found, const CheckSpec& spec,
+                  std::string_view name, CheckResult& result) {
+  Comparer comparer(result);
+  for (size_t i = 0; i < ref.samples.size(); ++i)
+    comparer.compare(found.samples[i], ref.samples[i].value, tolerance_of(spec, ref.samples[i].value),
+                     [&] { return element_name(name, ref.shape, ref.samples[i].index); });
+  const size_t n = ref.columns.size(), count = elements_of(ref);
   const auto sum_tolerance = [&](const ReferenceView::Sums& s, size_t terms) {
     return std::sqrt(static_cast<double>(terms) * spec.absolute * spec.absolute +
                      2 * spec.absolute * spec.relative * s.abs_sum +
                      spec.relative * spec.relative * s.square_sum);
   };
-  for (size_t r = 0; r < ref.rows.size(); ++r) {
-    double row = 0;
-    for (size_t c = 0; c < n; ++c) {
-      const double x = static_cast<double>(out[r * n + c]);
-      row += x;
-      columns[c] += x;
-    }
-    comparer.compare(row, ref.rows[r].sum, sum_tolerance(ref.rows[r], n), [&] {
-      return str("sum of row ", r, " of ", name, " (from ", element_name(name, ref.shape, r * n), ")");
-    });
-  }
-  for (size_t c = 0; c < n; ++c)
-    comparer.compare(columns[c], ref.columns[c].sum, sum_tolerance(ref.columns[c], ref.rows.size()),
+  for (size_t r = 0; r < found.rows.size(); ++r)
+    comparer.compare(
+        found.rows[r], ref.rows[r].sum, sum_tolerance(ref.rows[r], std::min(n, count - r * n)), [&] {
+          return str("sum of row ", r, " of ", name, " (from ", element_name(name, ref.shape, r * n), ")");
+        });
+  for (size_t c = 0; c < found.columns.size(); ++c)
+    comparer.compare(found.columns[c], ref.columns[c].sum, sum_tolerance(ref.columns[c], ref.rows.size()),
                      [&] { return str("sum of column ", c, " of ", name); });
+}
+
+template <class T>
+void compare_all(const ReferenceView& ref, const T* out, const Part& part, const CheckSpec& spec,
+                 std::string_view name, CheckResult& result) {
+  if (ref.kind == ReferenceKind::kFull) return compare_elements(ref, out, part, spec, name, result);
+  compare_sums(ref, sums_of(ref, out, part.whole), spec, name, result);
 }
 
 CheckResult check(const ReferenceView& ref, const void* output, DType dtype, const Part& part,
@@ -339,6 +406,17 @@ CheckResult check(const ReferenceView& ref, const void* output, DType dtype, con
 CheckResult check_output(const ReferenceView& ref, const void* output, DType dtype, const CheckSpec& spec,
                          std::string_view name) {
   return check(ref, output, dtype, {}, spec, name);
+}
+
+CheckResult check_sums(const ReferenceView& ref, const OutputSums& found, const CheckSpec& spec,
+                       std::string_view name) {
+  CheckResult result;
+  if (found.rows.size() == ref.rows.size() && found.columns.size() == ref.columns.size() &&
+      found.samples.size() == ref.samples.size())
+    compare_sums(ref, found, spec, name, result);
+  else
+    result = {.ok = false, .message = str(name, ": sums of another matrix than the reference's")};
+  return result;
 }
 
 CheckResult check_part(const ReferenceView& ref, const void* output, DType dtype, const CheckSpec& spec,

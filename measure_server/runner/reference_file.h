@@ -2,10 +2,11 @@
 // candidate with it.
 //
 // There are two kinds. kFull holds every element as a double. kChecksums is for answers that cost too much to
-// store and to read back after every candidate (above 20 GFLOP of work). It sees the answer as a matrix: the
-// last dimension gives the columns, all others the rows. It holds the sum of every row and of every column,
-// which together cover every element, and 4,096 single elements: all corners, elements of every border (first
-// and last index of each dimension), and the rest drawn from a fixed seed.
+// store and to read back after every candidate (above 20 GFLOP of work; in packs above 65,536 elements). It sees
+// the answer as a matrix that is about square: the last dimensions give the columns, all others the rows; where no
+// dimensions do, rows are cut from the flat answer, and the last may be shorter. It holds the sum of every row and
+// of every column, which together cover every element, and 4,096 single elements: all corners, elements of every
+// border (first and last index of each dimension), and the rest drawn from a fixed seed.
 //
 // Tolerance of a sum. An element may be off by t = absolute + relative * |reference|. Rounding errors of
 // different elements are independent, so a sum of n elements may be off by sqrt(sum of t^2), which grows with
@@ -14,8 +15,9 @@
 // of reference^2.
 //
 // Layout, little-endian: "TUNERREF", u32 version (1), u32 kind, u64 rank, i64 dims[rank], payload of doubles,
-// u64 hash of everything before it. Payload: full: the elements; checksums: per row {sum, abs sum, square
-// sum}, per column the same, u64 count, per sample {u64 flat index, value}. A torn or altered file is
+// u64 hash of everything before it. Payload: full (kind 1): the elements; checksums (kind 3): u64 number of
+// columns, per row {sum, abs sum, square sum}, per column the same, u64 count, per sample {u64 flat index, value}.
+// Kind 2, of before, has as many columns as the last dimension, and does not say so. A torn or altered file is
 // refused.
 #pragma once
 
@@ -31,9 +33,10 @@
 
 namespace tuner {
 
-enum class ReferenceKind : uint32_t { kFull = 1, kChecksums = 2 };
+enum class ReferenceKind : uint32_t { kFull = 1, kChecksums = 3 };
 
-// Above this much work a reference is kept as checksums.
+// Above this much work a reference is kept as checksums; in a pack, which travels, above this many elements, too.
+inline constexpr int64_t kChecksumsAbovePackedElements = 65'536;
 inline constexpr double kChecksumsAboveFlops = 20e9;
 
 // Writes the whole file or none (temporary file, rename). answer.size() must be the product of `shape`.
@@ -71,6 +74,14 @@ struct CheckResult {
 // the message.
 CheckResult check_output(const ReferenceView& reference, const void* output, DType dtype,
                          const CheckSpec& spec, std::string_view name);
+
+// What an output comes to, for a reference kept as checksums: sums of its rows and columns, and the sampled
+// elements, in the reference's order. check_output() adds it up here; a GPU can do so where the output lies.
+struct OutputSums {
+  std::vector<double> rows, columns, samples;
+};
+CheckResult check_sums(const ReferenceView& reference, const OutputSums& found, const CheckSpec& spec,
+                       std::string_view name);
 // Compares only a part of it, which is quick: `most` elements in a row, from a place that `random` decides; of a
 // reference kept as checksums, its sampled elements.
 CheckResult check_part(const ReferenceView& reference, const void* output, DType dtype, const CheckSpec& spec,

@@ -11,13 +11,12 @@
 
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/cpu_affinity.h"
-#include "compiler_core/base/elements.h"
-#include "compiler_core/base/output_file.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "measure_server/runner/device_host.h"
 #include "measure_server/runner/hardware.h"
-#include "measure_server/runner/input_data.h"
+#include "measure_server/runner/pack_data.h"
 #include "measure_server/runner/pack_file.h"
+#include "measure_server/runner/pack_host.h"
 #include "measure_server/runner/pack_results.h"
 #include "measure_server/runner/runner_client.h"
 
@@ -29,6 +28,10 @@ using std::chrono::duration;
 using std::chrono::steady_clock;
 
 constexpr int kSickDeviceTries = 10;
+// Enough that preparing a task's data is a small part of its turn.
+constexpr size_t kCandidatesPerTurn = 4;
+// This many refusals to load, and nothing that loads, are the host's fault.
+constexpr size_t kUnloadableToStop = 3;
 constexpr double kProgressEveryS = 2;
 
 volatile sig_atomic_t interrupted = 0;
@@ -53,7 +56,8 @@ class PackRun {
         runner_(runner),
         probe_(probe),
         folder_(std::move(folder)),
-        end_(seconds_from_now(deadline_s)) {
+        end_(seconds_from_now(deadline_s)),
+        data_(pack, folder_) {
     char host[256] = "unknown";
     ::gethostname(host, sizeof host - 1);
     host_ = host;
@@ -64,13 +68,11 @@ class PackRun {
     std::vector<std::vector<size_t>> left(tasks);
     for (size_t t = 0; t < tasks; ++t)
       for (size_t c = 0; c < pack_.pack().tasks[t].candidates.size(); ++c) left[t].push_back(c);
-    // Round by round over all tasks: whenever the deadline comes, every task has had its share.
-    for (size_t round = 0; round < plan().rounds.size(); ++round)
-      for (size_t t = 0; t < tasks; ++t) {
-        if (const Stop stop = measure(t, round, left[t]); stop != Stop::kNo) return stop;
-        left[t] = survivors(t, round, left[t]);
-      }
-    return Stop::kNo;
+    for (size_t round = 0; round < plan().rounds.size(); ++round) {
+      if (const Stop stop = measure_in_turns(round, left); stop != Stop::kNo) return stop;
+      for (size_t t = 0; t < tasks; ++t) left[t] = survivors(t, round, left[t]);
+    }
+    return unloadable_.empty() ? Stop::kNo : none_loads();
   }
   const std::string& trouble() const { return trouble_; }
 
@@ -97,26 +99,35 @@ class PackRun {
     return right;
   }
 
-  Stop measure(size_t task, size_t round, const std::vector<size_t>& candidates) {
-    size_t done = 0;
-    for (const size_t c : candidates) {
-      ++done;
-      if (results_.find(task, c, round) != nullptr) continue;
-      if (interrupted != 0) return Stop::kInterrupted;
-      if (left_s() < 0.1) return Stop::kDeadline;
-      if (const Stop stop = measure_one(task, c, round); stop != Stop::kNo) return stop;
-      progress(task, round, done, candidates);
+  // A few of each task in turn: whenever the deadline comes, and however the device's clock drifts, every task has
+  // had its share.
+  Stop measure_in_turns(size_t round, const std::vector<std::vector<size_t>>& left) {
+    std::vector<size_t> next(left.size(), 0);
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t t = 0; t < left.size(); ++t) {
+        const size_t end = std::min(next[t] + kCandidatesPerTurn, left[t].size());
+        for (; next[t] < end; ++next[t]) {
+          const size_t c = left[t][next[t]];
+          if (results_.find(t, c, round) != nullptr) continue;
+          if (interrupted != 0) return Stop::kInterrupted;
+          if (left_s() < 0.1) return Stop::kDeadline;
+          if (const Stop stop = measure_one(t, c, round); stop != Stop::kNo) return stop;
+          progress(t, round, next[t] + 1, left[t]);
+        }
+        more = more || end < left[t].size();
+      }
     }
     return Stop::kNo;
   }
 
   Stop measure_one(size_t task, size_t candidate, size_t round) {
-    if (const Status status = prepare_task(task); !status.is_ok()) return in_trouble(status);
     const Result<Artifact> artifact = pack_.artifact(task, candidate);
     if (!artifact.is_ok()) return in_trouble(artifact.status());
     const Result<std::string> digest = save_artifact(*artifact, folder_.string());
     if (!digest.is_ok()) return in_trouble(digest.status());
     RunRequest request = base_request(task, round, artifact->manifest);
+    if (const Status status = data_.prepare(task, request); !status.is_ok()) return in_trouble(status);
     request.digest = *digest;
     Result<RunReply> reply = ask(request);
     remove_artifact(folder_.string(), *digest);
@@ -124,9 +135,37 @@ class PackRun {
     // It was given less than its time: that says nothing about it.
     if (reply->outcome == "run_timeout" && request.run_timeout_s < plan().run_timeout_s)
       return Stop::kDeadline;
-    const Status added =
-        results_.add(task, candidate, round, request, *reply, environment_of(task, artifact->manifest));
+    return judge({task, candidate, round, std::move(request), *std::move(reply)});
+  }
+
+  struct Measured {
+    size_t task = 0, candidate = 0, round = 0;
+    RunRequest request;
+    RunReply reply;
+  };
+
+  // As long as nothing at all has loaded here, a refusal to load may be this host's: it is held back, and written
+  // once a kernel loads. So a host that is wrong in a way that nobody foresaw makes no failed trials.
+  Stop judge(Measured measured) {
+    const bool loads = measured.reply.outcome != "build_error";
+    if (!loads && results_.count() == 0) {
+      unloadable_.push_back(std::move(measured));
+      return unloadable_.size() < kUnloadableToStop ? Stop::kNo : none_loads();
+    }
+    for (const Measured& held : unloadable_)
+      if (const Status added = add(held); !added.is_ok()) return in_trouble(added);
+    unloadable_.clear();
+    const Status added = add(measured);
     return added.is_ok() ? Stop::kNo : in_trouble(added);
+  }
+  Status add(const Measured& m) {
+    const Manifest& manifest = pack_.pack().tasks[m.task].candidates[m.candidate].artifact.manifest;
+    return results_.add(m.task, m.candidate, m.round, m.request, m.reply, environment_of(m.task, manifest));
+  }
+  Stop none_loads() {
+    const std::string& why = unloadable_.front().reply.message;
+    return in_trouble(failed("not one of the first ", unloadable_.size(),
+                             " kernels can be used here, so none was ", "recorded; the first ", why));
   }
 
   // A device in quarantine is asked again for a while; a runner that died is there again at once.
@@ -138,7 +177,8 @@ class PackRun {
       if (reply.is_ok() || reply.status().code() != StatusCode::kUnavailable || i == kSickDeviceTries ||
           left_s() < 5 || interrupted != 0)
         return reply;
-      std::fprintf(stderr, "runner: %s; trying again\n", reply.message().c_str());
+      if (i == 1) std::printf("waiting: %s\n", reply.message().c_str());
+      std::fflush(stdout);
       std::this_thread::sleep_for(std::chrono::seconds(std::min(i, 5)));
     }
   }
@@ -146,16 +186,13 @@ class PackRun {
   RunRequest base_request(size_t task, size_t round, const Manifest& manifest) const {
     RunRequest r;
     r.artifact_dir = folder_.string();
-    for (const auto& input : pack_.pack().tasks[task].inputs)
-      r.inputs.push_back({input.arg, (data_folder(task) / (input.arg + ".bin")).string()});
-    for (const auto& reference : pack_.pack().tasks[task].references)
-      r.references.push_back({reference.arg, (data_folder(task) / (reference.arg + ".ref")).string()});
     r.check = pack_.pack().tasks[task].check;
     r.min_repeat_ms = plan().min_repeat_ms;
     r.repeats = plan().rounds[round].repeats;
     r.memory_limit_bytes = plan().memory_limit_bytes;
     r.cut_above_ns = plan().cut_factor * best_ns(task);
     r.caches = plan().caches;
+    if (DeviceHost::takes(manifest)) r.device_uuid = probe_.devices.front().uuid;
     // The last CPUs, as under a worker.
     const std::vector<int> cpus = usable_cpus();
     const size_t n = std::min<size_t>(std::max(manifest.threads, 1), cpus.size());
@@ -171,29 +208,6 @@ class PackRun {
             o != nullptr && o->ok && (best == 0 || o->time_ns < best))
           best = o->time_ns;
     return best;
-  }
-
-  fs::path data_folder(size_t task) const { return folder_ / str("task", task); }
-
-  // Inputs and reference answers of one task at a time: large ones would not fit together.
-  Status prepare_task(size_t task) {
-    if (prepared_ == static_cast<int64_t>(task)) return Status::ok();
-    std::error_code error;
-    if (prepared_ >= 0) fs::remove_all(data_folder(static_cast<size_t>(prepared_)), error);
-    fs::create_directories(data_folder(task), error);
-    if (error) return failed(data_folder(task).string(), ": ", error.message());
-    const PackTask& t = pack_.pack().tasks[task];
-    for (const auto& input : t.inputs) {
-      const std::string bytes =
-          element_bytes(random_values(t.input_seed, input.position, input.count, input.dtype), input.dtype);
-      RETURN_IF_ERROR(replace_file(data_folder(task) / (input.arg + ".bin"), bytes));
-    }
-    for (size_t i = 0; i < t.references.size(); ++i) {
-      ASSIGN_OR_RETURN(const std::string bytes, pack_.reference(task, i));
-      RETURN_IF_ERROR(replace_file(data_folder(task) / (t.references[i].arg + ".ref"), bytes));
-    }
-    prepared_ = static_cast<int64_t>(task);
-    return Status::ok();
   }
 
   PackEnvironment environment_of(size_t task, const Manifest& manifest) const {
@@ -228,7 +242,8 @@ class PackRun {
   const steady_clock::time_point end_;
   std::string host_, trouble_;
   uint64_t request_id_ = 0;
-  int64_t prepared_ = -1;  // task whose data is there
+  PackData data_;
+  std::vector<Measured> unloadable_;  // held back, see judge()
   steady_clock::time_point told_{};
 };
 
@@ -237,13 +252,12 @@ int report(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
 }
 
-// A pack for a GPU on a host without one is told before anything is tried.
-Status device_for(const PackFile& pack, const ProbeReply& probe) {
-  for (const PackTask& t : pack.pack().tasks)
-    for (const PackCandidate& c : t.candidates)
-      if (DeviceHost::takes(c.artifact.manifest) && probe.devices.empty())
-        return failed("the pack holds kernels for \"", t.target, "\"; ", probe.no_device);
-  return Status::ok();
+// The CPU's peaks are measured for kernels that run on it.
+bool all_on_device(const PackFile& pack) {
+  const auto on_device = [](const PackCandidate& c) { return DeviceHost::takes(c.artifact.manifest); };
+  return std::ranges::all_of(pack.pack().tasks, [&](const PackTask& task) {
+    return std::ranges::all_of(task.candidates, on_device);
+  });
 }
 
 int conclude(Stop stop, const std::string& trouble, const PackResults& results, const std::string& output) {
@@ -273,9 +287,9 @@ int run_pack(const RunPackOptions& options) {
   const auto begin = steady_clock::now();
   const Result<std::unique_ptr<RunnerClient>> runner = RunnerClient::start("/proc/self/exe");
   if (!runner.is_ok()) return report(runner.status());
-  const Result<ProbeReply> probe = (*runner)->probe();
+  const Result<ProbeReply> probe = (*runner)->probe({.devices_only = all_on_device(*pack)});
   if (!probe.is_ok()) return report(probe.status());
-  if (const Status device = device_for(*pack, *probe); !device.is_ok()) return report(device);
+  if (const Status host = check_host(*pack, *probe); !host.is_ok()) return report(host);
   const Result<std::unique_ptr<ScratchFolder>> folder = ScratchFolder::make("tuner-pack");
   if (!folder.is_ok()) return report(folder.status());
   const double spent_s = seconds_since(begin);

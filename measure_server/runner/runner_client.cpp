@@ -159,8 +159,10 @@ Result<RunReply> RunnerClient::run(const RunRequest& request, Deadline deadline)
 }
 
 Result<RunReply> RunnerClient::run(const RunRequest& request) {
+  // The device child starts twice at most: when one before left an error, and after a fault.
+  const seconds starts = request.device_uuid.empty() ? seconds(0) : 2 * first_device_start();
   return run(request, steady_clock::now() + milliseconds(static_cast<int64_t>(request.run_timeout_s * 1000)) +
-                          seconds(30));
+                          seconds(30) + starts);
 }
 
 Result<RaceReply> RunnerClient::race(const RaceRequest& request) {
@@ -185,6 +187,8 @@ void RunnerClient::cancel(uint64_t id) {
   // A runner that cannot take 40 bytes in a second is about to miss its deadline anyway.
   if (socket_ >= 0) (void)write_frame(socket_, to_json(CancelRequest{id}), steady_clock::now() + seconds(1));
 }
+
+Deadline RunnerClient::probe_deadline() { return steady_clock::now() + seconds(60) + first_device_start(); }
 
 Result<ProbeReply> RunnerClient::probe(int max_threads, Deadline deadline) {
   return probe(ProbeRequest{max_threads}, deadline);

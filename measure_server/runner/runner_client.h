@@ -45,7 +45,8 @@ class RunnerClient {
   //   Aborted           cancelled
   //   Failed            the runner could not do its part: a data file is missing or does not fit the artifact
   Result<RunReply> run(const RunRequest& request, Deadline deadline);
-  // Uses a deadline that no healthy runner misses: the request's run timeout plus 30 s.
+  // Uses a deadline that no healthy runner misses: the request's run timeout plus 30 s, and for a run with a GPU
+  // (device_uuid) what its driver's first start may take.
   Result<RunReply> run(const RunRequest& request);
 
   // Times candidates against each other. Errors as for run(). The deadline is the request's run timeout plus
@@ -63,10 +64,10 @@ class RunnerClient {
 
   // Asks for the hardware fingerprint and the FMA peak with 1..max_threads threads (0: all CPUs). Takes about
   // 50 ms per thread count.
-  Result<ProbeReply> probe(int max_threads = 0,
-                           Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60));
-  Result<ProbeReply> probe(const ProbeRequest& request,
-                           Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  Result<ProbeReply> probe(int max_threads = 0, Deadline deadline = probe_deadline());
+  Result<ProbeReply> probe(const ProbeRequest& request, Deadline deadline = probe_deadline());
+  // A minute, and what the first start of a GPU's driver may take.
+  static Deadline probe_deadline();
 
   // Process id of the current runner; a restart changes it. For tests and logs.
   pid_t pid() const { return pid_.load(); }

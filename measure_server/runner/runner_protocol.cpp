@@ -1,6 +1,8 @@
 #include "measure_server/runner/runner_protocol.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/json_reader.h"
@@ -95,7 +97,8 @@ json run_json(const RunRequest& r) {
                {"patience_ms", r.patience_ms},
                {"cpus", r.cpus},
                {"device", r.device},
-               {"caches", caches_name(r.caches)}});
+               {"caches", caches_name(r.caches)},
+               {"checker", r.checker}});
 }
 }  // namespace
 
@@ -115,6 +118,13 @@ std::optional<Caches> caches_from_name(std::string_view name) {
   for (const Caches caches : {Caches::kWarm, Caches::kFlush, Caches::kRotate})
     if (caches_name(caches) == name) return caches;
   return std::nullopt;
+}
+
+std::chrono::seconds first_device_start() {
+  constexpr int64_t kDefaultS = 120, kMostS = 3600;
+  const char* given = std::getenv("TUNER_DEVICE_START_S");
+  const int64_t s = given != nullptr ? std::atoll(given) : 0;
+  return std::chrono::seconds(s > 0 ? std::min(s, kMostS) : kDefaultS);
 }
 
 std::string to_json(const RunRequest& r) { return dump(run_json(r)); }
@@ -266,6 +276,7 @@ Result<RunRequest> run_request(const json& document) {
   in.read("cpus", r.cpus, 0, 1 << 20, kRequired);
   in.read("device", r.device, 0, 1023);
   std::string name = "warm";
+  in.read("checker", r.checker);
   in.read("caches", name);
   const std::optional<Caches> caches = caches_from_name(name);
   if (!caches) in.refuse("caches", "expected warm, flush or rotate, found \"", name, "\".");

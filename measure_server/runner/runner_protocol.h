@@ -6,6 +6,7 @@
 // bytes of JSON, 16 MiB at most. Only a cancel may arrive while a request is being answered.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -85,6 +86,9 @@ struct RunRequest {
   int device = 0;
   std::string device_uuid;  // for the lock that RunnerClient takes (device_lock.h); not sent. Empty: none
   Caches caches = Caches::kWarm;
+  // GPU only: a file with the kernels that compare outputs and inputs on the device (device_check.h). Empty: they
+  // are copied to the host for that.
+  std::string checker;
 };
 
 struct RunReply {
@@ -153,6 +157,10 @@ struct RaceReply {
   double run_ms = 0;
   std::string error;  // the runner's own trouble, as in RunReply
 };
+
+// How long a GPU's driver may take to answer for the first time: 120 s, or $TUNER_DEVICE_START_S. It starts with
+// every GPU of the host, and in a container with checks of its own. Later a sixth of it is enough (device_host.h).
+std::chrono::seconds first_device_start();
 
 // Describes one GPU; see CudaDevice.
 struct DeviceInfo {

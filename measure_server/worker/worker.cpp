@@ -16,6 +16,7 @@
 #include "compiler_core/base/clock.h"
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/room.h"
+#include "compiler_core/runtime/cuda_fit.h"
 #include "measure_server/runner/pulse.h"
 #include "measure_server/worker/isolation_rule.h"
 #include "measure_server/worker/machine_facts.h"
@@ -130,9 +131,16 @@ Status Worker::open() {
   find_targets();
   if (served_.empty()) return failed("no back end of this worker can compile for this machine");
   find_device();
+  start_device_builders(others);
   use_cpus(others);
+  // Each builder has one lease, and one more waits for it.
+  const int slots =
+      std::max(options_.slots, for_device_.empty() ? 0 : 2 * static_cast<int>(for_device_.size() + 1));
   core_ = std::make_unique<WorkerCore>(
-      WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
+      WorkerCore::Options{.slots = slots,
+                          .cpus = static_cast<int>(cpus_.size()),
+                          .on_device = [this](const v1::Lease& lease) { return on_device(lease); }},
+      *spool_);
   talk_ = std::make_unique<Talk>(*core_,
                                  Talk::Options{.hello = hello(), .registered = [this] { say_registered(); }});
   fitness_ = std::make_unique<Fitness>(*core_, Fitness::Options{.check = [this] { return able(); }});
@@ -187,6 +195,9 @@ void Worker::find_device() {
       {.kind = "hello", .family = device.family, .device = device.arch}, std::chrono::seconds(30));
   std::string unable = reply.is_ok() ? "no back end for it" : reply.message();
   if (reply.is_ok() && !reply->backends.empty()) unable = reply->backends.front().unable;
+  if (unable.empty())
+    unable =
+        check_driver_takes(toolkit_major(reply->backends.front().toolchain), device.driver_version).message();
   if (!unable.empty()) return spdlog::warn("{} is not measured on: {}", device.name, unable);
   for (const std::string& target : reply->backends.front().targets)
     served_.push_back({.target = target,
@@ -224,6 +235,9 @@ Status Worker::run(DaemonLink& link) {
   writer_ = std::make_unique<ResultWriter>([this](const auto& results) { write(results); });
   std::thread builds([&] { build(beside_, WorkerCore::Builds::kBesideRuns); });
   std::thread more_builds([&] { build_instead_of_runs(); });
+  std::vector<std::thread> device_builds;
+  for (const std::unique_ptr<Compiler>& compiler : for_device_)
+    device_builds.emplace_back([this, &compiler] { build(*compiler, WorkerCore::Builds::kForDevice); });
   std::thread runs([&] { run_candidates(); });
   std::thread tending([&] { fitness_->tend(); });
   const Status end = talk_->run(link);
@@ -231,6 +245,7 @@ Status Worker::run(DaemonLink& link) {
   stop();
   builds.join();
   more_builds.join();
+  for (std::thread& thread : device_builds) thread.join();
   runs.join();
   tending.join();
   writer_.reset();  // what was measured last is on disk, too

@@ -145,15 +145,17 @@ int report_error(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
 }
 
-bool all_right(const RunReport& run, const Result<Cublas>& cublas) {
+// A library that is there must be right; one that is not is told, and no failure.
+bool all_right(const RunReport& run, const Libraries& libraries) {
   return run.stopped.empty() && std::all_of(run.tasks.begin(), run.tasks.end(), [&](const TaskReport& t) {
-           return t.error.empty() && (t.peer.missing.empty() || !cublas.is_ok());
+           const bool is_there = t.peer.name == "cuDNN" ? libraries.cudnn.is_ok() : libraries.cublas.is_ok();
+           return t.error.empty() && (t.peer.missing.empty() || !is_there);
          });
 }
 
 // All tasks, each printed and saved when it is done.
 Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* results,
-                 const Result<Cublas>& cublas, const Options& options, Watchdog& watchdog, RunReport& run) {
+                 const Libraries& libraries, const Options& options, Watchdog& watchdog, RunReport& run) {
   const auto stop_at = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
                                                  duration<double>(options.deadline_s));
   watchdog.now(
@@ -162,7 +164,7 @@ Status run_tasks(DeviceBench& bench, const PackFile& pack, const PackResults* re
   ComparisonOptions how{.interleave = {.rounds = options.rounds, .fill_ns = run.fill_ns, .stop_at = stop_at},
                         .caches = options.caches,
                         .seed = run.seed};
-  Comparison comparison(bench, pack, cublas, how);
+  Comparison comparison(bench, pack, libraries, how);
   const size_t tasks = pack.pack().tasks.size();
   for (size_t t = 0; t < tasks && run.stopped.empty(); ++t) {
     if (t > 0 && steady_clock::now() >= stop_at) {
@@ -188,10 +190,14 @@ Result<bool> bench_pack(const Options& options) {
   Watchdog watchdog("opening it and the copy that shows its bandwidth", kMostOpeningS);
   RETURN_IF_ERROR(cuda_available());
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBench> bench, DeviceBench::open(0));
-  const Result<Cublas> cublas = Cublas::open(bench->stream());
+  const Libraries libraries{Cublas::open(bench->stream()), Cudnn::open(bench->stream())};
+  const auto version_of = [](const auto& library) {
+    return library.is_ok() ? library->version() : library.message();
+  };
   RunReport run{.date = utc_now(),
                 .device = bench->device(),
-                .cublas = cublas.is_ok() ? cublas->version() : cublas.message(),
+                .cublas = version_of(libraries.cublas),
+                .cudnn = version_of(libraries.cudnn),
                 .pack = pack.id(),
                 .pack_about = pack.pack().about,
                 .caches = options.caches,
@@ -199,10 +205,14 @@ Result<bool> bench_pack(const Options& options) {
                 .fill_ns = pack.pack().plan.min_repeat_ms * 1e6,
                 .seed = kBootstrapSeed};
   ASSIGN_OR_RETURN(run.copy_gbps, copy_rate(*bench, run.fill_ns));
+  const Result<double> ffma = ffma_rate(*bench, pack, run.fill_ns);
+  if (ffma.status().code() == StatusCode::kUnavailable) return ffma.status();
+  if (ffma.is_ok()) run.ffma_gflops = *ffma;
+  run.ffma_missing = ffma.message();
   print_head(run);
-  RETURN_IF_ERROR(run_tasks(*bench, pack, results ? &*results : nullptr, cublas, options, watchdog, run));
+  RETURN_IF_ERROR(run_tasks(*bench, pack, results ? &*results : nullptr, libraries, options, watchdog, run));
   print_summary(run);
-  return all_right(run, cublas);
+  return all_right(run, libraries);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "measure_server/runner/check_kernels.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/pack_file.h"
 #include "measure_server/runner/reference_file.h"
@@ -30,6 +31,26 @@ struct Product {
   std::string key() const {
     return str("v1 matmul b=", batch, " m=", m, " n=", n, " k=", k, " ta=", transpose_a, " tb=", transpose_b,
                " bias=", bias, " act=", relu ? "relu" : "none", " dtype=float32 const=");
+  }
+};
+
+struct Image {
+  int64_t batch = 2, channels = 4, height = 9, width = 7, filters = 6, size = 3, stride = 1, padding = 1,
+          groups = 1;
+  bool bias = false;
+
+  int64_t rows() const { return (height + 2 * padding - size) / stride + 1; }
+  int64_t columns() const { return (width + 2 * padding - size) / stride + 1; }
+  std::string key(const std::string& pad = "") const {
+    const std::string same = str(padding, ",", padding, ",", padding, ",", padding);
+    return str("v1 conv2d n=", batch, " ic=", channels, " ih=", height, " iw=", width, " oc=", filters,
+               " kh=", size, " kw=", size, " stride=", stride, ",", stride, " pad=", pad.empty() ? same : pad,
+               " dil=1,1 groups=", groups, " bias=", bias,
+               " act=none dtype=float32 layout=NCHW const=weight");
+  }
+  std::string kernel() const {
+    return str("conv b=", batch, " c=", channels, " h=", height, " w=", width, " m=", filters, " k=", size,
+               " s=", stride, " p=", padding, " g=", groups, " bias=", bias);
   }
 };
 
@@ -90,6 +111,39 @@ class BenchGpu : public testing::Test {
     t.candidates.push_back(candidate(args, kernel));
     return t;
   }
+  PackTask convolution(const Image& c, const std::string& more = "") {
+    std::vector<ArgInfo> args = {arg("data", {c.batch, c.channels, c.height, c.width}),
+                                 arg("weight", {c.filters, c.channels / c.groups, c.size, c.size})};
+    if (c.bias) args.push_back(arg("bias", {c.filters}));
+    args.push_back(arg("out", {c.batch, c.filters, c.rows(), c.columns()}, true));
+    PackTask t = task(c.key(), args, answer(c));
+    t.candidates.push_back(candidate(args, c.kernel() + more));
+    return t;
+  }
+  static std::vector<double> answer(const Image& c) {
+    const int64_t per_group = c.channels / c.groups, taps = c.size * c.size;
+    const std::vector<float> data = random_values(kSeed, 0, c.batch * c.channels * c.height * c.width);
+    const std::vector<float> weight = random_values(kSeed, 1, c.filters * per_group * taps);
+    const std::vector<float> bias = random_values(kSeed, 2, c.filters);
+    std::vector<double> out;
+    for (int64_t n = 0; n < c.batch; ++n)
+      for (int64_t f = 0; f < c.filters; ++f)
+        for (int64_t y = 0; y < c.rows(); ++y)
+          for (int64_t x = 0; x < c.columns(); ++x) {
+            double sum = c.bias ? bias[f] : 0;
+            for (int64_t i = 0; i < per_group; ++i)
+              for (int64_t k = 0; k < taps; ++k) {
+                const int64_t row = y * c.stride + k / c.size - c.padding,
+                              column = x * c.stride + k % c.size - c.padding;
+                if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
+                const int64_t channel = f / (c.filters / c.groups) * per_group + i;
+                sum += double{data[((n * c.channels + channel) * c.height + row) * c.width + column]} *
+                       weight[(f * per_group + i) * taps + k];
+              }
+            out.push_back(sum);
+          }
+    return out;
+  }
   static std::vector<double> answer(const Product& p) {
     const std::vector<float> a = random_values(kSeed, 0, p.batch * p.m * p.k);
     const std::vector<float> b = random_values(kSeed, 1, p.batch * p.k * p.n);
@@ -120,10 +174,10 @@ class BenchGpu : public testing::Test {
   }
   Ended run(const std::string& more = "", const std::string& environment = "") {
     const std::string log = (dir_ / "log").string();
-    const std::string command =
-        str("cd ", dir_.string(), " && env TUNER_LIBCUDA=", TUNER_FAKE_CUDA,
-            " TUNER_LIBNVML=", TUNER_FAKE_CUDA, " TUNER_LIBCUBLAS=", TUNER_FAKE_CUBLAS, " ", environment, " ",
-            TUNER_BENCH_GPU_PATH, " a.pack --rounds 6 --json out.json ", more, " >", log, " 2>&1");
+    const std::string command = str(
+        "cd ", dir_.string(), " && env TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " TUNER_LIBNVML=", TUNER_FAKE_CUDA,
+        " TUNER_LIBCUBLAS=", TUNER_FAKE_CUBLAS, " TUNER_LIBCUDNN=", TUNER_FAKE_CUDNN, " ", environment, " ",
+        TUNER_BENCH_GPU_PATH, " a.pack --rounds 6 --json out.json ", more, " >", log, " 2>&1");
     const int status = std::system(command.c_str());
     std::ifstream in(log);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, {std::istreambuf_iterator<char>(in), {}}};
@@ -192,6 +246,83 @@ TEST_F(BenchGpu, BiasAndActivationThatCublasLeavesAwayAreSaidAndPutOnForTheCheck
   EXPECT_THAT(ended.text, HasSubstr("the product alone, without bias and activation"));
 }
 
+// --- convolutions ---
+
+TEST_F(BenchGpu, AConvolutionIsTimedInTurnWithTheBestOfCudnnsAlgorithmsThatAreRight) {
+  write({convolution({}, " ns=4000")});
+  const Ended ended = run("", "TUNER_FAKE_CUDNN_NS=3000");
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN 9.15.0\n"));
+  // Algorithm 0 is slower, 2 is not supported, 3 is faster and wrong.
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN          3.00 us  [3.00, 3.00]  implicit_precomp_gemm\n"));
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN/ours  0.750  [0.750, 0.750]"));
+  EXPECT_THAT(ended.text, HasSubstr("geometric mean of cuDNN/ours: 0.750 over 1 task\n"));
+  const json t = result()["tasks"][0];
+  EXPECT_EQ(t["peer"]["ns"].size(), 6u);
+  EXPECT_LT(t["peer"]["max_error"].get<double>(), 1);
+}
+
+// Each is described to cuDNN in another way; the reference says whether it was the right one.
+TEST_F(BenchGpu, CudnnGetsStridesPaddingAndGroups) {
+  write({convolution({}), convolution({.stride = 2}), convolution({.size = 1, .padding = 0}),
+         convolution({.filters = 8, .size = 5, .stride = 2, .padding = 2, .groups = 2}),
+         convolution({.channels = 6, .groups = 6}), convolution({.bias = true})});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("over 6 tasks"));
+  EXPECT_THAT(ended.text,
+              HasSubstr("implicit_precomp_gemm; the convolution alone, without bias and activation\n"));
+}
+
+TEST_F(BenchGpu, ACudnnThatIsWrongOrNotThereIsNoPeer) {
+  write({convolution({})});
+  const Ended wrong = run("", "TUNER_FAKE_CUDNN_WRONG=1");
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.text, HasSubstr("cuDNN    implicit_gemm: wrong answer: out[0, 0, 0, 0] is 1e+03"));
+  EXPECT_THAT(wrong.text, Not(HasSubstr("cuDNN/ours")));
+  const Ended absent = run("", "TUNER_LIBCUDNN=/not/there.so");
+  EXPECT_EQ(absent.exit_code, 0) << absent.text;
+  EXPECT_THAT(absent.text, HasSubstr("cuDNN    no cuDNN: /not/there.so: cannot open shared object file"));
+  EXPECT_THAT(absent.text, HasSubstr("TUNER_LIBCUDNN names the file of libcudnn.so.9"));
+}
+
+// What the library cannot be told is said in its column, and ours is timed.
+TEST_F(BenchGpu, PaddingOnOneSideHasNoCudnnPeer) {
+  PackTask t = convolution({});
+  t.workload_key = Image{}.key("1,1,1,0");
+  write({t});
+  const Ended ended = run();
+  EXPECT_THAT(ended.text, HasSubstr("cuDNN    cuDNN: takes the same padding on both sides only"));
+  EXPECT_THAT(ended.text, HasSubstr("ours "));
+}
+
+// The library that is really installed, where one is: it has every symbol we ask for.
+TEST_F(BenchGpu, TheInstalledCudnnHasWhatWeAskFor) {
+  write({convolution({})});
+  const Ended ended = run("", "-u TUNER_LIBCUDNN");
+  if (ended.text.find("no cuDNN: libcudnn") != std::string::npos)
+    GTEST_SKIP() << "no cuDNN is installed here";
+  EXPECT_THAT(ended.text, Not(HasSubstr("the library has no ")));
+}
+
+// --- ceilings ---
+
+TEST_F(BenchGpu, SharesAreOfThePeakThatWasMeasuredInTheSameRun) {
+  PackTask t = product({}, "matmul m=5 n=7 k=11 ns=4000");
+  write({t});
+  EXPECT_THAT(run().text, HasSubstr("fp32 peak not measured: the pack has no kernel for it; pack again\n"));
+  EXPECT_EQ(result()["tasks"][0]["ceiling"], "fp32 peak");
+  t.checker = str("FAKECUBIN\nkernel ", kFfmaKernel, " probe_ffma\n");
+  write({t});
+  const Ended ended = run();
+  EXPECT_EQ(ended.exit_code, 0) << ended.text;
+  // A launch takes a microsecond on this driver: 8 blocks of 256 threads on each of 10 multiprocessors.
+  const double gflops = 2.0 * kFfmaPerRound * 256 * 256 * 80 / 1000;
+  EXPECT_NEAR(result()["ffma_gflops"].get<double>(), gflops, 1e-3 * gflops);
+  EXPECT_NEAR(result()["tasks"][0]["share_of_ceiling"].get<double>(), 770 / 4000.0 / gflops, 1e-9);
+  EXPECT_EQ(result()["tasks"][0]["ceiling"], "fp32 peak, measured");
+}
+
 TEST_F(BenchGpu, ARowOperatorIsTimedInTurnWithACopyOfItsTraffic) {
   write({copying({"copy ns=16"})});
   const Ended ended = run();
@@ -242,7 +373,7 @@ TEST_F(BenchGpu, WithoutCublasTheColumnSaysWhy) {
   const Ended ended = run("", "TUNER_LIBCUBLAS=/not/there.so");
   EXPECT_EQ(ended.exit_code, 0) << ended.text;
   EXPECT_THAT(ended.text, HasSubstr("cuBLAS   no cuBLAS: /not/there.so: cannot open shared object file"));
-  EXPECT_THAT(ended.text, HasSubstr("TUNER_LIBCUBLAS names the file"));
+  EXPECT_THAT(ended.text, HasSubstr("TUNER_LIBCUBLAS names the file of libcublas.so.13"));
   EXPECT_THAT(ended.text, Not(HasSubstr("cuBLAS/ours")));
   EXPECT_THAT(result()["tasks"][0]["peer"]["missing"].get<std::string>(), HasSubstr("no cuBLAS"));
 }

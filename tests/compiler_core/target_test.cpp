@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler_core/host_spelling.h"
+
 namespace tuner {
 namespace {
 
@@ -93,6 +95,14 @@ TEST(Target, ErrorsNameTheWord) {
 TEST(Target, TheHostIsNotKnownHere) {
   EXPECT_EQ(parse_target("cpu").status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(parse_target("cpu").message().find("means this host"), std::string::npos);
+  EXPECT_EQ(
+      canonical("cuda -arch=native"),
+      "error: target: -arch: expected sm_NN, found \"native\", which is the GPU of the host that resolves "
+      "it: a tuner command, not a daemon or a record");
+  for (const char* text : {"cpu", "cpu -threads=2", "cuda -arch=native", "cuda  -arch=native"})
+    EXPECT_TRUE(means_host(text)) << text;
+  for (const char* text : {"cuda -arch=sm_80", "cuda -arch=native -emulated", "cpus", "native", ""})
+    EXPECT_FALSE(means_host(text)) << text;
 }
 
 }  // namespace

@@ -341,14 +341,26 @@ TEST_F(DeviceRefusal, AMissingDataFileIsTheRunnersTrouble) {
   EXPECT_THAT(reply.message(), HasSubstr("not_there: cannot be read"));
 }
 
+// --- errors that come late ---
+
+TEST_F(DeviceRunner, AnErrorThatTheCandidateBeforeLeftCostsTheNextOneNothing) {
+  EXPECT_EQ(run_device("leaves_fault").outcome, "ok");
+  const int before = contexts();
+  const Result<RunReply> next = runner->run(device_request(module_of("doubling ns=4003")));
+  ASSERT_TRUE(next.is_ok()) << next.message();
+  EXPECT_EQ(next->outcome, "ok") << next->message;
+  EXPECT_EQ(contexts(), before + 1) << "in a fresh context";
+}
+
 // --- a sick device ---
 
 TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {
-  run_device("illegal_address");  // ends the child: the next candidate needs a fresh one
-  std::ofstream(state / "sick") << "sick\n";
   const RunRequest r = device_request(module_of("doubling"));
-  for (int i = 0; i < 2; ++i) {
-    const Result<RunReply> reply = runner->run(r);
+  const RunRequest faulty = device_request(module_of("illegal_address"));
+  std::ofstream(state / "sick") << "sick\n";
+  // A fault ends the child. That a fresh one finds the device sick is the first check that fails, and no verdict.
+  for (const RunRequest& request : {faulty, r}) {
+    const Result<RunReply> reply = runner->run(request);
     ASSERT_FALSE(reply.is_ok());
     EXPECT_THAT(reply.message(),
                 HasSubstr("device check: cuDevicePrimaryCtxRetain: CUDA_ERROR_UNKNOWN (by the fake driver)"));

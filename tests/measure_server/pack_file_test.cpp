@@ -176,7 +176,7 @@ TEST_F(PackFileTest, OtherFilesAndVersionsAreRefusedByName) {
   std::string text = bytes();
   text[8] = 9;
   write(text);
-  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 3"));
+  EXPECT_THAT(PackFile::open(path_).message(), HasSubstr("pack version 9, this runner reads 4"));
 }
 
 TEST_F(PackFileTest, ACutPackIsRefusedAtEveryLength) {

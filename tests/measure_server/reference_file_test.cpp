@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -18,6 +19,20 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr CheckSpec kSpec{1e-4, 1e-4};
+
+// The hash at the end of a file, as bytes: reference_file.cpp has another copy on purpose.
+std::string hash_of(const std::string& bytes) {
+  constexpr uint64_t kPrime = 0x100000001b3;
+  uint64_t lane[4] = {0xcbf29ce484222325, 1, 2, 3}, hash = bytes.size();
+  for (size_t i = 0; i < bytes.size() / 8; ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + 8 * i, 8);
+    lane[i % 4] = (lane[i % 4] ^ word) * kPrime;
+    lane[i % 4] ^= lane[i % 4] >> 29;
+  }
+  for (const uint64_t l : lane) hash = ((hash ^ l) * kPrime) ^ (hash >> 31);
+  return {reinterpret_cast<const char*>(&hash), 8};
+}
 
 class ReferenceFile : public testing::Test {
  protected:
@@ -168,6 +183,52 @@ TEST_F(ReferenceFile, ChecksumsNameTheRowWhenTheElementIsNotSampled) {
   out[at] += 1;
   const CheckResult r = check_output(view, out.data(), DType::kFloat32, kSpec, "out");
   EXPECT_THAT(r.message, StartsWith("sum of row 57 of out (from out[57, 0]) is "));
+}
+
+// However the dimensions lie: sums of few rows or of few columns would take as much room as the answer.
+TEST_F(ReferenceFile, ChecksumsAreSmallWhateverTheShape) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1'000'000},
+                                            {1, 1'000'003},
+                                            {1'000'003, 1},
+                                            {8, 512, 16, 16},
+                                            {2048, 16, 7, 7}}) {
+    size_t count = 1;
+    for (const int64_t d : shape) count *= static_cast<size_t>(d);
+    const std::vector<double> answer = random_answer(count, 11);
+    const ReferenceView view = round_trip(answer, shape, ReferenceKind::kChecksums);
+    EXPECT_LT(size_, 250'000u) << count;
+    std::vector<float> out = noisy(answer);
+    EXPECT_TRUE(check_output(view, out.data(), DType::kFloat32, kSpec, "out").ok);
+    // The last element of a shorter last row, and one that lies anywhere.
+    for (const size_t at : {count - 1, count / 3 + 1}) {
+      std::vector<float> wrong = out;
+      wrong[at] += 0.2f;
+      EXPECT_FALSE(check_output(view, wrong.data(), DType::kFloat32, kSpec, "out").ok)
+          << at << " of " << count;
+    }
+  }
+}
+
+// As it was written before the number of columns was: caches are full of them.
+TEST_F(ReferenceFile, ChecksumsByTheLastDimensionAreStillRead) {
+  const std::vector<double> answer = random_answer(64 * 128, 12);
+  (void)round_trip(answer, {64, 128}, ReferenceKind::kChecksums);
+  // Kind 2, and no word for the columns, which are the last dimension here, too.
+  std::string old(bytes().substr(0, size_ - 8));
+  old[12] = 2;
+  constexpr size_t kHeader = 8 + 4 + 4 + 8 + 2 * 8;
+  old.erase(kHeader, 8);
+  old += hash_of(old);
+  words_.assign((old.size() + 7) / 8, 0);
+  std::memcpy(words_.data(), old.data(), old.size());
+  size_ = old.size();
+  const Result<ReferenceView> view = parse_reference(bytes());
+  ASSERT_TRUE(view.is_ok()) << view.message();
+  EXPECT_EQ(view->columns.size(), 128u);
+  std::vector<float> out = noisy(answer);
+  EXPECT_TRUE(check_output(*view, out.data(), DType::kFloat32, kSpec, "out").ok);
+  out[5000] += 1;
+  EXPECT_FALSE(check_output(*view, out.data(), DType::kFloat32, kSpec, "out").ok);
 }
 
 TEST_F(ReferenceFile, SamplesLieOnEveryBorderAndCorner) {

@@ -28,15 +28,17 @@ class RunPack : public CandidateTest {
     EXPECT_TRUE(artifact.is_ok()) << artifact.message();
     return {.template_name = "t", .config = str("n=", ++made_), .template_version = 1, .artifact = *artifact};
   }
-  PackCandidate gpu(const std::string& behaviour) {
+  PackCandidate gpu(const std::string& behaviour, const std::string& head = "FAKECUBIN",
+                    const std::string& target = "cuda -arch=sm_90") {
     Manifest m = doubling_manifest();
     m.kind = binary_kind::kCubin;
-    m.target = "cuda -arch=sm_90";
+    m.target = target;
+    m.toolchain = "nvrtc 13.0 cuda codegen 1";
     m.launches = {LaunchInfo{.kernel = "k", .grid = {5, 1, 1}, .block = {256, 1, 1}, .params = {0, 1}}};
     return {.template_name = "t",
             .config = str("n=", ++made_),
             .template_version = 1,
-            .artifact = {m, str("FAKECUBIN\nkernel k ", behaviour, " n=", kCount, "\n")}};
+            .artifact = {m, str(head, "\nkernel k ", behaviour, " n=", kCount, "\n")}};
   }
   // Right, and slower by `loops`.
   PackCandidate right(int loops) {
@@ -72,6 +74,25 @@ class RunPack : public CandidateTest {
                         .c_str());
     std::ifstream in(log);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, {std::istreambuf_iterator<char>(in), {}}};
+  }
+  // On the driver of ours, steered by `environment`; see fake_cuda.cpp.
+  Ended run_on_gpu(std::vector<PackCandidate> candidates, const std::string& environment,
+                   const std::string& more = "", double min_repeat_ms = 0.2) {
+    Pack pack = pack_of(std::move(candidates));
+    pack.plan.min_repeat_ms = min_repeat_ms;
+    EXPECT_TRUE(write_pack(pack, (dir_ / "a.pack").string()).is_ok());
+    return run_pack(
+        more, str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " TUNER_LIBNVML=", TUNER_FAKE_CUDA, " ", environment));
+  }
+  // One line says it, nothing is recorded, and the exit status is 1.
+  void expect_refusal(const Ended& ended, const std::string& why) {
+    EXPECT_EQ(ended.exit_code, 1) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr(why));
+    int errors = 0;
+    std::istringstream lines(ended.text);
+    for (std::string line; std::getline(lines, line);) errors += line.starts_with("runner: ") ? 1 : 0;
+    EXPECT_EQ(errors, 1) << ended.text;
+    EXPECT_THAT(results(), testing::IsEmpty());
   }
   Ended run_pack(const Pack& pack) {
     const Status written = write_pack(pack, (dir_ / "a.pack").string());
@@ -151,6 +172,131 @@ TEST_F(RunPack, AGpuPackOnAHostWithoutAGpuSaysSo) {
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_THAT(ended.text, HasSubstr("the pack holds kernels for \"a target\"; no GPU: the driver library"));
   EXPECT_THAT(results(), testing::IsEmpty());
+}
+
+// --- first contact with a GPU host ---
+
+TEST_F(RunPack, KernelsForAnotherArchitectureAreRefusedBeforeAnythingRuns) {
+  const std::string log = str("TUNER_FAKE_CUDA_LOG=", (dir_ / "contexts").string());
+  const PackCandidate sm_80 = gpu("doubling", "FAKECUBIN arch=80 toolkit=13", "cuda -arch=sm_80");
+  expect_refusal(run_on_gpu({gpu("doubling"), sm_80}, log),
+                 "the pack's kernels are for sm_80, and the first GPU here is Fake GPU, sm_90: it cannot run "
+                 "them. Pack with --target \"cuda -arch=sm_90\"\n");
+  // An architecture's own features, and code that would run but is not this GPU's own.
+  const PackCandidate sm_90a = gpu("doubling", "FAKECUBIN", "cuda -arch=sm_90a");
+  expect_refusal(run_on_gpu({sm_90a}, log + " TUNER_FAKE_CUDA_ARCH=100"), "sm_100: it cannot run them");
+  expect_refusal(run_on_gpu({sm_80}, log + " TUNER_FAKE_CUDA_ARCH=86"),
+                 "sm_86: it would run them, but their times would be recorded as those of another GPU");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "contexts")) << "nothing ran";
+  EXPECT_EQ(run_on_gpu({sm_90a}, log).exit_code, 0);
+}
+
+TEST_F(RunPack, ADriverOlderThanTheToolkitIsToldBeforeAnythingRuns) {
+  const PackCandidate newer = gpu("doubling", "FAKECUBIN arch=90 toolkit=13");
+  expect_refusal(
+      run_on_gpu({newer}, "TUNER_FAKE_CUDA_DRIVER=12080"),
+      "NVRTC of CUDA 13 made the kernels, and this host's driver supports CUDA 12.8, which refuses "
+      "them; update the driver, or compile with a libnvrtc.so of CUDA 12 (TUNER_NVRTC)\n");
+  EXPECT_EQ(run_on_gpu({newer}, "TUNER_FAKE_CUDA_DRIVER=13010").exit_code, 0);
+}
+
+// What the manifests do not tell: kernels that no check before the run finds out.
+TEST_F(RunPack, AHostThatTakesNoneOfTheKernelsMakesNoFailedTrials) {
+  for (const std::string lazy : {"", "TUNER_FAKE_CUDA_LAZY=1"}) {
+    const PackCandidate foreign = gpu("doubling", "FAKECUBIN arch=80 toolkit=13");
+    expect_refusal(run_on_gpu({foreign}, lazy), "the device takes no code of \"cuda -arch=sm_90\": ");
+    const PackCandidate newer = gpu("doubling", "FAKECUBIN arch=90 toolkit=14");
+    expect_refusal(
+        run_on_gpu({newer, newer, newer, newer}, lazy),
+        "not one of the first 3 kernels can be used here, so none was recorded; the first cannot be "
+        "loaded: ");
+    expect_refusal(run_on_gpu({newer}, lazy), "not one of the first 1 kernels can be used here");
+  }
+  // One that loads shows that the others were to blame.
+  const PackCandidate bad = gpu("doubling", "no cubin");
+  EXPECT_EQ(run_on_gpu({bad, bad, gpu("doubling")}, "").exit_code, 0);
+  for (const int candidate : {0, 1}) {
+    ASSERT_EQ(results_of(candidate).size(), 1u);
+    EXPECT_EQ(results_of(candidate)[0]["outcome"], "build_error");
+  }
+  EXPECT_EQ(results_of(2).size(), 3u);
+}
+
+TEST_F(RunPack, AColdDriverMayTakeLongerToStartThanLater) {
+  const std::string cold = str("TUNER_FAKE_CUDA_SLOW=3:", (dir_ / "warm").string());
+  // Three seconds are within the first start's six, beyond the one of later starts.
+  EXPECT_EQ(run_on_gpu({gpu("doubling"), gpu("illegal_address")}, cold + " TUNER_DEVICE_START_S=6").exit_code,
+            0);
+  EXPECT_EQ(results_of(0).size(), 3u);
+  std::filesystem::remove(dir_ / "warm");
+  std::filesystem::remove(dir_ / "results.jsonl");
+  expect_refusal(run_on_gpu({gpu("doubling")}, cold + " TUNER_DEVICE_START_S=1"),
+                 "no GPU: the driver gave no answer within 1 s; TUNER_DEVICE_START_S grants more\n");
+}
+
+TEST_F(RunPack, ADeviceThatIsLostIsNoFailureOfTheCandidate) {
+  const std::string lost = str("TUNER_FAKE_CUDA_LOST=", (dir_ / "lost").string());
+  const std::vector<PackCandidate> candidates = {gpu("falls_off"), gpu("doubling")};
+  expect_refusal(
+      run_on_gpu(candidates, lost, "--deadline 6"),
+      "the device was lost while a candidate ran (cuStreamSynchronize: CUDA_ERROR_UNKNOWN (by the fake "
+      "driver) while in its first run): device check: no GPU: cuInit: CUDA_ERROR_NO_DEVICE");
+  // It is back, and the candidate is innocent.
+  std::filesystem::remove(dir_ / "lost");
+  EXPECT_EQ(run_on_gpu({gpu("doubling"), gpu("doubling")}, lost).exit_code, 0);
+}
+
+TEST_F(RunPack, AnErrorThatIsReportedLateIsNotPutDownToTheNextCandidate) {
+  EXPECT_EQ(run_on_gpu({gpu("late_fault waits=2"), gpu("doubling"), gpu("leaves_fault"), gpu("doubling")}, "")
+                .exit_code,
+            0);
+  ASSERT_EQ(results_of(0).size(), 1u);
+  EXPECT_EQ(results_of(0)[0]["outcome"], "crashed");
+  EXPECT_THAT(results_of(0)[0]["message"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  for (const int candidate : {1, 2, 3}) EXPECT_EQ(results_of(candidate)[0]["outcome"], "ok") << candidate;
+}
+
+// --- times ---
+
+// Queuing a launch takes longer than these kernels: only replayed calls tell them apart.
+TEST_F(RunPack, KernelsShorterThanALaunchDiffer) {
+  const std::vector<PackCandidate> candidates = {gpu("doubling ns=2000"), gpu("doubling ns=3000"),
+                                                 gpu("doubling ns=50000")};
+  EXPECT_EQ(run_on_gpu(candidates, "TUNER_FAKE_CUDA_LAUNCH_NS=4000", "", 1).exit_code, 0);
+  const double expected[] = {2000, 3000, 50'000};
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(results_of(c)[0]["run_ns"][0].get<double>(), expected[c], 1) << c;
+  std::filesystem::remove(dir_ / "results.jsonl");
+  EXPECT_EQ(
+      run_on_gpu(candidates, "TUNER_FAKE_CUDA_LAUNCH_NS=4000 TUNER_FAKE_CUDA_NO_GRAPHS=1", "", 1).exit_code,
+      0);
+  const double queued[] = {4000, 4000, 50'000};
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(results_of(c)[0]["run_ns"][0].get<double>(), queued[c], 1) << c;
+}
+
+TEST_F(RunPack, AFaultInReplayedCallsIsTheCandidates) {
+  EXPECT_EQ(run_on_gpu({gpu("illegal_address after=400"), gpu("wrong after=400"), gpu("doubling")}, "", "", 1)
+                .exit_code,
+            0);
+  EXPECT_EQ(results_of(0)[0]["outcome"], "crashed");
+  EXPECT_THAT(results_of(0)[0]["message"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_EQ(results_of(1)[0]["outcome"], "wrong_answer");
+  EXPECT_EQ(results_of(2)[0]["outcome"], "ok");
+}
+
+// --- the order, and going on ---
+
+TEST_F(RunPack, TasksTakeTurnsInEveryRound) {
+  std::vector<PackCandidate> candidates;
+  for (int i = 0; i < 6; ++i) candidates.push_back(gpu(str("doubling ns=", 5000 + i)));
+  Pack pack = pack_of(candidates);
+  pack.tasks.push_back(pack.tasks[0]);
+  pack.tasks[1].workload_key = "another";
+  pack.plan.rounds = {{.repeats = 3, .keep = 1}, {.repeats = 3}};
+  ASSERT_TRUE(write_pack(pack, (dir_ / "a.pack").string()).is_ok());
+  EXPECT_EQ(run_pack("", str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA)).exit_code, 0);
+  std::string order;
+  for (const json& line : results()) order += line["task"] == 0 ? 'a' : 'b';
+  EXPECT_EQ(order, "aaaabbbbaabbaaaabbbbaabb");
 }
 
 TEST_F(RunPack, WhatIsThereIsNotMeasuredAgainAndATornLineIs) {

@@ -351,6 +351,15 @@ TEST(JobFile, ATargetNobodyKnowsIsNamed) {
   EXPECT_NE(message.find("\"toaster\""), std::string::npos) << message;
 }
 
+// The architecture is asked for where the entry is used; the file is right on a host without a GPU, too.
+TEST(JobFile, TheGpuOfTheHostIsATarget) {
+  const auto entries = parse(conv(R"("target": "cuda -arch=native")"));
+  ASSERT_TRUE(entries.is_ok()) << entries.message();
+  EXPECT_EQ(entries->front().target, "cuda -arch=native");
+  EXPECT_EQ(refusal(conv(R"("target": "cuda -arch=natve")")),
+            "target: target: -arch: expected sm_NN, found \"natve\"; found \"cuda -arch=natve\".");
+}
+
 TEST(JobFile, ASyntaxErrorSaysWhere) {
   const std::string message = refusal("{\n  \"op\": \"conv2d\",\n  \"data\": [1, 8,, 7]\n}");
   EXPECT_TRUE(message.starts_with("line 3, column 17: not JSON: ")) << message;

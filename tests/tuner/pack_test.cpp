@@ -11,6 +11,7 @@
 #include <set>
 
 #include "db/store.h"
+#include "measure_server/runner/check_kernels.h"
 #include "measure_server/runner/pack_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -321,6 +322,42 @@ TEST_F(PackTest, PlansThatRunPackRefusesAreNotMade) {
   EXPECT_TRUE(PackFile::open((folder_ / "a.pack").string()).is_ok());
 }
 
+// A million elements in double are 8 MB; a pack travels.
+TEST_F(PackTest, LargeAnswersArePackedAsChecksums) {
+  std::ofstream(folder_ / "large.json")
+      << R"([{"op":"elementwise","rows":1,"columns":1000000,"target":"cuda -arch=sm_80"},)"
+      << R"({"op":"softmax","rows":4096,"columns":16,"target":"cuda -arch=sm_80"}])";
+  const Ended packed =
+      tuner("pack large.json -o large.pack --candidates 1 --emulate --min-repeat-ms 0.1 --run-timeout 20");
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const Result<PackFile> file = PackFile::open((folder_ / "large.pack").string());
+  ASSERT_TRUE(file.is_ok()) << file.message();
+  const Result<std::string> large = file->reference(0, 0), small = file->reference(1, 0);
+  ASSERT_TRUE(large.is_ok() && small.is_ok());
+  EXPECT_LT(large->size(), 150'000u);
+  EXPECT_GT(small->size(), 4096u * 16 * 8) << "65,536 elements are kept whole";
+  const Ended ran = run_pack("large.pack -o large.jsonl --deadline 60");
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("task 1 of 2, round 1 of 3: 1 of 1 measured, 1 right"));
+}
+
+TEST_F(PackTest, PacksForAGpuBringTheKernelsThatCompareThere) {
+  if (const Ended there = tuner("pack matmul.json -o a.pack --candidates 1");
+      there.err.find("no NVRTC") != std::string::npos)
+    GTEST_SKIP() << there.err;
+  const Result<PackFile> file = PackFile::open((folder_ / "a.pack").string());
+  ASSERT_TRUE(file.is_ok()) << file.message();
+  const Result<std::string> checker = file->checker(0);
+  ASSERT_TRUE(checker.is_ok()) << checker.message();
+  for (const std::string& kernel :
+       {sums_kernel(DType::kFloat32), samples_kernel(DType::kFloat32), std::string(kEqualKernel),
+        std::string(kHashKernel), std::string(kFfmaKernel)})
+    EXPECT_THAT(*checker, HasSubstr(kernel));
+  // Those of the emulator run on the CPU.
+  ASSERT_EQ(tuner("pack matmul.json -o e.pack --candidates 1 --emulate").exit_code, 0);
+  EXPECT_EQ(*PackFile::open((folder_ / "e.pack").string())->checker(0), "");
+}
+
 // Without a GPU here a job for one would wait for ever: said at once, with what can be done.
 TEST_F(PackTest, SubmittingAGpuTaskWithoutAGpuSaysWhatToDo) {
   const Ended submitted =
@@ -332,6 +369,22 @@ TEST_F(PackTest, SubmittingAGpuTaskWithoutAGpuSaysWhatToDo) {
       str("TUNER_LIBCUDA=/not/there.so ", TUNER_BINARY, " query matmul.json --target 'cuda -arch=native'"));
   EXPECT_EQ(native.exit_code, 2);
   EXPECT_THAT(native.err, HasSubstr("target \"cuda -arch=native\": no GPU: "));
+}
+
+// In a file as on the command line: the first GPU, or one line that says why there is none.
+TEST_F(PackTest, AFileMayAskForTheGpuOfThisHost) {
+  std::ofstream(folder_ / "native.json")
+      << R"({"op":"matmul","a":[48,40],"b":[40,56],"target":"cuda -arch=native"})";
+  const Ended none = shell(str("TUNER_LIBCUDA=/not/there.so ", TUNER_BINARY,
+                               " pack native.json -o a.pack --candidates 1 --emulate"));
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("native.json: target: target \"cuda -arch=native\": no GPU: "));
+  EXPECT_THAT(none.err, HasSubstr("Or name an architecture: \"cuda -arch=sm_80\""));
+  EXPECT_EQ(std::count(none.err.begin(), none.err.end(), '\n'), 1) << none.err;
+  const Ended there = shell(str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " ", TUNER_BINARY,
+                                " pack native.json -o a.pack --candidates 1 --emulate"));
+  EXPECT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_THAT(there.err, HasSubstr("on cuda -arch=sm_90a -emulated: "));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/host_spelling.h"
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
 #include "templates/workload/workload_json.h"
@@ -47,8 +48,8 @@ void read_measure(ObjectReader& in, const std::string& prefix, MeasureOptions& o
 
 void read_target(ObjectReader& in, std::string& target) {
   in.read("target", target);
-  // What "cpu" is on this host is found out where it is used; any other target can be checked here.
-  if (in.failed() || target == "cpu" || target.starts_with("cpu ")) return;
+  // What "cpu" is on this host, or its GPU, is found out where it is used; any other target can be checked here.
+  if (in.failed() || means_host(target)) return;
   if (const Result<Target> parsed = parse_target(target); !parsed)
     in.refuse("target", parsed.message(), "; found ", found(json(target)), ".");
 }

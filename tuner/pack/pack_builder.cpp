@@ -13,6 +13,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/reference.h"
+#include "measure_server/runner/check_kernels.h"
 #include "measure_server/runner/input_data.h"
 #include "measure_server/runner/reference_file.h"
 #include "templates/workload/tolerance.h"
@@ -49,12 +50,12 @@ Status add_data(const CliTask& task, PackTask& out) {
     inputs.push_back(random_values(kInputSeed, static_cast<int>(i), arg->elements(), arg->dtype));
   }
   ASSIGN_OR_RETURN(const auto answers, reference_answer(program, inputs));
-  const ReferenceKind kind = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops
-                                 ? ReferenceKind::kChecksums
-                                 : ReferenceKind::kFull;
+  const bool is_much_work = static_cast<double>(task.workload.flops()) > kChecksumsAboveFlops;
   size_t next = 0;
   for (const Buffer& arg : program.args) {
     if (arg->role != BufferRole::kOutput) continue;
+    const bool is_large = arg->elements() > kChecksumsAbovePackedElements;
+    const ReferenceKind kind = is_much_work || is_large ? ReferenceKind::kChecksums : ReferenceKind::kFull;
     ASSIGN_OR_RETURN(std::string bytes, reference_bytes(answers.at(next++), arg->shape, kind));
     out.references.push_back({arg->name, std::move(bytes)});
   }
@@ -109,6 +110,14 @@ Status add_candidates(const CliTask& task, const PackOptions& options, std::span
     }
     draws = draws.subspan(n);
   }
+  return Status::ok();
+}
+
+// The kernels that compare on the device, where that is where candidates run.
+Status add_checker(const CliTask& task, const PackOptions& options, PackTask& out) {
+  const Backend& backend = backend_of(task.target);
+  if (!backend.compiles_helpers() || (options.emulate && backend.emulates())) return Status::ok();
+  ASSIGN_OR_RETURN(out.checker, backend.compile_helper(check_kernels_source(), task.target));
   return Status::ok();
 }
 
@@ -179,6 +188,7 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, Pack
   if (ranks) set_predicted_ranks(out.candidates);
   for (const PackCandidate& c : out.candidates) ++counts.picked[c.picked];
   RETURN_IF_ERROR(add_data(task, out).with_context(task.key + ": "));
+  RETURN_IF_ERROR(add_checker(task, options, out).with_context(task.key + ": checking kernels: "));
   return out;
 }
 

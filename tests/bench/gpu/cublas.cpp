@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "tests/bench/gpu/library.h"
+
 namespace tuner {
 namespace {
 
@@ -32,30 +34,12 @@ struct Api {
 #undef TUNER_CUBLAS_MEMBER
 };
 
-// The first library of the list that is there; else what the loader said of the last one.
-Result<void*> load_library() {
-  const char* given = std::getenv("TUNER_LIBCUBLAS");
-  std::vector<std::string> names;
-  if (given != nullptr && *given != '\0') {
-    names = {given};
-  } else {
-    for (const char* folder : {"", "/usr/local/cuda/lib64/"})
-      for (const char* name : {"libcublas.so.13", "libcublas.so.12"}) names.push_back(str(folder, name));
-  }
-  std::string why;
-  for (const std::string& name : names) {
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr) return library;
-    const char* error = dlerror();
-    if (why.empty()) why = error != nullptr ? error : name;
-  }
-  return unavailable("no cuBLAS: ", why, "; TUNER_LIBCUBLAS names the file of libcublas");
-}
-
 Result<Api> load() {
   // Before the library reads them: its float32 product is then float32 arithmetic.
   ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
   ::unsetenv("CUBLAS_EMULATE_SINGLE_PRECISION");
-  ASSIGN_OR_RETURN(void* library, load_library());
+  ASSIGN_OR_RETURN(void* library,
+                   load_library("cuBLAS", "TUNER_LIBCUBLAS", {"libcublas.so.13", "libcublas.so.12"}));
   Api api;
   const char* missing = nullptr;
 #define TUNER_CUBLAS_RESOLVE(member, symbol, parameters)                       \

@@ -103,7 +103,7 @@ int DeviceCase::index_of(std::string_view arg) const {
   return static_cast<int>(found - args.begin());
 }
 
-Result<double> DeviceCase::check(const std::function<Status(int set)>& call, bool product_only) {
+Result<double> DeviceCase::check(const std::function<Status(int set)>& call, bool bare) {
   RETURN_IF_ERROR(driver_status(operands_.poison(bench_.stream())));
   RETURN_IF_ERROR(driver_status(bench_.stream().synchronize()));
   RETURN_IF_ERROR(call(0));
@@ -117,7 +117,7 @@ Result<double> DeviceCase::check(const std::function<Status(int set)>& call, boo
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].role != "output") continue;
     RETURN_IF_ERROR(driver_status(operands_.download(static_cast<int>(i), bytes)));
-    if (product_only) RETURN_IF_ERROR(finish_product(bytes));
+    if (bare) RETURN_IF_ERROR(finish(bytes));
     const CheckResult result = check_output(references_[i], bytes.data(), args[i].dtype, spec_, args[i].name);
     if (!result.ok) return failed("wrong answer: ", result.message);
     max_error = std::max(max_error, result.max_error);
@@ -125,23 +125,51 @@ Result<double> DeviceCase::check(const std::function<Status(int set)>& call, boo
   return max_error;
 }
 
+Result<std::vector<float>> DeviceCase::values_of(std::string_view arg) const {
+  std::string bytes;
+  RETURN_IF_ERROR(driver_status(operands_.download(index_of(arg), bytes)));
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+namespace {
+
+// What follows a product or a convolution; bias has one value a column, or a channel of `pixels`.
+struct Epilogue {
+  bool bias = false, residual = false;
+  Activation activation = Activation::kNone;
+  int64_t channels = 1, pixels = 1;
+};
+
+Epilogue epilogue_of(const Workload& workload) {
+  if (const auto* w = workload.get_if<MatmulWorkload>())
+    return {w->bias, w->residual, w->activation, w->n, 1};
+  const auto* w = workload.get_if<Conv2dWorkload>();
+  CHECK(w != nullptr) << "only products and convolutions have peers that leave the epilogue away";
+  return {w->bias, w->residual, w->activation, w->out_channels, w->out_height() * w->out_width()};
+}
+
+}  // namespace
+
 // On the host, untimed.
-Status DeviceCase::finish_product(std::string& out) const {
-  const MatmulWorkload* w = workload_.get_if<MatmulWorkload>();
-  CHECK(w != nullptr) << "only matrix products have peers that leave the epilogue away";
-  std::vector<float> values(out.size() / sizeof(float));
+Status DeviceCase::finish(std::string& out) const {
+  const Epilogue e = epilogue_of(workload_);
+  std::vector<float> values(out.size() / sizeof(float)), bias, residual;
   std::memcpy(values.data(), out.data(), out.size());
-  std::vector<float> bias(static_cast<size_t>(w->n));
-  if (w->bias) {
-    std::string bytes;
-    RETURN_IF_ERROR(driver_status(operands_.download(index_of("bias"), bytes)));
-    if (bytes.size() != bias.size() * sizeof(float)) return failed("bias has ", bytes.size(), " bytes");
-    std::memcpy(bias.data(), bytes.data(), bytes.size());
+  if (e.bias) {
+    ASSIGN_OR_RETURN(bias, values_of("bias"));
+    if (static_cast<int64_t>(bias.size()) != e.channels) return failed("bias has ", bias.size(), " values");
+  }
+  if (e.residual) {
+    ASSIGN_OR_RETURN(residual, values_of("residual"));
+    if (residual.size() != values.size()) return failed("residual has ", residual.size(), " values");
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    values[i] += bias[i % bias.size()];
+    if (e.bias) values[i] += bias[i / static_cast<size_t>(e.pixels) % bias.size()];
+    if (e.residual) values[i] += residual[i];
     // Written so that a NaN stays one.
-    if (w->activation == Activation::kRelu && values[i] < 0) values[i] = 0;
+    if (e.activation == Activation::kRelu && values[i] < 0) values[i] = 0;
   }
   std::memcpy(out.data(), values.data(), out.size());
   return Status::ok();

@@ -42,16 +42,17 @@ class DeviceCase {
 
   // Runs `call` once on the first set with poisoned outputs and compares: the largest error, in tolerances.
   // Failed, naming the first wrong element or the operand beside which something was written.
-  // `product_only`: what was computed is a matrix product without its bias and activation, which are put on
-  // here before the comparison.
-  Result<double> check(const std::function<Status(int set)>& call, bool product_only);
+  // `bare`: what was computed is a product or convolution without its bias, residual and activation, which are put
+  // on here before the comparison.
+  Result<double> check(const std::function<Status(int set)>& call, bool bare);
 
  private:
   explicit DeviceCase(DeviceBench& bench) : bench_(bench) {}
   Status load(const PackFile& pack, size_t task, size_t candidate);
   Status read_references(const PackFile& pack, size_t task);
   Status upload_inputs(const PackTask& task);
-  Status finish_product(std::string& out) const;
+  Status finish(std::string& out) const;
+  Result<std::vector<float>> values_of(std::string_view arg) const;
   int index_of(std::string_view arg) const;
 
   DeviceBench& bench_;

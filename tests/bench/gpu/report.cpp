@@ -17,9 +17,14 @@ namespace {
 double gflops(const TaskReport& t) { return static_cast<double>(t.flops) / t.time_ns.middle; }
 double gbps(const TaskReport& t) { return static_cast<double>(t.bytes) / t.time_ns.middle; }
 
+// The fp32 peak is that of this run where it was measured, else the data sheet's.
+double peak_gflops(const RunReport& run) {
+  return run.ffma_gflops > 0 ? run.ffma_gflops : run.device.fp32_peak_gflops;
+}
+
 // Of the fp32 peak, or of the rate of a large copy. 0: the ceiling is not known.
 double share_of_ceiling(const RunReport& run, const TaskReport& t) {
-  const double ceiling = t.memory_bound ? run.copy_gbps : run.device.fp32_peak_gflops;
+  const double ceiling = t.memory_bound ? run.copy_gbps : peak_gflops(run);
   return ceiling > 0 ? (t.memory_bound ? gbps(t) : gflops(t)) / ceiling : 0;
 }
 
@@ -76,7 +81,7 @@ json of(const RunReport& run, const TaskReport& t) {
   j["calls_a_batch"] = t.calls;
   j["operand_sets"] = t.sets;
   j["max_error"] = t.max_error;
-  j["ceiling"] = t.memory_bound ? "copy" : "fp32 peak";
+  j["ceiling"] = t.memory_bound ? "copy" : run.ffma_gflops > 0 ? "fp32 peak, measured" : "fp32 peak";
   j["share_of_ceiling"] = share_of_ceiling(run, t);
   j["peer"] = of(t.peer);
   return j;
@@ -88,7 +93,13 @@ void print_head(const RunReport& run) {
   std::printf("%s, %s\n", fingerprint(run.device).c_str(), run.date.c_str());
   std::printf("fp32 peak %.1f TFLOP/s at the highest clock; copy %.0f GB/s (read + written)\n",
               run.device.fp32_peak_gflops / 1000, run.copy_gbps);
+  if (run.ffma_gflops > 0)
+    std::printf("fp32 peak %.1f TFLOP/s measured: multiply-adds that touch no memory\n",
+                run.ffma_gflops / 1000);
+  else
+    std::printf("fp32 peak not measured: %s\n", run.ffma_missing.c_str());
   std::printf("%s%s\n", run.cublas.starts_with("no ") ? "" : "cuBLAS ", run.cublas.c_str());
+  std::printf("%s%s\n", run.cudnn.starts_with("no ") ? "" : "cuDNN ", run.cudnn.c_str());
   std::printf("%d rounds in turn, batches of %.3g ms, operands %s; medians with 95 %% intervals, seed %llu\n",
               run.rounds, run.fill_ns / 1e6, run.caches == Caches::kRotate ? "rotated over 3 x L2" : "warm",
               static_cast<unsigned long long>(run.seed));
@@ -134,7 +145,11 @@ Status write_json(const RunReport& run, const std::string& path) {
             {"driver_cuda", cuda_version_text(run.device.driver_version)},
             {"fp32_peak_gflops", run.device.fp32_peak_gflops},
             {"copy_gbps", run.copy_gbps},
+            {"ffma_gflops", run.ffma_gflops},
+            {"ffma_missing", run.ffma_missing},
             {"cublas", run.cublas},
+            {"cudnn", run.cudnn},
+            {"cudnn_math", "float32 multiply-adds, direct and implicit algorithms"},
             {"cublas_math", "float32, TF32 and emulation off"},
             {"pack", run.pack},
             {"pack_about", run.pack_about},

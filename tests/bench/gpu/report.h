@@ -38,13 +38,15 @@ struct TaskReport {
 struct RunReport {
   std::string date;  // UTC, "2026-11-21T14:00:00Z"
   CudaDevice device;
-  std::string cublas;  // version, or why it is not here
+  std::string cublas, cudnn;  // versions, or why they are not here
   std::string pack, pack_about;
   Caches caches = Caches::kWarm;
   int rounds = 0;
   double fill_ns = 0;
-  uint64_t seed = 0;     // of the bootstrap
-  double copy_gbps = 0;  // read and written, of a copy far larger than L2
+  uint64_t seed = 0;       // of the bootstrap
+  double copy_gbps = 0;    // read and written, of a copy far larger than L2
+  double ffma_gflops = 0;  // of multiply-adds that touch no memory; 0: `ffma_missing` says why
+  std::string ffma_missing;
   std::vector<TaskReport> tasks;
   std::string stopped;  // why tasks are missing; empty when none is
 };

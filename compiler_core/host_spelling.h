@@ -1,0 +1,15 @@
+// Spellings of a target that mean the host that resolves them (resolve_target, backend.h): "cpu",
+// "cpu -threads=N", "cpu -threads=all", "cuda -arch=native". parse_target() refuses them, because their name
+// depends on the machine.
+#pragma once
+
+#include <string_view>
+
+namespace tuner {
+
+// True for "cuda -arch=native".
+bool means_gpu_of_host(std::string_view text);
+// True for every such spelling. Options behind "cpu" may still be wrong: resolve_target() says so.
+bool means_host(std::string_view text);
+
+}  // namespace tuner

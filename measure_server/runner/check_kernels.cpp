@@ -1,0 +1,139 @@
+#include "measure_server/runner/check_kernels.h"
+
+#include "compiler_core/base/status.h"
+
+namespace tuner {
+namespace {
+
+constexpr std::string_view kSource =
+    R"(// Checks of a candidate's operands. Sums are in double, so their own rounding is nothing beside the tolerance.
+typedef unsigned long long u64;
+
+struct Half { unsigned short bits; };
+struct Brain { unsigned short bits; };
+
+__device__ double value(float x) { return x; }
+__device__ double value(int x) { return x; }
+__device__ double value(signed char x) { return x; }
+__device__ double value(unsigned char x) { return x; }
+__device__ double value(Brain x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ double value(Half x) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+  return f;
+}
+
+// A block adds up ROWS rows of COLUMNS columns: a thread has a column, a warp its part of each row.
+template <class T>
+__device__ void sums(const T* out, double* rows, double* columns, u64 count, u64 n_columns) {
+  const u64 n_rows = (count + n_columns - 1) / n_columns;
+  const u64 c = (u64)blockIdx.x * COLUMNS + threadIdx.x;
+  const u64 first = (u64)blockIdx.y * ROWS;
+  const u64 end = first + ROWS < n_rows ? first + ROWS : n_rows;
+  double column = 0;
+  for (u64 r = first; r < end; ++r) {
+    const u64 i = r * n_columns + c;
+    double x = c < n_columns && i < count ? value(out[i]) : 0.0;
+    column += x;
+    for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffffu, x, distance);
+    if (threadIdx.x % 32 == 0) atomicAdd(&rows[r], x);
+  }
+  if (c < n_columns) atomicAdd(&columns[c], column);
+}
+
+template <class T>
+__device__ void samples(const T* out, const u64* indices, double* values, u64 n) {
+  const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) values[i] = value(out[indices[i]]);
+}
+
+extern "C" __global__ void tuner_check_equal(const unsigned char* a, const unsigned char* b, u64 bytes,
+                                             unsigned* different) {
+  // Operands begin at multiples of 16 bytes.
+  const uint4 *wide_a = (const uint4*)a, *wide_b = (const uint4*)b;
+  const u64 step = (u64)gridDim.x * blockDim.x;
+  const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  bool same = true;
+  for (u64 i = thread; i < bytes / 16; i += step) {
+    const uint4 x = wide_a[i], y = wide_b[i];
+    same = same && x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w;
+  }
+  for (u64 i = bytes / 16 * 16 + thread; i < bytes; i += step) same = same && a[i] == b[i];
+  if (!same) *different = 1;
+}
+
+// Of each word and its place, mixed as splitmix64 does.
+extern "C" __global__ void tuner_check_hash(const unsigned* a, u64 bytes, u64* hash) {
+  const u64 step = (u64)gridDim.x * blockDim.x;
+  u64 sum = 0;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < (bytes + 3) / 4; i += step) {
+    unsigned word = 0;
+    if (4 * i + 4 <= bytes) {
+      word = a[i];
+    } else {
+      const unsigned char* tail = (const unsigned char*)a;
+      for (u64 b = 4 * i; b < bytes; ++b) word = word << 8 | tail[b];
+    }
+    u64 x = (i << 32 ^ word) + 0x9e3779b97f4a7c15ull * (i + 1);
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    sum += x ^ x >> 31;
+  }
+  atomicAdd(hash, sum);
+}
+
+// Sixteen chains of multiply-adds a thread: more than the units are deep. The result is used, so none is left out.
+extern "C" __global__ void tuner_probe_ffma(float* out, float x, float y, u64 rounds) {
+  float chain[16];
+  for (int i = 0; i < 16; ++i) chain[i] = threadIdx.x + i;
+  for (u64 r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int step = 0; step < 32; ++step) {
+#pragma unroll
+      for (int i = 0; i < 16; ++i) chain[i] = chain[i] * x + y;
+    }
+  }
+  float sum = 0;
+  for (int i = 0; i < 16; ++i) sum += chain[i];
+  if (sum == x) out[0] = sum;
+}
+)";
+
+struct Element {
+  DType dtype;
+  std::string_view type, name;
+};
+constexpr Element kElements[] = {
+    {DType::kFloat32, "float", "f32"},     {DType::kFloat16, "Half", "f16"},
+    {DType::kBFloat16, "Brain", "bf16"},   {DType::kInt32, "int", "i32"},
+    {DType::kInt8, "signed char", "i8"},   {DType::kUInt8, "unsigned char", "u8"},
+    {DType::kBool, "unsigned char", "u8"},
+};
+
+std::string kernel_of(std::string_view what, DType dtype) {
+  for (const Element& e : kElements)
+    if (e.dtype == dtype) return str("tuner_check_", what, "_", e.name);
+  return {};
+}
+
+}  // namespace
+
+std::string sums_kernel(DType dtype) { return kernel_of("sums", dtype); }
+std::string samples_kernel(DType dtype) { return kernel_of("samples", dtype); }
+
+std::string check_kernels_source() {
+  std::string text =
+      str("#define ROWS ", kSumsRows, "\n#define COLUMNS ", kSumsColumns, "\n", std::string(kSource));
+  for (const Element& e : kElements) {
+    if (e.dtype == DType::kBool) continue;  // read as bytes
+    text += str("extern \"C\" __global__ void ", sums_kernel(e.dtype), "(const ", e.type,
+                "* out, double* rows, double* columns, u64 count, u64 n_columns) {\n"
+                "  sums(out, rows, columns, count, n_columns);\n}\n");
+    text += str("extern \"C\" __global__ void ", samples_kernel(e.dtype), "(const ", e.type,
+                "* out, const u64* indices, double* values, u64 n) {\n"
+                "  samples(out, indices, values, n);\n}\n");
+  }
+  return text;
+}
+
+}  // namespace tuner

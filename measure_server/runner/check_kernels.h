@@ -1,0 +1,33 @@
+// Kernels that check a candidate's operands where they lie, in the GPU's memory: bringing 256 MiB back to compare
+// them takes a hundred times as long as the candidate. `tuner pack` compiles the text below into a pack; the
+// device child loads and launches the kernels (device_checks.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler_core/base/dtype.h"
+
+namespace tuner {
+
+// CUDA C++. Needs an architecture with atomic additions of doubles (sm_60).
+std::string check_kernels_source();
+
+// The kernels, by the type of the elements where that matters; empty: there is none for the type.
+//
+//   sums     (out, rows, columns, count, n_columns)   adds the elements to the sums of their row and column
+//   samples  (out, indices, values, n)                values[i] = out[indices[i]]
+//   equal    (a, b, bytes, different)                 different = 1 unless the bytes are the same
+//   hash     (a, bytes, hash)                         adds up a hash of the bytes, which has no order
+//   ffma     (out, x, y, rounds)                      only computes: the peak that bench_gpu holds others against
+std::string sums_kernel(DType dtype);
+std::string samples_kernel(DType dtype);
+inline constexpr char kEqualKernel[] = "tuner_check_equal", kHashKernel[] = "tuner_check_hash",
+                      kFfmaKernel[] = "tuner_probe_ffma";
+// Multiply-adds of a thread in one round of `ffma`.
+inline constexpr int64_t kFfmaPerRound = int64_t{16} * 32;
+
+// How they are launched: threads of a block; rows and columns of a block of `sums`.
+inline constexpr int64_t kCheckThreads = 256, kSumsColumns = kCheckThreads, kSumsRows = 64;
+
+}  // namespace tuner

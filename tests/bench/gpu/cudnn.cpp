@@ -1,0 +1,163 @@
+#include "tests/bench/gpu/cudnn.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "tests/bench/gpu/library.h"
+
+namespace tuner {
+namespace {
+
+// Written down after the documented interface; the same in 8 and 9.
+constexpr int kSuccess = 0, kFloat = 0, kNchw = 0, kCrossCorrelation = 1, kFusedMultiplyAdds = 3;
+
+#define TUNER_CUDNN_SYMBOLS(X)                                                                               \
+  X(create, int, "cudnnCreate", (void** handle))                                                             \
+  X(destroy, int, "cudnnDestroy", (void* handle))                                                            \
+  X(version, size_t, "cudnnGetVersion", ())                                                                  \
+  X(set_stream, int, "cudnnSetStream", (void* handle, cuda::Stream stream))                                  \
+  X(create_tensor, int, "cudnnCreateTensorDescriptor", (void** tensor))                                      \
+  X(destroy_tensor, int, "cudnnDestroyTensorDescriptor", (void* tensor))                                     \
+  X(set_tensor, int, "cudnnSetTensor4dDescriptor",                                                           \
+    (void* tensor, int format, int type, int n, int c, int h, int w))                                        \
+  X(create_filter, int, "cudnnCreateFilterDescriptor", (void** filter))                                      \
+  X(destroy_filter, int, "cudnnDestroyFilterDescriptor", (void* filter))                                     \
+  X(set_filter, int, "cudnnSetFilter4dDescriptor",                                                           \
+    (void* filter, int type, int format, int k, int c, int h, int w))                                        \
+  X(create_convolution, int, "cudnnCreateConvolutionDescriptor", (void** convolution))                       \
+  X(destroy_convolution, int, "cudnnDestroyConvolutionDescriptor", (void* convolution))                      \
+  X(set_convolution, int, "cudnnSetConvolution2dDescriptor",                                                 \
+    (void* convolution, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w,    \
+     int mode, int type))                                                                                    \
+  X(set_groups, int, "cudnnSetConvolutionGroupCount", (void* convolution, int groups))                       \
+  X(set_math, int, "cudnnSetConvolutionMathType", (void* convolution, int math))                             \
+  X(workspace, int, "cudnnGetConvolutionForwardWorkspaceSize",                                               \
+    (void* handle, void* data, void* weight, void* convolution, void* out, int algorithm, size_t* bytes))    \
+  X(forward, int, "cudnnConvolutionForward",                                                                 \
+    (void* handle, const void* alpha, void* data, const void* x, void* weight, const void* w,                \
+     void* convolution, int algorithm, void* workspace, size_t workspace_bytes, const void* beta, void* out, \
+     void* y))
+
+struct Api {
+#define TUNER_CUDNN_MEMBER(member, result, symbol, parameters) \
+  result(*member) parameters = nullptr;  // NOLINT
+  TUNER_CUDNN_SYMBOLS(TUNER_CUDNN_MEMBER)
+#undef TUNER_CUDNN_MEMBER
+};
+
+constexpr CudnnConvolution::Algorithm kAlgorithms[] = {
+    {0, "implicit_gemm"}, {1, "implicit_precomp_gemm"}, {2, "gemm"}, {3, "direct"}};
+
+Result<Api> load() {
+  ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);  // before the library reads it
+  ASSIGN_OR_RETURN(void* library,
+                   load_library("cuDNN", "TUNER_LIBCUDNN", {"libcudnn.so.9", "libcudnn.so.8"}));
+  Api api;
+  const char* missing = nullptr;
+#define TUNER_CUDNN_RESOLVE(member, result, symbol, parameters)                \
+  api.member = reinterpret_cast<decltype(api.member)>(dlsym(library, symbol)); \
+  if (api.member == nullptr) missing = symbol;
+  TUNER_CUDNN_SYMBOLS(TUNER_CUDNN_RESOLVE)
+#undef TUNER_CUDNN_RESOLVE
+  if (missing != nullptr) return unavailable("no cuDNN: the library has no ", missing);
+  return api;
+}
+
+// The library once in the life of the process: it cannot be unloaded safely.
+const Result<Api>& loaded() {
+  static const Result<Api> once = load();
+  return once;
+}
+
+Status checked(int code, const char* call) {
+  return code == kSuccess ? Status::ok() : failed("cuDNN: ", call, " answered status ", code);
+}
+
+}  // namespace
+
+Result<Cudnn> Cudnn::open(const cuda::DeviceStream& stream) {
+  const Result<Api>& api = loaded();
+  if (!api.is_ok()) return api.status();
+  Cudnn cudnn;
+  Status status = checked(api->create(&cudnn.handle_), "cudnnCreate");
+  if (status) status = checked(api->set_stream(cudnn.handle_, stream.get()), "cudnnSetStream");
+  if (!status) return unavailable("no cuDNN: ", status.message());
+  // 8907 is 8.9.7, 91500 is 9.15.0.
+  const size_t version = api->version(), major = version >= 10000 ? 10000 : 1000;
+  cudnn.version_ = str(version / major, ".", version % major / 100, ".", version % 100);
+  return cudnn;
+}
+
+Cudnn::~Cudnn() {
+  if (handle_ != nullptr) loaded()->destroy(handle_);
+}
+
+Result<std::unique_ptr<CudnnConvolution>> CudnnConvolution::describe(const Cudnn& cudnn,
+                                                                     const Conv2dWorkload& w) {
+  if (w.layout != "NCHW" || w.out_layout != "NCHW")
+    return failed("cuDNN: data in ", w.layout, " and ", w.out_layout, "; only NCHW is compared");
+  if (w.padding[0] != w.padding[2] || w.padding[1] != w.padding[3])
+    return failed("cuDNN: takes the same padding on both sides only");
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  if (std::max({w.batch, w.in_channels, w.in_height, w.in_width, w.out_channels, w.groups}) > kMost)
+    return failed("cuDNN: a size does not fit 32 bits");
+  std::unique_ptr<CudnnConvolution> made(new CudnnConvolution(cudnn));
+  RETURN_IF_ERROR(made->describe(w));
+  made->find_algorithms();
+  if (made->algorithms_.empty()) return failed("cuDNN: has no direct or implicit algorithm for it");
+  return made;
+}
+
+Status CudnnConvolution::describe(const Conv2dWorkload& w) {
+  const Api& api = *loaded();
+  const auto n = [](int64_t size) { return static_cast<int>(size); };
+  for (void** tensor : {&data_, &out_})
+    RETURN_IF_ERROR(checked(api.create_tensor(tensor), "cudnnCreateTensor"));
+  RETURN_IF_ERROR(checked(api.create_filter(&weight_), "cudnnCreateFilter"));
+  RETURN_IF_ERROR(checked(api.create_convolution(&convolution_), "cudnnCreateConvolution"));
+  RETURN_IF_ERROR(checked(
+      api.set_tensor(data_, kNchw, kFloat, n(w.batch), n(w.in_channels), n(w.in_height), n(w.in_width)),
+      "cudnnSetTensor4d"));
+  RETURN_IF_ERROR(checked(
+      api.set_tensor(out_, kNchw, kFloat, n(w.batch), n(w.out_channels), n(w.out_height()), n(w.out_width())),
+      "cudnnSetTensor4d"));
+  RETURN_IF_ERROR(checked(api.set_filter(weight_, kFloat, kNchw, n(w.out_channels),
+                                         n(w.in_channels / w.groups), n(w.kernel_height), n(w.kernel_width)),
+                          "cudnnSetFilter4d"));
+  RETURN_IF_ERROR(checked(
+      api.set_convolution(convolution_, n(w.padding[0]), n(w.padding[1]), n(w.stride[0]), n(w.stride[1]),
+                          n(w.dilation[0]), n(w.dilation[1]), kCrossCorrelation, kFloat),
+      "cudnnSetConvolution2d"));
+  RETURN_IF_ERROR(checked(api.set_groups(convolution_, n(w.groups)), "cudnnSetConvolutionGroupCount"));
+  return checked(api.set_math(convolution_, kFusedMultiplyAdds), "cudnnSetConvolutionMathType");
+}
+
+void CudnnConvolution::find_algorithms() {
+  for (Algorithm algorithm : kAlgorithms)
+    if (loaded()->workspace(cudnn_.handle(), data_, weight_, convolution_, out_, algorithm.id,
+                            &algorithm.workspace_bytes) == kSuccess)
+      algorithms_.push_back(algorithm);
+}
+
+CudnnConvolution::~CudnnConvolution() {
+  const Api& api = *loaded();
+  for (void* tensor : {data_, out_})
+    if (tensor != nullptr) api.destroy_tensor(tensor);
+  if (weight_ != nullptr) api.destroy_filter(weight_);
+  if (convolution_ != nullptr) api.destroy_convolution(convolution_);
+}
+
+Status CudnnConvolution::run(const Algorithm& algorithm, cuda::DevicePtr data, cuda::DevicePtr weight,
+                             cuda::DevicePtr workspace, cuda::DevicePtr out) const {
+  const float one = 1, zero = 0;
+  const auto pointer = [](cuda::DevicePtr p) { return reinterpret_cast<void*>(p); };
+  return checked(loaded()->forward(cudnn_.handle(), &one, data_, pointer(data), weight_, pointer(weight),
+                                   convolution_, algorithm.id, pointer(workspace), algorithm.workspace_bytes,
+                                   &zero, out_, pointer(out)),
+                 "cudnnConvolutionForward");
+}
+
+}  // namespace tuner
