@@ -174,12 +174,14 @@ class KernelModel {
     const int64_t busy = std::min(blocks, rates_.multiprocessors);
     const auto of_sm = static_cast<double>(ceil_div(blocks, busy));
     const WarpCounts counts = work_.counts * (warps_ * of_sm);
+    // The scheduler with most warps: a block of two or three leaves others idle.
+    const double unevenly = std::ceil(warps_ * of_sm / kSchedulers) / (warps_ * of_sm / kSchedulers);
     const double l2_rate =
         std::min(kL2PortBytes,
                  kL2SharedBytes * static_cast<double>(rates_.multiprocessors) / static_cast<double>(busy));
     const std::array<double, 4> times = {
-        std::max(counts.instructions / kSchedulers,
-                 counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes)),
+        unevenly * std::max(counts.instructions / kSchedulers,
+                            counts.arithmetic * 32 / static_cast<double>(rates_.fp32_lanes)),
         counts.wavefronts, l2_bytes_ * of_sm / l2_rate, alone_};
     constexpr std::array kBounds = {TimeBound::kArithmetic, TimeBound::kSharedMemory, TimeBound::kMemory,
                                     TimeBound::kLatency};

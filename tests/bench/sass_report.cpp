@@ -65,7 +65,7 @@ struct Row {
   int spill_bytes = 0, registers = 0, blocks_per_sm = 0;
   int64_t warps = 0;
   double estimate_ns = 0, floor_ns = 0;  // without launches; floor 0: none
-  std::string no_floor;
+  std::string no_floor, bound;
   std::vector<int> unknown;
 };
 
@@ -117,6 +117,7 @@ Row look_at(const TemplateInstance& instance, const Config& config, const Target
   }
   const TimeEstimate estimate = estimate_time(*lowered, target);
   row.estimate_ns = estimate.ns - estimate.launch_ns;
+  row.bound = time_bound_name(estimate.bound);
   if (const Status read = read_machine_code(*artifact, *lowered, target, row); !read.is_ok())
     row.refused = read.message();
   return row;
@@ -270,6 +271,7 @@ nlohmann::json json_of(const Row& r) {
   json["blocks_per_sm"] = r.blocks_per_sm;
   json["estimate_ns"] = r.estimate_ns;
   json["floor_ns"] = r.floor_ns;
+  json["bound"] = r.bound;
   return json;
 }
 

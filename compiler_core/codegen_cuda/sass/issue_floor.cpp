@@ -66,6 +66,19 @@ double warp_instructions(const KernelCode& code, const LoweredCounts& counts) {
   return sum;
 }
 
+// Warps of the busiest scheduler, at least.
+double warps_of_scheduler(const GpuKernel& kernel, const LoweredCounts& counts, int64_t multiprocessors) {
+  const int64_t warps = ceil_div(kernel.block[0] * kernel.block[1] * kernel.block[2], kWarp);
+  const auto all = static_cast<double>(kernel.grid[0] * kernel.grid[1] * kernel.grid[2]);
+  const auto blocks = static_cast<int64_t>(std::llround(all * counts.active_blocks));
+  if (!counts.blocks_differ)
+    return static_cast<double>(ceil_div(ceil_div(blocks, multiprocessors) * warps, kSchedulers));
+  // Spread evenly; but one block has the average or more.
+  const double evenly =
+      static_cast<double>(blocks * warps) / static_cast<double>(multiprocessors * kSchedulers);
+  return std::max(evenly, static_cast<double>(ceil_div(warps, kSchedulers)));
+}
+
 }  // namespace
 
 Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target) {
@@ -74,17 +87,10 @@ Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, 
     return failed("machine code of ", code.name, ": has indirect jumps; no issue floor is given");
   const LoweredCounts counts = lowered_counts(kernel);
   const cuda::DeviceRates& rates = cuda::device_rates(target);
-  const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-  const int64_t warps = ceil_div(kernel.block[0] * kernel.block[1] * kernel.block[2], kWarp);
-  const int64_t busiest = ceil_div(blocks, rates.multiprocessors) * warps;
   IssueFloor floor{.warp_instructions = warp_instructions(code, counts)};
-  // Blocks that differ may be spread evenly.
-  const double share =
-      static_cast<double>(blocks * warps) / static_cast<double>(rates.multiprocessors * kSchedulers);
-  const double warps_of_one = counts.has_guards ? share : static_cast<double>(ceil_div(busiest, kSchedulers));
   const double a_lane = static_cast<double>(kWarp * kSchedulers) / static_cast<double>(rates.fp32_lanes);
-  floor.ns =
-      warps_of_one * std::max(floor.warp_instructions, counts.multiply_adds * a_lane) / rates.clock_ghz;
+  floor.ns = warps_of_scheduler(kernel, counts, rates.multiprocessors) *
+             std::max(floor.warp_instructions, counts.multiply_adds * a_lane) / rates.clock_ghz;
   return floor;
 }
 

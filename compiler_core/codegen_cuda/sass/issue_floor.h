@@ -13,7 +13,8 @@
 // multiply-adds: guarded copies are left out. A loop with neither counts nothing. Multiply-adds under a guard count by
 // the share of blocks and iterations that pass it; under one that differs from thread to thread, not at all. All
 // that makes the bound lower, never wrong. The busiest multiprocessor has ceil(blocks / multiprocessors) blocks
-// and its busiest scheduler a quarter of their warps, rounded up; where blocks differ the average counts. The
+// and its busiest scheduler a quarter of their warps, rounded up; where they have different work, the average
+// counts, spread evenly. The
 // float32 pipe bounds too, where it has fewer lanes than the schedulers can feed (sm_80).
 // Clock and multiprocessors are those of device_rates.h.
 //
@@ -30,11 +31,12 @@
 
 namespace tuner::sass {
 
-// Of one thread, on average over the blocks, from the statements of a lowered kernel.
+// Of one thread of a block that has work, from the statements of a lowered kernel.
 struct LoweredCounts {
-  double multiply_adds = 0;  // float32 products with a sum
-  double barriers = 0;       // of the block
-  bool has_guards = false;   // blocks may differ
+  double multiply_adds = 0;    // float32 products with a sum
+  double barriers = 0;         // of the block
+  double active_blocks = 1;    // share of the blocks that have work
+  bool blocks_differ = false;  // some have more than others: counts are the average of those that have work
 };
 LoweredCounts lowered_counts(const GpuKernel& kernel);
 
