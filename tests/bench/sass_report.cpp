@@ -34,6 +34,7 @@
 #include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/sass/issue_floor.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
+#include "compiler_core/codegen_cuda/warp_work.h"
 #include "templates/registry/registry.h"
 #include "tuner/cost_model/cost_model.h"
 #include "tuner/jobs/job_file.h"
@@ -65,6 +66,8 @@ struct Row {
   int spill_bytes = 0, registers = 0, blocks_per_sm = 0;
   int64_t warps = 0;
   double estimate_ns = 0, floor_ns = 0;  // without launches; floor 0: none
+  // That a warp issues in the kernel of the hot loop: as the estimate counts, and at least.
+  double estimated_instructions = 0, least_instructions = 0;
   std::string no_floor, bound;
   std::vector<int> unknown;
 };
@@ -93,6 +96,8 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     row.ffma_share = code->hot_mix().ffma_share();
     row.ffma_a_shared_load = code->hot_mix().ffma_a_shared_load();
     row.registers = launch.registers;
+    row.estimated_instructions = cuda::warp_work(kernel, 1).counts.instructions;
+    row.least_instructions = floor ? floor->warp_instructions : 0;
     row.blocks_per_sm = launch.blocks_per_sm;
     row.warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
   }
@@ -272,6 +277,8 @@ nlohmann::json json_of(const Row& r) {
   json["estimate_ns"] = r.estimate_ns;
   json["floor_ns"] = r.floor_ns;
   json["bound"] = r.bound;
+  json["estimated_instructions"] = r.estimated_instructions;
+  json["least_instructions"] = r.least_instructions;
   return json;
 }
 

@@ -80,6 +80,7 @@ constexpr Opcode kOpcodes[] = {
     {0x144, "CALL", Op::kBranch, Jump::kCall},
     {0x145, "BSSY", Op::kOther},
     {0x147, "BRA", Op::kBranch, Jump::kBranch},
+    {0x148, "WARPSYNC", Op::kOther},
     {0x149, "BRX", Op::kBranch, Jump::kIndirect},
     {0x14d, "EXIT", Op::kBranch, Jump::kExit},
     {0x150, "RET", Op::kBranch, Jump::kReturn},
@@ -102,6 +103,7 @@ constexpr Opcode kOpcodes[] = {
     {0x1ab, "ERRBAR", Op::kOther},
     {0x1ae, "LDGSTS", Op::kLdgsts},
     {0x1af, "LDGDEPBAR", Op::kOther},
+    {0x1c2, "R2UR", Op::kMove},
     {0x1c3, "S2UR", Op::kOther},
 };
 
