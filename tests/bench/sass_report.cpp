@@ -85,7 +85,7 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     row.unknown.insert(row.unknown.end(), code->unknown.begin(), code->unknown.end());
     const LaunchInfo& launch = artifact.manifest.launches[k];
     row.spill_bytes = std::max(row.spill_bytes, launch.spill_bytes);
-    const Result<sass::IssueFloor> floor = sass::issue_floor(*code, kernel, target);
+    const Result<sass::IssueFloor> floor = sass::issue_floor(*code, kernel, target, launch.blocks_per_sm);
     const double ns = floor ? floor->ns : 0;
     if (floor)
       row.floor_ns += ns;

@@ -14,9 +14,12 @@
 // the share of blocks and iterations that pass it; under one that differs from thread to thread, not at all. All
 // that makes the bound lower, never wrong. The busiest multiprocessor has ceil(blocks / multiprocessors) blocks
 // and its busiest scheduler a quarter of their warps, rounded up; where they have different work, the average
-// counts, spread evenly. The
-// float32 pipe bounds too, where it has fewer lanes than the schedulers can feed (sm_80).
-// Clock and multiprocessors are those of device_rates.h.
+// counts, spread evenly.
+//
+// Three more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer lanes
+// than the schedulers can feed (sm_80); the pipe to memory, an access a clock and multiprocessor; and a warp
+// that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each round of
+// resident blocks. Clock and multiprocessors are those of device_rates.h.
 //
 // Refused: code with too many unknown instructions, indirect jumps (what is executed there is not known), or no
 // code of that kernel.
@@ -44,7 +47,9 @@ struct IssueFloor {
   double ns = 0;                 // without the launch
   double warp_instructions = 0;  // a warp issues at least so many
 };
-Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target);
+// `resident_blocks`: that fit a multiprocessor at once (LaunchInfo); 0: not known.
+Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target,
+                               int resident_blocks = 0);
 // Its kernels one after the other, without the launches.
 Result<IssueFloor> issue_floor(const Artifact& artifact, const GpuProgram& program, const Target& target);
 
