@@ -183,6 +183,27 @@ TEST(CodegenCudaSass, UnknownOpcodesAreNamedAndEndTheVerdictAboveOnePercent) {
       "machine code of kernel (sm_90): 3 of 201 instructions are unknown, opcodes 0x9ff, 0x7fe; no verdict");
 }
 
+TEST(CodegenCudaSass, TextNamesTheHotLoopAndItsCounts) {
+  SassStream s;
+  s.load(2);
+  const int head = s.store(2);
+  for (int i = 0; i < 4; ++i) s.ffma();
+  s.lds128();
+  s.branch(head);
+  s.exit();
+  EXPECT_EQ(sass::to_text(read(s)),
+            "  kernel       9 instructions: FFMA 4, LDS.128 1, STS.32 1, LDG.32 1, branch 2\n"
+            "  copy         1 load, 0 serial; to registers, 0 branches in between; not in a loop\n"
+            "  hot loop     0x0010 to 0x0080, depth 1 of 1 loops; 7 instructions of its own: FFMA 4, LDS.128 "
+            "1, STS.32 1, "
+            "branch 1\n"
+            "               57.1 % FFMA, 4.0 FFMA a shared load, 0 barriers an iteration\n"
+            "    0x0010       STS.32       stall 1, waits for 2\n"
+            "    0x0020       FFMA x 4\n"
+            "    0x0060       LDS.128      stall 1\n"
+            "    0x0070  @P   BRA          stall 1, to 0x0010\n");
+}
+
 TEST(CodegenCudaSass, BytesThatAreNoInstructionsAreRefused) {
   EXPECT_EQ(sass::read_code("kernel", std::string(17, '\0'), 90).message(),
             "machine code of kernel: 17 bytes, expected a multiple of 16 up to 16777216");
@@ -371,6 +392,35 @@ TEST(CodegenCudaIssueFloor, TheBusiestSchedulerCounts) {
 TEST(CodegenCudaIssueFloor, HalfTheLanesBoundTheFloatPipe) {
   // An A100: 108 multiprocessors of 64 lanes, so a multiply-add takes a scheduler two clocks.
   EXPECT_NEAR(floor_ns(lowered(108, 128, 1000), "sm_80") * 1.41, 16'000, 1e-6);
+}
+
+double floor_ns_of(const SassStream& stream, const GpuKernel& k, int resident_blocks) {
+  const auto floor = sass::issue_floor(read(stream), k, *parse_target("cuda -arch=sm_90a"), resident_blocks);
+  EXPECT_TRUE(floor.is_ok()) << floor.message();
+  return floor ? floor->ns : 0;
+}
+
+TEST(CodegenCudaIssueFloor, AWarpAloneWaitsForItsLoadsInEachRoundOfBlocks) {
+  SassStream s;
+  s.integer();
+  const int head = s.load(0);
+  s.use(0);  // not before clock 30
+  for (int i = 0; i < 7; ++i) s.ffma();
+  s.branch(head);
+  s.exit();
+  const GpuKernel k = lowered(264, 32, 1000);  // two blocks of a warp on each multiprocessor
+  EXPECT_NEAR(floor_ns_of(s, k, 2) * kClock, 39'002, 1e-6);
+  EXPECT_NEAR(floor_ns_of(s, k, 1) * kClock, 78'004, 1e-6);
+}
+
+TEST(CodegenCudaIssueFloor, TheMemoryPipeTakesOneAccessAClock) {
+  SassStream s;
+  const int head = s.next();
+  for (int i = 0; i < 8; ++i) s.lds128();
+  for (int i = 0; i < 8; ++i) s.ffma();
+  s.branch(head);
+  s.exit();
+  EXPECT_NEAR(floor_ns_of(s, lowered(132, 1024, 1000), 1) * kClock, 8 * 32 * 1000, 1e-6);
 }
 
 TEST(CodegenCudaIssueFloor, GuardsOfBlocksCountByTheirShare) {
