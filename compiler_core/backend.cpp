@@ -28,6 +28,11 @@ Result<double> Backend::estimate_ns(const Program& /*program*/, const Target& ta
   return invalid_argument("no time is estimated for \"", target.name(), "\"");
 }
 
+double Backend::least_ns(const Program& /*program*/, const Target& /*target*/,
+                         const Artifact& /*artifact*/) const {
+  return 0;
+}
+
 std::optional<MachineRoofs> Backend::roofs(const Target& /*target*/, double /*recorded_gflops*/) const {
   return std::nullopt;
 }

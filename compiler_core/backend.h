@@ -131,6 +131,9 @@ class Backend {
   // How long one call of the kernel may take, from the Program alone; to rank candidates before they are compiled.
   // Requires estimates(). Errors as compile().
   virtual Result<double> estimate_ns(const Program& program, const Target& target) const;
+  // What one call of the compiled kernel takes at least, from its machine code; 0: nothing is known. To rank
+  // candidates once more when they have been compiled.
+  virtual double least_ns(const Program& program, const Target& target, const Artifact& artifact) const;
   // roofs() knows something; its kernels then have the form "asm", of which the inner loop is read.
   virtual bool has_roofs() const { return false; }
   // Peak and bandwidths of the target's machine; measures for about 0.2 s where that is this machine, else has

@@ -6,6 +6,7 @@
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
+#include "compiler_core/codegen_cuda/sass/issue_floor.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "compiler_core/host_spelling.h"
@@ -121,6 +122,14 @@ class CudaBackend final : public Backend {
   Result<double> estimate_ns(const Program& program, const Target& target) const override {
     ASSIGN_OR_RETURN(const GpuProgram lowered, lowered_and_filtered(program, target));
     return estimate_time(lowered, target).ns;
+  }
+  double least_ns(const Program& program, const Target& target, const Artifact& artifact) const override {
+    if (artifact.manifest.kind != binary_kind::kCubin) return 0;
+    const Result<GpuProgram> lowered = lower_gpu(program);
+    if (!lowered) return 0;
+    const Result<sass::IssueFloor> floor = sass::issue_floor(artifact, *lowered, target);
+    if (!floor) return 0;
+    return floor->ns + kLaunchNs * static_cast<double>(lowered->kernels.size());
   }
 
   Result<ShippedKernel> ship(const Program& program, const Target& target,

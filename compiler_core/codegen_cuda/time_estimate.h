@@ -20,6 +20,9 @@ enum class TimeBound : uint8_t { kArithmetic, kSharedMemory, kMemory, kLatency }
 // "latency".
 std::string_view time_bound_name(TimeBound bound);
 
+// Between two kernels of one stream.
+inline constexpr double kLaunchNs = 2000;
+
 struct TimeEstimate {
   double ns = 0;         // with the launch
   double launch_ns = 0;  // of it, what passes before the kernel begins

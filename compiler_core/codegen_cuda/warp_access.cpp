@@ -6,12 +6,13 @@
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/layout.h"
+#include "compiler_core/ir/visitor.h"
 
 namespace tuner::cuda {
 namespace {
 
 constexpr int64_t kBanks = 32, kWordBytes = 4, kLineBytes = 128, kSectorBytes = 32;
-constexpr int64_t kMostBlocks = 128;
+constexpr int64_t kMostBlocks = 128, kMostGuardedBlocks = 512;
 
 // Where point `point` of `points` lies in 0..extent. Each variable takes the strata in another order, so that
 // two of them do not always grow together.
@@ -68,8 +69,49 @@ void WarpSampler::leave_loop() {
   for (Values& values : values_) values.pop_back();
 }
 
+bool WarpSampler::is_of_blocks(const Expr& condition) const {
+  bool only = true;
+  visit(condition, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad) only = false;
+    if (e->kind == ExprKind::kVar) only = only && std::ranges::count(kernel_.block_vars, e->var) > 0;
+  });
+  return only;
+}
+
+void WarpSampler::enter_block_guard(const Expr& condition, bool expected) {
+  const int64_t blocks = kernel_.grid[0] * kernel_.grid[1] * kernel_.grid[2];
+  const int64_t looked_at = std::min(blocks, kMostGuardedBlocks);
+  block_guard_ = BlockGuard{.depth = masks_.size() + 1, .before = values_};
+  Values values = values_[0];
+  std::vector<int64_t> passing;
+  for (int64_t i = 0; i < looked_at && !exhausted(); ++i) {
+    const int64_t block = i * blocks / looked_at;
+    set_block(values, block);
+    if ((evaluate(condition, values) != 0) == expected) passing.push_back(block);
+  }
+  block_share_ = looked_at > 0 ? static_cast<double>(passing.size()) / static_cast<double>(looked_at) : 0;
+  if (passing.empty()) return;
+  for (int p = 0; p < kPoints; ++p)
+    set_block(values_[p],
+              passing[static_cast<size_t>(spread(p, kPoints, 1, static_cast<int64_t>(passing.size())))]);
+}
+
+void WarpSampler::leave_guard() {
+  if (block_guard_.has_value() && block_guard_->depth == masks_.size()) {
+    values_ = block_guard_->before;
+    block_guard_.reset();
+    block_share_.reset();
+  }
+  masks_.pop_back();
+}
+
 void WarpSampler::enter_guard(const Expr& condition, bool expected) {
   Masks masks = masks_.back();
+  if (!block_guard_.has_value() && masks_.size() == 1 && is_of_blocks(condition)) {
+    enter_block_guard(condition, expected);
+    masks_.push_back(*block_share_ > 0 ? masks : Masks{});
+    return;
+  }
   for (int p = 0; p < kPoints && !exhausted(); ++p)
     for (int lane = 0; lane < kLanes; ++lane) {
       if ((masks[p] >> lane & 1) == 0) continue;

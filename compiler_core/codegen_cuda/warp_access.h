@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "compiler_core/codegen_cuda/index_value.h"
@@ -36,10 +37,12 @@ class WarpSampler {
   void enter_loop(const Var& var, int64_t extent);
   void leave_loop();
   void enter_guard(const Expr& condition, bool expected);
-  void leave_guard() { masks_.pop_back(); }
+  void leave_guard();
 
   // Share of the points at which some lane takes part.
   double active_share() const;
+  // Share of the blocks that pass the guard of blocks around, if there is one: what is inside is looked at in blocks that do.
+  std::optional<double> block_share() const { return block_share_; }
   // An access of `width` elements side by side for each lane, from this one.
   AccessCost access(const BufferNode& buffer, const std::vector<Expr>& indices, int64_t width);
   // How many of the first `blocks` blocks (at most 128 are looked at) begin at different elements.
@@ -52,6 +55,14 @@ class WarpSampler {
   using Masks = std::array<uint32_t, kPoints>;
   using Values = VarValues;
 
+  // A guard of blocks alone, with none around: the points move to blocks that pass it.
+  struct BlockGuard {
+    size_t depth = 0;  // of masks_, with it
+    std::array<Values, kPoints> before;
+  };
+  bool is_of_blocks(const Expr& condition) const;
+  void enter_block_guard(const Expr& condition, bool expected);
+
   bool exhausted() const { return evaluations_ > kMaxEvaluations; }
   int64_t evaluate(const Expr& e, const Values& values);
   void set_block(Values& values, int64_t block) const;
@@ -62,6 +73,8 @@ class WarpSampler {
   int64_t warps_ = 1;
   std::array<Values, kPoints> values_;  // threads' and blocks' first, then loops
   std::vector<Masks> masks_;            // lanes that take part, by guards
+  std::optional<BlockGuard> block_guard_;
+  std::optional<double> block_share_;  // of the blocks that pass it
   int64_t evaluations_ = 0;
 };
 

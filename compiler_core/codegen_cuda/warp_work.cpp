@@ -6,13 +6,14 @@
 #include "compiler_core/codegen_cuda/index_names.h"
 #include "compiler_core/codegen_cuda/vector_access.h"
 #include "compiler_core/codegen_cuda/warp_access.h"
+#include "compiler_core/ir/layout.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::cuda {
 namespace {
 
-// Instructions of a step of a loop: count, compare, jump, less what the compiler folds.
-constexpr double kLoopInstructions = 2;
+// Instructions of a step of a loop: count, compare, jump.
+constexpr double kLoopInstructions = 3;
 constexpr double kBarrierInstructions = 2;
 
 // Instructions of functions that are not one: what NVRTC writes for float32 without fast-math, rounded.
@@ -79,6 +80,7 @@ class Walk {
   WarpWork run() {
     if (kernel_.body != nullptr) walk(kernel_.body, work_.steps);
     work_.evaluations = sampler_.evaluations();
+    if (active_blocks_ > 0) work_.active_blocks = active_blocks_;
     return std::move(work_);
   }
 
@@ -209,6 +211,7 @@ class Walk {
     step.counts.wavefronts += cost.wavefronts * copies;
     step.counts.sectors += cost.sectors * copies;
     for (const Expr& index : indices) step.counts.instructions += integer_instructions(index) * share();
+    step.counts.instructions += address_instructions(buffer, indices, copies) * share();
     if (buffer->scope == MemoryScope::kGlobal)
       add_traffic(buffer, indices, is_store, cost.sectors * copies * rolled_copies());
   }
@@ -272,6 +275,8 @@ class Walk {
 
   void add(WarpStep step, std::vector<WarpStep>& steps) {
     work_.counts += step.counts * rolled_copies();
+    if (step.counts.arithmetic > 0 || step.counts.wavefronts > 0)
+      active_blocks_ = std::max(active_blocks_, sampler_.block_share().value_or(1));
     steps.push_back(std::move(step));
   }
 
@@ -288,6 +293,25 @@ class Walk {
           return;
       count += own * passes_of(e);
     });
+    return count;
+  }
+
+  // What an address takes beside its indices: a pointer that goes on with the innermost loop; and of a swizzle an
+  // exclusive or for each access, and the row's share of it when the row goes on.
+  double address_instructions(const Buffer& buffer, const std::vector<Expr>& indices, double copies) const {
+    constexpr double kRowOfSwizzle = 3;  // remainder, shift, sum
+    const auto innermost =
+        std::find_if(loops_.rbegin(), loops_.rend(), [](const Loop& l) { return !l.unrolled; });
+    double count = innermost != loops_.rend() && uses(indices, innermost->var) ? 1 : 0;
+    if (buffer->layout.empty()) return count;
+    bool swizzled = false, row_goes_on = false;
+    visit(storage_offset(*buffer, indices), [&](const Expr& e) {
+      if (e->kind != ExprKind::kBinary || e->binary_op != BinaryOp::kXor) return;
+      swizzled = true;
+      row_goes_on |= innermost != loops_.rend() && uses_var(e, innermost->var);
+    });
+    if (swizzled) count += copies;
+    if (row_goes_on) count += kRowOfSwizzle;
     return count;
   }
 
@@ -342,6 +366,7 @@ class Walk {
   RangeMap ranges_, block_ranges_;
   std::vector<Loop> loops_;
   std::vector<Expr> guards_;
+  double active_blocks_ = 0;  // of what has been counted
   WarpWork work_;
 };
 

@@ -51,7 +51,8 @@ struct WarpWork {
   std::vector<GlobalTraffic> traffic;
   std::vector<WarpStep> steps;
   bool has_barriers = false;
-  int64_t evaluations = 0;  // of indices and conditions, see WarpSampler
+  double active_blocks = 1;  // share of the blocks that have this work; others leave at once
+  int64_t evaluations = 0;   // of indices and conditions, see WarpSampler
 };
 
 // `wave_blocks`: how many blocks run at the same time.

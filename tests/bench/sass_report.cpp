@@ -34,6 +34,7 @@
 #include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/sass/issue_floor.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
+#include "compiler_core/codegen_cuda/warp_work.h"
 #include "templates/registry/registry.h"
 #include "tuner/cost_model/cost_model.h"
 #include "tuner/jobs/job_file.h"
@@ -65,7 +66,9 @@ struct Row {
   int spill_bytes = 0, registers = 0, blocks_per_sm = 0;
   int64_t warps = 0;
   double estimate_ns = 0, floor_ns = 0;  // without launches; floor 0: none
-  std::string no_floor;
+  // That a warp issues in the kernel of the hot loop: as the estimate counts, and at least.
+  double estimated_instructions = 0, least_instructions = 0;
+  std::string no_floor, bound;
   std::vector<int> unknown;
 };
 
@@ -82,7 +85,7 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     row.unknown.insert(row.unknown.end(), code->unknown.begin(), code->unknown.end());
     const LaunchInfo& launch = artifact.manifest.launches[k];
     row.spill_bytes = std::max(row.spill_bytes, launch.spill_bytes);
-    const Result<sass::IssueFloor> floor = sass::issue_floor(*code, kernel, target);
+    const Result<sass::IssueFloor> floor = sass::issue_floor(*code, kernel, target, launch.blocks_per_sm);
     const double ns = floor ? floor->ns : 0;
     if (floor)
       row.floor_ns += ns;
@@ -93,6 +96,8 @@ Status read_machine_code(const Artifact& artifact, const GpuProgram& program, co
     row.ffma_share = code->hot_mix().ffma_share();
     row.ffma_a_shared_load = code->hot_mix().ffma_a_shared_load();
     row.registers = launch.registers;
+    row.estimated_instructions = cuda::warp_work(kernel, 1).counts.instructions;
+    row.least_instructions = floor ? floor->warp_instructions : 0;
     row.blocks_per_sm = launch.blocks_per_sm;
     row.warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
   }
@@ -117,6 +122,7 @@ Row look_at(const TemplateInstance& instance, const Config& config, const Target
   }
   const TimeEstimate estimate = estimate_time(*lowered, target);
   row.estimate_ns = estimate.ns - estimate.launch_ns;
+  row.bound = time_bound_name(estimate.bound);
   if (const Status read = read_machine_code(*artifact, *lowered, target, row); !read.is_ok())
     row.refused = read.message();
   return row;
@@ -270,6 +276,9 @@ nlohmann::json json_of(const Row& r) {
   json["blocks_per_sm"] = r.blocks_per_sm;
   json["estimate_ns"] = r.estimate_ns;
   json["floor_ns"] = r.floor_ns;
+  json["bound"] = r.bound;
+  json["estimated_instructions"] = r.estimated_instructions;
+  json["least_instructions"] = r.least_instructions;
   return json;
 }
 

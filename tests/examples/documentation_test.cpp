@@ -70,6 +70,7 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner records import results.jsonl", kGpu},
       {"bench_gpu FILE.pack --results results.jsonl --json DATE-DEVICE.json", kGpu},
       {"tuner show examples/conv2d_cuda.json --as resources", kNvrtc},
+      {"tuner show examples/conv2d_cuda.json --as sass", kNvrtc},
       {"tuner build examples/conv2d_cuda.json -o out_cuda", kNvrtc},
       {"tuner verify job.json --times", kTimes},
       {"tuner verify job.json --times --processes 3", kTimes},

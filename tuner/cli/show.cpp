@@ -1,5 +1,5 @@
 // tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR, assembler, or what bounds it
-// (roofline); for a GPU its lowered kernels, CUDA source or resources. Or the space that is searched for it.
+// (roofline); for a GPU its lowered kernels, CUDA source, resources or machine code. Or the space that is searched for it.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -190,8 +190,8 @@ void add_show_command(Command app, CommandContext& context) {
           "--as", options->as,
           "What to print; space: the knobs to search and how many configs are valid; of CPU targets also "
           "llvm, "
-          "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source) and "
-          "resources")
+          "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source), "
+          "resources and sass (the machine code's hot loop, with counts)")
       .one_of(all_words())
       .show_default();
   command

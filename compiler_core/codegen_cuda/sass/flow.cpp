@@ -133,7 +133,7 @@ std::map<int, Found> natural_loops(const std::vector<Block>& blocks, const Domin
   for (auto& [head, loop] : loops) {
     std::vector<int> open = {head};
     seen[static_cast<size_t>(head)] = head;
-    const auto add = [&](int b) {
+    const auto add = [&, head = head](int b) {
       if (seen[static_cast<size_t>(b)] == head || !dominators.reached(b)) return;
       seen[static_cast<size_t>(b)] = head;
       open.push_back(b);

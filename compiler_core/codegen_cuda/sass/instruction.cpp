@@ -44,7 +44,7 @@ int64_t jump_offset(const Instruction& i, int sm) {
   return sm < 90 ? upper * 4 : (upper * 256 + static_cast<int64_t>(bits(i.low, 16, 8))) * 4;
 }
 
-int8_t scoreboard(uint64_t number) { return number < 6 ? static_cast<int8_t>(number) : int8_t{-1}; }
+int scoreboard(uint64_t number) { return number < 6 ? static_cast<int>(number) : -1; }
 
 Op op_of(const Instruction& i, const Opcode& opcode) {
   switch (opcode.op) {

@@ -1,6 +1,7 @@
 #include "compiler_core/codegen_cuda/sass/issue_floor.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -12,41 +13,92 @@ namespace {
 
 constexpr int64_t kWarp = 32, kSchedulers = 4;
 
+// What a block of instructions costs one warp, whoever else runs.
+using CostOf = double (*)(const KernelCode&, const Block&);
+
+double issued(const KernelCode& /*code*/, const Block& block) { return block.end - block.begin; }
+
+// Passes of the pipe to shared and global memory, of which a multiprocessor has one: an access takes one at least.
+double passes(const KernelCode& code, const Block& block) {
+  double count = 0;
+  for (int at = block.begin; at < block.end; ++at) {
+    const Op op = code.instructions[static_cast<size_t>(at)].op;
+    count += (op >= Op::kLds32 && op <= Op::kStg) || op == Op::kLocalLoad || op == Op::kLocalStore;
+  }
+  return count;
+}
+
+// Clocks until what a scoreboard stands for can be there, at best: loads find what they want in L1.
+int least_latency(Op op) {
+  switch (op) {
+    case Op::kLds32:
+    case Op::kLds64:
+    case Op::kLds128:
+      return 20;
+    case Op::kLdg32:
+    case Op::kLdg64:
+    case Op::kLdg128:
+      return 30;
+    default:
+      return 4;
+  }
+}
+
+// Clocks from the first instruction to the one after the last, for a warp that nobody is in the way of: stalls, and
+// waiting for what the block itself has loaded.
+double clocks_alone(const KernelCode& code, const Block& block) {
+  std::array<int64_t, 6> free{};
+  int64_t now = 0;
+  for (int at = block.begin; at < block.end; ++at) {
+    const Instruction& i = code.instructions[static_cast<size_t>(at)];
+    for (size_t s = 0; s < free.size(); ++s)
+      if ((i.waits >> s & 1) != 0) now = std::max(now, free[s]);
+    if (i.write_scoreboard >= 0) {
+      int64_t& until = free[static_cast<size_t>(i.write_scoreboard)];
+      until = std::max(until, now + least_latency(i.op));
+    }
+    now += std::max<int64_t>(1, i.stall);
+  }
+  return static_cast<double>(now);
+}
+
 struct Pieces {
-  double all = 0, of_kind = 0;  // instructions
-  double a_piece() const { return of_kind > 0 ? all / of_kind : std::numeric_limits<double>::infinity(); }
+  double cost = 0, of_kind = 0;
+  double a_piece() const { return of_kind > 0 ? cost / of_kind : std::numeric_limits<double>::infinity(); }
 };
 
-// The fewest instructions that an iteration of the loop issues for one of the kind: what every iteration passes, and
+// The least that an iteration of the loop costs for one instruction of the kind: what every iteration passes, and
 // of the blocks that it may leave out those with many of the kind.
-double fewest_a_piece(const KernelCode& code, int loop, Op kind) {
+double least_a_piece(const KernelCode& code, int loop, Op kind, CostOf cost) {
   Pieces sure;
   std::vector<Pieces> others;
   for (const int b : code.loops[static_cast<size_t>(loop)].blocks) {
     const Block& block = code.blocks[static_cast<size_t>(b)];
     if (code.loop_of[static_cast<size_t>(block.begin)] != loop) continue;
-    Pieces pieces{.all = static_cast<double>(block.end - block.begin)};
+    Pieces pieces;
     for (int at = block.begin; at < block.end; ++at)
       if (code.instructions[static_cast<size_t>(at)].op == kind) ++pieces.of_kind;
+    if (!block.sure && pieces.of_kind == 0) continue;
+    pieces.cost = cost(code, block);
     if (block.sure)
-      sure.all += pieces.all, sure.of_kind += pieces.of_kind;
-    else if (pieces.of_kind > 0)
+      sure.cost += pieces.cost, sure.of_kind += pieces.of_kind;
+    else
       others.push_back(pieces);
   }
   std::ranges::sort(others, {}, &Pieces::a_piece);
   for (const Pieces& other : others)
-    if (other.a_piece() < sure.a_piece()) sure.all += other.all, sure.of_kind += other.of_kind;
+    if (other.a_piece() < sure.a_piece()) sure.cost += other.cost, sure.of_kind += other.of_kind;
   return sure.a_piece();
 }
 
-// At least so many instructions are issued in loops for `total` of one kind, of which `outside` may stand
-// outside of loops: the loop that needs fewest for one of them may run them all.
-double in_loops(const KernelCode& code, Op kind, double total, double outside) {
-  double fewest = std::numeric_limits<double>::infinity();
+// What loops cost at least for `total` instructions of one kind, of which `outside` may stand outside of loops: the
+// loop that is cheapest for one of them may run them all.
+double in_loops(const KernelCode& code, Op kind, double total, double outside, CostOf cost) {
+  double least = std::numeric_limits<double>::infinity();
   for (size_t l = 0; l < code.loops.size(); ++l)
     if (code.loops[l].own[kind] > 0)
-      fewest = std::min(fewest, fewest_a_piece(code, static_cast<int>(l), kind));
-  return std::isfinite(fewest) ? fewest * std::max(0.0, total - outside) : 0;
+      least = std::min(least, least_a_piece(code, static_cast<int>(l), kind, cost));
+  return std::isfinite(least) ? least * std::max(0.0, total - outside) : 0;
 }
 
 int outside_of_loops(const KernelCode& code, Op kind) {
@@ -55,36 +107,58 @@ int outside_of_loops(const KernelCode& code, Op kind) {
   return count;
 }
 
-double warp_instructions(const KernelCode& code, const LoweredCounts& counts) {
+// Of one warp, from its first instruction to its last.
+double least_cost(const KernelCode& code, const LoweredCounts& counts, CostOf cost) {
   double sum = 0;
   for (const Block& block : code.blocks)
-    if (block.sure && code.loop_of[static_cast<size_t>(block.begin)] < 0) sum += block.end - block.begin;
-  sum += in_loops(code, Op::kFfma, counts.multiply_adds, outside_of_loops(code, Op::kFfma));
+    if (block.sure && code.loop_of[static_cast<size_t>(block.begin)] < 0) sum += cost(code, block);
+  sum += in_loops(code, Op::kFfma, counts.multiply_adds, outside_of_loops(code, Op::kFfma), cost);
   const bool apart = std::ranges::none_of(
       code.loops, [](const Loop& l) { return l.own[Op::kFfma] > 0 && l.own[Op::kBarrier] > 0; });
-  if (apart) sum += in_loops(code, Op::kBarrier, counts.barriers, outside_of_loops(code, Op::kBarrier));
+  if (apart) sum += in_loops(code, Op::kBarrier, counts.barriers, outside_of_loops(code, Op::kBarrier), cost);
   return sum;
+}
+
+// How the blocks that have work are spread, at best.
+struct Spread {
+  double scheduler_warps = 0, multiprocessor_warps = 0;  // of the busiest
+  double rounds = 1;                                     // of blocks, one after the other
+};
+Spread spread_of(const GpuKernel& kernel, const LoweredCounts& counts, int64_t multiprocessors,
+                 int resident) {
+  const int64_t warps = ceil_div(kernel.block[0] * kernel.block[1] * kernel.block[2], kWarp);
+  const auto all = static_cast<double>(kernel.grid[0] * kernel.grid[1] * kernel.grid[2]);
+  const auto blocks = static_cast<int64_t>(std::llround(all * counts.active_blocks));
+  if (counts.blocks_differ) {
+    // Evenly; but one block has the average or more.
+    const double evenly = static_cast<double>(blocks * warps) / static_cast<double>(multiprocessors);
+    return {
+        .scheduler_warps = std::max(evenly / kSchedulers, static_cast<double>(ceil_div(warps, kSchedulers))),
+        .multiprocessor_warps = std::max(evenly, static_cast<double>(warps))};
+  }
+  const int64_t busiest = ceil_div(blocks, multiprocessors);
+  return {.scheduler_warps = static_cast<double>(ceil_div(busiest * warps, kSchedulers)),
+          .multiprocessor_warps = static_cast<double>(busiest * warps),
+          .rounds = resident > 0 ? static_cast<double>(ceil_div(busiest, int64_t{resident})) : 1};
 }
 
 }  // namespace
 
-Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target) {
+Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target,
+                               int resident_blocks) {
   RETURN_IF_ERROR(code.verdict());
   if (code.indirect)
     return failed("machine code of ", code.name, ": has indirect jumps; no issue floor is given");
   const LoweredCounts counts = lowered_counts(kernel);
   const cuda::DeviceRates& rates = cuda::device_rates(target);
-  const int64_t blocks = kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
-  const int64_t warps = ceil_div(kernel.block[0] * kernel.block[1] * kernel.block[2], kWarp);
-  const int64_t busiest = ceil_div(blocks, rates.multiprocessors) * warps;
-  IssueFloor floor{.warp_instructions = warp_instructions(code, counts)};
-  // Blocks that differ may be spread evenly.
-  const double share =
-      static_cast<double>(blocks * warps) / static_cast<double>(rates.multiprocessors * kSchedulers);
-  const double warps_of_one = counts.has_guards ? share : static_cast<double>(ceil_div(busiest, kSchedulers));
+  const Spread spread = spread_of(kernel, counts, rates.multiprocessors, resident_blocks);
+  IssueFloor floor{.warp_instructions = least_cost(code, counts, issued)};
   const double a_lane = static_cast<double>(kWarp * kSchedulers) / static_cast<double>(rates.fp32_lanes);
-  floor.ns =
-      warps_of_one * std::max(floor.warp_instructions, counts.multiply_adds * a_lane) / rates.clock_ghz;
+  const double clocks = std::max({spread.scheduler_warps * floor.warp_instructions,
+                                  spread.scheduler_warps * counts.multiply_adds * a_lane,
+                                  spread.multiprocessor_warps * least_cost(code, counts, passes),
+                                  spread.rounds * least_cost(code, counts, clocks_alone)});
+  floor.ns = clocks / rates.clock_ghz;
   return floor;
 }
 
@@ -94,7 +168,9 @@ Result<IssueFloor> issue_floor(const Artifact& artifact, const GpuProgram& progr
   for (const GpuKernel& kernel : program.kernels) {
     const auto code = std::ranges::find(codes, kernel.name, &KernelCode::name);
     if (code == codes.end()) return failed(kernel.name, ": its machine code is not in the cubin");
-    ASSIGN_OR_RETURN(const IssueFloor floor, issue_floor(*code, kernel, target));
+    const auto launch = std::ranges::find(artifact.manifest.launches, kernel.name, &LaunchInfo::kernel);
+    const int resident = launch == artifact.manifest.launches.end() ? 0 : launch->blocks_per_sm;
+    ASSIGN_OR_RETURN(const IssueFloor floor, issue_floor(*code, kernel, target, resident));
     sum.ns += floor.ns;
     sum.warp_instructions += floor.warp_instructions;
   }

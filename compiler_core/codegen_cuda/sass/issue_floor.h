@@ -13,9 +13,13 @@
 // multiply-adds: guarded copies are left out. A loop with neither counts nothing. Multiply-adds under a guard count by
 // the share of blocks and iterations that pass it; under one that differs from thread to thread, not at all. All
 // that makes the bound lower, never wrong. The busiest multiprocessor has ceil(blocks / multiprocessors) blocks
-// and its busiest scheduler a quarter of their warps, rounded up; where blocks differ the average counts. The
-// float32 pipe bounds too, where it has fewer lanes than the schedulers can feed (sm_80).
-// Clock and multiprocessors are those of device_rates.h.
+// and its busiest scheduler a quarter of their warps, rounded up; where they have different work, the average
+// counts, spread evenly.
+//
+// Three more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer lanes
+// than the schedulers can feed (sm_80); the pipe to memory, an access a clock and multiprocessor; and a warp
+// that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each round of
+// resident blocks. Clock and multiprocessors are those of device_rates.h.
 //
 // Refused: code with too many unknown instructions, indirect jumps (what is executed there is not known), or no
 // code of that kernel.
@@ -30,11 +34,12 @@
 
 namespace tuner::sass {
 
-// Of one thread, on average over the blocks, from the statements of a lowered kernel.
+// Of one thread of a block that has work, from the statements of a lowered kernel.
 struct LoweredCounts {
-  double multiply_adds = 0;  // float32 products with a sum
-  double barriers = 0;       // of the block
-  bool has_guards = false;   // blocks may differ
+  double multiply_adds = 0;    // float32 products with a sum
+  double barriers = 0;         // of the block
+  double active_blocks = 1;    // share of the blocks that have work
+  bool blocks_differ = false;  // some have more than others: counts are the average of those that have work
 };
 LoweredCounts lowered_counts(const GpuKernel& kernel);
 
@@ -42,7 +47,9 @@ struct IssueFloor {
   double ns = 0;                 // without the launch
   double warp_instructions = 0;  // a warp issues at least so many
 };
-Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target);
+// `resident_blocks`: that fit a multiprocessor at once (LaunchInfo); 0: not known.
+Result<IssueFloor> issue_floor(const KernelCode& code, const GpuKernel& kernel, const Target& target,
+                               int resident_blocks = 0);
 // Its kernels one after the other, without the launches.
 Result<IssueFloor> issue_floor(const Artifact& artifact, const GpuProgram& program, const Target& target);
 

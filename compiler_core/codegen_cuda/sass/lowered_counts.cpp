@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "compiler_core/codegen_cuda/index_value.h"
 #include "compiler_core/codegen_cuda/sass/issue_floor.h"
@@ -9,8 +8,9 @@
 namespace tuner::sass {
 namespace {
 
-// Points at which a guard is evaluated, at most: it takes some 0.1 us each.
-constexpr int64_t kMostPoints = 4096;
+// Points at which a guard is evaluated, at most: it takes some 0.05 us each, and a guard of the whole block is evaluated
+// for every block.
+constexpr int64_t kMostPoints = int64_t{1} << 16;
 
 bool is_product(const Expr& e) {
   return e->dtype == DType::kFloat32 && e->kind == ExprKind::kBinary && e->binary_op == BinaryOp::kMul;
@@ -31,13 +31,17 @@ class Counter {
   explicit Counter(const GpuKernel& kernel) {
     for (size_t d = 0; d < 3; ++d)
       if (kernel.block_vars[d] != nullptr) known_.push_back({kernel.block_vars[d], kernel.grid[d]});
+    block_vars_ = known_.size();
   }
 
   void walk(const Stmt& s, double times) {
     if (s == nullptr) return;
-    if (s->kind == StmtKind::kIf) return walk_guarded(*s, times);
-    if (s->kind == StmtKind::kStore) counts_.multiply_adds += multiply_adds_of(s->value) * times;
-    if (s->kind == StmtKind::kBarrier && s->scope == MemoryScope::kShared) counts_.barriers += times;
+    if (s->kind == StmtKind::kIf) {
+      walk_guarded(s->condition, s->body, times);
+      return walk_guarded(unary(UnaryOp::kNot, s->condition), s->else_body, times);
+    }
+    if (s->kind == StmtKind::kStore) count(counts_.multiply_adds, multiply_adds_of(s->value) * times);
+    if (s->kind == StmtKind::kBarrier && s->scope == MemoryScope::kShared) count(counts_.barriers, times);
     if (s->kind == StmtKind::kFor) {
       times *= static_cast<double>(s->extent);
       known_.push_back({s->var, s->extent});
@@ -47,51 +51,77 @@ class Counter {
     if (s->kind == StmtKind::kFor) known_.pop_back();
   }
 
-  const LoweredCounts& counts() const { return counts_; }
+  LoweredCounts counts() const {
+    LoweredCounts counts = counts_;
+    counts.active_blocks = block_share_.value_or(1);
+    return counts;
+  }
 
  private:
   struct Known {
     Var var;
     int64_t extent;
   };
+  // Guards that hold together at some share of the points of their variables.
+  struct Guards {
+    std::vector<Expr> all;
+    double share = 1;
+  };
 
-  void walk_guarded(const StmtNode& s, double times) {
-    counts_.has_guards = true;
-    walk_branch(s.condition, s.body, times);
-    walk_branch(unary(UnaryOp::kNot, s.condition), s.else_body, times);
+  void count(double& sum, double pieces) {
+    if (pieces == 0) return;
+    sum += pieces * within_.share;
+    counts_.blocks_differ |= within_uses_blocks_ || block_share_.value_or(of_block_.share) != of_block_.share;
+    block_share_ = of_block_.share;
   }
 
-  // All guards around hold at this share of the points; each of them at its own would count some twice.
-  void walk_branch(const Expr& condition, const Stmt& body, double times) {
+  // A guard of blocks alone, outside of all others, decides which blocks have work; others decide how much. One of
+  // threads or data is taken for never true.
+  void walk_guarded(const Expr& condition, const Stmt& body, double times) {
     if (body == nullptr) return;
-    guards_.push_back(condition);
-    if (const std::optional<double> share = share_of_guards()) {
-      const double before = std::exchange(share_, *share);
-      walk(body, before > 0 ? times / before * *share : 0);
-      share_ = before;
-    }
-    guards_.pop_back();
+    const bool blocks_only = within_.all.empty() && uses_only(condition, block_vars_);
+    Guards& guards = blocks_only ? of_block_ : within_;
+    const Guards before = guards;
+    const bool before_uses = within_uses_blocks_;
+    guards.all.push_back(condition);
+    const std::optional<double> share = share_of(guards.all);
+    guards.share = share.value_or(0);
+    if (!blocks_only) within_uses_blocks_ |= uses_blocks(condition);
+    if (guards.share > 0) walk(body, times);
+    within_uses_blocks_ = before_uses;
+    guards = before;
+  }
+
+  bool uses_blocks(const Expr& e) const {
+    return std::any_of(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(block_vars_),
+                       [&](const Known& k) { return uses_var(e, k.var); });
+  }
+  // True if all variables are among the first `n` that are known, and nothing is loaded.
+  bool uses_only(const Expr& whole, size_t n) const {
+    bool only = true;
+    visit(whole, [&](const Expr& e) {
+      if (e->kind == ExprKind::kLoad) only = false;
+      if (e->kind != ExprKind::kVar) return;
+      const auto end = known_.begin() + static_cast<std::ptrdiff_t>(n);
+      only = only && std::any_of(known_.begin(), end, [&](const Known& k) { return k.var == e->var; });
+    });
+    return only;
   }
 
   // Nothing when a guard depends on the thread or on data, or on more than can be looked at.
-  std::optional<double> share_of_guards() const {
-    std::set<const VarNode*> used;
-    bool known = true;
-    for (const Expr& guard : guards_)
-      visit(guard, [&](const Expr& e) {
-        if (e->kind == ExprKind::kLoad) known = false;
-        if (e->kind == ExprKind::kVar) used.insert(e->var.get());
-      });
+  std::optional<double> share_of(const std::vector<Expr>& guards) const {
     cuda::VarValues values;
     std::vector<int64_t> extents;
     int64_t points = 1;
     for (const Known& k : known_) {
-      if (used.erase(k.var.get()) == 0) continue;
+      if (std::ranges::none_of(guards, [&](const Expr& g) { return uses_var(g, k.var); })) continue;
       values.emplace_back(k.var.get(), 0);
       extents.push_back(k.extent);
       points = points > kMostPoints ? points : points * k.extent;
     }
-    if (!known || !used.empty() || points < 1 || points > kMostPoints) return std::nullopt;
+    const bool known =
+        std::ranges::all_of(guards, [&](const Expr& g) { return uses_only(g, known_.size()); });
+    if (!known || points < 1 || points > kMostPoints) return std::nullopt;
     int64_t held = 0;
     for (int64_t point = 0; point < points; ++point) {
       int64_t rest = point;
@@ -99,14 +129,16 @@ class Counter {
         values[v].second = rest % extents[v];
         rest /= extents[v];
       }
-      held += std::ranges::all_of(guards_, [&](const Expr& g) { return cuda::index_value(g, values) != 0; });
+      held += std::ranges::all_of(guards, [&](const Expr& g) { return cuda::index_value(g, values) != 0; });
     }
     return static_cast<double>(held) / static_cast<double>(points);
   }
 
-  std::vector<Known> known_;  // variables that do not depend on the thread
-  std::vector<Expr> guards_;
-  double share_ = 1;  // of the guards around
+  std::vector<Known> known_;  // variables that do not depend on the thread; those of blocks first
+  size_t block_vars_ = 0;
+  Guards of_block_, within_;
+  bool within_uses_blocks_ = false;
+  std::optional<double> block_share_;  // of what has been counted
   LoweredCounts counts_;
 };
 

@@ -10,8 +10,7 @@ namespace {
 constexpr Opcode kOpcodes[] = {
     {0x002, "MOV", Op::kMove},
     {0x003, "P2R", Op::kPredicate},
-    {0x004, "R2P", Op::kPredicate},
-    {0x005, "CS2R", Op::kMove},  // of the zero register mostly; also clocks
+    {0x005, "CS2R", Op::kMove},  // of two zeros mostly; also of clocks
     {0x006, "VOTE", Op::kOther},
     {0x007, "SEL", Op::kPredicate},
     {0x008, "FSEL", Op::kPredicate},
@@ -46,6 +45,7 @@ constexpr Opcode kOpcodes[] = {
     {0x036, "VIADD", Op::kInteger},
     {0x03e, "F2FP", Op::kFloat},
     {0x045, "I2FP", Op::kFloat},
+    {0x046, "VIADDMNMX", Op::kInteger},
     {0x048, "VIMNMX", Op::kInteger},
     {0x082, "UMOV", Op::kMove},
     {0x086, "VOTEU", Op::kOther},
@@ -56,7 +56,6 @@ constexpr Opcode kOpcodes[] = {
     {0x092, "ULOP3", Op::kInteger},
     {0x096, "UPRMT", Op::kInteger},
     {0x099, "USHF", Op::kInteger},
-    {0x09c, "UPLOP3", Op::kPredicate},
     {0x0a4, "UIMAD", Op::kInteger},
     {0x0a5, "UIMAD.WIDE", Op::kInteger},
     {0x0b9, "ULDC", Op::kConstant},
@@ -64,7 +63,6 @@ constexpr Opcode kOpcodes[] = {
     {0x100, "FLO", Op::kInteger},
     {0x101, "BREV", Op::kInteger},
     {0x102, "FCHK", Op::kPredicate},
-    {0x104, "F2F", Op::kFloat},
     {0x105, "F2I", Op::kFloat},
     {0x106, "I2F", Op::kFloat},
     {0x107, "FRND", Op::kFloat},

@@ -65,12 +65,12 @@ struct Instruction {
   uint64_t low = 0, high = 0;
   Op op = Op::kUnknown;
   Jump jump = Jump::kNone;
-  bool always = true;            // not under a predicate
-  int32_t target = -1;           // index of the instruction it jumps to; -1: none, or outside of the kernel
-  uint8_t stall = 0;             // clocks until the warp's next instruction
-  int8_t write_scoreboard = -1;  // 0..5: released when its result is there; -1: none
-  int8_t read_scoreboard = -1;   // 0..5: released when its operands have been read
-  uint8_t waits = 0;             // bit i: issues only when scoreboard i is free
+  bool always = true;         // not under a predicate
+  int32_t target = -1;        // index of the instruction it jumps to; -1: none, or outside of the kernel
+  uint8_t stall = 0;          // clocks until the warp's next instruction
+  int write_scoreboard = -1;  // 0..5: released when its result is there; -1: none
+  int read_scoreboard = -1;   // 0..5: released when its operands have been read
+  uint8_t waits = 0;          // bit i: issues only when scoreboard i is free
 
   // 12 bits; the upper three say where operands come from (register, constant, immediate, uniform).
   int opcode() const { return static_cast<int>(low & 0xfff); }

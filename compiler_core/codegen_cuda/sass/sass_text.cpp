@@ -87,7 +87,7 @@ std::string kernel_text(const KernelCode& code, const GpuKernel& kernel, const L
   std::string text =
       str(code.name, "\n  registers    ", launch.registers, ", ", launch.spill_bytes, " bytes spilled, ",
           launch.blocks_per_sm, launch.blocks_per_sm == 1 ? " block" : " blocks", " a multiprocessor\n");
-  const Result<IssueFloor> floor = issue_floor(code, kernel, target);
+  const Result<IssueFloor> floor = issue_floor(code, kernel, target, launch.blocks_per_sm);
   text += floor ? formatted("  issue floor  %.1f us, %.0f instructions a warp: no run can be faster\n",
                             floor->ns / 1000, floor->warp_instructions)
                 : str("  issue floor  none: ", floor.message(), "\n");

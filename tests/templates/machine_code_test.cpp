@@ -1,0 +1,99 @@
+// What NVRTC makes of the templates for GPUs, read from the machine code: nothing unknown in it, its hot loop holds the
+// multiply-adds, and no estimated time is below what the code must take.
+#include <gtest/gtest.h>
+
+#include "compiler_core/codegen_cuda/compile.h"
+#include "compiler_core/codegen_cuda/device_rates.h"
+#include "compiler_core/codegen_cuda/sass/issue_floor.h"
+#include "compiler_core/codegen_cuda/sass/sass_text.h"
+#include "compiler_core/codegen_cuda/time_estimate.h"
+#include "templates/registry/registry.h"
+
+namespace tuner::testing {
+namespace {
+
+std::vector<Workload> workloads() {
+  Conv2dWorkload conv;
+  conv.batch = 1, conv.in_channels = 64, conv.in_height = conv.in_width = 56, conv.out_channels = 64;
+  conv.kernel_height = conv.kernel_width = 3;
+  conv.padding = {1, 1, 1, 1};
+  Conv2dWorkload depthwise = conv;
+  depthwise.groups = 64;
+  return {MatmulWorkload{.m = 1024, .n = 1000, .k = 1024},
+          conv,
+          depthwise,
+          SoftmaxWorkload{.rows = 4096, .columns = 1000},
+          LayerNormWorkload{.rows = 4096, .columns = 768},
+          ReduceWorkload{.rows = 4096, .columns = 4096},
+          TransposeWorkload{.rows = 4096, .columns = 4000},
+          ElementwiseWorkload{.rows = 4096, .columns = 1000}};
+}
+
+// Of all multiply-adds at the rate of all lanes, without the work that pads a tile.
+double least_ns_of_products(const Workload& workload, const Target& target) {
+  const cuda::DeviceRates& rates = cuda::device_rates(target);
+  return static_cast<double>(workload.flops()) / 2 /
+         (static_cast<double>(rates.multiprocessors * rates.fp32_lanes) * rates.clock_ghz);
+}
+
+bool is_product(const AnyTemplate& t) {
+  return t.name().starts_with("matmul") || t.name().starts_with("conv2d");
+}
+
+void check_default(const AnyTemplate& t, const Workload& workload, const Target& target) {
+  const auto instance = t.apply(workload, target);
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  const Result<Program> program = (*instance)->instantiate(space.at(space.default_index()));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  const Result<GpuProgram> lowered = lower_gpu(*program);
+  ASSERT_TRUE(lowered.is_ok()) << lowered.message();
+  const Result<Artifact> artifact = cuda::compile_kernels(*lowered, target, {});
+  ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+  const auto codes = sass::read_kernel_code(artifact->binary);
+  ASSERT_TRUE(codes.is_ok()) << codes.message();
+  for (const sass::KernelCode& code : *codes) {
+    EXPECT_EQ(code.mix[sass::Op::kUnknown], 0) << code.name;
+    EXPECT_EQ(code.mix[sass::Op::kLocalLoad] + code.mix[sass::Op::kLocalStore], 0) << code.name;
+  }
+  const Result<sass::IssueFloor> floor = sass::issue_floor(*artifact, *lowered, target);
+  ASSERT_TRUE(floor.is_ok()) << floor.message();
+  const TimeEstimate estimate = estimate_time(*lowered, target);
+  EXPECT_GE(estimate.ns - estimate.launch_ns, floor->ns);
+  EXPECT_GE(floor->ns, is_product(t) ? 0.99 * least_ns_of_products(workload, target) : 0);
+}
+
+class MachineCode : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(MachineCode, DefaultsAreKnownCodeAndTakeAtLeastTheirFloor) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  const Target target = *parse_target(std::string("cuda -arch=") + GetParam());
+  for (const Workload& workload : workloads()) {
+    const auto served = templates_for(workload, target);
+    ASSERT_TRUE(served.is_ok()) << served.message();
+    for (const AnyTemplate* t : *served) {
+      SCOPED_TRACE(std::string(t->name()) + " " + workload.key());
+      check_default(*t, workload, target);
+    }
+  }
+}
+
+TEST_P(MachineCode, IsPrintedWithItsCounts) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  const Target target = *parse_target(std::string("cuda -arch=") + GetParam());
+  const Workload workload = MatmulWorkload{.m = 1024, .n = 1024, .k = 1024};
+  const auto instance = templates_for(workload, target)->front()->apply(workload, target);
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  const Result<std::string> text =
+      sass::cuda_sass(*(*instance)->instantiate(space.at(space.default_index())), target);
+  ASSERT_TRUE(text.is_ok()) << text.message();
+  for (const char* part : {"  registers    ", "  issue floor  ", "  copy         ", "  hot loop     ",
+                           " % FFMA, ", "LDS.128", "BAR", "BRA"})
+    EXPECT_NE(text->find(part), std::string::npos) << part << "\n" << *text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Arch, MachineCode, ::testing::Values("sm_80", "sm_90a"));
+
+}  // namespace
+}  // namespace tuner::testing
