@@ -26,7 +26,7 @@ void constrain(ConfigSpace& space, const Target& t, int64_t rows, int64_t column
   const IntExpr chunks = ceil_div(columns, covered);
   // Whole warps: threads of a warp combine by shuffles, in which all of them take part.
   space.require(threads <= kMaxThreads);
-  space.require(threads % kWarp == 0);
+  space.require(threads % (rows * columns < kManyElements ? kWarp : kWarp * kSchedulers) == 0);
   // No more than twice the threads a row has work for, nor twice the rows there are, unless to fill a warp.
   space.require(covered < 2 * columns || k.threads == 1);
   space.require(k.rows < 2 * rows || threads == kWarp);

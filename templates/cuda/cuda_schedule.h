@@ -14,6 +14,9 @@ constexpr int64_t kWarp = 32;  // threads
 // Warps of a block come in fours where there is work for them: a multiprocessor has four schedulers, each with
 // warps of its own.
 constexpr int64_t kSchedulers = 4;
+// Elements of out from which on a template asks for that: below, more and smaller blocks reach more
+// multiprocessors.
+constexpr int64_t kManyElements = int64_t{1} << 20;
 // Multiprocessors of the GPU that a default config is made for. A target names an architecture, not a model.
 // The value lies between an RTX 3060 (28) and an H200 (132), large enough that a small workload's default has
 // blocks for all of a large GPU.

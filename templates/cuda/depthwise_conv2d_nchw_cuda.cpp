@@ -209,7 +209,10 @@ void DepthwiseConv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload
   const int64_t oc = w.out_channels, oh = w.out_height(), ow = w.out_width();
   const IntExpr threads = k.channels * k.threads_y * k.threads_x;
   const IntExpr block_y = k.threads_y * k.inner_y, block_x = k.threads_x * k.inner_x;
-  space.require(threads % kWarp == 0);
+  const bool many =
+      w.batch * oc * oh * ow >= cuda::kManyElements &&
+      std::min<int64_t>(oc, 64) * ceil_div(oh, 8) * ceil_div(ow, 8) >= kWarp * cuda::kSchedulers;
+  space.require(threads % (many ? kWarp * cuda::kSchedulers : kWarp) == 0);
   space.require(threads <= 1024);
   // No block more than half beside out, as far as a block of whole warps can be that narrow.
   space.require(k.channels < std::clamp<int64_t>(2 * oc, kWarp + 1, 65));

@@ -42,6 +42,8 @@ class ElementwiseCuda final : public ScheduleTemplate<ElementwiseWorkload, Knobs
     };
     constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
     space.require(ceil_div(w.rows * w.columns, k.threads * k.vector * k.loads) <= kMaxGridX);
+    if (w.rows * w.columns >= cuda::kManyElements)
+      space.require(k.threads % (cuda::kWarp * cuda::kSchedulers) == 0);
     // Rounds that all have work.
     space.require(k.loads == 1 || k.threads * k.vector * (k.loads - 1) < w.rows * w.columns);
     return k;

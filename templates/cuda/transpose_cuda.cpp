@@ -53,6 +53,8 @@ class TransposeCuda final : public ScheduleTemplate<TransposeWorkload, Knobs> {
     const IntExpr tile = k.tile_rows * k.tile_columns;
     space.require(k.tile_rows < std::max<int64_t>(2 * w.rows, kWarp + 1));
     space.require(k.tile_columns < std::max<int64_t>(2 * w.columns, kWarp + 1));
+    if (w.rows * w.columns >= cuda::kManyElements)
+      space.require(k.threads % (kWarp * cuda::kSchedulers) == 0);
     // No thread is idle in a whole tile, and at most 16 elements each are under way.
     space.require(k.threads * max(k.vector_in, k.vector_out) <= tile);
     space.require(tile <= k.threads * 64);
