@@ -115,8 +115,9 @@ class Backend {
   virtual Result<std::string> text(std::string_view form, const Program& program,
                                    const Target& target) const = 0;
 
-  // Compiles a text of the back end's own language that is no Program: helpers that run beside kernels. Errors as
-  // compile(); InvalidArgument where there is nothing of the kind.
+  // Compiles a text of the device's own language that is no Program: helpers that run beside kernels. Requires
+  // compiles_helpers(). Errors as compile().
+  virtual bool compiles_helpers() const { return false; }
   virtual Result<std::string> compile_helper(const std::string& source, const Target& target) const;
 
   // --- proof and estimates without the device ---

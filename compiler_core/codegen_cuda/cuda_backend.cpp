@@ -89,6 +89,7 @@ class CudaBackend final : public Backend {
     return compile_cuda(program, target,
                         {.cache_directory = cache.empty() ? std::string() : cache + "/cubins"});
   }
+  bool compiles_helpers() const override { return true; }
   Result<std::string> compile_helper(const std::string& source, const Target& target) const override {
     ASSIGN_OR_RETURN(
         cuda::Compiled compiled,

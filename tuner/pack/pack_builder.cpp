@@ -114,9 +114,10 @@ Status add_candidates(const CliTask& task, const PackOptions& options, std::span
 }
 
 // The kernels that compare on the device, where that is where candidates run.
-Status add_checker(const CliTask& task, PackTask& out) {
-  if (out.candidates.front().artifact.manifest.kind != binary_kind::kCubin) return Status::ok();
-  ASSIGN_OR_RETURN(out.checker, backend_of(task.target).compile_helper(check_kernels_source(), task.target));
+Status add_checker(const CliTask& task, const PackOptions& options, PackTask& out) {
+  const Backend& backend = backend_of(task.target);
+  if (!backend.compiles_helpers() || (options.emulate && backend.emulates())) return Status::ok();
+  ASSIGN_OR_RETURN(out.checker, backend.compile_helper(check_kernels_source(), task.target));
   return Status::ok();
 }
 
@@ -187,7 +188,7 @@ Result<PackTask> pack_task(const CliTask& task, const PackOptions& options, Pack
   if (ranks) set_predicted_ranks(out.candidates);
   for (const PackCandidate& c : out.candidates) ++counts.picked[c.picked];
   RETURN_IF_ERROR(add_data(task, out).with_context(task.key + ": "));
-  RETURN_IF_ERROR(add_checker(task, out).with_context(task.key + ": checking kernels: "));
+  RETURN_IF_ERROR(add_checker(task, options, out).with_context(task.key + ": checking kernels: "));
   return out;
 }
 
