@@ -17,6 +17,8 @@ using Module = struct ModuleTag*;
 using Function = struct FunctionTag*;
 using Stream = struct StreamTag*;
 using Event = struct EventTag*;
+using Graph = struct GraphTag*;
+using GraphExec = struct GraphExecTag*;
 using DevicePtr = uint64_t;
 using Device = int;
 
@@ -56,6 +58,8 @@ inline constexpr int kMaxDynamicSharedBytes = 8;
 // CUevent_flags, CUstream_flags: a default stream waits for the copies that were issued before.
 inline constexpr unsigned kEventDefault = 0;
 inline constexpr unsigned kStreamDefault = 0;
+// CUstreamCaptureMode: calls that are not queued on the stream are not watched.
+inline constexpr int kCaptureRelaxed = 2;
 
 struct Uuid {
   char bytes[16];
@@ -97,7 +101,14 @@ struct Uuid {
   X(event_elapsed, "cuEventElapsedTime", (float* milliseconds, Event begin, Event end))                      \
   X(stream_create, "cuStreamCreate", (Stream * stream, unsigned flags))                                      \
   X(stream_destroy, "cuStreamDestroy_v2", (Stream stream))                                                   \
-  X(stream_synchronize, "cuStreamSynchronize", (Stream stream))
+  X(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                              \
+  X(capture_begin, "cuStreamBeginCapture_v2", (Stream stream, int mode))                                     \
+  X(capture_end, "cuStreamEndCapture", (Stream stream, Graph * graph))                                       \
+  X(graph_instantiate, "cuGraphInstantiateWithFlags",                                                        \
+    (GraphExec * made, Graph graph, unsigned long long flags))                                               \
+  X(graph_launch, "cuGraphLaunch", (GraphExec graph, Stream stream))                                         \
+  X(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec graph))                                             \
+  X(graph_destroy, "cuGraphDestroy", (Graph graph))
 
 // Pointers to all of them.
 struct Api {

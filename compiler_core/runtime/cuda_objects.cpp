@@ -100,6 +100,26 @@ CallStatus DeviceModule::function(const std::string& name, int64_t shared_bytes,
           "cuFuncSetAttribute"};
 }
 
+CallStatus DeviceGraph::record(const DeviceStream& stream, const std::function<CallStatus()>& work,
+                               DeviceGraph& out) {
+  CallStatus status(api()->capture_begin(stream.get(), kCaptureRelaxed), "cuStreamBeginCapture");
+  if (!status) return status;
+  const CallStatus queued = work();
+  Graph graph = nullptr;
+  status = {api()->capture_end(stream.get(), &graph), "cuStreamEndCapture"};  // also after a failure
+  const Owned<Graph, &Api::graph_destroy> recorded(graph);
+  if (!queued) return queued;
+  if (!status) return status;
+  GraphExec made = nullptr;
+  status = {api()->graph_instantiate(&made, graph, 0), "cuGraphInstantiate"};
+  if (status) out.graph_ = Owned<GraphExec, &Api::graph_exec_destroy>(made);
+  return status;
+}
+
+CallStatus DeviceGraph::launch(const DeviceStream& stream) const {
+  return {api()->graph_launch(graph_.get(), stream.get()), "cuGraphLaunch"};
+}
+
 CallStatus launch(Function function, const LaunchInfo& info, void** params, const DeviceStream& stream) {
   const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
   return {

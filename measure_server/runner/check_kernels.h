@@ -25,7 +25,7 @@ std::string samples_kernel(DType dtype);
 inline constexpr char kEqualKernel[] = "tuner_check_equal", kHashKernel[] = "tuner_check_hash",
                       kFfmaKernel[] = "tuner_probe_ffma";
 // Multiply-adds of a thread in one round of `ffma`.
-inline constexpr int64_t kFfmaPerRound = 16 * 32;
+inline constexpr int64_t kFfmaPerRound = int64_t{16} * 32;
 
 // How they are launched: threads of a block; rows and columns of a block of `sums`.
 inline constexpr int64_t kCheckThreads = 256, kSumsColumns = kCheckThreads, kSumsRows = 64;

@@ -77,8 +77,10 @@ class RunPack : public CandidateTest {
   }
   // On the driver of ours, steered by `environment`; see fake_cuda.cpp.
   Ended run_on_gpu(std::vector<PackCandidate> candidates, const std::string& environment,
-                   const std::string& more = "") {
-    EXPECT_TRUE(write_pack(pack_of(std::move(candidates)), (dir_ / "a.pack").string()).is_ok());
+                   const std::string& more = "", double min_repeat_ms = 0.2) {
+    Pack pack = pack_of(std::move(candidates));
+    pack.plan.min_repeat_ms = min_repeat_ms;
+    EXPECT_TRUE(write_pack(pack, (dir_ / "a.pack").string()).is_ok());
     return run_pack(
         more, str("TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " TUNER_LIBNVML=", TUNER_FAKE_CUDA, " ", environment));
   }
@@ -252,6 +254,33 @@ TEST_F(RunPack, AnErrorThatIsReportedLateIsNotPutDownToTheNextCandidate) {
   EXPECT_EQ(results_of(0)[0]["outcome"], "crashed");
   EXPECT_THAT(results_of(0)[0]["message"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
   for (const int candidate : {1, 2, 3}) EXPECT_EQ(results_of(candidate)[0]["outcome"], "ok") << candidate;
+}
+
+// --- times ---
+
+// Queuing a launch takes longer than these kernels: only replayed calls tell them apart.
+TEST_F(RunPack, KernelsShorterThanALaunchDiffer) {
+  const std::vector<PackCandidate> candidates = {gpu("doubling ns=2000"), gpu("doubling ns=3000"),
+                                                 gpu("doubling ns=50000")};
+  EXPECT_EQ(run_on_gpu(candidates, "TUNER_FAKE_CUDA_LAUNCH_NS=4000", "", 1).exit_code, 0);
+  const double expected[] = {2000, 3000, 50'000};
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(results_of(c)[0]["run_ns"][0].get<double>(), expected[c], 1) << c;
+  std::filesystem::remove(dir_ / "results.jsonl");
+  EXPECT_EQ(
+      run_on_gpu(candidates, "TUNER_FAKE_CUDA_LAUNCH_NS=4000 TUNER_FAKE_CUDA_NO_GRAPHS=1", "", 1).exit_code,
+      0);
+  const double queued[] = {4000, 4000, 50'000};
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(results_of(c)[0]["run_ns"][0].get<double>(), queued[c], 1) << c;
+}
+
+TEST_F(RunPack, AFaultInReplayedCallsIsTheCandidates) {
+  EXPECT_EQ(run_on_gpu({gpu("illegal_address after=400"), gpu("wrong after=400"), gpu("doubling")}, "", "", 1)
+                .exit_code,
+            0);
+  EXPECT_EQ(results_of(0)[0]["outcome"], "crashed");
+  EXPECT_THAT(results_of(0)[0]["message"].get<std::string>(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_EQ(results_of(1)[0]["outcome"], "wrong_answer");
+  EXPECT_EQ(results_of(2)[0]["outcome"], "ok");
 }
 
 // --- the order, and going on ---

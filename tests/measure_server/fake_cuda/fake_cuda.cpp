@@ -24,17 +24,20 @@
 //   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold driver
 //   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY on a
 //                                      driver that does not heed it; a refusal comes then
+//   TUNER_FAKE_CUDA_LAUNCH_NS=TIME     queuing a launch takes so long, and the next one waits for it; not in a graph
+//   TUNER_FAKE_CUDA_NO_GRAPHS=1        nothing can be recorded
 //   TUNER_FAKE_CUDA_COPIES=FILE        gets a line for each copy of 4 KiB and more: "5120 to host"
 //   TUNER_FAKE_CUDA_LOST=FILE          a file: while it exists the device has fallen off the bus, and every call
 //                                      fails; a kernel `falls_off` makes it
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -44,21 +47,16 @@
 #include <vector>
 
 #include "compiler_core/runtime/cuda_driver_api.h"
+#include "tests/measure_server/fake_cuda/fake_kernels.h"
 
 namespace {
 
 using namespace tuner::cuda;
+using namespace fake_cuda;
 
 constexpr int kInvalidContext = 201, kUnknown = 999;
 constexpr size_t kL2Size = 256 << 10, kDeviceBytes = size_t{256} << 20;
 
-struct Kernel {
-  std::string behaviour;
-  int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, beyond_l2_ns = 0,
-          after = 0, shared = 0, waits = 0, at = 5, c = 1, h = 1, w = 1, s = 1, p = 0, g = 1;
-  int64_t allowed_shared = 48 << 10, launches = 0;
-  int refusal = 0;  // what a lazy driver says at the launch
-};
 struct LoadedModule {
   std::map<std::string, Kernel> kernels;
   int refusal = 0;  // why this device or driver does not take it
@@ -71,6 +69,9 @@ int64_t late_waits = 0;
 int left_behind = 0;   // `sticky` will be this when the next module is loaded
 bool hanging = false;  // the next wait never ends
 bool context_made = false;
+// Launches that are recorded instead of run.
+using Recorded = std::vector<std::function<int()>>;
+std::unique_ptr<Recorded> capture;
 size_t allocated = 0;
 std::map<uint64_t, size_t> allocations;
 std::list<std::pair<uint64_t, size_t>> l2;  // what was touched last comes first
@@ -113,14 +114,17 @@ bool is_lost() {
 void make_file(const char* path) {
   if (std::FILE* mark = std::fopen(path, "w")) (void)std::fclose(mark);
 }
-// For tests that count what travels; small copies are not told.
-void note_copy(const char* where, size_t bytes) {
-  const char* path = setting("TUNER_FAKE_CUDA_COPIES");
-  if (path == nullptr || bytes < 4096) return;
-  if (std::FILE* log = std::fopen(path, "a"); log != nullptr) {
-    std::fprintf(log, "%zu %s\n", bytes, where);
+// Adds a line to the file that a setting names, if it is set.
+void note(const char* name, const std::string& line) {
+  const char* path = setting(name);
+  if (std::FILE* log = path != nullptr ? std::fopen(path, "a") : nullptr; log != nullptr) {
+    (void)std::fputs((line + "\n").c_str(), log);
     (void)std::fclose(log);
   }
+}
+// Small copies are not told.
+void note_copy(const char* where, size_t bytes) {
+  if (bytes >= 4096) note("TUNER_FAKE_CUDA_COPIES", std::to_string(bytes) + " " + where);
 }
 void be_slow_when_cold() {
   const char* slow = setting("TUNER_FAKE_CUDA_SLOW");
@@ -133,73 +137,9 @@ void be_slow_when_cold() {
 int wait() {
   if (is_lost()) sticky = kUnknown;
   if (late != 0 && late_waits-- <= 0) sticky = late;
-  if (const char* path = std::getenv("TUNER_FAKE_CUDA_HANGS"); hanging && path != nullptr)
-    if (std::FILE* mark = std::fopen(path, "w")) (void)std::fclose(mark);
+  if (const char* path = setting("TUNER_FAKE_CUDA_HANGS"); hanging && path != nullptr) make_file(path);
   while (hanging) pause();
   return sticky;
-}
-
-void multiply(const Kernel& kernel, const float* a, const float* b, const float* bias, float* out) {
-  const auto [batch, m, n, k] = std::array{kernel.b, kernel.m, kernel.n, kernel.k};
-  for (int64_t t = 0; t < batch; ++t, a += m * k, b += k * n, out += m * n)
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        float sum = bias != nullptr ? bias[j] : 0;
-        for (int64_t x = 0; x < k; ++x)
-          sum += (kernel.ta ? a[x * m + i] : a[i * k + x]) * (kernel.tb ? b[j * k + x] : b[x * n + j]);
-        out[i * n + j] = kernel.relu != 0 && sum < 0 ? 0 : sum;
-      }
-  clock_ns += static_cast<double>(kernel.ns);
-}
-
-void convolve(const Kernel& q, const float* data, const float* weight, const float* bias, float* out) {
-  const int64_t rows = (q.h + 2 * q.p - q.k) / q.s + 1, columns = (q.w + 2 * q.p - q.k) / q.s + 1,
-                per_group = q.c / q.g;
-  for (int64_t i = 0; i < q.b * q.m * rows * columns; ++i) {
-    const int64_t x = i % columns, y = i / columns % rows, filter = i / columns / rows % q.m,
-                  image = i / columns / rows / q.m;
-    float sum = bias != nullptr ? bias[filter] : 0;
-    for (int64_t j = 0; j < per_group * q.k * q.k; ++j) {
-      const int64_t channel = filter / (q.m / q.g) * per_group + j / (q.k * q.k);
-      const int64_t row = y * q.s + j / q.k % q.k - q.p, column = x * q.s + j % q.k - q.p;
-      if (row >= 0 && row < q.h && column >= 0 && column < q.w)
-        sum += data[((image * q.c + channel) * q.h + row) * q.w + column] *
-               weight[filter * per_group * q.k * q.k + j];
-    }
-    out[i] = sum;
-  }
-  clock_ns += static_cast<double>(q.ns);
-}
-
-template <class T>
-T parameter(void** params, int i) {
-  return *static_cast<T*>(params[i]);
-}
-
-// The kernels of check_kernels.h, on float32. Each thread's part is done at once.
-int run_check(const std::string& name, void** params) {
-  const auto at = [params](int i) { return reinterpret_cast<void*>(parameter<DevicePtr>(params, i)); };
-  if (name == "check_sums") {
-    const auto* out = static_cast<const float*>(at(0));
-    auto *rows = static_cast<double*>(at(1)), *columns = static_cast<double*>(at(2));
-    const auto count = parameter<uint64_t>(params, 3), n_columns = parameter<uint64_t>(params, 4);
-    for (uint64_t i = 0; i < count; ++i) rows[i / n_columns] += out[i], columns[i % n_columns] += out[i];
-  } else if (name == "check_samples") {
-    const auto* out = static_cast<const float*>(at(0));
-    const auto* indices = static_cast<const uint64_t*>(at(1));
-    for (uint64_t i = 0; i < parameter<uint64_t>(params, 3); ++i)
-      static_cast<double*>(at(2))[i] = out[indices[i]];
-  } else if (name == "check_equal") {
-    if (std::memcmp(at(0), at(1), parameter<uint64_t>(params, 2)) != 0) *static_cast<uint32_t*>(at(3)) = 1;
-  } else if (name == "check_hash") {
-    const auto* bytes = static_cast<const unsigned char*>(at(0));
-    auto& hash = *static_cast<uint64_t*>(at(2));
-    for (uint64_t i = 0; i < parameter<uint64_t>(params, 1); ++i) hash += (bytes[i] + 1) * (2 * i + 1);
-  } else if (name != "probe_ffma") {
-    return kInvalidValue;
-  }
-  clock_ns += 1000;
-  return kSuccess;
 }
 
 // Writes to the start of every other allocation of at least as many bytes as an operand: a stray write.
@@ -365,11 +305,7 @@ int cuDeviceGetUuid(Uuid* uuid, Device) {
 int cuDevicePrimaryCtxRetain(Context* context, Device) {
   if (const char* sick = std::getenv("TUNER_FAKE_CUDA_SICK"); sick != nullptr && access(sick, F_OK) == 0)
     return kUnknown;
-  if (const char* path = std::getenv("TUNER_FAKE_CUDA_LOG"); path != nullptr)
-    if (std::FILE* log = std::fopen(path, "a"); log != nullptr) {
-      std::fprintf(log, "context in process %d\n", getpid());
-      std::fclose(log);
-    }
+  note("TUNER_FAKE_CUDA_LOG", "context in process " + std::to_string(getpid()));
   context_made = true;
   *context = reinterpret_cast<Context>(&context_made);
   return kSuccess;
@@ -478,22 +414,62 @@ int cuFuncSetAttribute(Function function, int attribute, int value) {
   reinterpret_cast<Kernel*>(function)->allowed_shared = value;
   return sticky;
 }
+int cuStreamBeginCapture_v2(Stream, int) {
+  if (setting("TUNER_FAKE_CUDA_NO_GRAPHS") != nullptr) return kNotSupported;
+  capture = std::make_unique<Recorded>();
+  return sticky;
+}
+int cuStreamEndCapture(Stream, Graph* graph) {
+  *graph = reinterpret_cast<Graph>(capture.release());
+  return sticky;
+}
+int cuGraphInstantiateWithFlags(GraphExec* made, Graph graph, unsigned long long) {
+  *made = reinterpret_cast<GraphExec>(new Recorded(*reinterpret_cast<Recorded*>(graph)));
+  return sticky;
+}
+int cuGraphDestroy(Graph graph) {
+  delete reinterpret_cast<Recorded*>(graph);
+  return sticky;
+}
+int cuGraphExecDestroy(GraphExec graph) {
+  delete reinterpret_cast<Recorded*>(graph);
+  return sticky;
+}
+int cuGraphLaunch(GraphExec graph, Stream) {
+  for (const auto& launch : *reinterpret_cast<Recorded*>(graph)) {
+    if (sticky != 0) return sticky;
+    if (const int code = launch(); code != kSuccess) return code;
+  }
+  return sticky;
+}
 int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    unsigned shared_bytes, Stream, void** params, void**) {
   if (sticky != 0) return sticky;
   auto& kernel = *reinterpret_cast<Kernel*>(function);
   if (kernel.refusal != 0) return kernel.refusal;
   if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
-  const auto operand = [params](int i) {
-    return static_cast<float*>(host(*static_cast<DevicePtr*>(params[i])));
-  };
   if (kernel.behaviour.starts_with("check_") || kernel.behaviour == "probe_ffma")
-    return run_check(kernel.behaviour, params);
-  const bool is_conv = kernel.behaviour == "conv";
-  if (kernel.behaviour != "matmul" && !is_conv) return run(kernel, operand(0), operand(1));
-  (is_conv ? convolve : multiply)(kernel, operand(0), operand(1), kernel.bias ? operand(2) : nullptr,
-                                  operand(kernel.bias ? 3 : 2));
-  return kSuccess;
+    return clock_ns += 1000, run_check(kernel.behaviour, params);
+  // Out of the parameters now: who records a launch may change them.
+  const bool is_product = kernel.behaviour == "matmul" || kernel.behaviour == "conv";
+  const int n = !is_product ? 2 : kernel.bias != 0 ? 4 : 3;
+  std::vector<float*> operands;
+  for (int i = 0; i < n; ++i) operands.push_back(static_cast<float*>(host(parameter<DevicePtr>(params, i))));
+  const auto work = [&kernel, operands, is_product, n] {
+    if (!is_product) return run(kernel, operands[0], operands[1]);
+    (kernel.behaviour == "conv" ? convolve : multiply)(
+        kernel, operands[0], operands[1], kernel.bias != 0 ? operands[2] : nullptr, operands[n - 1]);
+    clock_ns += static_cast<double>(kernel.ns);
+    return static_cast<int>(kSuccess);
+  };
+  if (capture != nullptr) {
+    capture->push_back(work);
+    return kSuccess;
+  }
+  const double begin_ns = clock_ns;
+  const int code = work();
+  clock_ns = std::max(clock_ns, begin_ns + number("TUNER_FAKE_CUDA_LAUNCH_NS", 0));
+  return code;
 }
 
 // For libraries that stand on this driver in tests: work that takes so long was queued.

@@ -1,0 +1,28 @@
+// Kernels of the CUDA driver for tests that compute something: products, convolutions, and those of check_kernels.h.
+// What a kernel can do wrong stands in fake_cuda.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fake_cuda {
+
+struct Kernel {
+  std::string behaviour;
+  int64_t b = 1, m = 0, n = 0, k = 0, ta = 0, tb = 0, bias = 0, relu = 0, ns = 5000, beyond_l2_ns = 0,
+          after = 0, shared = 0, waits = 0, at = 5, c = 1, h = 1, w = 1, s = 1, p = 0, g = 1;
+  int64_t allowed_shared = 48 << 10, launches = 0;
+  int refusal = 0;  // what a lazy driver says at the launch
+};
+
+void multiply(const Kernel& kernel, const float* a, const float* b, const float* bias, float* out);
+void convolve(const Kernel& q, const float* data, const float* weight, const float* bias, float* out);
+// Those of check_kernels.h, on float32; each thread's part is done at once. Returns what cuLaunchKernel answers.
+int run_check(const std::string& name, void** params);
+
+template <class T>
+T parameter(void** params, int i) {
+  return *static_cast<T*>(params[i]);
+}
+
+}  // namespace fake_cuda
