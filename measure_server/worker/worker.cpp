@@ -131,9 +131,16 @@ Status Worker::open() {
   find_targets();
   if (served_.empty()) return failed("no back end of this worker can compile for this machine");
   find_device();
+  start_device_builders(others);
   use_cpus(others);
+  // Each builder has one lease, and one more waits for it.
+  const int slots =
+      std::max(options_.slots, for_device_.empty() ? 0 : 2 * static_cast<int>(for_device_.size() + 1));
   core_ = std::make_unique<WorkerCore>(
-      WorkerCore::Options{.slots = options_.slots, .cpus = static_cast<int>(cpus_.size())}, *spool_);
+      WorkerCore::Options{.slots = slots,
+                          .cpus = static_cast<int>(cpus_.size()),
+                          .on_device = [this](const v1::Lease& lease) { return on_device(lease); }},
+      *spool_);
   talk_ = std::make_unique<Talk>(*core_,
                                  Talk::Options{.hello = hello(), .registered = [this] { say_registered(); }});
   fitness_ = std::make_unique<Fitness>(*core_, Fitness::Options{.check = [this] { return able(); }});
@@ -228,6 +235,9 @@ Status Worker::run(DaemonLink& link) {
   writer_ = std::make_unique<ResultWriter>([this](const auto& results) { write(results); });
   std::thread builds([&] { build(beside_, WorkerCore::Builds::kBesideRuns); });
   std::thread more_builds([&] { build_instead_of_runs(); });
+  std::vector<std::thread> device_builds;
+  for (const std::unique_ptr<Compiler>& compiler : for_device_)
+    device_builds.emplace_back([this, &compiler] { build(*compiler, WorkerCore::Builds::kForDevice); });
   std::thread runs([&] { run_candidates(); });
   std::thread tending([&] { fitness_->tend(); });
   const Status end = talk_->run(link);
@@ -235,6 +245,7 @@ Status Worker::run(DaemonLink& link) {
   stop();
   builds.join();
   more_builds.join();
+  for (std::thread& thread : device_builds) thread.join();
   runs.join();
   tending.join();
   writer_.reset();  // what was measured last is on disk, too

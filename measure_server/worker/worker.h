@@ -47,6 +47,8 @@ struct WorkerOptions {
   std::string runner;                      // path of the runner executable; empty: beside this one
   std::string program;                     // path of this executable, for the builder
   int slots = 4;
+  // Builder processes where there is a GPU; 0: one a core that runs do not have, at most eight.
+  int device_builders = 0;
   // The least isolation of candidates, and whom it is for: an InvalidArgument of start() if this host has less
   // (isolation_rule.h). `daemon` is not dialled here.
   Isolation least_isolation = Isolation::kNone;
@@ -83,6 +85,9 @@ class Worker {
   void build(Compiler& compiler, WorkerCore::Builds builds);
   void build_one(Compiler& compiler, const v1::Lease& lease);
   void build_instead_of_runs();
+  // Starts further builders if there is a device: one compiles four kernels a second, a GPU measures several times
+  // as many.
+  void start_device_builders(const std::vector<int>& cpus);
   void run_candidates();
   v1::MeasureRecord record_for(const v1::Lease& lease) const;
   bool is_host(const std::string& target) const;  // true for this very CPU, with any number of threads
@@ -146,6 +151,7 @@ class Worker {
   int disturbed_in_a_row_ = 0;            // how many of the latest runs, without a gap
   std::unique_ptr<ResultWriter> writer_;  // while run() runs
   Compiler beside_, instead_;  // build beside runs, and instead of runs; the second is null on one core
+  std::vector<std::unique_ptr<Compiler>> for_device_;
 
   std::mutex mutex_;
   std::map<std::string, uint64_t> running_;              // trial -> request id at the runner

@@ -74,6 +74,20 @@ void Worker::build_instead_of_runs() {
   build(instead_, WorkerCore::Builds::kInsteadOfRuns);
 }
 
+void Worker::start_device_builders(const std::vector<int>& cpus) {
+  constexpr size_t kMostBuilders = 8;
+  if (std::ranges::none_of(served_, &Served::on_device)) return;
+  const size_t wanted = options_.device_builders > 0 ? static_cast<size_t>(options_.device_builders)
+                                                     : std::min(cpus.size(), kMostBuilders);
+  for (size_t i = 1; i < wanted; ++i) {  // beside_ is the first
+    Result<std::unique_ptr<BuilderClient>> client = BuilderClient::start(options_.program, cpus);
+    if (!client.is_ok()) return spdlog::warn("{} builders for the device only: {}", i, client.message());
+    auto compiler = std::make_unique<Compiler>();
+    compiler->client = *std::move(client);
+    for_device_.push_back(std::move(compiler));
+  }
+}
+
 void Worker::build(Compiler& compiler, WorkerCore::Builds builds) {
   while (const std::optional<v1::Lease> lease = core_->next_to_build(builds)) {
     if (lease->finalists_size() > 0)

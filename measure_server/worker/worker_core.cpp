@@ -147,13 +147,18 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
     for (const std::string& trial : revoked_runs) revoked_run_(trial);
 }
 
-WorkerCore::Held* WorkerCore::next_locked(bool built) {
+WorkerCore::Held* WorkerCore::next_locked(bool built, bool on_device_only) {
   Held* next = nullptr;
   for (auto& [k, held] : held_)
     if (held.phase == v1::WAITING && !held.ran && held.built == built &&
-        (next == nullptr || held.order < next->order))
+        (!on_device_only || on_device(held.lease)) && (next == nullptr || held.order < next->order))
       next = &held;
   return next;
+}
+
+bool WorkerCore::builds_many_locked() const {
+  const auto building = [](const auto& entry) { return entry.second.phase == v1::BUILDING; };
+  return std::ranges::count_if(held_, building) > 1;
 }
 
 bool WorkerCore::uses_every_core(const v1::Lease& lease) const {
@@ -161,17 +166,20 @@ bool WorkerCore::uses_every_core(const v1::Lease& lease) const {
 }
 
 std::optional<v1::Lease> WorkerCore::next_to_build(Builds builds) {
-  const bool instead = builds == Builds::kInsteadOfRuns;
+  const bool instead = builds == Builds::kInsteadOfRuns, for_device = builds == Builds::kForDevice;
   std::unique_lock lock(mutex_);
   if (instead && std::exchange(building_instead_, false)) changed_.notify_all();
   Held* next = nullptr;
   changed_.wait(lock, [&] {
     if (stopped_) return true;
     if (!unfit_.empty()) return false;
-    for (const auto& [k, held] : held_)
-      if (held.phase == v1::RUNNING && (instead || uses_every_core(held.lease))) return false;
+    for (const auto& [k, held] : held_) {
+      const bool on_cpu = for_device && !on_device(held.lease);
+      if (held.phase == v1::RUNNING && (instead || on_cpu || uses_every_core(held.lease))) return false;
+      if (on_cpu && held.phase == v1::WAITING && held.built && !held.ran) return false;
+    }
     if (instead && next_locked(/*built=*/true) != nullptr) return false;
-    next = next_locked(/*built=*/false);
+    next = next_locked(/*built=*/false, /*on_device_only=*/for_device);
     return next != nullptr;
   });
   if (stopped_) return std::nullopt;
@@ -212,6 +220,7 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
     if (building_instead_ || !unfit_.empty()) return false;
     next = next_locked(/*built=*/true);
     if (next == nullptr) return false;
+    if (options_.on_device && !on_device(next->lease) && builds_many_locked()) return false;
     if (!uses_every_core(next->lease)) return true;
     for (const auto& [k, held] : held_)
       if (held.phase == v1::BUILDING) return false;

@@ -23,8 +23,10 @@ namespace tuner {
 class WorkerCore {
  public:
   struct Options {
-    int slots = 4;                  // leases held at once: one runs, the others are built or wait
-    int cpus = 1;                   // how many CPUs this worker may use
+    int slots = 4;  // leases held at once: one runs, the others are built or wait
+    int cpus = 1;   // how many CPUs this worker may use
+    // True for a lease that runs on a device of its own; null: none does.
+    std::function<bool(const v1::Lease&)> on_device = nullptr;
     int64_t (*now_ms)() = nullptr;  // monotonic; default: steady_clock
   };
   // `spool` must outlive this. What it holds is owed from the start.
@@ -46,10 +48,12 @@ class WorkerCore {
 
   // --- the build thread's side ---
   // Where builds take place: on cores without runs, or on the runs' core while there is nothing to run.
-  enum class Builds : uint8_t { kBesideRuns, kInsteadOfRuns };
+  enum class Builds : uint8_t { kBesideRuns, kInsteadOfRuns, kForDevice };
   // Waits for the next lease to build, in order of arrival; empty after stop(). Waits while a run uses every
   // core, so no build disturbs it. kInsteadOfRuns waits until nothing is running or ready to run, and no run
-  // begins until its caller (one thread) asks for the next one.
+  // begins until its caller (one thread) asks for the next one. kForDevice, on cores without runs and in any number
+  // of threads, takes only what runs on a device, and waits while something runs on the CPUs or is ready to: many
+  // builds at once would disturb it.
   std::optional<v1::Lease> next_to_build(Builds builds = Builds::kBesideRuns);
   // Reports that a lease is built and may run. Returns false if it was revoked meanwhile: forget it.
   bool built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms);
@@ -121,7 +125,10 @@ class WorkerCore {
   };
   using Key = std::pair<std::string, int>;  // trial, attempt
   static Key key(const v1::Lease& lease) { return {lease.trial_id(), lease.attempt()}; }
-  Held* next_locked(bool built);
+  Held* next_locked(bool built, bool on_device_only = false);
+  bool on_device(const v1::Lease& lease) const { return options_.on_device && options_.on_device(lease); }
+  // Several builds at once are going on.
+  bool builds_many_locked() const;
   bool uses_every_core(const v1::Lease& lease) const;
   double best_locked(const v1::Lease& lease) const;
   void return_locked(const Held& held);

@@ -376,6 +376,76 @@ TEST_F(WorkerCoreTest, ARunThatWaitsForItsDeviceStillKeepsBuildsAway) {
   builder.join();
 }
 
+// --- many builders, for a device ---
+
+constexpr char kGpu[] = "cuda -arch=sm_90";
+
+class DeviceBuilds : public WorkerCoreTest {
+ protected:
+  void SetUp() override {
+    start({.slots = 8, .cpus = 8, .on_device = [](const v1::Lease& l) { return l.target() == kGpu; }});
+  }
+  std::string next_for_device() { return core_->next_to_build(WorkerCore::Builds::kForDevice)->trial_id(); }
+  // True if a builder for the device gets nothing to do until `f` has been called, and then `trial`.
+  void expect_waits_for(const std::function<void()>& f, const std::string& trial) {
+    std::atomic<bool> begun{false};
+    std::string got;
+    std::thread builder([&] {
+      got = next_for_device();
+      begun = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(begun);
+    f();
+    builder.join();
+    EXPECT_EQ(got, trial);
+  }
+};
+
+TEST_F(DeviceBuilds, SeveralTakeWhatRunsOnTheDeviceAndNothingElse) {
+  core_->apply(leases({lease("cpu"), lease("g1", 1, kGpu), lease("g2", 1, kGpu), lease("g3", 1, kGpu)}));
+  EXPECT_EQ(next_for_device(), "g1");
+  EXPECT_EQ(next_for_device(), "g2");
+  EXPECT_EQ(core_->next_to_build()->trial_id(), "cpu");
+  EXPECT_EQ(next_for_device(), "g3");
+}
+
+TEST_F(DeviceBuilds, GoOnBesideARunOnTheDeviceAndWaitForOneOnTheCpus) {
+  core_->apply(leases({lease("g1", 1, kGpu), lease("g2", 1, kGpu)}));
+  core_->built(lease(next_for_device(), 1, kGpu), "", 0, 0);
+  const auto device_run = core_->next_to_run();
+  EXPECT_EQ(next_for_device(), "g2") << "the GPU's run is not disturbed";
+  ASSERT_TRUE(core_->finish(device_run->lease, record("g1")).is_ok());
+  core_->apply(leases({lease("cpu"), lease("g3", 1, kGpu)}));
+  core_->built(*core_->next_to_build(), "", 0, 0);
+  const auto cpu_run = core_->next_to_run();
+  ASSERT_EQ(cpu_run->lease.trial_id(), "cpu");
+  expect_waits_for([&] { EXPECT_TRUE(core_->finish(cpu_run->lease, record("cpu")).is_ok()); }, "g3");
+}
+
+TEST_F(DeviceBuilds, ARunOnTheCpusWaitsForAllBuildsButOne) {
+  core_->apply(leases({lease("cpu"), lease("g1", 1, kGpu), lease("g2", 1, kGpu), lease("g3", 1, kGpu)}));
+  const auto cpu = core_->next_to_build();
+  ASSERT_EQ(cpu->trial_id(), "cpu");
+  EXPECT_EQ(next_for_device(), "g1");
+  EXPECT_EQ(next_for_device(), "g2");
+  core_->built(*cpu, "", 0, 0);
+  // No further build begins, so the run comes to its turn.
+  std::optional<WorkerCore::Built> run;
+  std::atomic<bool> running{false};
+  std::thread runner([&] {
+    run = core_->next_to_run();
+    running = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(running);
+  EXPECT_TRUE(core_->finish(lease("g1", 1, kGpu), record("g1")).is_ok());
+  runner.join();
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->lease.trial_id(), "cpu");
+  expect_waits_for([&] { EXPECT_TRUE(core_->finish(run->lease, record("cpu")).is_ok()); }, "g3");
+}
+
 TEST_F(WorkerCoreTest, APhaseThatBeganIsNewsUntilARequestHasIt) {
   int began = 0;
   core_->on_phase([&] { ++began; });

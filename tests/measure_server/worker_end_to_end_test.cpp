@@ -159,6 +159,26 @@ TEST_F(WorkerOnAGpuHost, MeasuresTheGpusTargetsBesideItsOwn) {
   EXPECT_EQ(cubin->manifest.kind, binary_kind::kCubin);
 }
 
+TEST_F(WorkerOnAGpuHost, SeveralBuildersWorkForOneDevice) {
+  MatmulWorkload w;
+  w.m = w.n = w.k = 64;
+  std::vector<v1::Lease> trials = trials_of(Workload(w), *parse_target("cuda -arch=sm_90"), 12, 16);
+  v1::Lease cpu = conv2d_trials(1, 16)[0];
+  cpu.set_trial_id("cpu");
+  trials.insert(trials.begin() + 5, cpu);
+  FakeDaemon daemon(trials);
+  serve(daemon);
+  const Status status = work(/*device_builders=*/3);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  auto records = daemon.records();
+  ASSERT_EQ(records.size(), 13u);
+  for (const auto& [id, record] : records)
+    if (id == "cpu")
+      EXPECT_EQ(record.outcome(), v1::OK) << record.message();
+    else
+      EXPECT_NE(record.artifact_digest(), "") << id << ": " << record.message();
+}
+
 TEST_F(WorkerEndToEnd, AHopelessCandidateIsCutAfterAWarmSample) {
   std::vector<v1::Lease> trials = conv2d_trials(1, 14);
   trials[0].set_best_ns(1);  // everything is slower than twice this

@@ -42,7 +42,8 @@ constexpr int kSuccess = 0, kFloat = 0, kNchw = 0, kCrossCorrelation = 1, kFused
      void* y))
 
 struct Api {
-#define TUNER_CUDNN_MEMBER(member, result, symbol, parameters) result(*member) parameters = nullptr;
+#define TUNER_CUDNN_MEMBER(member, result, symbol, parameters) \
+  result(*member) parameters = nullptr;  // NOLINT
   TUNER_CUDNN_SYMBOLS(TUNER_CUDNN_MEMBER)
 #undef TUNER_CUDNN_MEMBER
 };

@@ -69,9 +69,8 @@ int64_t late_waits = 0;
 int left_behind = 0;   // `sticky` will be this when the next module is loaded
 bool hanging = false;  // the next wait never ends
 bool context_made = false;
-// Launches that are recorded instead of run.
 using Recorded = std::vector<std::function<int()>>;
-std::unique_ptr<Recorded> capture;
+std::unique_ptr<Recorded> capture;  // launches that are recorded instead of run
 size_t allocated = 0;
 std::map<uint64_t, size_t> allocations;
 std::list<std::pair<uint64_t, size_t>> l2;  // what was touched last comes first
@@ -122,7 +121,6 @@ void note(const char* name, const std::string& line) {
     (void)std::fclose(log);
   }
 }
-// Small copies are not told.
 void note_copy(const char* where, size_t bytes) {
   if (bytes >= 4096) note("TUNER_FAKE_CUDA_COPIES", std::to_string(bytes) + " " + where);
 }
