@@ -341,6 +341,17 @@ TEST_F(DeviceRefusal, AMissingDataFileIsTheRunnersTrouble) {
   EXPECT_THAT(reply.message(), HasSubstr("not_there: cannot be read"));
 }
 
+// --- errors that come late ---
+
+TEST_F(DeviceRunner, AnErrorThatTheCandidateBeforeLeftCostsTheNextOneNothing) {
+  EXPECT_EQ(run_device("leaves_fault").outcome, "ok");
+  const int before = contexts();
+  const Result<RunReply> next = runner->run(device_request(module_of("doubling ns=4003")));
+  ASSERT_TRUE(next.is_ok()) << next.message();
+  EXPECT_EQ(next->outcome, "ok") << next->message;
+  EXPECT_EQ(contexts(), before + 1) << "in a fresh context";
+}
+
 // --- a sick device ---
 
 TEST_F(DeviceRunner, ThreeFailedChecksQuarantineTheDeviceUntilOneSucceeds) {

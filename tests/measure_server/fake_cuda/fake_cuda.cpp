@@ -44,6 +44,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "compiler_core/runtime/cuda_driver_api.h"
@@ -69,7 +70,10 @@ int64_t late_waits = 0;
 int left_behind = 0;   // `sticky` will be this when the next module is loaded
 bool hanging = false;  // the next wait never ends
 bool context_made = false;
-using Recorded = std::vector<std::function<int()>>;
+struct Recorded {
+  std::vector<std::function<int()>> launches;
+  bool is_uploaded = false;  // the first launch of a graph brings it to the device, which takes a millisecond
+};
 std::unique_ptr<Recorded> capture;  // launches that are recorded instead of run
 size_t allocated = 0;
 std::map<uint64_t, size_t> allocations;
@@ -434,7 +438,9 @@ int cuGraphExecDestroy(GraphExec graph) {
   return sticky;
 }
 int cuGraphLaunch(GraphExec graph, Stream) {
-  for (const auto& launch : *reinterpret_cast<Recorded*>(graph)) {
+  auto& recorded = *reinterpret_cast<Recorded*>(graph);
+  if (!std::exchange(recorded.is_uploaded, true)) clock_ns += 1e6;
+  for (const auto& launch : recorded.launches) {
     if (sticky != 0) return sticky;
     if (const int code = launch(); code != kSuccess) return code;
   }
@@ -461,7 +467,7 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
     return static_cast<int>(kSuccess);
   };
   if (capture != nullptr) {
-    capture->push_back(work);
+    capture->launches.push_back(work);
     return kSuccess;
   }
   const double begin_ns = clock_ns;
@@ -472,29 +478,5 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
 
 // For libraries that stand on this driver in tests: work that takes so long was queued.
 void fake_cuda_advance(double ns) { clock_ns += ns; }
-
-// --- NVML ---
-
-int nvmlInit_v2() { return 0; }
-int nvmlDeviceGetHandleByUUID(const char* uuid, NvmlDevice* device) {
-  *device = nullptr;
-  return std::strcmp(uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f") == 0 ? 0 : 6;
-}
-int nvmlDeviceGetClockInfo(NvmlDevice, int type, unsigned* mhz) {
-  *mhz = type == kNvmlClockSm ? 1980 : 2619;
-  return 0;
-}
-int nvmlDeviceGetTemperature(NvmlDevice, int, unsigned* celsius) {
-  *celsius = 41;
-  return 0;
-}
-int nvmlDeviceGetPowerUsage(NvmlDevice, unsigned* milliwatts) {
-  *milliwatts = 212'700;
-  return 0;
-}
-int nvmlDeviceGetCurrentClocksThrottleReasons(NvmlDevice, unsigned long long* reasons) {
-  *reasons = 0x1 | 0x4 | 0x20;  // idle, power cap, temperature
-  return 0;
-}
 
 }  // extern "C"
