@@ -101,13 +101,16 @@ class DeviceRun {
   bool for_others(const CallStatus& status) {
     return trouble(str("the device takes no code of \"", manifest().target, "\": ", status.message()));
   }
+  static bool is_of_image(const CallStatus& status) {
+    return status.code() == cuda::kInvalidImage || status.code() == cuda::kNotFound ||
+           status.code() == cuda::kInvalidValue || status.code() == cuda::kInvalidSource ||
+           status.code() == cuda::kInvalidPtx;
+  }
   // Loading, which refuses what is no cubin. Where the driver is lazy, a launch loads.
   bool loaded(const CallStatus& status) {
     if (status.is_of_code_for_others()) return for_others(status);
-    const bool is_of_image = status.code() == cuda::kInvalidImage || status.code() == cuda::kNotFound ||
-                             status.code() == cuda::kInvalidValue || status.code() == cuda::kInvalidSource ||
-                             status.code() == cuda::kInvalidPtx;
-    return is_of_image ? verdict("build_error", "cannot be loaded: " + status.message()) : sound(status);
+    return is_of_image(status) ? verdict("build_error", "cannot be loaded: " + status.message())
+                               : sound(status);
   }
   // The first launches, which a device refuses at once when it can never run them. What else they answer is a
   // fault of the launch before.
@@ -156,7 +159,8 @@ class DeviceRun {
     const Result<std::string> cubin = read_whole(r_.checker);
     if (!cubin.is_ok()) return trouble("the checking kernels: " + cubin.message());
     const CallStatus status = bench_.checks(r_.checker, *cubin, checks_);
-    if (status.is_of_code_for_others()) return for_others(status);
+    if (is_of_image(status) || status.is_of_code_for_others())
+      return trouble("the pack's checking kernels cannot be loaded here: " + status.message());
     return sound(status);
   }
 

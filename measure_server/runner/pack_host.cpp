@@ -1,5 +1,6 @@
 #include "measure_server/runner/pack_host.h"
 
+#include "compiler_core/runtime/cuda_driver.h"
 #include "compiler_core/runtime/cuda_fit.h"
 #include "measure_server/runner/device_host.h"
 
@@ -19,7 +20,8 @@ Status check_device(const Manifest& manifest, const DeviceInfo& device) {
   const std::string_view code = arch_of(manifest.target);
   const auto wrong = [&](const char* why) {
     return failed("the pack's kernels are for ", code, ", and the first GPU here is ", device.name, ", ",
-                  device.arch, ": ", why, ". Pack with --target \"cuda -arch=", device.arch, "\"");
+                  device.arch, ": ", why,
+                  ". Pack with --target \"cuda -arch=", native_archs({.arch = device.arch}).back(), "\"");
   };
   if (!cubin_runs(code, device.arch)) return wrong("it cannot run them");
   // Such as sm_80 on sm_86.

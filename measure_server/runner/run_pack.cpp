@@ -264,7 +264,9 @@ int conclude(Stop stop, const std::string& trouble, const PackResults& results, 
   const char* how = stop == Stop::kNo         ? "done"
                     : stop == Stop::kDeadline ? "the deadline is reached; run again to continue"
                                               : "stopped; run again to continue";
-  if (stop == Stop::kTrouble) std::fprintf(stderr, "runner: %s\n", trouble.c_str());
+  // What the runner itself says begins so already.
+  const char* who = trouble.starts_with("runner: ") ? "" : "runner: ";
+  if (stop == Stop::kTrouble) std::fprintf(stderr, "%s%s\n", who, trouble.c_str());
   std::printf("%s: %zu results in %s\n", how, results.count(), output.c_str());
   return stop == Stop::kTrouble || results.count() == 0 ? 1 : 0;
 }

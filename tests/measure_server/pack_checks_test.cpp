@@ -141,6 +141,25 @@ TEST_F(PackChecks, NothingLargeTravelsForACandidate) {
   }
 }
 
+TEST_F(PackChecks, CheckingKernelsThatThisHostRefusesEndTheRun) {
+  (void)measure({gpu("doubling")}, true);
+  const Result<PackFile> file = PackFile::open((dir_ / "a.pack").string());
+  ASSERT_TRUE(file.is_ok()) << file.message();
+  Pack pack = file->pack();
+  pack.tasks[0].references[0].bytes = *file->reference(0, 0);
+  pack.tasks[0].candidates[0].artifact = *file->artifact(0, 0);
+  pack.tasks[0].checker = "no cubin";
+  ASSERT_TRUE(write_pack(pack, (dir_ / "b.pack").string()).is_ok());
+  const int status = std::system(str("cd ", dir_.string(), " && TUNER_LIBCUDA=", TUNER_FAKE_CUDA, " ",
+                                     TUNER_RUNNER_PATH, " run-pack b.pack -o b.jsonl >log 2>&1")
+                                     .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  std::ifstream log(dir_ / "log");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(log), {}).substr(0, 64),
+            "runner: the pack's checking kernels cannot be loaded here: cuMod");
+  EXPECT_EQ(std::filesystem::file_size(dir_ / "b.jsonl"), 0u);
+}
+
 // Nothing keeps a kernel from writing to the originals of inputs: the next candidate gets new ones.
 TEST_F(PackChecks, AStrayWriteDoesNotMakeTheNextCandidateWrong) {
   const std::vector<json> results =

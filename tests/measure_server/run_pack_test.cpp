@@ -181,7 +181,7 @@ TEST_F(RunPack, KernelsForAnotherArchitectureAreRefusedBeforeAnythingRuns) {
   const PackCandidate sm_80 = gpu("doubling", "FAKECUBIN arch=80 toolkit=13", "cuda -arch=sm_80");
   expect_refusal(run_on_gpu({gpu("doubling"), sm_80}, log),
                  "the pack's kernels are for sm_80, and the first GPU here is Fake GPU, sm_90: it cannot run "
-                 "them. Pack with --target \"cuda -arch=sm_90\"\n");
+                 "them. Pack with --target \"cuda -arch=sm_90a\"\n");
   // An architecture's own features, and code that would run but is not this GPU's own.
   const PackCandidate sm_90a = gpu("doubling", "FAKECUBIN", "cuda -arch=sm_90a");
   expect_refusal(run_on_gpu({sm_90a}, log + " TUNER_FAKE_CUDA_ARCH=100"), "sm_100: it cannot run them");
