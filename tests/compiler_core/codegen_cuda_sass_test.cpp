@@ -8,8 +8,8 @@
 #include <random>
 
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "tests/compiler_core/gpu_kernels.h"
 #include "tests/compiler_core/sass_stream.h"

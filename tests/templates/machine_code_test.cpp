@@ -4,8 +4,8 @@
 
 #include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/device_rates.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
-#include "compiler_core/codegen_cuda/sass/sass_text.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
+#include "compiler_core/codegen_cuda/machine_code_text.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "templates/registry/registry.h"
 
@@ -86,7 +86,7 @@ TEST_P(MachineCode, IsPrintedWithItsCounts) {
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
   const Result<std::string> text =
-      sass::cuda_sass(*(*instance)->instantiate(space.at(space.default_index())), target);
+      cuda_sass(*(*instance)->instantiate(space.at(space.default_index())), target);
   ASSERT_TRUE(text.is_ok()) << text.message();
   for (const char* part : {"  registers    ", "  issue floor  ", "  copy         ", "  hot loop     ",
                            " % FFMA, ", "LDS.128", "BAR", "BRA"})
