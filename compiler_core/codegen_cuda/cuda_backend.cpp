@@ -5,9 +5,9 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/codegen/emulated_run.h"
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
+#include "compiler_core/codegen_cuda/machine_code_text.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
-#include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "compiler_core/host_spelling.h"
 #include "compiler_core/lower/gpu.h"
@@ -108,7 +108,7 @@ class CudaBackend final : public Backend {
                            const Target& target) const override {
     if (form == "cuda") return emit_cuda(program, target);
     if (form == "resources") return cuda_resources(program, target);
-    if (form == "sass") return sass::cuda_sass(program, target);
+    if (form == "sass") return cuda_sass(program, target);
     ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
     return to_text(lowered);
   }

@@ -32,7 +32,7 @@
 
 #include "compiler_core/base/statistics.h"
 #include "compiler_core/codegen_cuda/compile.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "compiler_core/codegen_cuda/warp_work.h"
 #include "templates/registry/registry.h"

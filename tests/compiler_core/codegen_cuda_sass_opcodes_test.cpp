@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "compiler_core/codegen_cuda/cuda.h"
 #include "tests/compiler_core/sass_snippets.h"
@@ -38,6 +43,52 @@ TEST_F(CodegenCudaSassOpcodes, EachConstructGrowsWithItsCopiesAndEachOpcodeIsOfO
   for (const sass::Opcode& opcode : sass::opcodes())
     EXPECT_TRUE(opcode.op == sass::Op::kNop || not_proved.contains(opcode.name) || seen.contains(opcode.base))
         << opcode.name;
+}
+
+// The mnemonics of a listing by their addresses: "/*0010*/ @!P0 BRA `(.L_1) ;" gives 0x10, "BRA". Without what follows
+// the first dot.
+std::map<int, std::string> mnemonics(const std::string& listing) {
+  static const std::regex kLine(R"(/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*))");
+  std::map<int, std::string> found;
+  for (std::sregex_iterator at(listing.begin(), listing.end(), kLine), end; at != end; ++at)
+    found[std::stoi((*at)[1], nullptr, 16)] = (*at)[2];
+  return found;
+}
+
+TEST(CodegenCudaSassTable, ListingsAreReadByAddress) {
+  const auto found = mnemonics(
+      "        /*0000*/                   MOV R1, c[0x0][0x28] ;          /* 0x00000a00ff017624 */\n"
+      "        /*0010*/              @!P0 BRA `(.L_x_1) ;\n        /*0020*/ @UP0 UIADD3.X UR4, UR4, 0x1, URZ "
+      ";\n");
+  EXPECT_EQ(found, (std::map<int, std::string>{{0, "MOV"}, {16, "BRA"}, {32, "UIADD3"}}));
+}
+
+// Where the vendor's disassembler is, it calls every instruction as the table does.
+TEST_F(CodegenCudaSassOpcodes, AgreesWithNvdisasmWhereThatIs) {
+  if (std::system("nvdisasm --version > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "no nvdisasm in PATH: the table rests on the snippets alone";
+  for (const char* arch : kArchs)
+    for (const SassSnippet& snippet : sass_snippets()) {
+      SCOPED_TRACE(snippet.name + " on " + arch);
+      const auto compiled = cuda::compile_source(sass_snippet_source(snippet, kFew), "snippet.cu",
+                                                 {std::string("--gpu-architecture=") + arch, "--std=c++17"});
+      ASSERT_TRUE(compiled.is_ok()) << compiled.message();
+      const std::string file = ::testing::TempDir() + "snippet.cubin", list = file + ".txt";
+      std::ofstream(file, std::ios::binary) << compiled->cubin;
+      ASSERT_EQ(std::system(("nvdisasm -c " + file + " > " + list).c_str()), 0);
+      std::stringstream listing;
+      listing << std::ifstream(list).rdbuf();
+      const auto codes = sass::read_kernel_code(compiled->cubin);
+      ASSERT_TRUE(codes.is_ok()) << codes.message();
+      ASSERT_EQ(codes->size(), 1u);
+      for (const auto& [address, mnemonic] : mnemonics(listing.str())) {
+        const auto at = static_cast<size_t>(address / 16);
+        if (at >= codes->front().instructions.size()) continue;  // filler
+        const sass::Opcode* opcode = sass::find_opcode(codes->front().instructions[at].opcode());
+        ASSERT_NE(opcode, nullptr) << mnemonic;
+        EXPECT_EQ(opcode->name.substr(0, opcode->name.find('.')), mnemonic) << std::hex << address;
+      }
+    }
 }
 
 TEST(CodegenCudaSassTable, IsSortedAndNamesEachOnce) {

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "compiler_core/codegen_cuda/cuda.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/codegen_cuda/nvrtc.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
 #include "compiler_core/codegen_cuda/sass/sass_text.h"
 #include "tests/compiler_core/gpu_kernels.h"
 #include "tests/compiler_core/sass_stream.h"
@@ -382,6 +382,20 @@ TEST(CodegenCudaIssueFloor, CountsWhatTheMultiplyAddsNeed) {
   // A warp on each scheduler: 11 instructions a step, and 2 outside.
   EXPECT_NEAR(floor_ns(lowered(132, 128, 1000)) * kClock, 11'002, 1e-6);
   EXPECT_NEAR(floor_ns(lowered(132, 256, 1000)) * kClock, 22'004, 1e-6);
+}
+
+// 16 of the 8,000 multiply-adds may be those outside; the others take 11 instructions for eight.
+TEST(CodegenCudaIssueFloor, WhatMayStandOutsideOfLoopsIsTakenOff) {
+  SassStream s;
+  for (int i = 0; i < 16; ++i) s.ffma();
+  const int head = s.barrier();
+  for (int i = 0; i < 8; ++i) s.ffma();
+  s.integer();
+  s.branch(head);
+  s.exit();
+  const auto floor = sass::issue_floor(read(s), lowered(132, 128, 1000), *parse_target("cuda -arch=sm_90a"));
+  ASSERT_TRUE(floor.is_ok()) << floor.message();
+  EXPECT_NEAR(floor->warp_instructions, 17 + 7984 * 11 / 8, 1e-6);
 }
 
 TEST(CodegenCudaIssueFloor, TheBusiestSchedulerCounts) {

@@ -145,6 +145,19 @@ TEST(TimeEstimate, OneBlockWithAllTheWorkIsSlowerThanABlockForEachMultiprocessor
   EXPECT_NEAR(alone / spread, 132, 7);
 }
 
+// Four schedulers: the fifth warp is the second of one of them.
+TEST(TimeEstimate, WarpsGoToSchedulersWhole) {
+  GpuKernel four = arithmetic(132, 80'000), five = arithmetic(132, 80'000);
+  four.block = {128, 1, 1}, five.block = {160, 1, 1};
+  EXPECT_NEAR((ns(five) - kLaunchNs) / (ns(four) - kLaunchNs), 2, 0.05);
+}
+
+TEST(TimeEstimate, BlocksThatLeaveAtOnceDoNotCount) {
+  GpuKernel half = arithmetic(264, 80'000);
+  half.body = make_if(floor_mod(half.block_vars[0], 2) < 1, half.body);
+  EXPECT_NEAR(ns(half), ns(arithmetic(132, 80'000)), 0.02 * ns(half));
+}
+
 TEST(TimeEstimate, TwiceTheWorkTakesTwiceAsLong) {
   const double once = ns(arithmetic(1056, 80'000)) - kLaunchNs;
   EXPECT_NEAR((ns(arithmetic(1056, 160'000)) - kLaunchNs) / once, 2, 0.05);

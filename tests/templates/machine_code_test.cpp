@@ -2,10 +2,11 @@
 // multiply-adds, and no estimated time is below what the code must take.
 #include <gtest/gtest.h>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/codegen_cuda/compile.h"
 #include "compiler_core/codegen_cuda/device_rates.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
-#include "compiler_core/codegen_cuda/sass/sass_text.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
+#include "compiler_core/codegen_cuda/machine_code_text.h"
 #include "compiler_core/codegen_cuda/time_estimate.h"
 #include "templates/registry/registry.h"
 
@@ -86,11 +87,31 @@ TEST_P(MachineCode, IsPrintedWithItsCounts) {
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
   const Result<std::string> text =
-      sass::cuda_sass(*(*instance)->instantiate(space.at(space.default_index())), target);
+      cuda_sass(*(*instance)->instantiate(space.at(space.default_index())), target);
   ASSERT_TRUE(text.is_ok()) << text.message();
   for (const char* part : {"  registers    ", "  issue floor  ", "  copy         ", "  hot loop     ",
                            " % FFMA, ", "LDS.128", "BAR", "BRA"})
     EXPECT_NE(text->find(part), std::string::npos) << part << "\n" << *text;
+}
+
+// What a pack ranks compiled candidates by: the floor with the launch; nothing of a binary that is no cubin.
+TEST_P(MachineCode, TheBackEndTellsTheLeastTimeOfACubin) {
+  if (const Status there = nvrtc_available(); !there.is_ok()) GTEST_SKIP() << there.message();
+  const Target target = *parse_target(std::string("cuda -arch=") + GetParam());
+  const Workload workload = MatmulWorkload{.m = 1024, .n = 1024, .k = 1024};
+  const auto instance = templates_for(workload, target)->front()->apply(workload, target);
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  const Result<Program> program = (*instance)->instantiate(space.at(space.default_index()));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  Result<Artifact> artifact = compile_cuda(*program, target);
+  ASSERT_TRUE(artifact.is_ok()) << artifact.message();
+  const auto floor = sass::issue_floor(*artifact, *lower_gpu(*program), target);
+  ASSERT_TRUE(floor.is_ok()) << floor.message();
+  const Backend& backend = backend_of(target);
+  EXPECT_DOUBLE_EQ(backend.least_ns(*program, target, *artifact), floor->ns + kLaunchNs);
+  artifact->manifest.kind = binary_kind::kSharedObject;
+  EXPECT_EQ(backend.least_ns(*program, target, *artifact), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Arch, MachineCode, ::testing::Values("sm_80", "sm_90a"));

@@ -2,8 +2,8 @@
 //
 //   read_kernel_code(cubin)   the instructions of each kernel, their loops, what they are made of
 //   Copy                      loads from global memory that belong together, and which of them wait for each other
-//   issue_floor.h             a lower bound of the kernel's time, from the instructions it must issue
-//   sass_text.h               all of it for people (tuner show --as sass)
+//   ../issue_floor.h          a lower bound of the kernel's time, from the instructions it must issue
+//   sass_text.h               all of it for people
 //
 // An instruction is 16 bytes. Only what is needed is decoded: opcode, guard, the registers of moves, the target of
 // a branch, the width of an access, and the control bits (stall, scoreboards). Opcodes are in a table (opcodes.cpp)

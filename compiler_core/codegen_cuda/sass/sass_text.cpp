@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "compiler_core/codegen_cuda/compile.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
 #include "compiler_core/codegen_cuda/sass/opcodes.h"
 
 namespace tuner::sass {
@@ -82,18 +80,6 @@ std::string copy_text(const Copy& copy) {
       copy.loop < 0 ? "; not in a loop" : "", "\n");
 }
 
-std::string kernel_text(const KernelCode& code, const GpuKernel& kernel, const LaunchInfo& launch,
-                        const Target& target) {
-  std::string text =
-      str(code.name, "\n  registers    ", launch.registers, ", ", launch.spill_bytes, " bytes spilled, ",
-          launch.blocks_per_sm, launch.blocks_per_sm == 1 ? " block" : " blocks", " a multiprocessor\n");
-  const Result<IssueFloor> floor = issue_floor(code, kernel, target, launch.blocks_per_sm);
-  text += floor ? formatted("  issue floor  %.1f us, %.0f instructions a warp: no run can be faster\n",
-                            floor->ns / 1000, floor->warp_instructions)
-                : str("  issue floor  none: ", floor.message(), "\n");
-  return text + to_text(code);
-}
-
 }  // namespace
 
 std::string to_text(const KernelCode& code) {
@@ -110,22 +96,6 @@ std::string to_text(const KernelCode& code) {
                     100 * hot.own.ffma_share(), hot.own.ffma_a_shared_load(), hot.own[Op::kBarrier],
                     hot.own[Op::kBarrier] == 1 ? "barrier" : "barriers");
   return text + listing(code, hot, code.hot);
-}
-
-Result<std::string> cuda_sass(const Program& program, const Target& target) {
-  ASSIGN_OR_RETURN(const GpuProgram lowered, lower_gpu(program));
-  CudaOptions everything;
-  everything.static_filter = false;
-  everything.max_spill_bytes = INT32_MAX;
-  ASSIGN_OR_RETURN(const Artifact artifact, cuda::compile_kernels(lowered, target, everything));
-  ASSIGN_OR_RETURN(const std::vector<KernelCode> codes, read_kernel_code(artifact.binary));
-  std::string text;
-  for (size_t i = 0; i < lowered.kernels.size(); ++i) {
-    const auto code = std::ranges::find(codes, lowered.kernels[i].name, &KernelCode::name);
-    if (code == codes.end()) return failed(lowered.kernels[i].name, ": its machine code is not in the cubin");
-    text += kernel_text(*code, lowered.kernels[i], artifact.manifest.launches[i], target);
-  }
-  return text;
 }
 
 }  // namespace tuner::sass

@@ -1,4 +1,4 @@
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
 
 #include <algorithm>
 #include <array>

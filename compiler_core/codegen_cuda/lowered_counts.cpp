@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "compiler_core/codegen_cuda/index_value.h"
-#include "compiler_core/codegen_cuda/sass/issue_floor.h"
+#include "compiler_core/codegen_cuda/issue_floor.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::sass {
