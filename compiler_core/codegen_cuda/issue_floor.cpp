@@ -18,7 +18,8 @@ using CostOf = double (*)(const KernelCode&, const Block&);
 
 double issued(const KernelCode& /*code*/, const Block& block) { return block.end - block.begin; }
 
-// Passes of the pipe to shared and global memory, of which a multiprocessor has one: an access takes one at least.
+// Passes of the pipe to shared and global memory, of which a multiprocessor has one: an access takes one at
+// least.
 double passes(const KernelCode& code, const Block& block) {
   double count = 0;
   for (int at = block.begin; at < block.end; ++at) {
@@ -44,8 +45,8 @@ int least_latency(Op op) {
   }
 }
 
-// Clocks from the first instruction to the one after the last, for a warp that nobody is in the way of: stalls, and
-// waiting for what the block itself has loaded.
+// Clocks from the first instruction to the one after the last, for a warp that nobody is in the way of:
+// stalls, and waiting for what the block itself has loaded.
 double clocks_alone(const KernelCode& code, const Block& block) {
   std::array<int64_t, 6> free{};
   int64_t now = 0;
@@ -67,8 +68,8 @@ struct Pieces {
   double a_piece() const { return of_kind > 0 ? cost / of_kind : std::numeric_limits<double>::infinity(); }
 };
 
-// The least that an iteration of the loop costs for one instruction of the kind: what every iteration passes, and
-// of the blocks that it may leave out those with many of the kind.
+// The least that an iteration of the loop costs for one instruction of the kind: what every iteration passes,
+// and of the blocks that it may leave out those with many of the kind.
 double least_a_piece(const KernelCode& code, int loop, Op kind, CostOf cost) {
   Pieces sure;
   std::vector<Pieces> others;
@@ -91,8 +92,8 @@ double least_a_piece(const KernelCode& code, int loop, Op kind, CostOf cost) {
   return sure.a_piece();
 }
 
-// What loops cost at least for `total` instructions of one kind, of which `outside` may stand outside of loops: the
-// loop that is cheapest for one of them may run them all.
+// What loops cost at least for `total` instructions of one kind, of which `outside` may stand outside of
+// loops: the loop that is cheapest for one of them may run them all.
 double in_loops(const KernelCode& code, Op kind, double total, double outside, CostOf cost) {
   double least = std::numeric_limits<double>::infinity();
   for (size_t l = 0; l < code.loops.size(); ++l)

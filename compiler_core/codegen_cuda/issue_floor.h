@@ -1,28 +1,29 @@
-// A lower bound of a compiled kernel's time, from the instructions it must issue. No estimate: nothing can be faster.
+// A lower bound of a compiled kernel's time, from the instructions it must issue. No estimate: nothing can be
+// faster.
 //
-// A multiprocessor has four schedulers, each issues one instruction a clock. How many instructions a warp issues
-// follows from two numbers of the lowered kernel that are known exactly, its multiply-adds and its barriers, and
-// from the loops of the machine code:
+// A multiprocessor has four schedulers, each issues one instruction a clock. How many instructions a warp
+// issues follows from two numbers of the lowered kernel that are known exactly, its multiply-adds and its
+// barriers, and from the loops of the machine code:
 //
 //   outside of loops     what every thread passes, once
 //   loops with FFMA      the multiply-adds that the code outside of loops cannot hold, times the fewest instructions
 //                        that any such loop can issue for one of them
 //   loops with barriers, without FFMA     the same with barriers, if no loop has both
 //
-// Only instructions count that no branch leads around (Block::sure), and of those behind a branch what comes with
-// multiply-adds: guarded copies are left out. A loop with neither counts nothing. Multiply-adds under a guard count by
-// the share of blocks and iterations that pass it; under one that differs from thread to thread, not at all. All
-// that makes the bound lower, never wrong. The busiest multiprocessor has ceil(blocks / multiprocessors) blocks
-// and its busiest scheduler a quarter of their warps, rounded up; where they have different work, the average
-// counts, spread evenly.
+// Only instructions count that no branch leads around (Block::sure), and of those behind a branch what comes
+// with multiply-adds: guarded copies are left out. A loop with neither counts nothing. Multiply-adds under a
+// guard count by the share of blocks and iterations that pass it; under one that differs from thread to
+// thread, not at all. All that makes the bound lower, never wrong. The busiest multiprocessor has ceil(blocks
+// / multiprocessors) blocks and its busiest scheduler a quarter of their warps, rounded up; where they have
+// different work, the average counts, spread evenly.
 //
-// Three more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer lanes
-// than the schedulers can feed (sm_80); the pipe to memory, an access a clock and multiprocessor; and a warp
-// that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each round of
-// resident blocks. Clock and multiprocessors are those of device_rates.h.
+// Three more bounds from the same counts, of which the largest is taken: the float32 pipe, where it has fewer
+// lanes than the schedulers can feed (sm_80); the pipe to memory, an access a clock and multiprocessor; and a
+// warp that nobody is in the way of, with its stalls and the shortest waits for its loads, once for each
+// round of resident blocks. Clock and multiprocessors are those of device_rates.h.
 //
-// Refused: code with too many unknown instructions, indirect jumps (what is executed there is not known), or no
-// code of that kernel.
+// Refused: code with too many unknown instructions, indirect jumps (what is executed there is not known), or
+// no code of that kernel.
 #pragma once
 
 #include <string_view>

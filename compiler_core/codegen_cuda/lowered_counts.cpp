@@ -8,8 +8,8 @@
 namespace tuner::sass {
 namespace {
 
-// Points at which a guard is evaluated, at most: it takes some 0.05 us each, and a guard of the whole block is evaluated
-// for every block.
+// Points at which a guard is evaluated, at most: it takes some 0.05 us each, and a guard of the whole block
+// is evaluated for every block.
 constexpr int64_t kMostPoints = int64_t{1} << 16;
 
 bool is_product(const Expr& e) {
@@ -75,8 +75,8 @@ class Counter {
     block_share_ = of_block_.share;
   }
 
-  // A guard of blocks alone, outside of all others, decides which blocks have work; others decide how much. One of
-  // threads or data is taken for never true.
+  // A guard of blocks alone, outside of all others, decides which blocks have work; others decide how much.
+  // One of threads or data is taken for never true.
   void walk_guarded(const Expr& condition, const Stmt& body, double times) {
     if (body == nullptr) return;
     const bool blocks_only = within_.all.empty() && uses_only(condition, block_vars_);

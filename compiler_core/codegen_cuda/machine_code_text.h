@@ -9,8 +9,8 @@
 
 namespace tuner {
 
-// `tuner show --as sass`: compiles the Program, and for each kernel registers, spills, issue floor, and what stands in
-// sass/sass_text.h. Unavailable without NVRTC. Configs that the filter refuses are shown too.
+// `tuner show --as sass`: compiles the Program, and for each kernel registers, spills, issue floor, and what
+// stands in sass/sass_text.h. Unavailable without NVRTC. Configs that the filter refuses are shown too.
 Result<std::string> cuda_sass(const Program& program, const Target& target);
 
 }  // namespace tuner

@@ -41,7 +41,8 @@ class WarpSampler {
 
   // Share of the points at which some lane takes part.
   double active_share() const;
-  // Share of the blocks that pass the guard of blocks around, if there is one: what is inside is looked at in blocks that do.
+  // Share of the blocks that pass the guard of blocks around, if there is one: what is inside is looked at in
+  // blocks that do.
   std::optional<double> block_share() const { return block_share_; }
   // An access of `width` elements side by side for each lane, from this one.
   AccessCost access(const BufferNode& buffer, const std::vector<Expr>& indices, int64_t width);

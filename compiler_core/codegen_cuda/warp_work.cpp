@@ -296,8 +296,8 @@ class Walk {
     return count;
   }
 
-  // What an address takes beside its indices: a pointer that goes on with the innermost loop; and of a swizzle an
-  // exclusive or for each access, and the row's share of it when the row goes on.
+  // What an address takes beside its indices: a pointer that goes on with the innermost loop; and of a
+  // swizzle an exclusive or for each access, and the row's share of it when the row goes on.
   double address_instructions(const Buffer& buffer, const std::vector<Expr>& indices, double copies) const {
     constexpr double kRowOfSwizzle = 3;  // remainder, shift, sum
     const auto innermost =

@@ -2,9 +2,9 @@
 //
 //   sass_learn [sm_80|sm_90a]...
 //
-// Compiles each snippet of tests/compiler_core/sass_snippets.h with 4 and with 12 copies and prints the opcodes that
-// grow with them, by their numbers and by what the table calls them: "?" is not in the table. Whoever adds an
-// opcode adds a snippet first.
+// Compiles each snippet of tests/compiler_core/sass_snippets.h with 4 and with 12 copies and prints the
+// opcodes that grow with them, by their numbers and by what the table calls them: "?" is not in the table.
+// Whoever adds an opcode adds a snippet first.
 #include <algorithm>
 #include <cstdio>
 #include <map>

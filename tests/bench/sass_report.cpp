@@ -3,8 +3,9 @@
 //   sass_report [--target "cuda -arch=sm_80"]... [--configs N] [--seed S] [--template WORD] [--cache DIR] [--each]
 //               [--json FILE] FILE.json...
 //
-// For each target (sm_80 and sm_90a unless given) and template that serves an entry of the job files: the default config and N
-// random ones that the filter accepts, before and after compiling, of each entry. A line a template and target:
+// For each target (sm_80 and sm_90a unless given) and template that serves an entry of the job files: the
+// default config and N random ones that the filter accepts, before and after compiling, of each entry. A line
+// a template and target:
 //
 //   configs     default and random ones, of all entries
 //   serial      loads of a copy to shared memory that are waited for before the copy's next one: most in a copy of the
@@ -128,7 +129,8 @@ Row look_at(const TemplateInstance& instance, const Config& config, const Target
   return row;
 }
 
-// The default config and as many accepted random ones as wanted, fewer when the space has no more. The same for any number of threads.
+// The default config and as many accepted random ones as wanted, fewer when the space has no more. The same
+// for any number of threads.
 std::vector<Row> look_at_all(const TemplateInstance& instance, const Target& target, const Options& options) {
   const auto wanted = static_cast<size_t>(options.configs);
   std::mt19937_64 rng(options.seed);

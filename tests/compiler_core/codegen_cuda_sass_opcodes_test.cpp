@@ -25,7 +25,8 @@ class CodegenCudaSassOpcodes : public ::testing::Test {
   }
 };
 
-// ptxas may make one instruction of two copies (a store of 64 bits of two of 32), so that half as many are enough.
+// ptxas may make one instruction of two copies (a store of 64 bits of two of 32), so that half as many are
+// enough.
 TEST_F(CodegenCudaSassOpcodes, EachConstructGrowsWithItsCopiesAndEachOpcodeIsOfOne) {
   std::set<int> seen;
   for (const char* arch : kArchs)
@@ -45,8 +46,8 @@ TEST_F(CodegenCudaSassOpcodes, EachConstructGrowsWithItsCopiesAndEachOpcodeIsOfO
         << opcode.name;
 }
 
-// The mnemonics of a listing by their addresses: "/*0010*/ @!P0 BRA `(.L_1) ;" gives 0x10, "BRA". Without what follows
-// the first dot.
+// The mnemonics of a listing by their addresses: "/*0010*/ @!P0 BRA `(.L_1) ;" gives 0x10, "BRA". Without
+// what follows the first dot.
 std::map<int, std::string> mnemonics(const std::string& listing) {
   static const std::regex kLine(R"(/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*))");
   std::map<int, std::string> found;

@@ -1,5 +1,5 @@
-// Machine code is read: loops, mixes, loads that wait for each other, a bound of the time. Streams are made by hand
-// (sass_stream.h) or compiled where NVRTC is; damaged ones never crash.
+// Machine code is read: loops, mixes, loads that wait for each other, a bound of the time. Streams are made
+// by hand (sass_stream.h) or compiled where NVRTC is; damaged ones never crash.
 #include "compiler_core/codegen_cuda/sass/sass.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Snippets of CUDA whose content is known, to learn opcodes from: a construct is written a few times and many times;
-// the opcodes that grow with it are its.
+// Snippets of CUDA whose content is known, to learn opcodes from: a construct is written a few times and many
+// times; the opcodes that grow with it are its.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What NVRTC makes of the templates for GPUs, read from the machine code: nothing unknown in it, its hot loop holds the
-// multiply-adds, and no estimated time is below what the code must take.
+// What NVRTC makes of the templates for GPUs, read from the machine code: nothing unknown in it, its hot loop
+// holds the multiply-adds, and no estimated time is below what the code must take.
 #include <gtest/gtest.h>
 
 #include "compiler_core/backend.h"

@@ -1,5 +1,6 @@
 // tuner show FILE|TRIAL: a kernel as its schedule, its loops, LLVM IR, assembler, or what bounds it
-// (roofline); for a GPU its lowered kernels, CUDA source, resources or machine code. Or the space that is searched for it.
+// (roofline); for a GPU its lowered kernels, CUDA source, resources or machine code. Or the space that is
+// searched for it.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -1,6 +1,6 @@
-// Instructions are taken in the order of their addresses, which is the order in which they run but for blocks that the
-// compiler moved away. A load has been waited for when an instruction waits for the scoreboard it releases:
-// whoever reads its register must do that.
+// Instructions are taken in the order of their addresses, which is the order in which they run but for blocks
+// that the compiler moved away. A load has been waited for when an instruction waits for the scoreboard it
+// releases: whoever reads its register must do that.
 #include "compiler_core/codegen_cuda/sass/copies.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace {
 bool is_global_load(Op op) { return op == Op::kLdg32 || op == Op::kLdg64 || op == Op::kLdg128; }
 bool is_shared_store(Op op) { return op == Op::kSts32 || op == Op::kSts64 || op == Op::kSts128; }
 
-// The copies of one loop, or of what is in no loop: a walk over its instructions. Those of loops inside are passed
-// too: they may wait for a load, but their own loads are another walk's.
+// The copies of one loop, or of what is in no loop: a walk over its instructions. Those of loops inside are
+// passed too: they may wait for a load, but their own loads are another walk's.
 class Walk {
  public:
   Walk(const KernelCode& code, int loop) : code_(code), loop_(loop) {}
@@ -60,7 +60,8 @@ class Walk {
     waited_ = false;
   }
 
-  // A branch before the first store leads around all of them: what is stored is for the next step, if there is one.
+  // A branch before the first store leads around all of them: what is stored is for the next step, if there
+  // is one.
   void store(int at) {
     if (copy_.shared_stores++ > 0) copy_.branches += branches_;
     branches_ = 0;
@@ -74,7 +75,8 @@ class Walk {
     waited_ = false;
   }
 
-  // A loop whose only copy goes on in the next iteration without a barrier: its last load may wait for the first.
+  // A loop whose only copy goes on in the next iteration without a barrier: its last load may wait for the
+  // first.
   void look_around() {
     if (copies_.size() != 1 || loop().mix[Op::kBarrier] > 0) return;
     Copy& copy = copies_.front();

@@ -18,7 +18,8 @@ namespace {
 
 constexpr uint64_t kZeroRegister = 255, kAlways = 7;
 constexpr int kBra = 0x947;
-// Where an immediate, a constant or a uniform register is the third operand, the second one's register is behind it.
+// Where an immediate, a constant or a uniform register is the third operand, the second one's register is
+// behind it.
 constexpr bool third_is_behind(int form) { return form == 2 || form == 3 || form == 7; }
 
 uint64_t bits(uint64_t word, int first, int count) { return word >> first & ((uint64_t{1} << count) - 1); }
@@ -36,8 +37,8 @@ Op with_width(Op of_32_bits, uint64_t high) {
   return static_cast<Op>(static_cast<int>(of_32_bits) + steps);
 }
 
-// Bytes from the next instruction, a multiple of four: 48 bits with a sign from bit 34 on; from sm_90 on there are
-// eight more below, in the place of the written register.
+// Bytes from the next instruction, a multiple of four: 48 bits with a sign from bit 34 on; from sm_90 on
+// there are eight more below, in the place of the written register.
 int64_t jump_offset(const Instruction& i, int sm) {
   const uint64_t field = i.low >> 34 | bits(i.high, 0, 18) << 30;
   const int64_t upper = static_cast<int64_t>(field << 16) >> 16;

@@ -21,7 +21,8 @@ std::string hexadecimal(int opcode) {
   return text;
 }
 
-// The compiler fills the section with jumps to themselves and NOPs; nothing is behind the last of anything else.
+// The compiler fills the section with jumps to themselves and NOPs; nothing is behind the last of anything
+// else.
 void cut_filler(std::vector<Instruction>& code) {
   while (!code.empty() &&
          (code.back().op == Op::kNop || (code.back().jump == Jump::kBranch && code.back().always &&

@@ -1,5 +1,5 @@
-// Learned by tests/bench/sass_learn: a snippet of known content is compiled with a few and with many copies of one
-// construct, and the opcodes that grow with it are its. codegen_cuda_sass_opcodes_test repeats that.
+// Learned by tests/bench/sass_learn: a snippet of known content is compiled with a few and with many copies
+// of one construct, and the opcodes that grow with it are its. codegen_cuda_sass_opcodes_test repeats that.
 #include "compiler_core/codegen_cuda/sass/opcodes.h"
 
 #include <algorithm>

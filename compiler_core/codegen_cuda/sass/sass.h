@@ -1,18 +1,20 @@
-// Machine code of NVIDIA GPUs, sm_80 to sm_90a: what the compiler made of a kernel, without the vendor's disassembler.
+// Machine code of NVIDIA GPUs, sm_80 to sm_90a: what the compiler made of a kernel, without the vendor's
+// disassembler.
 //
 //   read_kernel_code(cubin)   the instructions of each kernel, their loops, what they are made of
 //   Copy                      loads from global memory that belong together, and which of them wait for each other
 //   ../issue_floor.h          a lower bound of the kernel's time, from the instructions it must issue
 //   sass_text.h               all of it for people
 //
-// An instruction is 16 bytes. Only what is needed is decoded: opcode, guard, the registers of moves, the target of
-// a branch, the width of an access, and the control bits (stall, scoreboards). Opcodes are in a table (opcodes.cpp)
-// that was learned from snippets whose content is known and is tested on them; one that is not there counts as
-// Op::kUnknown and is named by its number. When more than 1 % of a kernel are unknown there is no verdict on it.
+// An instruction is 16 bytes. Only what is needed is decoded: opcode, guard, the registers of moves, the
+// target of a branch, the width of an access, and the control bits (stall, scoreboards). Opcodes are in a
+// table (opcodes.cpp) that was learned from snippets whose content is known and is tested on them; one that
+// is not there counts as Op::kUnknown and is named by its number. When more than 1 % of a kernel are unknown
+// there is no verdict on it.
 //
-// Addresses are bytes from the kernel's first instruction. Counts are of instructions as they stand in the code,
-// not of how often they run. Any bytes may be given: damaged ones are errors or unknown instructions, never a
-// crash. Everything may be called from any thread; a kernel of 2,000 instructions takes some 0.1 ms.
+// Addresses are bytes from the kernel's first instruction. Counts are of instructions as they stand in the
+// code, not of how often they run. Any bytes may be given: damaged ones are errors or unknown instructions,
+// never a crash. Everything may be called from any thread; a kernel of 2,000 instructions takes some 0.1 ms.
 #pragma once
 
 #include <array>
@@ -94,7 +96,8 @@ struct Mix {
 struct Block {
   int begin = 0, end = 0;
   std::vector<int> next;  // blocks
-  // No branch leads around it: every iteration of its innermost loop passes it; outside of loops, every thread.
+  // No branch leads around it: every iteration of its innermost loop passes it; outside of loops, every
+  // thread.
   bool sure = false;
 };
 
@@ -108,15 +111,16 @@ struct Loop {
   Mix own;                  // without loops inside
 };
 
-// Loads from global memory that belong together: those of one loop (or of none) up to the last store to shared memory
-// before a barrier. A load is serial if the warp waits for it before the next one of the copy issues; in a
-// loop without a barrier the next one of the last is the first.
+// Loads from global memory that belong together: those of one loop (or of none) up to the last store to
+// shared memory before a barrier. A load is serial if the warp waits for it before the next one of the copy
+// issues; in a loop without a barrier the next one of the last is the first.
 struct Copy {
   int loop = -1;           // its loop; -1: none
   int begin = 0, end = 0;  // instructions, from the first load to the last load or store to shared memory
   int loads = 0, serial = 0;
   int shared_stores = 0;  // 0: it goes to registers only
-  // Between its loads or between its stores, but those of loops inside. A branch around all its stores is none of them.
+  // Between its loads or between its stores, but those of loops inside. A branch around all its stores is
+  // none of them.
   int branches = 0;
 };
 
@@ -142,11 +146,12 @@ struct KernelCode {
 // One instruction, at index `at` of a kernel for this architecture.
 Instruction decode(uint64_t low, uint64_t high, int at, int sm);
 
-// The code of a kernel from its bytes. InvalidArgument when they are no whole instructions, or too many: 2^20.
+// The code of a kernel from its bytes. InvalidArgument when they are no whole instructions, or too many:
+// 2^20.
 Result<KernelCode> read_code(std::string name, std::string_view bytes, int sm);
 
-// All kernels of a cubin, by name. InvalidArgument as of read_cubin; also for architectures whose instructions
-// differ (before sm_70).
+// All kernels of a cubin, by name. InvalidArgument as of read_cubin; also for architectures whose
+// instructions differ (before sm_70).
 Result<std::vector<KernelCode>> read_kernel_code(std::string_view cubin);
 
 }  // namespace tuner::sass

@@ -7,8 +7,8 @@
 
 namespace tuner::sass {
 
-// Counts of the kernel and of its hot loop, its copies, and the hot loop's instructions; runs of one opcode that wait
-// for nothing are one line.
+// Counts of the kernel and of its hot loop, its copies, and the hot loop's instructions; runs of one opcode
+// that wait for nothing are one line.
 std::string to_text(const KernelCode& code);
 
 }  // namespace tuner::sass
