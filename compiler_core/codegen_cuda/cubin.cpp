@@ -18,7 +18,7 @@ constexpr uint32_t kSectionSymbols = 2;
 // Attributes of .nv.info; the numbers are those that cuobjdump prints as EIATTR_...
 constexpr uint8_t kMaxThreads = 0x05, kFrameSize = 0x11, kRegisterCount = 0x2f, kBarriers = 0x4c;
 // How an attribute holds its value: in its own two bytes, or in as many bytes behind as they say.
-constexpr uint8_t kFormatNone = 1, kFormatByte = 2, kFormatShort = 3, kFormatBytes = 4;
+constexpr uint8_t kFormatNone = 1, kFormatByte = 2, kFormatBytes = 4;
 
 class Bytes {
  public:

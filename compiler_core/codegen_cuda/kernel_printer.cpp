@@ -297,8 +297,8 @@ void KernelPrinter::intrinsic(const StmtNode& s, const RangeMap& ranges) {
     const Expr& operand = s.operands[n];
     const std::string first = element(operand->buffer, operand->operands, ranges);
     const std::string place = str("$", n);
-    text = replaced(std::move(text), "*" + place, first);
-    text = replaced(std::move(text), place, "(&" + first + ")");
+    text = replaced(std::move(text), str("*", place), first);
+    text = replaced(std::move(text), place, str("(&", first, ")"));
     operands = str(first, operands.empty() ? "" : ", ", operands);
   }
   comment(str(s.name, " of ", operands, ": ", i->threads, " threads together"));

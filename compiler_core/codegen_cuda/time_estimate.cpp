@@ -127,7 +127,8 @@ class KernelModel {
     const int64_t at_once = std::min(blocks_, rates_.multiprocessors * resources_.blocks_per_sm);
     work_ = cuda::warp_work(kernel, at_once);
     blocks_ = std::max<int64_t>(1, std::llround(static_cast<double>(blocks_) * work_.active_blocks));
-    warps_ = static_cast<double>((resources_.threads + 31) / 32);
+    const int64_t warps = (resources_.threads + 31) / 32;
+    warps_ = static_cast<double>(warps);
     waves_ = static_cast<double>(blocks_) / static_cast<double>(at_once);
     count_bytes();
     const double latency = dram_bytes_ > 0 ? kDramLatency : kL2Latency;

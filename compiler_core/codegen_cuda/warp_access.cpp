@@ -18,7 +18,7 @@ constexpr int64_t kMostBlocks = 128, kMostGuardedBlocks = 512;
 // two of them do not always grow together.
 int64_t spread(int point, int points, size_t order, int64_t extent) {
   const int64_t stratum = point ^ static_cast<int>(order % static_cast<size_t>(points));
-  return (2 * stratum + 1) * extent / (2 * points);
+  return (2 * stratum + 1) * extent / (int64_t{2} * points);
 }
 
 template <class T>

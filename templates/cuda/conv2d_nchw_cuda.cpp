@@ -325,7 +325,7 @@ Axis Conv2dNchwCuda::accumulate(Schedule& s, const Tensor& acc, const Tensor& we
   const std::vector<Axis> spatial = s.spatial_axes(acc);  // [part,] n, oh, ow, oc
   const auto [ic, kh, kw] = s.reduce_axes<3>(acc);
   if (s.refused()) return {};
-  const Axis y = spatial[spatial.size() - 3], x = spatial[spatial.size() - 2], f = spatial.back();
+  const Axis &y = spatial[spatial.size() - 3], &x = spatial[spatial.size() - 2], &f = spatial.back();
   const auto [ic_outer, ic_tile] = s.split(ic, tile.ic);
   const auto [kh_outer, kh_inner] = s.split(kh, tile.kh);
   const auto [kw_outer, kw_inner] = s.split(kw, tile.kw);

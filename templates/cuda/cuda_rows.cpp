@@ -44,13 +44,13 @@ void constrain(ConfigSpace& space, const Target& t, int64_t rows, int64_t column
 }
 
 // A stage that copies `data` in the layout of threads: its chunk loop unrolled, its lanes vectors.
-void unroll_copy(Schedule& s, Axis chunk, Axis lane, int64_t vector) {
+void unroll_copy(Schedule& s, const Axis& chunk, const Axis& lane, int64_t vector) {
   s.unroll(chunk);
   if (vector > 1) s.vectorize(lane);
 }
 
 // `reader` reads `data` through registers that are filled inside `at`.
-void read_ahead(Schedule& s, const Tensor& data, const Tensor& reader, Axis at, const RowTile& tile) {
+void read_ahead(Schedule& s, const Tensor& data, const Tensor& reader, const Axis& at, const RowTile& tile) {
   if (tile.kept == RowKept::kRegisters) return;  // it is there already
   const Tensor registers = s.cache_read(data, MemoryScope::kRegister, reader);
   s.compute_at(registers, at);
@@ -139,14 +139,14 @@ Tensor sums_of_threads(Schedule& s, const Tensor& total, const RowTile& tile) {
   return s.rfactor(total, thread);
 }
 
-Axis place_rows(Schedule& s, Axis rows, const RowTile& tile) {
+Axis place_rows(Schedule& s, const Axis& rows, const RowTile& tile) {
   const auto [block, row] = s.split(rows, tile.rows);
   s.bind(block, LoopKind::kBlockX);
   s.bind(row, LoopKind::kThreadY);
   return row;
 }
 
-void place_columns(Schedule& s, const Tensor& out, Axis row, Axis columns, const Tensor& data,
+void place_columns(Schedule& s, const Tensor& out, const Axis& row, const Axis& columns, const Tensor& data,
                    const RowTile& tile) {
   const auto [chunk, in_chunk] = s.split(columns, tile.threads * tile.vector);
   const auto [thread, lane] = s.split(in_chunk, tile.vector);
@@ -158,7 +158,7 @@ void place_columns(Schedule& s, const Tensor& out, Axis row, Axis columns, const
   read_ahead(s, data, out, thread, tile);
 }
 
-void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, const Tensor& data, Axis row,
+void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, const Tensor& data, const Axis& row,
                    const RowTile& tile) {
   s.set_scope(total, MemoryScope::kRegister);
   s.compute_at(total, row);
@@ -178,12 +178,12 @@ void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, const T
   read_ahead(s, data, sums, step, tile);
 }
 
-void compute_in_row(Schedule& s, const Tensor& t, Axis row) {
+void compute_in_row(Schedule& s, const Tensor& t, const Axis& row) {
   s.set_scope(t, MemoryScope::kRegister);
   s.compute_at(t, row);
 }
 
-void keep_row(Schedule& s, const Tensor& data, Axis row, const RowTile& tile) {
+void keep_row(Schedule& s, const Tensor& data, const Axis& row, const RowTile& tile) {
   if (tile.kept == RowKept::kNowhere) return s.inline_compute(data);
   const bool shared = tile.kept == RowKept::kShared;
   s.set_scope(data, shared ? MemoryScope::kShared : MemoryScope::kRegister);

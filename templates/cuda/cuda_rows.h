@@ -60,18 +60,18 @@ Tensor by_threads(Schedule& s, const Tensor& t, const RowTile& tile);
 Tensor sums_of_threads(Schedule& s, const Tensor& total, const RowTile& tile);
 // Splits the loop over rows of an output into blocks and threads. Returns the loop of the threads; compute
 // what a row needs inside it.
-Axis place_rows(Schedule& s, Axis rows, const RowTile& tile);
+Axis place_rows(Schedule& s, const Axis& rows, const RowTile& tile);
 // Shares the loop over columns of an output [rows, columns], inside `row`, among the threads. `data` (from
 // by_threads) is read ahead.
-void place_columns(Schedule& s, const Tensor& out, Axis row, Axis columns, const Tensor& data,
+void place_columns(Schedule& s, const Tensor& out, const Axis& row, const Axis& columns, const Tensor& data,
                    const RowTile& tile);
 // Computes `total` in every thread of the row, from `sums` (of sums_of_threads), which reads `data`.
-void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, const Tensor& data, Axis row,
+void compute_total(Schedule& s, const Tensor& total, const Tensor& sums, const Tensor& data, const Axis& row,
                    const RowTile& tile);
 // Computes one value of each row; every thread computes it for itself.
-void compute_in_row(Schedule& s, const Tensor& t, Axis row);
+void compute_in_row(Schedule& s, const Tensor& t, const Axis& row);
 // Puts `data` where it is kept; with kNowhere its readers read what it is made of. Call it after all readers
 // are placed.
-void keep_row(Schedule& s, const Tensor& data, Axis row, const RowTile& tile);
+void keep_row(Schedule& s, const Tensor& data, const Axis& row, const RowTile& tile);
 
 }  // namespace tuner::cuda

@@ -40,12 +40,12 @@ constexpr int64_t kMaxRounds = 16;  // loads of a thread under way at once
 
 }  // namespace
 
-void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector,
-                int64_t rows) {
+void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& column, int64_t threads,
+                int64_t vector, int64_t rows) {
   if (s.refused()) return;
   const auto [vectors, lane] = s.split(column, vector);
   const int64_t columns = std::gcd(s.extent(vectors), threads);
-  Axis groups = row, row_lane;
+  Axis groups = row, row_lane, strip_round;
   if (rows > 1) {
     const SplitAxes split = s.split(row, rows);
     groups = split.outer, row_lane = split.inner;
@@ -60,7 +60,7 @@ void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads,
   std::vector<Axis> thread = {row_thread, column_thread};
   if (outer.var != nullptr) {
     const auto [strip, strip_thread] = s.split(outer, strips);
-    outer = strip;
+    strip_round = strip;
     order.insert(order.begin() + 2, strip_thread);
     order.insert(order.begin(), strip);
     thread.insert(thread.begin(), strip_thread);
@@ -76,7 +76,7 @@ void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads,
   s.rename(lane, "lane");
   if (rows > 1) s.rename(row_lane, "row_lane");
   std::vector<Axis> inner_first = {parts, rounds};
-  if (outer.var != nullptr) inner_first.push_back(s.rename(outer, "strip"));
+  if (outer.var != nullptr) inner_first.push_back(s.rename(strip_round, "strip"));
   unroll_rounds(s, inner_first, kMaxRounds / rows);
 }
 
@@ -89,9 +89,9 @@ void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int
   unroll_rounds(s, {s.rename(round, "round")}, kMaxRounds);
 }
 
-void bind_grid(Schedule& s, Axis batch, Axis splits, Axis tiles) {
+void bind_grid(Schedule& s, const Axis& batch, const Axis& splits, const Axis& tiles) {
   std::vector<Axis> x;
-  const auto place = [&](Axis axis, LoopKind kind) {
+  const auto place = [&](const Axis& axis, LoopKind kind) {
     if (axis.var == nullptr || s.refused()) return;
     if (s.extent(axis) > kMaxGridYZ || !x.empty())
       x.push_back(axis);
@@ -104,7 +104,7 @@ void bind_grid(Schedule& s, Axis batch, Axis splits, Axis tiles) {
   s.bind(x.size() > 1 ? s.fuse(x) : tiles, LoopKind::kBlockX);
 }
 
-void vectorize_by(Schedule& s, Axis axis, int64_t lanes) {
+void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes) {
   const auto [vector, lane] = s.split(axis, lanes);
   s.unroll(vector);
   if (lanes > 1) s.vectorize(lane);

@@ -50,17 +50,17 @@ constexpr int64_t kOtherRegisters = 30;
 //
 // `rows` > 1, a divisor of the rows: a thread takes as many rows of a vector, for a tile that lies the other way
 // round than its source: vectors of columns are loaded, vectors of rows stored.
-void share_rows(Schedule& s, Axis outer, Axis row, Axis column, int64_t threads, int64_t vector,
-                int64_t rows = 1);
+void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& column, int64_t threads,
+                int64_t vector, int64_t rows = 1);
 // The same for `axes` as one long row (nested, outermost first; the last is a whole number of vectors).
 void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector);
 
 // Binds the loops outside a block's tile: `tiles` to blockIdx.x, `splits` (parts of a reduction) to .y,
 // `batch` to .z. Empty axes are left out. The axes must be nested in the order batch, splits, tiles; those
 // that are too large join blockIdx.x.
-void bind_grid(Schedule& s, Axis batch, Axis splits, Axis tiles);
+void bind_grid(Schedule& s, const Axis& batch, const Axis& splits, const Axis& tiles);
 
 // Splits `axis` into vectors: unrolls the vectors and vectorizes the lanes of each.
-void vectorize_by(Schedule& s, Axis axis, int64_t lanes);
+void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes);
 
 }  // namespace tuner::cuda

@@ -173,7 +173,7 @@ void place_tile(Schedule& s, const Product& w, const std::vector<Axis>& axes, co
   s.rename(i, "row");
 }
 
-void load_registers(Schedule& s, const Tensor& registers, Axis at, int64_t elements) {
+void load_registers(Schedule& s, const Tensor& registers, const Axis& at, int64_t elements) {
   s.compute_at(registers, at);
   if (s.refused()) return;
   vectorize_by(s, s.spatial_axes(registers).back(), vector_width({elements}));
@@ -185,7 +185,7 @@ Axis accumulate(Schedule& s, const Tensor& acc, const Tensor& a_registers, const
   const std::vector<Axis> spatial = s.spatial_axes(acc);
   const std::vector<Axis> sums = s.reduce_axis_list(acc);
   if (s.refused()) return {};
-  const Axis i = spatial[spatial.size() - 2], j = spatial[spatial.size() - 1];
+  const Axis &i = spatial[spatial.size() - 2], &j = spatial[spatial.size() - 1];
   const auto [k_outer, k_in_tile] = s.split(sums.front(), tile.block_k);
   const auto [k_step, k_unrolled] = s.split(k_in_tile, c[k.unroll_k]);
   std::vector<Axis> order(sums.begin() + 1, sums.end());
@@ -210,7 +210,7 @@ void copy_tile(Schedule& s, const Tensor& tile, bool transposed, int64_t threads
                int64_t rows) {
   if (s.refused()) return;
   const std::vector<Axis> axes = s.spatial_axes(tile);
-  const Axis k = axes[axes.size() - 2], block = axes[axes.size() - 1];
+  const Axis &k = axes[axes.size() - 2], &block = axes[axes.size() - 1];
   if (!transposed) return share_rows(s, {}, k, block, threads, vector);
   const auto [strip, k_in_strip] = s.split(k, kStrip);
   share_rows(s, strip, block, k_in_strip, threads, vector, rows);

@@ -56,7 +56,7 @@ struct ProductTile {
 };
 ProductTile product_tile(const Product& p, const ProductKnobs& k, const Config& c);
 // Upper limits of block_m, block_n and of what splitting k adds to it.
-constexpr int64_t kMaxBlockM = 256, kMaxBlockN = 512, kMaxPaddedK = 32 * 16;
+constexpr int64_t kMaxBlockM = 256, kMaxBlockN = 512, kMaxPaddedK = 512;
 
 // The stages of a product to be scheduled. `a` and `b`: what acc reads, stages of their own whose last two axes
 // are k and the inside of a block, zero beyond K and beyond out. acc: [batch,] i, j and the reduce axes, the first

@@ -35,7 +35,7 @@ class TransposeCuda final : public ScheduleTemplate<TransposeWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const TransposeWorkload& w, const Target& t) const override {
     const int64_t vector_in = cuda::vector_width({w.columns}), vector_out = cuda::vector_width({w.rows});
     // Large tiles as long as there are blocks for all multiprocessors.
-    const bool many = w.rows * w.columns >= 64 * 64 * 4 * cuda::kMultiprocessors;
+    const bool many = w.rows * w.columns >= 16384 * cuda::kMultiprocessors;
     const int64_t first_rows = many && w.rows >= 64 ? 64 : 32,
                   first_columns = many && w.columns >= 64 ? 64 : 32;
     Knobs k{
@@ -86,7 +86,7 @@ class TransposeCuda final : public ScheduleTemplate<TransposeWorkload, Knobs> {
 
  private:
   // Shares rows of `column` elements among the threads: a warp takes 32 columns of `vector` rows.
-  static void share_rows(Schedule& s, Axis row, Axis column, int64_t threads, int64_t vector) {
+  static void share_rows(Schedule& s, const Axis& row, const Axis& column, int64_t threads, int64_t vector) {
     const auto [row_outer, row_inner] = s.split(row, vector);
     const auto [column_outer, column_inner] = s.split(column, kWarp);
     s.reorder({row_outer, column_outer, row_inner, column_inner});

@@ -76,7 +76,7 @@ TEST_F(CodegenCudaSassOpcodes, AgreesWithNvdisasmWhereThatIs) {
       ASSERT_TRUE(compiled.is_ok()) << compiled.message();
       const std::string file = ::testing::TempDir() + "snippet.cubin", list = file + ".txt";
       std::ofstream(file, std::ios::binary) << compiled->cubin;
-      ASSERT_EQ(std::system(("nvdisasm -c " + file + " > " + list).c_str()), 0);
+      ASSERT_EQ(std::system(str("nvdisasm -c ", file, " > ", list).c_str()), 0);
       std::stringstream listing;
       listing << std::ifstream(list).rdbuf();
       const auto codes = sass::read_kernel_code(compiled->cubin);

@@ -146,7 +146,7 @@ TEST_F(CompletionTest, Options) {
 
 TEST_F(CompletionTest, ValuesOfAList) {
   EXPECT_THAT(offered("tuner show conv.json --as lo"), ElementsAre("loops"));
-  EXPECT_THAT(offered("tuner show conv.json --as = s"), ElementsAre("schedule", "space"));
+  EXPECT_THAT(offered("tuner show conv.json --as = s"), ElementsAre("sass", "schedule", "space"));
   EXPECT_THAT(offered("tuner query --constants ''"), ElementsAre("cold", "warm"));
   EXPECT_THAT(offered("tuner completion ''"), ElementsAre("bash"));
   EXPECT_THAT(offered("tuner submit conv.json --trials ''"), IsEmpty()) << "a number";

@@ -29,7 +29,7 @@ constexpr int kSuccess = 0, kNotTransposed = 0, kTransposed = 1, kDefaultMath = 
      long long stride_c, int batch))
 
 struct Api {
-#define TUNER_CUBLAS_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
+#define TUNER_CUBLAS_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;  // NOLINT
   TUNER_CUBLAS_SYMBOLS(TUNER_CUBLAS_MEMBER)
 #undef TUNER_CUBLAS_MEMBER
 };
