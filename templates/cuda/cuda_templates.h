@@ -7,8 +7,8 @@
 // clang-format off
 #define TUNER_CUDA_TEMPLATES(TEMPLATE) \
   TEMPLATE(matmul_cuda) \
-  TEMPLATE(conv2d_implicit_gemm_cuda) \
   TEMPLATE(conv2d_nchw_cuda) \
+  TEMPLATE(conv2d_implicit_gemm_cuda) \
   TEMPLATE(depthwise_conv2d_nchw_cuda) \
   TEMPLATE(softmax_cuda) \
   TEMPLATE(layer_norm_cuda) \

@@ -66,8 +66,11 @@ constexpr int64_t kPad = 0, kXor = 1;  // positions in that list; of a tile that
 // Steps of k that consecutive threads read of one row when the copy transposes: 32 bytes are what global
 // memory delivers at once, and with padded rows the 32 stores of a warp meet 32 banks.
 constexpr int64_t kStrip = 8;
-// Steps of k between two barriers in a default config: few, so that loads under way take few registers.
-constexpr int64_t kFirstK = 8;
+// Steps of k between two barriers in a default config: few, so that loads under way take few registers; more
+// where the addresses of a step cost more, because its kind has to be found out.
+int64_t first_k(const Product& w) {
+  return w.steps > 1 && w.k >= 16 && w.m >= kWarp && w.n >= kWarp ? 16 : 8;
+}
 
 // Out is large enough for blocks of as many warps as a multiprocessor has schedulers, whatever its shape.
 bool fills_schedulers(const Product& w) { return w.m * w.n >= 4 * kWarp * kSchedulers; }
@@ -259,15 +262,16 @@ std::pair<Shape, int64_t> first_shape(const Product& w) {
   std::pair<Shape, int64_t> best{kOneElement, 1};
   double best_cost = 1e300;
   for (const Shape& shape : kShapes) {
-    if (!shape.fits(w.m, w.n)) continue;
+    constexpr int64_t kMostCopied = 6144;  // of one step: two fit shared memory everywhere
+    if (!shape.fits(w.m, w.n) || (shape.block_m() + shape.block_n()) * first_k(w) > kMostCopied) continue;
     if (fills_schedulers(w) && shape.warps_m * shape.warps_n % kSchedulers != 0) continue;
     const int64_t tiles = w.batch * ceil_div(w.m, shape.block_m()) * ceil_div(w.n, shape.block_n());
     for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
-      const int64_t steps = ceil_div(w.k, kFirstK), part = ceil_div(steps, splits);
+      const int64_t steps = ceil_div(w.k, first_k(w)), part = ceil_div(steps, splits);
       if (ceil_div(steps, part) != splits) continue;
       const int64_t waves = ceil_div(tiles * splits, kMultiprocessors);
       const double work =
-          static_cast<double>(shape.block_m() * shape.block_n() * (part * w.steps + 4) * kFirstK);
+          static_cast<double>(shape.block_m() * shape.block_n() * (part * w.steps + 4) * first_k(w));
       double cost = static_cast<double>(waves) * work / shape.efficiency;
       if (splits > 1)
         cost += kBytesCost * static_cast<double>(w.batch * w.m * w.n * (2 * splits + 1)) / kMultiprocessors +
@@ -294,11 +298,11 @@ int64_t first_group(const Product& w, const Shape& shape) {
 ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target& t) {
   const auto [first, first_splits] = first_shape(w);
   const int64_t threads = first.warps_m * first.warps_n * warp_of(w);
-  const int64_t share_a = std::max<int64_t>(1, first.block_m() * kFirstK / threads);
-  const int64_t share_b = std::max<int64_t>(1, first.block_n() * kFirstK / threads);
+  const int64_t share_a = std::max<int64_t>(1, first.block_m() * first_k(w) / threads);
+  const int64_t share_b = std::max<int64_t>(1, first.block_n() * first_k(w) / threads);
   const int64_t rows_a = first_rows(w.transposes_a, share_a, first.block_m(), first.thread_m);
   const int64_t rows_b = first_rows(w.transposes_b, share_b, first.block_n(), first.thread_n);
-  const bool two_fit = threads <= 256 && (first.block_m() + first.block_n() + 8) * kFirstK * 4 * 2 * 2 <=
+  const bool two_fit = threads <= 256 && (first.block_m() + first.block_n() + 8) * first_k(w) * 4 * 2 * 2 <=
                                              t.shared_bytes_per_block;
   const int64_t first_blocks = two_fit ? 2 : 1;
   ProductKnobs k{
@@ -312,7 +316,7 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
       .thread_m = space.choice("thread_m", {1, 2, 4, 8, 16}).try_first(first.thread_m),
       .thread_n = space.choice("thread_n", {1, 2, 4, 8, 16}).try_first(first.thread_n),
       // Steps of k between two barriers, against shared memory.
-      .block_k = space.choice("block_k", {8, 16, 32}).try_first(kFirstK),
+      .block_k = space.choice("block_k", {8, 16, 32}).try_first(first_k(w)),
       // A thread's rows (columns) in vectors of 4 that lie apart, in place of one run: the vectors of
       // neighbouring threads then lie side by side and meet different banks.
       .strided_m = space.flag("strided_m").try_first(first.thread_m > 4),
@@ -328,15 +332,16 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
       .layout_a = space.category("layout_a", layouts(w.transposes_a)),
       .layout_b = space.category("layout_b", layouts(w.transposes_b)),
       // Shares the loop's own instructions and lets reads run ahead; the code grows.
-      .unroll_k = space.choice("unroll_k", {1, 2, 4, 8, 16, 32}).try_first(8),
+      .unroll_k = space.choice("unroll_k", {1, 2, 4, 8, 16, 32}).try_first(first_k(w)),
       // Parts of k in blocks of their own: more blocks where out is small, for a second pass over it.
       .split_k = space.choice("split_k", {1, 2, 3, 4, 6, 8, 12, 16}).try_first(first_splits),
       // Rows of blocks that are done together, column by column: what they read stays in L2.
       .group_m = space.choice("group_m", {1, 2, 4, 8, 16}).try_first(first_group(w, first)),
       // Loads of the next tiles run during the multiply-adds, for twice the shared memory.
-      .double_buffer = space.flag("double_buffer").try_first(ceil_div(w.k, kFirstK) * w.steps > first_splits),
+      .double_buffer =
+          space.flag("double_buffer").try_first(ceil_div(w.k, first_k(w)) * w.steps > first_splits),
       // Both stages of a double buffer in one iteration of the loop, so that their addresses are constants.
-      .unroll_stages = space.flag("unroll_stages").try_first(first_stages(w, kFirstK, first_splits)),
+      .unroll_stages = space.flag("unroll_stages").try_first(first_stages(w, first_k(w), first_splits)),
       // Blocks that should fit a multiprocessor: bounds the registers of a thread.
       .min_blocks = space.choice("min_blocks", {1, 2, 3, 4}).try_first(first_blocks),
   };
