@@ -157,11 +157,11 @@ Status Worker::open() {
 // Of each task its own: the more wide arithmetic kernels do, the lower is the clock they find.
 CalmLevel& Worker::calm_pulse(const v1::Lease& lease) {
   const std::string task = str(lease.workload_key(), "|", lease.target());
+  const std::string& hardware = on_device(lease) ? probe_.devices.front().fingerprint : probe_.hardware;
   char file[32];
   std::snprintf(file, sizeof file, "/%016zx", std::hash<std::string>()(task));
   return calm_pulses_
-      .try_emplace(task, shared_dir() + kCalmPulses + file, str(probe_.hardware, " | ", task),
-                   kPulseDisturbed)
+      .try_emplace(task, shared_dir() + kCalmPulses + file, str(hardware, " | ", task), kPulseDisturbed)
       .first->second;
 }
 
@@ -199,6 +199,7 @@ void Worker::find_device() {
     unable =
         check_driver_takes(toolkit_major(reply->backends.front().toolchain), device.driver_version).message();
   if (!unable.empty()) return spdlog::warn("{} is not measured on: {}", device.name, unable);
+  calm_copy_ = std::make_unique<CalmLevel>(shared_dir() + "/calm_copy", device.fingerprint, kMemoryDisturbed);
   for (const std::string& target : reply->backends.front().targets)
     served_.push_back({.target = target,
                        .hardware = device.fingerprint,

@@ -142,12 +142,12 @@ class Worker {
   std::unique_ptr<Talk> talk_;
   std::unique_ptr<Fitness> fitness_;
   std::unique_ptr<RunnerClient> runner_;
-  // What pulses (per task) and the memory sentinel take on a calm machine, for CPU runs. Only the run thread
-  // uses them.
+  // What pulses (per task) and the memory sentinel take on a calm machine. Only the run thread uses them.
   CalmLevel& calm_pulse(const v1::Lease& lease);
   void forget_old_pulses() const;
   std::map<std::string, CalmLevel> calm_pulses_;
   std::unique_ptr<CalmLevel> calm_memory_, calm_sentinel_;
+  std::unique_ptr<CalmLevel> calm_copy_;  // of the GPU's sentinel; null: no target is on a GPU
   int disturbed_in_a_row_ = 0;            // how many of the latest runs, without a gap
   std::unique_ptr<ResultWriter> writer_;  // while run() runs
   Compiler beside_, instead_;  // build beside runs, and instead of runs; the second is null on one core

@@ -189,14 +189,16 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
   base.run_timeout_s = (lease.options().run_timeout_s() > 0 ? lease.options().run_timeout_s() : 10) *
                        static_cast<double>(entries.size());
   base.cpus = runner_cpus(threads_of(lease.target()));
+  if (on_device(lease)) base.device_uuid = probe_.devices.front().uuid;
   CalmLevel& calm_pulse = this->calm_pulse(lease);
+  CalmLevel& calm_memory = on_device(lease) ? *calm_copy_ : *calm_memory_;
   const auto heat = [&](RaceRequest request) -> Result<RaceReply> {
     Result<RaceReply> reply = failed("not run");
     for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
       request.base.id = next_request_++;
       request.base.calm_pulse_ns = calm_pulse.ns();
       request.base.patience_ms = kTurnPatienceMs;
-      request.memory_disturbed_above_ns = kRaceMemoryDisturbed * calm_memory_->ns();
+      request.memory_disturbed_above_ns = kRaceMemoryDisturbed * calm_memory.ns();
       {
         std::lock_guard lock(mutex_);
         running_[lease.trial_id()] = request.base.id;
@@ -207,7 +209,7 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
       if (reply.is_ok())
         for (const RaceReply::Candidate& c : reply->candidates) {
           calm_pulse.observe(c.pulse_ns);
-          for (const double ns : c.memory_ns) calm_memory_->observe(ns);
+          for (const double ns : c.memory_ns) calm_memory.observe(ns);
         }
       std::lock_guard lock(mutex_);
       running_.erase(lease.trial_id());
