@@ -54,7 +54,7 @@ class DeviceRun final : public DeviceRacer {
     reply_.run_ns.clear();
     reply_.cpu_ns.clear();
     reply_.device_state = device_state(bench_.device().uuid);
-    if (last_run() && untouched()) verdict("ok", "");
+    if (last_run("") && untouched()) verdict("ok", "");
     return answer();
   }
   bool poisoned() const override { return poisoned_; }
@@ -78,11 +78,13 @@ class DeviceRun final : public DeviceRacer {
 
   // Each step returns false when the verdict stands.
   void steps() {
-    if (!prepare() || !sound(bench_.sentinel(reply_.sentinel_before_ns)) || !first_run()) return;
+    if (!prepare() || !sound(bench_.sentinel(reply_.sentinel_before_ns))) return;
+    enter(Phase::kFirstRun);
+    if (!run_once() || !check("")) return;
     enter(Phase::kTiming);
     if (!time()) return;
     reply_.device_state = device_state(bench_.device().uuid);
-    if (!samples_.cut && !last_run()) return;
+    if (!samples_.cut && !last_run(" (right in the first run, wrong in the run after timing)")) return;
     if (!untouched() || !sound(bench_.sentinel(reply_.sentinel_after_ns))) return;
     verdict("ok", "");
     reply_.run_ns = std::move(samples_.run_ns);
@@ -90,20 +92,19 @@ class DeviceRun final : public DeviceRacer {
     reply_.cut = samples_.cut;
   }
 
-  bool first_run() {
-    enter(Phase::kFirstRun);
-    return run_once() && check("");
-  }
-  bool last_run() {
+  bool last_run(const char* when) {
     enter(Phase::kLastRun);
-    return run_once() && check(" (right in the first run, wrong in the run after timing)");
+    return run_once() && check(when);
   }
 
   // --- turns ---
 
+  // Its answer was right in its trial, and is compared once a heat, in the end: that takes long where it is large.
   bool first_turn() {
     begin();
-    if (!prepare() || !first_run()) return false;
+    if (!prepare()) return false;
+    enter(Phase::kFirstRun);
+    if (!run_once()) return false;
     enter(Phase::kTiming);
     double call_ns = 0;
     if (!warm_up(fill_ns() / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take(), &call_ns)) return false;
