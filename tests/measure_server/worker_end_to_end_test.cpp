@@ -188,6 +188,26 @@ TEST_F(WorkerOnAGpuHost, RacesFinalistsOnTheGpu) {
   EXPECT_THAT(result.environment().hardware(), HasSubstr("Fake GPU sm_90"));
 }
 
+TEST_F(WorkerOnAGpuHost, MeasuresOnTheGpuItIsToldTo) {
+  const std::string contexts = dir_ + "/contexts";
+  setenv("TUNER_FAKE_CUDA_DEVICES", "2", 1);
+  setenv("TUNER_FAKE_CUDA_LOG", contexts.c_str(), 1);
+  MatmulWorkload w;
+  w.m = w.n = w.k = 64;
+  FakeDaemon daemon(trials_of(Workload(w), *parse_target("cuda -arch=sm_90"), 1, 15));
+  serve(daemon);
+  const Status status = work(/*device_builders=*/1, /*device=*/1);
+  unsetenv("TUNER_FAKE_CUDA_DEVICES");
+  unsetenv("TUNER_FAKE_CUDA_LOG");
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  ASSERT_EQ(daemon.records().size(), 1u);
+  EXPECT_EQ(daemon.records()["trial-0"].outcome(), v1::BUILD_ERROR) << "the driver was asked";
+  std::ifstream log(contexts);
+  std::string line;
+  ASSERT_TRUE(std::getline(log, line));
+  EXPECT_THAT(line, testing::StartsWith("context on device 1 "));
+}
+
 TEST_F(WorkerOnAGpuHost, SeveralBuildersWorkForOneDevice) {
   MatmulWorkload w;
   w.m = w.n = w.k = 64;

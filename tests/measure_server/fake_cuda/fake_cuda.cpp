@@ -20,7 +20,7 @@
 // The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
 // TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made; TUNER_FAKE_CUDA_HANGS a file that is made
 // when somebody begins to wait for a kernel that hangs. TUNER_FAKE_CUDA_ARCH is the architecture (90, for 9.0),
-// TUNER_FAKE_CUDA_DRIVER the driver's version (13000).
+// TUNER_FAKE_CUDA_DRIVER the driver's version (13000), TUNER_FAKE_CUDA_DEVICES how many there are (1).
 //   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold driver
 //   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY on a
 //                                      driver that does not heed it; a refusal comes then
@@ -283,12 +283,12 @@ int cuGetErrorString(int, const char** text) {
   return kSuccess;
 }
 int cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = number("TUNER_FAKE_CUDA_DEVICES", 1);
   return kSuccess;
 }
 int cuDeviceGet(Device* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? kSuccess : 101;
+  return ordinal >= 0 && ordinal < number("TUNER_FAKE_CUDA_DEVICES", 1) ? kSuccess : 101;
 }
 int cuDeviceGetName(char* name, int capacity, Device) {
   std::snprintf(name, static_cast<size_t>(capacity), "Fake GPU");
@@ -309,17 +309,18 @@ int cuDeviceGetAttribute(int* value, int attribute, Device) {
   *value = it->second;
   return kSuccess;
 }
-int cuDeviceGetUuid(Uuid* uuid, Device) {
-  for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i);
+int cuDeviceGetUuid(Uuid* uuid, Device device) {
+  for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i == 0 ? device : i);
   return kSuccess;
 }
 
 // --- context, stream, events ---
 
-int cuDevicePrimaryCtxRetain(Context* context, Device) {
+int cuDevicePrimaryCtxRetain(Context* context, Device device) {
   if (const char* sick = std::getenv("TUNER_FAKE_CUDA_SICK"); sick != nullptr && access(sick, F_OK) == 0)
     return kUnknown;
-  note("TUNER_FAKE_CUDA_LOG", "context in process " + std::to_string(getpid()));
+  note("TUNER_FAKE_CUDA_LOG",
+       "context on device " + std::to_string(device) + " in process " + std::to_string(getpid()));
   context_made = true;
   *context = reinterpret_cast<Context>(&context_made);
   return kSuccess;
