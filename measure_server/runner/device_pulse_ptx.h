@@ -14,6 +14,7 @@ inline constexpr char kDevicePulsePtx[] = R"(.version 6.0
   .reg .u64 %to;
   .reg .pred %again, %store;
   ld.param.u64 %to, [out];
+  cvta.to.global.u64 %to, %to;
   ld.param.u32 %left, [rounds];
   ld.param.f32 %x, [x];
   add.f32 %a0, %x, 0f3F800000;
