@@ -112,6 +112,7 @@ class CudaFamily final : public TargetFamily {
   }
 
   std::string_view toolchain_word() const override { return "nvrtc"; }
+  bool races() const override { return true; }
   std::string_view peak_owner() const override { return "data sheet's"; }
 
   // GPUs of one generation: sm_90 and sm_90a, sm_100 and sm_103. Times of the emulator tell nothing of one.

@@ -13,19 +13,20 @@
 #include "compiler_core/artifact/artifact.h"
 #include "measure_server/runner/candidate.h"
 #include "measure_server/runner/guarded_memory.h"
+#include "measure_server/runner/heat.h"
 #include "measure_server/runner/patience.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/runner_protocol.h"
 
 namespace tuner {
 
-class CandidateRun {
+class CandidateRun final : public Contestant {
  public:
   // `socket`: where a cancellation arrives. `spared`: the runner's children that belong to others and must
   // not be killed; it and the jail must outlive this.
   CandidateRun(int socket, SealedFiles& files, Jail& jail, RunRequest request, Artifact artifact,
                const std::vector<pid_t>& spared);
-  ~CandidateRun();  // kills the child
+  ~CandidateRun() override;  // kills the child
   CandidateRun(const CandidateRun&) = delete;
   CandidateRun& operator=(const CandidateRun&) = delete;
 
@@ -42,20 +43,18 @@ class CandidateRun {
   // constants, `others` with the other kind of constants; then its answer is checked. take_turn() returns false
   // if the child has ended or shall. finish() lets it run once more, ends it, judges, and tells how it ended.
   Status begin(int samples, int others);
-  bool take_turn();
-  bool turn_was_calm() const;  // for the latest turn, judged by its own pulses
-  RunReply finish();
-  // Valid after finish(): samples with the other kind of constants, and the pulses beside each ranking
-  // sample.
-  const std::vector<double>& other_ns() const { return other_ns_; }
-  const std::vector<double>& pulses_ns() const { return pulses_ns_; }
+  bool take_turn() override;
+  bool turn_was_calm() const override;
+  RunReply finish() override;
+  const std::vector<double>& other_ns() const override { return other_ns_; }
+  const std::vector<double>& pulses_ns() const override { return pulses_ns_; }
   pid_t child() const { return child_; }
 
   // True if the operands exceed the core's own caches, so that the memory sentinel matters.
   bool feels_memory() const;
 
   // True if the peer is gone, so that nobody waits for an answer.
-  bool peer_gone() const { return end_.kind == End::kPeerGone; }
+  bool peer_gone() const override { return end_.kind == End::kPeerGone; }
 
  private:
   // From the kernel. (std::random_device would ask for glibc 2.36.)

@@ -9,6 +9,7 @@
 #include "compiler_core/runtime/nvml.h"
 #include "measure_server/runner/device_kernel.h"
 #include "measure_server/runner/device_operands.h"
+#include "measure_server/runner/pulse.h"
 #include "measure_server/runner/reference_file.h"
 #include "measure_server/runner/sampling.h"
 
@@ -28,7 +29,7 @@ std::string gib(int64_t bytes) {
   return text;
 }
 
-class DeviceRun {
+class DeviceRun final : public DeviceRacer {
  public:
   DeviceRun(DeviceBench& bench, const RunRequest& request, const std::function<void(Phase)>& entered)
       : bench_(bench), r_(request), entered_(entered) {
@@ -36,9 +37,34 @@ class DeviceRun {
   }
 
   RunReply run() {
+    begin();
+    steps();
+    return answer();
+  }
+
+  RunReply take_turn(int samples, std::vector<double>& pulses_ns) override {
+    reply_.run_ns.clear();
+    reply_.cpu_ns.clear();
+    reply_.disturbed = 0;
+    reply_.pulse_ns = 0;
+    if (calls_ > 0 ? time_turn(samples, pulses_ns) : first_turn()) verdict("ok", "");
+    return answer();
+  }
+  RunReply finish() override {
+    reply_.run_ns.clear();
+    reply_.cpu_ns.clear();
+    reply_.device_state = device_state(bench_.device().uuid);
+    if (last_run("") && untouched()) verdict("ok", "");
+    return answer();
+  }
+  bool poisoned() const override { return poisoned_; }
+
+ private:
+  void begin() {
     started_ns_ = monotonic_ns();
     use_cpus(r_.cpus);
-    steps();
+  }
+  RunReply answer() {
     if (!error_.empty()) {
       RunReply trouble;
       trouble.id = r_.id;
@@ -49,9 +75,7 @@ class DeviceRun {
     reply_.run_ms = (monotonic_ns() - started_ns_) * 1e-6;
     return reply_;
   }
-  bool poisoned() const { return poisoned_; }
 
- private:
   // Each step returns false when the verdict stands.
   void steps() {
     if (!prepare() || !sound(bench_.sentinel(reply_.sentinel_before_ns))) return;
@@ -60,15 +84,61 @@ class DeviceRun {
     enter(Phase::kTiming);
     if (!time()) return;
     reply_.device_state = device_state(bench_.device().uuid);
-    if (!samples_.cut) {
-      enter(Phase::kLastRun);
-      if (!run_once() || !check(" (right in the first run, wrong in the run after timing)")) return;
-    }
+    if (!samples_.cut && !last_run(" (right in the first run, wrong in the run after timing)")) return;
     if (!untouched() || !sound(bench_.sentinel(reply_.sentinel_after_ns))) return;
     verdict("ok", "");
     reply_.run_ns = std::move(samples_.run_ns);
     reply_.cpu_ns = std::move(samples_.cpu_ns);
     reply_.cut = samples_.cut;
+  }
+
+  bool last_run(const char* when) {
+    enter(Phase::kLastRun);
+    return run_once() && check(when);
+  }
+
+  // --- turns ---
+
+  // Its answer was right in its trial, and is compared once a heat, in the end: that takes long where it is large.
+  bool first_turn() {
+    begin();
+    if (!prepare()) return false;
+    enter(Phase::kFirstRun);
+    if (!run_once()) return false;
+    enter(Phase::kTiming);
+    double call_ns = 0;
+    if (!warm_up(fill_ns() / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take(), &call_ns)) return false;
+    calls_ = calls_that_fill(fill_ns(), call_ns);
+    return true;
+  }
+
+  // The finalists push each other's operands out of the caches, so a turn warms up first.
+  bool time_turn(int samples, std::vector<double>& pulses_ns) {
+    enter(Phase::kTiming);
+    double before_ns = 0;
+    if (!warm_up(fill_ns() / kWarmUpSteps, kWarmUpNs, /*hopeless_ns=*/0, take()) || !pulse(before_ns))
+      return false;
+    reply_.pulse_ns = before_ns;
+    for (int i = 0; i < samples; ++i) {
+      Sample s;
+      double after_ns = 0;
+      if (!sample(calls_, s) || !pulse(after_ns)) return false;
+      reply_.run_ns.push_back(s.run_ns / static_cast<double>(calls_));
+      reply_.cpu_ns.push_back(s.cpu_ns / static_cast<double>(calls_));
+      pulses_ns.push_back((before_ns + after_ns) / 2);
+      reply_.disturbed += calm(before_ns) && calm(after_ns) ? 0 : 1;
+      reply_.pulse_ns = std::min(reply_.pulse_ns, after_ns);
+      before_ns = after_ns;
+    }
+    return true;
+  }
+  bool pulse(double& ns) { return r_.patience_ms <= 0 || sound(bench_.pulse(ns)); }
+  bool calm(double pulse_ns) const {
+    return r_.calm_pulse_ns <= 0 || pulse_ns <= kPulseDisturbed * r_.calm_pulse_ns;
+  }
+  double fill_ns() const { return r_.min_repeat_ms * 1e6; }
+  TakeSample take() {
+    return [this](int64_t calls, Sample& s) { return sample(calls, s); };
   }
 
   void enter(Phase phase) {
@@ -247,15 +317,14 @@ class DeviceRun {
 
   bool time() {
     if (!sound(operands_.poison(bench_.stream()))) return false;
-    const SamplingOptions options{.fill_ns = r_.min_repeat_ms * 1e6,
+    const SamplingOptions options{.fill_ns = fill_ns(),
                                   .repeats = r_.repeats,
                                   .precision = r_.precision,
                                   // Slow kernels: the run after timing must still fit.
                                   .stop_at_ns = started_ns_ + r_.run_timeout_s * 0.5e9,
                                   .cut_above_ns = r_.cut_above_ns,
                                   .slow_above_ns = r_.slow_above_ns};
-    return take_samples(
-        options, [this](int64_t calls, Sample& s) { return sample(calls, s); }, samples_);
+    return take_samples(options, take(), samples_);
   }
 
   bool sample(int64_t calls, Sample& s) {
@@ -387,8 +456,8 @@ class DeviceRun {
   const Manifest& manifest() const { return artifact_.manifest; }
 
   DeviceBench& bench_;
-  const RunRequest& r_;
-  const std::function<void(Phase)>& entered_;
+  const RunRequest r_;
+  const std::function<void(Phase)> entered_;
   RunReply reply_;
   std::string error_;
   bool poisoned_ = false, device_sick_ = false;
@@ -403,6 +472,7 @@ class DeviceRun {
   DeviceOperands operands_;
   cuda::DeviceGraph graph_;  // of calls
   bool is_replayed_ = false;
+  int64_t calls_ = 0;        // of a sample of a turn; 0: it has had no turn
   int64_t graph_calls_ = 0;  // 0: nobody has tried to record them
   Samples samples_;
   int64_t next_set_ = 0;
@@ -410,6 +480,11 @@ class DeviceRun {
 };
 
 }  // namespace
+
+std::unique_ptr<DeviceRacer> race_on_device(DeviceBench& bench, const RunRequest& request,
+                                            const std::function<void(Phase)>& entered) {
+  return std::make_unique<DeviceRun>(bench, request, entered);
+}
 
 RunReply run_on_device(DeviceBench& bench, const RunRequest& request,
                        const std::function<void(Phase)>& entered, bool& poisoned) {

@@ -6,11 +6,15 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler_core/runtime/cuda_objects.h"
 #include "measure_server/runner/candidate.h"
 #include "measure_server/runner/device_checks.h"
+#include "measure_server/runner/device_pulse.h"
 #include "measure_server/runner/guarded_memory.h"
 #include "measure_server/runner/runner_protocol.h"
 
@@ -31,6 +35,8 @@ class DeviceBench {
 
   // Takes the nanoseconds to copy 16 MiB on the device, best of three. Slow memory or a busy device shows.
   cuda::CallStatus sentinel(double& ns);
+  // Takes the nanoseconds of a pulse (device_pulse.h); 0: there is none on this driver.
+  cuda::CallStatus pulse(double& ns);
   // Queues a write to a buffer twice the size of L2.
   cuda::CallStatus flush_l2();
   // Time the device between two queued points: begin(), the work, end(), then elapsed_ns(), which waits.
@@ -46,11 +52,27 @@ class DeviceBench {
   cuda::DeviceContext context_;  // first: everything below lives in this context
   cuda::DeviceStream stream_;
   cuda::DeviceEvent begin_, end_;
-  cuda::DeviceMemory from_, to_;  // buffers of the sentinel
-  cuda::DeviceMemory flush_;      // created at first need
+  cuda::DeviceMemory from_, to_;      // buffers of the sentinel
+  cuda::DeviceMemory flush_;          // created at first need
+  std::optional<DevicePulse> pulse_;  // likewise
   SealedFiles files_;
   std::map<std::string, DeviceChecks> checks_;  // by path
 };
+
+// A candidate that takes turns with others on one bench. Each call's reply has outcome "ok", or why it leaves.
+class DeviceRacer {
+ public:
+  virtual ~DeviceRacer() = default;
+  // The first one loads it, runs it once and finds how many calls fill a sample. Each later one
+  // warms up and takes `samples` samples between pulses: the reply has these and RunReply::disturbed; `pulses_ns`
+  // the pulses beside each, 0 if none was timed (RunRequest::patience_ms is 0).
+  virtual RunReply take_turn(int samples, std::vector<double>& pulses_ns) = 0;
+  // Runs it once more and checks its answer and its inputs.
+  virtual RunReply finish() = 0;
+  virtual bool poisoned() const = 0;  // the context must not be used again
+};
+std::unique_ptr<DeviceRacer> race_on_device(DeviceBench& bench, const RunRequest& request,
+                                            const std::function<void(Phase)>& entered);
 
 // Runs the candidate and reports each phase to `entered`. Sets `poisoned` if the context must not be used
 // again: the caller then ends the process.

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
 
 #include "measure_server/runner/device_candidate.h"
 #include "measure_server/runner/frame.h"
@@ -46,6 +49,62 @@ DeviceInfo info_of(const CudaDevice& d) {
   return out;
 }
 
+// Carries out one order after the other on one bench.
+class Desk {
+ public:
+  Desk(DeviceBench& bench, int socket) : bench_(bench), socket_(socket) {}
+
+  DeviceMessage done(const DeviceOrder& order) {
+    DeviceMessage out{.kind = DeviceMessage::Kind::kDone};
+    switch (order.kind) {
+      case DeviceOrder::Kind::kRun:
+        out.reply = run_on_device(bench_, order.request, entered_, out.poisoned);
+        break;
+      case DeviceOrder::Kind::kTurn: {
+        std::unique_ptr<DeviceRacer>& racer = racers_[order.racer];
+        if (racer == nullptr) racer = race_on_device(bench_, order.request, entered_);
+        out.reply = racer->take_turn(order.samples, out.pulses_ns);
+        out.poisoned = racer->poisoned();
+        // Who leaves makes room; in a poisoned context nothing can be given back.
+        if (out.reply.outcome != "ok" && !out.poisoned) racers_.erase(order.racer);
+        break;
+      }
+      case DeviceOrder::Kind::kFinish: {
+        const auto racer = racers_.find(order.racer);
+        if (racer == racers_.end()) {
+          out.reply.error = str("candidate ", order.racer, " has had no turn");
+          break;
+        }
+        out.reply = racer->second->finish();
+        out.poisoned = racer->second->poisoned();
+        if (!out.poisoned) racers_.erase(racer);
+        break;
+      }
+      case DeviceOrder::Kind::kCopy:
+        copy(out);
+    }
+    return out;
+  }
+
+ private:
+  void copy(DeviceMessage& out) {
+    const cuda::CallStatus status = bench_.sentinel(out.reply.sentinel_before_ns);
+    if (status) {
+      out.reply.outcome = "ok";
+      return;
+    }
+    out.poisoned = out.reply.device_sick = true;
+    out.reply.error = str("device: beside the turns of a race: ", status.message());
+  }
+
+  DeviceBench& bench_;
+  const int socket_;
+  const std::function<void(Phase)> entered_ = [this](Phase phase) {
+    (void)say(socket_, {.kind = DeviceMessage::Kind::kPhase, .phase = phase});
+  };
+  std::map<size_t, std::unique_ptr<DeviceRacer>> racers_;
+};
+
 }  // namespace
 
 int device_list(int socket) {
@@ -67,18 +126,16 @@ int device_child(int socket, int ordinal) {
     return 1;
   }
   if (!say(socket, {.kind = DeviceMessage::Kind::kReady})) return 1;
+  Desk desk(**bench, socket);
   for (;;) {
     const Result<std::string> text = read_frame(socket, far());
     if (!text.is_ok()) return 0;
-    const Result<RunRequest> request = parse_run_request(*text);
+    const Result<DeviceOrder> order = parse_device_order(*text);
     DeviceMessage done{.kind = DeviceMessage::Kind::kDone};
-    if (request.is_ok())
-      done.reply = run_on_device(
-          **bench, *request,
-          [&](Phase phase) { (void)say(socket, {.kind = DeviceMessage::Kind::kPhase, .phase = phase}); },
-          done.poisoned);
+    if (order.is_ok())
+      done = desk.done(*order);
     else
-      done.reply.error = request.message();
+      done.reply.error = order.message();
     if (!say(socket, done)) return 1;
     // Without giving anything back: in a poisoned context that may hang.
     if (done.poisoned) _exit(0);

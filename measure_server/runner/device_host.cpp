@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "compiler_core/base/child_process.h"
 #include "compiler_core/base/clock.h"
@@ -46,22 +47,22 @@ StartLimit start_limit;
 
 std::string seconds_text(milliseconds time) { return str(static_cast<double>(time.count()) / 1000, " s"); }
 
-RunReply trouble(const RunRequest& request, const std::string& why) {
+RunReply trouble(uint64_t id, const std::string& why) {
   RunReply reply;
-  reply.id = request.id;
+  reply.id = id;
   reply.error = why;
   return reply;
 }
 
-RunReply sick(const RunRequest& request, const std::string& why) {
-  RunReply reply = trouble(request, why);
+RunReply sick(uint64_t id, const std::string& why) {
+  RunReply reply = trouble(id, why);
   reply.device_sick = true;
   return reply;
 }
 
-RunReply verdict(const RunRequest& request, const char* outcome, const std::string& message) {
+RunReply verdict(uint64_t id, const char* outcome, const std::string& message) {
   RunReply reply;
-  reply.id = request.id;
+  reply.id = id;
   reply.outcome = outcome;
   reply.message = message;
   return reply;
@@ -191,19 +192,32 @@ Status DeviceHost::ready(int device) {
 }
 
 RunReply DeviceHost::run_once(const RunRequest& request, bool& peer_gone) {
-  if (const Status status = ready(request.device); !status.is_ok()) return sick(request, status.message());
+  if (const Status status = ready(request.device); !status.is_ok()) return sick(request.id, status.message());
   // A warm child that died since the last candidate (the system was out of memory, say) says nothing about
   // this one: one more try with a fresh one.
-  if (!write_frame(process_.socket, to_json(request), seconds_from_now(10)).is_ok()) {
+  const std::string order = to_json(DeviceOrder{.request = request});
+  if (!write_frame(process_.socket, order, seconds_from_now(10)).is_ok()) {
     end_child();
-    if (const Status status = ready(request.device); !status.is_ok()) return sick(request, status.message());
-    if (const Status sent = write_frame(process_.socket, to_json(request), seconds_from_now(10));
-        !sent.is_ok()) {
+    if (const Status status = ready(request.device); !status.is_ok())
+      return sick(request.id, status.message());
+    if (const Status sent = write_frame(process_.socket, order, seconds_from_now(10)); !sent.is_ok()) {
       end_child();
-      return sick(request, "device child: " + sent.message());
+      return sick(request.id, "device child: " + sent.message());
     }
   }
-  return watch(request, peer_gone);
+  return watch(request.id, request.run_timeout_s, peer_gone).reply;
+}
+
+Status DeviceHost::renew(int device) {
+  end_child();
+  return ready(device);
+}
+
+DeviceMessage DeviceHost::ask(const DeviceOrder& order, uint64_t id, double limit_s, bool& peer_gone) {
+  if (const Status sent = write_frame(process_.socket, to_json(order), seconds_from_now(10)); sent.is_ok())
+    return watch(id, limit_s, peer_gone);
+  end_child();
+  return {.kind = DeviceMessage::Kind::kDone, .reply = sick(id, "the device child is gone")};
 }
 
 RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
@@ -216,50 +230,50 @@ RunReply DeviceHost::run(const RunRequest& request, bool& peer_gone) {
   const bool is_faulty = reply.outcome == "crashed" || reply.outcome == "run_timeout";
   if (is_faulty && process_.pid < 0 && !peer_gone)
     if (const Status back = ready(request.device); !back.is_ok())
-      return sick(request,
+      return sick(request.id,
                   str("the device was lost while a candidate ran (", reply.message, "): ", back.message()));
   reply.run_ms = ms_since(begin);
   return reply;
 }
 
-RunReply DeviceHost::watch(const RunRequest& request, bool& peer_gone) {
+DeviceMessage DeviceHost::watch(uint64_t id, double limit_s, bool& peer_gone) {
   phase_ = Phase::kStarting;
-  Patience patience(seconds_from_now(request.run_timeout_s) - steady_clock::now());
+  const auto done = [](RunReply reply) {
+    return DeviceMessage{.kind = DeviceMessage::Kind::kDone, .reply = std::move(reply)};
+  };
+  Patience patience(seconds_from_now(limit_s) - steady_clock::now());
   for (;;) {
     pollfd wait[2] = {{process_.socket, POLLIN, 0}, {peer_, POLLIN, 0}};
     poll(wait, 2, patience.poll_ms());
     if (wait[0].revents != 0) {
       const Result<std::string> text = read_frame(process_.socket, seconds_from_now(10));
-      const Result<DeviceMessage> message =
+      Result<DeviceMessage> message =
           text.is_ok() ? parse_device_message(*text) : Result<DeviceMessage>(text.status());
       if (!message.is_ok()) {
+        // The child ended by itself: the driver crashed in it, on what this candidate gave it.
         bool gone = true;
-        return judge_end(request, end(process_, gone));
+        const std::string how = end(process_, gone);
+        return done(
+            verdict(id, "crashed", str("the driver's process ended (", how, ") while ", phase_name(phase_))));
       }
       phase_ = message->kind == DeviceMessage::Kind::kPhase ? message->phase : phase_;
       if (message->kind != DeviceMessage::Kind::kDone) continue;
       if (message->poisoned) end_child();
-      return message->reply;
+      return *std::move(message);
     }
     if (wait[1].revents != 0) {
-      const PeerWish wish = read_wish(peer_, request.id);
+      const PeerWish wish = read_wish(peer_, id);
       if (wish == PeerWish::kNothing) continue;
       end_child();
       peer_gone = wish == PeerWish::kGone;
-      return trouble(request, peer_gone ? "the peer is gone" : "cancelled");
+      return done(trouble(id, peer_gone ? "the peer is gone" : "cancelled"));
     }
     if (patience.over()) {
       end_child();
-      return verdict(request, "run_timeout",
-                     str("still running after ", request.run_timeout_s, " s while ", phase_name(phase_)));
+      return done(
+          verdict(id, "run_timeout", str("still running after ", limit_s, " s while ", phase_name(phase_))));
     }
   }
-}
-
-// The child ended by itself: the driver crashed in it, on what this candidate gave it.
-RunReply DeviceHost::judge_end(const RunRequest& request, const std::string& how) const {
-  return verdict(request, "crashed",
-                 str("the driver's process ended (", how, ") while ", phase_name(phase_)));
 }
 
 }  // namespace tuner

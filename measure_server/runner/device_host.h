@@ -43,6 +43,12 @@ class DeviceHost {
   // Runs one candidate. `peer_gone` is set when there is nobody left to answer.
   RunReply run(const RunRequest& request, bool& peer_gone);
 
+  // For a race: ends the child, and starts a fresh one on this device, which checks it.
+  Status renew(int device);
+  // For a race, which renew() began: one order to the child that is there, answered within `limit_s`. Where the
+  // child ended, child() is -1 afterwards.
+  DeviceMessage ask(const DeviceOrder& order, uint64_t id, double limit_s, bool& peer_gone);
+
   // Fills reply.devices or reply.no_device. A separate process asks the driver and ends.
   static void list_devices(ProbeReply& reply);
 
@@ -64,8 +70,7 @@ class DeviceHost {
   Status start(int device);
   // Sends it to the child, which is ready, and waits for the answer.
   RunReply run_once(const RunRequest& request, bool& peer_gone);
-  RunReply watch(const RunRequest& request, bool& peer_gone);
-  RunReply judge_end(const RunRequest& request, const std::string& how) const;
+  DeviceMessage watch(uint64_t id, double limit_s, bool& peer_gone);
   void end_child();
 
   int peer_;

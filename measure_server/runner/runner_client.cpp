@@ -158,21 +158,24 @@ Result<RunReply> RunnerClient::run(const RunRequest& request, Deadline deadline)
   return reply;
 }
 
-Result<RunReply> RunnerClient::run(const RunRequest& request) {
+Deadline RunnerClient::deadline_of(const RunRequest& request) {
   // The device child starts twice at most: when one before left an error, and after a fault.
   const seconds starts = request.device_uuid.empty() ? seconds(0) : 2 * first_device_start();
-  return run(request, steady_clock::now() + milliseconds(static_cast<int64_t>(request.run_timeout_s * 1000)) +
-                          seconds(30) + starts);
+  return steady_clock::now() + milliseconds(static_cast<int64_t>(request.run_timeout_s * 1000)) +
+         seconds(30) + starts;
 }
 
+Result<RunReply> RunnerClient::run(const RunRequest& request) { return run(request, deadline_of(request)); }
+
 Result<RaceReply> RunnerClient::race(const RaceRequest& request) {
-  const auto limit = milliseconds(static_cast<int64_t>(request.base.run_timeout_s * 1000)) + seconds(30);
   ASSIGN_OR_RETURN(
       const std::string text,
-      ask_timed(to_json(request), request.base.id, {.cpus = request.base.cpus}, steady_clock::now() + limit));
+      ask_timed(to_json(request), request.base.id,
+                {.cpus = request.base.cpus, .gpu = request.base.device_uuid}, deadline_of(request.base)));
   ASSIGN_OR_RETURN(RaceReply reply, parse_race_reply(text));
   if (reply.error == "cancelled")
     return Status(StatusCode::kAborted, str("race ", request.base.id, " was cancelled"));
+  if (reply.device_sick) return unavailable("runner: ", reply.error);
   if (!reply.error.empty()) return failed("runner: ", reply.error);
   if (reply.id != request.base.id || reply.candidates.size() != request.candidates.size())
     return Status(StatusCode::kInternal,

@@ -49,8 +49,7 @@ class RunnerClient {
   // (device_uuid) what its driver's first start may take.
   Result<RunReply> run(const RunRequest& request);
 
-  // Times candidates against each other. Errors as for run(). The deadline is the request's run timeout plus
-  // 30 s.
+  // Times candidates against each other. Errors and deadline as for run().
   Result<RaceReply> race(const RaceRequest& request);
 
   // Sets a callback for a run or race that has to wait for other processes (true), and goes on (false). It is
@@ -76,6 +75,7 @@ class RunnerClient {
   RunnerClient(std::string runner_path, Isolation at_most)
       : runner_path_(std::move(runner_path)), at_most_(at_most) {}
 
+  static Deadline deadline_of(const RunRequest& request);
   Status spawn();
   // Kills and reaps the runner; returns how it ended.
   std::string stop();

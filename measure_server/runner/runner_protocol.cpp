@@ -190,7 +190,11 @@ std::string to_json(const RaceReply& r) {
          {"disturbed", c.disturbed},
          {"pulse_ns", c.pulse_ns},
          {"max_error", std::isfinite(c.max_error) ? c.max_error : std::numeric_limits<double>::max()}});
-  return dump({{"id", r.id}, {"candidates", candidates}, {"run_ms", r.run_ms}, {"error", r.error}});
+  return dump({{"id", r.id},
+               {"candidates", candidates},
+               {"run_ms", r.run_ms},
+               {"error", r.error},
+               {"device_sick", r.device_sick}});
 }
 
 double CpuPeaks::of(DType dtype, int threads) const {
@@ -399,6 +403,7 @@ Result<RaceReply> parse_race_reply(std::string_view text) {
   });
   in.read_at_least("run_ms", r.run_ms, 0, kRequired);
   in.read("error", r.error);
+  in.read("device_sick", r.device_sick);
   RETURN_IF_ERROR(in.status());
   return r;
 }

@@ -155,7 +155,8 @@ struct RaceReply {
   };
   std::vector<Candidate> candidates;
   double run_ms = 0;
-  std::string error;  // the runner's own trouble, as in RunReply
+  std::string error;         // the runner's own trouble, as in RunReply
+  bool device_sick = false;  // likewise
 };
 
 // How long a GPU's driver may take to answer for the first time: 120 s, or $TUNER_DEVICE_START_S. It starts with

@@ -96,7 +96,7 @@ int serve(int socket, Isolation at_most) {
       if (!go_on) return 0;
     } else if (const auto* race = std::get_if<RaceRequest>(&*message)) {
       bool go_on = true;
-      answer = to_json(run_race(socket, files, *jail, *race, {device.child(), jail->keeper()}, go_on));
+      answer = to_json(run_race(socket, files, *jail, device, *race, go_on));
       if (!go_on) return 0;
     } else {
       continue;  // cancel of a run that is over

@@ -54,6 +54,17 @@ void add_isolation(CLI::App& app, std::string& level) {
       ->capture_default_str();
 }
 
+// How much it takes on, and where.
+void add_work(CLI::App& app, tuner::WorkerOptions& options) {
+  app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--device", options.device,
+                 "The GPU to measure on, by the driver's count; one worker for each of a host's GPUs")
+      ->check(CLI::Range(0, 1023))
+      ->capture_default_str();
+}
+
 // `owner`: the process that started this one and with which it ends; 0: none.
 int work(const tuner::DaemonAccess& daemon, const tuner::WorkerOptions& options, pid_t owner) {
   // Blocked here, before any thread starts, so that only the thread below receives them.
@@ -129,9 +140,7 @@ int measure_server_main(int argc, char** argv) {
   app.add_option("--runner", options.runner, "The runner executable (default: beside this one)");
   std::string isolation = "none";
   add_isolation(app, isolation);
-  app.add_option("--slots", options.slots, "Trials held at once: one runs, the others are built")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  add_work(app, options);
   app.add_option("--log-level", log_level,
                  "The least that is logged; debug also names each acknowledged result")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))

@@ -157,11 +157,11 @@ Status Worker::open() {
 // Of each task its own: the more wide arithmetic kernels do, the lower is the clock they find.
 CalmLevel& Worker::calm_pulse(const v1::Lease& lease) {
   const std::string task = str(lease.workload_key(), "|", lease.target());
+  const std::string& hardware = on_device(lease) ? device_->fingerprint : probe_.hardware;
   char file[32];
   std::snprintf(file, sizeof file, "/%016zx", std::hash<std::string>()(task));
   return calm_pulses_
-      .try_emplace(task, shared_dir() + kCalmPulses + file, str(probe_.hardware, " | ", task),
-                   kPulseDisturbed)
+      .try_emplace(task, shared_dir() + kCalmPulses + file, str(hardware, " | ", task), kPulseDisturbed)
       .first->second;
 }
 
@@ -189,8 +189,14 @@ void Worker::find_targets() {
 
 // The first device of this host, when there is one and candidates can be compiled for it.
 void Worker::find_device() {
-  if (probe_.devices.empty()) return;
-  const DeviceInfo& device = probe_.devices.front();
+  const auto found = std::ranges::find(probe_.devices, options_.device, &DeviceInfo::ordinal);
+  if (found == probe_.devices.end()) {
+    if (options_.device > 0)
+      spdlog::warn("no GPU is measured on: --device {}, but this host has {}", options_.device,
+                   probe_.devices.size());
+    return;
+  }
+  const DeviceInfo& device = *found;
   const Result<BuildReply> reply = beside_.client->ask(
       {.kind = "hello", .family = device.family, .device = device.arch}, std::chrono::seconds(30));
   std::string unable = reply.is_ok() ? "no back end for it" : reply.message();
@@ -199,6 +205,8 @@ void Worker::find_device() {
     unable =
         check_driver_takes(toolkit_major(reply->backends.front().toolchain), device.driver_version).message();
   if (!unable.empty()) return spdlog::warn("{} is not measured on: {}", device.name, unable);
+  device_ = &device;
+  calm_copy_ = std::make_unique<CalmLevel>(shared_dir() + "/calm_copy", device.fingerprint, kMemoryDisturbed);
   for (const std::string& target : reply->backends.front().targets)
     served_.push_back({.target = target,
                        .hardware = device.fingerprint,

@@ -49,6 +49,7 @@ struct WorkerOptions {
   int slots = 4;
   // Builder processes where there is a GPU; 0: one a core that runs do not have, at most eight.
   int device_builders = 0;
+  int device = 0;  // which of the host's GPUs it measures on, by the driver's count
   // The least isolation of candidates, and whom it is for: an InvalidArgument of start() if this host has less
   // (isolation_rule.h). `daemon` is not dialled here.
   Isolation least_isolation = Isolation::kNone;
@@ -96,6 +97,7 @@ class Worker {
   BuildRequest build_request(const v1::Lease& lease) const;
   void build_race(Compiler& compiler, const v1::Lease& lease);
   Result<v1::RaceResult> race(const WorkerCore::Built& built);
+  void put_on_device(RunRequest& request) const;
   v1::RaceResult race_result_for(const v1::Lease& lease, const std::string& error) const;
   Result<BuildReply> ask_builder(Compiler& compiler, const BuildRequest& request,
                                  std::chrono::milliseconds limit);
@@ -142,12 +144,13 @@ class Worker {
   std::unique_ptr<Talk> talk_;
   std::unique_ptr<Fitness> fitness_;
   std::unique_ptr<RunnerClient> runner_;
-  // What pulses (per task) and the memory sentinel take on a calm machine, for CPU runs. Only the run thread
-  // uses them.
+  // What pulses (per task) and the memory sentinel take on a calm machine. Only the run thread uses them.
   CalmLevel& calm_pulse(const v1::Lease& lease);
   void forget_old_pulses() const;
   std::map<std::string, CalmLevel> calm_pulses_;
   std::unique_ptr<CalmLevel> calm_memory_, calm_sentinel_;
+  const DeviceInfo* device_ = nullptr;    // the GPU that targets are on; null: none
+  std::unique_ptr<CalmLevel> calm_copy_;  // of the GPU's sentinel; null: no target is on a GPU
   int disturbed_in_a_row_ = 0;            // how many of the latest runs, without a gap
   std::unique_ptr<ResultWriter> writer_;  // while run() runs
   Compiler beside_, instead_;  // build beside runs, and instead of runs; the second is null on one core

@@ -95,7 +95,7 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
   RunRequest request = request_for(built);
   request.artifact_dir = shared_dir() + "/artifacts";
   request.cpus = runner_cpus(threads_of(lease.target()));
-  if (on_device(lease)) request.device_uuid = probe_.devices.front().uuid;
+  if (on_device(lease)) put_on_device(request);
   CalmLevel& calm_pulse = this->calm_pulse(lease);
   const double patience_ms = request.patience_ms;
 
@@ -160,6 +160,15 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
   return record;
 }
 
+// The launching thread has a core of its own beside those of workers for other GPUs of the host, which would wait for
+// it otherwise.
+void Worker::put_on_device(RunRequest& request) const {
+  request.device = device_->ordinal;
+  request.device_uuid = device_->uuid;
+  const auto n = static_cast<int>(cpus_.size());
+  request.cpus = {cpus_[static_cast<size_t>(n - 1 - device_->ordinal % n)]};
+}
+
 v1::RaceResult Worker::race_result_for(const v1::Lease& lease, const std::string& error) const {
   v1::RaceResult result;
   result.set_race_id(lease.trial_id());
@@ -189,14 +198,16 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
   base.run_timeout_s = (lease.options().run_timeout_s() > 0 ? lease.options().run_timeout_s() : 10) *
                        static_cast<double>(entries.size());
   base.cpus = runner_cpus(threads_of(lease.target()));
+  if (on_device(lease)) put_on_device(base);
   CalmLevel& calm_pulse = this->calm_pulse(lease);
+  CalmLevel& calm_memory = on_device(lease) ? *calm_copy_ : *calm_memory_;
   const auto heat = [&](RaceRequest request) -> Result<RaceReply> {
     Result<RaceReply> reply = failed("not run");
     for (int i = 0; i < kInfrastructureTries && !stopped_; ++i) {
       request.base.id = next_request_++;
       request.base.calm_pulse_ns = calm_pulse.ns();
       request.base.patience_ms = kTurnPatienceMs;
-      request.memory_disturbed_above_ns = kRaceMemoryDisturbed * calm_memory_->ns();
+      request.memory_disturbed_above_ns = kRaceMemoryDisturbed * calm_memory.ns();
       {
         std::lock_guard lock(mutex_);
         running_[lease.trial_id()] = request.base.id;
@@ -207,7 +218,7 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
       if (reply.is_ok())
         for (const RaceReply::Candidate& c : reply->candidates) {
           calm_pulse.observe(c.pulse_ns);
-          for (const double ns : c.memory_ns) calm_memory_->observe(ns);
+          for (const double ns : c.memory_ns) calm_memory.observe(ns);
         }
       std::lock_guard lock(mutex_);
       running_.erase(lease.trial_id());

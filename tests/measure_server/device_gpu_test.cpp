@@ -53,7 +53,7 @@ class DeviceGpu : public CandidateTest {
     if (probe->devices.empty()) GTEST_SKIP() << probe->no_device;
     std::printf("on %s\n", probe->devices[0].fingerprint.c_str());
   }
-  RunReply run_ptx(const std::string& extra, double run_timeout_s = 20) {
+  std::string artifact_of(const std::string& extra) {
     Manifest m = doubling_manifest();
     m.kind = binary_kind::kCubin;
     m.target = "cuda -arch=sm_70";
@@ -61,7 +61,10 @@ class DeviceGpu : public CandidateTest {
     const Result<std::string> digest =
         save_artifact({std::move(m), doubling_ptx(extra)}, (dir_ / "artifacts").string());
     EXPECT_TRUE(digest.is_ok()) << digest.message();
-    RunRequest r = request(digest.is_ok() ? *digest : "");
+    return digest.is_ok() ? *digest : "";
+  }
+  RunReply run_ptx(const std::string& extra, double run_timeout_s = 20) {
+    RunRequest r = request(artifact_of(extra));
     r.run_timeout_s = run_timeout_s;
     return run(r);
   }
@@ -102,6 +105,23 @@ TEST_F(DeviceGpu, FaultsCostOneTrialEach) {
   const RunReply wrong = run_ptx("  mov.f32 %f3, 0f00000000;\n  st.global.f32 [%rd4+20], %f3;");
   EXPECT_EQ(wrong.outcome, "wrong_answer") << wrong.message;
   expect_good();
+}
+
+TEST_F(DeviceGpu, FinalistsRaceBesidePulsesAndCopies) {
+  RaceRequest race{.base = request(""), .rounds = 3};
+  // The second one writes its output twice.
+  for (const char* extra : {"", "  membar.gl;\n  st.global.f32 [%rd7], %f2;"})
+    race.candidates.push_back({artifact_of(extra), {}});
+  const Result<RaceReply> r = runner->race(race);
+  ASSERT_TRUE(r.is_ok()) << r.message();
+  for (const RaceReply::Candidate& c : r->candidates) {
+    EXPECT_EQ(c.outcome, "ok") << c.message;
+    ASSERT_EQ(c.run_ns.size(), 9u);
+    ASSERT_EQ(c.memory_ns.size(), 9u);
+    std::printf("%g ns a call, pulse %g ns, copy %g ns\n", c.run_ns[0], c.sentinel_ns[0], c.memory_ns[0]);
+    EXPECT_THAT(c.run_ns, testing::Each(testing::Gt(0)));
+    EXPECT_GT(c.pulse_ns, 0) << "the driver compiles the pulse";
+  }
 }
 
 TEST_F(DeviceGpu, TextThatIsNoModuleIsABuildError) {

@@ -128,6 +128,7 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   c.run_ns = {1, 2}, c.cpu_ns = {1, 2}, c.sentinel_ns = {100, 100}, c.memory_ns = {300, 301};
   c.other_ns = {5};
   c.turns = 4, c.discarded = 2, c.disturbed = 1, c.pulse_ns = 1600.5;
+  reply.device_sick = true;
   const Result<RaceReply> back = parse_race_reply(to_json(reply));
   ASSERT_TRUE(back.is_ok()) << back.message();
   EXPECT_EQ(to_json(*back), to_json(reply));
@@ -137,6 +138,7 @@ TEST(RunnerProtocol, ARaceAndItsReplyComeBackAsTheyWere) {
   EXPECT_EQ(back->candidates[0].discarded, 2);
   EXPECT_EQ(back->candidates[0].disturbed, 1);
   EXPECT_EQ(back->candidates[0].pulse_ns, 1600.5);
+  EXPECT_TRUE(back->device_sick);
 }
 
 TEST(RunnerProtocol, InfiniteErrorArrivesAsAVeryLargeOne) {

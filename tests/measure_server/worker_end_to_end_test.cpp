@@ -159,6 +159,55 @@ TEST_F(WorkerOnAGpuHost, MeasuresTheGpusTargetsBesideItsOwn) {
   EXPECT_EQ(cubin->manifest.kind, binary_kind::kCubin);
 }
 
+// Its finalists reach the device, where this driver refuses them as it refuses the trials above. What races on a
+// device are is in device_race_test.
+TEST_F(WorkerOnAGpuHost, RacesFinalistsOnTheGpu) {
+  MatmulWorkload w;
+  w.m = w.n = w.k = 64;
+  const std::vector<v1::Lease> trials = trials_of(Workload(w), *parse_target("cuda -arch=sm_90"), 2, 15);
+  v1::Lease race = trials[0];
+  race.set_trial_id("race 1");
+  for (const v1::Lease& trial : trials) {
+    v1::RaceCandidate* finalist = race.add_finalists();
+    finalist->set_trial_id(trial.trial_id());
+    finalist->set_template_name(trial.template_name());
+    finalist->set_template_version(trial.template_version());
+    finalist->set_config(trial.config());
+  }
+  FakeDaemon daemon({race});
+  serve(daemon);
+  const Status status = work();
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  auto races = daemon.races();
+  ASSERT_EQ(races.size(), 1u);
+  const v1::RaceResult& result = races["race 1"];
+  EXPECT_EQ(
+      result.error(),
+      "trial trial-0: build_error: cannot be loaded: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE (by the fake "
+      "driver)");
+  EXPECT_THAT(result.environment().hardware(), HasSubstr("Fake GPU sm_90"));
+}
+
+TEST_F(WorkerOnAGpuHost, MeasuresOnTheGpuItIsToldTo) {
+  const std::string contexts = dir_ + "/contexts";
+  setenv("TUNER_FAKE_CUDA_DEVICES", "2", 1);
+  setenv("TUNER_FAKE_CUDA_LOG", contexts.c_str(), 1);
+  MatmulWorkload w;
+  w.m = w.n = w.k = 64;
+  FakeDaemon daemon(trials_of(Workload(w), *parse_target("cuda -arch=sm_90"), 1, 15));
+  serve(daemon);
+  const Status status = work(/*device_builders=*/1, /*device=*/1);
+  unsetenv("TUNER_FAKE_CUDA_DEVICES");
+  unsetenv("TUNER_FAKE_CUDA_LOG");
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  ASSERT_EQ(daemon.records().size(), 1u);
+  EXPECT_EQ(daemon.records()["trial-0"].outcome(), v1::BUILD_ERROR) << "the driver was asked";
+  std::ifstream log(contexts);
+  std::string line;
+  ASSERT_TRUE(std::getline(log, line));
+  EXPECT_THAT(line, testing::StartsWith("context on device 1 "));
+}
+
 TEST_F(WorkerOnAGpuHost, SeveralBuildersWorkForOneDevice) {
   MatmulWorkload w;
   w.m = w.n = w.k = 64;

@@ -71,17 +71,27 @@ class FakeDaemon final : public v1::Workers::Service {
       ack->set_trial_id(record.trial_id());
       ack->set_attempt(record.attempt());
     }
+    for (const v1::RaceResult& race : request->races()) {
+      busy.insert(race.race_id());
+      if (!acknowledge) continue;
+      races_.emplace(race.race_id(), race);
+      v1::Ack* ack = reply->add_acks();
+      ack->set_trial_id(race.race_id());
+      ack->set_attempt(race.attempt());
+    }
     for (const v1::HeldLease& lease : request->returned()) returned_.insert(lease.trial_id());
     if (!request->unfit().empty()) unfit_ = request->unfit();
     changed_.notify_all();
     int slots = request->free_slots();
     for (const v1::Lease& trial : trials_) {
       if (slots == 0) break;
-      if (busy.contains(trial.trial_id()) || records_.contains(trial.trial_id())) continue;
+      if (busy.contains(trial.trial_id()) || records_.contains(trial.trial_id()) ||
+          races_.contains(trial.trial_id()))
+        continue;
       *reply->add_leases() = trial;
       --slots;
     }
-    if (drain_when_done && records_.size() == trials_.size()) reply->set_drain(true);
+    if (drain_when_done && records_.size() + races_.size() == trials_.size()) reply->set_drain(true);
     if (lose_every > 0 && number % lose_every == 0)
       return {grpc::StatusCode::UNAVAILABLE, "the reply is lost"};
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(request->wait_ms());
@@ -121,6 +131,10 @@ class FakeDaemon final : public v1::Workers::Service {
     std::lock_guard lock(mutex_);
     return records_;
   }
+  std::map<std::string, v1::RaceResult> races() {
+    std::lock_guard lock(mutex_);
+    return races_;
+  }
   std::vector<v1::RegisterRequest> registrations() {
     std::lock_guard lock(mutex_);
     return registrations_;
@@ -136,6 +150,7 @@ class FakeDaemon final : public v1::Workers::Service {
   std::string unfit_;
   std::set<std::string> returned_;
   std::map<std::string, v1::MeasureRecord> records_;
+  std::map<std::string, v1::RaceResult> races_;
   std::vector<v1::RegisterRequest> registrations_;
 };
 
@@ -198,12 +213,13 @@ class WorkerTest : public testing::Test {
     ASSERT_NE(server_, nullptr);
   }
   // The worker in this process, until the daemon drains it.
-  Status work(int device_builders = 0) {
+  Status work(int device_builders = 0, int device = 0) {
     Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
                                                             .work_dir = dir_ + "/worker",
                                                             .runner = TUNER_RUNNER_PATH,
                                                             .program = TUNER_MEASURE_SERVER_PATH,
-                                                            .device_builders = device_builders});
+                                                            .device_builders = device_builders,
+                                                            .device = device});
     RETURN_IF_ERROR(worker.status());
     const std::unique_ptr<DaemonLink> link = make_grpc_link({.address = address_});
     return (*worker)->run(*link);

@@ -108,9 +108,9 @@ TEST(Finalists, TheDefaultConfigJoinsAndIsNamed) {
   EXPECT_EQ(without.default_trial_id, "");
 }
 
-TEST(Finalists, OnlyCpuKernelsRace) {
+TEST(Finalists, KernelsOfCpusAndGpusRace) {
   EXPECT_TRUE(is_raced("llvm -mcpu=haswell -threads=1"));
-  EXPECT_FALSE(is_raced("cuda -arch=sm_80"));
+  EXPECT_TRUE(is_raced("cuda -arch=sm_80"));
   EXPECT_FALSE(is_raced("no target at all"));
 }
 

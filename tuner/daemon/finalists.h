@@ -12,7 +12,7 @@
 
 namespace tuner {
 
-// Whether kernels of the target are raced at all. Those of GPUs are not as yet.
+// Whether kernels of the target are raced at all. Those of a family of somebody's own may not be.
 bool is_raced(std::string_view target_name);
 
 struct Finalists {

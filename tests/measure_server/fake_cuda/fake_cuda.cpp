@@ -20,7 +20,7 @@
 // The environment: TUNER_FAKE_CUDA_LOG names a file that gets a line for each context made;
 // TUNER_FAKE_CUDA_SICK a file: while it exists no context can be made; TUNER_FAKE_CUDA_HANGS a file that is made
 // when somebody begins to wait for a kernel that hangs. TUNER_FAKE_CUDA_ARCH is the architecture (90, for 9.0),
-// TUNER_FAKE_CUDA_DRIVER the driver's version (13000).
+// TUNER_FAKE_CUDA_DRIVER the driver's version (13000), TUNER_FAKE_CUDA_DEVICES how many there are (1).
 //   TUNER_FAKE_CUDA_SLOW=SECONDS:FILE  cuInit takes so long while FILE is not there, and makes it: a cold driver
 //   TUNER_FAKE_CUDA_LAZY=1             modules load when they are launched, as with CUDA_MODULE_LOADING=LAZY on a
 //                                      driver that does not heed it; a refusal comes then
@@ -29,6 +29,10 @@
 //   TUNER_FAKE_CUDA_COPIES=FILE        gets a line for each copy of 4 KiB and more: "5120 to host"
 //   TUNER_FAKE_CUDA_LOST=FILE          a file: while it exists the device has fallen off the bus, and every call
 //                                      fails; a kernel `falls_off` makes it
+//   TUNER_FAKE_CUDA_TURNS=FILE         gets the name of a kernel when another one was launched before it
+//   TUNER_FAKE_CUDA_BUSY=FILE          while it exists somebody else has half of the device: all takes twice as long.
+//                                      It holds a number of pulses and goes with the last of them
+// PTX of the pulse (device_pulse.h) is taken as well, unless TUNER_FAKE_CUDA_NO_PTX=1; a pulse takes 70 us.
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +53,7 @@
 
 #include "compiler_core/runtime/cuda_driver_api.h"
 #include "tests/measure_server/fake_cuda/fake_kernels.h"
+#include "tests/measure_server/fake_cuda/fake_settings.h"
 
 namespace {
 
@@ -74,10 +79,13 @@ struct Recorded {
   std::vector<std::function<int()>> launches;
   bool is_uploaded = false;  // the first launch of a graph brings it to the device, which takes a millisecond
 };
+bool is_busy = false;               // for somebody else
 std::unique_ptr<Recorded> capture;  // launches that are recorded instead of run
 size_t allocated = 0;
 std::map<uint64_t, size_t> allocations;
 std::list<std::pair<uint64_t, size_t>> l2;  // what was touched last comes first
+
+void pass(double ns) { clock_ns += is_busy ? 2 * ns : ns; }
 
 void* host(DevicePtr p) { return reinterpret_cast<void*>(p); }
 
@@ -98,14 +106,6 @@ bool touch(uint64_t begin, size_t bytes) {
   return was_there;
 }
 
-const char* setting(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
-int number(const char* name, int otherwise) {
-  const char* value = setting(name);
-  return value != nullptr ? std::atoi(value) : otherwise;
-}
 int device_arch() { return number("TUNER_FAKE_CUDA_ARCH", 90); }
 int driver_version() { return number("TUNER_FAKE_CUDA_DRIVER", 13000); }
 
@@ -113,17 +113,6 @@ int driver_version() { return number("TUNER_FAKE_CUDA_DRIVER", 13000); }
 bool is_lost() {
   const char* path = setting("TUNER_FAKE_CUDA_LOST");
   return path != nullptr && access(path, F_OK) == 0;
-}
-void make_file(const char* path) {
-  if (std::FILE* mark = std::fopen(path, "w")) (void)std::fclose(mark);
-}
-// Adds a line to the file that a setting names, if it is set.
-void note(const char* name, const std::string& line) {
-  const char* path = setting(name);
-  if (std::FILE* log = path != nullptr ? std::fopen(path, "a") : nullptr; log != nullptr) {
-    (void)std::fputs((line + "\n").c_str(), log);
-    (void)std::fclose(log);
-  }
 }
 void note_copy(const char* where, size_t bytes) {
   if (bytes >= 4096) note("TUNER_FAKE_CUDA_COPIES", std::to_string(bytes) + " " + where);
@@ -144,6 +133,22 @@ int wait() {
   return sticky;
 }
 
+// A pulse: sees whether somebody else is there, and counts down how long.
+int pulse() {
+  const char* path = setting("TUNER_FAKE_CUDA_BUSY");
+  std::FILE* busy = path != nullptr ? std::fopen(path, "r+") : nullptr;
+  is_busy = busy != nullptr;
+  pass(70'000);
+  if (busy == nullptr) return kSuccess;
+  int left = 0;
+  (void)!std::fscanf(busy, "%d", &left);
+  std::rewind(busy);
+  (void)std::fprintf(busy, "%d\n", left - 1);
+  (void)std::fclose(busy);
+  if (left <= 1) (void)std::remove(path);
+  return kSuccess;
+}
+
 // Writes to the start of every other allocation of at least as many bytes as an operand: a stray write.
 void write_elsewhere(const float* x, int64_t n) {
   for (const auto& [begin, bytes] : allocations) {
@@ -156,6 +161,8 @@ void write_elsewhere(const float* x, int64_t n) {
 // What a launch does to its operands. Returns what cuLaunchKernel answers.
 int run(Kernel& kernel, float* x, float* out) {
   const std::string& b = kernel.behaviour;
+  static std::string latest;
+  if (std::exchange(latest, kernel.name) != kernel.name) note("TUNER_FAKE_CUDA_TURNS", kernel.name);
   const bool later = kernel.launches++ >= kernel.after;
   if (b == "too_large") return kLaunchOutOfResources;
   if (b == "hang" && later) hanging = true;
@@ -184,13 +191,17 @@ int run(Kernel& kernel, float* x, float* out) {
   const size_t bytes = kernel.n * sizeof(float);
   const bool warm_x = touch(reinterpret_cast<uint64_t>(x), bytes);
   const bool warm_out = touch(reinterpret_cast<uint64_t>(out), bytes);
-  clock_ns +=
-      static_cast<double>(kernel.beyond_l2_ns > 0 && !(warm_x && warm_out) ? kernel.beyond_l2_ns : kernel.ns);
+  pass(static_cast<double>(kernel.beyond_l2_ns > 0 && !(warm_x && warm_out) ? kernel.beyond_l2_ns
+                                                                            : kernel.ns));
   return kSuccess;
 }
 
 // Null when the text is no module of ours.
 std::unique_ptr<LoadedModule> parse(const char* text) {
+  auto ptx = std::make_unique<LoadedModule>();
+  ptx->kernels["tuner_pulse"] = {.name = "tuner_pulse", .behaviour = "pulse"};
+  const bool takes_ptx = setting("TUNER_FAKE_CUDA_NO_PTX") == nullptr;
+  if (takes_ptx && std::strstr(text, ".entry tuner_pulse(") != nullptr) return ptx;
   std::istringstream in(text);
   std::string line;
   if (!std::getline(in, line) || !line.starts_with("FAKECUBIN")) return nullptr;
@@ -222,6 +233,7 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
           {"p", &Kernel::p},         {"g", &Kernel::g}};
       if (const auto it = kMembers.find(key); it != kMembers.end()) kernel.*it->second = value;
     }
+    kernel.name = name;
     module->kernels[name] = kernel;
   }
   return module;
@@ -229,7 +241,7 @@ std::unique_ptr<LoadedModule> parse(const char* text) {
 
 // A copy or fill takes a nanosecond a kilobyte and goes through L2.
 int moved(uint64_t to, size_t bytes) {
-  clock_ns += 1 + static_cast<double>(bytes) / 1000;
+  pass(1 + static_cast<double>(bytes) / 1000);
   touch(to, bytes);
   return sticky;
 }
@@ -271,12 +283,12 @@ int cuGetErrorString(int, const char** text) {
   return kSuccess;
 }
 int cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = number("TUNER_FAKE_CUDA_DEVICES", 1);
   return kSuccess;
 }
 int cuDeviceGet(Device* device, int ordinal) {
   *device = ordinal;
-  return ordinal == 0 ? kSuccess : 101;
+  return ordinal >= 0 && ordinal < number("TUNER_FAKE_CUDA_DEVICES", 1) ? kSuccess : 101;
 }
 int cuDeviceGetName(char* name, int capacity, Device) {
   std::snprintf(name, static_cast<size_t>(capacity), "Fake GPU");
@@ -297,17 +309,18 @@ int cuDeviceGetAttribute(int* value, int attribute, Device) {
   *value = it->second;
   return kSuccess;
 }
-int cuDeviceGetUuid(Uuid* uuid, Device) {
-  for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i);
+int cuDeviceGetUuid(Uuid* uuid, Device device) {
+  for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(i == 0 ? device : i);
   return kSuccess;
 }
 
 // --- context, stream, events ---
 
-int cuDevicePrimaryCtxRetain(Context* context, Device) {
+int cuDevicePrimaryCtxRetain(Context* context, Device device) {
   if (const char* sick = std::getenv("TUNER_FAKE_CUDA_SICK"); sick != nullptr && access(sick, F_OK) == 0)
     return kUnknown;
-  note("TUNER_FAKE_CUDA_LOG", "context in process " + std::to_string(getpid()));
+  note("TUNER_FAKE_CUDA_LOG",
+       "context on device " + std::to_string(device) + " in process " + std::to_string(getpid()));
   context_made = true;
   *context = reinterpret_cast<Context>(&context_made);
   return kSuccess;
@@ -454,6 +467,7 @@ int cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, un
   if (shared_bytes > kernel.allowed_shared || shared_bytes < kernel.shared) return kInvalidValue;
   if (kernel.behaviour.starts_with("check_") || kernel.behaviour == "probe_ffma")
     return clock_ns += 1000, run_check(kernel.behaviour, params);
+  if (kernel.behaviour == "pulse") return pulse();
   // Out of the parameters now: who records a launch may change them.
   const bool is_product = kernel.behaviour == "matmul" || kernel.behaviour == "conv";
   const int n = !is_product ? 2 : kernel.bias != 0 ? 4 : 3;
