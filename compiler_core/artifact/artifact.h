@@ -45,7 +45,7 @@ inline constexpr std::string_view kSharedObject = "shared_object", kCubin = "cub
 }
 
 struct Manifest {
-  int abi_version = 1;
+  int abi_version = 1;                           // 2: has pack_launches, which older programs would leave out
   std::string kind{binary_kind::kSharedObject};  // which is also meant when JSON has no "kind"
   std::string entry;                             // symbol of the kernel
   std::vector<ArgInfo> args;
@@ -61,6 +61,8 @@ struct Manifest {
   // the caller must provide.
   std::vector<LaunchInfo> launches;
   std::vector<int64_t> workspaces;
+  // Once before all calls: their parameters are places in pack_args. Empty: nothing is packed.
+  std::vector<LaunchInfo> pack_launches;
 
   std::string to_json() const;  // one line
 };

@@ -66,7 +66,7 @@ json launch_to_json(const LaunchInfo& l) {
 }
 
 // What a driver would refuse, or worse, take: checked here, once.
-LaunchInfo read_launch(Reader& in, const Manifest& m) {
+LaunchInfo read_launch(Reader& in, size_t arguments, size_t workspaces) {
   LaunchInfo info;
   in.read("kernel", info.kernel, kRequired);
   std::vector<int64_t> grid(3, 1), block(3, 1), params;
@@ -82,8 +82,8 @@ LaunchInfo read_launch(Reader& in, const Manifest& m) {
   in.read("shared_bytes", info.shared_bytes, kRequired);
   read_counts(in, "params", params);
   for (const int64_t p : params) {
-    if (p >= static_cast<int64_t>(m.args.size() + m.workspaces.size()))
-      in.refuse("params", "found ", p, ", there are ", m.args.size(), " arguments and ", m.workspaces.size(),
+    if (p >= static_cast<int64_t>(arguments + workspaces))
+      in.refuse("params", "found ", p, ", there are ", arguments, " arguments and ", workspaces,
                 " workspaces");
     info.params.push_back(static_cast<int>(p));
   }
@@ -111,7 +111,18 @@ void read_kind(Reader& in, Manifest& m) {
       launches == nullptr || !launches->is_array() || launches->empty())
     in.refuse("launches", "expected a list of at least one launch");
   read_counts(in, "workspaces", m.workspaces);
-  in.read_objects("launches", [&](Reader& each) { m.launches.push_back(read_launch(each, m)); });
+  in.read_objects("launches", [&](Reader& each) {
+    m.launches.push_back(read_launch(each, m.args.size(), m.workspaces.size()));
+  });
+  in.read_objects("pack_launches",
+                  [&](Reader& each) { m.pack_launches.push_back(read_launch(each, m.pack_args.size(), 0)); });
+  if (m.pack_launches.empty() != m.pack_args.empty())
+    in.refuse("pack_launches", "found ", m.pack_launches.size(), " for ", m.pack_args.size(), " pack_args");
+  for (const ArgInfo& packed : m.pack_args)
+    if (packed.role == "packed" && std::ranges::none_of(m.args, [&](const ArgInfo& a) {
+          return a.name == packed.name && a.role == "packed" && a.bytes == packed.bytes;
+        }))
+      in.refuse("pack_args", packed.name, " is no packed argument of the kernel");
 }
 
 }  // namespace
@@ -134,6 +145,7 @@ std::string Manifest::to_json() const {
   if (kind == binary_kind::kCubin) {
     j["workspaces"] = workspaces;
     for (const LaunchInfo& l : launches) j["launches"].push_back(launch_to_json(l));
+    for (const LaunchInfo& l : pack_launches) j["pack_launches"].push_back(launch_to_json(l));
   }
   return j.dump();
 }
@@ -144,8 +156,8 @@ Result<Manifest> parse_manifest(std::string_view text) {
   Reader in(j, "manifest: ");
   Manifest m;
   in.read("abi_version", m.abi_version, kRequired);
-  if (m.abi_version != 1)
-    in.refuse("abi_version", "expected 1, found ", m.abi_version, "; this program is older or newer");
+  if (m.abi_version != 1 && m.abi_version != 2)
+    in.refuse("abi_version", "expected 1 or 2, found ", m.abi_version, "; this program is older or newer");
   in.read("entry", m.entry, kRequired);
   in.read("pack_entry", m.pack_entry, kRequired);
   in.read("workspace_bytes", m.workspace_bytes, 0, INT64_MAX, kRequired);

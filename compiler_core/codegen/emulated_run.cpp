@@ -1,6 +1,9 @@
 #include "compiler_core/codegen/emulated_run.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <map>
 
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/oracle/oracle.h"
@@ -27,21 +30,56 @@ class Stopwatch {
 
 bool is_output(const Buffer& b) { return b->role == BufferRole::kOutput; }
 
-Status check_inputs(const GpuProgram& program, const std::vector<std::vector<float>>& inputs) {
+using Values = std::vector<std::vector<float>>;
+
+// What the caller gives for an argument: for what is packed, the constant.
+Buffer given_for(const GpuProgram& program, const Buffer& arg) {
+  if (program.packing == nullptr || arg->role != BufferRole::kPacked) return arg;
+  const Buffer source = packed_source(*program.packing, arg);
+  CHECK(source != nullptr) << program.name << ": the packing entry does not write " << arg->name;
+  return source;
+}
+
+Status check_inputs(const GpuProgram& program, const Values& inputs) {
   size_t next = 0;
   for (const Buffer& arg : program.args) {
+    const Buffer given = given_for(program, arg);
     if (arg->dtype != DType::kFloat32)
       return invalid_argument(program.name, ": ", arg->name, " is ", arg->dtype,
                               "; emulated runs take float32");
     if (is_output(arg)) continue;
-    if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != arg->elements())
-      return invalid_argument(program.name, ": ", arg->name, ": expected ", arg->elements(),
+    if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != given->elements())
+      return invalid_argument(program.name, ": ", given->name, ": expected ", given->elements(),
                               " elements, found ",
                               next < inputs.size() ? str(inputs[next].size()) : std::string("no data"));
     ++next;
   }
   if (next == inputs.size()) return Status::ok();
   return invalid_argument(program.name, ": expected ", next, " inputs, found ", inputs.size());
+}
+
+// Puts what the packing kernels make of constants in their place among the inputs. `run` runs a program like the
+// caller does; faults go to `result`.
+template <class Run>
+Result<Values> with_packed(const GpuProgram& program, const Values& inputs, EmulatedRun& result,
+                           const Run& run) {
+  if (program.packing == nullptr) return inputs;
+  std::map<Buffer, size_t> places;  // among the inputs, of constants and of what is packed of them
+  size_t next = 0;
+  for (const Buffer& arg : program.args) {
+    if (is_output(arg)) continue;
+    places[given_for(program, arg)] = places[arg] = next++;
+  }
+  Values constants;
+  for (const Buffer& arg : program.packing->args)
+    if (arg->role == BufferRole::kConstant) constants.push_back(inputs[places.at(arg)]);
+  ASSIGN_OR_RETURN(EmulatedRun ahead, run(packing_alone(*program.packing), constants));
+  result.faults = std::move(ahead.faults);
+  Values all = inputs;
+  size_t output = 0;
+  for (const Buffer& arg : program.packing->args)
+    if (arg->role == BufferRole::kPacked) all[places.at(arg)] = std::move(ahead.outputs[output++]);
+  return all;
 }
 
 // Sorts the arguments of the emulated Program after a run: those of the GPU Program, then .written, then
@@ -55,7 +93,7 @@ void collect(const GpuProgram& gpu, const EmulatedProgram& emulated, const Float
   for (size_t i = gpu.args.size(); i < args.size(); ++i) {
     const std::vector<int32_t> numbers = ints(i);
     if (i + 1 == args.size()) {
-      run.faults = describe_faults(emulated, numbers);
+      std::ranges::move(describe_faults(emulated, numbers), std::back_inserter(run.faults));
       return;
     }
     std::vector<uint8_t> written;
@@ -66,10 +104,14 @@ void collect(const GpuProgram& gpu, const EmulatedProgram& emulated, const Float
 
 }  // namespace
 
-Result<EmulatedRun> run_emulated(const GpuProgram& gpu, const std::vector<std::vector<float>>& inputs,
+Result<EmulatedRun> run_emulated(const GpuProgram& gpu, const std::vector<std::vector<float>>& given,
                                  const EmulatorOptions& options) {
-  RETURN_IF_ERROR(check_inputs(gpu, inputs));
+  RETURN_IF_ERROR(check_inputs(gpu, given));
   EmulatedRun run;
+  ASSIGN_OR_RETURN(const Values inputs,
+                   with_packed(gpu, given, run, [&](const GpuProgram& packing, const Values& constants) {
+                     return run_emulated(packing, constants, {.check = options.check});
+                   }));
   Stopwatch watch;
   ASSIGN_OR_RETURN(const EmulatedProgram emulated, emulate(gpu, options));
   run.emulate_ms = watch.lap();
@@ -109,10 +151,14 @@ Result<EmulatedRun> run_emulated(const GpuProgram& gpu, const std::vector<std::v
   return run;
 }
 
-Result<EmulatedRun> interpret_emulated(const GpuProgram& gpu, const std::vector<std::vector<float>>& inputs,
+Result<EmulatedRun> interpret_emulated(const GpuProgram& gpu, const std::vector<std::vector<float>>& given,
                                        const EmulatorOptions& options) {
-  RETURN_IF_ERROR(check_inputs(gpu, inputs));
+  RETURN_IF_ERROR(check_inputs(gpu, given));
   EmulatedRun run;
+  ASSIGN_OR_RETURN(const Values inputs,
+                   with_packed(gpu, given, run, [&](const GpuProgram& packing, const Values& constants) {
+                     return interpret_emulated(packing, constants, {.check = options.check});
+                   }));
   Stopwatch watch;
   ASSIGN_OR_RETURN(const EmulatedProgram emulated, emulate(gpu, options));
   run.emulate_ms = watch.lap();
@@ -133,7 +179,11 @@ Result<EmulatedRun> interpret_emulated(const GpuProgram& gpu, const std::vector<
 }
 
 Result<Artifact> compile_emulated(const GpuProgram& program, const Target& cpu) {
-  ASSIGN_OR_RETURN(const EmulatedProgram emulated, emulate(program, {.check = false}));
+  ASSIGN_OR_RETURN(EmulatedProgram emulated, emulate(program, {.check = false}));
+  if (program.packing != nullptr) {
+    ASSIGN_OR_RETURN(EmulatedProgram packing, emulate(*program.packing, {.check = false}));
+    emulated.program.packing = std::make_shared<const Program>(std::move(packing.program));
+  }
   return compile(emulated.program, cpu, kCompileOptions);
 }
 

@@ -14,7 +14,7 @@ namespace tuner {
 namespace {
 
 // Grows when the text for the same kernels changes in meaning.
-constexpr int kCodegenVersion = 2;
+constexpr int kCodegenVersion = 3;
 
 std::vector<std::string> compiler_options(const Target& target) {
   // Multiplications and additions may be fused; nothing else of "fast math".
@@ -108,6 +108,7 @@ Status check_statement(const StmtNode& s) {
 namespace cuda {
 
 Status check_printable(const GpuProgram& program) {
+  if (program.packing != nullptr) RETURN_IF_ERROR(check_printable(*program.packing));
   for (const GpuKernel& kernel : program.kernels) {
     Status status;
     visit(kernel.body, [&](const Stmt& s) {
@@ -138,10 +139,20 @@ Result<Artifact> compile_kernels(const GpuProgram& program, const Target& target
   m.target = target.name();
   m.toolchain = cuda_toolchain_fingerprint();
   for (const Buffer& b : program.workspace) m.workspaces.push_back(b->bytes());
-  for (const GpuKernel& kernel : program.kernels) {
-    ASSIGN_OR_RETURN(LaunchInfo launch, launch_of(kernel, program, target, cubin, reports));
-    RETURN_IF_ERROR(check_report(launch, options));
-    m.launches.push_back(std::move(launch));
+  const auto add_launches = [&](const GpuProgram& p, std::vector<LaunchInfo>& launches) -> Status {
+    for (const GpuKernel& kernel : p.kernels) {
+      ASSIGN_OR_RETURN(LaunchInfo launch, launch_of(kernel, p, target, cubin, reports));
+      RETURN_IF_ERROR(check_report(launch, options));
+      launches.push_back(std::move(launch));
+    }
+    return Status::ok();
+  };
+  RETURN_IF_ERROR(add_launches(program, m.launches));
+  if (program.packing != nullptr) {
+    m.abi_version = 2;
+    m.pack_entry = program.packing->name;
+    m.pack_args = argument_infos(program.packing->args);
+    RETURN_IF_ERROR(add_launches(*program.packing, m.pack_launches));
   }
   m.digest = artifact_digest(artifact);  // of the launches too
   return artifact;

@@ -26,26 +26,26 @@ int64_t workspace_bytes(const Manifest& m) {
 }
 
 // "CUdeviceptr a, CUdeviceptr out": names that differ, none of them one of ours.
-std::vector<std::string> argument_names(const Manifest& m) {
+std::vector<std::string> argument_names(const std::vector<ArgInfo>& args) {
   cuda::Names names;
   for (const char* ours : {"kernel", "stream", "workspace", "pointers", "image", "result"})
     names.reserve(ours);
   std::vector<std::string> result;
-  for (const ArgInfo& arg : m.args) result.push_back(names.declare(arg.name));
+  for (const ArgInfo& arg : args) result.push_back(names.declare(arg.name));
   return result;
 }
 
-std::string parameters(const Manifest& m) {
+std::string parameters(const std::vector<ArgInfo>& args) {
   std::string text;
-  for (const std::string& name : argument_names(m)) text += str("CUdeviceptr ", name, ", ");
+  for (const std::string& name : argument_names(args)) text += str("CUdeviceptr ", name, ", ");
   return text;
 }
 
-std::string described_arguments(const Manifest& m) {
+std::string described_arguments(const std::vector<ArgInfo>& args) {
   std::string text;
-  const std::vector<std::string> names = argument_names(m);
-  for (size_t i = 0; i < m.args.size(); ++i) {
-    const ArgInfo& a = m.args[i];
+  const std::vector<std::string> names = argument_names(args);
+  for (size_t i = 0; i < args.size(); ++i) {
+    const ArgInfo& a = args[i];
     text += str(" *   ", names[i], ": ", a.dtype, " ", shape_text(a.shape),
                 a.layout.empty() ? "" : ", " + a.layout, ", ", a.role, ", ", a.bytes, " bytes\n");
   }
@@ -66,26 +66,36 @@ std::string header_text(const Manifest& m, const std::string& name, const std::s
           ".c launches them through the driver API\n", " * (link with -lcuda). C99 and C++.\n *\n",
           " * Arguments are device pointers, row-major, in this order, each aligned to 16 bytes (what "
           "cuMemAlloc gives is);\n",
-          " * no output may overlap another argument:\n", described_arguments(m), " *\n",
+          " * no output may overlap another argument:\n", described_arguments(m.args),
+          m.pack_launches.empty()
+              ? std::string()
+              : str(" * Constants are packed once, before the first launch; its packed arguments come from ",
+                    name, "_pack():\n", described_arguments(m.pack_args)),
+          " *\n",
           " * Every function returns CUDA_SUCCESS or the driver's error. A context must be current.\n */\n");
   text += str("#ifndef ", macro, "_H_\n#define ", macro, "_H_\n\n#include <cuda.h>\n\n",
               "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-  const std::vector<std::string> names = argument_names(m);
+  const std::vector<std::string> names = argument_names(m.args);
   for (size_t i = 0; i < m.args.size(); ++i)
     text += str("#define ", macro, "_", upper(names[i]), "_BYTES ", m.args[i].bytes, "\n");
   text += str(
       "/* Device memory between the kernels, uninitialised, aligned to 256 bytes; 0: pass 0. */\n#define ",
       macro, "_WORKSPACE_BYTES ", workspace_bytes(m), "\n\n");
   text += str("/* A loaded cubin: of the context that was current then. */\ntypedef struct ", name,
-              "_kernel {\n  CUmodule module;\n  CUfunction functions[", m.launches.size(), "];\n} ", name,
-              "_kernel;\n\n");
+              "_kernel {\n  CUmodule module;\n  CUfunction functions[",
+              m.launches.size() + m.pack_launches.size(), "];\n} ", name, "_kernel;\n\n");
   text += str("/* `image`: the bytes of ", name, ".cubin. On an error nothing stays loaded. */\nCUresult ",
               name, "_load(", name, "_kernel* kernel, const void* image);\n");
   text +=
       str("/* Puts the launches on `stream` and returns at once; may be captured into a graph. Calls that "
           "run at the\n",
           " * same time need workspaces of their own. */\nCUresult ", name, "_launch(const ", name,
-          "_kernel* kernel, ", parameters(m), "CUdeviceptr workspace, CUstream stream);\n");
+          "_kernel* kernel, ", parameters(m.args), "CUdeviceptr workspace, CUstream stream);\n");
+  if (!m.pack_launches.empty())
+    text +=
+        str("/* Puts on `stream` what packs the constants; once, they may be freed when it is done. "
+            "*/\nCUresult ",
+            name, "_pack(const ", name, "_kernel* kernel, ", parameters(m.pack_args), "CUstream stream);\n");
   text += str("CUresult ", name, "_unload(", name,
               "_kernel* kernel);\n\n#ifdef __cplusplus\n}  /* extern \"C\" */\n#endif\n\n#endif\n");
   return text;
@@ -98,8 +108,10 @@ std::string load_text(const Manifest& m, const std::string& name) {
   const auto step = [&](const std::string& call) {
     text += str("  if (result == CUDA_SUCCESS)\n    result = ", call, ";\n");
   };
-  for (size_t i = 0; i < m.launches.size(); ++i) {
-    const LaunchInfo& l = m.launches[i];
+  std::vector<LaunchInfo> launches = m.launches;
+  launches.insert(launches.end(), m.pack_launches.begin(), m.pack_launches.end());
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const LaunchInfo& l = launches[i];
     step(str("cuModuleGetFunction(&kernel->functions[", i, "], kernel->module, \"", l.kernel, "\")"));
     // Above 48 KB shared memory must be asked for.
     if (l.shared_bytes > 48 << 10)
@@ -109,11 +121,27 @@ std::string load_text(const Manifest& m, const std::string& name) {
   return text + "  if (result != CUDA_SUCCESS) cuModuleUnload(kernel->module);\n  return result;\n}\n";
 }
 
+// The launches of one function, whose parameters are places in `pointers`; the first is function `first`.
+std::string launches_text(const std::vector<LaunchInfo>& launches, size_t first) {
+  std::string text = "  CUresult result = CUDA_SUCCESS;\n";
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const LaunchInfo& l = launches[i];
+    text += str("  if (result == CUDA_SUCCESS) { /* ", l.kernel, ": ", l.registers, " registers a thread, ",
+                l.blocks_per_sm, " blocks a multiprocessor */\n    void* parameters[] = {");
+    for (size_t p = 0; p < l.params.size(); ++p)
+      text += str(p == 0 ? "" : ", ", "&pointers[", l.params[p], "]");
+    text += str("};\n    result = cuLaunchKernel(kernel->functions[", first + i, "], ", l.grid[0], ", ",
+                l.grid[1], ", ", l.grid[2], ", ", l.block[0], ", ", l.block[1], ", ", l.block[2], ", ",
+                l.shared_bytes, ",\n                            stream, parameters, NULL);\n  }\n");
+  }
+  return text + "  return result;\n}\n";
+}
+
 std::string launch_text(const Manifest& m, const std::string& name) {
-  std::string text = str("CUresult ", name, "_launch(const ", name, "_kernel* kernel, ", parameters(m),
+  std::string text = str("CUresult ", name, "_launch(const ", name, "_kernel* kernel, ", parameters(m.args),
                          "CUdeviceptr workspace, CUstream stream) {\n");
   // Arguments, then the parts of the workspace.
-  const std::vector<std::string> names = argument_names(m);
+  const std::vector<std::string> names = argument_names(m.args);
   text += "  CUdeviceptr pointers[] = {";
   for (size_t i = 0; i < names.size(); ++i) text += str(i == 0 ? "" : ", ", names[i]);
   int64_t offset = 0;
@@ -121,19 +149,18 @@ std::string launch_text(const Manifest& m, const std::string& name) {
     text += str(i + names.size() == 0 ? "" : ", ", "workspace + ", offset);
     offset += (m.workspaces[i] + 255) / 256 * 256;
   }
-  text += "};\n  CUresult result = CUDA_SUCCESS;\n";
+  text += "};\n";
   if (m.workspaces.empty()) text += "  (void)workspace;\n";
-  for (size_t i = 0; i < m.launches.size(); ++i) {
-    const LaunchInfo& l = m.launches[i];
-    text += str("  if (result == CUDA_SUCCESS) { /* ", l.kernel, ": ", l.registers, " registers a thread, ",
-                l.blocks_per_sm, " blocks a multiprocessor */\n    void* parameters[] = {");
-    for (size_t p = 0; p < l.params.size(); ++p)
-      text += str(p == 0 ? "" : ", ", "&pointers[", l.params[p], "]");
-    text += str("};\n    result = cuLaunchKernel(kernel->functions[", i, "], ", l.grid[0], ", ", l.grid[1],
-                ", ", l.grid[2], ", ", l.block[0], ", ", l.block[1], ", ", l.block[2], ", ", l.shared_bytes,
-                ",\n                            stream, parameters, NULL);\n  }\n");
-  }
-  return text + "  return result;\n}\n";
+  return text + launches_text(m.launches, 0);
+}
+
+std::string pack_text(const Manifest& m, const std::string& name) {
+  if (m.pack_launches.empty()) return {};
+  std::string text = str("CUresult ", name, "_pack(const ", name, "_kernel* kernel, ",
+                         parameters(m.pack_args), "CUstream stream) {\n  CUdeviceptr pointers[] = {");
+  const std::vector<std::string> names = argument_names(m.pack_args);
+  for (size_t i = 0; i < names.size(); ++i) text += str(i == 0 ? "" : ", ", names[i]);
+  return text + "};\n" + launches_text(m.pack_launches, m.launches.size()) + "\n";
 }
 
 }  // namespace
@@ -141,10 +168,11 @@ std::string launch_text(const Manifest& m, const std::string& name) {
 CudaLauncher cuda_launcher(const Manifest& manifest, const std::string& name, const std::string& about) {
   CudaLauncher launcher;
   launcher.header = header_text(manifest, name, about);
-  launcher.source = str("/* Launches ", name, ".cubin; see ", name, ".h. */\n#include \"", name,
-                        ".h\"\n\n#include <stddef.h>\n\n", load_text(manifest, name), "\n",
-                        launch_text(manifest, name), "\n", "CUresult ", name, "_unload(", name,
-                        "_kernel* kernel) {\n  return cuModuleUnload(kernel->module);\n}\n");
+  launcher.source =
+      str("/* Launches ", name, ".cubin; see ", name, ".h. */\n#include \"", name,
+          ".h\"\n\n#include <stddef.h>\n\n", load_text(manifest, name), "\n", launch_text(manifest, name),
+          "\n", pack_text(manifest, name), "CUresult ", name, "_unload(", name,
+          "_kernel* kernel) {\n  return cuModuleUnload(kernel->module);\n}\n");
   return launcher;
 }
 

@@ -29,10 +29,17 @@ std::string head(const GpuProgram& program, const Target& target) {
       str("// ", program.name, " for ", target.name(), ". Arguments, row-major, aligned to 16 bytes:\n");
   for (const Buffer& b : program.args) text += described(b, std::string(buffer_role_name(b->role)).c_str());
   for (const Buffer& b : program.workspace) text += described(b, "workspace between kernels");
-  if (program.kernels.size() > 1) {
-    text += "// Kernels, launched in this order on one stream:";
-    for (const GpuKernel& kernel : program.kernels) text += " " + kernel.name;
+  const auto listed = [&](const char* what, const std::vector<GpuKernel>& kernels) {
+    text += what;
+    for (const GpuKernel& kernel : kernels) text += " " + kernel.name;
     text += "\n";
+  };
+  if (program.kernels.size() > 1)
+    listed("// Kernels, launched in this order on one stream:", program.kernels);
+  if (program.packing != nullptr) {
+    listed("// Once before all calls, to pack constants:", program.packing->kernels);
+    for (const Buffer& b : program.packing->args)
+      if (b->role == BufferRole::kConstant) text += described(b, "constant, packed ahead");
   }
   return text;
 }
@@ -42,11 +49,15 @@ std::string head(const GpuProgram& program, const Target& target) {
 std::string print_cuda(const GpuProgram& program, const Target& target) {
   std::string kernels;
   bool uses_floor_helpers = false;
-  for (const GpuKernel& kernel : program.kernels) {
-    cuda::KernelPrinter printer(kernel);
-    kernels += "\n" + printer.print();
-    uses_floor_helpers |= printer.uses_floor_helpers();
-  }
+  const auto print = [&](const std::vector<GpuKernel>& all) {
+    for (const GpuKernel& kernel : all) {
+      cuda::KernelPrinter printer(kernel);
+      kernels += "\n" + printer.print();
+      uses_floor_helpers |= printer.uses_floor_helpers();
+    }
+  };
+  print(program.kernels);
+  if (program.packing != nullptr) print(program.packing->kernels);
   return head(program, target) + (uses_floor_helpers ? str("\n", kFloorHelpers) : "") + kernels;
 }
 

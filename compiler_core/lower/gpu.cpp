@@ -140,10 +140,13 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
 }  // namespace
 
 Result<GpuProgram> lower_gpu(const Program& program) {
-  if (program.packing != nullptr)
-    return invalid_config(program.name, ": constants packed ahead are not supported on a GPU yet");
   if (program.body == nullptr) return invalid_config(program.name, ": computes nothing");
   GpuProgram result{.name = program.name, .args = program.args};
+  if (program.packing != nullptr) {
+    ASSIGN_OR_RETURN(const Program packing, gpu::bind_packing(*program.packing));
+    ASSIGN_OR_RETURN(GpuProgram lowered, lower_gpu(packing));
+    result.packing = std::make_shared<const GpuProgram>(std::move(lowered));
+  }
   Root root;
   open_root(program.body, root);
   for (const Buffer& b : root.between) {
@@ -159,6 +162,36 @@ Result<GpuProgram> lower_gpu(const Program& program) {
     result.kernels.push_back(std::move(kernel));
   }
   return result;
+}
+
+GpuProgram packing_alone(const GpuProgram& packing) {
+  GpuProgram alone = packing;
+  BufferMap outputs;
+  const auto replaced = [&](std::vector<Buffer>& buffers) {
+    for (Buffer& b : buffers)
+      if (const auto found = outputs.find(b); found != outputs.end()) b = found->second;
+  };
+  for (const Buffer& b : packing.args) {
+    if (b->role != BufferRole::kPacked) continue;
+    auto output = std::make_shared<BufferNode>(*b);
+    output->role = BufferRole::kOutput;
+    outputs[b] = std::move(output);
+  }
+  replaced(alone.args);
+  for (GpuKernel& kernel : alone.kernels) {
+    replaced(kernel.params);
+    kernel.body = replace_buffers(kernel.body, outputs);
+  }
+  return alone;
+}
+
+Buffer packed_source(const GpuProgram& packing, const Buffer& packed) {
+  for (const GpuKernel& kernel : packing.kernels) {
+    if (std::ranges::find(kernel.params, packed) == kernel.params.end()) continue;
+    for (const Buffer& b : kernel.params)
+      if (b->role == BufferRole::kConstant) return b;
+  }
+  return nullptr;
 }
 
 RangeMap kernel_ranges(const GpuKernel& kernel) {
@@ -196,6 +229,7 @@ std::string to_text(const GpuProgram& program) {
   std::string text;
   for (const Buffer& b : program.workspace) text += str("workspace ", b->name, " ", b->bytes(), " bytes\n");
   for (const GpuKernel& kernel : program.kernels) text += to_text(kernel);
+  if (program.packing != nullptr) text += "once before:\n" + to_text(*program.packing);
   return text;
 }
 

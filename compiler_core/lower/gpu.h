@@ -25,6 +25,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,10 +58,17 @@ struct GpuProgram {
   std::vector<Buffer> args;       // as in Program::args
   std::vector<Buffer> workspace;  // global buffers between kernels, uninitialised at every call
   std::vector<GpuKernel> kernels;
+  // What runs once before: its arguments are those of Program::packing. Null: nothing is packed.
+  std::shared_ptr<const GpuProgram> packing;
 };
 
+// The packing as a program of its own: what it packs are its outputs.
+GpuProgram packing_alone(const GpuProgram& packing);
+// Of what constant an argument of the main program is packed; null if it is none of packing's.
+Buffer packed_source(const GpuProgram& packing, const Buffer& packed);
+
 // Lowers a GPU schedule. InvalidConfig names the loop or buffer that is not one (a nest not bound to blocks,
-// a barrier under a thread's guard, constants packed ahead, which GPUs do not support yet...).
+// a barrier under a thread's guard, a packing entry that does more than move elements...).
 Result<GpuProgram> lower_gpu(const Program& program);
 
 // Returns the ranges of the kernel's block and thread variables.

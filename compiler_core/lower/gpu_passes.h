@@ -53,6 +53,10 @@ Stmt privatize_registers(const Stmt& body, const GpuKernel& kernel);
 // Unrolls serial loops whose variable indexes a register buffer, because registers have no addresses.
 Stmt unroll_register_loops(const Stmt& body);
 
+// Binds the nests of a packing entry to blocks and threads. InvalidConfig for a nest that is more than loops around
+// one store.
+Result<Program> bind_packing(const Program& packing);
+
 // Puts barriers between conflicting accesses to shared memory. `body` must be simplified and have no thread
 // loops.
 Result<Stmt> insert_barriers(const Stmt& body, const GpuKernel& kernel);

@@ -92,8 +92,9 @@ void Schedule::pad_reduction(Axis axis, int64_t multiple) {
       if (const Expr load = load_out_of_bounds(store.value, all); load.defined())
         return invalid_config(to_text(load), " would be read out of bounds; pack ", load->buffer->name,
                               " in blocks of ", multiple, " first");
-      const Expr beyond =
-          proved(program_.body, store.value, stage_ranges(stage, axis.var, loop->extent, padded));
+      const Stmt stages =
+          program_.packing == nullptr ? program_.body : make_seq({program_.packing->body, program_.body});
+      const Expr beyond = proved(stages, store.value, stage_ranges(stage, axis.var, loop->extent, padded));
       if (!is_zero(simplify(beyond)))
         return invalid_config("the terms from ", loop->extent,
                               " on are not proved to be 0: ", to_text(beyond));

@@ -216,13 +216,32 @@ class DeviceRun final : public DeviceRacer {
       made = DeviceOperands::create(manifest(), sets, bench_.stream(), operands_);
     }
     if (!sound(made)) return false;
-    for (size_t i = 0; i < manifest().args.size(); ++i)
-      if (!is_output(i) && !supply(i)) return false;
+    for (const DeviceOperands::Input& input : DeviceOperands::inputs_of(manifest()))
+      if (!supply(input)) return false;
     kernel_.bind(operands_);
-    return true;
+    return pack();
+  }
+
+  // Constants are packed once, untimed. Copies show in the end whether a call wrote to what was packed.
+  bool pack() {
+    if (manifest().pack_launches.empty()) return true;
+    enter(Phase::kPacking);
+    for (int set = 0; set < operands_.sets(); ++set)
+      if (!launched(kernel_.pack(set, bench_.stream()))) return false;
+    packed_.resize(manifest().args.size());
+    for (size_t i = 0; i < packed_.size(); ++i) {
+      const int64_t bytes = manifest().args[i].bytes;
+      if (is_packed(i) &&
+          !(sound(cuda::DeviceMemory::allocate(bytes, packed_[i])) &&
+            sound(cuda::copy_on_device(packed_[i].address(), operands_.address(0, static_cast<int>(i)), bytes,
+                                       bench_.stream()))))
+        return false;
+    }
+    return sound(bench_.stream().synchronize());
   }
 
   bool is_output(size_t i) const { return manifest().args[i].role == "output"; }
+  bool is_packed(size_t i) const { return manifest().args[i].role == "packed"; }
 
   bool load_checks() {
     if (r_.checker.empty()) return true;
@@ -247,8 +266,7 @@ class DeviceRun final : public DeviceRacer {
   }
 
   // Inputs are read when they are needed: most are on the device already.
-  bool input(size_t i, std::string_view& bytes) {
-    const ArgInfo& a = manifest().args[i];
+  bool input(const ArgInfo& a, std::string_view& bytes) {
     const Result<std::string_view> found = file(r_.inputs, a);
     if (!found.is_ok()) return trouble(found.message());
     bytes = *found;
@@ -258,36 +276,35 @@ class DeviceRun final : public DeviceRacer {
   }
 
   // Finds the original of an input on the device; `from` 0: there is none.
-  bool original(size_t i, cuda::DevicePtr& from) {
+  bool original(const ArgInfo& a, cuda::DevicePtr& from) {
     from = 0;
     if (checks_ == nullptr) return true;
     for (const RunRequest::Data& d : r_.inputs) {
-      if (d.arg != manifest().args[i].name) continue;
+      if (d.arg != a.name) continue;
       const Result<std::string> identity = SealedFiles::identity_of(d.path);
       if (!identity.is_ok()) return trouble(identity.message());
-      original_name_ = str(d.path, " ", *identity, " ", manifest().args[i].bytes);
+      original_name_ = str(d.path, " ", *identity, " ", a.bytes);
       return sound(checks_->original(original_name_, bench_.stream(), from));
     }
     return true;
   }
 
-  bool supply(size_t i) {
+  bool supply(const DeviceOperands::Input& in) {
     cuda::DevicePtr from = 0;
-    if (!original(i, from)) return false;
+    if (!original(in.info, from)) return false;
     std::string_view bytes;
-    if (from == 0 && !input(i, bytes)) return false;
+    if (from == 0 && !input(in.info, bytes)) return false;
     if (from == 0 && checks_ != nullptr &&
-        (!sound(checks_->keep(original_name_, bytes, bench_.stream())) || !original(i, from)))
+        (!sound(checks_->keep(original_name_, bytes, bench_.stream())) || !original(in.info, from)))
       return false;
-    const int operand = static_cast<int>(i);
-    return sound(from != 0 ? operands_.fill(operand, from, bench_.stream())
-                           : operands_.upload(operand, bytes, bench_.stream()));
+    return sound(from != 0 ? operands_.fill(in.operand, from, bench_.stream())
+                           : operands_.upload(in.operand, bytes, bench_.stream()));
   }
 
   bool read_references() {
     for (const ArgInfo& a : manifest().args) {
       references_.emplace_back();
-      if (a.role == "input" || a.role == "constant") continue;
+      if (a.role == "input" || a.role == "constant" || a.role == "packed") continue;
       if (a.role != "output")
         return trouble(str("manifest: argument ", a.name, " has role \"", a.role, "\""));
       const Result<std::string_view> bytes = file(r_.references, a);
@@ -441,14 +458,25 @@ class DeviceRun final : public DeviceRacer {
   }
 
   bool unchanged(size_t i, bool& same) {
+    const ArgInfo& a = manifest().args[i];
     const int operand = static_cast<int>(i);
     cuda::DevicePtr from = 0;
-    if (!original(i, from)) return false;
-    if (from != 0)
-      return sound(checks_->equal(operands_.address(0, operand), from, manifest().args[i].bytes,
-                                  bench_.stream(), same));
+    if (is_packed(i))
+      from = packed_[i].address();
+    else if (!original(a, from))
+      return false;
+    if (from != 0 && checks_ != nullptr)
+      return sound(checks_->equal(operands_.address(0, operand), from, a.bytes, bench_.stream(), same));
+    if (!sound(operands_.download(operand, bytes_))) return false;
     std::string_view bytes;
-    if (!input(i, bytes) || !sound(operands_.download(operand, bytes_))) return false;
+    std::string before;
+    if (is_packed(i)) {
+      before.resize(static_cast<size_t>(a.bytes));
+      if (!sound(cuda::copy_to_host(before.data(), from, a.bytes))) return false;
+      bytes = before;
+    } else if (!input(a, bytes)) {
+      return false;
+    }
     same = bytes_ == bytes;
     return true;
   }
@@ -470,7 +498,8 @@ class DeviceRun final : public DeviceRacer {
   std::string original_name_;                       // of the input looked for last
   DeviceKernel kernel_;
   DeviceOperands operands_;
-  cuda::DeviceGraph graph_;  // of calls
+  std::vector<cuda::DeviceMemory> packed_;  // by argument: copies of what was packed
+  cuda::DeviceGraph graph_;                 // of calls
   bool is_replayed_ = false;
   int64_t calls_ = 0;        // of a sample of a turn; 0: it has had no turn
   int64_t graph_calls_ = 0;  // 0: nobody has tried to record them

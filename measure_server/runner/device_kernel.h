@@ -20,18 +20,23 @@ class DeviceKernel {
   static cuda::CallStatus load(const Artifact& artifact, DeviceKernel& out);
   // Binds the launches to every set of `operands`, which must outlive the calls.
   void bind(const DeviceOperands& operands);
+  // Queues what packs the constants of one set: once, after they were filled and before the first call.
+  cuda::CallStatus pack(int set, const cuda::DeviceStream& stream);
   // Queues all launches of one call on one set of operands. The set must have been bound.
   cuda::CallStatus call(int set, const cuda::DeviceStream& stream);
 
  private:
   struct Launch {
     LaunchInfo info;
+    std::vector<int> operands;  // by parameter
     cuda::Function function = nullptr;
     std::vector<std::vector<cuda::DevicePtr>> addresses;  // per set
     std::vector<std::vector<void*>> params;               // per set: pointers to the addresses
   };
+  static cuda::CallStatus queue(std::vector<Launch>& launches, int set, const cuda::DeviceStream& stream);
+
   cuda::DeviceModule module_;
-  std::vector<Launch> launches_;
+  std::vector<Launch> launches_, pack_launches_;
 };
 
 }  // namespace tuner

@@ -23,20 +23,45 @@ int64_t align(int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment
 std::vector<DeviceOperands::Piece> DeviceOperands::layout(const Manifest& manifest, int64_t& set_bytes) {
   std::vector<Piece> pieces;
   int64_t at = kGuardBytes;
-  const auto add = [&](std::string name, int64_t bytes, int poison) {
+  const auto add = [&](std::string name, int64_t bytes, int poison, bool touched = true) {
     if (at < 0 || bytes < 0 || bytes > kMostBytes - at) {
       at = -1;
       return;
     }
-    pieces.push_back({std::move(name), at, bytes, poison});
+    pieces.push_back({std::move(name), at, bytes, poison, touched});
     at = align(at + bytes) + kGuardBytes;
   };
   for (const ArgInfo& a : manifest.args)
     add(a.name, a.bytes, a.role == "output" ? int{poison_byte(a.dtype)} : -1);
   for (size_t i = 0; i < manifest.workspaces.size(); ++i)
     add(str("workspace ", i), manifest.workspaces[i], 0xFF);
+  for (const ArgInfo& a : manifest.pack_args)
+    if (a.role != "packed") add(a.name, a.bytes, -1, /*touched=*/false);
   set_bytes = at;
   return pieces;
+}
+
+std::vector<DeviceOperands::Input> DeviceOperands::inputs_of(const Manifest& manifest) {
+  std::vector<Input> inputs;
+  for (size_t i = 0; i < manifest.args.size(); ++i) {
+    const std::string& role = manifest.args[i].role;
+    if (role == "input" || role == "constant") inputs.push_back({static_cast<int>(i), manifest.args[i]});
+  }
+  for (size_t i = 0; i < manifest.pack_args.size(); ++i)
+    if (manifest.pack_args[i].role != "packed")
+      inputs.push_back({packing_operand(manifest, static_cast<int>(i)), manifest.pack_args[i]});
+  return inputs;
+}
+
+int DeviceOperands::packing_operand(const Manifest& manifest, int place) {
+  const ArgInfo& wanted = manifest.pack_args[place];
+  if (wanted.role == "packed") {
+    const auto found = std::ranges::find(manifest.args, wanted.name, &ArgInfo::name);
+    return static_cast<int>(found - manifest.args.begin());
+  }
+  const auto constants_before = std::count_if(manifest.pack_args.begin(), manifest.pack_args.begin() + place,
+                                              [](const ArgInfo& a) { return a.role != "packed"; });
+  return static_cast<int>(manifest.args.size() + manifest.workspaces.size() + constants_before);
 }
 
 int64_t DeviceOperands::bytes_of_set(const Manifest& manifest) {
@@ -48,7 +73,7 @@ int64_t DeviceOperands::bytes_of_set(const Manifest& manifest) {
 int DeviceOperands::sets_for_rotation(const Manifest& manifest, int64_t l2_bytes, int64_t limit_bytes) {
   constexpr int64_t kMostSets = 1024;
   int64_t set_bytes = 0, touched = 0;
-  for (const Piece& piece : layout(manifest, set_bytes)) touched += piece.bytes;
+  for (const Piece& piece : layout(manifest, set_bytes)) touched += piece.touched ? piece.bytes : 0;
   const int64_t wanted = 3 * l2_bytes;
   if (touched >= wanted) return 1;
   const int64_t fit = std::max<int64_t>(1, limit_bytes / set_bytes);

@@ -27,8 +27,17 @@ class DeviceOperands {
   static cuda::CallStatus create(const Manifest& manifest, int sets, const cuda::DeviceStream& stream,
                                  DeviceOperands& out);
 
+  // What the caller fills: inputs and constants, those that are packed ahead among them.
+  struct Input {
+    int operand = 0;
+    ArgInfo info;
+  };
+  static std::vector<Input> inputs_of(const Manifest& manifest);
+  // The operand that is argument `place` of the packing kernels.
+  static int packing_operand(const Manifest& manifest, int place);
+
   int sets() const { return sets_; }
-  // `operand` counts arguments, then workspaces, like LaunchInfo::params.
+  // `operand` counts arguments, then workspaces, like LaunchInfo::params; then the constants that are packed.
   cuda::DevicePtr address(int set, int operand) const { return memory_.address() + offset(set, operand); }
 
   // Fills input `operand` of every set.
@@ -49,6 +58,7 @@ class DeviceOperands {
     std::string name;
     int64_t offset = 0, bytes = 0;  // offset within a set
     int poison = -1;                // byte to fill with; -1: an input
+    bool touched = true;            // by a call: a constant that is packed is not
   };
   int64_t offset(int set, int operand) const { return set * set_bytes_ + pieces_[operand].offset; }
   static std::vector<Piece> layout(const Manifest& manifest, int64_t& set_bytes);

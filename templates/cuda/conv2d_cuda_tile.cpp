@@ -87,7 +87,9 @@ double cost_of(const Conv2dWorkload& w, const Tile& tile) {
   // Strips of weights narrower than what global memory delivers at once: parts of the kernel, few channels.
   const bool whole = tile.kh == w.kernel_height && tile.kw == w.kernel_width;
   const int64_t narrower = kStrip / std::gcd(tile.ic * tile.kh * tile.kw, kStrip);
-  const double strips = (whole ? 0.5 : 1.5) + 0.5 * static_cast<double>(narrower);
+  const double strips = Workload(w).is_constant("weight")
+                            ? 0.25  // vectors of four, packed ahead
+                            : (whole ? 0.5 : 1.5) + 0.5 * static_cast<double>(narrower);
   const double step = terms * threads * (static_cast<double>(tile.accumulators()) + 2 * reads) +
                       kCopy * (data + weights * strips) + kBarrier * kLanes;
   // Few multiply-adds under way on a multiprocessor do not hide their own latency.

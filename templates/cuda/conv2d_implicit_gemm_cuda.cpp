@@ -10,8 +10,8 @@
 // (product_schedule.h). A step is some channels at one position of the kernel, so that what a thread copies of it
 // has one address and one guard for its pixel. A 1x1 kernel with stride 1 is a plain product.
 //
-// Serves stride, padding, dilation, residuals, any sizes. Constant weights are read as they are: nothing is packed
-// ahead on GPUs. Declines grouped convolution, types other than float32, and few input channels: a step would be
+// Serves stride, padding, dilation, residuals, any sizes. Constant weights are packed ahead, in the order of the tiles
+// of `filter`. Declines grouped convolution, types other than float32, and few input channels: a step would be
 // mostly zeros.
 #include "compiler_core/te/te.h"
 #include "templates/cuda/cuda_templates.h"
@@ -35,12 +35,16 @@ bool is_product(const Conv2dWorkload& w) {
 }
 
 Product product_of(const Conv2dWorkload& w) {
+  const bool packed = Workload(w).is_constant("weight");
   return {.m = w.out_channels,
           .n = w.batch * pixels(w),
           .k = w.in_channels,
           .steps = w.kernel_height * w.kernel_width,
-          .transposes_a = true,
-          .vector_a = w.kernel_height * w.kernel_width == 1 ? cuda::vector_width({w.in_channels}) : 1,
+          .packed_a = packed,
+          .transposes_a = !packed,
+          .vector_a = packed                                  ? 4
+                      : w.kernel_height * w.kernel_width == 1 ? cuda::vector_width({w.in_channels})
+                                                              : 1,
           .vector_b = is_product(w) ? cuda::vector_width({pixels(w)}) : 1,
           .vector_out = cuda::vector_width({pixels(w)})};
 }
@@ -57,7 +61,7 @@ class Conv2dImplicitGemmCuda final : public ScheduleTemplate<Conv2dWorkload, Pro
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_implicit_gemm_cuda"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
@@ -78,12 +82,17 @@ class Conv2dImplicitGemmCuda final : public ScheduleTemplate<Conv2dWorkload, Pro
 
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const ProductKnobs& k,
                 const Config& c) const override {
-    const Tensor filter = s.tensor("filter"), columns = s.tensor("columns"), acc = s.tensor("acc");
+    const Product p = product_of(w);
+    const cuda::ProductTile tile = cuda::product_tile(p, k, c);
+    const Tensor filter =
+        p.packed_a ? cuda::pack_operand(s, s.tensor("weight"), {2, 3}, 1, tile.chunk, 0, tile.block_m)
+                   : s.tensor("filter");
+    const Tensor columns = s.tensor("columns"), acc = s.tensor("acc");
     const auto [n, oc, oh, ow] = s.axes<4>(s.tensor("out"));
     if (s.refused()) return;
     s.reorder({oc, n, oh, ow});
     const Axis pixel = s.rename(s.fuse({n, oh, ow}), "pixel");
-    cuda::schedule_product(s, product_of(w), k, c, {filter, columns, acc, {oc, pixel}});
+    cuda::schedule_product(s, p, k, c, {filter, columns, acc, {oc, pixel}});
   }
 };
 
@@ -93,18 +102,22 @@ Program Conv2dImplicitGemmCuda::compute(const Conv2dWorkload& w) const {
   const int64_t oh = w.out_height(), ow = w.out_width(), all = w.batch * oh * ow;
   const int64_t top = w.padding[0], left = w.padding[1];
   const Buffer data = b.input("data", {w.batch, w.in_channels, w.in_height, w.in_width});
-  const Buffer weight = b.input("weight", {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width});
+  const bool packed = Workload(w).is_constant("weight");
+  const std::vector<int64_t> weights = {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width};
+  const Buffer weight = packed ? b.constant("weight", weights) : b.input("weight", weights);
   const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
   const Buffer residual = w.residual ? b.input("residual", {w.batch, w.out_channels, oh, ow}) : nullptr;
   // Both reach further than the sum does, with zeros: to the end of the last tile.
   const int64_t channels = w.in_channels + cuda::kMaxPaddedK;
   const Buffer filter =
-      b.compute("filter", {w.kernel_height, w.kernel_width, channels, w.out_channels + cuda::kMaxBlockM},
-                [&](const Indices& i) {
-                  return select(i[2] < w.in_channels && i[3] < w.out_channels,
-                                load(weight, {i[3], i[2], i[0], i[1]}), float_imm(0));
-                },
-                BufferRole::kIntermediate, {"kh", "kw", "ic", "oc"});
+      packed ? nullptr
+             : b.compute("filter",
+                         {w.kernel_height, w.kernel_width, channels, w.out_channels + cuda::kMaxBlockM},
+                         [&](const Indices& i) {
+                           return select(i[2] < w.in_channels && i[3] < w.out_channels,
+                                         load(weight, {i[3], i[2], i[0], i[1]}), float_imm(0));
+                         },
+                         BufferRole::kIntermediate, {"kh", "kw", "ic", "oc"});
   const int64_t last_row = (oh - 1) * w.stride[0] + (w.kernel_height - 1) * w.dilation[0] - top;
   const int64_t last_column = (ow - 1) * w.stride[1] + (w.kernel_width - 1) * w.dilation[1] - left;
   const Buffer columns = b.compute(
@@ -123,7 +136,9 @@ Program Conv2dImplicitGemmCuda::compute(const Conv2dWorkload& w) const {
       b.reduce("acc", {w.out_channels, all},
                {{"ic", w.in_channels}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
                [&](const Indices& i, const Indices& r) {
-                 return load(filter, {r[1], r[2], r[0], i[0]}) * load(columns, {r[1], r[2], r[0], i[1]});
+                 const Expr tap =
+                     packed ? load(weight, {i[0], r[0], r[1], r[2]}) : load(filter, {r[1], r[2], r[0], i[0]});
+                 return tap * load(columns, {r[1], r[2], r[0], i[1]});
                },
                BufferRole::kIntermediate, {"oc", "pixel"});
   b.compute("out", {w.batch, w.out_channels, oh, ow},

@@ -18,8 +18,8 @@
 //
 // split_ic > 1: blockIdx.y takes a part of the input channels, sums go to global memory, and a second kernel
 // adds them up: small images with many channels (7 x 7 x 512) have too few tiles for a large GPU.
-// Serves stride, padding, dilation, any sizes. Constant weights are read as they are: nothing is packed ahead
-// on GPUs. Declines grouped convolution and types other than float32.
+// Serves stride, padding, dilation, any sizes. Constant weights are packed ahead, in the order of the shared tiles.
+// Declines grouped convolution and types other than float32.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -37,6 +37,8 @@ namespace {
 using namespace conv2d_cuda;
 using cuda::kWarp;
 
+bool is_packed(const Conv2dWorkload& w) { return Workload(w).is_constant("weight"); }
+
 struct Knobs {
   ChoiceKnob threads_f, threads_y, threads_x;
   ChoiceKnob inner_f, inner_y, inner_x;
@@ -53,7 +55,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_nchw_cuda"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
@@ -101,7 +103,9 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // Steps go over the channels for each part of the kernel, or the other way round.
         .kernel_outer = space.flag("kernel_outer").try_first(false),
         // How the shared weights lie, against bank conflicts of their transposed stores.
-        .layout_weight = space.category("layout_weight", {"pad", "xor", "plain"}),
+        .layout_weight =
+            space.category("layout_weight", is_packed(w) ? std::vector<std::string>{"plain"}
+                                                         : std::vector<std::string>{"pad", "xor", "plain"}),
         // Loads of the next step run during the multiply-adds, for twice the shared memory.
         .double_buffer = space.flag("double_buffer").try_first(false),
         // Blocks that should fit a multiprocessor: bounds the registers of a thread.
@@ -116,7 +120,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const Knobs& k,
                 const Config& c) const override {
     const Tile tile = tile_of(w, k, c);
-    const Tensor weight = s.pack(
+    const Tensor packed = s.pack(
         s.tensor("weight"),
         {{1, tile.chunk}, {0, tile.block(kF)}, {1, tile.chunk, true}, {2}, {3}, {0, tile.block(kF), true}});
     const Tensor data = s.tensor("padded");
@@ -132,19 +136,23 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     } else {
       s.set_scope(acc, MemoryScope::kRegister);
     }
+    const Tensor weight = cuda::shared_tile(s, packed, is_packed(w), acc);
     const Tensor weight_registers = s.cache_read(weight, MemoryScope::kRegister, acc);
     const Tensor rows = c[k.keep_rows] ? s.cache_read(data, MemoryScope::kRegister, acc) : Tensor{};
     s.set_scope(data, MemoryScope::kShared);
-    s.set_scope(weight, MemoryScope::kShared);
 
     place_tile(s, w, result, acc, tile, c[k.pixels_in_warp]);
     const Axis step = accumulate(s, acc, weight_registers, rows, tile, k, c);
     s.compute_at(data, step);
     s.compute_at(weight, step);
     copy_data(s, data, tile.all_threads());
-    copy_weight(s, weight, tile);
-    if (c[k.layout_weight] == kPad) s.set_layout(weight, str("pad:", cuda::vector_width({tile.inner[kF]})));
-    if (c[k.layout_weight] == kXor) s.set_layout(weight, "xor:4,8");
+    if (is_packed(w)) {
+      copy_packed(s, weight, tile);
+    } else {
+      copy_weight(s, weight, tile);
+      if (c[k.layout_weight] == kPad) s.set_layout(weight, str("pad:", cuda::vector_width({tile.inner[kF]})));
+      if (c[k.layout_weight] == kXor) s.set_layout(weight, "xor:4,8");
+    }
     if (c[k.double_buffer]) {
       s.double_buffer(data, step);
       s.double_buffer(weight, step);
@@ -153,7 +161,8 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
  private:
-  static constexpr int64_t kPad = 0, kXor = 1;  // positions in the list of layout_weight
+  static constexpr int64_t kPad = 0,
+                           kXor = 1;  // positions in the list of layout_weight, if nothing is packed
 
   static void constrain(ConfigSpace& space, const Conv2dWorkload& w, const Target& t, const Knobs& k);
   static void constrain_blocks(ConfigSpace& space, const Conv2dWorkload& w, const Knobs& k);
@@ -164,6 +173,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
                          const Tile& tile, const Knobs& k, const Config& c);
   static void copy_data(Schedule& s, const Tensor& data, int64_t threads);
   static void copy_weight(Schedule& s, const Tensor& weight, const Tile& tile);
+  static void copy_packed(Schedule& s, const Tensor& weight, const Tile& tile);
   static void add_partials(Schedule& s, const Tensor& acc, const Tensor& out, const Conv2dWorkload& w);
 };
 
@@ -174,7 +184,8 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   te::Builder b("conv2d", w.dtype);
   const int64_t top = w.padding[0], left = w.padding[1];
   const Buffer data = b.input("data", {w.batch, w.in_channels, w.in_height, w.in_width});
-  const Buffer weight = b.input("weight", {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width});
+  const std::vector<int64_t> weights = {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width};
+  const Buffer weight = is_packed(w) ? b.constant("weight", weights) : b.input("weight", weights);
   const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
   const Buffer residual =
       w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()}) : nullptr;
@@ -241,7 +252,8 @@ void Conv2dNchwCuda::constrain(ConfigSpace& space, const Conv2dWorkload& w, cons
   space.require(!k.unroll_kh || k.tile_kh > 1);
   space.require(!k.keep_rows || k.tile_kw > 1);
   space.require(!k.kernel_outer || k.tile_kh < w.kernel_height || k.tile_kw < w.kernel_width);
-  space.require(k.layout_weight != kXor || (block_f % 32 == 0 && block_f <= w.out_channels));
+  if (!is_packed(w))
+    space.require(k.layout_weight != kXor || (block_f % 32 == 0 && block_f <= w.out_channels));
   // Each part has steps to do, and one spelling for each number of parts.
   const IntExpr steps = ceil_div(w.in_channels, k.tile_ic);
   space.require(ceil_div(steps, ceil_div(steps, k.split_ic)) == k.split_ic);
@@ -369,6 +381,14 @@ void Conv2dNchwCuda::copy_weight(Schedule& s, const Tensor& weight, const Tile& 
   const int64_t strip = std::gcd(tile.ic * tile.kh * tile.kw, kStrip);
   const auto [outer, inner] = s.split(s.fuse({axes[f - 3], axes[f - 2], axes[f - 1]}), strip);
   cuda::share_rows(s, outer, axes[f], inner, tile.all_threads(), 1);
+}
+
+// What was packed lies as the tile does: rows of channels, one after the other.
+void Conv2dNchwCuda::copy_packed(Schedule& s, const Tensor& weight, const Tile& tile) {
+  if (s.refused()) return;
+  const std::vector<Axis> axes = s.spatial_axes(weight);  // part, block, ic, kh, kw, f
+  const std::vector<Axis> row(axes.end() - 4, axes.end());
+  cuda::share_copy(s, row, tile.all_threads(), cuda::vector_width({tile.block(kF)}));
 }
 
 // out = act(sum of the parts + bias), elementwise: a kernel of its own. Threads lie along channels, as the

@@ -89,6 +89,12 @@ void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int
   unroll_rounds(s, {s.rename(round, "round")}, kMaxRounds);
 }
 
+Tensor shared_tile(Schedule& s, const Tensor& operand, bool packed_ahead, const Tensor& reader) {
+  if (packed_ahead) return s.cache_read(operand, MemoryScope::kShared, reader);
+  s.set_scope(operand, MemoryScope::kShared);
+  return operand;
+}
+
 void bind_grid(Schedule& s, const Axis& batch, const Axis& splits, const Axis& tiles) {
   std::vector<Axis> x;
   const auto place = [&](const Axis& axis, LoopKind kind) {

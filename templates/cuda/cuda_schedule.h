@@ -55,6 +55,10 @@ void share_rows(Schedule& s, const Axis& outer, const Axis& row, const Axis& col
 // The same for `axes` as one long row (nested, outermost first; the last is a whole number of vectors).
 void share_copy(Schedule& s, const std::vector<Axis>& axes, int64_t threads, int64_t vector);
 
+// The stage through which a block reads what `reader` needs of `operand`: a copy of an argument that was packed ahead,
+// or the stage that packs it, itself.
+Tensor shared_tile(Schedule& s, const Tensor& operand, bool packed_ahead, const Tensor& reader);
+
 // Binds the loops outside a block's tile: `tiles` to blockIdx.x, `splits` (parts of a reduction) to .y,
 // `batch` to .z. Empty axes are left out. The axes must be nested in the order batch, splits, tiles; those
 // that are too large join blockIdx.x.

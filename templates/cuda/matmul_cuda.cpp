@@ -3,7 +3,7 @@
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j])        [batch in blockIdx.z]
 //
 // The schedule is that of product_schedule.h. Serves batches, transposed operands, any sizes. Constant operands
-// are read as they are: nothing is packed ahead on GPUs. Declines types other than float32.
+// are packed ahead, in blocks of k and of rows or columns. Declines types other than float32.
 #include "templates/cuda/cuda_templates.h"
 #include "templates/cuda/product_schedule.h"
 
@@ -17,7 +17,7 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_cuda"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
@@ -29,44 +29,38 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnobs> {
     return cuda::declare_product(space, product_of(w), t);
   }
 
-  Program compute(const MatmulWorkload& w) const override {
-    MatmulWorkload plain = w;
-    plain.constant.clear();  // packing ahead is of no use here
-    return Workload(plain).compute();
-  }
+  Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
 
   void schedule(Schedule& s, const MatmulWorkload& w, const Target&, const ProductKnobs& k,
                 const Config& c) const override {
     const Product p = product_of(w);
     const cuda::ProductTile tile = cuda::product_tile(p, k, c);
-    const Tensor a = pack_tile(s, "a", w.batch > 1, w.transpose_a ? 1 : 0, tile.block_m, tile.chunk);
-    const Tensor b = pack_tile(s, "b", w.batch > 1, w.transpose_b ? 0 : 1, tile.block_n, tile.chunk);
+    std::vector<int> batch;
+    if (w.batch > 1) batch.push_back(0);
+    const int d = static_cast<int>(batch.size());
+    const Tensor a = cuda::pack_operand(s, s.tensor("a"), batch, w.transpose_a ? d : d + 1, tile.chunk,
+                                        w.transpose_a ? d + 1 : d, tile.block_m);
+    const Tensor b = cuda::pack_operand(s, s.tensor("b"), batch, w.transpose_b ? d + 1 : d, tile.chunk,
+                                        w.transpose_b ? d : d + 1, tile.block_n);
     const Tensor acc = s.tensor("acc");
     cuda::schedule_product(s, p, k, c, {a, b, acc, s.axes(s.tensor("out"))});
   }
 
  private:
   static Product product_of(const MatmulWorkload& w) {
+    const bool packed_a = Workload(w).is_constant("a"), packed_b = Workload(w).is_constant("b");
     return {.batch = w.batch,
             .m = w.m,
             .n = w.n,
             .k = w.k,
-            .transposes_a = !w.transpose_a,
-            .transposes_b = w.transpose_b,
+            .packed_a = packed_a,
+            .packed_b = packed_b,
+            .transposes_a = !packed_a && !w.transpose_a,
+            .transposes_b = !packed_b && w.transpose_b,
             // Rows of the stored operands: a vector must not reach from one into the next.
-            .vector_a = cuda::vector_width({w.transpose_a ? w.m : w.k}),
-            .vector_b = cuda::vector_width({w.transpose_b ? w.k : w.n}),
+            .vector_a = packed_a ? 4 : cuda::vector_width({w.transpose_a ? w.m : w.k}),
+            .vector_b = packed_b ? 4 : cuda::vector_width({w.transpose_b ? w.k : w.n}),
             .vector_out = cuda::vector_width({w.n})};
-  }
-
-  // The operand as [batch,] chunks of k, blocks, k, inside of the block: zeros where blocks and chunks reach
-  // past it. `blocked`: its stored dimension (0, 1) that is tiled, the other is k.
-  static Tensor pack_tile(Schedule& s, std::string_view operand, bool batch, int blocked, int64_t block,
-                          int64_t chunk) {
-    const int d = batch ? 1 : 0, tiled = d + blocked, k = d + 1 - blocked;
-    std::vector<PackDim> dims = {{k, chunk}, {tiled, block}, {k, chunk, true}, {tiled, block, true}};
-    if (batch) dims.insert(dims.begin(), {0});
-    return s.pack(s.tensor(operand), dims);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "templates/cuda/product_schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler_core/base/int_math.h"
 
@@ -302,6 +303,10 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
   const int64_t share_b = std::max<int64_t>(1, first.block_n() * first_k(w) / threads);
   const int64_t rows_a = first_rows(w.transposes_a, share_a, first.block_m(), first.thread_m);
   const int64_t rows_b = first_rows(w.transposes_b, share_b, first.block_n(), first.thread_n);
+  const int64_t block_n = first.warps_n * (warp_of(w) / first.lanes_m) * first.thread_n;
+  // Vectors lie along the tile's rows, except where the copy transposes.
+  const int64_t vector_a = rows_a > 1 ? 1 : w.transposes_a ? share_a : std::gcd(share_a, first.block_m());
+  const int64_t vector_b = rows_b > 1 ? 1 : w.transposes_b ? share_b : std::gcd(share_b, block_n);
   const bool two_fit = threads <= 256 && (first.block_m() + first.block_n() + 8) * first_k(w) * 4 * 2 * 2 <=
                                              t.shared_bytes_per_block;
   const int64_t first_blocks = two_fit ? 2 : 1;
@@ -323,8 +328,8 @@ ProductKnobs declare_product(ConfigSpace& space, const Product& w, const Target&
       .strided_n = space.flag("strided_n").try_first(first.thread_n > 4),
       // Elements of one load of the copies from global memory. Those that are stored by rows are loaded one by
       // one at first: each then has the register that its store wants.
-      .vector_a = space.choice("vector_a", {1, 2, 4}).at_most(w.vector_a).try_first(rows_a > 1 ? 1 : share_a),
-      .vector_b = space.choice("vector_b", {1, 2, 4}).at_most(w.vector_b).try_first(rows_b > 1 ? 1 : share_b),
+      .vector_a = space.choice("vector_a", {1, 2, 4}).at_most(w.vector_a).try_first(vector_a),
+      .vector_b = space.choice("vector_b", {1, 2, 4}).at_most(w.vector_b).try_first(vector_b),
       // Elements of one store of the copies that transpose: rows of a that a thread loads (columns of b).
       .rows_a = space.choice("rows_a", {1, 4}).at_most(w.transposes_a ? 4 : 1).try_first(rows_a),
       .rows_b = space.choice("rows_b", {1, 4}).at_most(w.transposes_b ? 4 : 1).try_first(rows_b),
@@ -360,9 +365,19 @@ ProductTile product_tile(const Product& w, const ProductKnobs& k, const Config& 
   return tile;
 }
 
+Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int k, int64_t chunk,
+                    int tiled, int64_t block) {
+  std::vector<PackDim> dims;
+  for (const int other : others) dims.push_back({other});
+  for (const bool inside : {false, true}) {
+    dims.push_back({k, chunk, inside});
+    dims.push_back({tiled, block, inside});
+  }
+  return s.pack(operand, dims);
+}
+
 void schedule_product(Schedule& s, const Product& w, const ProductKnobs& k, const Config& c,
                       const ProductStages& stages) {
-  const Tensor &a = stages.a, &b = stages.b;
   Tensor acc = stages.acc;
   if (s.refused()) return;
   const ProductTile tile = product_tile(w, k, c);
@@ -377,10 +392,9 @@ void schedule_product(Schedule& s, const Product& w, const ProductKnobs& k, cons
   } else {
     s.set_scope(acc, MemoryScope::kRegister);
   }
+  const Tensor a = shared_tile(s, stages.a, w.packed_a, acc), b = shared_tile(s, stages.b, w.packed_b, acc);
   const Tensor a_registers = s.cache_read(a, MemoryScope::kRegister, acc);
   const Tensor b_registers = s.cache_read(b, MemoryScope::kRegister, acc);
-  s.set_scope(a, MemoryScope::kShared);
-  s.set_scope(b, MemoryScope::kShared);
 
   place_tile(s, w, axes, acc, tile, k, c);
   const Axis k_outer = accumulate(s, acc, a_registers, b_registers, tile, k, c);

@@ -28,6 +28,8 @@ struct Product {
   int64_t k = 0;  // of one step's kind: the reduce axis that is split
   int64_t steps =
       1;  // kinds of steps: iterations of the other reduce axes (positions of a convolution's kernel)
+  // The operand is a constant, packed ahead: its copy has neither guards nor anything to turn round.
+  bool packed_a = false, packed_b = false;
   // The operand lies in memory along k, so that its copy transposes.
   bool transposes_a = false, transposes_b = false;
   // Longest vectors that its rows in memory allow: of loads, and of stores to out.
@@ -58,13 +60,17 @@ ProductTile product_tile(const Product& p, const ProductKnobs& k, const Config& 
 // Upper limits of block_m, block_n and of what splitting k adds to it.
 constexpr int64_t kMaxBlockM = 256, kMaxBlockN = 512, kMaxPaddedK = 512;
 
-// The stages of a product to be scheduled. `a` and `b`: what acc reads, stages of their own whose last two axes
-// are k and the inside of a block, zero beyond K and beyond out. acc: [batch,] i, j and the reduce axes, the first
+// The stages of a product to be scheduled. `a` and `b`: what acc reads, stages of their own, or, packed ahead,
+// arguments (see pack_operand); their last two axes are k and the inside of a block, zero beyond K and beyond out. acc: [batch,] i, j and the reduce axes, the first
 // of which is split. `out`: the loops [batch,] i, j of what is computed from acc alone, element by element.
 struct ProductStages {
   Tensor a, b, acc;
   std::vector<Axis> out;
 };
+// Packs an operand for that: its dimension `k` in chunks of tile.chunk, its dimension `tiled` in blocks, both of them
+// inside the others, whose order is kept. A constant is packed ahead, any other operand where it is copied.
+Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int k, int64_t chunk,
+                    int tiled, int64_t block);
 void schedule_product(Schedule& s, const Product& p, const ProductKnobs& k, const Config& c,
                       const ProductStages& stages);
 

@@ -56,7 +56,11 @@ Artifact sample_cubin(int64_t blocks) {
   Artifact a = sample();
   a.manifest.kind = binary_kind::kCubin;
   a.manifest.target = "cuda -arch=sm_90a";
+  a.manifest.args.push_back({"B.packed", "packed", DType::kInt8, {8}, "", 8});
   a.manifest.workspaces = {1024};
+  a.manifest.abi_version = 2;
+  a.manifest.pack_args.push_back(a.manifest.args.back());
+  a.manifest.pack_launches = {{.kernel = "matmul_pack", .block = {8, 1, 1}, .params = {0, 1}}};
   a.manifest.launches = {{.kernel = "matmul",
                           .grid = {blocks, 2, 1},
                           .block = {128, 1, 1},
@@ -99,10 +103,16 @@ TEST(ManifestOfACubin, RefusesWhatNoGpuLaunches) {
               m.launches[0].block = {1024, 2, 1};
             }),
             "manifest: launches[0].grid, block: found [1,2,1], [1024,2,1], beyond what a GPU launches");
-  EXPECT_EQ(refused([](Manifest& m) { m.launches[0].params = {3}; }),
-            "manifest: launches[0].params: found 3, there are 2 arguments and 1 workspaces");
+  EXPECT_EQ(refused([](Manifest& m) { m.launches[0].params = {4}; }),
+            "manifest: launches[0].params: found 4, there are 3 arguments and 1 workspaces");
   EXPECT_EQ(refused([](Manifest& m) { m.launches.clear(); }),
             "manifest: launches: expected a list of at least one launch");
+  EXPECT_EQ(refused([](Manifest& m) { m.pack_launches[0].params = {2}; }),
+            "manifest: pack_launches[0].params: found 2, there are 2 arguments and 0 workspaces");
+  EXPECT_EQ(refused([](Manifest& m) { m.pack_launches.clear(); }),
+            "manifest: pack_launches: found 0 for 2 pack_args");
+  EXPECT_EQ(refused([](Manifest& m) { m.args.pop_back(); }),
+            "manifest: pack_args: B.packed is no packed argument of the kernel");
 }
 
 TEST_F(ArtifactFiles, SavingTwiceIsSavingOnce) {
@@ -150,7 +160,7 @@ TEST(Manifest, ErrorsNameTheKey) {
   EXPECT_EQ(parse_manifest(with("\"bytes\":24", "\"bytes\":23")).message(),
             "manifest: args[0].bytes: found 23, expected 6 elements of float32");
   EXPECT_THAT(parse_manifest(with("\"abi_version\":1", "\"abi_version\":7")).message(),
-              HasSubstr("expected 1, found 7"));
+              HasSubstr("expected 1 or 2, found 7"));
   EXPECT_THAT(parse_manifest(with("[2,3]", "[2,-3]")).message(), HasSubstr("expected integers >= 0"));
 }
 

@@ -145,6 +145,17 @@ Manifest made_up_manifest() {
   return m;
 }
 
+// The same with its weights packed ahead.
+Manifest packing_manifest() {
+  Manifest m = made_up_manifest();
+  m.abi_version = 2;
+  m.args[1] = {.name = "kernel.packed", .role = "packed", .shape = {2, 8, 4}, .bytes = 256};
+  m.pack_entry = "dense_pack";
+  m.pack_args = {{.name = "kernel", .role = "constant", .shape = {8, 8}, .bytes = 256}, m.args[1]};
+  m.pack_launches = {{.kernel = "dense_pack", .block = {64, 1, 1}, .params = {0, 1}}};
+  return m;
+}
+
 TEST(CodegenCudaLauncher, TypedFunctionsSizesAndOrder) {
   const CudaLauncher launcher = cuda_launcher(made_up_manifest(), "dense", "dense layer");
   EXPECT_THAT(launcher.header, HasSubstr("#define DENSE_OUT_BYTES 128\n"));
@@ -156,6 +167,17 @@ TEST(CodegenCudaLauncher, TypedFunctionsSizesAndOrder) {
               HasSubstr("CUdeviceptr pointers[] = {data, kernel_1, out, workspace + 0, workspace + 256};"));
   EXPECT_THAT(launcher.source, HasSubstr("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 102400"));
   EXPECT_LT(launcher.source.find("dense_partial"), launcher.source.find("dense_out"));
+  EXPECT_THAT(launcher.header, Not(HasSubstr("_pack(")));
+}
+
+TEST(CodegenCudaLauncher, ConstantsArePackedByAFunctionOfTheirOwn) {
+  const CudaLauncher launcher = cuda_launcher(packing_manifest(), "dense", "dense layer");
+  EXPECT_THAT(launcher.header,
+              HasSubstr("CUresult dense_pack(const dense_kernel* kernel, CUdeviceptr kernel_1, "
+                        "CUdeviceptr kernel_packed, CUstream stream);"));
+  EXPECT_THAT(launcher.header, HasSubstr("CUfunction functions[3];"));
+  EXPECT_THAT(launcher.source, HasSubstr("CUdeviceptr pointers[] = {kernel_1, kernel_packed};"));
+  EXPECT_THAT(launcher.source, HasSubstr("cuLaunchKernel(kernel->functions[2], "));
 }
 
 TEST(CodegenCudaLauncher, CompilesAsC) {
@@ -163,13 +185,15 @@ TEST(CodegenCudaLauncher, CompilesAsC) {
     GTEST_SKIP() << "no cuda.h: no CUDA toolkit was there when the tests were configured";
   if (access(TUNER_CC, X_OK) != 0) GTEST_SKIP() << "no C compiler at " TUNER_CC;
   const TemporaryFolder folder;
-  const CudaLauncher launcher = cuda_launcher(made_up_manifest(), "dense", "dense layer */ with a trap");
-  std::ofstream(folder.file("dense.h")) << launcher.header;
-  std::ofstream(folder.file("dense.c")) << launcher.source;
-  const std::string command =
-      str(TUNER_CC " -std=c99 -Wall -Wextra -Werror -isystem " TUNER_CUDA_HEADERS " -c ", folder.path(),
-          "/dense.c -o ", folder.path(), "/dense.o");
-  EXPECT_EQ(std::system(command.c_str()), 0);
+  for (const Manifest& manifest : {made_up_manifest(), packing_manifest()}) {
+    const CudaLauncher launcher = cuda_launcher(manifest, "dense", "dense layer */ with a trap");
+    std::ofstream(folder.file("dense.h")) << launcher.header;
+    std::ofstream(folder.file("dense.c")) << launcher.source;
+    const std::string command =
+        str(TUNER_CC " -std=c99 -Wall -Wextra -Werror -isystem " TUNER_CUDA_HEADERS " -c ", folder.path(),
+            "/dense.c -o ", folder.path(), "/dense.o");
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
 }
 
 TEST(CodegenCudaNvrtc, AbsenceIsAnErrorThatSaysWhereItLooked) {

@@ -64,11 +64,21 @@ class HostCuda {
     return run_ == nullptr ? failed("no entry") : Status::ok();
   }
 
-  // Runs program `number`. `args` are those of the program; outputs are filled. Buffers begin at multiples of
+  // Runs program `number`. `args` are those of the program, with the constant in place of what is packed of it; outputs
+  // are filled. Buffers begin at multiples of
   // 16 bytes and end at a rim of NaN, which reads carry into the results and writes must leave alone.
   void run(int number, std::vector<std::vector<float>>& args) const {
     const GpuProgram& p = programs_[static_cast<size_t>(number)];
     ASSERT_EQ(args.size(), p.args.size());
+    // What is packed, then the constants behind the workspaces.
+    std::vector<std::vector<float>> constants;
+    if (p.packing != nullptr)
+      for (const Buffer& constant : p.packing->args)
+        for (size_t i = 0; i < args.size(); ++i)
+          if (p.args[i]->role == BufferRole::kPacked && packed_source(*p.packing, p.args[i]) == constant) {
+            constants.push_back(args[i]);
+            args[i].assign(static_cast<size_t>(p.args[i]->elements()), nan());
+          }
     std::vector<std::vector<float>> storage;
     std::vector<void*> pointers;
     const auto add = [&](const std::vector<float>& values) {
@@ -78,6 +88,7 @@ class HostCuda {
     };
     for (const std::vector<float>& arg : args) add(arg);
     for (const Buffer& b : p.workspace) add(std::vector<float>(static_cast<size_t>(b->elements()), nan()));
+    for (const std::vector<float>& constant : constants) add(constant);
     // Vectors of doubles of floats begin at multiples of 16 bytes in this library; keep to it whatever it
     // does.
     for (std::vector<float>& s : storage) {
@@ -111,8 +122,15 @@ class HostCuda {
       const GpuProgram& p = programs_[n];
       std::vector<Buffer> all = p.args;
       all.insert(all.end(), p.workspace.begin(), p.workspace.end());
+      std::vector<GpuKernel> kernels;
+      if (p.packing != nullptr) {
+        std::copy_if(p.packing->args.begin(), p.packing->args.end(), std::back_inserter(all),
+                     [](const Buffer& b) { return b->role == BufferRole::kConstant; });
+        kernels = p.packing->kernels;
+      }
+      kernels.insert(kernels.end(), p.kernels.begin(), p.kernels.end());
       text += str("if (program == ", n, ") {\n");
-      for (const GpuKernel& k : p.kernels) {
+      for (const GpuKernel& k : kernels) {
         std::string arguments;
         for (const Buffer& b : k.params)
           arguments += str(arguments.empty() ? "" : ", ", "(float*)pointers[",

@@ -1,6 +1,8 @@
 // lower_gpu: kernels as one thread sees them; where barriers stand; what is refused.
 #include "compiler_core/lower/gpu.h"
 
+#include <gmock/gmock.h>
+
 #include "tests/compiler_core/gpu_schedules.h"
 
 namespace tuner {
@@ -191,6 +193,26 @@ kernel product_out(out, acc.partial) grid (4, 1, 1) block (4, 1, 1)
 )");
 }
 
+// A constant in blocks of 3 columns: its kernel runs once, a thread an element, zeros behind the last column.
+TEST(LowerGpu, ConstantsArePackedByAKernelOfTheirOwn) {
+  Schedule s(testing::matmul(4, 4, 4));
+  s.pack(s.tensor("B"), {{1, 3}, {0}, {1, 3, true}});
+  const auto [i, j] = s.axes<2>(s.tensor("C"));
+  s.bind(i, LoopKind::kBlockX);
+  s.bind(j, LoopKind::kThreadX);
+  const auto program = s.finish();
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  const auto gpu = lower_gpu(*program);
+  ASSERT_TRUE(gpu.is_ok()) << gpu.message();
+  ASSERT_NE(gpu->packing, nullptr);
+  EXPECT_EQ("\n" + to_text(*gpu->packing), R"(
+kernel matmul_pack(B, B.packed) grid (1, 1, 1) block (24, 1, 1)
+  B.packed[tx//12, tx//3%4, tx%3] = select(tx//12*3 + tx%3 < 4, B[tx//3%4, tx//12*3 + tx%3], 0)
+)");
+  EXPECT_EQ(packed_source(*gpu->packing, gpu->args[1])->name, "B");
+  EXPECT_EQ(packing_alone(*gpu->packing).args[1]->role, BufferRole::kOutput);
+}
+
 TEST(LowerGpu, Refuses) {
   EXPECT_EQ(lowered(Schedule(testing::gpu_product(4, 4, 4))),
             "the nest of acc is bound neither to blocks nor to threads");
@@ -200,9 +222,20 @@ TEST(LowerGpu, Refuses) {
   EXPECT_EQ(lowered(register_between),
             "acc is in register memory but lives between kernels; compute_at it inside one");
 
-  Schedule packed(testing::matmul(4, 4, 4));
-  packed.pack(packed.tensor("B"), {{1, 2}, {0}, {1, 2, true}});
-  EXPECT_EQ(lowered(packed), "matmul: constants packed ahead are not supported on a GPU yet");
+  // A sum over a constant, done ahead: more than moving elements.
+  te::Builder b("sums");
+  const Buffer x = b.input("x", {4}), weight = b.constant("weight", {4, 8});
+  const Buffer sums =
+      b.reduce("sums", {4}, {{"k", 8}}, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
+        return load(weight, {i[0], r[0]});
+      });
+  b.compute(
+      "y", {4}, [&](const te::Indices& i) { return load(x, {i[0]}) + load(sums, {i[0]}); },
+      BufferRole::kOutput);
+  Schedule summed(b.finish());
+  summed.precompute(summed.tensor("sums"));
+  summed.bind(summed.axes<1>(summed.tensor("y"))[0], LoopKind::kThreadX);
+  EXPECT_THAT(lowered(summed), ::testing::HasSubstr("packing on a GPU takes loops around one store"));
 
   Schedule block_inside(testing::two_stages(8));
   const auto [i] = block_inside.axes<1>(block_inside.tensor("y"));

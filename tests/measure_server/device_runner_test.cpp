@@ -79,6 +79,49 @@ TEST_F(DeviceRunner, LaunchesFollowEachOtherThroughAWorkspace) {
   EXPECT_THAT(r.run_ns, Each(testing::DoubleNear(10'000, 1)));
 }
 
+// device_manifest() with its input packed ahead.
+Manifest packing_manifest(Manifest m) {
+  m.abi_version = 2;
+  m.pack_args = {m.args[0], m.args[0]};
+  m.pack_args[0].role = "constant";
+  m.pack_args[1].role = "packed", m.pack_args[1].name = "x.packed";
+  m.args[0] = m.pack_args[1];
+  m.pack_entry = "pack";
+  m.pack_launches = {LaunchInfo{.kernel = "pack", .params = {0, 1}}};
+  return m;
+}
+
+// The packing kernel runs once for all calls and is not in their time.
+TEST_F(DeviceRunner, ConstantsArePackedOnceBeforeTheCalls) {
+  const std::string module =
+      str("FAKECUBIN\nkernel k doubling n=", kCount, "\nkernel pack copy n=", kCount, " ns=900000\n");
+  for (const Caches caches : {Caches::kWarm, Caches::kRotate}) {
+    RunRequest r = device_request(module, packing_manifest(device_manifest()));
+    r.caches = caches;
+    const RunReply reply = run(r);
+    EXPECT_EQ(reply.outcome, "ok") << reply.message << reply.error;
+    EXPECT_THAT(reply.run_ns, Each(testing::DoubleNear(5'000, 1)));
+  }
+}
+
+TEST_F(DeviceRunner, AWrongPackingIsAWrongAnswerAndAWriteToWhatWasPackedIsTold) {
+  const std::string kernel = str("FAKECUBIN\nkernel k doubling n=", kCount, "\nkernel pack ");
+  EXPECT_EQ(run(device_request(str(kernel, "doubling n=", kCount, "\n"), packing_manifest(device_manifest())))
+                .outcome,
+            "wrong_answer");
+  EXPECT_EQ(
+      run(device_request(str(kernel, "unwritten n=", kCount, "\n"), packing_manifest(device_manifest())))
+          .outcome,
+      "wrong_answer");
+  RunRequest writes = device_request(
+      str("FAKECUBIN\nkernel k writes_input n=", kCount, "\nkernel pack copy n=", kCount, "\n"),
+      packing_manifest(device_manifest()));
+  writes.check = {100, 100};
+  const RunReply reply = run(writes);
+  EXPECT_EQ(reply.outcome, "crashed");
+  EXPECT_EQ(reply.message, "wrote to input x.packed");
+}
+
 TEST_F(DeviceRunner, SharedMemoryAbove48KiBIsAskedFor) {
   Manifest m = device_manifest();
   m.launches[0].shared_bytes = 100 << 10;

@@ -99,8 +99,12 @@ TEST(Conv2dImplicitGemmCuda, RandomConfigsOnOddShapes) {
   same.bias = true;
   same.activation = Activation::kRelu;
   for (const Conv2dWorkload& w :
-       {conv2d(8, 1, 1, 1), conv2d(40, 6, 70, 1), conv2d(16, 8, 33, 1), same, strided(), dilated()})
+       {conv2d(8, 1, 1, 1), conv2d(40, 6, 70, 1), conv2d(16, 8, 33, 1), same, strided(), dilated()}) {
     expect_gpu_configs_right(conv2d_implicit_gemm_cuda(), w, gpu(), 6, 1);
+    Conv2dWorkload packed = w;
+    packed.constant = {"weight"};
+    expect_gpu_configs_right(conv2d_implicit_gemm_cuda(), packed, gpu(), 6, 1);
+  }
 }
 
 // Channels in parts, and the kernel that adds them up.

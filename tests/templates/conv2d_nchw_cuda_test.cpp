@@ -154,8 +154,12 @@ TEST(Conv2dNchwCuda, RandomConfigsOnOddShapes) {
   dilated.kernel_width = 2;
   dilated.in_width = 9;
   for (const Conv2dWorkload& w :
-       {conv2d(1, 1, 1, 1), conv2d(3, 2, 1, 2), conv2d(40, 6, 70, 1), same, strided, dilated})
+       {conv2d(1, 1, 1, 1), conv2d(3, 2, 1, 2), conv2d(40, 6, 70, 1), same, strided, dilated}) {
     expect_gpu_configs_right(conv2d_nchw_cuda(), w, gpu(), 5, 1);
+    Conv2dWorkload packed = w;
+    packed.constant = {"weight"};
+    expect_gpu_configs_right(conv2d_nchw_cuda(), packed, gpu(), 5, 1);
+  }
 }
 
 TEST(Conv2dNchwCuda, SmallImagesWithManyChannelsInParts) {

@@ -101,6 +101,11 @@ std::vector<GpuProgram> damaged(const GpuProgram& program, const Damage& damage)
       if (!damage_one(copy.kernels[k].body, which, damage) || copy.kernels[k].body == nullptr) break;
       result.push_back(std::move(copy));
     }
+  if (program.packing != nullptr)
+    for (GpuProgram& packing : damaged(*program.packing, damage)) {
+      result.push_back(program);
+      result.back().packing = std::make_shared<const GpuProgram>(std::move(packing));
+    }
   return result;
 }
 
@@ -274,6 +279,17 @@ TEST(CudaMutation, ConvolutionWithPaddingAndTails) {
   expect_places(expect_all_caught(s),
                 {"dropped barrier", "missing predicate", "output stored twice", "dropped shared store",
                  "loop too short", "zero fill dropped", "stored before loaded"});
+}
+
+TEST(CudaMutation, WeightsPackedAhead) {
+  const Sample s = sample(
+      "v1 conv2d n=1 ic=9 ih=6 iw=5 oc=11 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=0 act=none "
+      "dtype=float32 layout=NCHW const=weight",
+      "conv2d_implicit_gemm_cuda");
+  ASSERT_NE(s.program.packing, nullptr);
+  const GpuProgram packing = packing_alone(*s.program.packing);
+  EXPECT_EQ(damaged(packing, store_elsewhere).size(), 1u);
+  expect_places(expect_all_caught(s), {"dropped barrier", "dropped output store", "output stored twice"});
 }
 
 TEST(CudaMutation, SoftmaxReducedByShufflesAndSharedMemory) {

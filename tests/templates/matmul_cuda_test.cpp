@@ -32,9 +32,9 @@ TEST(MatmulCuda, LoopsOfOneConfig) {
                        "rows_a=4 rows_b=1 split_k=1 strided_m=1 strided_n=0 thread_m=8 thread_n=2 unroll_k=4 "
                        "unroll_stages=0 vector_a=1 vector_b=2 warps_m=1 warps_n=4"),
             R"(
-kernel matmul(a, b, bias, out) grid (2, 1, 1) block (128, 1, 1) min_blocks 2
+kernel matmul(a, b.packed, bias, out) grid (2, 1, 1) block (128, 1, 1) min_blocks 2
   shared a.packed float32[1, 1, 8, 64] layout pad:4 at 0
-  shared b.packed float32[1, 1, 8, 32] at 2176
+  shared b.packed.shared float32[1, 1, 8, 32] at 2176
   allocate acc float32[2, 4, 2] register
   unrolled i_part in 0..2
     unrolled i.init in 0..4
@@ -47,32 +47,31 @@ kernel matmul(a, b, bias, out) grid (2, 1, 1) block (128, 1, 1) min_blocks 2
         a.ahead[row_lane] = select(tx//8 < 10 && k_tile*8 + tx%8 < 20, a[tx//8*4 + row_lane, k_tile*8 + tx%8], 0)
       vectorized row_lane in 0..4
         a.packed[0, 0, tx%8, tx//8*4 + row_lane] = a.ahead[row_lane]
-    block
-      allocate b.ahead float32[2] register
-      vectorized lane in 0..2
-        b.ahead[lane] = select(k_tile*8 + tx//16 < 20 && bx*16 + tx%16 < 30, b[k_tile*8 + tx//16, bx*32 + tx%16*2 + lane], 0)
-      vectorized lane in 0..2
-        b.packed[0, 0, tx//16, tx%16*2 + lane] = b.ahead[lane]
+    vectorized lane in 0..2
+      b.packed.shared[0, 0, tx//16, tx%16*2 + lane] = b.packed[0, bx, k_tile*8 + tx//16, tx%16*2 + lane]
     barrier shared
     reduce k_group in 0..2
       unrolled reduce k_in_group in 0..4
         allocate a.packed.register float32[2, 1, 1, 1, 4] register
-        allocate b.packed.register float32[1, 1, 1, 2] register
+        allocate b.packed.shared.register float32[1, 1, 1, 2] register
         unrolled i_part in 0..2
           vectorized lane in 0..4
             a.packed.register[i_part, 0, 0, 0, lane] = a.packed[0, 0, k_group*4 + k_in_group, i_part*32 + tx//8%4*8 + tx%2*4 + lane]
         vectorized lane in 0..2
-          b.packed.register[0, 0, 0, lane] = b.packed[0, 0, k_group*4 + k_in_group, tx//32*8 + tx//2%4*2 + lane]
+          b.packed.shared.register[0, 0, 0, lane] = b.packed.shared[0, 0, k_group*4 + k_in_group, tx//32*8 + tx//2%4*2 + lane]
         unrolled i_part in 0..2
           unrolled i in 0..4
             unrolled j in 0..2
-              acc[i_part, i, j] = acc[i_part, i, j] + a.packed.register[i_part, 0, 0, 0, i] * b.packed.register[0, 0, 0, j]
+              acc[i_part, i, j] = acc[i_part, i, j] + a.packed.register[i_part, 0, 0, 0, i] * b.packed.shared.register[0, 0, 0, j]
     barrier shared
   unrolled i_part in 0..2
     if i_part*4 + tx//8%4 < 5 && bx*16 + tx//32*4 + tx//2%4 < 30
       unrolled row in 0..4
         vectorized lane in 0..2
           out[i_part*32 + tx//8%4*8 + tx%2*4 + row, bx*32 + tx//32*8 + tx//2%4*2 + lane] = max(acc[i_part, row, lane] + bias[bx*32 + tx//32*8 + tx//2%4*2 + lane], 0)
+once before:
+kernel matmul_pack(b, b.packed) grid (6, 1, 1) block (256, 1, 1)
+  b.packed[0, bx//3, bx%3*8 + tx//32, tx%32] = select(bx%3*8 + tx//32 < 20 && bx//3*32 + tx%32 < 60, b[bx%3*8 + tx//32, bx//3*32 + tx%32], 0)
 )");
 }
 
@@ -106,8 +105,12 @@ TEST(MatmulCuda, LargeSpaceForALargeShape) {
 
 TEST(MatmulCuda, RandomConfigsOnOddShapes) {
   for (const auto& w : {matmul(1, 1, 1), matmul(7, 13, 29), matmul(1, 140, 9), matmul(133, 1, 5),
-                        matmul(2, 3, 20), matmul(120, 150, 40), matmul(65, 33, 100)})
+                        matmul(2, 3, 20), matmul(120, 150, 40), matmul(65, 33, 100)}) {
     expect_gpu_configs_right(matmul_cuda(), w, gpu(), 6, 1);
+    MatmulWorkload packed = w;
+    packed.constant = {"a", "b"};
+    expect_gpu_configs_right(matmul_cuda(), packed, gpu(), 6, 1);
+  }
 }
 
 TEST(MatmulCuda, EveryOperandForm) {
@@ -117,7 +120,8 @@ TEST(MatmulCuda, EveryOperandForm) {
     w.transpose_b = (form & 2) != 0;
     w.bias = (form & 4) != 0;
     w.activation = (form & 8) != 0 ? Activation::kRelu : Activation::kNone;
-    if (form % 3 == 0) w.constant = {"b"};
+    if (form % 4 != 3)
+      w.constant = form % 4 == 0 ? std::vector<std::string>{"a", "b"} : std::vector<std::string>{"b"};
     w.batch = (form & 16) != 0 ? 3 : 1;
     expect_gpu_configs_right(matmul_cuda(), w, gpu("sm_80"), 1, static_cast<uint64_t>(form));
   }

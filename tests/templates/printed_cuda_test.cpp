@@ -34,6 +34,11 @@ std::vector<Workload> small_workloads() {
   conv.padding = {1, 1, 1, 1};
   conv.bias = true, conv.activation = Activation::kRelu;
   result.push_back(conv);
+  conv.in_channels = 9;
+  conv.constant = {"weight"};
+  result.push_back(conv);
+  result.push_back(
+      MatmulWorkload{.m = 21, .n = 35, .k = 27, .transpose_b = true, .bias = true, .constant = {"a", "b"}});
   result.push_back(SoftmaxWorkload{.rows = 5, .columns = 130});
   result.push_back(LayerNormWorkload{.rows = 7, .columns = 96});
   result.push_back(ReduceWorkload{.rows = 9, .columns = 200});

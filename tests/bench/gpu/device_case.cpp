@@ -37,6 +37,9 @@ Result<std::unique_ptr<DeviceCase>> DeviceCase::open(DeviceBench& bench, const P
   RETURN_IF_ERROR(driver_status(DeviceOperands::create(manifest, sets, bench.stream(), made->operands_)));
   RETURN_IF_ERROR(made->upload_inputs(t));
   made->kernel_.bind(made->operands_);
+  for (int set = 0; set < sets; ++set)
+    RETURN_IF_ERROR(driver_status(made->kernel_.pack(set, bench.stream())));
+  RETURN_IF_ERROR(driver_status(bench.stream().synchronize()));
   return made;
 }
 
@@ -80,25 +83,23 @@ Status DeviceCase::read_references(const PackFile& pack, size_t task) {
 }
 
 Status DeviceCase::upload_inputs(const PackTask& task) {
-  const std::vector<ArgInfo>& args = artifact_.manifest.args;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].role == "output") continue;
-    const auto input = std::find_if(task.inputs.begin(), task.inputs.end(),
-                                    [&](const PackTask::Input& in) { return in.arg == args[i].name; });
-    if (input == task.inputs.end() || input->count * static_cast<int64_t>(sizeof(float)) != args[i].bytes)
-      return failed("the pack has no input for ", args[i].role, " ", args[i].name, " of ", args[i].bytes,
-                    " bytes");
+  for (const auto& [operand, info] : DeviceOperands::inputs_of(artifact_.manifest)) {
+    const auto input = std::ranges::find(task.inputs, info.name, &PackTask::Input::arg);
+    if (input == task.inputs.end() || input->count * static_cast<int64_t>(sizeof(float)) != info.bytes)
+      return failed("the pack has no input for ", info.role, " ", info.name, " of ", info.bytes, " bytes");
     const std::vector<float> values = random_values(task.input_seed, input->position, input->count);
     RETURN_IF_ERROR(driver_status(operands_.upload(
-        static_cast<int>(i), {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)},
+        operand, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)},
         bench_.stream())));
   }
   return driver_status(bench_.stream().synchronize());
 }
 
 int DeviceCase::index_of(std::string_view arg) const {
+  for (const auto& [operand, info] : DeviceOperands::inputs_of(artifact_.manifest))
+    if (info.name == arg) return operand;
   const std::vector<ArgInfo>& args = artifact_.manifest.args;
-  const auto found = std::find_if(args.begin(), args.end(), [&](const ArgInfo& a) { return a.name == arg; });
+  const auto found = std::ranges::find(args, arg, &ArgInfo::name);
   CHECK(found != args.end()) << "no argument " << arg;
   return static_cast<int>(found - args.begin());
 }
