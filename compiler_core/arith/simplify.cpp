@@ -622,7 +622,18 @@ bool always_true(const Expr& condition, const RangeMap& ranges) {
 
 bool divisible(const Expr& e, int64_t factor, const RangeMap& ranges) {
   int64_t value = 0;
-  return is_const_int(simplify(floor_mod(e, factor), ranges), &value) && value == 0;
+  if (is_const_int(simplify(floor_mod(e, factor), ranges), &value)) return value == 0;
+  // The smaller of two multiples is one.
+  const LinearForm form = linear_form(e, ranges);
+  return form.constant % factor == 0 &&
+         std::all_of(form.terms.begin(), form.terms.end(), [&](const Term& term) {
+           const int64_t rest = factor / std::gcd(term.second, factor);
+           const Expr& t = term.first;
+           const bool is_choice = t->kind == ExprKind::kBinary &&
+                                  (t->binary_op == BinaryOp::kMin || t->binary_op == BinaryOp::kMax);
+           return rest == 1 || (is_choice && divisible(t->operands[0], rest, ranges) &&
+                                divisible(t->operands[1], rest, ranges));
+         });
 }
 
 LinearForm linear_form(const Expr& e, const RangeMap& ranges) { return Simplifier(ranges).linear(e); }

@@ -9,12 +9,14 @@ using namespace rewrite;
 
 namespace {
 
-// "1/16, 0, 1%16": blocks of 16 of dimension 1, dimension 0, inside of the blocks.
+// "1/16, 0, 1%16": blocks of 16 of dimension 1, dimension 0, inside of the blocks. "1%16~4": beyond dimension 1 its
+// last 4 elements are repeated.
 std::string dims_text(const std::vector<PackDim>& dims) {
   std::string text;
   for (const PackDim& d : dims) {
     text += text.empty() ? "" : ", ";
     text += d.inner ? str(d.dim, "%", d.factor) : d.factor == 1 ? str(d.dim) : str(d.dim, "/", d.factor);
+    if (d.repeat > 0) text += str("~", d.repeat);
   }
   return text;
 }
@@ -25,6 +27,10 @@ Status check_dims(const Buffer& buffer, const std::vector<PackDim>& dims) {
     if (d.dim < 0 || d.dim >= rank)
       return invalid_config("dimension ", d.dim, "; ", buffer->name, " has ", rank);
     if (d.factor < 1) return invalid_config("dimension ", d.dim, " in blocks of ", d.factor, "; at least 1");
+    const int64_t extent = buffer->shape[static_cast<size_t>(d.dim)];
+    if (d.repeat != 0 && (!d.inner || d.repeat < 0 || extent % d.repeat != 0))
+      return invalid_config("dimension ", d.dim, ", of extent ", extent, ", with its last ", d.repeat,
+                            " elements repeated; only the inside of blocks, and a divisor of the extent");
   }
   for (int dim = 0; dim < rank; ++dim) {
     int outer = 0, inner = 0;
@@ -70,7 +76,7 @@ Status check_padding(const Buffer& source, const Buffer& packed, const std::vect
                         worst.factor, "; smaller blocks");
 }
 
-// packed[...] = source[...], zeros where blocks reach past it.
+// packed[...] = source[...], where blocks reach past it zeros or the last elements again.
 Stmt packing_nest(const Buffer& source, const Buffer& packed, const std::vector<PackDim>& dims) {
   std::vector<Expr> to, from(source->shape.size(), Expr(0));
   std::vector<Stmt> loops;
@@ -88,10 +94,19 @@ Stmt packing_nest(const Buffer& source, const Buffer& packed, const std::vector<
   Expr inside = bool_imm(true);
   for (size_t d = 0; d < from.size(); ++d) {
     from[d] = simplify(from[d]);
-    inside = inside && simplify(from[d] < source->shape[d], ranges);
+    const auto inner = std::find_if(dims.begin(), dims.end(), [&](const PackDim& p) {
+      return p.dim == static_cast<int>(d) && p.repeat > 0;
+    });
+    if (inner == dims.end()) {
+      inside = inside && simplify(from[d] < source->shape[d], ranges);
+      continue;
+    }
+    from[d] = simplify(repeated_at_edge(from[d], source->shape[d], inner->repeat), ranges);
   }
   const Expr zero = is_float(source->dtype) ? float_imm(0, source->dtype) : int_imm(0, source->dtype);
-  return nest(loops, {}, make_store(packed, to, select(inside, load(source, from), zero)));
+  const Expr value = load(source, from);
+  const bool always = inside->kind == ExprKind::kIntImm;
+  return nest(loops, {}, make_store(packed, to, always ? value : select(inside, value, zero)));
 }
 
 Expr read_packed(const Expr& e, const Buffer& source, const Buffer& packed,
@@ -156,6 +171,10 @@ Result<Path> before_readers(const Stmt& root, const Buffer& source) {
 }
 
 }  // namespace
+
+Expr repeated_at_edge(const Expr& index, int64_t extent, int64_t n) {
+  return min(floor_div(index, n) * n, extent - n) + floor_mod(index, n);
+}
 
 Tensor Schedule::pack(const Tensor& t, std::vector<PackDim> dims) {
   Tensor result;

@@ -66,7 +66,11 @@ Result<PackDim> pack_dim(std::string_view text) {
   ASSIGN_OR_RETURN(const int64_t of, number(text.substr(0, mark)));
   dim.dim = static_cast<int>(of);
   if (mark == std::string_view::npos) return dim;
-  ASSIGN_OR_RETURN(dim.factor, number(text.substr(mark + 1)));
+  const size_t repeats = text.find('~');
+  ASSIGN_OR_RETURN(dim.factor, number(text.substr(mark + 1, repeats - mark - 1)));
+  if (repeats != std::string_view::npos) {
+    ASSIGN_OR_RETURN(dim.repeat, number(text.substr(repeats + 1)));
+  }
   dim.inner = text[mark] == '%';
   return dim;
 }

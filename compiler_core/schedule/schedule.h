@@ -40,7 +40,13 @@ struct PackDim {
   int dim;
   int64_t factor = 1;
   bool inner = false;
+  // Of an inner one: what lies beyond the tensor. 0: zeros. n, a divisor of the dimension: its last n elements, again
+  // and again. Nobody may ask for them, but reading them needs no guard, and n in a row stay in a row.
+  int64_t repeat = 0;
 };
+
+// The index that PackDim::repeat puts in place of one beyond the dimension. `n` divides `extent`.
+Expr repeated_at_edge(const Expr& index, int64_t extent, int64_t n);
 
 class Schedule {
  public:
@@ -150,7 +156,7 @@ class Schedule {
   void decompose_reduction(const Tensor& t, Axis axis);
 
   // Copies t into a packed layout that every reader then uses. `dims` lists the new dimensions, outermost
-  // first; a dimension that its blocks do not divide is padded with zeros. A kConstant argument is packed by
+  // first; a dimension that its blocks do not divide is padded (PackDim::repeat). A kConstant argument is packed by
   // the Program's packing entry and becomes a kPacked argument. Any other tensor gets an ordinary stage,
   // which may then be scheduled. Each source dimension appears once as itself, or twice: as the blocks and as
   // the inside of blocks of one factor. Refuses if padding is over 1 GiB and most of the result.

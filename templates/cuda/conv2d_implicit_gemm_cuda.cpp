@@ -107,31 +107,33 @@ Program Conv2dImplicitGemmCuda::compute(const Conv2dWorkload& w) const {
   const Buffer weight = packed ? b.constant("weight", weights) : b.input("weight", weights);
   const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
   const Buffer residual = w.residual ? b.input("residual", {w.batch, w.out_channels, oh, ow}) : nullptr;
-  // Both reach further than the sum does, with zeros: to the end of the last tile.
+  // Both reach further than the sum does, to the end of the last tile: with zeros along the channels, and with more of
+  // the same where nobody stores what comes of it.
   const int64_t channels = w.in_channels + cuda::kMaxPaddedK;
   const Buffer filter =
       packed ? nullptr
-             : b.compute("filter",
-                         {w.kernel_height, w.kernel_width, channels, w.out_channels + cuda::kMaxBlockM},
-                         [&](const Indices& i) {
-                           return select(i[2] < w.in_channels && i[3] < w.out_channels,
-                                         load(weight, {i[3], i[2], i[0], i[1]}), float_imm(0));
-                         },
-                         BufferRole::kIntermediate, {"kh", "kw", "ic", "oc"});
+             : b.compute(
+                   "filter", {w.kernel_height, w.kernel_width, channels, w.out_channels + cuda::kMaxBlockM},
+                   [&](const Indices& i) {
+                     const Expr oc = repeated_at_edge(i[3], w.out_channels, 1);
+                     return select(i[2] < w.in_channels, load(weight, {oc, i[2], i[0], i[1]}), float_imm(0));
+                   },
+                   BufferRole::kIntermediate, {"kh", "kw", "ic", "oc"});
   const int64_t last_row = (oh - 1) * w.stride[0] + (w.kernel_height - 1) * w.dilation[0] - top;
   const int64_t last_column = (ow - 1) * w.stride[1] + (w.kernel_width - 1) * w.dilation[1] - left;
-  const Buffer columns = b.compute(
-      "columns", {w.kernel_height, w.kernel_width, channels, all + cuda::kMaxBlockN},
-      [&](const Indices& i) {
-        const Expr pixel = floor_mod(i[3], oh * ow);
-        const Expr row = floor_div(pixel, ow) * w.stride[0] + i[0] * w.dilation[0] - top;
-        const Expr column = floor_mod(pixel, ow) * w.stride[1] + i[1] * w.dilation[1] - left;
-        Expr valid = i[2] < w.in_channels && i[3] < all;
-        valid = inside(valid, row, -top, last_row, w.in_height);
-        valid = inside(valid, column, -left, last_column, w.in_width);
-        return select(valid, load(data, {floor_div(i[3], oh * ow), i[2], row, column}), float_imm(0));
-      },
-      BufferRole::kIntermediate, {"kh", "kw", "ic", "pixel"});
+  const Buffer columns =
+      b.compute("columns", {w.kernel_height, w.kernel_width, channels, all + cuda::kMaxBlockN},
+                [&](const Indices& i) {
+                  const Expr at = repeated_at_edge(i[3], all, product_of(w).vector_b);
+                  const Expr pixel = floor_mod(at, oh * ow);
+                  const Expr row = floor_div(pixel, ow) * w.stride[0] + i[0] * w.dilation[0] - top;
+                  const Expr column = floor_mod(pixel, ow) * w.stride[1] + i[1] * w.dilation[1] - left;
+                  Expr valid = i[2] < w.in_channels;
+                  valid = inside(valid, row, -top, last_row, w.in_height);
+                  valid = inside(valid, column, -left, last_column, w.in_width);
+                  return select(valid, load(data, {floor_div(at, oh * ow), i[2], row, column}), float_imm(0));
+                },
+                BufferRole::kIntermediate, {"kh", "kw", "ic", "pixel"});
   const Buffer acc =
       b.reduce("acc", {w.out_channels, all},
                {{"ic", w.in_channels}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,

@@ -120,9 +120,12 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target&, const Knobs& k,
                 const Config& c) const override {
     const Tile tile = tile_of(w, k, c);
-    const Tensor packed = s.pack(
-        s.tensor("weight"),
-        {{1, tile.chunk}, {0, tile.block(kF)}, {1, tile.chunk, true}, {2}, {3}, {0, tile.block(kF), true}});
+    const Tensor packed = s.pack(s.tensor("weight"), {{1, tile.chunk},
+                                                      {0, tile.block(kF)},
+                                                      {1, tile.chunk, true},
+                                                      {2},
+                                                      {3},
+                                                      {0, tile.block(kF), true, is_packed(w) ? 0 : 1}});
     const Tensor data = s.tensor("padded");
     Tensor acc = s.tensor("acc"), result = s.tensor("out");
     if (s.refused()) return;
@@ -177,8 +180,18 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   static void add_partials(Schedule& s, const Tensor& acc, const Tensor& out, const Conv2dWorkload& w);
 };
 
-// The math of the workload over an input that is padded further: with zeros for whatever a tile may read past
-// the last pixel or channel. The padded input exists as shared tiles only.
+// Index `i` of a padded dimension as one of the input; `inside` holds where that is one. Without padding behind the
+// input, what lies there meets sums that nobody stores: then it is the last element again, without a condition.
+Expr padded_index(const Expr& i, int64_t before, int64_t behind, int64_t extent, Expr& inside) {
+  const Expr index = i - before;
+  if (before > 0) inside = inside && index >= 0;
+  if (behind == 0) return repeated_at_edge(index, extent, 1);
+  inside = inside && index < extent;
+  return index;
+}
+
+// The math of the workload over an input that is padded further, for whatever a tile may read past the last pixel
+// or channel: with zeros where they are needed. The padded input exists as shared tiles only.
 Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   using te::Indices;
   te::Builder b("conv2d", w.dtype);
@@ -194,10 +207,9 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   const Buffer padded =
       b.compute("padded", {w.batch, w.in_channels + kMaxTileIc * kMaxSplits, rows, columns},
                 [&](const Indices& i) {
-                  const Expr row = i[2] - top, column = i[3] - left;
-                  Expr inside = i[1] < w.in_channels && row < w.in_height && column < w.in_width;
-                  if (top > 0) inside = inside && row >= 0;
-                  if (left > 0) inside = inside && column >= 0;
+                  Expr inside = i[1] < w.in_channels;
+                  const Expr row = padded_index(i[2], top, w.padding[2], w.in_height, inside);
+                  const Expr column = padded_index(i[3], left, w.padding[3], w.in_width, inside);
                   return select(inside, load(data, {i[0], i[1], row, column}), float_imm(0));
                 },
                 BufferRole::kIntermediate, {"n", "ic", "row", "column"});

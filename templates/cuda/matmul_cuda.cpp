@@ -38,10 +38,12 @@ class MatmulCuda final : public ScheduleTemplate<MatmulWorkload, ProductKnobs> {
     std::vector<int> batch;
     if (w.batch > 1) batch.push_back(0);
     const int d = static_cast<int>(batch.size());
-    const Tensor a = cuda::pack_operand(s, s.tensor("a"), batch, w.transpose_a ? d : d + 1, tile.chunk,
-                                        w.transpose_a ? d + 1 : d, tile.block_m);
-    const Tensor b = cuda::pack_operand(s, s.tensor("b"), batch, w.transpose_b ? d + 1 : d, tile.chunk,
-                                        w.transpose_b ? d : d + 1, tile.block_n);
+    const Tensor a =
+        cuda::pack_operand(s, s.tensor("a"), batch, w.transpose_a ? d : d + 1, tile.chunk,
+                           w.transpose_a ? d + 1 : d, tile.block_m, p.packed_a ? 0 : cuda::repeated(w.m));
+    const Tensor b =
+        cuda::pack_operand(s, s.tensor("b"), batch, w.transpose_b ? d + 1 : d, tile.chunk,
+                           w.transpose_b ? d : d + 1, tile.block_n, p.packed_b ? 0 : cuda::repeated(w.n));
     const Tensor acc = s.tensor("acc");
     cuda::schedule_product(s, p, k, c, {a, b, acc, s.axes(s.tensor("out"))});
   }

@@ -365,13 +365,15 @@ ProductTile product_tile(const Product& w, const ProductKnobs& k, const Config& 
   return tile;
 }
 
+int64_t repeated(int64_t extent) { return vector_width({extent}); }
+
 Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int k, int64_t chunk,
-                    int tiled, int64_t block) {
+                    int tiled, int64_t block, int64_t repeat) {
   std::vector<PackDim> dims;
   for (const int other : others) dims.push_back({other});
   for (const bool inside : {false, true}) {
     dims.push_back({k, chunk, inside});
-    dims.push_back({tiled, block, inside});
+    dims.push_back({tiled, block, inside, inside ? repeat : 0});
   }
   return s.pack(operand, dims);
 }

@@ -68,9 +68,12 @@ struct ProductStages {
   std::vector<Axis> out;
 };
 // Packs an operand for that: its dimension `k` in chunks of tile.chunk, its dimension `tiled` in blocks, both of them
-// inside the others, whose order is kept. A constant is packed ahead, any other operand where it is copied.
+// inside the others, whose order is kept. A constant is packed ahead, any other operand where it is copied. Beyond `k`
+// lie zeros; beyond `tiled`, where nobody needs them, the last `repeat` elements again (0: zeros).
 Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& others, int k, int64_t chunk,
-                    int tiled, int64_t block);
+                    int tiled, int64_t block, int64_t repeat = 0);
+// Elements to be repeated at an edge of `extent`, so that vectors and rows of a copy stay whole.
+int64_t repeated(int64_t extent);
 void schedule_product(Schedule& s, const Product& p, const ProductKnobs& k, const Config& c,
                       const ProductStages& stages);
 

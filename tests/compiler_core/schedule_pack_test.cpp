@@ -38,6 +38,27 @@ for p0 in 0..2
 )");
 }
 
+TEST(SchedulePack, BlocksThatReachPastTheShapeRepeatItsLastElements) {
+  Schedule s(testing::matmul(2, 6, 3));
+  s.pack(s.tensor("B"), {{1, 8}, {0}, {1, 8, true, 2}});
+  EXPECT_EQ("\n" + to_text(s.program().packing->body), R"(
+for p0 in 0..1
+  for p1 in 0..3
+    for p2 in 0..8
+      B.packed[p0, p1, p2] = B[p1, min(p2//2*2, 4) + p2%2]
+)");
+  const auto again = replay(testing::matmul(2, 6, 3), s.trace());
+  ASSERT_TRUE(again.is_ok()) << again.message() << "\n" << s.trace();
+  EXPECT_EQ(to_text(*again), to_text(*s.finish()));
+
+  Schedule odd(testing::matmul(2, 7, 3));
+  odd.pack(odd.tensor("B"), {{1, 4}, {0}, {1, 4, true, 2}});
+  EXPECT_EQ(odd.finish().message(),
+            "pack(B, {1/4, 0, 1%4~2}): dimension 1, of extent 7, with its last 2 elements repeated; only the "
+            "inside of "
+            "blocks, and a divisor of the extent");
+}
+
 TEST(SchedulePack, AnInputGetsAStageThatMayBeScheduled) {
   Schedule s(testing::matmul(6, 2, 3));
   const Tensor c = s.tensor("C"), a = s.pack(s.tensor("A"), {{0, 2}, {1}, {0, 2, true}});

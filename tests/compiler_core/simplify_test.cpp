@@ -30,6 +30,17 @@ TEST_F(Simplify, SplitsDivisionsIntoWhatDividesAndWhatDoesNot) {
   EXPECT_EQ(text(floor_mod(Expr(o) * 28 + i, 56)), "o%2*28 + i");
 }
 
+TEST_F(Simplify, TheSmallerOfTwoMultiplesIsOne) {
+  ranges.bind(o, 100), ranges.bind(i, 14);
+  const Expr edge = min(Expr(o) * 4, 96);
+  EXPECT_TRUE(divisible(edge, 4, ranges));
+  EXPECT_TRUE(divisible(Expr(i) * 8 + edge * 2, 8, ranges));
+  EXPECT_FALSE(divisible(Expr(i) * 4 + edge, 8, ranges));
+  EXPECT_FALSE(divisible(min(Expr(o) * 4, 98), 4, ranges));
+  EXPECT_FALSE(divisible(max(Expr(o), 96), 4, ranges));
+  EXPECT_FALSE(divisible(edge + 1, 4, ranges));
+}
+
 TEST_F(Simplify, FoldsTheInnerPartAway) {
   ranges.bind(f, 100), ranges.bind(r, 8);
   EXPECT_EQ(text(floor_mod(Expr(f) * 8 + r, 8)), "r");

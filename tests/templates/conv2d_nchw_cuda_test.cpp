@@ -49,7 +49,7 @@ kernel conv2d_acc_partial(data, weight, acc.partial) grid (1, 2, 1) block (128, 
   block
     allocate data.ahead float32[6] register
     unrolled round in 0..6
-      data.ahead[round] = select(round*128 + tx < 720 && (round*128 + tx)//9%10 < 8 && (round*2 + tx)%9 < 8 && (round*128 + tx)//9%10 >= 1 && (round*2 + tx)%9 >= 1, data[0, by*8 + (round*128 + tx)//90, (round*128 + tx)//9%10 - 1, (round*2 + tx)%9 - 1], 0)
+      data.ahead[round] = select(round*128 + tx < 720 && (round*128 + tx)//9%10 >= 1 && (round*128 + tx)//9%10 < 8 && (round*2 + tx)%9 >= 1 && (round*2 + tx)%9 < 8, data[0, by*8 + (round*128 + tx)//90, (round*128 + tx)//9%10 - 1, (round*2 + tx)%9 - 1], 0)
     unrolled round in 0..6
       if round*128 + tx < 720
         padded[0, (round*128 + tx)//90, (round*128 + tx)//9%10, (round*2 + tx)%9] = data.ahead[round]

@@ -44,7 +44,7 @@ kernel matmul(a, b.packed, bias, out) grid (2, 1, 1) block (128, 1, 1) min_block
     block
       allocate a.ahead float32[4] register
       vectorized row_lane in 0..4
-        a.ahead[row_lane] = select(tx//8 < 10 && k_tile*8 + tx%8 < 20, a[tx//8*4 + row_lane, k_tile*8 + tx%8], 0)
+        a.ahead[row_lane] = select(k_tile*8 + tx%8 < 20, a[min(tx//8*4, 36) + row_lane, k_tile*8 + tx%8], 0)
       vectorized row_lane in 0..4
         a.packed[0, 0, tx%8, tx//8*4 + row_lane] = a.ahead[row_lane]
     vectorized lane in 0..2
