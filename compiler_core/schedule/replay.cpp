@@ -66,7 +66,11 @@ Result<PackDim> pack_dim(std::string_view text) {
   ASSIGN_OR_RETURN(const int64_t of, number(text.substr(0, mark)));
   dim.dim = static_cast<int>(of);
   if (mark == std::string_view::npos) return dim;
-  ASSIGN_OR_RETURN(dim.factor, number(text.substr(mark + 1)));
+  const size_t times = std::min(text.find('*', mark), text.size());
+  ASSIGN_OR_RETURN(dim.factor, number(text.substr(mark + 1, times - mark - 1)));
+  if (times < text.size()) {
+    ASSIGN_OR_RETURN(dim.multiple, number(text.substr(times + 1)));
+  }
   dim.inner = text[mark] == '%';
   return dim;
 }
@@ -132,6 +136,12 @@ Calls loop_calls() {
        {1,
         [](Schedule& s, const Arguments& a) {
           s.vectorize_rows(s.axis(a[0]));
+          return Status::ok();
+        }}},
+      {"tensorize",
+       {2,
+        [](Schedule& s, const Arguments& a) {
+          s.tensorize(s.axis(a[0]), a[1]);
           return Status::ok();
         }}},
       {"unroll",
