@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner {
@@ -307,7 +308,8 @@ void add_rest(const Survey& all, const Nest* hot, Sheet& sheet) {
 Sheet survey(const Program& program) {
   Survey all;
   Nest top;
-  all.walk(program.body, top);
+  const Stmt body_of_loops = with_meanings(program.body);
+  all.walk(body_of_loops, top);
   const Nest* const hot = all.hottest();
   const Body body = body_of(hot);
   Sheet sheet;

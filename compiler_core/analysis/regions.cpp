@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/visitor.h"
 
@@ -142,7 +143,8 @@ class Collector {
 
 }  // namespace
 
-std::optional<Region> region_read(const Stmt& s, const Buffer& buffer, const RangeMap& outer) {
+std::optional<Region> region_read(const Stmt& tiled, const Buffer& buffer, const RangeMap& outer) {
+  const Stmt s = with_meanings(tiled);
   Collector collector(s, buffer, outer);
   visit_exprs(s, [&](const Expr& e) {
     if (e->kind == ExprKind::kLoad && e->buffer == buffer) collector.add(e->operands);
@@ -150,7 +152,8 @@ std::optional<Region> region_read(const Stmt& s, const Buffer& buffer, const Ran
   return collector.region();
 }
 
-std::optional<Region> region_written(const Stmt& s, const Buffer& buffer, const RangeMap& outer) {
+std::optional<Region> region_written(const Stmt& tiled, const Buffer& buffer, const RangeMap& outer) {
+  const Stmt s = with_meanings(tiled);
   Collector collector(s, buffer, outer);
   visit(s, [&](const Stmt& child) {
     if (child->kind == StmtKind::kStore && child->buffer == buffer) collector.add(child->indices);

@@ -1,7 +1,10 @@
 // The page behind compile.h: lower, emit, optimise, write, link.
 #include "compiler_core/codegen/compile.h"
-#include "compiler_core/backend.h"
 
+#include <algorithm>
+
+#include "compiler_core/arith/meaning.h"
+#include "compiler_core/backend.h"
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/codegen/machine.h"
 #include "compiler_core/lower/lower.h"
@@ -36,8 +39,13 @@ Status check_name(const std::string& name) {
                           "': expected a C identifier, because it becomes the entry's symbol");
 }
 
-Result<Program> lowered_for(const Program& program, const CompileOptions& options) {
-  return options.as_written ? Result<Program>(program) : lower(program, options.max_unrolled_stores);
+// Intrinsics that the machine has no instruction for become the loops that they mean.
+Result<Program> lowered_for(const Program& program, const Machine& machine, const CompileOptions& options) {
+  if (options.as_written) return program;
+  const Program own = with_meanings(program, [&](const Intrinsic& i) {
+    return std::ranges::all_of(i.features, [&](const auto& f) { return machine.has_x86_feature(f); });
+  });
+  return lower(own, options.max_unrolled_stores);
 }
 
 Result<Compiled> to_module(const Program& program, const Target& target, const CompileOptions& options) {
@@ -47,11 +55,11 @@ Result<Compiled> to_module(const Program& program, const Target& target, const C
   c.context = std::make_unique<llvm::LLVMContext>();
   c.module = std::make_unique<llvm::Module>(program.name, *c.context);
   c.machine->prepare(*c.module);
-  ASSIGN_OR_RETURN(const Program lowered, lowered_for(program, options));
+  ASSIGN_OR_RETURN(const Program lowered, lowered_for(program, *c.machine, options));
   ASSIGN_OR_RETURN(c.workspace, Emitter(*c.module, c.machine->traits()).emit(lowered, program.name));
   if (program.packing != nullptr) {
     c.pack_entry = program.name + "_pack";
-    ASSIGN_OR_RETURN(const Program packing, lowered_for(*program.packing, options));
+    ASSIGN_OR_RETURN(const Program packing, lowered_for(*program.packing, *c.machine, options));
     ASSIGN_OR_RETURN(const Workspace w, Emitter(*c.module, c.machine->traits()).emit(packing, c.pack_entry));
     // One workspace serves both entries.
     c.workspace.shared_bytes = std::max(c.workspace.shared_bytes, w.shared_bytes);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/prefetch.h"
@@ -25,6 +24,7 @@ constexpr int64_t kNumThreads = offsetof(tuner_runtime, num_threads),
 Result<Workspace> Emitter::emit(const Program& program, const std::string& name) {
   program_name_ = program.name;
   assign_slots(program);
+  plan_tiles(program.body);
   emit_entry(program, name);
   if (!status_.is_ok()) return status_;
   return workspace_;
@@ -98,8 +98,7 @@ llvm::Function* Emitter::make_region(const std::string& name, bool per_thread, s
 void Emitter::emit_entry(const Program& program, const std::string& name) {
   llvm::Function* entry = make_function(name, b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}, true);
   llvm::Function* body = make_region(name + ".body", false, 0, 0);
-  if (program.body != nullptr) emit(program.body);
-  b_.CreateRetVoid();
+  emit_region(program.body, [&] { emit(program.body); });
 
   llvm::LLVMContext& context = module_.getContext();
   llvm::Value *args = entry->getArg(0), *runtime = entry->getArg(1);
@@ -154,11 +153,13 @@ void Emitter::emit(const Stmt& s) {
     case StmtKind::kAllocate:
       emit_allocate(*s);
       return;
-    case StmtKind::kBarrier:
     case StmtKind::kIntrinsic:
-    case StmtKind::kAsync:
       if (is_prefetch(*s)) return emit_prefetch(*s->operands[0]);
-      refuse("barriers, tensor intrinsics and asynchronous copies are GPU statements");
+      emit_intrinsic(*s);
+      return;
+    case StmtKind::kBarrier:
+    case StmtKind::kAsync:
+      refuse("barriers and asynchronous copies are GPU statements");
       return;
   }
 }
@@ -312,6 +313,7 @@ void Emitter::emit_parallel(const StmtNode& s) {
   vars_ = caller_vars;
   b_.restoreIP(resume);
   call_parallel_for(s.extent, task, captured, words);
+  configure_tiles();  // this thread's share released them
 }
 
 llvm::Function* Emitter::make_share(const StmtNode& s, const std::string& name,
@@ -323,8 +325,7 @@ llvm::Function* Emitter::make_share(const StmtNode& s, const std::string& name,
   vars_.clear();
   for (size_t i = 0; i < captured.size(); ++i) vars_[captured[i].get()] = {param(2 + captured.size() - i), 0};
   llvm::Value *begin = param(2), *end = param(1);
-  emit_loop(s, begin, end);
-  b_.CreateRetVoid();
+  emit_region(s.body, [&] { emit_loop(s, begin, end); });
   return share;
 }
 
@@ -439,9 +440,9 @@ void Emitter::emit_allocate(const StmtNode& s) {
                                          buffer->name);
     memory->setAlignment(llvm::Align(64));
     region_.buffers[buffer.get()] = memory;
-  } else if (buffer->scope != MemoryScope::kGlobal) {
+  } else if (buffer->scope != MemoryScope::kGlobal && !tiles_.contains(buffer.get())) {
     return refuse("buffer ", buffer->name, " is in ", memory_scope_name(buffer->scope),
-                  " memory, which a CPU does not have");
+                  " memory, which a CPU does not have, or which no intrinsic uses");
   }
   emit(s.body);
 }

@@ -11,12 +11,14 @@
 // to whole vectors, so a piece needs no mask there.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/intrinsic.h"
 #include "compiler_core/ir/stmt.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -140,6 +142,15 @@ class Emitter {
   llvm::Value* bf16_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y);
   llvm::Value* byte_dot(llvm::Value* sum, llvm::Value* x, llvm::Value* y, bool x_unsigned, bool y_unsigned);
 
+  // --- emit_intrinsic.cpp: tile intrinsics ---
+  void plan_tiles(const Stmt& body);
+  // What a function of the kernel executes, between taking and releasing this thread's tile registers.
+  void emit_region(const Stmt& body, const std::function<void()>& emit_body);
+  void configure_tiles();  // nothing where the region has no tiles
+  void call(llvm::Intrinsic::ID id, const std::vector<llvm::Value*>& arguments);
+  void emit_intrinsic(const StmtNode& s);
+  llvm::Value* tile_number(const IntrinsicOperand& operand, const ExprNode& element);
+
   // --- emit_lane_reduction.cpp: a vectorised reduce axis ---
   void emit_lane_reduction(const StmtNode& s);
   llvm::Value* reduced(ReduceOp op, llvm::Value* a, llvm::Value* b);
@@ -193,6 +204,13 @@ class Emitter {
   std::vector<Slot> slots_;
   Workspace workspace_;
   int regions_ = 0;
+  // Tile registers: fragments of the whole Program, each at numbers of its own, so that they are configured
+  // once a call.
+  struct Tiles {
+    int64_t first, rows, row_bytes;
+  };
+  std::map<const BufferNode*, Tiles> tiles_;
+  llvm::GlobalVariable* tile_config_ = nullptr;
 
   // State of the function being emitted.
   struct Region {
@@ -200,6 +218,7 @@ class Emitter {
     std::map<const BufferNode*, llvm::Value*> buffers;
     llvm::Value* runtime = nullptr;
     bool in_parallel = false;
+    bool has_tiles = false;    // its own statements use tile registers
     std::vector<Loop*> loops;  // open ones, outermost first
   };
   Region region_;

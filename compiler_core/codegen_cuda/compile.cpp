@@ -91,8 +91,9 @@ Status check_statement(const StmtNode& s) {
   if (s.kind == StmtKind::kAsync) return invalid_config("asynchronous copies are not supported on GPUs yet");
   if (s.kind == StmtKind::kBarrier && s.scope != MemoryScope::kShared && s.scope != MemoryScope::kRegister)
     return invalid_config("a barrier of a cluster is not supported on GPUs yet");
-  if (s.kind == StmtKind::kIntrinsic && find_intrinsic(s.name) == nullptr)
-    return invalid_config("intrinsic ", s.name, " is not registered");
+  const Intrinsic* intrinsic = s.kind == StmtKind::kIntrinsic ? find_intrinsic(s.name) : nullptr;
+  if (s.kind == StmtKind::kIntrinsic && (intrinsic == nullptr || intrinsic->cuda.empty()))
+    return invalid_config("intrinsic ", s.name, " is not one of GPUs");
   Status status = s.buffer == nullptr ? Status::ok() : check_type(s.buffer->dtype, s.buffer->name);
   own_exprs(s, [&](const Expr& e) {
     visit(e, [&](const Expr& part) {

@@ -76,7 +76,8 @@ enum class MemoryScope : uint8_t {
   kShared,    // one per GPU block
   kRegister,  // one per thread; on a CPU promoted to registers, so every access needs constant indices after
               // unrolling
-  kFragment,  // GPU: spread over the lanes of a warp or warpgroup by `BufferNode::layout`
+  kFragment,  // registers of a matrix unit, a tile each: tile registers of a CPU; on a GPU spread over the
+              // lanes of a warp. Only intrinsics read and write them (ir/intrinsic.h)
 };
 std::string_view memory_scope_name(MemoryScope scope);
 

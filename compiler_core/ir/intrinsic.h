@@ -1,15 +1,18 @@
-// Intrinsics: operations that several threads do together in one instruction (or a few), described as data.
+// Intrinsics: operations on whole tiles in one instruction (or a few), described as data.
 //
 // A StmtKind::kIntrinsic names an entry of this registry. The entry says, for all users:
 //   meaning   what it computes, as a small Program over its operands as complete logical tiles
-//   layout    how each operand tile is spread over the threads: (lane, register) -> logical indices
-//   text      what the CUDA printer writes
-// The emulator derives everything from meaning and layout: it gathers the fragments of `threads` lanes into
-// logical tiles, runs the meaning, and scatters what it wrote. So an intrinsic added here is emulated,
-// printed and checked without other changes. mma, ldmatrix, stmatrix and wgmma fit this form.
+//   place     where each operand lies: in registers of each lane, in a fragment, in memory
+//   layout    how an operand in lanes is spread over the threads: (lane, register) -> logical indices
+//   text      what the CUDA printer writes, or which LLVM intrinsic the CPU's code generator calls
+// Everything else follows. `Schedule::tensorize` matches loops against the meaning; the oracle and every
+// analysis run the meaning in the place of the statement (arith/meaning.h); so does a CPU without the
+// instruction. The GPU emulator gathers fragments by their layout, runs the meaning, and scatters what it
+// wrote. So an intrinsic added here is matched, proved, emulated and compiled without other changes.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,34 +22,63 @@
 namespace tuner {
 
 struct IntrinsicOperand {
+  // kAccumulate: read, added to and written in place.
+  enum class Access : uint8_t { kRead, kWrite, kReadWrite, kAccumulate };
+  enum class Place : uint8_t {
+    kLanes,     // GPU: registers of each lane (kRegister), spread by `layout`
+    kFragment,  // a tile of a kFragment buffer: a tile register of a CPU. Tensor cores' fragments will be
+                // this with a `layout`
+    kMemory,    // kGlobal: rows (first dimension) at any distance, each row without gaps
+    kShared,    // the same in kShared. No intrinsic has it as yet; ldmatrix will
+  };
+
   std::string name;
-  enum class Access : uint8_t { kRead, kWrite, kReadWrite } access = Access::kRead;
+  Access access = Access::kRead;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;  // of the logical tile
-  int64_t registers = 1;       // elements per lane, contiguous in its register buffer
-  // Returns the logical indices of register `reg` of lane `lane`.
+  Place place = Place::kLanes;
+  int64_t registers = 1;  // kLanes: elements per lane, contiguous in its register buffer
+  // kLanes: returns the logical indices of register `reg` of lane `lane`.
   std::vector<Expr> (*layout)(Expr lane, Expr reg) = nullptr;
 };
 
 struct Intrinsic {
   std::string name;
-  int64_t threads = 32;  // threads that execute it together: 32 for a warp, 128 for a warpgroup; consecutive,
-                         // starting at a multiple
+  int64_t threads = 1;  // threads that execute it together: 1 on a CPU, 32 for a warp, 128 for a warpgroup;
+                        // consecutive, starting at a multiple
   std::vector<IntrinsicOperand> operands;
-  // Its arguments: for each operand that is read, in order, a kInput buffer of its shape and name; then for
-  // each operand that is written, in order, a kOutput buffer named NAME.out. It writes every element of the
-  // outputs.
+  // One nest of loops around one store. Its arguments: for each operand that is read, in order, a kInput
+  // buffer of its shape and name; then for each operand that is written, in order, a kOutput buffer named
+  // NAME.out. It writes every element of the outputs. An operand that is accumulated, or that is written but
+  // lies in no lanes, is one kOutput buffer NAME.
   Program meaning;
   // CUDA statements; $0, $1... are the addresses of the first register of each operand. Ends in ";".
   std::string cuda;
+  // CPU: the LLVM intrinsic that does it, and the features it takes, in LLVM's words. Its arguments are, in
+  // the order of the operands, the number of a tile register (kFragment), or a pointer and the bytes from row
+  // to row (kMemory).
+  std::string llvm;
+  std::vector<std::string> features;
+  // The intrinsic that sets the accumulated operand to 0; "" if there is none.
+  std::string zero;
 };
 
-// Finds an intrinsic by name; null if there is none.
-//
+// Finds an intrinsic by name; null if there is none. Each family is a file of ir/intrinsics/.
+const Intrinsic* find_intrinsic(std::string_view name);
+
+// --- warp_allreduce.cpp ---
 //   warp_allreduce.OP.W    OP is sum, max or min; W is 2, 4, 8, 16 or 32. Operand x has one float32 per lane.
 //                          In each group of W consecutive lanes, x of every lane becomes OP over the group.
-const Intrinsic* find_intrinsic(std::string_view name);
+std::vector<Intrinsic> warp_allreduce_intrinsics();
 // Returns "warp_allreduce.sum.32".
 std::string warp_allreduce_name(ReduceOp op, int64_t width);
+
+// --- amx.cpp: tiles of x86 CPUs. R rows, 1 to 16 ---
+//   amx.bfloat16.R                C[R, 16] += A[R, 32] * B[16, 16, 2]: a group of B is two along k; sums float32
+//   amx.int8.int8.R ...           C[R, 16] += A[R, 64] * B[16, 16, 4]: int8 or uint8 each; sums int32
+//   amx.zero.T.R                  C[R, 16] = 0
+//   amx.load.T.R, amx.groups.T    a tile of A, of B out of memory
+//   amx.store.T.R                 a tile of C into memory
+std::vector<Intrinsic> amx_intrinsics();
 
 }  // namespace tuner

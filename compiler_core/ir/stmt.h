@@ -87,7 +87,8 @@ struct StmtNode {
 
   // kBarrier: all threads of `scope` pass it together (kShared: block, kRegister: warp, kGlobal: cluster).
   // kIntrinsic: the intrinsic `name` of the registry (ir/intrinsic.h), which has its meaning, fragment
-  // layouts and text; `operands` are loads of the first register of each of its fragments.
+  // layouts and text; `operands` are loads, one for each of its operands: of the first register of what lies
+  // in lanes, of the first element of any other tile, whose dimensions are the last ones of the buffer.
   // kAsync: `name` is copy (body holds the stores to do asynchronously), commit, or wait (operands[0]: groups
   // that may stay in flight).
   MemoryScope scope = MemoryScope::kShared;

@@ -10,7 +10,7 @@
 //                      whose rest never runs. A guard before much work stays: a test is cheap there, a copy
 //                      is not.
 //   unroll_loops       writes out kUnrolled loops, so that index expressions fold, and every serial loop that
-//                      indexes a register buffer, because that needs constant indices
+//                      indexes registers or fragments, because these need constant indices
 //   simplify           bounds-aware simplification of indices and guards; removes dead branches
 //
 // All are pure; any thread may call them. A Program without anything left to run has a null body.

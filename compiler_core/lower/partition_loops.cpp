@@ -20,6 +20,7 @@
 #include <functional>
 #include <numeric>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/lower.h"
@@ -32,7 +33,7 @@ bool is_written_out(LoopKind kind) { return kind == LoopKind::kUnrolled || kind 
 // Stores that stand in `s` once unrolled; guards are taken to hold.
 int64_t unrolled_stores(const Stmt& s) {
   if (s == nullptr) return 0;
-  if (s->kind == StmtKind::kStore) return 1;
+  if (written_buffer(*s) != nullptr) return 1;
   int64_t n = unrolled_stores(s->body) + unrolled_stores(s->else_body);
   for (const Stmt& child : s->stmts) n += unrolled_stores(child);
   return s->kind == StmtKind::kFor && is_written_out(s->loop) ? n * s->extent : n;
@@ -54,7 +55,7 @@ bool reads_registers(const Stmt& s) {
 // Vector stores that run in `s`, as far as kWorkPerTest; guards are taken to hold.
 int64_t work(const Stmt& s) {
   if (s == nullptr) return 0;
-  if (s->kind == StmtKind::kStore) return 1;
+  if (written_buffer(*s) != nullptr) return 1;
   int64_t n = work(s->body) + work(s->else_body);
   for (const Stmt& child : s->stmts) n += work(child);
   if (s->kind == StmtKind::kFor && s->loop == LoopKind::kVectorRows && !reads_registers(s)) n *= 2;

@@ -1,4 +1,5 @@
 // unroll_loops: writes kUnrolled loops out, one copy of the body an iteration.
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/arith/simplify.h"
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/lower/lower.h"
@@ -9,7 +10,7 @@ namespace {
 bool indexes_register(const Stmt& body, const Var& var) {
   bool found = false;
   const auto check = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
-    if (buffer->scope != MemoryScope::kRegister) return;
+    if (buffer->scope != MemoryScope::kRegister && buffer->scope != MemoryScope::kFragment) return;
     for (const Expr& index : indices) found = found || uses_var(index, var);
   };
   visit(body, [&](const Stmt& s) {
@@ -30,7 +31,7 @@ class Unroller {
   // `ranges`: what the loops and guards around say.
   Stmt run(const Stmt& s, const RangeMap& ranges) {
     if (s == nullptr || overflow_) return s;
-    if (s->kind == StmtKind::kStore && ++stores_ > max_stores_) overflow_ = true;
+    if (written_buffer(*s) != nullptr && ++stores_ > max_stores_) overflow_ = true;
     if (s->kind == StmtKind::kIf) return guarded(s, ranges);
     if (s->kind != StmtKind::kFor)
       return map_children(

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/prefetch.h"
 #include "compiler_core/ir/visitor.h"
@@ -60,6 +61,7 @@ class Interpreter {
       case StmtKind::kIntrinsic:
       case StmtKind::kAsync:
         if (is_prefetch(*s)) return;
+        if (is_tile_intrinsic(*s)) return execute(meaning_of(*s));
         report("the oracle runs CPU Programs; found ", s->name);
         return;
     }

@@ -1,6 +1,7 @@
 // parallel, vectorize, vectorize_rows, unroll, bind: how a loop runs.
 #include <algorithm>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/schedule/rewrite.h"
 
 namespace tuner {
@@ -13,8 +14,10 @@ bool is_thread_axis(LoopKind kind) { return kind >= LoopKind::kBlockX; }
 
 bool has_loop_below(const Stmt& loop) {
   bool found = false;
-  // A dot product is one operation of each lane, whatever its loop.
-  visit(loop->body, [&](const Stmt& s) { found |= s->kind == StmtKind::kFor && s->loop != LoopKind::kDot; });
+  // A dot product is one operation of each lane, whatever its loop; a tile intrinsic is loops.
+  visit(loop->body, [&](const Stmt& s) {
+    found |= (s->kind == StmtKind::kFor && s->loop != LoopKind::kDot) || is_tile_intrinsic(*s);
+  });
   return found;
 }
 
@@ -56,6 +59,7 @@ bool one_iteration_only(const Path& path, const std::vector<Expr>& guards) {
 Status check_stores(const Path& path, const Stmt& s, std::vector<Expr> guards, std::vector<Buffer> own) {
   if (s == nullptr) return Status::ok();
   const Stmt& loop = path.back();
+  if (is_tile_intrinsic(*s)) return check_stores(path, meaning_of(*s), std::move(guards), std::move(own));
   if (s->kind == StmtKind::kAllocate) own.push_back(s->buffer);
   if (s->kind == StmtKind::kStore && std::find(own.begin(), own.end(), s->buffer) == own.end()) {
     const bool by_index = std::any_of(s->indices.begin(), s->indices.end(),

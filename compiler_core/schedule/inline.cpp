@@ -19,6 +19,7 @@ void Schedule::inline_compute(const Tensor& t) {
     if (store.reduce != ReduceOp::kNone)
       return invalid_config(buffer->name, " is a reduction; its value is not one expression");
     if (!reads_from(program_.body, buffer)) return invalid_config("nothing reads ", buffer->name);
+    RETURN_IF_ERROR(check_no_tiles(program_.body, buffer));
     const auto inlined = [&](const auto& self, const Expr& e) -> Expr {
       const Expr mapped = map_children(e, [&](const Expr& operand) { return self(self, operand); });
       if (e->kind != ExprKind::kLoad || e->buffer != buffer) return mapped;

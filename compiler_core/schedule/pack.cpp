@@ -9,13 +9,15 @@ using namespace rewrite;
 
 namespace {
 
-// "1/16, 0, 1%16": blocks of 16 of dimension 1, dimension 0, inside of the blocks. "1%16~4": beyond dimension 1 its
-// last 4 elements are repeated.
+// "1/16, 0, 1%16": blocks of 16 of dimension 1, dimension 0, inside of the blocks. "0/2*16": blocks of 2, as many as
+// a multiple of 16. "1%16~4": beyond dimension 1 its last 4 elements are repeated.
 std::string dims_text(const std::vector<PackDim>& dims) {
   std::string text;
   for (const PackDim& d : dims) {
     text += text.empty() ? "" : ", ";
-    text += d.inner ? str(d.dim, "%", d.factor) : d.factor == 1 ? str(d.dim) : str(d.dim, "/", d.factor);
+    const bool plain = d.factor == 1 && d.multiple == 1;
+    text += d.inner ? str(d.dim, "%", d.factor) : plain ? str(d.dim) : str(d.dim, "/", d.factor);
+    if (d.multiple != 1) text += str("*", d.multiple);
     if (d.repeat > 0) text += str("~", d.repeat);
   }
   return text;
@@ -31,6 +33,9 @@ Status check_dims(const Buffer& buffer, const std::vector<PackDim>& dims) {
     if (d.repeat != 0 && (!d.inner || d.repeat < 0 || extent % d.repeat != 0))
       return invalid_config("dimension ", d.dim, ", of extent ", extent, ", with its last ", d.repeat,
                             " elements repeated; only the inside of blocks, and a divisor of the extent");
+    if (d.multiple < 1 || (d.inner && d.multiple != 1))
+      return invalid_config("dimension ", d.dim, " in multiples of ", d.multiple,
+                            d.inner ? "; only blocks are padded" : "; at least 1");
   }
   for (int dim = 0; dim < rank; ++dim) {
     int outer = 0, inner = 0;
@@ -54,7 +59,8 @@ std::vector<int64_t> packed_shape(const Buffer& buffer, const std::vector<PackDi
   std::vector<int64_t> shape;
   for (const PackDim& d : dims) {
     const int64_t extent = buffer->shape[static_cast<size_t>(d.dim)];
-    shape.push_back(d.inner ? d.factor : blocks_of(extent, d.factor));
+    const int64_t blocks = blocks_of(extent, d.factor);
+    shape.push_back(d.inner ? d.factor : bounded_product(blocks_of(blocks, d.multiple), d.multiple));
   }
   return shape;
 }
@@ -65,7 +71,8 @@ Status check_padding(const Buffer& source, const Buffer& packed, const std::vect
   if (!mostly_padding(packed, source)) return Status::ok();
   const auto growth = [&](const PackDim& d) {
     const int64_t extent = source->shape[static_cast<size_t>(d.dim)];
-    return static_cast<double>(blocks_of(extent, d.factor)) * static_cast<double>(d.factor) /
+    const int64_t unit = bounded_product(d.factor, d.multiple);
+    return static_cast<double>(blocks_of(extent, unit)) * static_cast<double>(unit) /
            static_cast<double>(extent);
   };
   const PackDim& worst = *std::max_element(
@@ -186,6 +193,7 @@ Tensor Schedule::pack(const Tensor& t, std::vector<PackDim> dims) {
     if (source == nullptr) return invalid_config("the tensor handle is empty");
     RETURN_IF_ERROR(check_dims(source, dims));
     if (source->role == BufferRole::kPacked) return invalid_config(source->name, " is packed already");
+    RETURN_IF_ERROR(check_no_tiles(program_.body, source));
     ASSIGN_OR_RETURN(const Path path, before_readers(program_.body, source));
     const bool ahead = source->role == BufferRole::kConstant;
     auto node = std::make_shared<BufferNode>(*source);

@@ -9,15 +9,17 @@ using namespace rewrite;
 
 namespace {
 
-// The store that computes `buffer` when it is a plain one: the value of an element under its indices.
-const StmtNode* definition(const Stmt& root, const Buffer& buffer) {
-  const std::optional<Stage> stage = find_stage(root, buffer);
+// The store that computes `buffer`, here or ahead, when it is a plain one: the value of an element under its
+// indices.
+const StmtNode* definition(const Program& program, const Buffer& buffer) {
+  const bool ahead = buffer->role == BufferRole::kPacked && program.packing != nullptr;
+  const std::optional<Stage> stage = find_stage(ahead ? program.packing->body : program.body, buffer);
   return stage.has_value() && stage->store().reduce == ReduceOp::kNone ? stage->path.back().get() : nullptr;
 }
 
 // What `e`, a load of a tensor computed in this Program, holds where `ranges` say: its defining value.
-Expr value_of_load(const Stmt& root, const Expr& e, const RangeMap& ranges) {
-  const StmtNode* store = definition(root, e->buffer);
+Expr value_of_load(const Program& program, const Expr& e, const RangeMap& ranges) {
+  const StmtNode* store = definition(program, e->buffer);
   if (store == nullptr) return e;
   VarMap values;
   for (size_t d = 0; d < store->indices.size(); ++d) {
@@ -29,19 +31,23 @@ Expr value_of_load(const Stmt& root, const Expr& e, const RangeMap& ranges) {
   return simplify(substitute(store->value, values), ranges);
 }
 
-bool is_zero(const Expr& e) { return e->kind == ExprKind::kFloatImm && e->float_value == 0; }
+bool is_zero(const Expr& e) {
+  if (e->kind == ExprKind::kCast) return is_zero(e->operands[0]);
+  return (e->kind == ExprKind::kFloatImm && e->float_value == 0) ||
+         (e->kind == ExprKind::kIntImm && e->int_value == 0);
+}
 
 // The value with every load beyond the padding replaced by what is proved of it. A product is 0 when both
 // factors are: 0 * x is not 0 for every x.
-Expr proved(const Stmt& root, const Expr& e, const RangeMap& ranges) {
+Expr proved(const Program& program, const Expr& e, const RangeMap& ranges) {
   if (e->kind == ExprKind::kLoad) {
-    const Expr value = value_of_load(root, e, ranges);
-    return value.same_as(e) ? e : proved(root, value, ranges);  // through copies of copies
+    const Expr value = value_of_load(program, e, ranges);
+    return value.same_as(e) ? e : proved(program, value, ranges);  // through copies of copies
   }
-  const Expr mapped = map_children(e, [&](const Expr& operand) { return proved(root, operand, ranges); });
+  const Expr mapped = map_children(e, [&](const Expr& operand) { return proved(program, operand, ranges); });
   if (mapped->kind == ExprKind::kBinary && mapped->binary_op == BinaryOp::kMul &&
       is_zero(mapped->operands[0]) && is_zero(mapped->operands[1]))
-    return float_imm(0, mapped->dtype);
+    return is_float(mapped->dtype) ? float_imm(0, mapped->dtype) : int_imm(0, mapped->dtype);
   return mapped;
 }
 
@@ -92,9 +98,7 @@ void Schedule::pad_reduction(Axis axis, int64_t multiple) {
       if (const Expr load = load_out_of_bounds(store.value, all); load.defined())
         return invalid_config(to_text(load), " would be read out of bounds; pack ", load->buffer->name,
                               " in blocks of ", multiple, " first");
-      const Stmt stages =
-          program_.packing == nullptr ? program_.body : make_seq({program_.packing->body, program_.body});
-      const Expr beyond = proved(stages, store.value, stage_ranges(stage, axis.var, loop->extent, padded));
+      const Expr beyond = proved(program_, store.value, stage_ranges(stage, axis.var, loop->extent, padded));
       if (!is_zero(simplify(beyond)))
         return invalid_config("the terms from ", loop->extent,
                               " on are not proved to be 0: ", to_text(beyond));

@@ -66,10 +66,10 @@ Result<PackDim> pack_dim(std::string_view text) {
   ASSIGN_OR_RETURN(const int64_t of, number(text.substr(0, mark)));
   dim.dim = static_cast<int>(of);
   if (mark == std::string_view::npos) return dim;
-  const size_t repeats = text.find('~');
-  ASSIGN_OR_RETURN(dim.factor, number(text.substr(mark + 1, repeats - mark - 1)));
-  if (repeats != std::string_view::npos) {
-    ASSIGN_OR_RETURN(dim.repeat, number(text.substr(repeats + 1)));
+  const size_t end = std::min(text.find_first_of("*~", mark), text.size());
+  ASSIGN_OR_RETURN(dim.factor, number(text.substr(mark + 1, end - mark - 1)));
+  if (end < text.size()) {
+    ASSIGN_OR_RETURN((text[end] == '*' ? dim.multiple : dim.repeat), number(text.substr(end + 1)));
   }
   dim.inner = text[mark] == '%';
   return dim;
@@ -136,6 +136,12 @@ Calls loop_calls() {
        {1,
         [](Schedule& s, const Arguments& a) {
           s.vectorize_rows(s.axis(a[0]));
+          return Status::ok();
+        }}},
+      {"tensorize",
+       {2,
+        [](Schedule& s, const Arguments& a) {
+          s.tensorize(s.axis(a[0]), a[1]);
           return Status::ok();
         }}},
       {"unroll",

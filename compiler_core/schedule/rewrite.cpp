@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler_core/arith/meaning.h"
 #include "compiler_core/ir/prefetch.h"
 
 namespace tuner::rewrite {
@@ -40,7 +41,7 @@ RangeMap ranges_at(const Path& path) {
 
 bool stores_to(const Stmt& s, const Buffer& buffer) {
   bool found = false;
-  visit(s, [&](const Stmt& child) { found |= child->kind == StmtKind::kStore && child->buffer == buffer; });
+  visit(s, [&](const Stmt& child) { found = found || written_buffer(*child) == buffer; });
   return found;
 }
 
@@ -50,10 +51,21 @@ bool reads_from(const Stmt& s, const Buffer& buffer) {
   return found;
 }
 
+Status check_no_tiles(const Stmt& root, const Buffer& buffer) {
+  std::string name;
+  visit(root, [&](const Stmt& s) {
+    if (!is_tile_intrinsic(*s)) return;
+    for (const Expr& operand : s->operands)
+      if (operand->buffer == buffer) name = s->name;
+  });
+  if (name.empty()) return Status::ok();
+  return invalid_config(buffer->name, " is an operand of ", name, "; do that before tensorize");
+}
+
 Buffer owner(const Stmt& s) {
   Buffer last;
   visit(s, [&](const Stmt& child) {
-    if (child->kind == StmtKind::kStore) last = child->buffer;
+    if (Buffer written = written_buffer(*child)) last = std::move(written);
   });
   return last;
 }
@@ -182,8 +194,8 @@ Status check_allocated(const Stmt& s, std::vector<Buffer>& there) {
         status = invalid_config(e->buffer->name, " would be read outside the block it is allocated in");
     });
   });
-  if (s->kind == StmtKind::kStore && missing(s->buffer))
-    status = invalid_config(s->buffer->name, " would be stored outside the block it is allocated in");
+  if (const Buffer written = written_buffer(*s); written != nullptr && missing(written))
+    status = invalid_config(written->name, " would be stored outside the block it is allocated in");
   RETURN_IF_ERROR(status);
   if (s->kind == StmtKind::kAllocate) there.push_back(s->buffer);
   RETURN_IF_ERROR(check_allocated(s->body, there));

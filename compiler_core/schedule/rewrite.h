@@ -51,6 +51,9 @@ RangeMap ranges_at(const Path& path);
 bool stores_to(const Stmt& s, const Buffer& buffer);
 bool reads_from(const Stmt& s, const Buffer& buffer);
 
+// Refuses if a tile intrinsic has a tile of the buffer: its elements must stay where they are.
+Status check_no_tiles(const Stmt& root, const Buffer& buffer);
+
 // Returns the last tensor computed in s. It owns the loop, because what is computed at an axis comes before
 // its consumer.
 Buffer owner(const Stmt& s);

@@ -96,6 +96,7 @@ void Schedule::set_scope(const Tensor& t, MemoryScope scope) {
     if (buffer->role != BufferRole::kIntermediate)
       return invalid_config(buffer->name, " is an argument (", buffer_role_name(buffer->role),
                             "); its memory is the caller's");
+    RETURN_IF_ERROR(check_no_tiles(program_.body, buffer));
     const Buffer changed = derived_buffer(buffer, buffer->name, buffer->shape, scope);
     program_.body = replace_buffers(program_.body, {{buffer, changed}});
     moved(buffer, changed);

@@ -24,6 +24,8 @@
 
 namespace tuner {
 
+struct Intrinsic;
+
 struct Axis {
   Var var;
 };
@@ -35,11 +37,13 @@ struct Tensor {
 };
 
 // One dimension of a packed layout, made from source dimension `dim`: its blocks of `factor` (outer), or the
-// position inside a block (inner). factor 1 and outer: the dimension itself.
+// position inside a block (inner). factor 1 and outer: the dimension itself. Outer dimensions are padded to a
+// multiple of `multiple`.
 struct PackDim {
   int dim;
   int64_t factor = 1;
   bool inner = false;
+  int64_t multiple = 1;
   // Of an inner one: what lies beyond the tensor. 0: zeros. n, a divisor of the dimension: its last n elements, again
   // and again. Nobody may ask for them, but reading them needs no guard, and n in a row stay in a row.
   int64_t repeat = 0;
@@ -120,6 +124,20 @@ class Schedule {
   // one. Requires an innermost reduce axis of a sum of products of two loads: 2 iterations and casts from
   // bfloat16 to float32, or 4 and casts from int8 or uint8 to int32.
   void dot(Axis axis);
+  // Makes the nest at `axis` one statement: a tile intrinsic of the registry (ir/intrinsic.h), whose meaning
+  // is these very loops.
+  //
+  //   before   for i in 0..16: reduce g in 0..16: for j in 0..16: reduce e in 0..2:
+  //              C[r*16 + i, j] += float32(A[r, i, g*2 + e]) * float32(B[k*16 + g, j, e])
+  //   after    amx.bfloat16.16(C[r*16, 0], A[r, 0, 0], B[k*16, 0, 0])
+  //
+  // Requires   serial loops with the extents of the meaning in its order, nothing between or beside them (no
+  //            guard: pack() pads operands so that tiles are full), and the same store but for names; each
+  //            operand in the memory that the intrinsic takes it from, the tile's dimensions the last ones
+  //            of its buffer, at an origin that does not change inside the nest. A sum must be decomposed;
+  //            its initialisation becomes the intrinsic that sets a tile to 0, where it is a nest of a tile.
+  // Ensures    the oracle runs the meaning; a target without the instruction compiles it.
+  void tensorize(Axis axis, std::string_view intrinsic);
   void unroll(Axis axis);
   // Binds `axis` to a GPU axis. An axis inside a loop that is bound to the same thread axis is cooperative:
   // the threads share its iterations. A reduce axis bound to kThreadX is a cross-thread reduction
@@ -156,7 +174,8 @@ class Schedule {
   void decompose_reduction(const Tensor& t, Axis axis);
 
   // Copies t into a packed layout that every reader then uses. `dims` lists the new dimensions, outermost
-  // first; a dimension that its blocks do not divide is padded (PackDim::repeat). A kConstant argument is packed by
+  // first; a dimension that its blocks, or their multiple, do not divide is padded with zeros, or as PackDim::repeat
+  // says. A kConstant argument is packed by
   // the Program's packing entry and becomes a kPacked argument. Any other tensor gets an ordinary stage,
   // which may then be scheduled. Each source dimension appears once as itself, or twice: as the blocks and as
   // the inside of blocks of one factor. Refuses if padding is over 1 GiB and most of the result.
@@ -241,6 +260,7 @@ class Schedule {
   void apply(const std::string& call, const F& rewrite);
   void record(std::string line) { trace_.push_back(std::move(line)); }
   Status annotate(Axis axis, LoopKind kind);
+  Status tensorize_nest(const Var& var, const Intrinsic& intrinsic);
   Status split_loop(const Var& var, int64_t factor, SplitAxes* result);
   Buffer resolve(const Tensor& t) const;             // the present buffer of the handle
   void moved(const Buffer& from, const Buffer& to);  // makes handles of `from` mean `to`

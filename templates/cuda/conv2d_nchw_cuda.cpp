@@ -125,7 +125,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
                                                       {1, tile.chunk, true},
                                                       {2},
                                                       {3},
-                                                      {0, tile.block(kF), true, is_packed(w) ? 0 : 1}});
+                                                      {0, tile.block(kF), true, 1, is_packed(w) ? 0 : 1}});
     const Tensor data = s.tensor("padded");
     Tensor acc = s.tensor("acc"), result = s.tensor("out");
     if (s.refused()) return;

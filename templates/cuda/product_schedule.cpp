@@ -373,7 +373,7 @@ Tensor pack_operand(Schedule& s, const Tensor& operand, const std::vector<int>& 
   for (const int other : others) dims.push_back({other});
   for (const bool inside : {false, true}) {
     dims.push_back({k, chunk, inside});
-    dims.push_back({tiled, block, inside, inside ? repeat : 0});
+    dims.push_back({tiled, block, inside, 1, inside ? repeat : 0});
   }
   return s.pack(operand, dims);
 }

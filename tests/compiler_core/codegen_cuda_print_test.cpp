@@ -252,7 +252,7 @@ TEST(CodegenCudaPrint, RefusesWhatItCannotWrite) {
   unknown->kind = StmtKind::kIntrinsic;
   unknown->name = "no_such";
   half.kernels[0].body = unknown;
-  EXPECT_EQ(cuda::check_printable(half).message(), "kernel kernel: intrinsic no_such is not registered");
+  EXPECT_EQ(cuda::check_printable(half).message(), "kernel kernel: intrinsic no_such is not one of GPUs");
 }
 
 }  // namespace

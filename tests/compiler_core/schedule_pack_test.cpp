@@ -40,7 +40,7 @@ for p0 in 0..2
 
 TEST(SchedulePack, BlocksThatReachPastTheShapeRepeatItsLastElements) {
   Schedule s(testing::matmul(2, 6, 3));
-  s.pack(s.tensor("B"), {{1, 8}, {0}, {1, 8, true, 2}});
+  s.pack(s.tensor("B"), {{1, 8}, {0}, {1, 8, true, 1, 2}});
   EXPECT_EQ("\n" + to_text(s.program().packing->body), R"(
 for p0 in 0..1
   for p1 in 0..3
@@ -52,11 +52,40 @@ for p0 in 0..1
   EXPECT_EQ(to_text(*again), to_text(*s.finish()));
 
   Schedule odd(testing::matmul(2, 7, 3));
-  odd.pack(odd.tensor("B"), {{1, 4}, {0}, {1, 4, true, 2}});
+  odd.pack(odd.tensor("B"), {{1, 4}, {0}, {1, 4, true, 1, 2}});
   EXPECT_EQ(odd.finish().message(),
             "pack(B, {1/4, 0, 1%4~2}): dimension 1, of extent 7, with its last 2 elements repeated; only the "
             "inside of "
             "blocks, and a divisor of the extent");
+}
+
+// Two blocks of 4 would do; three make a multiple of 3.
+TEST(SchedulePack, AMultipleAddsWholeBlocksOfZeros) {
+  Schedule s(testing::matmul(2, 7, 3));
+  s.pack(s.tensor("B"), {{1, 4, false, 3}, {0, 1, false, 2}, {1, 4, true}});
+  EXPECT_EQ("\n" + to_text(s.program().packing->body), R"(
+for p0 in 0..3
+  for p1 in 0..4
+    for p2 in 0..4
+      B.packed[p0, p1, p2] = select(p1 < 3 && p0*4 + p2 < 7, B[p1, p0*4 + p2], 0)
+)");
+  EXPECT_EQ(s.trace(), "pack(B, {1/4*3, 0/1*2, 1%4}) -> B.packed\n");
+  const auto again = replay(testing::matmul(2, 7, 3), s.trace());
+  ASSERT_TRUE(again.is_ok()) << again.message();
+  EXPECT_EQ(to_text(*again), to_text(s.program()));
+  s.pack(s.tensor("A"), {{0, 2}, {0, 2, true, 2}, {1}});
+  EXPECT_EQ(s.finish().message(),
+            "pack(A, {0/2, 0%2*2, 1}): dimension 0 in multiples of 2; only blocks are padded");
+}
+
+// The zeros that the packing entry writes are known to a sum of bytes, too.
+TEST(SchedulePack, ASumOverZerosPackedAheadMayBePadded) {
+  Schedule s(testing::typed_matmul(DType::kUInt8, DType::kInt8, 2, 4, 7));
+  s.pack(s.tensor("A"), {{0}, {1, 4}, {1, 4, true}});
+  s.pack(s.tensor("B"), {{0, 4}, {1}, {0, 4, true}});
+  s.pad_reduction(s.reduce_axes<1>(s.tensor("C"))[0], 4);
+  EXPECT_TRUE(s.finish().is_ok()) << s.finish().message();
+  EXPECT_EQ(s.extent(s.reduce_axes<1>(s.tensor("C"))[0]), 8);
 }
 
 TEST(SchedulePack, AnInputGetsAStageThatMayBeScheduled) {

@@ -9,6 +9,7 @@
 #include "compiler_core/ir/visitor.h"
 #include "compiler_core/oracle/oracle.h"
 #include "tests/compiler_core/programs.h"
+#include "tests/compiler_core/tile_schedules.h"
 #include "tests/random_numbers.h"
 #include "tests/random_seed.h"
 
@@ -31,6 +32,9 @@ class RandomSchedule {
  public:
   RandomSchedule(Program program, uint32_t seed)
       : random_(seed), program_(std::move(program)), s_(program_) {}
+  // Goes on from what `begun` has done to `program`.
+  RandomSchedule(Program program, Schedule begun, uint32_t seed)
+      : random_(seed), program_(std::move(program)), s_(std::move(begun)) {}
 
   // Draws primitives until `wanted` were accepted, or many were refused.
   void draw(int wanted) {
@@ -236,6 +240,24 @@ TEST(ScheduleRandom, ByteMatmulByDotProducts) {
       },
       300, 12);
   EXPECT_NE(traces.find("dot("), std::string::npos);
+}
+
+// Tile intrinsics under primitives that do not know them.
+TEST(ScheduleRandom, ProductsOfTiles) {
+  for (const uint32_t seed : Seeds(/*fixed=*/1, 60)) {
+    std::mt19937 r(seed);
+    const bool bytes = between(r, 0, 1) == 0;
+    const DType a = bytes ? DType::kUInt8 : DType::kBFloat16, b = bytes ? DType::kInt8 : DType::kBFloat16;
+    const testing::TileShape tile{
+        .rows = between(r, 1, 16), .down = between(r, 1, 2), .across = between(r, 1, 2)};
+    const Program math = testing::typed_matmul(a, b, between(r, 1, 20), between(r, 2, 40), between(r, 5, 70));
+    const Schedule tiled = testing::tiled_matmul(math, tile);
+    ASSERT_FALSE(tiled.refused()) << tiled.finish().message();
+    RandomSchedule schedule(math, tiled, seed);
+    schedule.draw(8);
+    schedule.check();
+    EXPECT_NE(schedule.schedule().trace().find("tensorize("), std::string::npos);
+  }
 }
 
 TEST(ScheduleRandom, DenseWithBiasAndRelu) {

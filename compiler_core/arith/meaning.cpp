@@ -1,0 +1,108 @@
+#include "compiler_core/arith/meaning.h"
+
+#include <set>
+
+#include "compiler_core/arith/simplify.h"
+#include "compiler_core/ir/visitor.h"
+
+namespace tuner {
+namespace {
+
+const Intrinsic* tile_intrinsic(const StmtNode& s) {
+  const Intrinsic* found = s.kind == StmtKind::kIntrinsic ? find_intrinsic(s.name) : nullptr;
+  return found != nullptr && found->threads == 1 ? found : nullptr;
+}
+
+// For each argument of the meaning, by name: the element that the statement names.
+using Origins = std::map<std::string, Expr, std::less<>>;
+
+// The indices of a tile are those of the last dimensions of its buffer, counted from the origin.
+std::vector<Expr> moved(const Expr& origin, const std::vector<Expr>& in_tile) {
+  std::vector<Expr> at = origin->operands;
+  for (size_t d = 0; d < in_tile.size(); ++d) {
+    Expr& index = at[at.size() - in_tile.size() + d];
+    index = index + in_tile[d];
+  }
+  return at;
+}
+
+Expr at_origins(const Expr& e, const Origins& origins) {
+  const Expr mapped = map_children(e, [&](const Expr& child) { return at_origins(child, origins); });
+  if (mapped->kind != ExprKind::kLoad) return mapped;
+  const Expr& origin = origins.at(mapped->buffer->name);
+  return load(origin->buffer, moved(origin, mapped->operands));
+}
+
+Stmt at_origins(const Stmt& s, const Origins& origins) {
+  if (s->kind == StmtKind::kFor) {
+    const Var fresh = make_var(s->var->name);
+    Stmt body = substitute(at_origins(s->body, origins), {{s->var, Expr(fresh)}});
+    return make_for(fresh, s->extent, std::move(body), s->axis, s->loop);
+  }
+  auto store = std::make_shared<StmtNode>(*s);  // by what a meaning is: one nest around one store
+  const Expr& origin = origins.at(s->buffer->name);
+  store->buffer = origin->buffer;
+  store->indices = moved(origin, s->indices);
+  store->value = at_origins(s->value, origins);
+  return store;
+}
+
+bool contains_tile_intrinsic(const Stmt& s) {
+  bool found = false;
+  visit(s, [&](const Stmt& child) { found = found || is_tile_intrinsic(*child); });
+  return found;
+}
+
+Stmt expanded(const Stmt& s, const std::function<bool(const Intrinsic&)>& keep) {
+  if (const Intrinsic* i = tile_intrinsic(*s)) return keep(*i) ? s : meaning_of(*s);
+  return map_children(
+      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return expanded(child, keep); });
+}
+
+}  // namespace
+
+bool is_tile_intrinsic(const StmtNode& s) { return tile_intrinsic(s) != nullptr; }
+
+Buffer written_buffer(const StmtNode& s) {
+  if (s.kind == StmtKind::kStore) return s.buffer;
+  const Intrinsic* i = tile_intrinsic(s);
+  for (size_t o = 0; i != nullptr && o < i->operands.size(); ++o)
+    if (i->operands[o].access != IntrinsicOperand::Access::kRead) return s.operands[o]->buffer;
+  return nullptr;
+}
+
+Stmt meaning_of(const StmtNode& s) {
+  const Intrinsic& i = *tile_intrinsic(s);
+  Origins origins;
+  for (size_t o = 0; o < i.operands.size(); ++o) origins.emplace(i.operands[o].name, s.operands[o]);
+  return at_origins(i.meaning.body, origins);
+}
+
+Stmt with_meanings(const Stmt& s) {
+  if (s == nullptr || !contains_tile_intrinsic(s)) return s;
+  return expanded(s, [](const Intrinsic&) { return false; });
+}
+
+Program with_meanings(const Program& program, const std::function<bool(const Intrinsic&)>& keep) {
+  if (program.body == nullptr || !contains_tile_intrinsic(program.body)) return program;
+  Program result = program;
+  result.body = expanded(program.body, keep);
+  std::set<Buffer> used;
+  visit(result.body, [&](const Stmt& s) {
+    if (is_tile_intrinsic(*s))
+      for (const Expr& operand : s->operands) used.insert(operand->buffer);
+  });
+  BufferMap plain;
+  visit(result.body, [&](const Stmt& s) {
+    if (s->kind != StmtKind::kAllocate || s->buffer->scope != MemoryScope::kFragment ||
+        used.contains(s->buffer))
+      return;
+    auto node = std::make_shared<BufferNode>(*s->buffer);
+    node->scope = MemoryScope::kGlobal;
+    plain[s->buffer] = std::move(node);
+  });
+  if (!plain.empty()) result.body = replace_buffers(result.body, plain);
+  return result;
+}
+
+}  // namespace tuner

@@ -1,0 +1,29 @@
+// Intrinsics read as what they mean: the loops of ir/intrinsic.h at the place of the statement.
+//
+// Of intrinsics that one thread executes alone (CPUs). What runs or analyses a Program calls this and then
+// knows loops and stores only. Pure; any thread may call it.
+#pragma once
+
+#include <functional>
+
+#include "compiler_core/ir/intrinsic.h"
+#include "compiler_core/ir/stmt.h"
+
+namespace tuner {
+
+// True for a statement that names an intrinsic which one thread executes alone.
+bool is_tile_intrinsic(const StmtNode& s);
+// Returns the buffer that a store or a tile intrinsic writes; null for any other statement.
+Buffer written_buffer(const StmtNode& s);
+
+// Returns the loops that a tile intrinsic stands for, with variables of their own: its meaning, each operand
+// moved to the element that the statement names.
+Stmt meaning_of(const StmtNode& s);
+
+// Replaces every tile intrinsic below `s` by its loops. `s` itself if there is none.
+Stmt with_meanings(const Stmt& s);
+
+// Replaces those that `keep` declines. Fragments that no kept one uses become ordinary buffers.
+Program with_meanings(const Program& program, const std::function<bool(const Intrinsic&)>& keep);
+
+}  // namespace tuner
