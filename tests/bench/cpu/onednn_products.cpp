@@ -110,8 +110,8 @@ Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload&
         w.batch == 1 ? (transposed ? dnnl_ba : dnnl_ab) : (transposed ? dnnl_acb : dnnl_abc);
     return dnnl_md(api, shape(rows, columns), tag, dtype);
   };
-  const DnnlMd a = plain(w.m, w.k, w.transpose_a, w.a_dtype()), b = plain(w.k, w.n, w.transpose_b, w.dtype),
-               out = plain(w.m, w.n, false, w.out_dtype());
+  const DnnlMd a = plain(w.m, w.k, w.transpose_a, left_dtype(w.dtype)),
+               b = plain(w.k, w.n, w.transpose_b, w.dtype), out = plain(w.m, w.n, false, w.out_dtype());
   const DnnlMd any = dnnl_md(api, shape(w.k, w.n), dnnl_format_tag_any, w.dtype);
   const DnnlMd bias =
       dnnl_md(api, w.batch == 1 ? std::vector<int64_t>{1, w.n} : std::vector<int64_t>{1, 1, w.n},
@@ -146,7 +146,7 @@ Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload&
 // A dense layer: weights [N, K], which the library packs.
 Result<Contestant> inner_product_contestant(const DnnlWays& ways, const MatmulWorkload& w) {
   const OnednnApi& api = ways.api;
-  const DnnlMd src = dnnl_md(api, {w.m, w.k}, dnnl_ab, w.a_dtype()),
+  const DnnlMd src = dnnl_md(api, {w.m, w.k}, dnnl_ab, left_dtype(w.dtype)),
                dst = dnnl_md(api, {w.m, w.n}, dnnl_ab, w.out_dtype()),
                weights = dnnl_md(api, {w.n, w.k}, dnnl_format_tag_any, w.dtype),
                bias = dnnl_md(api, {w.n}, dnnl_a, w.out_dtype());
