@@ -4,9 +4,7 @@
 
 #include "templates/registry/registry.h"
 #include "templates/workload/tolerance.h"
-#include "tests/compiler_core/kernel_testing.h"
-#include "tests/random_seed.h"
-#include "tests/templates/template_check.h"
+#include "tests/templates/compiled_template_check.h"
 
 namespace tuner {
 namespace {
@@ -169,45 +167,6 @@ TEST(MatmulDotCpu, ConstantAIsPackedAhead) {
   }
 }
 
-// Machine code within the workload's own tolerance: none for int8.
-void expect_code_right(const MatmulWorkload& w, const Target& target, int samples, uint32_t fixed_seed) {
-  const RandomSeed seed(fixed_seed);
-  SCOPED_TRACE(str(Workload(w).key(), " on ", target.name()));
-  const auto instance = matmul_dot_cpu().apply(w, target);
-  ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const ConfigSpace& space = (*instance)->space();
-  const Program math = Workload(w).compute();
-  auto expected = testing::random_args(math, seed);
-  ASSERT_TRUE(interpret(math, expected).is_ok());
-  const Tolerance tolerance = tolerance_of(w);
-  std::mt19937_64 rng(seed);
-  for (int i = 0; i <= samples; ++i) {
-    const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
-    SCOPED_TRACE(config.to_text());
-    const auto program = (*instance)->instantiate(config);
-    ASSERT_TRUE(program.is_ok()) << program.message();
-    auto found = expected;
-    found.back().clear();
-    const Status status = testing::run_compiled(*program, found, target, target.threads);
-    ASSERT_TRUE(status.is_ok()) << status.message();
-    for (size_t e = 0; e < expected.back().size(); ++e)
-      ASSERT_LE(std::abs(found.back()[e] - expected.back()[e]),
-                tolerance.absolute + tolerance.relative * std::abs(expected.back()[e]))
-          << "out[" << e << "] is " << found.back()[e] << ", expected " << expected.back()[e];
-  }
-}
-
-// This host as it is, and as if it had no dot products and narrow vectors.
-std::vector<Target> targets(int threads) {
-  std::vector<Target> found = {host_target(threads)};
-#if defined(__x86_64__)
-  for (const auto& [name, here] :
-       {std::pair{"x86-64", true}, {"haswell", __builtin_cpu_supports("avx2") != 0}})
-    if (here) found.push_back(*parse_target(str("llvm -mcpu=", name, " -threads=", threads)));
-#endif
-  return found;
-}
-
 // Numbers below the normal range are as small as 0 beside the others, also where the instruction takes them for
 // 0; an infinity reaches the sums of its own row and no other. (It meets no such number here: 0 times it is none.)
 TEST(MatmulDotCpu, DenormalsAndInfinities) {
@@ -220,7 +179,7 @@ TEST(MatmulDotCpu, DenormalsAndInfinities) {
   expected[0][kRow * 21 + 20] = INFINITY;
   ASSERT_TRUE(interpret(math, expected).is_ok());
   const double allowed = tolerance_of(w).absolute;
-  for (const Target& t : targets(1)) {
+  for (const Target& t : hosts(1)) {
     const auto instance = matmul_dot_cpu().apply(w, t);
     ASSERT_TRUE(instance.is_ok()) << instance.message();
     const RandomSeed seed(5);
@@ -243,19 +202,19 @@ TEST(MatmulDotCpu, DenormalsAndInfinities) {
 
 TEST(MatmulDotCpu, CompiledConfigsOnOddShapes) {
   for (const Types& types : kTypes)
-    for (const Target& t : targets(1)) {
-      expect_code_right(matmul(types, 1, 1, 1), t, 2, 1);
-      expect_code_right(matmul(types, 7, 13, 29), t, 5, 2);
-      expect_code_right(matmul(types, 65, 70, 255), t, 5, 3);
-      expect_code_right(matmul(types, 33, 1, 5), t, 3, 4);
+    for (const Target& t : hosts(1)) {
+      expect_code_right(matmul_dot_cpu(), matmul(types, 1, 1, 1), t, 2, 1);
+      expect_code_right(matmul_dot_cpu(), matmul(types, 7, 13, 29), t, 5, 2);
+      expect_code_right(matmul_dot_cpu(), matmul(types, 65, 70, 255), t, 5, 3);
+      expect_code_right(matmul_dot_cpu(), matmul(types, 33, 1, 5), t, 3, 4);
     }
 }
 
 TEST(MatmulDotCpu, CompiledForms) {
   for (const Types& types : kTypes)
-    for (const Target& t : targets(2))
+    for (const Target& t : hosts(2))
       for (int form = 3; form < 128; form += 11)
-        expect_code_right(form_of(types, form), t, 1, static_cast<uint32_t>(form));
+        expect_code_right(matmul_dot_cpu(), form_of(types, form), t, 1, static_cast<uint32_t>(form));
 }
 
 }  // namespace

@@ -62,6 +62,17 @@ std::vector<Workload> portable_workloads() {
   all.emplace_back(pointwise);
   pointwise.layout = pointwise.out_layout = "NCHW16c";
   all.emplace_back(pointwise);
+  for (const DType dtype : {DType::kBFloat16, DType::kInt8}) {
+    Conv2dWorkload dots = blocked;
+    dots.dtype = dtype;
+    dots.narrow_out = dtype == DType::kInt8 ? DType::kInt8 : DType::kBFloat16;
+    dots.residual = false;
+    all.emplace_back(dots);
+    dots.layout = dots.out_layout = "NCHW";
+    dots.kernel_height = dots.kernel_width = 1;
+    dots.padding = {0, 0, 0, 0};
+    all.emplace_back(dots);
+  }
   Conv2dWorkload odd = conv;  // stride, dilation, uneven padding, channels that fill no vector
   odd.in_channels = 3;
   odd.out_channels = 5;
