@@ -349,6 +349,28 @@ TEST(Codegen, RoundsToTheNearestTiesToEven) {
     }
 }
 
+// The last lane of each row alone, after all rows had their others: it must not reach into the next row.
+TEST(Codegen, ASmallElementIsStoredByItself) {
+  for (const DType dtype : {DType::kUInt8, DType::kInt8, DType::kBFloat16}) {
+    constexpr int64_t kRows = 3, kColumns = 17, kLanes = 16;
+    const DType wide = is_float(dtype) ? DType::kFloat32 : DType::kInt32;
+    const Buffer x = make_buffer("x", wide, {kRows, kColumns}, MemoryScope::kGlobal, BufferRole::kInput);
+    const Buffer y = make_buffer("y", dtype, {kRows, kColumns}, MemoryScope::kGlobal, BufferRole::kOutput);
+    const Var block = make_var("block"), row = make_var("row"), lane = make_var("lane");
+    const Expr column = Expr(block) * kLanes + Expr(lane);
+    const Stmt store = make_store(y, {row, column}, cast(dtype, load(x, {row, column})));
+    const Stmt lanes =
+        make_for(lane, kLanes, make_if(column < kColumns, store), AxisKind::kSpatial, LoopKind::kVectorized);
+    const Program p{"tails", {x, y}, make_for(block, 2, make_for(row, kRows, lanes))};
+    std::vector<std::vector<double>> args(2);
+    for (int64_t i = 0; i < kRows * kColumns; ++i) args[0].push_back(static_cast<double>(1 + i));
+    const std::vector<double> expected = args[0];
+    const Status ran = run_compiled(p, args, host_target(), 1);
+    ASSERT_TRUE(ran) << ran.message();
+    EXPECT_EQ(args[1], expected) << dtype;
+  }
+}
+
 TEST(Codegen, MathAtTheEdges) {
   const auto at = [](UnaryOp op, double v) {
     const Buffer x = input("x", {1}), y = output("y", {1});
