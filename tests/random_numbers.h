@@ -1,9 +1,12 @@
 // Random elements of any type, for arguments of kernels under test.
 #pragma once
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include "compiler_core/base/elements.h"
+#include "compiler_core/ir/expr.h"
 
 namespace tuner::testing {
 
@@ -19,6 +22,13 @@ double random_number(Random& random, DType dtype) {
   if (dtype == DType::kInt32) return between(-1'000'000, 1'000'000);
   const float x = std::uniform_real_distribution<float>(-1, 1)(random);
   return dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : x;
+}
+
+// What elements of an argument are multiplied by: as templates/workload/tolerance.h says, the scales of a product
+// that is requantised are small, so that its results are neither all 0 nor all saturated.
+inline double drawn_factor(const std::vector<Buffer>& args, const Buffer& b) {
+  const bool requantises = std::ranges::any_of(args, [](const Buffer& a) { return a->name == "zero_point"; });
+  return requantises && b->name == "scale" ? 0x1p-12 : 1;
 }
 
 }  // namespace tuner::testing

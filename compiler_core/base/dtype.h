@@ -1,5 +1,5 @@
-// DType: element types of buffers and expressions. Templates use float32; matrix products also use bfloat16
-// (summed in float32) and int8 (summed in int32). float64 is for reference answers, int64 for indices, bool
+// DType: element types of buffers and expressions. Templates use float32; matrix products and convolutions also
+// use bfloat16 (summed in float32) and int8 (summed in int32). float64 is for reference answers, int64 for indices, bool
 // for conditions. No operator uses float16 yet.
 #pragma once
 

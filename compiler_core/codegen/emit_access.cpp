@@ -1,10 +1,28 @@
 // Loads and stores: where an element lies, and which instruction reaches it best.
 #include <algorithm>
+#include <optional>
 
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/ir/visitor.h"
 
 namespace tuner::codegen {
+namespace {
+
+// The one lane that a mask leaves, if it is known and leaves one.
+std::optional<uint64_t> only_lane(llvm::Value* mask) {
+  const auto* known = llvm::dyn_cast<llvm::Constant>(mask);
+  if (known == nullptr) return std::nullopt;
+  std::optional<uint64_t> only;
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    if (known->getAggregateElement(lane)->isNullValue()) continue;
+    if (only.has_value()) return std::nullopt;
+    only = lane;
+  }
+  return only;
+}
+
+}  // namespace
 
 Emitter::Access Emitter::analyze(const Buffer& buffer, const std::vector<Expr>& indices) {
   Expr flat = 0;
@@ -352,7 +370,15 @@ void Emitter::store_contiguous(const Buffer& buffer, const Access& access, llvm:
   if (mask_ != nullptr && in_register) {
     value = b_.CreateSelect(mask_, value, b_.CreateAlignedLoad(value->getType(), p, align));
   } else if (llvm::Value* mask = in_register ? nullptr : memory_mask()) {
-    b_.CreateMaskedStore(value, p, align, mask);
+    // LLVM 22 stores the whole word that a small element was cut from where a known mask leaves one lane.
+    if (const std::optional<uint64_t> lane =
+            dtype_bytes(buffer->dtype) < 4 ? only_lane(mask) : std::nullopt) {
+      p = b_.CreateGEP(memory_type(buffer->dtype), p, b_.getInt64(*lane));
+      b_.CreateAlignedStore(b_.CreateExtractElement(value, *lane), p,
+                            llvm::Align(static_cast<uint64_t>(dtype_bytes(buffer->dtype))));
+    } else {
+      b_.CreateMaskedStore(value, p, align, mask);
+    }
     return;
   }
   b_.CreateAlignedStore(value, p, align);

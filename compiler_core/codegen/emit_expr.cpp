@@ -4,6 +4,7 @@
 
 #include "compiler_core/codegen/emitter.h"
 #include "compiler_core/ir/visitor.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tuner::codegen {
 namespace {
@@ -317,8 +318,17 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
   return phi;
 }
 
-// The nearest bfloat16, ties to even, as its bits; any NaN becomes the quiet one.
+// The nearest bfloat16, ties to even, as its bits; any NaN becomes a quiet one. The instruction takes numbers below
+// the normal range for 0, as dot products do.
 llvm::Value* Emitter::rounded_bits(llvm::Value* x) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  const unsigned lanes = vector == nullptr ? 0 : vector->getNumElements();
+  if (machine_.has_bf16_dot && (lanes == 8 || lanes == 16)) {
+    const llvm::Intrinsic::ID id = lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
+                                               : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;
+    return b_.CreateBitCast(b_.CreateIntrinsic(id, {}, {x}),
+                            llvm::FixedVectorType::get(b_.getInt16Ty(), lanes));
+  }
   llvm::Type* words = x->getType()->getWithNewType(b_.getInt32Ty());
   llvm::Value* bits = b_.CreateBitCast(x, words);
   llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), llvm::ConstantInt::get(words, 1));

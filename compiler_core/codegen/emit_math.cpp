@@ -40,6 +40,7 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
   if (op == UnaryOp::kRsqrt)
     return b_.CreateFDiv(number(x, 1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   if (op == UnaryOp::kFloor) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+  if (op == UnaryOp::kRound) return rounded(x);
   if (type->getScalarType()->isDoubleTy()) {
     switch (op) {
       case UnaryOp::kExp:
@@ -73,6 +74,17 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
       refuse("no expansion of this function");
       return x;
   }
+}
+
+// Where no instruction rounds, adding 2^23 (to doubles 2^52) does: the sum has no place for fractions. A number
+// of that size has none itself.
+llvm::Value* Emitter::rounded(llvm::Value* x) {
+  if (machine_.has_fma) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+  llvm::Value* large = number(x, x->getType()->getScalarType()->isDoubleTy() ? 0x1p52 : 0x1p23);
+  llvm::Value* of_its_sign = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
+  llvm::Value* whole = b_.CreateFSub(b_.CreateFAdd(x, of_its_sign), of_its_sign);
+  llvm::Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  return b_.CreateSelect(b_.CreateFCmpOLT(size, large), whole, x);
 }
 
 // e^x = 2^n * e^r, |r| <= ln(2)/2. Beyond the bounds x is clamped to, the last product is 0 or infinite by

@@ -21,7 +21,8 @@ constexpr std::string_view kReserved[] = {
     "warpSize", "min",       "max",    "fminf",    "fmaxf",     "expf",      "logf",          "tanhf",
     "erff",     "sqrtf",     "rsqrtf", "fabsf",    "floorf",    "exp",       "log",           "tanh",
     "erf",      "sqrt",      "rsqrt",  "fabs",     "floor",     "abs",       "fmin",          "fmax",
-    "float2",   "float4",    "int2",   "int4",     "index_div", "index_mod", "shared_memory",
+    "float2",   "float4",    "int2",   "int4",     "index_div", "index_mod", "shared_memory", "rint",
+    "rintf",
 };
 
 }  // namespace

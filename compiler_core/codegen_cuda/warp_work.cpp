@@ -24,6 +24,7 @@ double instructions_of(UnaryOp op) {
       return 0;  // a sign of an operand
     case UnaryOp::kNot:
     case UnaryOp::kFloor:
+    case UnaryOp::kRound:
       return 1;
     case UnaryOp::kRsqrt:
       return 4;

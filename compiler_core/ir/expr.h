@@ -46,8 +46,9 @@ enum class BinaryOp : uint8_t {
   kOr,
   kXor,  // bitwise xor of integers, for address swizzles
 };
-// The code generators lower kErf and the like to the target's own text or to a polynomial.
-enum class UnaryOp : uint8_t { kNeg, kNot, kAbs, kSqrt, kRsqrt, kExp, kLog, kTanh, kErf, kFloor };
+// The code generators lower kErf and the like to the target's own text or to a polynomial. kRound gives the
+// nearest integer, of two the even one.
+enum class UnaryOp : uint8_t { kNeg, kNot, kAbs, kSqrt, kRsqrt, kExp, kLog, kTanh, kErf, kFloor, kRound };
 
 class Expr {
  public:

@@ -66,8 +66,8 @@ OpText op_text(BinaryOp op) {
 }
 
 std::string_view unary_text(UnaryOp op) {
-  constexpr std::string_view kNames[] = {"-",   "!",   "abs",  "sqrt", "rsqrt",
-                                         "exp", "log", "tanh", "erf",  "floor"};
+  constexpr std::string_view kNames[] = {"-",   "!",    "abs", "sqrt",  "rsqrt", "exp",
+                                         "log", "tanh", "erf", "floor", "round"};
   return kNames[static_cast<int>(op)];
 }
 

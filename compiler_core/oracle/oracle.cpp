@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "compiler_core/arith/meaning.h"
 #include "compiler_core/base/int_math.h"
@@ -98,7 +99,7 @@ class Interpreter {
       case ExprKind::kSelect:
         return index(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
       case ExprKind::kCast:
-        return is_float(e->operands[0]->dtype) ? static_cast<int64_t>(value(e->operands[0]))
+        return is_float(e->operands[0]->dtype) ? static_cast<int64_t>(value_to_integer(e->operands[0]))
                                                : index(e->operands[0]);
       case ExprKind::kUnary: {
         const int64_t a = index(e->operands[0]);
@@ -176,7 +177,20 @@ class Interpreter {
     }
   }
 
+  // Floats are doubles, except where they become an integer: there each result is rounded to its type.
   double value(const Expr& e) {
+    const double v = plain_value(e);
+    return to_integer_ && e->dtype == DType::kFloat32 ? static_cast<float>(v) : v;
+  }
+
+  double value_to_integer(const Expr& e) {
+    const bool outer = std::exchange(to_integer_, true);
+    const double v = value(e);
+    to_integer_ = outer;
+    return v;
+  }
+
+  double plain_value(const Expr& e) {
     switch (e->kind) {
       case ExprKind::kFloatImm:
         return e->float_value;
@@ -187,8 +201,9 @@ class Interpreter {
       case ExprKind::kSelect:
         return value(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
       case ExprKind::kCast:
-        return is_float(e->operands[0]->dtype) && !is_float(e->dtype) ? std::trunc(value(e->operands[0]))
-                                                                      : value(e->operands[0]);
+        return is_float(e->operands[0]->dtype) && !is_float(e->dtype)
+                   ? std::trunc(value_to_integer(e->operands[0]))
+                   : value(e->operands[0]);
       default:
         break;
     }
@@ -214,6 +229,8 @@ class Interpreter {
           return std::erf(a);
         case UnaryOp::kFloor:
           return std::floor(a);
+        case UnaryOp::kRound:
+          return std::nearbyint(a);
         case UnaryOp::kNot:
           break;
       }
@@ -286,6 +303,7 @@ class Interpreter {
   const Program* program_ = nullptr;
   std::map<const BufferNode*, Storage> memory_;
   std::map<const VarNode*, int64_t> vars_;
+  bool to_integer_ = false;
   Status status_;
 };
 

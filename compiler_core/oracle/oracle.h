@@ -1,6 +1,7 @@
 // Oracle: decides what is true. A plain interpreter of Programs: it walks the tree one element at a time and
-// keeps every value in double precision. It is slow and obviously right; on small shapes it proves compiled
-// code and the compiled reference.
+// keeps every value in double precision (where a float32 becomes an integer, in float32, as its last bit may
+// decide which). It is slow and obviously right; on small shapes it proves compiled code and the compiled
+// reference.
 //
 // It also reports what a compiled kernel would hide: an index out of bounds, a read of an element that was
 // never written, an output element that was never written. The report is an Internal error that names buffer,

@@ -59,13 +59,19 @@ class FloatTypes {
     return replaced = std::move(node);
   }
   Expr expr(const Expr& e) {
-    if (e->kind == ExprKind::kFloatImm) return float_imm(e->float_value, dtype_);
+    if (e->kind == ExprKind::kFloatImm) return kept_ ? e : float_imm(e->float_value, dtype_);
     if (e->operands.empty() && e->kind != ExprKind::kLoad) return e;
+    const bool kept = kept_, becomes_integer = e->kind == ExprKind::kCast && !is_float(e->dtype) &&
+                                               is_float(e->operands[0]->dtype);
+    kept_ = kept || becomes_integer;
     std::vector<Expr> operands;
     for (const Expr& operand : e->operands) operands.push_back(expr(operand));
+    kept_ = kept;
     switch (e->kind) {
-      case ExprKind::kLoad:
-        return load(buffer(e->buffer), std::move(operands));
+      case ExprKind::kLoad: {
+        const Expr element = load(buffer(e->buffer), std::move(operands));
+        return kept_ ? cast(e->dtype, element) : element;
+      }
       case ExprKind::kBinary:
         return binary(e->binary_op, operands[0], operands[1]);
       case ExprKind::kUnary:
@@ -73,7 +79,7 @@ class FloatTypes {
       case ExprKind::kSelect:
         return select(operands[0], operands[1], operands[2]);
       default:
-        return cast(is_float(e->dtype) ? dtype_ : e->dtype, operands[0]);
+        return cast(is_float(e->dtype) && !kept_ ? dtype_ : e->dtype, operands[0]);
     }
   }
   Stmt stmt(const Stmt& s) {
@@ -93,6 +99,7 @@ class FloatTypes {
 
  private:
   DType dtype_;
+  bool kept_ = false;  // inside of what becomes an integer
   std::map<Buffer, Buffer> buffers_;
 };
 

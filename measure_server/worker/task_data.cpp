@@ -55,6 +55,7 @@ Status make(const Workload& workload, const Program& program, uint64_t seed, con
     const bool other = other_seed != nullptr && arg->role == BufferRole::kInput;
     inputs.push_back(
         random_values(other ? *other_seed : seed, static_cast<int>(i), arg->elements(), arg->dtype));
+    for (float& value : inputs.back()) value *= drawn_factor(workload, arg->name);
     if (other_seed == nullptr || other)
       RETURN_IF_ERROR(replace_file(input_files.at(next++).second, element_bytes(inputs.back(), arg->dtype)));
   }

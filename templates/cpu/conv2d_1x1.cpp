@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "compiler_core/te/te.h"
 #include "templates/workload/workload_math.h"
 
 namespace tuner {
@@ -36,24 +35,25 @@ Support supports_1x1(const Conv2dWorkload& w, const Target& t) {
   if (std::any_of(w.padding.begin(), w.padding.end(), [](int64_t p) { return p != 0; }))
     return declined("needs no padding, got ", w.padding[0], ",", w.padding[1], ",", w.padding[2], ",",
                     w.padding[3]);
-  if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
   return supported();
 }
 
 Program pixels_math(const Conv2dWorkload& w, bool channels_innermost) {
-  te::Builder b("conv2d", w.dtype);
+  const DType sums = sum_dtype(w.dtype);
+  te::Builder b("conv2d", sums);
   const int64_t width = w.out_width(), pixels = w.out_height() * width;
-  const auto argument = [&](const std::string& name, std::vector<int64_t> shape) {
-    return Workload(w).is_constant(name) ? b.constant(name, std::move(shape))
-                                         : b.input(name, std::move(shape));
+  const auto argument = [&](const std::string& name, std::vector<int64_t> shape, DType dtype) {
+    return Workload(w).is_constant(name) ? b.constant(name, std::move(shape), dtype)
+                                         : b.input(name, std::move(shape), dtype);
   };
-  Buffer data = argument("data", picks_pixels(w)
-                                     ? image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width)
-                                     : pixel_shape(w.layout, w.batch, w.in_channels, pixels));
-  const Buffer weight = argument("weight", {w.out_channels, w.in_channels, 1, 1});
-  const Buffer bias = w.bias ? argument("bias", {w.out_channels}) : nullptr;
+  Buffer data =
+      argument("data",
+               picks_pixels(w) ? image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width)
+                               : pixel_shape(w.layout, w.batch, w.in_channels, pixels),
+               left_dtype(w.dtype));
+  const Buffer weight = argument("weight", {w.out_channels, w.in_channels, 1, 1}, w.dtype);
   const std::vector<int64_t> out_shape = pixel_shape(w.out_layout, w.batch, w.out_channels, pixels);
-  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
+  const Epilogue epilogue = declare_epilogue(b, w, w.out_channels, out_shape);
   if (picks_pixels(w)) {
     const Buffer all = data;
     data = b.compute(
@@ -76,8 +76,8 @@ Program pixels_math(const Conv2dWorkload& w, bool channels_innermost) {
   const Buffer acc = b.reduce(
       "acc", shape, {{"ic", w.in_channels}}, ReduceOp::kSum,
       [&](const Indices& i, const Indices& r) {
-        return load(data, pixel_index(w.layout, i[0], r[0], i[static_cast<size_t>(pixel)])) *
-               load(weight, {i[static_cast<size_t>(channel)], r[0], 0, 0});
+        return cast(sums, load(data, pixel_index(w.layout, i[0], r[0], i[static_cast<size_t>(pixel)]))) *
+               cast(sums, load(weight, {i[static_cast<size_t>(channel)], r[0], 0, 0}));
       },
       BufferRole::kIntermediate, names);
   const int64_t block = channel_block(w.out_layout);
@@ -85,10 +85,8 @@ Program pixels_math(const Conv2dWorkload& w, bool channels_innermost) {
       "out", out_shape,
       [&](const Indices& i) {
         const Expr oc = block == 1 ? i[1] : i[1] * block + i[3];
-        Expr x = load(acc, channels_innermost ? Indices{i[0], i[2], oc} : Indices{i[0], oc, i[2]});
-        if (bias) x = x + load(bias, {oc});
-        if (residual) x = x + load(residual, i);
-        return activated(w.activation, x);
+        const Expr sum = load(acc, channels_innermost ? Indices{i[0], i[2], oc} : Indices{i[0], oc, i[2]});
+        return finished(epilogue, sum, oc, i);
       },
       BufferRole::kOutput, pixel_names(w.out_layout, "oc"));
   return b.finish();

@@ -8,13 +8,18 @@
 //   parallel n, block of pixels, panel of channels
 //     for tile of MR pixels in block
 //       sums over ic in registers      (cpu_product.h: one broadcast of a pixel, vectors of channels)
-//       write the tile: bias, residual, activation; to NCHW transposed in registers
+//       write the tile: epilogue; to NCHW transposed in registers
+//
+// bfloat16 and int8: ic counts groups of 2 or 4 channels, a dot product each; weights are packed in groups,
+// [OC/NR][IC/D][NR][D], and so is data, [N][IC/D][P][D], where it is NCHW: by a stage before. Blocked data has its
+// groups side by side.
 //
 // Serves plain and blocked layouts in and out. Pixels of an image count as one axis, so tiles run across its
 // rows: 49 pixels are tiles of 13, 13, 13 and 10. Declines kernels other than 1x1, padding and groups.
 #include <algorithm>
 #include <vector>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/cpu/conv2d_1x1.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
@@ -36,6 +41,7 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (const Support shape = supports_1x1(w, t); !shape.yes) return shape;
+    if (cpu::dot_group(w.dtype) == 0) return declined("needs float32, bfloat16 or int8, got ", w.dtype);
     if (const int64_t block = channel_block(w.out_layout); block > 1 && block % t.f32_lanes() != 0)
       return declined("needs whole vectors of ", t.f32_lanes(), " channels, got out_layout ", w.out_layout);
     return supported();
@@ -43,10 +49,12 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const int64_t pixels = w.out_height() * w.out_width(), lanes = lanes_of(w, t);
+    const int64_t group = cpu::dot_group(w.dtype);
     // Blocks of the output are written whole.
     const int64_t whole = std::max(lanes, channel_block(w.out_layout));
+    // Targets without dot products take operands apart, in registers of their own.
     const auto [rows, channels] =
-        cpu::first_tile(pixels, w.out_channels, {lanes, whole}, t.vector_registers());
+        cpu::first_tile(pixels, w.out_channels, {lanes, whole}, t.vector_registers() - (group > 1 ? 3 : 0));
     Knobs k{
         // Pixels of a tile. More use each vector of weights more often; too many spill to the stack.
         .tile_p = space.split("tile_p", pixels).at_most(t.vector_registers()).try_first(rows),
@@ -62,7 +70,7 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
         .narrow_panels = space.flag("narrow_panels").try_first(false),
     };
     cpu::require_tile(space, k.tile_p, k.tile_oc, {lanes, whole}, t.vector_registers(), k.unroll_ic);
-    space.require(k.unroll_ic <= w.in_channels);
+    space.require(k.unroll_ic <= ceil_div(w.in_channels, group));
     space.require(k.block_p < k.tile_p.outer());
     space.require(!k.narrow_panels || k.tile_oc.inner() > lanes);
     return k;
@@ -74,10 +82,11 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
 
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
-    const int64_t lanes = lanes_of(w, t), channels = c[k.tile_oc].inner;
-    pick_pixels(s, w, t);
+    const int64_t lanes = lanes_of(w, t), channels = c[k.tile_oc].inner, group = cpu::dot_group(w.dtype);
+    const Tensor data = pick_pixels(s, w, t);
+    if (group > 1 && channel_block(w.layout) == 1) cpu::group_channels(s, data, group, t.threads > 1);
     const Tensor panels =
-        cpu::pack_blocks(s, s.tensor("weight"), 0, 0, c[k.narrow_panels] ? lanes : channels);
+        cpu::pack_blocks(s, s.tensor("weight"), 0, 0, c[k.narrow_panels] ? lanes : channels, group);
     if (s.refused()) return;
     if (!Workload(w).is_constant("weight") && t.threads > 1) s.parallel(s.axes(panels).front());
 
@@ -91,7 +100,7 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
       s.reorder({block, panel, tile, row, inside, vector, lane});
     else
       s.reorder({block, panel, tile, vector, lane, row});
-    cpu::sum_in_registers(s, s.tensor("acc"), tile, lanes, reduce_splits(w, c[k.unroll_ic]));
+    cpu::sum_in_registers(s, s.tensor("acc"), tile, lanes, reduce_splits(w, c[k.unroll_ic]), group);
     s.unroll(vector);
     if (out_block > 1) {
       s.unroll(row);
@@ -109,9 +118,9 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
   static int64_t lanes_of(const Conv2dWorkload& w, const Target& t) {
     return w.out_channels == 1 ? 1 : t.f32_lanes();
   }
-  // Blocks of the input first, so that an address is a sum of loop variables.
+  // Blocks of the input first (in groups), so that an address is a sum of loop variables.
   static std::vector<int64_t> reduce_splits(const Conv2dWorkload& w, int64_t unroll) {
-    const int64_t in_block = channel_block(w.layout);
+    const int64_t in_block = channel_block(w.layout) / cpu::dot_group(w.dtype);
     return in_block > 1 ? std::vector<int64_t>{in_block, unroll} : std::vector<int64_t>{unroll};
   }
 };

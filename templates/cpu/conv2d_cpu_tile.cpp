@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "compiler_core/base/int_math.h"
+#include "templates/cpu/cpu_product.h"
 
 namespace tuner::conv2d_cpu {
 namespace {
@@ -26,9 +27,10 @@ Border columns_border(const Conv2dWorkload& w) {
 }
 
 Shape::Shape(const Conv2dWorkload& w, const Target& t)
-    : in_group(w.in_channels / w.groups),
+    : dot(cpu::dot_group(w.dtype)),
+      in_group(ceil_div(w.in_channels / w.groups, dot)),
       out_group(w.out_channels / w.groups),
-      in_block(std::gcd(in_group, channel_block(w.layout))),
+      in_block(std::gcd(in_group, std::max<int64_t>(channel_block(w.layout) / dot, 1))),
       out_block(channel_block(w.out_layout)),
       lanes(w.out_channels == 1 ? 1 : t.f32_lanes()),
       rows(rows_border(w)),

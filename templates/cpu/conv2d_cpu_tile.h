@@ -36,7 +36,8 @@ struct Shape {
     return across * down * ends;
   }
 
-  int64_t in_group, out_group;  // channels per group
+  int64_t dot;  // channels that one lane of an instruction multiplies: more than 1 for bfloat16, int8
+  int64_t in_group, out_group;  // channels per group; in_group and in_block count dot products
   int64_t in_block, out_block;  // channels of a group that are adjacent in memory, in data and in out
   int64_t lanes;                // of vectors of output channels
   Border rows, columns;

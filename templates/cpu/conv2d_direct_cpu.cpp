@@ -1,4 +1,4 @@
-// conv2d_direct_cpu: direct float32 convolution on any CPU with vectors.
+// conv2d_direct_cpu: direct convolution on any CPU with vectors.
 //
 //   out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left]
 //                                                   * weight[oc, ic, kh, kw] + bias[oc] + residual[...])
@@ -16,10 +16,15 @@
 //
 // With unroll_kw, kw is innermost, around the tile. data and out may each be NCHW or blocked: data is read
 // where it lies, one element at a time. Serves stride, padding, dilation, groups; tiles need not divide the
-// output. Declines depthwise convolution (a template of its own) and types other than float32.
+// output. Declines depthwise convolution (a template of its own).
+//
+// bfloat16 and int8: ic counts groups of D = 2 or 4 channels, side by side, and a lane adds the dot product of one:
+//   weight packed [OC/NR][KH][KW][IC/D][NR][D], read in that order: all channels of a tap in one pass
+//   data packed   [N][IC/D][H][W][D], where it is NCHW: by a stage before
 #include <algorithm>
 
 #include "templates/cpu/conv2d_cpu_tile.h"
+#include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 
 namespace tuner {
@@ -42,17 +47,21 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
-    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (cpu::dot_group(w.dtype) == 0) return declined("needs float32, bfloat16 or int8, got ", w.dtype);
     if (w.groups > 1 && w.groups == w.in_channels && w.groups == w.out_channels)
       return declined("needs more than one channel in a group, got groups = ", w.groups, " of ",
                       w.in_channels, " channels");
+    if (const int64_t dot = cpu::dot_group(w.dtype); w.groups > 1 && w.in_channels / w.groups % dot != 0)
+      return declined("needs a multiple of ", dot, " ", w.dtype, " channels in a group, got ",
+                      w.in_channels / w.groups);
     return supported();
   }
 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Shape shape(w, t);
     const int64_t registers = t.vector_registers();
-    const Tile first = first_tile(shape, registers);
+    // Targets without dot products take operands apart, in registers of their own.
+    const Tile first = first_tile(shape, registers - (shape.dot > 1 ? 3 : 0));
     Knobs k{
         // Output channels of a tile: whole vectors. More use each broadcast of data more often.
         .tile_oc = space.split("tile_oc", shape.out_group)
@@ -63,12 +72,13 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // the stack. One row a tile needs least code at the borders.
         .tile_oh = space.split("tile_oh", w.out_height()).at_most(7).try_first(first.oh),
         .tile_ow = space.split("tile_ow", w.out_width()).at_most(registers - 2).try_first(first.ow),
-        // Input channels of one pass over the window. Few: their pixels stay in L1 from tap to tap; many:
-        // inner loops are long.
+        // Input channels (groups of them) of one pass over the window. Few: their pixels stay in L1 from tap to
+        // tap; many: inner loops are long.
         .block_ic = space.split("block_ic", shape.in_group)
                         .multiples_of(shape.in_block)
                         .divisors_only()
-                        .try_first(std::max<int64_t>(shape.in_block, 64 / shape.in_block)),
+                        .try_first(shape.dot > 1 ? shape.in_group
+                                                 : std::max<int64_t>(shape.in_block, 64 / shape.in_block)),
         // Rows of tiles that all channels of out pass over before the next rows: data stay in the cache
         // against the weights of a panel. 0: all rows.
         .block_oh = space.choice("block_oh", {0, 1, 2, 4, 8, 16}).try_first(0),
@@ -93,6 +103,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     space.require(ceil_div(w.out_height(), k.tile_oh.outer()) == rows);
     if (w.groups > 1) space.require(shape.out_group % channels == 0);
     space.require(channels % shape.out_block == 0 || shape.out_block % channels == 0);
+    if (shape.dot > 1) space.require(k.block_ic.outer() == 1);
     // One spelling for "all rows".
     space.require(k.block_oh < k.tile_oh.outer());
     if (w.kernel_width == 1) space.require(k.unroll_kw == 0);
@@ -112,8 +123,13 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const Shape shape(w, t);
     const bool parallel = t.threads > 1;
     if (pads(w)) s.inline_compute(s.tensor("padded"));
-    lay_out_weight(s, w, c[k.narrow_panels] ? shape.lanes : c[k.tile_oc].inner, c[k.block_ic].inner,
-                   c[k.unroll_kw], parallel);
+    const int64_t panel = c[k.narrow_panels] ? shape.lanes : c[k.tile_oc].inner;
+    if (shape.dot > 1) {
+      if (channel_block(w.layout) == 1) cpu::group_channels(s, s.tensor("data"), shape.dot, parallel);
+      lay_out_groups(s, w, panel, shape.dot, c[k.unroll_kw], parallel);
+    } else {
+      lay_out_weight(s, w, panel, c[k.block_ic].inner, c[k.unroll_kw], parallel);
+    }
 
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
     s.set_scope(acc, MemoryScope::kRegister);
@@ -189,6 +205,21 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (block_ic > 1) dims.push_back({1, block_ic, true});
     if (kw_innermost) dims.push_back({3});
     if (panel > 1) dims.push_back({0, panel, true});
+    pack_weight(s, w, dims, parallel);
+  }
+  static void lay_out_groups(Schedule& s, const Conv2dWorkload& w, int64_t panel, int64_t dot,
+                             bool kw_innermost, bool parallel) {
+    std::vector<PackDim> dims = {{0, panel}, {2}};
+    if (kw_innermost)
+      dims.insert(dims.end(), {{1, dot}, {3}});
+    else
+      dims.insert(dims.end(), {{3}, {1, dot}});
+    if (panel > 1) dims.push_back({0, panel, true});
+    dims.push_back({1, dot, true});
+    pack_weight(s, w, dims, parallel);
+  }
+  static void pack_weight(Schedule& s, const Conv2dWorkload& w, const std::vector<PackDim>& dims,
+                          bool parallel) {
     const Tensor packed = s.pack(s.tensor("weight"), dims);
     if (s.refused() || Workload(w).is_constant("weight") || !parallel) return;
     s.parallel(s.axes(packed).front());
@@ -198,8 +229,14 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   static void accumulate(Schedule& s, const Tensor& acc, const Shape& shape, const Knobs& k, const Config& c,
                          bool skips) {
     const auto [n, oh, ow, oc] = s.inner_axes<4>(acc);
-    const auto [ic, kh, kw] = s.reduce_axes<3>(acc);
+    auto [ic, kh, kw] = s.reduce_axes<3>(acc);
     const auto [vector, lane] = s.split(oc, shape.lanes);
+    Axis in_group;
+    if (shape.dot > 1) {
+      const SplitAxes groups = s.split(ic, shape.dot);
+      ic = groups.outer;
+      in_group = groups.inner;
+    }
     const auto [ic_outer, ic_inner] = s.split(ic, c[k.block_ic].inner);
     const auto [ic_block, ic_in_block] =
         s.split(ic_inner, shape.in_block > 1 ? shape.in_block : c[k.unroll_ic]);
@@ -215,6 +252,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     order.push_back(ic_unrolled);
     if (c[k.unroll_kw]) order.push_back(kw);
     order.insert(order.end(), {oh, ow, vector, lane});
+    if (shape.dot > 1) order.push_back(in_group);
     s.reorder(order);
     s.decompose_reduction(acc, ic_outer);
     if (skips) s.skip_zeros(acc);
@@ -223,6 +261,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.unroll(oh);
     s.unroll(ow);
     s.unroll(vector);
+    if (shape.dot > 1) s.dot(in_group);
     if (shape.lanes > 1) s.vectorize(lane);
   }
 };

@@ -8,14 +8,19 @@
 namespace tuner::cpu {
 
 Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
-                      std::span<const int64_t> reduce_splits) {
+                      std::span<const int64_t> reduce_splits, int64_t group) {
   if (s.refused()) return {};
   s.set_scope(acc, MemoryScope::kRegister);
   const std::vector<Axis> spatial = s.spatial_axes(acc), reduced = s.reduce_axis_list(acc);
   s.compute_at(acc, tile);
   if (s.refused()) return {};
   std::vector<Axis> order;
-  Axis last = reduced.back();
+  Axis last = reduced.back(), in_group;
+  if (group > 1) {
+    const SplitAxes groups = s.split(last, group);
+    last = groups.outer;
+    in_group = groups.inner;
+  }
   for (const int64_t factor : reduce_splits) {
     const auto [outer, inner] = s.split(last, factor);
     order.push_back(outer);
@@ -25,11 +30,13 @@ Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
   const Axis row = spatial[spatial.size() - 2];
   const auto [vector, lane] = s.split(spatial.back(), lanes);
   order.insert(order.end(), {last, row, vector, lane});
+  if (group > 1) order.push_back(in_group);
   s.reorder(order);
   s.decompose_reduction(acc, first);
   if (!reduce_splits.empty()) s.unroll(last);
   s.unroll(row);
   s.unroll(vector);
+  if (group > 1) s.dot(in_group);
   if (lanes > 1) s.vectorize(lane);
   return first;
 }
@@ -69,16 +76,40 @@ Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers) {
   return best;
 }
 
-Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block) {
+Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block, int64_t group) {
   if (s.refused()) return {};
-  const int rank = static_cast<int>(t.buffer->shape.size());
+  const int rank = static_cast<int>(t.buffer->shape.size()), k = x == first ? first + 1 : first;
   std::vector<PackDim> dims;
   for (int d = 0; d < first; ++d) dims.push_back({d});
   dims.push_back({x, block});
   for (int d = first; d < rank; ++d)
-    if (d != x) dims.push_back({d});
+    if (d != x) dims.push_back({d, d == k ? group : 1});
   dims.push_back({x, block, true});
+  if (group > 1) dims.push_back({k, group, true});
   return s.pack(t, dims);
+}
+
+int64_t dot_group(DType dtype) {
+  if (dtype == DType::kFloat32) return 1;
+  return dtype == DType::kBFloat16 || dtype == DType::kInt8 ? 4 / dtype_bytes(dtype) : 0;
+}
+
+void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parallel) {
+  if (s.refused()) return;
+  constexpr int64_t kRows = 16;  // pixels that are woven at a time
+  std::vector<PackDim> dims = {{0}, {1, group}};
+  for (int d = 2; d < static_cast<int>(image.buffer->shape.size()); ++d) dims.push_back({d});
+  dims.push_back({1, group, true});
+  const Tensor grouped = s.pack(image, dims);
+  if (s.refused() || image.buffer->role == BufferRole::kConstant) return;
+  std::vector<Axis> axes = s.axes(grouped);
+  const Axis channel = axes.back();
+  axes.pop_back();
+  const auto [pixels, pixel] = s.split(axes.back(), kRows);
+  axes.pop_back();
+  s.vectorize(channel);
+  s.vectorize_rows(pixel);
+  if (parallel) s.parallel(s.fuse(axes));
 }
 
 void vectorize_by(Schedule& s, Axis axis, int64_t lanes) {

@@ -24,9 +24,10 @@ constexpr int64_t kMaxBody = 64;
 //         unrolled vector              ...times each vector of the other: one accumulator register each
 //           vectorized lane
 //
+// In groups of `group` terms (more than one), k counts groups, and each lane adds the dot product of one.
 // Returns the outermost loop of k.
 Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
-                      std::span<const int64_t> reduce_splits);
+                      std::span<const int64_t> reduce_splits, int64_t group = 1);
 
 // The columns of a tile come in units of `unit`, a multiple of the vector width `lanes`.
 struct Columns {
@@ -44,8 +45,19 @@ struct Tile {
 Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers);
 
 // Packs [k, x] or [x, k] into blocks of x: [blocks of x][k][inside of the block]. Dimensions before `first`
-// stay in front. `x` is the blocked one of the two dimensions at `first`; those after them stay behind k.
-Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block);
+// stay in front. `x` is the blocked one of the two dimensions at `first`; those after them stay behind k. In
+// groups of k, one group of each element of a block lies side by side: [blocks of x][groups of k][inside of the
+// block][inside of the group].
+Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block, int64_t group = 1);
+
+// Returns how many terms a lane of a dot-product instruction multiplies: what fills 32 bits, 2 of bfloat16, 4 of
+// int8; 1 of float32, which has none; 0 of types that products here do not have.
+int64_t dot_group(DType dtype);
+
+// Packs the channels of an image (dimension 1; pixels behind it) into groups side by side, zeros beyond the last:
+// [n, groups, pixels.., inside of the group]. Copies vectors of pixels, one a channel, and weaves them; a constant
+// is packed ahead.
+void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parallel);
 
 // Splits the axis into unrolled vectors of `lanes`.
 void vectorize_by(Schedule& s, Axis axis, int64_t lanes);

@@ -1,7 +1,6 @@
 // The math of products: matmul and conv2d.
 #include <algorithm>
 
-#include "compiler_core/te/te.h"
 #include "templates/workload/workload_math.h"
 
 namespace tuner {
@@ -22,6 +21,8 @@ std::vector<std::string> axis_names(std::string_view layout, std::vector<std::st
   return names;
 }
 
+Expr zero_of(DType dtype) { return is_float(dtype) ? float_imm(0, dtype) : int_imm(0, dtype); }
+
 }  // namespace
 
 Expr activated(Activation activation, Expr x) {
@@ -29,14 +30,45 @@ Expr activated(Activation activation, Expr x) {
     case Activation::kNone:
       return x;
     case Activation::kRelu:
-      return max(x, is_float(x->dtype) ? float_imm(0, x->dtype) : int_imm(0, x->dtype));
+      return max(x, zero_of(x->dtype));
   }
   return x;
 }
 
+template <class Product>
+Epilogue declare_epilogue(te::Builder& b, const Product& w, int64_t channels,
+                          std::vector<int64_t> out_shape) {
+  Epilogue e{.activation = w.activation, .out = w.out_dtype()};
+  if (w.bias) e.bias = operand(b, w.constant, "bias", {channels}, sum_dtype(w.dtype));
+  if (w.residual) e.residual = b.input("residual", std::move(out_shape), e.out);
+  if (!requantises(w)) return e;
+  e.scale = b.input("scale", {channels}, DType::kFloat32);
+  e.zero_point = b.input("zero_point", {1}, e.out);
+  return e;
+}
+template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, int64_t, std::vector<int64_t>);
+template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t, std::vector<int64_t>);
+
+Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const Indices& at) {
+  Expr x = std::move(sum);
+  if (e.bias) x = x + load(e.bias, {channel});
+  if (e.residual) x = x + cast(x->dtype, load(e.residual, at));
+  if (!e.scale) return cast(e.out, activated(e.activation, x));
+  // Saturated before it is rounded: the bounds are integers, and every number then is one of int32.
+  x = activated(e.activation, cast(DType::kFloat32, x) * load(e.scale, {channel}));
+  const Expr zero_point = cast(DType::kInt32, load(e.zero_point, {0}));
+  const auto bound = [&](int64_t value) {
+    return cast(DType::kFloat32, int_imm(value, DType::kInt32) - zero_point);
+  };
+  const int64_t low = e.out == DType::kInt8 ? -128 : 0;
+  x = min(max(x, bound(low)), bound(low + 255));
+  return cast(e.out, cast(DType::kInt32, unary(UnaryOp::kRound, x)) + zero_point);
+}
+
 // A batch of one has no axis of its own.
 Program math_of(const MatmulWorkload& w) {
-  te::Builder b("matmul", w.out_dtype());
+  const DType sums = sum_dtype(w.dtype);
+  te::Builder b("matmul", sums);
   const size_t d = w.batch > 1 ? 1 : 0;  // position of the row axis
   const auto shape = [&](int64_t rows, int64_t columns) {
     return d == 1 ? std::vector<int64_t>{w.batch, rows, columns} : std::vector<int64_t>{rows, columns};
@@ -45,43 +77,37 @@ Program math_of(const MatmulWorkload& w) {
     return d == 1 ? Indices{i[0], row, column} : Indices{row, column};
   };
   const Buffer lhs =
-      operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k), w.a_dtype());
+      operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k), left_dtype(w.dtype));
   const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n), w.dtype);
-  const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.n}) : nullptr;
-  const Buffer residual = w.residual ? b.input("residual", shape(w.m, w.n)) : nullptr;
+  const Epilogue epilogue = declare_epilogue(b, w, w.n, shape(w.m, w.n));
   std::vector<std::string> names = {"i", "j"};
   if (d == 1) names.insert(names.begin(), "b");
   const Buffer acc = b.reduce(
       "acc", shape(w.m, w.n), {{"k", w.k}}, ReduceOp::kSum,
       [&](const Indices& i, const Indices& r) {
-        return cast(w.out_dtype(), load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0]))) *
-               cast(w.out_dtype(), load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1])));
+        return cast(sums, load(lhs, w.transpose_a ? at(i, r[0], i[d]) : at(i, i[d], r[0]))) *
+               cast(sums, load(rhs, w.transpose_b ? at(i, i[d + 1], r[0]) : at(i, r[0], i[d + 1])));
       },
       BufferRole::kIntermediate, names);
   b.compute(
-      "out", shape(w.m, w.n),
-      [&](const Indices& i) {
-        Expr x = load(acc, i);
-        if (bias) x = x + load(bias, {i[d + 1]});
-        if (residual) x = x + load(residual, i);
-        return activated(w.activation, x);
-      },
+      "out", shape(w.m, w.n), [&](const Indices& i) { return finished(epilogue, load(acc, i), i[d + 1], i); },
       BufferRole::kOutput, names);
   return b.finish();
 }
 
 Program math_of(const Conv2dWorkload& w) {
-  te::Builder b("conv2d", w.dtype);
+  const DType sums = sum_dtype(w.dtype);
+  te::Builder b("conv2d", sums);
   const auto [top, left, bottom, right] = w.padding;
   const int64_t ic_group = w.in_channels / w.groups, oc_group = w.out_channels / w.groups;
   Buffer data =
-      operand(b, w.constant, "data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width));
+      operand(b, w.constant, "data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width),
+              left_dtype(w.dtype));
   const Buffer weight =
-      operand(b, w.constant, "weight", {w.out_channels, ic_group, w.kernel_height, w.kernel_width});
-  const Buffer bias = w.bias ? operand(b, w.constant, "bias", {w.out_channels}) : nullptr;
+      operand(b, w.constant, "weight", {w.out_channels, ic_group, w.kernel_height, w.kernel_width}, w.dtype);
   const std::vector<int64_t> out_shape =
       image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
-  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
+  const Epilogue epilogue = declare_epilogue(b, w, w.out_channels, out_shape);
   if (top + left + bottom + right > 0) {
     const Buffer plain = data;
     data = b.compute(
@@ -99,7 +125,7 @@ Program math_of(const Conv2dWorkload& w) {
           Indices from = i;
           from[2] = from[2] - top;
           from[3] = from[3] - left;
-          return select(inside, load(plain, std::move(from)), float_imm(0));
+          return select(inside, load(plain, std::move(from)), zero_of(plain->dtype));
         },
         BufferRole::kIntermediate, axis_names(w.layout, {"n", "ic", "ph", "pw"}));
   }
@@ -109,9 +135,9 @@ Program math_of(const Conv2dWorkload& w) {
                {{"ic", ic_group}, {"kh", w.kernel_height}, {"kw", w.kernel_width}}, ReduceOp::kSum,
                [&](const Indices& i, const Indices& r) {
                  const Expr ic = w.groups == 1 ? r[0] : floor_div(i[3], oc_group) * ic_group + r[0];
-                 return load(data, image_index(w.layout, i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
-                                               i[2] * w.stride[1] + r[2] * w.dilation[1])) *
-                        load(weight, {i[3], r[0], r[1], r[2]});
+                 const Indices at = image_index(w.layout, i[0], ic, i[1] * w.stride[0] + r[1] * w.dilation[0],
+                                                i[2] * w.stride[1] + r[2] * w.dilation[1]);
+                 return cast(sums, load(data, at)) * cast(sums, load(weight, {i[3], r[0], r[1], r[2]}));
                },
                BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
   const int64_t block = channel_block(w.out_layout);
@@ -119,10 +145,7 @@ Program math_of(const Conv2dWorkload& w) {
       "out", out_shape,
       [&](const Indices& i) {
         const Expr oc = block == 1 ? i[1] : i[1] * block + i[4];
-        Expr x = load(acc, {i[0], i[2], i[3], oc});
-        if (bias) x = x + load(bias, {oc});
-        if (residual) x = x + load(residual, i);
-        return activated(w.activation, x);
+        return finished(epilogue, load(acc, {i[0], i[2], i[3], oc}), oc, i);
       },
       BufferRole::kOutput, axis_names(w.out_layout, {"n", "oc", "oh", "ow"}));
   return b.finish();

@@ -31,16 +31,22 @@ double positive_sum_error(int64_t n) {
   return kDeviations * kRounding * std::sqrt(static_cast<double>(n) / 3);
 }
 
-// int8: integers do not round. bfloat16: the product of two of its numbers is exact in float32, so that a
-// product costs one rounding, that of the addition, as with a fused multiply-add of float32. Dot-product
-// instructions round so too, product by product; that they flush denormal numbers is far below: products of
-// numbers of 24 bits are no smaller than 2^-46.
-Tolerance of(const MatmulWorkload& w) {
+// int8: integers do not round. Nor do answers differ where sums are requantised: that takes one conversion and
+// one product of float32, which round alike everywhere, the reference included (te::with_float_type).
+//
+// bfloat16: the product of two of its numbers is exact in float32, so that a product costs one rounding, that of
+// the addition, as with a fused multiply-add of float32. Dot-product instructions round so too, product by
+// product; that they flush denormal numbers is far below: products of numbers of 24 bits are no smaller than
+// 2^-46. A result that is rounded to bfloat16 errs by half a last place more: 2^-8 of itself, with 8 bits.
+template <class Product>
+Tolerance of_product(const Product& w, int64_t terms) {
   if (w.dtype == DType::kInt8) return {0, 0};
-  return {product_sum_tolerance(w.k), kRelative};
+  const double narrow = w.out_dtype() == DType::kBFloat16 ? 0x1p-8 : 0;
+  return {(1 + narrow) * product_sum_tolerance(terms), kRelative + narrow};
 }
+Tolerance of(const MatmulWorkload& w) { return of_product(w, w.k); }
 Tolerance of(const Conv2dWorkload& w) {
-  return {product_sum_tolerance(w.in_channels / w.groups * w.kernel_height * w.kernel_width), kRelative};
+  return of_product(w, w.in_channels / w.groups * w.kernel_height * w.kernel_width);
 }
 
 // The largest of numbers is one of them; an average errs as its sum does, divided, and by what a mean may.
@@ -86,6 +92,14 @@ Tolerance of(const ElementwiseWorkload& w) {
 
 Tolerance tolerance_of(const Workload& workload) {
   return std::visit([](const auto& w) { return of(w); }, workload.op());
+}
+
+float drawn_factor(const Workload& workload, std::string_view operand) {
+  const auto scales = [&]<class W>(const W& w) {
+    if constexpr (requires { w.narrow_out; }) return operand == "scale" && requantises(w);
+    return false;
+  };
+  return std::visit(scales, workload.op()) ? 0x1p-12F : 1;
 }
 
 // The sum of n products of two numbers drawn evenly from [-1, 1) is about sqrt(n)/3, and so are its partial

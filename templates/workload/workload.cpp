@@ -35,6 +35,21 @@ concept HasConstants = requires(const W& w) {
 
 }  // namespace
 
+DType sum_dtype(DType dtype) {
+  if (dtype == DType::kInt8) return DType::kInt32;
+  return is_float(dtype) && dtype_bytes(dtype) == 2 ? DType::kFloat32 : dtype;
+}
+
+std::span<const DType> out_dtypes(DType dtype) {
+  static constexpr DType kFloat[] = {DType::kFloat32}, kBrain[] = {DType::kFloat32, DType::kBFloat16},
+                         kInt[] = {DType::kInt32, DType::kUInt8, DType::kInt8};
+  if (dtype == DType::kInt8) return kInt;
+  if (dtype == DType::kBFloat16) return kBrain;
+  return kFloat;
+}
+
+DType left_dtype(DType dtype) { return dtype == DType::kInt8 ? DType::kUInt8 : dtype; }
+
 std::string_view activation_name(Activation a) { return a == Activation::kRelu ? "relu" : "none"; }
 
 std::string_view pooling_name(Pooling p) { return p == Pooling::kMax ? "max" : "average"; }

@@ -5,7 +5,8 @@
 // the reference cache.
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
-//   (out_layout=NCHW16c follows layout if it differs; residual=1 follows bias if there is one)
+//   (out_layout=NCHW16c follows layout if it differs; residual=1 follows bias if there is one;
+//   out_dtype=uint8 follows dtype if out is not of the type of the sums)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
 //   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
 //   (include_pad=1 follows pooling if an average counts padding)
@@ -21,6 +22,8 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,13 +42,31 @@ std::string_view pooling_name(Pooling p);             // "max", "average"
 std::string_view activation_name(Activation a);       // "none", "relu"
 std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "mean"
 
-// out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j] + residual[b, i, j]); bias, residual and
-// act are optional. Operands may be stored transposed.
+// Types of products (matmul, conv2d). `dtype` is the type of b (the weights); sums are wider:
 //
-// dtype is the type of b; sums and results are wider:
-//   float32    a, b float32                     out, bias, residual float32
-//   bfloat16   a, b bfloat16                    float32: products are exact there, sums round
-//   int8       a uint8 (activations), b int8    int32: exact; k <= 2^16, so that no sum overflows
+//   dtype      a (data)               b (weight)   sums, bias, and out unless said   out_dtype may also be
+//   float32    float32                float32      float32
+//   bfloat16   bfloat16               bfloat16     float32: products are exact       bfloat16
+//   int8       uint8 (activations)    int8         int32: exact; at most 2^16        uint8, int8
+//                                                  terms, so that none overflows
+//
+// residual has the type of out. To bfloat16 the value is rounded at the end, to the nearest, ties to even. To
+// uint8 and int8 it is requantised, by two operands more, scale (float32, one a channel) and zero_point (one
+// number of out's type):
+//
+//   out = saturate(round(act(float32(sum + bias[c]) * scale[c])) + zero_point)
+//
+// in float32, rounded to the nearest integer, ties to even; the integer then goes to the nearest that out holds,
+// not a number to the lowest. Those are the steps of ONNX's QLinearMatMul and QLinearConv, with scale = (scale of
+// a) * (scale of b) / (scale of out) and their relu before the rounding. A zero point of a is the caller's to fold
+// into bias: bias[c] - (zero point of a) * (sum of b's column c); a convolution that pads needs 0 there. There is
+// no residual then: it would need a scale of its own.
+DType sum_dtype(DType dtype);
+std::span<const DType> out_dtypes(DType dtype);  // what out may be; that of the sums first
+DType left_dtype(DType dtype);                   // of a, of data
+
+// out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j] + residual[b, i, j]); bias, residual and
+// act are optional. Operands may be stored transposed. Types: above.
 struct MatmulWorkload {
   static constexpr std::string_view kOp = "matmul";
   static constexpr bool kMemoryBound = false;
@@ -56,12 +77,10 @@ struct MatmulWorkload {
   bool residual = false;     // [batch, M, N]
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
+  std::optional<DType> narrow_out;    // type of out if it is not that of the sums
   std::vector<std::string> constant;  // of "a", "b", "bias"; sorted
 
-  DType a_dtype() const { return dtype == DType::kInt8 ? DType::kUInt8 : dtype; }
-  DType out_dtype() const {
-    return dtype == DType::kInt8 ? DType::kInt32 : dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
-  }
+  DType out_dtype() const { return narrow_out.value_or(sum_dtype(dtype)); }
 };
 
 // out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
@@ -82,11 +101,13 @@ struct Conv2dWorkload {
   bool bias = false;  // [OC]
   bool residual = false;
   Activation activation = Activation::kNone;
-  DType dtype = DType::kFloat32;
+  DType dtype = DType::kFloat32;      // types: at matmul
+  std::optional<DType> narrow_out;    // type of out if it is not that of the sums
   std::string layout = "NCHW";        // layout of data
   std::string out_layout = "NCHW";    // layout of out and residual
   std::vector<std::string> constant;  // of "data", "weight", "bias"; sorted
 
+  DType out_dtype() const { return narrow_out.value_or(sum_dtype(dtype)); }
   int64_t out_height() const {
     return (in_height + padding[0] + padding[2] - dilation[0] * (kernel_height - 1) - 1) / stride[0] + 1;
   }
@@ -94,6 +115,12 @@ struct Conv2dWorkload {
     return (in_width + padding[1] + padding[3] - dilation[1] * (kernel_width - 1) - 1) / stride[1] + 1;
   }
 };
+
+// True if a product's sums are scaled into 8 bits.
+template <class Product>
+bool requantises(const Product& w) {
+  return w.dtype == DType::kInt8 && w.out_dtype() != DType::kInt32;
+}
 
 // out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left], over the
 // elements inside the image; with count_include_pad an average also counts padding, as zeros. Padding is less
@@ -209,8 +236,8 @@ class Workload {
   const Op& op() const { return op_; }
 
   // Returns the unscheduled math. Arguments are inputs and constants in file order (a, b, bias | data,
-  // weight, bias | x, gamma, beta | x, scale, bias, residual), then "out". For products, residual follows
-  // bias.
+  // weight, bias | x, gamma, beta | x, scale, bias, residual), then "out". For products, residual, scale and
+  // zero_point follow bias.
   Program compute() const;
 
  private:

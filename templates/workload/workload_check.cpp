@@ -1,6 +1,7 @@
 // What a workload must satisfy.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "templates/workload/workload.h"
 
@@ -72,14 +73,25 @@ Status check_layout_of(std::string_view name, const std::string& layout, std::st
 
 // 2^16 products of a uint8 and an int8 are at most 2^16 * 255 * 128 = 2^31 - 2^23 in size: what is left to
 // int32 takes a bias and a residual of 2^22 each, which the caller keeps to.
-Status check_types(const MatmulWorkload& w) {
+template <class Product>
+Status check_types(const Product& w, std::string_view terms_name, int64_t terms) {
   constexpr int64_t kMostInt8Terms = 1 << 16;
-  if (w.dtype == DType::kInt8 && w.k > kMostInt8Terms)
-    return invalid_argument("k (columns of a): expected at most 65536 for int8, found ", w.k,
+  if (w.dtype != DType::kFloat32 && w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
+    return invalid_argument("dtype: expected float32, bfloat16 or int8, found ", w.dtype);
+  if (w.dtype == DType::kInt8 && terms > kMostInt8Terms)
+    return invalid_argument(terms_name, ": expected at most 65536 for int8, found ", terms,
                             "; sums of more products overflow int32");
-  if (w.dtype == DType::kFloat32 || w.dtype == DType::kBFloat16 || w.dtype == DType::kInt8)
-    return Status::ok();
-  return invalid_argument("dtype: expected float32, bfloat16 or int8, found ", w.dtype);
+  const std::span<const DType> allowed = out_dtypes(w.dtype);
+  if (std::ranges::find(allowed, w.out_dtype()) == allowed.end()) {
+    std::string names;
+    for (const DType each : allowed) names += str(names.empty() ? "" : ", ", each);
+    return invalid_argument("out_dtype: expected one of ", names, " for ", w.dtype, ", found ",
+                            w.out_dtype());
+  }
+  if (requantises(w) && w.residual)
+    return invalid_argument("residual: expected none with out_dtype ", w.out_dtype(),
+                            ", as it has no scale of its own");
+  return Status::ok();
 }
 
 Status check(const MatmulWorkload& w) {
@@ -87,8 +99,8 @@ Status check(const MatmulWorkload& w) {
   RETURN_IF_ERROR(at_least("m (rows of a)", w.m, 1));
   RETURN_IF_ERROR(at_least("n (columns of b)", w.n, 1));
   RETURN_IF_ERROR(at_least("k (columns of a)", w.k, 1));
-  RETURN_IF_ERROR(check_types(w));
-  RETURN_IF_ERROR(fits("a", {w.batch, w.m, w.k}, w.a_dtype()));
+  RETURN_IF_ERROR(check_types(w, "k (columns of a)", w.k));
+  RETURN_IF_ERROR(fits("a", {w.batch, w.m, w.k}, left_dtype(w.dtype)));
   RETURN_IF_ERROR(fits("b", {w.batch, w.k, w.n}, w.dtype));
   RETURN_IF_ERROR(fits("out", {w.batch, w.m, w.n}, w.out_dtype()));
   RETURN_IF_ERROR(countable({w.batch, w.m, w.n, w.k}));
@@ -131,15 +143,16 @@ Status check(const Conv2dWorkload& w) {
   if (width < wide)
     return invalid_argument("data[3] (width): ", width, " with padding, expected at least ", wide,
                             " for a kernel of ", w.kernel_width, " columns at dilation ", w.dilation[1]);
-  RETURN_IF_ERROR(float32_only(w.dtype));
   RETURN_IF_ERROR(check_layout_of("layout", w.layout, " input", w.in_channels));
   RETURN_IF_ERROR(check_layout_of("out_layout", w.out_layout, " output", w.out_channels));
-  RETURN_IF_ERROR(fits("data", {w.batch, w.in_channels, height, width}, w.dtype));
+  RETURN_IF_ERROR(fits("data", {w.batch, w.in_channels, height, width}, left_dtype(w.dtype)));
   RETURN_IF_ERROR(
       fits("weight", {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype));
-  RETURN_IF_ERROR(fits("out", {w.batch, w.out_channels, w.out_height(), w.out_width()}, w.dtype));
+  RETURN_IF_ERROR(fits("out", {w.batch, w.out_channels, w.out_height(), w.out_width()}, w.out_dtype()));
   RETURN_IF_ERROR(countable({w.batch, w.out_channels, w.out_height(), w.out_width(), w.in_channels / w.groups,
                              w.kernel_height, w.kernel_width}));
+  RETURN_IF_ERROR(
+      check_types(w, "terms of a sum", w.in_channels / w.groups * w.kernel_height * w.kernel_width));
   return w.bias ? only(w.constant, {"data", "weight", "bias"}) : only(w.constant, {"data", "weight"});
 }
 

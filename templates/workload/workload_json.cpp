@@ -2,6 +2,7 @@
 #include "templates/workload/workload_json.h"
 
 #include <algorithm>
+#include <span>
 
 namespace tuner {
 
@@ -22,14 +23,27 @@ void read_activation(ObjectReader& in, Activation& activation) {
   activation = Activation::kRelu;
 }
 
-void read_dtype(ObjectReader& in, DType& dtype, std::initializer_list<DType> served = {DType::kFloat32}) {
+constexpr DType kRowTypes[] = {DType::kFloat32};
+constexpr DType kProductTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8};
+
+void read_dtype(ObjectReader& in, DType& dtype, std::span<const DType> served = kRowTypes,
+                const std::string& key = "dtype") {
   std::string name(dtype_name(dtype)), known;
-  in.read("dtype", name);
+  in.read(key, name);
   for (const DType each : served) {
     if (name == dtype_name(each)) return void(dtype = each);
-    known += str(known.empty() ? "\"" : each == *(served.end() - 1) ? " or \"" : ", \"", each, "\"");
+    known += str(known.empty() ? "\"" : each == served.back() ? " or \"" : ", \"", each, "\"");
   }
-  in.refuse("dtype", "expected ", known, ", found ", found(json(name)), ".");
+  in.refuse(key, "expected ", known, ", found ", found(json(name)), ".");
+}
+
+// Types of matmul and conv2d.
+template <class W>
+void read_types(ObjectReader& in, W& w) {
+  read_dtype(in, w.dtype, kProductTypes);
+  DType out = sum_dtype(w.dtype);
+  read_dtype(in, out, out_dtypes(w.dtype), "out_dtype");
+  if (out != sum_dtype(w.dtype)) w.narrow_out = out;
 }
 
 // Keys that matmul and conv2d share.
@@ -78,7 +92,7 @@ Workload read_matmul(ObjectReader& in) {
   w.k = a[1];
   w.n = b[1];
   read_epilogue(in, w);
-  read_dtype(in, w.dtype, {DType::kFloat32, DType::kBFloat16, DType::kInt8});
+  read_types(in, w);
   read_constant(in, w, {"a", "b"});
   return w;
 }
@@ -120,7 +134,7 @@ Workload read_conv2d(ObjectReader& in) {
   w.out_layout = w.layout;
   in.read("out_layout", w.out_layout);
   read_epilogue(in, w);
-  read_dtype(in, w.dtype);
+  read_types(in, w);
   read_constant(in, w, {"data", "weight"});
   return w;
 }
@@ -218,6 +232,8 @@ void write_epilogue(ordered_json& out, const W& w) {
 template <class W>
 void write_dtype(ordered_json& out, const W& w) {
   if (w.dtype != DType::kFloat32) out["dtype"] = dtype_name(w.dtype);
+  if constexpr (requires { w.narrow_out; })
+    if (w.narrow_out) out["out_dtype"] = dtype_name(*w.narrow_out);
 }
 void write_window(ordered_json& out, const std::array<int64_t, 2>& stride,
                   const std::array<int64_t, 4>& padding) {

@@ -12,6 +12,15 @@ namespace {
 
 constexpr std::string_view kVersion = "v1";
 
+template <class W, class Fields>
+void describe_types(W& w, Fields& f) {
+  f("dtype", w.dtype);
+  const DType usual = sum_dtype(w.dtype);
+  DType out = w.out_dtype();
+  f.unless("out_dtype", out, usual);
+  w.narrow_out = out == usual ? std::nullopt : std::optional(out);
+}
+
 // The words of each operator's key, in order: one list, for writing and for reading.
 template <class Fields>
 void describe(MatmulWorkload& w, Fields& f) {
@@ -24,7 +33,7 @@ void describe(MatmulWorkload& w, Fields& f) {
   f("bias", w.bias);
   f.unless("residual", w.residual, false);
   f("act", w.activation);
-  f("dtype", w.dtype);
+  describe_types(w, f);
   f("const", w.constant);
 }
 template <class Fields>
@@ -43,7 +52,7 @@ void describe(Conv2dWorkload& w, Fields& f) {
   f("bias", w.bias);
   f.unless("residual", w.residual, false);
   f("act", w.activation);
-  f("dtype", w.dtype);
+  describe_types(w, f);
   f("layout", w.layout);
   f.unless("out_layout", w.out_layout, w.layout);
   f("const", w.constant);

@@ -2,7 +2,7 @@
 // folder.
 #pragma once
 
-#include "compiler_core/ir/stmt.h"
+#include "compiler_core/te/te.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {
@@ -10,6 +10,19 @@ namespace tuner {
 // product_math.cpp
 Program math_of(const MatmulWorkload& w);
 Program math_of(const Conv2dWorkload& w);
+// What follows the sum of a product (matmul, conv2d).
+struct Epilogue {
+  Buffer bias, residual, scale, zero_point;  // null where there is none
+  Activation activation;
+  DType out;
+};
+// Declares its operands, behind the product's own. `out_shape` is that of residual.
+template <class Product>
+Epilogue declare_epilogue(te::Builder& b, const Product& w, int64_t channels, std::vector<int64_t> out_shape);
+extern template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, int64_t, std::vector<int64_t>);
+extern template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t, std::vector<int64_t>);
+// Returns the element of out for this sum: of that channel, and of residual[at].
+Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const te::Indices& at);
 // pooling_math.cpp
 Program math_of(const Pool2dWorkload& w);
 // row_math.cpp

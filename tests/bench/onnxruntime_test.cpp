@@ -113,6 +113,30 @@ TEST(OnnxGraph, AConvolutionIsANodeWithItsEpilogueAndHoldsItsWeights) {
   EXPECT_THAT(extents(graph.one(12)), ElementsAre(1, 32, 5, 11));
 }
 
+TEST(OnnxGraph, ARequantisedConvolutionIsOneNode) {
+  Conv2dWorkload w = conv();
+  w.dtype = DType::kInt8;
+  w.narrow_out = DType::kUInt8;
+  EXPECT_THAT(onnx_graph(case_of(Workload(w))).message(), HasSubstr("no relu but saturation"));
+  w.activation = Activation::kNone;
+  const BenchCase bench_case = case_of(Workload(w));
+  const Result<OnnxGraph> made = onnx_graph(bench_case);
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  EXPECT_EQ(made->operators, "QLinearConv");
+  const Message graph = Message(made->model).one(7);
+  EXPECT_THAT(
+      Message(graph.texts(1).at(0)).texts(1),
+      ElementsAre("data", "one", "zero_u8", "weight", "scale", "zero_s8", "one", "out_zero_point", "bias"));
+  for (const std::string& bytes : graph.texts(5)) {
+    const Message tensor(bytes);
+    if (tensor.texts(8).at(0) != "out_zero_point") continue;
+    EXPECT_THAT(tensor.numbers(1), ElementsAre());
+    EXPECT_THAT(tensor.numbers(2), ElementsAre(2));  // uint8
+    EXPECT_EQ(static_cast<unsigned char>(tensor.texts(9).at(0).at(0)),
+              bench_case.operand("zero_point").values.front());
+  }
+}
+
 TEST(OnnxGraph, RealAttributesAreFloats) {
   LayerNormWorkload w;
   w.rows = 3, w.columns = 40, w.epsilon = 0.5;
@@ -185,6 +209,14 @@ std::vector<Workload> one_of_each() {
   all.emplace_back(matmul);
   matmul.dtype = DType::kInt8;
   all.emplace_back(matmul);
+  matmul.bias = matmul.residual = false;
+  matmul.narrow_out = DType::kUInt8;
+  all.emplace_back(matmul);
+  Conv2dWorkload quantised = conv();
+  quantised.dtype = DType::kInt8;
+  quantised.narrow_out = DType::kUInt8;
+  quantised.activation = Activation::kNone;
+  all.emplace_back(quantised);
   MatmulWorkload batched;
   batched.batch = 3, batched.m = 4, batched.n = 8, batched.k = 6;
   all.emplace_back(batched);

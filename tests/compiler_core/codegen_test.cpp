@@ -319,7 +319,57 @@ TEST_P(CodegenMath, IsWithinAFewUlpOfTheLibrary) {
 }
 INSTANTIATE_TEST_SUITE_P(All, CodegenMath,
                          ::testing::Values(UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kTanh, UnaryOp::kErf,
-                                           UnaryOp::kSqrt, UnaryOp::kRsqrt, UnaryOp::kFloor, UnaryOp::kAbs));
+                                           UnaryOp::kSqrt, UnaryOp::kRsqrt, UnaryOp::kFloor, UnaryOp::kAbs,
+                                           UnaryOp::kRound));
+
+// With an instruction and without one, in both types: around ties, and where numbers have no place for a
+// fraction.
+TEST(Codegen, RoundsToTheNearestTiesToEven) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64})
+    for (const Target& target : {host_target(), *parse_target("llvm -mcpu=x86-64")}) {
+      if (target.family != host_target().family) continue;
+      const double large = dtype == DType::kFloat32 ? 0x1p23 : 0x1p52;
+      std::vector<double> numbers = {0, 0.25, 0.5, 0.75, 1.5, 2.5, 3.5, 126.5, 127.5, 8191.5, INFINITY};
+      for (const double v : {large / 4, large / 2, large, 2 * large})
+        for (const double step : {-1.5, -0.5, 0.0, 0.5, 1.0, 1.5}) numbers.push_back(v + step);
+      for (size_t n = numbers.size(); n-- > 0;) numbers.push_back(-numbers[n]);
+      if (dtype == DType::kFloat32)
+        for (double& v : numbers) v = static_cast<float>(v);
+      const auto count = std::ssize(numbers);
+      const Buffer x = make_buffer("x", dtype, {count}, MemoryScope::kGlobal, BufferRole::kInput);
+      const Buffer y = make_buffer("y", dtype, {count}, MemoryScope::kGlobal, BufferRole::kOutput);
+      const Var i = make_var("i");
+      const Stmt store = make_store(y, {i}, unary(UnaryOp::kRound, load(x, {i})));
+      const Program p{"round", {x, y}, make_for(i, count, store, AxisKind::kSpatial, LoopKind::kVectorized)};
+      std::vector<std::vector<double>> args = {numbers, {}};
+      const Status ran = run_compiled(p, args, target, 1);
+      ASSERT_TRUE(ran) << ran.message();
+      for (size_t n = 0; n < numbers.size(); ++n)
+        EXPECT_EQ(args[1][n], std::nearbyint(numbers[n])) << numbers[n] << " on " << target.name();
+    }
+}
+
+// The last lane of each row alone, after all rows had their others: it must not reach into the next row.
+TEST(Codegen, ASmallElementIsStoredByItself) {
+  for (const DType dtype : {DType::kUInt8, DType::kInt8, DType::kBFloat16}) {
+    constexpr int64_t kRows = 3, kColumns = 17, kLanes = 16;
+    const DType wide = is_float(dtype) ? DType::kFloat32 : DType::kInt32;
+    const Buffer x = make_buffer("x", wide, {kRows, kColumns}, MemoryScope::kGlobal, BufferRole::kInput);
+    const Buffer y = make_buffer("y", dtype, {kRows, kColumns}, MemoryScope::kGlobal, BufferRole::kOutput);
+    const Var block = make_var("block"), row = make_var("row"), lane = make_var("lane");
+    const Expr column = Expr(block) * kLanes + Expr(lane);
+    const Stmt store = make_store(y, {row, column}, cast(dtype, load(x, {row, column})));
+    const Stmt lanes =
+        make_for(lane, kLanes, make_if(column < kColumns, store), AxisKind::kSpatial, LoopKind::kVectorized);
+    const Program p{"tails", {x, y}, make_for(block, 2, make_for(row, kRows, lanes))};
+    std::vector<std::vector<double>> args(2);
+    for (int64_t i = 0; i < kRows * kColumns; ++i) args[0].push_back(static_cast<double>(1 + i));
+    const std::vector<double> expected = args[0];
+    const Status ran = run_compiled(p, args, host_target(), 1);
+    ASSERT_TRUE(ran) << ran.message();
+    EXPECT_EQ(args[1], expected) << dtype;
+  }
+}
 
 TEST(Codegen, MathAtTheEdges) {
   const auto at = [](UnaryOp op, double v) {

@@ -23,10 +23,13 @@ namespace tuner::testing {
 inline std::vector<std::vector<double>> random_args(const Program& program, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<std::vector<double>> args;
-  for (const Buffer& b : unpacked_args(program)) {
+  const std::vector<Buffer> unpacked = unpacked_args(program);
+  for (const Buffer& b : unpacked) {
     args.emplace_back();
     if (b->role == BufferRole::kOutput) continue;
-    for (int64_t i = 0; i < b->elements(); ++i) args.back().push_back(random_number(random, b->dtype));
+    const double factor = drawn_factor(unpacked, b);
+    for (int64_t i = 0; i < b->elements(); ++i)
+      args.back().push_back(factor * random_number(random, b->dtype));
   }
   return args;
 }

@@ -63,6 +63,23 @@ TEST(Te, EveryFloatTypeIsReplacedAndTheOriginalStays) {
   }
 }
 
+TEST(Te, WhatBecomesAnIntegerKeepsItsType) {
+  const Buffer x = make_buffer("x", DType::kFloat32, {4}, MemoryScope::kGlobal, BufferRole::kInput);
+  const Buffer y = make_buffer("y", DType::kInt32, {4}, MemoryScope::kGlobal, BufferRole::kOutput);
+  const Var i = make_var("i");
+  const Program p{
+      "p",
+      {x, y},
+      make_for(
+          i, 4,
+          make_store(y, {i}, cast(DType::kInt32, unary(UnaryOp::kRound, load(x, {i}) * float_imm(0.1)))))};
+  EXPECT_EQ(to_text(te::with_float_type(p, DType::kFloat64)),
+            R"(kernel p(input x float64[4], output y int32[4])
+  for i in 0..4
+    y[i] = int32(round(float32(x[i]) * 0.1))
+)");
+}
+
 TEST(Te, ThePackingEntryUsesTheSameReplacedBuffers) {
   Schedule s(testing::matmul(2, 8, 3));
   s.pack(s.tensor("B"), {{1, 4}, {0}, {1, 4, true}});

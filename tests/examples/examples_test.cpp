@@ -33,6 +33,12 @@ constexpr char kOperators[] = R"([
   {"name": "dense_raw", "op": "matmul", "a": [13, 37], "b": [37, 29], "transpose_a": false},
   {"name": "dense_bf16", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "bfloat16", "constant": ["b"]},
   {"name": "dense_int8", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "int8", "constant": ["b"], "bias": true},
+  {"name": "dense_brain", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "bfloat16", "out_dtype": "bfloat16"},
+  {"name": "dense_u8", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "int8", "out_dtype": "uint8", "constant": ["b"]},
+  {"name": "conv_bf16", "op": "conv2d", "data": [1, 5, 9, 11], "weight": [7, 5, 3, 2], "stride": [2, 1],
+   "dtype": "bfloat16", "constant": ["weight"], "target": "cpu -threads=2"},
+  {"name": "conv_u8", "op": "conv2d", "data": [1, 8, 9, 11], "weight": [16, 8, 1, 1], "dtype": "int8", "out_dtype": "uint8",
+   "layout": "NCHW8c", "bias": true},
   {"name": "pool", "op": "pool2d", "data": [1, 8, 9, 11], "kernel": [3, 2], "pooling": "average"},
   {"name": "soft", "op": "softmax", "rows": 7, "columns": 19, "target": "cpu -threads=2"},
   {"name": "norm", "op": "layer_norm", "rows": 7, "columns": 19},
@@ -125,7 +131,7 @@ TEST_F(ExamplesTest, EveryKernelOfALibraryAgreesWithTheInterpreter) {
                      " && cmake --build app"));
   const std::string said = output_of("mkdir data && TSAN_OPTIONS=halt_on_error=1 app/app_cpp data");
   const json manifest = json::parse(shell_.read("kernels/manifest.json"));
-  ASSERT_EQ(manifest.at("kernels").size(), 12u);
+  ASSERT_EQ(manifest.at("kernels").size(), 16u);
   for (const json& kernel : manifest.at("kernels")) {
     const auto function = kernel.at("function").get<std::string>();
     EXPECT_THAT(said, HasSubstr("the same from 8 threads: " + kernel.at("workload").get<std::string>()));

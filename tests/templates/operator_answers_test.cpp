@@ -28,6 +28,10 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
   halves.dtype = DType::kBFloat16;
   bytes.dtype = DType::kInt8;
   bytes.k = std::min<int64_t>(columns, 1 << 16);
+  MatmulWorkload brain = halves, quantised = bytes;
+  brain.narrow_out = DType::kBFloat16;
+  quantised.narrow_out = DType::kUInt8;
+  quantised.activation = Activation::kRelu;
   Pool2dWorkload largest{.channels = rows, .in_height = 1, .in_width = columns};
   largest.kernel_width = columns;
   largest.padding = {0, columns / 2, 0, 0};
@@ -40,6 +44,8 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
           average,
           halves,
           bytes,
+          brain,
+          quantised,
           depthwise,
           SoftmaxWorkload{rows, columns},
           LayerNormWorkload{rows, columns},
@@ -92,6 +98,85 @@ TEST(ReferenceAnswer, OfEveryOperatorIsThatOfTheInterpreter) {
       for (size_t i = 0; i < args.back().size(); ++i)
         ASSERT_NEAR(answer->back()[i], args.back()[i], 1e-12) << "out[" << i << "]";
     }
+}
+
+// The steps of ONNX's QLinearMatMul, written out.
+double requantised(double sum, double scale, double zero_point, const MatmulWorkload& w) {
+  const double low = w.out_dtype() == DType::kInt8 ? -128 : 0;
+  float x = static_cast<float>(sum) * static_cast<float>(scale);
+  if (w.activation == Activation::kRelu) x = x > 0 ? x : 0;
+  if (std::isnan(x)) return low;
+  return std::clamp(std::nearbyint(static_cast<double>(x)) + zero_point, low, low + 255);
+}
+
+// Ties, saturation at both ends, infinite scales and 0 times them, scales of any size, zero points: by the
+// interpreter, by the reference and by plain code of two targets.
+TEST(Requantisation, RoundsToEvenAndSaturates) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<double> scales = {0.5,   -0.5,      1,          -1,      1.0F / 3, 0.0078125,
+                                      1e-30, kInfinity, -kInfinity, 0x1p-12, 0x1p-149, 3e38};
+  MatmulWorkload w;
+  w.m = 256, w.n = std::ssize(scales), w.k = 1;
+  w.dtype = DType::kInt8;
+  std::vector<double> a, b;
+  for (int64_t i = 0; i < w.m; ++i) a.push_back(static_cast<double>(i));
+  for (int64_t j = 0; j < w.n; ++j) b.push_back(j % 3 == 0 ? 1 : j % 3 == 1 ? -3 : 127);
+  for (const DType out : {DType::kUInt8, DType::kInt8})
+    for (const Activation activation : {Activation::kNone, Activation::kRelu})
+      for (const double zero_point : {0.0, 1.0, 127.0, out == DType::kInt8 ? -128.0 : 255.0}) {
+        w.narrow_out = out;
+        w.activation = activation;
+        SCOPED_TRACE(str(Workload(w).key(), ", zero point ", zero_point));
+        std::vector<double> expected;
+        for (const double x : a)
+          for (size_t j = 0; j < scales.size(); ++j)
+            expected.push_back(requantised(x * b[j], scales[j], zero_point, w));
+        const Program math = Workload(w).compute();
+        std::vector<std::vector<double>> args = {a, b, scales, {zero_point}, {}};
+        ASSERT_TRUE(interpret(math, args).is_ok());
+        EXPECT_EQ(args.back(), expected);
+        const auto answer = reference_answer(math, inputs_of(args));
+        ASSERT_TRUE(answer.is_ok()) << answer.message();
+        EXPECT_EQ(answer->back(), expected);
+        for (const Target& target : {host_target(1), *parse_target("llvm -mcpu=x86-64")}) {
+          if (target.family != host_target(1).family) continue;
+          args.back().clear();
+          const Status status = testing::run_compiled(math, args, target, 1);
+          ASSERT_TRUE(status.is_ok()) << status.message();
+          EXPECT_EQ(args.back(), expected) << target.name();
+        }
+      }
+}
+
+// Where the last bit of float32 decides: products beside a tie, which double precision puts on either side.
+TEST(Requantisation, ReferenceRoundsAsKernelsDo) {
+  MatmulWorkload w;
+  w.m = 1, w.n = 4096, w.k = 1;
+  w.bias = true;
+  w.dtype = DType::kInt8;
+  w.narrow_out = DType::kInt8;
+  std::vector<double> bias, scales, expected;
+  int differ = 0;
+  for (int j = 0; j < w.n; ++j) {
+    bias.push_back(1'000'003 + 64.0 * j);
+    // The nearest float32 to a number that brings the sum to a tie.
+    scales.push_back(static_cast<float>((j % 100 + 0.5) / bias.back()));
+    expected.push_back(requantised(bias.back(), scales.back(), 0, w));
+    differ += std::nearbyint(bias.back() * scales.back()) != expected.back();
+  }
+  EXPECT_GT(differ, 100);
+  std::vector<std::vector<double>> args = {
+      {0}, std::vector<double>(static_cast<size_t>(w.n)), bias, scales, {0}, {}};
+  const Program math = Workload(w).compute();
+  ASSERT_TRUE(interpret(math, args).is_ok());
+  EXPECT_EQ(args.back(), expected);
+  const auto answer = reference_answer(math, inputs_of(args));
+  ASSERT_TRUE(answer.is_ok()) << answer.message();
+  EXPECT_EQ(answer->back(), expected);
+  args.back().clear();
+  const Status status = testing::run_compiled(math, args, host_target(1), 1);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(args.back(), expected);
 }
 
 // The largest |found - right| / tolerance.
@@ -158,8 +243,10 @@ TEST(Tolerance, ShowsAMissingColumn) {
 TEST(Tolerance, IsExactWhereNothingIsRounded) {
   MatmulWorkload bytes;
   bytes.dtype = DType::kInt8;
+  MatmulWorkload quantised = bytes;
+  quantised.narrow_out = DType::kUInt8;
   for (const Workload& w :
-       {Workload(bytes), Workload(TransposeWorkload{9, 9}),
+       {Workload(bytes), Workload(quantised), Workload(TransposeWorkload{9, 9}),
         Workload(ReduceWorkload{9, 9, RowReduction::kMax}), Workload(Pool2dWorkload{}),
         Workload(ElementwiseWorkload{.rows = 9, .columns = 9, .activation = Activation::kRelu})}) {
     EXPECT_EQ(tolerance_of(w).absolute, 0) << w.key();

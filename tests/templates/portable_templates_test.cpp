@@ -21,12 +21,13 @@ namespace {
 // one.
 std::vector<Workload> portable_workloads() {
   std::vector<Workload> all;
-  const auto matmul = [&](DType dtype) {
+  const auto matmul = [&](DType dtype, std::optional<DType> out = {}) {
     MatmulWorkload w;
     w.m = 7;
     w.n = 37;
     w.k = 20;
     w.dtype = dtype;
+    w.narrow_out = out;
     w.constant = {"b"};
     all.emplace_back(w);
     if (dtype != DType::kFloat32) return;
@@ -37,6 +38,8 @@ std::vector<Workload> portable_workloads() {
     all.emplace_back(w);
   };
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) matmul(dtype);
+  matmul(DType::kBFloat16, DType::kBFloat16);
+  matmul(DType::kInt8, DType::kUInt8);
 
   Conv2dWorkload conv;
   conv.in_channels = 16;
@@ -59,6 +62,17 @@ std::vector<Workload> portable_workloads() {
   all.emplace_back(pointwise);
   pointwise.layout = pointwise.out_layout = "NCHW16c";
   all.emplace_back(pointwise);
+  for (const DType dtype : {DType::kBFloat16, DType::kInt8}) {
+    Conv2dWorkload dots = blocked;
+    dots.dtype = dtype;
+    dots.narrow_out = dtype == DType::kInt8 ? DType::kInt8 : DType::kBFloat16;
+    dots.residual = false;
+    all.emplace_back(dots);
+    dots.layout = dots.out_layout = "NCHW";
+    dots.kernel_height = dots.kernel_width = 1;
+    dots.padding = {0, 0, 0, 0};
+    all.emplace_back(dots);
+  }
   Conv2dWorkload odd = conv;  // stride, dilation, uneven padding, channels that fill no vector
   odd.in_channels = 3;
   odd.out_channels = 5;
@@ -135,8 +149,12 @@ Target target_of(const std::string& text) {
   return *target;
 }
 
-// Transforms of other algorithms round more; both are far from what a misplaced element would make.
-double allowed_error(const AnyTemplate& t) { return t.algorithm() == "direct" ? 1e-4 : 1e-3; }
+// Transforms of other algorithms round more, results of bfloat16 most; all are far from what a misplaced element
+// would make.
+double allowed_error(const AnyTemplate& t, DType out) {
+  if (out == DType::kBFloat16) return 0x1p-8;
+  return t.algorithm() == "direct" ? 1e-4 : 1e-3;
+}
 
 void expect_answer(const std::vector<double>& out, const std::vector<double>& expected, double allowed) {
   ASSERT_EQ(out.size(), expected.size());
@@ -195,7 +213,8 @@ void expect_all_right(const std::string& target_text, Which which, int samples, 
       SCOPED_TRACE(str(d.schedule_template->name(), " ", d.config.to_text()));
       const Result<std::vector<double>> out = run(d, target, math, args);
       ASSERT_TRUE(out.is_ok()) << out.message();
-      ASSERT_NO_FATAL_FAILURE(expect_answer(*out, args.back(), allowed_error(*d.schedule_template)));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_answer(*out, args.back(), allowed_error(*d.schedule_template, math.args.back()->dtype)));
     }
   }
 }

@@ -36,7 +36,8 @@ inline std::vector<std::vector<double>> oracle_arguments(const Program& math, ui
     for (const int64_t extent : b->shape) n *= extent;
     std::vector<double>& values = args.emplace_back();
     if (b->role == BufferRole::kOutput) continue;
-    for (int64_t i = 0; i < n; ++i) values.push_back(testing::random_number(rng, b->dtype));
+    const double factor = testing::drawn_factor(math.args, b);
+    for (int64_t i = 0; i < n; ++i) values.push_back(factor * testing::random_number(rng, b->dtype));
   }
   const Status status = interpret(math, args);
   EXPECT_TRUE(status.is_ok()) << status.message();

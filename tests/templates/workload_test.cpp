@@ -33,6 +33,14 @@ TEST(WorkloadKey, IsCanonicalText) {
   m.dtype = DType::kInt8;
   EXPECT_EQ(Workload(m).key(),
             "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=int8 const=none");
+  m.narrow_out = DType::kUInt8;
+  EXPECT_EQ(
+      Workload(m).key(),
+      "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=int8 out_dtype=uint8 const=none");
+  Conv2dWorkload brain = resnet_last();
+  brain.dtype = DType::kBFloat16;
+  brain.narrow_out = DType::kBFloat16;
+  EXPECT_THAT(Workload(brain).key(), HasSubstr(" dtype=bfloat16 out_dtype=bfloat16 layout=NCHW const"));
   Pool2dWorkload pool;
   pool.channels = 64;
   pool.in_height = pool.in_width = 112;
@@ -144,7 +152,8 @@ TEST(WorkloadValidate, NamesTheKeyTheFoundAndTheExpected) {
             "data[3] (width): 9 with padding, expected at least 11 for a kernel of 3 columns at dilation 5");
   EXPECT_EQ(why([](auto& w) { w.layout = "NHWC"; }),
             "layout: expected NCHW, NCHW4c, NCHW8c or NCHW16c, found NHWC");
-  EXPECT_EQ(why([](auto& w) { w.dtype = DType::kFloat16; }), "dtype: expected float32, found float16");
+  EXPECT_EQ(why([](auto& w) { w.dtype = DType::kFloat16; }),
+            "dtype: expected float32, bfloat16 or int8, found float16");
   EXPECT_EQ(why([](auto& w) { w.constant = {"wieght"}; }),
             "constant: expected names of operands (data, weight, bias), found \"wieght\"");
   EXPECT_EQ(why([](auto& w) {
@@ -188,17 +197,56 @@ TEST(WorkloadValidate, ProductsAreOfThreeTypes) {
   EXPECT_EQ(validate(w).message(), "dtype: expected float32, bfloat16 or int8, found float16");
 }
 
-TEST(Workload, TypesOfAProductFollowFromOne) {
-  const auto types = [](DType dtype) {
-    MatmulWorkload w;
+TEST(WorkloadValidate, OutHasATypeThatTheSumsBecome) {
+  MatmulWorkload w;
+  w.narrow_out = DType::kBFloat16;
+  EXPECT_EQ(validate(w).message(), "out_dtype: expected one of float32 for float32, found bfloat16");
+  w.dtype = DType::kBFloat16;
+  EXPECT_TRUE(validate(w).is_ok());
+  w.dtype = DType::kInt8;
+  EXPECT_EQ(validate(w).message(), "out_dtype: expected one of int32, uint8, int8 for int8, found bfloat16");
+  w.narrow_out = DType::kInt8;
+  EXPECT_TRUE(validate(w).is_ok());
+  w.residual = true;
+  EXPECT_EQ(validate(w).message(),
+            "residual: expected none with out_dtype int8, as it has no scale of its own");
+}
+
+TEST(WorkloadValidate, Int8SumsOfAConvolutionFitInt32) {
+  Conv2dWorkload w = resnet_last();
+  w.dtype = DType::kInt8;
+  EXPECT_TRUE(validate(w).is_ok());
+  w.in_channels = 8192;
+  EXPECT_EQ(
+      validate(w).message(),
+      "terms of a sum: expected at most 65536 for int8, found 73728; sums of more products overflow int32");
+}
+
+TEST(Workload, TypesOfAProductFollowFromTwo) {
+  const auto types = [](auto w, DType dtype, std::optional<DType> out) {
     w.dtype = dtype;
-    w.bias = w.residual = true;
+    w.narrow_out = out;
+    w.bias = true;
+    w.residual = !requantises(w);
     std::string found;
     for (const Buffer& b : Workload(w).compute().args) found += str(b->name, " ", b->dtype, ", ");
     return found;
   };
-  EXPECT_EQ(types(DType::kBFloat16), "a bfloat16, b bfloat16, bias float32, residual float32, out float32, ");
-  EXPECT_EQ(types(DType::kInt8), "a uint8, b int8, bias int32, residual int32, out int32, ");
+  const MatmulWorkload m;
+  EXPECT_EQ(types(m, DType::kBFloat16, {}),
+            "a bfloat16, b bfloat16, bias float32, residual float32, out float32, ");
+  EXPECT_EQ(types(m, DType::kBFloat16, DType::kBFloat16),
+            "a bfloat16, b bfloat16, bias float32, residual bfloat16, out bfloat16, ");
+  EXPECT_EQ(types(m, DType::kInt8, {}), "a uint8, b int8, bias int32, residual int32, out int32, ");
+  EXPECT_EQ(types(m, DType::kInt8, DType::kUInt8),
+            "a uint8, b int8, bias int32, scale float32, zero_point uint8, out uint8, ");
+  const Conv2dWorkload c;
+  EXPECT_EQ(types(c, DType::kFloat32, {}),
+            "data float32, weight float32, bias float32, residual float32, out float32, ");
+  EXPECT_EQ(types(c, DType::kBFloat16, DType::kBFloat16),
+            "data bfloat16, weight bfloat16, bias float32, residual bfloat16, out bfloat16, ");
+  EXPECT_EQ(types(c, DType::kInt8, DType::kInt8),
+            "data uint8, weight int8, bias int32, scale float32, zero_point int8, out int8, ");
 }
 
 TEST(Workload, CountsMultiplyAndAddAsTwo) {

@@ -128,6 +128,16 @@ TEST(JobFile, MatmulIsOfThreeTypes) {
               str("v1 matmul b=1 m=7 n=29 k=13 ta=0 tb=0 bias=0 act=none dtype=", dtype, " const=none"));
 }
 
+TEST(JobFile, ProductsMayHaveNarrowResults) {
+  const auto key = [](const char* types) {
+    return one(matmul(str(R"("a": [7, 13], "b": [13, 29], )", types))).workload.key();
+  };
+  EXPECT_EQ(key(R"("dtype": "int8", "out_dtype": "int8")"),
+            "v1 matmul b=1 m=7 n=29 k=13 ta=0 tb=0 bias=0 act=none dtype=int8 out_dtype=int8 const=none");
+  EXPECT_EQ(key(R"("dtype": "int8", "out_dtype": "int32")"),
+            "v1 matmul b=1 m=7 n=29 k=13 ta=0 tb=0 bias=0 act=none dtype=int8 const=none");
+}
+
 TEST(JobFile, EveryKeyOfTheOperatorsOnRowsIsRead) {
   const auto key = [](const std::string& more) {
     return one(R"({"rows": 7, "columns": 13, )" + more + "}").workload.key();
@@ -214,7 +224,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "\"strides\": unknown key; did you mean stride? Known here: activation, algorithms, bias, constant, "
        "data, dilation, dtype, "
        "groups, layout, "
-       "measure, name, op, out_layout, padding, residual, search, seed, stop_below, stride, "
+       "measure, name, op, out_dtype, out_layout, padding, residual, search, seed, stop_below, stride, "
        "target, time_limit_s, trials, uses, weight."},
       {conv(R"("stride": 1, "stride": 2)"), "\"stride\": the key is given twice in one object."},
       {conv(R"("measure": {"repeats": 1, "repeats": 2})"),
@@ -234,7 +244,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("a": [1, 1])"),
        "\"a\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "
        "groups, layout, "
-       "measure, name, op, out_layout, padding, residual, search, seed, stop_below, stride, "
+       "measure, name, op, out_dtype, out_layout, padding, residual, search, seed, stop_below, stride, "
        "target, time_limit_s, trials, uses, weight."},
       // pairs
       {conv(R"("stride": [0, 1])"),
@@ -310,7 +320,10 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("activation": "gelu")"), "activation: expected \"relu\" or null, found \"gelu\"."},
       {matmul(R"("a": [2, 3], "b": [3, 4], "dtype": "uint8")"),
        "dtype: expected \"float32\", \"bfloat16\" or \"int8\", found \"uint8\"."},
-      {conv(R"("dtype": "float16")"), "dtype: expected \"float32\", found \"float16\"."},
+      {matmul(R"("a": [2, 3], "b": [3, 4], "dtype": "int8", "out_dtype": "float32")"),
+       "out_dtype: expected \"int32\", \"uint8\" or \"int8\", found \"float32\"."},
+      {conv(R"("dtype": "float16")"),
+       "dtype: expected \"float32\", \"bfloat16\" or \"int8\", found \"float16\"."},
       {conv(R"("layout": "NHWC")"), "layout: expected NCHW, NCHW4c, NCHW8c or NCHW16c, found NHWC"},
       {conv(R"("constant": ["bias"])"),
        "constant: expected a list of different operands out of \"data\", \"weight\", found [\"bias\"]."},

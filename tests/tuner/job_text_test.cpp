@@ -46,41 +46,49 @@ class Draw {
     return names;
   }
 
+  template <class Product>
+  Product with_types(Product w) {
+    constexpr DType kTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8};
+    w.dtype = kTypes[number(0, 2)];
+    const auto allowed = out_dtypes(w.dtype);
+    if (const DType out = allowed[number(0, std::ssize(allowed) - 1)]; out != sum_dtype(w.dtype))
+      w.narrow_out = out;
+    w.residual = w.residual && !requantises(w);
+    return w;
+  }
+
   Workload workload() {
     switch (number(0, 7)) {
       case 0:
-        return MatmulWorkload{.batch = number(1, 3),
-                              .m = number(1, 9),
-                              .n = number(1, 9),
-                              .k = number(1, 9),
-                              .transpose_a = flag(),
-                              .transpose_b = flag(),
-                              .bias = flag(),
-                              .residual = flag(),
-                              .activation = activation(),
-                              .dtype = number(0, 2) == 0 ? DType::kInt8
-                                       : flag()          ? DType::kBFloat16
-                                                         : DType::kFloat32,
-                              .constant = some({"a", "b"})};
+        return with_types(MatmulWorkload{.batch = number(1, 3),
+                                         .m = number(1, 9),
+                                         .n = number(1, 9),
+                                         .k = number(1, 9),
+                                         .transpose_a = flag(),
+                                         .transpose_b = flag(),
+                                         .bias = flag(),
+                                         .residual = flag(),
+                                         .activation = activation(),
+                                         .constant = some({"a", "b"})});
       case 1: {
         const int64_t groups = number(1, 3);
-        return Conv2dWorkload{.batch = number(1, 3),
-                              .in_channels = 16 * groups * number(1, 2),
-                              .in_height = number(7, 20),
-                              .in_width = number(7, 20),
-                              .out_channels = 16 * groups,
-                              .kernel_height = number(1, 3),
-                              .kernel_width = number(1, 3),
-                              .stride = {number(1, 2), number(1, 2)},
-                              .padding = {number(0, 1), number(0, 1), number(0, 1), number(0, 1)},
-                              .dilation = {number(1, 2), number(1, 2)},
-                              .groups = groups,
-                              .bias = flag(),
-                              .residual = flag(),
-                              .activation = activation(),
-                              .layout = flag() ? "NCHW" : "NCHW8c",
-                              .out_layout = flag() ? "NCHW" : "NCHW16c",
-                              .constant = some({"data", "weight"})};
+        return with_types(Conv2dWorkload{.batch = number(1, 3),
+                                         .in_channels = 16 * groups * number(1, 2),
+                                         .in_height = number(7, 20),
+                                         .in_width = number(7, 20),
+                                         .out_channels = 16 * groups,
+                                         .kernel_height = number(1, 3),
+                                         .kernel_width = number(1, 3),
+                                         .stride = {number(1, 2), number(1, 2)},
+                                         .padding = {number(0, 1), number(0, 1), number(0, 1), number(0, 1)},
+                                         .dilation = {number(1, 2), number(1, 2)},
+                                         .groups = groups,
+                                         .bias = flag(),
+                                         .residual = flag(),
+                                         .activation = activation(),
+                                         .layout = flag() ? "NCHW" : "NCHW8c",
+                                         .out_layout = flag() ? "NCHW" : "NCHW16c",
+                                         .constant = some({"data", "weight"})});
       }
       case 2: {
         const bool average = flag();

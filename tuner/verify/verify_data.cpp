@@ -12,12 +12,14 @@ namespace {
 
 bool is_output(const Buffer& buffer) { return buffer->role == BufferRole::kOutput; }
 
-std::vector<std::vector<float>> random_inputs(const Program& program, uint64_t seed) {
+std::vector<std::vector<float>> random_inputs(const Workload& workload, const Program& program,
+                                              uint64_t seed) {
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& buffer = program.args[i];
-    if (!is_output(buffer))
-      inputs.push_back(random_values(seed, static_cast<int>(i), buffer->elements(), buffer->dtype));
+    if (is_output(buffer)) continue;
+    inputs.push_back(random_values(seed, static_cast<int>(i), buffer->elements(), buffer->dtype));
+    for (float& value : inputs.back()) value *= drawn_factor(workload, buffer->name);
   }
   return inputs;
 }
@@ -26,7 +28,7 @@ std::vector<std::vector<float>> random_inputs(const Program& program, uint64_t s
 
 Result<VerifyData> make_verify_data(const Workload& workload, uint64_t seed) {
   VerifyData data{.unscheduled = workload.compute(), .tolerance = tolerance_of(workload)};
-  data.inputs = random_inputs(data.unscheduled, seed);
+  data.inputs = random_inputs(workload, data.unscheduled, seed);
   ASSIGN_OR_RETURN(data.answers, reference_answer(data.unscheduled, data.inputs));
   return data;
 }

@@ -77,6 +77,7 @@ Result<BenchCase> BenchCase::make(const Workload& workload, uint64_t seed) {
     HostTensor tensor{.name = arg->name, .shape = arg->shape, .dtype = arg->dtype};
     if (arg->role != BufferRole::kOutput) {
       tensor.values = random_values(seed, static_cast<int>(i), arg->elements(), arg->dtype);
+      for (float& value : tensor.values) value *= drawn_factor(workload, arg->name);
       inputs.push_back(tensor.values);
     }
     made.operands_[arg->name] = std::move(tensor);

@@ -72,13 +72,21 @@ std::string DnnlPd::kernel() const {
   return text;
 }
 
-DnnlEpilogue::DnnlEpilogue(const OnednnApi& api, const DnnlMd* residual, Activation activation) : api_(api) {
+DnnlEpilogue::DnnlEpilogue(const OnednnApi& api, const BenchCase& bench_case, int channel,
+                           const DnnlMd* residual, Activation activation)
+    : api_(api) {
   dnnl_post_ops_t operations = nullptr;
   api.primitive_attr_create(&attributes_);
   api.post_ops_create(&operations);
   if (residual != nullptr) api.post_ops_append_binary(operations, dnnl_binary_add, residual);
   if (activation == Activation::kRelu) api.post_ops_append_eltwise(operations, 1, dnnl_eltwise_relu, 0, 0);
   api.primitive_attr_set_post_ops(attributes_, operations);
+  if (bench_case.has("zero_point")) {
+    const std::vector<float>& scales = bench_case.operand("scale").values;
+    api.primitive_attr_set_output_scales(attributes_, std::ssize(scales), 1 << channel, scales.data());
+    const auto zero_point = static_cast<int32_t>(bench_case.operand("zero_point").values.front());
+    api.primitive_attr_set_zero_points(attributes_, DNNL_ARG_DST, 1, 0, &zero_point);
+  }
   api.post_ops_destroy(operations);
 }
 
@@ -183,6 +191,8 @@ Contestant dnnl_contestant(const BenchCase& bench_case, const std::shared_ptr<Dn
                            DnnlCall::Slot out, const std::string& name, const std::string& kernel,
                            const std::string& algorithm) {
   const HostTensor shape = bench_case.operand("out");
+  // It adds the zero point before it rounds: of two integers as near it may take the other.
+  const auto tolerance = bench_case.has("zero_point") ? std::optional(Tolerance{1, 0}) : std::nullopt;
   return {.name = name,
           .algorithm = algorithm,
           .detail = kernel,
@@ -193,6 +203,7 @@ Contestant dnnl_contestant(const BenchCase& bench_case, const std::shared_ptr<Dn
                 Result<std::vector<double>> values = call->read(out, shape);
                 return values.is_ok() ? *std::move(values) : std::vector<double>();
               },
+          .tolerance = tolerance,
           .flush = [call, out] { call->flush(out); }};
 }
 

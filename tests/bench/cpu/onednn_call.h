@@ -26,6 +26,8 @@ namespace tuner {
   X(primitive_attr_create)                 \
   X(primitive_attr_destroy)                \
   X(primitive_attr_set_post_ops)           \
+  X(primitive_attr_set_output_scales)      \
+  X(primitive_attr_set_zero_points)        \
   X(post_ops_create)                       \
   X(post_ops_destroy)                      \
   X(post_ops_append_eltwise)               \
@@ -86,10 +88,12 @@ class DnnlPd {
   std::shared_ptr<std::remove_pointer_t<dnnl_primitive_desc_t>> pd_;
 };
 
-// Attributes with the epilogue of a product, owned: residual as a sum with a tensor of `residual`, then ReLU.
+// Attributes with the epilogue of a product, owned: scales of the channels (dimension `channel` of out) and the zero
+// point, where the case has them; residual as a sum with a tensor of `residual`, then ReLU.
 class DnnlEpilogue {
  public:
-  DnnlEpilogue(const OnednnApi& api, const DnnlMd* residual, Activation activation);
+  DnnlEpilogue(const OnednnApi& api, const BenchCase& bench_case, int channel, const DnnlMd* residual,
+               Activation activation);
   ~DnnlEpilogue();
   DnnlEpilogue(const DnnlEpilogue&) = delete;
   DnnlEpilogue& operator=(const DnnlEpilogue&) = delete;

@@ -36,14 +36,15 @@ bool same(const DnnlMd& a, const DnnlMd& b) {
 Result<DnnlPd> conv_primitive(const DnnlWays& ways, const Conv2dWorkload& w, const ConvWay& way) {
   const OnednnApi& api = ways.api;
   const auto shape = [&](const char* operand) { return ways.bench_case.operand(operand).shape; };
-  const DnnlMd src = dnnl_md(api, shape("data"), way.inside), dst = dnnl_md(api, shape("out"), way.inside);
+  const DnnlMd src = dnnl_md(api, shape("data"), way.inside, left_dtype(w.dtype)),
+               dst = dnnl_md(api, shape("out"), way.inside, w.out_dtype());
   std::vector<int64_t> weight_shape = shape("weight");
   if (w.groups > 1) {
     weight_shape[0] /= w.groups;
     weight_shape.insert(weight_shape.begin(), w.groups);
   }
-  const DnnlMd weights = dnnl_md(api, weight_shape, dnnl_format_tag_any);
-  const DnnlMd bias = dnnl_md(api, {w.out_channels}, dnnl_a);
+  const DnnlMd weights = dnnl_md(api, weight_shape, dnnl_format_tag_any, w.dtype);
+  const DnnlMd bias = dnnl_md(api, {w.out_channels}, dnnl_a, sum_dtype(w.dtype));
   const dnnl_dims_t strides = {w.stride[0], w.stride[1]}, dilates = {w.dilation[0] - 1, w.dilation[1] - 1},
                     before = {w.padding[0], w.padding[1]}, after = {w.padding[2], w.padding[3]};
   dnnl_convolution_desc_t description;
@@ -51,7 +52,7 @@ Result<DnnlPd> conv_primitive(const DnnlWays& ways, const Conv2dWorkload& w, con
                               &description, dnnl_forward_inference, way.algorithm, &src, &weights,
                               w.bias ? &bias : nullptr, &dst, strides, dilates, before, after),
                           "convolution"));
-  const DnnlEpilogue epilogue(api, w.residual ? &dst : nullptr, w.activation);
+  const DnnlEpilogue epilogue(api, ways.bench_case, 1, w.residual ? &dst : nullptr, w.activation);
   return DnnlPd::make(api, &description, epilogue.get());
 }
 
@@ -60,8 +61,8 @@ Result<Contestant> conv_contestant(const DnnlWays& ways, const Conv2dWorkload& w
   const auto call = std::make_shared<DnnlCall>(ways.api, ways.sets);
   const auto operand = [&](const char* name) -> const HostTensor& { return ways.bench_case.operand(name); };
   const DnnlMd src_md = pd.md(dnnl_query_src_md), dst_md = pd.md(dnnl_query_dst_md);
-  const DnnlMd nchw_src = dnnl_plain_md(ways.api, operand("data").shape),
-               nchw_dst = dnnl_plain_md(ways.api, operand("out").shape);
+  const DnnlMd nchw_src = dnnl_plain_md(ways.api, operand("data").shape, left_dtype(w.dtype)),
+               nchw_dst = dnnl_plain_md(ways.api, operand("out").shape, w.out_dtype());
 
   ASSIGN_OR_RETURN(DnnlCall::Slot src, call->filled(way.nchw_outside ? nchw_src : src_md, operand("data")));
   if (way.nchw_outside && !same(nchw_src, src_md)) {
@@ -75,8 +76,9 @@ Result<Contestant> conv_contestant(const DnnlWays& ways, const Conv2dWorkload& w
   std::vector<std::pair<int, DnnlCall::Slot>> arguments{
       {DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}};
   if (w.bias) {
-    ASSIGN_OR_RETURN(const DnnlCall::Slot bias,
-                     call->filled(dnnl_md(ways.api, {w.out_channels}, dnnl_a), operand("bias")));
+    ASSIGN_OR_RETURN(
+        const DnnlCall::Slot bias,
+        call->filled(dnnl_md(ways.api, {w.out_channels}, dnnl_a, sum_dtype(w.dtype)), operand("bias")));
     arguments.emplace_back(DNNL_ARG_BIAS, bias);
   }
   if (w.residual) {
@@ -110,16 +112,17 @@ Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload&
         w.batch == 1 ? (transposed ? dnnl_ba : dnnl_ab) : (transposed ? dnnl_acb : dnnl_abc);
     return dnnl_md(api, shape(rows, columns), tag, dtype);
   };
-  const DnnlMd a = plain(w.m, w.k, w.transpose_a, w.a_dtype()), b = plain(w.k, w.n, w.transpose_b, w.dtype),
-               out = plain(w.m, w.n, false, w.out_dtype());
+  const DnnlMd a = plain(w.m, w.k, w.transpose_a, left_dtype(w.dtype)),
+               b = plain(w.k, w.n, w.transpose_b, w.dtype), out = plain(w.m, w.n, false, w.out_dtype());
   const DnnlMd any = dnnl_md(api, shape(w.k, w.n), dnnl_format_tag_any, w.dtype);
   const DnnlMd bias =
       dnnl_md(api, w.batch == 1 ? std::vector<int64_t>{1, w.n} : std::vector<int64_t>{1, 1, w.n},
-              w.batch == 1 ? dnnl_ab : dnnl_abc, w.out_dtype());
+              w.batch == 1 ? dnnl_ab : dnnl_abc, sum_dtype(w.dtype));
   dnnl_matmul_desc_t description;
   RETURN_IF_ERROR(dnnl_ok(
       api.matmul_desc_init(&description, &a, packed ? &any : &b, w.bias ? &bias : nullptr, &out), "matmul"));
-  const DnnlEpilogue epilogue(api, w.residual ? &out : nullptr, w.activation);
+  const DnnlEpilogue epilogue(api, ways.bench_case, w.batch == 1 ? 1 : 2, w.residual ? &out : nullptr,
+                              w.activation);
   ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::make(api, &description, epilogue.get()));
   const auto call = std::make_shared<DnnlCall>(api, ways.sets);
   // filled() takes row-major values; operands that are stored transposed are not among the benchmark's
@@ -146,15 +149,15 @@ Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload&
 // A dense layer: weights [N, K], which the library packs.
 Result<Contestant> inner_product_contestant(const DnnlWays& ways, const MatmulWorkload& w) {
   const OnednnApi& api = ways.api;
-  const DnnlMd src = dnnl_md(api, {w.m, w.k}, dnnl_ab, w.a_dtype()),
+  const DnnlMd src = dnnl_md(api, {w.m, w.k}, dnnl_ab, left_dtype(w.dtype)),
                dst = dnnl_md(api, {w.m, w.n}, dnnl_ab, w.out_dtype()),
                weights = dnnl_md(api, {w.n, w.k}, dnnl_format_tag_any, w.dtype),
-               bias = dnnl_md(api, {w.n}, dnnl_a, w.out_dtype());
+               bias = dnnl_md(api, {w.n}, dnnl_a, sum_dtype(w.dtype));
   dnnl_inner_product_desc_t description;
   RETURN_IF_ERROR(dnnl_ok(api.inner_product_forward_desc_init(&description, dnnl_forward_inference, &src,
                                                               &weights, w.bias ? &bias : nullptr, &dst),
                           "inner product"));
-  const DnnlEpilogue epilogue(api, w.residual ? &dst : nullptr, w.activation);
+  const DnnlEpilogue epilogue(api, ways.bench_case, 1, w.residual ? &dst : nullptr, w.activation);
   ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::make(api, &description, epilogue.get()));
   const auto call = std::make_shared<DnnlCall>(api, ways.sets);
   const HostTensor& b = ways.bench_case.operand("b");
@@ -191,7 +194,7 @@ Contestant sgemm_contestant(const DnnlWays& ways) {
 void add_dnnl_conv2d(const DnnlWays& ways, const Conv2dWorkload& w) {
   const auto add = [&](const ConvWay& way) {
     const bool is_3x3 = w.kernel_height == 3 && w.kernel_width == 3 && w.stride[0] == 1 && w.stride[1] == 1;
-    if (way.only_3x3 && (!is_3x3 || w.groups > 1)) return;
+    if (way.only_3x3 && (!is_3x3 || w.groups > 1 || w.dtype != DType::kFloat32)) return;
     ways.add(way.name, conv_contestant(ways, w, way));
   };
   if (w.layout == "NCHW" && w.out_layout == "NCHW")

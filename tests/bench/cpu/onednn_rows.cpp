@@ -71,7 +71,8 @@ Result<Contestant> elementwise_contestant(const DnnlWays& ways, const Elementwis
   RETURN_IF_ERROR(dnnl_ok(
       ways.api.binary_desc_init(&description, operands[0].kind, &md, &operands[0].md, &md), "binary"));
   // The second operand as a fused binary; only additions come second.
-  const DnnlEpilogue epilogue(ways.api, operands.size() > 1 ? &operands[1].md : nullptr, w.activation);
+  const DnnlEpilogue epilogue(ways.api, ways.bench_case, 1, operands.size() > 1 ? &operands[1].md : nullptr,
+                              w.activation);
   ASSIGN_OR_RETURN(const DnnlPd pd, DnnlPd::make(ways.api, &description, epilogue.get()));
   ASSIGN_OR_RETURN(const DnnlCall::Slot first, filled(operands[0]));
   const DnnlCall::Slot out = call->tensor(md);

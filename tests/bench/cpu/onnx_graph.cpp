@@ -38,6 +38,30 @@ class GraphWriter {
     model_.weights(name, DType::kInt64, {static_cast<int64_t>(values.size())}, bytes);
     return name;
   }
+  // Likewise: the number as a tensor of this shape; without dimensions unless said.
+  std::string number(const std::string& name, DType dtype, float value,
+                     const std::vector<int64_t>& shape = {}) {
+    const std::vector<float> values(shape.empty() ? 1 : static_cast<size_t>(shape.front()), value);
+    model_.weights(name, dtype, shape, element_bytes(values, dtype));
+    return name;
+  }
+  // The inputs of QLinearConv and QLinearMatMul: with scales of 1 for x and for out, that of w is ours. Its own relu
+  // they have not: there it must be one.
+  Result<std::vector<std::string>> quantised(const std::string& x, const std::string& w,
+                                             Activation activation) {
+    if (activation != Activation::kNone)
+      return failed("QLinear operators have no relu but saturation, which is one if the zero point is 0");
+    const DType out = case_.operand("out").dtype;
+    const std::string one = number("one", DType::kFloat32, 1);
+    return std::vector{operand(x),
+                       one,
+                       number("zero_u8", DType::kUInt8, 0),
+                       operand(w),
+                       weights("scale"),
+                       number("zero_s8", DType::kInt8, 0, case_.operand("scale").shape),
+                       one,
+                       number("out_zero_point", out, case_.operand("zero_point").values.front())};
+  }
   // Its result's name.
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
                    const Attributes& attributes = {}) {
@@ -84,6 +108,12 @@ std::vector<int64_t> list(const std::array<int64_t, N>& values) {
 Status write(GraphWriter& g, const MatmulWorkload& w) {
   if (w.transpose_a || w.transpose_b) return failed("operands that are stored transposed are not done here");
   if (w.dtype == DType::kBFloat16) return failed("ONNX's MatMul of bfloat16 writes bfloat16, not float32");
+  if (requantises(w)) {
+    if (w.bias) return failed("QLinearMatMul has no bias");
+    ASSIGN_OR_RETURN(const std::vector<std::string> inputs, g.quantised("a", "b", w.activation));
+    g.node("QLinearMatMul", inputs);
+    return Status::ok();
+  }
   // uint8 times int8, summed in int32.
   const std::string a = g.operand("a"), b = g.operand("b");
   std::string value = g.node(w.dtype == DType::kInt8 ? "MatMulInteger" : "MatMul", {a, b});
@@ -93,9 +123,16 @@ Status write(GraphWriter& g, const MatmulWorkload& w) {
 }
 
 Status write(GraphWriter& g, const Conv2dWorkload& w) {
-  std::vector<std::string> inputs{g.operand("data"), g.operand("weight")};
+  std::vector<std::string> inputs;
+  if (requantises(w)) {
+    ASSIGN_OR_RETURN(inputs, g.quantised("data", "weight", w.activation));
+  } else if (w.dtype == DType::kFloat32) {
+    inputs = {g.operand("data"), g.operand("weight")};
+  } else {
+    return failed("ONNX Runtime has no convolution of ", w.dtype, " into ", w.out_dtype());
+  }
   if (w.bias) inputs.push_back(g.weights("bias"));
-  const std::string value = g.node("Conv", inputs,
+  const std::string value = g.node(requantises(w) ? "QLinearConv" : "Conv", inputs,
                                    {{"kernel_shape", std::vector{w.kernel_height, w.kernel_width}},
                                     {"strides", list(w.stride)},
                                     {"pads", list(w.padding)},

@@ -1,5 +1,6 @@
 #include "tests/bench/cpu/shapes.h"
 
+#include <optional>
 #include <span>
 
 #include "compiler_core/base/status.h"
@@ -67,7 +68,9 @@ std::string layout_of(int64_t channels, Images images) {
 
 class ShapeList {
  public:
-  void convolutions(const std::string& set, std::span<const Layer> layers, Images images, bool depthwise) {
+  // Of bfloat16 out is bfloat16, of int8 uint8, so that layers follow each other; there saturation is the ReLU.
+  void convolutions(const std::string& set, std::span<const Layer> layers, Images images, bool depthwise,
+                    DType dtype = DType::kFloat32) {
     for (const Layer& l : layers) {
       Conv2dWorkload w;
       w.in_channels = l.in_channels;
@@ -79,7 +82,9 @@ class ShapeList {
       w.padding = {pad, pad, pad, pad};
       w.groups = depthwise ? l.in_channels : 1;
       w.bias = true;
-      w.activation = Activation::kRelu;
+      w.activation = dtype == DType::kInt8 ? Activation::kNone : Activation::kRelu;
+      w.dtype = dtype;
+      if (dtype != DType::kFloat32) w.narrow_out = dtype == DType::kInt8 ? DType::kUInt8 : DType::kBFloat16;
       w.layout = layout_of(l.in_channels, images);
       w.out_layout = layout_of(l.out_channels, images);
       w.constant = {"weight"};
@@ -87,13 +92,15 @@ class ShapeList {
                                    l.stride > 1 ? str("s", l.stride) : std::string());
       shapes.push_back({set, str(kind, "_", l.in_channels, "_", l.out_channels, "_", l.size),
                         str(depthwise ? "depthwise " : "conv ", l.kernel, "x", l.kernel, " s", l.stride,
-                            images == Images::kNchw ? " NCHW" : " blocked"),
+                            images == Images::kNchw ? " NCHW" : " blocked", of_type(dtype)),
                         w, l.uses});
     }
   }
   void matmul(const std::string& set, const std::string& name, const std::string& group, int64_t m, int64_t n,
-              int64_t k, int64_t batch = 1, DType dtype = DType::kFloat32) {
+              int64_t k, int64_t batch = 1, DType dtype = DType::kFloat32,
+              std::optional<DType> narrow_out = {}) {
     MatmulWorkload w;
+    w.narrow_out = narrow_out;
     w.batch = batch;
     w.m = m;
     w.n = n;
@@ -124,6 +131,7 @@ class ShapeList {
       shapes.push_back({"pooling", str(name, "_", channels, "_", size, "_", kind), str("pooling ", kind), w});
     }
   }
+  static std::string of_type(DType dtype) { return dtype == DType::kFloat32 ? "" : str(" ", dtype); }
   std::vector<BenchShape> shapes;
 };
 
@@ -137,10 +145,16 @@ std::vector<BenchShape> make_shapes() {
   list.convolutions("mobilenetv2_dw_blocked", kMobilenetDepthwise, Images::kBlocked, true);
   list.convolutions("mobilenetv2_1x1", kMobilenet1x1, Images::kNchw, false);
   list.convolutions("mobilenetv2_1x1_blocked", kMobilenet1x1, Images::kBlocked, false);
+  for (const DType dtype : {DType::kBFloat16, DType::kInt8}) {
+    const std::string type = dtype == DType::kInt8 ? "_int8" : "_bf16";
+    list.convolutions("resnet50" + type, kResnet50, Images::kNchw, false, dtype);
+    list.convolutions("resnet50_blocked" + type, kResnet50, Images::kBlocked, false, dtype);
+    list.convolutions("mobilenetv2_1x1" + type, kMobilenet1x1, Images::kNchw, false, dtype);
+    list.convolutions("mobilenetv2_1x1_blocked" + type, kMobilenet1x1, Images::kBlocked, false, dtype);
+  }
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
-    const bool plain = dtype == DType::kFloat32;
-    const std::string set = plain ? "" : dtype == DType::kInt8 ? "_int8" : "_bf16";
-    const std::string group = plain ? "" : str(" ", dtype);
+    const std::string set = dtype == DType::kFloat32 ? "" : dtype == DType::kInt8 ? "_int8" : "_bf16";
+    const std::string group = ShapeList::of_type(dtype);
     for (const int64_t n : {64, 128, 256, 512, 1024, 2048})
       list.matmul("cubes" + set, str(n, "^3"), (n < 256 ? "matmul small" : "matmul large") + group, n, n, n,
                   1, dtype);
@@ -151,6 +165,15 @@ std::vector<BenchShape> make_shapes() {
     list.matmul("bert" + set, "scores_12x128x128x64", "matmul batched" + group, 128, 128, 64, 12, dtype);
     list.matmul("bert" + set, "context_12x128x64x128", "matmul batched" + group, 128, 64, 128, 12, dtype);
   }
+  // Scaled into uint8, as they stand in a quantised network.
+  for (const int64_t n : {256, 512, 1024})
+    list.matmul("cubes_uint8", str(n, "^3"), "matmul requantised", n, n, n, 1, DType::kInt8, DType::kUInt8);
+  list.matmul("bert_uint8", "qkv_128x768x768", "matmul requantised", 128, 768, 768, 1, DType::kInt8,
+              DType::kUInt8);
+  list.matmul("bert_uint8", "ffn1_128x3072x768", "matmul requantised", 128, 3072, 768, 1, DType::kInt8,
+              DType::kUInt8);
+  list.matmul("bert_uint8", "ffn2_128x768x3072", "matmul requantised", 128, 768, 3072, 1, DType::kInt8,
+              DType::kUInt8);
   list.matmul("skinny", "fc_1x4096x4096", "matmul skinny", 1, 4096, 4096);
   list.matmul("skinny", "fc_8x4096x4096", "matmul skinny", 8, 4096, 4096);
   list.matmul("skinny", "fc_1x1000x2048", "matmul skinny", 1, 1000, 2048);

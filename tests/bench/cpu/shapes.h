@@ -16,7 +16,7 @@ struct BenchShape {
 };
 
 // All of them, set by set. Convolutions have bias and ReLU and packed weights; products have packed b and no
-// epilogue, as a BLAS has none.
+// epilogue, as a BLAS has none, but for those that are requantised.
 const std::vector<BenchShape>& bench_shapes();
 // "resnet50, resnet50_16c, ...".
 std::string bench_set_names();

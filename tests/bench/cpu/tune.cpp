@@ -9,7 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
+
+#include "templates/workload/workload_json.h"
 
 extern char** environ;
 
@@ -17,49 +18,6 @@ namespace tuner {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-void describe(const MatmulWorkload& w, json& j) {
-  j["batch"] = w.batch;
-  j["a"] = w.transpose_a ? json{w.k, w.m} : json{w.m, w.k};
-  j["b"] = w.transpose_b ? json{w.n, w.k} : json{w.k, w.n};
-  j["transpose_a"] = w.transpose_a;
-  j["transpose_b"] = w.transpose_b;
-}
-
-void describe(const Conv2dWorkload& w, json& j) {
-  j["data"] = {w.batch, w.in_channels, w.in_height, w.in_width};
-  j["weight"] = {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width};
-  j["stride"] = w.stride;
-  j["padding"] = w.padding;
-  j["dilation"] = w.dilation;
-  j["groups"] = w.groups;
-  j["layout"] = w.layout;
-  j["out_layout"] = w.out_layout;
-}
-
-template <class W>
-requires requires(const W& w) { w.rows; }
-void describe(const W& w, json& j) {
-  j["rows"] = w.rows;
-  j["columns"] = w.columns;
-  if constexpr (requires { w.epsilon; }) j["epsilon"] = w.epsilon;
-  if constexpr (requires { w.reduction; }) j["reduction"] = row_reduction_name(w.reduction);
-  if constexpr (requires { w.scale; }) j["scale"] = w.scale;
-}
-
-template <class W>
-requires requires(const W& w) { w.pooling; }
-void describe(const W& w, json& j) {
-  j["data"] = {w.batch, w.channels, w.in_height, w.in_width};
-  j["kernel"] = {w.kernel_height, w.kernel_width};
-  j["stride"] = w.stride;
-  j["padding"] = w.padding;
-  j["pooling"] = pooling_name(w.pooling);
-  j["count_include_pad"] = w.count_include_pad;
-  j["layout"] = w.layout;
-}
-
 // Beside this program: bin/tuner.
 Result<std::string> find_tuner() {
   std::error_code error;
@@ -73,18 +31,8 @@ Result<std::string> find_tuner() {
 }  // namespace
 
 std::string job_entry(const Workload& workload, int threads, Algorithms algorithms) {
-  json j = {{"op", workload.op_name()}, {"target", str("cpu -threads=", threads)}};
-  std::visit(
-      [&](const auto& w) {
-        describe(w, j);
-        if constexpr (requires { w.bias; }) j["bias"] = w.bias;
-        if constexpr (requires { w.residual; }) j["residual"] = w.residual;
-        if constexpr (requires { w.activation; })
-          if (w.activation == Activation::kRelu) j["activation"] = "relu";
-        if constexpr (requires { w.constant; }) j["constant"] = w.constant;
-        if (w.dtype != DType::kFloat32) j["dtype"] = dtype_name(w.dtype);
-      },
-      workload.op());
+  nlohmann::ordered_json j = workload_json(workload);
+  j["target"] = str("cpu -threads=", threads);
   if (algorithms == Algorithms::kDirect) j["algorithms"] = {"direct"};
   return j.dump();
 }

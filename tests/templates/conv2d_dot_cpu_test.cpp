@@ -1,0 +1,152 @@
+// Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu): what they decline, their loops,
+// and random configs on odd shapes, interpreted and compiled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "templates/registry/registry.h"
+#include "tests/templates/compiled_template_check.h"
+
+namespace tuner {
+namespace {
+
+struct Types {
+  DType dtype;
+  std::optional<DType> out = {};
+};
+const Types kTypes[] = {{DType::kBFloat16},
+                        {DType::kInt8},
+                        {DType::kBFloat16, DType::kBFloat16},
+                        {DType::kInt8, DType::kUInt8},
+                        {DType::kInt8, DType::kInt8}};
+
+Conv2dWorkload conv(const Types& types, int64_t ic, int64_t height, int64_t width, int64_t oc, int64_t kernel,
+                    int64_t stride = 1, int64_t padding = 0) {
+  Conv2dWorkload w;
+  w.in_channels = ic;
+  w.in_height = height;
+  w.in_width = width;
+  w.out_channels = oc;
+  w.kernel_height = w.kernel_width = kernel;
+  w.stride = {stride, stride};
+  w.padding = {padding, padding, padding, padding};
+  w.dtype = types.dtype;
+  w.narrow_out = types.out;
+  w.constant = {"weight"};
+  return w;
+}
+
+TEST(Conv2dDotCpu, DeclinesWithTheReason) {
+  Conv2dWorkload w = conv({DType::kInt8}, 12, 5, 5, 12, 3);
+  const auto reason = [&] { return conv2d_direct_cpu().supports(w, cpu(256, 16)).reason; };
+  w.groups = 6;
+  EXPECT_EQ(reason(), "needs a multiple of 4 int8 channels in a group, got 2");
+  w.dtype = DType::kBFloat16;
+  EXPECT_EQ(reason(), "");
+  w.dtype = DType::kFloat16;
+  EXPECT_EQ(reason(), "needs float32, bfloat16 or int8, got float16");
+  w = conv({DType::kFloat16}, 4, 5, 5, 4, 1);
+  EXPECT_EQ(conv2d_1x1_channels_cpu().supports(w, cpu(256, 16)).reason,
+            "needs float32, bfloat16 or int8, got float16");
+  w.dtype = DType::kInt8;
+  EXPECT_EQ(conv2d_1x1_pixels_cpu().supports(w, cpu(256, 16)).reason, "needs float32, got int8");
+}
+
+// The default and `samples` random configs of every template that serves it.
+void expect_all_right(const Conv2dWorkload& w, const Target& target, int samples, uint32_t seed) {
+  bool served = false;
+  for (const AnyTemplate* t : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()}) {
+    if (!t->supports(w, target).yes) continue;
+    served = true;
+    expect_configs_right(*t, w, target, samples, seed);
+  }
+  EXPECT_TRUE(served) << Workload(w).key();
+}
+void expect_all_code_right(const Conv2dWorkload& w, const Target& target, int samples, uint32_t seed) {
+  for (const AnyTemplate* t : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()})
+    if (t->supports(w, target).yes) expect_code_right(*t, w, target, samples, seed);
+}
+
+std::vector<Conv2dWorkload> odd_shapes(const Types& types) {
+  return {conv(types, 3, 17, 9, 5, 2, 3, 2), conv(types, 1, 1, 1, 1, 1),
+          conv(types, 6, 7, 7, 33, 3, 1, 1), conv(types, 9, 5, 8, 20, 1),
+          conv(types, 10, 6, 5, 17, 1, 2),   conv(types, 3, 10, 18, 16, 7, 2, 3),
+          conv(types, 8, 3, 29, 40, 1),      conv(types, 13, 9, 8, 3, 3, 2, 1)};
+}
+
+TEST(Conv2dDotCpu, RandomConfigsOnOddShapes) {
+  for (const Types& types : kTypes)
+    for (const Conv2dWorkload& w : odd_shapes(types)) {
+      expect_all_right(w, cpu(256, 16), 3, 1);
+      expect_all_right(w, cpu(512, 32), 3, 2);
+      expect_all_right(w, cpu(512, 32, /*threads=*/2), 3, 3);
+    }
+}
+
+TEST(Conv2dDotCpu, EveryLayoutInAndOut) {
+  uint32_t seed = 0;
+  for (const Types& types : kTypes)
+    for (const char* in : {"NCHW", "NCHW4c", "NCHW16c"})
+      for (const char* out : {"NCHW", "NCHW8c", "NCHW16c"})
+        for (const int64_t kernel : {1, 3}) {
+          Conv2dWorkload w = conv(types, 32, 5, 7, 48, kernel, 1 + seed % 2, kernel / 2);
+          w.layout = in;
+          w.out_layout = out;
+          w.bias = true;
+          w.residual = !requantises(w);
+          w.activation = Activation::kRelu;
+          expect_all_right(w, cpu(256, 16), 1, ++seed);
+          const std::vector<Target> all = hosts(1);
+          expect_all_code_right(w, all[seed % all.size()], 1, seed);
+        }
+}
+
+TEST(Conv2dDotCpu, GroupsOfChannels) {
+  for (const Types& types : kTypes)
+    for (const char* layout : {"NCHW", "NCHW16c"}) {
+      Conv2dWorkload w = conv(types, 32, 5, 7, 48, 3, 1, 1);
+      w.groups = 4;
+      w.layout = w.out_layout = layout;
+      expect_all_right(w, cpu(512, 32), 3, 7);
+      expect_all_code_right(w, host_target(2), 2, 8);
+    }
+}
+
+TEST(Conv2dDotCpu, EveryForm) {
+  for (const Types& types : kTypes)
+    for (int form = 0; form < 32; ++form) {
+      Conv2dWorkload w = conv(types, 5, 6, 7, 11, 1 + form % 3, 1, form % 2);
+      w.batch = 1 + form % 2;
+      w.dilation = {1 + form / 2 % 2, 1};
+      w.constant.clear();
+      if ((form & 4) != 0) w.constant.emplace_back("data");
+      if ((form & 8) != 0) w.constant.emplace_back("weight");
+      w.bias = (form & 16) != 0;
+      w.residual = w.bias && !requantises(w);
+      expect_all_right(w, cpu(256, 16, 1 + form / 2 % 2), 1, static_cast<uint32_t>(form));
+    }
+}
+
+TEST(Conv2dDotCpu, CompiledConfigsOnOddShapes) {
+  for (const Types& types : kTypes)
+    for (const Conv2dWorkload& w : odd_shapes(types))
+      for (const Target& t : hosts(1 + w.in_channels % 2)) expect_all_code_right(w, t, 3, 5);
+}
+
+TEST(Conv2dDotCpu, DefaultIsValidForAnyShape) {
+  for (const Types& types : kTypes)
+    for (const Target& t : {cpu(128, 16), cpu(256, 16), cpu(512, 32)})
+      for (const int64_t size : {1, 7, 56})
+        for (const int64_t oc : {1, 16, 100})
+          for (const int64_t ic : {1, 3, 64, 2048})
+            for (const int64_t kernel : {1, 3}) {
+              const Conv2dWorkload w = conv(types, ic, size, size, oc, kernel, 1, kernel / 2);
+              for (const AnyTemplate* each : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()})
+                if (each->supports(w, t).yes) {
+                  const auto instance = each->apply(w, t);
+                  ASSERT_TRUE(instance.is_ok()) << instance.message();
+                }
+            }
+}
+
+}  // namespace
+}  // namespace tuner
