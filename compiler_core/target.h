@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target_family.h"
 
@@ -51,6 +52,8 @@ struct Target {
   bool is_cpu() const { return family == &cpu_family(); }
   bool is_x86() const { return is_cpu() && (mtriple.empty() || mtriple.starts_with("x86_64")); }
   bool is_cuda() const { return family == &cuda_family(); }
+  // True if products of tiles (AMX) of this type are among the CPU's instructions; codegen/cpu_family.cpp.
+  bool has_tiles(DType dtype) const;
   int64_t f32_lanes() const { return vector_bits / 32; }
   int64_t vector_registers() const { return vector_registers_n; }
   std::string name() const { return family->name(*this); }

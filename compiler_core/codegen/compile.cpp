@@ -108,9 +108,9 @@ Result<Artifact> compile(const Program& program, const Target& target, const Com
 Result<std::vector<std::string>> instruction_sets(const Target& target) {
   // LLVM and GCC agree on these names. A CPU that has the second has the first.
   constexpr std::pair<const char*, const char*> kNames[] = {
-      {"sse4.2", "avx"}, {"avx", "avx2"},           {"avx2", ""},       {"fma", ""},
-      {"bmi2", ""},      {"avxvnni", "avx512vnni"}, {"avx512f", ""},    {"avx512bw", ""},
-      {"avx512dq", ""},  {"avx512vl", ""},          {"avx512vnni", ""}, {"avx512bf16", ""}};
+      {"sse4.2", "avx"},         {"avx", "avx2"},    {"avx2", ""},     {"fma", ""},      {"bmi2", ""},
+      {"avxvnni", "avx512vnni"}, {"avx512f", ""},    {"avx512bw", ""}, {"avx512dq", ""}, {"avx512vl", ""},
+      {"avx512vnni", ""},        {"avx512bf16", ""}, {"amx-bf16", ""}, {"amx-int8", ""}, {"amx-fp16", ""}};
   ASSIGN_OR_RETURN(const Machine* machine, Machine::of(target));
   std::vector<std::string> used;
   for (const auto& [name, implied_by] : kNames)

@@ -80,6 +80,18 @@ constexpr CpuRow kCpus[] = {
     {"apple-m2", 128, 32, 128, 16384, 8192},
 };
 
+// CPUs whose name says that they have tiles (AMX), in the words of -mattr. tests/compiler_core/cpu_features_test
+// holds it against LLVM.
+struct TileRow {
+  std::string_view name;
+  bool has_float16;
+};
+constexpr TileRow kTileCpus[] = {{"sapphirerapids", false},
+                                 {"emeraldrapids", false},
+                                 {"graniterapids", true},
+                                 {"graniterapids-d", true},
+                                 {"diamondrapids", true}};
+
 constexpr std::string_view kDefaultTriple = "x86_64-linux-gnu";
 
 bool is_feature(std::string_view text) {
@@ -246,6 +258,23 @@ class CpuFamily final : public TargetFamily {
 };
 
 }  // namespace
+
+bool Target::has_tiles(DType dtype) const {
+  const std::string_view wanted = dtype == DType::kBFloat16                         ? "amx-bf16"
+                                  : dtype == DType::kFloat16                        ? "amx-fp16"
+                                  : dtype == DType::kInt8 || dtype == DType::kUInt8 ? "amx-int8"
+                                                                                    : "";
+  if (!is_x86() || wanted.empty()) return false;
+  const auto* const named = std::ranges::find(kTileCpus, mcpu, &TileRow::name);
+  const bool is_listed = named != std::end(kTileCpus);
+  const auto has = [&](std::string_view feature, bool by_name) {
+    const auto word =
+        std::ranges::find_if(mattr, [&](std::string_view w) { return !w.empty() && w.substr(1) == feature; });
+    return word == mattr.end() ? by_name : word->front() == '+';
+  };
+  return has("amx-tile", is_listed) &&
+         has(wanted, is_listed && (dtype != DType::kFloat16 || named->has_float16));
+}
 
 const TargetFamily& cpu_family() {
   static const CpuFamily family;

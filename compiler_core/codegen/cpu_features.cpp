@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "compiler_core/codegen/machine.h"
+#include "compiler_core/runtime/tuner_runtime.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/TargetParser/Host.h"
@@ -100,6 +101,8 @@ const CpuFeatures& host_cpu_features() {
     CpuFeatures features;
     for (const auto& feature : llvm::sys::getHostCPUFeatures())
       if (feature.second) features.insert(feature.first().str());
+    // Tile registers that the system refuses are none.
+    if (tuner_tiles() == 0) std::erase_if(features, [](const auto& f) { return f.starts_with("amx-"); });
     return features;
   }();
   return found;

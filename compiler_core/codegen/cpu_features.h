@@ -14,7 +14,8 @@ namespace tuner {
 
 using CpuFeatures = std::set<std::string, std::less<>>;  // "avx2", "amx-tile"
 
-// Of the CPU this runs on, as its own feature bits tell. What a hypervisor hides is not among them.
+// Of the CPU this runs on, as its own feature bits tell. What a hypervisor hides is not among them, nor are tiles
+// (AMX) that the system does not let this process use.
 const CpuFeatures& host_cpu_features();
 
 // Every name of an x86 CPU of 64 bits that LLVM knows.

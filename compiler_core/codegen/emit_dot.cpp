@@ -75,6 +75,7 @@ llvm::Value* Emitter::dot_product(const Var& k, int64_t extent, const StmtNode& 
   if (sums.kind != Access::kContiguous) return nullptr;
   if (store.buffer->scope == MemoryScope::kRegister && !register_offset(store.buffer, sums)) return nullptr;
   const Expr &x = product->operands[0]->operands[0], &y = product->operands[1]->operands[0];
+  if (x->dtype != DType::kBFloat16 && dtype_bytes(x->dtype) != 1) return nullptr;
   llvm::Value* first = dot_word(k, extent, *x);
   llvm::Value* second = first == nullptr ? nullptr : dot_word(k, extent, *y);
   if (second == nullptr) return nullptr;

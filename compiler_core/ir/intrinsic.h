@@ -81,4 +81,8 @@ std::string warp_allreduce_name(ReduceOp op, int64_t width);
 //   amx.store.T.R                 a tile of C into memory
 std::vector<Intrinsic> amx_intrinsics();
 
+// --- amx_fp16.cpp: the same of float16 ---
+//   amx.float16.R, amx.load.float16.R, amx.groups.float16
+std::vector<Intrinsic> amx_fp16_intrinsics();
+
 }  // namespace tuner

@@ -1,13 +1,15 @@
-// The most this CPU can do in products of small types: dot-product instructions from registers.
+// The most this CPU can do in products of small types: tiles, dot-product instructions or float32 vectors from
+// registers, whichever does most.
 #pragma once
 
 #include "compiler_core/base/dtype.h"
 
 namespace tuner {
 
-// G operations a second of one thread (a product and its addition count 2), as measure_fma_peak_gflops():
-// bfloat16 by vdpbf16ps, int8 by vpdpbusd, in the widest vectors this CPU has them for. Where it has none,
-// and for any other type, the peak of float32: the instructions that stand in for them do no more.
+// G operations a second of one thread (a product and its addition count 2), as measure_fma_peak_gflops(), of the
+// fastest unit: bfloat16 by tdpbf16ps or vdpbf16ps, int8 by tdpbusd or vpdpbusd, float16 by tdpfp16ps, or float32
+// multiply-adds where they do more. Which is fastest is measured once a process, in some 10 ms. Any other type: the
+// peak of float32.
 double measure_peak_gops(DType dtype, double milliseconds = 50);
 
 // Such a loop's work once, about 100 us of it, for a caller who keeps time himself; returns how many

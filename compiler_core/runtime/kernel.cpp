@@ -15,6 +15,7 @@ Result<Kernel> Kernel::load_file(const std::string& path, const Manifest& manife
   // may not have.
   static void* const math = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
   static_cast<void>(math);
+  static_cast<void>(tuner_tiles());  // asks for them, for a kernel that uses them
   const KernelLoader* loader = find_kernel_loader(manifest.kind);
   if (loader == nullptr)
     return failed(path, ": a binary of kind \"", manifest.kind,

@@ -13,6 +13,9 @@
 #define TUNER_RUNTIME_H_
 
 #include <stdint.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +37,39 @@ typedef struct tuner_runtime {
    * when both are 0. */
   void* workspace;
 } tuner_runtime;
+
+/* Types that this process may multiply by tiles (AMX), as a sum of these; 0: none. */
+#define TUNER_TILES_BFLOAT16 1
+#define TUNER_TILES_INT8 2
+#define TUNER_TILES_FLOAT16 4
+
+/* Asks Linux, the first time, for the tile registers: a process has none before (arch_prctl,
+ * ARCH_REQ_XCOMP_PERM), and all its threads and children of fork() have them then. Call it before a kernel
+ * that uses tiles; NAME_runs_here() of a built library does. Any thread may. Where the system refuses, it is
+ * as if the CPU had no tiles. */
+static inline int32_t tuner_tiles(void) {
+#if defined(__x86_64__) && defined(__linux__)
+  static int32_t known = -1; /* every thread finds the same */
+  int32_t found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (found >= 0) return found;
+  found = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 24 & 1) != 0) {
+    const long kPermission = 0x1023, kTileData = 18;
+    long answer = 158; /* the number of arch_prctl */
+    __asm__ volatile("syscall" : "+a"(answer) : "D"(kPermission), "S"(kTileData) : "rcx", "r11", "memory");
+    if (answer == 0) {
+      found = (int32_t)(((d >> 22 & 1) != 0 ? TUNER_TILES_BFLOAT16 : 0) |
+                        ((d >> 25 & 1) != 0 ? TUNER_TILES_INT8 : 0));
+      if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 21 & 1) != 0) found |= TUNER_TILES_FLOAT16;
+    }
+  }
+  __atomic_store_n(&known, found, __ATOMIC_RELAXED);
+  return found;
+#else
+  return 0;
+#endif
+}
 
 #ifdef __cplusplus
 } /* extern "C" */

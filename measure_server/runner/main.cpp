@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/device_child.h"
 #include "measure_server/runner/device_host.h"
 #include "measure_server/runner/hardware.h"
@@ -77,6 +78,8 @@ int run_pack_command(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Asks for tile registers (AMX) before candidates are forked: they inherit them, and may not ask in the jail.
+  static_cast<void>(tuner_tiles());
   if (const int status = device_process(argc, argv); status >= 0) return status;
   if (argc >= 2 && std::string_view(argv[1]) == "run-pack") return run_pack_command(argc, argv);
   const std::string_view what = argc == 2 ? argv[1] : "";

@@ -112,6 +112,32 @@ void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parall
   if (parallel) s.parallel(s.fuse(axes));
 }
 
+Tensor pack_groups(Schedule& s, const Tensor& t, int along_k, const Groups& in) {
+  if (s.refused()) return {};
+  const int first = static_cast<int>(t.buffer->shape.size()) - 2, other = first + 1 - along_k,
+            k = first + along_k;
+  std::vector<PackDim> dims;
+  if (first == 1) dims.push_back({0});
+  dims.push_back({other, in.block, false, in.blocks});
+  dims.push_back({k, in.group, false, in.multiple});
+  dims.push_back({other, in.block, true});
+  dims.push_back({k, in.group, true});
+  return s.pack(t, dims);
+}
+
+void weave_groups(Schedule& s, const Tensor& packed, int along_k, int64_t block, bool parallel) {
+  if (s.refused()) return;
+  const std::vector<Axis> axes = s.axes(packed);
+  if (along_k == 0) {
+    const auto [outer, inner] = s.split(axes[axes.size() - 2], std::min<int64_t>(block, 16));
+    s.vectorize(axes.back());
+    s.vectorize_rows(inner);
+  } else {
+    s.vectorize(axes.back());
+  }
+  if (parallel) s.parallel(axes.front());
+}
+
 void vectorize_by(Schedule& s, Axis axis, int64_t lanes) {
   if (lanes <= 1) return;
   const auto [vector, lane] = s.split(axis, lanes);

@@ -59,6 +59,18 @@ int64_t dot_group(DType dtype);
 // is packed ahead.
 void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parallel);
 
+// Elements along k that an instruction takes together: groups of `group`, as many as a multiple of `multiple`.
+// The other dimension is in blocks, as many as a multiple of `blocks`.
+struct Groups {
+  int64_t group = 1, block = 1, multiple = 1, blocks = 1;
+};
+// Packs [batch,] x, y, whose dimension `along_k` (0: x, 1: y) holds k: [batch,] blocks of the other, groups,
+// inside of the block, inside of the group. Zeros beyond the shape.
+Tensor pack_groups(Schedule& s, const Tensor& t, int along_k, const Groups& in);
+// Schedules the loops of such a packed operand that is no constant. Groups that lie side by side already are copied
+// whole; else vectors of the block are read, one for each place in a group, and woven together.
+void weave_groups(Schedule& s, const Tensor& packed, int along_k, int64_t block, bool parallel);
+
 // Splits the axis into unrolled vectors of `lanes`.
 void vectorize_by(Schedule& s, Axis axis, int64_t lanes);
 

@@ -7,6 +7,7 @@
 // clang-format off
 #define TUNER_CPU_TEMPLATES(TEMPLATE) \
   TEMPLATE(matmul_cpu) \
+  TEMPLATE(matmul_tile_cpu) \
   TEMPLATE(matmul_dot_cpu) \
   TEMPLATE(conv2d_direct_cpu) \
   TEMPLATE(depthwise_conv2d_cpu) \

@@ -147,34 +147,13 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   static int64_t b_bytes(const MatmulWorkload& w) { return 4 * groups_of(w) * w.n; }
 
-  // [batch,] x, y with groups along dimension `along_k` (0: x, 1: y) and the other in blocks:
-  // [batch,] blocks, groups, inside of the block, inside of the group.
   static Tensor pack(Schedule& s, const MatmulWorkload& w, std::string_view operand, int along_k,
                      int64_t block) {
-    const int first = w.batch > 1 ? 1 : 0, other = first + 1 - along_k, k = first + along_k;
-    std::vector<PackDim> dims;
-    if (w.batch > 1) dims.push_back({0});
-    dims.push_back({other, block});
-    dims.push_back({k, group_size(w)});
-    dims.push_back({other, block, true});
-    dims.push_back({k, group_size(w), true});
-    return s.pack(s.tensor(operand), dims);
+    return cpu::pack_groups(s, s.tensor(operand), along_k, {.group = group_size(w), .block = block});
   }
-
-  // The loops that pack, where the packing entry does not. Groups that lie side by side already are copied
-  // whole; else vectors of the block are read, one for each place in a group, and woven together.
   static void weave(Schedule& s, const MatmulWorkload& w, const Tensor& packed, std::string_view operand,
                     int along_k, int64_t block, bool parallel) {
-    if (s.refused() || Workload(w).is_constant(operand)) return;
-    const std::vector<Axis> axes = s.axes(packed);
-    if (along_k == 0) {
-      const auto [outer, inner] = s.split(axes[axes.size() - 2], std::min<int64_t>(block, 16));
-      s.vectorize(axes.back());
-      s.vectorize_rows(inner);
-    } else {
-      s.vectorize(axes.back());
-    }
-    if (parallel) s.parallel(axes.front());
+    if (!Workload(w).is_constant(operand)) cpu::weave_groups(s, packed, along_k, block, parallel);
   }
 };
 

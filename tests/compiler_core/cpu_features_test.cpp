@@ -148,5 +148,27 @@ TEST(CpuFeatures, ThreadsOfThisHost) {
     EXPECT_THAT(resolve_cpu_target(wrong).message(), HasSubstr("-threads=all")) << wrong;
 }
 
+// What templates ask is what LLVM says of every CPU, and of features added and taken away.
+TEST(CpuFeatures, TilesAreKnownWithoutLlvm) {
+  constexpr std::pair<DType, const char*> kWords[] = {
+      {DType::kBFloat16, "amx-bf16"}, {DType::kInt8, "amx-int8"}, {DType::kFloat16, "amx-fp16"}};
+  int with_tiles = 0;
+  for (const std::string& cpu : x86_cpu_names())
+    for (const char* attributes :
+         {"", " -mattr=-amx-tile", " -mattr=-amx-int8", " -mattr=+amx-bf16,+amx-tile"}) {
+      const Result<Target> target = parse_target(str("llvm -mcpu=", cpu, attributes));
+      ASSERT_TRUE(target.is_ok()) << target.message();
+      const Result<CpuFeatures> features = needed_features(*target);
+      ASSERT_TRUE(features.is_ok()) << features.message();
+      for (const auto& [dtype, word] : kWords) {
+        const bool has = features->contains("amx-tile") && features->contains(word);
+        EXPECT_EQ(target->has_tiles(dtype), has) << target->name() << " " << word;
+        with_tiles += has ? 1 : 0;
+      }
+      EXPECT_FALSE(target->has_tiles(DType::kFloat32));
+    }
+  EXPECT_GT(with_tiles, 10);
+}
+
 }  // namespace
 }  // namespace tuner

@@ -50,7 +50,7 @@ inline Schedule tiled_matmul(const Program& math, TileShape tile, bool parallel 
   s.compute_at(b_tile, k_outer);
   s.unroll(down);
   s.unroll(across);
-  const std::string of = a == DType::kBFloat16 ? "bfloat16" : str(dtype_name(a), ".", dtype_name(b));
+  const std::string of = is_float(a) ? std::string(dtype_name(a)) : str(dtype_name(a), ".", dtype_name(b));
   s.tensorize(row, str("amx.", of, ".", tile.rows));
   const auto copied = [&](const Tensor& t, size_t unrolled, const std::string& intrinsic) {
     const std::vector<Axis> axes = s.spatial_axes(t);

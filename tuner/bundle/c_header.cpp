@@ -114,7 +114,8 @@ constexpr std::string_view kRules = R"( *
  * Result     0; negative when the runtime does not fit the kernel (-1: another ABI version, -2: workspace
  *            missing, -3: no threads).
  * CPU        A CPU without the instructions that a kernel is compiled for would stop the program:
- *            NAME_runs_here() asks before.
+ *            NAME_runs_here() asks before. It also asks Linux for tile registers (AMX) where the
+ *            kernel uses them: call it before the kernel.
  */
 )";
 
@@ -126,16 +127,21 @@ void write_kernel_comment(std::ostream& out, const BundleKernel& k, const CSigna
   out << " */\n";
 }
 
+// The condition in C that a CPU has the instruction set, and may use it.
+std::string condition(const std::string& instruction_set) {
+  if (instruction_set == "amx-bf16") return "(tuner_tiles() & TUNER_TILES_BFLOAT16)";
+  if (instruction_set == "amx-int8") return "(tuner_tiles() & TUNER_TILES_INT8)";
+  if (instruction_set == "amx-fp16") return "(tuner_tiles() & TUNER_TILES_FLOAT16)";
+  return str("__builtin_cpu_supports(\"", instruction_set, "\")");
+}
+
 void write_runs_here(std::ostream& out, const BundleKernel& k) {
   out << "\n/* 1 when this CPU has the instructions that the kernel is compiled for. */\n"
       << "static inline int32_t " << k.function << "_runs_here(void) {\n";
   if (k.task.target.is_x86()) {
     out << "#if defined(__x86_64__)\n  return ";
     for (size_t i = 0; i < k.code.instruction_sets.size(); ++i)
-      out << (i == 0       ? ""
-              : i % 3 == 0 ? " &&\n         "
-                           : " && ")
-          << "__builtin_cpu_supports(\"" << k.code.instruction_sets[i] << "\")";
+      out << (i == 0 ? "" : i % 3 == 0 ? " &&\n         " : " && ") << condition(k.code.instruction_sets[i]);
     if (k.code.instruction_sets.empty()) out << "1";
     out << ";\n#else\n  return 0;\n#endif\n}\n";
   } else {

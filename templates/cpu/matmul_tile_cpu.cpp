@@ -1,0 +1,195 @@
+// matmul_tile_cpu: matrix product of bfloat16 or int8 by tiles (AMX), on x86 CPUs that have them.
+//
+//   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch outermost]
+//
+//   A step is what one product of tiles adds up: 16 groups of 32 bits along k, 32 bfloat16 or 64 int8.
+//   b packed in panels of 16 columns, groups side by side: [N/16][K/D][16][D], zeros beyond K and N: by the
+//       packing entry when constant, else by a stage before (of a batch on one thread before each product)
+//   a read as it is, or packed in tiles, [M/R][K/step][R][step], zeros beyond
+//   parallel batch, block of tiles of rows, panels
+//     for tiles of rows in block
+//       C = 0                            `down` x `across` tile registers of R rows
+//       for step of k
+//         `down` tiles of a, `across` tiles of b: loads
+//         down * across products
+//       C into a small block of memory, which stays in L1
+//       write the block: bias, residual, activation, by vectors
+//
+// Rows and columns beyond the shape are computed on zeros, and not written. Declines float32, targets without
+// tiles, and what leaves most of a tile empty: one column, or no more terms than a group.
+#include <algorithm>
+
+#include "compiler_core/base/int_math.h"
+#include "templates/cpu/cpu_product.h"
+#include "templates/cpu/cpu_templates.h"
+
+namespace tuner {
+namespace {
+
+constexpr int64_t kMostRows = 16, kColumns = 16, kGroups = 16, kRegisters = 8;
+
+struct Knobs {
+  ChoiceKnob rows, down, across, block_m;
+  FlagKnob pack_a;
+};
+
+class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
+ public:
+  using ScheduleTemplate::supports;
+  std::string_view name() const override { return "matmul_tile_cpu"; }
+  int version() const override { return 1; }
+
+  Support supports(const MatmulWorkload& w, const Target& t) const override {
+    if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
+    if (w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
+      return declined("needs bfloat16 or int8, got ", w.dtype);
+    if (!t.has_tiles(w.dtype))
+      return declined("needs tiles of ", w.dtype, " (AMX), which ", t.name(), " has not");
+    if (w.n < 2) return declined("needs n >= 2, got ", w.n);
+    if (w.k <= group_of(w)) return declined("needs k > ", group_of(w), ", got ", w.k);
+    return supported();
+  }
+
+  Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target&) const override {
+    const bool packs_a = Workload(w).is_constant("a") || w.transpose_a || w.k % step_of(w) != 0;
+    // As few tiles as 16 rows make, and as equal: less work on zeros.
+    const int64_t equal = ceil_div(w.m, ceil_div(w.m, kMostRows)), full = std::min(w.m, kMostRows);
+    const int64_t row_tiles = ceil_div(w.m, equal), panels = ceil_div(w.n, kColumns);
+    Knobs k{
+        // Rows of a tile. Fewer take less time each, and leave registers half empty.
+        .rows = space
+                    .choice("rows",
+                            equal == full ? std::vector<int64_t>{full} : std::vector<int64_t>{equal, full})
+                    .try_first(equal),
+        // Tiles of C below each other. Each tile of b that is loaded serves so many products.
+        .down = space.choice("down", {1, 2, 3}).at_most(row_tiles).try_first(std::min<int64_t>(2, row_tiles)),
+        // Tiles of C side by side. Each tile of a that is loaded serves so many.
+        .across = space.choice("across", {1, 2, 3}).at_most(panels).try_first(std::min<int64_t>(2, panels)),
+        // Blocks of rows done with one panel before the next panel: the block of a stays in L2. 0: all rows,
+        // panels outermost.
+        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
+        // a in tiles, each in 16 lines side by side: no strided streams, for a copy of a. What is no whole
+        // number of tiles has to be.
+        .pack_a =
+            space.flag("pack_a").try_first(packs_a || w.m % (equal * std::min<int64_t>(2, row_tiles)) != 0),
+    };
+    space.require(k.down * k.across + k.down + k.across <= kRegisters);
+    // One spelling for "all rows".
+    space.require(k.block_m < ceil_div(w.m, k.rows * k.down));
+    if (packs_a)
+      space.require(k.pack_a == 1);
+    else
+      space.require(k.pack_a == 1 || IntExpr(w.m) % (k.rows * k.down) == 0);
+    return k;
+  }
+
+  Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
+
+  void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
+                const Config& c) const override {
+    const Block block{.rows = c[k.rows], .down = c[k.down], .across = c[k.across]};
+    const bool parallel = t.threads > 1;
+    const int b_along_k = w.transpose_b ? 1 : 0, a_along_k = w.transpose_a ? 0 : 1;
+    const Tensor a = s.tensor("a"), b = s.tensor("b"), acc = s.tensor("acc"), out = s.tensor("out");
+    // Of several products each packs its own b just before, so that the panels stay in the cache.
+    const bool constant_b = Workload(w).is_constant("b"),
+               b_before_each = w.batch > 1 && !parallel && !constant_b;
+    const Tensor panels = cpu::pack_groups(
+        s, b, b_along_k,
+        {.group = group_of(w), .block = kColumns, .multiple = kGroups, .blocks = block.across});
+    if (!constant_b && !b_before_each) cpu::weave_groups(s, panels, b_along_k, kColumns, parallel);
+    Tensor tiles = a;
+    if (c[k.pack_a]) {
+      tiles = cpu::pack_groups(
+          s, a, a_along_k, {.group = step_of(w), .block = block.rows, .multiple = 1, .blocks = block.down});
+      if (!Workload(w).is_constant("a")) cpu::weave_groups(s, tiles, a_along_k, block.rows, parallel);
+    }
+    if (s.refused()) return;
+    s.pad_reduction(s.reduce_axes<1>(acc)[0], step_of(w));
+
+    std::vector<Axis> outer = s.axes(out);  // [batch,] i, j
+    const auto [row_tile, row] = s.split(outer[outer.size() - 2], block.rows * block.down);
+    const auto [panel, column] = s.split(outer[outer.size() - 1], kColumns * block.across);
+    const int64_t row_tiles = ceil_div(w.m, block.rows * block.down);
+    const auto [row_block, tile] = s.split(row_tile, c[k.block_m] == 0 ? row_tiles : c[k.block_m]);
+    s.reorder({row_block, panel, tile, row, column});
+    s.compute_at(acc, tile);
+    cpu::vectorize_by(s, column, t.f32_lanes());
+    sum_in_tiles(s, acc, tiles, panels, block);
+
+    if (b_before_each) {
+      s.compute_at(panels, outer.front());
+      cpu::weave_groups(s, panels, b_along_k, kColumns, parallel);
+    }
+    outer.resize(outer.size() - 2);
+    outer.push_back(row_block);
+    outer.push_back(panel);
+    if (parallel) s.parallel(s.fuse(outer));
+  }
+
+ private:
+  struct Block {
+    int64_t rows, down, across;
+  };
+
+  static int64_t group_of(const MatmulWorkload& w) { return 4 / dtype_bytes(w.dtype); }
+  static int64_t step_of(const MatmulWorkload& w) { return kGroups * group_of(w); }
+
+  // The sums of `acc`, one block of tiles, in tile registers.
+  static void sum_in_tiles(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
+                           const Block& block) {
+    if (s.refused()) return;
+    const DType a_type = a.buffer->dtype, b_type = b.buffer->dtype, sum_type = acc.buffer->dtype;
+    const int64_t group = 4 / dtype_bytes(a_type);
+    const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
+    const std::vector<Axis> spatial = s.spatial_axes(sums);
+    const auto [k] = s.reduce_axes<1>(sums);
+    if (s.refused()) return;
+    const auto [step, in_step] = s.split(k, kGroups * group);
+    const auto [group_axis, element] = s.split(in_step, group);
+    const auto [down, row] = s.split(spatial[spatial.size() - 2], block.rows);
+    const auto [across, column] = s.split(spatial.back(), kColumns);
+    s.reorder({step, down, across, row, group_axis, column, element});
+    s.decompose_reduction(sums, step);
+    const Tensor a_tiles = s.cache_read(a, MemoryScope::kFragment, sums);
+    const Tensor b_tiles = s.cache_read(b, MemoryScope::kFragment, sums);
+    s.compute_at(a_tiles, step);
+    s.compute_at(b_tiles, step);
+    s.unroll(down);
+    s.unroll(across);
+    const std::string types =
+        is_float(a_type) ? std::string(dtype_name(a_type)) : str(dtype_name(a_type), ".", dtype_name(b_type));
+    s.tensorize(row, str("amx.", types, ".", block.rows));
+    copy_tiles(s, a_tiles, 2, block.rows, str("amx.load.", dtype_name(a_type), ".", block.rows));
+    copy_tiles(s, b_tiles, 3, kGroups, str("amx.groups.", dtype_name(b_type)));
+    copy_tiles(s, acc, 2, block.rows, str("amx.store.", dtype_name(sum_type), ".", block.rows));
+  }
+
+  // The copy `t`, whose last `rank` dimensions are tiles of `rows` rows (and 16 columns, where there are more), by an
+  // intrinsic for each tile.
+  static void copy_tiles(Schedule& s, const Tensor& t, size_t rank, int64_t rows,
+                         const std::string& intrinsic) {
+    std::vector<Axis> axes = s.spatial_axes(t);
+    if (s.refused()) return;
+    const size_t first = axes.size() - rank;
+    const auto [down, row] = s.split(axes[first], rows);
+    std::vector<Axis> order(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(first));
+    order.push_back(down);
+    if (intrinsic.starts_with("amx.store")) {
+      const auto [across, column] = s.split(axes[first + 1], kColumns);
+      order.push_back(across);
+      s.reorder({down, across, row, column});
+    }
+    for (const Axis& axis : order) s.unroll(axis);
+    s.tensorize(row, intrinsic);
+  }
+};
+
+}  // namespace
+
+const AnyTemplate& matmul_tile_cpu() {
+  static const MatmulTileCpu instance;
+  return instance;
+}
+
+}  // namespace tuner

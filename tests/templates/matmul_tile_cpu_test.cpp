@@ -1,0 +1,216 @@
+// matmul_tile_cpu: when it applies, its loops, and random configs on odd shapes: interpreted, and compiled for
+// AMX (on the hardware or emulated) and for targets without it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "templates/registry/registry.h"
+#include "tests/compiler_core/amx_target.h"
+#include "tests/compiler_core/kernel_testing.h"
+#include "tests/random_seed.h"
+#include "tests/templates/template_check.h"
+
+namespace tuner {
+namespace {
+
+using testing::amx_target;
+
+MatmulWorkload matmul(DType dtype, int64_t m, int64_t n, int64_t k) {
+  MatmulWorkload w;
+  w.m = m;
+  w.n = n;
+  w.k = k;
+  w.dtype = dtype;
+  return w;
+}
+
+constexpr DType kTypes[] = {DType::kBFloat16, DType::kInt8};
+
+std::string reason(const MatmulWorkload& w, const Target& t) {
+  return matmul_tile_cpu().supports(w, t).reason;
+}
+
+TEST(MatmulTileCpu, DeclinesWithTheReason) {
+  const Target t = amx_target();
+  EXPECT_EQ(reason(matmul(DType::kFloat32, 4, 4, 4), t), "needs bfloat16 or int8, got float32");
+  EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 8), cpu(512, 32)),
+            "needs tiles of int8 (AMX), which llvm -mcpu=skylake-avx512 -threads=1 has not");
+  EXPECT_EQ(reason(matmul(DType::kInt8, 4, 1, 8), t), "needs n >= 2, got 1");
+  EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 4), t), "needs k > 4, got 4");
+  EXPECT_EQ(reason(matmul(DType::kBFloat16, 4, 4, 3), t), "");
+  EXPECT_EQ(reason(matmul(DType::kBFloat16, 4, 4, 3), *parse_target("llvm -mcpu=sapphirerapids")), "");
+  EXPECT_NE(
+      reason(matmul(DType::kBFloat16, 4, 4, 3), *parse_target("llvm -mcpu=sapphirerapids -mattr=-amx-tile")),
+      "");
+}
+
+// Whoever has tiles tries them first.
+TEST(MatmulTileCpu, IsTheFirstChoiceWhereItServes) {
+  const auto first = templates_for(matmul(DType::kInt8, 64, 64, 64), amx_target());
+  ASSERT_TRUE(first.is_ok()) << first.message();
+  EXPECT_EQ(first->front()->name(), "matmul_tile_cpu");
+}
+
+Program program_of(const MatmulWorkload& w, const Target& t, const char* config = nullptr) {
+  const auto instance = matmul_tile_cpu().apply(w, t);
+  EXPECT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  const Result<Program> program = (*instance)->instantiate(config == nullptr ? space.at(space.default_index())
+                                                                             : *config_from_text(config));
+  EXPECT_TRUE(program.is_ok()) << program.message();
+  return *program;
+}
+
+TEST(MatmulTileCpu, LoopsOfOneConfig) {
+  MatmulWorkload w = matmul(DType::kBFloat16, 64, 60, 128);
+  w.bias = true;
+  w.activation = Activation::kRelu;
+  w.constant = {"b"};
+  EXPECT_EQ("\n" + to_text(program_of(w, amx_target(), "across=2 block_m=0 down=2 pack_a=0 rows=16")), R"(
+kernel matmul(input a bfloat16[64, 128], packed b.packed bfloat16[4, 64, 16, 2], input bias float32[60], output out float32[64, 60])
+  for i.outer.outer in 0..1
+    for j.outer in 0..2
+      for i.outer.inner in 0..2
+        allocate acc float32[32, 32]
+        allocate acc.fragment float32[32, 32] fragment
+        unrolled i.outer.init in 0..2
+          unrolled j.outer.init in 0..2
+            amx.zero.float32.16(acc.fragment[i.outer.init*16, j.outer.init*16])
+        reduce k.outer in 0..4
+          allocate a.fragment bfloat16[32, 32] fragment
+          allocate b.packed.fragment bfloat16[2, 16, 16, 2] fragment
+          unrolled i0.outer in 0..2
+            amx.load.bfloat16.16(a.fragment[i0.outer*16, 0], a[i.outer.inner*32 + i0.outer*16, k.outer*32])
+          unrolled i0 in 0..2
+            unrolled i1.outer in 0..1
+              amx.groups.bfloat16(b.packed.fragment[i0, 0, 0, 0], b.packed[j.outer*2 + i0, k.outer*16, 0, 0])
+          unrolled i.outer in 0..2
+            unrolled j.outer_1 in 0..2
+              amx.bfloat16.16(acc.fragment[i.outer*16, j.outer_1*16], a.fragment[i.outer*16, 0], b.packed.fragment[j.outer_1, 0, 0, 0])
+        unrolled i.outer in 0..2
+          unrolled j.outer_1 in 0..2
+            amx.store.float32.16(acc.fragment[i.outer*16, j.outer_1*16], acc[i.outer*16, j.outer_1*16])
+        for i.inner in 0..32
+          unrolled j.inner.outer in 0..2
+            vectorized j.inner.inner in 0..16
+              if j.outer*32 + j.inner.outer*16 + j.inner.inner < 60
+                out[i.outer.inner*32 + i.inner, j.outer*32 + j.inner.outer*16 + j.inner.inner] = max(acc[i.inner, j.inner.outer*16 + j.inner.inner] + bias[j.outer*32 + j.inner.outer*16 + j.inner.inner], 0)
+packing matmul_pack(constant b bfloat16[128, 60], packed b.packed bfloat16[4, 64, 16, 2])
+  for p0 in 0..4
+    for p1 in 0..64
+      for p2 in 0..16
+        for p3 in 0..2
+          b.packed[p0, p1, p2, p3] = select(p0*16 + p2 < 60, b[p1*2 + p3, p0*16 + p2], 0)
+)");
+}
+
+// Two tiles of a, two of b, four products a step; no configuration among them.
+TEST(MatmulTileCpu, TheInnerLoopIsLoadsAndProducts) {
+  for (const DType dtype : kTypes) {
+    MatmulWorkload w = matmul(dtype, 1024, 1024, 1024);
+    w.constant = {"b"};
+    const Result<std::string> text = emit_asm(program_of(w, amx_target()), amx_target());
+    ASSERT_TRUE(text.is_ok()) << text.message();
+    const std::string product = dtype == DType::kInt8 ? "tdpbusd" : "tdpbf16ps";
+    const size_t first = text->find("tileloadd"), last = text->rfind(product);
+    ASSERT_NE(last, std::string::npos) << *text;
+    const std::string loop = text->substr(first, last + product.size() - first);
+    const auto count = [&](const std::string& word) {
+      int n = 0;
+      for (size_t at = loop.find(word); at != std::string::npos; at = loop.find(word, at + 1)) ++n;
+      return n;
+    };
+    EXPECT_EQ(count("tileloadd"), 4) << loop;
+    EXPECT_EQ(count(product), 4) << loop;
+    EXPECT_EQ(count("tilecfg"), 0) << loop;
+  }
+}
+
+TEST(MatmulTileCpu, ScheduleReplaysFromItsText) {
+  MatmulWorkload w = matmul(DType::kBFloat16, 20, 60, 9);
+  w.transpose_a = true;
+  const auto instance = matmul_tile_cpu().apply(w, amx_target(2));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const Config config = (*instance)->space().at((*instance)->space().default_index());
+  const auto program = (*instance)->instantiate(config);
+  const auto text = (*instance)->schedule_text(config);
+  ASSERT_TRUE(program.is_ok() && text.is_ok()) << program.message() << text.message();
+  const auto again = replay(Workload(w).compute(), *text);
+  ASSERT_TRUE(again.is_ok()) << again.message();
+  EXPECT_EQ(to_text(*again), to_text(*program));
+}
+
+TEST(MatmulTileCpu, DefaultIsValidForAnyShape) {
+  for (const DType dtype : kTypes)
+    for (const int64_t m : {1, 2, 3, 17, 127, 1024})
+      for (const int64_t n : {2, 13, 16, 255, 4096})
+        for (const int64_t k : {5, 31, 64, 1000}) {
+          const auto instance = matmul_tile_cpu().apply(matmul(dtype, m, n, k), amx_target());
+          ASSERT_TRUE(instance.is_ok()) << instance.message();
+          const ConfigSpace& space = (*instance)->space();
+          const auto program = (*instance)->instantiate(space.at(space.default_index()));
+          ASSERT_TRUE(program.is_ok()) << m << " " << n << " " << k << ": " << program.message();
+        }
+}
+
+// A product of any size and form.
+MatmulWorkload drawn(std::mt19937_64& random, DType dtype) {
+  const auto between = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  MatmulWorkload w = matmul(dtype, between(1, 70), between(2, 70), between(5, 140));
+  w.batch = between(0, 3) == 0 ? 2 : 1;
+  w.transpose_a = between(0, 2) == 0;
+  w.transpose_b = between(0, 2) == 0;
+  w.bias = between(0, 1) == 1;
+  w.residual = between(0, 3) == 0;
+  if (between(0, 1) == 1) w.activation = Activation::kRelu;
+  if (between(0, 1) == 1) w.constant = {"b"};
+  if (between(0, 4) == 0) w.constant = {"a", "b"};
+  return w;
+}
+
+// 200 configs of each type: machine code with tiles, machine code without, and the plain reference.
+TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
+  const std::string how = testing::run_amx_kernels_here();
+  if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
+  RecordProperty("amx", how);
+  for (const uint32_t seed : Seeds(/*fixed=*/1, 400)) {
+    std::mt19937_64 random(seed);
+    const DType dtype = kTypes[seed % 2];
+    const MatmulWorkload w = drawn(random, dtype);
+    const int threads = 1 + static_cast<int>(random() % 3);
+    const auto instance = matmul_tile_cpu().apply(w, amx_target(threads));
+    ASSERT_TRUE(instance.is_ok()) << instance.message();
+    const ConfigSpace& space = (*instance)->space();
+    const Config config = space.at(space.sample(random));
+    SCOPED_TRACE(str(Workload(w).key(), " ", config.to_text(), ", ", threads, " threads"));
+    const Result<Program> program = (*instance)->instantiate(config);
+    ASSERT_TRUE(program.is_ok()) << program.message();
+    const Program math = Workload(w).compute();
+    auto expected = testing::random_args(math, seed);
+    const auto inputs = expected;
+    ASSERT_TRUE(interpret(math, expected).is_ok());
+    const double tolerance = dtype == DType::kInt8 ? 0 : 1e-5;
+    std::vector<Target> targets = {amx_target(threads)};
+    if (seed % 4 < 2) targets.push_back(host_target(threads));
+    for (const Target& t : targets) {
+      auto found = inputs;
+      const Status status = testing::run_compiled(*program, found, t, threads);
+      ASSERT_TRUE(status.is_ok()) << status.message();
+      for (size_t i = 0; i < expected.back().size(); ++i)
+        ASSERT_NEAR(found.back()[i], expected.back()[i], tolerance * (1 + std::abs(expected.back()[i])))
+            << t.name() << ", out[" << i << "]";
+    }
+  }
+}
+
+TEST(MatmulTileCpu, RandomConfigsOnOddShapes) {
+  for (const DType dtype : kTypes)
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 2, 5}, {7, 13, 29}, {33, 40, 70}}) {
+      expect_configs_right(matmul_tile_cpu(), matmul(dtype, m, n, k), amx_target(), 4, 1);
+      expect_configs_right(matmul_tile_cpu(), matmul(dtype, m, n, k), amx_target(2), 4, 2);
+    }
+}
+
+}  // namespace
+}  // namespace tuner
