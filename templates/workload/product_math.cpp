@@ -65,8 +65,10 @@ Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const Indices& a
   return cast(e.out, cast(DType::kInt32, unary(UnaryOp::kRound, x)) + zero_point);
 }
 
+namespace {
+
 // A batch of one has no axis of its own.
-Program math_of(const MatmulWorkload& w) {
+Program matmul_math(const MatmulWorkload& w, bool with_wide) {
   const DType sums = sum_dtype(w.dtype);
   te::Builder b("matmul", sums);
   const size_t d = w.batch > 1 ? 1 : 0;  // position of the row axis
@@ -76,10 +78,12 @@ Program math_of(const MatmulWorkload& w) {
   const auto at = [&](const Indices& i, Expr row, Expr column) {
     return d == 1 ? Indices{i[0], row, column} : Indices{row, column};
   };
-  const Buffer lhs =
+  Buffer lhs =
       operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k), left_dtype(w.dtype));
   const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n), w.dtype);
   const Epilogue epilogue = declare_epilogue(b, w, w.n, shape(w.m, w.n));
+  if (with_wide)
+    lhs = b.compute("wide", lhs->shape, [&](const Indices& i) { return cast(sums, load(lhs, i)); });
   std::vector<std::string> names = {"i", "j"};
   if (d == 1) names.insert(names.begin(), "b");
   const Buffer acc = b.reduce(
@@ -94,6 +98,11 @@ Program math_of(const MatmulWorkload& w) {
       BufferRole::kOutput, names);
   return b.finish();
 }
+
+}  // namespace
+
+Program math_of(const MatmulWorkload& w) { return matmul_math(w, /*with_wide=*/false); }
+Program matmul_of_wide(const MatmulWorkload& w) { return matmul_math(w, /*with_wide=*/true); }
 
 Program math_of(const Conv2dWorkload& w) {
   const DType sums = sum_dtype(w.dtype);

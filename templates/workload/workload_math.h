@@ -9,6 +9,8 @@ namespace tuner {
 
 // product_math.cpp
 Program math_of(const MatmulWorkload& w);
+// The same with a as float32 in a stage of its own, "wide": what a loop broadcasts is not converted each time.
+Program matmul_of_wide(const MatmulWorkload& w);
 Program math_of(const Conv2dWorkload& w);
 // What follows the sum of a product (matmul, conv2d).
 struct Epilogue {
