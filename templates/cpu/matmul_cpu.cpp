@@ -205,7 +205,8 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     if (Workload(w).is_constant("a")) s.precompute(strips);
     if (how != kPlain || s.refused()) return;
     const std::vector<Axis> axes = s.axes(wide);
-    cpu::vectorize_by(s, axes.back(), t.f32_lanes());
+    constexpr int64_t kAtATime = 64;  // elements, in code without a loop
+    s.vectorize(s.split(axes.back(), kAtATime).inner);
     if (t.threads > 1) s.parallel(axes.front());
   }
 
