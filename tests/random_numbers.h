@@ -10,7 +10,7 @@
 
 namespace tuner::testing {
 
-// From [-1, 1) for floats (bfloat16: one of its numbers), from all they hold for integers of 8 bits, and
+// From [-1, 1) for floats (bfloat16, float16: one of its numbers), from all they hold for integers of 8 bits, and
 // small enough to be added to sums of those for int32.
 template <class Random>
 double random_number(Random& random, DType dtype) {
@@ -21,6 +21,7 @@ double random_number(Random& random, DType dtype) {
   if (dtype == DType::kInt8) return between(-128, 127);
   if (dtype == DType::kInt32) return between(-1'000'000, 1'000'000);
   const float x = std::uniform_real_distribution<float>(-1, 1)(random);
+  if (dtype == DType::kFloat16) return rounded_to_float16(x);
   return dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : x;
 }
 

@@ -1,5 +1,4 @@
 // Converts elements in memory to numbers and back, for inputs made from a seed, reference answers and tests.
-// float16 is not supported yet.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +11,13 @@ namespace tuner {
 
 // Returns the nearest bfloat16, ties to even, as a float. For finite numbers only.
 float rounded_to_bfloat16(float x);
+// The same of float16, for numbers below 65520 in size.
+float rounded_to_float16(float x);
+// Returns the number that these bits of float16 are.
+double float16_value(uint16_t bits);
 
 // Stores `count` numbers at `out` as elements of type `to`. Every number must be exact in that type
-// (rounded_to_bfloat16(); integers in range), because no rounding is chosen here.
+// (rounded_to_bfloat16(), rounded_to_float16(); integers in range), because no rounding is chosen here.
 template <class Number>
 void store_elements(const Number* numbers, int64_t count, DType to, void* out);
 extern template void store_elements(const float*, int64_t, DType, void*);

@@ -9,6 +9,8 @@
 namespace tuner::codegen {
 namespace {
 
+// Floats of 16 bits are computed with in float32 and held as their bits.
+bool is_narrow(DType t) { return t == DType::kBFloat16 || t == DType::kFloat16; }
 bool is_zero(double value) { return value == 0 && !std::signbit(value); }
 
 }  // namespace
@@ -36,8 +38,8 @@ llvm::Value* Emitter::emit(const Expr& e) {
     case ExprKind::kIntImm:
       return llvm::ConstantInt::get(type_of(e->dtype), static_cast<uint64_t>(e->int_value), true);
     case ExprKind::kFloatImm:
-      if (e->dtype == DType::kBFloat16)
-        return rounded_bits(llvm::ConstantFP::get(b_.getFloatTy(), e->float_value));
+      if (is_narrow(e->dtype))
+        return narrowed(e->dtype, llvm::ConstantFP::get(b_.getFloatTy(), e->float_value));
       return llvm::ConstantFP::get(type_of(e->dtype), e->float_value);
     case ExprKind::kVar: {
       if (e->var == lane_var_) {
@@ -150,7 +152,7 @@ llvm::Value* Emitter::emit_binary(const Expr& e) {
   const DType type = e->operands[0]->dtype;
   const BinaryOp op = e->binary_op;
   const bool comparison = op >= BinaryOp::kEq && op <= BinaryOp::kGe;
-  if (type == DType::kBFloat16) {
+  if (is_narrow(type)) {
     const Expr wide =
         binary(op, cast(DType::kFloat32, e->operands[0]), cast(DType::kFloat32, e->operands[1]));
     return emit(comparison ? wide : cast(type, wide));
@@ -241,8 +243,7 @@ llvm::Value* Emitter::emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value
 
 llvm::Value* Emitter::emit_unary(const Expr& e) {
   const DType type = e->operands[0]->dtype;
-  if (type == DType::kBFloat16)
-    return emit(cast(type, unary(e->unary_op, cast(DType::kFloat32, e->operands[0]))));
+  if (is_narrow(type)) return emit(cast(type, unary(e->unary_op, cast(DType::kFloat32, e->operands[0]))));
   llvm::Value* x = emit(e->operands[0]);
   switch (e->unary_op) {
     case UnaryOp::kNot:
@@ -320,7 +321,7 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
 
 // The nearest bfloat16, ties to even, as its bits; any NaN becomes a quiet one. The instruction takes numbers below
 // the normal range for 0, as dot products do.
-llvm::Value* Emitter::rounded_bits(llvm::Value* x) {
+llvm::Value* Emitter::bfloat16_bits(llvm::Value* x) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   const unsigned lanes = vector == nullptr ? 0 : vector->getNumElements();
   if (machine_.has_bf16_dot && (lanes == 8 || lanes == 16)) {
@@ -338,17 +339,60 @@ llvm::Value* Emitter::rounded_bits(llvm::Value* x) {
   return b_.CreateTrunc(b_.CreateLShr(any, 16), words->getWithNewType(b_.getInt16Ty()));
 }
 
+// The nearest float16, ties to even, as its bits. Without an instruction: below the normal range, adding 1/2 to the
+// number's size rounds it to a unit of 2^-24, whose count is then in the low bits; above it, as bfloat16 is
+// rounded, with another exponent.
+llvm::Value* Emitter::float16_bits(llvm::Value* x) {
+  llvm::Type *words = x->getType()->getWithNewType(b_.getInt32Ty()), *floats = x->getType();
+  llvm::Type* halves = x->getType()->getWithNewType(b_.getInt16Ty());
+  if (machine_.has_float16)
+    return b_.CreateBitCast(b_.CreateFPTrunc(x, x->getType()->getWithNewType(b_.getHalfTy())), halves);
+  const auto word = [&](uint64_t value) { return llvm::ConstantInt::get(words, value); };
+  llvm::Value* bits = b_.CreateBitCast(x, words);
+  llvm::Value* size = b_.CreateAnd(bits, word(0x7fffffff));
+  llvm::Value* half = number(x, 0.5);
+  llvm::Value* small =
+      b_.CreateSub(b_.CreateBitCast(b_.CreateFAdd(b_.CreateBitCast(size, floats), half), words),
+                   b_.CreateBitCast(half, words));
+  llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(size, 13), word(1));
+  llvm::Value* normal =
+      b_.CreateLShr(b_.CreateAdd(b_.CreateSub(size, word(112 << 23)), b_.CreateAdd(odd, word(0xfff))), 13);
+  llvm::Value* rounded = b_.CreateSelect(b_.CreateICmpULT(size, word(113 << 23)), small, normal);
+  rounded = b_.CreateSelect(b_.CreateICmpULT(size, word(0x477ff000)), rounded, word(0x7c00));
+  rounded = b_.CreateSelect(b_.CreateFCmpUNO(x, x), word(0x7e00), rounded);
+  rounded = b_.CreateOr(rounded, b_.CreateAnd(b_.CreateLShr(bits, 16), word(0x8000)));
+  return b_.CreateTrunc(rounded, halves);
+}
+
+llvm::Value* Emitter::narrowed(DType to, llvm::Value* x) {
+  return to == DType::kBFloat16 ? bfloat16_bits(x) : float16_bits(x);
+}
+
+// The number that the bits are, as float32: exact. Of float16 without an instruction: the bits of a float32 with the
+// exponent too small by 112, which a product mends also below the normal range, but not for what is not finite.
+llvm::Value* Emitter::widened(DType from, llvm::Value* x) {
+  llvm::Type* words = x->getType()->getWithNewType(b_.getInt32Ty());
+  llvm::Type* floats = x->getType()->getWithNewType(b_.getFloatTy());
+  if (from == DType::kFloat16 && machine_.has_float16)
+    return b_.CreateFPExt(b_.CreateBitCast(x, x->getType()->getWithNewType(b_.getHalfTy())), floats);
+  llvm::Value* bits = b_.CreateZExt(x, words);
+  if (from == DType::kBFloat16) return b_.CreateBitCast(b_.CreateShl(bits, 16), floats);
+  const auto word = [&](uint64_t value) { return llvm::ConstantInt::get(words, value); };
+  llvm::Value* small = b_.CreateBitCast(b_.CreateShl(b_.CreateAnd(bits, word(0x7fff)), 13), floats);
+  llvm::Value* size = b_.CreateBitCast(b_.CreateFMul(small, number(small, 0x1p112)), words);
+  llvm::Value* finite = b_.CreateICmpULT(b_.CreateAnd(bits, word(0x7fff)), word(0x7c00));
+  size = b_.CreateOr(size, b_.CreateSelect(finite, word(0), word(0x7f800000)));
+  size = b_.CreateOr(size, b_.CreateShl(b_.CreateAnd(bits, word(0x8000)), 16));
+  return b_.CreateBitCast(size, floats);
+}
+
 llvm::Value* Emitter::emit_cast(DType to, const Expr& e) {
   const DType from = e->dtype;
   if (from == to) return emit(e);
-  if (to == DType::kBFloat16) return rounded_bits(emit_cast(DType::kFloat32, e));
-  if (from == DType::kBFloat16 && to != DType::kFloat32) return emit(cast(to, cast(DType::kFloat32, e)));
+  if (is_narrow(to)) return narrowed(to, emit_cast(DType::kFloat32, e));
+  if (is_narrow(from) && to != DType::kFloat32) return emit(cast(to, cast(DType::kFloat32, e)));
   llvm::Value* x = emit(e);
-  if (from == DType::kBFloat16) {
-    llvm::Type* words = x->getType()->getWithNewType(b_.getInt32Ty());
-    return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(x, words), 16),
-                            words->getWithNewType(b_.getFloatTy()));
-  }
+  if (is_narrow(from)) return widened(from, x);
   llvm::Type* type = type_of(to);
   if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
     type = llvm::FixedVectorType::get(type, vector->getNumElements());

@@ -458,9 +458,8 @@ llvm::Type* Emitter::type_of(DType t) {
       return b_.getInt32Ty();
     case DType::kInt64:
       return b_.getInt64Ty();
-    case DType::kFloat16:
-      return b_.getHalfTy();
-    case DType::kBFloat16:  // its bits: targets without the type would round each copy by a library call
+    case DType::kFloat16:  // their bits: targets without the type would round each copy by a library call
+    case DType::kBFloat16:
       return b_.getInt16Ty();
     case DType::kFloat32:
       return b_.getFloatTy();

@@ -42,6 +42,7 @@ struct MachineTraits {
   bool has_fma = false;
   bool has_bf16_dot = false;   // two products of bfloat16 added to a float: vdpbf16ps
   bool has_byte_dot = false;   // four products of uint8 and int8 added to an int32: vpdpbusd
+  bool has_float16 = false;    // float16 to float32 and back: vcvtph2ps
   bool has_scale = false;      // x * 2^n in one instruction: vscalefps
   bool has_scatter = false;    // gathers and scatters of elements under a mask
   bool has_pair_sums = false;  // two products of 16 bits as one sum of 32: vpmaddwd
@@ -168,8 +169,11 @@ class Emitter {
   llvm::Value* emit_unary(const Expr& e);
   llvm::Value* emit_select(const Expr& e);
   llvm::Value* emit_cast(DType to, const Expr& e);
-  llvm::Value* rounded_bits(llvm::Value* x);  // float32 -> bfloat16
-  llvm::Value* widen(llvm::Value* v);         // scalar -> all lanes
+  llvm::Value* narrowed(DType to, llvm::Value* x);   // float32 to bits of a float of 16 bits
+  llvm::Value* widened(DType from, llvm::Value* x);  // and back
+  llvm::Value* bfloat16_bits(llvm::Value* x);
+  llvm::Value* float16_bits(llvm::Value* x);
+  llvm::Value* widen(llvm::Value* v);  // scalar -> all lanes
   void match(llvm::Value*& a, llvm::Value*& b);
   bool depends_on_lane(const Expr& e) const;
   llvm::Value* with_mask(llvm::Value* mask);  // mask and the one around

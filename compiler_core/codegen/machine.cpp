@@ -138,6 +138,7 @@ Result<Machine*> Machine::of(const Target& target) {
   m.traits_ = {.has_fma = triple.isAArch64() || has("+fma"),
                .has_bf16_dot = has("+avx512bf16") && any_width,
                .has_byte_dot = (has("+avx512vnni") && any_width) || (!wide && has("+avxvnni")),
+               .has_float16 = triple.isAArch64() || has("+f16c") || has("+avx512f"),
                .has_scale = has("+avx512f") && any_width,
                .has_scatter = wide && has("+avx512f"),
                .has_pair_sums = wide                        ? has("+avx512bw")

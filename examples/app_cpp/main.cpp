@@ -57,6 +57,9 @@ void fill(const Buffer& buffer, const std::string& dtype, uint32_t seed) {
       std::memcpy(&bits, &value, 4);
       static_cast<uint16_t*>(buffer.data())[i] = static_cast<uint16_t>(bits >> 16);
     }
+  } else if (dtype == "float16") {  // of one exponent: from 0.25 to 0.5, and their negatives
+    for (size_t i = 0; i < buffer.bytes() / 2; ++i)
+      static_cast<uint16_t*>(buffer.data())[i] = static_cast<uint16_t>(0x3400 | (next(seed) & 0x83ff));
   } else if (dtype == "int32") {
     for (size_t i = 0; i < buffer.bytes() / 4; ++i)
       static_cast<int32_t*>(buffer.data())[i] = static_cast<int32_t>(next(seed) % 200) - 100;

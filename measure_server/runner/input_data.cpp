@@ -21,6 +21,7 @@ float number_of(uint64_t random, DType dtype) {
   }
   // 24 random bits over 2^23, less 1: every value is exact in float32.
   const float x = static_cast<float>(random >> 40) / 8388608.0f - 1.0f;
+  if (dtype == DType::kFloat16) return rounded_to_float16(x);
   return dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : x;
 }
 

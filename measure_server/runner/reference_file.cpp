@@ -11,6 +11,7 @@
 #include <limits>
 #include <random>
 
+#include "compiler_core/base/elements.h"
 #include "compiler_core/base/output_file.h"
 
 namespace tuner {
@@ -232,14 +233,6 @@ Result<ReferenceView> parse_reference(std::string_view bytes) {
 namespace {
 
 double bfloat16_value(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-
-double float16_value(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  const double sign = bits & 0x8000 ? -1 : 1;
-  if (exponent == 31) return mantissa != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
-  if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-  return sign * std::ldexp(mantissa + 1024, exponent - 25);
-}
 
 struct Half {
   uint16_t bits;

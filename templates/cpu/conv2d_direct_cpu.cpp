@@ -20,12 +20,13 @@
 //
 // bfloat16 and int8: ic counts groups of D = 2 or 4 channels, side by side, and a lane adds the dot product of one:
 //   weight packed [OC/NR][KH][KW][IC/D][NR][D], read in that order: all channels of a tap in one pass
-//   data packed   [N][IC/D][H][W][D], where it is NCHW: by a stage before
+//   data packed   [N][IC/D][H][W][D], where it is NCHW: by a stage before; zeros fill up the last group
 #include <algorithm>
 
 #include "templates/cpu/conv2d_cpu_tile.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
+#include "templates/workload/workload_math.h"
 
 namespace tuner {
 
@@ -116,7 +117,9 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return k;
   }
 
-  Program compute(const Conv2dWorkload& w) const override { return Workload(w).compute(); }
+  Program compute(const Conv2dWorkload& w) const override {
+    return conv2d_of_filled(w, cpu::dot_group(w.dtype));
+  }
 
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
@@ -125,7 +128,9 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (pads(w)) s.inline_compute(s.tensor("padded"));
     const int64_t panel = c[k.narrow_panels] ? shape.lanes : c[k.tile_oc].inner;
     if (shape.dot > 1) {
-      if (channel_block(w.layout) == 1) cpu::group_channels(s, s.tensor("data"), shape.dot, parallel);
+      if (channel_block(w.layout) == 1)
+        cpu::group_channels(s, s.tensor(fills(w) ? "filled" : "data"), shape.dot, parallel);
+      if (fills(w)) s.inline_compute(s.tensor("filled"));
       lay_out_groups(s, w, panel, shape.dot, c[k.unroll_kw], parallel);
     } else {
       lay_out_weight(s, w, panel, c[k.block_ic].inner, c[k.unroll_kw], parallel);
@@ -163,6 +168,11 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
  private:
+  // Whether the last group of channels is not whole.
+  static bool fills(const Conv2dWorkload& w) {
+    return w.groups == 1 && w.in_channels % cpu::dot_group(w.dtype) != 0;
+  }
+
   struct OutAxes {
     Axis n, oc, oh, ow, vector, lane;
   };
@@ -220,8 +230,13 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
   static void pack_weight(Schedule& s, const Conv2dWorkload& w, const std::vector<PackDim>& dims,
                           bool parallel) {
-    const Tensor packed = s.pack(s.tensor("weight"), dims);
-    if (s.refused() || Workload(w).is_constant("weight") || !parallel) return;
+    const Tensor weight = s.tensor(fills(w) ? "filled_weight" : "weight"), packed = s.pack(weight, dims);
+    const bool constant = Workload(w).is_constant("weight");
+    if (fills(w)) {
+      s.inline_compute(weight);
+      if (constant) s.precompute(packed);
+    }
+    if (s.refused() || constant || !parallel) return;
     s.parallel(s.axes(packed).front());
   }
 

@@ -16,12 +16,16 @@
 //                                                     write acc: bias, activation
 //
 // The sums in registers are those of cpu_product.h. Serves batches, transposed operands, any sizes: the last
-// tiles of rows and columns are smaller. Declines types other than float32.
+// tiles of rows and columns are smaller. Declines types other than float32 and float16.
+//
+// float16: a becomes float32 as it is packed, or before (the stage "wide"); b stays as it is, and each vector of it
+// is converted where it is loaded, once for all rows of a tile.
 #include <algorithm>
 #include <array>
 
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
+#include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {
@@ -44,7 +48,8 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
-    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (w.dtype != DType::kFloat32 && w.dtype != DType::kFloat16)
+      return declined("needs float32 or float16, got ", w.dtype);
     return supported();
   }
 
@@ -102,7 +107,9 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     return k;
   }
 
-  Program compute(const MatmulWorkload& w) const override { return Workload(w).compute(); }
+  Program compute(const MatmulWorkload& w) const override {
+    return widens(w) ? matmul_of_wide(w) : Workload(w).compute();
+  }
 
   void schedule(Schedule& s, const MatmulWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
@@ -110,8 +117,9 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const int64_t tiles = c[k.block_m] == 0 ? c[k.tile_m].outer : c[k.block_m];
     const int first = w.batch > 1 ? 1 : 0;
     Tensor strips, panels;
-    if (c[k.pack_a] != kPlain)
-      strips = cpu::pack_blocks(s, s.tensor("a"), first, first + (w.transpose_a ? 1 : 0), rows);
+    const Tensor a = s.tensor(widens(w) ? "wide" : "a");
+    if (c[k.pack_a] != kPlain) strips = cpu::pack_blocks(s, a, first, first + (w.transpose_a ? 1 : 0), rows);
+    if (widens(w)) widen(s, w, a, strips, c[k.pack_a], t);
     if (c[k.pack_b] != kPlain)
       panels = cpu::pack_blocks(s, s.tensor("b"), first, first + (w.transpose_b ? 0 : 1),
                                 c[k.narrow_panels] ? lanes : columns);
@@ -187,6 +195,19 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
       s.vectorize_rows(k_inner);
     }
     if (how == kWhole && t.threads > 1) s.parallel(axes.front());
+  }
+
+  static bool widens(const MatmulWorkload& w) { return w.dtype == DType::kFloat16; }
+  // In the packing entry where a is constant, in the copy where there is one, else in loops of its own.
+  static void widen(Schedule& s, const MatmulWorkload& w, const Tensor& wide, const Tensor& strips,
+                    int64_t how, const Target& t) {
+    if (how != kPlain) s.inline_compute(wide);
+    if (Workload(w).is_constant("a")) s.precompute(strips);
+    if (how != kPlain || s.refused()) return;
+    const std::vector<Axis> axes = s.axes(wide);
+    constexpr int64_t kAtATime = 64;  // elements, in code without a loop
+    s.vectorize(s.split(axes.back(), kAtATime).inner);
+    if (t.threads > 1) s.parallel(axes.front());
   }
 
   // Whether b comes from memory and there are too few rows to hide it.

@@ -44,7 +44,8 @@ class MatmulDotCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
-    if (w.dtype == DType::kFloat32) return declined("needs bfloat16 or int8, got ", w.dtype);
+    if (w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
+      return declined("needs bfloat16 or int8, got ", w.dtype);
     return supported();
   }
 

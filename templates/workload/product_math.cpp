@@ -1,6 +1,7 @@
 // The math of products: matmul and conv2d.
 #include <algorithm>
 
+#include "compiler_core/base/int_math.h"
 #include "templates/workload/workload_math.h"
 
 namespace tuner {
@@ -65,8 +66,10 @@ Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const Indices& a
   return cast(e.out, cast(DType::kInt32, unary(UnaryOp::kRound, x)) + zero_point);
 }
 
+namespace {
+
 // A batch of one has no axis of its own.
-Program math_of(const MatmulWorkload& w) {
+Program matmul_math(const MatmulWorkload& w, bool with_wide) {
   const DType sums = sum_dtype(w.dtype);
   te::Builder b("matmul", sums);
   const size_t d = w.batch > 1 ? 1 : 0;  // position of the row axis
@@ -76,10 +79,12 @@ Program math_of(const MatmulWorkload& w) {
   const auto at = [&](const Indices& i, Expr row, Expr column) {
     return d == 1 ? Indices{i[0], row, column} : Indices{row, column};
   };
-  const Buffer lhs =
+  Buffer lhs =
       operand(b, w.constant, "a", w.transpose_a ? shape(w.k, w.m) : shape(w.m, w.k), left_dtype(w.dtype));
   const Buffer rhs = operand(b, w.constant, "b", w.transpose_b ? shape(w.n, w.k) : shape(w.k, w.n), w.dtype);
   const Epilogue epilogue = declare_epilogue(b, w, w.n, shape(w.m, w.n));
+  if (with_wide)
+    lhs = b.compute("wide", lhs->shape, [&](const Indices& i) { return cast(sums, load(lhs, i)); });
   std::vector<std::string> names = {"i", "j"};
   if (d == 1) names.insert(names.begin(), "b");
   const Buffer acc = b.reduce(
@@ -95,24 +100,45 @@ Program math_of(const MatmulWorkload& w) {
   return b.finish();
 }
 
-Program math_of(const Conv2dWorkload& w) {
+}  // namespace
+
+Program math_of(const MatmulWorkload& w) { return matmul_math(w, /*with_wide=*/false); }
+Program matmul_of_wide(const MatmulWorkload& w) { return matmul_math(w, /*with_wide=*/true); }
+
+Program math_of(const Conv2dWorkload& w) { return conv2d_of_filled(w, 1); }
+
+Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple) {
   const DType sums = sum_dtype(w.dtype);
   te::Builder b("conv2d", sums);
   const auto [top, left, bottom, right] = w.padding;
-  const int64_t ic_group = w.in_channels / w.groups, oc_group = w.out_channels / w.groups;
+  const bool fills = w.groups == 1 && w.in_channels % multiple != 0;
+  const int64_t in_channels = fills ? round_up(w.in_channels, multiple) : w.in_channels;
+  const int64_t ic_group = in_channels / w.groups, oc_group = w.out_channels / w.groups;
   Buffer data =
       operand(b, w.constant, "data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width),
               left_dtype(w.dtype));
-  const Buffer weight =
-      operand(b, w.constant, "weight", {w.out_channels, ic_group, w.kernel_height, w.kernel_width}, w.dtype);
+  Buffer weight =
+      operand(b, w.constant, "weight",
+              {w.out_channels, w.in_channels / w.groups, w.kernel_height, w.kernel_width}, w.dtype);
   const std::vector<int64_t> out_shape =
       image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
   const Epilogue epilogue = declare_epilogue(b, w, w.out_channels, out_shape);
+  const auto filled = [&](const std::string& name, const Buffer& of) {
+    std::vector<int64_t> shape = of->shape;
+    shape[1] = in_channels;
+    return b.compute(name, shape, [&](const Indices& i) {
+      return select(i[1] < w.in_channels, load(of, i), zero_of(of->dtype));
+    });
+  };
+  if (fills) {
+    data = filled("filled", data);
+    weight = filled("filled_weight", weight);
+  }
   if (top + left + bottom + right > 0) {
     const Buffer plain = data;
     data = b.compute(
         "padded",
-        image_shape(w.layout, w.batch, w.in_channels, w.in_height + top + bottom, w.in_width + left + right),
+        image_shape(w.layout, w.batch, in_channels, w.in_height + top + bottom, w.in_width + left + right),
         [&](const Indices& i) {
           Expr inside;  // only the sides that are padded are asked about
           const auto narrow = [&](Expr condition) {

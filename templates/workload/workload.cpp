@@ -41,10 +41,12 @@ DType sum_dtype(DType dtype) {
 }
 
 std::span<const DType> out_dtypes(DType dtype) {
-  static constexpr DType kFloat[] = {DType::kFloat32}, kBrain[] = {DType::kFloat32, DType::kBFloat16},
+  static constexpr DType kFloat[] = {DType::kFloat32}, kHalf[] = {DType::kFloat32, DType::kFloat16},
+                         kBrain[] = {DType::kFloat32, DType::kBFloat16},
                          kInt[] = {DType::kInt32, DType::kUInt8, DType::kInt8};
   if (dtype == DType::kInt8) return kInt;
   if (dtype == DType::kBFloat16) return kBrain;
+  if (dtype == DType::kFloat16) return kHalf;
   return kFloat;
 }
 

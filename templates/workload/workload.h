@@ -47,11 +47,12 @@ std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "m
 //   dtype      a (data)               b (weight)   sums, bias, and out unless said   out_dtype may also be
 //   float32    float32                float32      float32
 //   bfloat16   bfloat16               bfloat16     float32: products are exact       bfloat16
+//   float16    float16                float16      float32: products are exact       float16      (matmul only)
 //   int8       uint8 (activations)    int8         int32: exact; at most 2^16        uint8, int8
 //                                                  terms, so that none overflows
 //
-// residual has the type of out. To bfloat16 the value is rounded at the end, to the nearest, ties to even. To
-// uint8 and int8 it is requantised, by two operands more, scale (float32, one a channel) and zero_point (one
+// residual has the type of out. To bfloat16 and float16 the value is rounded at the end, to the nearest, ties to
+// even. To uint8 and int8 it is requantised, by two operands more, scale (float32, one a channel) and zero_point (one
 // number of out's type):
 //
 //   out = saturate(round(act(float32(sum + bias[c]) * scale[c])) + zero_point)

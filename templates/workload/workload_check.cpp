@@ -76,8 +76,11 @@ Status check_layout_of(std::string_view name, const std::string& layout, std::st
 template <class Product>
 Status check_types(const Product& w, std::string_view terms_name, int64_t terms) {
   constexpr int64_t kMostInt8Terms = 1 << 16;
-  if (w.dtype != DType::kFloat32 && w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
-    return invalid_argument("dtype: expected float32, bfloat16 or int8, found ", w.dtype);
+  constexpr bool kHasFloat16 = std::is_same_v<Product, MatmulWorkload>;
+  if (w.dtype != DType::kFloat32 && w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8 &&
+      !(kHasFloat16 && w.dtype == DType::kFloat16))
+    return invalid_argument("dtype: expected float32, bfloat16", kHasFloat16 ? ", float16" : "",
+                            " or int8, found ", w.dtype);
   if (w.dtype == DType::kInt8 && terms > kMostInt8Terms)
     return invalid_argument(terms_name, ": expected at most 65536 for int8, found ", terms,
                             "; sums of more products overflow int32");

@@ -24,7 +24,8 @@ void read_activation(ObjectReader& in, Activation& activation) {
 }
 
 constexpr DType kRowTypes[] = {DType::kFloat32};
-constexpr DType kProductTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8};
+constexpr DType kMatmulTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8};
+constexpr DType kConv2dTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8};
 
 void read_dtype(ObjectReader& in, DType& dtype, std::span<const DType> served = kRowTypes,
                 const std::string& key = "dtype") {
@@ -39,8 +40,8 @@ void read_dtype(ObjectReader& in, DType& dtype, std::span<const DType> served = 
 
 // Types of matmul and conv2d.
 template <class W>
-void read_types(ObjectReader& in, W& w) {
-  read_dtype(in, w.dtype, kProductTypes);
+void read_types(ObjectReader& in, W& w, std::span<const DType> served) {
+  read_dtype(in, w.dtype, served);
   DType out = sum_dtype(w.dtype);
   read_dtype(in, out, out_dtypes(w.dtype), "out_dtype");
   if (out != sum_dtype(w.dtype)) w.narrow_out = out;
@@ -92,7 +93,7 @@ Workload read_matmul(ObjectReader& in) {
   w.k = a[1];
   w.n = b[1];
   read_epilogue(in, w);
-  read_types(in, w);
+  read_types(in, w, kMatmulTypes);
   read_constant(in, w, {"a", "b"});
   return w;
 }
@@ -134,7 +135,7 @@ Workload read_conv2d(ObjectReader& in) {
   w.out_layout = w.layout;
   in.read("out_layout", w.out_layout);
   read_epilogue(in, w);
-  read_types(in, w);
+  read_types(in, w, kConv2dTypes);
   read_constant(in, w, {"data", "weight"});
   return w;
 }

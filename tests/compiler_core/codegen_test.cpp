@@ -540,5 +540,54 @@ TEST(Codegen, Bfloat16RoundsToTheNearest) {
   }
 }
 
+// Every float16 becomes the same number in float32; every float32 at, between and beside two of them the nearer one,
+// of two as near the even one. With instructions and without.
+TEST(Codegen, Float16OfEverySize) {
+  std::vector<double> halves, numbers;
+  for (uint32_t bits = 0; bits < 0x8000; ++bits)
+    for (const double sign : {1.0, -1.0}) halves.push_back(sign * float16_value(static_cast<uint16_t>(bits)));
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
+    const auto low = static_cast<float>(float16_value(static_cast<uint16_t>(bits)));
+    const float high =
+        bits == 0x7bff ? 65536 : static_cast<float>(float16_value(static_cast<uint16_t>(bits + 1)));
+    const float between = (low + high) / 2;
+    for (const float v : {low, between, std::nextafter(between, low), std::nextafter(between, high)})
+      numbers.insert(numbers.end(), {v, -v});
+  }
+  numbers.insert(numbers.end(), {1e38, -1e38, INFINITY, -INFINITY, 1e-40, NAN});
+  const auto convert = [](DType from, DType to, const std::vector<double>& x, const Target& target) {
+    constexpr int64_t kLanes = 64;
+    const int64_t n = std::ssize(x);
+    const Buffer in = input("x", {n}, from), out = output("y", {n}, to);
+    const Var block = make_var("block"), lane = make_var("lane");
+    const Expr i = Expr(block) * kLanes + Expr(lane);
+    const Stmt store = make_if(i < n, make_store(out, {i}, cast(to, load(in, {i}))));
+    const Program p{"convert",
+                    {in, out},
+                    make_for(block, (n + kLanes - 1) / kLanes,
+                             make_for(lane, kLanes, store, AxisKind::kSpatial, LoopKind::kVectorized))};
+    std::vector<std::vector<double>> args = {x, {}};
+    const Status status = run_compiled(p, args, target, 1);
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    return args[1];
+  };
+  for (const char* name : {"cpu", "llvm -mcpu=x86-64 -threads=1", "llvm -mcpu=haswell -threads=1"}) {
+    SCOPED_TRACE(name);
+    const Result<Target> target = resolve_cpu_target(name);
+    ASSERT_TRUE(target) << target.message();
+    const std::vector<double> wide = convert(DType::kFloat16, DType::kFloat32, halves, *target);
+    for (size_t i = 0; i < halves.size(); ++i)
+      ASSERT_TRUE(wide[i] == halves[i] || (std::isnan(wide[i]) && std::isnan(halves[i]))) << halves[i];
+    const std::vector<double> narrow = convert(DType::kFloat32, DType::kFloat16, numbers, *target);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const double x = numbers[i];
+      const double expected =
+          std::abs(x) >= 65520 ? std::copysign(INFINITY, x) : rounded_to_float16(static_cast<float>(x));
+      ASSERT_TRUE(narrow[i] == expected || (std::isnan(x) && std::isnan(narrow[i])))
+          << x << " is " << narrow[i];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tuner

@@ -34,6 +34,7 @@ constexpr char kOperators[] = R"([
   {"name": "dense_bf16", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "bfloat16", "constant": ["b"]},
   {"name": "dense_int8", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "int8", "constant": ["b"], "bias": true},
   {"name": "dense_brain", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "bfloat16", "out_dtype": "bfloat16"},
+  {"name": "dense_f16", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "float16", "constant": ["b"]},
   {"name": "dense_u8", "op": "matmul", "a": [13, 36], "b": [36, 32], "dtype": "int8", "out_dtype": "uint8", "constant": ["b"]},
   {"name": "conv_bf16", "op": "conv2d", "data": [1, 5, 9, 11], "weight": [7, 5, 3, 2], "stride": [2, 1],
    "dtype": "bfloat16", "constant": ["weight"], "target": "cpu -threads=2"},
@@ -131,7 +132,7 @@ TEST_F(ExamplesTest, EveryKernelOfALibraryAgreesWithTheInterpreter) {
                      " && cmake --build app"));
   const std::string said = output_of("mkdir data && TSAN_OPTIONS=halt_on_error=1 app/app_cpp data");
   const json manifest = json::parse(shell_.read("kernels/manifest.json"));
-  ASSERT_EQ(manifest.at("kernels").size(), 16u);
+  ASSERT_EQ(manifest.at("kernels").size(), 17u);
   for (const json& kernel : manifest.at("kernels")) {
     const auto function = kernel.at("function").get<std::string>();
     EXPECT_THAT(said, HasSubstr("the same from 8 threads: " + kernel.at("workload").get<std::string>()));

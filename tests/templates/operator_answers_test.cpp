@@ -30,6 +30,10 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
   bytes.k = std::min<int64_t>(columns, 1 << 16);
   MatmulWorkload brain = halves, quantised = bytes;
   brain.narrow_out = DType::kBFloat16;
+  MatmulWorkload half = halves;
+  half.dtype = DType::kFloat16;
+  MatmulWorkload narrow_half = half;
+  narrow_half.narrow_out = DType::kFloat16;
   quantised.narrow_out = DType::kUInt8;
   quantised.activation = Activation::kRelu;
   Pool2dWorkload largest{.channels = rows, .in_height = 1, .in_width = columns};
@@ -45,6 +49,8 @@ std::vector<Workload> operators(int64_t rows, int64_t columns) {
           halves,
           bytes,
           brain,
+          half,
+          narrow_half,
           quantised,
           depthwise,
           SoftmaxWorkload{rows, columns},

@@ -39,6 +39,8 @@ std::vector<Workload> portable_workloads() {
   };
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) matmul(dtype);
   matmul(DType::kBFloat16, DType::kBFloat16);
+  matmul(DType::kFloat16);
+  matmul(DType::kFloat16, DType::kFloat16);
   matmul(DType::kInt8, DType::kUInt8);
 
   Conv2dWorkload conv;
@@ -149,10 +151,11 @@ Target target_of(const std::string& text) {
   return *target;
 }
 
-// Transforms of other algorithms round more, results of bfloat16 most; all are far from what a misplaced element
+// Transforms of other algorithms round more, results of 16 bits most; all are far from what a misplaced element
 // would make.
 double allowed_error(const AnyTemplate& t, DType out) {
   if (out == DType::kBFloat16) return 0x1p-8;
+  if (out == DType::kFloat16) return 0x1p-11;
   return t.algorithm() == "direct" ? 1e-4 : 1e-3;
 }
 

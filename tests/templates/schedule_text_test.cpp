@@ -21,7 +21,7 @@ std::vector<Workload> workloads() {
   product.bias = true;
   product.activation = Activation::kRelu;
   out.push_back(product);
-  for (const DType dtype : {DType::kBFloat16, DType::kInt8}) {
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat16, DType::kInt8}) {
     MatmulWorkload typed;
     typed.m = 24, typed.n = 48, typed.k = 64;
     typed.dtype = dtype;

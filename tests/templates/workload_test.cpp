@@ -181,9 +181,9 @@ TEST(WorkloadValidate, RefusesCountsThatOverflow) {
   EXPECT_THAT(validate(w).message(), HasSubstr("constant: expected names of operands (a, b)"));
 }
 
-TEST(WorkloadValidate, ProductsAreOfThreeTypes) {
+TEST(WorkloadValidate, ProductsAreOfFourTypes) {
   MatmulWorkload w;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8}) {
     w.dtype = dtype;
     EXPECT_TRUE(validate(w).is_ok()) << dtype;
   }
@@ -193,8 +193,8 @@ TEST(WorkloadValidate, ProductsAreOfThreeTypes) {
   EXPECT_EQ(
       validate(w).message(),
       "k (columns of a): expected at most 65536 for int8, found 65537; sums of more products overflow int32");
-  w.dtype = DType::kFloat16;
-  EXPECT_EQ(validate(w).message(), "dtype: expected float32, bfloat16 or int8, found float16");
+  w.dtype = DType::kFloat64;
+  EXPECT_EQ(validate(w).message(), "dtype: expected float32, bfloat16, float16 or int8, found float64");
 }
 
 TEST(WorkloadValidate, OutHasATypeThatTheSumsBecome) {
@@ -237,6 +237,8 @@ TEST(Workload, TypesOfAProductFollowFromTwo) {
             "a bfloat16, b bfloat16, bias float32, residual float32, out float32, ");
   EXPECT_EQ(types(m, DType::kBFloat16, DType::kBFloat16),
             "a bfloat16, b bfloat16, bias float32, residual bfloat16, out bfloat16, ");
+  EXPECT_EQ(types(m, DType::kFloat16, DType::kFloat16),
+            "a float16, b float16, bias float32, residual float16, out float16, ");
   EXPECT_EQ(types(m, DType::kInt8, {}), "a uint8, b int8, bias int32, residual int32, out int32, ");
   EXPECT_EQ(types(m, DType::kInt8, DType::kUInt8),
             "a uint8, b int8, bias int32, scale float32, zero_point uint8, out uint8, ");

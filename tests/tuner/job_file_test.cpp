@@ -122,8 +122,8 @@ TEST(JobFile, MatmulShapesAreAsStored) {
       "v1 matmul b=3 m=7 n=29 k=13 ta=1 tb=1 bias=0 act=none dtype=float32 const=none");
 }
 
-TEST(JobFile, MatmulIsOfThreeTypes) {
-  for (const char* dtype : {"float32", "bfloat16", "int8"})
+TEST(JobFile, MatmulIsOfFourTypes) {
+  for (const char* dtype : {"float32", "bfloat16", "float16", "int8"})
     EXPECT_EQ(one(matmul(str(R"("a": [7, 13], "b": [13, 29], "dtype": ")", dtype, "\""))).workload.key(),
               str("v1 matmul b=1 m=7 n=29 k=13 ta=0 tb=0 bias=0 act=none dtype=", dtype, " const=none"));
 }
@@ -319,7 +319,7 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {conv(R"("bias": 1)"), "bias: expected true or false, found 1."},
       {conv(R"("activation": "gelu")"), "activation: expected \"relu\" or null, found \"gelu\"."},
       {matmul(R"("a": [2, 3], "b": [3, 4], "dtype": "uint8")"),
-       "dtype: expected \"float32\", \"bfloat16\" or \"int8\", found \"uint8\"."},
+       "dtype: expected \"float32\", \"bfloat16\", \"float16\" or \"int8\", found \"uint8\"."},
       {matmul(R"("a": [2, 3], "b": [3, 4], "dtype": "int8", "out_dtype": "float32")"),
        "out_dtype: expected \"int32\", \"uint8\" or \"int8\", found \"float32\"."},
       {conv(R"("dtype": "float16")"),

@@ -48,8 +48,8 @@ class Draw {
 
   template <class Product>
   Product with_types(Product w) {
-    constexpr DType kTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8};
-    w.dtype = kTypes[number(0, 2)];
+    constexpr DType kTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8, DType::kFloat16};
+    w.dtype = kTypes[number(0, std::is_same_v<Product, MatmulWorkload> ? 3 : 2)];
     const auto allowed = out_dtypes(w.dtype);
     if (const DType out = allowed[number(0, std::ssize(allowed) - 1)]; out != sum_dtype(w.dtype))
       w.narrow_out = out;

@@ -22,6 +22,8 @@ dnnl_data_type_t dnnl_type(DType dtype) {
       return dnnl_f32;
     case DType::kBFloat16:
       return dnnl_bf16;
+    case DType::kFloat16:
+      return dnnl_f16;
     case DType::kInt32:
       return dnnl_s32;
     case DType::kInt8:

@@ -107,7 +107,8 @@ std::vector<int64_t> list(const std::array<int64_t, N>& values) {
 
 Status write(GraphWriter& g, const MatmulWorkload& w) {
   if (w.transpose_a || w.transpose_b) return failed("operands that are stored transposed are not done here");
-  if (w.dtype == DType::kBFloat16) return failed("ONNX's MatMul of bfloat16 writes bfloat16, not float32");
+  if (is_float(w.dtype) && w.dtype != w.out_dtype())
+    return failed("ONNX's MatMul of ", w.dtype, " writes ", w.dtype, ", not ", w.out_dtype());
   if (requantises(w)) {
     if (w.bias) return failed("QLinearMatMul has no bias");
     ASSIGN_OR_RETURN(const std::vector<std::string> inputs, g.quantised("a", "b", w.activation));

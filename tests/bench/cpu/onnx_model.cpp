@@ -99,6 +99,8 @@ int onnx_type(DType dtype) {
       return 6;
     case DType::kInt64:
       return 7;
+    case DType::kFloat16:
+      return 10;
     case DType::kBFloat16:
       return 16;
     default:

@@ -152,8 +152,11 @@ std::vector<BenchShape> make_shapes() {
     list.convolutions("mobilenetv2_1x1" + type, kMobilenet1x1, Images::kNchw, false, dtype);
     list.convolutions("mobilenetv2_1x1_blocked" + type, kMobilenet1x1, Images::kBlocked, false, dtype);
   }
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt8}) {
-    const std::string set = dtype == DType::kFloat32 ? "" : dtype == DType::kInt8 ? "_int8" : "_bf16";
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8}) {
+    const std::string set = dtype == DType::kFloat32    ? ""
+                            : dtype == DType::kBFloat16 ? "_bf16"
+                            : dtype == DType::kFloat16  ? "_f16"
+                                                        : "_int8";
     const std::string group = ShapeList::of_type(dtype);
     for (const int64_t n : {64, 128, 256, 512, 1024, 2048})
       list.matmul("cubes" + set, str(n, "^3"), (n < 256 ? "matmul small" : "matmul large") + group, n, n, n,
