@@ -1,4 +1,4 @@
-// matmul_tile_cpu: matrix product of bfloat16 or int8 by tiles (AMX), on x86 CPUs that have them.
+// matmul_tile_cpu: matrix product of bfloat16, float16 or int8 by tiles (AMX), on x86 CPUs that have them.
 //
 //   out[i, j] = act(sum over k of a[i, k] * b[k, j] + bias[j] + residual[i, j])        [batch outermost]
 //
@@ -26,6 +26,7 @@
 namespace tuner {
 namespace {
 
+// Of tiles: rows at most, columns of C, groups of 32 bits along k; and tile registers.
 constexpr int64_t kMostRows = 16, kColumns = 16, kGroups = 16, kRegisters = 8;
 
 struct Knobs {
@@ -41,8 +42,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
-    if (w.dtype != DType::kBFloat16 && w.dtype != DType::kInt8)
-      return declined("needs bfloat16 or int8, got ", w.dtype);
+    if (w.dtype == DType::kFloat32) return declined("needs bfloat16, float16 or int8, got ", w.dtype);
     if (!t.has_tiles(w.dtype))
       return declined("needs tiles of ", w.dtype, " (AMX), which ", t.name(), " has not");
     if (w.n < 2) return declined("needs n >= 2, got ", w.n);
@@ -160,28 +160,33 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const std::string types =
         is_float(a_type) ? std::string(dtype_name(a_type)) : str(dtype_name(a_type), ".", dtype_name(b_type));
     s.tensorize(row, str("amx.", types, ".", block.rows));
-    copy_tiles(s, a_tiles, 2, block.rows, str("amx.load.", dtype_name(a_type), ".", block.rows));
-    copy_tiles(s, b_tiles, 3, kGroups, str("amx.groups.", dtype_name(b_type)));
-    copy_tiles(s, acc, 2, block.rows, str("amx.store.", dtype_name(sum_type), ".", block.rows));
+    copy_tiles(s, a_tiles, 2, {block.rows}, str("amx.load.", dtype_name(a_type), ".", block.rows));
+    copy_tiles(s, b_tiles, 3, {}, str("amx.groups.", dtype_name(b_type)));
+    copy_tiles(s, acc, 2, {block.rows, kColumns}, str("amx.store.", dtype_name(sum_type), ".", block.rows));
   }
 
-  // The copy `t`, whose last `rank` dimensions are tiles of `rows` rows (and 16 columns, where there are more), by an
-  // intrinsic for each tile.
-  static void copy_tiles(Schedule& s, const Tensor& t, size_t rank, int64_t rows,
+  // The copy `t` by an intrinsic for each tile. Its last `rank` dimensions are cut into tiles by `cut`, those without a
+  // number there are whole.
+  static void copy_tiles(Schedule& s, const Tensor& t, size_t rank, const std::vector<int64_t>& cut,
                          const std::string& intrinsic) {
-    std::vector<Axis> axes = s.spatial_axes(t);
+    const std::vector<Axis> axes = s.spatial_axes(t);
     if (s.refused()) return;
-    const size_t first = axes.size() - rank;
-    const auto [down, row] = s.split(axes[first], rows);
-    std::vector<Axis> order(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(first));
-    order.push_back(down);
-    if (intrinsic.starts_with("amx.store")) {
-      const auto [across, column] = s.split(axes[first + 1], kColumns);
-      order.push_back(across);
-      s.reorder({down, across, row, column});
+    const auto first = axes.end() - static_cast<std::ptrdiff_t>(rank);
+    std::vector<Axis> tiles(axes.begin(), first), inside;
+    for (size_t d = 0; d < rank; ++d) {
+      Axis axis = first[static_cast<std::ptrdiff_t>(d)];
+      if (d < cut.size()) {
+        const SplitAxes parts = s.split(axis, cut[d]);
+        tiles.push_back(parts.outer);
+        axis = parts.inner;
+      }
+      inside.push_back(axis);
     }
-    for (const Axis& axis : order) s.unroll(axis);
-    s.tensorize(row, intrinsic);
+    std::vector<Axis> order = tiles;
+    order.insert(order.end(), inside.begin(), inside.end());
+    s.reorder(order);
+    for (const Axis& axis : tiles) s.unroll(axis);
+    s.tensorize(inside.front(), intrinsic);
   }
 };
 

@@ -31,7 +31,7 @@ std::string reason(const MatmulWorkload& w, const Target& t) {
 
 TEST(MatmulTileCpu, DeclinesWithTheReason) {
   const Target t = amx_target();
-  EXPECT_EQ(reason(matmul(DType::kFloat32, 4, 4, 4), t), "needs bfloat16 or int8, got float32");
+  EXPECT_EQ(reason(matmul(DType::kFloat32, 4, 4, 4), t), "needs bfloat16, float16 or int8, got float32");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 8), cpu(512, 32)),
             "needs tiles of int8 (AMX), which llvm -mcpu=skylake-avx512 -threads=1 has not");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 1, 8), t), "needs n >= 2, got 1");
@@ -81,8 +81,7 @@ kernel matmul(input a bfloat16[64, 128], packed b.packed bfloat16[4, 64, 16, 2],
           unrolled i0.outer in 0..2
             amx.load.bfloat16.16(a.fragment[i0.outer*16, 0], a[i.outer.inner*32 + i0.outer*16, k.outer*32])
           unrolled i0 in 0..2
-            unrolled i1.outer in 0..1
-              amx.groups.bfloat16(b.packed.fragment[i0, 0, 0, 0], b.packed[j.outer*2 + i0, k.outer*16, 0, 0])
+            amx.groups.bfloat16(b.packed.fragment[i0, 0, 0, 0], b.packed[j.outer*2 + i0, k.outer*16, 0, 0])
           unrolled i.outer in 0..2
             unrolled j.outer_1 in 0..2
               amx.bfloat16.16(acc.fragment[i.outer*16, j.outer_1*16], a.fragment[i.outer*16, 0], b.packed.fragment[j.outer_1, 0, 0, 0])
