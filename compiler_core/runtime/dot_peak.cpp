@@ -70,7 +70,7 @@ __attribute__((target("avx2,avxvnni"))) void byte_256(int64_t steps) {
 
 // Tiles: two of a by two of b, each product 16 x 16 sums of 64 bytes of each. Instructions by their bytes, so that
 // any assembler knows them; the compiler uses no tile register itself.
-constexpr int kTileProducts = 4;
+constexpr int64_t kTileProducts = 4;
 #define TILE_PRODUCTS(PREFIX, OPCODE)                         \
   asm volatile(".byte 0xc4, 0xe2, 0x48 | " PREFIX ", " OPCODE \
                ", 0xc4\n" /* tmm0 += tmm4 * tmm6 */           \
