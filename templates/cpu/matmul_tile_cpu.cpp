@@ -6,14 +6,20 @@
 //   b packed in panels of 16 columns, groups side by side: [N/16][K/D][16][D], zeros beyond K and N: by the
 //       packing entry when constant, else by a stage before (of a batch on one thread before each product)
 //   a read as it is, or packed in tiles, [M/R][K/step][R][step], zeros beyond
-//   parallel batch, block of tiles of rows, panels
-//     for tiles of rows in block
+//   All of k at once (block_k = 0):                   k in blocks, so much of the panels staying in L1:
+//
+//   parallel batch, block of tiles of rows, panels      parallel batch, block of tiles of rows, panels
+//     for tiles of rows in block                          acc = 0
+//       sums over k: a block of tiles                     for block of k
+//       write the block, by vectors                         for tiles of rows in block
+//                                                             acc += sums over the block of k: a block of tiles
+//                                                         write acc, by vectors
+//   A block of tiles:
 //       C = 0                            `down` x `across` tile registers of R rows
 //       for step of k
 //         `down` tiles of a, `across` tiles of b: loads
 //         down * across products
 //       C into a small block of memory, which stays in L1
-//       write the block: bias, residual, activation, by vectors
 //
 // Rows and columns beyond the shape are computed on zeros, and not written. Declines float32, targets without
 // tiles, and what leaves most of a tile empty: one column, or no more terms than a group.
@@ -30,7 +36,7 @@ namespace {
 constexpr int64_t kMostRows = 16, kColumns = 16, kGroups = 16, kRegisters = 8;
 
 struct Knobs {
-  ChoiceKnob rows, down, across, block_m;
+  ChoiceKnob rows, down, across, block_m, block_k;
   FlagKnob pack_a;
 };
 
@@ -50,7 +56,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target&) const override {
+  Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
     const bool packs_a = Workload(w).is_constant("a") || w.transpose_a || w.k % step_of(w) != 0;
     // As few tiles as 16 rows make, and as equal: less work on zeros.
     const int64_t equal = ceil_div(w.m, ceil_div(w.m, kMostRows)), full = std::min(w.m, kMostRows);
@@ -68,6 +74,9 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // Blocks of rows done with one panel before the next panel: the block of a stays in L2. 0: all rows,
         // panels outermost.
         .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(0),
+        // Terms added before the sums go to memory: so much of the panels stays in L1 for the rows of a block. 0:
+        // all of them.
+        .block_k = space.choice("block_k", blocks_of_k(w, t)).try_first(0),
         // a in tiles, each in 16 lines side by side: no strided streams, for a copy of a. What is no whole
         // number of tiles has to be.
         .pack_a =
@@ -76,6 +85,10 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     space.require(k.down * k.across + k.down + k.across <= kRegisters);
     // One spelling for "all rows".
     space.require(k.block_m < ceil_div(w.m, k.rows * k.down));
+    // Sums in memory are of whole tiles.
+    space.require(k.block_k == 0 ||
+                  (IntExpr(w.m) % (k.rows * k.down) == 0 && IntExpr(w.n) % (k.across * kColumns) == 0 &&
+                   (k.block_m == 0 || IntExpr(w.m) % (k.rows * k.down * k.block_m) == 0)));
     if (packs_a)
       space.require(k.pack_a == 1);
     else
@@ -113,9 +126,13 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const int64_t row_tiles = ceil_div(w.m, block.rows * block.down);
     const auto [row_block, tile] = s.split(row_tile, c[k.block_m] == 0 ? row_tiles : c[k.block_m]);
     s.reorder({row_block, panel, tile, row, column});
-    s.compute_at(acc, tile);
     cpu::vectorize_by(s, column, t.f32_lanes());
-    sum_in_tiles(s, acc, tiles, panels, block);
+    if (c[k.block_k] == 0) {
+      s.compute_at(acc, tile);
+      sum_in_tiles(s, acc, tiles, panels, block);
+    } else {
+      sum_by_blocks(s, acc, panel, tiles, panels, block, c[k.block_k], t.f32_lanes());
+    }
 
     if (b_before_each) {
       s.compute_at(panels, outer.front());
@@ -134,6 +151,35 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   static int64_t group_of(const MatmulWorkload& w) { return 4 / dtype_bytes(w.dtype); }
   static int64_t step_of(const MatmulWorkload& w) { return kGroups * group_of(w); }
+
+  // Blocks pay when panels of all of k do not stay in L1 beside the tiles of a.
+  static std::vector<int64_t> blocks_of_k(const MatmulWorkload& w, const Target& t) {
+    std::vector<int64_t> blocks{0};
+    for (const int64_t block : {256, 512, 1024, 2048})
+      if (w.k * dtype_bytes(w.dtype) * 2 * kColumns > t.l1d_bytes / 2 && w.k % block == 0 && block < w.k)
+        blocks.push_back(block);
+    return blocks;
+  }
+
+  // acc, in memory, is computed inside `panel` of its reader, a block of k at a time.
+  static void sum_by_blocks(Schedule& s, const Tensor& acc, Axis panel, const Tensor& a, const Tensor& b,
+                            const Block& block, int64_t block_k, int64_t lanes) {
+    const auto [sum] = s.reduce_axes<1>(acc);
+    const Axis k_block = s.split(sum, block_k).outer;
+    const Tensor part = s.rfactor(acc, k_block);
+    s.compute_at(acc, panel);
+    const std::vector<Axis> spatial = s.spatial_axes(acc);
+    const auto [added] = s.reduce_axes<1>(acc);
+    if (s.refused()) return;
+    const auto [tile, row] = s.split(spatial[spatial.size() - 2], block.rows * block.down);
+    const auto [vector, lane] = s.split(spatial.back(), lanes);
+    s.reorder({added, tile, row, vector, lane});
+    s.decompose_reduction(acc, added);
+    s.compute_at(part, tile);
+    sum_in_tiles(s, part, a, b, block);
+    s.unroll(vector);
+    s.vectorize(lane);
+  }
 
   // The sums of `acc`, one block of tiles, in tile registers.
   static void sum_in_tiles(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,

@@ -65,7 +65,8 @@ TEST(MatmulTileCpu, LoopsOfOneConfig) {
   w.bias = true;
   w.activation = Activation::kRelu;
   w.constant = {"b"};
-  EXPECT_EQ("\n" + to_text(program_of(w, amx_target(), "across=2 block_m=0 down=2 pack_a=0 rows=16")), R"(
+  EXPECT_EQ(
+      "\n" + to_text(program_of(w, amx_target(), "across=2 block_k=0 block_m=0 down=2 pack_a=0 rows=16")), R"(
 kernel matmul(input a bfloat16[64, 128], packed b.packed bfloat16[4, 64, 16, 2], input bias float32[60], output out float32[64, 60])
   for i.outer.outer in 0..1
     for j.outer in 0..2
@@ -201,6 +202,28 @@ TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
             << t.name() << ", out[" << i << "]";
     }
   }
+}
+
+// Whole tiles of a long sum: k in blocks.
+TEST(MatmulTileCpu, SumsByBlocksOfKEqualTheOracle) {
+  const std::string how = testing::run_amx_kernels_here();
+  if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
+  for (const DType dtype : kTypes)
+    for (const int threads : {1, 2}) {
+      MatmulWorkload w = matmul(dtype, 32, 32, 2048);
+      w.bias = true;
+      if (threads == 2) w.constant = {"b"};
+      for (const char* config : {"across=2 block_k=512 block_m=0 down=2 pack_a=0 rows=16",
+                                 "across=1 block_k=1024 block_m=1 down=1 pack_a=1 rows=16"}) {
+        SCOPED_TRACE(str(Workload(w).key(), " ", config));
+        const Program program = program_of(w, amx_target(threads), config);
+        EXPECT_TRUE(testing::matches_oracle(program, threads, dtype == DType::kInt8 ? 0 : 2e-5, 1,
+                                            amx_target(threads)));
+        if (threads == 1) {
+          ASSERT_NO_FATAL_FAILURE(expect_same_answer(program, oracle_arguments(Workload(w).compute(), 1)));
+        }
+      }
+    }
 }
 
 TEST(MatmulTileCpu, RandomConfigsOnOddShapes) {
