@@ -19,13 +19,14 @@
 //       for step of k
 //         `down` tiles of a, `across` tiles of b: loads
 //         down * across products
-//       C into a small block of memory, which stays in L1
+//       C into a small block of memory, which stays in L1; where out is nothing but whole tiles of the sums, into out
 //
 // Rows and columns beyond the shape are computed on zeros, and not written. Declines float32, targets without
 // tiles, and what leaves most of a tile empty: one column, or no more terms than a group.
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"
+#include "compiler_core/ir/visitor.h"
 #include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 
@@ -126,12 +127,19 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const int64_t row_tiles = ceil_div(w.m, block.rows * block.down);
     const auto [row_block, tile] = s.split(row_tile, c[k.block_m] == 0 ? row_tiles : c[k.block_m]);
     s.reorder({row_block, panel, tile, row, column});
-    cpu::vectorize_by(s, column, t.f32_lanes());
-    if (c[k.block_k] == 0) {
+    const bool whole = w.m % (block.rows * block.down) == 0 && w.n % (kColumns * block.across) == 0;
+    if (c[k.block_k] != 0) {
+      cpu::vectorize_by(s, column, t.f32_lanes());
+      sum_by_blocks(s, acc, panel, tiles, panels, block, c[k.block_k], t.f32_lanes());
+    } else if (whole && copies(s, out, acc)) {
+      s.set_scope(acc, MemoryScope::kFragment);
       s.compute_at(acc, tile);
       sum_in_tiles(s, acc, tiles, panels, block);
+      by_tiles(s, {}, {row, column}, {block.rows, kColumns}, store_of(acc, block));
     } else {
-      sum_by_blocks(s, acc, panel, tiles, panels, block, c[k.block_k], t.f32_lanes());
+      cpu::vectorize_by(s, column, t.f32_lanes());
+      s.compute_at(acc, tile);
+      sum_through_memory(s, acc, tiles, panels, block);
     }
 
     if (b_before_each) {
@@ -176,18 +184,38 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.reorder({added, tile, row, vector, lane});
     s.decompose_reduction(acc, added);
     s.compute_at(part, tile);
-    sum_in_tiles(s, part, a, b, block);
+    sum_through_memory(s, part, a, b, block);
     s.unroll(vector);
     s.vectorize(lane);
   }
 
-  // The sums of `acc`, one block of tiles, in tile registers.
-  static void sum_in_tiles(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
+  // True if out is the sums and nothing else.
+  static bool copies(const Schedule& s, const Tensor& out, const Tensor& acc) {
+    bool found = false;
+    visit(s.program().body, [&](const Stmt& store) {
+      if (store->kind == StmtKind::kStore && store->buffer == out.buffer)
+        found = store->value->kind == ExprKind::kLoad && store->value->buffer == acc.buffer;
+    });
+    return found;
+  }
+  static std::string store_of(const Tensor& sums, const Block& block) {
+    return str("amx.store.", dtype_name(sums.buffer->dtype), ".", block.rows);
+  }
+
+  // The sums of `acc`, one block of tiles in memory.
+  static void sum_through_memory(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
+                                 const Block& block) {
+    const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
+    sum_in_tiles(s, sums, a, b, block);
+    copy_tiles(s, acc, 2, {block.rows, kColumns}, store_of(acc, block));
+  }
+
+  // The sums of one block of tiles, in tile registers.
+  static void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b,
                            const Block& block) {
     if (s.refused()) return;
-    const DType a_type = a.buffer->dtype, b_type = b.buffer->dtype, sum_type = acc.buffer->dtype;
+    const DType a_type = a.buffer->dtype, b_type = b.buffer->dtype;
     const int64_t group = 4 / dtype_bytes(a_type);
-    const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
     const std::vector<Axis> spatial = s.spatial_axes(sums);
     const auto [k] = s.reduce_axes<1>(sums);
     if (s.refused()) return;
@@ -208,30 +236,35 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.tensorize(row, str("amx.", types, ".", block.rows));
     copy_tiles(s, a_tiles, 2, {block.rows}, str("amx.load.", dtype_name(a_type), ".", block.rows));
     copy_tiles(s, b_tiles, 3, {}, str("amx.groups.", dtype_name(b_type)));
-    copy_tiles(s, acc, 2, {block.rows, kColumns}, str("amx.store.", dtype_name(sum_type), ".", block.rows));
   }
 
-  // The copy `t` by an intrinsic for each tile. Its last `rank` dimensions are cut into tiles by `cut`, those without a
-  // number there are whole.
+  // The copy `t`, whose last `rank` dimensions hold tiles.
   static void copy_tiles(Schedule& s, const Tensor& t, size_t rank, const std::vector<int64_t>& cut,
                          const std::string& intrinsic) {
     const std::vector<Axis> axes = s.spatial_axes(t);
     if (s.refused()) return;
     const auto first = axes.end() - static_cast<std::ptrdiff_t>(rank);
-    std::vector<Axis> tiles(axes.begin(), first), inside;
-    for (size_t d = 0; d < rank; ++d) {
-      Axis axis = first[static_cast<std::ptrdiff_t>(d)];
+    by_tiles(s, {axes.begin(), first}, {first, axes.end()}, cut, intrinsic);
+  }
+
+  // Loops of a copy, by an intrinsic for each tile: `axes` are cut into tiles by `cut`, those without a number there are
+  // whole; `around` are loops directly around them.
+  static void by_tiles(Schedule& s, std::vector<Axis> around, const std::vector<Axis>& axes,
+                       const std::vector<int64_t>& cut, const std::string& intrinsic) {
+    std::vector<Axis> inside;
+    for (size_t d = 0; d < axes.size(); ++d) {
       if (d < cut.size()) {
-        const SplitAxes parts = s.split(axis, cut[d]);
-        tiles.push_back(parts.outer);
-        axis = parts.inner;
+        const SplitAxes parts = s.split(axes[d], cut[d]);
+        around.push_back(parts.outer);
+        inside.push_back(parts.inner);
+      } else {
+        inside.push_back(axes[d]);
       }
-      inside.push_back(axis);
     }
-    std::vector<Axis> order = tiles;
+    std::vector<Axis> order = around;
     order.insert(order.end(), inside.begin(), inside.end());
     s.reorder(order);
-    for (const Axis& axis : tiles) s.unroll(axis);
+    for (const Axis& axis : around) s.unroll(axis);
     s.tensorize(inside.front(), intrinsic);
   }
 };
