@@ -157,7 +157,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     int64_t rows, down, across;
   };
 
-  static int64_t group_of(const MatmulWorkload& w) { return 4 / dtype_bytes(w.dtype); }
+  static int64_t group_of(const MatmulWorkload& w) { return std::max<int64_t>(1, 4 / dtype_bytes(w.dtype)); }
   static int64_t step_of(const MatmulWorkload& w) { return kGroups * group_of(w); }
 
   // Blocks pay when panels of all of k do not stay in L1 beside the tiles of a.
@@ -170,8 +170,8 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   }
 
   // acc, in memory, is computed inside `panel` of its reader, a block of k at a time.
-  static void sum_by_blocks(Schedule& s, const Tensor& acc, Axis panel, const Tensor& a, const Tensor& b,
-                            const Block& block, int64_t block_k, int64_t lanes) {
+  static void sum_by_blocks(Schedule& s, const Tensor& acc, const Axis& panel, const Tensor& a,
+                            const Tensor& b, const Block& block, int64_t block_k, int64_t lanes) {
     const auto [sum] = s.reduce_axes<1>(acc);
     const Axis k_block = s.split(sum, block_k).outer;
     const Tensor part = s.rfactor(acc, k_block);
