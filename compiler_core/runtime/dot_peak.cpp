@@ -70,7 +70,7 @@ __attribute__((target("avx2,avxvnni"))) void byte_256(int64_t steps) {
 
 // Tiles: two of a by two of b, each product 16 x 16 sums of 64 bytes of each. Instructions by their bytes, so that
 // any assembler knows them; the compiler uses no tile register itself.
-constexpr int kTileProducts = 4;
+constexpr int64_t kTileProducts = 4;
 #define TILE_PRODUCTS(PREFIX, OPCODE)                         \
   asm volatile(".byte 0xc4, 0xe2, 0x48 | " PREFIX ", " OPCODE \
                ", 0xc4\n" /* tmm0 += tmm4 * tmm6 */           \
@@ -99,7 +99,7 @@ void byte_tiles(int64_t steps) {
   with_tiles(steps, [] { TILE_PRODUCTS("1", "0x5e"); });  // tdpbusd
 }
 constexpr int64_t kTileSteps =
-    2 * 16 * 16 * kTileProducts;  // operations of a step, times elements of 64 bytes
+    int64_t{2} * 16 * 16 * kTileProducts;  // operations of a step, times elements of 64 bytes
 
 // Everything this CPU multiplies the type with, but float32 vectors.
 std::vector<Loop> loops_of(DType dtype) {
@@ -110,15 +110,15 @@ std::vector<Loop> loops_of(DType dtype) {
   };
   if (dtype == DType::kBFloat16) {
     add((tiles & TUNER_TILES_BFLOAT16) != 0, {bf16_tiles, 32 * kTileSteps});
-    add(__builtin_cpu_supports("avx512bf16") != 0, {bf16_512, 2 * 32 * kChains});
+    add(__builtin_cpu_supports("avx512bf16") != 0, {bf16_512, int64_t{2} * 32 * kChains});
   } else if (dtype == DType::kFloat16) {
     add((tiles & TUNER_TILES_FLOAT16) != 0, {fp16_tiles, 32 * kTileSteps});
   } else if (dtype == DType::kInt8) {
     add((tiles & TUNER_TILES_INT8) != 0, {byte_tiles, 64 * kTileSteps});
     if (__builtin_cpu_supports("avx512vnni"))
-      found.push_back({byte_512, 2 * 64 * kChains});
+      found.push_back({byte_512, int64_t{2} * 64 * kChains});
     else
-      add(__builtin_cpu_supports("avxvnni") != 0, {byte_256, 2 * 32 * kFewChains});
+      add(__builtin_cpu_supports("avxvnni") != 0, {byte_256, int64_t{2} * 32 * kFewChains});
   }
   return found;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/runtime/tuner_runtime.h"
 #include "deploy/runtime/builder.h"
 #include "deploy/runtime/source.h"
 
@@ -26,7 +27,7 @@ struct BundleKernel {
 // missing.
 bool cpu_has(std::string_view set) {
 #if defined(__x86_64__)
-  const std::array<std::pair<std::string_view, bool>, 13> known = {{
+  const std::array<std::pair<std::string_view, bool>, 16> known = {{
       {"sse4.2", __builtin_cpu_supports("sse4.2")},
       {"avx", __builtin_cpu_supports("avx")},
       {"f16c", __builtin_cpu_supports("f16c")},
@@ -40,6 +41,9 @@ bool cpu_has(std::string_view set) {
       {"avx512vl", __builtin_cpu_supports("avx512vl")},
       {"avx512vnni", __builtin_cpu_supports("avx512vnni")},
       {"avx512bf16", __builtin_cpu_supports("avx512bf16")},
+      {"amx-bf16", (tuner_tiles() & TUNER_TILES_BFLOAT16) != 0},
+      {"amx-int8", (tuner_tiles() & TUNER_TILES_INT8) != 0},
+      {"amx-fp16", (tuner_tiles() & TUNER_TILES_FLOAT16) != 0},
   }};
   const auto found = std::ranges::find(known, set, &std::pair<std::string_view, bool>::first);
   return found != known.end() && found->second;

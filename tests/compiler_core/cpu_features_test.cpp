@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/runtime/tuner_runtime.h"
 
 namespace tuner {
 namespace {
@@ -168,6 +169,13 @@ TEST(CpuFeatures, TilesAreKnownWithoutLlvm) {
       EXPECT_FALSE(target->has_tiles(DType::kFloat32));
     }
   EXPECT_GT(with_tiles, 10);
+}
+
+// What the system does not let this process use is not in the host's name.
+TEST(CpuFeatures, HostHasTilesIfItMayUseThem) {
+  EXPECT_EQ(host_cpu_features().contains("amx-tile"), tuner_tiles() != 0);
+  EXPECT_EQ(host_target().has_tiles(DType::kBFloat16), (tuner_tiles() & TUNER_TILES_BFLOAT16) != 0);
+  EXPECT_EQ(host_target().has_tiles(DType::kInt8), (tuner_tiles() & TUNER_TILES_INT8) != 0);
 }
 
 }  // namespace

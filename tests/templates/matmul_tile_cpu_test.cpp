@@ -31,7 +31,7 @@ std::string reason(const MatmulWorkload& w, const Target& t) {
 
 TEST(MatmulTileCpu, DeclinesWithTheReason) {
   const Target t = amx_target();
-  EXPECT_EQ(reason(matmul(DType::kFloat32, 4, 4, 4), t), "needs bfloat16 or int8, got float32");
+  EXPECT_EQ(reason(matmul(DType::kFloat32, 4, 4, 4), t), "needs bfloat16, float16 or int8, got float32");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 4, 8), cpu(512, 32)),
             "needs tiles of int8 (AMX), which llvm -mcpu=skylake-avx512 -threads=1 has not");
   EXPECT_EQ(reason(matmul(DType::kInt8, 4, 1, 8), t), "needs n >= 2, got 1");
@@ -65,7 +65,8 @@ TEST(MatmulTileCpu, LoopsOfOneConfig) {
   w.bias = true;
   w.activation = Activation::kRelu;
   w.constant = {"b"};
-  EXPECT_EQ("\n" + to_text(program_of(w, amx_target(), "across=2 block_m=0 down=2 pack_a=0 rows=16")), R"(
+  EXPECT_EQ(
+      "\n" + to_text(program_of(w, amx_target(), "across=2 block_k=0 block_m=0 down=2 pack_a=0 rows=16")), R"(
 kernel matmul(input a bfloat16[64, 128], packed b.packed bfloat16[4, 64, 16, 2], input bias float32[60], output out float32[64, 60])
   for i.outer.outer in 0..1
     for j.outer in 0..2
@@ -81,8 +82,7 @@ kernel matmul(input a bfloat16[64, 128], packed b.packed bfloat16[4, 64, 16, 2],
           unrolled i0.outer in 0..2
             amx.load.bfloat16.16(a.fragment[i0.outer*16, 0], a[i.outer.inner*32 + i0.outer*16, k.outer*32])
           unrolled i0 in 0..2
-            unrolled i1.outer in 0..1
-              amx.groups.bfloat16(b.packed.fragment[i0, 0, 0, 0], b.packed[j.outer*2 + i0, k.outer*16, 0, 0])
+            amx.groups.bfloat16(b.packed.fragment[i0, 0, 0, 0], b.packed[j.outer*2 + i0, k.outer*16, 0, 0])
           unrolled i.outer in 0..2
             unrolled j.outer_1 in 0..2
               amx.bfloat16.16(acc.fragment[i.outer*16, j.outer_1*16], a.fragment[i.outer*16, 0], b.packed.fragment[j.outer_1, 0, 0, 0])
@@ -101,6 +101,15 @@ packing matmul_pack(constant b bfloat16[128, 60], packed b.packed bfloat16[4, 64
         for p3 in 0..2
           b.packed[p0, p1, p2, p3] = select(p0*16 + p2 < 60, b[p1*2 + p3, p0*16 + p2], 0)
 )");
+}
+
+// Whole tiles of plain sums need no memory in between.
+TEST(MatmulTileCpu, PlainSumsAreStoredWhereTheyBelong) {
+  const MatmulWorkload w = matmul(DType::kInt8, 64, 64, 128);
+  const std::string loops = to_text(program_of(w, amx_target()));
+  EXPECT_EQ(loops.find("allocate acc int32[32, 32]\n"), std::string::npos) << loops;
+  EXPECT_NE(loops.find("amx.store.int32.16(acc["), std::string::npos) << loops;
+  EXPECT_NE(loops.find("], out["), std::string::npos) << loops;
 }
 
 // Two tiles of a, two of b, four products a step; no configuration among them.
@@ -158,6 +167,7 @@ MatmulWorkload drawn(std::mt19937_64& random, DType dtype) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
   MatmulWorkload w = matmul(dtype, between(1, 70), between(2, 70), between(5, 140));
+  if (between(0, 3) == 0) w.m = 16 * between(1, 4), w.n = 16 * between(1, 4);
   w.batch = between(0, 3) == 0 ? 2 : 1;
   w.transpose_a = between(0, 2) == 0;
   w.transpose_b = between(0, 2) == 0;
@@ -202,6 +212,28 @@ TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
             << t.name() << ", out[" << i << "]";
     }
   }
+}
+
+// Whole tiles of a long sum: k in blocks.
+TEST(MatmulTileCpu, SumsByBlocksOfKEqualTheOracle) {
+  const std::string how = testing::run_amx_kernels_here();
+  if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
+  for (const DType dtype : kTypes)
+    for (const int threads : {1, 2}) {
+      MatmulWorkload w = matmul(dtype, 32, 32, 2048);
+      w.bias = true;
+      if (threads == 2) w.constant = {"b"};
+      for (const char* config : {"across=2 block_k=512 block_m=0 down=2 pack_a=0 rows=16",
+                                 "across=1 block_k=1024 block_m=1 down=1 pack_a=1 rows=16"}) {
+        SCOPED_TRACE(str(Workload(w).key(), " ", config));
+        const Program program = program_of(w, amx_target(threads), config);
+        EXPECT_TRUE(testing::matches_oracle(program, threads, dtype == DType::kInt8 ? 0 : 2e-5, 1,
+                                            amx_target(threads)));
+        if (threads == 1) {
+          ASSERT_NO_FATAL_FAILURE(expect_same_answer(program, oracle_arguments(Workload(w).compute(), 1)));
+        }
+      }
+    }
 }
 
 TEST(MatmulTileCpu, RandomConfigsOnOddShapes) {
