@@ -61,8 +61,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Shape shape(w, t);
     const int64_t registers = t.vector_registers();
-    // Targets without dot products take operands apart, in registers of their own.
-    const Tile first = first_tile(shape, registers - (shape.dot > 1 ? 3 : 0));
+    const Tile first = first_tile(shape, registers - cpu::spare_registers(shape.dot, registers));
     Knobs k{
         // Output channels of a tile: whole vectors. More use each broadcast of data more often.
         .tile_oc = space.split("tile_oc", shape.out_group)

@@ -54,6 +54,12 @@ Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block
 // int8; 1 of float32, which has none; 0 of types that products here do not have.
 int64_t dot_group(DType dtype);
 
+// Returns the registers that a first tile leaves free: targets of few registers mostly have no dot products, and take
+// their operands apart.
+constexpr int64_t spare_registers(int64_t group, int64_t registers) {
+  return group > 1 && registers < 32 ? 3 : 0;
+}
+
 // Packs the channels of an image (dimension 1; pixels behind it) into groups side by side, zeros beyond the last:
 // [n, groups, pixels.., inside of the group]. Copies vectors of pixels, one a channel, and weaves them; a constant
 // is packed ahead.
