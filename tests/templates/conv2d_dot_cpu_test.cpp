@@ -132,6 +132,39 @@ TEST(Conv2dDotCpu, CompiledConfigsOnOddShapes) {
       for (const Target& t : hosts(1 + w.in_channels % 2)) expect_all_code_right(w, t, 3, 5);
 }
 
+// An infinite pixel is in the sums of its windows and in no other; pixels below the normal range are as small as 0.
+TEST(Conv2dDotCpu, DenormalsAndInfinities) {
+  for (const int64_t kernel : {1, 3}) {
+    const Conv2dWorkload w = conv({DType::kBFloat16}, 6, 7, 9, 37, kernel);
+    const Program math = Workload(w).compute();
+    auto expected = testing::random_args(math, 3);
+    for (size_t i = 0; i < expected[0].size(); i += 4) expected[0][i] = i % 8 == 0 ? 0x1p-130 : -0x1p-133;
+    expected[0][2 * 63 + 4 * 9 + 5] = -INFINITY;
+    ASSERT_TRUE(interpret(math, expected).is_ok());
+    const auto infinite = std::ranges::count_if(expected.back(), [](double x) { return std::isinf(x); });
+    EXPECT_EQ(infinite, 37 * kernel * kernel);
+    for (const AnyTemplate* each : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()})
+      for (const Target& t : hosts(1)) {
+        if (!each->supports(w, t).yes) continue;
+        const auto instance = each->apply(w, t);
+        ASSERT_TRUE(instance.is_ok()) << instance.message();
+        const ConfigSpace& space = (*instance)->space();
+        const auto program = (*instance)->instantiate(space.at(space.default_index()));
+        ASSERT_TRUE(program.is_ok()) << program.message();
+        auto found = expected;
+        found.back().clear();
+        ASSERT_TRUE(testing::run_compiled(*program, found, t, 1).is_ok());
+        for (size_t e = 0; e < expected.back().size(); ++e)
+          if (std::isinf(expected.back()[e]))
+            ASSERT_EQ(found.back()[e], expected.back()[e])
+                << each->name() << " out[" << e << "] on " << t.name();
+          else
+            ASSERT_NEAR(found.back()[e], expected.back()[e], tolerance_of(w).absolute)
+                << each->name() << " out[" << e << "] on " << t.name();
+      }
+  }
+}
+
 TEST(Conv2dDotCpu, DefaultIsValidForAnyShape) {
   for (const Types& types : kTypes)
     for (const Target& t : {cpu(128, 16), cpu(256, 16), cpu(512, 32)})
