@@ -1,4 +1,4 @@
-// Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu): what they decline, their loops,
+// Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu, depthwise_conv2d_cpu): what they decline, their loops,
 // and random configs on odd shapes, interpreted and compiled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,10 +51,13 @@ TEST(Conv2dDotCpu, DeclinesWithTheReason) {
   EXPECT_EQ(conv2d_1x1_pixels_cpu().supports(w, cpu(256, 16)).reason, "needs float32, got int8");
 }
 
+const AnyTemplate* const kTemplates[] = {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu(),
+                                         &depthwise_conv2d_cpu()};
+
 // The default and `samples` random configs of every template that serves it.
 void expect_all_right(const Conv2dWorkload& w, const Target& target, int samples, uint32_t seed) {
   bool served = false;
-  for (const AnyTemplate* t : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()}) {
+  for (const AnyTemplate* t : kTemplates) {
     if (!t->supports(w, target).yes) continue;
     served = true;
     expect_configs_right(*t, w, target, samples, seed);
@@ -62,7 +65,7 @@ void expect_all_right(const Conv2dWorkload& w, const Target& target, int samples
   EXPECT_TRUE(served) << Workload(w).key();
 }
 void expect_all_code_right(const Conv2dWorkload& w, const Target& target, int samples, uint32_t seed) {
-  for (const AnyTemplate* t : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()})
+  for (const AnyTemplate* t : kTemplates)
     if (t->supports(w, target).yes) expect_code_right(*t, w, target, samples, seed);
 }
 
@@ -109,6 +112,22 @@ TEST(Conv2dDotCpu, GroupsOfChannels) {
       expect_all_right(w, cpu(512, 32), 3, 7);
       expect_all_code_right(w, host_target(2), 2, 8);
     }
+}
+
+TEST(Conv2dDotCpu, EachChannelByItself) {
+  uint32_t seed = 0;
+  for (const Types& types : kTypes)
+    for (const char* layout : {"NCHW", "NCHW8c", "NCHW16c"})
+      for (const int64_t stride : {1, 2}) {
+        Conv2dWorkload w = conv(types, 32, 7, 19, 32, 3, stride, 1);
+        w.groups = 32;
+        w.layout = w.out_layout = layout;
+        w.bias = true;
+        w.residual = !requantises(w);
+        expect_all_right(w, cpu(512, 32, 1 + stride % 2), 2, ++seed);
+        const std::vector<Target> all = hosts(1);
+        expect_all_code_right(w, all[seed % all.size()], 2, seed);
+      }
 }
 
 TEST(Conv2dDotCpu, EveryForm) {

@@ -74,6 +74,9 @@ std::vector<Workload> portable_workloads() {
     dots.kernel_height = dots.kernel_width = 1;
     dots.padding = {0, 0, 0, 0};
     all.emplace_back(dots);
+    dots.kernel_height = dots.kernel_width = 3;
+    dots.out_channels = dots.groups = dots.in_channels;
+    all.emplace_back(dots);
   }
   Conv2dWorkload odd = conv;  // stride, dilation, uneven padding, channels that fill no vector
   odd.in_channels = 3;
