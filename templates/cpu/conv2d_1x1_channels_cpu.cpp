@@ -11,8 +11,8 @@
 //       write the tile: epilogue; to NCHW transposed in registers
 //
 // bfloat16 and int8: ic counts groups of 2 or 4 channels, a dot product each; weights are packed in groups,
-// [OC/NR][IC/D][NR][D], and so is data, [N][IC/D][P][D], where it is NCHW: by a stage before. Blocked data has its
-// groups side by side.
+// [OC/NR][IC/D][NR][D], and so is data, [N][IC/D][P][D], where it is NCHW: by a stage before. Blocked data
+// has its groups side by side.
 //
 // Serves plain and blocked layouts in and out. Pixels of an image count as one axis, so tiles run across its
 // rows: 49 pixels are tiles of 13, 13, 13 and 10. Declines kernels other than 1x1, padding and groups.

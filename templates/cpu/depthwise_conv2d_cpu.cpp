@@ -13,8 +13,8 @@
 //
 // Rows of the window in the padding are passed over; so are its columns, in tiles at the border that are code
 // of their own, or by masks. Nothing is padded. Pixels that several taps read are loaded once a row.
-// bfloat16 and int8 become float32 and int32 where they are loaded: a lane has one term a tap, so no dot products.
-// Declines other than one output channel for each input channel.
+// bfloat16 and int8 become float32 and int32 where they are loaded: a lane has one term a tap, so no dot
+// products. Declines other than one output channel for each input channel.
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"

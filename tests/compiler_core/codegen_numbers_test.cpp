@@ -83,8 +83,8 @@ TEST(CodegenNumbers, Bfloat16RoundsToTheNearest) {
   }
 }
 
-// Every float16 becomes the same number in float32; every float32 at, between and beside two of them the nearer one,
-// of two as near the even one. With instructions and without.
+// Every float16 becomes the same number in float32; every float32 at, between and beside two of them the
+// nearer one, of two as near the even one. With instructions and without.
 TEST(CodegenNumbers, Float16OfEverySize) {
   std::vector<double> halves, numbers;
   for (uint32_t bits = 0; bits < 0x8000; ++bits)

@@ -1,5 +1,5 @@
-// Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu, depthwise_conv2d_cpu): what they decline, their loops,
-// and random configs on odd shapes, interpreted and compiled.
+// Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu, depthwise_conv2d_cpu): what
+// they decline, their loops, and random configs on odd shapes, interpreted and compiled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -151,7 +151,8 @@ TEST(Conv2dDotCpu, CompiledConfigsOnOddShapes) {
       for (const Target& t : hosts(1 + w.in_channels % 2)) expect_all_code_right(w, t, 3, 5);
 }
 
-// An infinite pixel is in the sums of its windows and in no other; pixels below the normal range are as small as 0.
+// An infinite pixel is in the sums of its windows and in no other; pixels below the normal range are as small
+// as 0.
 TEST(Conv2dDotCpu, DenormalsAndInfinities) {
   for (const int64_t kernel : {1, 3}) {
     const Conv2dWorkload w = conv({DType::kBFloat16}, 6, 7, 9, 37, kernel);

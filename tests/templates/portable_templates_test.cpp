@@ -154,8 +154,8 @@ Target target_of(const std::string& text) {
   return *target;
 }
 
-// Transforms of other algorithms round more, results of 16 bits most; all are far from what a misplaced element
-// would make.
+// Transforms of other algorithms round more, results of 16 bits most; all are far from what a misplaced
+// element would make.
 double allowed_error(const AnyTemplate& t, DType out) {
   if (out == DType::kBFloat16) return 0x1p-8;
   if (out == DType::kFloat16) return 0x1p-11;

@@ -68,7 +68,8 @@ std::string layout_of(int64_t channels, Images images) {
 
 class ShapeList {
  public:
-  // Of bfloat16 out is bfloat16, of int8 uint8, so that layers follow each other; there saturation is the ReLU.
+  // Of bfloat16 out is bfloat16, of int8 uint8, so that layers follow each other; there saturation is the
+  // ReLU.
   void convolutions(const std::string& set, std::span<const Layer> layers, Images images, bool depthwise,
                     DType dtype = DType::kFloat32) {
     for (const Layer& l : layers) {
