@@ -10,8 +10,8 @@
 
 namespace tuner::testing {
 
-// From [-1, 1) for floats (bfloat16, float16: one of its numbers), from all they hold for integers of 8 bits, and
-// small enough to be added to sums of those for int32.
+// From [-1, 1) for floats (bfloat16, float16: one of its numbers), from all they hold for integers of 8 bits,
+// and small enough to be added to sums of those for int32.
 template <class Random>
 double random_number(Random& random, DType dtype) {
   const auto between = [&](int64_t low, int64_t high) {
@@ -25,8 +25,8 @@ double random_number(Random& random, DType dtype) {
   return dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : x;
 }
 
-// What elements of an argument are multiplied by: as templates/workload/tolerance.h says, the scales of a product
-// that is requantised are small, so that its results are neither all 0 nor all saturated.
+// What elements of an argument are multiplied by: as templates/workload/tolerance.h says, the scales of a
+// product that is requantised are small, so that its results are neither all 0 nor all saturated.
 inline double drawn_factor(const std::vector<Buffer>& args, const Buffer& b) {
   const bool requantises = std::ranges::any_of(args, [](const Buffer& a) { return a->name == "zero_point"; });
   return requantises && b->name == "scale" ? 0x1p-12 : 1;

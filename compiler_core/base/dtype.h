@@ -1,6 +1,6 @@
-// DType: element types of buffers and expressions. Templates use float32; matrix products and convolutions also
-// bfloat16 (summed in float32) and int8 (summed in int32), matrix products also float16 (summed in float32).
-// float64 is for reference answers, int64 for indices, bool for conditions.
+// DType: element types of buffers and expressions. Templates use float32; matrix products and convolutions
+// also bfloat16 (summed in float32) and int8 (summed in int32), matrix products also float16 (summed in
+// float32). float64 is for reference answers, int64 for indices, bool for conditions.
 #pragma once
 
 #include <cstdint>

@@ -319,8 +319,8 @@ llvm::Value* Emitter::emit_select(const Expr& e) {
   return phi;
 }
 
-// The nearest bfloat16, ties to even, as its bits; any NaN becomes a quiet one. The instruction takes numbers below
-// the normal range for 0, as dot products do.
+// The nearest bfloat16, ties to even, as its bits; any NaN becomes a quiet one. The instruction takes numbers
+// below the normal range for 0, as dot products do.
 llvm::Value* Emitter::bfloat16_bits(llvm::Value* x) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   const unsigned lanes = vector == nullptr ? 0 : vector->getNumElements();
@@ -339,9 +339,9 @@ llvm::Value* Emitter::bfloat16_bits(llvm::Value* x) {
   return b_.CreateTrunc(b_.CreateLShr(any, 16), words->getWithNewType(b_.getInt16Ty()));
 }
 
-// The nearest float16, ties to even, as its bits. Without an instruction: below the normal range, adding 1/2 to the
-// number's size rounds it to a unit of 2^-24, whose count is then in the low bits; above it, as bfloat16 is
-// rounded, with another exponent.
+// The nearest float16, ties to even, as its bits. Without an instruction: below the normal range, adding 1/2
+// to the number's size rounds it to a unit of 2^-24, whose count is then in the low bits; above it, as
+// bfloat16 is rounded, with another exponent.
 llvm::Value* Emitter::float16_bits(llvm::Value* x) {
   llvm::Type *words = x->getType()->getWithNewType(b_.getInt32Ty()), *floats = x->getType();
   llvm::Type* halves = x->getType()->getWithNewType(b_.getInt16Ty());
@@ -368,8 +368,9 @@ llvm::Value* Emitter::narrowed(DType to, llvm::Value* x) {
   return to == DType::kBFloat16 ? bfloat16_bits(x) : float16_bits(x);
 }
 
-// The number that the bits are, as float32: exact. Of float16 without an instruction: the bits of a float32 with the
-// exponent too small by 112, which a product mends also below the normal range, but not for what is not finite.
+// The number that the bits are, as float32: exact. Of float16 without an instruction: the bits of a float32
+// with the exponent too small by 112, which a product mends also below the normal range, but not for what is
+// not finite.
 llvm::Value* Emitter::widened(DType from, llvm::Value* x) {
   llvm::Type* words = x->getType()->getWithNewType(b_.getInt32Ty());
   llvm::Type* floats = x->getType()->getWithNewType(b_.getFloatTy());

@@ -76,8 +76,8 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
   }
 }
 
-// Where no instruction rounds, adding 2^23 (to doubles 2^52) does: the sum has no place for fractions. A number
-// of that size has none itself.
+// Where no instruction rounds, adding 2^23 (to doubles 2^52) does: the sum has no place for fractions. A
+// number of that size has none itself.
 llvm::Value* Emitter::rounded(llvm::Value* x) {
   if (machine_.has_fma) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
   llvm::Value* large = number(x, x->getType()->getScalarType()->isDoubleTy() ? 0x1p52 : 0x1p23);

@@ -55,8 +55,9 @@ class Builder {
 };
 
 // Returns the same Program with every float type replaced, as for the reference answer, which is computed in
-// float64. Buffers are new; the order of arguments stays. A value that is cast to an integer is still computed
-// in its own type, from loads rounded to it: the last bit of a float decides which integer it becomes.
+// float64. Buffers are new; the order of arguments stays. A value that is cast to an integer is still
+// computed in its own type, from loads rounded to it: the last bit of a float decides which integer it
+// becomes.
 Program with_float_type(const Program& program, DType dtype);
 
 }  // namespace tuner::te

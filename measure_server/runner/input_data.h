@@ -10,8 +10,9 @@
 namespace tuner {
 
 // Returns `count` random numbers of type `dtype`, each exact in float32. Seed and position of the argument
-// decide them, on any machine. Floats are uniform in [-1, 1) and never zero (bfloat16, float16: rounded to it). uint8
-// and int8 use their whole range. int32, which is only added to sums here, uses 2^21 numbers around 0.
+// decide them, on any machine. Floats are uniform in [-1, 1) and never zero (bfloat16, float16: rounded to
+// it). uint8 and int8 use their whole range. int32, which is only added to sums here, uses 2^21 numbers
+// around 0.
 std::vector<float> random_values(uint64_t seed, int argument, int64_t count, DType dtype = DType::kFloat32);
 
 }  // namespace tuner

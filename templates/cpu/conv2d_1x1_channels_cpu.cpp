@@ -11,8 +11,8 @@
 //       write the tile: epilogue; to NCHW transposed in registers
 //
 // bfloat16 and int8: ic counts groups of 2 or 4 channels, a dot product each; weights are packed in groups,
-// [OC/NR][IC/D][NR][D], and so is data, [N][IC/D][P][D], where it is NCHW: by a stage before. Blocked data has its
-// groups side by side.
+// [OC/NR][IC/D][NR][D], and so is data, [N][IC/D][P][D], where it is NCHW: by a stage before. Blocked data
+// has its groups side by side.
 //
 // Serves plain and blocked layouts in and out. Pixels of an image count as one axis, so tiles run across its
 // rows: 49 pixels are tiles of 13, 13, 13 and 10. Declines kernels other than 1x1, padding and groups.
@@ -52,9 +52,9 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
     const int64_t group = cpu::dot_group(w.dtype);
     // Blocks of the output are written whole.
     const int64_t whole = std::max(lanes, channel_block(w.out_layout));
-    // Targets without dot products take operands apart, in registers of their own.
     const auto [rows, channels] =
-        cpu::first_tile(pixels, w.out_channels, {lanes, whole}, t.vector_registers() - (group > 1 ? 3 : 0));
+        cpu::first_tile(pixels, w.out_channels, {lanes, whole},
+                        t.vector_registers() - cpu::spare_registers(group, t.vector_registers()));
     Knobs k{
         // Pixels of a tile. More use each vector of weights more often; too many spill to the stack.
         .tile_p = space.split("tile_p", pixels).at_most(t.vector_registers()).try_first(rows),

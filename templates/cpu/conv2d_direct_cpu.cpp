@@ -18,7 +18,8 @@
 // where it lies, one element at a time. Serves stride, padding, dilation, groups; tiles need not divide the
 // output. Declines depthwise convolution (a template of its own).
 //
-// bfloat16 and int8: ic counts groups of D = 2 or 4 channels, side by side, and a lane adds the dot product of one:
+// bfloat16 and int8: ic counts groups of D = 2 or 4 channels, side by side, and a lane adds the dot product
+// of one:
 //   weight packed [OC/NR][KH][KW][IC/D][NR][D], read in that order: all channels of a tap in one pass
 //   data packed   [N][IC/D][H][W][D], where it is NCHW: by a stage before; zeros fill up the last group
 #include <algorithm>
@@ -61,8 +62,7 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Shape shape(w, t);
     const int64_t registers = t.vector_registers();
-    // Targets without dot products take operands apart, in registers of their own.
-    const Tile first = first_tile(shape, registers - (shape.dot > 1 ? 3 : 0));
+    const Tile first = first_tile(shape, registers - cpu::spare_registers(shape.dot, registers));
     Knobs k{
         // Output channels of a tile: whole vectors. More use each broadcast of data more often.
         .tile_oc = space.split("tile_oc", shape.out_group)
@@ -73,8 +73,8 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         // the stack. One row a tile needs least code at the borders.
         .tile_oh = space.split("tile_oh", w.out_height()).at_most(7).try_first(first.oh),
         .tile_ow = space.split("tile_ow", w.out_width()).at_most(registers - 2).try_first(first.ow),
-        // Input channels (groups of them) of one pass over the window. Few: their pixels stay in L1 from tap to
-        // tap; many: inner loops are long.
+        // Input channels (groups of them) of one pass over the window. Few: their pixels stay in L1 from tap
+        // to tap; many: inner loops are long.
         .block_ic = space.split("block_ic", shape.in_group)
                         .multiples_of(shape.in_block)
                         .divisors_only()

@@ -46,17 +46,23 @@ Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers);
 
 // Packs [k, x] or [x, k] into blocks of x: [blocks of x][k][inside of the block]. Dimensions before `first`
 // stay in front. `x` is the blocked one of the two dimensions at `first`; those after them stay behind k. In
-// groups of k, one group of each element of a block lies side by side: [blocks of x][groups of k][inside of the
-// block][inside of the group].
+// groups of k, one group of each element of a block lies side by side: [blocks of x][groups of k][inside of
+// the block][inside of the group].
 Tensor pack_blocks(Schedule& s, const Tensor& t, int first, int x, int64_t block, int64_t group = 1);
 
-// Returns how many terms a lane of a dot-product instruction multiplies: what fills 32 bits, 2 of bfloat16, 4 of
-// int8; 1 of float32, which has none; 0 of types that products here do not have.
+// Returns how many terms a lane of a dot-product instruction multiplies: what fills 32 bits, 2 of bfloat16, 4
+// of int8; 1 of float32, which has none; 0 of types that products here do not have.
 int64_t dot_group(DType dtype);
 
-// Packs the channels of an image (dimension 1; pixels behind it) into groups side by side, zeros beyond the last:
-// [n, groups, pixels.., inside of the group]. Copies vectors of pixels, one a channel, and weaves them; a constant
-// is packed ahead.
+// Returns the registers that a first tile leaves free: targets of few registers mostly have no dot products,
+// and take their operands apart.
+constexpr int64_t spare_registers(int64_t group, int64_t registers) {
+  return group > 1 && registers < 32 ? 3 : 0;
+}
+
+// Packs the channels of an image (dimension 1; pixels behind it) into groups side by side, zeros beyond the
+// last: [n, groups, pixels.., inside of the group]. Copies vectors of pixels, one a channel, and weaves them;
+// a constant is packed ahead.
 void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parallel);
 
 // Elements along k that an instruction takes together: groups of `group`, as many as a multiple of `multiple`.

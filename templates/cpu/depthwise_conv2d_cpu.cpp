@@ -1,4 +1,4 @@
-// depthwise_conv2d_cpu: float32 convolution of each channel by itself, on any CPU with vectors.
+// depthwise_conv2d_cpu: convolution of each channel by itself, on any CPU with vectors.
 //
 //   out[n, c, oh, ow] = act(sum over kh, kw of data[n, c, oh*sh + kh*dh - top, ow*sw + kw*dw - left]
 //                                              * weight[c, 0, kh, kw] + bias[c] + residual[...])
@@ -13,11 +13,13 @@
 //
 // Rows of the window in the padding are passed over; so are its columns, in tiles at the border that are code
 // of their own, or by masks. Nothing is padded. Pixels that several taps read are loaded once a row.
-// Declines other than one output channel for each input channel, and types other than float32.
+// bfloat16 and int8 become float32 and int32 where they are loaded: a lane has one term a tap, so no dot
+// products. Declines other than one output channel for each input channel.
 #include <algorithm>
 
 #include "compiler_core/base/int_math.h"
 #include "templates/cpu/conv2d_cpu_tile.h"
+#include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 
 namespace tuner {
@@ -39,7 +41,7 @@ class DepthwiseConv2dCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
-    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (cpu::dot_group(w.dtype) == 0) return declined("needs float32, bfloat16 or int8, got ", w.dtype);
     if (w.groups != w.in_channels)
       return declined("needs groups = ", w.in_channels, " channels, got ", w.groups);
     if (w.out_channels != w.in_channels)

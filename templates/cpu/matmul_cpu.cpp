@@ -18,8 +18,8 @@
 // The sums in registers are those of cpu_product.h. Serves batches, transposed operands, any sizes: the last
 // tiles of rows and columns are smaller. Declines types other than float32 and float16.
 //
-// float16: a becomes float32 as it is packed, or before (the stage "wide"); b stays as it is, and each vector of it
-// is converted where it is loaded, once for all rows of a tile.
+// float16: a becomes float32 as it is packed, or before (the stage "wide"); b stays as it is, and each vector
+// of it is converted where it is loaded, once for all rows of a tile.
 #include <algorithm>
 #include <array>
 

@@ -31,13 +31,14 @@ double positive_sum_error(int64_t n) {
   return kDeviations * kRounding * std::sqrt(static_cast<double>(n) / 3);
 }
 
-// int8: integers do not round. Nor do answers differ where sums are requantised: that takes one conversion and
-// one product of float32, which round alike everywhere, the reference included (te::with_float_type).
+// int8: integers do not round. Nor do answers differ where sums are requantised: that takes one conversion
+// and one product of float32, which round alike everywhere, the reference included (te::with_float_type).
 //
-// bfloat16, float16: the product of two of their numbers is exact in float32, so that a product costs one rounding, that of
-// the addition, as with a fused multiply-add of float32. Dot-product instructions round so too, product by
-// product; that they flush denormal numbers is far below: products of numbers of 24 bits are no smaller than
-// 2^-46. A result that is rounded to bfloat16 errs by half a last place more: 2^-8 of itself, with 8 bits. float16 has 11 bits, and below 2^-14 steps of 2^-24.
+// bfloat16, float16: the product of two of their numbers is exact in float32, so that a product costs one
+// rounding, that of the addition, as with a fused multiply-add of float32. Dot-product instructions round so
+// too, product by product; that they flush denormal numbers is far below: products of numbers of 24 bits are
+// no smaller than 2^-46. A result that is rounded to bfloat16 errs by half a last place more: 2^-8 of itself,
+// with 8 bits. float16 has 11 bits, and below 2^-14 steps of 2^-24.
 template <class Product>
 Tolerance of_product(const Product& w, int64_t terms) {
   if (w.dtype == DType::kInt8) return {0, 0};

@@ -1,6 +1,6 @@
 // How far a right answer may be from the double precision one. Measuring, verifying and tests all take it
-// from here. It holds for arguments drawn evenly from [-1, 1), which is what this project uses everywhere, times
-// drawn_factor().
+// from here. It holds for arguments drawn evenly from [-1, 1), which is what this project uses everywhere,
+// times drawn_factor().
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Tolerance {
 Tolerance tolerance_of(const Workload& workload);
 
 // Returns what drawn elements of an operand are multiplied by: 1, or, for the scales of a product that is
-// requantised, 2^-12. A sum of n products of drawn bytes is about 11,000 * sqrt(n): results then spread over what
-// 8 bits hold, for n from 1 to 2^16, in place of being 0 or saturated all of them.
+// requantised, 2^-12. A sum of n products of drawn bytes is about 11,000 * sqrt(n): results then spread over
+// what 8 bits hold, for n from 1 to 2^16, in place of being 0 or saturated all of them.
 float drawn_factor(const Workload& workload, std::string_view operand);
 
 // Returns the absolute part for outputs that are each a sum of `terms` products. Up to 70,000 terms it is at

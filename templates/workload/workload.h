@@ -51,17 +51,17 @@ std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "m
 //   int8       uint8 (activations)    int8         int32: exact; at most 2^16        uint8, int8
 //                                                  terms, so that none overflows
 //
-// residual has the type of out. To bfloat16 and float16 the value is rounded at the end, to the nearest, ties to
-// even. To uint8 and int8 it is requantised, by two operands more, scale (float32, one a channel) and zero_point (one
-// number of out's type):
+// residual has the type of out. To bfloat16 and float16 the value is rounded at the end, to the nearest, ties
+// to even. To uint8 and int8 it is requantised, by two operands more, scale (float32, one a channel) and
+// zero_point (one number of out's type):
 //
 //   out = saturate(round(act(float32(sum + bias[c]) * scale[c])) + zero_point)
 //
-// in float32, rounded to the nearest integer, ties to even; the integer then goes to the nearest that out holds,
-// not a number to the lowest. Those are the steps of ONNX's QLinearMatMul and QLinearConv, with scale = (scale of
-// a) * (scale of b) / (scale of out) and their relu before the rounding. A zero point of a is the caller's to fold
-// into bias: bias[c] - (zero point of a) * (sum of b's column c); a convolution that pads needs 0 there. There is
-// no residual then: it would need a scale of its own.
+// in float32, rounded to the nearest integer, ties to even; the integer then goes to the nearest that out
+// holds, not a number to the lowest. Those are the steps of ONNX's QLinearMatMul and QLinearConv, with scale
+// = (scale of a) * (scale of b) / (scale of out) and their relu before the rounding. A zero point of a is the
+// caller's to fold into bias: bias[c] - (zero point of a) * (sum of b's column c); a convolution that pads
+// needs 0 there. There is no residual then: it would need a scale of its own.
 DType sum_dtype(DType dtype);
 std::span<const DType> out_dtypes(DType dtype);  // what out may be; that of the sums first
 DType left_dtype(DType dtype);                   // of a, of data

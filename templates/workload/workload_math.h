@@ -9,11 +9,12 @@ namespace tuner {
 
 // product_math.cpp
 Program math_of(const MatmulWorkload& w);
-// The same with a as float32 in a stage of its own, "wide": what a loop broadcasts is not converted each time.
+// The same with a as float32 in a stage of its own, "wide": what a loop broadcasts is not converted each
+// time.
 Program matmul_of_wide(const MatmulWorkload& w);
 Program math_of(const Conv2dWorkload& w);
-// The same over a multiple of channels: where theirs are not one, zeros fill up data and weight, in the stages
-// "filled" and "filled_weight". For plain images and one group.
+// The same over a multiple of channels: where theirs are not one, zeros fill up data and weight, in the
+// stages "filled" and "filled_weight". For plain images and one group.
 Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple);
 // What follows the sum of a product (matmul, conv2d).
 struct Epilogue {

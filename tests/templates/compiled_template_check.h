@@ -1,4 +1,5 @@
-// Configs of one template as machine code, against the oracle: of this host, and of hosts without its instructions.
+// Configs of one template as machine code, against the oracle: of this host, and of hosts without its
+// instructions.
 #pragma once
 
 #include "compiler_core/codegen/compile.h"
@@ -7,7 +8,8 @@
 
 namespace tuner {
 
-// The default and `samples` random configs as machine code, within the template's tolerance of the oracle's answer.
+// The default and `samples` random configs as machine code, within the template's tolerance of the oracle's
+// answer.
 inline void expect_code_right(const AnyTemplate& t, const Workload& w, const Target& target, int samples,
                               uint32_t fixed_seed) {
   const RandomSeed seed(fixed_seed);

@@ -1,5 +1,5 @@
-// Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu): what they decline, their loops,
-// and random configs on odd shapes, interpreted and compiled.
+// Convolutions of bfloat16 and int8 (conv2d_direct_cpu, conv2d_1x1_channels_cpu, depthwise_conv2d_cpu): what
+// they decline, their loops, and random configs on odd shapes, interpreted and compiled.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,10 +51,13 @@ TEST(Conv2dDotCpu, DeclinesWithTheReason) {
   EXPECT_EQ(conv2d_1x1_pixels_cpu().supports(w, cpu(256, 16)).reason, "needs float32, got int8");
 }
 
+const AnyTemplate* const kTemplates[] = {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu(),
+                                         &depthwise_conv2d_cpu()};
+
 // The default and `samples` random configs of every template that serves it.
 void expect_all_right(const Conv2dWorkload& w, const Target& target, int samples, uint32_t seed) {
   bool served = false;
-  for (const AnyTemplate* t : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()}) {
+  for (const AnyTemplate* t : kTemplates) {
     if (!t->supports(w, target).yes) continue;
     served = true;
     expect_configs_right(*t, w, target, samples, seed);
@@ -62,7 +65,7 @@ void expect_all_right(const Conv2dWorkload& w, const Target& target, int samples
   EXPECT_TRUE(served) << Workload(w).key();
 }
 void expect_all_code_right(const Conv2dWorkload& w, const Target& target, int samples, uint32_t seed) {
-  for (const AnyTemplate* t : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()})
+  for (const AnyTemplate* t : kTemplates)
     if (t->supports(w, target).yes) expect_code_right(*t, w, target, samples, seed);
 }
 
@@ -111,6 +114,22 @@ TEST(Conv2dDotCpu, GroupsOfChannels) {
     }
 }
 
+TEST(Conv2dDotCpu, EachChannelByItself) {
+  uint32_t seed = 0;
+  for (const Types& types : kTypes)
+    for (const char* layout : {"NCHW", "NCHW8c", "NCHW16c"})
+      for (const int64_t stride : {1, 2}) {
+        Conv2dWorkload w = conv(types, 32, 7, 19, 32, 3, stride, 1);
+        w.groups = 32;
+        w.layout = w.out_layout = layout;
+        w.bias = true;
+        w.residual = !requantises(w);
+        expect_all_right(w, cpu(512, 32, 1 + stride % 2), 2, ++seed);
+        const std::vector<Target> all = hosts(1);
+        expect_all_code_right(w, all[seed % all.size()], 2, seed);
+      }
+}
+
 TEST(Conv2dDotCpu, EveryForm) {
   for (const Types& types : kTypes)
     for (int form = 0; form < 32; ++form) {
@@ -130,6 +149,40 @@ TEST(Conv2dDotCpu, CompiledConfigsOnOddShapes) {
   for (const Types& types : kTypes)
     for (const Conv2dWorkload& w : odd_shapes(types))
       for (const Target& t : hosts(1 + w.in_channels % 2)) expect_all_code_right(w, t, 3, 5);
+}
+
+// An infinite pixel is in the sums of its windows and in no other; pixels below the normal range are as small
+// as 0.
+TEST(Conv2dDotCpu, DenormalsAndInfinities) {
+  for (const int64_t kernel : {1, 3}) {
+    const Conv2dWorkload w = conv({DType::kBFloat16}, 6, 7, 9, 37, kernel);
+    const Program math = Workload(w).compute();
+    auto expected = testing::random_args(math, 3);
+    for (size_t i = 0; i < expected[0].size(); i += 4) expected[0][i] = i % 8 == 0 ? 0x1p-130 : -0x1p-133;
+    expected[0][2 * 63 + 4 * 9 + 5] = -INFINITY;
+    ASSERT_TRUE(interpret(math, expected).is_ok());
+    const auto infinite = std::ranges::count_if(expected.back(), [](double x) { return std::isinf(x); });
+    EXPECT_EQ(infinite, 37 * kernel * kernel);
+    for (const AnyTemplate* each : {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu()})
+      for (const Target& t : hosts(1)) {
+        if (!each->supports(w, t).yes) continue;
+        const auto instance = each->apply(w, t);
+        ASSERT_TRUE(instance.is_ok()) << instance.message();
+        const ConfigSpace& space = (*instance)->space();
+        const auto program = (*instance)->instantiate(space.at(space.default_index()));
+        ASSERT_TRUE(program.is_ok()) << program.message();
+        auto found = expected;
+        found.back().clear();
+        ASSERT_TRUE(testing::run_compiled(*program, found, t, 1).is_ok());
+        for (size_t e = 0; e < expected.back().size(); ++e)
+          if (std::isinf(expected.back()[e]))
+            ASSERT_EQ(found.back()[e], expected.back()[e])
+                << each->name() << " out[" << e << "] on " << t.name();
+          else
+            ASSERT_NEAR(found.back()[e], expected.back()[e], tolerance_of(w).absolute)
+                << each->name() << " out[" << e << "] on " << t.name();
+      }
+  }
 }
 
 TEST(Conv2dDotCpu, DefaultIsValidForAnyShape) {

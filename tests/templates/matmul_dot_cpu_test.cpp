@@ -167,8 +167,9 @@ TEST(MatmulDotCpu, ConstantAIsPackedAhead) {
   }
 }
 
-// Numbers below the normal range are as small as 0 beside the others, also where the instruction takes them for
-// 0; an infinity reaches the sums of its own row and no other. (It meets no such number here: 0 times it is none.)
+// Numbers below the normal range are as small as 0 beside the others, also where the instruction takes them
+// for 0; an infinity reaches the sums of its own row and no other. (It meets no such number here: 0 times it
+// is none.)
 TEST(MatmulDotCpu, DenormalsAndInfinities) {
   const MatmulWorkload w = matmul({DType::kBFloat16}, 9, 37, 21);
   const Program math = Workload(w).compute();

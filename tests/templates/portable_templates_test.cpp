@@ -74,6 +74,9 @@ std::vector<Workload> portable_workloads() {
     dots.kernel_height = dots.kernel_width = 1;
     dots.padding = {0, 0, 0, 0};
     all.emplace_back(dots);
+    dots.kernel_height = dots.kernel_width = 3;
+    dots.out_channels = dots.groups = dots.in_channels;
+    all.emplace_back(dots);
   }
   Conv2dWorkload odd = conv;  // stride, dilation, uneven padding, channels that fill no vector
   odd.in_channels = 3;
@@ -151,8 +154,8 @@ Target target_of(const std::string& text) {
   return *target;
 }
 
-// Transforms of other algorithms round more, results of 16 bits most; all are far from what a misplaced element
-// would make.
+// Transforms of other algorithms round more, results of 16 bits most; all are far from what a misplaced
+// element would make.
 double allowed_error(const AnyTemplate& t, DType out) {
   if (out == DType::kBFloat16) return 0x1p-8;
   if (out == DType::kFloat16) return 0x1p-11;

@@ -88,8 +88,8 @@ class DnnlPd {
   std::shared_ptr<std::remove_pointer_t<dnnl_primitive_desc_t>> pd_;
 };
 
-// Attributes with the epilogue of a product, owned: scales of the channels (dimension `channel` of out) and the zero
-// point, where the case has them; residual as a sum with a tensor of `residual`, then ReLU.
+// Attributes with the epilogue of a product, owned: scales of the channels (dimension `channel` of out) and
+// the zero point, where the case has them; residual as a sum with a tensor of `residual`, then ReLU.
 class DnnlEpilogue {
  public:
   DnnlEpilogue(const OnednnApi& api, const BenchCase& bench_case, int channel, const DnnlMd* residual,

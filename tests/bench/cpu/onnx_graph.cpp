@@ -45,8 +45,8 @@ class GraphWriter {
     model_.weights(name, dtype, shape, element_bytes(values, dtype));
     return name;
   }
-  // The inputs of QLinearConv and QLinearMatMul: with scales of 1 for x and for out, that of w is ours. Its own relu
-  // they have not: there it must be one.
+  // The inputs of QLinearConv and QLinearMatMul: with scales of 1 for x and for out, that of w is ours. Its
+  // own relu they have not: there it must be one.
   Result<std::vector<std::string>> quantised(const std::string& x, const std::string& w,
                                              Activation activation) {
     if (activation != Activation::kNone)

@@ -68,7 +68,8 @@ std::string layout_of(int64_t channels, Images images) {
 
 class ShapeList {
  public:
-  // Of bfloat16 out is bfloat16, of int8 uint8, so that layers follow each other; there saturation is the ReLU.
+  // Of bfloat16 out is bfloat16, of int8 uint8, so that layers follow each other; there saturation is the
+  // ReLU.
   void convolutions(const std::string& set, std::span<const Layer> layers, Images images, bool depthwise,
                     DType dtype = DType::kFloat32) {
     for (const Layer& l : layers) {
@@ -151,6 +152,8 @@ std::vector<BenchShape> make_shapes() {
     list.convolutions("resnet50_blocked" + type, kResnet50, Images::kBlocked, false, dtype);
     list.convolutions("mobilenetv2_1x1" + type, kMobilenet1x1, Images::kNchw, false, dtype);
     list.convolutions("mobilenetv2_1x1_blocked" + type, kMobilenet1x1, Images::kBlocked, false, dtype);
+    list.convolutions("mobilenetv2_dw" + type, kMobilenetDepthwise, Images::kNchw, true, dtype);
+    list.convolutions("mobilenetv2_dw_blocked" + type, kMobilenetDepthwise, Images::kBlocked, true, dtype);
   }
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt8}) {
     const std::string set = dtype == DType::kFloat32    ? ""
