@@ -32,4 +32,12 @@ inline Target amx_target(int threads = 1) {
   return *target;
 }
 
+// The same with tiles of float16, which came later.
+inline Target amx_fp16_target(int threads = 1) {
+  const Target target = amx_target(threads);
+  std::string name = target.name();
+  if (!target.has_tiles(DType::kFloat16)) name.insert(name.find("-mattr=") + 7, "+amx-fp16,");
+  return *parse_target(name);
+}
+
 }  // namespace tuner::testing

@@ -13,13 +13,6 @@ namespace {
 
 using namespace tuner::testing;
 
-Target fp16_target() {
-  const Target target = amx_target();
-  std::string name = target.name();
-  if (!target.has_tiles(DType::kFloat16)) name.insert(name.find("-mattr=") + 7, "+amx-fp16,");
-  return *parse_target(name);
-}
-
 // Of whole numbers below 2048.
 uint16_t half(int value) {
   if (value == 0) return 0;
@@ -73,16 +66,16 @@ void expect_exact_sums(const Product& p, const Target& target) {
 TEST(IntrinsicAmxFp16, SumsAreExactWithAndWithoutTheInstruction) {
   const std::string how = run_amx_kernels_here();
   if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
-  const bool has_tiles = how == "emulated" || runs_here(fp16_target()).is_ok();
+  const bool has_tiles = how == "emulated" || runs_here(amx_fp16_target()).is_ok();
   for (const Product& p : {Product{16, 16, 32}, {21, 35, 70}, {3, 50, 41}}) {
-    if (has_tiles) expect_exact_sums(p, fp16_target());
+    if (has_tiles) expect_exact_sums(p, amx_fp16_target());
     expect_exact_sums(p, host_target());
   }
   if (!has_tiles) GTEST_SKIP() << "this CPU has tiles, but not of float16: only its meaning was run";
 }
 
 TEST(IntrinsicAmxFp16, UsesTheInstruction) {
-  const Result<std::string> text = emit_asm(Product{32, 32, 64}.program(), fp16_target());
+  const Result<std::string> text = emit_asm(Product{32, 32, 64}.program(), amx_fp16_target());
   ASSERT_TRUE(text.is_ok()) << text.message();
   EXPECT_NE(text->find("tdpfp16ps"), std::string::npos) << *text;
 }

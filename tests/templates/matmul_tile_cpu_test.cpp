@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iostream>
+#include <span>
+
 #include "templates/registry/registry.h"
+#include "templates/workload/tolerance.h"
 #include "tests/compiler_core/amx_target.h"
 #include "tests/compiler_core/kernel_testing.h"
 #include "tests/random_seed.h"
@@ -12,6 +16,7 @@
 namespace tuner {
 namespace {
 
+using testing::amx_fp16_target;
 using testing::amx_target;
 
 MatmulWorkload matmul(DType dtype, int64_t m, int64_t n, int64_t k) {
@@ -23,7 +28,7 @@ MatmulWorkload matmul(DType dtype, int64_t m, int64_t n, int64_t k) {
   return w;
 }
 
-constexpr DType kTypes[] = {DType::kBFloat16, DType::kInt8};
+constexpr DType kTypes[] = {DType::kBFloat16, DType::kInt8, DType::kFloat16};
 
 std::string reason(const MatmulWorkload& w, const Target& t) {
   return matmul_tile_cpu().supports(w, t).reason;
@@ -117,9 +122,11 @@ TEST(MatmulTileCpu, TheInnerLoopIsLoadsAndProducts) {
   for (const DType dtype : kTypes) {
     MatmulWorkload w = matmul(dtype, 1024, 1024, 1024);
     w.constant = {"b"};
-    const Result<std::string> text = emit_asm(program_of(w, amx_target()), amx_target());
+    const Result<std::string> text = emit_asm(program_of(w, amx_fp16_target()), amx_fp16_target());
     ASSERT_TRUE(text.is_ok()) << text.message();
-    const std::string product = dtype == DType::kInt8 ? "tdpbusd" : "tdpbf16ps";
+    const std::string product = dtype == DType::kInt8      ? "tdpbusd"
+                                : dtype == DType::kFloat16 ? "tdpfp16ps"
+                                                           : "tdpbf16ps";
     const size_t first = text->find("tileloadd"), last = text->rfind(product);
     ASSERT_NE(last, std::string::npos) << *text;
     const std::string loop = text->substr(first, last + product.size() - first);
@@ -153,7 +160,7 @@ TEST(MatmulTileCpu, DefaultIsValidForAnyShape) {
     for (const int64_t m : {1, 2, 3, 17, 127, 1024})
       for (const int64_t n : {2, 13, 16, 255, 4096})
         for (const int64_t k : {5, 31, 64, 1000}) {
-          const auto instance = matmul_tile_cpu().apply(matmul(dtype, m, n, k), amx_target());
+          const auto instance = matmul_tile_cpu().apply(matmul(dtype, m, n, k), amx_fp16_target());
           ASSERT_TRUE(instance.is_ok()) << instance.message();
           const ConfigSpace& space = (*instance)->space();
           const auto program = (*instance)->instantiate(space.at(space.default_index()));
@@ -176,20 +183,27 @@ MatmulWorkload drawn(std::mt19937_64& random, DType dtype) {
   if (between(0, 1) == 1) w.activation = Activation::kRelu;
   if (between(0, 1) == 1) w.constant = {"b"};
   if (between(0, 4) == 0) w.constant = {"a", "b"};
+  const std::span<const DType> outs = out_dtypes(dtype);
+  const DType out = outs[random() % outs.size()];
+  if (out != outs.front()) w.narrow_out = out;
+  if (requantises(w)) w.residual = false;
   return w;
 }
 
-// 200 configs of each type: machine code with tiles, machine code without, and the plain reference.
+// 200 configs of each type, with all types of results: machine code with tiles, machine code without, and the plain
+// reference.
 TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
   const std::string how = testing::run_amx_kernels_here();
   if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
   RecordProperty("amx", how);
-  for (const uint32_t seed : Seeds(/*fixed=*/1, 400)) {
+  const bool has_float16 = how == "emulated" || runs_here(amx_fp16_target()).is_ok();
+  if (!has_float16) std::cout << "this CPU has tiles, but not of float16: those run without them\n";
+  for (const uint32_t seed : Seeds(/*fixed=*/1, 600)) {
     std::mt19937_64 random(seed);
-    const DType dtype = kTypes[seed % 2];
+    const DType dtype = kTypes[seed % 3];
     const MatmulWorkload w = drawn(random, dtype);
     const int threads = 1 + static_cast<int>(random() % 3);
-    const auto instance = matmul_tile_cpu().apply(w, amx_target(threads));
+    const auto instance = matmul_tile_cpu().apply(w, amx_fp16_target(threads));
     ASSERT_TRUE(instance.is_ok()) << instance.message();
     const ConfigSpace& space = (*instance)->space();
     const Config config = space.at(space.sample(random));
@@ -200,15 +214,17 @@ TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
     auto expected = testing::random_args(math, seed);
     const auto inputs = expected;
     ASSERT_TRUE(interpret(math, expected).is_ok());
-    const double tolerance = dtype == DType::kInt8 ? 0 : 1e-5;
-    std::vector<Target> targets = {amx_target(threads)};
-    if (seed % 4 < 2) targets.push_back(host_target(threads));
+    const Tolerance tolerance = tolerance_of(w);
+    std::vector<Target> targets;
+    if (dtype != DType::kFloat16 || has_float16) targets.push_back(amx_fp16_target(threads));
+    if (seed % 4 < 2 || targets.empty()) targets.push_back(host_target(threads));
     for (const Target& t : targets) {
       auto found = inputs;
       const Status status = testing::run_compiled(*program, found, t, threads);
       ASSERT_TRUE(status.is_ok()) << status.message();
       for (size_t i = 0; i < expected.back().size(); ++i)
-        ASSERT_NEAR(found.back()[i], expected.back()[i], tolerance * (1 + std::abs(expected.back()[i])))
+        ASSERT_NEAR(found.back()[i], expected.back()[i],
+                    tolerance.absolute + tolerance.relative * std::abs(expected.back()[i]))
             << t.name() << ", out[" << i << "]";
     }
   }
@@ -218,7 +234,7 @@ TEST(MatmulTileCpu, RandomConfigsCompiledEqualTheOracle) {
 TEST(MatmulTileCpu, SumsByBlocksOfKEqualTheOracle) {
   const std::string how = testing::run_amx_kernels_here();
   if (how.empty()) GTEST_SKIP() << "AMX is of x86 CPUs";
-  for (const DType dtype : kTypes)
+  for (const DType dtype : {DType::kBFloat16, DType::kInt8})
     for (const int threads : {1, 2}) {
       MatmulWorkload w = matmul(dtype, 32, 32, 2048);
       w.bias = true;
@@ -239,8 +255,8 @@ TEST(MatmulTileCpu, SumsByBlocksOfKEqualTheOracle) {
 TEST(MatmulTileCpu, RandomConfigsOnOddShapes) {
   for (const DType dtype : kTypes)
     for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 2, 5}, {7, 13, 29}, {33, 40, 70}}) {
-      expect_configs_right(matmul_tile_cpu(), matmul(dtype, m, n, k), amx_target(), 4, 1);
-      expect_configs_right(matmul_tile_cpu(), matmul(dtype, m, n, k), amx_target(2), 4, 2);
+      expect_configs_right(matmul_tile_cpu(), matmul(dtype, m, n, k), amx_fp16_target(), 4, 1);
+      expect_configs_right(matmul_tile_cpu(), matmul(dtype, m, n, k), amx_fp16_target(2), 4, 2);
     }
 }
 
