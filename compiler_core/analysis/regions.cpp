@@ -42,18 +42,15 @@ class Access {
         result.outer.terms.emplace_back(atom, coefficient);
         continue;
       }
-      int64_t low = 0, high = 0;
-      if (const auto bounds = const_bounds(atom, all_); bounds.has_value() && !has_outer(atom)) {
-        std::tie(low, high) = *bounds;
-      } else if (const auto quotient = divided(atom);
-                 quotient.has_value() && coefficient == 1 && form.terms.size() == 1) {
+      const auto bounds = const_bounds(atom, all_);
+      if (!bounds.has_value() || has_outer(atom)) {
         // (outer + [a, b]) // c + constant
-        return Interval{quotient->outer, quotient->min + form.constant, quotient->max + form.constant};
-      } else if (bounds.has_value()) {
-        std::tie(low, high) = *bounds;
-      } else {
-        return std::nullopt;
+        if (const auto quotient = divided(atom);
+            quotient.has_value() && coefficient == 1 && form.terms.size() == 1)
+          return Interval{quotient->outer, quotient->min + form.constant, quotient->max + form.constant};
       }
+      if (!bounds.has_value()) return std::nullopt;
+      const auto [low, high] = *bounds;
       result.min += std::min(low * coefficient, high * coefficient);
       result.max += std::max(low * coefficient, high * coefficient);
     }

@@ -39,7 +39,7 @@ struct IntrinsicOperand {
   Place place = Place::kLanes;
   int64_t registers = 1;  // kLanes: elements per lane, contiguous in its register buffer
   // kLanes: returns the logical indices of register `reg` of lane `lane`.
-  std::vector<Expr> (*layout)(Expr lane, Expr reg) = nullptr;
+  std::vector<Expr> (*layout)(const Expr& lane, const Expr& reg) = nullptr;
 };
 
 struct Intrinsic {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler_core/runtime/best_rate.h"
+#include "compiler_core/runtime/cpu_instructions.h"
 #include "compiler_core/runtime/peak.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 
@@ -118,7 +119,7 @@ std::vector<Loop> loops_of(DType dtype) {
     if (__builtin_cpu_supports("avx512vnni"))
       found.push_back({byte_512, int64_t{2} * 64 * kChains});
     else
-      add(__builtin_cpu_supports("avxvnni") != 0, {byte_256, int64_t{2} * 32 * kFewChains});
+      add(cpu_has_avx_vnni(), {byte_256, int64_t{2} * 32 * kFewChains});
   }
   return found;
 }

@@ -167,7 +167,7 @@ Stmt of_kind(const Stmt& loop, LoopKind kind) {
 
 }  // namespace
 
-Status Schedule::annotate(Axis axis, LoopKind kind) {
+Status Schedule::annotate(const Axis& axis, LoopKind kind) {
   if (axis.var == nullptr) return invalid_config("the axis handle is empty");
   const Path path = find_loop(program_.body, axis.var);
   if (path.empty()) return invalid_config("not an axis of the Program (split, fused or never there)");
@@ -189,7 +189,7 @@ Status Schedule::annotate(Axis axis, LoopKind kind) {
 }
 
 namespace {
-std::string call_text(std::string_view name, const Program& program, Axis axis) {
+std::string call_text(std::string_view name, const Program& program, const Axis& axis) {
   return str(name, "(", label(program.body, axis.var), ")");
 }
 }  // namespace

@@ -259,7 +259,7 @@ class Schedule {
   template <class F>
   void apply(const std::string& call, const F& rewrite);
   void record(std::string line) { trace_.push_back(std::move(line)); }
-  Status annotate(Axis axis, LoopKind kind);
+  Status annotate(const Axis& axis, LoopKind kind);
   Status tensorize_nest(const Var& var, const Intrinsic& intrinsic);
   Status split_loop(const Var& var, int64_t factor, SplitAxes* result);
   Buffer resolve(const Tensor& t) const;             // the present buffer of the handle

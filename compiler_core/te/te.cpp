@@ -121,7 +121,7 @@ Buffer Builder::constant(const std::string& name, std::vector<int64_t> shape, st
 
 Buffer Builder::compute(const std::string& name, std::vector<int64_t> shape,
                         const std::function<Expr(const Indices&)>& f, BufferRole role,
-                        std::vector<std::string> axis_names) {
+                        const std::vector<std::string>& axis_names) {
   const std::vector<Loop> loops = spatial_loops(shape, axis_names);
   const Indices indices = indices_of(loops);
   const Expr value = f(indices);
@@ -137,9 +137,9 @@ Buffer Builder::compute(const std::string& name, std::vector<int64_t> shape,
 }
 
 Buffer Builder::reduce(const std::string& name, std::vector<int64_t> shape,
-                       std::vector<ReduceAxis> reduce_axes, ReduceOp op,
+                       const std::vector<ReduceAxis>& reduce_axes, ReduceOp op,
                        const std::function<Expr(const Indices&, const Indices&)>& f, BufferRole role,
-                       std::vector<std::string> axis_names) {
+                       const std::vector<std::string>& axis_names) {
   CHECK(op != ReduceOp::kNone && !reduce_axes.empty())
       << name << ": a reduction needs an operation and an axis";
   std::vector<Loop> loops = spatial_loops(shape, axis_names), reduce_loops;

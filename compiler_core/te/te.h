@@ -34,15 +34,16 @@ class Builder {
   // Adds out[i...] = f(i). Axes are named by `axis_names` if given, else i0, i1, ...
   Buffer compute(const std::string& name, std::vector<int64_t> shape,
                  const std::function<Expr(const Indices&)>& f, BufferRole role = BufferRole::kIntermediate,
-                 std::vector<std::string> axis_names = {});
+                 const std::vector<std::string>& axis_names = {});
   struct ReduceAxis {
     std::string name;
     int64_t extent;
   };
   // Adds out[i...] = (op) over r of f(i, r). Sum starts at 0, max at -inf, min at +inf.
-  Buffer reduce(const std::string& name, std::vector<int64_t> shape, std::vector<ReduceAxis> reduce_axes,
-                ReduceOp op, const std::function<Expr(const Indices&, const Indices&)>& f,
-                BufferRole role = BufferRole::kIntermediate, std::vector<std::string> axis_names = {});
+  Buffer reduce(const std::string& name, std::vector<int64_t> shape,
+                const std::vector<ReduceAxis>& reduce_axes, ReduceOp op,
+                const std::function<Expr(const Indices&, const Indices&)>& f,
+                BufferRole role = BufferRole::kIntermediate, const std::vector<std::string>& axis_names = {});
 
   // Returns the Program: arguments in order of declaration, outputs last.
   Program finish();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/runtime/cpu_instructions.h"
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "deploy/runtime/builder.h"
 #include "deploy/runtime/source.h"
@@ -30,11 +31,11 @@ bool cpu_has(std::string_view set) {
   const std::array<std::pair<std::string_view, bool>, 16> known = {{
       {"sse4.2", __builtin_cpu_supports("sse4.2")},
       {"avx", __builtin_cpu_supports("avx")},
-      {"f16c", __builtin_cpu_supports("f16c")},
+      {"f16c", cpu_has_f16c()},
       {"avx2", __builtin_cpu_supports("avx2")},
       {"fma", __builtin_cpu_supports("fma")},
       {"bmi2", __builtin_cpu_supports("bmi2")},
-      {"avxvnni", __builtin_cpu_supports("avxvnni")},
+      {"avxvnni", cpu_has_avx_vnni()},
       {"avx512f", __builtin_cpu_supports("avx512f")},
       {"avx512bw", __builtin_cpu_supports("avx512bw")},
       {"avx512dq", __builtin_cpu_supports("avx512dq")},

@@ -7,7 +7,7 @@
 
 namespace tuner::cpu {
 
-Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
+Axis sum_in_registers(Schedule& s, const Tensor& acc, const Axis& tile, int64_t lanes,
                       std::span<const int64_t> reduce_splits, int64_t group) {
   if (s.refused()) return {};
   s.set_scope(acc, MemoryScope::kRegister);
@@ -27,7 +27,7 @@ Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
     last = inner;
   }
   const Axis first = order.empty() ? last : order.front();
-  const Axis row = spatial[spatial.size() - 2];
+  const Axis& row = spatial[spatial.size() - 2];
   const auto [vector, lane] = s.split(spatial.back(), lanes);
   order.insert(order.end(), {last, row, vector, lane});
   if (group > 1) order.push_back(in_group);
@@ -65,8 +65,9 @@ Tile first_tile(int64_t m, int64_t n, Columns in, int64_t registers) {
         const auto sums = static_cast<double>(r * vectors), loads = static_cast<double>(r + vectors);
         return r == 0 ? 0 : std::max({sums / 2, loads / 2, 4.0}) + 0.5;
       };
+      const int64_t whole = m / rows;
       const double cost =
-          (static_cast<double>(m / rows) * cycles(rows) + cycles(m % rows)) * static_cast<double>(panels);
+          (static_cast<double>(whole) * cycles(rows) + cycles(m % rows)) * static_cast<double>(panels);
       if (cost < best_cost) {
         best_cost = cost;
         best = {rows, width * in.unit};
@@ -138,7 +139,7 @@ void weave_groups(Schedule& s, const Tensor& packed, int along_k, int64_t block,
   if (parallel) s.parallel(axes.front());
 }
 
-void vectorize_by(Schedule& s, Axis axis, int64_t lanes) {
+void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes) {
   if (lanes <= 1) return;
   const auto [vector, lane] = s.split(axis, lanes);
   s.unroll(vector);

@@ -26,7 +26,7 @@ constexpr int64_t kMaxBody = 64;
 //
 // In groups of `group` terms (more than one), k counts groups, and each lane adds the dot product of one.
 // Returns the outermost loop of k.
-Axis sum_in_registers(Schedule& s, const Tensor& acc, Axis tile, int64_t lanes,
+Axis sum_in_registers(Schedule& s, const Tensor& acc, const Axis& tile, int64_t lanes,
                       std::span<const int64_t> reduce_splits, int64_t group = 1);
 
 // The columns of a tile come in units of `unit`, a multiple of the vector width `lanes`.
@@ -78,6 +78,6 @@ Tensor pack_groups(Schedule& s, const Tensor& t, int along_k, const Groups& in);
 void weave_groups(Schedule& s, const Tensor& packed, int along_k, int64_t block, bool parallel);
 
 // Splits the axis into unrolled vectors of `lanes`.
-void vectorize_by(Schedule& s, Axis axis, int64_t lanes);
+void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes);
 
 }  // namespace tuner::cpu

@@ -155,7 +155,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
  private:
   // acc, in memory, is computed inside `panel` of its reader, a block of k at a time.
-  static void sum_by_blocks(Schedule& s, const Tensor& acc, Axis panel, int64_t block_k, int64_t rows,
+  static void sum_by_blocks(Schedule& s, const Tensor& acc, const Axis& panel, int64_t block_k, int64_t rows,
                             int64_t lanes, int64_t unroll_k) {
     const auto [sum] = s.reduce_axes<1>(acc);
     const auto [k_block, k_inside] = s.split(sum, block_k);
@@ -177,13 +177,13 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   // The loops of the copy of an operand. `along_inside`: what lies side by side in the operand does so in the
   // copy; else vectors of k are read, transposed, and written as vectors of the inside of a block.
-  static void lay_out(Schedule& s, const MatmulWorkload& w, int64_t how, const Tensor& packed, Axis at,
+  static void lay_out(Schedule& s, const MatmulWorkload& w, int64_t how, const Tensor& packed, const Axis& at,
                       std::string_view operand, bool along_inside, const Target& t) {
     if (how == kPlain || Workload(w).is_constant(operand) || s.refused()) return;
     if (how == kByBlock) s.compute_at(packed, at);
     if (s.refused()) return;
     const std::vector<Axis> axes = s.axes(packed);  // [batch,] block, k, inside
-    const Axis k = axes[axes.size() - 2];
+    const Axis& k = axes[axes.size() - 2];
     if (s.extent(axes.back()) == 1) {
       s.reorder({axes.back(), k});
       cpu::vectorize_by(s, k, t.f32_lanes());

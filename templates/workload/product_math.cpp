@@ -76,7 +76,7 @@ Program matmul_math(const MatmulWorkload& w, bool with_wide) {
   const auto shape = [&](int64_t rows, int64_t columns) {
     return d == 1 ? std::vector<int64_t>{w.batch, rows, columns} : std::vector<int64_t>{rows, columns};
   };
-  const auto at = [&](const Indices& i, Expr row, Expr column) {
+  const auto at = [&](const Indices& i, const Expr& row, const Expr& column) {
     return d == 1 ? Indices{i[0], row, column} : Indices{row, column};
   };
   Buffer lhs =
@@ -110,7 +110,7 @@ Program math_of(const Conv2dWorkload& w) { return conv2d_of_filled(w, 1); }
 Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple) {
   const DType sums = sum_dtype(w.dtype);
   te::Builder b("conv2d", sums);
-  const auto [top, left, bottom, right] = w.padding;
+  const int64_t top = w.padding[0], left = w.padding[1], bottom = w.padding[2], right = w.padding[3];
   const bool fills = w.groups == 1 && w.in_channels % multiple != 0;
   const int64_t in_channels = fills ? round_up(w.in_channels, multiple) : w.in_channels;
   const int64_t ic_group = in_channels / w.groups, oc_group = w.out_channels / w.groups;
@@ -141,7 +141,7 @@ Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple) {
         image_shape(w.layout, w.batch, in_channels, w.in_height + top + bottom, w.in_width + left + right),
         [&](const Indices& i) {
           Expr inside;  // only the sides that are padded are asked about
-          const auto narrow = [&](Expr condition) {
+          const auto narrow = [&](const Expr& condition) {
             inside = inside.defined() ? inside && condition : condition;
           };
           if (top > 0) narrow(i[2] >= top);

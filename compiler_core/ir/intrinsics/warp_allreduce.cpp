@@ -49,7 +49,7 @@ Intrinsic warp_allreduce(ReduceOp op, int64_t width) {
                  .dtype = DType::kFloat32,
                  .shape = {32},
                  .registers = 1,
-                 .layout = [](Expr lane, Expr) { return std::vector<Expr>{std::move(lane)}; }}};
+                 .layout = [](const Expr& lane, const Expr&) { return std::vector<Expr>{lane}; }}};
   i.meaning = allreduce_meaning("warp_allreduce", op, width);
   i.cuda = allreduce_text(op, width);
   return i;
