@@ -74,7 +74,38 @@ class Transpose {
     return all;
   }
 
+  // Two or four vectors element by element, as one piece: a0 b0 c0 d0 a1 b1 ... It comes in parts of 16 bytes where the
+  // vectors have 16 bytes, else whole.
+  Vectors woven(Vectors v) {
+    if (v.size() == 4) {
+      const bool fills = count(v[0]) * static_cast<int64_t>(v[0]->getType()->getScalarSizeInBits()) == 128;
+      if (fills) {
+        const Vectors ac = halves(v[0], v[2]), bd = halves(v[1], v[3]);
+        const Vectors first = halves(ac[0], bd[0]), second = halves(ac[1], bd[1]);
+        return {first[0], first[1], second[0], second[1]};
+      }
+      v = {zipped(v[0], v[2]), zipped(v[1], v[3])};
+    }
+    return {zipped(v[0], v[1])};
+  }
+
  private:
+  // a0 b0 a1 b1 ..., and its two halves.
+  llvm::Value* zipped(llvm::Value* a, llvm::Value* b) {
+    llvm::SmallVector<int> mask;
+    for (int64_t i = 0; i < 2 * count(a); ++i) mask.push_back(static_cast<int>(i / 2 + i % 2 * count(a)));
+    return b_.CreateShuffleVector(a, b, mask);
+  }
+  Vectors halves(llvm::Value* a, llvm::Value* b) {
+    llvm::SmallVector<int> low, high;
+    for (int64_t i = 0; i < count(a); ++i) {
+      const int64_t at = i / 2 + i % 2 * count(a);
+      low.push_back(static_cast<int>(at));
+      high.push_back(static_cast<int>(at + count(a) / 2));
+    }
+    return {b_.CreateShuffleVector(a, b, low), b_.CreateShuffleVector(a, b, high)};
+  }
+
   static int64_t count(llvm::Value* v) {
     return llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
   }
@@ -302,6 +333,28 @@ llvm::Value* Emitter::transposed(const Expr& load) const {
   return found == tile_loads_.end() || found->second.empty() ? nullptr : found->second[tile_row_];
 }
 
+// The lanes' rows lie one after the other in memory, whole: 16 pixels of 4 channels, say.
+bool Emitter::is_one_piece(const Tile& tile, const StmtNode& store) {
+  if (store.buffer->scope == MemoryScope::kRegister || tile.row.active != tile.row.lanes ||
+      tile.lane.active != tile.lane.lanes || (tile.row.lanes != 2 && tile.row.lanes != 4))
+    return false;
+  at_row(tile, 0);
+  const Access along = analyze(store.buffer, store.indices);
+  leave_lanes();
+  return along.kind == Access::kStrided && along.affine() && along.stride == tile.row.lanes;
+}
+
+// `parts` one after the other, from where `first` begins.
+void Emitter::store_woven(const Buffer& buffer, const Access& first, const std::vector<llvm::Value*>& parts) {
+  llvm::Value* p = pointer(buffer, first);
+  const llvm::Align align(static_cast<uint64_t>(dtype_bytes(buffer->dtype)));
+  for (llvm::Value* part : parts) {
+    b_.CreateAlignedStore(part, p, align);
+    const auto elements = llvm::cast<llvm::FixedVectorType>(part->getType())->getNumElements();
+    p = b_.CreateGEP(memory_type(buffer->dtype), p, b_.getInt64(elements));
+  }
+}
+
 void Emitter::store_across(const Tile& tile, const Stmt& store, const std::vector<Expr>& guards) {
   auto* type =
       llvm::FixedVectorType::get(type_of(store->buffer->dtype), static_cast<unsigned>(tile.lane.lanes));
@@ -314,6 +367,12 @@ void Emitter::store_across(const Tile& tile, const Stmt& store, const std::vecto
       mask_ = nullptr;
     }
     vectors.push_back(vector);
+  }
+  if (guards.empty() && is_one_piece(tile, *store)) {
+    at_lane(tile, 0);
+    const Access first = analyze(store->buffer, store->indices);
+    store_woven(store->buffer, first, Transpose(b_).woven(std::move(vectors)));
+    return leave_tile(tile);
   }
   vectors = Transpose(b_).to_lanes(std::move(vectors), tile.lane.lanes);
   for (int64_t lane = 0; lane < tile.lane.active; ++lane) {

@@ -131,6 +131,8 @@ class Emitter {
   void leave_tile(const Tile& tile);
   void load_across(const Tile& tile, const Expr& value, std::vector<Expr>& conditions);
   void store_across(const Tile& tile, const Stmt& store, const std::vector<Expr>& guards);
+  bool is_one_piece(const Tile& tile, const StmtNode& store);
+  void store_woven(const Buffer& buffer, const Access& first, const std::vector<llvm::Value*>& parts);
   llvm::Value* transposed(const Expr& load) const;  // its vector in this row; null: not loaded so
   bool is_across(const Tile& tile, const Buffer& buffer, const std::vector<Expr>& indices);
   bool mask_by(const std::vector<Expr>& conditions);

@@ -106,8 +106,17 @@ void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parall
   std::vector<Axis> axes = s.axes(grouped);
   const Axis channel = axes.back();
   axes.pop_back();
-  const auto [pixels, pixel] = s.split(axes.back(), kRows);
+  Axis pixels = axes.back();
   axes.pop_back();
+  // Rows of an argument follow each other: without a rest they are woven as one. (Indices of rows shorter than a strip
+  // are not put together again.)
+  if (image.buffer->role == BufferRole::kInput && axes.size() > 2 && s.extent(pixels) > kRows &&
+      s.extent(axes.back()) * s.extent(pixels) % kRows == 0) {
+    const Axis row = axes.back();
+    axes.pop_back();
+    pixels = s.fuse({row, pixels});
+  }
+  const auto [strips, pixel] = s.split(pixels, kRows);
   s.vectorize(channel);
   s.vectorize_rows(pixel);
   if (parallel) s.parallel(s.fuse(axes));

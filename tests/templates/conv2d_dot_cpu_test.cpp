@@ -103,6 +103,18 @@ TEST(Conv2dDotCpu, EveryLayoutInAndOut) {
         }
 }
 
+// 48 pixels are three strips of 16, across rows.
+TEST(Conv2dDotCpu, PixelsAreWovenAcrossRows) {
+  uint32_t seed = 40;
+  for (const Types& types : kTypes)
+    for (const int64_t kernel : {1, 3}) {
+      const Conv2dWorkload w = conv(types, 16, 2, 24, 24, kernel, 1, kernel / 2);
+      expect_all_right(w, cpu(512, 32), 1, ++seed);
+      for (const int threads : {1, 2})
+        for (const Target& t : hosts(threads)) expect_all_code_right(w, t, 1, seed);
+    }
+}
+
 TEST(Conv2dDotCpu, GroupsOfChannels) {
   for (const Types& types : kTypes)
     for (const char* layout : {"NCHW", "NCHW16c"}) {
