@@ -33,7 +33,8 @@ double Backend::least_ns(const Program& /*program*/, const Target& /*target*/,
   return 0;
 }
 
-std::optional<MachineRoofs> Backend::roofs(const Target& /*target*/, double /*recorded_gflops*/) const {
+std::optional<MachineRoofs> Backend::roofs(const Target& /*target*/, DType /*dtype*/,
+                                           double /*recorded_gflops*/) const {
   return std::nullopt;
 }
 

@@ -42,7 +42,8 @@ struct MachineRoofs {
     int64_t capacity_bytes = 0;
     double read_gbps = 0;  // gigabytes a second, of all threads; 0: not measured
   };
-  double fma_gflops = 0;      // of all threads of the target; 0: not known
+  double fma_gflops = 0;      // float32 multiply-adds of all threads of the target; 0: not known
+  double peak_gflops = 0;     // of the fastest unit for the type asked for
   std::vector<Level> levels;  // smallest first; the last one is memory
   bool measured = false;      // here and now
 };
@@ -136,11 +137,13 @@ class Backend {
   virtual double least_ns(const Program& program, const Target& target, const Artifact& artifact) const;
   // roofs() knows something; its kernels then have the form "asm", of which the inner loop is read.
   virtual bool has_roofs() const { return false; }
-  // Peak and bandwidths of the target's machine; measures for about 0.2 s where that is this machine, else has
-  // `recorded_gflops` only. Empty: !has_roofs().
-  virtual std::optional<MachineRoofs> roofs(const Target& target, double recorded_gflops) const;
+  // Peaks and bandwidths of the target's machine for products of `dtype`; measures for about 0.2 s where that is this
+  // machine, else has `recorded_gflops` only. Empty: !has_roofs().
+  virtual std::optional<MachineRoofs> roofs(const Target& target, DType dtype, double recorded_gflops) const;
 
   // --- shipping ---
+  // ship() gives objects that one library may hold many of; else each kernel stands alone.
+  virtual bool ships_objects() const { return false; }
   // Errors as compile().
   virtual Result<ShippedKernel> ship(const Program& program, const Target& target,
                                      const ShipRequest& request) const = 0;

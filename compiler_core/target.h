@@ -54,6 +54,8 @@ struct Target {
   bool is_cuda() const { return family == &cuda_family(); }
   // True if products of tiles (AMX) of this type are among the CPU's instructions; codegen/cpu_family.cpp.
   bool has_tiles(DType dtype) const;
+  // True if dot products of bfloat16 are among its instructions (vdpbf16ps).
+  bool has_bfloat16_dots() const;
   int64_t f32_lanes() const { return vector_bits / 32; }
   int64_t vector_registers() const { return vector_registers_n; }
   std::string name() const { return family->name(*this); }

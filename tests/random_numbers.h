@@ -11,7 +11,7 @@
 namespace tuner::testing {
 
 // From [-1, 1) for floats (bfloat16, float16: one of its numbers), from all they hold for integers of 8 bits,
-// and small enough to be added to sums of those for int32.
+// and small enough to be added to sums of those for int32; places in tensors, and some beyond them, for int64.
 template <class Random>
 double random_number(Random& random, DType dtype) {
   const auto between = [&](int64_t low, int64_t high) {
@@ -20,6 +20,8 @@ double random_number(Random& random, DType dtype) {
   if (dtype == DType::kUInt8) return between(0, 255);
   if (dtype == DType::kInt8) return between(-128, 127);
   if (dtype == DType::kInt32) return between(-1'000'000, 1'000'000);
+  if (dtype == DType::kInt64) return between(-32, 223);
+  if (dtype == DType::kBool) return between(0, 1);
   const float x = std::uniform_real_distribution<float>(-1, 1)(random);
   if (dtype == DType::kFloat16) return rounded_to_float16(x);
   return dtype == DType::kBFloat16 ? rounded_to_bfloat16(x) : x;

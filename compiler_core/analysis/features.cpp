@@ -292,7 +292,7 @@ void add_rest(const Survey& all, const Nest* hot, Sheet& sheet) {
     for (const Loop& l : n.loops)
       if (l.kind == LoopKind::kVectorized) vector = static_cast<double>(l.extent);
     other_runs += n.runs / vector;
-    if (n.store->buffer->role != BufferRole::kOutput) continue;
+    if (!is_result(n.store->buffer->role)) continue;
     const Access out(n.store->buffer.get(), n.store->indices, n.loops);
     for (size_t l = 0; l < n.loops.size(); ++l)
       if (n.loops[l].kind == LoopKind::kVectorized) scatter = out.stride(l, n.loops[l].extent);

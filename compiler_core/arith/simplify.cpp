@@ -241,6 +241,24 @@ class Simplifier {
         return recombined(std::move(form));
       }
     }
+    return with_whole_quotients(std::move(form));
+  }
+
+  // (x // a) * (a * c) + (x % a) * c is x * c also where known ranges have made something else of x % a: with f in
+  // [0, 3) it is f for x = 16f and a = 3. Done where fewer terms are left.
+  LinearForm with_whole_quotients(LinearForm form) {
+    for (size_t i = 0; i < form.terms.size() && form.terms.size() > 1; ++i) {
+      const auto [quotient, scale] = form.terms[i];
+      int64_t a = 0;
+      if (!is_binary(quotient, BinaryOp::kFloorDiv) || !has_const_divisor(quotient, &a) || scale % a != 0)
+        continue;
+      const LinearForm x = linear(quotient->operands[0]);
+      LinearForm whole = form;
+      whole.terms.erase(whole.terms.begin() + static_cast<std::ptrdiff_t>(i));
+      add_form(whole, modulo(x, a), -scale / a);
+      add_form(whole, x, scale / a);
+      if (whole.terms.size() < form.terms.size()) return recombined(std::move(whole));
+    }
     return form;
   }
   bool equal_modulo(const LinearForm& x, const LinearForm& y, int64_t a) {

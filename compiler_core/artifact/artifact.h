@@ -17,14 +17,20 @@
 
 namespace tuner {
 
+// True of "output" and "inout": a call leaves its answer there.
+inline bool is_result_role(std::string_view role) { return role == "output" || role == "inout"; }
+
 // One argument of an entry, in call order.
 struct ArgInfo {
   std::string name;
-  std::string role;  // input | constant | packed | output
+  std::string
+      role;  // input | constant | packed | output | inout (an operand before the call, the output after it)
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::string layout;  // for people: "NCHW", "[N/32][K][32]"...
   int64_t bytes = 0;
+
+  bool is_result() const { return is_result_role(role); }
 };
 
 // One kernel launch of a cubin, and what its compiler reported.

@@ -18,7 +18,7 @@ using codegen::Machine;
 using codegen::Workspace;
 
 // Grows when generated code changes for the same Program.
-constexpr int kCodegenVersion = 4;
+constexpr int kCodegenVersion = 5;
 
 struct Compiled {
   // The context must outlive the module.
@@ -120,9 +120,9 @@ Result<std::vector<std::string>> instruction_sets(const Target& target) {
 }
 
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
-                                        std::string_view soname) {
+                                        std::string_view soname, std::string_view exported) {
   if (objects.empty()) return invalid_argument("a library of no objects");
-  return codegen::link_shared(objects, target, soname);
+  return codegen::link_shared(objects, target, soname, exported);
 }
 
 Result<std::string> emit_llvm(const Program& program, const Target& target, const CompileOptions& options) {

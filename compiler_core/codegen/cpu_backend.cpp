@@ -9,6 +9,7 @@
 #include "compiler_core/codegen/library.h"
 #include "compiler_core/runtime/bandwidth.h"
 #include "compiler_core/runtime/cpu_hardware.h"
+#include "compiler_core/runtime/dot_peak.h"
 #include "compiler_core/runtime/peak.h"
 
 namespace tuner {
@@ -103,10 +104,18 @@ class CpuBackend final : public Backend {
   }
 
   bool has_roofs() const override { return true; }
-  std::optional<MachineRoofs> roofs(const Target& target, double recorded_gflops) const override {
-    MachineRoofs roofs{.fma_gflops = recorded_gflops, .measured = is_this_cpu(target)};
-    if (roofs.measured)
+  std::optional<MachineRoofs> roofs(const Target& target, DType dtype,
+                                    double recorded_gflops) const override {
+    const bool is_float32 = dtype == DType::kFloat32;
+    MachineRoofs roofs{.fma_gflops = is_float32 ? recorded_gflops : 0,
+                       .peak_gflops = recorded_gflops,
+                       .measured = is_this_cpu(target)};
+    if (roofs.measured) {
       roofs.fma_gflops = on_threads(target.threads, [] { return measure_fma_peak_gflops(30); });
+      roofs.peak_gflops = is_float32
+                              ? roofs.fma_gflops
+                              : on_threads(target.threads, [dtype] { return measure_peak_gops(dtype, 30); });
+    }
     // The table of targets has caches by the CPU's name; this machine's are its own.
     const Target caches = roofs.measured ? host_target(target.threads) : target;
     for (const MemoryLevel& level : memory_levels(caches.l1d_bytes, caches.l2_bytes, caches.l3_bytes)) {
@@ -118,6 +127,7 @@ class CpuBackend final : public Backend {
     return roofs;
   }
 
+  bool ships_objects() const override { return true; }
   Result<ShippedKernel> ship(const Program& program, const Target& target,
                              const ShipRequest& request) const override {
     const Program named = under_name(program, str("tuner_", request.library, "_", request.function));

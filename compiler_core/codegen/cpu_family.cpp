@@ -92,6 +92,11 @@ constexpr TileRow kTileCpus[] = {{"sapphirerapids", false},
                                  {"graniterapids-d", true},
                                  {"diamondrapids", true}};
 
+// CPUs whose name says that they have dot products of bfloat16, held against LLVM by the same test.
+constexpr std::string_view kBfloat16DotCpus[] = {"cooperlake",    "sapphirerapids",  "emeraldrapids",
+                                                 "graniterapids", "graniterapids-d", "diamondrapids",
+                                                 "znver4",        "znver5",          "novalake"};
+
 constexpr std::string_view kDefaultTriple = "x86_64-linux-gnu";
 
 bool is_feature(std::string_view text) {
@@ -257,6 +262,13 @@ class CpuFamily final : public TargetFamily {
   bool name_depends_on_compiler() const override { return true; }  // LLVM's list of CPUs grows
 };
 
+// Whether -mattr adds the feature or takes it away; where it says neither, what the CPU's name says.
+bool has_feature(const Target& t, std::string_view feature, bool by_name) {
+  const auto word =
+      std::ranges::find_if(t.mattr, [&](std::string_view w) { return !w.empty() && w.substr(1) == feature; });
+  return word == t.mattr.end() ? by_name : word->front() == '+';
+}
+
 }  // namespace
 
 bool Target::has_tiles(DType dtype) const {
@@ -267,13 +279,13 @@ bool Target::has_tiles(DType dtype) const {
   if (!is_x86() || wanted.empty()) return false;
   const auto* const named = std::ranges::find(kTileCpus, mcpu, &TileRow::name);
   const bool is_listed = named != std::end(kTileCpus);
-  const auto has = [&](std::string_view feature, bool by_name) {
-    const auto word =
-        std::ranges::find_if(mattr, [&](std::string_view w) { return !w.empty() && w.substr(1) == feature; });
-    return word == mattr.end() ? by_name : word->front() == '+';
-  };
-  return has("amx-tile", is_listed) &&
-         has(wanted, is_listed && (dtype != DType::kFloat16 || named->has_float16));
+  return has_feature(*this, "amx-tile", is_listed) &&
+         has_feature(*this, wanted, is_listed && (dtype != DType::kFloat16 || named->has_float16));
+}
+
+bool Target::has_bfloat16_dots() const {
+  const bool is_listed = std::ranges::find(kBfloat16DotCpus, mcpu) != std::end(kBfloat16DotCpus);
+  return is_x86() && has_feature(*this, "avx512bf16", is_listed);
 }
 
 const TargetFamily& cpu_family() {

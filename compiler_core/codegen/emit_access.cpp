@@ -1,5 +1,6 @@
 // Loads and stores: where an element lies, and which instruction reaches it best.
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "compiler_core/codegen/emitter.h"
@@ -77,8 +78,11 @@ llvm::Value* Emitter::pointer(const Buffer& buffer, const Access& access) {
   };
   std::vector<std::pair<int, const std::pair<Expr, int64_t>*>> order;
   for (const auto& term : access.form.terms) order.emplace_back(depth_of(term.first), &term);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  // Of one loop its variable first: the pointer that moves along with it starts before the loop.
+  const auto place = [](const auto& of) {
+    return std::pair(of.first, of.second->first->kind != ExprKind::kVar);
+  };
+  std::ranges::stable_sort(order, {}, place);
   llvm::Value* p = base_pointer(buffer);
   llvm::Type* element = memory_type(buffer->dtype);
   bool at_heads = true;  // p is known where the next loop begins
@@ -114,7 +118,7 @@ Emitter::Loop* Emitter::loop_of(const Expr& term) {
   return known && innermost > 0 ? region_.loops[innermost - 1] : nullptr;
 }
 
-// pointer + term * coefficient, at the head of the loop; `pointer` is known before it.
+// pointer + term * coefficient, at the head of the loop; `pointer` is known there.
 llvm::Value* Emitter::moved(llvm::Value* pointer, llvm::Type* element, const Expr& term, int64_t coefficient,
                             Loop& loop) {
   for (const Loop::Sum& sum : loop.sums)
@@ -123,7 +127,9 @@ llvm::Value* Emitter::moved(llvm::Value* pointer, llvm::Type* element, const Exp
       return sum.value;
   llvm::BasicBlock* head = loop.variable->getParent();
   llvm::Value* value = nullptr;
-  if (&loop == region_.loops.back() && term->kind == ExprKind::kVar) {
+  const auto* made_at = llvm::dyn_cast<llvm::Instruction>(pointer);
+  const bool known_before = made_at == nullptr || made_at->getParent() != head;
+  if (&loop == region_.loops.back() && term->kind == ExprKind::kVar && known_before) {
     llvm::IRBuilder<> at(loop.before->getTerminator());
     llvm::Value* begin = loop.variable->getIncomingValue(0);
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(begin);
@@ -250,6 +256,7 @@ llvm::Value* Emitter::emit_load(const Buffer& buffer, const std::vector<Expr>& i
     return as_value(v);
   }
   if (llvm::Value* v = emit_every_nth(buffer, access, mask)) return as_value(v);
+  if (llvm::Value* v = emit_near_one_another(buffer, access, mask)) return as_value(v);
   llvm::Value* all = llvm::Constant::getAllOnesValue(
       llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes_)));
   return as_value(b_.CreateMaskedGather(vector, lane_pointers(buffer, access), one,
@@ -308,6 +315,61 @@ llvm::Value* Emitter::emit_every_nth(const Buffer& buffer, const Access& access,
     }
   }
   return end - begin > lanes_ ? picked : b_.CreateShuffleVector(picked, lanes);
+}
+
+// The lanes' elements, where each lies from `access`, if that is known now; empty if not.
+std::vector<int64_t> Emitter::lane_offsets(const Access& access) const {
+  std::vector<int64_t> offsets;
+  for (int64_t lane = 0; lane < lanes_; ++lane) {
+    int64_t offset = lane * access.stride;
+    for (const auto& [term, coefficient] : access.lane_terms) {
+      int64_t value = 0;
+      if (!is_const_int(simplify(substitute(term, {{lane_var_, Expr(lane_begin_ + lane)}})), &value))
+        return {};
+      offset += value * coefficient;
+    }
+    offsets.push_back(offset);
+  }
+  return offsets;
+}
+
+// Elements of one row of at most a vector, in any order, some of them several times: loaded from the first to the last
+// that is wanted, and shuffled. Null where that does not apply or `mask` is known only when the kernel runs.
+llvm::Value* Emitter::emit_near_one_another(const Buffer& buffer, const Access& access, llvm::Value* mask) {
+  auto* known = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);
+  if (mask != nullptr && known == nullptr) return nullptr;
+  const std::vector<int64_t> offsets = lane_offsets(access);
+  if (offsets.empty()) return nullptr;
+  llvm::SmallVector<int> lanes(offsets.size(), llvm::PoisonMaskElem);
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  for (size_t lane = 0; lane < offsets.size(); ++lane) {
+    if (known != nullptr && known->getAggregateElement(static_cast<unsigned>(lane))->isNullValue()) continue;
+    first = std::min(first, offsets[lane]);
+    last = std::max(last, offsets[lane]);
+    lanes[lane] = 0;
+  }
+  llvm::Type* element = memory_type(buffer->dtype);
+  if (last < first)
+    return llvm::Constant::getNullValue(llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes_)));
+  const int64_t n = last - first + 1;
+  if (n * dtype_bytes(buffer->dtype) > machine_.vector_bits / 8) return nullptr;
+  // Whole, or in two parts of a power of two that lie one over the other.
+  const auto part = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n)));
+  const auto load_part = [&](int64_t from) {
+    Access at = access;
+    at.form.constant += from;
+    return b_.CreateAlignedLoad(llvm::FixedVectorType::get(element, static_cast<unsigned>(part)),
+                                pointer(buffer, at), alignment(buffer, at, part));
+  };
+  for (size_t lane = 0; lane < offsets.size(); ++lane) {
+    if (lanes[lane] == llvm::PoisonMaskElem) continue;
+    const int64_t at = offsets[lane] - first;
+    lanes[lane] = static_cast<int>(at < part ? at : at - (n - part) + part);
+  }
+  llvm::Value* low = load_part(first);
+  llvm::Value* high = llvm::PoisonValue::get(low->getType());
+  if (n > part) high = load_part(last + 1 - part);
+  return b_.CreateShuffleVector(low, high, lanes);
 }
 
 void Emitter::emit_store(const StmtNode& s) {

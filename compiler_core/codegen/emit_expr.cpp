@@ -93,15 +93,38 @@ llvm::Value* Emitter::emit_float_add(const Expr& e) {
 llvm::Value* Emitter::emit_index_division(const Expr& e, llvm::Value* a, llvm::Value* b) {
   const bool quotient = e->binary_op == BinaryOp::kFloorDiv;
   int64_t divisor = 0;
+  if (!is_const_int(e->operands[1], &divisor)) return emit_data_division(e, a, b);
   const auto bounds = const_bounds(e->operands[0], ranges_);
-  if (is_const_int(e->operands[1], &divisor) && divisor > 0 && bounds && bounds->first >= 0)
+  if (e->dtype == DType::kUInt8 || (divisor > 0 && bounds && bounds->first >= 0))
     return quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
+  return floor_division(quotient, a, b);
+}
+
+llvm::Value* Emitter::floor_division(bool quotient, llvm::Value* a, llvm::Value* b) {
   llvm::Value* zero = llvm::Constant::getNullValue(a->getType());
   llvm::Value* remainder = b_.CreateSRem(a, b);
   llvm::Value* wrong =
       b_.CreateAnd(b_.CreateICmpNE(remainder, zero), b_.CreateICmpSLT(b_.CreateXor(remainder, b), zero));
   if (!quotient) return b_.CreateAdd(remainder, b_.CreateSelect(wrong, b, zero));
   return b_.CreateSub(b_.CreateSDiv(a, b), b_.CreateZExt(wrong, a->getType()));
+}
+
+// A divisor found in data: the processor traps on zero, and on the least number by -1; lanes that are masked hold
+// zeros, too. By zero the quotient is a and the remainder 0.
+llvm::Value* Emitter::emit_data_division(const Expr& e, llvm::Value* a, llvm::Value* b) {
+  const bool quotient = e->binary_op == BinaryOp::kFloorDiv;
+  match(a, b);
+  llvm::Value *zero = llvm::Constant::getNullValue(b->getType()),
+              *one = llvm::ConstantInt::get(b->getType(), 1);
+  llvm::Value* traps = b_.CreateICmpEQ(b, zero);
+  if (e->dtype == DType::kUInt8) {
+    b = b_.CreateSelect(traps, one, b);
+    return quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
+  }
+  llvm::Value* is_minus_one = b_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(b->getType()));
+  llvm::Value* divided =
+      floor_division(quotient, a, b_.CreateSelect(b_.CreateOr(traps, is_minus_one), one, b));
+  return quotient ? b_.CreateSelect(is_minus_one, b_.CreateNeg(a), divided) : divided;
 }
 
 // Comparison of affine indices between lanes in 32 bits: half the vectors of the 64-bit form. Null when it
@@ -182,6 +205,8 @@ llvm::Value* Emitter::emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value
       return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
     case BinaryOp::kMin:
       return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
+    case BinaryOp::kPow:
+      return power(a, b);
     case BinaryOp::kEq:
       return b_.CreateFCmpOEQ(a, b);
     case BinaryOp::kNe:
@@ -236,6 +261,7 @@ llvm::Value* Emitter::emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value
     case BinaryOp::kXor:
       return b_.CreateXor(a, b);
     case BinaryOp::kDiv:
+    case BinaryOp::kPow:
       break;
   }
   return nullptr;

@@ -1,6 +1,7 @@
 // Elementary functions, expanded so that a vector loop stays a vector loop. float32 follows Cephes (a few
 // ulp; the test holds them against the C library); smaller floats go through float32. float64 is for
 // reference answers: calls to the C library, which the process that loads the kernel provides.
+#include <array>
 #include <numbers>
 
 #include "compiler_core/codegen/emitter.h"
@@ -23,16 +24,44 @@ llvm::Value* Emitter::horner(llvm::Value* x, std::initializer_list<double> coeff
   return sum;
 }
 
-llvm::Value* Emitter::per_lane_call(const char* symbol, llvm::Value* x) {
-  llvm::FunctionCallee f = module_.getOrInsertFunction(symbol, b_.getDoubleTy(), b_.getDoubleTy());
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  if (vector == nullptr) return b_.CreateCall(f, {x});
-  llvm::Value* result = llvm::PoisonValue::get(x->getType());
-  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane)
-    result = b_.CreateInsertElement(result, b_.CreateCall(f, {b_.CreateExtractElement(x, uint64_t{lane})}),
-                                    uint64_t{lane});
+llvm::Value* Emitter::per_lane_call(const char* symbol, std::span<llvm::Value* const> operands) {
+  const std::vector<llvm::Type*> types(operands.size(), b_.getDoubleTy());
+  llvm::FunctionCallee f = module_.getOrInsertFunction(
+      symbol, llvm::FunctionType::get(b_.getDoubleTy(), types, /*isVarArg=*/false));
+  llvm::Type* type = operands[0]->getType();
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (vector == nullptr) return b_.CreateCall(f, llvm::ArrayRef(operands.data(), operands.size()));
+  llvm::Value* result = llvm::PoisonValue::get(type);
+  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
+    std::vector<llvm::Value*> scalars;
+    for (llvm::Value* x : operands) scalars.push_back(b_.CreateExtractElement(x, uint64_t{lane}));
+    result = b_.CreateInsertElement(result, b_.CreateCall(f, scalars), uint64_t{lane});
+  }
   return result;
 }
+
+llvm::Value* Emitter::in_type(llvm::Type* scalar, llvm::Value* x) {
+  llvm::Type* type = scalar;
+  if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
+    type = llvm::FixedVectorType::get(scalar, vector->getNumElements());
+  return b_.CreateFPCast(x, type);
+}
+
+llvm::Value* Emitter::power(llvm::Value* a, llvm::Value* b) {
+  const std::array operands{in_type(b_.getDoubleTy(), a), in_type(b_.getDoubleTy(), b)};
+  return b_.CreateFPCast(per_lane_call("pow", operands), a->getType());
+}
+
+namespace {
+
+// The C library's function; null for one that is expanded here.
+const char* library_function(UnaryOp op) {
+  constexpr const char* kNames[] = {"sin",  "cos",  "tan",   "asin",  "acos", "atan",
+                                    "sinh", "cosh", "asinh", "acosh", "atanh"};
+  return op >= UnaryOp::kSin ? kNames[static_cast<int>(op) - static_cast<int>(UnaryOp::kSin)] : nullptr;
+}
+
+}  // namespace
 
 llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
   llvm::Type* type = x->getType();
@@ -41,26 +70,26 @@ llvm::Value* Emitter::math(UnaryOp op, llvm::Value* x) {
     return b_.CreateFDiv(number(x, 1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
   if (op == UnaryOp::kFloor) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
   if (op == UnaryOp::kRound) return rounded(x);
+  if (const char* symbol = library_function(op)) {
+    const std::array operands{in_type(b_.getDoubleTy(), x)};
+    return b_.CreateFPCast(per_lane_call(symbol, operands), type);
+  }
   if (type->getScalarType()->isDoubleTy()) {
     switch (op) {
       case UnaryOp::kExp:
-        return per_lane_call("exp", x);
+        return per_lane_call("exp", std::array{x});
       case UnaryOp::kLog:
-        return per_lane_call("log", x);
+        return per_lane_call("log", std::array{x});
       case UnaryOp::kTanh:
-        return per_lane_call("tanh", x);
+        return per_lane_call("tanh", std::array{x});
       case UnaryOp::kErf:
-        return per_lane_call("erf", x);
+        return per_lane_call("erf", std::array{x});
       default:
         break;
     }
   }
-  if (!type->getScalarType()->isFloatTy()) {
-    llvm::Type* wide = b_.getFloatTy();
-    if (const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
-      wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
-    return b_.CreateFPTrunc(math(op, b_.CreateFPExt(x, wide)), type);
-  }
+  if (!type->getScalarType()->isFloatTy())
+    return b_.CreateFPTrunc(math(op, in_type(b_.getFloatTy(), x)), type);
   switch (op) {
     case UnaryOp::kExp:
       return exp32(x);

@@ -19,6 +19,26 @@ constexpr int64_t kNumThreads = offsetof(tuner_runtime, num_threads),
                   kParallelFor = offsetof(tuner_runtime, parallel_for), kPool = offsetof(tuner_runtime, pool),
                   kWorkspace = offsetof(tuner_runtime, workspace);
 
+// Bytes of the widest element in a vectorised body that only moves elements; 4 where it computes, or where registers are
+// read or written, whose rows are padded for vectors of such elements.
+int64_t element_bytes(const Stmt& body) {
+  int64_t widest = 1;
+  visit(body, [&](const Stmt& s) {
+    const bool is_store = s->kind == StmtKind::kStore;
+    if (is_store) widest = std::max(widest, dtype_bytes(s->buffer->dtype));
+    const bool moves = is_store && s->buffer->scope != MemoryScope::kRegister;
+    if (!moves && s->kind != StmtKind::kIf && s->kind != StmtKind::kSeq) widest = 4;
+  });
+  visit_exprs(body, [&](const Expr& e) {
+    if (e->kind == ExprKind::kLoad && e->buffer->scope == MemoryScope::kRegister) widest = 4;
+    const bool is_index = e->dtype == DType::kInt64 || e->dtype == DType::kBool;
+    const bool moves =
+        e->kind == ExprKind::kLoad || e->kind == ExprKind::kSelect || e->operands.empty() || is_index;
+    widest = std::max(widest, !moves ? 4 : is_index ? 1 : dtype_bytes(e->dtype));
+  });
+  return std::min<int64_t>(widest, 4);
+}
+
 }  // namespace
 
 Result<Workspace> Emitter::emit(const Program& program, const std::string& name) {
@@ -42,9 +62,10 @@ void Emitter::assign_slots(const Program& program) {
       if (!known) {
         int64_t& end = in_parallel ? workspace_.per_thread_bytes : workspace_.shared_bytes;
         slots_.push_back({s->buffer, end, in_parallel});
-        // A vector store may reach past the last element of a buffer it fills only in part; never, but a line
-        // of distance also keeps neighbours out of one cache line.
-        end += round_up(s->buffer->bytes(), 64);
+        // A masked vector at the end of a buffer reaches past it. Were the next page not there, each such store would
+        // be undone and done again, element by element, in some 500 cycles.
+        constexpr int64_t kWidestVector = 64;
+        end += round_up(s->buffer->bytes(), 64) + kWidestVector;
       }
     }
     walk(s->body, in_parallel);
@@ -235,8 +256,9 @@ void Emitter::emit_vectorized(const StmtNode& s) {
     return refuse("vectorized loop ", s.var->name, " has ", s.extent, " iterations; at most ", kMostLanes,
                   ", split it");
   if (s.axis == AxisKind::kReduce) return emit_lane_reduction(s);
+  const int64_t whole = machine_.vector_bits / (8 * element_bytes(s.body));
   for (int64_t begin = 0; begin < s.extent;) {
-    const Piece piece = next_piece(begin, s.extent, machine_.vector_bits / 32);
+    const Piece piece = next_piece(begin, s.extent, whole);
     emit_piece(s, piece);
     begin += piece.lanes;
   }

@@ -112,6 +112,8 @@ class Emitter {
   llvm::Align alignment(const Buffer& buffer, const Access& access, int64_t lanes);
   llvm::Value* emit_load(const Buffer& buffer, const std::vector<Expr>& indices);
   llvm::Value* emit_every_nth(const Buffer& buffer, const Access& access, llvm::Value* mask);
+  std::vector<int64_t> lane_offsets(const Access& access) const;
+  llvm::Value* emit_near_one_another(const Buffer& buffer, const Access& access, llvm::Value* mask);
   void emit_store(const StmtNode& s);
   void store_contiguous(const Buffer& buffer, const Access& access, llvm::Value* value);
   bool register_offset(const Buffer& buffer, const Access& access);
@@ -166,6 +168,8 @@ class Emitter {
   llvm::Value* emit_float_binary(BinaryOp op, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_int_binary(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_index_division(const Expr& e, llvm::Value* a, llvm::Value* b);
+  llvm::Value* floor_division(bool quotient, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_data_division(const Expr& e, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_float_add(const Expr& e);
   llvm::Value* emit_lane_compare(const Expr& e);
   llvm::Value* emit_unary(const Expr& e);
@@ -191,7 +195,10 @@ class Emitter {
   llvm::Value* fused(llvm::Value* a, llvm::Value* b, llvm::Value* c);               // a * b + c
   llvm::Value* horner(llvm::Value* x, std::initializer_list<double> coefficients);  // highest power first
   llvm::Value* number(llvm::Value* like, double value);
-  llvm::Value* per_lane_call(const char* symbol, llvm::Value* x);
+  // A function of doubles of the C library, lane by lane.
+  llvm::Value* per_lane_call(const char* symbol, std::span<llvm::Value* const> operands);
+  llvm::Value* in_type(llvm::Type* scalar, llvm::Value* x);  // floats, or vectors of them, in this type
+  llvm::Value* power(llvm::Value* a, llvm::Value* b);
 
   llvm::Type* type_of(DType t);
   llvm::Type* memory_type(DType t);  // bool is a byte

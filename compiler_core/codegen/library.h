@@ -23,10 +23,25 @@ Result<CompiledObject> compile_object(const Program& program, const Target& targ
 // __builtin_cpu_supports() spells them: "avx2", "fma", "avx512f"... Empty for AArch64, where it has no names.
 Result<std::vector<std::string>> instruction_sets(const Target& target);
 
-// One shared object of all, which exports the entries of each. Programs linked with it look for `soname` when
-// they start. InvalidArgument when there is no object, or two define the same symbol (named).
+// A table in C for a library: constant bytes, some of which are addresses.
+struct ConstantTable {
+  // Eight bytes at `at` hold the address of `symbol`, which another object defines, or, without one, of byte `offset` of the table.
+  struct Address {
+    size_t at = 0;
+    std::string symbol;
+    size_t offset = 0;
+  };
+  std::string symbol;  // the table's own, at its beginning; aligned to 64 bytes
+  std::string bytes;
+  std::vector<Address> addresses;  // `at` grows; what `bytes` has there is not read
+};
+// The object that defines the table's symbol. InvalidArgument: a CPU that LLVM does not know.
+Result<std::string> compile_table(const ConstantTable& table, const Target& target);
+
+// One shared object of all, which exports the entries of each, or of all symbols only `exported`. Programs linked with it look for
+// `soname` when they start. InvalidArgument when there is no object, or two define the same symbol (named).
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
-                                        std::string_view soname);
+                                        std::string_view soname, std::string_view exported = {});
 
 struct ArchiveMember {
   std::string name;  // "conv1.o"

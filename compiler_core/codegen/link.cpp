@@ -12,7 +12,7 @@ LLD_HAS_DRIVER(elf)
 namespace tuner::codegen {
 
 Result<std::string> link_shared(const std::vector<std::string>& objects, const Target& target,
-                                std::string_view soname) {
+                                std::string_view soname, std::string_view exported) {
   static std::mutex mutex;  // LLD keeps its state in globals
   const std::lock_guard lock(mutex);
   // In memory, where there is some.
@@ -29,6 +29,11 @@ Result<std::string> link_shared(const std::vector<std::string>& objects, const T
                                    "-z",          "noexecstack", "-z",      "now",      "--build-id=none",
                                    "--strip-all", "--threads=1", "-o",      out.c_str()};
   if (!soname.empty()) args.push_back(soname_option.c_str());
+  const std::string script = scratch->file("exports"), script_option = "--version-script=" + script;
+  if (!exported.empty()) {
+    RETURN_IF_ERROR(replace_file(script, str("{ global: ", exported, "; local: *; };\n")));
+    args.push_back(script_option.c_str());
+  }
   for (const std::string& input : inputs) args.push_back(input.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);

@@ -109,38 +109,57 @@ Program reference_program(const Program& unscheduled) {
   return program;
 }
 
-Result<std::vector<std::vector<double>>> reference_answer(const Program& unscheduled,
-                                                          const std::vector<std::vector<float>>& inputs) {
+Status evaluate_compiled(const Program& unscheduled, std::vector<std::vector<double>>& args) {
+  if (args.size() != unscheduled.args.size())
+    return invalid_argument("reference of ", unscheduled.name, ": expected ", unscheduled.args.size(),
+                            " arguments, found ", args.size());
   const Program program = reference_program(unscheduled);
   ASSIGN_OR_RETURN(const Artifact artifact, compile(program, host_target(1)));
   ASSIGN_OR_RETURN(const Kernel kernel, Kernel::load(artifact));
   std::vector<AlignedBuffer> memory;
-  std::vector<void*> args;
-  size_t next = 0;
-  for (const Buffer& arg : program.args) {
+  std::vector<void*> pointers;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Buffer& arg = program.args[i];
     memory.emplace_back(arg->bytes());
-    args.push_back(memory.back().data());
-    if (arg->role == BufferRole::kOutput) continue;
-    if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != arg->elements())
+    pointers.push_back(memory.back().data());
+    if (!is_given(arg->role)) continue;
+    if (static_cast<int64_t>(args[i].size()) != arg->elements())
       return invalid_argument("reference of ", program.name, ": ", arg->name, ": expected ", arg->elements(),
-                              " elements, found ",
-                              next < inputs.size() ? str(inputs[next].size()) : std::string("no data"));
-    store_elements(inputs[next].data(), arg->elements(), arg->dtype, memory.back().data());
-    ++next;
+                              " elements, found ", args[i].size());
+    store_elements(args[i].data(), arg->elements(), arg->dtype, memory.back().data());
   }
-  if (next != inputs.size())
-    return invalid_argument("reference of ", program.name, ": expected ", next, " inputs, found ",
-                            inputs.size());
   ThreadPool pool(1);
   const AlignedBuffer workspace(kernel.workspace_bytes(1));
   const tuner_runtime runtime = pool.runtime(workspace.data());
-  RETURN_IF_ERROR(kernel.call(args.data(), runtime));
-  std::vector<std::vector<double>> outputs;
-  for (size_t i = 0; i < program.args.size(); ++i) {
-    if (program.args[i]->role != BufferRole::kOutput) continue;
-    const Buffer& out = program.args[i];
-    outputs.push_back(load_elements(memory[i].data(), out->elements(), out->dtype));
+  RETURN_IF_ERROR(kernel.call(pointers.data(), runtime));
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Buffer& arg = program.args[i];
+    if (is_result(arg->role)) args[i] = load_elements(memory[i].data(), arg->elements(), arg->dtype);
   }
+  return Status::ok();
+}
+
+Result<std::vector<std::vector<double>>> reference_answer(const Program& unscheduled,
+                                                          const std::vector<std::vector<float>>& inputs) {
+  std::vector<std::vector<double>> args;
+  size_t next = 0;
+  for (const Buffer& arg : unscheduled.args) {
+    args.emplace_back();
+    if (!is_given(arg->role)) continue;
+    if (next >= inputs.size() || static_cast<int64_t>(inputs[next].size()) != arg->elements())
+      return invalid_argument("reference of ", unscheduled.name, ": ", arg->name, ": expected ",
+                              arg->elements(), " elements, found ",
+                              next < inputs.size() ? str(inputs[next].size()) : std::string("no data"));
+    args.back().assign(inputs[next].begin(), inputs[next].end());
+    ++next;
+  }
+  if (next != inputs.size())
+    return invalid_argument("reference of ", unscheduled.name, ": expected ", next, " inputs, found ",
+                            inputs.size());
+  RETURN_IF_ERROR(evaluate_compiled(unscheduled, args));
+  std::vector<std::vector<double>> outputs;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (is_result(unscheduled.args[i]->role)) outputs.push_back(std::move(args[i]));
   return outputs;
 }
 

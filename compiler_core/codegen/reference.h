@@ -14,10 +14,15 @@ namespace tuner {
 // in registers while the reduction runs. The values and the order of each sum are those of the Program.
 Program reference_program(const Program& unscheduled);
 
-// Outputs, in argument order, for `inputs`: one vector for each input and constant, in argument order,
+// Outputs, in argument order, for `inputs`: one vector for each argument that is given (input, constant, inout), in argument order,
 // row-major, numbers of the argument's type. InvalidArgument when their number or sizes do not fit. One
 // thread; may be called from several at once.
 Result<std::vector<std::vector<double>>> reference_answer(const Program& unscheduled,
                                                           const std::vector<std::vector<float>>& inputs);
+
+// Runs any unscheduled Program as reference_answer() does, with the arguments of oracle.h's interpret(): one vector for
+// each argument, in order, of doubles; outputs are filled. InvalidArgument: sizes that do not fit; InvalidConfig: a
+// Program that cannot be compiled.
+Status evaluate_compiled(const Program& unscheduled, std::vector<std::vector<double>>& args);
 
 }  // namespace tuner

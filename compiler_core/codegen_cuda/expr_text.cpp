@@ -183,6 +183,9 @@ std::string ExprText::binary_text(const Expr& e, const RangeMap& ranges, Level p
       return chain({"||", kOr});
     case BinaryOp::kXor:  // always in parentheses: few know where ^ binds
       return str("(", text(e->operands[0], ranges, kUnary), " ^ ", text(e->operands[1], ranges, kUnary), ")");
+    case BinaryOp::kPow:
+      return str(e->dtype == DType::kFloat64 ? "pow(" : "powf(", text(e->operands[0], ranges, kLoose), ", ",
+                 text(e->operands[1], ranges, kLoose), ")");
   }
   return {};
 }
@@ -212,8 +215,9 @@ std::string ExprText::unary_text(const Expr& e, const RangeMap& ranges) {
   if (e->unary_op == UnaryOp::kNot) return "!" + text(e->operands[0], ranges, kUnary);
   if (e->unary_op == UnaryOp::kAbs && !is_float(e->dtype))
     return str("abs(", text(e->operands[0], ranges, kLoose), ")");
-  constexpr std::string_view kNames[] = {"",    "",     "fabs", "sqrt",  "rsqrt", "exp",
-                                         "log", "tanh", "erf",  "floor", "rint"};
+  constexpr std::string_view kNames[] = {"",     "",      "fabs", "sqrt",  "rsqrt", "exp",  "log",  "tanh",
+                                         "erf",  "floor", "rint", "sin",   "cos",   "tan",  "asin", "acos",
+                                         "atan", "sinh",  "cosh", "asinh", "acosh", "atanh"};
   return str(kNames[static_cast<int>(e->unary_op)], e->dtype == DType::kFloat64 ? "(" : "f(",
              text(e->operands[0], ranges, kLoose), ")");
 }

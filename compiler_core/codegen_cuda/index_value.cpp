@@ -42,6 +42,8 @@ int64_t binary_value(BinaryOp op, int64_t a, int64_t b) {
       return a != 0 || b != 0;
     case BinaryOp::kXor:
       return a ^ b;
+    case BinaryOp::kPow:  // of floats, never of indices
+      break;
   }
   return 0;
 }

@@ -22,7 +22,10 @@ constexpr std::string_view kReserved[] = {
     "erff",     "sqrtf",     "rsqrtf", "fabsf",    "floorf",    "exp",       "log",           "tanh",
     "erf",      "sqrt",      "rsqrt",  "fabs",     "floor",     "abs",       "fmin",          "fmax",
     "float2",   "float4",    "int2",   "int4",     "index_div", "index_mod", "shared_memory", "rint",
-    "rintf",
+    "rintf",    "sinf",      "cosf",   "tanf",     "asinf",     "acosf",     "atanf",         "sinhf",
+    "coshf",    "asinhf",    "acoshf", "atanhf",   "sin",       "cos",       "tan",           "asin",
+    "acos",     "atan",      "sinh",   "cosh",     "asinh",     "acosh",     "atanh",         "pow",
+    "powf",
 };
 
 }  // namespace

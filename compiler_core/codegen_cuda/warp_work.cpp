@@ -36,6 +36,18 @@ double instructions_of(UnaryOp op) {
       return 20;
     case UnaryOp::kErf:
       return 25;
+    case UnaryOp::kSin:
+    case UnaryOp::kCos:
+    case UnaryOp::kTan:
+    case UnaryOp::kAsin:
+    case UnaryOp::kAcos:
+    case UnaryOp::kAtan:
+    case UnaryOp::kSinh:
+    case UnaryOp::kCosh:
+    case UnaryOp::kAsinh:
+    case UnaryOp::kAcosh:
+    case UnaryOp::kAtanh:
+      return 30;
   }
   return 1;
 }

@@ -127,7 +127,7 @@ std::string_view memory_scope_name(MemoryScope scope) {
 }
 
 std::string_view buffer_role_name(BufferRole role) {
-  constexpr std::string_view kNames[] = {"input", "constant", "output", "packed", "intermediate"};
+  constexpr std::string_view kNames[] = {"input", "constant", "output", "packed", "intermediate", "inout"};
   return kNames[static_cast<int>(role)];
 }
 

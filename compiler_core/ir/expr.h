@@ -45,10 +45,34 @@ enum class BinaryOp : uint8_t {
   kAnd,
   kOr,
   kXor,  // bitwise xor of integers, for address swizzles
+  kPow,  // of floats, as C's pow()
 };
 // The code generators lower kErf and the like to the target's own text or to a polynomial. kRound gives the
-// nearest integer, of two the even one.
-enum class UnaryOp : uint8_t { kNeg, kNot, kAbs, kSqrt, kRsqrt, kExp, kLog, kTanh, kErf, kFloor, kRound };
+// nearest integer, of two the even one. From kSin on, CPUs call the C library, a lane at a time.
+enum class UnaryOp : uint8_t {
+  kNeg,
+  kNot,
+  kAbs,
+  kSqrt,
+  kRsqrt,
+  kExp,
+  kLog,
+  kTanh,
+  kErf,
+  kFloor,
+  kRound,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+};
 
 class Expr {
  public:
@@ -89,8 +113,18 @@ enum class BufferRole : uint8_t {
   kOutput,        // written in full
   kPacked,        // a constant after packing: written by the packing entry, read by the main one
   kIntermediate,  // inside the Program
+  kInOut,  // holds an operand before the call and the output after it: out += a * b. Each element is read
+           // before it is written (analysis/in_place.h)
 };
 std::string_view buffer_role_name(BufferRole role);
+// True if the caller gives the elements of such an argument.
+constexpr bool is_given(BufferRole role) {
+  return role == BufferRole::kInput || role == BufferRole::kConstant || role == BufferRole::kInOut;
+}
+// True if a call leaves its answer there.
+constexpr bool is_result(BufferRole role) {
+  return role == BufferRole::kOutput || role == BufferRole::kInOut;
+}
 
 struct BufferNode {
   std::string name;

@@ -61,13 +61,16 @@ OpText op_text(BinaryOp op) {
       return {"||", kOrLevel};
     case BinaryOp::kXor:
       return {"xor", kAtomLevel};
+    case BinaryOp::kPow:
+      return {"pow", kAtomLevel};
   }
   return {"?", kLoose};
 }
 
 std::string_view unary_text(UnaryOp op) {
-  constexpr std::string_view kNames[] = {"-",   "!",    "abs", "sqrt",  "rsqrt", "exp",
-                                         "log", "tanh", "erf", "floor", "round"};
+  constexpr std::string_view kNames[] = {"-",    "!",     "abs",   "sqrt",  "rsqrt", "exp",  "log",  "tanh",
+                                         "erf",  "floor", "round", "sin",   "cos",   "tan",  "asin", "acos",
+                                         "atan", "sinh",  "cosh",  "asinh", "acosh", "atanh"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -179,7 +182,8 @@ class Printer {
 
   void binary(const ExprNode& e, int place) {
     const auto [text, level] = op_text(e.binary_op);
-    if (e.binary_op == BinaryOp::kMin || e.binary_op == BinaryOp::kMax || e.binary_op == BinaryOp::kXor) {
+    if (e.binary_op == BinaryOp::kMin || e.binary_op == BinaryOp::kMax || e.binary_op == BinaryOp::kXor ||
+        e.binary_op == BinaryOp::kPow) {
       out_ += text;
       return list("(", e.operands, ")");
     }

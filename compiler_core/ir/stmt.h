@@ -119,7 +119,7 @@ Stmt with_body(const Stmt& stmt, Stmt body);
 // `packing`.
 struct Program {
   std::string name;          // name of the entry, a C identifier
-  std::vector<Buffer> args;  // roles kInput, kConstant, kPacked, kOutput
+  std::vector<Buffer> args;  // roles kInput, kConstant, kPacked, kOutput, kInOut
   Stmt body;
   std::shared_ptr<const Program> packing;
   int min_blocks = 0;  // GPU: blocks that should fit a multiprocessor at once (__launch_bounds__); 0: no

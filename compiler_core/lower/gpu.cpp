@@ -140,6 +140,11 @@ Result<GpuKernel> lower_kernel(const Stmt& nest, const Program& program, const R
 }  // namespace
 
 Result<GpuProgram> lower_gpu(const Program& program) {
+  for (const Buffer& arg : program.args)
+    if (arg->role == BufferRole::kInOut)
+      return invalid_config(
+          program.name, ": ", arg->name,
+          " is an operand and the output (\"accumulate\"), which kernels of GPUs do not have yet");
   if (program.body == nullptr) return invalid_config(program.name, ": computes nothing");
   GpuProgram result{.name = program.name, .args = program.args};
   if (program.packing != nullptr) {

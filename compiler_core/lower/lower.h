@@ -29,7 +29,8 @@ Program partition_loops(const Program& program, int64_t max_stores = 4096);
 Result<Program> unroll_loops(const Program& program, int64_t max_stores);
 Program simplify_program(const Program& program);
 
-// Runs all of the above in order. The packing Program is not touched: it is lowered on its own.
+// Runs all of the above in order. InvalidConfig also for an output that lies on an operand and is not read and written
+// as analysis/in_place.h asks. The packing Program is not touched: it is lowered on its own.
 Result<Program> lower(const Program& program, int64_t max_unrolled_stores);
 
 }  // namespace tuner

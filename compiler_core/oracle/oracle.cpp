@@ -21,6 +21,56 @@ struct Storage {
       : values(static_cast<size_t>(elements)), written(static_cast<size_t>(elements)) {}
 };
 
+double function_value(UnaryOp op, double a) {
+  switch (op) {
+    case UnaryOp::kNeg:
+      return -a;
+    case UnaryOp::kAbs:
+      return std::fabs(a);
+    case UnaryOp::kSqrt:
+      return std::sqrt(a);
+    case UnaryOp::kRsqrt:
+      return 1 / std::sqrt(a);
+    case UnaryOp::kExp:
+      return std::exp(a);
+    case UnaryOp::kLog:
+      return std::log(a);
+    case UnaryOp::kTanh:
+      return std::tanh(a);
+    case UnaryOp::kErf:
+      return std::erf(a);
+    case UnaryOp::kFloor:
+      return std::floor(a);
+    case UnaryOp::kRound:
+      return std::nearbyint(a);
+    case UnaryOp::kSin:
+      return std::sin(a);
+    case UnaryOp::kCos:
+      return std::cos(a);
+    case UnaryOp::kTan:
+      return std::tan(a);
+    case UnaryOp::kAsin:
+      return std::asin(a);
+    case UnaryOp::kAcos:
+      return std::acos(a);
+    case UnaryOp::kAtan:
+      return std::atan(a);
+    case UnaryOp::kSinh:
+      return std::sinh(a);
+    case UnaryOp::kCosh:
+      return std::cosh(a);
+    case UnaryOp::kAsinh:
+      return std::asinh(a);
+    case UnaryOp::kAcosh:
+      return std::acosh(a);
+    case UnaryOp::kAtanh:
+      return std::atanh(a);
+    case UnaryOp::kNot:
+      break;
+  }
+  return 0;
+}
+
 class Interpreter {
  public:
   Status run(const Program& program, std::map<const BufferNode*, Storage>& args) {
@@ -210,30 +260,7 @@ class Interpreter {
     if (!is_float(e->dtype)) return static_cast<double>(index(e));
     const double a = value(e->operands[0]);
     if (e->kind == ExprKind::kUnary) {
-      switch (e->unary_op) {
-        case UnaryOp::kNeg:
-          return -a;
-        case UnaryOp::kAbs:
-          return std::fabs(a);
-        case UnaryOp::kSqrt:
-          return std::sqrt(a);
-        case UnaryOp::kRsqrt:
-          return 1 / std::sqrt(a);
-        case UnaryOp::kExp:
-          return std::exp(a);
-        case UnaryOp::kLog:
-          return std::log(a);
-        case UnaryOp::kTanh:
-          return std::tanh(a);
-        case UnaryOp::kErf:
-          return std::erf(a);
-        case UnaryOp::kFloor:
-          return std::floor(a);
-        case UnaryOp::kRound:
-          return std::nearbyint(a);
-        case UnaryOp::kNot:
-          break;
-      }
+      if (e->unary_op != UnaryOp::kNot) return function_value(e->unary_op, a);
       report("no value in ", to_text(e));
       return 0;
     }
@@ -251,6 +278,8 @@ class Interpreter {
         return a < b ? a : b;
       case BinaryOp::kMax:
         return a > b ? a : b;
+      case BinaryOp::kPow:
+        return std::pow(a, b);
       default:
         report("no value in ", to_text(e));
         return 0;
@@ -352,7 +381,7 @@ Status interpret(const Program& program, std::vector<std::vector<double>>& args)
   std::map<const BufferNode*, Storage> memory;
   for (size_t i = 0; i < buffers.size(); ++i) {
     Storage storage(buffers[i]->elements());
-    if (buffers[i]->role != BufferRole::kOutput) {
+    if (is_given(buffers[i]->role)) {
       if (static_cast<int64_t>(args[i].size()) != buffers[i]->elements())
         return invalid_argument(program.name, ": ", buffers[i]->name, ": expected ", buffers[i]->elements(),
                                 " elements, found ", args[i].size());
@@ -368,7 +397,7 @@ Status interpret(const Program& program, std::vector<std::vector<double>>& args)
   }
   RETURN_IF_ERROR(Interpreter().run(program, memory));
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i]->role != BufferRole::kOutput) continue;
+    if (!is_result(buffers[i]->role)) continue;
     Storage& storage = memory[buffers[i].get()];
     for (size_t at = 0; at < storage.written.size(); ++at)
       if (!storage.written[at])

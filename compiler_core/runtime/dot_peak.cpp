@@ -1,5 +1,9 @@
 #include "compiler_core/runtime/dot_peak.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -17,19 +21,28 @@ namespace {
 
 constexpr int64_t kSteps = 20000;  // of a window: about 100 us
 
+// Independent chains, as in peak.cpp: 20 in 32 registers, 12 in 16.
+constexpr int kChains = 20, kFewChains = 12;
+constexpr int kLanes = 16;     // of 32 bits
+constexpr float kHalf = 0.5F;  // what bfloat16 are multiplied; bytes: 1
+
+// What each chain has added up, lane by lane; tiles leave it as it is.
+using Sums = std::array<std::array<int32_t, kLanes>, kChains>;
+
 struct Loop {
-  void (*run)(int64_t steps) = nullptr;
+  void (*run)(int64_t steps, Sums& sums) = nullptr;
   int64_t operations = 0;  // of one step
+  std::string_view instruction = {};
+  int chains = 0;  // 0: of tiles
 };
 
 #if defined(__x86_64__)
-// Independent chains, as in peak.cpp: 20 in 32 registers, 12 in 16. The empty asm keeps each in its register.
-constexpr int kChains = 20, kFewChains = 12;
+// The empty asm keeps each chain in its register.
 #define KEEP(CLASS, x) asm volatile("" : "+" CLASS(x))
 
-__attribute__((target("avx512f,avx512bf16"))) void bf16_512(int64_t steps) {
+__attribute__((target("avx512f,avx512bf16"))) void bf16_512(int64_t steps, Sums& sums) {
   __m512 acc[kChains] = {};
-  __m512bh a = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.5f), _mm512_set1_ps(0.5f)), b = a;
+  __m512bh a = _mm512_cvtne2ps_pbh(_mm512_set1_ps(kHalf), _mm512_set1_ps(kHalf)), b = a;
   KEEP("v", a);
   KEEP("v", b);
   for (int64_t s = 0; s < steps; ++s) {
@@ -39,9 +52,11 @@ __attribute__((target("avx512f,avx512bf16"))) void bf16_512(int64_t steps) {
       KEEP("v", acc[i]);
     }
   }
+#pragma GCC unroll 20
+  for (int i = 0; i < kChains; ++i) _mm512_storeu_ps(sums[i].data(), acc[i]);
 }
 
-__attribute__((target("avx512f,avx512vnni"))) void byte_512(int64_t steps) {
+__attribute__((target("avx512f,avx512vnni"))) void byte_512(int64_t steps, Sums& sums) {
   __m512i acc[kChains] = {};
   __m512i a = _mm512_set1_epi8(1), b = a;
   KEEP("v", a);
@@ -53,9 +68,11 @@ __attribute__((target("avx512f,avx512vnni"))) void byte_512(int64_t steps) {
       KEEP("v", acc[i]);
     }
   }
+#pragma GCC unroll 20
+  for (int i = 0; i < kChains; ++i) _mm512_storeu_si512(sums[i].data(), acc[i]);
 }
 
-__attribute__((target("avx2,avxvnni"))) void byte_256(int64_t steps) {
+__attribute__((target("avx2,avxvnni"))) void byte_256(int64_t steps, Sums& sums) {
   __m256i acc[kFewChains] = {};
   __m256i a = _mm256_set1_epi8(1), b = a;
   KEEP("x", a);
@@ -67,6 +84,9 @@ __attribute__((target("avx2,avxvnni"))) void byte_256(int64_t steps) {
       KEEP("x", acc[i]);
     }
   }
+#pragma GCC unroll 12
+  for (int i = 0; i < kFewChains; ++i)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums[i].data()), acc[i]);
 }
 
 // Tiles: two of a by two of b, each product 16 x 16 sums of 64 bytes of each. Instructions by their bytes, so that
@@ -90,13 +110,13 @@ void with_tiles(int64_t steps, const Products& products) {
   for (int64_t s = 0; s < steps; ++s) products();
   asm volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0");  // tilerelease
 }
-void bf16_tiles(int64_t steps) {
+void bf16_tiles(int64_t steps, Sums& /*sums*/) {
   with_tiles(steps, [] { TILE_PRODUCTS("2", "0x5c"); });  // tdpbf16ps
 }
-void fp16_tiles(int64_t steps) {
+void fp16_tiles(int64_t steps, Sums& /*sums*/) {
   with_tiles(steps, [] { TILE_PRODUCTS("3", "0x5c"); });  // tdpfp16ps
 }
-void byte_tiles(int64_t steps) {
+void byte_tiles(int64_t steps, Sums& /*sums*/) {
   with_tiles(steps, [] { TILE_PRODUCTS("1", "0x5e"); });  // tdpbusd
 }
 constexpr int64_t kTileSteps =
@@ -110,16 +130,17 @@ std::vector<Loop> loops_of(DType dtype) {
     if (there) found.push_back(loop);
   };
   if (dtype == DType::kBFloat16) {
-    add((tiles & TUNER_TILES_BFLOAT16) != 0, {bf16_tiles, 32 * kTileSteps});
-    add(__builtin_cpu_supports("avx512bf16") != 0, {bf16_512, int64_t{2} * 32 * kChains});
+    add((tiles & TUNER_TILES_BFLOAT16) != 0, {bf16_tiles, 32 * kTileSteps, "tdpbf16ps"});
+    add(__builtin_cpu_supports("avx512bf16") != 0,
+        {bf16_512, int64_t{2} * 32 * kChains, "vdpbf16ps", kChains});
   } else if (dtype == DType::kFloat16) {
-    add((tiles & TUNER_TILES_FLOAT16) != 0, {fp16_tiles, 32 * kTileSteps});
+    add((tiles & TUNER_TILES_FLOAT16) != 0, {fp16_tiles, 32 * kTileSteps, "tdpfp16ps"});
   } else if (dtype == DType::kInt8) {
-    add((tiles & TUNER_TILES_INT8) != 0, {byte_tiles, 64 * kTileSteps});
+    add((tiles & TUNER_TILES_INT8) != 0, {byte_tiles, 64 * kTileSteps, "tdpbusd"});
     if (__builtin_cpu_supports("avx512vnni"))
-      found.push_back({byte_512, int64_t{2} * 64 * kChains});
+      found.push_back({byte_512, int64_t{2} * 64 * kChains, "vpdpbusd", kChains});
     else
-      add(cpu_has_avx_vnni(), {byte_256, int64_t{2} * 32 * kFewChains});
+      add(cpu_has_avx_vnni(), {byte_256, int64_t{2} * 32 * kFewChains, "vpdpbusd", kFewChains});
   }
   return found;
 }
@@ -128,7 +149,9 @@ std::vector<Loop> loops_of(DType) { return {}; }
 #endif
 
 double rate_of(const Loop& loop, double milliseconds) {
-  return best_rate(milliseconds, static_cast<double>(loop.operations * kSteps), [&] { loop.run(kSteps); });
+  Sums sums{};
+  return best_rate(milliseconds, static_cast<double>(loop.operations * kSteps),
+                   [&] { loop.run(kSteps, sums); });
 }
 
 // The fastest of them, once a process; without a function where float32 vectors do more: a CPU may have dot products
@@ -162,8 +185,28 @@ Loop fastest_loop(DType dtype) {
 double peak_burst(DType dtype) {
   const Loop loop = fastest_loop(dtype);
   if (loop.run == nullptr) return fma_peak_burst();
-  loop.run(kSteps);
+  Sums sums{};
+  loop.run(kSteps, sums);
   return static_cast<double>(loop.operations * kSteps);
+}
+
+std::vector<CountedLoop> counted_dot_loops(DType dtype, int64_t steps) {
+  std::vector<CountedLoop> found;
+  for (const Loop& loop : loops_of(dtype)) {
+    if (loop.chains == 0) continue;
+    Sums sums{};
+    loop.run(steps, sums);
+    double least = INFINITY;
+    for (int chain = 0; chain < loop.chains; ++chain) {
+      double products = 0;
+      for (const int32_t lane : sums[static_cast<size_t>(chain)])
+        products += dtype == DType::kInt8 ? lane : std::bit_cast<float>(lane) / (kHalf * kHalf);
+      least = std::min(least, products);
+    }
+    found.push_back({loop.instruction, loop.chains, static_cast<double>(loop.operations * steps),
+                     2 * least * loop.chains});
+  }
+  return found;
 }
 
 double measure_peak_gops(DType dtype, double milliseconds) {

@@ -17,7 +17,7 @@ extern "C" {
 /* One argument of a kernel, in call order. */
 typedef struct tuner_arg {
   const char* name;
-  const char* role;   /* "input", "constant", "packed" or "output" */
+  const char* role;   /* "input", "constant", "packed", "output" or "inout" (read, then written) */
   const char* dtype;  /* "float32", "int8", ...; of what is packed uint8 */
   const char* layout; /* "NCHW", "NCHW16c"...; "" where the shape says it all */
   int32_t rank;

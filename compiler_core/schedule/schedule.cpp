@@ -1,6 +1,7 @@
 // Handles, results and refusals of a Schedule; the primitives stand in files of their own.
 #include "compiler_core/schedule/schedule.h"
 
+#include "compiler_core/analysis/in_place.h"
 #include "compiler_core/schedule/rewrite.h"
 
 namespace tuner {
@@ -128,6 +129,7 @@ std::string Schedule::trace() const {
 
 Result<Program> Schedule::finish() const {
   if (refused()) return status_;
+  RETURN_IF_ERROR(check_in_place(program_).with_context(str(program_.name, ": ")));
   return program_;
 }
 

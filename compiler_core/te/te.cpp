@@ -37,13 +37,34 @@ Indices indices_of(const std::vector<Loop>& loops) {
   return indices;
 }
 
-double start_of(ReduceOp op) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return op == ReduceOp::kMax ? -kInfinity : op == ReduceOp::kMin ? kInfinity : 0.0;
-}
-
 Expr number_like(double value, DType dtype) {
   return is_float(dtype) ? float_imm(value, dtype) : int_imm(static_cast<int64_t>(value), dtype);
+}
+
+// Least and greatest number of an integer type.
+std::pair<int64_t, int64_t> range_of(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return {0, 1};
+    case DType::kInt8:
+      return {INT8_MIN, INT8_MAX};
+    case DType::kUInt8:
+      return {0, UINT8_MAX};
+    case DType::kInt32:
+      return {INT32_MIN, INT32_MAX};
+    default:
+      return {INT64_MIN, INT64_MAX};
+  }
+}
+
+Expr start_of(ReduceOp op, DType dtype) {
+  if (op == ReduceOp::kSum) return number_like(0, dtype);
+  if (!is_float(dtype)) {
+    const auto [least, greatest] = range_of(dtype);
+    return int_imm(op == ReduceOp::kMax ? least : greatest, dtype);
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return float_imm(op == ReduceOp::kMax ? -kInfinity : kInfinity, dtype);
 }
 
 class FloatTypes {
@@ -119,20 +140,34 @@ Buffer Builder::constant(const std::string& name, std::vector<int64_t> shape, st
   return args_.back();
 }
 
+Buffer Builder::in_out(const std::string& name, std::vector<int64_t> shape, std::optional<DType> dtype) {
+  outputs_.push_back(
+      make_buffer(name, dtype.value_or(dtype_), std::move(shape), MemoryScope::kGlobal, BufferRole::kInOut));
+  return outputs_.back();
+}
+
 Buffer Builder::compute(const std::string& name, std::vector<int64_t> shape,
                         const std::function<Expr(const Indices&)>& f, BufferRole role,
-                        const std::vector<std::string>& axis_names) {
+                        const std::vector<std::string>& axis_names, std::optional<DType> dtype) {
   const std::vector<Loop> loops = spatial_loops(shape, axis_names);
   const Indices indices = indices_of(loops);
   const Expr value = f(indices);
-  const Buffer buffer = make_buffer(name, value->dtype == DType::kInt64 ? dtype_ : value->dtype,
-                                    std::move(shape), MemoryScope::kGlobal, role);
+  CHECK(!dtype || value->dtype == *dtype)
+      << name << ": a value of " << value->dtype << ", expected " << *dtype;
+  const DType type = dtype.value_or(value->dtype == DType::kInt64 ? dtype_ : value->dtype);
+  const auto declared = std::ranges::find(outputs_, name, &BufferNode::name);
+  const bool in_place = declared != outputs_.end();
+  CHECK(!in_place ||
+        (role == BufferRole::kOutput && (*declared)->shape == shape && (*declared)->dtype == value->dtype))
+      << name << " is declared as another output";
+  const Buffer buffer =
+      in_place ? *declared : make_buffer(name, type, std::move(shape), MemoryScope::kGlobal, role);
   // A plain number stored everywhere takes the Program's type.
-  const bool plain = value->kind == ExprKind::kIntImm && value->dtype == DType::kInt64;
+  const bool plain = !dtype && value->kind == ExprKind::kIntImm && value->dtype == DType::kInt64;
   nests_.push_back(
       nest(loops, make_store(buffer, indices,
                              plain ? number_like(static_cast<double>(value->int_value), dtype_) : value)));
-  if (role == BufferRole::kOutput) outputs_.push_back(buffer);
+  if (role == BufferRole::kOutput && !in_place) outputs_.push_back(buffer);
   return buffer;
 }
 
@@ -151,8 +186,7 @@ Buffer Builder::reduce(const std::string& name, std::vector<int64_t> shape,
   Expr first = bool_imm(true);
   for (const Loop& loop : reduce_loops) first = first && binary(BinaryOp::kEq, loop.var, 0);
   loops.insert(loops.end(), reduce_loops.begin(), reduce_loops.end());
-  nests_.push_back(
-      nest(loops, make_reduce(buffer, indices, op, number_like(start_of(op), value->dtype), value, first)));
+  nests_.push_back(nest(loops, make_reduce(buffer, indices, op, start_of(op, value->dtype), value, first)));
   if (role == BufferRole::kOutput) outputs_.push_back(buffer);
   return buffer;
 }

@@ -181,7 +181,7 @@ TEST(Backend, WhatItDoesNotSayIsRefusedOrEmpty) {
   EXPECT_THAT(toy_backend.compile_emulated({}, target).message(), HasSubstr("cannot be emulated"));
   EXPECT_THAT(toy_backend.estimate_ns({}, target).message(), HasSubstr("no time is estimated"));
   EXPECT_EQ(toy_backend.least_ns({}, target, {}), 0);
-  EXPECT_FALSE(toy_backend.roofs(target, 1).has_value());
+  EXPECT_FALSE(toy_backend.roofs(target, DType::kFloat32, 1).has_value());
   EXPECT_FALSE(toy_backend.resolve_here("cpu")->has_value());
 }
 

@@ -255,8 +255,8 @@ TEST(Codegen, SharedAndPerThreadWorkspace) {
   const Program p{"workspace", {x, y}, make_allocate(twice, make_seq({fill, use}))};
   const Result<Artifact> artifact = compile(p, host_target());
   ASSERT_TRUE(artifact) << artifact.message();
-  EXPECT_EQ(artifact->manifest.workspace_bytes, 576);            // 13 * 10 floats in whole lines
-  EXPECT_EQ(artifact->manifest.workspace_bytes_per_thread, 64);  // 10 floats
+  EXPECT_EQ(artifact->manifest.workspace_bytes, 576 + 64);  // 13 * 10 floats in whole lines, and one
+  EXPECT_EQ(artifact->manifest.workspace_bytes_per_thread, 64 + 64);  // 10 floats
   for (const int threads : {1, 2, 4}) EXPECT_TRUE(matches_oracle(p, threads));
 }
 
@@ -303,7 +303,9 @@ TEST_P(CodegenMath, IsWithinAFewUlpOfTheLibrary) {
     for (int64_t i = 0; i < kN; ++i) {
       const double t = static_cast<double>(i) / kN * 2 - 1;
       double v = t * std::exp2((i % 13) - 5);  // magnitudes 2^-5 .. 2^7
-      if (op == UnaryOp::kExp) v = t * 87;
+      if (op == UnaryOp::kExp || op == UnaryOp::kSinh || op == UnaryOp::kCosh) v = t * 87;
+      if (op == UnaryOp::kAsin || op == UnaryOp::kAcos || op == UnaryOp::kAtanh) v = t * 0.99;
+      if (op == UnaryOp::kAcosh) v = std::fabs(v) + 1;
       if (op == UnaryOp::kLog || op == UnaryOp::kSqrt || op == UnaryOp::kRsqrt) v = std::fabs(v) + 1e-6;
       args[0].push_back(static_cast<float>(v));
     }
@@ -320,7 +322,66 @@ TEST_P(CodegenMath, IsWithinAFewUlpOfTheLibrary) {
 INSTANTIATE_TEST_SUITE_P(All, CodegenMath,
                          ::testing::Values(UnaryOp::kExp, UnaryOp::kLog, UnaryOp::kTanh, UnaryOp::kErf,
                                            UnaryOp::kSqrt, UnaryOp::kRsqrt, UnaryOp::kFloor, UnaryOp::kAbs,
-                                           UnaryOp::kRound));
+                                           UnaryOp::kRound, UnaryOp::kSin, UnaryOp::kCos, UnaryOp::kTan,
+                                           UnaryOp::kAsin, UnaryOp::kAcos, UnaryOp::kAtan, UnaryOp::kSinh,
+                                           UnaryOp::kCosh, UnaryOp::kAsinh, UnaryOp::kAcosh,
+                                           UnaryOp::kAtanh));
+
+// Data may hold any divisor: the kernel does not trap, lanes beyond the end included.
+TEST(Codegen, IntegersAreDividedByWhateverDataHold) {
+  const auto divide = [](DType dtype, BinaryOp op, const std::vector<double>& a,
+                         const std::vector<double>& b) {
+    const auto n = static_cast<int64_t>(a.size());
+    const Buffer x = make_buffer("x", dtype, {n}, MemoryScope::kGlobal, BufferRole::kInput);
+    const Buffer y = make_buffer("y", dtype, {n}, MemoryScope::kGlobal, BufferRole::kInput);
+    const Buffer q = make_buffer("q", dtype, {n}, MemoryScope::kGlobal, BufferRole::kOutput);
+    const Var block = make_var("block"), lane = make_var("lane");
+    const Expr i = Expr(block) * Expr(4) + Expr(lane);
+    const Stmt store = make_store(q, {i}, binary(op, load(x, {i}), load(y, {i})));
+    const Stmt lanes =
+        make_for(lane, 4, make_if(i < Expr(n), store), AxisKind::kSpatial, LoopKind::kVectorized);
+    std::vector<std::vector<double>> args{a, b, {}};
+    const Status ran =
+        run_compiled({"divide", {x, y, q}, make_for(block, (n + 3) / 4, lanes)}, args, host_target(), 1);
+    EXPECT_TRUE(ran) << ran.message();
+    return args[2];
+  };
+  using ::testing::ElementsAre;
+  const std::vector<double> a{7, -7, 7, -7, 5, INT32_MIN}, b{2, 2, -2, -2, 0, -1};
+  EXPECT_THAT(divide(DType::kInt32, BinaryOp::kFloorDiv, a, b), ElementsAre(3, -4, -4, 3, 5, INT32_MIN));
+  EXPECT_THAT(divide(DType::kInt32, BinaryOp::kFloorMod, a, b), ElementsAre(1, 1, -1, -1, 0, 0));
+  EXPECT_THAT(divide(DType::kInt64, BinaryOp::kFloorDiv, {-9, 9, 4}, {4, -1, 0}), ElementsAre(-3, -9, 4));
+  EXPECT_THAT(divide(DType::kUInt8, BinaryOp::kFloorDiv, {200, 255, 9}, {3, 255, 0}), ElementsAre(66, 1, 9));
+  EXPECT_THAT(divide(DType::kUInt8, BinaryOp::kFloorMod, {200, 255, 9}, {3, 254, 0}), ElementsAre(2, 1, 0));
+}
+
+TEST(Codegen, PowersAreTheLibrarys) {
+  constexpr int64_t kN = 24;
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    const Buffer x = make_buffer("x", dtype, {kN}, MemoryScope::kGlobal, BufferRole::kInput);
+    const Buffer e = make_buffer("e", dtype, {kN}, MemoryScope::kGlobal, BufferRole::kInput);
+    const Buffer y = make_buffer("y", dtype, {kN}, MemoryScope::kGlobal, BufferRole::kOutput);
+    const Var i = make_var("i");
+    const Stmt store = make_store(y, {i}, binary(BinaryOp::kPow, load(x, {i}), load(e, {i})));
+    const Program p{"power", {x, e, y}, make_for(i, kN, store, AxisKind::kSpatial, LoopKind::kVectorized)};
+    std::vector<std::vector<double>> args(3);
+    for (int64_t k = 0; k < kN; ++k) {
+      args[0].push_back(static_cast<double>(k - 4) / 2);
+      args[1].push_back(static_cast<double>(k % 5) - (k < 4 ? 2 : 1.5));
+    }
+    const std::vector<std::vector<double>> given = args;
+    const Status ran = run_compiled(p, args, host_target(), 1);
+    ASSERT_TRUE(ran) << ran.message();
+    for (size_t k = 0; k < kN; ++k) {
+      const double expected = std::pow(given[0][k], given[1][k]);
+      if (std::isfinite(expected))
+        EXPECT_NEAR(args[2][k], expected, std::fabs(expected) * 1.2e-7)
+            << given[0][k] << " to the " << given[1][k];
+      else
+        EXPECT_EQ(args[2][k], expected);
+    }
+  }
+}
 
 TEST(Codegen, MathAtTheEdges) {
   const auto at = [](UnaryOp op, double v) {
@@ -363,6 +424,59 @@ TEST(Codegen, AddressesAreComputedInTheLoopWhereTheyChange) {
   ASSERT_NE(innermost, std::string::npos) << *llvm;
   EXPECT_LT(division, innermost) << *llvm;
   EXPECT_EQ(llvm->find(" mul ", innermost), std::string::npos) << llvm->substr(innermost);
+}
+
+// y[i] = x[(i*2 + 1) / 3, i, k]: what moves along with the innermost loop, and what is made anew in each iteration of it.
+TEST(Codegen, AddressesOfOneLoopInTwoTerms) {
+  const Buffer x = input("x", {8, 11, 3}), y = output("y", {3, 11});
+  for (const LoopKind kind : {LoopKind::kSerial, kVector}) {
+    const Program p{"terms", {x, y}, loop("i", 11, [&](Expr i) {
+                      return loop("k", 3, kind, [&](Expr k) {
+                        return make_store(y, {k, i}, load(x, {floor_div(i * 2 + 1, 3), i, k}));
+                      });
+                    })};
+    EXPECT_TRUE(matches_oracle(p));
+    const Program q{"terms", {x, y}, loop("k", 3, [&](Expr k) {
+                      return loop("i", 11, [&](Expr i) {
+                        return make_store(y, {k, i}, load(x, {floor_div(i * 2 + 1, 3), i, k}));
+                      });
+                    })};
+    EXPECT_TRUE(matches_oracle(q));
+  }
+}
+
+// Lanes whose places are known one by one: windows of three over a row, and the row's ends under a condition. Loaded from
+// the first to the last element that a lane asks for, and no further.
+Program windows(DType dtype, int64_t pixels, int64_t step, int64_t left) {
+  const int64_t width = (pixels - 1) * step + 3 - 2 * left;
+  const Buffer x = input("x", {3, width}, dtype), y = output("y", {3, pixels * 4}, dtype);
+  return {
+      "windows", {x, y}, loop("row", 3, [&](Expr row) {
+        return loop("l", pixels * 4, kVector, [&](Expr l) {
+          const Expr tap = floor_mod(l, 4), at = floor_div(l, 4) * step + tap - left;
+          const Expr zero = is_float(dtype) ? float_imm(0, dtype) : int_imm(0, dtype);
+          return make_store(y, {row, l}, select(at >= 0 && at < width && tap < 3, load(x, {row, at}), zero));
+        });
+      })};
+}
+
+TEST(Codegen, LanesNearOneAnotherAreShuffledAndNotGathered) {
+  for (const DType dtype : {DType::kUInt8, DType::kInt8, DType::kBFloat16, DType::kFloat32})
+    for (const int64_t pixels : {1, 3, 5, 14, 16})
+      for (const int64_t step : {1, 2, 3})
+        for (const int64_t left : {0, 1}) {
+          if ((pixels - 1) * step + 3 - 2 * left < 1) continue;
+          for (const char* name : {"llvm -mcpu=x86-64 -threads=1", "llvm -mcpu=haswell -threads=1", "host"}) {
+            const Target target =
+                name == std::string_view("host") ? host_target() : parse_target(name).value();
+            ASSERT_TRUE(matches_oracle(windows(dtype, pixels, step, left), 1, 0, 1, target))
+                << dtype << " " << pixels << " " << step << " " << left << " " << name;
+          }
+        }
+  const Target wide = parse_target("llvm -mcpu=x86-64-v4 -threads=1").value();
+  const std::string text = emit_asm(windows(DType::kFloat32, 14, 1, 1), wide).value();
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("gather")));
+  EXPECT_THAT(text, HasSubstr("vperm"));
 }
 
 TEST(Codegen, RefusesARegisterBufferWithAVariableIndexNamingIt) {

@@ -171,6 +171,21 @@ TEST(CpuFeatures, TilesAreKnownWithoutLlvm) {
   EXPECT_GT(with_tiles, 10);
 }
 
+TEST(CpuFeatures, DotProductsOfBfloat16AreKnownWithoutLlvm) {
+  int with_dots = 0;
+  for (const std::string& cpu : x86_cpu_names())
+    for (const char* attributes : {"", " -mattr=-avx512bf16", " -mattr=+avx512bf16"}) {
+      const Result<Target> target = parse_target(str("llvm -mcpu=", cpu, attributes));
+      ASSERT_TRUE(target.is_ok()) << target.message();
+      const Result<CpuFeatures> features = needed_features(*target);
+      ASSERT_TRUE(features.is_ok()) << features.message();
+      const bool has = features->contains("avx512bf16");
+      EXPECT_EQ(target->has_bfloat16_dots(), has) << target->name();
+      with_dots += has ? 1 : 0;
+    }
+  EXPECT_GT(with_dots, 10);
+}
+
 // What the system does not let this process use is not in the host's name.
 TEST(CpuFeatures, HostHasTilesIfItMayUseThem) {
   EXPECT_EQ(host_cpu_features().contains("amx-tile"), tuner_tiles() != 0);

@@ -26,7 +26,7 @@ inline std::vector<std::vector<double>> random_args(const Program& program, uint
   const std::vector<Buffer> unpacked = unpacked_args(program);
   for (const Buffer& b : unpacked) {
     args.emplace_back();
-    if (b->role == BufferRole::kOutput) continue;
+    if (!is_given(b->role)) continue;
     const double factor = drawn_factor(unpacked, b);
     for (int64_t i = 0; i < b->elements(); ++i)
       args.back().push_back(factor * random_number(random, b->dtype));
@@ -84,7 +84,7 @@ inline Status run_compiled(const Program& program, std::vector<std::vector<doubl
   for (const auto& [buffer, m] : memory)
     if (!m->canaries_live()) return failed(buffer->name, ": memory behind it was written");
   for (size_t i = 0; i < unpacked.size(); ++i)
-    if (unpacked[i]->role == BufferRole::kOutput) args[i] = memory[unpacked[i].get()]->values();
+    if (is_result(unpacked[i]->role)) args[i] = memory[unpacked[i].get()]->values();
   return Status::ok();
 }
 

@@ -63,6 +63,17 @@ TEST_F(Simplify, PutsFusedIndicesTogetherAgain) {
   EXPECT_EQ(text(floor_div(floor_mod(f, 12), 4)), "f//4%3");
 }
 
+// A pixel of strips of 16 in rows of 12: of so few strips the remainder has no % left.
+TEST_F(Simplify, PutsFusedIndicesTogetherAgainWhereRangesShortenedThem) {
+  ranges.bind(f, 3), ranges.bind(i, 16);
+  const auto pixel = [&](const Expr& e) { return text(floor_div(e, 12) * 12 + floor_mod(e, 12)); };
+  EXPECT_EQ(pixel(Expr(f) * 16), "f*16");
+  EXPECT_EQ(pixel(Expr(f) * 16 + 4), "f*16 + 4");
+  EXPECT_EQ(pixel(Expr(f) * 16 + i), "f*16 + i");
+  EXPECT_EQ(text(floor_div(Expr(f) * 16, 12) * 24 + floor_mod(Expr(f) * 16, 12)), "f*28") << "f*4//3 is f";
+  EXPECT_EQ(text(floor_div(Expr(f) * 16, 12) * 24 + floor_mod(Expr(f) * 16, 12) * 2), "f*32");
+}
+
 TEST_F(Simplify, DecidesGuardsFromRanges) {
   ranges.bind(o, 3), ranges.bind(r, 4);
   const Expr whole = Expr(o) * 4 + r;

@@ -47,6 +47,36 @@ for i0 in 0..3
 )");
 }
 
+TEST(Te, ReductionsOfIntegersStartAtTheEndsOfTheirType) {
+  const auto start = [](ReduceOp op, DType dtype) {
+    te::Builder b("reduction");
+    const Buffer x = b.input("x", {2}, dtype);
+    b.reduce(
+        "y", {}, {{"r", 2}}, op,
+        [&](const te::Indices& /*i*/, const te::Indices& r) { return load(x, {r[0]}); }, BufferRole::kOutput);
+    int64_t value = 0;
+    visit(b.finish().body, [&](const Stmt& s) {
+      if (s->kind == StmtKind::kStore) value = s->init->int_value;
+    });
+    return value;
+  };
+  EXPECT_EQ(start(ReduceOp::kMax, DType::kInt8), -128);
+  EXPECT_EQ(start(ReduceOp::kMin, DType::kUInt8), 255);
+  EXPECT_EQ(start(ReduceOp::kMin, DType::kInt64), INT64_MAX);
+  EXPECT_EQ(start(ReduceOp::kSum, DType::kInt32), 0);
+}
+
+TEST(Te, AResultOfAGivenTypeHasIt) {
+  te::Builder b("typed");
+  const Buffer y = b.compute(
+      "y", {3}, [](const te::Indices& i) { return i[0] + Expr(1); }, BufferRole::kOutput, {}, DType::kInt64);
+  EXPECT_EQ(y->dtype, DType::kInt64);  // without it, indices take the builder's type
+  EXPECT_EQ("\n" + to_text(b.finish().body), R"(
+for i0 in 0..3
+  y[i0] = i0 + 1
+)");
+}
+
 TEST(Te, EveryFloatTypeIsReplacedAndTheOriginalStays) {
   const Program p = testing::dense(2, 3, 4);
   const std::string before = to_text(p);

@@ -151,6 +151,20 @@ TEST(Peak, IsARateForEveryTypeWhereThereAreVectorsAndZeroElsewhere) {
   EXPECT_EQ(measure_fma_peak_gflops(5) > 0, vectors);
 }
 
+// Two units that take five cycles need ten chains. Each chain adds up what it is counted for: none is merged or dropped.
+TEST(Peak, DotProductsRunInChainsEnoughAndAreCountedRight) {
+  bool found = false;
+  for (const DType dtype : {DType::kBFloat16, DType::kInt8})
+    for (const CountedLoop& loop : counted_dot_loops(dtype, 1000)) {
+      SCOPED_TRACE(loop.instruction);
+      EXPECT_GE(loop.chains, 2 * 5);
+      EXPECT_GT(loop.operations, 0);
+      EXPECT_EQ(loop.counted, loop.operations);
+      found = true;
+    }
+  if (!found) GTEST_SKIP() << "this CPU has no dot products known to dot_peak.cpp";
+}
+
 TEST(Peak, EachThreadThatAsksGetsItsOwn) {
   if (fma_peak_vector_bits() == 0) GTEST_SKIP() << "this CPU has no vector FMA known to peak.cpp";
   std::array<double, 4> rates{};
