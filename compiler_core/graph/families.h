@@ -1,0 +1,45 @@
+// The families of the operator table, a file each in operators/.
+#pragma once
+
+#include <span>
+
+#include "compiler_core/graph/operator.h"
+
+namespace tuner::graph {
+
+std::span<const Operator> unary_operators();
+std::span<const Operator> binary_operators();
+std::span<const Operator> shape_operators();
+std::span<const Operator> movement_operators();
+std::span<const Operator> gather_operators();
+std::span<const Operator> reduction_operators();
+std::span<const Operator> normalization_operators();
+std::span<const Operator> product_operators();
+std::span<const Operator> convolution_operators();
+std::span<const Operator> pooling_operators();
+std::span<const Operator> quantization_operators();
+std::span<const Operator> resize_operators();
+
+// --- what families share ---
+// The shape both broadcast to (as numpy does), or InvalidArgument with both.
+Result<Shape> broadcast(const Shape& a, const Shape& b);
+// The element of `b` that stands at `i` of a result it is broadcast to.
+Expr at(const Buffer& b, const te::Indices& i);
+// A number of this type.
+Expr number(DType dtype, double value);
+// `e` as a value of the type, if it is none yet.
+Expr as(DType dtype, const Expr& e);
+Expr equals(const Expr& a, const Expr& b);
+Expr logical_not(const Expr& a);
+int64_t elements_of(const Shape& shape);
+int64_t product_of(const Shape& shape, size_t first, size_t last);  // of extents first .. last - 1
+// Place of an element in row-major order, and back.
+Expr flat_index(const te::Indices& i, const Shape& shape);
+te::Indices indices_of(const Expr& flat, const Shape& shape);
+// Result types of one tensor like input 0.
+Result<std::vector<TensorType>> like_first(const Use& use);
+inline Result<std::vector<TensorType>> one(TensorType type) {
+  return std::vector<TensorType>{std::move(type)};
+}
+
+}  // namespace tuner::graph

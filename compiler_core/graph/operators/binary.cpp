@@ -1,0 +1,180 @@
+// Operators on each element of several tensors, which are broadcast to one shape.
+#include "compiler_core/graph/families.h"
+
+namespace tuner::graph {
+namespace {
+
+Result<Shape> broadcast_all(const Use& use) {
+  Shape shape;
+  for (size_t i = 0; i < use.inputs(); ++i) {
+    ASSIGN_OR_RETURN(shape, broadcast(shape, use.shape(i)));
+  }
+  return shape;
+}
+
+// All operands of one type, which the result has, too.
+Result<std::vector<TensorType>> same_type(const Use& use) {
+  for (size_t i = 1; i < use.inputs(); ++i)
+    if (use.dtype(i) != use.dtype(0))
+      return invalid_argument("operands of ", use.dtype(0), " and ", use.dtype(i), ", expected one type");
+  ASSIGN_OR_RETURN(const Shape shape, broadcast_all(use));
+  return one({use.dtype(0), shape});
+}
+Result<std::vector<TensorType>> comparison(const Use& use) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, same_type(use));
+  types[0].dtype = DType::kBool;
+  return types;
+}
+Result<std::vector<TensorType>> truths(const Use& use) {
+  for (const size_t i : {0, 1})
+    if (use.dtype(i) != DType::kBool)
+      return invalid_argument("operands of ", use.dtype(i), ", expected bool");
+  return same_type(use);
+}
+Result<std::vector<TensorType>> mean_types(const Use& use) {
+  if (!is_float(use.dtype(0))) return invalid_argument("needs a float type, got ", use.dtype(0));
+  return same_type(use);
+}
+
+using Formula = Expr (*)(const Expr&, const Expr&);
+template <Formula kFormula>
+void of_two(const Use& /*use*/, MathWriter& m) {
+  m.result([&](const te::Indices& i) { return kFormula(at(m.in(0), i), at(m.in(1), i)); });
+}
+// Any number of operands, one after the other.
+template <Formula kFormula>
+void of_all(const Use& use, MathWriter& m) {
+  m.result([&](const te::Indices& i) {
+    Expr x = at(m.in(0), i);
+    for (size_t k = 1; k < use.inputs(); ++k) x = kFormula(x, at(m.in(k), i));
+    return x;
+  });
+}
+
+Expr added(const Expr& a, const Expr& b) { return a + b; }
+Expr subtracted(const Expr& a, const Expr& b) { return a - b; }
+Expr multiplied(const Expr& a, const Expr& b) { return a * b; }
+// Integers are divided toward zero.
+Expr divided(const Expr& a, const Expr& b) {
+  if (is_float(a->dtype)) return a / b;
+  if (a->dtype == DType::kUInt8) return floor_div(a, b);
+  const Expr zero = number(a->dtype, 0), size_a = max(a, zero - a), size_b = max(b, zero - b);
+  const Expr size = floor_div(size_a, size_b);
+  return select(equals(a < zero, b < zero), size, zero - size);
+}
+Expr smaller(const Expr& a, const Expr& b) { return min(a, b); }
+Expr larger(const Expr& a, const Expr& b) { return max(a, b); }
+template <BinaryOp kOp>
+Expr direct(const Expr& a, const Expr& b) {
+  return binary(kOp, a, b);
+}
+// Truth values are compared as numbers.
+template <BinaryOp kOp>
+Expr compared(const Expr& a, const Expr& b) {
+  return a->dtype == DType::kBool ? binary(kOp, as(DType::kInt32, a), as(DType::kInt32, b))
+                                  : binary(kOp, a, b);
+}
+Expr differs(const Expr& a, const Expr& b) { return compared<BinaryOp::kNe>(a, b); }
+
+void mean(const Use& use, MathWriter& m) {
+  m.result([&](const te::Indices& i) {
+    Expr sum = at(m.in(0), i);
+    for (size_t k = 1; k < use.inputs(); ++k) sum = sum + at(m.in(k), i);
+    return sum / number(sum->dtype, static_cast<double>(use.inputs()));
+  });
+}
+
+// The remainder has the sign of the divisor, with fmod that of the dividend.
+Result<std::vector<TensorType>> mod_types(const Use& use) {
+  if (is_float(use.dtype(0)) && use.integer("fmod", 0) == 0)
+    return invalid_argument("needs fmod = 1 for ", use.dtype(0));
+  return same_type(use);
+}
+void mod(const Use& use, MathWriter& m) {
+  const bool of_dividend = use.integer("fmod", 0) != 0;
+  m.result([&](const te::Indices& i) {
+    const Expr a = at(m.in(0), i), b = at(m.in(1), i);
+    if (!of_dividend) return floor_mod(a, b);
+    if (!is_float(a->dtype)) return a - divided(a, b) * b;
+    const Expr quotient = a / b, whole = unary(UnaryOp::kFloor, unary(UnaryOp::kAbs, quotient));
+    return a - select(quotient < number(a->dtype, 0), unary(UnaryOp::kNeg, whole), whole) * b;
+  });
+}
+
+// The result has the type of the base. Exponents that are one small number become products.
+Result<std::vector<TensorType>> pow_types(const Use& use) {
+  if (use.dtype(0) == DType::kBool || use.dtype(1) == DType::kBool)
+    return invalid_argument("needs numbers, got bool");
+  ASSIGN_OR_RETURN(const Shape shape, broadcast_all(use));
+  return one({use.dtype(0), shape});
+}
+Expr powered(const Expr& x, double exponent) {
+  if (exponent == 0.5) return unary(UnaryOp::kSqrt, x);
+  if (exponent == -0.5) return unary(UnaryOp::kRsqrt, x);
+  if (exponent == 1) return x;
+  if (exponent == 2) return x * x;
+  return exponent == 3 ? x * x * x : binary(BinaryOp::kPow, x, number(x->dtype, exponent));
+}
+void pow(const Use& use, MathWriter& m) {
+  std::optional<double> exponent;
+  if (use.is_constant(1) && elements_of(use.shape(1)) == 1) exponent = use.numbers(1)->at(0);
+  const DType dtype = is_float(use.dtype(0)) ? use.dtype(0) : DType::kFloat64;
+  m.result([&](const te::Indices& i) {
+    const Expr x = as(dtype, at(m.in(0), i));
+    return exponent ? powered(x, *exponent) : binary(BinaryOp::kPow, x, as(dtype, at(m.in(1), i)));
+  });
+}
+
+Result<std::vector<TensorType>> prelu_types(const Use& use) {
+  ASSIGN_OR_RETURN(const Shape shape, broadcast(use.shape(0), use.shape(1)));
+  if (shape != use.shape(0)) return invalid_argument("the slope does not broadcast to the input");
+  return like_first(use);
+}
+void prelu(const Use& /*use*/, MathWriter& m) {
+  m.result([&](const te::Indices& i) {
+    const Expr x = load(m.in(0), i);
+    return select(x < number(x->dtype, 0), x * at(m.in(1), i), x);
+  });
+}
+
+Result<std::vector<TensorType>> where_types(const Use& use) {
+  if (use.dtype(0) != DType::kBool)
+    return invalid_argument("the condition is ", use.dtype(0), ", expected bool");
+  if (use.dtype(1) != use.dtype(2))
+    return invalid_argument("operands of ", use.dtype(1), " and ", use.dtype(2), ", expected one type");
+  ASSIGN_OR_RETURN(const Shape shape, broadcast_all(use));
+  return one({use.dtype(1), shape});
+}
+void where(const Use& /*use*/, MathWriter& m) {
+  m.result([&](const te::Indices& i) { return select(at(m.in(0), i), at(m.in(1), i), at(m.in(2), i)); });
+}
+
+constexpr auto kKind = OperatorKind::kElementwise;
+constexpr Operator kRows[] = {
+    {"Add", kKind, 2, 2, 1, same_type, of_two<added>},
+    {"Sub", kKind, 2, 2, 1, same_type, of_two<subtracted>},
+    {"Mul", kKind, 2, 2, 1, same_type, of_two<multiplied>},
+    {"Div", kKind, 2, 2, 1, same_type, of_two<divided>},
+    {"Mod", kKind, 2, 2, 1, mod_types, mod},
+    {"Pow", kKind, 2, 2, 1, pow_types, pow},
+    {"PRelu", kKind, 2, 2, 1, prelu_types, prelu},
+    {"And", kKind, 2, 2, 1, truths, of_two<direct<BinaryOp::kAnd>>},
+    {"Or", kKind, 2, 2, 1, truths, of_two<direct<BinaryOp::kOr>>},
+    {"Xor", kKind, 2, 2, 1, truths, of_two<differs>},
+    {"Equal", kKind, 2, 2, 1, comparison, of_two<compared<BinaryOp::kEq>>},
+    {"Less", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kLt>>},
+    {"LessOrEqual", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kLe>>},
+    {"Greater", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kGt>>},
+    {"GreaterOrEqual", kKind, 2, 2, 1, comparison, of_two<direct<BinaryOp::kGe>>},
+    {"Sum", kKind, 1, kAnyNumber, 1, same_type, of_all<added>},
+    {"Min", kKind, 1, kAnyNumber, 1, same_type, of_all<smaller>},
+    {"Max", kKind, 1, kAnyNumber, 1, same_type, of_all<larger>},
+    {"Mean", kKind, 1, kAnyNumber, 1, mean_types, mean},
+    {"Where", kKind, 3, 3, 1, where_types, where},
+};
+
+}  // namespace
+
+std::span<const Operator> binary_operators() { return kRows; }
+
+}  // namespace tuner::graph

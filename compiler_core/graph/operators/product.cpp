@@ -1,0 +1,254 @@
+// Matrix products, and sums of products written as an equation.
+#include <algorithm>
+#include <map>
+
+#include "compiler_core/graph/families.h"
+
+namespace tuner::graph {
+namespace {
+
+// --- MatMul: matrices in the last two dimensions, the others broadcast; one dimension is a row or a column ---
+struct Matrices {
+  Shape a, b;    // with two dimensions at least
+  Shape batch;   // broadcast
+  Shape result;  // without what a or b did not have
+};
+Result<Matrices> matrices_of(const Shape& a, const Shape& b) {
+  if (a.empty() || b.empty()) return invalid_argument("needs matrices, got a scalar");
+  Matrices m{a, b, {}, {}};
+  if (a.size() == 1) m.a.insert(m.a.begin(), 1);
+  if (b.size() == 1) m.b.push_back(1);
+  if (m.a.back() != m.b[m.b.size() - 2])
+    return invalid_argument("sums over ", m.a.back(), " and ", m.b[m.b.size() - 2], " terms");
+  ASSIGN_OR_RETURN(m.batch, broadcast({m.a.begin(), m.a.end() - 2}, {m.b.begin(), m.b.end() - 2}));
+  m.result = m.batch;
+  if (a.size() > 1) m.result.push_back(m.a[m.a.size() - 2]);
+  if (b.size() > 1) m.result.push_back(m.b.back());
+  return m;
+}
+// Reads a at [batch.., row, k], b at [batch.., k, column]; the result's place is `i`.
+Expr element_a(const MathWriter& m, size_t input, size_t b, const te::Indices& i, const Expr& k,
+               const Use& use) {
+  const bool has_column = use.rank(b) > 1;
+  te::Indices from(i.begin(), has_column ? i.end() - 1 : i.end());
+  if (use.rank(input) == 1) return load(m.in(input), {k});
+  from.push_back(k);
+  return at(m.in(input), from);
+}
+Expr element_b(const MathWriter& m, size_t a, size_t b, const te::Indices& i, const Expr& k, const Use& use) {
+  if (use.rank(b) == 1) return load(m.in(b), {k});
+  const std::ptrdiff_t own = use.rank(a) > 1 ? 2 : 1;
+  te::Indices from(i.begin(), i.end() - own);
+  from.push_back(k);
+  from.push_back(i.back());
+  return at(m.in(b), from);
+}
+
+Result<std::vector<TensorType>> matmul_types(const Use& use) {
+  if (use.dtype(0) != use.dtype(1) || use.dtype(0) == DType::kBool)
+    return invalid_argument("operands of ", use.dtype(0), " and ", use.dtype(1),
+                            ", expected one type of numbers");
+  ASSIGN_OR_RETURN(const Matrices m, matrices_of(use.shape(0), use.shape(1)));
+  return one({use.dtype(0), m.result});
+}
+void matmul(const Use& use, MathWriter& m) {
+  m.reduced_result({use.shape(0).back()}, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
+    return element_a(m, 0, 1, i, r[0], use) * element_b(m, 0, 1, i, r[0], use);
+  });
+}
+
+// --- Gemm: alpha * a * b + beta * c ---
+Result<std::vector<TensorType>> gemm_types(const Use& use) {
+  if (use.rank(0) != 2 || use.rank(1) != 2 || use.dtype(0) != use.dtype(1) || !is_float(use.dtype(0)))
+    return invalid_argument("needs two matrices of floats, got ", to_text(use.type(0)), " and ",
+                            to_text(use.type(1)));
+  const size_t ta = use.integer("transA", 0) != 0 ? 1 : 0, tb = use.integer("transB", 0) != 0 ? 1 : 0;
+  if (use.shape(0)[1 - ta] != use.shape(1)[tb])
+    return invalid_argument("sums over ", use.shape(0)[1 - ta], " and ", use.shape(1)[tb], " terms");
+  const Shape shape{use.shape(0)[ta], use.shape(1)[1 - tb]};
+  if (use.has(2)) {
+    ASSIGN_OR_RETURN(const Shape whole, broadcast(shape, use.shape(2)));
+    if (whole != shape) return invalid_argument("c is ", to_text(use.type(2)));
+  }
+  return one({use.dtype(0), shape});
+}
+void gemm(const Use& use, MathWriter& m) {
+  const bool ta = use.integer("transA", 0) != 0, tb = use.integer("transB", 0) != 0;
+  const double alpha = use.number("alpha", 1), beta = use.number("beta", 1);
+  const auto term = [&](const te::Indices& i, const te::Indices& r) {
+    return load(m.in(0), ta ? te::Indices{r[0], i[0]} : te::Indices{i[0], r[0]}) *
+           load(m.in(1), tb ? te::Indices{i[1], r[0]} : te::Indices{r[0], i[1]});
+  };
+  const Shape over{use.shape(0)[ta ? 0 : 1]};
+  if (!use.has(2) && alpha == 1) return m.reduced_result(over, ReduceOp::kSum, term);
+  const Buffer sum = m.reduced("sum", m.type().shape, over, ReduceOp::kSum, term);
+  m.result([&](const te::Indices& i) {
+    const DType dtype = use.dtype(0);
+    Expr x = load(sum, i);
+    if (alpha != 1) x = x * number(dtype, alpha);
+    if (use.has(2)) x = x + (beta == 1 ? at(m.in(2), i) : at(m.in(2), i) * number(dtype, beta));
+    return x;
+  });
+}
+
+// --- of integers with zero points ---
+Expr whole(const Expr& x) { return as(DType::kInt32, x); }
+// One number, or one a row (of a), a column (of b).
+Expr zero_point(const Use& use, const MathWriter& m, size_t input, const Expr& place) {
+  if (!use.has(input)) return int_imm(0, DType::kInt32);
+  const int64_t count = elements_of(use.shape(input));
+  te::Indices i(use.shape(input).size(), Expr(0));
+  for (size_t d = 0; d < i.size(); ++d)
+    if (count > 1 && use.shape(input)[d] == count) i[d] = place;
+  return whole(load(m.in(input), i));
+}
+Result<std::vector<TensorType>> matmul_integer_types(const Use& use) {
+  ASSIGN_OR_RETURN(const Matrices m, matrices_of(use.shape(0), use.shape(1)));
+  return one({DType::kInt32, m.result});
+}
+void matmul_integer(const Use& use, MathWriter& m) {
+  m.reduced_result({use.shape(0).back()}, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
+    const Expr row = use.rank(0) > 1 ? i[i.size() - (use.rank(1) > 1 ? 2 : 1)] : Expr(0);
+    const Expr column = use.rank(1) > 1 ? i.back() : Expr(0);
+    return (whole(element_a(m, 0, 1, i, r[0], use)) - zero_point(use, m, 2, row)) *
+           (whole(element_b(m, 0, 1, i, r[0], use)) - zero_point(use, m, 3, column));
+  });
+}
+
+// a, its scale and zero point, b, its scale and zero point, those of the result.
+Result<std::vector<TensorType>> qlinear_matmul_types(const Use& use) {
+  if (dtype_bytes(use.dtype(7)) != 1)
+    return invalid_argument("the result is ", use.dtype(7), ", expected int8 or uint8");
+  for (const size_t i : {1, 2, 4, 5, 6, 7})
+    if (elements_of(use.shape(i)) != 1)
+      return invalid_argument("a scale or zero point of several numbers is not served");
+  ASSIGN_OR_RETURN(const Matrices m, matrices_of(use.shape(0), use.shape(3)));
+  return one({use.dtype(7), m.result});
+}
+void qlinear_matmul(const Use& use, MathWriter& m) {
+  const Buffer sum = m.reduced(
+      "sum", m.type().shape, {use.shape(0).back()}, ReduceOp::kSum, [&](const auto& i, const auto& r) {
+        return (whole(element_a(m, 0, 3, i, r[0], use)) - zero_point(use, m, 2, Expr(0))) *
+               (whole(element_b(m, 0, 3, i, r[0], use)) - zero_point(use, m, 5, Expr(0)));
+      });
+  const bool is_signed = m.type().dtype == DType::kInt8;
+  m.result([&](const te::Indices& i) {
+    const auto scale = [&](size_t input) {
+      return at(m.in(input), te::Indices(use.shape(input).size(), Expr(0)));
+    };
+    const Expr real = as(DType::kFloat32, load(sum, i)) * (scale(1) * scale(4) / scale(6));
+    const Expr shifted = unary(UnaryOp::kRound, real) + as(DType::kFloat32, zero_point(use, m, 7, Expr(0)));
+    return min(max(shifted, float_imm(is_signed ? -128 : 0)), float_imm(is_signed ? 127 : 255));
+  });
+}
+
+// --- Einsum ---
+// Letters of each operand and of the result; an ellipsis is upper-case letters of its own, right-aligned.
+struct Equation {
+  std::vector<std::string> operands;
+  std::string result, summed;
+  std::map<char, int64_t> extents;
+};
+Result<std::string> letters_of(std::string_view term, size_t rank, size_t& most_dots) {
+  std::string letters;
+  const size_t dots = term.find("...");
+  const size_t named = term.size() - (dots == std::string_view::npos ? 0 : 3);
+  if (named > rank || (dots == std::string_view::npos && named != rank))
+    return invalid_argument("\"", term, "\" does not fit ", rank, " dimensions");
+  for (size_t c = 0; c < term.size(); ++c) {
+    if (c == dots) {
+      const size_t free = rank - named;
+      most_dots = std::max(most_dots, free);
+      for (size_t d = free; d-- > 0;) letters += static_cast<char>('A' + d);
+      c += 2;
+    } else if (term[c] >= 'a' && term[c] <= 'z') {
+      letters += term[c];
+    } else {
+      return invalid_argument("the equation holds '", term[c], "', expected letters a to z");
+    }
+  }
+  return letters;
+}
+Result<Equation> equation_of(const Use& use) {
+  std::string text = use.word("equation", "");
+  std::erase(text, ' ');
+  const size_t arrow = text.find("->");
+  std::string_view left = std::string_view(text).substr(0, arrow);
+  Equation e;
+  size_t dots = 0;
+  for (size_t k = 0; k < use.inputs(); ++k) {
+    const size_t comma = left.find(',');
+    ASSIGN_OR_RETURN(std::string letters, letters_of(left.substr(0, comma), use.shape(k).size(), dots));
+    for (size_t d = 0; d < letters.size(); ++d) {
+      int64_t& extent = e.extents.emplace(letters[d], 1).first->second;
+      if (extent != 1 && use.shape(k)[d] != 1 && extent != use.shape(k)[d])
+        return invalid_argument("'", letters[d], "' is ", extent, " and ", use.shape(k)[d]);
+      extent = std::max(extent, use.shape(k)[d]);
+    }
+    e.operands.push_back(std::move(letters));
+    if ((comma == std::string_view::npos) != (k + 1 == use.inputs()))
+      return invalid_argument("the equation has not ", use.inputs(), " operands");
+    left.remove_prefix(comma == std::string_view::npos ? left.size() : comma + 1);
+  }
+  std::map<char, int> count;
+  for (const std::string& letters : e.operands)
+    for (const char c : letters) ++count[c];
+  if (arrow != std::string::npos) {
+    const std::string_view right = std::string_view(text).substr(arrow + 2);
+    ASSIGN_OR_RETURN(
+        e.result,
+        letters_of(right,
+                   right.find("...") != std::string_view::npos ? right.size() - 3 + dots : right.size(),
+                   dots));
+  } else {  // what stands once, by name
+    for (size_t d = dots; d-- > 0;) e.result += static_cast<char>('A' + d);
+    for (const auto& [c, times] : count)
+      if (c >= 'a' && times == 1) e.result += c;
+  }
+  for (const char c : e.result)
+    if (!count.contains(c)) return invalid_argument("'", c, "' of the result is in no operand");
+  for (const auto& [c, times] : count)
+    if (e.result.find(c) == std::string::npos) e.summed += c;
+  return e;
+}
+Result<std::vector<TensorType>> einsum_types(const Use& use) {
+  for (size_t k = 1; k < use.inputs(); ++k)
+    if (use.dtype(k) != use.dtype(0)) return invalid_argument("operands of two types");
+  ASSIGN_OR_RETURN(const Equation e, equation_of(use));
+  Shape shape;
+  for (const char c : e.result) shape.push_back(e.extents.at(c));
+  return one({use.dtype(0), shape});
+}
+void einsum(const Use& use, MathWriter& m) {
+  const Equation e = *equation_of(use);
+  Shape over;
+  for (const char c : e.summed) over.push_back(e.extents.at(c));
+  m.reduced_result(over, ReduceOp::kSum, [&](const te::Indices& i, const te::Indices& r) {
+    Expr product;
+    for (size_t k = 0; k < use.inputs(); ++k) {
+      te::Indices from;
+      for (const char c : e.operands[k]) {
+        const size_t in_result = e.result.find(c);
+        from.push_back(in_result != std::string::npos ? i[in_result] : r[e.summed.find(c)]);
+      }
+      const Expr x = at(m.in(k), from);
+      product = product.defined() ? product * x : x;
+    }
+    return product;
+  });
+}
+
+constexpr auto kKind = OperatorKind::kProduct;
+constexpr Operator kRows[] = {
+    {"MatMul", kKind, 2, 2, 1, matmul_types, matmul},
+    {"Gemm", kKind, 2, 3, 1, gemm_types, gemm},
+    {"MatMulInteger", kKind, 2, 4, 1, matmul_integer_types, matmul_integer},
+    {"QLinearMatMul", kKind, 8, 8, 1, qlinear_matmul_types, qlinear_matmul},
+    {"Einsum", kKind, 1, kAnyNumber, 1, einsum_types, einsum},
+};
+
+}  // namespace
+
+std::span<const Operator> product_operators() { return kRows; }
+
+}  // namespace tuner::graph

@@ -1,0 +1,207 @@
+// Images enlarged and made smaller: nearest, linear and cubic, an axis after the other.
+//
+// Which elements a result takes, and by which weights, is known ahead: tables of taps, an axis each.
+#include <algorithm>
+#include <cmath>
+
+#include "compiler_core/graph/families.h"
+
+namespace tuner::graph {
+namespace {
+
+struct Axis {
+  size_t dimension;
+  int64_t from, to;  // extents
+  double scale;
+};
+
+// Up to operator set 10 pixels lie at the origin of their place and nearest means below; there was no roi.
+constexpr int64_t kHasCoordinates = 11;
+
+Result<std::vector<Axis>> axes_of(const Use& use) {
+  const bool early = use.operator_set() < kHasCoordinates || use.node().op == "Upsample";
+  const size_t at_scales = early ? 1 : 2;
+  std::vector<double> scales = use.numbers("scales");
+  std::vector<int64_t> sizes;
+  if (use.has(at_scales)) {
+    ASSIGN_OR_RETURN(scales, use.numbers(at_scales));
+  }
+  if (!early && use.has(3)) {
+    ASSIGN_OR_RETURN(sizes, use.integers(3));
+  }
+  ASSIGN_OR_RETURN(const auto given, use.axes("axes", 1000, use.rank(0)));
+  std::vector<int64_t> dimensions(use.shape(0).size());
+  for (size_t d = 0; d < dimensions.size(); ++d) dimensions[d] = static_cast<int64_t>(d);
+  if (given) dimensions = *given;
+  if (sizes.size() != dimensions.size() && scales.size() != dimensions.size())
+    return invalid_argument("scales and sizes do not fit ", dimensions.size(), " dimensions");
+  constexpr int64_t kMostExtent = int64_t{1} << 24;
+  std::vector<Axis> axes;
+  for (size_t k = 0; k < dimensions.size(); ++k) {
+    Axis axis{.dimension = static_cast<size_t>(dimensions[k])};
+    axis.from = axis.to = use.shape(0)[axis.dimension];
+    if (sizes.size() == dimensions.size()) {
+      axis.to = sizes[k];
+      axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);
+    } else {
+      axis.scale = scales[k];
+      if (!(axis.scale > 0 && axis.scale * static_cast<double>(axis.from) <= kMostExtent))
+        return invalid_argument("a scale of ", axis.scale);
+      axis.to = static_cast<int64_t>(std::floor(static_cast<double>(axis.from) * axis.scale));
+    }
+    if (axis.to < 1 || axis.to > kMostExtent) return invalid_argument("an extent of ", axis.to);
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+std::string coordinates_of(const Use& use) {
+  const bool early = use.operator_set() < kHasCoordinates || use.node().op == "Upsample";
+  return use.word("coordinate_transformation_mode", early ? "asymmetric" : "half_pixel");
+}
+std::string rounding_of(const Use& use) {
+  const bool early = use.operator_set() < kHasCoordinates || use.node().op == "Upsample";
+  return use.word("nearest_mode", early ? "floor" : "round_prefer_floor");
+}
+
+Result<std::vector<TensorType>> resize_types(const Use& use) {
+  constexpr std::string_view kCoordinates[] = {"half_pixel",         "half_pixel_symmetric",
+                                               "pytorch_half_pixel", "align_corners",
+                                               "asymmetric",         "tf_half_pixel_for_nn"};
+  const std::string mode = use.word("mode", "nearest"), coordinates = coordinates_of(use);
+  if (mode != "nearest" && mode != "linear" && mode != "cubic")
+    return invalid_argument("mode \"", mode, "\" is not served");
+  if (std::ranges::find(kCoordinates, coordinates) == std::end(kCoordinates))
+    return invalid_argument("coordinate_transformation_mode \"", coordinates, "\" is not served");
+  if (use.integer("antialias", 0) != 0) return invalid_argument("antialias is not served");
+  if (use.word("keep_aspect_ratio_policy", "stretch") != "stretch")
+    return invalid_argument("keep_aspect_ratio_policy is not served");
+  if (mode != "nearest" && !is_float(use.dtype(0)))
+    return invalid_argument("mode \"", mode, "\" needs a float type, got ", use.dtype(0));
+  ASSIGN_OR_RETURN(const std::vector<Axis> axes, axes_of(use));
+  TensorType type = use.type(0);
+  for (const Axis& axis : axes) type.shape[axis.dimension] = axis.to;
+  return one(type);
+}
+
+// Where in the input the middle of output element `o` lies.
+double coordinate(const std::string& way, const Axis& axis, int64_t o) {
+  const auto x = static_cast<double>(o);
+  if (way == "asymmetric") return x / axis.scale;
+  if (way == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+  // The extent before it is rounded down counts here.
+  const double wanted = static_cast<double>(axis.from) * axis.scale;
+  if (way == "align_corners") return wanted == 1 ? 0 : x * static_cast<double>(axis.from - 1) / (wanted - 1);
+  if (way == "pytorch_half_pixel" && axis.to == 1) return 0;
+  double shift = 0;
+  if (way == "half_pixel_symmetric") {
+    shift = static_cast<double>(axis.from) / 2 * (1 - static_cast<double>(axis.to) / wanted);
+  }
+  return shift + (x + 0.5) / axis.scale - 0.5;
+}
+
+double nearest(const std::string& way, double x) {
+  if (way == "floor") return std::floor(x);
+  if (way == "ceil") return std::ceil(x);
+  return way == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5);
+}
+
+// Weights of the elements floor(x) - 1 .. floor(x) + 2, for x of this fraction.
+std::vector<double> cubic_weights(double t, double a) {
+  const auto near = [&](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
+  const auto far = [&](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+  return {far(t + 1), near(t), near(1 - t), far(2 - t)};
+}
+
+// Elements and weights of every output element, `count` each.
+struct Taps {
+  int64_t count = 1;
+  std::vector<double> places, weights;
+};
+Taps taps_of(const Use& use, const Axis& axis) {
+  const std::string mode = use.word("mode", "nearest"), way = coordinates_of(use),
+                    rounding = rounding_of(use);
+  const bool excludes = use.integer("exclude_outside", 0) != 0;
+  Taps taps{.count = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4};
+  for (int64_t o = 0; o < axis.to; ++o) {
+    const double x = coordinate(way, axis, o), floor = std::floor(x);
+    double first = floor;
+    std::vector<double> weights{1 - (x - floor), x - floor};
+    if (mode == "nearest") {
+      first = nearest(rounding, x);
+      weights = {1};
+    } else if (mode == "cubic") {
+      first = floor - 1;
+      weights = cubic_weights(x - floor, use.number("cubic_coeff_a", -0.75));
+    }
+    const auto last = static_cast<double>(axis.from - 1);
+    double sum = 0;
+    for (size_t t = 0; t < weights.size(); ++t) {
+      const double place = first + static_cast<double>(t);
+      if (excludes && (place < 0 || place > last)) weights[t] = 0;
+      sum += weights[t];
+      taps.places.push_back(std::clamp(place, 0.0, last));
+    }
+    for (const double weight : weights) taps.weights.push_back(excludes ? weight / sum : weight);
+  }
+  return taps;
+}
+
+// Every element `to / from` times, in order: places that need no table.
+bool repeats(const Taps& taps, const Axis& axis) {
+  if (taps.count != 1 || axis.to % axis.from != 0) return false;
+  for (int64_t o = 0; o < axis.to; ++o)
+    if (taps.places[static_cast<size_t>(o)] != static_cast<double>(o / (axis.to / axis.from))) return false;
+  return true;
+}
+
+// One axis: stage or result k of the chain, from `source`.
+Buffer resize_axis(const Use& use, MathWriter& m, const Buffer& source, const Axis& axis, bool is_last) {
+  const Taps taps = taps_of(use, axis);
+  const size_t d = axis.dimension;
+  const bool repeated = repeats(taps, axis);
+  const Buffer places =
+      repeated ? nullptr
+               : m.table(str("places", d), DType::kInt64, {axis.to, taps.count}, taps.places);
+  const auto element = [&](const te::Indices& i, const Expr& tap) {
+    te::Indices from = i;
+    from[d] = repeated ? floor_div(i[d], Expr(axis.to / axis.from))
+                       : min(max(load(places, {i[d], tap}), Expr(0)), Expr(axis.from - 1));
+    return load(source, from);
+  };
+  Shape shape = source->shape;
+  shape[d] = axis.to;
+  Element f = [&](const te::Indices& i) { return element(i, Expr(0)); };
+  if (taps.count > 1) {
+    const Buffer weights = m.table(str("weights", d), use.dtype(0), {axis.to, taps.count}, taps.weights);
+    f = [&, weights](const te::Indices& i) {
+      Expr sum = number(use.dtype(0), 0);
+      for (int64_t t = 0; t < taps.count; ++t)
+        sum = sum + element(i, Expr(t)) * load(weights, {i[d], Expr(t)});
+      return sum;
+    };
+  }
+  if (!is_last) return m.stage(str("axis", d), shape, use.dtype(0), f);
+  m.result(f);
+  return nullptr;
+}
+void resize(const Use& use, MathWriter& m) {
+  std::vector<Axis> axes = *axes_of(use);
+  std::erase_if(axes, [](const Axis& axis) { return axis.from == axis.to && axis.scale == 1; });
+  if (axes.empty()) return m.result([&](const te::Indices& i) { return load(m.in(0), i); });
+  Buffer source = m.in(0);
+  for (size_t k = 0; k < axes.size(); ++k)
+    source = resize_axis(use, m, source, axes[k], k + 1 == axes.size());
+}
+
+constexpr auto kKind = OperatorKind::kMovement;
+constexpr Operator kRows[] = {
+    {"Resize", kKind, 1, 4, 1, resize_types, resize},
+    {"Upsample", kKind, 1, 2, 1, resize_types, resize},
+};
+
+}  // namespace
+
+std::span<const Operator> resize_operators() { return kRows; }
+
+}  // namespace tuner::graph

@@ -1,0 +1,38 @@
+#include "compiler_core/graph/passes.h"
+
+namespace tuner::graph {
+namespace {
+
+constexpr Pass kPasses[] = {
+    {"make-views", "reshapes become views; what moves nothing goes", make_views},
+    {"fold-constants", "what is computed from constants alone becomes a constant", fold_constants},
+    {"merge-common", "nodes that do the same become one", merge_common},
+    {"find-composites", "activations and normalizations written out become one operator each",
+     find_composites},
+    {"fold-scales", "batch normalizations and factors a channel go into the weights before them",
+     fold_scales},
+    {"split-transposed", "transposed convolutions become plain ones, and a move of their results",
+     split_transposed},
+    {"drop-dead", "what nothing reads goes", drop_dead},
+};
+
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+Status optimize(Graph& graph, const Evaluator& evaluate, std::string_view last) {
+  bool known = last.empty();
+  std::string names;
+  for (const Pass& pass : kPasses) {
+    known = known || pass.name == last;
+    names += str(names.empty() ? "" : ", ", pass.name);
+  }
+  if (!known) return invalid_argument("no pass is called \"", last, "\"; there are ", names);
+  for (const Pass& pass : kPasses) {
+    RETURN_IF_ERROR(pass.run(graph, evaluate).with_context(str("pass ", pass.name, ": ")));
+    if (pass.name == last) break;
+  }
+  return Status::ok();
+}
+
+}  // namespace tuner::graph

@@ -1,0 +1,199 @@
+// Fragments: cut out of graphs, as text and back, as one Program.
+#include "compiler_core/graph/fragment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler_core/graph/reference.h"
+#include "tests/compiler_core/graph_writer.h"
+#include "tests/random_seed.h"
+
+namespace tuner::graph {
+namespace {
+
+using testing::Dims;
+using testing::GraphWriter;
+using ::testing::HasSubstr;
+using testing::Numbers;
+using testing::RandomGraph;
+using ::testing::StartsWith;
+
+std::vector<size_t> all_nodes(const Graph& graph) {
+  std::vector<size_t> nodes(graph.nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n) nodes[n] = n;
+  return nodes;
+}
+std::string text_of(Graph graph, size_t output = 0) {
+  const auto fragment = fragment_of(graph, all_nodes(graph), graph.outputs[output]);
+  return fragment ? fragment_text(fragment->graph) : "refused: " + fragment.message();
+}
+
+TEST(GraphFragment, TextSaysShapesOperatorsOperandsAndAttributes) {
+  GraphWriter w;
+  const ValueId x = w.input({2, 3, 4}), scale = w.input({3, 1});
+  const ValueId y = w.add("LeakyRelu", {w.add("Mul", {x, scale})}, {{"alpha", static_cast<double>(0.1F)}});
+  EXPECT_EQ(text_of(w.finish({w.add("Clip", {y, kNoValue, w.number(6)})})),
+            "in=float32[2,3,4],float32[3,1] Mul(0,1) LeakyRelu(2){alpha=0.1f} Clip(3,_,float32[](6))");
+  GraphWriter moves;
+  const ValueId z = moves.input({1, 4, 2});
+  EXPECT_EQ(text_of(moves.finish({moves.add("Concat",
+                                            {moves.add("Transpose", {z}, {{"perm", Dims{0, 2, 1}}}),
+                                             moves.constant({1, 2, 1}, {0.5, -1})},
+                                            {{"axis", int64_t{-1}}})})),
+            "in=float32[1,4,2] Transpose(0){perm=[0;2;1]} Concat(1,float32[1,2,1](0.5;-1)){axis=-1}");
+}
+
+// Names, order of nodes, and nodes that nobody asked for, make no difference.
+TEST(GraphFragment, EqualFragmentsHaveEqualText) {
+  const auto made = [](bool other) {
+    GraphWriter w;
+    const ValueId a = w.input({4}), b = w.input({4});
+    if (other) w.add("Exp", {a});
+    const ValueId left = other ? kNoValue : w.add("Relu", {a});
+    const ValueId right = w.add("Tanh", {b});
+    const ValueId sum = w.add("Add", {other ? w.add("Relu", {a}) : left, right});
+    return text_of(w.finish({sum}));
+  };
+  EXPECT_EQ(made(false), made(true));
+  EXPECT_EQ(made(false), "in=float32[4],float32[4] Relu(0) Tanh(1) Add(2,3)");
+}
+
+TEST(GraphFragment, SeveralResultsAndOldMeaningsAreTold) {
+  GraphWriter w;
+  const ValueId x = w.input({2, 6});
+  Graph graph = w.finish({w.add("Softmax", {x}, {{"axis", int64_t{1}}})});
+  graph.nodes[0].operator_set = 11;
+  EXPECT_EQ(text_of(graph), "in=float32[2,6] Softmax@12(0){axis=1}");
+  const auto split = fragment_from_text("in=float32[2,6] Split:1/2(0,int64[2](2;4)){axis=1}");
+  ASSERT_TRUE(split) << split.message();
+  EXPECT_EQ((*split)[split->outputs[0]].type.shape, (Dims{2, 4}));
+  EXPECT_EQ(fragment_text(*split), "in=float32[2,6] Split:1/2(0,int64[2](2;4)){axis=1}");
+}
+
+// What decides shapes is part of it; other constants of many elements are operands.
+TEST(GraphFragment, LargeConstantsAreInputs) {
+  GraphWriter w;
+  const ValueId x = w.input({5, 5});
+  const ValueId sum = w.add("Add", {x, w.constant({5, 5}, Numbers(25, 2))});
+  Graph graph = w.finish({w.add("Reshape", {sum, w.list({25})})});
+  const auto fragment = fragment_of(graph, all_nodes(graph), graph.outputs[0]);
+  ASSERT_TRUE(fragment) << fragment.message();
+  EXPECT_EQ(fragment_text(fragment->graph), "in=float32[5,5],float32[5,5] Add(0,1) Reshape(2,int64[1](25))");
+  ASSERT_EQ(fragment->inputs.size(), 2U);
+  EXPECT_TRUE(graph[fragment->inputs[1]].constant);
+}
+
+TEST(GraphFragment, MistakesInTextAreToldWithTheirPlace) {
+  const auto refusal = [](std::string_view text) {
+    const auto graph = fragment_from_text(text);
+    EXPECT_FALSE(graph) << text;
+    EXPECT_EQ(graph.status().code(), StatusCode::kInvalidArgument);
+    return graph.message();
+  };
+  EXPECT_EQ(refusal(""), "fragment: at character 1: expected \"in=\", found the end");
+  EXPECT_EQ(refusal("in=float32[4]"), "fragment: at character 14: expected an operator, found the end");
+  EXPECT_THAT(refusal("in=float33[4] Relu(0)"),
+              HasSubstr("expected a type such as float32[8,4], found \"float33[4] R\""));
+  EXPECT_THAT(refusal("in=float32[0] Relu(0)"), HasSubstr("expected an integer from 1 to 2147483648"));
+  EXPECT_THAT(refusal("in=float32[4] Relu(1)"), HasSubstr("expected an integer from 0 to 0, found \"1)\""));
+  EXPECT_THAT(refusal("in=float32[4] Relux(0)"), HasSubstr("Relux"));
+  EXPECT_THAT(refusal("in=float32[4] LeakyRelu(0){alpha=0.1f,alpha=0.2f}"), HasSubstr("each attribute once"));
+  EXPECT_THAT(refusal("in=float32[4],float32[5] Add(0,1)"), HasSubstr("do not broadcast"));
+  EXPECT_THAT(refusal("in=float32[1048576,1048576,1048576] Relu(0)"), HasSubstr("at most 2^40 bytes"));
+}
+
+// The whole of every random graph, and parts of it: text reads back as the same, and the one Program computes what the operators
+// do one by one.
+TEST(GraphFragment, RandomFragmentsComputeWhatTheirOperatorsDo) {
+  for (const uint32_t seed : Seeds(5200, 300)) {
+    RandomGraph random(seed);
+    Graph graph = random.finish();
+    std::mt19937 cut(seed);
+    const ValueId result = graph.nodes[cut() % graph.nodes.size()].outputs[0];
+    std::vector<size_t> nodes;
+    for (const size_t n : all_nodes(graph))
+      if (graph.nodes[n].outputs[0] == result || cut() % 4 != 0) nodes.push_back(n);
+    const auto fragment = fragment_of(graph, nodes, result);
+    ASSERT_TRUE(fragment) << fragment.message();
+    const std::string text = fragment_text(fragment->graph);
+    const auto again = fragment_from_text(text);
+    ASSERT_TRUE(again) << text << ": " << again.message();
+    ASSERT_EQ(fragment_text(*again), text);
+
+    std::vector<Numbers> args;
+    for (size_t k = 0; k < fragment->inputs.size(); ++k) {
+      const TensorType& type = graph[fragment->inputs[k]].type;
+      args.emplace_back(static_cast<size_t>(type.elements()));
+      for (double& x : args.back()) x = random.real();
+    }
+    const size_t operands = again->inputs.size();
+    const auto expected = run_reference(
+        *again, {args.begin(), args.begin() + static_cast<std::ptrdiff_t>(operands)}, interpret);
+    ASSERT_TRUE(expected) << text << ": " << expected.message();
+    args.emplace_back();
+    const Program program = program_of(*again);
+    ASSERT_EQ(program.args.size(), args.size());
+    ASSERT_TRUE(interpret(program, args)) << text;
+    ASSERT_EQ(args.back().size(), (*expected)[0].size());
+    for (size_t e = 0; e < args.back().size(); ++e) {
+      // A cut may take the root of what is negative.
+      if (std::isnan(args.back()[e]) && std::isnan((*expected)[0][e])) continue;
+      ASSERT_NEAR(args.back()[e], (*expected)[0][e], 1e-9 * std::max(1.0, std::fabs((*expected)[0][e])))
+          << text;
+    }
+  }
+}
+
+// Damaged text is refused in one line, or is another fragment; it never ends the program.
+TEST(GraphFragment, DamagedTextIsRefusedOrAnotherFragment) {
+  const std::string good[] = {
+      "in=float32[2,3,4],float32[3,1] Mul(0,1) LeakyRelu(2){alpha=0.1f} Clip(3,_,float32[](6))",
+      "in=float32[1,4,6,6] "
+      "Resize(0,_,float32[4](1;1;2;2)){coordinate_transformation_mode=\"asymmetric\",mode=\"nearest\"}",
+      "in=float32[2,6] Split:1/2(0,int64[2](2;4)){axis=1} Transpose(1){perm=[1;0]} "
+      "ReduceMean(2,int64[1](0)){keepdims=0}",
+      "in=float32[1,3,8,8],float32[4,3,3,3] Conv(0,1){pads=[1;1;1;1],strides=[2;2]} Softmax@12(2)"};
+  int accepted = 0;
+  Seeds seeds(6100, 4000);
+  for (const uint32_t seed : seeds) {
+    std::mt19937 random(seed);
+    std::string text = good[random() % std::size(good)];
+    for (uint32_t edits = 1 + random() % 3; edits > 0; --edits) {
+      const size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(' ' + random() % 95);
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 3);
+          break;
+        case 2:
+          text.insert(at, text.substr(random() % text.size(), random() % 8));
+          break;
+        default:
+          text[at] = static_cast<char>('0' + random() % 10);
+          break;
+      }
+      if (text.empty()) text = "x";
+    }
+    const auto graph = fragment_from_text(text);
+    if (graph) {
+      ++accepted;
+      ASSERT_TRUE(check(*graph)) << text;
+      const auto again = fragment_from_text(fragment_text(*graph));
+      ASSERT_TRUE(again) << text << " -> " << fragment_text(*graph);
+    } else {
+      ASSERT_LT(graph.message().size(), 1000U) << text;
+      ASSERT_EQ(graph.message().find('\n'), std::string::npos) << text;
+    }
+  }
+  if (seeds.all()) {
+    EXPECT_GT(accepted, 200);
+  }
+}
+
+}  // namespace
+}  // namespace tuner::graph

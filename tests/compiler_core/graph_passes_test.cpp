@@ -1,0 +1,225 @@
+// Passes: what each makes of a graph, and that all of them keep what random graphs compute.
+#include "compiler_core/graph/passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "compiler_core/graph/operator.h"
+#include "compiler_core/graph/reference.h"
+#include "compiler_core/oracle/oracle.h"
+#include "tests/compiler_core/graph_writer.h"
+#include "tests/random_seed.h"
+
+namespace tuner::graph {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using testing::Dims;
+using testing::kPatterns;
+using testing::Numbers;
+using testing::RandomGraph;
+using Writer = testing::GraphWriter;
+
+std::vector<std::string> operators(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.push_back(node.op);
+  return names;
+}
+Graph after(Graph graph, Status (*pass)(Graph&, const Evaluator&)) {
+  const Status done = pass(graph, interpret);
+  EXPECT_TRUE(done) << done.message();
+  EXPECT_TRUE(check(graph)) << check(graph).message() << "\n" << to_text(graph);
+  return graph;
+}
+Graph optimized(Graph graph) {
+  return after(std::move(graph), [](Graph& g, const Evaluator& evaluate) { return optimize(g, evaluate); });
+}
+
+TEST(GraphPasses, WhatNothingReadsGoes) {
+  Writer w;
+  const ValueId x = w.input({4}), kept = w.add("Relu", {x});
+  w.add("Exp", {w.add("Neg", {x})});
+  const Graph graph = after(w.finish({kept}), drop_dead);
+  EXPECT_THAT(operators(graph), ElementsAre("Relu"));
+  EXPECT_EQ(graph.values.size(), 2U);
+}
+
+TEST(GraphPasses, EqualNodesBecomeOneAndDifferentOnesStay) {
+  Writer w;
+  const ValueId x = w.input({4}), y = w.input({4});
+  const ValueId a = w.add("Mul", {w.add("Exp", {x}), w.number(2)}),
+                b = w.add("Mul", {w.add("Exp", {x}), w.number(2)});
+  const ValueId c = w.add("LeakyRelu", {y}, {{"alpha", 0.1}}), d = w.add("LeakyRelu", {y}, {{"alpha", 0.2}});
+  const Graph graph = after(w.finish({a, b, c, d}), merge_common);
+  EXPECT_THAT(operators(graph), ElementsAre("Exp", "Mul", "LeakyRelu", "LeakyRelu"));
+  EXPECT_EQ(graph.outputs[0], graph.outputs[1]);
+  EXPECT_NE(graph.output_names[0], graph.output_names[1]);
+}
+
+TEST(GraphPasses, ReshapesBecomeOneView) {
+  Writer w;
+  const ValueId x = w.input({2, 3, 4});
+  const ValueId flat = w.add("Flatten", {w.add("Unsqueeze", {x, w.list({0})})}, {{"axis", int64_t{2}}});
+  const ValueId same = w.add("Reshape", {w.add("Relu", {flat}), w.list({2, 12})});
+  const ValueId still = w.add("Transpose", {w.input({1, 5, 1})}, {{"perm", Dims{1, 2, 0}}});
+  const ValueId moved = w.add("Transpose", {x}, {{"perm", Dims{1, 0, 2}}});
+  const Graph graph = after(w.finish({same, still, moved}), make_views);
+  // The last reshape gives [2, 12] what has that shape already.
+  EXPECT_THAT(operators(graph), ElementsAre("tuner.View", "tuner.View", "Relu", "tuner.View", "Transpose"));
+  // Of the first chain nothing reads the view in the middle.
+  EXPECT_THAT(operators(after(graph, drop_dead)),
+              ElementsAre("tuner.View", "Relu", "tuner.View", "Transpose"));
+}
+
+TEST(GraphPasses, ConstantsAreFoldedUnlessTheyGrow) {
+  Writer w;
+  const ValueId weights =
+      w.add("Transpose", {w.add("Mul", {w.constant({2, 2}, {1, 2, 3, 4}), w.number(10)})});
+  const ValueId x = w.input({2, 2});
+  const Graph graph = after(w.finish({w.add("MatMul", {x, weights})}), fold_constants);
+  EXPECT_THAT(operators(graph), ElementsAre("MatMul"));
+  EXPECT_THAT(graph[graph.nodes[0].inputs[1]].constant->numbers(DType::kFloat32),
+              ElementsAre(10, 30, 20, 40));
+
+  Writer large;
+  const ValueId spread = large.add("Expand", {large.number(1), large.list({100, 100})});
+  EXPECT_THAT(
+      operators(after(large.finish({large.add("Add", {large.input({100, 100}), spread})}), fold_constants)),
+      ElementsAre("Expand", "Add"));
+}
+
+TEST(GraphPasses, ScalesGoIntoTheConvolutionBeforeThem) {
+  Writer w;
+  const ValueId x = w.input({1, 1, 3, 3});
+  const ValueId conv = w.add("Conv", {x, w.constant({2, 1, 1, 1}, {1, 10})});
+  const ValueId norm = w.add("BatchNormalization",
+                             {conv, w.constant({2}, {2, 3}), w.constant({2}, {1, 1}), w.constant({2}, {0, 4}),
+                              w.constant({2}, {1, 9})},
+                             {{"epsilon", 0.0}});
+  const ValueId scaled = w.add("Mul", {w.constant({2, 1, 1}, {1, 2}), norm});
+  const Graph graph = after(w.finish({w.add("Sub", {scaled, w.number(1)})}), fold_scales);
+  ASSERT_THAT(operators(graph), ElementsAre("Conv"));
+  EXPECT_THAT(graph[graph.nodes[0].inputs[1]].constant->numbers(DType::kFloat32), ElementsAre(2, 20));
+  EXPECT_THAT(graph[graph.nodes[0].inputs[2]].constant->numbers(DType::kFloat32), ElementsAre(0, -7));
+}
+
+TEST(GraphPasses, ScalesStayWhereTheyAreNeeded) {
+  Writer w;
+  const ValueId x = w.input({1, 2, 3, 3});
+  const ValueId conv = w.add("Conv", {x, w.constant({2, 2, 1, 1}, {1, 10, 1, 1})});
+  const ValueId scaled = w.add("Mul", {conv, w.number(3)});
+  const ValueId rows = w.add("Add", {conv, w.constant({1, 1, 3, 1}, {1, 2, 3})});  // not of a channel
+  EXPECT_THAT(operators(after(w.finish({conv, scaled, rows}), fold_scales)),
+              ElementsAre("Conv", "Mul", "Add"));
+
+  Writer alone;
+  const ValueId norm = alone.add("BatchNormalization",
+                                 {alone.input({1, 1, 2}), alone.constant({1}, {2}), alone.constant({1}, {1}),
+                                  alone.constant({1}, {4}), alone.constant({1}, {1})});
+  EXPECT_THAT(operators(after(alone.finish({norm}), fold_scales)), ElementsAre("Mul", "Add"));
+}
+
+TEST(GraphPasses, CompositesAreFoundHoweverTheyAreWritten) {
+  for (const std::string what : kPatterns) {
+    Writer w;
+    const ValueId x = w.add("Relu", {w.input({2, 3})});
+    const Graph graph = optimized(w.finish({written_out(w, what, x)}));
+    EXPECT_THAT(operators(graph), ElementsAre("Relu", what.substr(0, what.find(' ')))) << what << "\n"
+                                                                                       << to_text(graph);
+  }
+}
+
+TEST(GraphPasses, AStepThatIsReadElsewhereKeepsThePatternApart) {
+  Writer w;
+  const ValueId x = w.input({4}), sigmoid = w.add("Sigmoid", {x});
+  EXPECT_THAT(operators(optimized(w.finish({w.add("Mul", {x, sigmoid}), sigmoid}))),
+              ElementsAre("Sigmoid", "Mul"));
+  Writer other;
+  const ValueId y = other.input({4}), z = other.input({4});
+  EXPECT_THAT(operators(optimized(other.finish({other.add("Mul", {y, other.add("Sigmoid", {z})})}))),
+              ElementsAre("Sigmoid", "Mul"));
+}
+
+TEST(GraphPasses, StopAfterTheOneThatIsNamed) {
+  Writer w;
+  Graph graph = w.finish({w.add("Relu", {w.input({4})})});
+  EXPECT_TRUE(optimize(graph, interpret, "merge-common"));
+  EXPECT_THAT(optimize(graph, interpret, "merge").message(),
+              HasSubstr("no pass is called \"merge\"; there are make-views, fold-constants, merge-common"));
+}
+
+// Kernels larger and smaller than the stride, cropped, and beside each other what is left alone.
+TEST(GraphPasses, TransposedConvolutionsBecomePlainOnes) {
+  struct Case {
+    Dims kernel, strides, pads, more;
+    std::vector<std::string> becomes;
+  };
+  const Case cases[] = {
+      {{2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 0}, {"Conv", "DepthToSpace"}},
+      {{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {"Conv", "DepthToSpace", "Slice"}},
+      {{5, 4}, {3, 3}, {1, 0, 2, 1}, {0, 0}, {"Conv", "DepthToSpace", "Slice"}},
+      {{3, 2}, {1, 1}, {0, 0, 0, 0}, {0, 0}, {"Conv"}},
+      {{1, 1}, {2, 2}, {0, 0, 0, 0}, {0, 0}, {"Conv", "DepthToSpace", "Slice"}},
+      {{2, 2}, {2, 1}, {0, 0, 0, 0}, {0, 0}, {"ConvTranspose"}},  // two strides
+      {{2, 2}, {4, 4}, {0, 0, 0, 0}, {3, 3}, {"ConvTranspose"}},  // pixels that nothing reaches
+  };
+  for (const Case& c : cases) {
+    Writer w;
+    Numbers weights;
+    for (int64_t k = 0; k < 2 * 3 * c.kernel[0] * c.kernel[1]; ++k)
+      weights.push_back(std::sin(static_cast<double>(k)));
+    const ValueId x = w.input({2, 2, 3, 4});
+    const ValueId out =
+        w.add("ConvTranspose",
+              {x, w.constant({2, 3, c.kernel[0], c.kernel[1]}, weights), w.constant({3}, {1, 2, 3})},
+              {{"strides", c.strides}, {"pads", c.pads}, {"output_padding", c.more}});
+    const Graph before = w.finish({out}), graph = after(before, split_transposed);
+    EXPECT_EQ(operators(graph), c.becomes);
+    Numbers image;
+    for (int k = 0; k < 48; ++k) image.push_back(std::cos(k));
+    const auto expected = run_reference(before, {image}, interpret),
+               found = run_reference(graph, {image}, interpret);
+    ASSERT_TRUE(expected && found);
+    EXPECT_THAT((*found)[0], ::testing::Pointwise(::testing::DoubleNear(1e-6), (*expected)[0]));
+  }
+}
+
+// Every pass alone, and all in turn. Weights are rounded to float32 once more where scales are folded.
+TEST(GraphPasses, KeepWhatRandomGraphsCompute) {
+  for (const uint32_t seed : Seeds(4200, 400)) {
+    RandomGraph random(seed);
+    const Graph graph = random.finish();
+    ASSERT_TRUE(check(graph)) << check(graph).message();
+    std::vector<Numbers> inputs;
+    for (const ValueId in : graph.inputs) {
+      Numbers numbers(static_cast<size_t>(graph[in].type.elements()));
+      for (double& x : numbers) x = random.real();
+      inputs.push_back(std::move(numbers));
+    }
+    const auto expected = run_reference(graph, inputs, interpret);
+    ASSERT_TRUE(expected.is_ok()) << expected.message();
+    std::vector<Graph> changed{optimized(graph)};
+    for (const Pass& pass : passes()) changed.push_back(after(graph, pass.run));
+    for (const Graph& other : changed) {
+      const auto found = run_reference(other, inputs, interpret);
+      ASSERT_TRUE(found.is_ok()) << found.message();
+      ASSERT_EQ(found->size(), expected->size());
+      for (size_t k = 0; k < found->size(); ++k) {
+        EXPECT_EQ(other.output_names[k], graph.output_names[k]);
+        ASSERT_EQ((*found)[k].size(), (*expected)[k].size());
+        double most = 1;
+        for (const double x : (*expected)[k]) most = std::max(most, std::fabs(x));
+        for (size_t e = 0; e < (*found)[k].size(); ++e)
+          ASSERT_NEAR((*found)[k][e], (*expected)[k][e], 2e-6 * most) << to_text(graph) << to_text(other);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tuner::graph
