@@ -24,8 +24,11 @@ struct Support {
   bool yes = false;
   std::string reason;
   bool other_operator = false;  // it declines because it serves another operator
+  bool as_second =
+      false;  // it serves, but one that serves as first is the default, wherever it stands in the list
 };
 inline Support supported() { return {true, {}}; }
+inline Support supported_as_second() { return {.yes = true, .reason = {}, .as_second = true}; }
 template <class... Args>
 Support declined(const Args&... args) {
   return {false, str(args...)};
@@ -155,7 +158,8 @@ class RegisterTemplate {
 
 // Returns every template: those of registry/registry.h in order, then registered ones.
 const std::vector<const AnyTemplate*>& all_templates();
-// Returns the templates that serve the task by an allowed algorithm (comma-separated names; empty: any).
+// Returns the templates that serve the task by an allowed algorithm (comma-separated names; empty: any), those that
+// serve it as second (Support) last. The first one's default config answers before any tuning.
 // NotFound if there is none: one line per template of this operator with its reason.
 Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
                                                       std::string_view algorithms = {});

@@ -88,15 +88,17 @@ class Subject {
       const tuner_arg& arg = kernel.args[i];
       if (arg.role == std::string("packed"))
         args_.push_back(packed_[next_packed++]);
-      else if (arg.role != std::string("output"))
+      else if (arg.role != std::string("output") && arg.role != std::string("inout"))
         args_.push_back(add(arg, static_cast<uint32_t>(200 + i)));
     }
   }
 
-  // The output is the last argument.
+  // The output is the last argument. One that is in and out starts with zeros.
   Buffer run(tuner_runtime runtime) const {
     const Buffer workspace(tuner_workspace_bytes(&kernel_, runtime.num_threads));
-    Buffer out(kernel_.args[kernel_.num_args - 1].bytes);
+    const tuner_arg& last = kernel_.args[kernel_.num_args - 1];
+    Buffer out(last.bytes);
+    if (last.role == std::string("inout")) std::memset(out.data(), 0, out.bytes());
     std::vector<void*> args = args_;
     args.push_back(out.data());
     runtime.workspace = workspace.data();

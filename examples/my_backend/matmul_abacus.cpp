@@ -38,6 +38,7 @@ class MatmulAbacus final : public ScheduleTemplate<MatmulWorkload, Knobs> {
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!is_abacus(t)) return declined("needs an abacus target, got ", t.name());
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (w.accumulate) return declined("has no accumulate");
     if (w.batch != 1 || w.transpose_a || w.transpose_b)
       return declined("needs one product of [m,k] and [k,n]");
     if (w.n % lanes_of(t) != 0) return declined("needs columns in vectors of ", lanes_of(t), ", got ", w.n);

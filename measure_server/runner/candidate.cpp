@@ -45,6 +45,13 @@ const char* phase_name(Phase phase) {
   return "in an unknown phase";
 }
 
+void make_ready(const GuardedBuffer& output, const ArgInfo& arg, const void* before) {
+  if (before == nullptr)
+    output.fill(poison_byte(arg.dtype));
+  else
+    std::memcpy(output.data(), before, static_cast<size_t>(arg.bytes));
+}
+
 namespace {
 
 // Of this process and all its threads, from its start.
@@ -100,8 +107,12 @@ class Child {
     }
     enter(Phase::kFirstRun);
     if (!call(loaded_.entry, first_args_) || !healthy()) return false;
-    for (const auto& a : plan_.args)
-      if (a.first != nullptr) a.first->make_read_only();
+    for (size_t i = 0; i < m_.args.size(); ++i) {
+      const CandidatePlan::Operand& a = plan_.args[i];
+      if (a.first == nullptr) continue;
+      a.first->make_read_only();
+      if (a.data != nullptr) std::copy_n(a.first->data(), m_.args[i].bytes, answers_.at(i).begin());
+    }
     enter(Phase::kTiming);
     constants_ = constants();
     return true;
@@ -109,7 +120,7 @@ class Child {
 
   bool trial() {
     const double faults_before = page_faults();
-    if (!time()) return false;
+    if (!time() || !settle()) return false;
     tell("page_faults", page_faults() - faults_before);
     report_.sampled = 1;
     if (report_.cut != 0) {
@@ -136,7 +147,7 @@ class Child {
     for (size_t i = 0; i < m_.args.size(); ++i) {
       if (const GuardedBuffer* const output = plan_.args[i].first; output != nullptr) {
         output->make_writable();
-        output->fill(poison_byte(m_.args[i].dtype));
+        make_ready(*output, m_.args[i], before(i));
         continue;
       }
       const auto* const data = static_cast<const volatile char*>(last_args_[i]);
@@ -155,6 +166,19 @@ class Child {
     if (!call(loaded_.entry, last_args_) || !healthy()) return false;
     enter(Phase::kDone);
     return true;
+  }
+
+  // Timed calls add to what an inout holds, again and again: no answer that could be checked. One call more is.
+  bool settle() {
+    if (answers_.empty()) return true;
+    poison();
+    return call(loaded_.entry, last_args_);
+  }
+
+  // What the argument holds before a call that is checked; null: it is no inout.
+  const void* before(size_t i) const {
+    const auto found = before_.find(i);
+    return found == before_.end() ? nullptr : found->second.data();
   }
 
   // --- what goes wrong ---
@@ -219,6 +243,11 @@ class Child {
       if (o.first != nullptr) {
         first_args_.push_back(o.first->data());
         last_args_.push_back(o.last->data());
+        if (o.data == nullptr) continue;
+        Result<GuardedBuffer> buffer = GuardedBuffer::map_sealed(o.data->fd(), o.data->bytes());
+        if (!buffer.is_ok()) return setup_failed(buffer.message());
+        before_.emplace(i, *std::move(buffer));
+        answers_[i].resize(static_cast<size_t>(m_.args[i].bytes));
       } else {
         first_args_.push_back(operand(m_.args[i], o.data, status));
         last_args_.push_back(first_args_.back());
@@ -279,8 +308,7 @@ class Child {
 
   void poison() {
     written_ = false;
-    for (size_t i = 0; i < m_.args.size(); ++i)
-      if (plan_.args[i].last != nullptr) plan_.args[i].last->fill(poison_byte(m_.args[i].dtype));
+    for (const size_t i : outputs_) make_ready(*plan_.args[i].last, m_.args[i], before(i));
   }
 
   // Constants as the kernel reads them: those that are packed ahead where they lie now.
@@ -293,7 +321,8 @@ class Child {
   }
 
   // A few elements of the outputs become what they surely are not; calls must write them again. Where, nobody
-  // knows: a kernel that returns when the answer seems to be there would have to look at all of it.
+  // knows: a kernel that returns when the answer seems to be there would have to look at all of it. Elements of an
+  // inout become what they were before the first run; the call has to make of them what that run made.
   void set_spots() {
     constexpr int kSpots = 4, kSpotsBesideThreads = 1;
     spots_.clear();
@@ -308,15 +337,22 @@ class Child {
       const bool known =
           std::any_of(spots_.begin(), spots_.end(), [&](const Spot& s) { return s.at == spot.at; });
       if (known) continue;
-      for (size_t i = 0; i < size; ++i)
+      const auto* const old = static_cast<const unsigned char*>(before(arg));
+      const size_t place = static_cast<size_t>(spot.at - static_cast<unsigned char*>(last_args_[arg]));
+      if (old != nullptr) std::memcpy(spot.at, old + place, size);
+      if (old != nullptr) std::memcpy(spot.expected, answers_.at(arg).data() + place, size);
+      for (size_t i = 0; i < size && old == nullptr; ++i)
         spot.at[i] = spot.flipped[i] = static_cast<unsigned char>(~spot.at[i]);
       spots_.push_back(spot);
     }
   }
   bool spots_written() {
     written_ = true;
-    for (const Spot& s : spots_)
-      if (std::memcmp(s.at, s.flipped, s.size) == 0) report_.unwritten = static_cast<uint32_t>(s.arg + 1);
+    for (const Spot& s : spots_) {
+      const bool in_place = before(s.arg) != nullptr;
+      if ((std::memcmp(s.at, in_place ? s.expected : s.flipped, s.size) == 0) != in_place)
+        report_.unwritten = static_cast<uint32_t>(s.arg + 1);
+    }
     return report_.unwritten == 0;
   }
 
@@ -413,7 +449,7 @@ class Child {
     constexpr double kSlowNs = 1e7;
     if (proved_ || std::atomic_ref(report_.pause).load() == 0 || call_ns_ > kSlowNs) return true;
     written_ = false;  // the parent poisons the outputs
-    return next() == Command::kFinish && prove() &&
+    return settle() && next() == Command::kFinish && prove() &&
            warm_up(options.fill_ns / kWarmUpSteps, options.warm_up_ns, /*hopeless_ns=*/0, take);
   }
 
@@ -468,15 +504,15 @@ class Child {
       keep(cold_ranks, s, 1);
     }
     report_pulses();
-    return true;
+    return settle();
   }
 
-  // An element of an output that was changed, and what it was made.
+  // An element of an output that was changed, and what it was made; of an inout what a call has to make of it.
   struct Spot {
     size_t arg = 0;
     unsigned char* at = nullptr;
     size_t size = 0;
-    unsigned char flipped[8] = {};
+    unsigned char flipped[8] = {}, expected[8] = {};
   };
 
   const CandidatePlan& plan_;
@@ -492,6 +528,9 @@ class Child {
   std::minstd_rand random_;  // a few nanoseconds a number
   std::vector<Spot> spots_;
   std::vector<size_t> outputs_;  // arguments that are outputs
+  // Of each inout, by its place: what it holds before a call that is checked, and what the first run made of that.
+  std::map<size_t, GuardedBuffer> before_;
+  std::map<size_t, std::vector<char>> answers_;
   std::map<std::string, GuardedBuffer> by_name_;
   std::vector<std::map<std::string, GuardedBuffer>> others_;  // the inputs of each further set
   GuardedBuffer workspace_;

@@ -81,7 +81,7 @@ struct CandidatePlan {
   int samples_of_turn = 1, others_of_turn = 0;
 
   struct Operand {
-    std::shared_ptr<SealedFile> data;                 // input, constant
+    std::shared_ptr<SealedFile> data;  // input, constant; of an inout what it holds before a call
     std::vector<std::shared_ptr<SealedFile>> others;  // the input's data in each further set
     const GuardedBuffer* first = nullptr;             // output of the first run
     const GuardedBuffer* last = nullptr;              // output of the timed runs and of the last run
@@ -100,6 +100,9 @@ void end_turn(CandidateReport& report);
 
 // The byte that fills outputs before a run: NaN in every float type, and an unlikely answer in integers.
 inline unsigned char poison_byte(DType t) { return is_float(t) ? 0xFF : 0xA7; }
+
+// Makes an output ready for a call whose answer is checked: poisons it, or fills in `before`, what an inout holds.
+void make_ready(const GuardedBuffer& output, const ArgInfo& arg, const void* before);
 
 // Never returns: the parent ends the process.
 [[noreturn]] void run_candidate(const CandidatePlan& plan);

@@ -147,7 +147,7 @@ bool CandidateRun::finish_turn() {
   asked_to_finish_ = true;
   plan_.report->inputs = static_cast<uint32_t>(proved_with_);
   poison();
-  for (const Output& out : outputs_) out.first.fill(poison_byte(out.arg->dtype));
+  for (const Output& out : outputs_) out.make_ready(out.first);
   finished_ = turn(Command::kFinish);
   over_ = over_ || finished_;
   return finished_;
@@ -181,7 +181,7 @@ bool CandidateRun::turn(Command command) {
 }
 
 void CandidateRun::poison() const {
-  for (const Output& out : outputs_) out.last.fill(poison_byte(out.arg->dtype));
+  for (const Output& out : outputs_) out.make_ready(out.last);
 }
 
 // Of all its threads, from its start. It counts also while the child runs.
@@ -278,6 +278,37 @@ Status CandidateRun::bind_others(const ArgInfo& a, CandidatePlan::Operand& o) {
   return Status::ok();
 }
 
+Status CandidateRun::bind_output(const ArgInfo& a, CandidatePlan::Operand& o) {
+  Output out{&a};
+  out.references.resize(1 + r_.others.size());
+  ASSIGN_OR_RETURN(out.references[0], reference_of(r_.references, a));
+  for (size_t i = 0; i < r_.others.size(); ++i) {
+    ASSIGN_OR_RETURN(out.references[i + 1], reference_of(r_.others[i].references, a));
+  }
+  if (a.role == "inout") {
+    ASSIGN_OR_RETURN(o.data, data_of(a));
+    ASSIGN_OR_RETURN(out.before, GuardedBuffer::map_sealed(o.data->fd(), o.data->bytes()));
+  }
+  ASSIGN_OR_RETURN(out.first, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
+  ASSIGN_OR_RETURN(out.last, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
+  out.make_ready(out.first);
+  out.make_ready(out.last);
+  outputs_.push_back(std::move(out));
+  o.first = &outputs_.back().first;
+  o.last = &outputs_.back().last;
+  return Status::ok();
+}
+
+// What the argument holds before a call.
+Result<std::shared_ptr<SealedFile>> CandidateRun::data_of(const ArgInfo& a) const {
+  const std::string* path = path_of(r_.inputs, a.name);
+  if (path == nullptr) return failed("run ", r_.id, ": no data file for ", a.role, " ", a.name);
+  ASSIGN_OR_RETURN(std::shared_ptr<SealedFile> data, files_.get(*path, SealedFile::Placement::kAtPageEnd));
+  if (data->bytes() == a.bytes) return data;
+  return failed(*path, ": has ", data->bytes(), " bytes, ", a.role, " ", a.name, " of the artifact ",
+                a.bytes);
+}
+
 Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands,
                           bool packing) {
   // The child's addresses must not move: outputs are reserved for all arguments first.
@@ -285,30 +316,13 @@ Status CandidateRun::bind(const std::vector<ArgInfo>& args, std::vector<Candidat
   for (const ArgInfo& a : args) {
     CandidatePlan::Operand& o = operands.emplace_back();
     if (a.role == "packed") continue;
-    if (a.role == "output" && !packing) {
-      Output out{&a};
-      out.references.resize(1 + r_.others.size());
-      ASSIGN_OR_RETURN(out.references[0], reference_of(r_.references, a));
-      for (size_t i = 0; i < r_.others.size(); ++i) {
-        ASSIGN_OR_RETURN(out.references[i + 1], reference_of(r_.others[i].references, a));
-      }
-      ASSIGN_OR_RETURN(out.first, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
-      ASSIGN_OR_RETURN(out.last, GuardedBuffer::create(a.bytes, GuardedBuffer::Sharing::kShared));
-      out.first.fill(poison_byte(a.dtype));
-      out.last.fill(poison_byte(a.dtype));
-      outputs_.push_back(std::move(out));
-      o.first = &outputs_.back().first;
-      o.last = &outputs_.back().last;
+    if (a.is_result() && !packing) {
+      RETURN_IF_ERROR(bind_output(a, o));
       continue;
     }
     if (a.role != "input" && a.role != "constant")
       return failed("manifest: argument ", a.name, " has role \"", a.role, "\"");
-    const std::string* path = path_of(r_.inputs, a.name);
-    if (path == nullptr) return failed("run ", r_.id, ": no data file for ", a.role, " ", a.name);
-    ASSIGN_OR_RETURN(o.data, files_.get(*path, SealedFile::Placement::kAtPageEnd));
-    if (o.data->bytes() != a.bytes)
-      return failed(*path, ": has ", o.data->bytes(), " bytes, ", a.role, " ", a.name, " of the artifact ",
-                    a.bytes);
+    ASSIGN_OR_RETURN(o.data, data_of(a));
     if (a.role == "input" && !packing) RETURN_IF_ERROR(bind_others(a, o));
   }
   return Status::ok();

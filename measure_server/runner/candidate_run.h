@@ -75,12 +75,16 @@ class CandidateRun final : public Contestant {
     };
     std::vector<Reference> references;
     GuardedBuffer first, last;
+    GuardedBuffer before;  // what an inout holds before a call; else empty
+    void make_ready(const GuardedBuffer& buffer) const { tuner::make_ready(buffer, *arg, before.data()); }
   };
 
   RunReply trouble(const std::string& why) const;
   void outcome(const char* name, const std::string& message);
   Status prepare();
   Status bind(const std::vector<ArgInfo>& args, std::vector<CandidatePlan::Operand>& operands, bool packing);
+  Status bind_output(const ArgInfo& arg, CandidatePlan::Operand& operand);
+  Result<std::shared_ptr<SealedFile>> data_of(const ArgInfo& arg) const;
   Result<Output::Reference> reference_of(const std::vector<RunRequest::Data>& files,
                                          const ArgInfo& arg) const;
   Status bind_others(const ArgInfo& arg, CandidatePlan::Operand& operand);

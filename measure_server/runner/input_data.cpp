@@ -16,6 +16,10 @@ float number_of(uint64_t random, DType dtype) {
       return static_cast<float>(random >> 56) - 128;
     case DType::kInt32:
       return static_cast<float>(random >> 43) - 0x1p20f;
+    case DType::kInt64:  // places in tensors of usual sizes, and some beyond them
+      return static_cast<float>(random >> 56) - 32;
+    case DType::kBool:
+      return static_cast<float>(random >> 63);
     default:
       break;
   }

@@ -268,8 +268,9 @@ class Comparer {
   template <class Describe>
   void compare(double found, double expected, double tolerance, const Describe& describe) {
     const double difference = std::fabs(found - expected);
-    // Equal values are right whatever the tolerance; infinities of one sign have no difference.
-    if (found == expected) return;
+    // Equal values are right whatever the tolerance; infinities of one sign have no difference,
+    // and where the reference is no number (a root of what is negative), none is right.
+    if (found == expected || (std::isnan(found) && std::isnan(expected))) return;
     // A tolerance of 0 asks for equality. NaN anywhere fails every comparison, so it is not <=.
     double error = tolerance > 0 ? difference / tolerance : std::numeric_limits<double>::infinity();
     if (std::isnan(error)) error = std::numeric_limits<double>::infinity();

@@ -43,6 +43,19 @@ void raise_to(const ProbeReply& kept, ProbeReply& fresh) {
     raise(kept.bandwidths.levels[i].gbps, fresh.bandwidths.levels[i].gbps);
 }
 
+bool beats_peak(int64_t operations, std::span<const double> run_ns, double peak_gflops) {
+  return peak_gflops > 0 && !run_ns.empty() &&
+         static_cast<double>(operations) > peak_gflops * std::ranges::min(run_ns);
+}
+
+Result<ProbeReply> machine_facts_again(RunnerClient& runner, const std::filesystem::path& file,
+                                       const ProbeReply& known) {
+  ASSIGN_OR_RETURN(ProbeReply fresh, runner.probe({}));
+  raise_to(known, fresh);
+  if (make_folders(file.parent_path())) (void)replace_file(file, to_json(fresh));
+  return fresh;
+}
+
 Result<ProbeReply> machine_facts(RunnerClient& runner, const std::filesystem::path& file,
                                  std::chrono::system_clock::time_point now) {
   ASSIGN_OR_RETURN(ProbeReply here, runner.probe({.max_threads = 0, .devices_only = true}));
@@ -52,10 +65,7 @@ Result<ProbeReply> machine_facts(RunnerClient& runner, const std::filesystem::pa
     here.bandwidths = kept->facts.bandwidths;
     return here;
   }
-  ASSIGN_OR_RETURN(ProbeReply fresh, runner.probe({}));
-  if (kept) raise_to(kept->facts, fresh);
-  if (make_folders(file.parent_path())) (void)replace_file(file, to_json(fresh));
-  return fresh;
+  return machine_facts_again(runner, file, kept ? kept->facts : ProbeReply());
 }
 
 }  // namespace tuner

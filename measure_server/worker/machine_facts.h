@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <span>
 
 #include "compiler_core/base/status.h"
 #include "measure_server/runner/runner_client.h"
@@ -20,6 +22,14 @@ inline constexpr std::chrono::hours kFactsStayFor{24};
 Result<ProbeReply> machine_facts(
     RunnerClient& runner, const std::filesystem::path& file,
     std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
+
+// Measures peaks and bandwidths once more and keeps the higher of each in `file` and in the result. For when a kernel was
+// faster than the peak: it was measured at a slower moment then.
+Result<ProbeReply> machine_facts_again(RunnerClient& runner, const std::filesystem::path& file,
+                                       const ProbeReply& known);
+
+// True if the fastest of these calls did more than `peak_gflops`. Never where times or peak are not known.
+bool beats_peak(int64_t operations, std::span<const double> run_ns, double peak_gflops);
 
 // Raises each figure in `fresh` to the one in `kept` if that is higher. Adds no figure that only `kept` has.
 void raise_to(const ProbeReply& kept, ProbeReply& fresh);

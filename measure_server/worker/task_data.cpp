@@ -51,7 +51,7 @@ Status make(const Workload& workload, const Program& program, uint64_t seed, con
   size_t next = 0;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& arg = program.args[i];
-    if (arg->role == BufferRole::kOutput) continue;
+    if (!is_given(arg->role)) continue;
     const bool other = other_seed != nullptr && arg->role == BufferRole::kInput;
     inputs.push_back(
         random_values(other ? *other_seed : seed, static_cast<int>(i), arg->elements(), arg->dtype));
@@ -65,7 +65,7 @@ Status make(const Workload& workload, const Program& program, uint64_t seed, con
                                  : ReferenceKind::kFull;
   next = 0;
   for (const Buffer& arg : program.args) {
-    if (arg->role != BufferRole::kOutput) continue;
+    if (!is_result(arg->role)) continue;
     RETURN_IF_ERROR(write_reference(reference_files.at(next).second, answers.at(next), arg->shape, kind));
     ++next;
   }
@@ -80,12 +80,14 @@ Result<TaskData> task_data(const Workload& workload, uint64_t seed, const std::s
   TaskData data;
   if (has_others(workload, program)) data.others.emplace_back();
   for (const Buffer& arg : program.args) {
-    const bool output = arg->role == BufferRole::kOutput;
-    (output ? data.references : data.inputs)
-        .emplace_back(arg->name, (folder / (arg->name + (output ? ".ref" : ".bin"))).string());
-    if (data.others.empty() || (!output && arg->role != BufferRole::kInput)) continue;
-    (output ? data.others[0].references : data.others[0].inputs)
-        .emplace_back(arg->name, (folder / (arg->name + (output ? ".other.ref" : ".other.bin"))).string());
+    const auto named = [&](const char* ending) {
+      return std::pair(arg->name, (folder / (arg->name + ending)).string());
+    };
+    if (is_given(arg->role)) data.inputs.push_back(named(".bin"));
+    if (is_result(arg->role)) data.references.push_back(named(".ref"));
+    if (data.others.empty()) continue;
+    if (arg->role == BufferRole::kInput) data.others[0].inputs.push_back(named(".other.bin"));
+    if (is_result(arg->role)) data.others[0].references.push_back(named(".other.ref"));
   }
   const Tolerance tolerance = tolerance_of(workload);
   data.absolute = tolerance.absolute;

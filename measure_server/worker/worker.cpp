@@ -271,7 +271,7 @@ v1::RegisterRequest Worker::hello() const {
   for (const std::string& feature : features_) request.add_cpu_features(feature);
   request.set_max_threads(static_cast<int>(cpus_.size()));
   *request.mutable_environment() = record_for({}).environment();
-  request.set_peak_gflops(probe_.peaks.of(DType::kFloat32, 1));
+  request.set_peak_gflops(peak_of(DType::kFloat32, 1));
   if (const auto& levels = probe_.bandwidths.levels; !levels.empty() && !levels.front().gbps.empty())
     request.set_read_gbps(levels.front().gbps.front());
   // What earlier runs of this worker, or of others on this host, saw when the machine was calm.
@@ -292,7 +292,7 @@ Status Worker::find_isolation() {
 
 void Worker::say_registered() const {
   spdlog::info("registered as {} ({}), peak {:.0f} GFLOP/s on one thread", worker_id_, host_target(),
-               probe_.peaks.of(DType::kFloat32, 1));
+               peak_of(DType::kFloat32, 1));
   if (served_.size() > 1)
     spdlog::info("also measures \"{}\" on {}", served_.back().target, served_.back().hardware);
 }

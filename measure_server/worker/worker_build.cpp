@@ -37,7 +37,7 @@ v1::MeasureRecord Worker::record_for(const v1::Lease& lease) const {
     record.set_device_state(str("code for \"", lease.target(), "\" measured on \"", host_target(), "\""));
   const Result<Workload> workload = workload_from_key(lease.workload_key());
   const DType dtype = workload.is_ok() ? workload->dtype() : DType::kFloat32;
-  record.set_peak_gflops(probe_.peaks.of(dtype, target->threads));
+  record.set_peak_gflops(peak_of(dtype, target->threads));
   if (workload.is_ok()) record.set_read_gbps(probe_.bandwidths.of(workload->bytes(), target->threads));
   return record;
 }

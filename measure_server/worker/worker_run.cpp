@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <thread>
 #include <utility>
 
+#include "compiler_core/target.h"
 #include "measure_server/runner/sampling.h"
+#include "measure_server/worker/machine_facts.h"
 #include "measure_server/worker/run_facts.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
+#include "templates/schedule_template.h"
+#include "templates/workload/needed_work.h"
 
 namespace tuner {
 namespace {
@@ -157,7 +162,35 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
   if (!reply.is_ok()) return reply.status();
   take_reply(*reply, fact_trouble_, record);
   record.set_discarded(disturbed);
+  raise_peak(lease, record);
   return record;
+}
+
+double Worker::peak_of(DType dtype, int threads) const {
+  std::lock_guard lock(peaks_mutex_);
+  return probe_.peaks.of(dtype, threads);
+}
+
+void Worker::raise_peak(const v1::Lease& lease, v1::MeasureRecord& record) {
+  constexpr std::chrono::minutes kNotAgainFor{1};  // it takes as long as some trials
+  const AnyTemplate* const by = find_template(lease.template_name());
+  const Result<Workload> workload = workload_from_key(lease.workload_key());
+  const Result<Target> target = parse_target(lease.target());
+  const auto now = std::chrono::steady_clock::now();
+  const std::span<const double> run_ns(record.run_ns().data(), static_cast<size_t>(record.run_ns_size()));
+  // Winograd and its like do less than is counted.
+  if (on_device(lease) || !workload || !target || by == nullptr || by->algorithm() != "direct" ||
+      record.outcome() != v1::OK || now < peaks_measured_ + kNotAgainFor ||
+      !beats_peak(needed_flops(*workload), run_ns, record.peak_gflops()))
+    return;
+  peaks_measured_ = now;
+  const Result<ProbeReply> facts = machine_facts_again(*runner_, shared_dir() + "/machine.json", probe_);
+  if (!facts.is_ok()) return;
+  {
+    std::lock_guard lock(peaks_mutex_);
+    probe_.peaks = facts->peaks;
+  }
+  record.set_peak_gflops(peak_of(workload->dtype(), target->threads));
 }
 
 // The launching thread has a core of its own beside those of workers for other GPUs of the host, which would wait for

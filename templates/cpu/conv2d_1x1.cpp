@@ -38,7 +38,7 @@ Support supports_1x1(const Conv2dWorkload& w, const Target& t) {
   return supported();
 }
 
-Program pixels_math(const Conv2dWorkload& w, bool channels_innermost) {
+Program pixels_math(const Conv2dWorkload& w, bool channels_innermost, bool wide_weight) {
   const DType sums = sum_dtype(w.dtype);
   te::Builder b("conv2d", sums);
   const int64_t width = w.out_width(), pixels = w.out_height() * width;
@@ -51,7 +51,7 @@ Program pixels_math(const Conv2dWorkload& w, bool channels_innermost) {
                picks_pixels(w) ? image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width)
                                : pixel_shape(w.layout, w.batch, w.in_channels, pixels),
                left_dtype(w.dtype));
-  const Buffer weight = argument("weight", {w.out_channels, w.in_channels, 1, 1}, w.dtype);
+  Buffer weight = argument("weight", {w.out_channels, w.in_channels, 1, 1}, w.dtype);
   const std::vector<int64_t> out_shape = pixel_shape(w.out_layout, w.batch, w.out_channels, pixels);
   const Epilogue epilogue = declare_epilogue(b, w, w.out_channels, out_shape);
   if (picks_pixels(w)) {
@@ -66,6 +66,8 @@ Program pixels_math(const Conv2dWorkload& w, bool channels_innermost) {
         },
         BufferRole::kIntermediate, pixel_names(w.layout, "ic"));
   }
+  if (wide_weight)
+    weight = b.compute("wide", weight->shape, [&](const Indices& i) { return cast(sums, load(weight, i)); });
   const int pixel = channels_innermost ? 1 : 2, channel = 3 - pixel;
   std::vector<int64_t> shape{w.batch, 0, 0};
   std::vector<std::string> names{"n", "", ""};

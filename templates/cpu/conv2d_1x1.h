@@ -12,8 +12,9 @@ namespace tuner {
 //   out[n, oc, p] = act(acc + bias[oc] + residual[n, oc, p])
 //
 // Arguments equal those of Workload::compute() byte for byte, with fewer dimensions; a blocked layout keeps
-// its block behind p. A stride first picks the pixels into the stage "picked", which then replaces data.
-Program pixels_math(const Conv2dWorkload& w, bool channels_innermost);
+// its block behind p. A stride first picks the pixels into the stage "picked", which then replaces data. With
+// `wide_weight` the stage "wide" has the weights in the type of the sums, and replaces them.
+Program pixels_math(const Conv2dWorkload& w, bool channels_innermost, bool wide_weight = false);
 
 // Accepts 1x1 convolutions on a CPU.
 Support supports_1x1(const Conv2dWorkload& w, const Target& t);

@@ -11,7 +11,8 @@
 //       sums over ic in registers      (cpu_product.h: one broadcast of the weights, vectors of pixels)
 //       write the tile: bias, residual, activation
 //
-// Declines kernels other than 1x1, padding, groups and blocked layouts.
+// bfloat16: weights become float32 as they are packed, each vector of pixels where it is loaded (as in matmul_cpu).
+// Declines int8, kernels other than 1x1, padding, groups and blocked layouts.
 #include <algorithm>
 #include <array>
 
@@ -36,7 +37,7 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (const Support shape = supports_1x1(w, t); !shape.yes) return shape;
-    if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (!is_float(w.dtype)) return declined("needs float32 or bfloat16, got ", w.dtype);
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
     if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     return supported();
@@ -66,14 +67,17 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
   }
 
   Program compute(const Conv2dWorkload& w) const override {
-    return pixels_math(w, /*channels_innermost=*/false);
+    return pixels_math(w, /*channels_innermost=*/false, widens(w));
   }
 
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
     const int64_t lanes = lanes_of(w, t), columns = c[k.tile_p].inner;
     const Tensor data = pick_pixels(s, w, t);
-    const Tensor strips = cpu::pack_blocks(s, s.tensor("weight"), 0, 0, c[k.tile_oc].inner);
+    const Tensor weight = s.tensor(widens(w) ? "wide" : "weight");
+    const Tensor strips = cpu::pack_blocks(s, weight, 0, 0, c[k.tile_oc].inner);
+    if (widens(w)) s.inline_compute(weight);
+    if (widens(w) && Workload(w).is_constant("weight")) s.precompute(strips);
     if (s.refused()) return;
     if (!Workload(w).is_constant("weight") && t.threads > 1) s.parallel(s.axes(strips).front());
     Tensor panels;
@@ -99,6 +103,7 @@ class Conv2d1x1PixelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> 
   }
 
  private:
+  static bool widens(const Conv2dWorkload& w) { return w.dtype != DType::kFloat32; }
   // A single pixel has nothing to be a vector of.
   static int64_t lanes_of(const Conv2dWorkload& w, const Target& t) {
     return w.out_height() * w.out_width() == 1 ? 1 : t.f32_lanes();

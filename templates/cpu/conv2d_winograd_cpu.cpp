@@ -175,10 +175,9 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
   };
   const Buffer data = operand("data", image_shape(w.layout, w.batch, w.in_channels, w.in_height, w.in_width));
   const Buffer weight = operand("weight", {w.out_channels, w.in_channels, 3, 3});
-  const Buffer bias = w.bias ? operand("bias", {w.out_channels}) : nullptr;
   const std::vector<int64_t> out_shape =
       image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width());
-  const Buffer residual = w.residual ? b.input("residual", out_shape) : nullptr;
+  const Epilogue epilogue = declare_epilogue(b, w, w.out_channels, out_shape);
 
   const Buffer u = transformed_weight(b, w, z, f, weight);
   const Buffer v = transformed_data(b, w, z, f, data);
@@ -199,10 +198,9 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
       "out", out_shape,
       [&](const Indices& i) {
         const Expr channel = blocked ? i[1] * z.oc_block + i[4] : i[1];
-        Expr x = load(y, {i[0], floor_div(channel, z.oc_block), i[2], i[3], floor_mod(channel, z.oc_block)});
-        if (bias) x = x + load(bias, {channel});
-        if (residual) x = x + load(residual, i);
-        return activated(w.activation, x);
+        const Expr sum =
+            load(y, {i[0], floor_div(channel, z.oc_block), i[2], i[3], floor_mod(channel, z.oc_block)});
+        return finished(epilogue, sum, channel, i);
       },
       BufferRole::kOutput, names);
   return b.finish();

@@ -108,10 +108,8 @@ void group_channels(Schedule& s, const Tensor& image, int64_t group, bool parall
   axes.pop_back();
   Axis pixels = axes.back();
   axes.pop_back();
-  // Rows of an argument follow each other: without a rest they are woven as one. (Indices of rows shorter than a strip
-  // are not put together again.)
-  if (image.buffer->role == BufferRole::kInput && axes.size() > 2 && s.extent(pixels) > kRows &&
-      s.extent(axes.back()) * s.extent(pixels) % kRows == 0) {
+  // Rows of an image follow each other: they are woven as one.
+  if (axes.size() > 2) {
     const Axis row = axes.back();
     axes.pop_back();
     pixels = s.fuse({row, pixels});

@@ -1,4 +1,4 @@
-// The CPU templates, one per line. The first that serves a task gives its default config. To add one: add its
+// The CPU templates, one per line. The first that serves a task, and not as second, gives its default config. To add one: add its
 // line here and its file's line in CMakeLists.txt.
 #pragma once
 
@@ -9,7 +9,9 @@
   TEMPLATE(matmul_cpu) \
   TEMPLATE(matmul_tile_cpu) \
   TEMPLATE(matmul_dot_cpu) \
+  TEMPLATE(conv2d_tile_cpu) \
   TEMPLATE(conv2d_direct_cpu) \
+  TEMPLATE(depthwise_conv2d_dot_cpu) \
   TEMPLATE(depthwise_conv2d_cpu) \
   TEMPLATE(conv2d_1x1_pixels_cpu) \
   TEMPLATE(conv2d_1x1_channels_cpu) \
@@ -21,7 +23,8 @@
   TEMPLATE(layer_norm_cpu) \
   TEMPLATE(reduce_cpu) \
   TEMPLATE(transpose_cpu) \
-  TEMPLATE(elementwise_cpu)
+  TEMPLATE(elementwise_cpu) \
+  TEMPLATE(program_cpu)
 // clang-format on
 
 namespace tuner {

@@ -16,10 +16,12 @@
 //                                                     write acc: bias, activation
 //
 // The sums in registers are those of cpu_product.h. Serves batches, transposed operands, any sizes: the last
-// tiles of rows and columns are smaller. Declines types other than float32 and float16.
+// tiles of rows and columns are smaller. Declines int8.
 //
-// float16: a becomes float32 as it is packed, or before (the stage "wide"); b stays as it is, and each vector
-// of it is converted where it is loaded, once for all rows of a tile.
+// float16 and bfloat16: a becomes float32 as it is packed, or before (the stage "wide"); b stays as it is, and each
+// vector of it is converted where it is loaded, once for all rows of a tile. This is the unit of float16 on CPUs
+// without tiles of it. For bfloat16 it is one of several: on CPUs whose dot products start every other cycle or less
+// often it is the fastest, and where there are none. Where there are dot products or tiles it is tried, not the default.
 #include <algorithm>
 #include <array>
 
@@ -48,9 +50,9 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
-    if (w.dtype != DType::kFloat32 && w.dtype != DType::kFloat16)
-      return declined("needs float32 or float16, got ", w.dtype);
-    return supported();
+    if (!is_float(w.dtype)) return declined("needs float32, float16 or bfloat16, got ", w.dtype);
+    const bool has_dots = w.dtype == DType::kBFloat16 && t.has_bfloat16_dots();
+    return has_dots || t.has_tiles(w.dtype) ? supported_as_second() : supported();
   }
 
   Knobs declare(ConfigSpace& space, const MatmulWorkload& w, const Target& t) const override {
@@ -197,7 +199,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     if (how == kWhole && t.threads > 1) s.parallel(axes.front());
   }
 
-  static bool widens(const MatmulWorkload& w) { return w.dtype == DType::kFloat16; }
+  static bool widens(const MatmulWorkload& w) { return w.dtype != DType::kFloat32; }
   // In the packing entry where a is constant, in the copy where there is one, else in loops of its own.
   static void widen(Schedule& s, const MatmulWorkload& w, const Tensor& wide, const Tensor& strips,
                     int64_t how, const Target& t) {

@@ -67,6 +67,7 @@ class Conv2dImplicitGemmCuda final : public ScheduleTemplate<Conv2dWorkload, Pro
     if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
     if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     if (w.in_channels < kLeastChannels)
@@ -105,8 +106,12 @@ Program Conv2dImplicitGemmCuda::compute(const Conv2dWorkload& w) const {
   const bool packed = Workload(w).is_constant("weight");
   const std::vector<int64_t> weights = {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width};
   const Buffer weight = packed ? b.constant("weight", weights) : b.input("weight", weights);
-  const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
-  const Buffer residual = w.residual ? b.input("residual", {w.batch, w.out_channels, oh, ow}) : nullptr;
+  const Epilogue epilogue{
+      .bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr,
+      .residual = w.residual ? b.input("residual", {w.batch, w.out_channels, oh, ow}) : nullptr,
+      .activation = w.activation,
+      .residual_last = w.residual_last,
+      .out = w.dtype};
   // Both reach further than the sum does, to the end of the last tile: with zeros along the channels, and with more of
   // the same where nobody stores what comes of it.
   const int64_t channels = w.in_channels + cuda::kMaxPaddedK;
@@ -145,10 +150,7 @@ Program Conv2dImplicitGemmCuda::compute(const Conv2dWorkload& w) const {
                BufferRole::kIntermediate, {"oc", "pixel"});
   b.compute("out", {w.batch, w.out_channels, oh, ow},
             [&](const Indices& i) {
-              Expr x = load(acc, {i[1], (i[0] * oh + i[2]) * ow + i[3]});
-              if (bias) x = x + load(bias, {i[1]});
-              if (residual) x = x + load(residual, i);
-              return activated(w.activation, x);
+              return finished(epilogue, load(acc, {i[1], (i[0] * oh + i[2]) * ow + i[3]}), i[1], i);
             },
             BufferRole::kOutput, {"n", "oc", "oh", "ow"});
   return b.finish();

@@ -61,6 +61,7 @@ class Conv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     if (!t.is_cuda()) return declined("needs a CUDA target, got ", t.name());
     if (w.groups != 1) return declined("needs groups = 1, got ", w.groups);
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
     if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     return supported();
@@ -199,9 +200,13 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   const Buffer data = b.input("data", {w.batch, w.in_channels, w.in_height, w.in_width});
   const std::vector<int64_t> weights = {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width};
   const Buffer weight = is_packed(w) ? b.constant("weight", weights) : b.input("weight", weights);
-  const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
-  const Buffer residual =
-      w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()}) : nullptr;
+  const Epilogue epilogue{
+      .bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr,
+      .residual = w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()})
+                             : nullptr,
+      .activation = w.activation,
+      .residual_last = w.residual_last,
+      .out = w.dtype};
   const int64_t rows = reach(w.out_height() + kMaxBlock, w.kernel_height, w.stride[0], w.dilation[0]);
   const int64_t columns = reach(w.out_width() + kMaxBlock, w.kernel_width, w.stride[1], w.dilation[1]);
   const Buffer padded =
@@ -224,10 +229,7 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
                BufferRole::kIntermediate, {"n", "oh", "ow", "oc"});
   b.compute("out", {w.batch, w.out_channels, w.out_height(), w.out_width()},
             [&](const Indices& i) {
-              Expr x = load(acc, {i[0], i[2], i[3], i[1]});
-              if (bias) x = x + load(bias, {i[1]});
-              if (residual) x = x + load(residual, i);
-              return activated(w.activation, x);
+              return finished(epilogue, load(acc, {i[0], i[2], i[3], i[1]}), i[1], i);
             },
             BufferRole::kOutput, {"n", "oc", "oh", "ow"});
   return b.finish();

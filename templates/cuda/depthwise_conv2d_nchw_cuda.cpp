@@ -67,6 +67,7 @@ class DepthwiseConv2dNchwCuda final : public ScheduleTemplate<Conv2dWorkload, Kn
       return declined("needs groups = in_channels (", w.in_channels, "), got ", w.groups);
     if (w.groups == 1) return declined("needs more than one channel; one is an ordinary convolution");
     if (w.dtype != DType::kFloat32) return declined("needs float32, got ", w.dtype);
+    if (w.accumulate) return declined("has no accumulate yet: give the residual apart (\"residual\")");
     if (w.layout != "NCHW") return declined("needs layout NCHW, got ", w.layout);
     if (w.out_layout != "NCHW") return declined("needs out_layout NCHW, got ", w.out_layout);
     if (reach(1, w.kernel_width, 1, w.dilation[1]) * reach(1, w.kernel_height, 1, w.dilation[0]) > kMaxKernel)
@@ -169,9 +170,13 @@ Program DepthwiseConv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   const int64_t top = w.padding[0], left = w.padding[1], multiplier = w.out_channels / w.groups;
   const Buffer data = b.input("data", {w.batch, w.in_channels, w.in_height, w.in_width});
   const Buffer weight = b.input("weight", {w.out_channels, 1, w.kernel_height, w.kernel_width});
-  const Buffer bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr;
-  const Buffer residual =
-      w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()}) : nullptr;
+  const Epilogue epilogue{
+      .bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr,
+      .residual = w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()})
+                             : nullptr,
+      .activation = w.activation,
+      .residual_last = w.residual_last,
+      .out = w.dtype};
   const int64_t rows = reach(w.out_height() + kMaxBlock, w.kernel_height, w.stride[0], w.dilation[0]);
   const int64_t columns = reach(w.out_width() + kMaxBlock, w.kernel_width, w.stride[1], w.dilation[1]);
   const Buffer padded =
@@ -194,13 +199,8 @@ Program DepthwiseConv2dNchwCuda::compute(const Conv2dWorkload& w) const {
       },
       BufferRole::kIntermediate, {"n", "oc", "oh", "ow"});
   b.compute("out", {w.batch, w.out_channels, w.out_height(), w.out_width()},
-            [&](const Indices& i) {
-              Expr x = load(acc, i);
-              if (bias) x = x + load(bias, {i[1]});
-              if (residual) x = x + load(residual, i);
-              return activated(w.activation, x);
-            },
-            BufferRole::kOutput, {"n", "oc", "oh", "ow"});
+            [&](const Indices& i) { return finished(epilogue, load(acc, i), i[1], i); }, BufferRole::kOutput,
+            {"n", "oc", "oh", "ow"});
   return b.finish();
 }
 

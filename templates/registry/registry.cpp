@@ -90,17 +90,18 @@ Result<std::string> canonical_algorithms(const std::vector<std::string>& names) 
 Result<std::vector<const AnyTemplate*>> templates_for(const Workload& workload, const Target& target,
                                                       std::string_view algorithms) {
   const std::vector<std::string> allowed = split_names(algorithms);
-  std::vector<const AnyTemplate*> serving;
+  std::vector<const AnyTemplate*> serving, second;
   std::string reasons;
   for (const AnyTemplate* t : all_templates()) {
     Support support = t->supports(workload, target);
     if (support.yes && !allowed.empty() && !has(allowed, t->algorithm()))
       support = declined("its algorithm is ", t->algorithm(), ", allowed is ", algorithms);
     if (support.yes)
-      serving.push_back(t);
+      (support.as_second ? second : serving).push_back(t);
     else if (!support.other_operator)
       reasons += str("\n  ", t->name(), "  ", support.reason);
   }
+  serving.insert(serving.end(), second.begin(), second.end());
   if (serving.empty())
     return not_found("no template serves ", workload.key(), " on \"", target.name(), "\":",
                      reasons.empty() ? str("\n  there is no template of ", workload.op_name()) : reasons);

@@ -22,41 +22,56 @@ std::vector<std::string> axis_names(std::string_view layout, std::vector<std::st
   return names;
 }
 
-Expr zero_of(DType dtype) { return is_float(dtype) ? float_imm(0, dtype) : int_imm(0, dtype); }
+// Returns the activation of a sum that has its bias, with residual[at], if there is one, before or behind it.
+Expr with_residual(const Epilogue& e, Expr sum, const Indices& at) {
+  if (!e.residual) return activated(e.activation, std::move(sum));
+  const Expr residual = cast(sum->dtype, load(e.residual, at));
+  return e.residual_last ? activated(e.activation, std::move(sum)) + residual
+                         : activated(e.activation, std::move(sum) + residual);
+}
 
 }  // namespace
 
-Expr activated(Activation activation, Expr x) {
-  switch (activation) {
-    case Activation::kNone:
-      return x;
-    case Activation::kRelu:
-      return max(x, zero_of(x->dtype));
-  }
-  return x;
+Expr zero_of(DType dtype) { return is_float(dtype) ? float_imm(0, dtype) : int_imm(0, dtype); }
+
+template <class Product>
+Buffer declare_residual(te::Builder& b, const Product& w, const std::vector<int64_t>& out_shape) {
+  if (w.accumulate) return b.in_out("out", out_shape, w.out_dtype());
+  return w.residual ? b.input("residual", out_shape, w.out_dtype()) : nullptr;
 }
+template Buffer declare_residual(te::Builder&, const MatmulWorkload&, const std::vector<int64_t>&);
+template Buffer declare_residual(te::Builder&, const Conv2dWorkload&, const std::vector<int64_t>&);
 
 template <class Product>
 Epilogue declare_epilogue(te::Builder& b, const Product& w, int64_t channels,
-                          std::vector<int64_t> out_shape) {
-  Epilogue e{.activation = w.activation, .out = w.out_dtype()};
+                          const std::vector<int64_t>& out_shape) {
+  Epilogue e{.activation = w.activation, .residual_last = w.residual_last, .out = w.out_dtype()};
   if (w.bias) e.bias = operand(b, w.constant, "bias", {channels}, sum_dtype(w.dtype));
-  if (w.residual) e.residual = b.input("residual", std::move(out_shape), e.out);
+  e.residual = declare_residual(b, w, out_shape);
   if (!requantises(w)) return e;
   e.scale = b.input("scale", {channels}, DType::kFloat32);
   e.zero_point = b.input("zero_point", {1}, e.out);
+  if (!w.residual) return e;
+  e.residual_scale = b.input("residual_scale", {1}, DType::kFloat32);
+  e.residual_zero_point = b.input("residual_zero_point", {1}, e.out);
   return e;
 }
-template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, int64_t, std::vector<int64_t>);
-template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t, std::vector<int64_t>);
+template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, int64_t, const std::vector<int64_t>&);
+template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t, const std::vector<int64_t>&);
 
 Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const Indices& at) {
   Expr x = std::move(sum);
   if (e.bias) x = x + load(e.bias, {channel});
-  if (e.residual) x = x + cast(x->dtype, load(e.residual, at));
-  if (!e.scale) return cast(e.out, activated(e.activation, x));
+  if (!e.scale) return cast(e.out, with_residual(e, std::move(x), at));
+  x = cast(DType::kFloat32, x) * load(e.scale, {channel});
+  // Taken away with its sign turned, which is the same number: a product that is added is fused with the addition on
+  // CPUs that can, and the last bit would depend on the CPU.
+  if (e.residual)
+    x = x - load(e.residual_scale, {0}) *
+                cast(DType::kFloat32, cast(DType::kInt32, load(e.residual_zero_point, {0})) -
+                                          cast(DType::kInt32, load(e.residual, at)));
   // Saturated before it is rounded: the bounds are integers, and every number then is one of int32.
-  x = activated(e.activation, cast(DType::kFloat32, x) * load(e.scale, {channel}));
+  x = activated(e.activation, std::move(x));
   const Expr zero_point = cast(DType::kInt32, load(e.zero_point, {0}));
   const auto bound = [&](int64_t value) {
     return cast(DType::kFloat32, int_imm(value, DType::kInt32) - zero_point);

@@ -33,9 +33,14 @@ TaskMemory task_memory(const Workload& workload) {
   int64_t in = 0, out = 0;
   for (const Buffer& arg : program.args) {
     memory.operand_bytes += arg->bytes();
-    const bool is_output = arg->role == BufferRole::kOutput;
-    (is_output ? out : in) += arg->elements();
-    memory.disk_bytes += is_output ? kDouble * arg->elements() : arg->bytes();
+    if (is_given(arg->role)) {
+      in += arg->elements();
+      memory.disk_bytes += arg->bytes();
+    }
+    if (is_result(arg->role)) {
+      out += arg->elements();
+      memory.disk_bytes += kDouble * arg->elements();
+    }
   }
   // Inputs as numbers stay while the reference is computed from a copy in doubles; then its outputs, a copy
   // of them, and the file they become.

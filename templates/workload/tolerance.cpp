@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "templates/workload/winograd_math.h"
+#include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {
@@ -46,7 +47,8 @@ Tolerance of_product(const Product& w, int64_t terms) {
                         : w.out_dtype() == DType::kFloat16 ? 0x1p-11
                                                            : 0;
   const double least = w.out_dtype() == DType::kFloat16 ? 0x1p-25 : 0;
-  return {(1 + narrow) * product_sum_tolerance(terms) + least, kRelative + narrow};
+  const double steep = std::max(1.0, steepest(w.activation));  // one that is flat still rounds its own result
+  return {(1 + narrow) * steep * product_sum_tolerance(terms) + least, kRelative + narrow};
 }
 Tolerance of(const MatmulWorkload& w) { return of_product(w, w.k); }
 Tolerance of(const Conv2dWorkload& w) {
@@ -87,10 +89,18 @@ Tolerance of(const ReduceWorkload& w) {
 
 Tolerance of(const TransposeWorkload&) { return {0, 0}; }
 
+// True if the activation gives one of the numbers it is given, or a limit: nothing is rounded.
+bool is_exact(const Activation& a) {
+  return a.kind == ActivationKind::kNone || a.kind == ActivationKind::kRelu || a.kind == ActivationKind::kClip;
+}
+
 // Without arithmetic it is a copy.
 Tolerance of(const ElementwiseWorkload& w) {
-  return w.scale || w.bias || w.residual ? Tolerance{kLeast, kRelative} : Tolerance{0, 0};
+  const bool copies = !w.scale && !w.bias && !w.residual && is_exact(w.activation);
+  return copies ? Tolerance{0, 0} : Tolerance{kLeast * std::max(1.0, steepest(w.activation)), kRelative};
 }
+
+Tolerance of(const ProgramWorkload& w) { return tolerance_of_program(w); }
 
 }  // namespace
 

@@ -28,6 +28,8 @@ int64_t flops_of(const ElementwiseWorkload& w) {
   return parts * w.rows * w.columns;
 }
 
+int64_t flops_of(const ProgramWorkload& w) { return w.flops; }
+
 template <class W>
 concept HasConstants = requires(const W& w) {
   w.constant;
@@ -51,8 +53,6 @@ std::span<const DType> out_dtypes(DType dtype) {
 }
 
 DType left_dtype(DType dtype) { return dtype == DType::kInt8 ? DType::kUInt8 : dtype; }
-
-std::string_view activation_name(Activation a) { return a == Activation::kRelu ? "relu" : "none"; }
 
 std::string_view pooling_name(Pooling p) { return p == Pooling::kMax ? "max" : "average"; }
 
@@ -96,7 +96,7 @@ int64_t Workload::flops() const {
 
 int64_t Workload::bytes() const {
   int64_t total = 0;
-  for (const Buffer& arg : compute().args) total += arg->bytes();
+  for (const Buffer& arg : compute().args) total += (arg->role == BufferRole::kInOut ? 2 : 1) * arg->bytes();
   return total;
 }
 

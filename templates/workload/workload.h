@@ -5,8 +5,8 @@
 // the reference cache.
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
-//   (out_layout=NCHW16c follows layout if it differs; residual=1 follows bias if there is one;
-//   out_dtype=uint8 follows dtype if out is not of the type of the sums)
+//   (out_layout=NCHW16c follows layout if it differs; residual=1, residual=last or accumulate=1 follows bias if there is
+//   one; out_dtype=uint8 follows dtype if out is not of the type of the sums; act=clip:0:6 has numbers)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
 //   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
 //   (include_pad=1 follows pooling if an average counts padding)
@@ -15,6 +15,7 @@
 //   v1 reduce rows=4096 columns=1024 reduction=mean dtype=float32
 //   v1 transpose rows=4096 columns=1024 dtype=float32
 //   v1 elementwise rows=4096 columns=1024 scale=1 bias=1 residual=0 act=relu dtype=float32
+//   v1 program in=float32[1,64,56,56],float32[64,1,1] Mul(0,1) LeakyRelu(2){alpha=0.1f}
 //
 // templates/README.md says how to add an operator.
 #pragma once
@@ -22,6 +23,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,14 +34,17 @@
 #include "compiler_core/base/dtype.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/stmt.h"
+#include "templates/workload/activation.h"
 
 namespace tuner {
 
-enum class Activation : uint8_t { kNone, kRelu };
+namespace graph {
+struct Graph;
+}
+
 enum class RowReduction : uint8_t { kSum, kMax, kMin, kMean };
 enum class Pooling : uint8_t { kMax, kAverage };
 std::string_view pooling_name(Pooling p);             // "max", "average"
-std::string_view activation_name(Activation a);       // "none", "relu"
 std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "mean"
 
 // Types of products (matmul, conv2d). `dtype` is the type of b (the weights); sums are wider:
@@ -51,7 +56,11 @@ std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "m
 //   int8       uint8 (activations)    int8         int32: exact; at most 2^16        uint8, int8
 //                                                  terms, so that none overflows
 //
-// residual has the type of out. To bfloat16 and float16 the value is rounded at the end, to the nearest, ties
+// residual has the type of out. With `accumulate` it lies on out: out holds it before the call, and the sum after it,
+//
+//   out = act(sum + bias + old content of out)
+//
+// which is out += a * b where there is no activation. To bfloat16 and float16 the value is rounded at the end, to the nearest, ties
 // to even. To uint8 and int8 it is requantised, by two operands more, scale (float32, one a channel) and
 // zero_point (one number of out's type):
 //
@@ -61,7 +70,21 @@ std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "m
 // holds, not a number to the lowest. Those are the steps of ONNX's QLinearMatMul and QLinearConv, with scale
 // = (scale of a) * (scale of b) / (scale of out) and their relu before the rounding. A zero point of a is the
 // caller's to fold into bias: bias[c] - (zero point of a) * (sum of b's column c); a convolution that pads
-// needs 0 there. There is no residual then: it would need a scale of its own.
+// needs 0 there. A residual is a number of 8 bits then, too, with two operands of its own, residual_scale (float32, one
+// number) and residual_zero_point (one number of out's type):
+//
+//   out = saturate(round(act(float32(sum + bias[c]) * scale[c]
+//                            + residual_scale * float32(residual - residual_zero_point))) + zero_point)
+//
+// where both products are rounded before they are added.
+// Such a residual lies apart, never on out. Of the activations relu and clip then can be had, the numbers of
+// clip in steps of out; int32 has relu alone.
+//
+// With `residual_last` the residual comes behind the activation, as skip connections of YOLO have it:
+//
+//   out = act(sum + bias) + residual
+//
+// It then lies apart, out is not of 8 bits, and there is an activation (without one the order says nothing).
 DType sum_dtype(DType dtype);
 std::span<const DType> out_dtypes(DType dtype);  // what out may be; that of the sums first
 DType left_dtype(DType dtype);                   // of a, of data
@@ -72,10 +95,12 @@ struct MatmulWorkload {
   static constexpr std::string_view kOp = "matmul";
   static constexpr bool kMemoryBound = false;
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  bool transpose_a = false;  // a stored [K, M]
-  bool transpose_b = false;  // b stored [N, K]
-  bool bias = false;         // [N]
-  bool residual = false;     // [batch, M, N]
+  bool transpose_a = false;    // a stored [K, M]
+  bool transpose_b = false;    // b stored [N, K]
+  bool bias = false;           // [N]
+  bool residual = false;       // [batch, M, N]
+  bool accumulate = false;     // the residual lies on out; not both
+  bool residual_last = false;  // the residual is added behind the activation
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
   std::optional<DType> narrow_out;    // type of out if it is not that of the sums
@@ -101,6 +126,8 @@ struct Conv2dWorkload {
   int64_t groups = 1;
   bool bias = false;  // [OC]
   bool residual = false;
+  bool accumulate = false;     // the residual lies on out; not both
+  bool residual_last = false;  // the residual is added behind the activation
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;      // types: at matmul
   std::optional<DType> narrow_out;    // type of out if it is not that of the sums
@@ -203,10 +230,21 @@ struct ElementwiseWorkload {
   DType dtype = DType::kFloat32;
 };
 
+// Operators of a network as one kernel: what no other workload computes. compiler_core/graph/fragment.h tells what the text says
+// and how operands are called. Made by program_workload().
+struct ProgramWorkload {
+  static constexpr std::string_view kOp = "program";
+  static constexpr bool kMemoryBound = true;
+  std::string text;  // canonical
+  std::shared_ptr<const graph::Graph> fragment;
+  DType dtype = DType::kFloat32;  // of out
+  int64_t flops = 0;
+};
+
 class Workload {
  public:
   using Op = std::variant<MatmulWorkload, Conv2dWorkload, Pool2dWorkload, SoftmaxWorkload, LayerNormWorkload,
-                          ReduceWorkload, TransposeWorkload, ElementwiseWorkload>;
+                          ReduceWorkload, TransposeWorkload, ElementwiseWorkload, ProgramWorkload>;
 
   Workload() = default;
   template <class W>
@@ -220,7 +258,7 @@ class Workload {
   // pool2d, 5 for softmax, 8 for layer_norm, 1 for reduce, 0 for transpose, and one per optional part for
   // elementwise.
   int64_t flops() const;
-  // Returns the compulsory traffic in bytes: each argument read or written once. No kernel moves less if the
+  // Returns the compulsory traffic in bytes: each argument read or written once, an accumulated one both. No kernel moves less if the
   // data start in memory.
   int64_t bytes() const;
   // True if times should be compared with bytes() instead of flops(): each operator's kMemoryBound.
@@ -237,14 +275,17 @@ class Workload {
   const Op& op() const { return op_; }
 
   // Returns the unscheduled math. Arguments are inputs and constants in file order (a, b, bias | data,
-  // weight, bias | x, gamma, beta | x, scale, bias, residual), then "out". For products, residual, scale and
-  // zero_point follow bias.
+  // weight, bias | x, gamma, beta | x, scale, bias, residual), then "out". For products, residual, scale,
+  // zero_point, residual_scale and residual_zero_point follow bias; with `accumulate` out is in and out.
   Program compute() const;
 
  private:
   Op op_;
 };
 
+// A fragment of a graph (compiler_core/graph/fragment.h), or its text, as a workload. InvalidArgument: it is none, or too large.
+Result<Workload> program_workload(graph::Graph fragment);
+Result<Workload> program_from_text(std::string_view text);
 // Reads Workload::key() back. The result is valid; InvalidArgument names the word that is wrong.
 Result<Workload> workload_from_key(std::string_view key);
 // Returns "matmul, conv2d, ...", for messages.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <span>
 
-#include "templates/workload/workload.h"
+#include "templates/workload/workload_math.h"
 
 namespace tuner {
 namespace {
@@ -71,6 +71,35 @@ Status check_layout_of(std::string_view name, const std::string& layout, std::st
                           channels);
 }
 
+Status check_activation(const Activation& a) {
+  if (has_good_numbers(a)) return Status::ok();
+  return invalid_argument("activation: expected finite numbers, for clip the lower one first, found ",
+                          activation_text(a));
+}
+
+// What follows the sum of a product.
+template <class Product>
+Status check_epilogue(const Product& w) {
+  RETURN_IF_ERROR(check_activation(w.activation));
+  const bool narrow = requantises(w);
+  if (w.residual && w.accumulate)
+    return invalid_argument("accumulate: expected one of residual and accumulate, found both");
+  if (narrow && w.accumulate)
+    return invalid_argument("accumulate: expected none with out_dtype ", w.out_dtype(),
+                            ", where a residual lies apart (residual)");
+  if (w.residual_last && (!w.residual || narrow || w.activation == Activation::kNone))
+    return invalid_argument("residual: expected last only ",
+                            !w.residual ? "of a residual that lies apart"
+                            : narrow    ? str("where out is not of 8 bits, found out_dtype ", w.out_dtype())
+                                        : std::string("with an activation, which it follows"));
+  const ActivationKind kind = w.activation.kind;
+  if (w.dtype != DType::kInt8 || kind == ActivationKind::kNone || kind == ActivationKind::kRelu ||
+      (narrow && kind == ActivationKind::kClip))
+    return Status::ok();
+  return invalid_argument("activation: expected none", narrow ? ", relu or clip" : " or relu",
+                          " with out_dtype ", w.out_dtype(), ", found ", activation_text(w.activation));
+}
+
 // 2^16 products of a uint8 and an int8 are at most 2^16 * 255 * 128 = 2^31 - 2^23 in size: what is left to
 // int32 takes a bias and a residual of 2^22 each, which the caller keeps to.
 template <class Product>
@@ -91,10 +120,7 @@ Status check_types(const Product& w, std::string_view terms_name, int64_t terms)
     return invalid_argument("out_dtype: expected one of ", names, " for ", w.dtype, ", found ",
                             w.out_dtype());
   }
-  if (requantises(w) && w.residual)
-    return invalid_argument("residual: expected none with out_dtype ", w.out_dtype(),
-                            ", as it has no scale of its own");
-  return Status::ok();
+  return check_epilogue(w);
 }
 
 Status check(const MatmulWorkload& w) {
@@ -217,7 +243,11 @@ Status check(const LayerNormWorkload& w) {
 }
 Status check(const ReduceWorkload& w) { return check_matrix(w); }
 Status check(const TransposeWorkload& w) { return check_matrix(w); }
-Status check(const ElementwiseWorkload& w) { return check_matrix(w); }
+Status check(const ElementwiseWorkload& w) {
+  RETURN_IF_ERROR(check_activation(w.activation));
+  return check_matrix(w);
+}
+Status check(const ProgramWorkload& w) { return check_program(w); }
 
 }  // namespace
 

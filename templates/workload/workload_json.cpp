@@ -16,11 +16,49 @@ using nlohmann::ordered_json;
 
 // --- reading ---
 
+// The one key of an object has one number, or a list of them.
+std::optional<Activation> activation_of(const json& value) {
+  if (value.is_string()) {
+    const auto kind = activation_kind_from_name(value.get<std::string>());
+    return kind && activation_numbers(*kind) == 0 ? std::optional(Activation{*kind}) : std::nullopt;
+  }
+  if (!value.is_object() || value.size() != 1) return std::nullopt;
+  const auto kind = activation_kind_from_name(value.begin().key());
+  const json& given = value.begin().value();
+  const json list = given.is_array() ? given : json::array({given});
+  if (!kind || static_cast<size_t>(activation_numbers(*kind)) != list.size()) return std::nullopt;
+  // Through the text, which rounds to float32 and knows which numbers are good.
+  std::string text(activation_kind_name(*kind));
+  for (const json& number : list) {
+    if (!number.is_number()) return std::nullopt;
+    text += ":" + number.dump();
+  }
+  return activation_from_text(text);
+}
+
 void read_activation(ObjectReader& in, Activation& activation) {
   const json* value = in.get("activation");
   if (value == nullptr || value->is_null()) return;
-  if (*value != "relu") in.refuse("activation", "expected \"relu\" or null, found ", found(*value), ".");
-  activation = Activation::kRelu;
+  if (const auto read = activation_of(*value)) return void(activation = *read);
+  std::string known;
+  for (int i = 1; i < kActivationKinds; ++i) {
+    const auto kind = static_cast<ActivationKind>(i);
+    if (activation_numbers(kind) == 0) known += str("\"", activation_kind_name(kind), "\", ");
+  }
+  in.refuse("activation", "expected ", known, R"({"clip": [low, high]}, {"leaky": alpha} or null, found )",
+            found(*value), ".");
+}
+
+// true, or "last" for one behind the activation.
+template <class W>
+void read_residual(ObjectReader& in, W& w) {
+  const json* value = in.get("residual");
+  if (value == nullptr) return;
+  w.residual_last = *value == "last";
+  if (!w.residual_last && !value->is_boolean())
+    in.refuse("residual", "expected true, false or \"last\", found ", found(*value), ".");
+  else
+    w.residual = w.residual_last || value->get<bool>();
 }
 
 constexpr DType kRowTypes[] = {DType::kFloat32};
@@ -51,7 +89,12 @@ void read_types(ObjectReader& in, W& w, std::span<const DType> served) {
 template <class W>
 void read_epilogue(ObjectReader& in, W& w) {
   in.read("bias", w.bias);
-  in.read("residual", w.residual);
+  read_residual(in, w);
+  in.read("accumulate", w.accumulate);
+  if (w.residual && w.accumulate)
+    in.refuse(
+        "accumulate",
+        "expected one of residual and accumulate, found both: with accumulate the residual lies on out.");
   read_activation(in, w.activation);
 }
 
@@ -206,6 +249,16 @@ Workload read_only_matrix(ObjectReader& in) {
   return read_matrix<W>(in);
 }
 
+Workload read_program(ObjectReader& in) {
+  std::string text;
+  in.read("text", text, /*required=*/true);
+  if (in.failed()) return {};
+  Result<Workload> workload = program_from_text(text);
+  if (workload) return *std::move(workload);
+  in.refuse("text", workload.message(), ".");
+  return {};
+}
+
 struct OperatorReader {
   std::string_view op;
   Workload (*read)(ObjectReader& in);
@@ -219,16 +272,31 @@ constexpr OperatorReader kOperators[] = {
     {ReduceWorkload::kOp, read_reduce},
     {TransposeWorkload::kOp, read_only_matrix<TransposeWorkload>},
     {ElementwiseWorkload::kOp, read_elementwise},
+    {ProgramWorkload::kOp, read_program},
 };
 static_assert(std::size(kOperators) == std::variant_size_v<Workload::Op>, "an operator has no reader");
 
 // --- writing: what is as usual is left out ---
 
+// As the shortest text of the float32 says it, which nlohmann's doubles would not.
+json number_json(float number) { return json::parse(shortest_text(number)); }
+json activation_json(const Activation& a) {
+  const int numbers = activation_numbers(a.kind);
+  if (numbers == 0) return activation_kind_name(a.kind);
+  json value = number_json(a.first);
+  if (numbers == 2) value = json::array({value, number_json(a.second)});
+  return json{{activation_kind_name(a.kind), value}};
+}
+
 template <class W>
 void write_epilogue(ordered_json& out, const W& w) {
   if (w.bias) out["bias"] = true;
   if (w.residual) out["residual"] = true;
-  if (w.activation != Activation::kNone) out["activation"] = activation_name(w.activation);
+  if constexpr (requires { w.accumulate; }) {
+    if (w.residual_last) out["residual"] = "last";
+    if (w.accumulate) out["accumulate"] = true;
+  }
+  if (w.activation != Activation::kNone) out["activation"] = activation_json(w.activation);
 }
 template <class W>
 void write_dtype(ordered_json& out, const W& w) {
@@ -299,6 +367,7 @@ void write(ordered_json& out, const ElementwiseWorkload& w) {
   if (w.scale) out["scale"] = true;
   write_epilogue(out, w);
 }
+void write(ordered_json& out, const ProgramWorkload& w) { out["text"] = w.text; }
 
 }  // namespace
 

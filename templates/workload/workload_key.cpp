@@ -21,6 +21,21 @@ void describe_types(W& w, Fields& f) {
   w.narrow_out = out == usual ? std::nullopt : std::optional(out);
 }
 
+// residual=1, or residual=last behind the activation.
+enum class Residual : uint8_t { kNone, kFirst, kLast };
+std::ostream& operator<<(std::ostream& out, Residual r) {
+  return out << (r == Residual::kNone ? "0" : r == Residual::kFirst ? "1" : "last");
+}
+
+template <class W, class Fields>
+void describe_residual(W& w, Fields& f) {
+  Residual residual = !w.residual ? Residual::kNone : w.residual_last ? Residual::kLast : Residual::kFirst;
+  f.unless("residual", residual, Residual::kNone);
+  w.residual = residual != Residual::kNone;
+  w.residual_last = residual == Residual::kLast;
+  f.unless("accumulate", w.accumulate, false);
+}
+
 // The words of each operator's key, in order: one list, for writing and for reading.
 template <class Fields>
 void describe(MatmulWorkload& w, Fields& f) {
@@ -31,7 +46,7 @@ void describe(MatmulWorkload& w, Fields& f) {
   f("ta", w.transpose_a);
   f("tb", w.transpose_b);
   f("bias", w.bias);
-  f.unless("residual", w.residual, false);
+  describe_residual(w, f);
   f("act", w.activation);
   describe_types(w, f);
   f("const", w.constant);
@@ -50,7 +65,7 @@ void describe(Conv2dWorkload& w, Fields& f) {
   f("dil", w.dilation);
   f("groups", w.groups);
   f("bias", w.bias);
-  f.unless("residual", w.residual, false);
+  describe_residual(w, f);
   f("act", w.activation);
   describe_types(w, f);
   f("layout", w.layout);
@@ -131,7 +146,8 @@ class KeyWriter {
     std::array<char, 32> text;
     return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
   }
-  static std::string word(Activation value) { return std::string(activation_name(value)); }
+  static std::string word(const Activation& value) { return activation_text(value); }
+  static std::string word(Residual value) { return str(value); }
   static std::string word(Pooling value) { return std::string(pooling_name(value)); }
   static std::string word(RowReduction value) { return std::string(row_reduction_name(value)); }
   static std::string word(DType value) { return std::string(dtype_name(value)); }
@@ -199,8 +215,15 @@ class KeyReader {
   }
   void operator()(const std::string& name, Activation& value) {
     const std::string text = take(name);
-    if (text != "none" && text != "relu") refuse(name, "none or relu", text);
-    value = text == "relu" ? Activation::kRelu : Activation::kNone;
+    const auto read = activation_from_text(text);
+    if (read && activation_text(*read) == text) return void(value = *read);
+    refuse(name, "an activation such as none, relu, silu, clip:0:6 or leaky:0.1", text);
+  }
+  void operator()(const std::string& name, Residual& value) {
+    const std::string text = take(name);
+    for (const Residual r : {Residual::kNone, Residual::kFirst, Residual::kLast})
+      if (text == str(r)) return void(value = r);
+    refuse(name, "1 or last", text);
   }
   void operator()(const std::string& name, Pooling& value) {
     const std::string text = take(name);
@@ -283,11 +306,15 @@ bool read_operator(KeyReader& in, Workload& workload) {
     return false;
   } else {
     using W = std::variant_alternative_t<I, Workload::Op>;
-    if (in.op() != W::kOp) return read_operator<I + 1>(in, workload);
-    W w;
-    describe(w, in);
-    workload = Workload(std::move(w));
-    return true;
+    if constexpr (std::is_same_v<W, ProgramWorkload>) {
+      return read_operator<I + 1>(in, workload);
+    } else {
+      if (in.op() != W::kOp) return read_operator<I + 1>(in, workload);
+      W w;
+      describe(w, in);
+      workload = Workload(std::move(w));
+      return true;
+    }
   }
 }
 
@@ -306,15 +333,25 @@ std::string operator_names() {
 
 std::string Workload::key() const {
   return std::visit(
-      [](auto w) {
-        KeyWriter out(w.kOp);
-        describe(w, out);
-        return out.text();
+      []<class W>(W w) {
+        if constexpr (std::is_same_v<W, ProgramWorkload>) {
+          return str(kVersion, " ", w.kOp, " ", w.text);
+        } else {
+          KeyWriter out(w.kOp);
+          describe(w, out);
+          return out.text();
+        }
       },
       op_);
 }
 
 Result<Workload> workload_from_key(std::string_view key) {
+  const std::string program = str(kVersion, " ", ProgramWorkload::kOp, " ");
+  if (key.starts_with(program)) {
+    Result<Workload> workload = program_from_text(key.substr(program.size()));
+    if (!workload) return workload.status().with_context(str("workload key \"", key, "\": "));
+    return workload;
+  }
   ASSIGN_OR_RETURN(KeyReader in, KeyReader::open(key));
   Workload workload;
   if (!read_operator(in, workload))

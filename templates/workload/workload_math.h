@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler_core/te/te.h"
+#include "templates/workload/tolerance.h"
 #include "templates/workload/workload.h"
 
 namespace tuner {
@@ -18,15 +19,24 @@ Program math_of(const Conv2dWorkload& w);
 Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple);
 // What follows the sum of a product (matmul, conv2d).
 struct Epilogue {
-  Buffer bias, residual, scale, zero_point;  // null where there is none
+  Buffer bias, residual, scale, zero_point, residual_scale, residual_zero_point;  // null where there is none
   Activation activation;
+  bool residual_last = false;
   DType out;
 };
+// Declares what is added to the product: a residual apart, or the "out" that it lies on; null if there is neither.
+template <class Product>
+Buffer declare_residual(te::Builder& b, const Product& w, const std::vector<int64_t>& out_shape);
+extern template Buffer declare_residual(te::Builder&, const MatmulWorkload&, const std::vector<int64_t>&);
+extern template Buffer declare_residual(te::Builder&, const Conv2dWorkload&, const std::vector<int64_t>&);
 // Declares its operands, behind the product's own. `out_shape` is that of residual.
 template <class Product>
-Epilogue declare_epilogue(te::Builder& b, const Product& w, int64_t channels, std::vector<int64_t> out_shape);
-extern template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, int64_t, std::vector<int64_t>);
-extern template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t, std::vector<int64_t>);
+Epilogue declare_epilogue(te::Builder& b, const Product& w, int64_t channels,
+                          const std::vector<int64_t>& out_shape);
+extern template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, int64_t,
+                                          const std::vector<int64_t>&);
+extern template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t,
+                                          const std::vector<int64_t>&);
 // Returns the element of out for this sum: of that channel, and of residual[at].
 Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const te::Indices& at);
 // pooling_math.cpp
@@ -39,8 +49,11 @@ Program math_of(const LayerNormWorkload& w);
 Program math_of(const ReduceWorkload& w);
 Program math_of(const TransposeWorkload& w);
 Program math_of(const ElementwiseWorkload& w);
+// program_workload.cpp
+Program math_of(const ProgramWorkload& w);
+Tolerance tolerance_of_program(const ProgramWorkload& w);
+Status check_program(const ProgramWorkload& w);
 
-// Applies the activation to a value.
-Expr activated(Activation activation, Expr x);
+Expr zero_of(DType dtype);
 
 }  // namespace tuner

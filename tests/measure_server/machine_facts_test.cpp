@@ -58,5 +58,18 @@ TEST_F(MachineFacts, OldOnesAreMeasuredAgainAndTheHigherFigureStays) {
   EXPECT_GT(machine_facts(*runner_, file_, tomorrow)->peaks.float32[0], 1e-9);
 }
 
+// A peak that was measured at a slow moment stays so for a day, unless a kernel shows it.
+TEST_F(MachineFacts, AreMeasuredAgainWhereAKernelIsFaster) {
+  EXPECT_TRUE(beats_peak(1000, std::vector{12.0, 9.0, 11.0}, 100));
+  EXPECT_FALSE(beats_peak(1000, std::vector{12.0, 10.5}, 100));
+  EXPECT_FALSE(beats_peak(1000, std::vector<double>(), 100)) << "no time";
+  EXPECT_FALSE(beats_peak(1000, std::vector{1e-3}, 0)) << "no peak is known";
+  ProbeReply slow = kept(1e-9);
+  slow.bandwidths.levels = {{INT64_MAX, {1e9}}};
+  const ProbeReply again = machine_facts_again(*runner_, file_, slow).value();
+  EXPECT_GT(again.peaks.float32[0], 1e-9);
+  EXPECT_EQ(machine_facts(*runner_, file_)->peaks.float32[0], again.peaks.float32[0]) << "kept";
+}
+
 }  // namespace
 }  // namespace tuner

@@ -187,6 +187,19 @@ TEST(Conv2d1x1Cpu, RandomConfigsOfPlainImages) {
     }
 }
 
+// In float32 vectors: weights are widened as they are packed, pixels where they are loaded.
+TEST(Conv2d1x1PixelsCpu, RandomConfigsOfBfloat16) {
+  for (auto w : {conv(1, 1, 1, 1), conv(5, 7, 7, 19), conv(3, 1, 29, 40), conv(4, 9, 12, 17, /*stride=*/2)})
+    for (int form = 0; form < 4; ++form) {
+      w.dtype = DType::kBFloat16;
+      if ((form & 1) != 0) w.constant.clear();
+      if ((form & 2) != 0) w.narrow_out = DType::kBFloat16;
+      w.bias = w.residual = (form & 2) != 0;
+      expect_configs_right(conv2d_1x1_pixels_cpu(), w, cpu(256, 16), 4, 1);
+      expect_configs_right(conv2d_1x1_pixels_cpu(), w, cpu(512, 32, /*threads=*/2), 4, 2);
+    }
+}
+
 TEST(Conv2d1x1ChannelsCpu, RandomConfigsOfBlockedImages) {
   for (const auto& [in, out] :
        {std::pair{"NCHW16c", "NCHW16c"}, {"NCHW8c", "NCHW16c"}, {"NCHW", "NCHW16c"}, {"NCHW4c", "NCHW"}})

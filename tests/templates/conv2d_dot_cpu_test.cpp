@@ -48,7 +48,7 @@ TEST(Conv2dDotCpu, DeclinesWithTheReason) {
   EXPECT_EQ(conv2d_1x1_channels_cpu().supports(w, cpu(256, 16)).reason,
             "needs float32, bfloat16 or int8, got float16");
   w.dtype = DType::kInt8;
-  EXPECT_EQ(conv2d_1x1_pixels_cpu().supports(w, cpu(256, 16)).reason, "needs float32, got int8");
+  EXPECT_EQ(conv2d_1x1_pixels_cpu().supports(w, cpu(256, 16)).reason, "needs float32 or bfloat16, got int8");
 }
 
 const AnyTemplate* const kTemplates[] = {&conv2d_direct_cpu(), &conv2d_1x1_channels_cpu(),
@@ -95,7 +95,7 @@ TEST(Conv2dDotCpu, EveryLayoutInAndOut) {
           w.layout = in;
           w.out_layout = out;
           w.bias = true;
-          w.residual = !requantises(w);
+          w.residual = true;
           w.activation = Activation::kRelu;
           expect_all_right(w, cpu(256, 16), 1, ++seed);
           const std::vector<Target> all = hosts(1);
@@ -103,12 +103,16 @@ TEST(Conv2dDotCpu, EveryLayoutInAndOut) {
         }
 }
 
-// 48 pixels are three strips of 16, across rows.
+// Strips of 16 pixels across rows: three of 48, of long and of short rows; 196 and 49 pixels leave a rest.
 TEST(Conv2dDotCpu, PixelsAreWovenAcrossRows) {
   uint32_t seed = 40;
   for (const Types& types : kTypes)
-    for (const int64_t kernel : {1, 3}) {
-      const Conv2dWorkload w = conv(types, 16, 2, 24, 24, kernel, 1, kernel / 2);
+    for (const auto& [channels, height, width, kernel] : {std::array<int64_t, 4>{16, 2, 24, 1},
+                                                          {16, 2, 24, 3},
+                                                          {8, 4, 12, 1},
+                                                          {7, 14, 14, 3},
+                                                          {9, 7, 7, 1}}) {
+      const Conv2dWorkload w = conv(types, channels, height, width, 24, kernel, 1, kernel / 2);
       expect_all_right(w, cpu(512, 32), 1, ++seed);
       for (const int threads : {1, 2})
         for (const Target& t : hosts(threads)) expect_all_code_right(w, t, 1, seed);
@@ -135,7 +139,7 @@ TEST(Conv2dDotCpu, EachChannelByItself) {
         w.groups = 32;
         w.layout = w.out_layout = layout;
         w.bias = true;
-        w.residual = !requantises(w);
+        w.residual = true;
         expect_all_right(w, cpu(512, 32, 1 + stride % 2), 2, ++seed);
         const std::vector<Target> all = hosts(1);
         expect_all_code_right(w, all[seed % all.size()], 2, seed);
@@ -152,7 +156,7 @@ TEST(Conv2dDotCpu, EveryForm) {
       if ((form & 4) != 0) w.constant.emplace_back("data");
       if ((form & 8) != 0) w.constant.emplace_back("weight");
       w.bias = (form & 16) != 0;
-      w.residual = w.bias && !requantises(w);
+      w.residual = w.bias;
       expect_all_right(w, cpu(256, 16, 1 + form / 2 % 2), 1, static_cast<uint32_t>(form));
     }
 }

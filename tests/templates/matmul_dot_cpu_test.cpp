@@ -130,7 +130,7 @@ MatmulWorkload form_of(const Types& types, int form) {
   w.activation = (form & 8) != 0 ? Activation::kRelu : Activation::kNone;
   if ((form & 16) != 0) w.constant = {"b"};
   w.batch = (form & 32) != 0 ? 3 : 1;
-  w.residual = (form & 64) != 0 && !requantises(w);
+  w.residual = (form & 64) != 0;
   return w;
 }
 

@@ -186,7 +186,6 @@ MatmulWorkload drawn(std::mt19937_64& random, DType dtype) {
   const std::span<const DType> outs = out_dtypes(dtype);
   const DType out = outs[random() % outs.size()];
   if (out != outs.front()) w.narrow_out = out;
-  if (requantises(w)) w.residual = false;
   return w;
 }
 

@@ -185,6 +185,65 @@ TEST(Requantisation, ReferenceRoundsAsKernelsDo) {
   EXPECT_EQ(args.back(), expected);
 }
 
+// A residual of 8 bits, the formula written out: both products rounded, then added. Sums beside ties, where a product
+// fused with the addition would give another integer; all residuals; zero points and scales of both signs.
+TEST(Requantisation, AResidualHasItsOwnScaleAndZeroPoint) {
+  MatmulWorkload w;
+  w.m = 1, w.n = 8192, w.k = 1;
+  w.bias = w.residual = true;
+  w.dtype = DType::kInt8;
+  for (const DType out : {DType::kUInt8, DType::kInt8})
+    for (const double residual_scale : {0.37, -1.7, 0.0, 1e30})
+      for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+        w.narrow_out = out;
+        w.activation = activation;
+        const double low = out == DType::kInt8 ? -128 : 0, zero = low + 100, residual_zero = low + 31;
+        const auto by = static_cast<float>(residual_scale);
+        SCOPED_TRACE(str(Workload(w).key(), ", residual_scale ", by));
+        std::vector<double> bias, residual, scales, expected;
+        int fused_sum = 0, fused_residual = 0;
+        for (int j = 0; j < w.n; ++j) {
+          bias.push_back(1'000'003 + 64.0 * j);
+          residual.push_back(low + j % 256);
+          const auto distance = static_cast<float>(residual.back() - residual_zero),
+                     sum = static_cast<float>(bias.back());
+          const volatile float from_residual = by * distance;
+          // The nearest float32 to a number that brings both together to a tie.
+          const auto scale = static_cast<float>((j % 90 - 40.5 - by * distance) / bias.back());
+          scales.push_back(scale);
+          const volatile float from_sum = sum * scale;
+          const auto finished = [&](float x) {
+            if (activation == Activation::kRelu) x = std::max(x, 0.0F);
+            return std::clamp(std::nearbyint(static_cast<double>(x)) + zero, low, low + 255);
+          };
+          expected.push_back(finished(from_sum + from_residual));
+          fused_sum += finished(std::fma(sum, scale, from_residual)) != expected.back();
+          fused_residual += finished(std::fma(by, distance, from_sum)) != expected.back();
+        }
+        if (std::abs(by) < 10 && by != 0) {
+          EXPECT_GT(std::min(fused_sum, fused_residual), 50);
+        }
+        std::vector<std::vector<double>> args = {{0},    std::vector<double>(static_cast<size_t>(w.n)),
+                                                 bias,   residual,
+                                                 scales, {zero},
+                                                 {by},   {residual_zero},
+                                                 {}};
+        const Program math = Workload(w).compute();
+        ASSERT_TRUE(interpret(math, args).is_ok());
+        EXPECT_EQ(args.back(), expected);
+        const auto answer = reference_answer(math, inputs_of(args));
+        ASSERT_TRUE(answer.is_ok()) << answer.message();
+        EXPECT_EQ(answer->back(), expected);
+        for (const Target& target : {host_target(1), *parse_target("llvm -mcpu=x86-64")}) {
+          if (target.family != host_target(1).family) continue;
+          args.back().clear();
+          const Status status = testing::run_compiled(math, args, target, 1);
+          ASSERT_TRUE(status.is_ok()) << status.message();
+          EXPECT_EQ(args.back(), expected) << target.name();
+        }
+      }
+}
+
 // The largest |found - right| / tolerance.
 double worst_error(const Tolerance& t, const std::vector<double>& found, const std::vector<double>& right) {
   double worst = 0;

@@ -49,6 +49,9 @@ std::vector<Workload> workloads() {
            "v1 conv2d n=1 ic=32 ih=14 iw=14 oc=64 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 "
            "act=relu "
            "dtype=bfloat16 layout=NCHW const=none",
+           "v1 conv2d n=1 ic=32 ih=14 iw=14 oc=32 kh=3 kw=3 stride=2,2 pad=1,1,1,1 dil=1,1 groups=32 bias=0 "
+           "act=none "
+           "dtype=int8 out_dtype=uint8 layout=NCHW const=weight",
        }) {
     const Result<Workload> w = workload_from_key(key);
     EXPECT_TRUE(w.is_ok()) << w.message();

@@ -28,6 +28,15 @@ TEST(TaskMemory, CountsOperandsFilesAndTheReference) {
   EXPECT_EQ(b.making_bytes, m.making_bytes);
 }
 
+// One argument, which is an input on disk and an answer, too.
+TEST(TaskMemory, AnOutputInPlaceIsBoth) {
+  MatmulWorkload w{.m = 1000, .n = 1000, .k = 1000, .accumulate = true};
+  const TaskMemory m = task_memory(w);
+  EXPECT_EQ(m.operand_bytes, 3 * 4'000'000);
+  EXPECT_EQ(m.disk_bytes, 3 * 4'000'000 + 8'000'000);
+  EXPECT_EQ(m.making_bytes, (64 << 20) + 12 * 3'000'000 + 24 * 1'000'000);
+}
+
 TEST(TaskMemory, SaysWhatDoesNotFitAndWhatToDo) {
   const Workload w = product(60'000);
   EXPECT_TRUE(fits(w, {}));

@@ -27,27 +27,35 @@ inline Target cpu(int vector_bits, int registers, int threads = 1) {
   return t;
 }
 
-// Random values for the arguments of `math`, and its answer by the oracle in the last place.
-inline std::vector<std::vector<double>> oracle_arguments(const Program& math, uint64_t seed) {
+// Random values for the arguments of `math` that are given; one that is inout, too.
+inline std::vector<std::vector<double>> random_arguments(const Program& math, uint64_t seed) {
   std::mt19937_64 rng(seed);
   std::vector<std::vector<double>> args;
   for (const Buffer& b : math.args) {
     int64_t n = 1;
     for (const int64_t extent : b->shape) n *= extent;
     std::vector<double>& values = args.emplace_back();
-    if (b->role == BufferRole::kOutput) continue;
+    if (!is_given(b->role)) continue;
     const double factor = testing::drawn_factor(math.args, b);
     for (int64_t i = 0; i < n; ++i) values.push_back(factor * testing::random_number(rng, b->dtype));
   }
+  return args;
+}
+
+// The same with the answer of `math` by the oracle in the last place.
+inline std::vector<std::vector<double>> oracle_arguments(const Program& math, uint64_t seed) {
+  std::vector<std::vector<double>> args = random_arguments(math, seed);
   const Status status = interpret(math, args);
   EXPECT_TRUE(status.is_ok()) << status.message();
   return args;
 }
 
-// The scheduled Program computes what the math says, read and written in bounds, in double precision.
-inline void expect_same_answer(const Program& scheduled, const std::vector<std::vector<double>>& expected) {
+// The scheduled Program computes what the math says, read and written in bounds, in double precision. `before`: what
+// the last argument holds before, where it is inout.
+inline void expect_same_answer(const Program& scheduled, const std::vector<std::vector<double>>& expected,
+                               const std::vector<double>& before = {}) {
   std::vector<std::vector<double>> args = expected;
-  args.back().clear();
+  args.back() = before;
   const Status status = interpret(scheduled, args);
   ASSERT_TRUE(status.is_ok()) << status.message();
   ASSERT_EQ(args.back().size(), expected.back().size());
@@ -66,16 +74,17 @@ inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const 
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const ConfigSpace& space = (*instance)->space();
   const auto expected = oracle_arguments(w.compute(), seed);
+  const std::vector<double> before = random_arguments(w.compute(), seed).back();
   std::mt19937_64 rng(seed);
   for (int i = 0; i <= samples; ++i) {
     const Config config = space.at(i == 0 ? space.default_index() : space.sample(rng));
     SCOPED_TRACE(config.to_text());
     const Result<Program> program = (*instance)->instantiate(config);
     ASSERT_TRUE(program.is_ok()) << program.message();
-    ASSERT_NO_FATAL_FAILURE(expect_same_answer(*program, expected));
+    ASSERT_NO_FATAL_FAILURE(expect_same_answer(*program, expected, before));
     const Result<Program> lowered = lower(*program, /*max_unrolled_stores=*/4096);
     ASSERT_TRUE(lowered.is_ok()) << lowered.message();
-    ASSERT_NO_FATAL_FAILURE(expect_same_answer(*lowered, expected)) << "after lowering";
+    ASSERT_NO_FATAL_FAILURE(expect_same_answer(*lowered, expected, before)) << "after lowering";
   }
 }
 

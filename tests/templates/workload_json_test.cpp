@@ -12,6 +12,8 @@ namespace {
 const std::string kTexts[] = {
     R"({"op":"matmul","batch":3,"a":[13,7],"b":[29,13],"transpose_a":true,"transpose_b":true,"bias":true,"residual":true,"activation":"relu","constant":["b","bias"]})",
     R"({"op":"matmul","a":[1,16],"b":[16,8],"dtype":"int8"})",
+    R"({"op":"matmul","a":[2,16],"b":[16,8],"accumulate":true,"activation":"relu"})",
+    R"({"op":"conv2d","data":[1,3,9,9],"weight":[8,3,3,3],"accumulate":true,"dtype":"bfloat16"})",
     R"({"op":"matmul","a":[1,16],"b":[16,8],"dtype":"float16"})",
     R"({"op":"conv2d","data":[2,8,9,7],"weight":[16,4,3,1],"stride":[2,1],"padding":[1,2,3,4],"dilation":[1,2],"groups":2,"bias":true,"activation":"relu","layout":"NCHW4c","out_layout":"NCHW","constant":["weight"]})",
     R"({"op":"matmul","a":[1,16],"b":[16,8],"bias":true,"dtype":"int8","out_dtype":"uint8"})",
@@ -50,6 +52,10 @@ TEST(WorkloadJson, TheFirstThingWrongIsNamed) {
             "\"trials\": unknown key. Known here: columns, dtype, op, rows.");
   EXPECT_EQ(workload_from_json(R"({"op":"softmax","rows":4,)").message().substr(0, 28),
             "line 1, column 26: not JSON:");
+  EXPECT_EQ(workload_from_json(R"({"op":"matmul","a":[2,2],"b":[2,2],"residual":true,"accumulate":true})")
+                .message(),
+            "accumulate: expected one of residual and accumulate, found both: with accumulate the residual "
+            "lies on out.");
   EXPECT_EQ(workload_from_json("[]").message(), "expected an object { ... }, found [].");
   EXPECT_EQ(workload_from_json("").status().code(), StatusCode::kInvalidArgument);
 }

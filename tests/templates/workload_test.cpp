@@ -1,5 +1,6 @@
 // Workloads: the key text both ways, the checks, the counts.
 #include "templates/workload/workload.h"
+#include "templates/workload/needed_work.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,6 +38,10 @@ TEST(WorkloadKey, IsCanonicalText) {
   EXPECT_EQ(
       Workload(m).key(),
       "v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=int8 out_dtype=uint8 const=none");
+  MatmulWorkload sum{.m = 2, .n = 3, .k = 4, .accumulate = true};
+  EXPECT_EQ(Workload(sum).key(),
+            "v1 matmul b=1 m=2 n=3 k=4 ta=0 tb=0 bias=0 accumulate=1 act=none dtype=float32 const=none");
+  EXPECT_EQ(workload_from_key(Workload(sum).key())->key(), Workload(sum).key());
   Conv2dWorkload brain = resnet_last();
   brain.dtype = DType::kBFloat16;
   brain.narrow_out = DType::kBFloat16;
@@ -208,8 +213,12 @@ TEST(WorkloadValidate, OutHasATypeThatTheSumsBecome) {
   w.narrow_out = DType::kInt8;
   EXPECT_TRUE(validate(w).is_ok());
   w.residual = true;
+  EXPECT_TRUE(validate(w).is_ok());
+  w.accumulate = true;
+  EXPECT_EQ(validate(w).message(), "accumulate: expected one of residual and accumulate, found both");
+  w.residual = false;
   EXPECT_EQ(validate(w).message(),
-            "residual: expected none with out_dtype int8, as it has no scale of its own");
+            "accumulate: expected none with out_dtype int8, where a residual lies apart (residual)");
 }
 
 TEST(WorkloadValidate, Int8SumsOfAConvolutionFitInt32) {
@@ -227,7 +236,7 @@ TEST(Workload, TypesOfAProductFollowFromTwo) {
     w.dtype = dtype;
     w.narrow_out = out;
     w.bias = true;
-    w.residual = !requantises(w);
+    w.residual = true;
     std::string found;
     for (const Buffer& b : Workload(w).compute().args) found += str(b->name, " ", b->dtype, ", ");
     return found;
@@ -240,15 +249,46 @@ TEST(Workload, TypesOfAProductFollowFromTwo) {
   EXPECT_EQ(types(m, DType::kFloat16, DType::kFloat16),
             "a float16, b float16, bias float32, residual float16, out float16, ");
   EXPECT_EQ(types(m, DType::kInt8, {}), "a uint8, b int8, bias int32, residual int32, out int32, ");
-  EXPECT_EQ(types(m, DType::kInt8, DType::kUInt8),
-            "a uint8, b int8, bias int32, scale float32, zero_point uint8, out uint8, ");
+  EXPECT_EQ(
+      types(m, DType::kInt8, DType::kUInt8),
+      "a uint8, b int8, bias int32, residual uint8, scale float32, zero_point uint8, residual_scale float32, "
+      "residual_zero_point uint8, out uint8, ");
   const Conv2dWorkload c;
   EXPECT_EQ(types(c, DType::kFloat32, {}),
             "data float32, weight float32, bias float32, residual float32, out float32, ");
   EXPECT_EQ(types(c, DType::kBFloat16, DType::kBFloat16),
             "data bfloat16, weight bfloat16, bias float32, residual bfloat16, out bfloat16, ");
   EXPECT_EQ(types(c, DType::kInt8, DType::kInt8),
-            "data uint8, weight int8, bias int32, scale float32, zero_point int8, out int8, ");
+            "data uint8, weight int8, bias int32, residual int8, scale float32, zero_point int8, "
+            "residual_scale float32, residual_zero_point int8, out int8, ");
+}
+
+// Against a count of the taps inside, one by one.
+TEST(NeededFlops, LeaveOutThePadding) {
+  MatmulWorkload m;
+  m.m = 3, m.n = 5, m.k = 7;
+  EXPECT_EQ(needed_flops(m), Workload(m).flops());
+  for (int form = 0; form < 64; ++form) {
+    Conv2dWorkload w;
+    w.batch = 2, w.in_channels = 6, w.out_channels = 4, w.groups = 2;
+    w.in_height = 5 + form % 3, w.in_width = 9;
+    w.kernel_height = 1 + form % 4, w.kernel_width = 3;
+    w.stride = {1 + form / 4 % 2, 1 + form / 8 % 3};
+    w.dilation = {1, 1 + form / 16 % 2};
+    w.padding = {form % 3, form / 32 * 5, 1, 4};
+    ASSERT_TRUE(validate(w).is_ok());
+    int64_t products = 0;
+    for (int64_t oh = 0; oh < w.out_height(); ++oh)
+      for (int64_t ow = 0; ow < w.out_width(); ++ow)
+        for (int64_t kh = 0; kh < w.kernel_height; ++kh)
+          for (int64_t kw = 0; kw < w.kernel_width; ++kw) {
+            const int64_t row = oh * w.stride[0] + kh * w.dilation[0] - w.padding[0],
+                          column = ow * w.stride[1] + kw * w.dilation[1] - w.padding[1];
+            products += row >= 0 && row < w.in_height && column >= 0 && column < w.in_width;
+          }
+    EXPECT_EQ(needed_flops(w), 2 * products * w.batch * w.out_channels * (w.in_channels / w.groups))
+        << Workload(w).key();
+  }
 }
 
 TEST(Workload, CountsMultiplyAndAddAsTwo) {
@@ -321,6 +361,9 @@ TEST(Workload, CountsEachArgumentOnceAsTraffic) {
   m.k = 7;
   m.bias = true;
   EXPECT_EQ(floats(m), 2 * (3 * 7 + 7 * 5 + 3 * 5) + 5);
+  m.accumulate = true;  // out is read and written
+  EXPECT_EQ(floats(m), 2 * (3 * 7 + 7 * 5 + 2 * 3 * 5) + 5);
+  m.accumulate = false;
   m.dtype = DType::kBFloat16;
   EXPECT_EQ(Workload(m).bytes(), 2 * (2 * (3 * 7 + 7 * 5) + 4 * 3 * 5) + 4 * 5);
   m.dtype = DType::kInt8;
@@ -357,6 +400,9 @@ TEST(Workload, MathHasArgumentsInFileOrder) {
     return names;
   };
   EXPECT_EQ(arguments(resnet_last()), "data:input weight:constant bias:input out:output ");
+  Conv2dWorkload in_place = resnet_last();
+  in_place.accumulate = true;
+  EXPECT_EQ(arguments(in_place), "data:input weight:constant bias:input out:inout ");
   EXPECT_EQ(arguments(LayerNormWorkload{7, 13}), "x:input gamma:input beta:input out:output ");
   EXPECT_EQ(arguments(ElementwiseWorkload{7, 13, true, true, true}),
             "x:input scale:input bias:input residual:input out:output ");

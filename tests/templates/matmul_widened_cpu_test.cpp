@@ -1,4 +1,5 @@
-// matmul_cpu of float16: loops, and random configs on odd shapes, interpreted and compiled.
+// matmul_cpu of float16 and bfloat16, in float32 vectors: loops, and random configs on odd shapes, interpreted and
+// compiled; which template is the default.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,19 +9,27 @@
 namespace tuner {
 namespace {
 
-MatmulWorkload matmul(std::optional<DType> out, int64_t m, int64_t n, int64_t k) {
+struct Types {
+  DType dtype;
+  std::optional<DType> out = {};
+};
+
+MatmulWorkload matmul(const Types& types, int64_t m, int64_t n, int64_t k) {
   MatmulWorkload w;
   w.m = m;
   w.n = n;
   w.k = k;
-  w.dtype = DType::kFloat16;
-  w.narrow_out = out;
+  w.dtype = types.dtype;
+  w.narrow_out = types.out;
   return w;
 }
-const std::optional<DType> kOuts[] = {std::nullopt, DType::kFloat16};
+const Types kTypes[] = {{DType::kFloat16},
+                        {DType::kFloat16, DType::kFloat16},
+                        {DType::kBFloat16},
+                        {DType::kBFloat16, DType::kBFloat16}};
 
-TEST(MatmulFloat16Cpu, AIsWidenedAheadAndBWhereItIsLoaded) {
-  MatmulWorkload w = matmul({}, 20, 60, 9);
+TEST(MatmulWidenedCpu, AIsWidenedAheadAndBWhereItIsLoaded) {
+  MatmulWorkload w = matmul({DType::kFloat16}, 20, 60, 9);
   w.constant = {"b"};
   const auto instance = matmul_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
@@ -36,10 +45,10 @@ TEST(MatmulFloat16Cpu, AIsWidenedAheadAndBWhereItIsLoaded) {
       text, ::testing::HasSubstr("packing matmul_pack(constant b float16[9, 60], packed b.packed float16["));
 }
 
-TEST(MatmulFloat16Cpu, RandomConfigsOnOddShapes) {
-  for (const auto& out : kOuts)
-    for (const auto& w : {matmul(out, 1, 1, 1), matmul(out, 7, 13, 29), matmul(out, 1, 40, 9),
-                          matmul(out, 33, 1, 5), matmul(out, 20, 50, 3)}) {
+TEST(MatmulWidenedCpu, RandomConfigsOnOddShapes) {
+  for (const Types& types : kTypes)
+    for (const auto& w : {matmul(types, 1, 1, 1), matmul(types, 7, 13, 29), matmul(types, 1, 40, 9),
+                          matmul(types, 33, 1, 5), matmul(types, 20, 50, 3)}) {
       expect_configs_right(matmul_cpu(), w, cpu(256, 16), 8, 1);
       expect_configs_right(matmul_cpu(), w, cpu(512, 32), 8, 2);
       expect_configs_right(matmul_cpu(), w, cpu(512, 32, /*threads=*/2), 8, 3);
@@ -47,7 +56,7 @@ TEST(MatmulFloat16Cpu, RandomConfigsOnOddShapes) {
 }
 
 MatmulWorkload form_of(int form) {
-  MatmulWorkload w = matmul(kOuts[form / 128], 9, 37, 6);
+  MatmulWorkload w = matmul(kTypes[form / 128], 9, 37, 6);
   w.transpose_a = (form & 1) != 0;
   w.transpose_b = (form & 2) != 0;
   w.bias = (form & 4) != 0;
@@ -59,33 +68,51 @@ MatmulWorkload form_of(int form) {
   return w;
 }
 
-TEST(MatmulFloat16Cpu, EveryOperandForm) {
-  for (int form = 0; form < 256; ++form)
+TEST(MatmulWidenedCpu, EveryOperandForm) {
+  for (int form = 0; form < 512; ++form)
     expect_configs_right(matmul_cpu(), form_of(form), cpu(256, 16, 1 + form % 2), 2,
                          static_cast<uint32_t>(form));
 }
 
-// Its copy of a is a loop, not a line for each vector.
-TEST(MatmulFloat16Cpu, LongRowsCompile) {
-  expect_code_right(matmul_cpu(), matmul({}, 2, 3, 100'000), host_target(1), 0, 6);
+// bfloat16 has more than one unit: all of them are searched, and the default is the one that the CPU is built for.
+TEST(MatmulWidenedCpu, DefaultIsTheCpusOwnUnit) {
+  const auto order = [](DType dtype, const char* target) {
+    std::string names;
+    const auto serving = templates_for(matmul({dtype}, 64, 64, 64), *parse_target(target));
+    for (const AnyTemplate* t : *serving) names += str(names.empty() ? "" : " ", t->name());
+    return names;
+  };
+  EXPECT_EQ(order(DType::kBFloat16, "llvm -mcpu=haswell"), "matmul_cpu matmul_dot_cpu");
+  EXPECT_EQ(order(DType::kBFloat16, "llvm -mcpu=neoverse-n1 -mtriple=aarch64-linux-gnu"),
+            "matmul_cpu matmul_dot_cpu");
+  EXPECT_EQ(order(DType::kBFloat16, "llvm -mcpu=znver5"), "matmul_dot_cpu matmul_cpu");
+  EXPECT_EQ(order(DType::kBFloat16, "llvm -mcpu=sapphirerapids"),
+            "matmul_tile_cpu matmul_dot_cpu matmul_cpu");
+  EXPECT_EQ(order(DType::kFloat16, "llvm -mcpu=sapphirerapids"), "matmul_cpu");
+  EXPECT_EQ(order(DType::kFloat16, "llvm -mcpu=graniterapids"), "matmul_tile_cpu matmul_cpu");
 }
 
-TEST(MatmulFloat16Cpu, CompiledConfigs) {
-  for (const auto& out : kOuts)
+// Its copy of a is a loop, not a line for each vector.
+TEST(MatmulWidenedCpu, LongRowsCompile) {
+  expect_code_right(matmul_cpu(), matmul({DType::kFloat16}, 2, 3, 100'000), host_target(1), 0, 6);
+}
+
+TEST(MatmulWidenedCpu, CompiledConfigs) {
+  for (const Types& types : kTypes)
     for (const Target& t : hosts(1)) {
-      expect_code_right(matmul_cpu(), matmul(out, 1, 1, 1), t, 2, 1);
-      expect_code_right(matmul_cpu(), matmul(out, 7, 13, 29), t, 5, 2);
-      expect_code_right(matmul_cpu(), matmul(out, 65, 33, 255), t, 5, 3);
-      expect_code_right(matmul_cpu(), matmul(out, 33, 1, 5), t, 3, 4);
+      expect_code_right(matmul_cpu(), matmul(types, 1, 1, 1), t, 2, 1);
+      expect_code_right(matmul_cpu(), matmul(types, 7, 13, 29), t, 5, 2);
+      expect_code_right(matmul_cpu(), matmul(types, 65, 33, 255), t, 5, 3);
+      expect_code_right(matmul_cpu(), matmul(types, 33, 1, 5), t, 3, 4);
     }
   for (const Target& t : hosts(2))
-    for (int form = 3; form < 256; form += 11)
+    for (int form = 3; form < 512; form += 11)
       expect_code_right(matmul_cpu(), form_of(form), t, 1, static_cast<uint32_t>(form));
 }
 
 // Numbers below the normal range of float16 are as exact as the others; an infinity reaches its own row.
-TEST(MatmulFloat16Cpu, DenormalsAndInfinities) {
-  MatmulWorkload w = matmul({}, 5, 37, 4);
+TEST(MatmulWidenedCpu, DenormalsAndInfinities) {
+  MatmulWorkload w = matmul({DType::kFloat16}, 5, 37, 4);
   const Program math = Workload(w).compute();
   auto expected = testing::random_args(math, 1);
   for (size_t i = 0; i < expected[0].size(); ++i) expected[0][i] = 0x1p-24 * static_cast<double>(1 + i);

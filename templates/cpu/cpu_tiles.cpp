@@ -1,0 +1,88 @@
+#include "templates/cpu/cpu_tiles.h"
+
+#include <algorithm>
+
+#include "compiler_core/base/int_math.h"
+
+namespace tuner::cpu {
+namespace {
+
+// The copy `t`, whose last `rank` dimensions hold tiles.
+void copy_tiles(Schedule& s, const Tensor& t, size_t rank, const std::vector<int64_t>& cut,
+                const std::string& intrinsic) {
+  const std::vector<Axis> axes = s.spatial_axes(t);
+  if (s.refused()) return;
+  const auto first = axes.end() - static_cast<std::ptrdiff_t>(rank);
+  by_tiles(s, {axes.begin(), first}, {first, axes.end()}, cut, intrinsic);
+}
+
+}  // namespace
+
+std::vector<int64_t> tile_rows(int64_t m) {
+  const int64_t equal = ceil_div(m, ceil_div(m, kTileRows)), full = std::min(m, kTileRows);
+  return equal == full ? std::vector<int64_t>{full} : std::vector<int64_t>{equal, full};
+}
+
+std::string tile_store(const Tensor& sums, const TileBlock& block) {
+  return str("amx.store.", dtype_name(sums.buffer->dtype), ".", block.rows);
+}
+
+void sum_through_memory(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
+                        const TileBlock& block) {
+  const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
+  sum_in_tiles(s, sums, a, b, block);
+  copy_tiles(s, acc, 2, {block.rows, kTileColumns}, tile_store(acc, block));
+}
+
+void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block) {
+  if (s.refused()) return;
+  const DType a_type = a.buffer->dtype, b_type = b.buffer->dtype;
+  const int64_t group = tile_group(a_type);
+  const std::vector<Axis> spatial = s.spatial_axes(sums);
+  std::vector<Axis> order = s.reduce_axis_list(sums);
+  if (s.refused()) return;
+  const auto [step, in_step] = s.split(order.back(), kTileGroups * group);
+  order.back() = step;
+  const Axis first = order.front();
+  const auto [group_axis, element] = s.split(in_step, group);
+  const auto [down, row] = s.split(spatial[spatial.size() - 2], block.rows);
+  const auto [across, column] = s.split(spatial.back(), kTileColumns);
+  order.insert(order.end(), {down, across, row, group_axis, column, element});
+  s.reorder(order);
+  s.decompose_reduction(sums, first);
+  const Tensor a_tiles = s.cache_read(a, MemoryScope::kFragment, sums);
+  const Tensor b_tiles = s.cache_read(b, MemoryScope::kFragment, sums);
+  s.compute_at(a_tiles, step);
+  s.compute_at(b_tiles, step);
+  s.unroll(down);
+  s.unroll(across);
+  const std::string types =
+      is_float(a_type) ? std::string(dtype_name(a_type)) : str(dtype_name(a_type), ".", dtype_name(b_type));
+  s.tensorize(row, str("amx.", types, ".", block.rows));
+  const bool in_panels = b.buffer->shape[b.buffer->shape.size() - 2] == kTileColumns;
+  copy_tiles(s, a_tiles, 2, {block.rows}, str("amx.load.", dtype_name(a_type), ".", block.rows));
+  copy_tiles(s, b_tiles, 3,
+             in_panels ? std::vector<int64_t>{} : std::vector<int64_t>{kTileGroups, kTileColumns},
+             str("amx.groups.", dtype_name(b_type)));
+}
+
+void by_tiles(Schedule& s, std::vector<Axis> around, const std::vector<Axis>& axes,
+              const std::vector<int64_t>& cut, const std::string& intrinsic) {
+  std::vector<Axis> inside;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (d < cut.size()) {
+      const SplitAxes parts = s.split(axes[d], cut[d]);
+      around.push_back(parts.outer);
+      inside.push_back(parts.inner);
+    } else {
+      inside.push_back(axes[d]);
+    }
+  }
+  std::vector<Axis> order = around;
+  order.insert(order.end(), inside.begin(), inside.end());
+  s.reorder(order);
+  for (const Axis& axis : around) s.unroll(axis);
+  s.tensorize(inside.front(), intrinsic);
+}
+
+}  // namespace tuner::cpu
