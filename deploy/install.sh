@@ -3,7 +3,7 @@
 # or with sudo. Quick when nothing is missing. Used by build.sh and test.sh; runs on its own too.
 #   --peers     also the libraries that bench_cpu holds our kernels against (19 MB); nothing else wants them. ONNX Runtime is
 #               no Debian package: BENCH_LIBONNXRUNTIME names its library (tests/bench/README.md)
-#   --onnx      also libonnx (5 MB), with which `tuner extract` reads models
+#   --onnx      also libonnx, with which models are read, and its test data (11 MB)
 #   --python    also what the Python client and its test need
 #   --emulator  also qemu's user-mode emulator (12 MB), with which a test runs kernels for AArch64
 #   --browser   also Chromium (280 MB), in which a test opens the page of tuner report
@@ -20,7 +20,7 @@ packages=(
 )
 
 peers=(libdnnl-dev libopenblas0-pthread libblis4-openmp libxsmm-dev)
-onnx=(libonnx-dev)
+onnx=(libonnx-dev libonnx-testdata)
 python=(python3-grpcio python3-protobuf python3-setuptools)
 
 for option in "$@"; do

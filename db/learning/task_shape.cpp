@@ -51,6 +51,8 @@ TaskShape of(const Pool2dWorkload& w) {
        {"sw", w.stride[1]},
        {"pad", 1 + *std::max_element(w.padding.begin(), w.padding.end())}}};
 }
+// Programs have no family of shapes: what was learned of one says nothing of another.
+TaskShape of(const ProgramWorkload& w) { return {str("program ", w.text), {}}; }
 // The operators on the rows of a matrix.
 template <class W>
 TaskShape of(const W& w) {
@@ -71,7 +73,7 @@ std::string key_without_epilogue(const Workload& workload) {
       [](auto w) {
         // An elementwise workload is its epilogue.
         if constexpr (requires { w.constant; }) {
-          w.bias = w.residual = false;
+          w.bias = w.residual = w.accumulate = w.residual_last = false;
           w.activation = Activation::kNone;
           std::erase(w.constant, "bias");
         }

@@ -43,7 +43,8 @@ Status Function::map_arguments() {
   const auto check = [&](const ArgInfo& arg, int operand) {
     if (operand < 0) return refuse(arg, "is no operand");
     const Operand& o = operands_[static_cast<size_t>(operand)];
-    if (o.bytes != arg.bytes || o.dtype != arg.dtype || (o.role == "output") != (arg.role == "output"))
+    if (o.bytes != arg.bytes || o.dtype != arg.dtype ||
+        ((is_result_role(o.role) || arg.is_result()) && o.role != arg.role))
       return refuse(arg, "is not that operand");
     return Status::ok();
   };
@@ -115,7 +116,7 @@ Status Function::check(void* const* operands) const {
     if (!aligned(operands[i]))
       return invalid_argument("operand ", i, " (", o.name, "): expected an address that is a multiple of ",
                               kAlignment, " (tuner_allocate gives such), found ", operands[i]);
-    if (o.role != "output") continue;
+    if (!is_result_role(o.role)) continue;
     for (size_t j = 0; j < operands_.size(); ++j)
       if (j != i && operands_[j].role != "constant" && begin(i) < end(j) && begin(j) < end(i))
         return invalid_argument("operand ", i, " (", o.name, ") overlaps operand ", j, " (",

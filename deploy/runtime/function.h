@@ -47,7 +47,7 @@ class Function {
 
   struct Operand {
     std::string name;
-    std::string role;  // input | constant | output
+    std::string role;  // input | constant | output | inout
     DType dtype;
     std::vector<int64_t> shape;
     int64_t bytes;

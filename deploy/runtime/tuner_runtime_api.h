@@ -101,7 +101,7 @@ TUNER_API void tuner_release(tuner_function* function); /* NULL is allowed */
 
 typedef struct tuner_operand {
   const char* name;  /* "a", "weight", "out" */
-  const char* role;  /* "input", "constant" or "output" */
+  const char* role;  /* "input", "constant", "output", or "inout": added to what it holds */
   const char* dtype; /* "float32", "int8", ... */
   int32_t rank;
   const int64_t* shape; /* row-major */

@@ -109,6 +109,29 @@ TEST_F(RuntimeApiTest, OperandsAreThoseOfTheWorkloadWhateverTheKernelPacks) {
   tuner_release(f);
 }
 
+// Its operand "out" is one, in and out; calls add up.
+TEST_F(RuntimeApiTest, AnAccumulatedProductIsAddedToWhatOutHolds) {
+  const std::string job = R"({"op": "matmul", "a": [13, 37], "b": [37, 51], "accumulate": true})";
+  tune(job);
+  tuner_function* f = nullptr;
+  ASSERT_EQ(tuner_find(open(path("t.db")), job.c_str(), &f), TUNER_OK) << tuner_last_error();
+  ASSERT_EQ(tuner_num_operands(f), 3);
+  tuner_operand o{};
+  ASSERT_EQ(tuner_get_operand(f, 2, &o), TUNER_OK);
+  EXPECT_STREQ(o.name, "out");
+  EXPECT_STREQ(o.role, "inout");
+  Operands operands(job);
+  ASSERT_EQ(tuner_run(f, nullptr, operands.pointers()), TUNER_OK) << tuner_last_error();
+  EXPECT_EQ(operands.wrong(), 0u);
+  ASSERT_EQ(tuner_run(f, nullptr, operands.pointers()), TUNER_OK) << tuner_last_error();
+  EXPECT_GT(operands.wrong(), 600u) << "the second call adds again";
+  std::vector<void*> args(operands.pointers(), operands.pointers() + 3);
+  args[2] = args[0];
+  EXPECT_EQ(tuner_run(f, nullptr, args.data()), TUNER_INVALID);
+  EXPECT_THAT(tuner_last_error(), HasSubstr("operand 2 (out) overlaps operand 0 (a)"));
+  tuner_release(f);
+}
+
 TEST_F(RuntimeApiTest, ConstantsMayBeFreedOncePackedAndLieAnywhere) {
   tune(kMatmul);
   tuner_source* source = open(path("t.db"));

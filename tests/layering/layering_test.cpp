@@ -38,6 +38,8 @@ const std::vector<Rule> kRules = {
     {"compiler_core/analysis", {"compiler_core/base", "compiler_core/ir", "compiler_core/arith"}},
     {"compiler_core/te",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
+    // Networks of operators whose math is written with te. Who evaluates it is passed in.
+    {"compiler_core/graph", {"compiler_core/base", "compiler_core/ir", "compiler_core/te"}},
     {"compiler_core/schedule",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis"}},
     {"compiler_core/lower",
@@ -79,9 +81,10 @@ const std::vector<Rule> kRules = {
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/schedule", "templates/space",
       "templates/workload"}},
     {"templates/space", {"compiler_core/base"}},
+    // The workload `program` is a fragment of a graph.
     {"templates/workload",
      {"compiler_core/base", "compiler_core/ir", "compiler_core/arith", "compiler_core/analysis",
-      "compiler_core/te"}},
+      "compiler_core/te", "compiler_core/graph"}},
     {"templates/cpu",
      {"compiler_core/base", "compiler_core/target.h", "compiler_core/ir", "compiler_core/arith",
       "compiler_core/analysis", "compiler_core/te", "compiler_core/schedule", "templates/space",
@@ -103,8 +106,16 @@ const std::vector<Rule> kRules = {
     {"tuner", {"compiler_core", "templates", "proto", "db", "measure_server/runner"}},
     {"tuner/search", {"compiler_core/base", "templates", "tuner/cost_model"}},
     {"tuner/cost_model", {"compiler_core/base"}},
-    {"tuner/extract", {"compiler_core/base", "templates"}},
-    // The rooms of the command, lowest first. cli/ holds verbs only and reads them all; nothing reads cli/.
+    // What is known ahead is computed by the oracle, or compiled.
+    {"tuner/model", {"compiler_core", "db", "templates", "tuner/bundle", "tuner/jobs", "tuner/text"}},
+    // Needs a daemon to tune and all that tuner/model knows.
+    {"tuner/compile",
+     {"compiler_core", "db", "templates", "tuner/bundle", "tuner/client", "tuner/jobs", "tuner/model",
+      "tuner/study", "tuner/text"}},
+    // A daemon measures, records tell what is stale.
+    {"tuner/revalidate",
+     {"compiler_core", "db", "templates", "tuner/client", "tuner/daemon", "tuner/jobs", "tuner/search",
+      "tuner/study", "tuner/text"}},
     {"tuner/text", {"compiler_core", "db", "templates"}},
     {"tuner/command_line", {"compiler_core/base", "tuner/text"}},
     {"tuner/jobs", {"compiler_core", "db", "templates", "tuner/search"}},
@@ -146,7 +157,7 @@ const std::vector<Rule> kLibraries = {
       "measure_server/worker/main.cpp"}},
     {"xgboost/", {"tuner/cost_model"}},
     {"sqlite3.h", {"db/sqlite"}},
-    {"onnx/", {"tuner/extract"}},
+    {"onnx/", {"tuner/model"}},
     {"db/sqlite/", {"db/sqlite", "db/open"}},  // an engine; db/open chooses it
     {"boost/", {"compiler_core/base/student.cpp"}},
     {"openssl/",

@@ -25,7 +25,8 @@ constexpr char kJob[] = R"([
    "constant":["weight"],"target":"cpu"},
   {"name":"dense","op":"matmul","a":[7,33],"b":[33,40],"bias":true,"constant":["b"],"target":"cpu"},
   {"name":"fixed","op":"matmul","a":[7,33],"b":[33,40],"bias":true,"constant":["a","b","bias"],"target":"cpu"},
-  {"name":"soft","op":"softmax","rows":7,"columns":19,"target":"cpu"}
+  {"name":"soft","op":"softmax","rows":7,"columns":19,"target":"cpu"},
+  {"name":"sum","op":"matmul","a":[7,33],"b":[33,40],"accumulate":true,"target":"cpu"}
 ])";
 constexpr char kConv[] =
     "v1 conv2d n=1 ic=5 ih=9 iw=11 oc=20 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu "
@@ -91,6 +92,7 @@ int main(void) {
   void *weight_packed = make(CONV_WEIGHT_PACKED_BYTES), *b_packed = make(DENSE_B_PACKED_BYTES);
   void *fixed_a = make(FIXED_A_PACKED_BYTES), *fixed_b = make(FIXED_B_PACKED_BYTES);
   void *fixed_bias = make(FIXED_BIAS_PACKED_BYTES);
+  static const float no_bias[N] = {0};
   int i;
   int32_t count = 0;
   const tuner_kernel* kernels = net_kernels(&count);
@@ -110,6 +112,13 @@ int main(void) {
       fixed(fixed_a, fixed_b, fixed_bias, out, make(FIXED_WORKSPACE_BYTES)) != 0)
     return 4;
   check("fixed", out, right, M * N);
+  /* In and out: two calls leave twice the product beside what was there. */
+  for (i = 0; i < M * N; ++i) {
+    right[i] = 2 * dense_right(a, b, no_bias, i / N, i % N) + (float)i;
+    out[i] = (float)i;
+  }
+  if (sum(a, b, out, make(SUM_WORKSPACE_BYTES)) != 0 || sum(a, b, out, make(SUM_WORKSPACE_BYTES)) != 0) return 7;
+  check("sum", out, right, M * N);
 
   /* By the table: the same arguments in the same order. */
   for (i = 0; i < count; ++i) {
@@ -204,7 +213,7 @@ class CHeaderTest : public ::testing::Test {
       const CommandResult ran = shell_.run(
           str(compiler, " -I", folder, "/include ", folder, "/lib/libnet.a -lm -o program && ./program"));
       EXPECT_EQ(ran.exit_code, 0) << folder << ", " << compiler << "\n" << ran.err << ran.out;
-      EXPECT_EQ(ran.out, "right: 4 kernels\n") << folder;
+      EXPECT_EQ(ran.out, "right: 5 kernels\n") << folder;
     }
   }
 
@@ -241,6 +250,9 @@ TEST_F(CHeaderTest, EveryConstantAndNothingElseIsPacked) {
   EXPECT_THAT(declared, HasSubstr("#define CONV_WEIGHT_BYTES\n"));
   EXPECT_THAT(declared, HasSubstr("#define CONV_WEIGHT_PACKED_BYTES\n"));
   EXPECT_THAT(declared, Not(HasSubstr("soft_prepack")));
+  EXPECT_THAT(declared, HasSubstr("sum(const float* a, const float* b, float* out, void* workspace)"));
+  EXPECT_THAT(shell_.read("out/include/net.h"),
+              HasSubstr("out: float32 [7, 40], in and out: each call adds to what it holds, 1120 bytes"));
   EXPECT_THAT(declared,
               Not(HasSubstr("tuner_net_")));  // symbols of the library are no business of a program's
 }

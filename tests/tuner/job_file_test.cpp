@@ -221,7 +221,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
       {R"({"op": 5})", "op: expected a text in quotes, found 5."},
       // keys
       {conv(R"("strides": 1)"),
-       "\"strides\": unknown key; did you mean stride? Known here: activation, algorithms, bias, constant, "
+       "\"strides\": unknown key; did you mean stride? Known here: accumulate, activation, algorithms, bias, "
+       "constant, "
        "data, dilation, dtype, "
        "groups, layout, "
        "measure, name, op, out_dtype, out_layout, padding, residual, search, seed, stop_below, stride, "
@@ -242,7 +243,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "precision, repeats, "
        "run_timeout_s."},
       {conv(R"("a": [1, 1])"),
-       "\"a\": unknown key. Known here: activation, algorithms, bias, constant, data, dilation, dtype, "
+       "\"a\": unknown key. Known here: accumulate, activation, algorithms, bias, constant, data, dilation, "
+       "dtype, "
        "groups, layout, "
        "measure, name, op, out_dtype, out_layout, padding, residual, search, seed, stop_below, stride, "
        "target, time_limit_s, trials, uses, weight."},

@@ -53,7 +53,6 @@ class Draw {
     const auto allowed = out_dtypes(w.dtype);
     if (const DType out = allowed[number(0, std::ssize(allowed) - 1)]; out != sum_dtype(w.dtype))
       w.narrow_out = out;
-    w.residual = w.residual && !requantises(w);
     return w;
   }
 

@@ -141,6 +141,8 @@ TEST_F(ReportTest, TellsTheCurveTheFailuresAndWhatItRestsOn) {
   EXPECT_FALSE(task["stopping"]["chance"].is_null());
   EXPECT_EQ(task["roofline"]["flops"], 2 * 64 * 64 * 64);
   EXPECT_EQ(task["roofline"]["peak_gflops"], 200);
+  EXPECT_EQ(task["roofline"]["peak_name"], "FMA peak");
+  EXPECT_EQ(task["best"]["peak_owner"], "vector unit's");
 }
 
 TEST_F(ReportTest, ABaselineOfFewRecordedRowsIsRefusedWithTheShare) {

@@ -12,6 +12,7 @@
 // Kernels that are shipped as objects share the library, whose architecture must therefore be one.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ struct BundleKernel {
   std::string note;              // why it is not what was tuned for just this task; else empty
   nlohmann::ordered_json facts;  // its part of manifest.json
   std::string schedule;
+  // Packs the constants; a Program of any CPU. Null without them, and of a kernel that stands alone.
+  std::shared_ptr<const Program> packing;
   // Texts that were asked for, with their paths below the folder.
   struct Text {
     std::string path, text;
@@ -72,6 +75,8 @@ Result<BundleKernel> build_kernel(const BundleTask& task, const std::string& lib
 struct BundleFile {
   std::string path;  // relative to the folder
   std::string bytes;
+  // Not empty: a file below BundleFolder::staging() that has the bytes instead, too many to hold; it is moved to its place.
+  std::string made;
 };
 // Returns all files; manifest.json is the last.
 Result<std::vector<BundleFile>> bundle_files(const std::string& name,

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler_core/base/input_file.h"
+#include "compiler_core/base/mapped_file.h"
 #include "compiler_core/base/output_file.h"
 #include "tuner/jobs/c_names.h"
 
@@ -27,14 +28,21 @@ fs::path topmost_missing(const fs::path& path) {
   return missing;
 }
 
+bool has_bytes(const BundleFile& file, std::string_view bytes) {
+  if (file.made.empty()) return bytes == file.bytes;
+  const Result<MappedFile> made = map_input(file.made, "a file of ours");
+  return made && made->bytes() == bytes;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<BundleFolder>> BundleFolder::open(const std::string& path, const std::string& name) {
+Result<std::unique_ptr<BundleFolder>> BundleFolder::open(const std::string& path, const std::string& name,
+                                                         const FolderIndex& index) {
   std::error_code error;
   fs::path absolute = fs::absolute(path, error).lexically_normal();
   if (!absolute.has_filename()) absolute = absolute.parent_path();  // "out/"
   if (error || path.empty()) return invalid_argument("-o: expected a folder, found \"", path, "\"");
-  std::unique_ptr<BundleFolder> folder(new BundleFolder(absolute));
+  std::unique_ptr<BundleFolder> folder(new BundleFolder(absolute, index));
   if (fs::exists(absolute) && !fs::is_directory(absolute))
     return invalid_argument(path, ": is a file; expected a folder for -o, which is created if it is missing");
   folder->made_ = topmost_missing(absolute);
@@ -62,15 +70,20 @@ Status BundleFolder::lock() {
 }
 
 Status BundleFolder::read_former(const std::string& name) {
-  if (!fs::exists(path_ / "manifest.json")) return Status::ok();
-  const Result<std::string> text = read_whole(path_ / "manifest.json");
+  for (const FolderIndex& other : {kBundleIndex, kModelIndex})
+    if (other.file != index_.file && fs::exists(path_ / other.file))
+      return invalid_argument("holds ", other.file,
+                              ", and so a library of another kind; give a folder of its own");
+  if (!fs::exists(path_ / index_.file)) return Status::ok();
+  const std::string key(index_.key);
+  const Result<std::string> text = read_whole(path_ / index_.file);
   const json manifest = json::parse(text ? *text : "", nullptr, /*allow_exceptions=*/false);
-  if (!manifest.is_object() || !manifest.contains("bundle") || !manifest["bundle"].is_string() ||
-      !check_c_name(manifest["bundle"].get<std::string>()) || !manifest.contains("files") ||
+  if (!manifest.is_object() || !manifest.contains(key) || !manifest[key].is_string() ||
+      !check_c_name(manifest[key].get<std::string>()) || !manifest.contains("files") ||
       !manifest["files"].is_object())
-    return invalid_argument(
-        "holds a manifest.json that this command did not write; give a folder of its own");
-  const auto former = manifest["bundle"].get<std::string>();
+    return invalid_argument("holds a ", index_.file,
+                            " that this command did not write; give a folder of its own");
+  const auto former = manifest[key].get<std::string>();
   if (former != name)
     return invalid_argument("holds the library \"", former, "\", and a folder holds one; give \"", name,
                             "\" a folder of its own");
@@ -80,7 +93,7 @@ Status BundleFolder::read_former(const std::string& name) {
         relative.is_relative() && !relative.empty() && *relative.begin() != ".." && *relative.begin() != ".";
     if (inside && relative.lexically_normal() == relative) former_.insert(path);
   }
-  former_.insert("manifest.json");
+  former_.emplace(index_.file);
   return Status::ok();
 }
 
@@ -89,7 +102,9 @@ Status BundleFolder::check_ways(const std::vector<BundleFile>& files) const {
   for (const BundleFile& file : files) {
     const fs::path place = path_ / file.path;
     if (!fs::exists(place) || former_.contains(file.path)) continue;
-    if (const Result<std::string> there = read_whole(place); there && *there == file.bytes) continue;
+    if (const Result<MappedFile> there = map_input(place, "the same file");
+        there && has_bytes(file, there->bytes()))
+      continue;
     return invalid_argument(place.string(),
                             ": is there already, and not from a build of this name; nothing was changed. "
                             "Give a folder of its own");
@@ -97,13 +112,27 @@ Status BundleFolder::check_ways(const std::vector<BundleFile>& files) const {
   return Status::ok();
 }
 
-Status BundleFolder::write(const std::vector<BundleFile>& files) {
+Status BundleFolder::stage_one(const BundleFile& file) const {
+  const fs::path place = staging_ / file.path;
+  RETURN_IF_ERROR(make_folders(place.parent_path()));
+  if (file.made.empty()) return replace_file(place, file.bytes);
+  std::error_code error;
+  if (place != file.made) fs::rename(file.made, place, error);
+  return error ? failed(place.string(), ": cannot be written: ", error.message()) : Status::ok();
+}
+
+Status BundleFolder::stage(const std::vector<BundleFile>& files) const {
   RETURN_IF_ERROR(check_ways(files));
-  for (const BundleFile& file : files) {
-    const fs::path place = staging_ / file.path;
-    RETURN_IF_ERROR(make_folders(place.parent_path()));
-    RETURN_IF_ERROR(replace_file(place, file.bytes));
-  }
+  for (const BundleFile& file : files) RETURN_IF_ERROR(stage_one(file));
+  return Status::ok();
+}
+
+Status BundleFolder::write(const std::vector<BundleFile>& files) {
+  RETURN_IF_ERROR(stage(files));
+  return publish(files);
+}
+
+Status BundleFolder::publish(const std::vector<BundleFile>& files) {
   std::error_code error;
   for (const BundleFile& file : files) {
     const fs::path place = path_ / file.path;

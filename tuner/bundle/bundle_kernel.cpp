@@ -141,6 +141,7 @@ Result<BundleKernel> build_kernel(const BundleTask& t, const std::string& librar
   if (emit.object && out.stands_alone())
     return invalid_argument("--emit obj: ", t.task.key, " is for \"", t.task.target_name,
                             "\", whose kernels are not linked: their files are always written");
+  if (!out.stands_alone()) out.packing = program.packing;
   out.facts = facts_of(t, answer, out.code);
   if (!out.stands_alone()) out.facts["instruction_sets"] = out.code.instruction_sets;
   RETURN_IF_ERROR(add_texts(t, under_name(program, out.code.manifest.entry), emit, out));

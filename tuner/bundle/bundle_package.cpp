@@ -6,7 +6,7 @@ namespace tuner {
 namespace {
 
 constexpr std::string_view kCmakeHead = R"(# @ABOUT@
-# Written by `tuner build`. In a CMakeLists.txt:
+# Written by `@COMMAND@`. In a CMakeLists.txt:
 #
 #   find_package(@NAME@ REQUIRED)                            # cmake -DCMAKE_PREFIX_PATH=this folder's prefix
 #   target_link_libraries(app PRIVATE @NAME@::@NAME@)        # or @NAME@::static
@@ -55,6 +55,7 @@ std::string filled(std::string_view text, const PackageText& p, std::string_view
       {"@STATIC@", std::string(archive_target)},
       {"@NAME@", p.name},
       {"@ABOUT@", p.about},
+      {"@COMMAND@", p.command},
       {"@PROCESSORS@", p.x86 ? "x86_64|amd64|AMD64" : "aarch64|arm64|ARM64"},
       {"@PROCESSOR@", p.x86 ? "x86_64" : "aarch64"}};
   std::string out(text);
@@ -71,9 +72,16 @@ std::string cmake_config(const PackageText& package) {
   if (package.shared) text += filled(kCmakeShared, package);
   if (package.archive) text += filled(kCmakeStatic, package, "static");
   if (!package.shared) text += filled(kCmakeStatic, package, package.name);
+  if (package.weights)
+    text += filled("set(@NAME@_WEIGHTS \"${_@NAME@_prefix}/@NAME@.weights\")  # what @NAME@_create() takes\n",
+                   package);
   return text + filled("unset(_@NAME@_prefix)\n", package);
 }
 
-std::string pkg_config(const PackageText& package) { return filled(kPkgConfig, package); }
+std::string pkg_config(const PackageText& package) {
+  // pkg-config --variable=weights NAME
+  return filled(package.weights ? "weights=${pcfiledir}/../../@NAME@.weights\n" : "", package) +
+         filled(kPkgConfig, package);
+}
 
 }  // namespace tuner

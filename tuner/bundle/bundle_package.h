@@ -12,6 +12,8 @@ struct PackageText {
   std::string about;                   // one line
   bool shared = true, archive = true;  // which libraries exist; at least one
   bool x86 = true;                     // false: AArch64
+  bool weights = false;                // beside lib/ lies NAME.weights
+  std::string command = "tuner build";
 };
 // NAMEConfig.cmake: defines NAME::NAME (the shared library, or the static one if there is no other) and
 // NAME::static. It refuses other processors.

@@ -8,8 +8,6 @@
 
 namespace tuner {
 
-namespace {
-
 const char* c_type(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -32,9 +30,11 @@ const char* c_type(DType dtype) {
   return "void";
 }
 
+namespace {
+
 // Of what is packed only its size is known to a program.
 std::string c_pointer(const ArgInfo& arg, bool packing) {
-  const bool packed = arg.role == "packed", written = arg.role == "output" || (packed && packing);
+  const bool packed = arg.role == "packed", written = arg.is_result() || (packed && packing);
   return str(written ? "" : "const ", packed ? "void" : c_type(arg.dtype), "* ", arg.name);
 }
 
@@ -56,14 +56,16 @@ std::string shape_text(const ArgInfo& arg) {
   return shape;
 }
 
+constexpr std::string_view kInAndOut = "in and out: each call adds to what it holds";
+
 // One line an argument: "   data: float32 [1, 512, 7, 7], NCHW, input, 100352 bytes".
 std::string described(const std::vector<ArgInfo>& args, const std::string& function) {
   std::string out;
   for (const ArgInfo& arg : args) {
-    const std::string what = arg.role == "packed"
-                                 ? str("made by ", function, "_prepack()")
-                                 : str(arg.dtype, " [", shape_text(arg), "]",
-                                       arg.layout.empty() ? "" : ", " + arg.layout, ", ", arg.role);
+    const std::string what = arg.role == "packed" ? str("made by ", function, "_prepack()")
+                                                  : str(arg.dtype, " [", shape_text(arg), "]",
+                                                        arg.layout.empty() ? "" : ", " + arg.layout, ", ",
+                                                        arg.role == "inout" ? kInAndOut : arg.role);
     out += str(" *   ", arg.name, ": ", what, ", ", arg.bytes, " bytes\n");
   }
   return out;
@@ -102,7 +104,8 @@ void write_library_call(std::ostream& out, const std::string& symbol, const std:
 // What is the same for every kernel, once.
 constexpr std::string_view kRules = R"( *
  * Memory     Every pointer must be aligned to 64 bytes (aligned_alloc(64, ...)), and no output may overlap
- *            another argument. Arrays are row-major. A kernel allocates nothing: scratch memory is the
+ *            another argument. Arrays are row-major. An argument that is in and out is read before it is
+ *            written: give it its values before each call. A kernel allocates nothing: scratch memory is the
  *            caller's `workspace`, aligned to 64 bytes, whose contents need not be kept between calls.
  * Threads    Any number of threads may call any kernels at once, if each call has its own workspace and
  *            outputs; constants and packed constants may be shared. NAME() runs on the calling thread;

@@ -11,6 +11,9 @@
 
 namespace tuner {
 
+// The type of elements in C.
+const char* c_type(DType dtype);
+
 // The header is valid C11 and C++. For each kernel it has:
 //   int32_t NAME(arguments..., void* workspace)                          one thread, no runtime needed
 //   int32_t NAME_with(const tuner_runtime* runtime, arguments...)        with the host's thread pool

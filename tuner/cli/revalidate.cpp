@@ -1,8 +1,6 @@
 // tuner revalidate: measures the fastest configs of stale tasks again, and lets a race decide anew.
 //
-// A task is one job of the search known-best: its old top configs and the default as new trials, checked and
-// timed as always, then a race. So all that is kept, resumed or lost with a worker is the daemon's business;
-// here are the order, the clock, and what is said.
+// What is done with a task stands in tuner/revalidate; here are the order, the clock, and what is said.
 
 #include <algorithm>
 #include <chrono>
@@ -18,11 +16,9 @@
 #include "tuner/cli/interrupt.h"
 #include "tuner/cli/log.h"
 #include "tuner/client/daemon_client.h"
-#include "tuner/client/job_watch.h"
 #include "tuner/client/progress_view.h"
-#include "tuner/daemon/task_space.h"
 #include "tuner/jobs/tasks.h"
-#include "tuner/search/known_best.h"
+#include "tuner/revalidate/verdict_text.h"
 #include "tuner/study/present.h"
 #include "tuner/study/revalidate_plan.h"
 #include "tuner/text/facts.h"
@@ -33,8 +29,6 @@ namespace tuner::cli {
 namespace {
 
 using std::chrono::steady_clock;
-// Before the end of the budget: cancelling, and the last results' way into the database.
-constexpr double kWindUp_s = 4;
 constexpr double kLeast_s = 4;  // a task is not begun with less left
 
 struct Options {
@@ -43,136 +37,6 @@ struct Options {
   int top = 8;
   bool all = false, dry_run = false, json = false;
 };
-
-// What became of one task.
-struct Verdict {
-  std::string job_id;
-  std::optional<TunedConfig> after;
-  std::optional<double> old_config_now_ns;  // the old config under the present code; none: no right answer
-  bool tied = false;                        // its race could not tell the old config from the winner
-  bool finished = false;
-  std::string error;
-};
-
-bool same_config(const TunedConfig& a, const TunedConfig& b) {
-  return a.template_name == b.template_name && a.template_version == b.template_version &&
-         a.config == b.config;
-}
-
-// Runs the task's job until it ends, `deadline`, or Ctrl-C.
-Result<Verdict> measure(const DaemonClient& client, const RevalidateItem& item, const Options& options,
-                        steady_clock::time_point deadline, ProgressView& view) {
-  Verdict verdict;
-  const JobRow job{.request_id = new_request_id(),
-                   .tasks = {item.task},
-                   .trials = options.top + 1,
-                   .search = std::string(kKnownBestStrategy)};
-  ASSIGN_OR_RETURN(const v1::SubmitReply reply, client.submit(job, /*fresh=*/true));
-  verdict.job_id = reply.job_id();
-  const std::unique_ptr<JobWatch> watch = client.watch(verdict.job_id, 0);
-  while (true) {
-    const JobWatch::Next next = watch->next(100);
-    if (interrupted() || steady_clock::now() >= deadline) {
-      static_cast<void>(
-          client.cancel(verdict.job_id, kWindUp_s));  // the database keeps it cancelled or queued
-      return verdict;
-    }
-    RETURN_IF_ERROR(client.worker_state());
-    if (next.event) {
-      view.show(*next.event);
-      if (next.event->state() == v1::JOB_FAILED) verdict.error = next.event->message();
-    } else if (next.ended) {
-      RETURN_IF_ERROR(next.status);
-      break;
-    }
-  }
-  verdict.finished = true;
-  ASSIGN_OR_RETURN(verdict.after, client.tuned(item.task));
-  return verdict;
-}
-
-// What the job's rows say of the old config: its time in the race, else its trial's.
-Status look_up(const Store& store, const RevalidateItem& item, Verdict& verdict) {
-  ASSIGN_OR_RETURN(const std::vector<TrialWithRecord> trials, store.trials(verdict.job_id));
-  ASSIGN_OR_RETURN(const std::vector<RaceRow> races, store.races(verdict.job_id));
-  for (const TrialWithRecord& t : trials) {
-    if (t.trial.template_name != item.before.template_name || t.trial.config != item.before.config ||
-        !t.record || t.record->outcome != Outcome::kOk)
-      continue;
-    verdict.old_config_now_ns = record_time_ns(*t.record);
-    for (const RaceRow& race : races)
-      for (const RaceFinalist& f : race.finalists)
-        if (f.trial_id == t.trial.id) {
-          verdict.tied = std::ranges::find(race.tie_set, f.trial_id) != race.tie_set.end();
-          verdict.old_config_now_ns = race.winner_trial_id == f.trial_id ? race.time_ns : raced_time_ns(f);
-        }
-  }
-  return Status::ok();
-}
-
-// Why there is no time of the old config under the present code.
-std::string why_not_measured(const RevalidateItem& item) {
-  const Result<TaskSpace> space = make_task_space(item.task);
-  const Result<Config> config = config_from_text(item.before.config);
-  if (!space || !config) return "is not measured again";
-  const auto known = known_candidate(space->search, item.before.template_name, *config);
-  if (!known)
-    return str("has no template any more: this program has no ", item.before.template_name, " for it");
-  if (!known->moved) return "gives no right answer any more";
-  const ConfigSpace& part = *space->search.parts[static_cast<size_t>(known->candidate.template_index)].space;
-  return str("is not valid any more; the nearest that is was measured in its place: ",
-             part.at(known->candidate.config).to_text());
-}
-
-// "kept": the old config has won again; "replaced"; "failed": nothing was right; "unfinished".
-std::string_view ending(const RevalidateItem& item, const Verdict& v) {
-  if (!v.finished) return "unfinished";
-  if (!v.after || !v.error.empty()) return "failed";
-  return same_config(item.before, *v.after) ? "kept" : "replaced";
-}
-
-void print(const RevalidateItem& item, const Verdict& v) {
-  const std::string_view end = ending(item, v);
-  std::printf("%-10s %s on \"%s\"\n", std::string(end).c_str(), item.task.workload_key.c_str(),
-              item.task.target.c_str());
-  if (item.staleness.stale()) std::printf("  stale     %s\n", item.staleness.reason.c_str());
-  std::printf("  before    %s  %s\n", format_time(item.before.time_ns).c_str(), item.before.config.c_str());
-  if (end == "failed")
-    std::printf("  now       no right answer: %s. Its job: %s; what went wrong: %s\n", v.error.c_str(),
-                v.job_id.c_str(), command_line("records export --job " + v.job_id).c_str());
-  if (end == "kept" || end == "replaced") {
-    const TunedConfig& now = *v.after;
-    if (end == "replaced")
-      std::printf("  the same  %s\n", v.old_config_now_ns
-                                          ? str("config takes ", format_time(*v.old_config_now_ns), " now",
-                                                v.tied ? "; the race cannot tell the two apart" : "")
-                                                .c_str()
-                                          : why_not_measured(item).c_str());
-    std::printf("  now       %s  %s  (trial %s, %s)\n",
-                format_time(now.time_ns, now.time_low_ns, now.time_high_ns).c_str(),
-                end == "kept" ? "the same config" : now.config.c_str(), now.trial_id.c_str(),
-                now.race_id != 0 ? "raced" : "not raced");
-  }
-  std::fflush(stdout);
-}
-
-nlohmann::ordered_json to_json(const RevalidateItem& item, const Verdict& v) {
-  nlohmann::ordered_json j{{"workload", item.task.workload_key},
-                           {"target", item.task.target},
-                           {"uses", item.task.uses},
-                           {"stale", item.staleness.stale()},
-                           {"stale_reason", item.staleness.reason},
-                           {"ending", ending(item, v)},
-                           {"job", v.job_id},
-                           {"before", tuned_json(item.before, 0)},
-                           {"after", nullptr},
-                           {"old_config_now_ns", nullptr},
-                           {"message", v.error}};
-  if (v.after) j["after"] = tuned_json(*v.after, 0);
-  if (v.old_config_now_ns) j["old_config_now_ns"] = *v.old_config_now_ns;
-  j["tied"] = v.tied;
-  return j;
-}
 
 Result<std::vector<JobRow::Task>> wanted_tasks(const Options& options, const Store* store) {
   std::vector<JobRow::Task> tasks;
@@ -250,7 +114,7 @@ void tell_plan(const RevalidatePlan& plan, bool as_json) {
     return;
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const RevalidateItem& item : plan.items) list.push_back(to_json(item, {}));
+  for (const RevalidateItem& item : plan.items) list.push_back(verdict_json(item, {}));
   std::printf("%s\n",
               pretty({{"tasks", list}, {"current", plan.current}, {"left", plan.items.size()}}).c_str());
 }
@@ -276,7 +140,8 @@ class Revalidation {
       view.say(str("task ", done_ + 1, " of ", plan.items.size(), ": ", item.task.workload_key, ", ",
                    static_cast<int64_t>(left_s), " s left"));
       const steady_clock::time_point item_begin = steady_clock::now();
-      Result<Verdict> verdict = measure(client_, item, options_, end_ - seconds_of(kWindUp_s), view);
+      Result<Verdict> verdict = measure_again(client_, item, options_.top,
+                                              end_ - seconds_of(kWindUp_s), interrupted, view);
       view.finish();
       if (!verdict) return verdict.status();
       if (store_ != nullptr) RETURN_IF_ERROR(look_up(*store_, item, *verdict));
@@ -317,13 +182,17 @@ class Revalidation {
     if (took_s_.empty()) return kLeast_s;
     return std::max(kLeast_s, 0.8 * median(took_s_));
   }
+  static void tell_at_once(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
   void take(const RevalidateItem& item, const Verdict& verdict) {
     ++endings_[std::string(ending(item, verdict))];
     done_ += verdict.finished ? 1 : 0;
     if (options_.json)
-      list_.push_back(to_json(item, verdict));
+      list_.push_back(verdict_json(item, verdict));
     else
-      print(item, verdict);
+      tell_at_once(verdict_text(item, verdict));
   }
 
   const DaemonClient& client_;

@@ -5,23 +5,20 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 
-#include "compiler_core/backend.h"
-#include "compiler_core/base/input_file.h"
 #include "compiler_core/base/statistics.h"
-#include "compiler_core/schedule/schedule.h"
 #include "db/quarantine.h"
 #include "db/store.h"
-#include "templates/workload/json_input.h"
 #include "tuner/cli/command.h"
 #include "tuner/daemon/log_lines.h"
 #include "tuner/jobs/space_text.h"
 #include "tuner/jobs/tasks.h"
-#include "tuner/study/roofline.h"
-#include "tuner/text/facts.h"
-#include "tuner/text/format.h"
+#include "tuner/model/model_extents.h"
+#include "tuner/model/model_view.h"
+#include "tuner/model/plan_view.h"
+#include "tuner/study/kernel_text.h"
 #include "tuner/text/hint.h"
+#include "tuner/text/terminal.h"
 
 namespace tuner::cli {
 
@@ -29,6 +26,8 @@ namespace {
 
 struct Options {
   std::string what, as = "loops", db, target;
+  ModelView model;
+  bool as_given = false;
   std::string replay;  // file with a schedule, as --as schedule prints it; empty: the kernel's own
 };
 
@@ -37,97 +36,19 @@ bool is_trial_id(const std::string& text) {
          !std::filesystem::exists(text);
 }
 
-constexpr std::string_view kRoofline = "roofline";
-
-// "llvm, asm or roofline": what a target has beside the words that all have.
-std::string words_of(const Target& target, bool roofline) {
-  const Backend& backend = backend_of(target);
-  std::vector<std::string_view> words;
-  for (const CodeForm& form : backend.forms()) words.push_back(form.name);
-  if (roofline && backend.has_roofs()) words.push_back(kRoofline);
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i)
-    text += str(i == 0 ? "" : i + 1 < words.size() ? ", " : " or ", words[i]);
-  return text;
-}
-
-const CodeForm* form_of(const Target& target, std::string_view name) {
-  const std::span<const CodeForm> forms = backend_of(target).forms();
-  const auto it = std::ranges::find(forms, name, &CodeForm::name);
-  return it == forms.end() ? nullptr : &*it;
-}
-
-// Whether a target has this form.
-Status check_form(const CliTask& task, const std::string& as) {
-  if (as == "schedule" || as == "loops" || form_of(task.target, as) != nullptr ||
-      (as == kRoofline && backend_of(task.target).has_roofs()))
-    return Status::ok();
-  return invalid_argument("--as ", as, ": not for target \"", task.target_name,
-                          "\"; expected schedule, loops, ", words_of(task.target, /*roofline=*/true));
-}
-
 // Every word of --as.
 std::vector<std::string> all_words() {
-  std::vector<std::string> words = {"schedule", "loops", "space"};
-  for (const Backend* backend : all_backends()) {
-    for (const CodeForm& form : backend->forms()) words.emplace_back(form.name);
-    if (backend->has_roofs() && std::ranges::find(words, kRoofline) == words.end())
-      words.emplace_back(kRoofline);
-  }
+  std::vector<std::string> words = kernel_forms();
+  words.insert(words.begin() + 2, {"space", "graph"});
+  for (const std::string_view view : compiled_views()) words.emplace_back(view);
   return words;
 }
 
-// The kernel's Program under the schedule of a file, whose lines that begin with # are comments.
-Result<Program> replayed(const ChosenKernel& kernel, const std::string& file) {
-  constexpr size_t kMostBytes = 16 << 20;
-  Result<std::string> read = read_file(file, "a schedule, as --as schedule prints it", kMostBytes);
-  if (!read) return read.status().with_context("--replay: ");
-  std::istringstream lines(*std::move(read));
-  std::string text;
-  for (std::string line; std::getline(lines, line);)
-    text += (line.starts_with('#') ? "" : line) + "\n";  // line numbers stay those of the file
-  Result<Program> program = replay(kernel.instance->math(), text);
-  if (!program)
-    return invalid_argument(json_input::one_line(str(
-        file, ": ", program.message(), ". The math is that of template ", kernel.schedule_template->name())));
-  return program;
-}
-
-Result<std::string> text_of(const CliTask& task, const ChosenKernel& kernel, const Options& options,
-                            const Store* store) {
-  const std::string& as = options.as;
-  if (!options.replay.empty() && (as == "roofline" || as == "schedule"))
-    return invalid_argument("--replay: found --as ", as, ", expected loops, ",
-                            words_of(task.target, /*roofline=*/false));
-  if (as == "roofline") return roofline_text(task, kernel, store);
-  if (as == "schedule") return kernel.instance->schedule_text(kernel.config);
-  ASSIGN_OR_RETURN(const Program program, options.replay.empty() ? kernel.instance->instantiate(kernel.config)
-                                                                 : replayed(kernel, options.replay));
-  if (form_of(task.target, as) != nullptr) return backend_of(task.target).text(as, program, task.target);
-  return to_text(program) + "\n";
-}
-
 Status show(const CliTask& task, const ChosenKernel& kernel, const Options& options, const Store* store) {
-  const std::string& as = options.as;
-  RETURN_IF_ERROR(check_form(task, as));
-  ASSIGN_OR_RETURN(const std::string text, text_of(task, kernel, options, store));
+  ASSIGN_OR_RETURN(const std::string text, kernel_text(task, kernel, options.as, options.replay, store));
   if (!kernel.note.empty())
     std::fprintf(stderr, "tuner: %s: %s\n", task.key.c_str(), with_commands(kernel.note).c_str());
-  const CodeForm* form = form_of(task.target, as);
-  const std::string comment(form != nullptr ? form->comment : "#");
-  std::printf("%s %s\n%s on %s\n%s template %s, %s %s\n", comment.c_str(), task.key.c_str(), comment.c_str(),
-              task.target_name.c_str(), comment.c_str(),
-              std::string(kernel.schedule_template->name()).c_str(),
-              options.replay.empty() ? "config" : "schedule of",
-              options.replay.empty() ? kernel.config.to_text().c_str() : options.replay.c_str());
-  if (const std::string mark = algorithm_mark(kernel.schedule_template->name()); !mark.empty())
-    std::printf("%s algorithm %s\n", comment.c_str(), mark.c_str());
-  if (kernel.tuned && options.replay.empty())
-    std::printf(
-        "%s measured %s in trial %s\n", comment.c_str(),
-        format_time(kernel.tuned->time_ns, kernel.tuned->time_low_ns, kernel.tuned->time_high_ns).c_str(),
-        kernel.tuned->trial_id.c_str());
-  std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
+  std::printf("%s", text.c_str());
   return Status::ok();
 }
 
@@ -178,23 +99,72 @@ Status show_file(const Options& options) {
   return Status::ok();
 }
 
+Status show_model(const Options& options) {
+  ModelView view = options.model;
+  if (options.as_given) view.as = options.as;
+  ASSIGN_OR_RETURN(const ModelText shown, model_text(options.what, view));
+  std::printf("%s", shown.text.c_str());
+  if (!shown.note.empty()) std::fprintf(stderr, "%s\n", shown.note.c_str());
+  return Status::ok();
+}
+
+Status show_compiled(const Options& options) {
+  ASSIGN_OR_RETURN(const CompiledPlan plan, read_plan(options.what));
+  ASSIGN_OR_RETURN(const std::string text,
+                   compiled_text(plan, options.as_given ? options.as : "plan", text_width()));
+  std::printf("%s", text.c_str());
+  return Status::ok();
+}
+
+Status show_what(const Options& options) {
+  if (std::filesystem::is_directory(options.what)) return show_compiled(options);
+  if (options.what.ends_with(".onnx")) return show_model(options);
+  if (std::ranges::find(compiled_views(), options.as) != compiled_views().end())
+    return invalid_argument("--as ", options.as, ": for the folder of a compiled model; found ",
+                            options.what);
+  if (options.as == "graph" || !options.model.is_default())
+    return invalid_argument(
+        "--as graph, --after, --batch, --dim: for a file whose name ends with .onnx; found ", options.what);
+  return is_trial_id(options.what) ? show_trial(options) : show_file(options);
+}
+
 }  // namespace
 
 void add_show_command(Command app, CommandContext& context) {
   auto options = std::make_shared<Options>();
   const Command command = add_command(
-      app, context, "show", "Print a kernel: the tuned one of a job file's tasks, or that of a trial",
-      [options] { return report(is_trial_id(options->what) ? show_trial(*options) : show_file(*options)); });
-  command.add_option("FILE|TRIAL", options->what, "Job file, or a trial such as t812").required();
+      app, context, "show",
+      "Print a kernel: the tuned one of a job file's tasks, or that of a trial; a network as a graph; or a "
+      "compiled model",
+      [options] { return report(show_what(*options)); });
+  command
+      .add_option("FILE|TRIAL|DIR", options->what,
+                  "Job file, a trial such as t812, an ONNX model, or a folder of tuner compile")
+      .required();
   command
       .add_option(
           "--as", options->as,
           "What to print; space: the knobs to search and how many configs are valid; of CPU targets also "
           "llvm, "
           "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source), "
-          "resources and sass (the machine code's hot loop, with counts)")
+          "resources and sass (the machine code's hot loop, with counts); of a model graph; of a compiled "
+          "one "
+          "plan, layers (times) and memory")
       .one_of(all_words())
-      .show_default();
+      .show_default()
+      .when_given([options] { options->as_given = true; });
+  command
+      .add_option(
+          "--after", options->model.after,
+          str("Of a model: its graph after this pass and those before it: ", pass_names(), ", or all"))
+      .type_name("PASS");
+  command.add_option("--batch", options->model.batch, "Of a model: first extent of every input")
+      .in_range(int64_t{1}, ModelExtents::kMost)
+      .type_name("N");
+  command
+      .add_option("--dim", options->model.dims,
+                  "Of a model: a named extent that it leaves open; may be given several times")
+      .type_name("NAME=N");
   command
       .add_option(
           "--replay", options->replay,

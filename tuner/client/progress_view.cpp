@@ -103,7 +103,7 @@ std::string best_so_far(const v1::Progress& p) {
   if (p.best_gflops() == 0) return text;  // nothing is computed, only moved
   text += str(", ", fixed(p.best_gflops(), 1), " GFLOP/s");
   if (p.peak_gflops() > 0)
-    text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of the vector unit's peak)");
+    text += str(" (", fixed(100 * p.best_gflops() / p.peak_gflops(), 0), " % of peak)");
   return text;
 }
 

@@ -15,6 +15,10 @@ const Option& Option::type_name(const std::string& name) const { return option_-
 const Option& Option::show_default() const { return option_->capture_default_str(), *this; }
 const Option& Option::expected(int values) const { return option_->expected(values), *this; }
 const Option& Option::expected(int least, int most) const { return option_->expected(least, most), *this; }
+const Option& Option::one_each() const {
+  option_->allow_extra_args(false);
+  return *this;
+}
 const Option& Option::delimiter(char separator) const { return option_->delimiter(separator), *this; }
 
 const Option& Option::one_of(const std::vector<std::string>& words) const {

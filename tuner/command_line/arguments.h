@@ -32,6 +32,7 @@ class Option {
                                                            // manual
   const Option& expected(int values) const;
   const Option& expected(int least, int most) const;  // how many values it takes
+  const Option& one_each() const;                     // may be given several times, each with one value
   const Option& delimiter(char separator) const;      // separates the values inside one word
 
   // Limits on a value. Anything else is wrong use, reported in one line.

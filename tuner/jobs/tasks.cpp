@@ -5,7 +5,9 @@
 #include "compiler_core/artifact/artifact.h"
 #include "compiler_core/backend.h"
 #include "compiler_core/base/room.h"
+#include "compiler_core/graph/graph.h"
 #include "templates/workload/task_memory.h"
+#include "tuner/jobs/c_names.h"
 
 namespace tuner {
 
@@ -105,6 +107,10 @@ std::string shape_name(const MatmulWorkload& w) {
 std::string shape_name(const Pool2dWorkload& w) {
   return str(w.batch, "x", w.channels, "x", w.in_height, "x", w.in_width, "_", w.kernel_height, "x",
              w.kernel_width);
+}
+std::string shape_name(const ProgramWorkload& w) {
+  // The operator that gives the result says most.
+  return as_c_name(w.fragment->nodes.back().op);
 }
 template <class W>
 requires requires(const W& w) { w.rows, w.columns; }

@@ -5,8 +5,10 @@
 
 #include "compiler_core/base/statistics.h"
 #include "templates/schedule_template.h"
+#include "templates/workload/needed_work.h"
 #include "tuner/report/task_facts.h"
 #include "tuner/study/roofline.h"
+#include "tuner/text/format.h"
 
 namespace tuner {
 
@@ -93,7 +95,9 @@ ordered_json best_facts(const JobTask& t) {
                  {"high_ns", raced != nullptr ? race->time_high_ns : interval.high},
                  {"raced", raced != nullptr},
                  {"gflops", ns > 0 ? flops / ns : 0},
+                 {"needed_gflops", ns > 0 ? static_cast<double>(needed_flops(t.task.workload)) / ns : 0},
                  {"peak_gflops", winner->record->peak_gflops},
+                 {"peak_owner", peak_owner(t.task.workload.dtype(), *t.task.target.family)},
                  {"artifact", winner->record->artifact_digest},
                  {"toolchain", winner->record->environment.toolchain},
                  {"host", winner->record->environment.host},
@@ -203,8 +207,8 @@ ordered_json roofline_facts(const JobTask& t, double best_ns, const ReportOption
     return {{"why", "no right answer, or no arithmetic to speak of"}};
   double recorded = 0;
   for (const TrialWithRecord& r : t.trials) recorded = std::max(recorded, r.record->peak_gflops);
-  MachineRoofs roofs{.fma_gflops = recorded};
-  if (options.measure_roofs) roofs = measure_roofs(t.task.target, recorded);
+  MachineRoofs roofs{.peak_gflops = recorded};
+  if (options.measure_roofs) roofs = measure_roofs(t.task.target, t.task.workload.dtype(), recorded);
   ordered_json levels = ordered_json::array();
   std::string lives_in;
   for (const MachineRoofs::Level& level : roofs.levels)
@@ -214,7 +218,8 @@ ordered_json roofline_facts(const JobTask& t, double best_ns, const ReportOption
           {"bytes", bytes},
           {"gflops", flops / best_ns},
           {"gbps", bytes / best_ns},
-          {"peak_gflops", roofs.fma_gflops},
+          {"peak_gflops", roofs.peak_gflops},
+          {"peak_name", peak_name(t.task.workload.dtype())},
           {"peak_measured_now", roofs.measured},
           {"levels", levels},
           {"lives_in", lives_in}};

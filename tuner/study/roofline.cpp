@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "templates/workload/needed_work.h"
 #include "tuner/study/inner_loop.h"
 #include "tuner/text/format.h"
 
@@ -25,7 +26,9 @@ __attribute__((format(printf, 2, 3))) void say(std::string& out, const char* for
 // The least share of the FMA peak that its loads leave this loop: each is one load, as wide as a vector, of
 // the rate that L1 was measured at. 1: not limited by loads.
 double share_left_by_loads(const InnerLoop& loop, const Target& target, const MachineRoofs& machine) {
-  if (loop.multiply_adds == 0 || machine.levels.empty() || machine.levels.front().read_gbps <= 0) return 0;
+  if (loop.multiply_adds == 0 || machine.fma_gflops <= 0 || machine.levels.empty() ||
+      machine.levels.front().read_gbps <= 0)
+    return 0;
   const double lanes = static_cast<double>(target.f32_lanes());
   const double fma_ns = loop.multiply_adds * 2 * lanes / machine.fma_gflops;
   const double load_ns = loop.loads * 4 * lanes / machine.levels.front().read_gbps;
@@ -54,10 +57,14 @@ void say_course(std::string& out, const SearchCourse& course, double share) {
 
 }  // namespace
 
-MachineRoofs measure_roofs(const Target& target, double recorded_gflops) {
+MachineRoofs measure_roofs(const Target& target, DType dtype, double recorded_gflops) {
   return backend_of(target)
-      .roofs(target, recorded_gflops)
-      .value_or(MachineRoofs{.fma_gflops = recorded_gflops});
+      .roofs(target, dtype, recorded_gflops)
+      .value_or(MachineRoofs{.fma_gflops = recorded_gflops, .peak_gflops = recorded_gflops});
+}
+
+std::string peak_name(DType dtype) {
+  return dtype == DType::kFloat32 ? "FMA peak" : str(dtype_name(dtype), " peak");
 }
 
 const MachineRoofs::Level& level_for(const MachineRoofs& machine, int64_t bytes) {
@@ -90,24 +97,27 @@ bool template_is_ceiling(const SearchCourse& course, double share) {
 Result<std::string> roofline_text(const CliTask& task, const ChosenKernel& kernel, const Store* store) {
   ASSIGN_OR_RETURN(const Program program, kernel.instance->instantiate(kernel.config));
   ASSIGN_OR_RETURN(const std::string assembly, backend_of(task.target).text("asm", program, task.target));
-  const MachineRoofs machine = measure_roofs(task.target, kernel.tuned ? kernel.tuned->peak_gflops : 0);
+  const MachineRoofs machine =
+      measure_roofs(task.target, task.workload.dtype(), kernel.tuned ? kernel.tuned->peak_gflops : 0);
+  const std::string peak = peak_name(task.workload.dtype());
   if (machine.levels.empty()) return invalid_argument("no roofs are known of \"", task.target_name, "\"");
   const int64_t flops = task.workload.flops(), bytes = task.workload.bytes();
   const MachineRoofs::Level& level = level_for(machine, bytes);
   std::string out;
   say(out, "work         %.4g MFLOP; %.4g MB, each argument once, which live in %s",
       static_cast<double>(flops) / 1e6, static_cast<double>(bytes) / 1e6, level.name.c_str());
-  if (machine.fma_gflops > 0)
-    say(out, "FMA peak     %.1f GFLOP/s, %d thread%s, %s", machine.fma_gflops, task.target.threads,
+  if (machine.peak_gflops > 0)
+    say(out, "%-12s %.1f GFLOP/s, %d thread%s, %s", peak.c_str(), machine.peak_gflops, task.target.threads,
         task.target.threads == 1 ? "" : "s", machine.measured ? "measured now" : "as the record says");
   else
-    say(out, "FMA peak     not known: this is another CPU, and nothing was measured there");
+    say(out, "%-12s not known: this is another CPU, and nothing was measured there", peak.c_str());
   for (const MachineRoofs::Level& each : machine.levels)
     if (each.read_gbps > 0) say(out, "read %-4s    %.1f GB/s", each.name.c_str(), each.read_gbps);
   const double memory_ns = level.read_gbps > 0 ? static_cast<double>(bytes) / level.read_gbps : 0;
   // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
-  const bool counts_flops = !task.workload.memory_bound() && machine.fma_gflops > 0;
-  const double arithmetic_ns = counts_flops ? static_cast<double>(flops) / machine.fma_gflops : 0;
+  const bool counts_flops = !task.workload.memory_bound() && machine.peak_gflops > 0;
+  const double arithmetic_ns =
+      counts_flops ? static_cast<double>(needed_flops(task.workload)) / machine.peak_gflops : 0;
   const double bound_ns = std::max(arithmetic_ns, memory_ns);
   double share = 0;
   if (bound_ns > 0) {

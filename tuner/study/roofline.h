@@ -14,7 +14,9 @@ namespace tuner {
 
 // Asks the back end for the machine's peak and bandwidths (Backend::roofs), which measures them if the target is
 // this machine. If it knows none, the result has only `recorded_gflops`.
-MachineRoofs measure_roofs(const Target& target, double recorded_gflops);
+MachineRoofs measure_roofs(const Target& target, DType dtype, double recorded_gflops);
+// Returns what its peak is called: "FMA peak" of float32, else "int8 peak".
+std::string peak_name(DType dtype);
 
 // Returns the first level that holds that many bytes, memory at the latest; it lives as long as `machine`, which
 // must have levels.

@@ -1,5 +1,6 @@
 #include "tuner/text/facts.h"
 
+#include "templates/workload/needed_work.h"
 #include "tuner/text/format.h"
 
 namespace tuner {
@@ -53,9 +54,10 @@ ordered_json tuned_json(const TunedConfig& t, int64_t flops, int64_t bytes) {
   }
   if (t.race_id != 0) out["race"] = race_json(t);
   if (flops > 0 && t.time_ns > 0) {
-    const double gflops = static_cast<double>(flops) / t.time_ns;
-    out["gflops"] = gflops;
-    if (t.peak_gflops > 0) out["percent_of_peak"] = 100 * gflops / t.peak_gflops;
+    out["gflops"] = static_cast<double>(flops) / t.time_ns;
+    const Result<Workload> workload = workload_from_key(t.workload_key);
+    const auto needed = static_cast<double>(workload ? needed_flops(*workload) : flops);
+    if (t.peak_gflops > 0) out["percent_of_peak"] = 100 * needed / t.time_ns / t.peak_gflops;
   }
   if (bytes > 0 && t.time_ns > 0) out["gb_per_s"] = static_cast<double>(bytes) / t.time_ns;
   out["peak_gflops"] = t.peak_gflops;

@@ -9,6 +9,7 @@
 
 #include "compiler_core/target.h"
 #include "templates/schedule_template.h"
+#include "templates/workload/needed_work.h"
 
 namespace tuner {
 
@@ -42,6 +43,15 @@ std::tm utc(int64_t us) {
   std::tm tm{};
   ::gmtime_r(&seconds, &tm);
   return tm;
+}
+
+std::string with_roofline(std::string speed, const Workload& workload, const TunedConfig& t) {
+  const double share = roofline_share(workload, t);
+  if (share <= 0 || t.read_gbps <= 0) return speed;
+  // Winograd and its like do less arithmetic than is counted, so they may be above it.
+  const AnyTemplate* const by = find_template(t.template_name);
+  const bool direct = by == nullptr || by->algorithm() == "direct";
+  return speed + print(", %.0f %% of the roofline%s", 100 * share, direct ? "" : " of direct sums");
 }
 
 }  // namespace
@@ -87,37 +97,33 @@ double roofline_share(const Workload& workload, const TunedConfig& t) {
   // The operators on rows do little that is a multiply-add: their arithmetic is no bound.
   const double arithmetic_ns = workload.memory_bound() || t.peak_gflops <= 0
                                    ? 0
-                                   : static_cast<double>(workload.flops()) / t.peak_gflops;
+                                   : static_cast<double>(needed_flops(workload)) / t.peak_gflops;
   return std::max(memory_ns, arithmetic_ns) / t.time_ns;
 }
 
+std::string peak_owner(DType dtype, const TargetFamily& family) {
+  // Of a device, records tell the peak of float32, whatever their own type.
+  if (dtype == DType::kFloat32 || !family.bound_by_host()) return std::string(family.peak_owner());
+  return std::string(dtype_name(dtype));
+}
+
 std::string format_speed(const Workload& workload, const TunedConfig& t) {
-  const Result<Target> target = parse_target(t.target);
-  std::string speed = format_speed(workload, t.time_ns, t.peak_gflops);
-  if (constexpr std::string_view kUnit = "vector unit's"; target)
-    if (const size_t at = speed.find(kUnit); at != std::string::npos)
-      speed.replace(at, kUnit.size(), target->family->peak_owner());
-  const double share = roofline_share(workload, t);
-  if (share <= 0 || t.read_gbps <= 0) return speed;
-  // Winograd and its like do less arithmetic than is counted, so they may be above it.
-  const AnyTemplate* const by = find_template(t.template_name);
-  const bool direct = by == nullptr || by->algorithm() == "direct";
-  return speed + print(", %.0f %% of the roofline%s", 100 * share, direct ? "" : " of direct sums");
-}
-
-std::string format_gflops(int64_t flops, double ns, double peak_gflops) {
-  if (ns <= 0) return "-";
-  const double gflops = static_cast<double>(flops) / ns;
-  std::string text = number(gflops) + " GFLOP/s";
-  if (peak_gflops > 0)
-    text += print(" (%.1f %% of the vector unit's peak of %s)", 100 * gflops / peak_gflops,
-                  number(peak_gflops).c_str());
-  return text;
-}
-
-std::string format_speed(const Workload& workload, double ns, double peak_gflops) {
-  if (!workload.memory_bound() || ns <= 0) return format_gflops(workload.flops(), ns, peak_gflops);
-  return number(static_cast<double>(workload.bytes()) / ns) + " GB/s";
+  if (t.time_ns <= 0) return "-";
+  if (workload.memory_bound()) {
+    const double gbps = static_cast<double>(workload.bytes()) / t.time_ns;
+    return with_roofline(number(gbps) + " GB/s", workload, t);
+  }
+  const int64_t flops = workload.flops(), needed = needed_flops(workload);
+  std::string speed = number(static_cast<double>(flops) / t.time_ns) + " GFLOP/s";
+  if (t.peak_gflops > 0) {
+    Target target;
+    if (const Result<Target> parsed = parse_target(t.target)) target = *parsed;
+    speed += print(" (%.1f %% of the %s peak of %s%s)",
+                   100 * static_cast<double>(needed) / t.time_ns / t.peak_gflops,
+                   peak_owner(workload.dtype(), *target.family).c_str(), number(t.peak_gflops).c_str(),
+                   needed < flops ? ", without padding" : "");
+  }
+  return with_roofline(std::move(speed), workload, t);
 }
 
 std::string format_utc(int64_t us) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "compiler_core/target_family.h"
 #include "db/records.h"
 #include "templates/workload/workload.h"
 
@@ -27,10 +28,9 @@ std::string format_speed(const Workload& workload, const TunedConfig& tuned);
 // For a race that decided: "9 finalists, 3 tie; at most 0.4 % slower than the fastest; 12 of 310 turns
 // disturbed and taken anew; 2.135 x pulse (95 %: 2.118 .. 2.152)". Otherwise says that there was none.
 std::string format_race(const TunedConfig& tuned);
-// "123.4 GFLOP/s", with " (71.2 % of 173.3 peak)" if the peak is known.
-std::string format_gflops(int64_t flops, double ns, double peak_gflops);
-// Like format_gflops(); for a workload bound by memory "812.3 GB/s", its compulsory traffic over the time.
-std::string format_speed(const Workload& workload, double ns, double peak_gflops);
+// Whose peak stands beside a time: "vector unit's"; "int8" where a CPU's fastest unit for that type may be another one;
+// of a device as its family says.
+std::string peak_owner(DType dtype, const TargetFamily& family);
 // Unix microseconds as "2026-11-20 21:10:08 UTC"; 0 as "-".
 std::string format_utc(int64_t us);
 // Unix microseconds for JSON, "2026-11-20T21:10:08.123456Z"; 0 as "".

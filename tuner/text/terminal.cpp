@@ -42,6 +42,11 @@ int terminal_width(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUnknownWidth;
 }
 
+int text_width() {
+  const int width = terminal_width(1);
+  return width > 0 ? width : 80;
+}
+
 std::string shortened(std::string_view text, int width) {
   if (width <= 0 || columns_of(text) <= width) return std::string(text);
   const int dots = std::min<int>(width, kEllipsis.size());

@@ -11,6 +11,9 @@ namespace tuner {
 // limit.
 int terminal_width(int fd);
 
+// The columns of what is printed on standard output: of its terminal, 80 where it is none.
+int text_width();
+
 // Cuts the text to this many columns, with "..." at its end; `width` 0: no limit. Counts characters of UTF-8.
 std::string shortened(std::string_view text, int width);
 

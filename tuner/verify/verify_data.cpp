@@ -10,14 +10,12 @@
 namespace tuner {
 namespace {
 
-bool is_output(const Buffer& buffer) { return buffer->role == BufferRole::kOutput; }
-
 std::vector<std::vector<float>> random_inputs(const Workload& workload, const Program& program,
                                               uint64_t seed) {
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < program.args.size(); ++i) {
     const Buffer& buffer = program.args[i];
-    if (is_output(buffer)) continue;
+    if (!is_given(buffer->role)) continue;
     inputs.push_back(random_values(seed, static_cast<int>(i), buffer->elements(), buffer->dtype));
     for (float& value : inputs.back()) value *= drawn_factor(workload, buffer->name);
   }
@@ -37,16 +35,16 @@ Status check_with_oracle(const Program& program, const VerifyData& data) {
   std::vector<std::vector<double>> args;
   size_t input = 0;
   for (const Buffer& buffer : data.unscheduled.args) {
-    if (is_output(buffer))
-      args.emplace_back();
-    else
+    if (is_given(buffer->role))
       args.emplace_back(data.inputs[input].begin(), data.inputs[input].end()), ++input;
+    else
+      args.emplace_back();
   }
   RETURN_IF_ERROR(interpret(program, args));
   size_t output = 0;
   for (size_t i = 0; i < args.size(); ++i) {
     const Buffer& buffer = data.unscheduled.args[i];
-    if (!is_output(buffer)) continue;
+    if (!is_result(buffer->role)) continue;
     const std::vector<double>& expected = data.answers[output++];
     if (args[i].size() != expected.size())
       return failed(buffer->name, " has ", args[i].size(), " elements, expected ", expected.size());

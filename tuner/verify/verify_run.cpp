@@ -31,15 +31,14 @@ Status RunVerifier::begin(const Workload& workload, const VerifyData& data) {
   allow(data.tolerance);
   size_t input = 0, output = 0;
   for (const Buffer& buffer : data.unscheduled.args) {
-    const bool is_output = buffer->role == BufferRole::kOutput;
-    const std::string path = folder / (buffer->name + (is_output ? ".reference" : ".input"));
-    if (is_output) {
-      RETURN_IF_ERROR(write_reference(path, data.answers[output++], buffer->shape, kind));
-      references_.push_back({buffer->name, path});
-      continue;
+    if (is_result(buffer->role)) {
+      references_.push_back({buffer->name, folder / (buffer->name + ".reference")});
+      RETURN_IF_ERROR(write_reference(references_.back().path, data.answers[output++], buffer->shape, kind));
     }
-    RETURN_IF_ERROR(replace_file(path, element_bytes(data.inputs[input++], buffer->dtype)));
-    inputs_.push_back({buffer->name, path});
+    if (is_given(buffer->role)) {
+      inputs_.push_back({buffer->name, folder / (buffer->name + ".input")});
+      RETURN_IF_ERROR(replace_file(inputs_.back().path, element_bytes(data.inputs[input++], buffer->dtype)));
+    }
   }
   return Status::ok();
 }

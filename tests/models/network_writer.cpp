@@ -1,0 +1,159 @@
+#include "tests/models/network_writer.h"
+
+#include <cmath>
+
+#include "compiler_core/base/elements.h"
+#include "compiler_core/base/status.h"
+
+namespace tuner::testing {
+namespace {
+
+int64_t elements_of(const std::vector<int64_t>& shape) {
+  int64_t n = 1;
+  for (const int64_t extent : shape) n *= extent;
+  return n;
+}
+
+}  // namespace
+
+Tensor NetworkWriter::input(std::vector<int64_t> shape) {
+  model_.input("data", DType::kFloat32, shape);
+  return {"data", std::move(shape)};
+}
+void NetworkWriter::output(const Tensor& x) { model_.output(x.name, DType::kFloat32, x.shape); }
+
+std::string NetworkWriter::weights(const std::vector<int64_t>& shape, double mean, double deviation) {
+  std::normal_distribution<float> numbers(static_cast<float>(mean), static_cast<float>(deviation));
+  std::vector<float> drawn(static_cast<size_t>(elements_of(shape)));
+  for (float& x : drawn) x = numbers(random_);
+  const std::string name = str("weights", names_++);
+  model_.weights(name, DType::kFloat32, shape, element_bytes(drawn, DType::kFloat32));
+  return name;
+}
+std::string NetworkWriter::integers(const std::vector<int64_t>& values, bool scalar) {
+  const std::string name = str("integers", names_++);
+  const std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
+  model_.weights(name, DType::kInt64,
+                 scalar ? std::vector<int64_t>() : std::vector<int64_t>{std::ssize(values)}, bytes);
+  return name;
+}
+std::string NetworkWriter::number(float value) {
+  const std::string name = str("number", names_++);
+  model_.weights(name, DType::kFloat32, {}, element_bytes({value}, DType::kFloat32));
+  return name;
+}
+std::string NetworkWriter::node(const std::string& op, const std::vector<std::string>& inputs,
+                                const std::vector<OnnxModel::Attribute>& attributes) {
+  std::string name = str("t", names_++);
+  model_.node(op, inputs, {name}, attributes);
+  return name;
+}
+
+Tensor NetworkWriter::conv(const Tensor& x, const Conv& c) {
+  const int64_t in = x.channels() / c.groups, pad = c.kernel / 2;
+  const double deviation = std::sqrt(2.0 / static_cast<double>(in * c.kernel * c.kernel));
+  std::vector<std::string> inputs{x.name, weights({c.channels, in, c.kernel, c.kernel}, 0, deviation)};
+  if (c.bias) inputs.push_back(weights({c.channels}, 0, 0.1));
+  const std::vector<int64_t> kernel{c.kernel, c.kernel}, strides{c.stride, c.stride},
+      pads{pad, pad, pad, pad};
+  const auto extent = [&](int64_t n) { return (n + 2 * pad - c.kernel) / c.stride + 1; };
+  return {node("Conv", inputs,
+               {{"dilations", std::vector<int64_t>{1, 1}},
+                {"group", c.groups},
+                {"kernel_shape", kernel},
+                {"pads", pads},
+                {"strides", strides}}),
+          {x.shape[0], c.channels, extent(x.shape[2]), extent(x.shape[3])}};
+}
+Tensor NetworkWriter::conv_transpose(const Tensor& x, int64_t channels) {
+  const double deviation = std::sqrt(2.0 / static_cast<double>(x.channels()));
+  const std::vector<int64_t> two{2, 2};
+  return {node("ConvTranspose",
+               {x.name, weights({x.channels(), channels, 2, 2}, 0, deviation), weights({channels}, 0, 0.1)},
+               {{"kernel_shape", two}, {"strides", two}}),
+          {x.shape[0], channels, 2 * x.shape[2], 2 * x.shape[3]}};
+}
+Tensor NetworkWriter::batch_norm(const Tensor& x) {
+  const std::vector<int64_t> c{x.channels()};
+  // Variances far from zero: means of squares are.
+  return {node("BatchNormalization",
+               {x.name, weights(c, 1, 0.1), weights(c, 0, 0.1), weights(c, 0, 0.1), weights(c, 1, 0.05)},
+               {{"epsilon", 1e-5}}),
+          x.shape};
+}
+Tensor NetworkWriter::gemm(const Tensor& x, int64_t results) {
+  const int64_t terms = x.shape[1];
+  const double deviation = std::sqrt(1.0 / static_cast<double>(terms));
+  return {node("Gemm", {x.name, weights({results, terms}, 0, deviation), weights({results}, 0, 0.1)},
+               {{"transB", int64_t{1}}}),
+          {x.shape[0], results}};
+}
+Tensor NetworkWriter::max_pool(const Tensor& x, int64_t kernel, int64_t stride) {
+  const int64_t pad = kernel == stride ? 0 : kernel / 2;
+  const auto extent = [&](int64_t n) { return (n + 2 * pad - kernel) / stride + 1; };
+  return {node("MaxPool", {x.name},
+               {{"kernel_shape", std::vector<int64_t>{kernel, kernel}},
+                {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
+                {"strides", std::vector<int64_t>{stride, stride}}}),
+          {x.shape[0], x.channels(), extent(x.shape[2]), extent(x.shape[3])}};
+}
+Tensor NetworkWriter::global_average(const Tensor& x) {
+  return {node("GlobalAveragePool", {x.name}), {x.shape[0], x.channels(), 1, 1}};
+}
+
+Tensor NetworkWriter::relu6(const Tensor& x) {
+  return {node("Clip", {x.name, number(0), number(6)}), x.shape};
+}
+Tensor NetworkWriter::unary(const std::string& op, const Tensor& x,
+                            const std::vector<OnnxModel::Attribute>& attributes) {
+  return {node(op, {x.name}, attributes), x.shape};
+}
+Tensor NetworkWriter::binary(const std::string& op, const Tensor& a, const Tensor& b) {
+  return {node(op, {a.name, b.name}), a.shape};
+}
+Tensor NetworkWriter::concat(const std::vector<Tensor>& parts, int64_t axis) {
+  std::vector<std::string> names;
+  std::vector<int64_t> shape = parts[0].shape;
+  shape[static_cast<size_t>(axis)] = 0;
+  for (const Tensor& part : parts) {
+    names.push_back(part.name);
+    shape[static_cast<size_t>(axis)] += part.shape[static_cast<size_t>(axis)];
+  }
+  return {node("Concat", names, {{"axis", axis}}), shape};
+}
+std::vector<Tensor> NetworkWriter::halves(const Tensor& x) {
+  const int64_t half = x.channels() / 2;
+  const std::vector<std::string> names{str("t", names_), str("t", names_ + 1)};
+  names_ += 2;
+  model_.node("Split", {x.name, integers({half, half})}, names, {{"axis", int64_t{1}}});
+  std::vector<int64_t> shape = x.shape;
+  shape[1] = half;
+  return {{names[0], shape}, {names[1], shape}};
+}
+Tensor NetworkWriter::enlarged(const Tensor& x) {
+  const std::string scales = str("scales", names_++);
+  model_.weights(scales, DType::kFloat32, {4}, element_bytes({1, 1, 2, 2}, DType::kFloat32));
+  return {node("Resize", {x.name, "", scales},
+               {{"coordinate_transformation_mode", std::string("asymmetric")},
+                {"mode", std::string("nearest")},
+                {"nearest_mode", std::string("floor")}}),
+          {x.shape[0], x.channels(), 2 * x.shape[2], 2 * x.shape[3]}};
+}
+Tensor NetworkWriter::transposed(const Tensor& x, const std::vector<int64_t>& order) {
+  std::vector<int64_t> shape;
+  for (const int64_t d : order) shape.push_back(x.shape[static_cast<size_t>(d)]);
+  return {node("Transpose", {x.name}, {{"perm", order}}), shape};
+}
+Tensor NetworkWriter::flattened(const Tensor& x) {
+  const std::string batch =
+      node("Gather", {node("Shape", {x.name}), integers({0}, /*scalar=*/true)}, {{"axis", int64_t{0}}});
+  const std::string shape =
+      node("Concat", {node("Unsqueeze", {batch, integers({0})}), integers({-1})}, {{"axis", int64_t{0}}});
+  return {node("Reshape", {x.name, shape}), {x.shape[0], elements_of(x.shape) / x.shape[0]}};
+}
+Tensor NetworkWriter::reshaped(const Tensor& x, const std::vector<int64_t>& shape) {
+  return {node("Reshape", {x.name, integers(shape)}), shape};
+}
+Tensor NetworkWriter::softmax(const Tensor& x) { return unary("Softmax", x, {{"axis", int64_t{1}}}); }
+
+}  // namespace tuner::testing

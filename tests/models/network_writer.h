@@ -1,0 +1,69 @@
+// Writes a network layer by layer, with weights drawn from a seed, as exporters write them.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/models/onnx_model.h"
+
+namespace tuner::testing {
+
+// A value of the network and its shape, as far as layers need it: [N, C, H, W], or [N, C].
+struct Tensor {
+  std::string name;
+  std::vector<int64_t> shape;
+
+  int64_t channels() const { return shape[1]; }
+};
+
+class NetworkWriter {
+ public:
+  explicit NetworkWriter(uint32_t seed) : random_(seed) {}
+
+  Tensor input(std::vector<int64_t> shape);
+  void output(const Tensor& x);
+  std::string bytes() const { return model_.bytes(); }
+
+  struct Conv {
+    int64_t channels, kernel, stride = 1, groups = 1;
+    bool bias = false;
+  };
+  // Padding keeps the size, but for the stride.
+  Tensor conv(const Tensor& x, const Conv& c);
+  Tensor conv_transpose(const Tensor& x, int64_t channels);  // twice the size
+  Tensor batch_norm(const Tensor& x);
+  Tensor gemm(const Tensor& x, int64_t results);
+  Tensor max_pool(const Tensor& x, int64_t kernel, int64_t stride);
+  Tensor global_average(const Tensor& x);
+
+  Tensor relu(const Tensor& x) { return unary("Relu", x); }
+  Tensor relu6(const Tensor& x);  // Clip with two constants
+  Tensor silu(const Tensor& x) { return binary("Mul", x, unary("Sigmoid", x)); }
+  Tensor unary(const std::string& op, const Tensor& x,
+               const std::vector<OnnxModel::Attribute>& attributes = {});
+  // The result has the shape of a.
+  Tensor binary(const std::string& op, const Tensor& a, const Tensor& b);
+  Tensor concat(const std::vector<Tensor>& parts, int64_t axis = 1);
+  std::vector<Tensor> halves(const Tensor& x);  // of the channels, by Split
+  Tensor enlarged(const Tensor& x);             // twice the size, by Resize: nearest
+  Tensor transposed(const Tensor& x, const std::vector<int64_t>& order);
+  // [N, C, H, W] -> [N, rest], the batch taken from the tensor itself: Shape, Gather, Unsqueeze, Concat, Reshape.
+  Tensor flattened(const Tensor& x);
+  Tensor reshaped(const Tensor& x, const std::vector<int64_t>& shape);
+  Tensor softmax(const Tensor& x);
+
+ private:
+  std::string weights(const std::vector<int64_t>& shape, double mean, double deviation);
+  std::string integers(const std::vector<int64_t>& values, bool scalar = false);
+  std::string number(float value);
+  std::string node(const std::string& op, const std::vector<std::string>& inputs,
+                   const std::vector<OnnxModel::Attribute>& attributes = {});
+
+  OnnxModel model_;
+  std::mt19937 random_;
+  int names_ = 0;
+};
+
+}  // namespace tuner::testing

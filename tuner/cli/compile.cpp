@@ -1,0 +1,135 @@
+// tuner compile MODEL.onnx -o DIR: a network as one library with tuned kernels inside.
+#include "tuner/compile/compile_model.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "compiler_core/backend.h"
+#include "templates/schedule_template.h"
+#include "tuner/cli/command.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/log.h"
+#include "tuner/cli/submit_view.h"
+#include "tuner/model/model_file.h"
+#include "tuner/text/hint.h"
+
+namespace tuner::cli {
+namespace {
+
+struct Options {
+  CompileRequest request;
+  std::string target = "cpu";
+  int64_t batch = 0;  // 0: not given
+  int threads = 1;
+  std::vector<std::string> dims, constants, algorithms;
+  bool no_tune = false;
+};
+
+Status complete(Options& options) {
+  CompileRequest& r = options.request;
+  ASSIGN_OR_RETURN(r.options.extents, model_extents(options.batch, options.dims));
+  ASSIGN_OR_RETURN(r.options.constants, model_constants(options.constants));
+  if (!options.algorithms.empty()) {
+    ASSIGN_OR_RETURN(r.algorithms, canonical_algorithms(options.algorithms));
+  }
+  const std::string target =
+      options.threads == 1 ? options.target : str(options.target, " -threads=", options.threads);
+  ASSIGN_OR_RETURN(r.target, resolve_target(target));
+  r.tune = !options.no_tune;
+  return Status::ok();
+}
+
+std::string megabytes(int64_t bytes) { return str(static_cast<double>(bytes / 10'000) / 100.0, " MB"); }
+
+int compile(Options& options) {
+  if (const Status s = complete(options); !s) return report(s);
+  const CompileRequest& request = options.request;
+  Result<PreparedModel> model = prepare_model(request);
+  if (!model) return report(model.status());
+  std::fprintf(stderr, "%s: %zu operators, %zu steps by %zu kernels; arena %s\n", request.model.c_str(),
+               model->graph.nodes.size(), model->steps.steps.size(), model->kernels.tasks.size(),
+               megabytes(model->memory.arena_bytes).c_str());
+  const auto folder = open_model_folder(request, *model);
+  if (!folder) return report(folder.status());
+  if (request.tune) {
+    JobOutcome outcome;
+    const Status tuned = tune_model(request, *model, interrupted, outcome);
+    const std::string again =
+        command_line(str("compile ", shell_quoted(request.model), " -o ", shell_quoted(request.output)));
+    if (tuned && outcome.interrupted) {
+      say_interrupted(outcome, again);
+      return kExitFailed;
+    }
+    if (!tuned) return report(tuned);
+    say_ending(outcome);
+  }
+  const Result<CompiledReport> built = build_model(request, *std::move(model), **folder);
+  if (!built) return report(built.status());
+  std::string list;
+  for (const std::string& file : built->files)
+    if (!file.starts_with("include/tuner_") && !file.starts_with("lib/cmake"))
+      list += (list.empty() ? "" : ", ") + file;
+  std::printf("%s: %s\n", request.output.c_str(), list.c_str());
+  if (built->error)
+    std::printf("checked: largest error %.2g of the largest output\n", *built->error);
+  else
+    std::fprintf(stderr, "tuner: not checked: %s is not this machine\n", request.target.name().c_str());
+  if (const size_t kernels = built->kernels; built->tuned < kernels)
+    std::fprintf(stderr, "tuner: %zu of %zu kernels are not tuned for just their shape\n",
+                 kernels - built->tuned, kernels);
+  std::printf("next: %s\n", command_line("run " + shell_quoted(request.output)).c_str());
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_compile_command(Command app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  const Command command =
+      add_command(app, context, "compile",
+                  "Compile an ONNX model into one library with tuned kernels inside, for C, C++ and whoever "
+                  "loads libraries",
+                  [options, &context] {
+                    log_to_stderr(context.verbose > 0 ? spdlog::level::info : spdlog::level::err);
+                    catch_interrupts();
+                    return compile(*options);
+                  });
+  CompileRequest& request = options->request;
+  command.add_option("MODEL", request.model, "ONNX model").required().type_name("FILE");
+  command.add_option("-o,--output", request.output, "Folder to write into; created if it is missing")
+      .type_name("DIR")
+      .required();
+  command.add_option("--name", request.name,
+                     "C name of the library, instead of one made from the file's name");
+  command.add_option("--batch", options->batch, "First extent of every input")
+      .in_range(int64_t{1}, ModelExtents::kMost)
+      .type_name("N");
+  command
+      .add_option("--dim", options->dims,
+                  "A named extent that the model leaves open; may be given several times")
+      .type_name("NAME=N");
+  command
+      .add_option("--constant", options->constants,
+                  "An input that is the same in every run, with its value as a file (a tensor of ONNX, .pb); "
+                  "may be given several times")
+      .type_name("NAME=FILE");
+  command.add_option("--threads", options->threads, "Threads the kernels are made for")
+      .in_range(1, 4096)
+      .show_default();
+  command.add_option("--trials", request.trials, "Trials per kernel on average")
+      .in_range(1, 10'000'000)
+      .show_default();
+  command
+      .add_option("--time-limit", request.time_limit_s,
+                  "seconds (or 90s, 10m, 2h) for all trials and races. 0: no limit")
+      .as_duration()
+      .in_range(0.0, 1e9)
+      .show_default();
+  command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
+  command.add_option("--algorithms", options->algorithms,
+                     "Algorithms that kernels may use, as in a job file");
+  command.add_option("--target", options->target, "Target to compile for").show_default().type_name("TEXT");
+  add_db_option(command, request.db);
+}
+
+}  // namespace tuner::cli

@@ -1,0 +1,185 @@
+#include "tuner/compile/compile_model.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <random>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/backend.h"
+#include "compiler_core/base/elements.h"
+#include "compiler_core/base/mapped_file.h"
+#include "compiler_core/graph/passes.h"
+#include "compiler_core/graph/reference.h"
+#include "compiler_core/runtime/kernel.h"
+#include "db/resolve/resolve.h"
+#include "tuner/bundle/bundle_folder.h"
+#include "tuner/jobs/c_names.h"
+#include "tuner/jobs/job_file.h"
+#include "tuner/jobs/job_groups.h"
+#include "tuner/model/compiled_model.h"
+#include "tuner/model/model_file.h"
+#include "tuner/model/model_package.h"
+#include "tuner/study/present.h"
+
+namespace tuner {
+
+Result<PreparedModel> prepare_model(const CompileRequest& request) {
+  PreparedModel out;
+  out.name =
+      request.name.empty() ? as_c_name(std::filesystem::path(request.model).stem().string()) : request.name;
+  RETURN_IF_ERROR(check_c_name(out.name).with_context("--name: "));
+  if (!backend_of(request.target).ships_objects())
+    return invalid_argument("--target ", request.target.name(),
+                            ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\"");
+  ASSIGN_OR_RETURN(out.graph, read_model_file(request.model, request.options));
+  ASSIGN_OR_RETURN(const MappedFile file, map_input(request.model, "an ONNX model"));
+  out.digest = sha256_hex(file.bytes());
+  graph::Graph graph = out.graph;
+  RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(request.model + ": "));
+  auto steps = partition(std::move(graph));
+  if (!steps) return steps.status().with_context(request.model + ": ");
+  out.steps = *std::move(steps);
+  out.memory = plan_memory(out.steps);
+  out.kernels = kernels_of(out.steps, request.target, request.algorithms);
+  return out;
+}
+
+Status tune_model(const CompileRequest& request, const PreparedModel& model,
+                  const std::function<bool()>& interrupted, JobOutcome& outcome) {
+  const JobEntry defaults;
+  JobRow job{.trials = request.trials,
+             .search = defaults.search,
+             .seed = defaults.seed,
+             .options = defaults.measure,
+             .stop = defaults.stop};
+  job.stop.time_limit_s = request.time_limit_s;
+  job.request_id = new_request_id();
+  for (size_t k = 0; k < model.kernels.tasks.size(); ++k) {
+    const CliTask& task = model.kernels.tasks[k];
+    job.tasks.push_back({task.key, task.target_name, task.algorithms, model.kernels.uses[k], task.constants});
+    RETURN_IF_ERROR(measurable_here(task.target_name));
+    RETURN_IF_ERROR(fits_here(task.workload, job.options.memory_limit_bytes, /*this_machine=*/true));
+  }
+  JobRun run(job, /*fresh=*/false, {.db = request.db, .own_worker = true}, interrupted);
+  const Status done = run.run();
+  outcome = run.outcome();
+  return done;
+}
+
+namespace {
+
+constexpr double kMostError = 1e-4;
+
+std::vector<std::vector<double>> drawn_inputs(const graph::Graph& graph) {
+  std::vector<std::vector<double>> inputs;
+  for (size_t k = 0; k < graph.inputs.size(); ++k) {
+    const graph::TensorType& type = graph[graph.inputs[k]].type;
+    std::mt19937 random(static_cast<uint32_t>(k) + 1);
+    std::vector<double>& numbers = inputs.emplace_back(static_cast<size_t>(type.elements()));
+    std::uniform_real_distribution<float> real(-1, 1);
+    std::uniform_int_distribution<int> integer(0, type.dtype == DType::kBool ? 1 : 9);
+    for (double& x : numbers) x = is_float(type.dtype) ? static_cast<double>(real(random)) : integer(random);
+  }
+  return inputs;
+}
+
+// What the library in the folder computes.
+Result<std::vector<std::vector<double>>> run_library(const std::string& folder, const graph::Graph& graph,
+                                                     const std::vector<std::vector<double>>& inputs) {
+  ASSIGN_OR_RETURN(const CompiledModel model, CompiledModel::open(folder));
+  ASSIGN_OR_RETURN(ModelContext context, model.context());
+  std::vector<AlignedBuffer> memory;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const graph::TensorType& type = graph[graph.inputs[k]].type;
+    memory.emplace_back(type.bytes());
+    const graph::Constant elements = graph::Constant::of(inputs[k], type.dtype);
+    std::memcpy(memory.back().data(), elements.bytes().data(), elements.bytes().size());
+    in.push_back(memory.back().data());
+  }
+  for (const graph::ValueId v : graph.outputs) {
+    memory.emplace_back(graph[v].type.bytes());
+    out.push_back(memory.back().data());
+  }
+  RETURN_IF_ERROR(context.run(in, out));
+  std::vector<std::vector<double>> found;
+  for (size_t k = 0; k < out.size(); ++k) {
+    const graph::TensorType& type = graph[graph.outputs[k]].type;
+    found.push_back(load_elements(out[k], type.elements(), type.dtype));
+  }
+  return found;
+}
+
+// The largest difference of two outputs, relative to the largest element expected. NaN counts as wrong, unless both are.
+double error_of(const std::vector<double>& found, const std::vector<double>& expected) {
+  double most = 0, error = 0;
+  for (size_t k = 0; k < found.size(); ++k) {
+    if (found[k] == expected[k] || (std::isnan(found[k]) && std::isnan(expected[k]))) continue;
+    const double difference = std::fabs(found[k] - expected[k]);
+    error = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(error, difference);
+  }
+  for (const double x : expected) most = std::max(most, std::fabs(x));
+  return error == 0 ? 0 : most == 0 ? std::numeric_limits<double>::infinity() : error / most;
+}
+
+Result<double> check_library(const std::string& folder, const graph::Graph& graph) {
+  const std::vector<std::vector<double>> inputs = drawn_inputs(graph);
+  ASSIGN_OR_RETURN(const auto expected, run_reference(graph, inputs, model_evaluator()));
+  ASSIGN_OR_RETURN(const auto found, run_library(folder, graph, inputs));
+  double error = 0;
+  for (size_t k = 0; k < found.size(); ++k) error = std::max(error, error_of(found[k], expected[k]));
+  return error;
+}
+
+Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(request.db));
+  const Resolver resolver(store.get(), {.present = [](const Target& target) { return present_here(target); },
+                                        .learn_if_missing = true});
+  std::vector<BundleKernel> kernels;
+  for (const CliTask& task : model.kernels.tasks) {
+    const BundleTask named{task, kernel_name(task)};
+    ASSIGN_OR_RETURN(BundleKernel kernel, build_kernel(named, model.name, resolver, {.schedule = false}));
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request, const PreparedModel& model) {
+  return BundleFolder::open(request.output, model.name, kModelIndex);
+}
+
+Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder) {
+  ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels, build_kernels(request, model));
+  CompiledReport report{.kernels = kernels.size()};
+  for (const BundleKernel& kernel : kernels) {
+    report.tuned += kernel.kind == AnswerKind::kExact ? 1 : 0;
+    if (!kernel.note.empty()) report.notes.push_back(str(kernel.task.key, ": ", kernel.note));
+  }
+  const ModelToPack pack{.name = model.name,
+                         .target = request.target,
+                         .model = std::move(model.steps),
+                         .memory = std::move(model.memory),
+                         .kernels = std::move(kernels),
+                         .kernel_of_step = model.kernels.of_step,
+                         .source = std::filesystem::path(request.model).filename().string(),
+                         .source_digest = model.digest};
+  ASSIGN_OR_RETURN(const std::vector<BundleFile> files, model_files(pack, folder.staging().string()));
+  RETURN_IF_ERROR(folder.stage(files));
+  if (backend_of(request.target).runs_here(request.target)) {
+    ASSIGN_OR_RETURN(report.error, check_library(folder.staging().string(), model.graph));
+    if (!(*report.error <= kMostError))
+      return failed(request.model, ": the library computes something else than the model: an error of ",
+                    *report.error, " of the largest output, expected at most ", kMostError,
+                    ". This is a fault of ours; nothing was written");
+  }
+  RETURN_IF_ERROR(folder.publish(files));
+  for (const BundleFile& file : files) report.files.push_back(file.path);
+  return report;
+}
+
+}  // namespace tuner

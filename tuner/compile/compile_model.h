@@ -1,0 +1,67 @@
+// From a model's file to a library: read, rewritten, parted into steps, tuned, built, written, checked. What `tuner compile`
+// does; the steps before and after tuning are tuner/model's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/target.h"
+#include "tuner/bundle/bundle_folder.h"
+#include "tuner/client/job_run.h"
+#include "tuner/model/memory_plan.h"
+#include "tuner/model/model_kernels.h"
+#include "tuner/model/partition.h"
+#include "tuner/model/read_model.h"
+
+namespace tuner {
+
+struct CompileRequest {
+  std::string model;  // path of the .onnx file
+  ModelOptions options;
+  std::string name;    // C name of the library; empty: made from the file's
+  std::string output;  // folder
+  Target target;
+  std::string algorithms;  // that kernels may use, canonical; empty: any
+  std::string db;
+  bool tune = true;
+  int trials = 128;           // a distinct kernel, on average
+  double time_limit_s = 600;  // for all trials and races; 0: no limit
+};
+
+// A model as far as it goes without measuring.
+struct PreparedModel {
+  std::string name, digest;  // C name of the library; SHA-256 of the file
+  graph::Graph graph;        // as it was read
+  ModelSteps steps;
+  MemoryPlan memory;
+  ModelKernels kernels;
+};
+// Errors as read_model_file(), optimize() and partition().
+Result<PreparedModel> prepare_model(const CompileRequest& request);
+
+// Tunes the model's kernels here, all as one job that continues where an earlier one was stopped. OK also after an
+// interruption: outcome.interrupted tells. Errors as JobRun::run().
+Status tune_model(const CompileRequest& request, const PreparedModel& model,
+                  const std::function<bool()>& interrupted, JobOutcome& outcome);
+
+struct CompiledReport {
+  std::vector<std::string> files;  // written, below the folder
+  size_t kernels = 0;
+  size_t tuned = 0;                // of them, those tuned for just their task
+  std::vector<std::string> notes;  // of kernels that are not, one line each: what is lost
+  // Of the outputs for inputs from a seed, against the model as it was read, in double precision: the largest error of any
+  // output, relative to the largest element of that output. Nothing where the target is not this machine.
+  std::optional<double> error;
+};
+// The folder to write to, locked; opened before minutes of tuning, so that one that cannot be written is told at once.
+Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request, const PreparedModel& model);
+
+// Builds the best known kernels, and holds what the library computes against the reference. Only then the folder gets its files.
+// Failed: an error of more than 1e-4; the folder stays as it was.
+Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder);
+
+}  // namespace tuner

@@ -1,0 +1,52 @@
+// CompiledModel: the output of `tuner compile`, opened and run in this process. Loading its library trusts it: a folder from
+// elsewhere is a program from elsewhere.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler_core/runtime/tuner_model.h"
+#include "tuner/model/plan_file.h"
+
+namespace tuner {
+
+// One caller's memory to run a model in. It keeps the model loaded.
+class ModelContext {
+ public:
+  // One pointer for each input and output of the table, aligned to 64 bytes. Failed, with the step: a kernel refused.
+  Status run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs);
+  // Called before (done: false) and after each step of later runs; empty: no more.
+  void watch(std::function<void(size_t step, bool done)> hook);
+
+ private:
+  friend class CompiledModel;
+  struct Destroy {
+    void operator()(tuner_context* context) const { tuner_context_destroy(context); }
+  };
+  std::shared_ptr<const void> code_;
+  std::unique_ptr<std::function<void(size_t, bool)>> hook_;  // the context points to it
+  std::unique_ptr<tuner_context, Destroy> context_;
+};
+
+class CompiledModel {
+ public:
+  // Reads plan.json, checks library and weights against it and against each other, and maps the weights. InvalidArgument: a
+  // file is missing, damaged or belongs to another model, or the CPU lacks what the model is compiled for.
+  static Result<CompiledModel> open(const std::string& folder);
+
+  const CompiledPlan& plan() const { return plan_; }
+  const tuner_model& table() const { return *table_; }  // as long as this or a context lives
+
+  // `runtime`: the threads to run on, which must outlive the context; null: the caller's alone.
+  Result<ModelContext> context(const tuner_runtime* runtime = nullptr) const;
+
+ private:
+  CompiledPlan plan_;
+  std::shared_ptr<const void> code_;
+  std::shared_ptr<tuner_weights> weights_;
+  const tuner_model* table_ = nullptr;
+};
+
+}  // namespace tuner

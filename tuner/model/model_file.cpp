@@ -1,0 +1,58 @@
+#include "tuner/model/model_file.h"
+
+#include <filesystem>
+
+#include "compiler_core/base/mapped_file.h"
+#include "compiler_core/codegen/reference.h"
+#include "compiler_core/ir/visitor.h"
+#include "compiler_core/oracle/oracle.h"
+
+namespace tuner {
+namespace {
+
+// How many times the Program's stores run.
+double stores(const Stmt& s) {
+  if (s == nullptr) return 0;
+  double n = s->kind == StmtKind::kStore ? 1 : 0;
+  for (const Stmt& child : s->stmts) n += stores(child);
+  n += stores(s->body) + stores(s->else_body);
+  return s->kind == StmtKind::kFor ? n * static_cast<double>(s->extent) : n;
+}
+
+}  // namespace
+
+graph::Evaluator model_evaluator() {
+  // Compiling takes about as long as this many steps of the interpreter.
+  constexpr double kMostInterpreted = 50'000;
+  return [](const Program& program, std::vector<std::vector<double>>& args) {
+    return stores(program.body) <= kMostInterpreted ? interpret(program, args)
+                                                    : evaluate_compiled(program, args);
+  };
+}
+
+Result<graph::Graph> read_model_file(const std::string& path, ModelOptions options) {
+  ASSIGN_OR_RETURN(const MappedFile file, map_input(path, "an ONNX model"));
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  options.folder = folder.empty() ? "." : folder;
+  auto graph = read_model(file.bytes(), file.owner(), options, model_evaluator());
+  if (!graph) return graph.status().with_context(path + ": ");
+  return graph;
+}
+
+Result<std::map<std::string, graph::Value>> model_constants(std::span<const std::string> texts) {
+  std::map<std::string, graph::Value> values;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return invalid_argument("--constant: expected NAME=FILE, as mask=mask.pb, found \"", text, "\"");
+    const std::string name = text.substr(0, equals), path = text.substr(equals + 1);
+    ASSIGN_OR_RETURN(const MappedFile file, map_input(path, "a tensor (an onnx.TensorProto)"));
+    Result<graph::Value> value = read_tensor(file.bytes());
+    if (!value) return value.status().with_context(path + ": ");
+    if (!values.emplace(name, *std::move(value)).second)
+      return invalid_argument("--constant ", name, ": found twice, expected once");
+  }
+  return values;
+}
+
+}  // namespace tuner

@@ -1,0 +1,86 @@
+#include "tuner/model/model_package.h"
+
+#include <algorithm>
+
+#include "bundle/runtime_header.h"  // generated
+#include "compiler_core/base/mapped_file.h"
+#include "compiler_core/codegen/library.h"
+#include "tuner/bundle/bundle_package.h"
+#include "tuner/model/model_header.h"
+#include "tuner/model/model_table.h"
+#include "tuner/model/placed_model.h"
+#include "tuner/model/plan_file.h"
+#include "tuner/text/facts.h"
+
+namespace tuner {
+namespace {
+
+// Both libraries: all kernels, and the table of steps, the only symbol of the shared one.
+Status add_libraries(const ModelToPack& model, const PlacedModel& placed, std::vector<BundleFile>& files) {
+  const std::string& name = model.name;
+  ASSIGN_OR_RETURN(std::string table, compile_table(model_table(model, placed), model.target));
+  std::vector<std::string> objects;
+  std::vector<ArchiveMember> members;
+  for (const BundleKernel& k : model.kernels) {
+    objects.push_back(k.code.object);
+    members.push_back({k.function + ".o", k.code.object});
+  }
+  objects.push_back(table);
+  members.push_back({name + "_model.o", std::move(table)});
+  ASSIGN_OR_RETURN(std::string shared,
+                   link_shared_library(objects, model.target, str("lib", name, ".so"), table_symbol(name)));
+  ASSIGN_OR_RETURN(std::string archive, write_archive(members));
+  files.push_back({str("lib/lib", name, ".so"), std::move(shared)});
+  files.push_back({str("lib/lib", name, ".a"), std::move(archive)});
+  return Status::ok();
+}
+
+void add_texts(const ModelToPack& model, const PlacedModel& placed, std::vector<BundleFile>& files) {
+  const std::string& name = model.name;
+  files.push_back({str("include/", name, ".h"), model_header(model, placed)});
+  files.push_back({"include/tuner_model.h", kModelHeader});
+  files.push_back({"include/tuner_runtime.h", kRuntimeHeader});
+  files.push_back({"include/tuner_kernel.h", kKernelHeader});
+  files.push_back({"include/tuner_pool.h", kPoolHeader});
+  const PackageText package{
+      .name = name,
+      .about = str("a model of ", placed.steps.size(), " steps for ", model.target.name()),
+      .x86 = model.target.is_x86(),
+      .weights = true,
+      .command = "tuner compile"};
+  files.push_back({str("lib/cmake/", name, "/", name, "Config.cmake"), cmake_config(package)});
+  files.push_back({str("lib/pkgconfig/", name, ".pc"), pkg_config(package)});
+}
+
+// Of each file.
+Result<nlohmann::ordered_json> digests_of(const std::vector<BundleFile>& files) {
+  auto digests = nlohmann::ordered_json::object();
+  for (const BundleFile& file : files) {
+    if (file.made.empty()) {
+      digests[file.path] = sha256_hex(file.bytes);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const MappedFile made, map_input(file.made, "a file of ours"));
+    digests[file.path] = sha256_hex(made.bytes());
+  }
+  return digests;
+}
+
+}  // namespace
+
+Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging) {
+  CHECK(std::ranges::none_of(model.kernels, &BundleKernel::stands_alone)) << model.target.name();
+  if (model.kernels.empty())
+    return invalid_argument(model.name, ": every result is known already: there is nothing to compile");
+  const std::string weights = model.name + ".weights";
+  std::vector<BundleFile> files = {{weights, "", staging + "/" + weights}};
+  ASSIGN_OR_RETURN(const PlacedModel placed, place_model(model, files[0].made));
+  RETURN_IF_ERROR(add_libraries(model, placed, files));
+  add_texts(model, placed, files);
+  nlohmann::ordered_json plan = plan_json(model, placed);
+  ASSIGN_OR_RETURN(plan["files"], digests_of(files));
+  files.push_back({"plan.json", pretty(plan) + "\n"});
+  return files;
+}
+
+}  // namespace tuner

@@ -1,0 +1,35 @@
+// A model as files: one library with all kernels and the table of steps, its weights packed ahead, and what a C, C++ or Python
+// program needs to run it.
+//
+//   include/NAME.h  tuner_model.h  tuner_runtime.h  tuner_kernel.h  tuner_pool.h
+//   lib/libNAME.so  lib/libNAME.a  lib/cmake/NAME/NAMEConfig.cmake  lib/pkgconfig/NAME.pc
+//   NAME.weights                       constants as kernels read them; mapped, shared by all contexts and processes
+//   plan.json                          steps, kernels, places, times: for `tuner run` and `tuner show`
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/bundle/bundle.h"
+#include "tuner/model/memory_plan.h"
+#include "tuner/model/partition.h"
+
+namespace tuner {
+
+// What is to be written. Everything refers to model.graph.
+struct ModelToPack {
+  std::string name;  // C name of the library
+  Target target;     // of all kernels: a CPU
+  ModelSteps model;
+  MemoryPlan memory;
+  std::vector<BundleKernel> kernels;   // each distinct workload once, built for the library `name`
+  std::vector<size_t> kernel_of_step;  // one a step, into kernels
+  std::string source;                  // where the model came from, for people: its file's name
+  std::string source_digest;           // SHA-256 of what was compiled, so that a reader knows its own
+};
+
+// All files; plan.json is the last. Writes the weights into `staging`, a folder on the file system where they will lie
+// (BundleFolder::staging()), one constant after the other. The target need not run on this machine.
+Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging);
+
+}  // namespace tuner

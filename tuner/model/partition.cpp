@@ -1,0 +1,154 @@
+#include "tuner/model/partition.h"
+
+#include <algorithm>
+
+#include "compiler_core/graph/operator.h"
+#include "compiler_core/graph/uses.h"
+#include "tuner/model/anchors.h"
+#include "tuner/model/epilogues.h"
+#include "tuner/model/groups.h"
+
+namespace tuner {
+namespace {
+
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::Uses;
+using graph::ValueId;
+
+class Partitioner {
+ public:
+  explicit Partitioner(Graph graph)
+      : uses_(graph), taken_(graph.nodes.size(), false), readers_(graph.values.size()) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      for (const ValueId in : graph.nodes[n].inputs)
+        if (in != kNoValue) readers_[in].push_back(n);
+    out_.graph = std::move(graph);
+    out_.aliases.resize(out_.graph.values.size());
+    for (ValueId v = 0; v < out_.aliases.size(); ++v) out_.aliases[v] = {v, 0};
+  }
+
+  Result<ModelSteps> run() {
+    // From the last to the first: where two products could take in the same sum, the later one does, which has the other's
+    // result already.
+    for (size_t n = out_.graph.nodes.size(); n-- > 0;) take_anchor(n);
+    find_views();
+    RETURN_IF_ERROR(group_rest());
+    std::ranges::stable_sort(out_.steps, {}, [](const ModelStep& s) { return s.nodes.back(); });
+    return std::move(out_);
+  }
+
+ private:
+  void take_anchor(size_t n) {
+    if (taken_[n]) return;
+    const Node& node = out_.graph.nodes[n];
+    std::optional<Anchor> anchor = anchor_of(out_.graph, uses_, n);
+    if (!anchor) return;
+    ModelStep step{.nodes = anchor->before, .workload = std::move(anchor->workload), .reads = anchor->reads};
+    step.nodes.push_back(n);
+    step.writes = node.outputs[0];
+    while (extend(step)) {
+    }
+    for (const size_t each : step.nodes) taken_[each] = true;
+    add(std::move(step));
+  }
+
+  // Takes in the one node that reads the step's result, if it fits the epilogue.
+  bool extend(ModelStep& step) {
+    // The caller of the model counts as a reader, too.
+    if (uses_.readers(step.writes) != 1 || readers_[step.writes].size() != 1) return false;
+    const size_t n = readers_[step.writes][0];
+    const Node& reader = out_.graph.nodes[n];
+    if (taken_[n] || !take_in(out_.graph, reader, step)) return false;
+    step.nodes.push_back(n);
+    step.writes = reader.outputs[0];
+    return true;
+  }
+
+  void add(ModelStep step) {
+    std::ranges::sort(step.nodes);
+    step.name = out_.graph.nodes[step.nodes.back()].name;
+    out_.steps.push_back(std::move(step));
+  }
+
+  // Views, and parts of a tensor whose elements stand together, are no work.
+  void find_views() {
+    for (size_t n = 0; n < out_.graph.nodes.size(); ++n) {
+      if (taken_[n]) continue;
+      const std::vector<PartOf> parts = parts_of(out_.graph, n);
+      for (const PartOf& part : parts) out_.aliases[part.value] = {part.source, part.offset};
+      if (!parts.empty()) taken_[n] = true;
+    }
+  }
+
+  // What is left, from the results back: each value that a step, or the model's caller, needs, by a step of its own.
+  Status group_rest() {
+    std::vector<bool> needed(out_.graph.values.size(), false);
+    const auto need = [&](ValueId v) {
+      if (v == kNoValue) return;
+      while (out_.aliases[v].source != v) v = out_.aliases[v].source;
+      needed[v] = true;
+    };
+    for (const ValueId v : out_.graph.outputs) need(v);
+    for (const ModelStep& step : out_.steps) std::ranges::for_each(step.reads, need);
+    for (size_t n = out_.graph.nodes.size(); n-- > 0;) {
+      if (taken_[n]) continue;
+      for (const ValueId v : out_.graph.nodes[n].outputs) {
+        if (v == kNoValue || !needed[v]) continue;
+        ASSIGN_OR_RETURN(ModelStep step, group_of(out_.graph, uses_, taken_, v));
+        for (ValueId added = out_.aliases.size(); added < out_.graph.values.size(); ++added) {
+          out_.aliases.push_back({added, 0});
+          needed.push_back(true);
+        }
+        std::ranges::for_each(step.reads, need);
+        add(std::move(step));
+      }
+    }
+    return Status::ok();
+  }
+
+  ModelSteps out_;
+  Uses uses_;
+  std::vector<bool> taken_;
+  std::vector<std::vector<size_t>> readers_;  // nodes, of each value
+};
+
+// Lets every result of the model be a value that a step makes, and that fills its memory: one that is an input, a constant, a
+// part of something, or given twice, is copied.
+void own_results(Graph& graph) {
+  const Uses uses(graph);
+  std::vector<ValueId> roots;
+  for (size_t o = 0; o < graph.outputs.size(); ++o) {
+    ValueId root = graph.outputs[o];
+    bool whole = true;
+    while (uses.maker(root) != Uses::kNoNode) {
+      const std::vector<PartOf> parts = parts_of(graph, uses.maker(root));
+      const auto part = std::ranges::find(parts, root, &PartOf::value);
+      if (part == parts.end()) break;
+      root = part->source;
+      whole = whole && part->offset == 0 && graph[part->value].type.bytes() == graph[root].type.bytes();
+    }
+    if (whole && uses.maker(root) != Uses::kNoNode && std::ranges::count(roots, root) == 0) {
+      roots.push_back(root);
+      continue;
+    }
+    const ValueId from = graph.outputs[o], copy = graph.values.size();
+    graph.values.push_back({graph.output_names[o], graph[from].type, std::nullopt});
+    graph.nodes.push_back({.name = str("copy of ", graph.output_names[o]),
+                           .op = "Identity",
+                           .attributes = {},
+                           .inputs = {from},
+                           .outputs = {copy}});
+    graph.outputs[o] = copy;
+  }
+}
+
+}  // namespace
+
+Result<ModelSteps> partition(Graph graph) {
+  own_results(graph);
+  return Partitioner(std::move(graph)).run();
+}
+
+}  // namespace tuner

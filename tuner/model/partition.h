@@ -1,0 +1,42 @@
+// Partition: which nodes of a graph run as one kernel, and as which workload.
+//
+// An anchor (a convolution, a product, a pooling, a softmax, a layer normalization) takes what follows it and fits its
+// epilogue. What no workload of its own serves becomes a fused group, workload `program`. Views cost nothing and are no
+// step; neither is what is computed from constants alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler_core/graph/graph.h"
+#include "templates/workload/workload.h"
+
+namespace tuner {
+
+// One call of a kernel.
+struct ModelStep {
+  std::string name;           // of the node whose result it gives: for people, and for --use
+  std::vector<size_t> nodes;  // of the graph, in its order
+  Workload workload;          // valid
+  // Values that are the workload's operands, in the order of Workload::compute()'s arguments; constants among them. Their
+  // bytes are what the workload expects; shapes may be written differently (a view).
+  std::vector<graph::ValueId> reads;
+  graph::ValueId writes = graph::kNoValue;
+};
+
+// Where a value stands that no step makes: in `source`, from byte `offset` on. A value of its own is its own source.
+struct ValueAlias {
+  graph::ValueId source = graph::kNoValue;
+  int64_t offset = 0;
+};
+
+struct ModelSteps {
+  graph::Graph graph;               // optimized; steps speak of its values
+  std::vector<ModelStep> steps;     // each behind those whose results it reads
+  std::vector<ValueAlias> aliases;  // one a value; a source may have a source
+};
+
+// `graph`: after all passes. InvalidArgument with node and reason: a node that neither a workload nor a program serves.
+Result<ModelSteps> partition(graph::Graph graph);
+
+}  // namespace tuner

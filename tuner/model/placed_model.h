@@ -1,0 +1,40 @@
+// PlacedModel: a model with the place of every byte that its steps read and write: what the library's table, plan.json and the
+// weights file are written from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler_core/runtime/tuner_model.h"
+#include "tuner/bundle/c_signature.h"
+#include "tuner/model/model_package.h"
+#include "tuner/model/weights_file.h"
+
+namespace tuner {
+
+// What a step reads or writes.
+struct PlacedOperand {
+  std::string name;  // of the value
+  graph::ValueId value = graph::kNoValue;
+  tuner_place place{};
+  int64_t bytes = 0;  // there: of a packed constant as many as it has then
+};
+
+struct PlacedStep {
+  std::vector<PlacedOperand> reads;  // in the order of the workload's operands
+  PlacedOperand writes;
+  std::vector<tuner_place> args;  // of the compiled code
+};
+
+struct PlacedModel {
+  std::vector<PlacedStep> steps;
+  WeightsFacts weights;
+  int64_t workspace_bytes = 0, workspace_bytes_per_thread = 0;
+  std::vector<std::string> instruction_sets;
+  std::vector<ArgInfo> inputs, outputs;
+};
+
+// Packs all constants into the file `weights`. Internal: the plan and the kernels do not fit each other; Failed: the disk.
+Result<PlacedModel> place_model(const ModelToPack& model, const std::string& weights);
+
+}  // namespace tuner

@@ -1,0 +1,59 @@
+// plan.json of a compiled model: what it consists of, step by step. Written beside the library, read by `tuner show` and
+// `tuner run`.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tuner/model/placed_model.h"
+
+namespace tuner {
+
+// All but "files", the digests of what lies beside it.
+nlohmann::ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed);
+
+// What programs of ours read of it.
+struct PlanOperand {
+  std::string name, at;  // at: arena, weights, input or output
+  int64_t value = 0, index = 0, offset = 0, bytes = 0;
+};
+
+struct PlanStep {
+  std::string name, workload;
+  std::vector<std::string> nodes;
+  int64_t kernel = 0;
+  std::vector<PlanOperand> reads;
+  PlanOperand writes;
+};
+
+struct PlanKernel {
+  std::string function, template_name, config;
+  std::string answer;         // "exact", ...: how its config is known
+  double time_ns = 0;         // measured for just this workload; 0: not
+  bool cold = false;          // that time is with constants cold
+  double roofline_share = 0;  // of that time, as records tell peak and bandwidth; 0: not known
+};
+
+struct PlanWeights {
+  std::string file, digest;
+  int64_t bytes = 0, entries = 0;
+};
+
+struct CompiledPlan {
+  std::string model, source, source_digest, target, toolchain;
+  int64_t threads = 1;
+  std::vector<std::string> inputs, outputs;  // "x float32[1, 784]"
+  std::vector<PlanStep> steps;
+  std::vector<PlanKernel> kernels;
+  int64_t arena_bytes = 0, largest_live_bytes = 0, workspace_bytes = 0, workspace_bytes_per_thread = 0;
+  PlanWeights weights;
+  std::string library, library_digest;  // path in the folder; SHA-256
+};
+
+// True if the folder holds a compiled model, whole or damaged.
+bool is_compiled_model(const std::string& folder);
+// Reads FOLDER/plan.json. InvalidArgument: there is none, it is damaged, or of another format; the message begins with the path.
+Result<CompiledPlan> read_plan(const std::string& folder);
+
+}  // namespace tuner

@@ -1,0 +1,304 @@
+#include "tuner/model/read_model.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler_core/graph/operator.h"
+#include "tuner/model/raw_data.h"
+#include "tuner/model/tensor_data.h"
+
+namespace tuner {
+namespace {
+
+constexpr int64_t kLeastOperatorSet = 7, kMostOperatorSet = 23;
+
+// One line, and not a long one: names in a file may hold anything.
+std::string plain(const std::string& text) {
+  constexpr size_t kLongest = 200;
+  std::string out;
+  for (const char c : text.substr(0, kLongest)) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  return out;
+}
+
+class ModelReader {
+ public:
+  // `raw`: of each initializer its raw_data, which `owner` keeps alive.
+  ModelReader(std::shared_ptr<const onnx::ModelProto> model, std::vector<std::span<const std::byte>> raw,
+              std::shared_ptr<const void> owner, const ModelOptions& options,
+              const graph::Evaluator& evaluate)
+      : model_(std::move(model)),
+        raw_(std::move(raw)),
+        owner_(std::move(owner)),
+        proto_(model_->graph()),
+        options_(options),
+        builder_(plain(proto_.name()), evaluate),
+        data_(options.folder, options.weights_may_miss) {}
+
+  Result<graph::Graph> read() {
+    RETURN_IF_ERROR(read_operator_set());
+    if (proto_.sparse_initializer_size() > 0) return invalid_argument("sparse initializers are not served");
+    if (static_cast<int>(raw_.size()) != proto_.initializer_size())
+      return invalid_argument("the model has two graphs");
+    for (int k = 0; k < proto_.initializer_size(); ++k)
+      RETURN_IF_ERROR(read_initializer(proto_.initializer(k), raw_[static_cast<size_t>(k)]));
+    for (const auto& input : proto_.input()) RETURN_IF_ERROR(read_input(input));
+    RETURN_IF_ERROR(check_options());
+    for (int n = 0; n < proto_.node_size(); ++n) RETURN_IF_ERROR(read_node(n));
+    std::vector<graph::ValueId> outputs;
+    for (const auto& output : proto_.output()) {
+      const auto made = values_.find(output.name());
+      if (made == values_.end() || made->second == graph::kNoValue)
+        return invalid_argument("output \"", plain(output.name()), "\" is made by no node");
+      outputs.push_back(made->second);
+    }
+    if (outputs.empty()) return invalid_argument("the model has no outputs");
+    return builder_.finish(std::move(outputs));
+  }
+
+ private:
+  Status read_operator_set() {
+    if (!model_->has_graph() || proto_.output_size() == 0)
+      return invalid_argument("the model has no graph with outputs");
+    operator_set_ = 0;
+    for (const auto& set : model_->opset_import())
+      if (set.domain().empty() || set.domain() == "ai.onnx") operator_set_ = set.version();
+    if (operator_set_ < kLeastOperatorSet || operator_set_ > kMostOperatorSet)
+      return invalid_argument("found operator set ", operator_set_, " of ONNX, expected ", kLeastOperatorSet,
+                              " to ", kMostOperatorSet, "; onnx.version_converter makes others fit");
+    return Status::ok();
+  }
+
+  Status define(const std::string& name, graph::ValueId id) {
+    if (!values_.emplace(name, id).second) return invalid_argument("\"", plain(name), "\" is made twice");
+    return Status::ok();
+  }
+
+  // A constant without elements stands for an input that is not given: an empty roi, no axes, the shape of a scalar.
+  static bool is_empty(const onnx::TensorProto& t) {
+    return std::find(t.dims().begin(), t.dims().end(), 0) != t.dims().end();
+  }
+
+  Status read_initializer(const onnx::TensorProto& t, std::span<const std::byte> raw) {
+    if (is_empty(t)) return define(t.name(), graph::kNoValue);
+    auto value = data_.read(t, raw.data() == nullptr ? model_ : owner_, raw);
+    if (!value) return value.status().with_context(str("initializer \"", plain(t.name()), "\": "));
+    return define(t.name(), builder_.constant(plain(t.name()), value->type, *value->constant));
+  }
+
+  Status read_input(const onnx::ValueInfoProto& input) {
+    if (values_.contains(input.name())) return Status::ok();  // an initializer; old models list them, too
+    const std::string name = plain(input.name());
+    const auto given = options_.constants.find(input.name());
+    if (given != options_.constants.end()) {
+      used_.insert(given->first);
+      return define(input.name(), builder_.constant(name, given->second.type, *given->second.constant));
+    }
+    if (!input.type().has_tensor_type())
+      return invalid_argument("input \"", name,
+                              "\" is no tensor; sequences, maps and optionals are not served");
+    const auto& tensor = input.type().tensor_type();
+    if (!tensor.has_shape())
+      return invalid_argument("input \"", name, "\" has no shape; export the model with one");
+    graph::TensorType type;
+    const auto dtype = dtype_of(tensor.elem_type());
+    if (!dtype) return dtype.status().with_context(str("input \"", name, "\": "));
+    type.dtype = *dtype;
+    for (int d = 0; d < tensor.shape().dim_size(); ++d) {
+      ASSIGN_OR_RETURN(const int64_t extent, extent_of(name, d, tensor.shape().dim(d)));
+      type.shape.push_back(extent);
+    }
+    return define(input.name(), builder_.input(name, std::move(type)));
+  }
+
+  Result<int64_t> extent_of(const std::string& input, int d, const onnx::TensorShapeProto::Dimension& dim) {
+    constexpr int64_t kMostExtent = int64_t{1} << 31;
+    const std::string symbol = dim.has_dim_param() ? dim.dim_param() : "";
+    const auto named = options_.extents.named.find(symbol);
+    int64_t extent = dim.has_dim_value() ? dim.dim_value() : 0;
+    if (!symbol.empty() && named != options_.extents.named.end()) {
+      used_.insert(symbol);
+      extent = named->second;
+    } else if (d == 0 && options_.extents.batch) {
+      batch_used_ = true;
+      extent = *options_.extents.batch;
+    }
+    if (extent > kMostExtent || extent < 0 || (extent == 0 && dim.has_dim_value() && symbol.empty()))
+      return invalid_argument("input \"", input, "\": extent ", d, " is ", extent, ", expected 1 to ",
+                              kMostExtent);
+    if (extent >= 1) return extent;
+    const std::string what = symbol.empty() ? str("extent ", d) : str("extent ", d, " (", plain(symbol), ")");
+    const std::string by_name = symbol.empty() ? "" : str("--dim ", plain(symbol), "=N");
+    const std::string by_place = d == 0 ? "--batch N" : "";
+    const std::string way = by_name.empty() && by_place.empty()   ? "export the model with a fixed extent"
+                            : by_name.empty() || by_place.empty() ? by_name + by_place
+                                                                  : by_place + ", or " + by_name;
+    return invalid_argument("input \"", input, "\": ", what, " is open. Give it: ", way);
+  }
+
+  Status check_options() const {
+    for (const auto& [name, value] : options_.extents.named)
+      if (!used_.contains(name))
+        return invalid_argument("--dim ", name, ": no input of the model has an extent of that name");
+    for (const auto& [name, value] : options_.constants)
+      if (!used_.contains(name))
+        return invalid_argument("--constant ", name, ": the model has no input of that name");
+    if (options_.extents.batch && !batch_used_)
+      return invalid_argument("--batch: no input of the model has an extent to set");
+    return Status::ok();
+  }
+
+  Status read_node(int n) {
+    const onnx::NodeProto& proto = proto_.node(n);
+    const bool of_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
+    graph::Node node{.name = plain(!proto.name().empty()     ? proto.name()
+                                   : proto.output_size() > 0 ? proto.output(0)
+                                                             : str("#", n)),
+                     .op = plain(of_onnx ? proto.op_type() : proto.domain() + "." + proto.op_type()),
+                     .operator_set = operator_set_};
+    const std::string context = str("node ", node.name, " (", node.op, "): ");
+    for (const auto& in : proto.input()) {
+      const auto made = values_.find(in);
+      if (!in.empty() && made == values_.end())
+        return invalid_argument(context, "reads \"", plain(in), "\", which nothing before it computes");
+      node.inputs.push_back(in.empty() ? graph::kNoValue : made->second);
+    }
+    // Optional inputs at the end may be named or not.
+    while (!node.inputs.empty() && node.inputs.back() == graph::kNoValue) node.inputs.pop_back();
+    if (node.op == "Constant") return read_constant(proto, context);
+    for (const auto& a : proto.attribute())
+      if (const Status read = read_attribute(a, node); !read) return read.with_context(context);
+    std::vector<std::string> results;
+    for (const auto& out : proto.output()) results.push_back(plain(out));
+    ASSIGN_OR_RETURN(const std::vector<graph::ValueId> made, builder_.add(std::move(node), results));
+    for (size_t i = 0; i < made.size(); ++i)
+      if (made[i] != graph::kNoValue)
+        if (const Status defined = define(proto.output(static_cast<int>(i)), made[i]); !defined)
+          return defined.with_context(context);
+    return Status::ok();
+  }
+
+  Status read_attribute(const onnx::AttributeProto& a, graph::Node& node) {
+    switch (a.type()) {
+      case onnx::AttributeProto::INT:
+        node.attributes[a.name()] = a.i();
+        // ONNX numbers types; the table names them.
+        if (a.name() == "to" || a.name() == "dtype" || a.name() == "output_dtype") {
+          ASSIGN_OR_RETURN(const DType dtype, dtype_of(static_cast<int>(a.i())));
+          node.attributes[a.name()] = std::string(dtype_name(dtype));
+        }
+        return Status::ok();
+      case onnx::AttributeProto::FLOAT:
+        node.attributes[a.name()] = static_cast<double>(a.f());
+        return Status::ok();
+      case onnx::AttributeProto::STRING:
+        node.attributes[a.name()] = a.s();
+        return Status::ok();
+      case onnx::AttributeProto::INTS:
+        node.attributes[a.name()] = std::vector<int64_t>(a.ints().begin(), a.ints().end());
+        return Status::ok();
+      case onnx::AttributeProto::FLOATS:
+        node.attributes[a.name()] = std::vector<double>(a.floats().begin(), a.floats().end());
+        return Status::ok();
+      case onnx::AttributeProto::STRINGS:
+        node.attributes[a.name()] = std::vector<std::string>(a.strings().begin(), a.strings().end());
+        return Status::ok();
+      case onnx::AttributeProto::TENSOR: {
+        // One number, as ConstantOfShape has it.
+        ASSIGN_OR_RETURN(const graph::Value value, data_.read(a.t(), model_));
+        if (value.type.elements() != 1)
+          return invalid_argument("attribute ", plain(a.name()), " is a tensor of several elements");
+        node.attributes[a.name()] = value.constant->numbers(value.type.dtype)[0];
+        node.attributes[a.name() + "_type"] = std::string(dtype_name(value.type.dtype));
+        return Status::ok();
+      }
+      default:
+        // Graphs inside operators (If, Loop) and the like: the operator is not in the table either.
+        return Status::ok();
+    }
+  }
+
+  Status read_constant(const onnx::NodeProto& proto, const std::string& context) {
+    if (proto.output_size() != 1 || proto.attribute_size() != 1)
+      return invalid_argument(context, "expected one output and one attribute");
+    if (proto.attribute(0).name() == "value" && is_empty(proto.attribute(0).t()))
+      return define(proto.output(0), graph::kNoValue);
+    auto value = constant_of(proto.attribute(0));
+    if (!value) return value.status().with_context(context);
+    return define(proto.output(0), builder_.constant(plain(proto.output(0)), value->type, *value->constant));
+  }
+  Result<graph::Value> constant_of(const onnx::AttributeProto& a) {
+    const auto list = [&](const auto& items, DType dtype, graph::Shape shape) -> Result<graph::Value> {
+      if (items.size() == 0) return invalid_argument("the constant has no elements");
+      const std::vector<double> numbers(items.begin(), items.end());
+      return graph::Value{"", {dtype, std::move(shape)}, graph::Constant::of(numbers, dtype)};
+    };
+    if (a.name() == "value") return data_.read(a.t(), model_);
+    if (a.name() == "value_float") return list(std::vector{a.f()}, DType::kFloat32, {});
+    if (a.name() == "value_floats") return list(a.floats(), DType::kFloat32, {a.floats_size()});
+    if (a.name() == "value_int")
+      return graph::Value{
+          "", {DType::kInt64, {}}, graph::Constant::of(std::vector<int64_t>{a.i()}, DType::kInt64)};
+    if (a.name() == "value_ints" && a.ints_size() > 0)
+      return graph::Value{
+          "",
+          {DType::kInt64, {a.ints_size()}},
+          graph::Constant::of(std::vector<int64_t>(a.ints().begin(), a.ints().end()), DType::kInt64)};
+    return invalid_argument("a constant given as ", plain(a.name()), " is not served");
+  }
+
+  std::shared_ptr<const onnx::ModelProto> model_;
+  std::vector<std::span<const std::byte>> raw_;
+  std::shared_ptr<const void> owner_;
+  const onnx::GraphProto& proto_;
+  const ModelOptions& options_;
+  graph::GraphBuilder builder_;
+  TensorData data_;
+  int64_t operator_set_ = 0;
+  std::map<std::string, graph::ValueId> values_;
+  std::set<std::string> used_;
+  bool batch_used_ = false;
+};
+
+template <class Message>
+bool parse(std::string_view bytes, Message& message) {
+  const google::protobuf::LogSilencer quiet;  // damaged bytes are reported in one line of ours
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(INT32_MAX);
+  return message.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage();
+}
+
+Status check_size(std::string_view bytes) {
+  constexpr size_t kMostBytes = size_t{1} << 31;
+  if (bytes.size() < kMostBytes) return Status::ok();
+  return invalid_argument("the file has ", bytes.size(),
+                          " bytes, a protobuf message at most 2^31 - 1; keep the weights in external files "
+                          "(onnx.save_model(..., save_as_external_data=True))");
+}
+
+}  // namespace
+
+Result<graph::Graph> read_model(std::string_view bytes, const std::shared_ptr<const void>& owner,
+                                const ModelOptions& options, const graph::Evaluator& evaluate) {
+  RETURN_IF_ERROR(check_size(bytes));
+  auto model = std::make_shared<onnx::ModelProto>();
+  auto stripped = strip_raw_data(bytes);
+  if (!stripped || !parse(stripped->bytes, *model))
+    return invalid_argument("this is no ONNX model, or a damaged one: ", bytes.size(),
+                            " bytes that do not read as onnx.ModelProto");
+  return ModelReader(std::move(model), std::move(stripped->raw), owner, options, evaluate).read();
+}
+
+Result<graph::Value> read_tensor(std::string_view bytes) {
+  RETURN_IF_ERROR(check_size(bytes));
+  auto tensor = std::make_shared<onnx::TensorProto>();
+  if (!parse(bytes, *tensor)) return invalid_argument("this is no tensor of ONNX, or a damaged one");
+  return TensorData("").read(*tensor, tensor);
+}
+
+}  // namespace tuner

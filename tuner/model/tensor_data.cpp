@@ -1,0 +1,148 @@
+#include "tuner/model/tensor_data.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+namespace tuner {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 40;
+
+// The lists of numbers a tensor may have in place of bytes. Halves are bits in 32-bit integers.
+Result<graph::Constant> listed(const onnx::TensorProto& t, DType dtype, int64_t elements) {
+  const auto of_size = [&](const auto& items) -> Result<graph::Constant> {
+    if (items.size() != elements)
+      return invalid_argument("has ", items.size(), " elements, its shape ", elements);
+    return graph::Constant::of(std::vector<double>(items.begin(), items.end()), dtype);
+  };
+  switch (dtype) {
+    case DType::kFloat32:
+      return of_size(t.float_data());
+    case DType::kFloat64:
+      return of_size(t.double_data());
+    case DType::kInt64:
+      if (t.int64_data_size() != elements)
+        return invalid_argument("has ", t.int64_data_size(), " elements, its shape ", elements);
+      return graph::Constant::of(std::vector<int64_t>(t.int64_data().begin(), t.int64_data().end()), dtype);
+    case DType::kFloat16:
+    case DType::kBFloat16: {
+      if (t.int32_data_size() != elements)
+        return invalid_argument("has ", t.int32_data_size(), " elements, its shape ", elements);
+      auto bits = std::make_shared<std::vector<uint16_t>>(t.int32_data().begin(), t.int32_data().end());
+      return graph::Constant(std::as_bytes(std::span(*bits)), bits);
+    }
+    default:
+      return of_size(t.int32_data());
+  }
+}
+
+}  // namespace
+
+Result<DType> dtype_of(int number) {
+  switch (number) {
+    case onnx::TensorProto::FLOAT:
+      return DType::kFloat32;
+    case onnx::TensorProto::DOUBLE:
+      return DType::kFloat64;
+    case onnx::TensorProto::FLOAT16:
+      return DType::kFloat16;
+    case onnx::TensorProto::BFLOAT16:
+      return DType::kBFloat16;
+    case onnx::TensorProto::INT64:
+      return DType::kInt64;
+    case onnx::TensorProto::INT32:
+      return DType::kInt32;
+    case onnx::TensorProto::INT8:
+      return DType::kInt8;
+    case onnx::TensorProto::UINT8:
+      return DType::kUInt8;
+    case onnx::TensorProto::BOOL:
+      return DType::kBool;
+    default:
+      break;
+  }
+  const std::string name =
+      onnx::TensorProto::DataType_IsValid(number)
+          ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(number))
+          : str(number);
+  return invalid_argument("elements of type ", name, " are not served");
+}
+
+namespace {
+
+// Pages that nobody touches are not there.
+Result<graph::Constant> zeros(int64_t bytes) {
+  const std::shared_ptr<void> memory(std::calloc(1, static_cast<size_t>(bytes)), std::free);
+  if (memory == nullptr) return failed("no memory for ", bytes, " bytes of weights");
+  return graph::Constant({static_cast<const std::byte*>(memory.get()), static_cast<size_t>(bytes)}, memory);
+}
+
+}  // namespace
+
+Result<graph::Value> TensorData::read(const onnx::TensorProto& t, const std::shared_ptr<const void>& owner,
+                                      std::span<const std::byte> raw) {
+  graph::TensorType type;
+  ASSIGN_OR_RETURN(type.dtype, dtype_of(t.data_type()));
+  int64_t bytes = dtype_bytes(type.dtype);
+  for (const int64_t extent : t.dims()) {
+    if (extent < 1 || extent > kMostBytes / bytes)
+      return invalid_argument("an extent of ", extent, ": expected 1 or more, and at most 2^40 bytes");
+    bytes *= extent;
+    type.shape.push_back(extent);
+  }
+  graph::Value value{t.name(), type, std::nullopt};
+  if (t.data_location() == onnx::TensorProto::EXTERNAL) {
+    ASSIGN_OR_RETURN(value.constant, external(t, bytes));
+  } else if (t.has_raw_data() || raw.data() != nullptr) {
+    if (raw.data() == nullptr) raw = std::as_bytes(std::span(t.raw_data()));
+    if (static_cast<int64_t>(raw.size()) != bytes)
+      return invalid_argument("has ", raw.size(), " bytes, its shape ", bytes);
+    value.constant = graph::Constant(raw, owner);
+  } else {
+    ASSIGN_OR_RETURN(value.constant, listed(t, type.dtype, type.elements()));
+  }
+  return value;
+}
+
+Result<graph::Constant> TensorData::external(const onnx::TensorProto& t, int64_t bytes) {
+  std::string location;
+  int64_t offset = 0, length = bytes;
+  for (const auto& entry : t.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    int64_t* number = entry.key() == "offset" ? &offset : entry.key() == "length" ? &length : nullptr;
+    if (number == nullptr) continue;
+    const std::string& text = entry.value();
+    if (std::from_chars(text.data(), text.data() + text.size(), *number).ptr != text.data() + text.size())
+      return invalid_argument("external ", entry.key(), " is no number");
+  }
+  if (length != bytes) return invalid_argument("has ", length, " bytes outside, its shape ", bytes);
+  std::error_code error;
+  if (may_miss_ && !std::filesystem::exists(std::filesystem::path(folder_) / location, error))
+    return zeros(bytes);
+  ASSIGN_OR_RETURN(const MappedFile file, map(location));
+  const auto all = std::as_bytes(std::span(file.bytes()));
+  if (offset < 0 || offset > std::ssize(all) - bytes)
+    return invalid_argument("needs bytes ", offset, " to ", offset + bytes, " of ", location, ", which has ",
+                            all.size());
+  return graph::Constant(all.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes)), file.owner());
+}
+
+Result<MappedFile> TensorData::map(const std::string& name) {
+  if (const auto known = files_.find(name); known != files_.end()) return known->second;
+  if (folder_.empty()) return invalid_argument("its data lie in an external file, and no folder was given");
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::canonical(folder_, error),
+                 file = fs::canonical(fs::path(folder_) / name, error);
+  if (error)
+    return invalid_argument("external file ", (fs::path(folder_) / name).string(),
+                            " cannot be found; expected it beside the model");
+  if (std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first != folder.end())
+    return invalid_argument("external file ", name, " lies outside of the model's folder");
+  ASSIGN_OR_RETURN(const MappedFile mapped, map_input(file.string(), "external data of a model"));
+  files_.emplace(name, mapped);
+  return mapped;
+}
+
+}  // namespace tuner
