@@ -74,6 +74,9 @@ Result<BenchCase> BenchCase::make(const Workload& workload, uint64_t seed) {
   std::vector<std::vector<float>> inputs;
   for (size_t i = 0; i < math.args.size(); ++i) {
     const Buffer& arg = math.args[i];
+    if (arg->role == BufferRole::kInOut)
+      return invalid_argument(workload.key(),
+                              ": calls in a row would add up: benchmark it without accumulate");
     HostTensor tensor{.name = arg->name, .shape = arg->shape, .dtype = arg->dtype};
     if (arg->role != BufferRole::kOutput) {
       tensor.values = random_values(seed, static_cast<int>(i), arg->elements(), arg->dtype);

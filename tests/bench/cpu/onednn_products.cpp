@@ -33,6 +33,13 @@ bool same(const DnnlMd& a, const DnnlMd& b) {
          a.format_desc.blocking.inner_nblks == b.format_desc.blocking.inner_nblks;
 }
 
+// A sum of oneDNN has no zero point of its own.
+template <class Product>
+Status has_form(const Product& w) {
+  if (requantises(w) && w.residual) return failed("a residual of 8 bits is not done here");
+  return Status::ok();
+}
+
 Result<DnnlPd> conv_primitive(const DnnlWays& ways, const Conv2dWorkload& w, const ConvWay& way) {
   const OnednnApi& api = ways.api;
   const auto shape = [&](const char* operand) { return ways.bench_case.operand(operand).shape; };
@@ -57,6 +64,7 @@ Result<DnnlPd> conv_primitive(const DnnlWays& ways, const Conv2dWorkload& w, con
 }
 
 Result<Contestant> conv_contestant(const DnnlWays& ways, const Conv2dWorkload& w, const ConvWay& way) {
+  RETURN_IF_ERROR(has_form(w));
   ASSIGN_OR_RETURN(const DnnlPd pd, conv_primitive(ways, w, way));
   // Code that shows what is right, a thousand times as slow as what is fast: timing it would take the run.
   if (pd.kernel().starts_with("ref")) return failed("oneDNN has only ", pd.kernel(), " for this");
@@ -104,6 +112,7 @@ Result<Contestant> conv_contestant(const DnnlWays& ways, const Conv2dWorkload& w
 
 // Row-major operands of the case; `packed`: the library lays out b as it likes, ahead.
 Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload& w, bool packed) {
+  RETURN_IF_ERROR(has_form(w));
   const OnednnApi& api = ways.api;
   // As stored, and as the product sees it: strides do the transposing.
   const auto shape = [&](int64_t rows, int64_t columns) {
@@ -150,6 +159,7 @@ Result<Contestant> matmul_contestant(const DnnlWays& ways, const MatmulWorkload&
 
 // A dense layer: weights [N, K], which the library packs.
 Result<Contestant> inner_product_contestant(const DnnlWays& ways, const MatmulWorkload& w) {
+  RETURN_IF_ERROR(has_form(w));
   const OnednnApi& api = ways.api;
   const DnnlMd src = dnnl_md(api, {w.m, w.k}, dnnl_ab, left_dtype(w.dtype)),
                dst = dnnl_md(api, {w.m, w.n}, dnnl_ab, w.out_dtype()),

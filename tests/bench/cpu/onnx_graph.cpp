@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "compiler_core/base/elements.h"
-#include "tests/bench/cpu/onnx_model.h"
+#include "tests/models/onnx_model.h"
 
 namespace tuner {
 namespace {
@@ -77,7 +77,7 @@ class GraphWriter {
   OnnxGraph finish() {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& s = steps_[i];
-      model_.node(s.op, s.inputs, i + 1 == steps_.size() ? "out" : result(i), s.attributes);
+      model_.node(s.op, s.inputs, {i + 1 == steps_.size() ? "out" : result(i)}, s.attributes);
       graph_.operators += str(i == 0 ? "" : ", ", s.op);
     }
     const HostTensor& out = case_.operand("out");
@@ -111,6 +111,7 @@ Status write(GraphWriter& g, const MatmulWorkload& w) {
     return failed("ONNX's MatMul of ", w.dtype, " writes ", w.dtype, ", not ", w.out_dtype());
   if (requantises(w)) {
     if (w.bias) return failed("QLinearMatMul has no bias");
+    if (w.residual) return failed("QLinearMatMul has no residual");
     ASSIGN_OR_RETURN(const std::vector<std::string> inputs, g.quantised("a", "b", w.activation));
     g.node("QLinearMatMul", inputs);
     return Status::ok();
@@ -126,6 +127,7 @@ Status write(GraphWriter& g, const MatmulWorkload& w) {
 Status write(GraphWriter& g, const Conv2dWorkload& w) {
   std::vector<std::string> inputs;
   if (requantises(w)) {
+    if (w.residual) return failed("QLinearConv has no residual");
     ASSIGN_OR_RETURN(inputs, g.quantised("data", "weight", w.activation));
   } else if (w.dtype == DType::kFloat32) {
     inputs = {g.operand("data"), g.operand("weight")};
@@ -203,6 +205,10 @@ Status write(GraphWriter& g, const ElementwiseWorkload& w) {
   if (!w.scale && !w.bias && !w.residual && w.activation == Activation::kNone) g.node("Identity", {value});
   g.epilogue(value, w.residual, w.activation);
   return Status::ok();
+}
+
+Status write(GraphWriter&, const ProgramWorkload&) {
+  return failed("a program is not written as a model here");
 }
 
 }  // namespace

@@ -2,112 +2,19 @@
 
 #include <cstdio>
 #include <cstring>
-#include <type_traits>
 
 #include "compiler_core/base/elements.h"
 #include "compiler_core/runtime/flush.h"
 #include "compiler_core/runtime/kernel.h"
-#include "tests/bench/cpu/library.h"
 #include "tests/bench/cpu/onnx_graph.h"
-#include "tests/bench/cpu/onnx_model.h"
+#include "tests/bench/cpu/onnxruntime_api.h"
+#include "tests/models/onnx_model.h"
 
 namespace tuner {
-
-// Objects of the library.
-struct OrtEnv;
-struct OrtMemory;
-struct OrtOptions;
-struct OrtRunOptions;
-struct OrtSession;
-struct OrtStatus;  // null: success
-struct OrtValue;
-
-// The C interface is a table of functions that OrtGetApiBase()->GetApi(version) returns: struct OrtApi of
-// include/onnxruntime/core/session/onnxruntime_c_api.h in github.com/microsoft/onnxruntime. Positions in it
-// never change (the library asserts the last one of each version when it is built: 101, 118, 124, 126, 149
-// of versions 1 to 5). Position, name, type.
-#define BENCH_ORT_FUNCTIONS(X)                                                                          \
-  X(0, create_status, OrtStatus*(int code, const char* message))                                        \
-  X(1, error_code, int(const OrtStatus*))                                                               \
-  X(2, error_message, const char*(const OrtStatus*))                                                    \
-  X(3, create_env, OrtStatus*(int severity, const char* name, OrtEnv**))                                \
-  X(8, create_session,                                                                                  \
-    OrtStatus*(const OrtEnv*, const void* model, size_t bytes, const OrtOptions*, OrtSession**))        \
-  X(9, run,                                                                                             \
-    OrtStatus*(OrtSession*, const OrtRunOptions*, const char* const* input_names,                       \
-               const OrtValue* const* inputs, size_t input_count, const char* const* output_names,      \
-               size_t output_count, OrtValue** outputs))                                                \
-  X(10, create_options, OrtStatus*(OrtOptions**))                                                       \
-  X(13, set_execution_mode, OrtStatus*(OrtOptions*, int mode))                                          \
-  X(23, set_optimization_level, OrtStatus*(OrtOptions*, int level))                                     \
-  X(24, set_intra_op_threads, OrtStatus*(OrtOptions*, int threads))                                     \
-  X(25, set_inter_op_threads, OrtStatus*(OrtOptions*, int threads))                                     \
-  X(49, create_tensor,                                                                                  \
-    OrtStatus*(const OrtMemory*, void* data, size_t bytes, const int64_t* shape, size_t rank, int type, \
-               OrtValue**))                                                                             \
-  X(51, tensor_data, OrtStatus*(OrtValue*, void** data))                                                \
-  X(69, create_cpu_memory, OrtStatus*(int allocator, int kind, OrtMemory**))                            \
-  X(93, release_status, void(OrtStatus*))                                                               \
-  X(95, release_session, void(OrtSession*))                                                             \
-  X(96, release_value, void(OrtValue*))                                                                 \
-  X(100, release_options, void(OrtOptions*))                                                            \
-  X(130, add_config_entry, OrtStatus*(OrtOptions*, const char* key, const char* value))
-
-// Lives as long as the process: the library is never unloaded.
-class OnnxRuntimeApi {
- public:
-#define BENCH_ORT_MEMBER(position, name, ...) std::add_pointer_t<__VA_ARGS__> name = nullptr;
-  BENCH_ORT_FUNCTIONS(BENCH_ORT_MEMBER)
-#undef BENCH_ORT_MEMBER
-  std::string version;
-  int threads = 1;
-  OrtEnv* env = nullptr;
-  OrtMemory* memory = nullptr;
-
-  // Takes the status.
-  Status ok(OrtStatus* status, const char* what) const {
-    if (status == nullptr) return Status::ok();
-    std::string message = error_message(status);
-    release_status(status);
-    message = message.substr(0, message.find('\n'));
-    return failed("ONNX Runtime: ", what, ": ", message);
-  }
-};
-
 namespace {
 
-constexpr uint32_t kApiVersion = 5;  // the first with all of the above
-constexpr int kWarnings = 2, kSequential = 0, kAllOptimizations = 99, kArena = 1, kDefaultMemory = 0;
 // Each set of operands that has weights has a session of its own; that many start in seconds.
 constexpr int kMostSessions = 256;
-
-struct ApiBase {
-  const void* const* (*table)(uint32_t version);
-  const char* (*version)();
-};
-
-// That the functions are where they are believed to be, as far as it can be seen from outside.
-Status check_table(const OnnxRuntimeApi& api) {
-  constexpr int kCode = 6;
-  const char* const text = "a status of our own";
-  OrtStatus* const status = api.create_status(kCode, text);
-  if (status == nullptr || api.error_code(status) != kCode ||
-      std::strcmp(api.error_message(status), text) != 0)
-    return failed("ONNX Runtime ", api.version, ": its table of functions is not as published");
-  api.release_status(status);
-  AlignedBuffer buffer(64);
-  const int64_t extent = 16;
-  OrtValue* value = nullptr;
-  RETURN_IF_ERROR(
-      api.ok(api.create_tensor(api.memory, buffer.data(), 64, &extent, 1, onnx_type(DType::kFloat32), &value),
-             "tensor"));
-  void* data = nullptr;
-  RETURN_IF_ERROR(api.ok(api.tensor_data(value, &data), "data of a tensor"));
-  api.release_value(value);
-  if (data != buffer.data())
-    return failed("ONNX Runtime ", api.version, ": a tensor is not where it was put");
-  return Status::ok();
-}
 
 // A session and its tensors, for each set of operands. Sets without weights share the session of the first.
 class OnnxCall {
@@ -170,23 +77,9 @@ class OnnxCall {
   };
 
   Status add_session(bool spinning) {
-    OrtOptions* options = nullptr;
-    RETURN_IF_ERROR(api_.ok(api_.create_options(&options), "session options"));
-    OrtSession* session = nullptr;
-    const Status made = create_session(options, spinning, &session);
-    api_.release_options(options);
-    if (made.is_ok()) sessions_.push_back(session);
-    return made;
-  }
-  Status create_session(OrtOptions* options, bool spinning, OrtSession** session) const {
-    RETURN_IF_ERROR(api_.ok(api_.set_execution_mode(options, kSequential), "execution mode"));
-    RETURN_IF_ERROR(api_.ok(api_.set_optimization_level(options, kAllOptimizations), "optimisation"));
-    RETURN_IF_ERROR(api_.ok(api_.set_intra_op_threads(options, api_.threads), "threads"));
-    RETURN_IF_ERROR(api_.ok(api_.set_inter_op_threads(options, 1), "threads"));
-    RETURN_IF_ERROR(api_.ok(
-        api_.add_config_entry(options, "session.intra_op.allow_spinning", spinning ? "1" : "0"), "spinning"));
-    return api_.ok(api_.create_session(api_.env, graph_.model.data(), graph_.model.size(), options, session),
-                   "session");
+    ASSIGN_OR_RETURN(OrtSession* const session, api_.session(graph_.model, {.spinning = spinning}));
+    sessions_.push_back(session);
+    return Status::ok();
   }
   // A tensor of `like`'s shape and type in memory of its own.
   Status tensor(const HostTensor& like, Set& set, OrtValue** value) const {
@@ -232,25 +125,7 @@ OnnxRuntime::~OnnxRuntime() = default;
 const std::string& OnnxRuntime::version() const { return api_->version; }
 
 Result<std::unique_ptr<OnnxRuntime>> OnnxRuntime::open(int threads) {
-  const Result<Library> library = Library::open({"libonnxruntime.so.1"}, "BENCH_LIBONNXRUNTIME");
-  if (!library)
-    return not_found(library.message(), "; BENCH_LIBONNXRUNTIME=/path/libonnxruntime.so.1 names it");
-  const auto base = library->find<const ApiBase* (*)()>("OrtGetApiBase");
-  if (base == nullptr) return not_found("the library has no OrtGetApiBase");
-  auto api = std::make_unique<OnnxRuntimeApi>();
-  api->version = base()->version();
-  api->threads = threads;
-  const void* const* const table = base()->table(kApiVersion);
-  if (!api->version.starts_with("1.") || table == nullptr)
-    return failed("ONNX Runtime: found version ", api->version, ", expected 1.5 or a later 1.x");
-#define BENCH_ORT_TAKE(position, name, ...) \
-  api->name = reinterpret_cast<std::add_pointer_t<__VA_ARGS__>>(const_cast<void*>(table[position]));
-  BENCH_ORT_FUNCTIONS(BENCH_ORT_TAKE)
-#undef BENCH_ORT_TAKE
-  RETURN_IF_ERROR(api->ok(api->create_env(kWarnings, "bench_cpu", &api->env), "environment"));
-  RETURN_IF_ERROR(
-      api->ok(api->create_cpu_memory(kArena, kDefaultMemory, &api->memory), "description of memory"));
-  RETURN_IF_ERROR(check_table(*api));
+  ASSIGN_OR_RETURN(std::unique_ptr<OnnxRuntimeApi> api, OnnxRuntimeApi::open(threads));
   auto runtime = std::unique_ptr<OnnxRuntime>(new OnnxRuntime);
   runtime->api_ = std::move(api);
   return runtime;

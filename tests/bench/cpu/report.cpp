@@ -5,6 +5,8 @@
 #include <ctime>
 #include <map>
 
+#include "templates/workload/needed_work.h"
+
 namespace tuner {
 namespace {
 
@@ -56,8 +58,12 @@ void judge(ShapeReport& r, uint64_t seed) {
   const Contestant* one = probe(r, kOneCore);
   const Contestant* all = probe(r, kAllCores);
   if (one != nullptr && all != nullptr) r.cores = rate(all) / rate(one);
+  // Products of padding count as work, but may be passed over.
+  const Workload& w = r.shape.workload;
+  const double needed =
+      w.flops() > 0 ? static_cast<double>(needed_flops(w)) / static_cast<double>(w.flops()) : 1;
   if (const Contestant* peak = all != nullptr ? all : one)
-    r.share_of_peak = static_cast<double>(r.flops) / ns / rate(peak);
+    r.share_of_peak = needed * static_cast<double>(r.flops) / ns / rate(peak);
   if (const Contestant* read = probe(r, "read "))
     r.share_of_bandwidth = static_cast<double>(r.bytes) / ns / rate(read);
   for (const Contestant& c : r.contestants)

@@ -1,0 +1,336 @@
+// bench_model: a compiled model against ONNX Runtime on the same file, in one run, in turn. See README.md beside this file.
+//
+//   bench_model MODEL.onnx DIR [--rounds 40] [--threads 1] [--json FILE]
+//
+// DIR is what `tuner compile MODEL.onnx -o DIR` wrote. ONNX Runtime is found by BENCH_LIBONNXRUNTIME, and runs twice: as it comes,
+// and with all its optimisations; the faster counts. Answers are compared first. Then: times in turn, the sum of our layers beside
+// the whole, memory and the time to a first answer, each in a process of its own.
+//
+// Exit status: 0 all were right and timed; 1 a wrong answer, no library; 2 wrong use.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "compiler_core/base/child_process.h"
+#include "compiler_core/base/elements.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/scratch_folder.h"
+#include "compiler_core/runtime/thread_pool.h"
+#include "tests/bench/common/statistics.h"
+#include "tests/bench/cpu/interleave.h"
+#include "tests/bench/model/onnx_session.h"
+#include "tuner/model/compiled_model.h"
+#include "tuner/model/model_file.h"
+
+namespace tuner {
+namespace {
+
+constexpr uint64_t kSeed = 20261124;  // of inputs and of the bootstrap
+constexpr double kMostError = 1e-3;   // of the largest output, against another library's sums
+
+struct Options {
+  std::string model, folder, json, once, shapes;
+  int rounds = 40, threads = 1;
+};
+
+// Inputs of a seed, as elements in memory.
+std::vector<AlignedBuffer> inputs_of(const graph::Graph& graph) {
+  std::vector<AlignedBuffer> memory;
+  std::mt19937 random(kSeed);
+  std::uniform_real_distribution<float> real(-1, 1);
+  for (const graph::ValueId v : graph.inputs) {
+    const graph::TensorType& type = graph[v].type;
+    std::vector<double> numbers(static_cast<size_t>(type.elements()));
+    for (double& x : numbers) x = is_float(type.dtype) ? static_cast<double>(real(random)) : 1;
+    const graph::Constant elements = graph::Constant::of(numbers, type.dtype);
+    memory.emplace_back(type.bytes());
+    std::memcpy(memory.back().data(), elements.bytes().data(), elements.bytes().size());
+  }
+  return memory;
+}
+
+// Our library with inputs and outputs.
+class Ours {
+ public:
+  static Result<std::unique_ptr<Ours>> open(const std::string& folder, const graph::Graph& graph,
+                                            int threads) {
+    std::unique_ptr<Ours> out(new Ours(threads));
+    ASSIGN_OR_RETURN(CompiledModel model, CompiledModel::open(folder));
+    out->model_ = std::make_unique<CompiledModel>(std::move(model));
+    out->runtime_ = out->pool_.runtime(nullptr);
+    ASSIGN_OR_RETURN(ModelContext context, out->model_->context(threads > 1 ? &out->runtime_ : nullptr));
+    out->context_ = std::make_unique<ModelContext>(std::move(context));
+    out->inputs_ = inputs_of(graph);
+    for (const AlignedBuffer& b : out->inputs_) out->in_.push_back(b.data());
+    for (const graph::ValueId v : graph.outputs) {
+      out->outputs_.emplace_back(graph[v].type.bytes());
+      out->out_.push_back(out->outputs_.back().data());
+    }
+    return out;
+  }
+  void run() {
+    const Status done = context_->run(in_, out_);
+    CHECK(done.is_ok()) << done.message();
+  }
+  const void* output(size_t i) const { return out_[i]; }
+  const CompiledModel& model() const { return *model_; }
+  ModelContext& context() { return *context_; }
+
+ private:
+  explicit Ours(int threads) : pool_(threads) {}
+
+  ThreadPool pool_;
+  tuner_runtime runtime_{};
+  std::unique_ptr<CompiledModel> model_;
+  std::unique_ptr<ModelContext> context_;
+  std::vector<AlignedBuffer> inputs_, outputs_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
+};
+
+Result<std::unique_ptr<OnnxSession>> session(const OnnxRuntimeApi& api, const std::string& bytes,
+                                             const graph::Graph& graph,
+                                             const OnnxRuntimeApi::SessionOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<OnnxSession> made, OnnxSession::open(api, bytes, graph, options));
+  const std::vector<AlignedBuffer> inputs = inputs_of(graph);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    std::memcpy(made->input(k), inputs[k].data(), static_cast<size_t>(inputs[k].bytes()));
+  return made;
+}
+
+// The largest difference, relative to the largest element.
+double error_of(const void* found, const void* expected, const graph::TensorType& type) {
+  const std::vector<double> a = load_elements(found, type.elements(), type.dtype),
+                            b = load_elements(expected, type.elements(), type.dtype);
+  double most = 0, error = 0;
+  for (size_t k = 0; k < a.size(); ++k) {
+    most = std::max(most, std::fabs(b[k]));
+    const double difference = std::fabs(a[k] - b[k]);
+    error = std::isnan(difference) ? INFINITY : std::max(error, difference);
+  }
+  return most > 0 ? error / most : error;
+}
+
+// The median time of each of our steps, of as many runs as rounds.
+std::vector<double> step_times(Ours& ours, int rounds) {
+  const size_t steps = ours.model().plan().steps.size();
+  std::vector<std::vector<double>> samples(steps);
+  std::chrono::steady_clock::time_point begin;
+  ours.context().watch([&](size_t step, bool done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (done) samples[step].push_back(std::chrono::duration<double, std::nano>(now - begin).count());
+    begin = now;
+  });
+  for (int r = 0; r < rounds; ++r) ours.run();
+  ours.context().watch({});
+  std::vector<double> medians;
+  for (std::vector<double>& s : samples) medians.push_back(median(s));
+  return medians;
+}
+
+// --- processes of their own: memory, and the time to a first answer ---
+
+struct Once {
+  double first_ms = 0;  // from nothing to the first answer, files in the page cache
+  int64_t peak_kb = 0;  // resident, shared pages of files included
+};
+
+int64_t peak_kb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6));
+  return 0;
+}
+
+// Names and types of a model's inputs and outputs, for a child that must not spend memory on reading the model for them.
+nlohmann::json shapes_json(const graph::Graph& graph) {
+  nlohmann::json j{{"inputs", nlohmann::json::array()}, {"outputs", nlohmann::json::array()}};
+  const auto tensor = [&](const std::string& name, graph::ValueId v) {
+    return nlohmann::json{
+        {"name", name}, {"dtype", dtype_name(graph[v].type.dtype)}, {"shape", graph[v].type.shape}};
+  };
+  for (const graph::ValueId v : graph.inputs) j["inputs"].push_back(tensor(graph[v].name, v));
+  for (size_t o = 0; o < graph.outputs.size(); ++o)
+    j["outputs"].push_back(tensor(graph.output_names[o], graph.outputs[o]));
+  return j;
+}
+graph::Graph graph_of(const nlohmann::json& shapes) {
+  graph::Graph graph;
+  const auto add = [&](const nlohmann::json& t) {
+    graph::Value value{.name = t["name"], .type = {}, .constant = {}};
+    value.type = {*dtype_from_name(t["dtype"].get<std::string>()), t["shape"].get<std::vector<int64_t>>()};
+    graph.values.push_back(std::move(value));
+    return graph.values.size() - 1;
+  };
+  for (const auto& t : shapes["inputs"]) graph.inputs.push_back(add(t));
+  for (const auto& t : shapes["outputs"]) {
+    graph.outputs.push_back(add(t));
+    graph.output_names.push_back(t["name"]);
+  }
+  return graph;
+}
+
+// In the child: loads and runs once.
+Status run_once(const Options& options) {
+  ASSIGN_OR_RETURN(const std::string text, read_file(options.shapes, "shapes of a model", 1 << 20));
+  const graph::Graph graph = graph_of(nlohmann::json::parse(text));
+  const auto begin = std::chrono::steady_clock::now();
+  if (options.once == "ours") {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Ours> ours, Ours::open(options.folder, graph, options.threads));
+    ours->run();
+  } else {
+    ASSIGN_OR_RETURN(const std::unique_ptr<OnnxRuntimeApi> api, OnnxRuntimeApi::open(options.threads));
+    std::string bytes;
+    ASSIGN_OR_RETURN(bytes, read_file(options.model, "an ONNX model", size_t{1} << 32));
+    ASSIGN_OR_RETURN(const std::unique_ptr<OnnxSession> made,
+                     session(*api, bytes, graph, {.all_optimizations = options.once == "optimised"}));
+    bytes = std::string();
+    RETURN_IF_ERROR(made->run());
+  }
+  const double first_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  std::printf("%s\n", nlohmann::json{{"first_ms", first_ms}, {"peak_kb", peak_kb()}}.dump().c_str());
+  return Status::ok();
+}
+
+// The best of a few starts: the first one reads files.
+Result<Once> once(const Options& options, const graph::Graph& graph, const std::string& who) {
+  Once best{.first_ms = INFINITY};
+  for (int k = 0; k < 5; ++k) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<ScratchFolder> folder, ScratchFolder::make("bench_model"));
+    const std::string log = folder->file("out"), shapes = folder->file("shapes.json");
+    std::ofstream(shapes) << shapes_json(graph).dump();
+    ASSIGN_OR_RETURN(const pid_t child, start_program({.path = "/proc/self/exe",
+                                                       .words = {"bench_model", options.model, options.folder,
+                                                                 "--once", who, "--shapes", shapes},
+                                                       .log = log}));
+    const std::optional<int> status = wait_for_end(child, std::chrono::seconds(120));
+    if (!status) end_program(child, std::chrono::seconds(1));
+    ASSIGN_OR_RETURN(const std::string text, read_file(log, "the output of a child", 1 << 20));
+    if (!status || *status != 0) return failed(who, ": ", text);
+    const auto j = nlohmann::json::parse(text, nullptr, false);
+    if (j.is_discarded()) return failed(who, ": ", text);
+    best.first_ms = std::min(best.first_ms, j["first_ms"].get<double>());
+    best.peak_kb = std::max(best.peak_kb, j["peak_kb"].get<int64_t>());
+  }
+  return best;
+}
+
+// --- the report ---
+
+struct Peer {
+  std::string name, once;
+  std::unique_ptr<OnnxSession> session;
+};
+
+std::string ms(double ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", ns / 1e6);
+  return text;
+}
+
+Status bench(const Options& options) {
+  ASSIGN_OR_RETURN(const graph::Graph graph, read_model_file(options.model, {}));
+  ASSIGN_OR_RETURN(const std::string bytes, read_file(options.model, "an ONNX model", size_t{1} << 32));
+  ASSIGN_OR_RETURN(const std::unique_ptr<OnnxRuntimeApi> api, OnnxRuntimeApi::open(options.threads));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Ours> ours, Ours::open(options.folder, graph, options.threads));
+  std::vector<Peer> peers;
+  for (const bool all : {false, true}) {
+    Peer& peer = peers.emplace_back(Peer{all ? "ONNX Runtime, all optimisations" : "ONNX Runtime as it comes",
+                                         all ? "optimised" : "plain", nullptr});
+    ASSIGN_OR_RETURN(peer.session, session(*api, bytes, graph, {.all_optimizations = all, .spinning = true}));
+  }
+  ours->run();
+  double error = 0;
+  for (const Peer& peer : peers) {
+    RETURN_IF_ERROR(peer.session->run());
+    for (size_t o = 0; o < graph.outputs.size(); ++o)
+      error =
+          std::max(error, error_of(ours->output(o), peer.session->output(o), graph[graph.outputs[o]].type));
+  }
+  std::printf("%s: largest difference to ONNX Runtime %s: %.2g of the largest output\n",
+              options.model.c_str(), api->version.c_str(), error);
+  if (!(error <= kMostError))
+    return failed("answers differ by ", error, " of the largest output, expected ", kMostError);
+
+  std::vector<Contestant> contestants;
+  contestants.push_back({.name = "ours", .kind = ContestantKind::kOurs, .call = [&](int) { ours->run(); }});
+  for (Peer& peer : peers)
+    contestants.push_back({.name = peer.name, .call = [&peer](int) { CHECK(peer.session->run().is_ok()); }});
+  take_turns({.rounds = options.rounds, .threads = options.threads}, contestants);
+  const std::vector<double> steps = step_times(*ours, options.rounds);
+  double sum = 0;
+  for (const double ns : steps) sum += ns;
+
+  const Figure whole = median_interval(contestants[0].ns, kSeed);
+  nlohmann::ordered_json json{{"model", options.model},   {"threads", options.threads},
+                              {"rounds", options.rounds}, {"error", error},
+                              {"ours_ns", whole.middle},  {"sum_of_steps_ns", sum}};
+  std::printf("  %-34s %s [%s, %s]\n", "ours", ms(whole.middle).c_str(), ms(whole.low).c_str(),
+              ms(whole.high).c_str());
+  std::printf("  %-34s %s, the whole is %.3f of it\n", "the sum of its steps", ms(sum).c_str(),
+              whole.middle / sum);
+  double best = INFINITY;
+  ASSIGN_OR_RETURN(const Once own, once(options, graph, "ours"));
+  std::printf("  %-34s first answer after %.1f ms, peak %.1f MB\n", "", own.first_ms,
+              static_cast<double>(own.peak_kb) / 1e3);
+  json["ours_once"] = {{"first_ms", own.first_ms}, {"peak_kb", own.peak_kb}};
+  for (size_t p = 0; p < peers.size(); ++p) {
+    const Figure ratio = ratio_interval(contestants[p + 1].ns, contestants[0].ns, kSeed);
+    const Figure time = median_interval(contestants[p + 1].ns, kSeed);
+    ASSIGN_OR_RETURN(const Once start, once(options, graph, peers[p].once));
+    std::printf("  %-34s %s, /ours %.3f [%.3f, %.3f]\n", peers[p].name.c_str(), ms(time.middle).c_str(),
+                ratio.middle, ratio.low, ratio.high);
+    std::printf("  %-34s first answer after %.1f ms, peak %.1f MB\n", "", start.first_ms,
+                static_cast<double>(start.peak_kb) / 1e3);
+    best = std::min(best, ratio.middle);
+    json["peers"].push_back({{"name", peers[p].name},
+                             {"ns", time.middle},
+                             {"ratio", ratio.middle},
+                             {"ratio_low", ratio.low},
+                             {"ratio_high", ratio.high},
+                             {"first_ms", start.first_ms},
+                             {"peak_kb", start.peak_kb}});
+  }
+  std::printf("  best peer / ours: %.3f\n", best);
+  json["best_peer_over_ours"] = best;
+  if (!options.json.empty()) {
+    std::ofstream out(options.json);
+    out << json.dump(2) << "\n";
+    if (!out.flush()) return failed(options.json, ": cannot be written");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+}  // namespace tuner
+
+int main(int count, char** words) {
+  tuner::Options options;
+  CLI::App app("A compiled model against ONNX Runtime, in turn");
+  app.add_option("MODEL", options.model, "ONNX model")->required();
+  app.add_option("DIR", options.folder, "What tuner compile wrote of it")->required();
+  app.add_option("--rounds", options.rounds)->check(CLI::Range(5, 10000));
+  app.add_option("--threads", options.threads)->check(CLI::Range(1, 1024));
+  app.add_option("--json", options.json, "Figures to keep");
+  app.add_option("--once", options.once, "For its own children")->group("");
+  app.add_option("--shapes", options.shapes, "For its own children")->group("");
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  const tuner::Status done = options.once.empty() ? tuner::bench(options) : tuner::run_once(options);
+  if (!done) {
+    std::fprintf(stderr, "bench_model: %s\n", done.message().c_str());
+    return done.code() == tuner::StatusCode::kInvalidArgument ? 2 : 1;
+  }
+  return 0;
+}

@@ -1,0 +1,89 @@
+#include "tests/bench/cpu/onnxruntime_api.h"
+
+#include <cstring>
+
+#include "compiler_core/runtime/kernel.h"
+#include "tests/bench/cpu/library.h"
+#include "tests/models/onnx_model.h"
+
+namespace tuner {
+namespace {
+
+constexpr uint32_t kApiVersion = 5;  // the first with all of the above
+constexpr int kWarnings = 2, kSequential = 0, kAllOptimizations = 99, kArena = 1, kDefaultMemory = 0;
+
+struct ApiBase {
+  const void* const* (*table)(uint32_t version);
+  const char* (*version)();
+};
+
+// That the functions are where they are believed to be, as far as it can be seen from outside.
+Status check_table(const OnnxRuntimeApi& api) {
+  constexpr int kCode = 6;
+  const char* const text = "a status of our own";
+  OrtStatus* const status = api.create_status(kCode, text);
+  if (status == nullptr || api.error_code(status) != kCode ||
+      std::strcmp(api.error_message(status), text) != 0)
+    return failed("ONNX Runtime ", api.version, ": its table of functions is not as published");
+  api.release_status(status);
+  AlignedBuffer buffer(64);
+  const int64_t extent = 16;
+  OrtValue* value = nullptr;
+  RETURN_IF_ERROR(
+      api.ok(api.create_tensor(api.memory, buffer.data(), 64, &extent, 1, onnx_type(DType::kFloat32), &value),
+             "tensor"));
+  void* data = nullptr;
+  RETURN_IF_ERROR(api.ok(api.tensor_data(value, &data), "data of a tensor"));
+  api.release_value(value);
+  if (data != buffer.data())
+    return failed("ONNX Runtime ", api.version, ": a tensor is not where it was put");
+  return Status::ok();
+}
+
+Status set_up(const OnnxRuntimeApi& api, OrtOptions* made, const OnnxRuntimeApi::SessionOptions& options) {
+  RETURN_IF_ERROR(api.ok(api.set_execution_mode(made, kSequential), "execution mode"));
+  if (options.all_optimizations)
+    RETURN_IF_ERROR(api.ok(api.set_optimization_level(made, kAllOptimizations), "optimisation"));
+  RETURN_IF_ERROR(api.ok(api.set_intra_op_threads(made, api.threads), "threads"));
+  RETURN_IF_ERROR(api.ok(api.set_inter_op_threads(made, 1), "threads"));
+  return api.ok(api.add_config_entry(made, "session.intra_op.allow_spinning", options.spinning ? "1" : "0"),
+                "spinning");
+}
+
+}  // namespace
+
+Result<OrtSession*> OnnxRuntimeApi::session(const std::string& model, const SessionOptions& options) const {
+  OrtOptions* made = nullptr;
+  RETURN_IF_ERROR(ok(create_options(&made), "session options"));
+  OrtSession* session = nullptr;
+  Status done = set_up(*this, made, options);
+  if (done.is_ok()) done = ok(create_session(env, model.data(), model.size(), made, &session), "session");
+  release_options(made);
+  if (!done) return done;
+  return session;
+}
+
+Result<std::unique_ptr<OnnxRuntimeApi>> OnnxRuntimeApi::open(int threads) {
+  const Result<Library> library = Library::open({"libonnxruntime.so.1"}, "BENCH_LIBONNXRUNTIME");
+  if (!library)
+    return not_found(library.message(), "; BENCH_LIBONNXRUNTIME=/path/libonnxruntime.so.1 names it");
+  const auto base = library->find<const ApiBase* (*)()>("OrtGetApiBase");
+  if (base == nullptr) return not_found("the library has no OrtGetApiBase");
+  auto api = std::make_unique<OnnxRuntimeApi>();
+  api->version = base()->version();
+  api->threads = threads;
+  const void* const* const table = base()->table(kApiVersion);
+  if (!api->version.starts_with("1.") || table == nullptr)
+    return failed("ONNX Runtime: found version ", api->version, ", expected 1.5 or a later 1.x");
+#define BENCH_ORT_TAKE(position, name, ...) \
+  api->name = reinterpret_cast<std::add_pointer_t<__VA_ARGS__>>(const_cast<void*>(table[position]));
+  BENCH_ORT_FUNCTIONS(BENCH_ORT_TAKE)
+#undef BENCH_ORT_TAKE
+  RETURN_IF_ERROR(api->ok(api->create_env(kWarnings, "bench", &api->env), "environment"));
+  RETURN_IF_ERROR(
+      api->ok(api->create_cpu_memory(kArena, kDefaultMemory, &api->memory), "description of memory"));
+  RETURN_IF_ERROR(check_table(*api));
+  return api;
+}
+
+}  // namespace tuner
