@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/examples/documentation.h"
+#include "tests/models/networks.h"
 #include "tests/tuner/command_line.h"
 #include "tuner/jobs/job_file.h"
 
@@ -31,6 +32,7 @@ constexpr char kNvrtc[] = "needs NVRTC";
 constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tuner/cli_test has the rest";
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
+constexpr char kModel[] = "a model with extents of these names: tests/tuner/model_reader_test";
 constexpr char kHour[] = "libraries of others, and an hour";
 
 // Commands that are not run here, and why.
@@ -86,6 +88,11 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner submit shapes.json", kCapture},
       {"tuner extract model.onnx -o tasks.json --batch 1",
        "a model of the reader's: tests/tuner/extract_test"},
+      {"tuner show model.onnx --batch 1 --dim sequence=128", kModel},
+#ifndef TUNER_HAVE_ONNX
+      {"tuner show model.onnx", "built without ONNX"},
+      {"tuner show model.onnx --after fold-scales", "built without ONNX"},
+#endif
       {"deploy/install.sh --peers", kHour},
       {"deploy/build.sh release bench_cpu", kHour},
       {"build/release/bin/bench_cpu --tune 80 --rounds 40 --set cubes bert", kHour},
@@ -109,6 +116,9 @@ class DocumentationTest : public ::testing::Test {
     for (const Document& page : pages())
       for (const Block& block : page.blocks)
         if (!block.name.empty()) shell_->write(block.name, block.text);
+    const auto model = testing::network("mobilenetv2", {.image = 32, .narrower = 8});
+    ASSERT_TRUE(model) << model.message();
+    shell_->write("model.onnx", *model);
     readme_ = run("README.md");
   }
   static void TearDownTestSuite() { shell_.reset(); }
