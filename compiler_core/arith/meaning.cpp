@@ -1,5 +1,6 @@
 #include "compiler_core/arith/meaning.h"
 
+#include <algorithm>
 #include <set>
 
 #include "compiler_core/arith/simplify.h"
@@ -53,10 +54,33 @@ bool contains_tile_intrinsic(const Stmt& s) {
   return found;
 }
 
-Stmt expanded(const Stmt& s, const std::function<bool(const Intrinsic&)>& keep) {
-  if (const Intrinsic* i = tile_intrinsic(*s)) return keep(*i) ? s : meaning_of(*s);
+using Keeps = std::function<bool(const StmtNode&)>;
+
+Stmt expanded(const Stmt& s, const Keeps& keep) {
+  if (is_tile_intrinsic(*s)) return keep(*s) ? s : meaning_of(*s);
   return map_children(
       s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return expanded(child, keep); });
+}
+
+// Fragments that some statement uses whose intrinsic is declined, or that meet such a fragment in a statement: a fragment is
+// tile registers for everybody, or for nobody.
+std::set<Buffer> declined_fragments(const Stmt& body, const std::function<bool(const Intrinsic&)>& keep) {
+  std::set<Buffer> declined;
+  size_t before = 0;
+  do {
+    before = declined.size();
+    visit(body, [&](const Stmt& s) {
+      const Intrinsic* i = tile_intrinsic(*s);
+      if (i == nullptr) return;
+      std::vector<Buffer> fragments;
+      for (const Expr& operand : s->operands)
+        if (operand->buffer->scope == MemoryScope::kFragment) fragments.push_back(operand->buffer);
+      const bool meets =
+          std::ranges::any_of(fragments, [&](const Buffer& b) { return declined.contains(b); });
+      if (meets || !keep(*i)) declined.insert(fragments.begin(), fragments.end());
+    });
+  } while (declined.size() != before);
+  return declined;
 }
 
 }  // namespace
@@ -80,13 +104,18 @@ Stmt meaning_of(const StmtNode& s) {
 
 Stmt with_meanings(const Stmt& s) {
   if (s == nullptr || !contains_tile_intrinsic(s)) return s;
-  return expanded(s, [](const Intrinsic&) { return false; });
+  return expanded(s, [](const StmtNode&) { return false; });
 }
 
 Program with_meanings(const Program& program, const std::function<bool(const Intrinsic&)>& keep) {
   if (program.body == nullptr || !contains_tile_intrinsic(program.body)) return program;
   Program result = program;
-  result.body = expanded(program.body, keep);
+  const std::set<Buffer> declined = declined_fragments(program.body, keep);
+  result.body = expanded(program.body, [&](const StmtNode& s) {
+    return keep(*tile_intrinsic(s)) && std::ranges::none_of(s.operands, [&](const Expr& operand) {
+             return declined.contains(operand->buffer);
+           });
+  });
   std::set<Buffer> used;
   visit(result.body, [&](const Stmt& s) {
     if (is_tile_intrinsic(*s))

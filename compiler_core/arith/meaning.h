@@ -23,7 +23,8 @@ Stmt meaning_of(const StmtNode& s);
 // Replaces every tile intrinsic below `s` by its loops. `s` itself if there is none.
 Stmt with_meanings(const Stmt& s);
 
-// Replaces those that `keep` declines. Fragments that no kept one uses become ordinary buffers.
+// Replaces those that `keep` declines, and all that share a fragment with one of them: it cannot be tile registers for some and
+// memory for others. Fragments that no kept one uses become ordinary buffers.
 Program with_meanings(const Program& program, const std::function<bool(const Intrinsic&)>& keep);
 
 }  // namespace tuner

@@ -21,6 +21,13 @@ struct Storage {
       : values(static_cast<size_t>(elements)), written(static_cast<size_t>(elements)) {}
 };
 
+// The nearest int64: the identity of a minimum, 2^63 - 1, is 2^63 as a double.
+int64_t to_int64(double x) {
+  constexpr double kEnd = 0x1p63;
+  if (x >= kEnd) return INT64_MAX;
+  return x < -kEnd ? INT64_MIN : static_cast<int64_t>(x);
+}
+
 double function_value(UnaryOp op, double a) {
   switch (op) {
     case UnaryOp::kNeg:
@@ -145,11 +152,11 @@ class Interpreter {
         return vars_[e->var.get()];
       case ExprKind::kLoad:
       case ExprKind::kFloatImm:
-        return static_cast<int64_t>(value(e));
+        return to_int64(value(e));
       case ExprKind::kSelect:
         return index(e->operands[index(e->operands[0]) != 0 ? 1 : 2]);
       case ExprKind::kCast:
-        return is_float(e->operands[0]->dtype) ? static_cast<int64_t>(value_to_integer(e->operands[0]))
+        return is_float(e->operands[0]->dtype) ? to_int64(value_to_integer(e->operands[0]))
                                                : index(e->operands[0]);
       case ExprKind::kUnary: {
         const int64_t a = index(e->operands[0]);

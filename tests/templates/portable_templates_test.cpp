@@ -117,6 +117,10 @@ std::vector<Workload> portable_workloads() {
   rows(ReduceWorkload{});
   rows(ReduceWorkload{.reduction = RowReduction::kMax});
   rows(ElementwiseWorkload{.scale = true, .bias = true, .residual = true, .activation = Activation::kRelu});
+  for (const char* text :
+       {"in=float32[3,5,7],float32[5,1] Mul(0,1) Relu(2)", "in=float32[2,33,3] ReduceSum(0,int64[1](1))",
+        "in=float32[3,11] ArgMax(0){axis=1}"})
+    all.push_back(*program_from_text(text));
   return all;
 }
 

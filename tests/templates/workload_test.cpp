@@ -119,7 +119,7 @@ TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {
       why("v1 gemv m=1"),
       HasSubstr(
           "expected one of matmul, conv2d, pool2d, softmax, layer_norm, reduce, transpose, elementwise, "
-          "found \"gemv\""));
+          "program, found \"gemv\""));
   EXPECT_THAT(why("v1 softmax rows=1 columns=1 dtype=float32 eps=1"), HasSubstr("softmax has no eps"));
   EXPECT_THAT(why("v1 layer_norm rows=1 columns=1 eps=small dtype=float32"),
               HasSubstr("eps: expected a number, found \"small\""));

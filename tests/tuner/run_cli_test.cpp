@@ -147,7 +147,7 @@ TEST_F(RunCommand, WrongUseIsToldInOneLine) {
       {"run out --output y=none/y.npy", "none"},
       {"run out --threads 0", "--threads"},
       {"run out --before empty", "empty/plan.json: "},
-      {"show empty", "empty/plan.json: "},
+      {"show empty", "empty: is a folder, expected a job file, or a folder with plan.json"},
       {"show out --as loops", "--as loops: not for a compiled model"},
       {"show short --as layers", "--as layers: for the folder of a compiled model; found short"},
   };

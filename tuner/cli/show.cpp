@@ -32,8 +32,9 @@ struct Options {
 };
 
 bool is_trial_id(const std::string& text) {
+  std::error_code ignored;
   return text.size() > 1 && text[0] == 't' && text.find_first_not_of("0123456789", 1) == std::string::npos &&
-         !std::filesystem::exists(text);
+         !std::filesystem::exists(text, ignored);
 }
 
 // Every word of --as.
@@ -109,6 +110,9 @@ Status show_model(const Options& options) {
 }
 
 Status show_compiled(const Options& options) {
+  if (!is_compiled_model(options.what))
+    return invalid_argument(
+        options.what, ": is a folder, expected a job file, or a folder with plan.json (a compiled model)");
   ASSIGN_OR_RETURN(const CompiledPlan plan, read_plan(options.what));
   ASSIGN_OR_RETURN(const std::string text,
                    compiled_text(plan, options.as_given ? options.as : "plan", text_width()));
@@ -117,7 +121,8 @@ Status show_compiled(const Options& options) {
 }
 
 Status show_what(const Options& options) {
-  if (std::filesystem::is_directory(options.what)) return show_compiled(options);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.what, ignored)) return show_compiled(options);
   if (options.what.ends_with(".onnx")) return show_model(options);
   if (std::ranges::find(compiled_views(), options.as) != compiled_views().end())
     return invalid_argument("--as ", options.as, ": for the folder of a compiled model; found ",

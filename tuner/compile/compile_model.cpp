@@ -31,8 +31,9 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
       request.name.empty() ? as_c_name(std::filesystem::path(request.model).stem().string()) : request.name;
   RETURN_IF_ERROR(check_c_name(out.name).with_context("--name: "));
   if (!backend_of(request.target).ships_objects())
-    return invalid_argument("--target ", request.target.name(),
-                            ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\"");
+    return invalid_argument(
+        "--target ", request.target.name(),
+        ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\"");
   ASSIGN_OR_RETURN(out.graph, read_model_file(request.model, request.options));
   ASSIGN_OR_RETURN(const MappedFile file, map_input(request.model, "an ONNX model"));
   out.digest = sha256_hex(file.bytes());
@@ -149,7 +150,8 @@ Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, c
 
 }  // namespace
 
-Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request, const PreparedModel& model) {
+Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
+                                                        const PreparedModel& model) {
   return BundleFolder::open(request.output, model.name, kModelIndex);
 }
 

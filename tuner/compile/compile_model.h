@@ -58,7 +58,8 @@ struct CompiledReport {
   std::optional<double> error;
 };
 // The folder to write to, locked; opened before minutes of tuning, so that one that cannot be written is told at once.
-Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request, const PreparedModel& model);
+Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
+                                                        const PreparedModel& model);
 
 // Builds the best known kernels, and holds what the library computes against the reference. Only then the folder gets its files.
 // Failed: an error of more than 1e-4; the folder stays as it was.
