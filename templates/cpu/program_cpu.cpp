@@ -183,7 +183,9 @@ class ProgramCpu final : public ScheduleTemplate<ProgramWorkload, Knobs> {
                            int64_t wide, int64_t rows) {
     const std::vector<Axis> axes = s.spatial_axes(tensor), sums = s.reduce_axis_list(tensor);
     if (sums.empty()) return;
-    const bool by_lanes = axes.empty() || along(store, sums.back().var) > along(store, axes.back().var);
+    // Vectors of integers are not added up across their lanes.
+    const bool by_lanes = is_float(tensor.buffer->dtype) &&
+                          (axes.empty() || along(store, sums.back().var) > along(store, axes.back().var));
     if (by_lanes && attempt(s, [&](Schedule& copy) { sum_by_lanes(copy, t, tensor, wide); })) return;
     if (!axes.empty()) {
       for (const int64_t tile : {rows, int64_t{1}})

@@ -44,7 +44,7 @@ constexpr const char* kFragments[] = {
     "in=float32[2,5,13] Softmax(0){axis=1}",
     "in=float32[2,5,13] Softmax(0){axis=2} Mul(1,float32[](2))",
     "in=float32[1,4,6,5],float32[4,3,3,2] ConvTranspose(0,1){strides=[2;1]}",
-    "in=float32[1,6,5,5],float32[4,3,3,3] Conv(0,1){group=2,pads=[1;1;1;1],dilations=[1;2]} Relu(2)",
+    "in=float32[1,6,5,5],float32[4,3,3,3] Conv(0,1){dilations=[1;2],group=2,pads=[1;1;1;1]} Relu(2)",
     "in=float32[1,2,4,5,3],float32[3,2,2,2,2] Conv(0,1)",
     "in=float32[2,1,4,5],float32[3,5,7] MatMul(0,1)",
     "in=float32[2,3,7,7] MaxPool(0){dilations=[2;2],kernel_shape=[2;2]}",
