@@ -22,9 +22,11 @@
 #include "compiler_core/base/elements.h"
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/scratch_folder.h"
+#include "compiler_core/graph/passes.h"
 #include "compiler_core/runtime/thread_pool.h"
 #include "tests/bench/common/statistics.h"
 #include "tests/bench/cpu/interleave.h"
+#include "tests/bench/model/onednn_chain.h"
 #include "tests/bench/model/onnx_session.h"
 #include "tuner/model/compiled_model.h"
 #include "tuner/model/model_file.h"
@@ -223,6 +225,48 @@ Result<Once> once(const Options& options, const graph::Graph& graph, const std::
   return best;
 }
 
+// --- the model chained by hand in oneDNN ---
+
+struct Chain {
+  std::string name;
+  std::unique_ptr<OnednnChain> calls;
+};
+struct Chains {
+  std::unique_ptr<Onednn> library;
+  ModelSteps steps;
+  std::vector<Chain> all;
+  std::string why_none;
+};
+
+// Chains by direct convolutions and by Winograd's. None where a step is not chained, or the library is not here.
+Result<Chains> chains_of(const graph::Graph& graph, int threads) {
+  Chains out;
+  graph::Graph optimized = graph;
+  RETURN_IF_ERROR(optimize(optimized, model_evaluator()));
+  ASSIGN_OR_RETURN(out.steps, partition(std::move(optimized)));
+  Result<std::unique_ptr<Onednn>> library = Onednn::open(threads);
+  if (!library) {
+    out.why_none = library.message();
+    return out;
+  }
+  out.library = *std::move(library);
+  const std::vector<AlignedBuffer> inputs = inputs_of(graph);
+  for (const bool winograd : {false, true}) {
+    auto made = OnednnChain::make(*out.library, out.steps, winograd);
+    if (!made) {
+      out.all.clear();
+      out.why_none = made.message();
+      return out;
+    }
+    for (size_t k = 0; k < inputs.size(); ++k)
+      std::memcpy((*made)->input(k), inputs[k].data(), static_cast<size_t>(inputs[k].bytes()));
+    out.all.push_back(
+        {str("oneDNN ", out.library->version(), winograd ? " chained, Winograd" : " chained, direct"),
+         *std::move(made)});
+  }
+  return out;
+}
+
 // --- the report ---
 
 struct Peer {
@@ -260,10 +304,23 @@ Status bench(const Options& options) {
   if (!(error <= kMostError))
     return failed("answers differ by ", error, " of the largest output, expected ", kMostError);
 
+  ASSIGN_OR_RETURN(const Chains chains, chains_of(graph, options.threads));
+  if (chains.all.empty()) std::printf("  no chain of oneDNN: %s\n", chains.why_none.c_str());
+  for (const Chain& chain : chains.all) {
+    chain.calls->run();
+    for (size_t o = 0; o < graph.outputs.size(); ++o) {
+      const double off = error_of(chain.calls->output(o), ours->output(o), graph[graph.outputs[o]].type);
+      if (!(off <= kMostError))
+        return failed(chain.name, ": answers differ by ", off, " of the largest output");
+    }
+  }
+
   std::vector<Contestant> contestants;
   contestants.push_back({.name = "ours", .kind = ContestantKind::kOurs, .call = [&](int) { ours->run(); }});
   for (Peer& peer : peers)
     contestants.push_back({.name = peer.name, .call = [&peer](int) { CHECK(peer.session->run().is_ok()); }});
+  for (const Chain& chain : chains.all)
+    contestants.push_back({.name = chain.name, .call = [&chain](int) { chain.calls->run(); }});
   take_turns({.rounds = options.rounds, .threads = options.threads}, contestants);
   const std::vector<double> steps = step_times(*ours, options.rounds);
   double sum = 0;
@@ -299,8 +356,15 @@ Status bench(const Options& options) {
                              {"first_ms", start.first_ms},
                              {"peak_kb", start.peak_kb}});
   }
-  std::printf("  best peer / ours: %.3f\n", best);
-  json["best_peer_over_ours"] = best;
+  for (size_t c = peers.size() + 1; c < contestants.size(); ++c) {
+    const Figure ratio = ratio_interval(contestants[c].ns, contestants[0].ns, kSeed);
+    const double time = median_interval(contestants[c].ns, kSeed).middle;
+    std::printf("  %-34s %s, /ours %.3f [%.3f, %.3f]\n", contestants[c].name.c_str(), ms(time).c_str(),
+                ratio.middle, ratio.low, ratio.high);
+    json["chains"].push_back({{"name", contestants[c].name}, {"ns", time}, {"ratio", ratio.middle}});
+  }
+  std::printf("  ONNX Runtime / ours: %.3f\n", best);
+  json["onnxruntime_over_ours"] = best;
   if (!options.json.empty()) {
     std::ofstream out(options.json);
     out << json.dump(2) << "\n";

@@ -17,6 +17,7 @@ class Onednn {
   ~Onednn();
 
   std::string version() const;
+  const OnednnApi& api() const { return *api_; }
   // One contestant for each way that serves the case; the others go to `missing` with the library's reason.
   //   matmul   weights packed, inner product (packed), plain operands, dnnl_sgemm
   //   conv2d, NCHW on both sides: the library's own layouts with both reorders timed (direct, Winograd),

@@ -114,6 +114,18 @@ DnnlCall::Slot DnnlCall::tensor(const DnnlMd& md) {
   return static_cast<Slot>(tensors_.size()) - 1;
 }
 
+DnnlCall::Slot DnnlCall::tensor_at(const DnnlMd& md, void* bytes) {
+  Tensor tensor{.md = md};
+  for (int set = 0; set < sets_; ++set) {
+    dnnl_memory_t memory = nullptr;
+    const dnnl_status_t status = api_.memory_create(&memory, &md, api_.engine, bytes);
+    CHECK(status == dnnl_success) << "memory of the caller's";
+    tensor.memory.push_back(memory);
+  }
+  tensors_.push_back(std::move(tensor));
+  return static_cast<Slot>(tensors_.size()) - 1;
+}
+
 Result<DnnlCall::Slot> DnnlCall::filled(const DnnlMd& md, const HostTensor& values) {
   // Groups give weights one dimension more; the elements are the same.
   std::vector<int64_t> shape(md.dims, md.dims + md.ndims);

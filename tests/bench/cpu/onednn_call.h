@@ -32,6 +32,7 @@ namespace tuner {
   X(post_ops_destroy)                      \
   X(post_ops_append_eltwise)               \
   X(post_ops_append_binary)                \
+  X(post_ops_append_sum)                   \
   X(primitive_desc_create)                 \
   X(primitive_desc_destroy)                \
   X(primitive_desc_query)                  \
@@ -114,6 +115,9 @@ class DnnlCall {
 
   using Slot = int;  // a tensor, in each set
   Slot tensor(const DnnlMd& md);
+  // On memory that the caller keeps, the same in every set.
+  Slot tensor_at(const DnnlMd& md, void* memory);
+  const DnnlMd& md(Slot slot) const { return tensors_[static_cast<size_t>(slot)].md; }
   // Filled with `values`, row-major, of the type of `md`; brought into `md` now and so not timed.
   Result<Slot> filled(const DnnlMd& md, const HostTensor& values);
   Status add(const DnnlPd& pd, const std::vector<std::pair<int, Slot>>& arguments);
