@@ -128,6 +128,8 @@ void add_compile_command(Command app, CommandContext& context) {
   command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
   command.add_option("--algorithms", options->algorithms,
                      "Algorithms that kernels may use, as in a job file");
+  command.add_flag("--blocks", request.blocks,
+                   "Keep images in blocks of channels from convolution to convolution (NCHW16c)");
   command.add_option("--target", options->target, "Target to compile for").show_default().type_name("TEXT");
   add_db_option(command, request.db);
 }

@@ -19,6 +19,7 @@
 #include "tuner/jobs/job_file.h"
 #include "tuner/jobs/job_groups.h"
 #include "tuner/model/compiled_model.h"
+#include "tuner/model/layouts.h"
 #include "tuner/model/model_file.h"
 #include "tuner/model/model_package.h"
 #include "tuner/study/present.h"
@@ -42,6 +43,8 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
   auto steps = partition(std::move(graph));
   if (!steps) return steps.status().with_context(request.model + ": ");
   out.steps = *std::move(steps);
+  const Layouts layouts = (request.blocks ? blocked_layouts : plain_layouts)(out.steps, request.target);
+  RETURN_IF_ERROR(apply_layouts(out.steps, layouts, request.target).with_context(request.model + ": "));
   out.memory = plan_memory(out.steps);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
   return out;

@@ -26,6 +26,7 @@ struct CompileRequest {
   std::string output;  // folder
   Target target;
   std::string algorithms;  // that kernels may use, canonical; empty: any
+  bool blocks = false;     // images in blocks of channels (tuner/model/layouts.h)
   std::string db;
   bool tune = true;
   int trials = 128;           // a distinct kernel, on average

@@ -1,0 +1,136 @@
+#include "tuner/model/layouts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "templates/schedule_template.h"
+
+namespace tuner {
+namespace {
+
+using graph::ValueId;
+
+std::string layout_name(int64_t block) { return block == 1 ? "NCHW" : str("NCHW", block, "c"); }
+
+// The step's workload where values lie in these blocks; a pool reads what it writes, so that its input may have to be moved.
+Workload placed(const ModelStep& step, const Layouts& layouts) {
+  if (const auto* conv = step.workload.get_if<Conv2dWorkload>()) {
+    Conv2dWorkload w = *conv;
+    w.layout = layout_name(layouts[step.reads[0]]);
+    w.out_layout = layout_name(layouts[step.writes]);
+    return w;
+  }
+  if (const auto* pool = step.workload.get_if<Pool2dWorkload>()) {
+    Pool2dWorkload w = *pool;
+    w.layout = layout_name(layouts[step.writes]);
+    return w;
+  }
+  return step.workload;
+}
+
+bool has_layouts(const ModelStep& step) {
+  return step.workload.get_if<Conv2dWorkload>() != nullptr ||
+         step.workload.get_if<Pool2dWorkload>() != nullptr;
+}
+
+// The block that the step needs its operand `i` in.
+int64_t needed(const ModelStep& step, size_t i, const Layouts& layouts) {
+  if (step.workload.get_if<Pool2dWorkload>() != nullptr) return layouts[step.writes];
+  const auto* conv = step.workload.get_if<Conv2dWorkload>();
+  if (conv == nullptr) return 1;
+  if (i == 0) return layouts[step.reads[0]];
+  const size_t residual = conv->bias ? 3 : 2;
+  return conv->residual && i == residual ? layouts[step.writes] : 1;
+}
+
+bool is_served(const Workload& workload, const Target& target) {
+  return validate(workload).is_ok() && std::ranges::any_of(all_templates(), [&](const AnyTemplate* t) {
+           return t->supports(workload, target).yes;
+         });
+}
+
+// One step that moves the elements of an image between plain and blocks: two neighbouring axes change places.
+Result<ModelStep> mover(const graph::Value& image, ValueId from, int64_t from_block, ValueId to,
+                        int64_t to_block) {
+  const std::vector<int64_t>& shape = image.type.shape;
+  const int64_t block = std::max(from_block, to_block), pixels = shape[2] * shape[3],
+                blocks = shape[0] * shape[1] / block;
+  const std::string extents =
+      from_block == 1 ? str(blocks, ",", block, ",", pixels) : str(blocks, ",", pixels, ",", block);
+  ModelStep step{.name = str(image.name, " as ", layout_name(to_block)), .reads = {from}, .writes = to};
+  ASSIGN_OR_RETURN(step.workload, program_from_text(str("in=", dtype_name(image.type.dtype), "[", extents,
+                                                        "] Transpose(0){perm=[0;2;1]}")));
+  return step;
+}
+
+}  // namespace
+
+Layouts plain_layouts(const ModelSteps& model, const Target&) {
+  return Layouts(model.graph.values.size(), 1);
+}
+
+Layouts blocked_layouts(const ModelSteps& model, const Target& target) {
+  const graph::Graph& graph = model.graph;
+  const int64_t block = target.f32_lanes();
+  Layouts layouts = plain_layouts(model, target);
+  if (channel_block(layout_name(block)) == 0) return layouts;
+  for (const ModelStep& step : model.steps) {
+    const graph::TensorType& type = graph[step.writes].type;
+    if (has_layouts(step) && type.shape.size() == 4 && type.shape[1] % block == 0)
+      layouts[step.writes] = block;
+  }
+  for (const ModelStep& step : model.steps)
+    if (!has_layouts(step))
+      for (const ValueId v : step.reads) layouts[v] = 1;
+  for (const ValueId v : graph.outputs) layouts[v] = 1;
+  for (ValueId v = 0; v < layouts.size(); ++v)
+    if (model.aliases[v].source != v) layouts[v] = layouts[model.aliases[v].source] = 1;
+  // What no template serves so becomes plain, and so what it was blocked for.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const ModelStep& step : model.steps) {
+      const ValueId in = step.reads.empty() ? step.writes : step.reads[0];
+      const bool pool_moves =
+          step.workload.get_if<Pool2dWorkload>() != nullptr && layouts[in] != layouts[step.writes];
+      if (!has_layouts(step) || (!pool_moves && is_served(placed(step, layouts), target))) continue;
+      const ValueId plain = layouts[step.writes] != 1 ? step.writes : in;
+      changed = changed || layouts[plain] != 1;
+      layouts[plain] = 1;
+    }
+  }
+  return layouts;
+}
+
+Status apply_layouts(ModelSteps& model, const Layouts& chosen, const Target& target) {
+  Layouts layouts = chosen;
+  std::vector<ModelStep> steps;
+  std::map<std::pair<ValueId, int64_t>, ValueId> moved;
+  for (ModelStep& step : model.steps) {
+    if (!has_layouts(step) && layouts[step.writes] != 1)
+      return {StatusCode::kInternal, str("step ", step.name, ": writes what is to lie in blocks")};
+    Workload workload = placed(step, layouts);
+    if (has_layouts(step) && !is_served(workload, target))
+      return {StatusCode::kInternal, str("step ", step.name, ": no template serves ", workload.key())};
+    for (size_t i = 0; i < step.reads.size(); ++i) {
+      const ValueId v = step.reads[i];
+      const int64_t wanted = needed(step, i, layouts);
+      if (layouts[v] == wanted) continue;
+      const auto [at, is_new] = moved.emplace(std::pair(v, wanted), model.graph.values.size());
+      if (is_new) {
+        const graph::Value image = model.graph[v];
+        ASSIGN_OR_RETURN(ModelStep step_before, mover(image, v, layouts[v], at->second, wanted));
+        model.graph.values.push_back({step_before.name, image.type, std::nullopt});
+        model.aliases.push_back({at->second, 0});
+        layouts.push_back(wanted);
+        steps.push_back(std::move(step_before));
+      }
+      step.reads[i] = at->second;
+    }
+    step.workload = std::move(workload);
+    steps.push_back(std::move(step));
+  }
+  model.steps = std::move(steps);
+  return Status::ok();
+}
+
+}  // namespace tuner
