@@ -1,6 +1,8 @@
 #include "tuner/model/tensor_data.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 
