@@ -38,8 +38,11 @@ struct ConstantTable {
 // The object that defines the table's symbol. InvalidArgument: a CPU that LLVM does not know.
 Result<std::string> compile_table(const ConstantTable& table, const Target& target);
 
+// True if an object calls functions of libm: a program that links it statically needs -lm.
+Result<bool> calls_math_library(const std::vector<std::string>& objects);
+
 // One shared object of all, which exports the entries of each, or of all symbols only `exported`. Programs linked with it look for
-// `soname` when they start. InvalidArgument when there is no object, or two define the same symbol (named).
+// `soname` when they start. It needs libm.so.6 if an object calls functions of it, and otherwise no other library. InvalidArgument when there is no object, or two define the same symbol (named).
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
                                         std::string_view soname, std::string_view exported = {});
 

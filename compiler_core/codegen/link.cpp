@@ -5,6 +5,7 @@
 #include "compiler_core/base/output_file.h"
 #include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/machine.h"
+#include "compiler_core/codegen/math_library.h"
 #include "lld/Common/Driver.h"
 
 LLD_HAS_DRIVER(elf)
@@ -21,6 +22,11 @@ Result<std::string> link_shared(const std::vector<std::string>& objects, const T
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs.push_back(scratch->file(str("kernel", i, ".o")));
     RETURN_IF_ERROR(replace_file(inputs.back(), objects[i]));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> calls, math_calls(objects));
+  if (!calls.empty()) {
+    inputs.push_back(scratch->file("libm.so"));
+    RETURN_IF_ERROR(write_math_stub(inputs.back(), calls, target));
   }
   const std::string out = scratch->file("kernel.so"), soname_option = str("--soname=", soname);
   const char* emulation = target.is_x86() ? "elf_x86_64" : "aarch64linux";

@@ -92,6 +92,18 @@ const std::map<std::string, std::string>& not_run_here() {
 #ifndef TUNER_HAVE_ONNX
       {"tuner show model.onnx", "built without ONNX"},
       {"tuner show model.onnx --after fold-scales", "built without ONNX"},
+      {"tuner compile model.onnx -o net --name net --time-limit 60", "built without ONNX"},
+      {"tuner compile model.onnx -o net --name net --no-tune", "built without ONNX"},
+      {"tuner compile model.onnx -o net_default --name net --no-tune --db none.db", "built without ONNX"},
+      {"tuner run net", "built without ONNX"},
+      {"tuner run net --seed 3", "built without ONNX"},
+      {"tuner run net --profile", "built without ONNX"},
+      {"tuner run net --before net_default", "built without ONNX"},
+      {"tuner show net --as layers", "built without ONNX"},
+      {"tuner show net --as memory", "built without ONNX"},
+      {"cc -std=c11 -O2 run_net.c -Inet/include -Lnet/lib -lnet -Wl,-rpath,$PWD/net/lib -pthread -o run_net",
+       "built without ONNX"},
+      {"./run_net net/net.weights", "built without ONNX"},
 #endif
       {"deploy/install.sh --peers", kHour},
       {"deploy/build.sh release bench_cpu", kHour},
@@ -163,6 +175,14 @@ TEST_F(DocumentationTest, Commands) {
   follow("docs/commands.md");
   EXPECT_THAT(shell_->read("report.html"), HasSubstr("</html>"));
 }
+
+#ifdef TUNER_HAVE_ONNX
+TEST_F(DocumentationTest, Models) {
+  const std::string out = follow("docs/models.md");
+  EXPECT_THAT(out, HasSubstr("whole, before/now: "));
+  EXPECT_THAT(out, HasSubstr(" and so on"));
+}
+#endif
 
 TEST_F(DocumentationTest, JobsAndTargets) {
   EXPECT_THAT(follow("docs/jobs_and_targets.md"), HasSubstr("valid"));

@@ -288,24 +288,61 @@ TEST(BadFiles, FilesThatCannotBeWritten) { BadInputFolder().check(kOutputs); }
 TEST(BadFiles, RecordedSpaces) { BadInputFolder().check(kSpaces); }
 TEST(BadFiles, SchedulesAndPacks) { BadInputFolder().check(kSchedulesAndPacks); }
 
+// What is wrong with a model's file, whichever command reads it; FILE stands for it.
+const std::vector<BadInputRow> kModelFiles = {
+    {"missing.onnx", "missing.onnx: cannot be read: No such file"},
+    {"folder", "folder: is a folder, expected an ONNX model"},
+    {"empty", "empty: is empty, expected an ONNX model"},
+    {"text", "text: this is no ONNX model"},
+    {"binary", "binary: "},
+    {"nul", "nul: "},
+    {"utf8", "utf8: "},
+    {"deep", "deep: "},
+    {"fifo", "fifo: is a FIFO that nobody writes to"},
+    {"/dev/zero", "/dev/zero: is a device, expected an ONNX model"},
+    {"/dev/null", "/dev/null: "},
+    {"loop", "Too many levels of symbolic links"},
+    {"unreadable", "Permission denied"},
+};
+
 TEST(BadFiles, Models) {
   BadInputFolder folder;
   if (folder.line().run("tuner extract text || true").err.find("--onnx") != std::string::npos)
     GTEST_SKIP() << "libonnx-dev is not installed: deploy/install.sh --onnx";
-  folder.check({
-      {"extract missing.onnx -o out", "missing.onnx: cannot be read: No such file"},
-      {"extract folder -o out", "folder: is a folder, expected an ONNX model"},
-      {"extract empty -o out", "empty: is empty, expected an ONNX model"},
-      {"extract text -o out", "text: this is no ONNX model"},
-      {"extract binary -o out", "binary: "},
-      {"extract nul -o out", "nul: "},
-      {"extract deep -o out", "deep: "},
-      {"extract fifo -o out", "fifo: is a FIFO that nobody writes to"},
-      {"extract /dev/zero -o out", "/dev/zero: is a device, expected an ONNX model"},
-      {"extract loop -o out", "Too many levels of symbolic links"},
-      {"extract unreadable -o out", "Permission denied"},
-      {"extract text -o out --batch 99999999999999999999", "--batch"},
-  });
+  std::vector<BadInputRow> rows;
+  for (const std::string command :
+       {"extract FILE -o out", "compile FILE -o out --no-tune", "compile FILE -o out --db new.db"})
+    for (BadInputRow row : kModelFiles) {
+      row.command = std::string(command).replace(command.find("FILE"), 4, row.command);
+      rows.push_back(std::move(row));
+    }
+  for (const char* command : {"extract", "compile"})
+    rows.push_back({str(command, " text -o out --batch 99999999999999999999"), "--batch"});
+  for (const char* option :
+       {"--trials 0", "--trials many", "--threads 5000", "--time-limit -1", "--batch 0", "--dim N"})
+    rows.push_back({str("compile text -o out ", option), std::string(option).substr(0, 5)});
+  for (const char* output : {"text", "loop"})
+    rows.push_back({str("compile text -o ", output, " --target 'cuda -arch=sm_80'"), "--target cuda"});
+  folder.check(rows);
+}
+
+TEST(BadFiles, CompiledModels) {
+  BadInputFolder folder;
+  folder.line().run("mkdir plan; cp text plan/plan.json; mkdir list; echo '[]' >list/plan.json");
+  std::vector<BadInputRow> rows;
+  for (const char* command : {"run", "show --as layers", "run --profile"})
+    for (const auto& [file, says] : std::initializer_list<std::pair<const char*, const char*>>{
+             {"missing", "missing"},
+             {"text", "text"},
+             {"folder", "folder"},
+             {"plan", "plan/plan.json: line 1"},
+             {"list", "list/plan.json: "},
+             {"loop", "loop"},
+             {"/dev/null", "/dev/null"}})
+      rows.push_back({str(command, " ", file), says});
+  for (const char* option : {"--runs 0", "--threads 0", "--seed many", "--input", "--before"})
+    rows.push_back({str("run folder ", option), std::string(option).substr(0, 4)});
+  folder.check(rows);
 }
 
 }  // namespace

@@ -158,6 +158,75 @@ TEST(ModelReader, WhatIsWrongEndsInOneLine) {
   }
 }
 
+// Extents that the model declares are those that its operators compute; names and missing ones say nothing.
+TEST(ModelReader, ContradictoryExtentsAreRefused) {
+  using Dims = std::vector<int64_t>;  // 0: no number, -1: a name
+  const auto declare = [](onnx::ValueInfoProto& value, const Dims& dims) {
+    auto& tensor = *value.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(onnx::TensorProto::FLOAT);
+    tensor.mutable_shape();
+    for (const int64_t d : dims) {
+      auto& dim = *tensor.mutable_shape()->add_dim();
+      if (d < 0) dim.set_dim_param("rows");
+      if (d > 0) dim.set_dim_value(d);
+    }
+  };
+  const auto output = [&](const Dims& dims) {
+    return refusal([&](auto& m) { declare(*m.mutable_graph()->mutable_output(0), dims); });
+  };
+  const auto inner = [&](const Dims& dims) {
+    return refusal([&](auto& m) {
+      auto& value = *m.mutable_graph()->add_value_info();
+      value.set_name("xw");
+      declare(value, dims);
+    });
+  };
+  for (const Dims& right : {Dims{2, 4}, Dims{0, 4}, Dims{-1, 0}}) {
+    EXPECT_EQ(output(right), "");
+    EXPECT_EQ(inner(right), "");
+  }
+  EXPECT_EQ(output({-1, 5}),
+            "output \"y\": found shape [rows, 5] in the model, expected that of float32[2, 4], which follows "
+            "from its "
+            "inputs. Export the model anew, or infer its shapes again");
+  EXPECT_THAT(output({2, 4, 1}), HasSubstr("output \"y\": found shape [2, 4, 1]"));
+  EXPECT_THAT(output({}), HasSubstr("output \"y\": found shape []"));
+  EXPECT_THAT(inner({0, 3}),
+              HasSubstr("value \"xw\": found shape [?, 3] in the model, expected that of float32[2, 4]"));
+  // Old models list initializers as inputs.
+  EXPECT_THAT(refusal([&](auto& m) {
+                auto& value = *m.mutable_graph()->add_input();
+                value.set_name("w");
+                declare(value, {5});
+              }),
+              HasSubstr("input \"w\": found shape [5] in the model, expected that of float32[4]"));
+  // A value that no node makes is nobody's.
+  EXPECT_EQ(refusal([&](auto& m) {
+              auto& value = *m.mutable_graph()->add_value_info();
+              value.set_name("gone");
+              declare(value, {7});
+            }),
+            "");
+}
+
+TEST(ModelReader, AnotherBatchThanExportedContradictsNothing) {
+  const auto change = [](onnx::ModelProto& m) {
+    m.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_value(1);
+    auto& tensor = *m.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(onnx::TensorProto::FLOAT);
+    tensor.mutable_shape()->add_dim()->set_dim_value(1);
+    tensor.mutable_shape()->add_dim()->set_dim_value(4);
+  };
+  EXPECT_EQ(refusal(change, {.extents = {.batch = 1}}), "");
+  EXPECT_EQ(refusal(change, {.extents = {.batch = 3}}), "");
+}
+
 // Bytes changed at random: whatever is read, nothing crashes, and refusals are one line.
 TEST(ModelReader, DamagedBytesAreRefusedOrRead) {
   const std::string bytes = small().SerializeAsString();

@@ -112,6 +112,16 @@ TEST_F(RunCommand, ShowsPlanLayersAndMemory) {
         "    nodes  Conv_1, Relu_2", "    reads  x input 0 (1440 bytes)", "output 1 (3840 bytes)"})
     EXPECT_THAT(plan.out, HasSubstr(words));
   expect_narrow(plan.out);
+  const CommandResult graph = tuner("show out --as graph");
+  EXPECT_EQ(graph.exit_code, 0) << graph.err;
+  EXPECT_THAT(graph.out, HasSubstr("[1] Relu_2: conv2d\n"
+                                   "    reads   input x\n"
+                                   "    weights w1, b1\n"
+                                   "    writes  Relu_2_out (3840 bytes) to [2]\n"
+                                   "[2] Relu_4: conv2d\n"
+                                   "    reads   [1] Relu_2_out\n"));
+  EXPECT_THAT(graph.out, HasSubstr("    writes  features (3840 bytes) to [4], an output\n"));
+  expect_narrow(graph.out);
   const CommandResult layers = tuner("show out --as layers");
   EXPECT_EQ(layers.exit_code, 0) << layers.err;
   EXPECT_THAT(layers.out, HasSubstr("No step was tuned for just its workload"));
@@ -149,6 +159,7 @@ TEST_F(RunCommand, WrongUseIsToldInOneLine) {
       {"run out --before empty", "empty/plan.json: "},
       {"show empty", "empty: is a folder, expected a job file, or a folder with plan.json"},
       {"show out --as loops", "--as loops: not for a compiled model"},
+      {"show out --as graph --after all", "--after, --batch, --dim: not for a compiled model; found out"},
       {"show short --as layers", "--as layers: for the folder of a compiled model; found short"},
   };
   for (const auto& [words, reason] : cases) {

@@ -41,9 +41,10 @@ Status add_library(const std::string& name, const std::vector<const BundleKernel
                    std::vector<BundleFile>& files, ordered_json& facts) {
   RETURN_IF_ERROR(one_architecture(kernels));
   const Target& target = kernels[0]->task.target;
+  std::vector<std::string> objects;
+  for (const BundleKernel* k : kernels) objects.push_back(k->code.object);
+  ASSIGN_OR_RETURN(const bool math, calls_math_library(objects));
   if (emit.shared) {
-    std::vector<std::string> objects;
-    for (const BundleKernel* k : kernels) objects.push_back(k->code.object);
     ASSIGN_OR_RETURN(std::string bytes, link_shared_library(objects, target, str("lib", name, ".so")));
     facts["library"] = str("lib/lib", name, ".so");
     facts["digest"] = sha256_hex(bytes);
@@ -65,7 +66,8 @@ Status add_library(const std::string& name, const std::vector<const BundleKernel
                             .about = str(kernels.size(), " tuned kernels for ", target.name()),
                             .shared = emit.shared,
                             .archive = emit.archive,
-                            .x86 = target.is_x86()};
+                            .x86 = target.is_x86(),
+                            .math = math};
   files.push_back({str("lib/cmake/", name, "/", name, "Config.cmake"), cmake_config(package)});
   files.push_back({str("lib/pkgconfig/", name, ".pc"), pkg_config(package)});
   return Status::ok();

@@ -35,7 +35,7 @@ constexpr std::string_view kCmakeStatic = R"(if(NOT TARGET @NAME@::@STATIC@)
   set_target_properties(@NAME@::@STATIC@ PROPERTIES
     IMPORTED_LOCATION "${_@NAME@_prefix}/lib/lib@NAME@.a"
     INTERFACE_INCLUDE_DIRECTORIES "${_@NAME@_prefix}/include"
-    INTERFACE_LINK_LIBRARIES Threads::Threads)
+    INTERFACE_LINK_LIBRARIES "Threads::Threads@MATH@")
 endif()
 )";
 
@@ -47,7 +47,7 @@ Name: @NAME@
 Description: @ABOUT@
 Version: 1
 Cflags: -I${includedir} -pthread
-Libs: -L${libdir} -l@NAME@ -pthread
+Libs: -L${libdir} -l@NAME@@LIBM@ -pthread
 )";
 
 std::string filled(std::string_view text, const PackageText& p, std::string_view archive_target = "") {
@@ -56,6 +56,8 @@ std::string filled(std::string_view text, const PackageText& p, std::string_view
       {"@NAME@", p.name},
       {"@ABOUT@", p.about},
       {"@COMMAND@", p.command},
+      {"@MATH@", p.math ? ";m" : ""},
+      {"@LIBM@", p.math && !p.shared ? " -lm" : ""},  // a shared library asks for it by itself
       {"@PROCESSORS@", p.x86 ? "x86_64|amd64|AMD64" : "aarch64|arm64|ARM64"},
       {"@PROCESSOR@", p.x86 ? "x86_64" : "aarch64"}};
   std::string out(text);
@@ -81,7 +83,7 @@ std::string cmake_config(const PackageText& package) {
 std::string pkg_config(const PackageText& package) {
   // pkg-config --variable=weights NAME
   return filled(package.weights ? "weights=${pcfiledir}/../../@NAME@.weights\n" : "", package) +
-         filled(kPkgConfig, package);
+         filled(kPkgConfig, package) + (package.math && package.shared ? "Libs.private: -lm\n" : "");
 }
 
 }  // namespace tuner

@@ -13,6 +13,7 @@ struct PackageText {
   bool shared = true, archive = true;  // which libraries exist; at least one
   bool x86 = true;                     // false: AArch64
   bool weights = false;                // beside lib/ lies NAME.weights
+  bool math = false;                   // kernels call libm: the static library needs it named
   std::string command = "tuner build";
 };
 // NAMEConfig.cmake: defines NAME::NAME (the shared library, or the static one if there is no other) and

@@ -46,11 +46,11 @@ int compile(Options& options) {
   const CompileRequest& request = options.request;
   Result<PreparedModel> model = prepare_model(request);
   if (!model) return report(model.status());
+  const auto folder = open_model_folder(request, *model);
+  if (!folder) return report(folder.status());
   std::fprintf(stderr, "%s: %zu operators, %zu steps by %zu kernels; arena %s\n", request.model.c_str(),
                model->graph.nodes.size(), model->steps.steps.size(), model->kernels.tasks.size(),
                megabytes(model->memory.arena_bytes).c_str());
-  const auto folder = open_model_folder(request, *model);
-  if (!folder) return report(folder.status());
   if (request.tune) {
     JobOutcome outcome;
     const Status tuned = tune_model(request, *model, interrupted, outcome);

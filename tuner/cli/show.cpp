@@ -40,7 +40,7 @@ bool is_trial_id(const std::string& text) {
 // Every word of --as.
 std::vector<std::string> all_words() {
   std::vector<std::string> words = kernel_forms();
-  words.insert(words.begin() + 2, {"space", "graph"});
+  words.insert(words.begin() + 2, "space");
   for (const std::string_view view : compiled_views()) words.emplace_back(view);
   return words;
 }
@@ -116,6 +116,8 @@ Status show_compiled(const Options& options) {
   ASSIGN_OR_RETURN(const CompiledPlan plan, read_plan(options.what));
   ASSIGN_OR_RETURN(const std::string text,
                    compiled_text(plan, options.as_given ? options.as : "plan", text_width()));
+  if (!options.model.is_default())
+    return invalid_argument("--after, --batch, --dim: not for a compiled model; found ", options.what);
   std::printf("%s", text.c_str());
   return Status::ok();
 }
@@ -124,12 +126,12 @@ Status show_what(const Options& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(options.what, ignored)) return show_compiled(options);
   if (options.what.ends_with(".onnx")) return show_model(options);
-  if (std::ranges::find(compiled_views(), options.as) != compiled_views().end())
-    return invalid_argument("--as ", options.as, ": for the folder of a compiled model; found ",
-                            options.what);
   if (options.as == "graph" || !options.model.is_default())
     return invalid_argument(
         "--as graph, --after, --batch, --dim: for a file whose name ends with .onnx; found ", options.what);
+  if (std::ranges::find(compiled_views(), options.as) != compiled_views().end())
+    return invalid_argument("--as ", options.as, ": for the folder of a compiled model; found ",
+                            options.what);
   return is_trial_id(options.what) ? show_trial(options) : show_file(options);
 }
 
@@ -153,8 +155,7 @@ void add_show_command(Command app, CommandContext& context) {
           "llvm, "
           "asm and roofline (what bounds it); of CUDA ones kernels (as lowered), cuda (the source), "
           "resources and sass (the machine code's hot loop, with counts); of a model graph; of a compiled "
-          "one "
-          "plan, layers (times) and memory")
+          "one graph, plan, layers (times) and memory")
       .one_of(all_words())
       .show_default()
       .when_given([options] { options->as_given = true; });

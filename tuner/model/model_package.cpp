@@ -15,8 +15,9 @@
 namespace tuner {
 namespace {
 
-// Both libraries: all kernels, and the table of steps, the only symbol of the shared one.
-Status add_libraries(const ModelToPack& model, const PlacedModel& placed, std::vector<BundleFile>& files) {
+// Both libraries: all kernels, and the table of steps, the only symbol of the shared one. Tells whether they call libm.
+Result<bool> add_libraries(const ModelToPack& model, const PlacedModel& placed,
+                           std::vector<BundleFile>& files) {
   const std::string& name = model.name;
   ASSIGN_OR_RETURN(std::string table, compile_table(model_table(model, placed), model.target));
   std::vector<std::string> objects;
@@ -32,10 +33,11 @@ Status add_libraries(const ModelToPack& model, const PlacedModel& placed, std::v
   ASSIGN_OR_RETURN(std::string archive, write_archive(members));
   files.push_back({str("lib/lib", name, ".so"), std::move(shared)});
   files.push_back({str("lib/lib", name, ".a"), std::move(archive)});
-  return Status::ok();
+  return calls_math_library(objects);
 }
 
-void add_texts(const ModelToPack& model, const PlacedModel& placed, std::vector<BundleFile>& files) {
+void add_texts(const ModelToPack& model, const PlacedModel& placed, bool math,
+               std::vector<BundleFile>& files) {
   const std::string& name = model.name;
   files.push_back({str("include/", name, ".h"), model_header(model, placed)});
   files.push_back({"include/tuner_model.h", kModelHeader});
@@ -47,6 +49,7 @@ void add_texts(const ModelToPack& model, const PlacedModel& placed, std::vector<
       .about = str("a model of ", placed.steps.size(), " steps for ", model.target.name()),
       .x86 = model.target.is_x86(),
       .weights = true,
+      .math = math,
       .command = "tuner compile"};
   files.push_back({str("lib/cmake/", name, "/", name, "Config.cmake"), cmake_config(package)});
   files.push_back({str("lib/pkgconfig/", name, ".pc"), pkg_config(package)});
@@ -75,8 +78,8 @@ Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std:
   const std::string weights = model.name + ".weights";
   std::vector<BundleFile> files = {{weights, "", staging + "/" + weights}};
   ASSIGN_OR_RETURN(const PlacedModel placed, place_model(model, files[0].made));
-  RETURN_IF_ERROR(add_libraries(model, placed, files));
-  add_texts(model, placed, files);
+  ASSIGN_OR_RETURN(const bool math, add_libraries(model, placed, files));
+  add_texts(model, placed, math, files);
   nlohmann::ordered_json plan = plan_json(model, placed);
   ASSIGN_OR_RETURN(plan["files"], digests_of(files));
   files.push_back({"plan.json", pretty(plan) + "\n"});

@@ -10,7 +10,7 @@
 namespace tuner {
 namespace {
 
-constexpr std::string_view kViews[] = {"plan", "layers", "memory"};
+constexpr std::string_view kViews[] = {"graph", "plan", "layers", "memory"};
 
 std::string percent(double share) {
   char text[32];
@@ -66,6 +66,68 @@ std::string plan_text(const CompiledPlan& plan, int width) {
     for (const PlanOperand& operand : step.reads) line("    reads  " + place_text(operand));
     line("    writes " + place_text(step.writes));
   }
+  return text;
+}
+
+// Numbers of steps: "[2], [5]".
+std::string steps_text(const std::vector<size_t>& steps) {
+  std::string text;
+  for (const size_t step : steps) text += str(text.empty() ? "[" : ", [", step + 1, "]");
+  return text;
+}
+
+// Bytes of one that are also bytes of the other. Views and parts of a value are values of their own, on the same memory.
+int64_t shared_bytes(const PlanOperand& a, const PlanOperand& b) {
+  if (a.at != b.at || a.index != b.index) return 0;
+  return std::max<int64_t>(0,
+                           std::min(a.offset + a.bytes, b.offset + b.bytes) - std::max(a.offset, b.offset));
+}
+
+// The steps that made what step `s` reads there, in order: one, or one for each part.
+std::vector<size_t> writers_of(const CompiledPlan& plan, size_t s, const PlanOperand& read) {
+  std::vector<size_t> writers;
+  int64_t missing = read.bytes;
+  for (size_t before = s; before > 0 && missing > 0; --before) {
+    const int64_t shared = shared_bytes(plan.steps[before - 1].writes, read);
+    if (shared > 0) writers.insert(writers.begin(), before - 1);
+    missing -= shared;
+  }
+  return writers;
+}
+
+// Each step with the steps that made what it reads, and those that read what it writes.
+std::string graph_text(const CompiledPlan& plan, int width) {
+  std::vector<std::vector<std::vector<size_t>>> writers(plan.steps.size());  // by step and operand
+  std::vector<std::vector<size_t>> readers(plan.steps.size());
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    for (const PlanOperand& read : plan.steps[s].reads) {
+      const bool given = read.at == "weights" || read.at == "input";
+      writers[s].push_back(given ? std::vector<size_t>() : writers_of(plan, s, read));
+      for (const size_t w : writers[s].back())
+        if (readers[w].empty() || readers[w].back() != s) readers[w].push_back(s);
+    }
+  std::string text = head(plan);
+  const auto line = [&](const std::string& words) { text += shortened(words, width) + "\n"; };
+  for (const std::string& input : plan.inputs) line("input  " + input);
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
+    const std::string_view key = short_key(step.workload);
+    line(str("[", s + 1, "] ", step.name, ": ", key.substr(0, key.find(' '))));
+    std::string constants;
+    for (size_t r = 0; r < step.reads.size(); ++r) {
+      const PlanOperand& read = step.reads[r];
+      const std::string from = steps_text(writers[s][r]);
+      if (read.at == "weights")
+        constants += (constants.empty() ? "" : ", ") + read.name;
+      else
+        line(str("    reads   ", from.empty() ? read.at : from, " ", read.name));
+    }
+    if (!constants.empty()) line("    weights " + constants);
+    const std::string to = steps_text(readers[s]);
+    line(str("    writes  ", step.writes.name, " (", size_text(step.writes.bytes), ")",
+             to.empty() ? "" : " to ", to, step.writes.at == "output" ? ", an output" : ""));
+  }
+  for (const std::string& output : plan.outputs) line("output " + output);
   return text;
 }
 
@@ -146,10 +208,12 @@ std::string memory_text(const CompiledPlan& plan, int width) {
 std::span<const std::string_view> compiled_views() { return kViews; }
 
 Result<std::string> compiled_text(const CompiledPlan& plan, std::string_view view, int width) {
+  if (view == "graph") return graph_text(plan, width);
   if (view == "plan") return plan_text(plan, width);
   if (view == "layers") return layers_text(plan, width);
   if (view == "memory") return memory_text(plan, width);
-  return invalid_argument("--as ", view, ": not for a compiled model; expected plan, layers or memory");
+  return invalid_argument("--as ", view,
+                          ": not for a compiled model; expected graph, plan, layers or memory");
 }
 
 }  // namespace tuner

@@ -1,4 +1,4 @@
-// A compiled model as text, for `tuner show DIR --as plan|layers|memory`.
+// A compiled model as text, for `tuner show DIR --as graph|plan|layers|memory`.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace tuner {
 
-// plan, layers, memory.
+// graph, plan, layers, memory.
 std::span<const std::string_view> compiled_views();
 
 // `width`: columns, 0: no limit. InvalidArgument: `view` is none of compiled_views().

@@ -17,14 +17,6 @@ namespace {
 
 constexpr int64_t kLeastOperatorSet = 7, kMostOperatorSet = 23;
 
-// One line, and not a long one: names in a file may hold anything.
-std::string plain(const std::string& text) {
-  constexpr size_t kLongest = 200;
-  std::string out;
-  for (const char c : text.substr(0, kLongest)) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  return out;
-}
-
 class ModelReader {
  public:
   // `raw`: of each initializer its raw_data, which `owner` keeps alive.
@@ -49,6 +41,7 @@ class ModelReader {
     for (const auto& input : proto_.input()) RETURN_IF_ERROR(read_input(input));
     RETURN_IF_ERROR(check_options());
     for (int n = 0; n < proto_.node_size(); ++n) RETURN_IF_ERROR(read_node(n));
+    RETURN_IF_ERROR(check_declared());
     std::vector<graph::ValueId> outputs;
     for (const auto& output : proto_.output()) {
       const auto made = values_.find(output.name());
@@ -125,6 +118,7 @@ class ModelReader {
       extent = named->second;
     } else if (d == 0 && options_.extents.batch) {
       batch_used_ = true;
+      if (extent > 0 && extent != *options_.extents.batch) other_batch_ = true;
       extent = *options_.extents.batch;
     }
     if (extent > kMostExtent || extent < 0 || (extent == 0 && dim.has_dim_value() && symbol.empty()))
@@ -150,6 +144,35 @@ class ModelReader {
     if (options_.extents.batch && !batch_used_)
       return invalid_argument("--batch: no input of the model has an extent to set");
     return Status::ok();
+  }
+
+  // What the model says of its values is what its operators compute. With another batch than it was exported with, extents that
+  // stand in it as numbers say nothing.
+  Status check_declared() const {
+    if (other_batch_) return Status::ok();
+    for (const auto& input : proto_.input()) RETURN_IF_ERROR(check_declared("input", input));
+    for (const auto& value : proto_.value_info()) RETURN_IF_ERROR(check_declared("value", value));
+    for (const auto& output : proto_.output()) RETURN_IF_ERROR(check_declared("output", output));
+    return Status::ok();
+  }
+  Status check_declared(const char* what, const onnx::ValueInfoProto& declared) const {
+    const auto value = values_.find(declared.name());
+    if (value == values_.end() || value->second == graph::kNoValue) return Status::ok();
+    if (!declared.type().has_tensor_type() || !declared.type().tensor_type().has_shape()) return Status::ok();
+    const auto& dims = declared.type().tensor_type().shape().dim();
+    const graph::TensorType& type = builder_[value->second].type;
+    bool same = dims.size() == std::ssize(type.shape);
+    for (int d = 0; same && d < dims.size(); ++d)  // names, and no numbers, are for any extent
+      same = dims[d].dim_value() <= 0 || dims[d].dim_value() == type.shape[static_cast<size_t>(d)];
+    if (same) return Status::ok();
+    std::string shape;
+    for (const auto& dim : dims)
+      shape += str(shape.empty() ? "" : ", ", dim.dim_value() > 0   ? str(dim.dim_value())
+                                              : dim.has_dim_param() ? plain(dim.dim_param())
+                                                                    : "?");
+    return invalid_argument(
+        what, " \"", plain(declared.name()), "\": found shape [", shape, "] in the model, expected that of ",
+        to_text(type), ", which follows from its inputs. Export the model anew, or infer its shapes again");
   }
 
   Status read_node(int n) {
@@ -262,6 +285,7 @@ class ModelReader {
   std::map<std::string, graph::ValueId> values_;
   std::set<std::string> used_;
   bool batch_used_ = false;
+  bool other_batch_ = false;  // an option replaced an extent that the model fixes
 };
 
 template <class Message>

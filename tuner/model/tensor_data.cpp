@@ -1,6 +1,8 @@
 #include "tuner/model/tensor_data.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 
@@ -105,6 +107,13 @@ Result<graph::Value> TensorData::read(const onnx::TensorProto& t, const std::sha
   return value;
 }
 
+std::string plain(const std::string& text) {
+  constexpr size_t kLongest = 200;
+  std::string out;
+  for (const char c : text.substr(0, kLongest)) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  return out;
+}
+
 Result<graph::Constant> TensorData::external(const onnx::TensorProto& t, int64_t bytes) {
   std::string location;
   int64_t offset = 0, length = bytes;
@@ -123,8 +132,9 @@ Result<graph::Constant> TensorData::external(const onnx::TensorProto& t, int64_t
   ASSIGN_OR_RETURN(const MappedFile file, map(location));
   const auto all = std::as_bytes(std::span(file.bytes()));
   if (offset < 0 || offset > std::ssize(all) - bytes)
-    return invalid_argument("needs bytes ", offset, " to ", offset + bytes, " of ", location, ", which has ",
-                            all.size());
+    return invalid_argument("needs bytes ", offset, " to ",
+                            offset + std::min(bytes, INT64_MAX - std::max<int64_t>(offset, 0)), " of ",
+                            plain(location), ", which has ", all.size());
   return graph::Constant(all.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes)), file.owner());
 }
 
@@ -136,10 +146,10 @@ Result<MappedFile> TensorData::map(const std::string& name) {
   const fs::path folder = fs::canonical(folder_, error),
                  file = fs::canonical(fs::path(folder_) / name, error);
   if (error)
-    return invalid_argument("external file ", (fs::path(folder_) / name).string(),
+    return invalid_argument("external file ", plain((fs::path(folder_) / name).string()),
                             " cannot be found; expected it beside the model");
   if (std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first != folder.end())
-    return invalid_argument("external file ", name, " lies outside of the model's folder");
+    return invalid_argument("external file ", plain(name), " lies outside of the model's folder");
   ASSIGN_OR_RETURN(const MappedFile mapped, map_input(file.string(), "external data of a model"));
   files_.emplace(name, mapped);
   return mapped;

@@ -17,6 +17,9 @@ namespace tuner {
 // The type of this number of ONNX. InvalidArgument: one that is not served.
 Result<DType> dtype_of(int number);
 
+// A name out of a file, which may hold anything, for a message: one line, and not a long one.
+std::string plain(const std::string& text);
+
 class TensorData {
  public:
   // `folder`: where external files lie; empty: nowhere. `may_miss`: zeros stand for those that are not there.

@@ -47,18 +47,30 @@ std::string_view npy_value(std::string_view header, std::string_view key) {
 }
 
 std::optional<std::vector<int64_t>> npy_shape(std::string_view text) {
+  constexpr size_t kMostExtents = 64;  // as NumPy has it
   std::vector<int64_t> shape;
   if (!text.starts_with('(')) return std::nullopt;
   text.remove_prefix(1);
   for (;;) {
     while (text.starts_with(' ') || text.starts_with(',')) text.remove_prefix(1);
     if (text.starts_with(')')) return shape;
+    if (shape.size() == kMostExtents) return std::nullopt;
     int64_t extent = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
     if (error != std::errc() || extent < 0) return std::nullopt;
     shape.push_back(extent);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
   }
+}
+
+// "<f4" of "'<f4', ...": two or three characters that can be shown.
+std::optional<std::string> npy_word(std::string_view text) {
+  constexpr size_t kLongest = 8;
+  const size_t end = text.find('\'', 1);
+  if (!text.starts_with('\'') || end == std::string_view::npos || end > kLongest) return std::nullopt;
+  const std::string word(text.substr(1, end - 1));
+  const bool shown = std::ranges::all_of(word, [](char c) { return c > ' ' && c <= '~'; });
+  return shown && !word.empty() ? std::optional(word) : std::nullopt;
 }
 
 struct Found {
@@ -76,12 +88,12 @@ Result<Found> read_npy(std::string_view file) {
     length |= size_t{static_cast<unsigned char>(file[8 + i])} << (8 * i);
   if (file.size() < begin || file.size() - begin < length) return damaged();
   const std::string_view header = file.substr(begin, length);
-  const std::string_view type = npy_value(header, "descr");
+  const auto type = npy_word(npy_value(header, "descr"));
   const auto shape = npy_shape(npy_value(header, "shape"));
-  if (!type.starts_with('\'') || !shape) return damaged();
+  if (!type || !shape) return damaged();
   if (npy_value(header, "fortran_order").starts_with("True") && shape->size() > 1)
     return invalid_argument("is in Fortran order; write it with numpy.ascontiguousarray()");
-  return Found{std::string(type.substr(1, type.find('\'', 1) - 1)), *shape, file.substr(begin + length)};
+  return Found{*type, *shape, file.substr(begin + length)};
 }
 
 std::vector<int64_t> without_leading_ones(std::vector<int64_t> shape) {
@@ -100,7 +112,7 @@ Result<std::string_view> elements_of(const std::string& path, std::string_view f
   if (path.ends_with(".npy")) {
     ASSIGN_OR_RETURN(const Found found, read_npy(file));
     const std::string_view expected = npy_type(dtype_of(tensor));
-    if (found.type.empty() || found.type.substr(1) != expected.substr(1))
+    if (found.type.substr(1) != expected.substr(1))
       return invalid_argument("has elements of type ", found.type, ", expected ", expected);
     RETURN_IF_ERROR(check_shape(found.shape, tensor));
     return found.bytes;

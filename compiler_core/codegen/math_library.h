@@ -1,0 +1,20 @@
+// What kernels need of the C library's mathematics: the emitter expands the common functions and calls libm for the others.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/target.h"
+
+namespace tuner::codegen {
+
+// The functions of libm that these relocatable objects call, each once, sorted. Internal: bytes that are no object.
+Result<std::vector<std::string>> math_calls(const std::vector<std::string>& objects);
+
+// Writes a shared object that defines the functions and stands for libm.so.6 in a link: what is linked with it asks for the C
+// library's own when it is loaded. It holds no code.
+Status write_math_stub(const std::string& path, const std::vector<std::string>& functions,
+                       const Target& target);
+
+}  // namespace tuner::codegen
