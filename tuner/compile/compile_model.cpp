@@ -42,7 +42,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
   auto steps = partition(std::move(graph));
   if (!steps) return steps.status().with_context(request.model + ": ");
   out.steps = *std::move(steps);
-  out.memory = plan_memory(out.steps);
+  out.memory = plan_memory(out.steps, request.target, request.algorithms);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
   return out;
 }
