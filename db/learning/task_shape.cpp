@@ -73,7 +73,8 @@ std::string key_without_epilogue(const Workload& workload) {
       [](auto w) {
         // An elementwise workload is its epilogue.
         if constexpr (requires { w.constant; }) {
-          w.bias = w.residual = w.accumulate = w.residual_last = false;
+          w.bias = w.scale = w.residual = w.accumulate = false;
+          w.post.clear();
           w.activation = Activation::kNone;
           std::erase(w.constant, "bias");
         }

@@ -242,7 +242,9 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
   Tolerance tolerance(const Workload& workload) const override {
     const Tolerance direct = tolerance_of(workload);
-    return {winograd_tolerance(m_, workload.get_if<Conv2dWorkload>()->in_channels), direct.relative};
+    const Conv2dWorkload& w = *workload.get_if<Conv2dWorkload>();
+    const double steep = std::max(1.0, steepest(w.activation));
+    return {steep * winograd_tolerance(m_, w.in_channels), direct.relative};
   }
 
   Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {

@@ -106,12 +106,7 @@ Program Conv2dImplicitGemmCuda::compute(const Conv2dWorkload& w) const {
   const bool packed = Workload(w).is_constant("weight");
   const std::vector<int64_t> weights = {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width};
   const Buffer weight = packed ? b.constant("weight", weights) : b.input("weight", weights);
-  const Epilogue epilogue{
-      .bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr,
-      .residual = w.residual ? b.input("residual", {w.batch, w.out_channels, oh, ow}) : nullptr,
-      .activation = w.activation,
-      .residual_last = w.residual_last,
-      .out = w.dtype};
+  const Epilogue epilogue = declare_unpacked_epilogue(b, w);
   // Both reach further than the sum does, to the end of the last tile: with zeros along the channels, and with more of
   // the same where nobody stores what comes of it.
   const int64_t channels = w.in_channels + cuda::kMaxPaddedK;

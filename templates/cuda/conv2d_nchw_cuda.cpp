@@ -200,13 +200,7 @@ Program Conv2dNchwCuda::compute(const Conv2dWorkload& w) const {
   const Buffer data = b.input("data", {w.batch, w.in_channels, w.in_height, w.in_width});
   const std::vector<int64_t> weights = {w.out_channels, w.in_channels, w.kernel_height, w.kernel_width};
   const Buffer weight = is_packed(w) ? b.constant("weight", weights) : b.input("weight", weights);
-  const Epilogue epilogue{
-      .bias = w.bias ? b.input("bias", {w.out_channels}) : nullptr,
-      .residual = w.residual ? b.input("residual", {w.batch, w.out_channels, w.out_height(), w.out_width()})
-                             : nullptr,
-      .activation = w.activation,
-      .residual_last = w.residual_last,
-      .out = w.dtype};
+  const Epilogue epilogue = declare_unpacked_epilogue(b, w);
   const int64_t rows = reach(w.out_height() + kMaxBlock, w.kernel_height, w.stride[0], w.dilation[0]);
   const int64_t columns = reach(w.out_width() + kMaxBlock, w.kernel_width, w.stride[1], w.dilation[1]);
   const Buffer padded =

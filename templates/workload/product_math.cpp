@@ -22,12 +22,19 @@ std::vector<std::string> axis_names(std::string_view layout, std::vector<std::st
   return names;
 }
 
-// Returns the activation of a sum that has its bias, with residual[at], if there is one, before or behind it.
-Expr with_residual(const Epilogue& e, Expr sum, const Indices& at) {
-  if (!e.residual) return activated(e.activation, std::move(sum));
-  const Expr residual = cast(sum->dtype, load(e.residual, at));
-  return e.residual_last ? activated(e.activation, std::move(sum)) + residual
-                         : activated(e.activation, std::move(sum) + residual);
+// Returns x behind one part.
+Expr behind(EpiloguePart part, const Epilogue& e, Expr x, const Expr& channel, const Indices& at) {
+  switch (part) {
+    case EpiloguePart::kBias:
+      return std::move(x) + load(e.bias, {channel});
+    case EpiloguePart::kScale:
+      return std::move(x) * load(e.scale, {channel});
+    case EpiloguePart::kResidual:
+      return x + cast(x->dtype, load(e.residual, at));
+    case EpiloguePart::kActivation:
+      return activated(e.activation, std::move(x));
+  }
+  return x;
 }
 
 }  // namespace
@@ -45,11 +52,11 @@ template Buffer declare_residual(te::Builder&, const Conv2dWorkload&, const std:
 template <class Product>
 Epilogue declare_epilogue(te::Builder& b, const Product& w, int64_t channels,
                           const std::vector<int64_t>& out_shape) {
-  Epilogue e{.activation = w.activation, .residual_last = w.residual_last, .out = w.out_dtype()};
+  Epilogue e{.activation = w.activation, .parts = epilogue_parts(w), .out = w.out_dtype()};
   if (w.bias) e.bias = operand(b, w.constant, "bias", {channels}, sum_dtype(w.dtype));
   e.residual = declare_residual(b, w, out_shape);
+  if (w.scale || requantises(w)) e.scale = b.input("scale", {channels}, DType::kFloat32);
   if (!requantises(w)) return e;
-  e.scale = b.input("scale", {channels}, DType::kFloat32);
   e.zero_point = b.input("zero_point", {1}, e.out);
   if (!w.residual) return e;
   e.residual_scale = b.input("residual_scale", {1}, DType::kFloat32);
@@ -59,10 +66,19 @@ Epilogue declare_epilogue(te::Builder& b, const Product& w, int64_t channels,
 template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, int64_t, const std::vector<int64_t>&);
 template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t, const std::vector<int64_t>&);
 
+Epilogue declare_unpacked_epilogue(te::Builder& b, Conv2dWorkload w) {
+  w.constant.clear();
+  return declare_epilogue(b, w, w.out_channels,
+                          image_shape(w.out_layout, w.batch, w.out_channels, w.out_height(), w.out_width()));
+}
+
 Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const Indices& at) {
   Expr x = std::move(sum);
+  if (!e.zero_point) {
+    for (const EpiloguePart part : e.parts) x = behind(part, e, std::move(x), channel, at);
+    return cast(e.out, std::move(x));
+  }
   if (e.bias) x = x + load(e.bias, {channel});
-  if (!e.scale) return cast(e.out, with_residual(e, std::move(x), at));
   x = cast(DType::kFloat32, x) * load(e.scale, {channel});
   // Taken away with its sign turned, which is the same number: a product that is added is fused with the addition on
   // CPUs that can, and the last bit would depend on the CPU.

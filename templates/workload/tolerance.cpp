@@ -91,7 +91,8 @@ Tolerance of(const TransposeWorkload&) { return {0, 0}; }
 
 // True if the activation gives one of the numbers it is given, or a limit: nothing is rounded.
 bool is_exact(const Activation& a) {
-  return a.kind == ActivationKind::kNone || a.kind == ActivationKind::kRelu || a.kind == ActivationKind::kClip;
+  return a.kind == ActivationKind::kNone || a.kind == ActivationKind::kRelu ||
+         a.kind == ActivationKind::kClip;
 }
 
 // Without arithmetic it is a copy.

@@ -61,6 +61,35 @@ std::string_view row_reduction_name(RowReduction r) {
   return kNames[static_cast<size_t>(r)];
 }
 
+std::string_view epilogue_part_name(EpiloguePart p) {
+  constexpr std::string_view kNames[] = {"bias", "scale", "residual", "activation"};
+  return kNames[static_cast<size_t>(p)];
+}
+
+template <class Product>
+std::vector<EpiloguePart> epilogue_parts(const Product& w) {
+  if (!w.post.empty()) return w.post;
+  std::vector<EpiloguePart> parts;
+  if (w.bias) parts.push_back(EpiloguePart::kBias);
+  if (w.scale) parts.push_back(EpiloguePart::kScale);
+  if (w.residual || w.accumulate) parts.push_back(EpiloguePart::kResidual);
+  if (w.activation != Activation::kNone) parts.push_back(EpiloguePart::kActivation);
+  return parts;
+}
+template std::vector<EpiloguePart> epilogue_parts(const MatmulWorkload&);
+template std::vector<EpiloguePart> epilogue_parts(const Conv2dWorkload&);
+
+template <class Product>
+void set_order(Product& w, std::vector<EpiloguePart> parts) {
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (parts[i - 1] == EpiloguePart::kResidual && parts[i] == EpiloguePart::kBias)
+      std::swap(parts[i - 1], parts[i]);
+  w.post.clear();
+  if (!std::ranges::is_sorted(parts)) w.post = std::move(parts);
+}
+template void set_order(MatmulWorkload&, std::vector<EpiloguePart>);
+template void set_order(Conv2dWorkload&, std::vector<EpiloguePart>);
+
 int64_t channel_block(std::string_view layout) {
   constexpr std::pair<std::string_view, int64_t> kLayouts[] = {
       {"NCHW", 1}, {"NCHW4c", 4}, {"NCHW8c", 8}, {"NCHW16c", 16}};

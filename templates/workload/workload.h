@@ -5,8 +5,9 @@
 // the reference cache.
 //   v1 conv2d n=1 ic=512 ih=7 iw=7 oc=512 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 act=relu
 //      dtype=float32 layout=NCHW const=weight                                                  (on one line)
-//   (out_layout=NCHW16c follows layout if it differs; residual=1, residual=last or accumulate=1 follows bias if there is
-//   one; out_dtype=uint8 follows dtype if out is not of the type of the sums; act=clip:0:6 has numbers)
+//   (out_layout=NCHW16c follows layout if it differs; scale=1, then residual=1, residual=last or accumulate=1 follow bias
+//   if there are any; post=scale,bias,activation follows act if that is the order; out_dtype=uint8 follows dtype if out is
+//   not of the type of the sums; act=clip:0:6 has numbers)
 //   v1 matmul b=1 m=1024 n=1024 k=1024 ta=0 tb=0 bias=0 act=none dtype=float32 const=b
 //   v1 pool2d n=1 c=64 ih=112 iw=112 kh=3 kw=3 stride=2,2 pad=1,1,1,1 pooling=max dtype=float32 layout=NCHW
 //   (include_pad=1 follows pooling if an average counts padding)
@@ -20,6 +21,7 @@
 // templates/README.md says how to add an operator.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -46,6 +48,12 @@ enum class RowReduction : uint8_t { kSum, kMax, kMin, kMean };
 enum class Pooling : uint8_t { kMax, kAverage };
 std::string_view pooling_name(Pooling p);             // "max", "average"
 std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "mean"
+
+// What follows the sum of a product, in the usual order.
+enum class EpiloguePart : uint8_t { kBias, kScale, kResidual, kActivation };
+inline constexpr EpiloguePart kEpilogueParts[] = {EpiloguePart::kBias, EpiloguePart::kScale,
+                                                  EpiloguePart::kResidual, EpiloguePart::kActivation};
+std::string_view epilogue_part_name(EpiloguePart p);  // "bias", "scale", "residual", "activation"
 
 // Types of products (matmul, conv2d). `dtype` is the type of b (the weights); sums are wider:
 //
@@ -80,27 +88,31 @@ std::string_view row_reduction_name(RowReduction r);  // "sum", "max", "min", "m
 // Such a residual lies apart, never on out. Of the activations relu and clip then can be had, the numbers of
 // clip in steps of out; int32 has relu alone.
 //
-// With `residual_last` the residual comes behind the activation, as skip connections of YOLO have it:
+// Where out is not of 8 bits and sums are of floats, `scale` multiplies by one number (float32) a channel, and `post` says
+// in which order the parts come that there are, if not in the usual one:
 //
-//   out = act(sum + bias) + residual
+//   out = act((sum + bias) * scale + residual)      usual
+//   out = act(sum * scale + bias)                   post = {kScale, kBias, kActivation}
+//   out = act(sum + bias) + residual                post = {kBias, kActivation, kResidual}: skip connections of YOLO
 //
-// It then lies apart, out is not of 8 bits, and there is an activation (without one the order says nothing).
+// Of a bias and a residual beside each other the bias is named first: one key for one meaning.
 DType sum_dtype(DType dtype);
 std::span<const DType> out_dtypes(DType dtype);  // what out may be; that of the sums first
 DType left_dtype(DType dtype);                   // of a, of data
 
-// out[b, i, j] = act(sum over k of a[b, i, k] * b[b, k, j] + bias[j] + residual[b, i, j]); bias, residual and
-// act are optional. Operands may be stored transposed. Types: above.
+// out[b, i, j] = act((sum over k of a[b, i, k] * b[b, k, j] + bias[j]) * scale[j] + residual[b, i, j]); bias, scale,
+// residual and act are optional. Operands may be stored transposed. Types: above.
 struct MatmulWorkload {
   static constexpr std::string_view kOp = "matmul";
   static constexpr bool kMemoryBound = false;
   int64_t batch = 1, m = 1, n = 1, k = 1;
-  bool transpose_a = false;    // a stored [K, M]
-  bool transpose_b = false;    // b stored [N, K]
-  bool bias = false;           // [N]
-  bool residual = false;       // [batch, M, N]
-  bool accumulate = false;     // the residual lies on out; not both
-  bool residual_last = false;  // the residual is added behind the activation
+  bool transpose_a = false;        // a stored [K, M]
+  bool transpose_b = false;        // b stored [N, K]
+  bool bias = false;               // [N]
+  bool scale = false;              // [N]
+  bool residual = false;           // [batch, M, N]
+  bool accumulate = false;         // the residual lies on out; not both
+  std::vector<EpiloguePart> post;  // order of the parts, if not the usual one
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;
   std::optional<DType> narrow_out;    // type of out if it is not that of the sums
@@ -109,8 +121,8 @@ struct MatmulWorkload {
   DType out_dtype() const { return narrow_out.value_or(sum_dtype(dtype)); }
 };
 
-// out[n, oc, oh, ow] = act(sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
-// weight[oc, ic, kh, kw] + bias[oc] + residual[n, oc, oh, ow])
+// out[n, oc, oh, ow] = act((sum over ic, kh, kw of data[n, ic, oh*sh + kh*dh - top, ow*sw + kw*dw - left] *
+// weight[oc, ic, kh, kw] + bias[oc]) * scale[oc] + residual[n, oc, oh, ow])
 //
 // Layouts are those of the arguments in memory: NCHW, or NCHW4c, NCHW8c, NCHW16c with channels in blocks: [N,
 // C/16, H, W, 16]. Weights are always [OC, IC/groups, KH, KW]; templates pack constant weights ahead in their
@@ -124,10 +136,11 @@ struct Conv2dWorkload {
   std::array<int64_t, 4> padding{0, 0, 0, 0};  // top, left, bottom, right
   std::array<int64_t, 2> dilation{1, 1};
   int64_t groups = 1;
-  bool bias = false;  // [OC]
-  bool residual = false;
-  bool accumulate = false;     // the residual lies on out; not both
-  bool residual_last = false;  // the residual is added behind the activation
+  bool bias = false;               // [OC]
+  bool scale = false;              // [OC]
+  bool residual = false;           // of out's shape
+  bool accumulate = false;         // the residual lies on out; not both
+  std::vector<EpiloguePart> post;  // order of the parts, if not the usual one
   Activation activation = Activation::kNone;
   DType dtype = DType::kFloat32;      // types: at matmul
   std::optional<DType> narrow_out;    // type of out if it is not that of the sums
@@ -148,6 +161,23 @@ struct Conv2dWorkload {
 template <class Product>
 bool requantises(const Product& w) {
   return w.dtype == DType::kInt8 && w.out_dtype() != DType::kInt32;
+}
+
+// The parts of its epilogue, in their order.
+template <class Product>
+std::vector<EpiloguePart> epilogue_parts(const Product& w);
+extern template std::vector<EpiloguePart> epilogue_parts(const MatmulWorkload&);
+extern template std::vector<EpiloguePart> epilogue_parts(const Conv2dWorkload&);
+// Sets `post` so that the parts, which must be those there are, come in this order.
+template <class Product>
+void set_order(Product& w, std::vector<EpiloguePart> parts);
+extern template void set_order(MatmulWorkload&, std::vector<EpiloguePart>);
+extern template void set_order(Conv2dWorkload&, std::vector<EpiloguePart>);
+// True where the order is the usual one but for the residual, which is last: what `residual=last` of a key says.
+template <class Product>
+bool adds_residual_last(const Product& w) {
+  return w.residual && !w.post.empty() && w.post.back() == EpiloguePart::kResidual &&
+         std::ranges::is_sorted(w.post.begin(), w.post.end() - 1);
 }
 
 // out[n, c, oh, ow] = max or average over kh, kw of data[n, c, oh*sh + kh - top, ow*sw + kw - left], over the
@@ -276,7 +306,8 @@ class Workload {
 
   // Returns the unscheduled math. Arguments are inputs and constants in file order (a, b, bias | data,
   // weight, bias | x, gamma, beta | x, scale, bias, residual), then "out". For products, residual, scale,
-  // zero_point, residual_scale and residual_zero_point follow bias; with `accumulate` out is in and out.
+  // zero_point, residual_scale and residual_zero_point follow bias, whatever the order of their epilogue; with
+  // `accumulate` out is in and out.
   Program compute() const;
 
  private:

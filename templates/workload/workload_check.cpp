@@ -77,6 +77,32 @@ Status check_activation(const Activation& a) {
                           activation_text(a));
 }
 
+std::string listed(const std::vector<EpiloguePart>& parts) {
+  std::string text;
+  for (const EpiloguePart part : parts) text += str(text.empty() ? "" : ",", epilogue_part_name(part));
+  return text.empty() ? "none" : text;
+}
+
+// The order of the parts, where it is not the usual one.
+template <class Product>
+Status check_order(const Product& w) {
+  if (w.post.empty()) return Status::ok();
+  if (requantises(w))
+    return invalid_argument("post: expected none with out_dtype ", w.out_dtype(), ", found ", listed(w.post));
+  Product usual = w;
+  usual.post.clear();
+  const std::vector<EpiloguePart> parts = epilogue_parts(usual);
+  if (!std::ranges::is_permutation(parts, w.post))
+    return invalid_argument("post: expected the parts there are, each once (", listed(parts), "), found ",
+                            listed(w.post));
+  set_order(usual, w.post);
+  if (usual.post == w.post) return Status::ok();
+  return invalid_argument("post: expected ",
+                          usual.post.empty() ? str("none for what the usual order says, ", listed(parts))
+                                             : str(listed(usual.post), ", which says the same"),
+                          "; found ", listed(w.post));
+}
+
 // What follows the sum of a product.
 template <class Product>
 Status check_epilogue(const Product& w) {
@@ -87,11 +113,10 @@ Status check_epilogue(const Product& w) {
   if (narrow && w.accumulate)
     return invalid_argument("accumulate: expected none with out_dtype ", w.out_dtype(),
                             ", where a residual lies apart (residual)");
-  if (w.residual_last && (!w.residual || narrow || w.activation == Activation::kNone))
-    return invalid_argument("residual: expected last only ",
-                            !w.residual ? "of a residual that lies apart"
-                            : narrow    ? str("where out is not of 8 bits, found out_dtype ", w.out_dtype())
-                                        : std::string("with an activation, which it follows"));
+  if (w.scale && w.dtype == DType::kInt8)
+    return invalid_argument("scale: expected none for int8",
+                            narrow ? ", which has one where out has 8 bits" : "");
+  RETURN_IF_ERROR(check_order(w));
   const ActivationKind kind = w.activation.kind;
   if (w.dtype != DType::kInt8 || kind == ActivationKind::kNone || kind == ActivationKind::kRelu ||
       (narrow && kind == ActivationKind::kClip))

@@ -49,16 +49,36 @@ void read_activation(ObjectReader& in, Activation& activation) {
             found(*value), ".");
 }
 
-// true, or "last" for one behind the activation.
+// True for "last": one behind all other parts.
 template <class W>
-void read_residual(ObjectReader& in, W& w) {
+bool read_residual(ObjectReader& in, W& w) {
   const json* value = in.get("residual");
-  if (value == nullptr) return;
-  w.residual_last = *value == "last";
-  if (!w.residual_last && !value->is_boolean())
+  if (value == nullptr) return false;
+  const bool last = *value == "last";
+  if (!last && !value->is_boolean())
     in.refuse("residual", "expected true, false or \"last\", found ", found(*value), ".");
   else
-    w.residual = w.residual_last || value->get<bool>();
+    w.residual = last || value->template get<bool>();
+  return last;
+}
+
+// The order of the parts, where it is not the usual one.
+template <class W>
+void read_post(ObjectReader& in, W& w) {
+  const json* value = in.get("post");
+  if (value == nullptr) return;
+  const auto refuse = [&] {
+    in.refuse("post",
+              R"(expected a list of "bias", "scale", "residual" and "activation" in their order, found )",
+              found(*value), ".");
+  };
+  if (!value->is_array()) return refuse();
+  for (const json& word : *value) {
+    const auto* part = std::ranges::find_if(
+        kEpilogueParts, [&](EpiloguePart p) { return word == std::string(epilogue_part_name(p)); });
+    if (part == std::end(kEpilogueParts)) return refuse();
+    w.post.push_back(*part);
+  }
 }
 
 constexpr DType kRowTypes[] = {DType::kFloat32};
@@ -89,13 +109,23 @@ void read_types(ObjectReader& in, W& w, std::span<const DType> served) {
 template <class W>
 void read_epilogue(ObjectReader& in, W& w) {
   in.read("bias", w.bias);
-  read_residual(in, w);
+  in.read("scale", w.scale);
+  const bool last = read_residual(in, w);
   in.read("accumulate", w.accumulate);
   if (w.residual && w.accumulate)
     in.refuse(
         "accumulate",
         "expected one of residual and accumulate, found both: with accumulate the residual lies on out.");
   read_activation(in, w.activation);
+  read_post(in, w);
+  if (!last) return;
+  if (w.activation == Activation::kNone)
+    in.refuse("residual", R"(expected "last" only with an activation, which it follows.)");
+  else if (!w.post.empty())
+    in.refuse("post", R"(expected none with "residual": "last", which says the order.)");
+  for (const EpiloguePart part : epilogue_parts(W(w)))
+    if (part != EpiloguePart::kResidual) w.post.push_back(part);
+  w.post.push_back(EpiloguePart::kResidual);
 }
 
 template <class W>
@@ -291,12 +321,17 @@ json activation_json(const Activation& a) {
 template <class W>
 void write_epilogue(ordered_json& out, const W& w) {
   if (w.bias) out["bias"] = true;
+  if constexpr (requires { w.post; })
+    if (w.scale) out["scale"] = true;
   if (w.residual) out["residual"] = true;
   if constexpr (requires { w.accumulate; }) {
-    if (w.residual_last) out["residual"] = "last";
+    if (adds_residual_last(w)) out["residual"] = "last";
     if (w.accumulate) out["accumulate"] = true;
   }
   if (w.activation != Activation::kNone) out["activation"] = activation_json(w.activation);
+  if constexpr (requires { w.post; })
+    if (!adds_residual_last(w))
+      for (const EpiloguePart part : w.post) out["post"].push_back(epilogue_part_name(part));
 }
 template <class W>
 void write_dtype(ordered_json& out, const W& w) {

@@ -27,13 +27,42 @@ std::ostream& operator<<(std::ostream& out, Residual r) {
   return out << (r == Residual::kNone ? "0" : r == Residual::kFirst ? "1" : "last");
 }
 
+// The order of the parts of an epilogue: post=scale,bias,activation.
+struct Order {
+  std::vector<EpiloguePart> parts;
+  friend bool operator==(const Order&, const Order&) = default;
+};
+std::ostream& operator<<(std::ostream& out, const Order& order) {
+  for (size_t i = 0; i < order.parts.size(); ++i)
+    out << (i == 0 ? "" : ",") << epilogue_part_name(order.parts[i]);
+  return out;
+}
+
+// What residual=last says of a workload whose other words are known.
+template <class W>
+std::vector<EpiloguePart> residual_last_order(W w) {
+  w.post.clear();
+  std::vector<EpiloguePart> parts = epilogue_parts(w);
+  std::erase(parts, EpiloguePart::kResidual);
+  parts.push_back(EpiloguePart::kResidual);
+  return parts;
+}
+
 template <class W, class Fields>
-void describe_residual(W& w, Fields& f) {
-  Residual residual = !w.residual ? Residual::kNone : w.residual_last ? Residual::kLast : Residual::kFirst;
+void describe_epilogue(W& w, Fields& f) {
+  f("bias", w.bias);
+  f.unless("scale", w.scale, false);
+  Residual residual = !w.residual             ? Residual::kNone
+                      : adds_residual_last(w) ? Residual::kLast
+                                              : Residual::kFirst;
   f.unless("residual", residual, Residual::kNone);
   w.residual = residual != Residual::kNone;
-  w.residual_last = residual == Residual::kLast;
   f.unless("accumulate", w.accumulate, false);
+  f("act", w.activation);
+  const bool last = residual == Residual::kLast;
+  Order order{last ? std::vector<EpiloguePart>() : w.post};
+  if (!last) f.unless("post", order, Order());
+  w.post = last ? residual_last_order(w) : order.parts;
 }
 
 // The words of each operator's key, in order: one list, for writing and for reading.
@@ -45,9 +74,7 @@ void describe(MatmulWorkload& w, Fields& f) {
   f("k", w.k);
   f("ta", w.transpose_a);
   f("tb", w.transpose_b);
-  f("bias", w.bias);
-  describe_residual(w, f);
-  f("act", w.activation);
+  describe_epilogue(w, f);
   describe_types(w, f);
   f("const", w.constant);
 }
@@ -64,9 +91,7 @@ void describe(Conv2dWorkload& w, Fields& f) {
   f("pad", w.padding);
   f("dil", w.dilation);
   f("groups", w.groups);
-  f("bias", w.bias);
-  describe_residual(w, f);
-  f("act", w.activation);
+  describe_epilogue(w, f);
   describe_types(w, f);
   f("layout", w.layout);
   f.unless("out_layout", w.out_layout, w.layout);
@@ -148,6 +173,7 @@ class KeyWriter {
   }
   static std::string word(const Activation& value) { return activation_text(value); }
   static std::string word(Residual value) { return str(value); }
+  static std::string word(const Order& value) { return str(value); }
   static std::string word(Pooling value) { return std::string(pooling_name(value)); }
   static std::string word(RowReduction value) { return std::string(row_reduction_name(value)); }
   static std::string word(DType value) { return std::string(dtype_name(value)); }
@@ -224,6 +250,15 @@ class KeyReader {
     for (const Residual r : {Residual::kNone, Residual::kFirst, Residual::kLast})
       if (text == str(r)) return void(value = r);
     refuse(name, "1 or last", text);
+  }
+  void operator()(const std::string& name, Order& value) {
+    const std::string text = take(name);
+    for (const std::string& word : split(text)) {
+      const auto* part = std::ranges::find(kEpilogueParts, word, epilogue_part_name);
+      if (part == std::end(kEpilogueParts))
+        return refuse(name, "bias, scale, residual or activation, between commas", text);
+      value.parts.push_back(*part);
+    }
   }
   void operator()(const std::string& name, Pooling& value) {
     const std::string text = take(name);

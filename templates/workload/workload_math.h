@@ -21,7 +21,7 @@ Program conv2d_of_filled(const Conv2dWorkload& w, int64_t multiple);
 struct Epilogue {
   Buffer bias, residual, scale, zero_point, residual_scale, residual_zero_point;  // null where there is none
   Activation activation;
-  bool residual_last = false;
+  std::vector<EpiloguePart> parts;  // in their order
   DType out;
 };
 // Declares what is added to the product: a residual apart, or the "out" that it lies on; null if there is neither.
@@ -37,6 +37,8 @@ extern template Epilogue declare_epilogue(te::Builder&, const MatmulWorkload&, i
                                           const std::vector<int64_t>&);
 extern template Epilogue declare_epilogue(te::Builder&, const Conv2dWorkload&, int64_t,
                                           const std::vector<int64_t>&);
+// The same for templates that pack none of these operands ahead: a constant bias is read as it is.
+Epilogue declare_unpacked_epilogue(te::Builder& b, Conv2dWorkload w);
 // Returns the element of out for this sum: of that channel, and of residual[at].
 Expr finished(const Epilogue& e, Expr sum, const Expr& channel, const te::Indices& at);
 // pooling_math.cpp

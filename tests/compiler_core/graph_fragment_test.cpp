@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <set>
 
 #include "compiler_core/graph/reference.h"
@@ -103,6 +105,48 @@ TEST(GraphFragment, MistakesInTextAreToldWithTheirPlace) {
   EXPECT_THAT(refusal("in=float32[4] LeakyRelu(0){alpha=0.1f,alpha=0.2f}"), HasSubstr("each attribute once"));
   EXPECT_THAT(refusal("in=float32[4],float32[5] Add(0,1)"), HasSubstr("do not broadcast"));
   EXPECT_THAT(refusal("in=float32[1048576,1048576,1048576] Relu(0)"), HasSubstr("at most 2^40 bytes"));
+}
+
+// Words are any printable text: spaces, arrows and commas of an equation too.
+TEST(GraphFragment, EquationsAreKeptLetterByLetter) {
+  for (const std::string equation : {"ij,jk->ik", " i j , j k -> i k ", "...ij,jk->...ik", "ij,jk"}) {
+    GraphWriter w;
+    const ValueId x = w.input({2, 3}), y = w.input({3, 4});
+    const std::string text = text_of(w.finish({w.add("Einsum", {x, y}, {{"equation", equation}})}));
+    EXPECT_EQ(text, "in=float32[2,3],float32[3,4] Einsum(0,1){equation=\"" + equation + "\"}");
+    const auto again = fragment_from_text(text);
+    ASSERT_TRUE(again) << again.message();
+    EXPECT_EQ(fragment_text(*again), text);
+    EXPECT_EQ(std::get<std::string>(again->nodes[0].attributes.at("equation")), equation);
+    const auto sums = run_reference(*again, {{1, 2, 3, 4, 5, 6}, Numbers(12, 1)}, interpret);
+    ASSERT_TRUE(sums) << sums.message();
+    EXPECT_EQ(sums->front(), (Numbers{6, 6, 6, 6, 15, 15, 15, 15}));
+  }
+}
+
+// Each number as it is, to the last bit: those that float32 has, and those that only float64 has.
+TEST(GraphFragment, ConstantsOfFloat64ReadBackExactly) {
+  Numbers numbers = {0.1,       1.0 / 3, static_cast<double>(0.1F), -2, 0, -0.0, 1e300, -1e-300, 5e-324,
+                     0x1p-1022, HUGE_VAL};
+  std::mt19937_64 random(first_seed(5));
+  while (numbers.size() < 16) numbers.push_back(std::uniform_real_distribution<double>(-1, 1)(random));
+  GraphBuilder b("test", interpret);
+  const ValueId x = b.input("x", {DType::kFloat64, {16}});
+  const ValueId c = b.constant("c", {DType::kFloat64, {16}}, Constant::of(numbers, DType::kFloat64));
+  const auto sum = b.add({.name = "n", .op = "Add", .inputs = {x, c}}, {"y"});
+  ASSERT_TRUE(sum) << sum.message();
+  const std::string text = text_of(b.finish(*sum));
+  EXPECT_THAT(
+      text,
+      StartsWith(
+          "in=float64[16] Add(0,float64[16](0.1;0.3333333333333333;0.10000000149011612;-2;0;-0;1e+300;"));
+  const auto again = fragment_from_text(text);
+  ASSERT_TRUE(again) << again.message();
+  EXPECT_EQ(fragment_text(*again), text);
+  const Numbers found = (*again)[again->nodes[0].inputs[1]].constant->numbers(DType::kFloat64);
+  ASSERT_EQ(found.size(), numbers.size());
+  for (size_t k = 0; k < numbers.size(); ++k)
+    EXPECT_EQ(std::bit_cast<uint64_t>(found[k]), std::bit_cast<uint64_t>(numbers[k])) << numbers[k];
 }
 
 // The whole of every random graph, and parts of it: text reads back as the same, and the one Program computes what the operators

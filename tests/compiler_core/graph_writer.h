@@ -1,6 +1,7 @@
 // Graphs for tests: written operator by operator, or drawn from a seed.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -40,6 +41,19 @@ class GraphWriter {
                                    {str("v", names_)});
     CHECK(made.is_ok()) << made.message();
     return made->front();
+  }
+  // An operator of several results.
+  std::vector<ValueId> add_all(const std::string& op, std::vector<ValueId> inputs, Attributes attributes,
+                               int results) {
+    std::vector<std::string> names;
+    for (int k = 0; k < results; ++k) names.push_back(str("v", names_ + 1, "_", k));
+    const auto made = builder_.add({.name = str("n", ++names_),
+                                    .op = op,
+                                    .attributes = std::move(attributes),
+                                    .inputs = std::move(inputs)},
+                                   names);
+    CHECK(made.is_ok()) << made.message();
+    return *made;
   }
   const Dims& shape(ValueId id) const { return builder_[id].type.shape; }
   Graph finish(std::vector<ValueId> outputs) { return builder_.finish(std::move(outputs)); }
@@ -131,7 +145,7 @@ class RandomGraph {
   void step() {
     const ValueId x = any();
     const Dims s = w_.shape(x);
-    switch (pick(0, 9)) {
+    switch (pick(0, 14)) {
       case 0:
         return keep(w_.add(one_of({"Relu", "Sigmoid", "Tanh", "Neg", "Identity", "Dropout"}), {x}));
       case 1:
@@ -155,6 +169,18 @@ class RandomGraph {
         return keep(w_.add("Transpose", {x}));
       case 8:
         return keep(w_.add("Concat", {x, x}, {{"axis", int64_t{pick(0, static_cast<int>(s.size()) - 1)}}}));
+      case 9:
+        return split(x);
+      case 10:
+        return slice(x);
+      case 11:
+        return pad(x);
+      case 12:
+        if (s.size() != 4) return slice(x);
+        return pooling(x);
+      case 13:
+        if (s.size() != 4) return pad(x);
+        return transposed_convolution(x);
       default:
         return reshape(x);
     }
@@ -175,6 +201,69 @@ class RandomGraph {
     std::vector<ValueId> inputs{x, constant({results, channels, 1, 1})};
     if (pick(0, 1) == 0) inputs.push_back(constant({results}));
     keep(w_.add("Conv", inputs));
+  }
+  // Along one axis, in two parts where it has so much, by either form of the operator.
+  void split(ValueId x) {
+    const Dims s = w_.shape(x);
+    if (s.empty()) return reshape(x);
+    const int axis = pick(0, static_cast<int>(s.size()) - 1);
+    const int64_t extent = s[static_cast<size_t>(axis)];
+    if (extent == 1) return keep(w_.add("Split", {x}, {{"axis", int64_t{axis}}}));
+    const int64_t first = pick(1, static_cast<int>(extent) - 1);
+    for (const ValueId part :
+         w_.add_all("Split", {x, w_.list({first, extent - first})}, {{"axis", int64_t{axis}}}, 2))
+      keep(part);
+  }
+  // Some elements of one axis, forwards or backwards, every one or every second.
+  void slice(ValueId x) {
+    const Dims s = w_.shape(x);
+    if (s.empty()) return reshape(x);
+    const int axis = pick(0, static_cast<int>(s.size()) - 1);
+    const auto extent = static_cast<int>(s[static_cast<size_t>(axis)]);
+    const int from = pick(0, extent - 1), step = pick(1, 2);
+    const bool backwards = pick(0, 2) == 0;
+    const int to = backwards ? -extent - 1 : pick(from + 1, extent + 1);
+    keep(w_.add("Slice",
+                {x, w_.list({from}), w_.list({to}), w_.list({axis - (pick(0, 1) == 0 ? std::ssize(s) : 0)}),
+                 w_.list({backwards ? -step : step})}));
+  }
+  // A border of up to two elements of each axis: a number, what is at the edge, or what lies mirrored.
+  void pad(ValueId x) {
+    const Dims s = w_.shape(x);
+    const std::string mode = s.empty() ? "constant" : one_of({"constant", "edge", "reflect"});
+    Dims pads;
+    for (size_t k = 0; k < 2 * s.size(); ++k) {
+      const int64_t extent = s[k % s.size()];
+      pads.push_back(pick(0, static_cast<int>(mode == "reflect" ? std::min<int64_t>(2, extent - 1) : 2)));
+    }
+    if (pads.empty()) return reshape(x);
+    std::vector<ValueId> inputs{x, w_.list(pads)};
+    if (mode == "constant" && pick(0, 1) == 0) inputs.push_back(constant({}));
+    keep(w_.add("Pad", inputs, {{"mode", mode}}));
+  }
+  void pooling(ValueId x) {
+    const Dims s = w_.shape(x);
+    if (pick(0, 3) == 0) return keep(w_.add(one_of({"GlobalAveragePool", "GlobalMaxPool"}), {x}));
+    Attributes attributes;
+    Dims kernel, pads(4), strides;
+    for (size_t d = 0; d < 2; ++d) {
+      kernel.push_back(pick(1, static_cast<int>(std::min<int64_t>(3, s[d + 2]))));
+      strides.push_back(pick(1, 2));
+      pads[d] = pads[d + 2] = kernel[d] > 1 ? pick(0, 1) : 0;
+    }
+    attributes = {{"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}};
+    const std::string op = one_of({"MaxPool", "AveragePool"});
+    if (op == "AveragePool" && pick(0, 1) == 0) attributes["count_include_pad"] = int64_t{1};
+    if (pick(0, 3) == 0) attributes["ceil_mode"] = int64_t{1};
+    keep(w_.add(op, {x}, attributes));
+  }
+  void transposed_convolution(ValueId x) {
+    const int64_t channels = w_.shape(x)[1], results = pick(1, 2), kernel = pick(1, 3), stride = pick(1, 2);
+    std::vector<ValueId> inputs{x, constant({channels, results, kernel, kernel})};
+    if (pick(0, 1) == 0) inputs.push_back(constant({results}));
+    const int64_t cropped = kernel > 1 && w_.shape(x)[2] > 1 && w_.shape(x)[3] > 1 ? pick(0, 1) : 0;
+    keep(w_.add("ConvTranspose", inputs,
+                {{"strides", Dims{stride, stride}}, {"pads", Dims{cropped, cropped, cropped, cropped}}}));
   }
   void reshape(ValueId x) {
     const Dims s = w_.shape(x);

@@ -20,6 +20,11 @@ const std::string kTexts[] = {
     R"({"op":"conv2d","data":[1,3,9,9],"weight":[8,3,3,3],"dtype":"bfloat16","out_dtype":"bfloat16"})",
     R"({"op":"conv2d","data":[1,3,224,224],"weight":[64,3,7,7],"stride":[2,2],"padding":[3,3]})",
     R"({"op":"pool2d","data":[1,64,112,112],"kernel":[3,3],"stride":[2,2],"padding":[1,1],"pooling":"average","count_include_pad":true,"layout":"NCHW16c"})",
+    R"({"op":"matmul","a":[2,16],"b":[16,8],"bias":true,"scale":true,"activation":{"leaky":0.1}})",
+    R"({"op":"matmul","a":[2,16],"b":[16,8],"scale":true,"accumulate":true,"activation":"gelu_tanh","post":["activation","scale","residual"]})",
+    R"({"op":"conv2d","data":[1,3,9,9],"weight":[8,3,3,3],"bias":true,"residual":"last","activation":"silu"})",
+    R"({"op":"conv2d","data":[1,3,9,9],"weight":[8,3,3,3],"bias":true,"scale":true,"residual":true,"activation":{"clip":[0,6]},"post":["scale","bias","activation","residual"]})",
+    R"({"op":"elementwise","rows":2,"columns":99,"activation":"hard_swish"})",
     R"({"op":"softmax","rows":4096,"columns":1000})",
     R"({"op":"layer_norm","rows":12,"columns":768,"epsilon":1e-06})",
     R"({"op":"reduce","rows":5,"columns":77,"reduction":"mean"})",
@@ -56,6 +61,25 @@ TEST(WorkloadJson, TheFirstThingWrongIsNamed) {
                 .message(),
             "accumulate: expected one of residual and accumulate, found both: with accumulate the residual "
             "lies on out.");
+  const auto product = [](const std::string& more) {
+    return workload_from_json(R"({"op":"matmul","a":[2,2],"b":[2,2],)" + more + "}").message();
+  };
+  EXPECT_EQ(product(R"("residual":"first")"), R"(residual: expected true, false or "last", found "first".)");
+  EXPECT_EQ(product(R"("residual":"last","bias":true)"),
+            R"(residual: expected "last" only with an activation, which it follows.)");
+  EXPECT_EQ(product(R"("residual":"last","activation":"relu","post":["activation","residual"])"),
+            R"(post: expected none with "residual": "last", which says the order.)");
+  EXPECT_EQ(
+      product(R"("bias":true,"post":["bias","act"])"),
+      R"(post: expected a list of "bias", "scale", "residual" and "activation" in their order, found ["bias","act"].)");
+  EXPECT_EQ(product(R"("bias":true,"activation":"relu","post":["bias","activation"])"),
+            "post: expected none for what the usual order says, bias,activation; found bias,activation");
+  EXPECT_EQ(product(R"("scale":1)"), "scale: expected true or false, found 1.");
+  const std::string activations =
+      R"(activation: expected "relu", "sigmoid", "silu", "hard_swish", "tanh", "gelu", "gelu_tanh", {"clip": [low, high]}, {"leaky": alpha} or null, found )";
+  for (const char* wrong : {R"("swish")", R"("clip")", R"({"clip":[6,0]})", R"({"clip":6})",
+                            R"({"leaky":"0.1"})", R"({"leaky":1e99})", R"({"clip":[0,6],"leaky":1})", "7"})
+    EXPECT_EQ(product(str("\"activation\":", wrong)).substr(0, activations.size()), activations) << wrong;
   EXPECT_EQ(workload_from_json("[]").message(), "expected an object { ... }, found [].");
   EXPECT_EQ(workload_from_json("").status().code(), StatusCode::kInvalidArgument);
 }

@@ -5,10 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "tests/random_seed.h"
+#include "tests/templates/random_epilogue.h"
+
 namespace tuner {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Conv2dWorkload resnet_last() {
   Conv2dWorkload w;
@@ -109,6 +114,134 @@ TEST(WorkloadKey, ReadsBack) {
     EXPECT_EQ(back->bytes(), w.bytes());
     EXPECT_EQ(back->op_name(), w.op_name());
   }
+}
+
+// Keys that databases hold, as literal text: each reads as what it always said, and is written as it was.
+TEST(WorkloadKey, OldKeysStayGood) {
+  for (const std::string_view key :
+       {"v1 conv2d n=1 ic=64 ih=56 iw=56 oc=64 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=1 bias=1 "
+        "residual=1 "
+        "act=relu dtype=float32 layout=NCHW16c const=weight",
+        "v1 conv2d n=1 ic=8 ih=9 iw=9 oc=8 kh=3 kw=3 stride=1,1 pad=1,1,1,1 dil=1,1 groups=8 bias=1 "
+        "act=clip:0:6 "
+        "dtype=float32 layout=NCHW const=weight",
+        "v1 conv2d n=1 ic=4 ih=9 iw=9 oc=8 kh=1 kw=1 stride=1,1 pad=0,0,0,0 dil=1,1 groups=1 bias=1 "
+        "residual=last "
+        "act=silu dtype=float32 layout=NCHW out_layout=NCHW8c const=weight",
+        "v1 conv2d n=1 ic=16 ih=9 iw=9 oc=8 kh=1 kw=1 stride=1,1 pad=0,0,0,0 dil=1,1 groups=1 bias=1 "
+        "residual=1 "
+        "act=relu dtype=int8 out_dtype=uint8 layout=NCHW const=weight",
+        "v1 matmul b=1 m=1 n=3 k=4 ta=0 tb=1 bias=0 accumulate=1 act=none dtype=float32 const=none",
+        "v1 matmul b=1 m=1 n=3 k=4 ta=0 tb=0 bias=0 residual=last act=leaky:0.1 dtype=float32 const=b",
+        "v1 matmul b=12 m=1 n=3 k=4 ta=0 tb=0 bias=1 act=gelu_tanh dtype=bfloat16 out_dtype=bfloat16 "
+        "const=b,bias",
+        "v1 elementwise rows=7 columns=13 scale=1 bias=0 residual=1 act=hard_swish dtype=float32"}) {
+    const Result<Workload> read = workload_from_key(key);
+    ASSERT_TRUE(read.is_ok()) << read.message();
+    EXPECT_EQ(read->key(), key);
+  }
+  const Workload last = *workload_from_key(
+      "v1 matmul b=1 m=1 n=3 k=4 ta=0 tb=0 bias=1 residual=last act=silu dtype=float32 const=b");
+  EXPECT_EQ(epilogue_parts(*last.get_if<MatmulWorkload>()),
+            (std::vector{EpiloguePart::kBias, EpiloguePart::kActivation, EpiloguePart::kResidual}));
+}
+
+TEST(WorkloadKey, ScalesAndOrdersAreToldWhereTheyAreNotTheUsual) {
+  using enum EpiloguePart;
+  MatmulWorkload w{.m = 2, .n = 3, .k = 4, .bias = true, .scale = true};
+  w.activation = Activation::kRelu;
+  EXPECT_EQ(Workload(w).key(),
+            "v1 matmul b=1 m=2 n=3 k=4 ta=0 tb=0 bias=1 scale=1 act=relu dtype=float32 const=none");
+  set_order(w, {kScale, kBias, kActivation});
+  EXPECT_EQ(
+      Workload(w).key(),
+      "v1 matmul b=1 m=2 n=3 k=4 ta=0 tb=0 bias=1 scale=1 act=relu post=scale,bias,activation dtype=float32 "
+      "const=none");
+  w.residual = true;
+  set_order(w, {kBias, kScale, kActivation, kResidual});
+  EXPECT_THAT(Workload(w).key(), HasSubstr("bias=1 scale=1 residual=last act=relu dtype"));
+  set_order(w, {kScale, kBias, kActivation, kResidual});
+  EXPECT_THAT(Workload(w).key(), HasSubstr("residual=1 act=relu post=scale,bias,activation,residual dtype"));
+  w.residual = false;
+  w.accumulate = true;
+  EXPECT_THAT(Workload(w).key(),
+              HasSubstr("accumulate=1 act=relu post=scale,bias,activation,residual dtype"));
+  // Sums beside each other have one order.
+  set_order(w, {kScale, kActivation, kResidual, kBias});
+  EXPECT_THAT(Workload(w).key(), HasSubstr("post=scale,activation,bias,residual dtype"));
+  set_order(w, {kBias, kScale, kResidual, kActivation});
+  EXPECT_EQ(w.post, std::vector<EpiloguePart>());
+}
+
+// Any epilogue that can be had reads back from its key.
+TEST(WorkloadKey, EveryEpilogueReadsBack) {
+  std::set<std::string> orders;
+  for (const uint32_t seed : Seeds(/*fixed=*/700, /*rounds=*/4000)) {
+    std::mt19937_64 random(seed);
+    constexpr DType kTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kInt8};
+    Conv2dWorkload w = resnet_last();
+    w.dtype = kTypes[random() % 3];
+    if (w.dtype == DType::kInt8 && random() % 2 == 0) w.narrow_out = DType::kInt8;
+    testing::draw_epilogue(w, testing::kActivations[random() % std::size(testing::kActivations)],
+                           /*in_place=*/true, random);
+    if (!validate(w)) continue;  // int8 takes few activations
+    const std::string key = Workload(w).key();
+    const Result<Workload> back = workload_from_key(key);
+    ASSERT_TRUE(back.is_ok()) << back.message();
+    ASSERT_EQ(back->key(), key);
+    ASSERT_EQ(epilogue_parts(*back->get_if<Conv2dWorkload>()), epilogue_parts(w)) << key;
+    std::string order;
+    for (const EpiloguePart part : epilogue_parts(w)) order += epilogue_part_name(part).substr(0, 1);
+    orders.insert(order);
+  }
+  // Of the 24 orders of four parts, 6 name a residual and a bias beside each other the other way round; of three parts with
+  // both, 2 of 6.
+  EXPECT_EQ(std::ranges::count(orders, 4U, &std::string::size), 18);
+}
+
+TEST(WorkloadKey, WrongEpiloguesAreRefused) {
+  const auto why = [](const std::string& words, const std::string& type = "float32") {
+    return workload_from_key(
+               str("v1 matmul b=1 m=1 n=3 k=4 ta=0 tb=0 ", words, " dtype=", type, " const=none"))
+        .message();
+  };
+  EXPECT_THAT(why("bias=0 act=swish"),
+              HasSubstr("act: expected an activation such as none, relu, silu, clip:0:6 or "
+                        "leaky:0.1, found \"swish\""));
+  for (const char* text :
+       {"clip", "clip:6:0", "clip:0", "clip:0:6:7", "leaky", "leaky:nan", "leaky:0.10", "relu:1", "inf"})
+    EXPECT_THAT(why(str("bias=0 act=", text)), HasSubstr("act: expected an activation")) << text;
+  EXPECT_THAT(why("bias=0 scale=2 act=none"), HasSubstr("scale: expected 0 or 1, found \"2\""));
+  EXPECT_THAT(why("bias=0 scale=0 act=none"),
+              HasSubstr("scale: expected the word to be left out when it says"));
+  EXPECT_THAT(why("bias=0 residual=first act=none"),
+              HasSubstr("residual: expected 1 or last, found \"first\""));
+  EXPECT_THAT(
+      why("bias=1 act=relu post=bias,act"),
+      HasSubstr("post: expected bias, scale, residual or activation, between commas, found \"bias,act\""));
+  EXPECT_THAT(
+      why("bias=1 act=relu post=bias,activation"),
+      HasSubstr("post: expected none for what the usual order says, bias,activation; found bias,activation"));
+  EXPECT_THAT(
+      why("bias=1 residual=last act=none"),
+      HasSubstr("post: expected none for what the usual order says, bias,residual; found bias,residual"));
+  EXPECT_THAT(
+      why("bias=1 residual=1 act=relu post=activation,residual,bias"),
+      HasSubstr(
+          "post: expected activation,bias,residual, which says the same; found activation,residual,bias"));
+  EXPECT_THAT(
+      why("bias=1 act=relu post=activation,bias,scale"),
+      HasSubstr(
+          "post: expected the parts there are, each once (bias,activation), found activation,bias,scale"));
+  EXPECT_THAT(why("bias=1 act=relu post=activation,activation"), HasSubstr("each once (bias,activation)"));
+  EXPECT_THAT(why("bias=1 residual=last act=relu post=activation,bias"), HasSubstr("matmul has no post"));
+  EXPECT_THAT(why("bias=1 scale=1 act=relu", "int8"), HasSubstr("scale: expected none for int8"));
+  EXPECT_THAT(why("bias=1 scale=1 act=relu", "int8 out_dtype=uint8"),
+              HasSubstr("scale: expected none for int8, which has one where out has 8 bits"));
+  EXPECT_THAT(why("bias=1 act=relu post=activation,bias", "int8 out_dtype=uint8"),
+              HasSubstr("post: expected none with out_dtype uint8, found activation,bias"));
+  EXPECT_THAT(why("bias=1 act=silu", "int8"),
+              HasSubstr("activation: expected none or relu with out_dtype int32"));
 }
 
 TEST(WorkloadKey, RefusesWhatItDoesNotKnow) {

@@ -224,7 +224,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "constant, "
        "data, dilation, dtype, "
        "groups, layout, "
-       "measure, name, op, out_dtype, out_layout, padding, residual, search, seed, stop_below, stride, "
+       "measure, name, op, out_dtype, out_layout, padding, post, residual, scale, search, seed, stop_below, "
+       "stride, "
        "target, time_limit_s, trials, uses, weight."},
       {conv(R"("stride": 1, "stride": 2)"), "\"stride\": the key is given twice in one object."},
       {conv(R"("measure": {"repeats": 1, "repeats": 2})"),
@@ -245,7 +246,8 @@ TEST(JobFile, EachMistakeGetsOneLineThatNamesKeyFoundAndExpected) {
        "\"a\": unknown key. Known here: accumulate, activation, algorithms, bias, constant, data, dilation, "
        "dtype, "
        "groups, layout, "
-       "measure, name, op, out_dtype, out_layout, padding, residual, search, seed, stop_below, stride, "
+       "measure, name, op, out_dtype, out_layout, padding, post, residual, scale, search, seed, stop_below, "
+       "stride, "
        "target, time_limit_s, trials, uses, weight."},
       // pairs
       {conv(R"("stride": [0, 1])"),

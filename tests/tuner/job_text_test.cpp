@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/random_seed.h"
+#include "tests/templates/random_epilogue.h"
 #include "tuner/jobs/job_file.h"
 
 namespace tuner::cli {
@@ -40,7 +41,7 @@ class Draw {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
   bool flag() { return random_() % 2 == 0; }
-  Activation activation() { return flag() ? Activation::kRelu : Activation::kNone; }
+  Activation activation() { return testing::kActivations[number(0, std::ssize(testing::kActivations) - 1)]; }
   std::vector<std::string> some(std::vector<std::string> names) {
     std::erase_if(names, [&](const std::string&) { return flag(); });
     return names;
@@ -53,6 +54,9 @@ class Draw {
     const auto allowed = out_dtypes(w.dtype);
     if (const DType out = allowed[number(0, std::ssize(allowed) - 1)]; out != sum_dtype(w.dtype))
       w.narrow_out = out;
+    const Activation of_integers = flag() ? Activation::kRelu : Activation::kNone;
+    testing::draw_epilogue(w, w.dtype == DType::kInt8 ? of_integers : activation(), /*in_place=*/true,
+                           random_);
     return w;
   }
 
@@ -65,9 +69,6 @@ class Draw {
                                          .k = number(1, 9),
                                          .transpose_a = flag(),
                                          .transpose_b = flag(),
-                                         .bias = flag(),
-                                         .residual = flag(),
-                                         .activation = activation(),
                                          .constant = some({"a", "b"})});
       case 1: {
         const int64_t groups = number(1, 3);
@@ -82,9 +83,6 @@ class Draw {
                                          .padding = {number(0, 1), number(0, 1), number(0, 1), number(0, 1)},
                                          .dilation = {number(1, 2), number(1, 2)},
                                          .groups = groups,
-                                         .bias = flag(),
-                                         .residual = flag(),
-                                         .activation = activation(),
                                          .layout = flag() ? "NCHW" : "NCHW8c",
                                          .out_layout = flag() ? "NCHW" : "NCHW16c",
                                          .constant = some({"data", "weight"})});

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "compiler_core/graph/builder.h"
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/graph/reference.h"
 #include "tests/models/networks.h"
@@ -26,7 +27,13 @@ namespace tuner {
 namespace {
 
 using graph::ValueId;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using Numbers = std::vector<double>;
+using Dims = std::vector<int64_t>;
 using Where = ValuePlace::Where;
 
 // Elements as they lie in memory.
@@ -90,8 +97,8 @@ std::vector<Numbers> carry_out(const ModelSteps& model, const MemoryPlan& plan,
   for (const ModelStep& step : model.steps) {
     std::vector<Numbers> args;
     for (const ValueId v : step.reads) args.push_back(memory.numbers(v));
-    args.emplace_back();
     const Program program = step.workload.compute();
+    if (program.args.back()->role != BufferRole::kInOut) args.emplace_back();
     EXPECT_EQ(args.size(), program.args.size()) << step.workload.key();
     const Status done = evaluate(program, args);
     EXPECT_TRUE(done) << done.message();
@@ -106,17 +113,18 @@ struct Planned {
   ModelSteps model;
   MemoryPlan plan;
 };
-// With images in blocks of the target's lanes, if there is one.
-Planned planned(graph::Graph graph, const Target* blocks_of = nullptr) {
+Target a_cpu() { return *parse_target("llvm -mcpu=haswell"); }
+// `blocks`: with images in blocks of the target's lanes.
+Planned planned(graph::Graph graph, const Target& target = a_cpu(), bool blocks = false) {
   CHECK(optimize(graph, model_evaluator()).is_ok());
   auto model = partition(std::move(graph));
   CHECK(model.is_ok()) << model.message();
   Planned out{*std::move(model), {}};
-  if (blocks_of != nullptr) {
-    const Status applied = apply_layouts(out.model, blocked_layouts(out.model, *blocks_of), *blocks_of);
+  if (blocks) {
+    const Status applied = apply_layouts(out.model, blocked_layouts(out.model, target), target);
     EXPECT_TRUE(applied) << applied.message();
   }
-  out.plan = plan_memory(out.model);
+  out.plan = plan_memory(out.model, target, "");
   return out;
 }
 graph::Graph read(const std::string& bytes) {
@@ -125,15 +133,15 @@ graph::Graph read(const std::string& bytes) {
   return *std::move(graph);
 }
 
-class ModelPlan : public ::testing::TestWithParam<std::string> {};
+class PlannedNetwork : public ::testing::TestWithParam<std::string> {};
 
-void expect_right(const std::string& name, int64_t batch, const Target* blocks_of) {
+void expect_network_right(const std::string& name, int64_t batch, const Target& target, bool blocks) {
   const int64_t image = name == "mlp" ? 28 : 64;
   const auto bytes =
       testing::network(name, {.image = image, .batch = batch, .narrower = 8, .seed = first_seed(5)});
   ASSERT_TRUE(bytes.is_ok()) << bytes.message();
   const graph::Graph network = read(*bytes);
-  const Planned p = planned(network, blocks_of);
+  const Planned p = planned(network, target, blocks);
   std::mt19937 random(first_seed(6));
   std::normal_distribution<double> numbers;
   Numbers data(static_cast<size_t>(network[network.inputs[0]].type.elements()));
@@ -155,14 +163,16 @@ void expect_right(const std::string& name, int64_t batch, const Target* blocks_o
   EXPECT_LE(static_cast<double>(p.plan.arena_bytes), 1.1 * static_cast<double>(p.plan.largest_live_bytes));
 }
 
-TEST_P(ModelPlan, ComputesWhatTheNetworkComputes) {
-  for (const int64_t batch : {1, 2}) ASSERT_NO_FATAL_FAILURE(expect_right(GetParam(), batch, nullptr));
+TEST_P(PlannedNetwork, ComputesWhatTheNetworkComputes) {
+  for (const int64_t batch : {1, 2})
+    ASSERT_NO_FATAL_FAILURE(expect_network_right(GetParam(), batch, a_cpu(), false));
 }
-TEST_P(ModelPlan, ComputesItWithImagesInBlocksToo) {
+TEST_P(PlannedNetwork, ComputesItWithImagesInBlocksToo) {
   const Target target = *parse_target("llvm -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu");  // 4 lanes
-  for (const int64_t batch : {1, 2}) ASSERT_NO_FATAL_FAILURE(expect_right(GetParam(), batch, &target));
+  for (const int64_t batch : {1, 2})
+    ASSERT_NO_FATAL_FAILURE(expect_network_right(GetParam(), batch, target, true));
 }
-INSTANTIATE_TEST_SUITE_P(All, ModelPlan, ::testing::ValuesIn(testing::network_names()),
+INSTANTIATE_TEST_SUITE_P(All, PlannedNetwork, ::testing::ValuesIn(testing::network_names()),
                          [](const auto& info) { return info.param; });
 
 std::map<std::string, int> steps_of(const std::string& name, int64_t narrower = 1) {
@@ -173,7 +183,6 @@ std::map<std::string, int> steps_of(const std::string& name, int64_t narrower = 
 }
 
 TEST(ModelSteps, AreAsFewAsTheEpiloguesAllow) {
-  using ::testing::ElementsAre;
   using ::testing::Pair;
   EXPECT_THAT(steps_of("mlp"), ElementsAre(Pair("matmul", 2), Pair("softmax", 1)));
   EXPECT_THAT(steps_of("vgg16", 8), ElementsAre(Pair("conv2d", 13), Pair("matmul", 3), Pair("pool2d", 5)));
@@ -184,7 +193,7 @@ TEST(ModelSteps, AreAsFewAsTheEpiloguesAllow) {
 // The last sum of ResNet-50 is plain, for the mean behind it, and so must be what it adds: that alone is moved.
 TEST(ModelLayouts, BlocksGoFromConvolutionToConvolution) {
   const Target target = *parse_target("llvm -mcpu=skylake-avx512");
-  const Planned resnet = planned(read(*testing::network("resnet50", {})), &target);
+  const Planned resnet = planned(read(*testing::network("resnet50", {})), target, /*blocks=*/true);
   int moves = 0;
   std::map<std::string, int> layouts;
   for (const ModelStep& step : resnet.model.steps) {
@@ -204,6 +213,186 @@ TEST(ModelLayouts, WhatTheyMayNotBeIsToldWithTheStep) {
   layouts[p.model.steps.back().writes] = 16;  // of a product
   EXPECT_THAT(apply_layouts(p.model, layouts, target).message(),
               ::testing::HasSubstr("writes what is to lie in blocks"));
+}
+
+// A network written operator by operator; images of 1 x 4 x 8 x 8.
+class Writer {
+ public:
+  Writer() : builder_("test", model_evaluator()) {}
+  ValueId input(Dims shape) {
+    return builder_.input(str("x", ++names_), {DType::kFloat32, std::move(shape)});
+  }
+  ValueId constant(Dims shape, double from = -1, double to = 1) {
+    const graph::TensorType type{DType::kFloat32, std::move(shape)};
+    Numbers numbers(static_cast<size_t>(type.elements()));
+    for (double& x : numbers) x = std::uniform_real_distribution<float>(from, to)(random_);
+    return builder_.constant(str("c", ++names_), type, graph::Constant::of(numbers, type.dtype));
+  }
+  ValueId add(const std::string& op, std::vector<ValueId> inputs, graph::Attributes attributes = {}) {
+    auto made = builder_.add({.name = str("n", ++names_),
+                              .op = op,
+                              .attributes = std::move(attributes),
+                              .inputs = std::move(inputs),
+                              .outputs = {}},
+                             {str("v", names_)});
+    CHECK(made.is_ok()) << made.message();
+    return made->at(0);
+  }
+  ValueId list(const std::vector<int64_t>& integers) {
+    return builder_.constant(str("i", ++names_), {DType::kInt64, {std::ssize(integers)}},
+                             graph::Constant::of(integers, DType::kInt64));
+  }
+  ValueId conv(ValueId x) { return add("Conv", {x, constant({4, 4, 1, 1})}); }
+  graph::Graph finish(std::vector<ValueId> outputs) { return builder_.finish(std::move(outputs)); }
+
+ private:
+  std::mt19937 random_{first_seed(11)};
+  graph::GraphBuilder builder_;
+  int names_ = 0;
+};
+
+// The plan computes what the network does, for numbers from -1 to 1.
+Planned expect_right(const graph::Graph& network, const Target& target = a_cpu()) {
+  Planned p = planned(network, target);
+  std::vector<Numbers> inputs;
+  std::mt19937 random(first_seed(12));
+  for (const ValueId v : network.inputs)
+    for (Numbers& x = inputs.emplace_back(); std::ssize(x) < network[v].type.elements();)
+      x.push_back(std::uniform_real_distribution<float>(-1, 1)(random));
+  const auto expected = run_reference(network, inputs, model_evaluator());
+  EXPECT_TRUE(expected.is_ok()) << expected.message();
+  const std::vector<Numbers> found = carry_out(p.model, p.plan, inputs);
+  EXPECT_EQ(found.size(), expected->size());
+  for (size_t o = 0; o < found.size(); ++o)
+    EXPECT_THAT(found[o], ::testing::Pointwise(::testing::DoubleNear(1e-5), (*expected)[o]));
+  return p;
+}
+std::vector<std::string> keys_of(const Planned& p) {
+  std::vector<std::string> keys;
+  for (const ModelStep& step : p.model.steps) keys.push_back(step.workload.key());
+  return keys;
+}
+
+constexpr int64_t kImage = 4 * 8 * 8 * 4;  // bytes
+
+// A chain of sums has two images at once: one that is added to, and what is in the making.
+TEST(ModelPlan, SumsLieOnTheirResiduals) {
+  for (const bool last : {false, true}) {
+    Writer w;
+    ValueId x = w.conv(w.input({1, 4, 8, 8}));
+    for (int k = 0; k < 3; ++k) {
+      ValueId y = w.conv(w.add("Sigmoid", {w.conv(x)}));
+      if (last) y = w.add("Relu", {y});
+      y = w.add("Add", {y, x});
+      x = last ? y : w.add("Relu", {y});
+    }
+    const Planned p = expect_right(w.finish({w.conv(x)}));
+    EXPECT_EQ(p.plan.arena_bytes, 2 * kImage);
+    const std::vector<std::string> keys = keys_of(p);
+    ASSERT_EQ(keys.size(), 8U);
+    for (const size_t k : {2, 4, 6})
+      EXPECT_THAT(keys[k], HasSubstr(last ? "accumulate=1 act=relu post=activation,residual"
+                                          : "accumulate=1 act=relu dtype"));
+  }
+}
+
+// The result itself is the memory that is added to.
+TEST(ModelPlan, AResultOfTheModelMayBeASum) {
+  Writer w;
+  const ValueId x = w.conv(w.input({1, 4, 8, 8}));
+  const Planned p = expect_right(w.finish({w.add("Add", {w.conv(w.add("Tanh", {w.conv(x)})), x})}));
+  EXPECT_THAT(keys_of(p).back(), HasSubstr("accumulate=1"));
+  EXPECT_EQ(p.plan.values[p.model.steps[0].writes].where, Where::kOutput);
+  EXPECT_EQ(p.plan.arena_bytes, kImage);
+}
+
+// A residual that is read later or at the same time, that is a result, an input, a constant or a part, stays as it is.
+TEST(ModelPlan, ResidualsThatAreNeededStay) {
+  const auto none = [](const graph::Graph& network) {
+    EXPECT_THAT(keys_of(expect_right(network)), Each(Not(HasSubstr("accumulate"))));
+  };
+  const auto some = [](const graph::Graph& network) {
+    EXPECT_THAT(keys_of(expect_right(network)), ::testing::Contains(HasSubstr("residual=1")));
+  };
+  for (const int form : {0, 1, 2, 3, 4, 5}) {
+    SCOPED_TRACE(form);
+    Writer w;
+    const ValueId in = w.input({1, 4, 8, 8}), x = w.conv(in);
+    const ValueId branch = w.conv(w.add("Tanh", {w.conv(x)}));
+    std::vector<ValueId> outputs;
+    if (form == 0) {  // read later
+      const ValueId sum = w.add("Relu", {w.add("Add", {branch, x})});
+      outputs = {w.add("Mul", {w.conv(sum), x})};
+    } else if (form == 1) {  // a result
+      outputs = {w.conv(w.add("Add", {branch, x})), x};
+    } else if (form == 2) {  // an input
+      outputs = {w.conv(w.add("Add", {branch, in}))};
+    } else if (form == 3) {  // a constant
+      outputs = {w.conv(w.add("Add", {branch, w.constant({1, 4, 8, 8})}))};
+    } else if (form == 4) {  // what is multiplied is what is added
+      const ValueId y = w.add("Tanh", {branch});
+      outputs = {w.conv(w.add("Add", {w.conv(y), y}))};
+    } else {  // part of something larger
+      const ValueId wide = w.add("Conv", {x, w.constant({8, 4, 1, 1})});
+      const auto part = [&](int64_t from) {
+        return w.add("Slice", {wide, w.list({from}), w.list({from + 4}), w.list({1})});
+      };
+      outputs = {w.conv(w.add("Add", {w.conv(w.add("Tanh", {w.conv(part(0))})), part(4)}))};
+    }
+    const graph::Graph network = w.finish(outputs);
+    none(network);
+    some(network);
+  }
+}
+
+// Nor does a step get other templates for it: here none, as GPUs do not accumulate.
+TEST(ModelPlan, SumsStayApartWhereOtherTemplatesWouldServe) {
+  Writer w;
+  const ValueId x = w.conv(w.input({1, 4, 8, 8}));
+  const Planned p = expect_right(w.finish({w.conv(w.add("Add", {w.conv(w.add("Tanh", {w.conv(x)})), x}))}),
+                                 *parse_target("cuda -arch=sm_80"));
+  EXPECT_THAT(keys_of(p),
+              AllOf(Each(Not(HasSubstr("accumulate"))), ::testing::Contains(HasSubstr("residual=1"))));
+}
+
+// Factors, quotients, differences and sums of one number, or one a channel, in the order of the network.
+TEST(ModelSteps, TakeInNumbersOfAChannel) {
+  Writer w;
+  const ValueId a = w.input({1, 2, 5, 6}), b = w.input({1, 2, 6, 7});
+  const ValueId scores = w.add("Div", {w.add("MatMul", {a, b}), w.constant({}, 2, 3)});
+  const ValueId masked = w.add("Add", {scores, w.constant({1, 1, 1, 7})});
+  Planned p = expect_right(w.finish({w.add("Softmax", {masked})}));
+  ASSERT_EQ(p.model.steps.size(), 2U);
+  EXPECT_THAT(keys_of(p)[0], HasSubstr("bias=1 scale=1 act=none post=scale,bias dtype"));
+
+  Writer behind;
+  const ValueId x = behind.input({1, 4, 8, 8}), factor = behind.input({1, 4, 1, 1});
+  ValueId y = behind.add("Relu", {behind.add("Conv", {x, behind.constant({6, 4, 3, 3})})});
+  y = behind.add("Mul", {y, behind.constant({6, 1, 1})});
+  y = behind.add("Sub", {y, behind.constant({1})});
+  ValueId z = behind.add("Mul", {factor, behind.conv(x)});  // known when the model runs
+  z = behind.add("Add", {z, x});
+  p = expect_right(behind.finish({y, behind.add("Tanh", {z})}));
+  EXPECT_THAT(keys_of(p), ElementsAre(HasSubstr("bias=1 scale=1 act=relu post=activation,scale,bias dtype"),
+                                      HasSubstr("bias=0 scale=1 residual=1 act=tanh dtype")));
+}
+
+// What is no number a channel, or has no room in the epilogue, is a step of its own.
+TEST(ModelSteps, LeaveOtherFactorsAlone) {
+  for (const int form : {0, 1, 2, 3, 4}) {
+    SCOPED_TRACE(form);
+    Writer w;
+    const ValueId x = w.input({1, 4, 8, 8}), y = w.conv(x), n = w.input({1, 4, 1, 1});
+    ValueId z = y;
+    if (form == 0) z = w.add("Mul", {y, w.constant({8, 1})});  // a number a row
+    if (form == 1) z = w.add("Div", {y, w.add("Exp", {n})});   // no constant to turn over
+    if (form == 2) z = w.add("Div", {w.constant({4, 1, 1}, 1, 2), w.add("Add", {y, w.constant({1}, 9, 10)})});
+    if (form == 3) z = w.add("Mul", {w.add("Mul", {w.add("Relu", {y}), w.constant({4, 1, 1})}), n});  // two
+    if (form == 4) z = w.add("Mul", {y, w.add("GlobalAveragePool", {y})});  // squeeze and excite
+    const Planned p = expect_right(w.finish({z}));
+    EXPECT_GE(p.model.steps.size(), 2U);
+    EXPECT_EQ(p.model.steps.back().workload.op_name(), "program");
+  }
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class SmallModel {
                       .kernel_of_step = {},
                       .source = "small.onnx",
                       .source_digest = std::string(64, 'a')};
-    model.memory = plan_memory(model.model);
+    model.memory = plan_memory(model.model, target, "");
     const Resolver resolver(nullptr);
     for (const ModelStep& step : model.model.steps) {
       const auto task = task_from_keys(step.workload.key(), target.name());

@@ -45,7 +45,7 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
   out.steps = *std::move(steps);
   const Layouts layouts = (request.blocks ? blocked_layouts : plain_layouts)(out.steps, request.target);
   RETURN_IF_ERROR(apply_layouts(out.steps, layouts, request.target).with_context(request.model + ": "));
-  out.memory = plan_memory(out.steps);
+  out.memory = plan_memory(out.steps, request.target, request.algorithms);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "tuner/model/groups.h"
+#include "tuner/model/in_place.h"
 
 namespace tuner {
 namespace {
@@ -169,7 +170,7 @@ bool can_stack(const ModelSteps& model, const ModelStep& step) {
 
 }  // namespace
 
-MemoryPlan plan_memory(ModelSteps& model) {
+MemoryPlan plan_memory(ModelSteps& model, const Target& target, const std::string& algorithms) {
   MemoryPlan best = Planner(model).plan();
   for (size_t s = 0; s < model.steps.size();) {
     if (!can_stack(model, model.steps[s])) {
@@ -194,7 +195,12 @@ MemoryPlan plan_memory(ModelSteps& model) {
     best = std::move(plan);
     model = std::move(without);
   }
-  return best;
+  ModelSteps summed = model;
+  if (!lie_on_residuals(summed, target, algorithms)) return best;
+  MemoryPlan plan = Planner(summed).plan();
+  if (plan.arena_bytes > best.arena_bytes) return best;
+  model = std::move(summed);
+  return plan;
 }
 
 }  // namespace tuner

@@ -2,12 +2,14 @@
 //
 // Values live from the step that makes them to the last one that reads them. They share one arena; a value takes the place
 // that was freed last, because that is still in the caches, if this does not make the arena larger than it must be. A view lies
-// on its source. A Concat whose inputs can be written in place is no step.
+// on its source, a sum on the residual that nobody needs any more. A Concat whose inputs can be written in place is no step.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "compiler_core/target.h"
 #include "tuner/model/partition.h"
 
 namespace tuner {
@@ -27,7 +29,7 @@ struct MemoryPlan {
 
 inline constexpr int64_t kArenaAlignment = 64;  // bytes, of every value
 
-// Drops steps that need no work in it (a Concat in place), hence not const.
-MemoryPlan plan_memory(ModelSteps& model);
+// Drops steps that need no work in it (a Concat in place), and lets sums lie on their residuals (in_place.h), hence not const.
+MemoryPlan plan_memory(ModelSteps& model, const Target& target, const std::string& algorithms);
 
 }  // namespace tuner

@@ -61,9 +61,16 @@ class Partitioner {
     const size_t n = readers_[step.writes][0];
     const Node& reader = out_.graph.nodes[n];
     if (taken_[n] || !take_in(out_.graph, reader, step)) return false;
+    own_new_values();
     step.nodes.push_back(n);
     step.writes = reader.outputs[0];
     return true;
+  }
+
+  // Constants that were added to the graph stand for themselves.
+  void own_new_values() {
+    for (ValueId added = out_.aliases.size(); added < out_.graph.values.size(); ++added)
+      out_.aliases.push_back({added, 0});
   }
 
   void add(ModelStep step) {
@@ -97,10 +104,8 @@ class Partitioner {
       for (const ValueId v : out_.graph.nodes[n].outputs) {
         if (v == kNoValue || !needed[v]) continue;
         ASSIGN_OR_RETURN(ModelStep step, group_of(out_.graph, uses_, taken_, v));
-        for (ValueId added = out_.aliases.size(); added < out_.graph.values.size(); ++added) {
-          out_.aliases.push_back({added, 0});
-          needed.push_back(true);
-        }
+        own_new_values();
+        needed.resize(out_.graph.values.size(), true);
         std::ranges::for_each(step.reads, need);
         add(std::move(step));
       }

@@ -37,6 +37,9 @@ bool same(const DnnlMd& a, const DnnlMd& b) {
 template <class Product>
 Status has_form(const Product& w) {
   if (requantises(w) && w.residual) return failed("a residual of 8 bits is not done here");
+  const ActivationKind kind = w.activation.kind;
+  if (w.scale || !w.post.empty() || (kind != ActivationKind::kNone && kind != ActivationKind::kRelu))
+    return failed("only bias, residual and relu are done here, in this order");
   return Status::ok();
 }
 

@@ -105,7 +105,15 @@ std::vector<int64_t> list(const std::array<int64_t, N>& values) {
   return {values.begin(), values.end()};
 }
 
+// True if the epilogue is a bias, a residual and relu, in this order.
+template <class Product>
+bool is_plain(const Product& w) {
+  const ActivationKind kind = w.activation.kind;
+  return !w.scale && w.post.empty() && (kind == ActivationKind::kNone || kind == ActivationKind::kRelu);
+}
+
 Status write(GraphWriter& g, const MatmulWorkload& w) {
+  if (!is_plain(w)) return failed("only bias, residual and relu are done here, in this order");
   if (w.transpose_a || w.transpose_b) return failed("operands that are stored transposed are not done here");
   if (is_float(w.dtype) && w.dtype != w.out_dtype())
     return failed("ONNX's MatMul of ", w.dtype, " writes ", w.dtype, ", not ", w.out_dtype());
@@ -125,6 +133,7 @@ Status write(GraphWriter& g, const MatmulWorkload& w) {
 }
 
 Status write(GraphWriter& g, const Conv2dWorkload& w) {
+  if (!is_plain(w)) return failed("only bias, residual and relu are done here, in this order");
   std::vector<std::string> inputs;
   if (requantises(w)) {
     if (w.residual) return failed("QLinearConv has no residual");

@@ -37,7 +37,7 @@ struct PlainMatmul {
 // Whether a BLAS does all of it: nothing is added to the product.
 inline bool is_plain_matmul(const Workload& workload) {
   const auto* w = workload.get_if<MatmulWorkload>();
-  return w != nullptr && w->dtype == DType::kFloat32 && !w->bias && !w->residual &&
+  return w != nullptr && w->dtype == DType::kFloat32 && !w->bias && !w->scale && !w->residual &&
          w->activation == Activation::kNone;
 }
 

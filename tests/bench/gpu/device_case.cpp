@@ -139,16 +139,23 @@ namespace {
 // What follows a product or a convolution; bias has one value a column, or a channel of `pixels`.
 struct Epilogue {
   bool bias = false, residual = false;
+  bool other = false;  // more than these and relu, in the usual order
   Activation activation = Activation::kNone;
   int64_t channels = 1, pixels = 1;
 };
 
+template <class Product>
+bool has_more(const Product& w) {
+  const ActivationKind kind = w.activation.kind;
+  return w.scale || !w.post.empty() || (kind != ActivationKind::kNone && kind != ActivationKind::kRelu);
+}
 Epilogue epilogue_of(const Workload& workload) {
   if (const auto* w = workload.get_if<MatmulWorkload>())
-    return {w->bias, w->residual, w->activation, w->n, 1};
+    return {w->bias, w->residual, has_more(*w), w->activation, w->n, 1};
   const auto* w = workload.get_if<Conv2dWorkload>();
   CHECK(w != nullptr) << "only products and convolutions have peers that leave the epilogue away";
-  return {w->bias, w->residual, w->activation, w->out_channels, w->out_height() * w->out_width()};
+  return {w->bias,       w->residual,     has_more(*w),
+          w->activation, w->out_channels, w->out_height() * w->out_width()};
 }
 
 }  // namespace
@@ -156,6 +163,7 @@ Epilogue epilogue_of(const Workload& workload) {
 // On the host, untimed.
 Status DeviceCase::finish(std::string& out) const {
   const Epilogue e = epilogue_of(workload_);
+  if (e.other) return failed("only bias, residual and relu are done here, in this order");
   std::vector<float> values(out.size() / sizeof(float)), bias, residual;
   std::memcpy(values.data(), out.data(), out.size());
   if (e.bias) {

@@ -1,0 +1,50 @@
+// Epilogues: every activation, and parts in any order, in every template of products for GPUs, emulated, against the oracle.
+#include <gtest/gtest.h>
+
+#include "templates/registry/registry.h"
+#include "tests/templates/gpu_template_check.h"
+#include "tests/templates/random_epilogue.h"
+
+namespace tuner {
+namespace {
+
+template <class Product>
+void expect_epilogues_right(const AnyTemplate& t, const Product& product, uint32_t fixed_seed) {
+  const RandomSeed seed(fixed_seed);
+  std::mt19937_64 random(seed);
+  for (const Activation& activation : testing::kActivations) {
+    Product w = product;
+    testing::draw_epilogue(w, activation, /*in_place=*/false, random);
+    expect_gpu_configs_right(t, w, gpu(), /*samples=*/1, static_cast<uint32_t>(random()));
+  }
+}
+
+Conv2dWorkload conv(int64_t channels, int64_t out_channels, int64_t kernel) {
+  return {.in_channels = channels,
+          .in_height = 7,
+          .in_width = 6,
+          .out_channels = out_channels,
+          .kernel_height = kernel,
+          .kernel_width = kernel,
+          .padding = {1, 1, 1, 1}};
+}
+
+TEST(EpilogueCuda, OfMatrixProducts) {
+  expect_epilogues_right(matmul_cuda(), MatmulWorkload{.m = 13, .n = 20, .k = 17}, 1);
+  expect_epilogues_right(matmul_cuda(), MatmulWorkload{.batch = 2, .m = 9, .n = 7, .k = 5, .constant = {"b"}},
+                         2);
+}
+
+TEST(EpilogueCuda, OfConvolutions) {
+  expect_epilogues_right(conv2d_nchw_cuda(), conv(3, 5, 3), 3);
+  Conv2dWorkload constant = conv(9, 11, 2);
+  constant.bias = true;
+  constant.constant = {"weight"};
+  expect_epilogues_right(conv2d_implicit_gemm_cuda(), constant, 4);
+  Conv2dWorkload depthwise = conv(6, 6, 3);
+  depthwise.groups = 6;
+  expect_epilogues_right(depthwise_conv2d_nchw_cuda(), depthwise, 5);
+}
+
+}  // namespace
+}  // namespace tuner
