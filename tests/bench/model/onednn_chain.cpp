@@ -210,9 +210,11 @@ class OnednnChain::Maker {
 
   template <class W>
   static Status epilogue(const W& w, PostOps& post) {
-    if (w.residual && !w.residual_last) post.add();
+    if (w.scale || (!w.post.empty() && !adds_residual_last(w)))
+      return not_found("an epilogue in this order is not chained here");
+    if (w.residual && !adds_residual_last(w)) post.add();
     RETURN_IF_ERROR(post.activation(w.activation));
-    if (w.residual && w.residual_last) post.add();
+    if (adds_residual_last(w)) post.add();
     return Status::ok();
   }
 
