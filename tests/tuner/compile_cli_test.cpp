@@ -223,12 +223,32 @@ TEST_F(CompileCommand, ModelsThatAreNotServedAreRefusedWithNodeAndReason) {
   expect_refused("compile wrong.onnx -o out",
                  "wrong.onnx: output \"y\": found shape [1, 5] in the model, expected that of float32[1, 4]");
 
-  OnnxModel open;  // an extent of 0 is no number
-  open.input("x", dtype, {1, 4, 0});
-  open.node("Relu", {"x"}, {"y"});
-  open.output("y", dtype, {1, 4, 1});
-  shell_.write("open.onnx", open.bytes());
-  expect_refused("compile open.onnx -o out", "open.onnx: input \"x\": extent 2 is 0, expected 1 to ");
+  OnnxModel none;
+  none.input("x", dtype, {1, 4, 0});
+  none.node("Relu", {"x"}, {"y"});
+  none.output("y", dtype, {1, 4, 1});
+  shell_.write("none.onnx", none.bytes());
+  expect_refused("compile none.onnx -o out", "none.onnx: input \"x\": extent 2 is 0, expected 1 to ");
+}
+
+TEST_F(CompileCommand, OpenExtentsAreClosedByOptions) {
+  OnnxModel model;
+  model.input("x", DType::kFloat32, {200, 4});
+  model.node("Relu", {"x"}, {"y"});
+  model.output("y", DType::kFloat32, {200, 4});
+  std::string bytes = model.bytes();
+  const std::string number = "\x08\xc8\x01",
+                    name = "\x12\x01N";  // an extent as 200, and one that is called N
+  for (size_t at = bytes.find(number); at != std::string::npos; at = bytes.find(number))
+    bytes.replace(at, number.size(), name);
+  shell_.write("open.onnx", bytes);
+  expect_refused("compile open.onnx -o out",
+                 "open.onnx: input \"x\": extent 0 (N) is open. Give it: --batch N, or --dim N=N");
+  for (const char* option : {"--batch 3", "--dim N=3"}) {
+    const CommandResult compiled = tuner(str("compile open.onnx -o out --no-tune ", option));
+    EXPECT_EQ(compiled.exit_code, 0) << option << "\n" << compiled.err;
+    EXPECT_THAT(tuner("run out").out, HasSubstr("float32[3, 4]")) << option;
+  }
 }
 
 // A sparse file: nobody reads it.
