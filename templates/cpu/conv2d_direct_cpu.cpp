@@ -12,7 +12,7 @@
 //           unrolled oh_inner, ow_inner  nothing is padded and no term is multiplied by 0
 //             unrolled oc_vector         one broadcast of data times each vector of the weights: one
 //               vectorized lane          accumulator register each
-//       write the tile: bias, residual, activation; to NCHW transposed in registers
+//       write the tile: the epilogue; to NCHW transposed in registers
 //
 // With unroll_kw, kw is innermost, around the tile. data and out may each be NCHW or blocked: data is read
 // where it lies, one element at a time. Serves stride, padding, dilation, groups; tiles need not divide the

@@ -18,7 +18,7 @@
 //     for panel of channels
 //       for tiles of pixels in block
 //         sums over kh, kw, ic: `down` x `across` tile registers, into acc, which stays in L1    (cpu_tiles.h)
-//       write acc: bias, residual, activation; vectors of channels (blocked) or of pixels (NCHW)
+//       write acc: the epilogue; vectors of channels (blocked) or of pixels (NCHW)
 //
 // Few channels of a plain image: taps count as channels (ic, kh, kw as one axis), so that steps are full.
 // Declines float32 and float16, groups, targets without tiles, and what leaves most of a tile empty.

@@ -17,7 +17,7 @@
 //           unrolled tile, unrolled vector of oc
 //       for oc block, tile row, tile
 //         half: for nu, unrolled i, vector of oc           back, one dimension...
-//         for i, unrolled j, vector of oc                  ...and the other; bias, residual, activation
+//         for i, unrolled j, vector of oc                  ...and the other; the epilogue
 //
 // Any size and padding: the last tiles are partly outside, which costs their products. Needs a constant
 // weight, stride and dilation 1, no groups, float32.

@@ -15,7 +15,7 @@
 //           unrolled vector of panel     ...with each vector of groups of b: one accumulator register each
 //             vectorized lane
 //               dot of the group
-//       write the tile: bias, residual, activation
+//       write the tile: the epilogue
 //
 // Serves batches, transposed operands, any sizes: the last group of k and the last tiles of rows and columns
 // are smaller. On targets without such instructions the same loops run on others (codegen/emit_dot.cpp).
