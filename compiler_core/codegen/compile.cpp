@@ -120,9 +120,10 @@ Result<std::vector<std::string>> instruction_sets(const Target& target) {
 }
 
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
-                                        std::string_view soname, std::string_view exported) {
+                                        std::string_view soname, std::string_view exported,
+                                        const std::vector<std::string>& needed) {
   if (objects.empty()) return invalid_argument("a library of no objects");
-  return codegen::link_shared(objects, target, soname, exported);
+  return codegen::link_shared(objects, target, soname, exported, needed);
 }
 
 Result<std::string> emit_llvm(const Program& program, const Target& target, const CompileOptions& options) {

@@ -42,9 +42,16 @@ Result<std::string> compile_table(const ConstantTable& table, const Target& targ
 Result<bool> calls_math_library(const std::vector<std::string>& objects);
 
 // One shared object of all, which exports the entries of each, or of all symbols only `exported`. Programs linked with it look for
-// `soname` when they start. It needs libm.so.6 if an object calls functions of it, and otherwise no other library. InvalidArgument when there is no object, or two define the same symbol (named).
+// `soname` when they start. It needs libm.so.6 if an object calls functions of it, and besides those in `needed`: shared objects, of
+// which it uses symbols; the loader looks for them, by their sonames, in the library's own folder. InvalidArgument when there is no
+// object, or two define the same symbol (named).
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
-                                        std::string_view soname, std::string_view exported = {});
+                                        std::string_view soname, std::string_view exported = {},
+                                        const std::vector<std::string>& needed = {});
+
+// A shared object that has these symbols and nothing behind them: stands for a library while another one is linked with it.
+Result<std::string> library_stub(const std::vector<std::string>& symbols, const Target& target,
+                                 std::string_view soname);
 
 struct ArchiveMember {
   std::string name;  // "conv1.o"

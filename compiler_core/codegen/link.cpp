@@ -13,7 +13,8 @@ LLD_HAS_DRIVER(elf)
 namespace tuner::codegen {
 
 Result<std::string> link_shared(const std::vector<std::string>& objects, const Target& target,
-                                std::string_view soname, std::string_view exported) {
+                                std::string_view soname, std::string_view exported,
+                                const std::vector<std::string>& needed) {
   static std::mutex mutex;  // LLD keeps its state in globals
   const std::lock_guard lock(mutex);
   // In memory, where there is some.
@@ -26,7 +27,11 @@ Result<std::string> link_shared(const std::vector<std::string>& objects, const T
   ASSIGN_OR_RETURN(const std::vector<std::string> calls, math_calls(objects));
   if (!calls.empty()) {
     inputs.push_back(scratch->file("libm.so"));
-    RETURN_IF_ERROR(write_math_stub(inputs.back(), calls, target));
+    RETURN_IF_ERROR(write_stub(inputs.back(), "libm.so.6", calls, target));
+  }
+  for (size_t i = 0; i < needed.size(); ++i) {
+    inputs.push_back(scratch->file(str("needed", i, ".so")));
+    RETURN_IF_ERROR(replace_file(inputs.back(), needed[i]));
   }
   const std::string out = scratch->file("kernel.so"), soname_option = str("--soname=", soname);
   const char* emulation = target.is_x86() ? "elf_x86_64" : "aarch64linux";
@@ -40,6 +45,7 @@ Result<std::string> link_shared(const std::vector<std::string>& objects, const T
     RETURN_IF_ERROR(replace_file(script, str("{ global: ", exported, "; local: *; };\n")));
     args.push_back(script_option.c_str());
   }
+  if (!needed.empty()) args.push_back("--rpath=$ORIGIN");
   for (const std::string& input : inputs) args.push_back(input.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);

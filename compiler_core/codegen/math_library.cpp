@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/scratch_folder.h"
 #include "compiler_core/codegen/library.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/InterfaceStub/ELFObjHandler.h"
@@ -49,10 +51,10 @@ Result<std::vector<std::string>> math_calls(const std::vector<std::string>& obje
   return std::vector<std::string>(calls.begin(), calls.end());
 }
 
-Status write_math_stub(const std::string& path, const std::vector<std::string>& functions,
-                       const Target& target) {
+Status write_stub(const std::string& path, std::string_view soname, const std::vector<std::string>& functions,
+                  const Target& target) {
   llvm::ifs::IFSStub stub;
-  stub.SoName = "libm.so.6";  // of glibc, on every architecture that there are targets for
+  stub.SoName = std::string(soname);
   stub.Target.Arch = target.is_x86() ? llvm::ELF::EM_X86_64 : llvm::ELF::EM_AARCH64;
   stub.Target.BitWidth = llvm::ifs::IFSBitWidthType::IFS64;
   stub.Target.Endianness = llvm::ifs::IFSEndiannessType::Little;
@@ -64,7 +66,7 @@ Status write_math_stub(const std::string& path, const std::vector<std::string>& 
   }
   if (llvm::Error error = llvm::ifs::writeBinaryStub(path, stub))
     return Status(StatusCode::kInternal,
-                  str("the stand-in of libm cannot be written: ", llvm::toString(std::move(error))));
+                  str("the stand-in of ", soname, " cannot be written: ", llvm::toString(std::move(error))));
   return Status::ok();
 }
 
@@ -73,6 +75,13 @@ Status write_math_stub(const std::string& path, const std::vector<std::string>& 
 Result<bool> calls_math_library(const std::vector<std::string>& objects) {
   ASSIGN_OR_RETURN(const std::vector<std::string> calls, codegen::math_calls(objects));
   return !calls.empty();
+}
+
+Result<std::string> library_stub(const std::vector<std::string>& symbols, const Target& target,
+                                 std::string_view soname) {
+  ASSIGN_OR_RETURN(const auto scratch, ScratchFolder::make("tuner-stub", {"/dev/shm", "/tmp"}));
+  RETURN_IF_ERROR(codegen::write_stub(scratch->file("stub.so"), soname, symbols, target));
+  return read_whole(scratch->file("stub.so"));
 }
 
 }  // namespace tuner

@@ -1,6 +1,8 @@
 #include "tuner/compile/compile_model.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -23,8 +25,28 @@
 #include "tuner/model/model_file.h"
 #include "tuner/model/model_package.h"
 #include "tuner/study/present.h"
+#include "tuner/text/format.h"
 
 namespace tuner {
+
+namespace {
+
+// Steps that are no work go, and with them the numbers of others: uses are found again by what their steps write.
+void plan_with_uses(const CompileRequest& request, PreparedModel& model) {
+  std::vector<graph::ValueId> written;
+  for (const FunctionUse& use : model.uses) {
+    model.steps.steps[use.step].foreign = true;
+    written.push_back(model.steps.steps[use.step].writes);
+  }
+  model.memory = plan_memory(model.steps, request.target, request.algorithms);
+  for (size_t u = 0; u < written.size(); ++u) {
+    const auto step = std::ranges::find(model.steps.steps, written[u], &ModelStep::writes);
+    CHECK(step != model.steps.steps.end()) << "the step of " << model.uses[u].word << " is gone";
+    model.uses[u].step = static_cast<size_t>(step - model.steps.steps.begin());
+  }
+}
+
+}  // namespace
 
 Result<PreparedModel> prepare_model(const CompileRequest& request) {
   PreparedModel out;
@@ -45,7 +67,14 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
   out.steps = *std::move(steps);
   const Layouts layouts = (request.blocks ? blocked_layouts : plain_layouts)(out.steps, request.target);
   RETURN_IF_ERROR(apply_layouts(out.steps, layouts, request.target).with_context(request.model + ": "));
-  out.memory = plan_memory(out.steps, request.target, request.algorithms);
+  ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
+  if (backend_of(request.target).runs_here(request.target))
+    for (const FunctionUse& use : out.uses) {
+      ASSIGN_OR_RETURN(UseCheck check,
+                       UseCheck::run(use, out.steps.steps[use.step].workload, request.target.threads));
+      out.checks.push_back(std::move(check));
+    }
+  plan_with_uses(request, out);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
   return out;
 }
@@ -151,6 +180,44 @@ Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, c
   return kernels;
 }
 
+std::string time_line(const FunctionUse& use, const std::string& step, const UseCheck::Times& times) {
+  char ratio[32];
+  std::snprintf(ratio, sizeof ratio, "%.2f", times.ours_ns / times.used_ns);
+  return str(step, ": ", use.symbol, " of ", use.from, " takes ", format_time(times.used_ns), ", our kernel ",
+             format_time(times.ours_ns), " (", ratio, " times as long; warm, in turn)");
+}
+
+// Puts the used functions in the place of our kernels, and times each beside the one it replaces.
+Status use_functions(const PreparedModel& model, ModelToPack& pack, CompiledReport& report) {
+  for (size_t u = 0; u < model.uses.size(); ++u) {
+    const FunctionUse& use = model.uses[u];
+    size_t& kernel = pack.kernel_of_step[use.step];
+    UseCheck::Times times;
+    if (u < model.checks.size()) {
+      ASSIGN_OR_RETURN(times, model.checks[u].time_beside(pack.kernels[kernel]));
+      report.used.push_back(time_line(use, pack.model.steps[use.step].name, times));
+    }
+    pack.used.push_back({pack.kernels.size(), use.from, use.library});
+    pack.kernels.push_back(used_kernel(use, CliTask(pack.kernels[kernel].task), times));
+    kernel = pack.kernels.size() - 1;
+  }
+  return Status::ok();
+}
+
+// Kernels that no step runs any more.
+void drop_unused(ModelToPack& pack) {
+  std::vector<size_t> place(pack.kernels.size());
+  size_t kept = 0;
+  for (size_t k = 0; k < pack.kernels.size(); ++k) {
+    if (std::ranges::find(pack.kernel_of_step, k) == pack.kernel_of_step.end()) continue;
+    if (kept != k) pack.kernels[kept] = std::move(pack.kernels[k]);
+    place[k] = kept++;
+  }
+  pack.kernels.resize(kept);
+  for (size_t& kernel : pack.kernel_of_step) kernel = place[kernel];
+  for (UsedFunction& used : pack.used) used.kernel = place[used.kernel];
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
@@ -160,19 +227,24 @@ Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& re
 
 Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder) {
   ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels, build_kernels(request, model));
-  CompiledReport report{.kernels = kernels.size()};
-  for (const BundleKernel& kernel : kernels) {
+  CompiledReport report;
+  ModelToPack pack{.name = model.name,
+                   .target = request.target,
+                   .model = std::move(model.steps),
+                   .memory = std::move(model.memory),
+                   .kernels = std::move(kernels),
+                   .kernel_of_step = model.kernels.of_step,
+                   .source = std::filesystem::path(request.model).filename().string(),
+                   .source_digest = model.digest,
+                   .used = {}};
+  RETURN_IF_ERROR(use_functions(model, pack, report));
+  drop_unused(pack);
+  for (const BundleKernel& kernel : pack.kernels) {
+    if (kernel.stands_alone()) continue;
+    ++report.kernels;
     report.tuned += kernel.kind == AnswerKind::kExact ? 1 : 0;
     if (!kernel.note.empty()) report.notes.push_back(str(kernel.task.key, ": ", kernel.note));
   }
-  const ModelToPack pack{.name = model.name,
-                         .target = request.target,
-                         .model = std::move(model.steps),
-                         .memory = std::move(model.memory),
-                         .kernels = std::move(kernels),
-                         .kernel_of_step = model.kernels.of_step,
-                         .source = std::filesystem::path(request.model).filename().string(),
-                         .source_digest = model.digest};
   ASSIGN_OR_RETURN(const std::vector<BundleFile> files, model_files(pack, folder.staging().string()));
   RETURN_IF_ERROR(folder.stage(files));
   if (backend_of(request.target).runs_here(request.target)) {

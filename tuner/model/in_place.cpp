@@ -63,7 +63,7 @@ bool lie_on_residuals(ModelSteps& model, const Target& target, const std::string
   for (size_t s = 0; s < model.steps.size(); ++s) {
     ModelStep& step = model.steps[s];
     std::optional<InPlace> changed = in_place(step.workload);
-    if (!changed) continue;
+    if (!changed || step.foreign) continue;
     const auto operand = step.reads.begin() + static_cast<std::ptrdiff_t>(changed->operand);
     const ValueId residual = *operand;
     if (!may_lie_on(model, s, residual) ||

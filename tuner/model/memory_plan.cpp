@@ -157,7 +157,8 @@ class Planner {
 
 // A Concat can be left out if each input is a value of its own that one step makes for it.
 bool can_stack(const ModelSteps& model, const ModelStep& step) {
-  if (step.nodes.size() != 1 || !stacks(model.graph, model.graph.nodes[step.nodes[0]])) return false;
+  if (step.foreign || step.nodes.size() != 1 || !stacks(model.graph, model.graph.nodes[step.nodes[0]]))
+    return false;
   for (size_t i = 0; i < step.reads.size(); ++i) {
     const ValueId in = step.reads[i];
     const bool made = std::ranges::count(model.steps, in, &ModelStep::writes) == 1;

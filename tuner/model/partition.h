@@ -22,6 +22,7 @@ struct ModelStep {
   // bytes are what the workload expects; shapes may be written differently (a view).
   std::vector<graph::ValueId> reads;
   graph::ValueId writes = graph::kNoValue;
+  bool foreign = false;  // a function of somebody else's runs it: its operands stay as they are
 };
 
 // Where a value stands that no step makes: in `source`, from byte `offset` on. A value of its own is its own source.
