@@ -331,14 +331,14 @@ TEST(BadFiles, CompiledModels) {
   folder.line().run("mkdir plan; cp text plan/plan.json; mkdir list; echo '[]' >list/plan.json");
   std::vector<BadInputRow> rows;
   for (const char* command : {"run", "show --as layers", "run --profile"})
-    for (const auto& [file, says] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"missing", "missing"},
-             {"text", "text"},
-             {"folder", "folder"},
-             {"plan", "plan/plan.json: line 1"},
-             {"list", "list/plan.json: "},
-             {"loop", "loop"},
-             {"/dev/null", "/dev/null"}})
+    for (const auto& [file, says] :
+         std::initializer_list<std::pair<const char*, const char*>>{{"missing", "missing"},
+                                                                    {"text", "text"},
+                                                                    {"folder", "folder"},
+                                                                    {"plan", "plan/plan.json: line 1"},
+                                                                    {"list", "list/plan.json: "},
+                                                                    {"loop", "loop"},
+                                                                    {"/dev/null", "/dev/null"}})
       rows.push_back({str(command, " ", file), says});
   for (const char* option : {"--runs 0", "--threads 0", "--seed many", "--input", "--before"})
     rows.push_back({str("run folder ", option), std::string(option).substr(0, 4)});

@@ -140,8 +140,8 @@ class Revalidation {
       view.say(str("task ", done_ + 1, " of ", plan.items.size(), ": ", item.task.workload_key, ", ",
                    static_cast<int64_t>(left_s), " s left"));
       const steady_clock::time_point item_begin = steady_clock::now();
-      Result<Verdict> verdict = measure_again(client_, item, options_.top,
-                                              end_ - seconds_of(kWindUp_s), interrupted, view);
+      Result<Verdict> verdict =
+          measure_again(client_, item, options_.top, end_ - seconds_of(kWindUp_s), interrupted, view);
       view.finish();
       if (!verdict) return verdict.status();
       if (store_ != nullptr) RETURN_IF_ERROR(look_up(*store_, item, *verdict));

@@ -161,8 +161,7 @@ Buffer resize_axis(const Use& use, MathWriter& m, const Buffer& source, const Ax
   const size_t d = axis.dimension;
   const bool repeated = repeats(taps, axis);
   const Buffer places =
-      repeated ? nullptr
-               : m.table(str("places", d), DType::kInt64, {axis.to, taps.count}, taps.places);
+      repeated ? nullptr : m.table(str("places", d), DType::kInt64, {axis.to, taps.count}, taps.places);
   const auto element = [&](const te::Indices& i, const Expr& tap) {
     te::Indices from = i;
     from[d] = repeated ? floor_div(i[d], Expr(axis.to / axis.from))
