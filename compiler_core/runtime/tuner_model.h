@@ -197,9 +197,9 @@ typedef struct tuner_checksum {
 } tuner_checksum;
 
 /* Eight lanes in registers, whatever the compiler's level of optimization. */
-#define TUNER_CHECKSUM_LANE(lane, i)                       \
-  lane = (lane ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15); \
-  lane ^= lane >> 29
+#define TUNER_CHECKSUM_LANE(lane, i)                           \
+  (lane) = ((lane) ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15); \
+  (lane) ^= (lane) >> 29
 static inline void tuner_checksum_add(tuner_checksum* sum, const void* blocks, int64_t bytes) {
   uint64_t a = sum->lanes[0], b = sum->lanes[1], c = sum->lanes[2], d = sum->lanes[3];
   uint64_t e = sum->lanes[4], f = sum->lanes[5], g = sum->lanes[6], h = sum->lanes[7];

@@ -225,8 +225,8 @@ TEST(ActivationTolerance, GrowsWithTheActivation) {
   for (const auto& [serving, plain] : products)
     for (const auto& [activation, at] : steep) {
       const Workload behind = std::visit(
-          [&](auto w) -> Workload {
-            if constexpr (requires { w.post; }) w.activation = activation;
+          [chosen = activation](auto w) -> Workload {
+            if constexpr (requires { w.post; }) w.activation = chosen;
             return w;
           },
           plain.op());

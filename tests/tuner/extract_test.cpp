@@ -21,7 +21,6 @@ namespace {
 
 using testing::Dims;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::ModelBuilder;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;

@@ -19,10 +19,10 @@ class NetworkModel {
  public:
   // Small images and few channels: the structure is that of the whole network.
   NetworkModel(const std::string& name, int64_t narrower, int64_t image) : name_(name) {
-    const auto bytes =
-        network(name, {.image = image, .batch = 1, .narrower = narrower, .seed = first_seed(11)});
+    auto bytes = network(name, {.image = image, .batch = 1, .narrower = narrower, .seed = first_seed(11)});
     CHECK(bytes.is_ok()) << bytes.message();
-    auto read = read_model(*bytes, nullptr, {}, model_evaluator());
+    bytes_ = *std::move(bytes);
+    auto read = read_model(bytes_, nullptr, {}, model_evaluator());
     CHECK(read.is_ok()) << read.message();
     graph_ = *std::move(read);
     std::mt19937 random(first_seed(12));
@@ -33,6 +33,8 @@ class NetworkModel {
     CHECK(answer.is_ok()) << answer.message();
     answer_ = (*answer)[0];
   }
+
+  NetworkModel(const NetworkModel&) = delete;
 
   ModelToPack packed(const Target& target) const { return packed_model(graph_, name_, target); }
   const std::vector<float>& input() const { return input_; }
@@ -50,7 +52,7 @@ class NetworkModel {
   }
 
  private:
-  std::string name_;
+  std::string name_, bytes_;  // the graph's constants are views of the bytes
   graph::Graph graph_;
   std::vector<float> input_;
   std::vector<double> answer_;  // of the only output

@@ -176,8 +176,9 @@ Status UseCheck::check_answer(const std::string& ending) const {
       // Not reversed: NaN is wrong.
       if (std::fabs(found[k] - expected[k]) <= t.absolute + t.relative * std::fabs(expected[k])) continue;
       return refused(word_, "computes something else than the step: ", buffer->name, "[",
-                     index_text(static_cast<int64_t>(k), buffer->shape), "] is ", found[k], ", expected ",
-                     expected[k], " within ", t.absolute + t.relative * std::fabs(expected[k]));
+                     index_text(static_cast<int64_t>(k), buffer->shape), "] is ",
+                     std::isnan(found[k]) ? "nan" : str(found[k]), ", expected ", expected[k], " within ",
+                     t.absolute + t.relative * std::fabs(expected[k]));
     }
   }
   return Status::ok();
