@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "compiler_core/base/status.h"
-#include "db/store/store.h"
+#include "db/store.h"
 #include "tuner/client/daemon_client.h"
 #include "tuner/client/progress_view.h"
 #include "tuner/study/revalidate_plan.h"

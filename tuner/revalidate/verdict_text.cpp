@@ -1,6 +1,7 @@
 #include "tuner/revalidate/verdict_text.h"
 
 #include "tuner/daemon/task_space.h"
+#include "tuner/search/known_best.h"
 #include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 #include "tuner/text/hint.h"
@@ -31,8 +32,8 @@ std::string verdict_text(const RevalidateItem& item, const Verdict& v) {
   if (item.staleness.stale()) text += str("  stale     ", item.staleness.reason, "\n");
   text += str("  before    ", format_time(item.before.time_ns), "  ", item.before.config, "\n");
   if (end == "failed")
-    text += str("  now       no right answer: ", v.error, ". Its job: ", v.job_id, "; what went wrong: ",
-                command_line("records export --job " + v.job_id), "\n");
+    text += str("  now       no right answer: ", v.error, ". Its job: ", v.job_id,
+                "; what went wrong: ", command_line("records export --job " + v.job_id), "\n");
   if (end == "replaced")
     text += str("  the same  ",
                 v.old_config_now_ns ? str("config takes ", format_time(*v.old_config_now_ns), " now",
