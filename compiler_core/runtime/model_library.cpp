@@ -1,0 +1,131 @@
+#include "compiler_core/runtime/model_library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "compiler_core/artifact/artifact.h"
+#include "compiler_core/base/input_file.h"
+#include "compiler_core/base/json_reader.h"
+#include "compiler_core/base/mapped_file.h"
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+using json_input::kRequired;
+using json_input::Reader;
+
+constexpr size_t kMostPlanBytes = 256 << 20;
+constexpr int kPlanFormat = 1;
+
+Status check_digest(const fs::path& folder, const ModelFiles::File& file) {
+  const std::string path = folder / file.path;
+  ASSIGN_OR_RETURN(const MappedFile mapped, map_input(path, "a library of a compiled model"));
+  if (sha256_hex(mapped.bytes()) == file.digest) return Status::ok();
+  return invalid_argument(path, ": is damaged, or not the library that plan.json tells of");
+}
+
+Result<std::shared_ptr<const void>> load(const std::string& path, const std::string& target) {
+  void* const library = dlopen(fs::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return invalid_argument(path, ": cannot be loaded; it is for \"", target, "\": ", dlerror());
+  return std::shared_ptr<const void>(library, [](const void* p) { dlclose(const_cast<void*>(p)); });
+}
+
+// The loader resolves the names of used functions, and a function of that name that the program has comes first. Every step's code
+// must be in one of the model's own libraries. Their names tell their content.
+Status check_entries(const tuner_model& table, const ModelFiles& files) {
+  std::vector<std::string> own = {fs::path(files.library.path).filename()};
+  for (const ModelFiles::File& other : files.others) own.push_back(fs::path(other.path).filename());
+  for (int32_t s = 0; s < table.num_steps; ++s) {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<void*>(table.steps[s].entry), &info) == 0 || info.dli_fname == nullptr)
+      return invalid_argument("step ", table.steps[s].name, ": its function is in no library");
+    if (std::ranges::find(own, fs::path(info.dli_fname).filename().string()) == own.end())
+      return invalid_argument("step ", table.steps[s].name, ": its function ",
+                              info.dli_sname == nullptr ? "" : info.dli_sname, " was taken from ",
+                              info.dli_fname, ", which has one of the same name; rename one of them");
+  }
+  return Status::ok();
+}
+
+void read_files(Reader& in, ModelFiles& files) {
+  int format = 0;
+  in.read("format", format, kRequired);
+  if (!in.failed() && format != kPlanFormat)
+    in.refuse("format", "expected ", kPlanFormat, ", found ", format,
+              "; compile the model again with this program");
+  in.read("model", files.model, kRequired);
+  // It becomes a part of paths.
+  if (!in.failed() && (files.model.empty() || !std::ranges::all_of(files.model, [](unsigned char c) {
+                         return std::isalnum(c) != 0 || c == '_';
+                       })))
+    in.refuse("model", "expected letters, digits and underscores, found \"", files.model, "\"");
+  in.read("target", files.target, kRequired);
+  files.library.path = str("lib/lib", files.model, ".so");
+  files.weights = files.model + ".weights";
+  in.read_objects("kernels", [&](Reader& kernel) {
+    kernel.read_object("used", [&](Reader& used) {
+      std::string path;
+      used.read("library", path, kRequired);
+      if (std::ranges::find(files.others, path, &ModelFiles::File::path) == files.others.end())
+        files.others.push_back({path, ""});
+    });
+  });
+  in.read_object(
+      "files",
+      [&](Reader& digests) {
+        digests.read(files.library.path, files.library.digest, kRequired);
+        for (ModelFiles::File& other : files.others) digests.read(other.path, other.digest, kRequired);
+      },
+      kRequired);
+}
+
+}  // namespace
+
+std::string table_symbol(std::string_view model) { return str("tuner_", model, "_model"); }
+
+Result<ModelFiles> read_model_files(const std::string& folder) {
+  const std::string path = fs::path(folder) / kPlanFile;
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, "the plan of a compiled model", kMostPlanBytes));
+  const Result<nlohmann::json> document = json_input::parse(text);
+  if (!document) return document.status().with_context(path + ": ");
+  ModelFiles files;
+  Reader in(*document, "");
+  read_files(in, files);
+  if (in.failed()) return invalid_argument(path, ": ", json_input::one_line(in.status().message()));
+  return files;
+}
+
+Status model_status(int32_t code) {
+  if (code == 0) return Status::ok();
+  return code == TUNER_MODEL_NO_MEMORY ? failed(tuner_model_error(code))
+                                       : invalid_argument(tuner_model_error(code));
+}
+
+Result<ModelLibrary> ModelLibrary::open(const std::string& folder, const ModelFiles& files) {
+  ModelLibrary model;
+  const std::string library = fs::path(folder) / files.library.path,
+                    weights = fs::path(folder) / files.weights;
+  RETURN_IF_ERROR(check_digest(folder, files.library));
+  for (const ModelFiles::File& other : files.others) RETURN_IF_ERROR(check_digest(folder, other));
+  ASSIGN_OR_RETURN(model.code_, load(library, files.target));
+  const std::string symbol = table_symbol(files.model);
+  model.table_ = static_cast<const tuner_model*>(dlsym(const_cast<void*>(model.code_.get()), symbol.c_str()));
+  if (model.table_ == nullptr) return invalid_argument(library, ": has no symbol ", symbol);
+  if (model.table_->version != TUNER_MODEL_VERSION)
+    return model_status(TUNER_MODEL_OTHER_ABI).with_context(library + ": ");
+  if (const Status own = check_entries(*model.table_, files); !own) return own.with_context(library + ": ");
+  if (!tuner_model_runs_here(model.table_))
+    return model_status(TUNER_MODEL_OTHER_CPU).with_context(folder + ": ");
+  tuner_weights* mapped = nullptr;
+  if (const int32_t code = tuner_weights_open(model.table_, weights.c_str(), &mapped); code != 0)
+    return model_status(code).with_context(weights + ": ");
+  model.weights_ = std::shared_ptr<tuner_weights>(mapped, tuner_weights_close);
+  return model;
+}
+
+}  // namespace tuner

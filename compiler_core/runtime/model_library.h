@@ -1,0 +1,52 @@
+// ModelLibrary: the folder of a compiled model (`tuner compile -o`), its library loaded and its weights mapped. Loading trusts it:
+// a folder from elsewhere is a program from elsewhere. Needs neither a compiler nor what wrote the folder.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/runtime/tuner_model.h"
+
+namespace tuner {
+
+// What plan.json tells of the files that a run needs; paths are those in the folder, digests SHA-256.
+struct ModelFiles {
+  struct File {
+    std::string path, digest;
+  };
+  std::string model;         // C name
+  std::string target;        // it is compiled for, for messages
+  std::string weights;       // path
+  File library;              // has the table
+  std::vector<File> others;  // libraries that it needs: of functions that are none of ours
+};
+
+inline constexpr std::string_view kPlanFile = "plan.json";
+
+// "tuner_NAME_model": the table's symbol.
+std::string table_symbol(std::string_view model);
+// Reads FOLDER/plan.json. InvalidArgument, with the path: it is missing, damaged, or of another format.
+Result<ModelFiles> read_model_files(const std::string& folder);
+// OK, or the reason in words: a code of tuner_model.h.
+Status model_status(int32_t code);
+
+class ModelLibrary {
+ public:
+  // InvalidArgument, with the path: a file is missing, damaged or belongs to another model, the table is of another version, the
+  // loader took another library's functions, or this CPU lacks instructions. Failed: out of memory.
+  static Result<ModelLibrary> open(const std::string& folder, const ModelFiles& files);
+
+  const tuner_model& table() const { return *table_; }  // as long as a copy of code() lives
+  tuner_weights* weights() const { return weights_.get(); }
+  const std::shared_ptr<const void>& code() const { return code_; }
+
+ private:
+  std::shared_ptr<const void> code_;
+  std::shared_ptr<tuner_weights> weights_;
+  const tuner_model* table_ = nullptr;
+};
+
+}  // namespace tuner
