@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <future>
 #include <map>
 #include <mutex>
 
 #include "deploy/runtime/builder.h"
+#include "deploy/runtime/call.h"
 #include "deploy/runtime/capture.h"
 #include "deploy/runtime/function.h"
 #include "deploy/runtime/kernel_cache.h"
@@ -21,34 +21,6 @@ namespace tuner::runtime {
 namespace {
 
 thread_local std::string last_error;
-
-tuner_code code_of(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kOk:
-      return TUNER_OK;
-    case StatusCode::kInvalidArgument:
-      return TUNER_INVALID;
-    case StatusCode::kNotFound:
-      return TUNER_NOT_FOUND;
-    default:
-      return TUNER_FAILED;
-  }
-}
-
-// Runs `body`, a Status, and turns what it says or throws into a code.
-template <class Body>
-tuner_code guarded(const Body& body) noexcept {
-  try {
-    const Status status = body();
-    if (!status.is_ok()) last_error = status.message();
-    return code_of(status);
-  } catch (const std::exception& error) {
-    last_error = str("out of memory, threads or the like: ", error.what());
-  } catch (...) {
-    last_error = "an unknown exception";
-  }
-  return TUNER_FAILED;
-}
 
 Result<Workload> parse_workload(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
@@ -96,6 +68,22 @@ std::string text_or(const char* text, const std::string& otherwise) {
 }
 
 }  // namespace
+
+void keep_error(std::string message) { last_error = std::move(message); }
+
+tuner_code code_of(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return TUNER_OK;
+    case StatusCode::kInvalidArgument:
+      return TUNER_INVALID;
+    case StatusCode::kNotFound:
+      return TUNER_NOT_FOUND;
+    default:
+      return TUNER_FAILED;
+  }
+}
+
 }  // namespace tuner::runtime
 
 struct tuner_function {

@@ -140,6 +140,49 @@ TUNER_API void tuner_free_packed(tuner_packed* packed); /* NULL is allowed */
 TUNER_API tuner_code tuner_run(const tuner_function* function, const tuner_packed* packed,
                                void* const* operands);
 
+/* ---- compiled models: the folders that `tuner compile -o` writes ----
+ *
+ *   tuner_loaded_model* model;
+ *   if (tuner_model_open("out", &model)) { puts(tuner_last_error()); ... }
+ *   tuner_model_context* context;                    one for each thread that runs the model
+ *   tuner_model_new_context(model, 0, &context);
+ *   const void* inputs[] = {image};
+ *   void* outputs[] = {scores};
+ *   tuner_model_run(context, inputs, outputs);       any number of times
+ *
+ * The same without this library: the header beside the model's library. Opening a folder runs what is in it: one from elsewhere is
+ * a program from elsewhere.
+ *
+ * Threads. A context belongs to one thread at a time; contexts of one model run at once and share its weights. After fork() the
+ * child makes contexts of its own.
+ * Ownership. Contexts stay valid after their model is closed. What tuner_model_get_input() points to is valid until both the model
+ * and its contexts are gone. */
+typedef struct tuner_loaded_model tuner_loaded_model;
+typedef struct tuner_model_context tuner_model_context;
+
+/* Loads the library of the folder and maps its weights, after checking that every file is whole and belongs to the others, and that
+ * this CPU has the instructions. */
+TUNER_API tuner_code tuner_model_open(const char* folder, tuner_loaded_model** model);
+TUNER_API void tuner_model_close(tuner_loaded_model* model); /* NULL is allowed */
+
+/* Inputs and outputs, in the order that tuner_model_run() takes them. */
+TUNER_API int32_t tuner_model_num_inputs(const tuner_loaded_model* model);
+TUNER_API int32_t tuner_model_num_outputs(const tuner_loaded_model* model);
+TUNER_API tuner_code tuner_model_get_input(const tuner_loaded_model* model, int32_t index,
+                                           tuner_operand* operand);
+TUNER_API tuner_code tuner_model_get_output(const tuner_loaded_model* model, int32_t index,
+                                            tuner_operand* operand);
+
+/* Memory for the values between inputs and outputs, and `threads` threads to run on, the caller's among them; 0: as many as the model
+ * was compiled for. All memory is allocated here; runs allocate none. */
+TUNER_API tuner_code tuner_model_new_context(const tuner_loaded_model* model, int32_t threads,
+                                             tuner_model_context** context);
+TUNER_API void tuner_model_free_context(tuner_model_context* context); /* NULL is allowed */
+
+/* Runs the model: a pointer for each input and output, row-major, aligned to 64 bytes (tuner_allocate). Outputs overlap nothing. */
+TUNER_API tuner_code tuner_model_run(tuner_model_context* context, const void* const* inputs,
+                                     void* const* outputs);
+
 /* Memory aligned to 64 bytes, zeroed; NULL when there is none. */
 TUNER_API void* tuner_allocate(size_t bytes);
 TUNER_API void tuner_free(void* memory);
