@@ -120,9 +120,22 @@ Result<std::vector<std::string>> instruction_sets(const Target& target) {
 }
 
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
-                                        std::string_view soname, std::string_view exported) {
+                                        std::string_view soname, std::string_view exported,
+                                        const std::vector<std::string>& needed) {
   if (objects.empty()) return invalid_argument("a library of no objects");
-  return codegen::link_shared(objects, target, soname, exported);
+  return codegen::link_shared(objects, target, soname, exported, needed);
+}
+
+Result<std::string> library_stub(const std::vector<std::string>& symbols, const Target& target,
+                                 std::string_view soname) {
+  std::vector<std::string> objects;
+  for (const std::string& symbol : symbols) {
+    ASSIGN_OR_RETURN(
+        std::string object,
+        compile_table({.symbol = symbol, .bytes = std::string(8, '\0'), .addresses = {}}, target));
+    objects.push_back(std::move(object));
+  }
+  return link_shared_library(objects, target, soname);
 }
 
 Result<std::string> emit_llvm(const Program& program, const Target& target, const CompileOptions& options) {

@@ -40,8 +40,14 @@ Result<std::string> compile_table(const ConstantTable& table, const Target& targ
 
 // One shared object of all, which exports the entries of each, or of all symbols only `exported`. Programs linked with it look for
 // `soname` when they start. InvalidArgument when there is no object, or two define the same symbol (named).
+// `needed`: shared objects, of which it uses symbols; the loader looks for them, by their sonames, in the library's own folder.
 Result<std::string> link_shared_library(const std::vector<std::string>& objects, const Target& target,
-                                        std::string_view soname, std::string_view exported = {});
+                                        std::string_view soname, std::string_view exported = {},
+                                        const std::vector<std::string>& needed = {});
+
+// A shared object that has these symbols and nothing behind them: stands for a library while another one is linked with it.
+Result<std::string> library_stub(const std::vector<std::string>& symbols, const Target& target,
+                                 std::string_view soname);
 
 struct ArchiveMember {
   std::string name;  // "conv1.o"

@@ -12,7 +12,8 @@ LLD_HAS_DRIVER(elf)
 namespace tuner::codegen {
 
 Result<std::string> link_shared(const std::vector<std::string>& objects, const Target& target,
-                                std::string_view soname, std::string_view exported) {
+                                std::string_view soname, std::string_view exported,
+                                const std::vector<std::string>& needed) {
   static std::mutex mutex;  // LLD keeps its state in globals
   const std::lock_guard lock(mutex);
   // In memory, where there is some.
@@ -21,6 +22,10 @@ Result<std::string> link_shared(const std::vector<std::string>& objects, const T
   for (size_t i = 0; i < objects.size(); ++i) {
     inputs.push_back(scratch->file(str("kernel", i, ".o")));
     RETURN_IF_ERROR(replace_file(inputs.back(), objects[i]));
+  }
+  for (size_t i = 0; i < needed.size(); ++i) {
+    inputs.push_back(scratch->file(str("needed", i, ".so")));
+    RETURN_IF_ERROR(replace_file(inputs.back(), needed[i]));
   }
   const std::string out = scratch->file("kernel.so"), soname_option = str("--soname=", soname);
   const char* emulation = target.is_x86() ? "elf_x86_64" : "aarch64linux";
@@ -34,6 +39,7 @@ Result<std::string> link_shared(const std::vector<std::string>& objects, const T
     RETURN_IF_ERROR(replace_file(script, str("{ global: ", exported, "; local: *; };\n")));
     args.push_back(script_option.c_str());
   }
+  if (!needed.empty()) args.push_back("--rpath=$ORIGIN");
   for (const std::string& input : inputs) args.push_back(input.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);

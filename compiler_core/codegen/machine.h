@@ -39,8 +39,9 @@ class Machine {
 
 // An ELF shared object of these relocatable objects that exports their default-visibility symbols, or only the one
 // called `exported`; "" is no soname. The same bytes for the same input. InvalidArgument, with the linker's words, when two objects
-// define the same symbol. One link at a time in a process; callers wait.
+// define the same symbol. One link at a time in a process; callers wait. `needed`: shared objects that it asks the loader for.
 Result<std::string> link_shared(const std::vector<std::string>& objects, const Target& target,
-                                std::string_view soname, std::string_view exported = {});
+                                std::string_view soname, std::string_view exported = {},
+                                const std::vector<std::string>& needed = {});
 
 }  // namespace tuner::codegen

@@ -23,6 +23,7 @@
 #include "compiler_core/runtime/tuner_runtime.h"
 #include "measure_server/runner/device_child.h"
 #include "measure_server/runner/device_host.h"
+#include "measure_server/runner/function_trial.h"
 #include "measure_server/runner/hardware.h"
 #include "measure_server/runner/jail.h"
 #include "measure_server/runner/run_pack.h"
@@ -36,12 +37,13 @@ bool is_socket(int fd) {
   return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-// What the runner starts of itself; not for people. -1: none of these.
-int device_process(int argc, char** argv) {
+// What programs of ours start; not for people. -1: none of these.
+int inner_process(int argc, char** argv) {
   const std::string_view what = argc >= 2 ? argv[1] : "";
   if (what == "--device-list" && argc == 2 && is_socket(3)) return tuner::device_list(3);
   if (what == "--device-child" && argc == 3 && is_socket(3))
     return tuner::device_child(3, std::atoi(argv[2]));
+  if (what == "--try-function" && argc == 3) return tuner::try_functions_here(argv[2]);
   return -1;
 }
 
@@ -80,7 +82,7 @@ int run_pack_command(int argc, char** argv) {
 int main(int argc, char** argv) {
   // Asks for tile registers (AMX) before candidates are forked: they inherit them, and may not ask in the jail.
   static_cast<void>(tuner_tiles());
-  if (const int status = device_process(argc, argv); status >= 0) return status;
+  if (const int status = inner_process(argc, argv); status >= 0) return status;
   if (argc >= 2 && std::string_view(argv[1]) == "run-pack") return run_pack_command(argc, argv);
   const std::string_view what = argc == 2 ? argv[1] : "";
   if (what == "--version") {

@@ -108,10 +108,10 @@ const std::vector<Rule> kRules = {
     {"tuner/cost_model", {"compiler_core/base"}},
     // What is known ahead is computed by the oracle, or compiled.
     {"tuner/model", {"compiler_core", "db", "templates", "tuner/bundle", "tuner/jobs", "tuner/text"}},
-    // Needs a daemon to tune and all that tuner/model knows.
+    // Needs a daemon to tune and all that tuner/model knows. Functions of --use are tried in a runner, on the data of verify.
     {"tuner/compile",
-     {"compiler_core", "db", "templates", "tuner/bundle", "tuner/client", "tuner/jobs", "tuner/model",
-      "tuner/study", "tuner/text"}},
+     {"compiler_core", "db", "measure_server/runner", "templates", "tuner/bundle", "tuner/client",
+      "tuner/jobs", "tuner/model", "tuner/study", "tuner/text", "tuner/verify"}},
     // A daemon measures, records tell what is stale.
     {"tuner/revalidate",
      {"compiler_core", "db", "templates", "tuner/client", "tuner/daemon", "tuner/jobs", "tuner/search",

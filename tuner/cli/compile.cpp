@@ -70,6 +70,9 @@ int compile(Options& options) {
     if (!file.starts_with("include/tuner_") && !file.starts_with("lib/cmake"))
       list += (list.empty() ? "" : ", ") + file;
   std::printf("%s: %s\n", request.output.c_str(), list.c_str());
+  for (const std::string& line : built->used) std::printf("%s\n", line.c_str());
+  if (!request.uses.empty())
+    std::fprintf(stderr, "tuner: no static library: functions of --use are in shared ones\n");
   if (built->error)
     std::printf("checked: largest error %.2g of the largest output\n", *built->error);
   else
@@ -125,6 +128,11 @@ void add_compile_command(Command app, CommandContext& context) {
       .as_duration()
       .in_range(0.0, 1e9)
       .show_default();
+  command
+      .add_option("--use", request.uses,
+                  "Let a function of a shared library take the place of a step, by the name of one of its "
+                  "nodes; it is checked and timed beside our kernel; may be given several times")
+      .type_name("NODE=FILE:FUNCTION");
   command.add_flag("--no-tune", options->no_tune, "Take what is known, and defaults for the rest");
   command.add_option("--algorithms", options->algorithms,
                      "Algorithms that kernels may use, as in a job file");

@@ -1,6 +1,8 @@
 #include "tuner/compile/compile_model.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -22,6 +24,7 @@
 #include "tuner/model/model_file.h"
 #include "tuner/model/model_package.h"
 #include "tuner/study/present.h"
+#include "tuner/text/format.h"
 
 namespace tuner {
 
@@ -31,8 +34,9 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
       request.name.empty() ? as_c_name(std::filesystem::path(request.model).stem().string()) : request.name;
   RETURN_IF_ERROR(check_c_name(out.name).with_context("--name: "));
   if (!backend_of(request.target).ships_objects())
-    return invalid_argument("--target ", request.target.name(),
-                            ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\"");
+    return invalid_argument(
+        "--target ", request.target.name(),
+        ": models are libraries, and kernels for it are not linked; expected a CPU, as \"cpu\"");
   ASSIGN_OR_RETURN(out.graph, read_model_file(request.model, request.options));
   ASSIGN_OR_RETURN(const MappedFile file, map_input(request.model, "an ONNX model"));
   out.digest = sha256_hex(file.bytes());
@@ -41,6 +45,13 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
   auto steps = partition(std::move(graph));
   if (!steps) return steps.status().with_context(request.model + ": ");
   out.steps = *std::move(steps);
+  ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
+  if (backend_of(request.target).runs_here(request.target))
+    for (const FunctionUse& use : out.uses) {
+      ASSIGN_OR_RETURN(UseCheck check,
+                       UseCheck::run(use, out.steps.steps[use.step].workload, request.target.threads));
+      out.checks.push_back(std::move(check));
+    }
   out.memory = plan_memory(out.steps);
   out.kernels = kernels_of(out.steps, request.target, request.algorithms);
   return out;
@@ -147,27 +158,71 @@ Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, c
   return kernels;
 }
 
+std::string time_line(const FunctionUse& use, const std::string& step, const UseCheck::Times& times) {
+  char ratio[32];
+  std::snprintf(ratio, sizeof ratio, "%.2f", times.ours_ns / times.used_ns);
+  return str(step, ": ", use.symbol, " of ", use.from, " takes ", format_time(times.used_ns), ", our kernel ",
+             format_time(times.ours_ns), " (", ratio, " times as long; warm, in turn)");
+}
+
+// Puts the used functions in the place of our kernels, and times each beside the one it replaces.
+Status use_functions(const PreparedModel& model, ModelToPack& pack, CompiledReport& report) {
+  for (size_t u = 0; u < model.uses.size(); ++u) {
+    const FunctionUse& use = model.uses[u];
+    size_t& kernel = pack.kernel_of_step[use.step];
+    UseCheck::Times times;
+    if (u < model.checks.size()) {
+      ASSIGN_OR_RETURN(times, model.checks[u].time_beside(pack.kernels[kernel]));
+      report.used.push_back(time_line(use, pack.model.steps[use.step].name, times));
+    }
+    pack.used.push_back({pack.kernels.size(), use.from, use.library});
+    pack.kernels.push_back(used_kernel(use, CliTask(pack.kernels[kernel].task), times));
+    kernel = pack.kernels.size() - 1;
+  }
+  return Status::ok();
+}
+
+// Kernels that no step runs any more.
+void drop_unused(ModelToPack& pack) {
+  std::vector<size_t> place(pack.kernels.size());
+  size_t kept = 0;
+  for (size_t k = 0; k < pack.kernels.size(); ++k) {
+    if (std::ranges::find(pack.kernel_of_step, k) == pack.kernel_of_step.end()) continue;
+    if (kept != k) pack.kernels[kept] = std::move(pack.kernels[k]);
+    place[k] = kept++;
+  }
+  pack.kernels.resize(kept);
+  for (size_t& kernel : pack.kernel_of_step) kernel = place[kernel];
+  for (UsedFunction& used : pack.used) used.kernel = place[used.kernel];
+}
+
 }  // namespace
 
-Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request, const PreparedModel& model) {
+Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
+                                                        const PreparedModel& model) {
   return BundleFolder::open(request.output, model.name, kModelIndex);
 }
 
 Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder) {
   ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels, build_kernels(request, model));
-  CompiledReport report{.kernels = kernels.size()};
-  for (const BundleKernel& kernel : kernels) {
+  CompiledReport report;
+  ModelToPack pack{.name = model.name,
+                   .target = request.target,
+                   .model = std::move(model.steps),
+                   .memory = std::move(model.memory),
+                   .kernels = std::move(kernels),
+                   .kernel_of_step = model.kernels.of_step,
+                   .source = std::filesystem::path(request.model).filename().string(),
+                   .source_digest = model.digest,
+                   .used = {}};
+  RETURN_IF_ERROR(use_functions(model, pack, report));
+  drop_unused(pack);
+  for (const BundleKernel& kernel : pack.kernels) {
+    if (kernel.stands_alone()) continue;
+    ++report.kernels;
     report.tuned += kernel.kind == AnswerKind::kExact ? 1 : 0;
     if (!kernel.note.empty()) report.notes.push_back(str(kernel.task.key, ": ", kernel.note));
   }
-  const ModelToPack pack{.name = model.name,
-                         .target = request.target,
-                         .model = std::move(model.steps),
-                         .memory = std::move(model.memory),
-                         .kernels = std::move(kernels),
-                         .kernel_of_step = model.kernels.of_step,
-                         .source = std::filesystem::path(request.model).filename().string(),
-                         .source_digest = model.digest};
   ASSIGN_OR_RETURN(const std::vector<BundleFile> files, model_files(pack, folder.staging().string()));
   RETURN_IF_ERROR(folder.stage(files));
   if (backend_of(request.target).runs_here(request.target)) {

@@ -12,6 +12,7 @@
 #include "compiler_core/target.h"
 #include "tuner/bundle/bundle_folder.h"
 #include "tuner/client/job_run.h"
+#include "tuner/compile/used_functions.h"
 #include "tuner/model/memory_plan.h"
 #include "tuner/model/model_kernels.h"
 #include "tuner/model/partition.h"
@@ -27,6 +28,8 @@ struct CompileRequest {
   Target target;
   std::string algorithms;  // that kernels may use, canonical; empty: any
   std::string db;
+  std::vector<std::string>
+      uses;  // NODE=LIBRARY:FUNCTION, of steps that somebody else's functions take (used_functions.h)
   bool tune = true;
   int trials = 128;           // a distinct kernel, on average
   double time_limit_s = 600;  // for all trials and races; 0: no limit
@@ -39,8 +42,10 @@ struct PreparedModel {
   ModelSteps steps;
   MemoryPlan memory;
   ModelKernels kernels;
+  std::vector<FunctionUse> uses;
+  std::vector<UseCheck> checks;  // one a use; empty where the target does not run here
 };
-// Errors as read_model_file(), optimize() and partition().
+// Errors as read_model_file(), optimize() and partition(); of find_uses() and UseCheck::run().
 Result<PreparedModel> prepare_model(const CompileRequest& request);
 
 // Tunes the model's kernels here, all as one job that continues where an earlier one was stopped. OK also after an
@@ -50,17 +55,19 @@ Status tune_model(const CompileRequest& request, const PreparedModel& model,
 
 struct CompiledReport {
   std::vector<std::string> files;  // written, below the folder
-  size_t kernels = 0;
+  size_t kernels = 0;              // of ours
   size_t tuned = 0;                // of them, those tuned for just their task
   std::vector<std::string> notes;  // of kernels that are not, one line each: what is lost
+  std::vector<std::string> used;   // of used functions, one line each: their time beside that of our kernel
   // Of the outputs for inputs from a seed, against the model as it was read, in double precision: the largest error of any
   // output, relative to the largest element of that output. Nothing where the target is not this machine.
   std::optional<double> error;
 };
 // The folder to write to, locked; opened before minutes of tuning, so that one that cannot be written is told at once.
-Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request, const PreparedModel& model);
+Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
+                                                        const PreparedModel& model);
 
-// Builds the best known kernels, and holds what the library computes against the reference. Only then the folder gets its files.
+// Builds the best known kernels, times used functions beside those they replace, and holds what the library computes against the reference. Only then the folder gets its files.
 // Failed: an error of more than 1e-4; the folder stays as it was.
 Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder);
 

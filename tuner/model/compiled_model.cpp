@@ -1,13 +1,9 @@
 #include "tuner/model/compiled_model.h"
 
-#include <dlfcn.h>
-
 #include <filesystem>
 
-#include "compiler_core/base/mapped_file.h"
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/target.h"
-#include "tuner/model/model_table.h"
 
 namespace tuner {
 namespace {
@@ -20,18 +16,8 @@ Status check_cpu(const CompiledPlan& plan) {
   return runs ? runs : invalid_argument("is compiled for \"", plan.target, "\": ", runs.message());
 }
 
-Result<std::shared_ptr<const void>> load(const std::string& path, const std::string& digest) {
-  ASSIGN_OR_RETURN(const MappedFile file, map_input(path, "the library of a compiled model"));
-  if (sha256_hex(file.bytes()) != digest)
-    return invalid_argument(path, ": is damaged, or not the library that plan.json tells of");
-  void* const library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return invalid_argument(path, ": cannot be loaded: ", dlerror());
-  return std::shared_ptr<const void>(library, [](const void* p) { dlclose(const_cast<void*>(p)); });
-}
-
 // What a plan says of a model and what its library does.
 Status check_table(const tuner_model& table, const CompiledPlan& plan) {
-  if (table.version != TUNER_MODEL_VERSION) return invalid_argument(tuner_model_error(TUNER_MODEL_OTHER_ABI));
   bool same = static_cast<size_t>(table.num_steps) == plan.steps.size() &&
               plan.weights.digest == table.weights_digest &&
               static_cast<size_t>(table.num_inputs) == plan.inputs.size() &&
@@ -40,9 +26,15 @@ Status check_table(const tuner_model& table, const CompiledPlan& plan) {
   return same ? Status::ok() : invalid_argument("plan.json tells of another model than the library has");
 }
 
-Status status_of(int32_t code) {
-  return code == TUNER_MODEL_NO_MEMORY ? failed(tuner_model_error(code))
-                                       : invalid_argument(tuner_model_error(code));
+ModelFiles files_of(const CompiledPlan& plan) {
+  ModelFiles files{.model = plan.model,
+                   .target = plan.target,
+                   .weights = plan.weights.file,
+                   .library = {plan.library, plan.library_digest},
+                   .others = {}};
+  for (const PlanKernel& kernel : plan.kernels)
+    if (kernel.is_used()) files.others.push_back({kernel.used.library, kernel.used.digest});
+  return files;
 }
 
 void call_hook(void* hook, int32_t step, int32_t done) {
@@ -72,28 +64,19 @@ Result<CompiledModel> CompiledModel::open(const std::string& folder) {
   ASSIGN_OR_RETURN(model.plan_, read_plan(folder));
   const std::filesystem::path in(folder);
   if (const Status cpu = check_cpu(model.plan_); !cpu) return cpu.with_context(folder + ": ");
-  const std::string library = in / model.plan_.library, weights = in / model.plan_.weights.file;
-  ASSIGN_OR_RETURN(model.code_, load(library, model.plan_.library_digest));
-  const std::string symbol = table_symbol(model.plan_.model);
-  model.table_ = static_cast<const tuner_model*>(dlsym(const_cast<void*>(model.code_.get()), symbol.c_str()));
-  if (model.table_ == nullptr) return invalid_argument(library, ": has no symbol ", symbol);
-  if (const Status same = check_table(*model.table_, model.plan_); !same)
-    return same.with_context(library + ": ");
-  if (!tuner_model_runs_here(model.table_))
-    return status_of(TUNER_MODEL_OTHER_CPU).with_context(folder + ": ");
-  tuner_weights* mapped = nullptr;
-  if (const int32_t code = tuner_weights_open(model.table_, weights.c_str(), &mapped); code != 0)
-    return status_of(code).with_context(weights + ": ");
-  model.weights_ = std::shared_ptr<tuner_weights>(mapped, tuner_weights_close);
+  const ModelFiles files = files_of(model.plan_);
+  ASSIGN_OR_RETURN(model.library_, ModelLibrary::open(folder, files));
+  if (const Status same = check_table(model.table(), model.plan_); !same)
+    return same.with_context((in / files.library.path).string() + ": ");
   return model;
 }
 
 Result<ModelContext> CompiledModel::context(const tuner_runtime* runtime) const {
   ModelContext made;
   tuner_context* context = nullptr;
-  if (const int32_t code = tuner_context_create(table_, weights_.get(), runtime, &context); code != 0)
-    return status_of(code).with_context(plan_.model + ": ");
-  made.code_ = code_;
+  if (const int32_t code = tuner_context_create(&table(), library_.weights(), runtime, &context); code != 0)
+    return model_status(code).with_context(plan_.model + ": ");
+  made.code_ = library_.code();
   made.context_.reset(context);
   return made;
 }

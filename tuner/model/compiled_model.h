@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler_core/runtime/tuner_model.h"
+#include "compiler_core/runtime/model_library.h"
 #include "tuner/model/plan_file.h"
 
 namespace tuner {
@@ -37,16 +37,14 @@ class CompiledModel {
   static Result<CompiledModel> open(const std::string& folder);
 
   const CompiledPlan& plan() const { return plan_; }
-  const tuner_model& table() const { return *table_; }  // as long as this or a context lives
+  const tuner_model& table() const { return library_.table(); }  // as long as this or a context lives
 
   // `runtime`: the threads to run on, which must outlive the context; null: the caller's alone.
   Result<ModelContext> context(const tuner_runtime* runtime = nullptr) const;
 
  private:
   CompiledPlan plan_;
-  std::shared_ptr<const void> code_;
-  std::shared_ptr<tuner_weights> weights_;
-  const tuner_model* table_ = nullptr;
+  ModelLibrary library_;
 };
 
 }  // namespace tuner

@@ -1,11 +1,14 @@
 #include "tuner/model/model_package.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 
 #include "bundle/runtime_header.h"  // generated
 #include "compiler_core/base/mapped_file.h"
 #include "compiler_core/codegen/library.h"
 #include "tuner/bundle/bundle_package.h"
+#include "tuner/jobs/c_names.h"
 #include "tuner/model/model_header.h"
 #include "tuner/model/model_table.h"
 #include "tuner/model/placed_model.h"
@@ -15,6 +18,25 @@
 namespace tuner {
 namespace {
 
+// The libraries of used functions. Returns a stub of each, to link with: the loader then looks for the file by the name it has
+// here, not by that which its maker gave it, and needs nothing of its symbols but those that are used.
+Result<std::vector<std::string>> add_used(const ModelToPack& model, std::vector<BundleFile>& files) {
+  std::map<std::string, std::vector<std::string>> symbols;  // by path
+  for (const UsedFunction& used : model.used) {
+    const std::string path = used_path(model, used), &symbol = model.kernels[used.kernel].function;
+    std::vector<std::string>& of_file = symbols[path];
+    if (of_file.empty()) files.push_back({path, *used.library});
+    if (std::ranges::find(of_file, symbol) == of_file.end()) of_file.push_back(symbol);
+  }
+  std::vector<std::string> stubs;
+  for (const auto& [path, names] : symbols) {
+    ASSIGN_OR_RETURN(std::string stub,
+                     library_stub(names, model.target, std::filesystem::path(path).filename().string()));
+    stubs.push_back(std::move(stub));
+  }
+  return stubs;
+}
+
 // Both libraries: all kernels, and the table of steps, the only symbol of the shared one.
 Status add_libraries(const ModelToPack& model, const PlacedModel& placed, std::vector<BundleFile>& files) {
   const std::string& name = model.name;
@@ -22,15 +44,18 @@ Status add_libraries(const ModelToPack& model, const PlacedModel& placed, std::v
   std::vector<std::string> objects;
   std::vector<ArchiveMember> members;
   for (const BundleKernel& k : model.kernels) {
+    if (k.code.object.empty()) continue;
     objects.push_back(k.code.object);
     members.push_back({k.function + ".o", k.code.object});
   }
   objects.push_back(table);
   members.push_back({name + "_model.o", std::move(table)});
-  ASSIGN_OR_RETURN(std::string shared,
-                   link_shared_library(objects, model.target, str("lib", name, ".so"), table_symbol(name)));
-  ASSIGN_OR_RETURN(std::string archive, write_archive(members));
+  ASSIGN_OR_RETURN(const std::vector<std::string> stubs, add_used(model, files));
+  ASSIGN_OR_RETURN(std::string shared, link_shared_library(objects, model.target, str("lib", name, ".so"),
+                                                           table_symbol(name), stubs));
   files.push_back({str("lib/lib", name, ".so"), std::move(shared)});
+  if (!stubs.empty()) return Status::ok();
+  ASSIGN_OR_RETURN(std::string archive, write_archive(members));
   files.push_back({str("lib/lib", name, ".a"), std::move(archive)});
   return Status::ok();
 }
@@ -45,6 +70,7 @@ void add_texts(const ModelToPack& model, const PlacedModel& placed, std::vector<
   const PackageText package{
       .name = name,
       .about = str("a model of ", placed.steps.size(), " steps for ", model.target.name()),
+      .archive = model.used.empty(),
       .x86 = model.target.is_x86(),
       .weights = true,
       .command = "tuner compile"};
@@ -68,8 +94,17 @@ Result<nlohmann::ordered_json> digests_of(const std::vector<BundleFile>& files) 
 
 }  // namespace
 
+std::string used_path(const ModelToPack& model, const UsedFunction& used) {
+  constexpr size_t kDigits = 16;
+  std::string stem = used.from.substr(0, used.from.find(".so"));
+  if (stem.starts_with("lib")) stem.erase(0, 3);
+  return str("lib/lib", model.name, "_", as_c_name(stem), "_", sha256_hex(*used.library).substr(0, kDigits),
+             ".so");
+}
+
 Result<std::vector<BundleFile>> model_files(const ModelToPack& model, const std::string& staging) {
-  CHECK(std::ranges::none_of(model.kernels, &BundleKernel::stands_alone)) << model.target.name();
+  CHECK(std::ranges::count_if(model.kernels, &BundleKernel::stands_alone) == std::ssize(model.used))
+      << model.target.name();
   if (model.kernels.empty())
     return invalid_argument(model.name, ": every result is known already: there is nothing to compile");
   const std::string weights = model.name + ".weights";

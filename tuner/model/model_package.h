@@ -3,10 +3,12 @@
 //
 //   include/NAME.h  tuner_model.h  tuner_runtime.h  tuner_kernel.h  tuner_pool.h
 //   lib/libNAME.so  lib/libNAME.a  lib/cmake/NAME/NAMEConfig.cmake  lib/pkgconfig/NAME.pc
+//   lib/libNAME_LIBRARY_DIGEST.so      a library of functions that take the place of kernels (README.md); there is no libNAME.a then
 //   NAME.weights                       constants as kernels read them; mapped, shared by all contexts and processes
 //   plan.json                          steps, kernels, places, times: for `tuner run` and `tuner show`
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,13 @@
 #include "tuner/model/partition.h"
 
 namespace tuner {
+
+// A function that somebody else wrote, in the place of a kernel of ours: its library lies beside ours.
+struct UsedFunction {
+  size_t kernel = 0;  // kernels[kernel] describes it: no object, `function` is its symbol
+  std::string from;   // file that it was given as, for people
+  std::shared_ptr<const std::string> library;  // its bytes
+};
 
 // What is to be written. Everything refers to model.graph.
 struct ModelToPack {
@@ -26,7 +35,12 @@ struct ModelToPack {
   std::vector<size_t> kernel_of_step;  // one a step, into kernels
   std::string source;                  // where the model came from, for people: its file's name
   std::string source_digest;           // SHA-256 of what was compiled, so that a reader knows its own
+  std::vector<UsedFunction> used;      // by kernel
 };
+
+// Path in the folder of a library of used functions: "lib/libNAME_ours_0123456789abcdef.so". Content names it: the loader takes
+// what it has loaded by that name, whatever the folder.
+std::string used_path(const ModelToPack& model, const UsedFunction& used);
 
 // All files; plan.json is the last. Writes the weights into `staging`, a folder on the file system where they will lie
 // (BundleFolder::staging()), one constant after the other. The target need not run on this machine.

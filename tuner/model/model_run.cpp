@@ -7,6 +7,7 @@
 
 #include "compiler_core/base/cpu_affinity.h"
 #include "compiler_core/base/statistics.h"
+#include "tuner/model/plan_view.h"
 #include "tuner/model/tensor_file.h"
 #include "tuner/text/format.h"
 #include "tuner/text/terminal.h"
@@ -139,10 +140,8 @@ std::string times_text(const CompiledPlan& plan, const ModelTimes& times, int wi
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t s) { return times.step_ns[s]; });
   const double sum = times.sum_ns();
   for (const size_t s : order) {
-    const std::string& key = plan.steps[s].workload;
     table.add({plan.steps[s].name, format_time(times.step_ns[s]),
-               print("%.1f %%", sum > 0 ? 100 * times.step_ns[s] / sum : 0),
-               key.starts_with("v1 ") ? key.substr(3) : key});
+               print("%.1f %%", sum > 0 ? 100 * times.step_ns[s] / sum : 0), work_text(plan, plan.steps[s])});
   }
   return table.text(width) + sums_text(times) + "\n";
 }
@@ -158,7 +157,8 @@ std::string comparison_text(const CompiledPlan& before, const ModelTimes& before
   for (size_t s = 0; s < now.steps.size(); ++s) {
     const auto other = std::ranges::find(before.steps, now.steps[s].name, &PlanStep::name);
     const double time = now_times.step_ns[s];
-    std::vector<std::string> row = {now.steps[s].name, "-", format_time(time), "-", now.steps[s].workload};
+    std::vector<std::string> row = {now.steps[s].name, "-", format_time(time), "-",
+                                    work_text(now, now.steps[s])};
     if (other != before.steps.end()) {
       const auto b = static_cast<size_t>(other - before.steps.begin());
       met[b] = true;
@@ -169,8 +169,8 @@ std::string comparison_text(const CompiledPlan& before, const ModelTimes& before
   }
   for (size_t b = 0; b < before.steps.size(); ++b)
     if (!met[b])
-      table.add(
-          {before.steps[b].name, format_time(before_times.step_ns[b]), "-", "-", before.steps[b].workload});
+      table.add({before.steps[b].name, format_time(before_times.step_ns[b]), "-", "-",
+                 work_text(before, before.steps[b])});
   return str(table.text(width), "before: ", sums_text(before_times), "\nnow: ", sums_text(now_times),
              "\nwhole, before/now: ",
              print("%.3f", now_times.whole_ns > 0 ? before_times.whole_ns / now_times.whole_ns : 0), "\n");

@@ -87,8 +87,6 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::string table_symbol(const std::string& model) { return str("tuner_", model, "_model"); }
-
 ConstantTable model_table(const ModelToPack& model, const PlacedModel& placed) {
   TableWriter table(table_symbol(model.name));
   tuner_model head{};

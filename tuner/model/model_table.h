@@ -4,12 +4,11 @@
 #include <string>
 
 #include "compiler_core/codegen/library.h"
+#include "compiler_core/runtime/model_library.h"
 #include "tuner/model/placed_model.h"
 
 namespace tuner {
 
-// "tuner_NAME_model".
-std::string table_symbol(const std::string& model);
 ConstantTable model_table(const ModelToPack& model, const PlacedModel& placed);
 
 }  // namespace tuner

@@ -105,10 +105,20 @@ void read_step(Reader& in, size_t kernels, PlanStep& step) {
 
 void read_kernel(Reader& in, PlanKernel& kernel) {
   in.read("function", kernel.function, kRequired);
-  in.read("template", kernel.template_name, kRequired);
-  if (const auto* config = in.get("config", kRequired)) kernel.config = config->dump();
   in.read_object(
       "answer", [&](Reader& answer) { answer.read("kind", kernel.answer, kRequired); }, kRequired);
+  if (kernel.is_used()) {
+    in.read_object(
+        "used",
+        [&](Reader& used) {
+          used.read("file", kernel.used.from, kRequired);
+          used.read("library", kernel.used.library, kRequired);
+        },
+        kRequired);
+  } else {
+    in.read("template", kernel.template_name, kRequired);
+    if (const auto* config = in.get("config", kRequired)) kernel.config = config->dump();
+  }
   in.read_object("measured", [&](Reader& measured) {
     std::string constants;
     measured.read_at_least("time_ns", kernel.time_ns, 0, kRequired);
@@ -184,7 +194,13 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
       kRequired);
   plan.library = str("lib/lib", plan.model, ".so");
   in.read_object(
-      "files", [&](Reader& files) { files.read(plan.library, plan.library_digest, kRequired); }, kRequired);
+      "files",
+      [&](Reader& files) {
+        files.read(plan.library, plan.library_digest, kRequired);
+        for (PlanKernel& kernel : plan.kernels)
+          if (kernel.is_used()) files.read(kernel.used.library, kernel.used.digest, kRequired);
+      },
+      kRequired);
   RETURN_IF_ERROR(in.status());
   if (plan.weights.file != plan.model + ".weights")
     return invalid_argument("weights.file: expected \"", plan.model, ".weights\", found \"",
@@ -211,6 +227,8 @@ ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
     plan["kernels"].push_back(k.facts);
     if (const double share = recorded_share(k); share > 0) plan["kernels"].back()["roofline_share"] = share;
   }
+  for (const UsedFunction& used : model.used)
+    plan["kernels"][used.kernel]["used"] = {{"file", used.from}, {"library", used_path(model, used)}};
   plan["memory"] = {{"arena_bytes", model.memory.arena_bytes},
                     {"largest_live_bytes", model.memory.largest_live_bytes},
                     {"workspace_bytes", placed.workspace_bytes},

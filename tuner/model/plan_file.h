@@ -27,12 +27,23 @@ struct PlanStep {
   PlanOperand writes;
 };
 
+// A function of somebody else's, which `tuner compile --use` put in a kernel's place.
+struct PlanUse {
+  std::string from;             // file that it was given as
+  std::string library, digest;  // path in the folder; SHA-256
+};
+
 struct PlanKernel {
-  std::string function, template_name, config;
-  std::string answer;         // "exact", ...: how its config is known
+  std::string function;
+  std::string template_name, config;  // empty: of a used function
+  std::string answer;                 // "exact", ...: how its config is known; "used": it is none of ours
+  PlanUse used;
   double time_ns = 0;         // measured for just this workload; 0: not
   bool cold = false;          // that time is with constants cold
   double roofline_share = 0;  // of that time, as records tell peak and bandwidth; 0: not known
+
+  bool is_used() const { return answer == kUsed; }
+  static constexpr std::string_view kUsed = "used";
 };
 
 struct PlanWeights {

@@ -34,6 +34,16 @@ std::string size_text(int64_t bytes) {
 // Without the version, which is the same for all.
 std::string_view short_key(std::string_view key) { return key.starts_with("v1 ") ? key.substr(3) : key; }
 
+}  // namespace
+
+std::string work_text(const CompiledPlan& plan, const PlanStep& step) {
+  const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+  return str(kernel.is_used() ? str("by ", kernel.function, " of ", kernel.used.from, ": ") : "",
+             short_key(step.workload));
+}
+
+namespace {
+
 std::string head(const CompiledPlan& plan) {
   std::string text = str(plan.model, ": ", plan.steps.size(), " steps, ", plan.kernels.size(), " kernels");
   if (!plan.source.empty()) text += ", from " + plan.source;
@@ -57,7 +67,9 @@ std::string plan_text(const CompiledPlan& plan, int width) {
     const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
     line(str(s + 1, " ", step.name));
     line(str("    ", short_key(step.workload)));
-    line(str("    ", kernel.template_name, ", ", kernel.answer, " config ", kernel.config));
+    line(kernel.is_used()
+             ? str("    used: ", kernel.function, " of ", kernel.used.from, ", ", kernel.used.library)
+             : str("    ", kernel.template_name, ", ", kernel.answer, " config ", kernel.config));
     if (step.nodes.size() > 1) {
       std::string nodes;
       for (const std::string& node : step.nodes) nodes += (nodes.empty() ? "" : ", ") + node;
@@ -84,7 +96,7 @@ std::string layers_text(const CompiledPlan& plan, int width) {
     cold += kernel.time_ns > 0 && kernel.cold ? 1 : 0;
     table.add({step.name, kernel.time_ns > 0 ? format_time(kernel.time_ns) : "-",
                kernel.roofline_share > 0 ? percent(kernel.roofline_share) : "-", kernel.answer,
-               std::string(short_key(step.workload))});
+               work_text(plan, step)});
   }
   std::string text = head(plan) + table.text(width);
   if (timed == 0) return text + "No step was tuned for just its workload: no time is known.\n";

@@ -83,9 +83,12 @@ ordered_json times_json(const ModelRun& run, const ModelTimes& times) {
   ordered_json out{
       {"whole_ns", times.whole_ns}, {"sum_ns", times.sum_ns()}, {"steps", ordered_json::array()}};
   const std::vector<PlanStep>& steps = run.model().plan().steps;
-  for (size_t s = 0; s < steps.size(); ++s)
+  for (size_t s = 0; s < steps.size(); ++s) {
     out["steps"].push_back(
         {{"name", steps[s].name}, {"workload", steps[s].workload}, {"time_ns", times.step_ns[s]}});
+    const PlanKernel& kernel = run.model().plan().kernels[static_cast<size_t>(steps[s].kernel)];
+    if (kernel.is_used()) out["steps"].back()["used"] = str(kernel.used.from, ":", kernel.function);
+  }
   return out;
 }
 
