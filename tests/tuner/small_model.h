@@ -11,13 +11,10 @@
 #include <vector>
 
 #include "compiler_core/graph/builder.h"
-#include "compiler_core/graph/passes.h"
 #include "compiler_core/graph/reference.h"
 #include "compiler_core/runtime/kernel.h"
 #include "tests/random_seed.h"
-#include "tuner/bundle/bundle_folder.h"
-#include "tuner/model/model_file.h"
-#include "tuner/model/model_package.h"
+#include "tests/tuner/packed_model.h"
 
 namespace tuner::testing {
 
@@ -45,39 +42,12 @@ class SmallModel {
 
   // With default configs.
   ModelToPack packed(const std::string& name, const Target& target) const {
-    graph::Graph optimized = graph_;
-    CHECK(optimize(optimized, model_evaluator()).is_ok());
-    auto steps = partition(std::move(optimized));
-    CHECK(steps.is_ok()) << steps.message();
-    ModelToPack model{.name = name,
-                      .target = target,
-                      .model = *std::move(steps),
-                      .memory = {},
-                      .kernels = {},
-                      .kernel_of_step = {},
-                      .source = "small.onnx",
-                      .source_digest = std::string(64, 'a')};
-    model.memory = plan_memory(model.model);
-    const Resolver resolver(nullptr);
-    for (const ModelStep& step : model.model.steps) {
-      const auto task = task_from_keys(step.workload.key(), target.name());
-      CHECK(task.is_ok()) << task.message();
-      const auto known =
-          std::ranges::find(model.kernels, task->key, [](const BundleKernel& k) { return k.task.key; });
-      model.kernel_of_step.push_back(static_cast<size_t>(known - model.kernels.begin()));
-      if (known != model.kernels.end()) continue;
-      auto kernel = build_kernel({*task, kernel_name(*task)}, name, resolver, Emit{});
-      CHECK(kernel.is_ok()) << kernel.message();
-      model.kernels.push_back(*std::move(kernel));
-    }
-    return model;
+    return packed_model(graph_, name, target);
   }
 
   // Writes the folder, as `tuner compile` does.
   Status write(const std::string& folder, const std::string& name, const Target& target) const {
-    ASSIGN_OR_RETURN(const auto out, BundleFolder::open(folder, name, kModelIndex));
-    ASSIGN_OR_RETURN(const auto files, model_files(packed(name, target), out->staging()));
-    return out->write(files);
+    return write_packed(packed(name, target), folder);
   }
 
   Numbers input(uint32_t seed) const {
