@@ -92,7 +92,7 @@ const std::map<std::string, std::string>& not_run_here() {
 #ifndef TUNER_HAVE_ONNX
       {"tuner show model.onnx", "built without ONNX"},
       {"tuner show model.onnx --after fold-scales", "built without ONNX"},
-      {"tuner compile model.onnx -o net --name net --trials 16", "built without ONNX"},
+      {"tuner compile model.onnx -o net --name net --time-limit 60", "built without ONNX"},
       {"tuner compile model.onnx -o net --name net --no-tune", "built without ONNX"},
       {"tuner compile model.onnx -o net_default --name net --no-tune --db none.db", "built without ONNX"},
       {"tuner run net", "built without ONNX"},
