@@ -53,7 +53,6 @@ Status check_pointers(const char* kind, const void* const* pointers, int32_t cou
 
 using tuner::invalid_argument;
 using tuner::Status;
-using tuner::str;
 using tuner::runtime::guarded;
 
 extern "C" {

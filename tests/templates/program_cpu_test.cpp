@@ -29,9 +29,9 @@ constexpr const char* kFragments[] = {
     "in=float32[1,8,3,5] DepthToSpace(0){blocksize=2,mode=\"DCR\"}",
     "in=float32[1,3,5,4] Pad(0,int64[8](0;0;1;2;0;0;2;1))",
     "in=float32[1,3,5,4] Pad(0,int64[8](0;0;1;2;0;0;2;1)){mode=\"reflect\"}",
-    "in=float32[1,3,5,4] "
-    "Resize(0,_,float32[4](1;1;2;2)){coordinate_transformation_mode=\"asymmetric\",mode=\"nearest\","
-    "nearest_mode=\"floor\"}",
+    ("in=float32[1,3,5,4] "
+     "Resize(0,_,float32[4](1;1;2;2)){coordinate_transformation_mode=\"asymmetric\",mode=\"nearest\","
+     "nearest_mode=\"floor\"}"),
     "in=float32[1,3,5,4] Resize(0,_,float32[4](1;1;2;1.5)){mode=\"linear\"}",
     "in=float32[7,6],int64[5] Gather(0,1){axis=0}",
     "in=float32[4,9] Slice(0,int64[2](1;8),int64[2](4;-10),int64[2](0;1),int64[2](2;-3))",
