@@ -16,7 +16,6 @@ namespace {
 using nlohmann::json;
 using testing::CommandResult;
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using testing::Numbers;
 using testing::SmallModel;
 

@@ -39,7 +39,10 @@ Status complete(Options& options) {
   return Status::ok();
 }
 
-std::string megabytes(int64_t bytes) { return str(static_cast<double>(bytes / 10'000) / 100.0, " MB"); }
+std::string megabytes(int64_t bytes) {
+  const int64_t hundredths = bytes / 10'000;
+  return str(static_cast<double>(hundredths) / 100.0, " MB");
+}
 
 int compile(Options& options) {
   if (const Status s = complete(options); !s) return report(s);

@@ -150,8 +150,10 @@ Taps taps_of(const Use& use, const Axis& axis) {
 // Every element `to / from` times, in order: places that need no table.
 bool repeats(const Taps& taps, const Axis& axis) {
   if (taps.count != 1 || axis.to % axis.from != 0) return false;
-  for (int64_t o = 0; o < axis.to; ++o)
-    if (taps.places[static_cast<size_t>(o)] != static_cast<double>(o / (axis.to / axis.from))) return false;
+  for (int64_t o = 0; o < axis.to; ++o) {
+    const int64_t source = o / (axis.to / axis.from);
+    if (taps.places[static_cast<size_t>(o)] != static_cast<double>(source)) return false;
+  }
   return true;
 }
 

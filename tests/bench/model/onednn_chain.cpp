@@ -8,7 +8,6 @@
 
 namespace tuner {
 
-using graph::kNoValue;
 using graph::ValueId;
 using Slot = DnnlCall::Slot;
 
