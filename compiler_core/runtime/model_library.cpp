@@ -19,7 +19,6 @@ using json_input::kRequired;
 using json_input::Reader;
 
 constexpr size_t kMostPlanBytes = 256 << 20;
-constexpr int kPlanFormat = 1;
 
 Status check_digest(const fs::path& folder, const ModelFiles::File& file) {
   const std::string path = folder / file.path;

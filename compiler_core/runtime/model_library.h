@@ -25,6 +25,7 @@ struct ModelFiles {
 };
 
 inline constexpr std::string_view kPlanFile = "plan.json";
+inline constexpr int kPlanFormat = 1;  // "format" in it
 
 // "tuner_NAME_model": the table's symbol.
 std::string table_symbol(std::string_view model);

@@ -33,6 +33,7 @@ constexpr char kTimes[] = "its exit code tells how calm the machine is: tests/tu
 constexpr char kOwn[] = "a minute of compiling: tests/deploy/package_test takes these steps";
 constexpr char kCapture[] = "a program of the reader's: tests/deploy/capture_test";
 constexpr char kModel[] = "a model with extents of these names: tests/tuner/model_reader_test";
+constexpr char kUse[] = "a function of the reader's: tests/tuner/use_cli_test";
 constexpr char kHour[] = "libraries of others, and an hour";
 
 // Commands that are not run here, and why.
@@ -89,7 +90,11 @@ const std::map<std::string, std::string>& not_run_here() {
       {"tuner extract model.onnx -o tasks.json --batch 1",
        "a model of the reader's: tests/tuner/extract_test"},
       {"tuner show model.onnx --batch 1 --dim sequence=128", kModel},
+      {"cc -O2 -shared -fPIC my_layer.c -Inet/include -o libmine.so", kUse},
+      {"tuner compile model.onnx -o net_mine --name net --use node12=libmine.so:my_layer", kUse},
+      {"tuner run net_mine --before net", kUse},
 #ifndef TUNER_HAVE_ONNX
+      {"tuner show net --as plan", "built without ONNX"},
       {"tuner show model.onnx", "built without ONNX"},
       {"tuner show model.onnx --after fold-scales", "built without ONNX"},
       {"tuner compile model.onnx -o net --name net --time-limit 60", "built without ONNX"},

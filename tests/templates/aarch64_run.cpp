@@ -53,19 +53,6 @@ exit:
   and x0, x0, #0xff
   mov x8, #93              // exit
   svc #0
-serial_for:                // (pool, extent, task, closure) -> task(closure, 0, extent, thread 0)
-  mov x4, x2
-  mov w2, w1
-  mov x0, x3
-  mov w1, #0
-  mov w3, #0
-  br x4
-  .ltorg
-  .data
-  .balign 64
-runtime:
-  .word 1, 1               // ABI version, threads
-  .quad serial_for, 0, workspace
 )";
 
 std::string read_whole(const fs::path& path) {
@@ -99,7 +86,7 @@ Result<std::string> assembly(const Artifact& artifact, const Program& math,
   const Manifest& m = artifact.manifest;
   std::ostringstream text;
   text << ".set HAS_PACK, " << (m.pack_entry.empty() ? 0 : 1) << "\n";
-  std::string start = kStart;
+  std::string start = str(kStart, kAarch64Runtime);
   const auto replace = [&](const std::string& word, const std::string& by) {
     for (size_t at = start.find(word); at != std::string::npos; at = start.find(word, at + by.size()))
       start.replace(at, word.size(), by);

@@ -12,6 +12,24 @@
 
 namespace tuner {
 
+// The runtime that a kernel is called with, as assembly: `runtime`, whose parallel_for runs on the caller's thread. It ends in
+// .data; the program has its `workspace`.
+inline constexpr char kAarch64Runtime[] = R"(
+serial_for:                // (pool, extent, task, closure) -> task(closure, 0, extent, thread 0)
+  mov x4, x2
+  mov w2, w1
+  mov x0, x3
+  mov w1, #0
+  mov w3, #0
+  br x4
+  .ltorg
+  .data
+  .balign 64
+runtime:
+  .word 1, 1               // ABI version, threads
+  .quad serial_for, 0, workspace
+)";
+
 // OK when all tools are here; else what is missing.
 Status aarch64_tools();
 

@@ -12,37 +12,16 @@
 #include "tests/compiler_core/kernel_testing.h"
 #include "tests/random_seed.h"
 #include "tests/templates/template_check.h"
+#include "tests/templates/typed_conv2d.h"
 
 namespace tuner {
 namespace {
 
 using testing::amx_target;
 
-struct Types {
-  DType dtype;
-  std::optional<DType> out = {};
-};
-const Types kTypes[] = {{DType::kBFloat16},
-                        {DType::kInt8},
-                        {DType::kBFloat16, DType::kBFloat16},
-                        {DType::kInt8, DType::kUInt8},
-                        {DType::kInt8, DType::kInt8}};
-
-Conv2dWorkload conv(const Types& types, int64_t ic, int64_t height, int64_t width, int64_t oc, int64_t kernel,
-                    int64_t stride = 1, int64_t padding = 0) {
-  Conv2dWorkload w;
-  w.in_channels = ic;
-  w.in_height = height;
-  w.in_width = width;
-  w.out_channels = oc;
-  w.kernel_height = w.kernel_width = kernel;
-  w.stride = {stride, stride};
-  w.padding = {padding, padding, padding, padding};
-  w.dtype = types.dtype;
-  w.narrow_out = types.out;
-  w.constant = {"weight"};
-  return w;
-}
+using testing::conv;
+using testing::kTypes;
+using testing::Types;
 
 TEST(Conv2dTileCpu, DeclinesWithTheReason) {
   const auto reason = [](const Conv2dWorkload& w, const Target& t = amx_target()) {
@@ -67,21 +46,13 @@ TEST(Conv2dTileCpu, IsTheFirstChoiceWhereItServes) {
   EXPECT_EQ(first->front()->name(), "conv2d_tile_cpu");
 }
 
-Program program_of(const Conv2dWorkload& w, const Target& t, const char* config = nullptr) {
-  const auto instance = conv2d_tile_cpu().apply(w, t);
-  EXPECT_TRUE(instance.is_ok()) << instance.message();
-  const ConfigSpace& space = (*instance)->space();
-  const Result<Program> program = (*instance)->instantiate(config == nullptr ? space.at(space.default_index())
-                                                                             : *config_from_text(config));
-  EXPECT_TRUE(program.is_ok()) << program.message();
-  return *program;
-}
-
 TEST(Conv2dTileCpu, LoopsOfOneConfig) {
   Conv2dWorkload w = conv({DType::kBFloat16}, 32, 14, 14, 32, 3, 1, 1);
   w.layout = w.out_layout = "NCHW16c";
   w.activation = Activation::kRelu;
-  EXPECT_EQ("\n" + to_text(program_of(w, amx_target(), "across=2 block=7 down=2 pack_block=1 rows=16")), R"(
+  EXPECT_EQ("\n" + to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
+                                      "across=2 block=7 down=2 pack_block=1 rows=16")),
+            R"(
 kernel conv2d(input data bfloat16[1, 2, 14, 14, 16], packed weight.packed bfloat16[2, 3, 3, 16, 16, 2], output out float32[1, 2, 14, 14, 16])
   for n in 0..1
     for oh.outer in 0..2
@@ -152,7 +123,8 @@ TEST(Conv2dTileCpu, TheInnerLoopIsLoadsAndProducts) {
         Conv2dWorkload w = conv({dtype}, 256, 14, 14, 256, kernel, 1, kernel / 2);
         w.layout = w.out_layout = layout;
         SCOPED_TRACE(Workload(w).key());
-        const Result<std::string> text = emit_asm(program_of(w, amx_target()), amx_target());
+        const Result<std::string> text =
+            emit_asm(program_of(conv2d_tile_cpu(), w, amx_target()), amx_target());
         ASSERT_TRUE(text.is_ok()) << text.message();
         const std::string product = dtype == DType::kBFloat16 ? "tdpbf16ps"
                                     : w.layout == "NCHW"      ? "tdpbsud"

@@ -55,23 +55,14 @@ TEST(MatmulTileCpu, IsTheFirstChoiceWhereItServes) {
   EXPECT_EQ(first->front()->name(), "matmul_tile_cpu");
 }
 
-Program program_of(const MatmulWorkload& w, const Target& t, const char* config = nullptr) {
-  const auto instance = matmul_tile_cpu().apply(w, t);
-  EXPECT_TRUE(instance.is_ok()) << instance.message();
-  const ConfigSpace& space = (*instance)->space();
-  const Result<Program> program = (*instance)->instantiate(config == nullptr ? space.at(space.default_index())
-                                                                             : *config_from_text(config));
-  EXPECT_TRUE(program.is_ok()) << program.message();
-  return *program;
-}
-
 TEST(MatmulTileCpu, LoopsOfOneConfig) {
   MatmulWorkload w = matmul(DType::kBFloat16, 64, 60, 128);
   w.bias = true;
   w.activation = Activation::kRelu;
   w.constant = {"b"};
-  EXPECT_EQ(
-      "\n" + to_text(program_of(w, amx_target(), "across=2 block_k=0 block_m=0 down=2 pack_a=0 rows=16")), R"(
+  EXPECT_EQ("\n" + to_text(program_of(matmul_tile_cpu(), w, amx_target(),
+                                      "across=2 block_k=0 block_m=0 down=2 pack_a=0 rows=16")),
+            R"(
 kernel matmul(input a bfloat16[64, 128], packed b.packed bfloat16[4, 64, 16, 2], input bias float32[60], output out float32[64, 60])
   for i.outer.outer in 0..1
     for j.outer in 0..2
@@ -111,7 +102,7 @@ packing matmul_pack(constant b bfloat16[128, 60], packed b.packed bfloat16[4, 64
 // Whole tiles of plain sums need no memory in between.
 TEST(MatmulTileCpu, PlainSumsAreStoredWhereTheyBelong) {
   const MatmulWorkload w = matmul(DType::kInt8, 64, 64, 128);
-  const std::string loops = to_text(program_of(w, amx_target()));
+  const std::string loops = to_text(program_of(matmul_tile_cpu(), w, amx_target()));
   EXPECT_EQ(loops.find("allocate acc int32[32, 32]\n"), std::string::npos) << loops;
   EXPECT_NE(loops.find("amx.store.int32.16(acc["), std::string::npos) << loops;
   EXPECT_NE(loops.find("], out["), std::string::npos) << loops;
@@ -122,7 +113,8 @@ TEST(MatmulTileCpu, TheInnerLoopIsLoadsAndProducts) {
   for (const DType dtype : kTypes) {
     MatmulWorkload w = matmul(dtype, 1024, 1024, 1024);
     w.constant = {"b"};
-    const Result<std::string> text = emit_asm(program_of(w, amx_fp16_target()), amx_fp16_target());
+    const Result<std::string> text =
+        emit_asm(program_of(matmul_tile_cpu(), w, amx_fp16_target()), amx_fp16_target());
     ASSERT_TRUE(text.is_ok()) << text.message();
     const std::string product = dtype == DType::kInt8      ? "tdpbusd"
                                 : dtype == DType::kFloat16 ? "tdpfp16ps"
@@ -241,7 +233,7 @@ TEST(MatmulTileCpu, SumsByBlocksOfKEqualTheOracle) {
       for (const char* config : {"across=2 block_k=512 block_m=0 down=2 pack_a=0 rows=16",
                                  "across=1 block_k=1024 block_m=1 down=1 pack_a=1 rows=16"}) {
         SCOPED_TRACE(str(Workload(w).key(), " ", config));
-        const Program program = program_of(w, amx_target(threads), config);
+        const Program program = program_of(matmul_tile_cpu(), w, amx_target(threads), config);
         EXPECT_TRUE(testing::matches_oracle(program, threads, dtype == DType::kInt8 ? 0 : 2e-5, 1,
                                             amx_target(threads)));
         if (threads == 1) {

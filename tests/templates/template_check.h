@@ -64,6 +64,18 @@ inline void expect_same_answer(const Program& scheduled, const std::vector<std::
         << "out[" << i << "]";
 }
 
+// The Program of one config, given as text; null: of the default.
+inline Program program_of(const AnyTemplate& serving, const Workload& w, const Target& t,
+                          const char* config = nullptr) {
+  const auto instance = serving.apply(w, t);
+  EXPECT_TRUE(instance.is_ok()) << instance.message();
+  const ConfigSpace& space = (*instance)->space();
+  const Result<Program> program = (*instance)->instantiate(config == nullptr ? space.at(space.default_index())
+                                                                             : *config_from_text(config));
+  EXPECT_TRUE(program.is_ok()) << program.message();
+  return *program;
+}
+
 // The default and `samples` random configs of one template for one task, as scheduled and as lowered.
 inline void expect_configs_right(const AnyTemplate& t, const Workload& w, const Target& target, int samples,
                                  uint32_t fixed_seed) {

@@ -17,6 +17,8 @@ class Called {
       command->add_option("FILE", ignored_);
       command->add_option("--db", ignored_);
       command->add_option("--daemon", ignored_);
+      command->add_option("--dim", several_);
+      command->add_flag("--fresh");
     }
     app_.add_subcommand("build")->add_option("--db", ignored_);
     CLI::App* exporting = app_.add_subcommand("records")->add_subcommand("export");
@@ -32,6 +34,7 @@ class Called {
 
  private:
   std::string ignored_;
+  std::vector<std::string> several_;
   CLI::App app_;
 };
 
@@ -40,6 +43,17 @@ TEST(Hint, NamesTheProgramAsItWasCalledWithTheDatabaseThatWasGiven) {
   EXPECT_EQ(command_line("query x.json"), "build/bin/tuner query x.json --db t.db");
   EXPECT_EQ(command_line("records export --job j1"), "build/bin/tuner records export --job j1 --db t.db");
   EXPECT_EQ(command_line("simulate x.csv"), "build/bin/tuner simulate x.csv") << "it takes no database";
+}
+
+// What is left out would make another command of it.
+TEST(Hint, TheSameCommandHasAllThatItWasGiven) {
+  const Called called("bin/tuner",
+                      {"submit", "my x.json", "--fresh", "--dim", "n=1", "--dim", "m=2", "--db", "t.db"});
+  const std::string again = this_command();
+  EXPECT_TRUE(again.starts_with("bin/tuner submit 'my x.json' ")) << again;
+  for (const char* given : {" --fresh", " --dim n=1 --dim m=2", " --db t.db"})
+    EXPECT_NE(again.find(given), std::string::npos) << again;
+  EXPECT_EQ(again.find("--daemon"), std::string::npos) << again;
 }
 
 TEST(Hint, LeavesOutWhatIsTheDefault) {

@@ -20,6 +20,7 @@ TEST(ModelTargets, NeedLibonnx) { GTEST_SKIP() << "libonnx-dev is not installed:
 #include "compiler_core/runtime/kernel.h"
 #include "compiler_core/runtime/thread_pool.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/templates/aarch64_run.h"
 #include "tests/tuner/network_model.h"
 #include "tuner/model/compiled_model.h"
 #include "tuner/model/placed_model.h"
@@ -87,19 +88,6 @@ failed:
   mov x0, #1
   mov x8, #93
   svc #0
-serial_for:                // (pool, extent, task, closure) -> task(closure, 0, extent, thread 0)
-  mov x4, x2
-  mov w2, w1
-  mov x0, x3
-  mov w1, #0
-  mov w3, #0
-  br x4
-  .ltorg
-  .data
-  .balign 64
-runtime:
-  .word 1, 1               // ABI version, threads
-  .quad serial_for, 0, workspace
 )";
 
 std::string place_label(const tuner_place& place) {
@@ -115,7 +103,7 @@ std::string program_of(const ModelToPack& model, const PlacedModel& placed, cons
   for (size_t s = 0; s < placed.steps.size(); ++s)
     text << "  ldr x0, =args" << s << "\n  ldr x1, =runtime\n  bl "
          << model.kernels[model.kernel_of_step[s]].code.manifest.entry << "\n  cbnz w0, failed\n";
-  std::string end = kEnd;
+  std::string end = str(kEnd, kAarch64Runtime);
   const std::string word = "OUT_BYTES";
   end.replace(end.find(word), word.size(), str(placed.outputs[0].bytes));
   text << end;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/store.h"
+#include "tuner/model/model_extents.h"
 #include "tuner/text/hint.h"
 
 namespace tuner::cli {
@@ -33,6 +34,14 @@ void add_identity_option(Command command, std::string& folder) {
 
 void add_json_option(Command command, bool& json) {
   command.add_flag("--json", json, "Print the facts as one JSON document");
+}
+
+void add_extent_options(Command command, int64_t& batch, std::vector<std::string>& dims) {
+  command.add_option("--batch", batch, "First extent of every input of a model")
+      .in_range(int64_t{1}, ModelExtents::kMost)
+      .type_name("N");
+  command.add_option("--dim", dims, "A named extent that the model leaves open; may be given several times")
+      .type_name("NAME=N");
 }
 
 void add_target_option(Command command, std::string& target) {

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compiler_core/base/status.h"
 #include "tuner/command_line/arguments.h"
@@ -45,6 +46,9 @@ void add_identity_option(Command command, std::string& folder);
 void add_json_option(Command command, bool& json);
 // Adds --target TEXT: replaces the target of every entry of the job file.
 void add_target_option(Command command, std::string& target);
+
+// Adds --batch N and --dim NAME=N: extents that a model leaves open.
+void add_extent_options(Command command, int64_t& batch, std::vector<std::string>& dims);
 
 // Prints "tuner: message" on stderr, with commands in the message made ready to paste (hint.h). Returns 2 for
 // InvalidArgument and 1 for other errors. For an OK status it prints nothing and returns 0.

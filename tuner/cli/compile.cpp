@@ -57,10 +57,8 @@ int compile(Options& options) {
   if (request.tune) {
     JobOutcome outcome;
     const Status tuned = tune_model(request, *model, interrupted, outcome);
-    const std::string again =
-        command_line(str("compile ", shell_quoted(request.model), " -o ", shell_quoted(request.output)));
     if (tuned && outcome.interrupted) {
-      say_interrupted(outcome, again);
+      say_interrupted(outcome, this_command());
       return kExitFailed;
     }
     if (!tuned) return report(tuned);
@@ -107,13 +105,7 @@ void add_compile_command(Command app, CommandContext& context) {
       .required();
   command.add_option("--name", request.name,
                      "C name of the library, instead of one made from the file's name");
-  command.add_option("--batch", options->batch, "First extent of every input")
-      .in_range(int64_t{1}, ModelExtents::kMost)
-      .type_name("N");
-  command
-      .add_option("--dim", options->dims,
-                  "A named extent that the model leaves open; may be given several times")
-      .type_name("NAME=N");
+  add_extent_options(command, options->batch, options->dims);
   command
       .add_option("--constant", options->constants,
                   "An input that is the same in every run, with its value as a file (a tensor of ONNX, .pb); "

@@ -107,13 +107,7 @@ void add_extract_command(Command app, CommandContext& context) {
       .type_name("FILE");
   command.add_option("-o,--output", options->output, "Job file to write; - is standard output")
       .type_name("FILE");
-  command.add_option("--batch", options->batch, "First extent of every input")
-      .in_range(int64_t{1}, ModelExtents::kMost)
-      .type_name("N");
-  command
-      .add_option("--dim", options->dims,
-                  "A named extent that the model leaves open; may be given several times")
-      .type_name("NAME=N");
+  add_extent_options(command, options->batch, options->dims);
   command.add_option("--trials", options->trials, "Trials per task, on average, to write into the job file")
       .in_range(1, 10'000'000)
       .type_name("N");

@@ -164,13 +164,7 @@ void add_show_command(Command app, CommandContext& context) {
           "--after", options->model.after,
           str("Of a model: its graph after this pass and those before it: ", pass_names(), ", or all"))
       .type_name("PASS");
-  command.add_option("--batch", options->model.batch, "Of a model: first extent of every input")
-      .in_range(int64_t{1}, ModelExtents::kMost)
-      .type_name("N");
-  command
-      .add_option("--dim", options->model.dims,
-                  "Of a model: a named extent that it leaves open; may be given several times")
-      .type_name("NAME=N");
+  add_extent_options(command, options->model.batch, options->model.dims);
   command
       .add_option(
           "--replay", options->replay,

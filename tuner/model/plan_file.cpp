@@ -5,6 +5,7 @@
 #include "compiler_core/base/input_file.h"
 #include "compiler_core/base/json_reader.h"
 #include "compiler_core/codegen/compile.h"
+#include "compiler_core/runtime/model_library.h"
 #include "tuner/jobs/c_names.h"
 #include "tuner/text/format.h"
 
@@ -15,7 +16,6 @@ using json_input::kRequired;
 using json_input::Reader;
 using nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
 constexpr size_t kMostBytes = 256 << 20;
 constexpr std::string_view kPlaces[] = {"arena", "weights", "input", "output"};
 
@@ -150,8 +150,8 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
   Reader in(document, "");
   int format = 0;
   in.read("format", format, kRequired);
-  if (!in.failed() && format != kFormat)
-    return invalid_argument("format: expected ", kFormat, ", found ", format,
+  if (!in.failed() && format != kPlanFormat)
+    return invalid_argument("format: expected ", kPlanFormat, ", found ", format,
                             "; compile the model again with this program");
   in.read("model", plan.model, kRequired);
   RETURN_IF_ERROR(in.status());
@@ -211,7 +211,7 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
 }  // namespace
 
 ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
-  ordered_json plan{{"format", kFormat},
+  ordered_json plan{{"format", kPlanFormat},
                     {"model", model.name},
                     {"source", {{"file", model.source}, {"digest", model.source_digest}}},
                     {"toolchain", toolchain_fingerprint()},

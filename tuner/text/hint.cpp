@@ -16,7 +16,8 @@ constexpr std::string_view kName = "tuner";
 struct Call {
   std::string program{kName};
   const CLI::App* app = nullptr;
-  std::string db, daemon;  // as given; empty: the default
+  const CLI::App* command = nullptr;  // the running one
+  std::string db, daemon;             // as given; empty: the default
 } call;
 
 std::string given(const CLI::App& command, const char* name) {
@@ -71,10 +72,15 @@ bool has_options(std::string_view text) {
 
 void remember_program(const char* argv0, const CLI::App& app) {
   const std::string_view called = argv0 == nullptr ? kName : argv0;
-  call = {.program = shell_quoted(called.empty() ? kName : called), .app = &app, .db = "", .daemon = ""};
+  call = {.program = shell_quoted(called.empty() ? kName : called),
+          .app = &app,
+          .command = nullptr,
+          .db = "",
+          .daemon = ""};
 }
 
 void remember_command(const CLI::App& command) {
+  call.command = &command;
   call.db = given(command, "--db");
   call.daemon = given(command, "--daemon");
 }
@@ -100,6 +106,23 @@ std::string shell_quoted(std::string_view text) {
 
 std::string command_line(std::string_view verb_and_arguments) {
   return str(call.program, " ", verb_and_arguments, options_for(verb_of(verb_and_arguments).command));
+}
+
+std::string this_command() {
+  std::string verb, arguments, options;
+  for (const CLI::App* at = call.command; at != nullptr && at != call.app; at = at->get_parent())
+    verb = str(" ", at->get_name(), verb);
+  if (call.command == nullptr) return call.program;
+  for (const CLI::Option* option : call.command->get_options()) {
+    if (option->count() == 0) continue;
+    const bool is_flag = option->get_type_size_max() == 0, is_argument = option->get_positional();
+    if (is_flag) options += " " + option->get_name();
+    if (is_flag) continue;
+    for (const std::string& given : option->results())
+      (is_argument ? arguments : options) +=
+          str(is_argument ? "" : " " + option->get_name(), " ", shell_quoted(given));
+  }
+  return str(call.program, verb, arguments, options);
 }
 
 std::string with_commands(std::string_view message) {
