@@ -24,10 +24,10 @@ double ns_between(Clock::time_point begin, Clock::time_point end) {
 Status check_names(const tuner_model& table, const std::map<std::string, std::string>& inputs) {
   std::string names;
   for (int32_t i = 0; i < table.num_inputs; ++i) names += str(i == 0 ? "" : ", ", table.inputs[i].name);
-  for (const auto& [name, file] : inputs)
+  for (const auto& given : inputs)
     if (std::none_of(table.inputs, table.inputs + table.num_inputs,
-                     [&](const tuner_arg& input) { return name == input.name; }))
-      return invalid_argument("--input: no input is called \"", name, "\"; expected ", names);
+                     [&](const tuner_arg& input) { return given.first == input.name; }))
+      return invalid_argument("--input: no input is called \"", given.first, "\"; expected ", names);
   return Status::ok();
 }
 
