@@ -193,11 +193,13 @@ bool Emitter::register_offset(const Buffer& buffer, const Access& access) {
   return false;
 }
 
-void Emitter::emit_prefetch(const ExprNode& load) {
+void Emitter::emit_prefetch(const StmtNode& prefetch) {
+  const ExprNode& load = *prefetch.operands[0];
   llvm::Value* p = pointer(load.buffer, analyze(load.buffer, load.operands));
   const auto word = [&](uint32_t value) { return b_.getInt32(value); };
+  const uint32_t locality = prefetch.name == "prefetch" ? 3 : 2;  // 3: all caches, 2: all but the first
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
-                     {p, /*write=*/word(0), /*locality, 3 is all caches=*/word(3), /*data=*/word(1)});
+                     {p, /*write=*/word(0), word(locality), /*data=*/word(1)});
 }
 
 llvm::Value* Emitter::any_lane(llvm::Value* mask) { return b_.CreateOrReduce(mask); }

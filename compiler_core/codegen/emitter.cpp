@@ -175,7 +175,7 @@ void Emitter::emit(const Stmt& s) {
       emit_allocate(*s);
       return;
     case StmtKind::kIntrinsic:
-      if (is_prefetch(*s)) return emit_prefetch(*s->operands[0]);
+      if (is_prefetch(*s)) return emit_prefetch(*s);
       emit_intrinsic(*s);
       return;
     case StmtKind::kBarrier:

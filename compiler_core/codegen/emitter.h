@@ -117,7 +117,7 @@ class Emitter {
   void emit_store(const StmtNode& s);
   void store_contiguous(const Buffer& buffer, const Access& access, llvm::Value* value);
   bool register_offset(const Buffer& buffer, const Access& access);
-  void emit_prefetch(const ExprNode& load);
+  void emit_prefetch(const StmtNode& prefetch);
   llvm::Value* any_lane(llvm::Value* mask);
   llvm::Value* memory_mask();  // lanes that may touch memory; null: all
 

@@ -1,7 +1,9 @@
-// prefetch: a StmtKind::kIntrinsic of CPUs that asks the caches for the element its operand loads. It changes
-// no value, and the element need not exist. Interpreters of a Program skip it.
+// prefetch, prefetch.l2: StmtKind::kIntrinsic of CPUs that asks the caches for the element its operand loads:
+// all of them, or the second and those after it, for what is used later and would only push other things out of the
+// first. It changes no value, and the element need not exist. Interpreters of a Program skip it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -9,14 +11,18 @@
 
 namespace tuner {
 
-inline Stmt make_prefetch(Expr load) {
+enum class PrefetchInto : uint8_t { kL1, kL2 };
+
+inline Stmt make_prefetch(Expr load, PrefetchInto nearest = PrefetchInto::kL1) {
   auto node = std::make_shared<StmtNode>();
   node->kind = StmtKind::kIntrinsic;
-  node->name = "prefetch";
+  node->name = nearest == PrefetchInto::kL1 ? "prefetch" : "prefetch.l2";
   node->operands = {std::move(load)};
   return node;
 }
 
-inline bool is_prefetch(const StmtNode& s) { return s.kind == StmtKind::kIntrinsic && s.name == "prefetch"; }
+inline bool is_prefetch(const StmtNode& s) {
+  return s.kind == StmtKind::kIntrinsic && (s.name == "prefetch" || s.name == "prefetch.l2");
+}
 
 }  // namespace tuner

@@ -1,6 +1,8 @@
 // prefetch: what a loop reads some iterations later is asked for now.
 #include <algorithm>
+#include <array>
 
+#include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/prefetch.h"
 #include "compiler_core/schedule/rewrite.h"
 
@@ -10,33 +12,110 @@ using namespace rewrite;
 
 namespace {
 
-// For each load of `buffer` below `loop`: its element `ahead` iterations later, in fresh copies of the loops
-// that tell its elements apart. The first lane stands for a vector, the first element for those of a dot
-// product.
-std::vector<Stmt> requests(const Path& path, size_t loop, const Buffer& buffer, int64_t ahead) {
+// What tells the elements of a load apart below a loop.
+struct Wanted {
+  Expr load;
+  std::vector<Stmt> loops;  // outermost first; of vectors and dot products none: one element stands for all
+  VarMap firsts;            // those left out, at their first iteration
+};
+
+// The different loads of `buffer` in the statement that `path` leads to.
+std::vector<Wanted> loads_below(const Path& path, size_t loop, const Buffer& buffer) {
   std::vector<Expr> loads;
   visit_exprs(path.back(), [&](const Expr& e) {
     const bool known =
         std::any_of(loads.begin(), loads.end(), [&](const Expr& other) { return equal(e, other); });
     if (e->kind == ExprKind::kLoad && e->buffer == buffer && !known) loads.push_back(e);
   });
-  std::vector<Stmt> found;
-  for (const Expr& wanted : loads) {
-    VarMap values{{path[loop]->var, Expr(path[loop]->var) + ahead}};
-    std::vector<Stmt> loops;
+  std::vector<Wanted> found;
+  for (const Expr& load : loads) {
+    Wanted wanted{load, {}, {}};
     for (size_t i = loop + 1; i < path.size(); ++i) {
-      if (path[i]->kind != StmtKind::kFor || !uses_var(wanted, path[i]->var)) continue;
-      if (path[i]->loop == LoopKind::kVectorized || path[i]->loop == LoopKind::kDot) {
-        values[path[i]->var] = 0;
-        continue;
-      }
-      const Var copy = make_var(path[i]->var->name + ".ahead");
-      values[path[i]->var] = Expr(copy);
-      loops.push_back(make_for(copy, path[i]->extent, path[i]->body, AxisKind::kSpatial, path[i]->loop));
+      if (path[i]->kind != StmtKind::kFor || !uses_var(load, path[i]->var)) continue;
+      if (path[i]->loop == LoopKind::kVectorized || path[i]->loop == LoopKind::kDot)
+        wanted.firsts[path[i]->var] = 0;
+      else
+        wanted.loops.push_back(path[i]);
     }
-    found.push_back(nest(loops, {}, make_prefetch(substitute(wanted, values))));
+    found.push_back(std::move(wanted));
   }
   return found;
+}
+
+// For each load of `buffer` below `loop`: its element `ahead` iterations later, in fresh copies of the loops
+// that tell its elements apart.
+std::vector<Stmt> requests(const Path& path, size_t loop, const Buffer& buffer, int64_t ahead) {
+  std::vector<Stmt> found;
+  for (const Wanted& wanted : loads_below(path, loop, buffer)) {
+    VarMap values = wanted.firsts;
+    values[path[loop]->var] = Expr(path[loop]->var) + ahead;
+    std::vector<Stmt> loops;
+    for (const Stmt& inner : wanted.loops) {
+      const Var copy = make_var(inner->var->name + ".ahead");
+      values[inner->var] = Expr(copy);
+      loops.push_back(make_for(copy, inner->extent, inner->body, AxisKind::kSpatial, inner->loop));
+    }
+    found.push_back(nest(loops, {}, make_prefetch(substitute(wanted.load, values))));
+  }
+  return found;
+}
+
+// For each load of `buffer` below the loop at `place`: its elements in the next iteration of `axis`, shared out over
+// the iterations of `share`.
+std::vector<Stmt> shared_requests(const Path& path, size_t place, const Buffer& buffer, const Stmt& axis,
+                                  const Stmt& share) {
+  std::vector<Stmt> found;
+  for (const Wanted& wanted : loads_below(path, place, buffer)) {
+    int64_t elements = 1;
+    for (const Stmt& inner : wanted.loops) elements *= inner->extent;
+    const int64_t each = ceil_div(elements, share->extent);
+    const Var part = make_var(share->var->name + ".ahead");
+    VarMap values = wanted.firsts;
+    values[axis->var] = Expr(axis->var) + 1;
+    Expr element = floor_mod(Expr(share->var) * each + (each > 1 ? Expr(part) : Expr(0)), elements);
+    for (size_t i = wanted.loops.size(); i-- > 0;) {
+      const Stmt& inner = wanted.loops[i];
+      values[inner->var] = i == 0 ? element : floor_mod(element, inner->extent);
+      element = floor_div(element, inner->extent);
+    }
+    const Stmt asked = make_prefetch(substitute(wanted.load, values), PrefetchInto::kL2);
+    found.push_back(each == 1 ? asked : make_for(part, each, asked, AxisKind::kSpatial, LoopKind::kUnrolled));
+  }
+  return found;
+}
+
+std::string named(const Buffer& buffer) { return buffer == nullptr ? "(none)" : buffer->name; }
+
+// The path to the statement that computes `into`, which may ask the caches for `buffer`.
+Result<Path> path_to_reader(const Stmt& root, const Buffer& buffer, const Buffer& into) {
+  if (buffer == nullptr || into == nullptr) return invalid_config("a tensor handle is empty");
+  if (buffer->scope != MemoryScope::kGlobal)
+    return invalid_config(buffer->name, " is in ", memory_scope_name(buffer->scope), " memory");
+  const std::optional<Stage> stage = find_stage(root, into);
+  if (!stage.has_value()) return invalid_config(into->name, " is not computed in this Program");
+  return stage->path;
+}
+
+// The place of a loop on a path.
+Result<size_t> loop_on(const Path& path, const Axis& axis, const Buffer& into) {
+  const auto at = std::find_if(path.begin(), path.end(), [&](const Stmt& s) {
+    return s->kind == StmtKind::kFor && s->var == axis.var;
+  });
+  if (at == path.end()) return invalid_config("not an axis around ", into->name);
+  return static_cast<size_t>(at - path.begin());
+}
+Result<size_t> serial_loop_on(const Path& path, const Axis& axis, const Buffer& into) {
+  ASSIGN_OR_RETURN(const size_t at, loop_on(path, axis, into));
+  if (path[at]->loop != LoopKind::kSerial)
+    return invalid_config("the axis is ", loop_kind_name(path[at]->loop),
+                          "; only a serial one has a next iteration");
+  return at;
+}
+
+// Puts the requests in front of the body of the loop at `place`.
+Stmt with_requests(const Path& path, size_t place, std::vector<Stmt> requests) {
+  requests.push_back(path[place]->body);
+  return replace_at(prefix(path, place), with_body(path[place], make_seq(std::move(requests))));
 }
 
 }  // namespace
@@ -44,29 +123,45 @@ std::vector<Stmt> requests(const Path& path, size_t loop, const Buffer& buffer, 
 void Schedule::prefetch(const Tensor& t, const Tensor& reader, Axis axis, int64_t ahead) {
   if (refused()) return;
   const Buffer buffer = resolve(t), into = resolve(reader);
-  const std::string call =
-      str("prefetch(", buffer == nullptr ? "(none)" : buffer->name, ", ",
-          into == nullptr ? "(none)" : into->name, ", ", label(program_.body, axis.var), ", ", ahead, ")");
+  const std::string call = str("prefetch(", named(buffer), ", ", named(into), ", ",
+                               label(program_.body, axis.var), ", ", ahead, ")");
   apply(call, [&]() -> Status {
-    if (buffer == nullptr || into == nullptr) return invalid_config("a tensor handle is empty");
     if (ahead < 1) return invalid_config("must ask at least 1 iteration ahead");
-    if (buffer->scope != MemoryScope::kGlobal)
-      return invalid_config(buffer->name, " is in ", memory_scope_name(buffer->scope), " memory");
-    const std::optional<Stage> stage = find_stage(program_.body, into);
-    if (!stage.has_value()) return invalid_config(into->name, " is not computed in this Program");
-    const Path& path = stage->path;
-    const auto at = std::find_if(path.begin(), path.end(), [&](const Stmt& s) {
-      return s->kind == StmtKind::kFor && s->var == axis.var;
-    });
-    if (at == path.end()) return invalid_config("not an axis around ", into->name);
-    if ((*at)->loop != LoopKind::kSerial)
-      return invalid_config("the axis is ", loop_kind_name((*at)->loop),
-                            "; only a serial one has a next iteration");
-    std::vector<Stmt> body = requests(path, static_cast<size_t>(at - path.begin()), buffer, ahead);
+    ASSIGN_OR_RETURN(const Path path, path_to_reader(program_.body, buffer, into));
+    ASSIGN_OR_RETURN(const size_t at, serial_loop_on(path, axis, into));
+    std::vector<Stmt> body = requests(path, at, buffer, ahead);
     if (body.empty()) return invalid_config(into->name, " does not read ", buffer->name);
-    body.push_back((*at)->body);
-    const Path place = prefix(path, static_cast<size_t>(at - path.begin()));
-    program_.body = replace_at(place, with_body(*at, make_seq(std::move(body))));
+    program_.body = with_requests(path, at, std::move(body));
+    record(call);
+    return Status::ok();
+  });
+}
+
+void Schedule::prefetch_next(const Tensor& t, const Tensor& reader, Axis axis, Axis share) {
+  if (refused()) return;
+  const Buffer buffer = resolve(t), into = resolve(reader);
+  const std::string call = str("prefetch_next(", named(buffer), ", ", named(into), ", ",
+                               labels(program_.body, std::array{axis, share}), ")");
+  apply(call, [&]() -> Status {
+    ASSIGN_OR_RETURN(const Path path, path_to_reader(program_.body, buffer, into));
+    ASSIGN_OR_RETURN(const size_t at, serial_loop_on(path, axis, into));
+    ASSIGN_OR_RETURN(const size_t shared, loop_on(path, share, into));
+    if (shared <= at) return invalid_config(share.var->name, " is not inside ", axis.var->name);
+    size_t place = path.size() - 1;
+    while (place > shared && !(path[place]->kind == StmtKind::kFor && path[place]->loop == LoopKind::kSerial))
+      --place;
+    if (place == shared) return invalid_config("no serial loop is inside ", share.var->name);
+    for (const Wanted& wanted : loads_below(path, at, buffer)) {
+      if (uses_var(wanted.load, share.var))
+        return invalid_config(into->name, " reads other elements of ", buffer->name, " in each iteration of ",
+                              share.var->name);
+      if (!uses_var(wanted.load, axis.var))
+        return invalid_config(into->name, " reads the same elements of ", buffer->name,
+                              " in each iteration of ", axis.var->name);
+    }
+    std::vector<Stmt> body = shared_requests(path, place, buffer, path[at], path[shared]);
+    if (body.empty()) return invalid_config(into->name, " does not read ", buffer->name);
+    program_.body = with_requests(path, place, std::move(body));
     record(call);
     return Status::ok();
   });

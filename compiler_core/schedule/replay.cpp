@@ -258,6 +258,12 @@ Calls other_calls() {
           s.prefetch(s.tensor(a[0]), s.tensor(a[1]), s.axis(a[2]), ahead);
           return Status::ok();
         }}},
+      {"prefetch_next",
+       {4,
+        [](Schedule& s, const Arguments& a) {
+          s.prefetch_next(s.tensor(a[0]), s.tensor(a[1]), s.axis(a[2]), s.axis(a[3]));
+          return Status::ok();
+        }}},
       {"set_layout",
        {2,
         [](Schedule& s, const Arguments& a) -> Status {

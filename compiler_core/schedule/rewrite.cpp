@@ -289,7 +289,8 @@ std::string label(const Stmt& root, const Var& var) {
   const std::vector<Stmt> same = loops_named(root, var->name);
   if (same.size() <= 1) return var->name;
   for (const Stmt& loop : same)
-    if (loop->var == var) return owner(loop)->name + ":" + var->name;
+    if (loop->var == var)  // loops around a prefetch compute nothing
+      if (const Buffer computed = owner(loop)) return computed->name + ":" + var->name;
   return var->name;
 }
 

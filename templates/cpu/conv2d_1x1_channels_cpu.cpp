@@ -30,14 +30,14 @@ namespace {
 struct Knobs {
   SplitKnob tile_p, tile_oc;
   ChoiceKnob block_p, unroll_ic;
-  FlagKnob narrow_panels;
+  FlagKnob narrow_panels, next_panel;
 };
 
 class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_1x1_channels_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (const Support shape = supports_1x1(w, t); !shape.yes) return shape;
@@ -68,11 +68,18 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
         // Panels a vector wide in place of a tile wide: as many streams as vectors, which the prefetchers
         // follow faster when the weights come from the outer caches.
         .narrow_panels = space.flag("narrow_panels").try_first(false),
+        // The weights of the next panel are asked for while this one is used.
+        .next_panel =
+            space.flag("next_panel")
+                .try_first(cpu::asks_ahead_first(pixels) && rows < pixels && channels < w.out_channels),
     };
     cpu::require_tile(space, k.tile_p, k.tile_oc, {lanes, whole}, t.vector_registers(), k.unroll_ic);
     space.require(k.unroll_ic <= ceil_div(w.in_channels, group));
     space.require(k.block_p < k.tile_p.outer());
     space.require(!k.narrow_panels || k.tile_oc.inner() > lanes);
+    if (!cpu::may_ask_ahead(pixels)) space.require(k.next_panel == 0);
+    space.require(!k.next_panel || k.tile_oc.outer() >= 2);
+    space.require(!k.next_panel || (k.tile_p.outer() >= 2 && k.block_p != 1));
     return k;
   }
 
@@ -101,6 +108,7 @@ class Conv2d1x1ChannelsCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs
     else
       s.reorder({block, panel, tile, vector, lane, row});
     cpu::sum_in_registers(s, s.tensor("acc"), tile, lanes, reduce_splits(w, c[k.unroll_ic]), group);
+    if (c[k.next_panel]) s.prefetch_next(panels, s.tensor("acc"), panel, tile);
     s.unroll(vector);
     if (out_block > 1) {
       s.unroll(row);

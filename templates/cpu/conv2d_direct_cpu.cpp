@@ -38,14 +38,14 @@ namespace {
 struct Knobs {
   SplitKnob tile_oc, tile_oh, tile_ow, block_ic;
   ChoiceKnob block_oh, unroll_ic;
-  FlagKnob narrow_panels, unroll_kw;
+  FlagKnob narrow_panels, unroll_kw, next_panel;
 };
 
 class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_direct_cpu"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -63,6 +63,9 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const Shape shape(w, t);
     const int64_t registers = t.vector_registers();
     const Tile first = first_tile(shape, registers - cpu::spare_registers(shape.dot, registers));
+    const int64_t pixels = w.out_height() * w.out_width();
+    const bool first_asks = cpu::asks_ahead_first(pixels) && first.vectors * shape.lanes < shape.out_group &&
+                            first.oh * first.ow < pixels;
     Knobs k{
         // Output channels of a tile: whole vectors. More use each broadcast of data more often.
         .tile_oc = space.split("tile_oc", shape.out_group)
@@ -90,6 +93,8 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         .narrow_panels = space.flag("narrow_panels").try_first(false),
         // kw innermost: neighbouring taps read the same pixels, loaded once while registers are left.
         .unroll_kw = space.flag("unroll_kw").try_first(false),
+        // The weights of the next panel are asked for while this one is used.
+        .next_panel = space.flag("next_panel").try_first(first_asks),
     };
     const IntExpr channels = k.tile_oc.inner(), rows = k.tile_oh.inner(), columns = k.tile_ow.inner();
     const IntExpr vectors = channels / shape.lanes, accumulators = rows * columns * vectors;
@@ -109,6 +114,9 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     space.require(k.block_oh < k.tile_oh.outer());
     if (w.kernel_width == 1) space.require(k.unroll_kw == 0);
     space.require(!k.narrow_panels || vectors >= 2);
+    if (!cpu::may_ask_ahead(pixels)) space.require(k.next_panel == 0);
+    space.require(!k.next_panel || k.tile_oc.outer() >= 2);
+    space.require(!k.next_panel || k.tile_oh.outer() * k.tile_ow.outer() >= 2);
     // Whole blocks only.
     if (shape.in_block > 1)
       space.require(shape.in_block % k.unroll_ic == 0);
@@ -127,13 +135,14 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const bool parallel = t.threads > 1;
     if (pads(w)) s.inline_compute(s.tensor("padded"));
     const int64_t panel = c[k.narrow_panels] ? shape.lanes : c[k.tile_oc].inner;
+    Tensor panels;
     if (shape.dot > 1) {
       if (channel_block(w.layout) == 1)
         cpu::group_channels(s, s.tensor(fills(w) ? "filled" : "data"), shape.dot, parallel);
       if (fills(w)) s.inline_compute(s.tensor("filled"));
-      lay_out_groups(s, w, panel, shape.dot, c[k.unroll_kw], parallel);
+      panels = lay_out_groups(s, w, panel, shape.dot, c[k.unroll_kw], parallel);
     } else {
-      lay_out_weight(s, w, panel, c[k.block_ic].inner, c[k.unroll_kw], parallel);
+      panels = lay_out_weight(s, w, panel, c[k.block_ic].inner, c[k.unroll_kw], parallel);
     }
 
     const Tensor acc = s.tensor("acc"), out = s.tensor("out");
@@ -164,6 +173,8 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.vectorize(rows_of_pixels ? ow_inner : o.lane);
     if (rows_of_pixels && shape.lanes > 1) s.vectorize_rows(o.lane);
     accumulate(s, acc, shape, k, c, pads(w));
+    if (c[k.next_panel])
+      s.prefetch_next(panels, acc, o.oc, c[k.tile_oh].outer >= c[k.tile_ow].outer ? outer.back() : ow_outer);
     if (parallel) s.parallel(s.fuse(outer));
   }
 
@@ -208,17 +219,17 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return o;
   }
 
-  static void lay_out_weight(Schedule& s, const Conv2dWorkload& w, int64_t panel, int64_t block_ic,
-                             bool kw_innermost, bool parallel) {
+  static Tensor lay_out_weight(Schedule& s, const Conv2dWorkload& w, int64_t panel, int64_t block_ic,
+                               bool kw_innermost, bool parallel) {
     std::vector<PackDim> dims = {{0, panel}, {1, block_ic}, {2}};
     if (!kw_innermost) dims.push_back({3});
     if (block_ic > 1) dims.push_back({1, block_ic, true});
     if (kw_innermost) dims.push_back({3});
     if (panel > 1) dims.push_back({0, panel, true});
-    pack_weight(s, w, dims, parallel);
+    return pack_weight(s, w, dims, parallel);
   }
-  static void lay_out_groups(Schedule& s, const Conv2dWorkload& w, int64_t panel, int64_t dot,
-                             bool kw_innermost, bool parallel) {
+  static Tensor lay_out_groups(Schedule& s, const Conv2dWorkload& w, int64_t panel, int64_t dot,
+                               bool kw_innermost, bool parallel) {
     std::vector<PackDim> dims = {{0, panel}, {2}};
     if (kw_innermost)
       dims.insert(dims.end(), {{1, dot}, {3}});
@@ -226,18 +237,18 @@ class Conv2dDirectCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
       dims.insert(dims.end(), {{3}, {1, dot}});
     if (panel > 1) dims.push_back({0, panel, true});
     dims.push_back({1, dot, true});
-    pack_weight(s, w, dims, parallel);
+    return pack_weight(s, w, dims, parallel);
   }
-  static void pack_weight(Schedule& s, const Conv2dWorkload& w, const std::vector<PackDim>& dims,
-                          bool parallel) {
+  static Tensor pack_weight(Schedule& s, const Conv2dWorkload& w, const std::vector<PackDim>& dims,
+                            bool parallel) {
     const Tensor weight = s.tensor(fills(w) ? "filled_weight" : "weight"), packed = s.pack(weight, dims);
     const bool constant = Workload(w).is_constant("weight");
     if (fills(w)) {
       s.inline_compute(weight);
       if (constant) s.precompute(packed);
     }
-    if (s.refused() || constant || !parallel) return;
-    s.parallel(s.axes(packed).front());
+    if (!s.refused() && !constant && parallel) s.parallel(s.axes(packed).front());
+    return packed;
   }
 
   // The stage of the tile, inside its outer loops.

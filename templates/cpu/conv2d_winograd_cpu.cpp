@@ -25,6 +25,7 @@
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/te/te.h"
+#include "templates/cpu/cpu_product.h"
 #include "templates/cpu/cpu_templates.h"
 #include "templates/workload/winograd_math.h"
 #include "templates/workload/workload_math.h"
@@ -209,6 +210,7 @@ Program winograd_math_of(const Conv2dWorkload& w, int64_t m) {
 struct Knobs {
   ChoiceKnob tile_rows, group, vectors, oc_share, unroll_ic;
   CategoryKnob order;
+  FlagKnob next_panel;
 };
 
 class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
@@ -216,7 +218,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   explicit Conv2dWinogradCpu(int64_t m) : m_(m), name_(str("conv2d_winograd", m, "_cpu")) {}
   using ScheduleTemplate::supports;
   std::string_view name() const override { return name_; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   std::string_view algorithm() const override { return "winograd"; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
@@ -273,6 +275,9 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         .unroll_ic = space.choice("unroll_ic", {1, 2, 4}).try_first(1),
         // What stays in the cache between register tiles: a panel of weights, or a group of tiles.
         .order = space.category("order", {"panels_outer", "tiles_outer"}).try_first("panels_outer"),
+        // The weights of the next panel are asked for while this one is used.
+        .next_panel =
+            space.flag("next_panel").try_first(cpu::asks_ahead_first(tiles) && z.oc_blocks > first.vectors),
     };
     const IntExpr accumulators = k.group * k.vectors * per_block;
     // Accumulators, the weights and one broadcast must fit the registers; few leave the multipliers waiting.
@@ -285,6 +290,8 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     space.require(k.group <= block);
     space.require(ceil_div(block, ceil_div(block, k.group)) == k.group);
     space.require(k.vectors * k.oc_share <= z.oc_blocks);
+    if (!cpu::may_ask_ahead(tiles)) space.require(k.next_panel == 0);
+    space.require(!k.next_panel || (k.order == 0 && ceil_div(z.oc_blocks, k.oc_share) > k.vectors));
     return k;
   }
 
@@ -293,12 +300,14 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   void schedule(Schedule& s, const Conv2dWorkload& w, const Target& t, const Knobs& k,
                 const Config& c) const override {
     const Sizes z = sizes_of(w, m_);
-    transform_weights(s, c[k.vectors] * z.oc_block, t.f32_lanes());
+    const Tensor panels = transform_weights(s, c[k.vectors] * z.oc_block, t.f32_lanes());
     const Tensor product = s.tensor("product");
     const Tensor acc = s.cache_write(product, MemoryScope::kRegister);
     const Places at = transform_back(s, z, channel_block(w.out_layout) > 1, c[k.tile_rows],
                                      ceil_div(z.oc_blocks, c[k.oc_share]), t.f32_lanes());
-    multiply(s, product, acc, at.channels, c[k.group], c[k.vectors], c[k.unroll_ic], c[k.order] == 1);
+    const Loops loops =
+        multiply(s, product, acc, at.channels, c[k.group], c[k.vectors], c[k.unroll_ic], c[k.order] == 1);
+    if (c[k.next_panel]) s.prefetch_next(panels, acc, loops.panel, loops.groups);
     transform_data(s, z, channel_block(w.layout) > 1, at.tiles);
     if (t.threads > 1) s.parallel(s.fuse({at.batch, at.tiles}));
   }
@@ -335,7 +344,8 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     Axis batch, tiles, channels;  // loops: image, block of tile rows, block of output channels
   };
 
-  static void transform_weights(Schedule& s, int64_t panel, int64_t lanes) {
+  // Returns the panels of transformed weights.
+  static Tensor transform_weights(Schedule& s, int64_t panel, int64_t lanes) {
     const Tensor u = s.tensor("u"), half = s.tensor("half_u");
     const Tensor packed = s.pack(u, {{0}, {1}, {3, panel}, {2}, {3, panel, true}});
     s.inline_compute(u);
@@ -353,6 +363,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.unroll(kw);
     s.vectorize(h_oc);
     s.precompute(packed);
+    return packed;
   }
 
   // The loops of the output, with its stages inside.
@@ -392,8 +403,12 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return {axes[0], row_block, oc_outer};
   }
 
-  static void multiply(Schedule& s, const Tensor& product, const Tensor& acc, const Axis& place,
-                       int64_t group, int64_t vectors, int64_t unroll_ic, bool tiles_outer) {
+  // The loops of the product that go over panels of weights and over groups of tiles.
+  struct Loops {
+    Axis panel, groups;
+  };
+  static Loops multiply(Schedule& s, const Tensor& product, const Tensor& acc, const Axis& place,
+                        int64_t group, int64_t vectors, int64_t unroll_ic, bool tiles_outer) {
     s.compute_at(product, place);
     const auto [xi, nu, n, ocb, p, oc] = s.inner_axes<6>(product);
     const auto [panel, vector] = s.split(ocb, vectors);
@@ -415,6 +430,7 @@ class Conv2dWinogradCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     s.unroll(a_p);
     s.unroll(a_ocb);
     s.vectorize(a_oc);
+    return {panel, groups};
   }
 
   static void transform_data(Schedule& s, const Sizes& z, bool blocked, const Axis& place) {

@@ -77,6 +77,12 @@ Tensor pack_groups(Schedule& s, const Tensor& t, int along_k, const Groups& in);
 // whole; else vectors of the block are read, one for each place in a group, and woven together.
 void weave_groups(Schedule& s, const Tensor& packed, int along_k, int64_t block, bool parallel);
 
+// Whether panels of an operand are worth asking for while the one before is used (Schedule::prefetch_next): each of
+// its elements is multiplied `uses` times. A core reads about 8 bytes a cycle from its outer caches and multiplies 32
+// elements, so reading takes 16 / uses of the time, unless it is done meanwhile.
+constexpr bool may_ask_ahead(int64_t uses) { return uses <= 1024; }
+constexpr bool asks_ahead_first(int64_t uses) { return uses <= 256; }
+
 // Splits the axis into unrolled vectors of `lanes`.
 void vectorize_by(Schedule& s, const Axis& axis, int64_t lanes);
 

@@ -38,6 +38,7 @@ struct Knobs {
   CategoryKnob pack_a, pack_b;
   FlagKnob narrow_panels;
   ChoiceKnob prefetch_b;
+  FlagKnob next_panel;
 };
 // What pack_a and pack_b count: read in place, packed whole before the product, packed where it is used.
 enum { kPlain, kWhole, kByBlock };
@@ -46,7 +47,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_cpu"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -61,6 +62,10 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const auto [rows, columns] = cpu::first_tile(w.m, w.n, {lanes, lanes}, registers);
     // Rows of a that are read again and again come from beyond L2.
     const bool large_a = w.m * w.k * 4 > 4 * t.l2_bytes;
+    // Panels of b come from beyond L2.
+    const bool large_b = w.k * w.n * 4 > t.l2_bytes / 2;
+    const bool first_asks =
+        constant_b && large_b && cpu::asks_ahead_first(w.m) && w.m > rows && w.n > columns;
     Knobs k{
         // Rows of a tile. More rows use each vector of b more often; too many spill to the stack.
         .tile_m = space.split("tile_m", w.m).at_most(registers).try_first(rows),
@@ -93,7 +98,9 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // How many terms ahead b is asked for. The hardware looks less far, and few rows wait for memory.
         .prefetch_b = space.choice("prefetch_b", {0, 16, 32, 64, 128})
                           .at_most(streams_b(w, t) ? 128 : 0)
-                          .try_first(w.m > 1 ? 64 : 0),
+                          .try_first(w.m > 1 && !first_asks ? 64 : 0),
+        // The next panel of b is asked for while this one is used.
+        .next_panel = space.flag("next_panel").try_first(first_asks),
     };
     const IntExpr vectors = k.tile_n.inner() / lanes;
     cpu::require_tile(space, k.tile_m, k.tile_n, {lanes, lanes}, registers, k.unroll_k);
@@ -102,6 +109,9 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     space.require(k.block_m < k.tile_m.outer());
     space.require(!k.narrow_panels || (k.pack_b != kPlain && vectors >= 2));
     space.require(k.prefetch_b == 0 || (k.block_k == 0 && k.prefetch_b % k.unroll_k == 0));
+    if (!large_b || !cpu::may_ask_ahead(w.m)) space.require(k.next_panel == 0);
+    space.require(!k.next_panel || (k.prefetch_b == 0 && k.block_k == 0 && k.pack_b != kByBlock &&
+                                    k.block_m != 1 && k.tile_m.outer() >= 2 && k.tile_n.outer() >= 2));
     // Constants are packed ahead, transposed operands have to be packed.
     if (constant_a) space.require(k.pack_a == kWhole);
     if (constant_b) space.require(k.pack_b == kWhole);
@@ -141,6 +151,7 @@ class MatmulCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     if (c[k.block_k] == 0) {
       terms = cpu::sum_in_registers(s, acc, tile, lanes, std::array{c[k.unroll_k]});
       s.unroll(row);
+      if (c[k.next_panel]) s.prefetch_next(c[k.pack_b] == kPlain ? s.tensor("b") : panels, acc, panel, tile);
     } else {
       sum_by_blocks(s, acc, panel, c[k.block_k], rows, lanes, c[k.unroll_k]);
     }

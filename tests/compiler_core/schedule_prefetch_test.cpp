@@ -69,6 +69,102 @@ TEST(SchedulePrefetch, ChangesNoValueAlsoWhereItAsksBeyondTheEnd) {
   EXPECT_EQ(asked, plain);
 }
 
+// y[t, j] = sum over k of a[t, k] * b[k, j], 32 columns in panels of vectors, for some tiles t a panel.
+struct Panels {
+  explicit Panels(int64_t tiles, int64_t vectors) : s(program(tiles)) {
+    panels = s.pack(s.tensor("b"), {{1, 8 * vectors}, {0}, {1, 8 * vectors, true}});
+    acc = s.tensor("y");
+    const auto [t, j] = s.axes<2>(acc);
+    const auto [sum] = s.reduce_axes<1>(acc);
+    const auto [outer, inner] = s.split(j, 8 * vectors);
+    const auto [vector, lane] = s.split(inner, 8);
+    s.reorder({outer, t, sum, vector, lane});
+    s.unroll(vector);
+    s.vectorize(lane);
+    panel = outer;
+    tile = t;
+    k = sum;
+    v = vector;
+  }
+  static Program program(int64_t tiles) {
+    te::Builder builder("products");
+    const Buffer a = builder.input("a", {tiles, 12}), b = builder.constant("b", {12, 32});
+    builder.reduce("y", {tiles, 32}, {{"k", 12}}, ReduceOp::kSum,
+                   [&](const te::Indices& i, const te::Indices& r) {
+                     return load(a, {i[0], r[0]}) * load(b, {r[0], i[1]});
+                   },
+                   BufferRole::kOutput, {"t", "j"});
+    return builder.finish();
+  }
+  Schedule s;
+  Tensor panels, acc;
+  Axis panel, tile, k, v;
+};
+
+TEST(SchedulePrefetch, EachTileAsksForOneVectorOfTheNextPanel) {
+  Panels p(5, 2);
+  p.s.prefetch_next(p.panels, p.acc, p.panel, p.tile);
+  ASSERT_FALSE(p.s.refused()) << p.s.finish().message();
+  EXPECT_EQ("\n" + to_text(p.s.program().body), R"(
+for j.outer in 0..2
+  for t in 0..5
+    reduce k in 0..12
+      prefetch.l2(b.packed[j.outer + 1, k, t%2*8])
+      unrolled j.inner.outer in 0..2
+        vectorized j.inner.inner in 0..8
+          y[t, j.outer*16 + j.inner.outer*8 + j.inner.inner] += a[t, k] * b.packed[j.outer, k, j.inner.outer*8 + j.inner.inner], from 0 when k == 0
+)");
+}
+
+TEST(SchedulePrefetch, FewTilesAskForSeveralVectorsEach) {
+  Panels p(1, 2);
+  p.s.prefetch_next(p.panels, p.acc, p.panel, p.tile);
+  ASSERT_FALSE(p.s.refused()) << p.s.finish().message();
+  EXPECT_EQ("\n" + to_text(p.s.program().body), R"(
+for j.outer in 0..2
+  for t in 0..1
+    reduce k in 0..12
+      unrolled t.ahead in 0..2
+        prefetch.l2(b.packed[j.outer + 1, k, (t*2 + t.ahead)%2*8])
+      unrolled j.inner.outer in 0..2
+        vectorized j.inner.inner in 0..8
+          y[0, j.outer*16 + j.inner.outer*8 + j.inner.inner] += a[0, k] * b.packed[j.outer, k, j.inner.outer*8 + j.inner.inner], from 0 when k == 0
+)");
+}
+
+TEST(SchedulePrefetch, NextPanelsReplayAndChangeNoValue) {
+  Panels p(5, 2);
+  p.s.prefetch_next(p.panels, p.acc, p.panel, p.tile);
+  const auto again = replay(Panels::program(5), p.s.trace());
+  ASSERT_TRUE(again.is_ok()) << again.message();
+  EXPECT_EQ(to_text(*again), to_text(p.s.program()));
+}
+
+TEST(SchedulePrefetch, RefusalsOfNextPanelsNameTheReason) {
+  const auto refusal = [](const auto& call) {
+    Panels p(5, 2);
+    call(p);
+    return p.s.finish().message();
+  };
+  EXPECT_EQ(refusal([](Panels& p) { p.s.prefetch_next(p.panels, p.acc, p.tile, p.panel); }),
+            "prefetch_next(b.packed, y, t, j.outer): j.outer is not inside t");
+  EXPECT_EQ(refusal([](Panels& p) { p.s.prefetch_next(p.s.tensor("a"), p.acc, p.panel, p.tile); }),
+            "prefetch_next(a, y, j.outer, t): y reads other elements of a in each iteration of t");
+  EXPECT_EQ(refusal([](Panels& p) { p.s.prefetch_next(p.panels, p.acc, p.panel, p.k); }),
+            "prefetch_next(b.packed, y, j.outer, k): no serial loop is inside k");
+  EXPECT_EQ(refusal([](Panels& p) { p.s.prefetch_next(p.panels, p.acc, p.v, p.v); }),
+            "prefetch_next(b.packed, y, j.inner.outer, j.inner.outer): the axis is unrolled; only a serial "
+            "one has a "
+            "next iteration");
+  EXPECT_EQ(refusal([](Panels& p) { p.s.prefetch_next(p.acc, p.acc, p.panel, p.tile); }),
+            "prefetch_next(y, y, j.outer, t): y does not read y");
+  Panels whole(2, 4);
+  whole.s.prefetch_next(whole.panels, whole.acc, whole.panel, whole.tile);
+  EXPECT_EQ(whole.s.finish().message(),
+            "prefetch_next(b.packed, y, j.outer, t): y reads the same elements of b.packed in each iteration "
+            "of j.outer");
+}
+
 TEST(SchedulePrefetch, ReplaysFromItsText) {
   Product p;
   p.s.prefetch(p.s.tensor("b"), p.acc, p.k, 4);

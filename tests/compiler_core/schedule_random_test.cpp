@@ -49,9 +49,12 @@ class RandomSchedule {
       s_ = std::move(next);
       ++accepted;
     }
-    // Last: other primitives do not know it.
+    // Last: other primitives do not know them.
     Schedule asked = s_;
     asked.prefetch(one_of(read(s_)), one_of(computed(s_)), any_axis(s_), pick(1, 9));
+    if (!asked.refused()) s_ = std::move(asked);
+    asked = s_;
+    asked.prefetch_next(one_of(read(s_)), one_of(computed(s_)), any_axis(s_), any_axis(s_));
     if (!asked.refused()) s_ = std::move(asked);
   }
 

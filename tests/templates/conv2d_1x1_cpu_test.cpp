@@ -95,7 +95,7 @@ packing conv2d_pack(constant weight float32[10, 6, 1, 1], packed weight.packed f
 
 TEST(Conv2d1x1ChannelsCpu, LoopsOfOneConfigWrittenBackToPlainImages) {
   EXPECT_EQ(loops(conv2d_1x1_channels_cpu(), conv(6, 7, 7, 32), cpu(256, 16),
-                  "block_p=0 narrow_panels=0 tile_oc=16 tile_p=5 unroll_ic=1"),
+                  "block_p=0 narrow_panels=0 next_panel=0 tile_oc=16 tile_p=5 unroll_ic=1"),
             R"(
 kernel conv2d(input data float32[1, 6, 49], packed weight.packed float32[2, 6, 1, 1, 16], output out float32[1, 32, 49])
   for n in 0..1
@@ -131,11 +131,24 @@ packing conv2d_pack(constant weight float32[32, 6, 1, 1], packed weight.packed f
 )");
 }
 
+TEST(Conv2d1x1ChannelsCpu, TilesAskForTheNextPanel) {
+  EXPECT_THAT(loops(conv2d_1x1_channels_cpu(), conv(6, 7, 7, 32), cpu(256, 16),
+                    "block_p=0 narrow_panels=0 next_panel=1 tile_oc=16 tile_p=5 unroll_ic=1"),
+              ::testing::HasSubstr("reduce ic.outer in 0..6\n"
+                                   "              prefetch.l2(weight.packed[oc.outer + 1, ic.outer, 0, 0, "
+                                   "p.outer.inner%2*8])\n"));
+  // In vectors apart, each has its own panel.
+  EXPECT_THAT(loops(conv2d_1x1_channels_cpu(), conv(6, 7, 7, 32), cpu(256, 16),
+                    "block_p=0 narrow_panels=1 next_panel=1 tile_oc=16 tile_p=5 unroll_ic=1"),
+              ::testing::HasSubstr(
+                  "prefetch.l2(weight.packed[(oc.outer + 1)*2 + p.outer.inner%2, ic.outer, 0, 0, 0])"));
+}
+
 TEST(Conv2d1x1ChannelsCpu, LoopsOfOneConfigInBlocksWithAStride) {
   Conv2dWorkload w = conv(32, 7, 7, 32, /*stride=*/2);
   w.layout = w.out_layout = "NCHW16c";
   EXPECT_EQ(loops(conv2d_1x1_channels_cpu(), w, cpu(256, 16),
-                  "block_p=2 narrow_panels=1 tile_oc=16 tile_p=4 unroll_ic=2"),
+                  "block_p=2 narrow_panels=1 next_panel=0 tile_oc=16 tile_p=4 unroll_ic=2"),
             R"(
 kernel conv2d(input data float32[1, 2, 7, 7, 16], packed weight.packed float32[4, 32, 1, 1, 8], output out float32[1, 2, 16, 16])
   allocate picked float32[1, 2, 16, 16]

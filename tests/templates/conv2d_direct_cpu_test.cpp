@@ -56,6 +56,24 @@ TEST(Templates, RefusalListsEveryTemplateOfTheOperatorWithItsReason) {
   EXPECT_EQ(find_template("conv3d"), nullptr);
 }
 
+// Threads share the panels, so the next one is that of the next iteration, whoever runs it.
+TEST(Conv2dDirectCpu, RowsOfTilesAskForTheNextPanel) {
+  const auto instance = conv2d_direct_cpu().apply(conv(16, 7, 7, 48, 3, 3, 1, 1, 1), cpu(256, 16));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program = (*instance)->instantiate(
+      *config_from_text("block_ic=16 block_oh=0 narrow_panels=0 next_panel=1 tile_oc=16 tile_oh=1 tile_ow=4 "
+                        "unroll_ic=2 unroll_kw=0"));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_THAT(to_text(*program), ::testing::HasSubstr("prefetch.l2(weight.packed[oc.outer + 1, 0, kh, kw, "));
+  EXPECT_EQ(
+      (*instance)
+          ->instantiate(*config_from_text("block_ic=16 block_oh=0 narrow_panels=0 next_panel=1 tile_oc=16 "
+                                          "tile_oh=7 tile_ow=7 unroll_ic=2 unroll_kw=0"))
+          .status()
+          .code(),
+      StatusCode::kInvalidConfig);
+}
+
 TEST(Conv2dDirectCpu, LoopsOfOneConfig) {
   Conv2dWorkload w = conv(16, 7, 7, 16, 3, 3, 1, 1, 1);
   w.bias = true;
@@ -63,9 +81,9 @@ TEST(Conv2dDirectCpu, LoopsOfOneConfig) {
   w.layout = "NCHW8c";
   const auto instance = conv2d_direct_cpu().apply(w, cpu(256, 16, /*threads=*/2));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program = (*instance)->instantiate(
-      *config_from_text("block_ic=8 block_oh=0 narrow_panels=0 tile_oc=16 tile_oh=1 tile_ow=4 unroll_ic=2 "
-                        "unroll_kw=0"));
+  const auto program = (*instance)->instantiate(*config_from_text(
+      "block_ic=8 block_oh=0 narrow_panels=0 next_panel=0 tile_oc=16 tile_oh=1 tile_ow=4 unroll_ic=2 "
+      "unroll_kw=0"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   EXPECT_EQ("\n" + to_text(*program), R"(
 kernel conv2d(input data float32[1, 2, 7, 7, 8], packed weight.packed float32[1, 2, 3, 3, 8, 16], input bias float32[16], output out float32[1, 16, 7, 7])

@@ -1,4 +1,5 @@
 // The Winograd templates: what they serve, their loops, and random configs against the direct sums.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -47,6 +48,15 @@ TEST(Conv2dWinogradCpu, SaysWhatItDeclines) {
   w = layer(16, 8, 8, 16);
   w.constant = {};
   EXPECT_EQ(reason(w), "needs a constant weight, to transform it ahead");
+}
+
+TEST(Conv2dWinogradCpu, GroupsOfTilesAskForTheNextPanel) {
+  const auto instance = conv2d_winograd4_cpu().apply(layer(16, 14, 14, 64), cpu(512, 32));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program = (*instance)->instantiate(
+      *config_from_text("group=8 next_panel=1 oc_share=1 order=0 tile_rows=4 unroll_ic=1 vectors=2"));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_THAT(to_text(*program), ::testing::HasSubstr("prefetch.l2(u.packed[xi, nu, ocb.outer + 1, "));
 }
 
 TEST(Conv2dWinogradCpu, IsLeftOutWhereItsAlgorithmIsNotAllowed) {

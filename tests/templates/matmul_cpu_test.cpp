@@ -25,6 +25,27 @@ TEST(MatmulCpu, DeclinesWithTheReason) {
   EXPECT_TRUE(matmul_cpu().supports(matmul(4, 4, 4), cpu(256, 16)).yes);
 }
 
+TEST(MatmulCpu, TilesAskForTheNextPanelOfALargeConstant) {
+  MatmulWorkload w = matmul(20, 2048, 512);
+  w.constant = {"b"};
+  const auto instance = matmul_cpu().apply(w, cpu(256, 16));
+  ASSERT_TRUE(instance.is_ok()) << instance.message();
+  const auto program =
+      (*instance)->instantiate(*config_from_text("block_k=0 block_m=0 narrow_panels=0 next_panel=1 pack_a=0 "
+                                                 "pack_b=1 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=2"));
+  ASSERT_TRUE(program.is_ok()) << program.message();
+  EXPECT_THAT(to_text(*program), ::testing::HasSubstr("prefetch.l2(b.packed[j.outer + 1, "));
+  MatmulWorkload small = w;  // a b that stays in the cache is not asked for
+  small.n = 32;
+  EXPECT_EQ((*matmul_cpu().apply(small, cpu(256, 16)))
+                ->instantiate(
+                    *config_from_text("block_k=0 block_m=0 narrow_panels=0 next_panel=1 pack_a=0 pack_b=1 "
+                                      "prefetch_b=0 tile_m=4 tile_n=16 unroll_k=2"))
+                .status()
+                .code(),
+            StatusCode::kInvalidConfig);
+}
+
 TEST(MatmulCpu, LoopsOfOneConfig) {
   MatmulWorkload w = matmul(20, 60, 9);
   w.bias = true;
@@ -32,8 +53,9 @@ TEST(MatmulCpu, LoopsOfOneConfig) {
   w.constant = {"b"};
   const auto instance = matmul_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto program = (*instance)->instantiate(*config_from_text(
-      "block_k=0 block_m=2 narrow_panels=0 pack_a=0 pack_b=1 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=2"));
+  const auto program =
+      (*instance)->instantiate(*config_from_text("block_k=0 block_m=2 narrow_panels=0 next_panel=0 pack_a=0 "
+                                                 "pack_b=1 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=2"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   ASSERT_NE(program->packing, nullptr);
   EXPECT_EQ("\n" + to_text(*program), R"(
@@ -70,12 +92,14 @@ packing matmul_pack(constant b float32[9, 60], packed b.packed float32[4, 9, 16]
 TEST(MatmulCpu, RefusesAConfigOfAnotherSpace) {
   const auto instance = matmul_cpu().apply(matmul(20, 60, 9), cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
-  const auto refused = (*instance)->instantiate(*config_from_text(
-      "block_k=0 block_m=0 narrow_panels=0 pack_a=0 pack_b=1 prefetch_b=0 tile_m=10 tile_n=16 unroll_k=1"));
+  const auto refused =
+      (*instance)->instantiate(*config_from_text("block_k=0 block_m=0 narrow_panels=0 next_panel=0 pack_a=0 "
+                                                 "pack_b=1 prefetch_b=0 tile_m=10 tile_n=16 unroll_k=1"));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidConfig);
-  EXPECT_EQ(refused.message(),
-            "matmul_cpu: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_k=0 "
-            "block_m=0 narrow_panels=0 pack_a=0 pack_b=1 prefetch_b=0 tile_m=10 tile_n=16 unroll_k=1");
+  EXPECT_EQ(
+      refused.message(),
+      "matmul_cpu: constraint tile_m * (tile_n / 8) + tile_n / 8 + 1 <= 16 does not hold for block_k=0 "
+      "block_m=0 narrow_panels=0 next_panel=0 pack_a=0 pack_b=1 prefetch_b=0 tile_m=10 tile_n=16 unroll_k=1");
 }
 
 TEST(MatmulCpu, ScheduleReplaysFromItsText) {

@@ -34,7 +34,7 @@ TEST(MatmulWidenedCpu, AIsWidenedAheadAndBWhereItIsLoaded) {
   const auto instance = matmul_cpu().apply(w, cpu(256, 16));
   ASSERT_TRUE(instance.is_ok()) << instance.message();
   const auto program =
-      (*instance)->instantiate(*config_from_text("block_k=0 block_m=2 narrow_panels=0 pack_a=0 "
+      (*instance)->instantiate(*config_from_text("block_k=0 block_m=2 narrow_panels=0 next_panel=0 pack_a=0 "
                                                  "pack_b=1 prefetch_b=0 tile_m=4 tile_n=16 unroll_k=1"));
   ASSERT_TRUE(program.is_ok()) << program.message();
   const std::string text = to_text(*program);

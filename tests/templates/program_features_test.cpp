@@ -36,6 +36,7 @@ TEST(ProgramFeatures, DescribeTheMicroKernel) {
                        {"pack_a", 0},
                        {"pack_b", 1},
                        {"narrow_panels", 0},
+                       {"next_panel", 0},
                        {"prefetch_b", 0}});
   const auto program = (*instance)->instantiate(config);
   ASSERT_TRUE(program.is_ok()) << program.message();
