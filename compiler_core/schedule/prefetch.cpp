@@ -1,6 +1,5 @@
 // prefetch: what a loop reads some iterations later is asked for now.
 #include <algorithm>
-#include <array>
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/prefetch.h"
@@ -60,12 +59,49 @@ std::vector<Stmt> requests(const Path& path, size_t loop, const Buffer& buffer, 
   return found;
 }
 
+// What one request brings, on every CPU here.
+constexpr int64_t kLineBytes = 64;
+
+// How far apart in memory, in bytes, a load reads in neighbouring iterations of a loop.
+int64_t stride_of(const Expr& load, const Var& loop) {
+  int64_t stride = dtype_bytes(load->buffer->dtype), bytes = 0;
+  for (size_t d = load->operands.size(); d-- > 0;) {
+    VarMap first, second;
+    visit(load->operands[d], [&](const Expr& e) {
+      if (e->kind == ExprKind::kVar) first[e->var] = second[e->var] = 0;
+    });
+    second[loop] = 1;
+    const Expr at_first = simplify(substitute(load->operands[d], first)),
+               at_second = simplify(substitute(load->operands[d], second));
+    if (at_first->kind == ExprKind::kIntImm && at_second->kind == ExprKind::kIntImm)
+      bytes += stride * (at_second->int_value - at_first->int_value);
+    stride *= load->buffer->shape[d];
+  }
+  return bytes;
+}
+
+// Leaves out the loops whose elements lie in one line.
+void stand_for_lines(Wanted& wanted) {
+  int64_t bytes = dtype_bytes(wanted.load->buffer->dtype);
+  for (bool found = true; found;) {
+    const auto inner = std::find_if(wanted.loops.begin(), wanted.loops.end(), [&](const Stmt& loop) {
+      return stride_of(wanted.load, loop->var) == bytes && bytes * loop->extent <= kLineBytes;
+    });
+    found = inner != wanted.loops.end();
+    if (!found) continue;
+    bytes *= (*inner)->extent;
+    wanted.firsts[(*inner)->var] = 0;
+    wanted.loops.erase(inner);
+  }
+}
+
 // For each load of `buffer` below the loop at `place`: its elements in the next iteration of `axis`, shared out over
 // the iterations of `share`.
 std::vector<Stmt> shared_requests(const Path& path, size_t place, const Buffer& buffer, const Stmt& axis,
                                   const Stmt& share) {
   std::vector<Stmt> found;
-  for (const Wanted& wanted : loads_below(path, place, buffer)) {
+  for (Wanted wanted : loads_below(path, place, buffer)) {
+    stand_for_lines(wanted);
     int64_t elements = 1;
     for (const Stmt& inner : wanted.loops) elements *= inner->extent;
     const int64_t each = ceil_div(elements, share->extent);
@@ -137,21 +173,31 @@ void Schedule::prefetch(const Tensor& t, const Tensor& reader, Axis axis, int64_
   });
 }
 
-void Schedule::prefetch_next(const Tensor& t, const Tensor& reader, Axis axis, Axis share) {
+void Schedule::prefetch_next(const Tensor& t, const Tensor& reader, Axis axis, Axis share, Axis at) {
   if (refused()) return;
   const Buffer buffer = resolve(t), into = resolve(reader);
-  const std::string call = str("prefetch_next(", named(buffer), ", ", named(into), ", ",
-                               labels(program_.body, std::array{axis, share}), ")");
-  apply(call, [&]() -> Status {
+  const auto call_at = [&](const Axis& place) {
+    std::vector<Axis> axes{axis, share};
+    if (place.var != nullptr) axes.push_back(place);
+    return str("prefetch_next(", named(buffer), ", ", named(into), ", ", labels(program_.body, axes), ")");
+  };
+  apply(call_at(at), [&]() -> Status {
     ASSIGN_OR_RETURN(const Path path, path_to_reader(program_.body, buffer, into));
-    ASSIGN_OR_RETURN(const size_t at, serial_loop_on(path, axis, into));
+    ASSIGN_OR_RETURN(const size_t next, serial_loop_on(path, axis, into));
     ASSIGN_OR_RETURN(const size_t shared, loop_on(path, share, into));
-    if (shared <= at) return invalid_config(share.var->name, " is not inside ", axis.var->name);
+    if (shared <= next) return invalid_config(share.var->name, " is not inside ", axis.var->name);
     size_t place = path.size() - 1;
-    while (place > shared && !(path[place]->kind == StmtKind::kFor && path[place]->loop == LoopKind::kSerial))
-      --place;
-    if (place == shared) return invalid_config("no serial loop is inside ", share.var->name);
-    for (const Wanted& wanted : loads_below(path, at, buffer)) {
+    if (at.var != nullptr) {
+      ASSIGN_OR_RETURN(place, loop_on(path, at, into));
+      if (path[place]->loop != LoopKind::kSerial)
+        return invalid_config(at.var->name, " is ", loop_kind_name(path[place]->loop), ", not serial");
+    } else {
+      while (place > shared &&
+             !(path[place]->kind == StmtKind::kFor && path[place]->loop == LoopKind::kSerial))
+        --place;
+    }
+    if (place <= shared) return invalid_config("no serial loop is inside ", share.var->name);
+    for (const Wanted& wanted : loads_below(path, next, buffer)) {
       if (uses_var(wanted.load, share.var))
         return invalid_config(into->name, " reads other elements of ", buffer->name, " in each iteration of ",
                               share.var->name);
@@ -159,10 +205,11 @@ void Schedule::prefetch_next(const Tensor& t, const Tensor& reader, Axis axis, A
         return invalid_config(into->name, " reads the same elements of ", buffer->name,
                               " in each iteration of ", axis.var->name);
     }
-    std::vector<Stmt> body = shared_requests(path, place, buffer, path[at], path[shared]);
+    std::vector<Stmt> body = shared_requests(path, place, buffer, path[next], path[shared]);
     if (body.empty()) return invalid_config(into->name, " does not read ", buffer->name);
+    const std::string traced = call_at(Axis{path[place]->var});
     program_.body = with_requests(path, place, std::move(body));
-    record(call);
+    record(traced);
     return Status::ok();
   });
 }

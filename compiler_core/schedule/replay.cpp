@@ -259,9 +259,9 @@ Calls other_calls() {
           return Status::ok();
         }}},
       {"prefetch_next",
-       {4,
+       {5,
         [](Schedule& s, const Arguments& a) {
-          s.prefetch_next(s.tensor(a[0]), s.tensor(a[1]), s.axis(a[2]), s.axis(a[3]));
+          s.prefetch_next(s.tensor(a[0]), s.tensor(a[1]), s.axis(a[2]), s.axis(a[3]), s.axis(a[4]));
           return Status::ok();
         }}},
       {"set_layout",

@@ -222,18 +222,19 @@ class Schedule {
   // before.
   void prefetch(const Tensor& t, const Tensor& reader, Axis axis, int64_t ahead);
   // Asks the caches, while `reader` works on one iteration of its serial loop `axis`, for what it will read of t in
-  // the next; the second cache, where a panel has room. `share` is a loop between: it reads the same of t again in each of its iterations, and each asks for a
-  // part, inside reader's innermost serial loop, so that what is asked for comes at the pace of the arithmetic.
-  // Changes no value. It pays if a panel is used often once it is near, and comes from far.
+  // the next; the second cache, where a panel has room. `share` is a loop between: it reads the same of t again in
+  // each of its iterations, and each asks for a part, inside the serial loop `at` below it (none: the innermost), so
+  // that what is asked for comes at the pace of the arithmetic. A line of 64 bytes is asked for once. Changes no value.
+  // It pays if a panel is used often once it is near, and comes from far.
   //
   //   before   for panel: for tile: for k: unrolled v: vectorized lane: acc[..] += a[tile, k] * t[panel, k, v, lane]
   //   after    for panel: for tile: for k: { prefetch.l2(t[panel + 1, k, tile mod extent(v), 0])
   //                                          unrolled v: vectorized lane: acc[..] += ... }
   //
   // With fewer tiles than vectors each asks for several. It asks for elements behind the end, too, like prefetch.
-  // Annotate loops before, and make `axis` parallel after. Requires that t is read below a serial loop inside
-  // `share`, by indices that depend on `axis` and not on `share`.
-  void prefetch_next(const Tensor& t, const Tensor& reader, Axis axis, Axis share);
+  // Annotate loops before, and make `axis` parallel after. Requires that t is read below `at` by indices that depend
+  // on `axis` and not on `share`.
+  void prefetch_next(const Tensor& t, const Tensor& reader, Axis axis, Axis share, Axis at = {});
 
   // --- GPU memory ---
 

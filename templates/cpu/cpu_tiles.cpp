@@ -28,13 +28,14 @@ std::string tile_store(const Tensor& sums, const TileBlock& block) {
 }
 
 void sum_through_memory(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
-                        const TileBlock& block) {
+                        const TileBlock& block, const std::optional<NextPanel>& next) {
   const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
-  sum_in_tiles(s, sums, a, b, block);
+  sum_in_tiles(s, sums, a, b, block, next);
   copy_tiles(s, acc, 2, {block.rows, kTileColumns}, tile_store(acc, block));
 }
 
-void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block) {
+void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block,
+                  const std::optional<NextPanel>& next) {
   if (s.refused()) return;
   const DType a_type = a.buffer->dtype, b_type = b.buffer->dtype;
   const int64_t group = tile_group(a_type);
@@ -54,6 +55,7 @@ void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor
   const Tensor b_tiles = s.cache_read(b, MemoryScope::kFragment, sums);
   s.compute_at(a_tiles, step);
   s.compute_at(b_tiles, step);
+  if (next) s.prefetch_next(b, b_tiles, next->panel, next->rows, step);
   s.unroll(down);
   s.unroll(across);
   const std::string types =

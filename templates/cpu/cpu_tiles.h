@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct TileBlock {
 // full ones.
 std::vector<int64_t> tile_rows(int64_t m);
 
+// The loop over panels of b and the one over blocks of rows inside it: each block of rows asks the caches for a part of
+// the next panel.
+struct NextPanel {
+  Axis panel, rows;
+};
+
 // Schedules `sums`, a block of tiles in fragments:
 //
 //   C = 0
@@ -35,10 +42,11 @@ std::vector<int64_t> tile_rows(int64_t m);
 //
 // a holds [.., rows, elements of k]; b, in groups, [.., groups, columns, inside of the group]: packed in panels of 16
 // columns or with the columns of many tiles side by side.
-void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block);
+void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block,
+                  const std::optional<NextPanel>& next = {});
 // The sums of `acc`, one block of tiles in memory: in fragments first.
 void sum_through_memory(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
-                        const TileBlock& block);
+                        const TileBlock& block, const std::optional<NextPanel>& next = {});
 
 // Returns the intrinsic that stores a tile of the sums.
 std::string tile_store(const Tensor& sums, const TileBlock& block);

@@ -24,6 +24,7 @@
 // Rows and columns beyond the shape are computed on zeros, and not written. Declines float32, targets without
 // tiles, and what leaves most of a tile empty: one column, or no more terms than a group.
 #include <algorithm>
+#include <optional>
 
 #include "compiler_core/base/int_math.h"
 #include "compiler_core/ir/visitor.h"
@@ -36,14 +37,14 @@ namespace {
 
 struct Knobs {
   ChoiceKnob rows, down, across, block_m, block_k;
-  FlagKnob pack_a;
+  FlagKnob pack_a, next_panel;
 };
 
 class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_tile_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -62,6 +63,10 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const std::vector<int64_t> rows = cpu::tile_rows(w.m);
     const int64_t equal = rows.front();
     const int64_t row_tiles = ceil_div(w.m, equal), panels = ceil_div(w.n, cpu::kTileColumns);
+    // Panels of b come from beyond L2, and are the next to be used.
+    const bool streams_b = w.k * w.n * dtype_bytes(w.dtype) > t.l2_bytes / 2 &&
+                           (w.batch == 1 || t.threads > 1 || Workload(w).is_constant("b"));
+    const int64_t first_blocks = first_block_m(w, t, equal * 2);
     Knobs k{
         // Rows of a tile. Fewer take less time each, and leave registers half empty.
         .rows = space.choice("rows", rows).try_first(equal),
@@ -71,7 +76,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         .across = space.choice("across", {1, 2, 3}).at_most(panels).try_first(std::min<int64_t>(2, panels)),
         // Blocks of rows done with one panel before the next panel: the block of a stays in L2. 0: all rows,
         // panels outermost. Few rows also write out in few pages at a time.
-        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(first_block_m(w, t, equal * 2)),
+        .block_m = space.choice("block_m", {0, 1, 2, 4, 8, 16, 32}).try_first(first_blocks),
         // Terms added before the sums go to memory: so much of the panels stays in L1 for the rows of a block. 0:
         // all of them.
         .block_k = space.choice("block_k", blocks_of_k(w, t)).try_first(0),
@@ -79,7 +84,13 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
         // number of tiles has to be.
         .pack_a =
             space.flag("pack_a").try_first(packs_a || w.m % (equal * std::min<int64_t>(2, row_tiles)) != 0),
+        // The next panel of b is asked for while this one is used.
+        .next_panel =
+            space.flag("next_panel").try_first(streams_b && row_tiles > 2 && panels > 2 && first_blocks != 1),
     };
+    if (!streams_b) space.require(k.next_panel == 0);
+    space.require(!k.next_panel || (k.block_m != 1 && ceil_div(w.m, k.rows * k.down) >= 2 &&
+                                    (k.block_k != 0 || ceil_div(panels, k.across) >= 2)));
     space.require(k.down * k.across + k.down + k.across <= cpu::kTileRegisters);
     // One spelling for "all rows".
     space.require(k.block_m < ceil_div(w.m, k.rows * k.down));
@@ -127,19 +138,22 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const int64_t row_tiles = ceil_div(w.m, block.rows * block.down);
     const auto [row_block, tile] = s.split(row_tile, c[k.block_m] == 0 ? row_tiles : c[k.block_m]);
     s.reorder({row_block, panel, tile, row, column});
+    const bool asks = c[k.next_panel] != 0;
+    const std::optional<cpu::NextPanel> next =
+        asks ? std::optional(cpu::NextPanel{panel, tile}) : std::nullopt;
     const bool whole = w.m % (block.rows * block.down) == 0 && w.n % (cpu::kTileColumns * block.across) == 0;
     if (c[k.block_k] != 0) {
       cpu::vectorize_by(s, column, t.f32_lanes());
-      sum_by_blocks(s, acc, panel, tiles, panels, block, c[k.block_k], t.f32_lanes());
+      sum_by_blocks(s, acc, panel, tiles, panels, block, c[k.block_k], t.f32_lanes(), asks);
     } else if (whole && copies(s, out, acc)) {
       s.set_scope(acc, MemoryScope::kFragment);
       s.compute_at(acc, tile);
-      cpu::sum_in_tiles(s, acc, tiles, panels, block);
+      cpu::sum_in_tiles(s, acc, tiles, panels, block, next);
       cpu::by_tiles(s, {}, {row, column}, {block.rows, cpu::kTileColumns}, cpu::tile_store(acc, block));
     } else {
       cpu::vectorize_by(s, column, t.f32_lanes());
       s.compute_at(acc, tile);
-      cpu::sum_through_memory(s, acc, tiles, panels, block);
+      cpu::sum_through_memory(s, acc, tiles, panels, block, next);
     }
 
     if (b_before_each) {
@@ -175,7 +189,8 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   // acc, in memory, is computed inside `panel` of its reader, a block of k at a time.
   static void sum_by_blocks(Schedule& s, const Tensor& acc, const Axis& panel, const Tensor& a,
-                            const Tensor& b, const cpu::TileBlock& block, int64_t block_k, int64_t lanes) {
+                            const Tensor& b, const cpu::TileBlock& block, int64_t block_k, int64_t lanes,
+                            bool asks) {
     const auto [sum] = s.reduce_axes<1>(acc);
     const Axis k_block = s.split(sum, block_k).outer;
     const Tensor part = s.rfactor(acc, k_block);
@@ -188,7 +203,8 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     s.reorder({added, tile, row, vector, lane});
     s.decompose_reduction(acc, added);
     s.compute_at(part, tile);
-    cpu::sum_through_memory(s, part, a, b, block);
+    cpu::sum_through_memory(s, part, a, b, block,
+                            asks ? std::optional(cpu::NextPanel{added, tile}) : std::nullopt);
     s.unroll(vector);
     s.vectorize(lane);
   }

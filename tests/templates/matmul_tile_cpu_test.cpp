@@ -61,7 +61,7 @@ TEST(MatmulTileCpu, LoopsOfOneConfig) {
   w.activation = Activation::kRelu;
   w.constant = {"b"};
   EXPECT_EQ("\n" + to_text(program_of(matmul_tile_cpu(), w, amx_target(),
-                                      "across=2 block_k=0 block_m=0 down=2 pack_a=0 rows=16")),
+                                      "across=2 block_k=0 block_m=0 down=2 next_panel=0 pack_a=0 rows=16")),
             R"(
 kernel matmul(input a bfloat16[64, 128], packed b.packed bfloat16[4, 64, 16, 2], input bias float32[60], output out float32[64, 60])
   for i.outer.outer in 0..1
@@ -97,6 +97,21 @@ packing matmul_pack(constant b bfloat16[128, 60], packed b.packed bfloat16[4, 64
         for p3 in 0..2
           b.packed[p0, p1, p2, p3] = select(p0*16 + p2 < 60, b[p1*2 + p3, p0*16 + p2], 0)
 )");
+}
+
+// A panel of two tiles is 32 lines a step; each of eight blocks of rows asks for four of the next one's.
+TEST(MatmulTileCpu, BlocksOfRowsAskForTheNextPanelOfALargeOperand) {
+  MatmulWorkload w = matmul(DType::kBFloat16, 256, 4096, 2048);
+  w.constant = {"b"};
+  const auto loops = [&](const char* config) {
+    return to_text(program_of(matmul_tile_cpu(), w, amx_target(), config));
+  };
+  EXPECT_THAT(loops("across=2 block_k=0 block_m=0 down=2 next_panel=1 pack_a=0 rows=16"),
+              ::testing::HasSubstr("reduce k.outer in 0..64\n"
+                                   "          unrolled i.outer.inner.ahead in 0..4\n"
+                                   "            prefetch.l2(b.packed["));
+  EXPECT_THAT(loops("across=2 block_k=512 block_m=0 down=2 next_panel=1 pack_a=0 rows=16"),
+              ::testing::HasSubstr("prefetch.l2(b.packed[j.outer*2 + "));
 }
 
 // Whole tiles of plain sums need no memory in between.
@@ -230,8 +245,8 @@ TEST(MatmulTileCpu, SumsByBlocksOfKEqualTheOracle) {
       MatmulWorkload w = matmul(dtype, 32, 32, 2048);
       w.bias = true;
       if (threads == 2) w.constant = {"b"};
-      for (const char* config : {"across=2 block_k=512 block_m=0 down=2 pack_a=0 rows=16",
-                                 "across=1 block_k=1024 block_m=1 down=1 pack_a=1 rows=16"}) {
+      for (const char* config : {"across=2 block_k=512 block_m=0 down=2 next_panel=0 pack_a=0 rows=16",
+                                 "across=1 block_k=1024 block_m=1 down=1 next_panel=0 pack_a=1 rows=16"}) {
         SCOPED_TRACE(str(Workload(w).key(), " ", config));
         const Program program = program_of(matmul_tile_cpu(), w, amx_target(threads), config);
         EXPECT_TRUE(testing::matches_oracle(program, threads, dtype == DType::kInt8 ? 0 : 2e-5, 1,
