@@ -44,10 +44,22 @@ Result<FunctionTimes> read_results(const std::string& path) {
   return times;
 }
 
+// Nothing: it was stopped, at the limit or by an interruption.
+std::optional<int> wait_or_stop(pid_t child, std::chrono::milliseconds limit,
+                                const std::function<bool()>& interrupted) {
+  constexpr std::chrono::milliseconds kLook{50};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!interrupted() && std::chrono::steady_clock::now() < end)
+    if (const std::optional<int> status = wait_for_end(child, kLook)) return status;
+  end_program(child, std::chrono::milliseconds(0));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<FunctionTimes> try_functions(const FunctionTrial& trial, const std::string& folder,
-                                    std::chrono::milliseconds limit) {
+                                    std::chrono::milliseconds limit,
+                                    const std::function<bool()>& interrupted) {
   const std::string request = folder + "/request.json", results = folder + "/results.json";
   ASSIGN_OR_RETURN(const std::string runner, find_runner());
   RETURN_IF_ERROR(replace_file(results, ""));
@@ -55,11 +67,10 @@ Result<FunctionTimes> try_functions(const FunctionTrial& trial, const std::strin
   ASSIGN_OR_RETURN(const pid_t child, start_program({.path = runner,
                                                      .words = {"runner", "--try-function", request},
                                                      .log = folder + "/output"}));
-  const std::optional<int> status = wait_for_end(child, limit);
-  if (!status) {
-    end_program(child, std::chrono::milliseconds(0));
+  const std::optional<int> status = wait_or_stop(child, limit, interrupted);
+  if (!status && interrupted()) return Status(StatusCode::kAborted, "interrupted");
+  if (!status)
     return invalid_argument("has not returned after ", static_cast<double>(limit.count()) / 1000, " s");
-  }
   if (WIFSIGNALED(*status)) return invalid_argument("crashes: ", signal_text(WTERMSIG(*status)));
   // It may have called exit().
   const Result<std::string> said = read_whole(results);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,11 @@ struct FunctionTimes {
 };
 
 // Runs it in a runner, whose files go to `folder`. InvalidArgument: the function cannot be loaded, returns something else than 0,
-// crashes, writes beside a result, or has not returned after `limit`. Failed: this could not be found out.
+// crashes, writes beside a result, or has not returned after `limit`. Failed: this could not be found out. Aborted: `interrupted`,
+// which is asked some twenty times a second, said so; the runner is gone then.
 Result<FunctionTimes> try_functions(const FunctionTrial& trial, const std::string& folder,
-                                    std::chrono::milliseconds limit);
+                                    std::chrono::milliseconds limit,
+                                    const std::function<bool()>& interrupted);
 
 // In the runner: `runner --try-function REQUEST`, where REQUEST was written by try_functions(). Returns the exit status.
 int try_functions_here(const std::string& request);

@@ -6,6 +6,7 @@
 
 #include "tests/models/networks.h"
 #include "tests/tuner/command_line.h"
+#include "tests/tuner/processes.h"
 
 #ifndef TUNER_HAVE_ONNX
 
@@ -17,12 +18,14 @@ namespace tuner {
 namespace {
 
 using nlohmann::json;
+using namespace std::chrono_literals;
 using testing::CommandResult;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 // The first layer of the MLP, 784 -> 16 with relu, and functions that are not it.
 constexpr char kFunctions[] = R"(
+#include <fcntl.h>
 #include <stdlib.h>
 #include "tuner_kernel.h"
 
@@ -59,9 +62,14 @@ int32_t writes_input(void* const* args, const tuner_runtime* rt) {
 int32_t hangs(void* const* args, const tuner_runtime* rt) {
   volatile int forever = 1;
   (void)args, (void)rt;
+  creat(FOLDER "/hangs", 0600);
   while (forever) {
   }
   return 0;
+}
+int32_t hangs_later(void* const* args, const tuner_runtime* rt) { /* not before it is timed */
+  static int calls = 0;
+  return ++calls > 1 ? hangs(args, rt) : my_layer(args, rt);
 }
 int variable = 1;
 )";
@@ -72,7 +80,7 @@ class UseCommand : public ::testing::Test {
     shell_.write("mlp.onnx", *testing::network("mlp", {.narrower = 8}));
     shell_.write("ours.c", kFunctions);
     const CommandResult made =
-        shell_.run("cc -O1 -shared -fPIC -I" TUNER_SOURCE_DIR
+        shell_.run("cc -O1 -shared -fPIC -DFOLDER=\"\\\"$PWD\\\"\" -I" TUNER_SOURCE_DIR
                    "/compiler_core/runtime -Wl,-soname,libother.so ours.c -o libours.so");
     CHECK(made.exit_code == 0) << made.err;
   }
@@ -92,6 +100,28 @@ class UseCommand : public ::testing::Test {
     EXPECT_THAT(refused.err, HasSubstr(reason)) << more;
     EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
     EXPECT_EQ(shell_.tree("refused").size(), 0u) << "files of a refused model";
+  }
+
+  // Ctrl-C as soon as the function hangs: it must not wait for the deadline, which is 10 s in the first process and 80 s where
+  // the function is timed.
+  void expect_stops(const std::string& function) const {
+    SCOPED_TRACE(function);
+    const std::string in = shell_.folder().string();
+    const std::string use = first_step() + "=" + in + "/libours.so:" + function;
+    testing::Process compile({std::string(TUNER_BIN_DIR) + "/tuner", "compile", in + "/mlp.onnx", "--no-tune",
+                              "--db", in + "/none.db", "-o", in + "/stopped", "--use", use},
+                             in + "/" + function);
+    ASSERT_TRUE(testing::eventually(60s, [&] { return std::filesystem::exists(in + "/hangs"); }))
+        << compile.err();
+    const std::vector<pid_t> all = compile.tree();
+    EXPECT_GE(all.size(), 2u) << "the function has a process of its own";
+    compile.signal(SIGINT);
+    EXPECT_EQ(compile.wait(8s), 1);
+    EXPECT_THAT(compile.err(), HasSubstr("stopped: nothing is written. To continue: "));
+    EXPECT_THAT(compile.err(), Not(HasSubstr("has not returned")));
+    for (const pid_t pid : all) EXPECT_NE(kill(pid, 0), 0) << "process " << pid << " is left";
+    EXPECT_EQ(shell_.tree("stopped").size(), 0u);
+    std::filesystem::remove(in + "/hangs");
   }
 
   testing::CommandLine shell_{TUNER_BIN_DIR};
@@ -185,6 +215,11 @@ TEST_F(UseCommand, WhatIsWrongIsToldInOneLine) {
   expect_refused(use + "writes_behind'", "crashes: signal 11 (SIGSEGV)");
   expect_refused(use + "writes_input'", "crashes: signal 11 (SIGSEGV)");
   expect_refused(use + "hangs'", "has not returned after 10");
+}
+
+TEST_F(UseCommand, CtrlCStopsAFunctionThatIsTried) {
+  expect_stops("hangs");
+  expect_stops("hangs_later");
 }
 
 }  // namespace

@@ -44,11 +44,18 @@ std::string megabytes(int64_t bytes) {
   return str(static_cast<double>(hundredths) / 100.0, " MB");
 }
 
+// An error, or the end that Ctrl-C put to it.
+int report_or_stop(const Status& status) {
+  if (status.code() != StatusCode::kAborted || !interrupted()) return report(status);
+  std::fprintf(stderr, "stopped: nothing is written. To continue: %s\n", this_command().c_str());
+  return kExitFailed;
+}
+
 int compile(Options& options) {
   if (const Status s = complete(options); !s) return report(s);
   const CompileRequest& request = options.request;
-  Result<PreparedModel> model = prepare_model(request);
-  if (!model) return report(model.status());
+  Result<PreparedModel> model = prepare_model(request, interrupted);
+  if (!model) return report_or_stop(model.status());
   const auto folder = open_model_folder(request, *model);
   if (!folder) return report(folder.status());
   std::fprintf(stderr, "%s: %zu operators, %zu steps by %zu kernels; arena %s\n", request.model.c_str(),
@@ -64,8 +71,8 @@ int compile(Options& options) {
     if (!tuned) return report(tuned);
     say_ending(outcome);
   }
-  const Result<CompiledReport> built = build_model(request, *std::move(model), **folder);
-  if (!built) return report(built.status());
+  const Result<CompiledReport> built = build_model(request, *std::move(model), **folder, interrupted);
+  if (!built) return report_or_stop(built.status());
   std::string list;
   for (const std::string& file : built->files)
     if (!file.starts_with("include/tuner_") && !file.starts_with("lib/cmake"))

@@ -48,7 +48,7 @@ void plan_with_uses(const CompileRequest& request, PreparedModel& model) {
 
 }  // namespace
 
-Result<PreparedModel> prepare_model(const CompileRequest& request) {
+Result<PreparedModel> prepare_model(const CompileRequest& request, const std::function<bool()>& interrupted) {
   PreparedModel out;
   out.name =
       request.name.empty() ? as_c_name(std::filesystem::path(request.model).stem().string()) : request.name;
@@ -70,8 +70,8 @@ Result<PreparedModel> prepare_model(const CompileRequest& request) {
   ASSIGN_OR_RETURN(out.uses, find_uses(request.uses, out.steps, request.target));
   if (backend_of(request.target).runs_here(request.target))
     for (const FunctionUse& use : out.uses) {
-      ASSIGN_OR_RETURN(UseCheck check,
-                       UseCheck::run(use, out.steps.steps[use.step].workload, request.target.threads));
+      ASSIGN_OR_RETURN(UseCheck check, UseCheck::run(use, out.steps.steps[use.step].workload,
+                                                     request.target.threads, interrupted));
       out.checks.push_back(std::move(check));
     }
   plan_with_uses(request, out);
@@ -167,12 +167,14 @@ Result<double> check_library(const std::string& folder, const graph::Graph& grap
   return error;
 }
 
-Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model) {
+Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model,
+                                                const std::function<bool()>& interrupted) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(request.db));
   const Resolver resolver(store.get(), {.present = [](const Target& target) { return present_here(target); },
                                         .learn_if_missing = true});
   std::vector<BundleKernel> kernels;
   for (const CliTask& task : model.kernels.tasks) {
+    if (interrupted()) return Status(StatusCode::kAborted, "interrupted");
     const BundleTask named{task, kernel_name(task)};
     ASSIGN_OR_RETURN(BundleKernel kernel, build_kernel(named, model.name, resolver, {.schedule = false}));
     kernels.push_back(std::move(kernel));
@@ -188,13 +190,14 @@ std::string time_line(const FunctionUse& use, const std::string& step, const Use
 }
 
 // Puts the used functions in the place of our kernels, and times each beside the one it replaces.
-Status use_functions(const PreparedModel& model, ModelToPack& pack, CompiledReport& report) {
+Status use_functions(const PreparedModel& model, const std::function<bool()>& interrupted, ModelToPack& pack,
+                     CompiledReport& report) {
   for (size_t u = 0; u < model.uses.size(); ++u) {
     const FunctionUse& use = model.uses[u];
     size_t& kernel = pack.kernel_of_step[use.step];
     UseCheck::Times times;
     if (u < model.checks.size()) {
-      ASSIGN_OR_RETURN(times, model.checks[u].time_beside(pack.kernels[kernel]));
+      ASSIGN_OR_RETURN(times, model.checks[u].time_beside(pack.kernels[kernel], interrupted));
       report.used.push_back(time_line(use, pack.model.steps[use.step].name, times));
     }
     pack.used.push_back({pack.kernels.size(), use.from, use.library});
@@ -225,8 +228,9 @@ Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& re
   return BundleFolder::open(request.output, model.name, kModelIndex);
 }
 
-Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder) {
-  ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels, build_kernels(request, model));
+Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
+                                   const std::function<bool()>& interrupted) {
+  ASSIGN_OR_RETURN(std::vector<BundleKernel> kernels, build_kernels(request, model, interrupted));
   CompiledReport report;
   ModelToPack pack{.name = model.name,
                    .target = request.target,
@@ -237,7 +241,7 @@ Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel 
                    .source = std::filesystem::path(request.model).filename().string(),
                    .source_digest = model.digest,
                    .used = {}};
-  RETURN_IF_ERROR(use_functions(model, pack, report));
+  RETURN_IF_ERROR(use_functions(model, interrupted, pack, report));
   drop_unused(pack);
   for (const BundleKernel& kernel : pack.kernels) {
     if (kernel.stands_alone()) continue;

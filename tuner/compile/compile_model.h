@@ -46,8 +46,9 @@ struct PreparedModel {
   std::vector<FunctionUse> uses;
   std::vector<UseCheck> checks;  // one a use; empty where the target does not run here
 };
-// Errors as read_model_file(), optimize() and partition(); of find_uses() and UseCheck::run().
-Result<PreparedModel> prepare_model(const CompileRequest& request);
+// `interrupted` is asked while functions are tried; Aborted: it said so. Other errors as read_model_file(), optimize() and
+// partition(); of find_uses() and UseCheck::run().
+Result<PreparedModel> prepare_model(const CompileRequest& request, const std::function<bool()>& interrupted);
 
 // Tunes the model's kernels here, all as one job that continues where an earlier one was stopped. OK also after an
 // interruption: outcome.interrupted tells. Errors as JobRun::run().
@@ -68,8 +69,10 @@ struct CompiledReport {
 Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& request,
                                                         const PreparedModel& model);
 
-// Builds the best known kernels, times used functions beside those they replace, and holds what the library computes against the reference. Only then the folder gets its files.
-// Failed: an error of more than 1e-4; the folder stays as it was.
-Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder);
+// Builds the best known kernels, times used functions beside those they replace, and holds what the library computes against the
+// reference. Only then the folder gets its files; it stays as it was where there is an error. Failed: an error of more than 1e-4.
+// Aborted: `interrupted`, which is asked between kernels and while functions are timed, said so.
+Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
+                                   const std::function<bool()>& interrupted);
 
 }  // namespace tuner

@@ -148,7 +148,8 @@ Result<std::vector<FunctionUse>> find_uses(const std::vector<std::string>& words
   return uses;
 }
 
-Result<UseCheck> UseCheck::run(const FunctionUse& use, const Workload& workload, int threads) {
+Result<UseCheck> UseCheck::run(const FunctionUse& use, const Workload& workload, int threads,
+                               const std::function<bool()>& interrupted) {
   UseCheck check;
   check.word_ = use.word;
   ASSIGN_OR_RETURN(VerifyData data, make_verify_data(workload, /*seed=*/1));
@@ -157,7 +158,7 @@ Result<UseCheck> UseCheck::run(const FunctionUse& use, const Workload& workload,
   check.data_ = std::make_shared<const VerifyData>(std::move(data));
   const double limit_s = kLeastWaitS + static_cast<double>(workload.flops()) / kLeastFlopsPerS;
   check.limit_ = std::chrono::milliseconds(static_cast<int64_t>(1000 * limit_s));
-  const auto tried = try_functions(check.trial_, check.folder_->path(), check.limit_);
+  const auto tried = try_functions(check.trial_, check.folder_->path(), check.limit_, interrupted);
   if (!tried) return tried.status().with_context(str("--use ", use.word, ": "));
   RETURN_IF_ERROR(check.check_answer(".first"));
   return check;
@@ -225,11 +226,12 @@ Status UseCheck::add_packed(const BundleKernel& ours, FunctionTrial& trial) cons
   return Status::ok();
 }
 
-Result<UseCheck::Times> UseCheck::time_beside(const BundleKernel& ours) const {
+Result<UseCheck::Times> UseCheck::time_beside(const BundleKernel& ours,
+                                              const std::function<bool()>& interrupted) const {
   FunctionTrial trial = trial_;
   RETURN_IF_ERROR(add_packed(ours, trial));
   // Some dozen calls at most where one is slow.
-  const auto times = try_functions(trial, folder_->path(), 8 * limit_);
+  const auto times = try_functions(trial, folder_->path(), 8 * limit_, interrupted);
   if (!times) return times.status().with_context(str("--use ", word_, ": "));
   RETURN_IF_ERROR(check_answer(".last"));
   if (times->ns.size() != 2) return failed("--use ", word_, ": was not timed");

@@ -4,6 +4,7 @@
 // order, constants as the model has them, the result last. It gets no workspace.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,14 +35,16 @@ Result<std::vector<FunctionUse>> find_uses(const std::vector<std::string>& words
 // One use, held against the reference of its step's workload.
 class UseCheck {
  public:
-  // Calls the function in a process of its own. InvalidArgument: what try_functions() says, or the answer is wrong.
-  static Result<UseCheck> run(const FunctionUse& use, const Workload& workload, int threads);
+  // Calls the function in a process of its own. InvalidArgument: what try_functions() says, or the answer is wrong. Aborted:
+  // `interrupted` said so.
+  static Result<UseCheck> run(const FunctionUse& use, const Workload& workload, int threads,
+                              const std::function<bool()>& interrupted);
 
   struct Times {
     double used_ns = 0, ours_ns = 0;  // of a call, warm, in turn with each other
   };
   // Times it beside our kernel for the same workload, and checks it once more. Errors as run().
-  Result<Times> time_beside(const BundleKernel& ours) const;
+  Result<Times> time_beside(const BundleKernel& ours, const std::function<bool()>& interrupted) const;
 
  private:
   Status check_answer(const std::string& ending) const;
