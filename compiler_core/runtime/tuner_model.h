@@ -346,15 +346,16 @@ typedef struct tuner_context {
   void* hook_data;
 } tuner_context;
 
-/* `bytes` of memory, aligned; large ones so that large pages can serve them. All pages are there at once. */
+/* `bytes` of memory, aligned; large ones so that large pages can serve them, as many as they fill: what is behind them takes small
+ * pages, and so no more than it needs. All pages are there at once. */
 static inline void* tuner_context_memory(int64_t bytes) {
   const size_t kLarge = (size_t)2 << 20, border = (size_t)bytes >= kLarge ? kLarge : 64;
   const size_t rounded = ((size_t)bytes + border - 1) / border * border;
   void* const memory = aligned_alloc(border, rounded == 0 ? border : rounded);
 #ifdef MADV_HUGEPAGE
-  if (memory && border == kLarge) madvise(memory, rounded, MADV_HUGEPAGE);
+  if (memory && border == kLarge) madvise(memory, (size_t)bytes / kLarge * kLarge, MADV_HUGEPAGE);
 #endif
-  if (memory) memset(memory, 0, rounded);
+  if (memory) memset(memory, 0, (size_t)bytes);
   return memory;
 }
 
