@@ -9,6 +9,8 @@ constexpr Pass kPasses[] = {
     {"merge-common", "nodes that do the same become one", merge_common},
     {"find-composites", "activations and normalizations written out become one operator each",
      find_composites},
+    {"plain-gemms", "alpha and beta of Gemm go into its constants, or become products of their own",
+     plain_gemms},
     {"fold-scales", "batch normalizations and factors a channel go into the weights before them",
      fold_scales},
     {"split-transposed", "transposed convolutions become plain ones, and a move of their results",

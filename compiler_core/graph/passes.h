@@ -32,6 +32,9 @@ Status fold_constants(Graph& graph, const Evaluator& evaluate);
 Status make_views(Graph& graph, const Evaluator& evaluate);
 // Nodes that do the same become one.
 Status merge_common(Graph& graph, const Evaluator& evaluate);
+// The factors of Gemm, alpha and beta, go into its constants; where it has none, they become products of their own, which epilogues
+// take. Weights are rounded once more.
+Status plain_gemms(Graph& graph, const Evaluator& evaluate);
 // Batch normalizations, and factors and summands a channel, go into the weights and bias of the convolution or product
 // before them; others become one product and one sum. Weights are rounded once more.
 Status fold_scales(Graph& graph, const Evaluator& evaluate);

@@ -108,6 +108,47 @@ TEST(GraphPasses, ScalesGoIntoTheConvolutionBeforeThem) {
   EXPECT_THAT(graph[graph.nodes[0].inputs[2]].constant->numbers(DType::kFloat32), ElementsAre(0, -7));
 }
 
+TEST(GraphPasses, FactorsOfGemmGoIntoItsConstants) {
+  Writer w;
+  const Attributes factors{{"alpha", 0.5}, {"beta", 3.0}};
+  const ValueId x = w.input({1, 2}), weights = w.constant({2, 2}, {1, 2, 3, 4});
+  const ValueId first = w.add("Gemm", {x, weights, w.constant({2}, {1, 10})}, factors);
+  // The same weights on the left, and as they were.
+  const ValueId left = w.add("Gemm", {weights, w.input({2, 3})}, {{"alpha", 2.0}});
+  const ValueId plain = w.add("Gemm", {x, weights}, {{"transB", int64_t{1}}, {"alpha", 1.0}});
+  const Graph graph = after(w.finish({first, left, plain}), plain_gemms);
+  ASSERT_THAT(operators(graph), ElementsAre("Gemm", "Gemm", "Gemm"));
+  const auto numbers = [&](size_t node, size_t input) {
+    return graph[graph.nodes[node].inputs[input]].constant->numbers(DType::kFloat32);
+  };
+  EXPECT_THAT(numbers(0, 1), ElementsAre(0.5, 1, 1.5, 2));
+  EXPECT_THAT(numbers(0, 2), ElementsAre(3, 30));
+  EXPECT_THAT(numbers(1, 0), ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(numbers(2, 1), ElementsAre(1, 2, 3, 4));
+  for (const Node& node : graph.nodes) {
+    EXPECT_FALSE(node.attributes.contains("alpha"));
+    EXPECT_FALSE(node.attributes.contains("beta"));
+  }
+  EXPECT_TRUE(graph.nodes[2].attributes.contains("transB"));
+}
+
+TEST(GraphPasses, FactorsOfGemmWithoutConstantsBecomeProducts) {
+  Writer w;
+  const ValueId a = w.input({3, 2}), b = w.input({2, 4}), c = w.input({3, 4});
+  const ValueId all = w.add("Gemm", {a, b, c}, {{"alpha", 0.5}, {"beta", 3.0}});
+  const ValueId alone = w.add("Gemm", {a, b}, {{"alpha", 0.5}});
+  const ValueId summand = w.add("Gemm", {a, b, c}, {{"beta", 3.0}});
+  const Graph before = w.finish({all, alone, summand}), graph = after(before, plain_gemms);
+  EXPECT_THAT(operators(graph), ElementsAre("Mul", "Gemm", "Mul", "Add", "Gemm", "Mul", "Mul", "Gemm"));
+  const std::vector<Numbers> inputs{
+      {1, 2, 3, 4, 5, 6}, {1, -1, 2, 0, 3, 1, -2, 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
+  const auto expected = run_reference(before, inputs, interpret),
+             found = run_reference(graph, inputs, interpret);
+  ASSERT_TRUE(expected && found);
+  EXPECT_EQ(*found, *expected);
+  EXPECT_EQ((*found)[0][0], 0.5 * (1 * 1 + 2 * 3) + 3 * 1);
+}
+
 TEST(GraphPasses, ScalesStayWhereTheyAreNeeded) {
   Writer w;
   const ValueId x = w.input({1, 2, 3, 3});

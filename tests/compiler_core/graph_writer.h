@@ -145,7 +145,7 @@ class RandomGraph {
   void step() {
     const ValueId x = any();
     const Dims s = w_.shape(x);
-    switch (pick(0, 14)) {
+    switch (pick(0, 15)) {
       case 0:
         return keep(w_.add(one_of({"Relu", "Sigmoid", "Tanh", "Neg", "Identity", "Dropout"}), {x}));
       case 1:
@@ -181,6 +181,8 @@ class RandomGraph {
       case 13:
         if (s.size() != 4) return pad(x);
         return transposed_convolution(x);
+      case 14:
+        return gemm(x);
       default:
         return reshape(x);
     }
@@ -201,6 +203,20 @@ class RandomGraph {
     std::vector<ValueId> inputs{x, constant({results, channels, 1, 1})};
     if (pick(0, 1) == 0) inputs.push_back(constant({results}));
     keep(w_.add("Conv", inputs));
+  }
+  // Its other operands are constants, or made of x.
+  void gemm(ValueId x) {
+    const Dims s = w_.shape(x);
+    const int64_t columns = s.empty() ? 1 : s.back();
+    const ValueId a = w_.add("Reshape", {x, w_.list({-1, columns})});
+    const int64_t rows = w_.shape(a)[0];
+    const int64_t results = pick(0, 1) == 0 ? pick(1, 3) : rows;
+    std::vector<ValueId> inputs{a, results == rows ? w_.add("Tanh", {a}) : constant({results, columns})};
+    if (pick(0, 1) == 0) inputs.push_back(constant(pick(0, 1) == 0 ? Dims{results} : Dims{rows, 1}));
+    Attributes attributes{{"transB", int64_t{1}}};
+    if (pick(0, 1) == 0) attributes["alpha"] = 0.25 * pick(-2, 5);
+    if (pick(0, 1) == 0) attributes["beta"] = 0.25 * pick(-2, 5);
+    keep(w_.add("Gemm", inputs, attributes));
   }
   // Along one axis, in two parts where it has so much, by either form of the operator.
   void split(ValueId x) {
