@@ -221,6 +221,25 @@ TEST(Extract, TransposesOfTheRightOperandAreTheProductsToRead) {
                   Pair("v1 program in=float32[96,1,50] Identity(0)", 1)));
 }
 
+// Alpha and beta are in the weights and the bias, or in the epilogue: no step of their own.
+TEST(Extract, FactorsOfGemmAreNoStep) {
+  ModelBuilder b;
+  const std::string x = b.input("x", {8, 64}), y = b.input("y", {64, 32}), z = b.input("z", {8, 32});
+  b.output(b.add("Relu", {b.add("Gemm", {x, b.weight({64, 16}), b.weight({16})},
+                                {.number = {{"alpha", 0.5F}, {"beta", 2.0F}}})}));
+  b.output(b.add("Gemm", {x, y}, {.number = {{"alpha", 0.5F}}}));
+  b.output(
+      b.add("Relu", {b.add("Gemm", {x, y, b.weight({32})}, {.number = {{"alpha", 0.25F}, {"beta", 2.0F}}})}));
+  b.output(b.add("Gemm", {x, y, z}, {.number = {{"alpha", 3.0F}}}));
+  const std::string product = "v1 matmul b=1 m=8 n=32 k=64 ta=0 tb=0 bias=";
+  EXPECT_THAT(
+      keys(extract(b.bytes())),
+      ElementsAre(Pair("v1 matmul b=1 m=8 n=16 k=64 ta=0 tb=0 bias=1 act=relu dtype=float32 const=b", 1),
+                  Pair(product + "0 scale=1 act=none dtype=float32 const=none", 1),
+                  Pair(product + "1 scale=1 act=relu post=scale,bias,activation dtype=float32 const=none", 1),
+                  Pair(product + "0 scale=1 residual=1 act=none dtype=float32 const=none", 1)));
+}
+
 TEST(Extract, PoolsReductionsAndSoftmaxAlongTheLastAxes) {
   ModelBuilder b(18);
   const std::string x = b.input("x", {2, 16, 13, 13});

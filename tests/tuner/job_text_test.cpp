@@ -26,10 +26,12 @@ TEST(JobText, ReadsAsPeopleWriteIt) {
                             .activation = Activation::kRelu,
                             .constant = {"weight"}};
   EXPECT_EQ(job_text({{.workload = conv, .uses = 3, .trials = 64},
-                      {.workload = SoftmaxWorkload{.rows = 7, .columns = 9}, .target = "cuda -arch=sm_90a"}}),
+                      {.workload = SoftmaxWorkload{.rows = 7, .columns = 9}, .target = "cuda -arch=sm_90a"},
+                      {.workload = SoftmaxWorkload{.rows = 7, .columns = 9}, .constants = Constants::kCold}}),
             R"([
   {"op": "conv2d", "data": [1, 64, 56, 56], "weight": [64, 64, 3, 3], "stride": [2, 1], "padding": [1, 1], "bias": true, "activation": "relu", "constant": ["weight"], "target": "cpu", "uses": 3, "trials": 64},
-  {"op": "softmax", "rows": 7, "columns": 9, "target": "cuda -arch=sm_90a"}
+  {"op": "softmax", "rows": 7, "columns": 9, "target": "cuda -arch=sm_90a"},
+  {"op": "softmax", "rows": 7, "columns": 9, "target": "cpu", "measure": {"constants":"cold"}}
 ]
 )");
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "compiler_core/backend.h"
 #include "compiler_core/graph/passes.h"
 #include "compiler_core/target.h"
 #include "db/exchange/text_output.h"
@@ -32,13 +33,19 @@ struct Extraction {
   double flops = 0;  // of all uses
 };
 
-Result<Extraction> extract(const Options& options) {
+Result<Target> target_of(const std::string& text) {
+  Result<Target> target =
+      text == "cpu" || text.starts_with("cpu ") ? resolve_target(text) : parse_target(text);
+  return target ? target : target.status().with_context("--target: ");
+}
+
+Result<Extraction> extract(const Options& options, const Target& target) {
   ModelOptions reading{.constants = {}, .folder = {}, .weights_may_miss = true};
   ASSIGN_OR_RETURN(reading.extents, model_extents(options.batch, options.dims));
   ASSIGN_OR_RETURN(graph::Graph graph, read_model_file(options.model, reading));
   Extraction out{.tasks = {}, .operators = graph.nodes.size()};
   RETURN_IF_ERROR(optimize(graph, model_evaluator()).with_context(options.model + ": "));
-  const Result<ModelSteps> steps = partition(std::move(graph));
+  const Result<ModelSteps> steps = steps_on(std::move(graph), target);
   if (!steps) return steps.status().with_context(options.model + ": ");
   out.tasks = extract_tasks(*steps);
   for (const ExtractedTask& t : out.tasks) {
@@ -65,21 +72,21 @@ void print(const Extraction& e, std::FILE* to) {
     std::fprintf(to, "  %4lld x  %s\n", static_cast<long long>(t.uses), t.workload.key().c_str());
 }
 
-Status check_target(const std::string& target) {
-  if (target == "cpu" || target.starts_with("cpu "))
-    return Status::ok();  // which that is, is found out later
-  return parse_target(target).status().with_context("--target: ");
-}
-
 int run(const Options& options) {
-  if (const Status s = check_target(options.target); !s) return report(s);
-  const Result<Extraction> extraction = extract(options);
+  const Result<Target> target = target_of(options.target);
+  if (!target) return report(target.status());
+  const Result<Extraction> extraction = extract(options, *target);
   if (!extraction) return report(extraction.status());
 
+  // A layer of a network finds its weights cold: `tuner compile` asks for such answers.
+  const bool is_compiled = backend_of(*target).ships_objects();
   std::vector<JobTextEntry> entries;
   for (const ExtractedTask& t : extraction->tasks)
-    entries.push_back(
-        {.workload = t.workload, .target = options.target, .uses = t.uses, .trials = options.trials});
+    entries.push_back({.workload = t.workload,
+                       .target = options.target,
+                       .uses = t.uses,
+                       .trials = options.trials,
+                       .constants = is_compiled ? Constants::kCold : Constants::kWarm});
   if (!entries.empty() && !options.output.empty())
     if (const Status s = exchange::write_text(options.output, job_text(entries)); !s) return report(s);
   // Facts go to stdout, unless the job file itself is there.

@@ -28,6 +28,7 @@ std::string job_text(const std::vector<JobTextEntry>& entries) {
     j["target"] = e.target;
     if (e.uses != 1) j["uses"] = e.uses;
     if (e.trials != 0) j["trials"] = e.trials;
+    if (e.constants != Constants::kWarm) j["measure"] = {{"constants", constants_name(e.constants)}};
     std::string keys;
     for (const auto& [key, value] : j.items())
       keys += str(keys.empty() ? "" : ", ", '"', key, "\": ", spaced(value));
