@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <sstream>
 
 #include "compiler_core/graph/reference.h"
 #include "db/store.h"
@@ -143,6 +144,35 @@ TEST_P(EachNetwork, IsCompiledCheckedAndRun) {
 
 INSTANTIATE_TEST_SUITE_P(All, EachNetwork, ::testing::ValuesIn(testing::network_names()),
                          [](const auto& network) { return network.param; });
+
+// An extracted job, once submitted, holds answers for each step that is compiled: the same workloads, equally often.
+TEST_F(CompileCommand, ExtractListsTheStepsThatAreCompiled) {
+  save("resnet50");
+  const CommandResult extracted = tuner("extract resnet50.onnx -o tasks.json");
+  ASSERT_EQ(extracted.exit_code, 0) << extracted.err;
+  EXPECT_THAT(shell_.read("tasks.json"), HasSubstr(R"("constants":"cold")"));
+  ASSERT_EQ(tuner("compile resnet50.onnx -o out --no-tune").exit_code, 0);
+  const std::string whole = shell_.read("out/plan.json"), plan = whole.substr(0, whole.find("\"kernels\""));
+  const auto steps_with = [&](const std::string& start) {
+    int found = 0;
+    for (size_t at = 0; (at = plan.find("\"workload\": \"" + start, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  std::istringstream lines(extracted.out);
+  std::string line;
+  int steps = 0;
+  bool accumulates = false;
+  while (std::getline(lines, line)) {
+    int uses = 0, key_at = 0;
+    if (std::sscanf(line.c_str(), " %d x %n", &uses, &key_at) != 1 || key_at == 0) continue;
+    const std::string key = line.substr(static_cast<size_t>(key_at));
+    EXPECT_EQ(steps_with(key + '"'), uses) << key;
+    steps += uses;
+    accumulates |= key.find(" accumulate=1 ") != std::string::npos;
+  }
+  EXPECT_EQ(steps_with(""), steps);
+  EXPECT_TRUE(accumulates) << extracted.out;
+}
 
 TEST_F(CompileCommand, ASecondRunContinuesAndRepeatsNoTrial) {
   save("mlp");
