@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 
@@ -193,8 +194,14 @@ TEST_F(CompileCommand, ASecondRunContinuesAndRepeatsNoTrial) {
   EXPECT_EQ(tuner("run out").exit_code, 0);
   // Times of layers are known now.
   const CommandResult layers = tuner("show out --as layers");
-  EXPECT_THAT(layers.out, HasSubstr("sum of "));
+  EXPECT_THAT(layers.out, HasSubstr("sum of all steps, each alone: "));
   EXPECT_THAT(layers.out, HasSubstr("with constants cold"));
+  // Alone and inside the model: what it loses there.
+  EXPECT_THAT(layers.out, ::testing::ContainsRegex("the same inside the model: .*, [+-][0-9.]+ %"));
+  EXPECT_THAT(layers.out, HasSubstr("whole: "));
+  const auto plan = nlohmann::json::parse(shell_.read("out/plan.json"));
+  EXPECT_GT(plan["inside"]["whole_ns"], 0);
+  for (const auto& step : plan["steps"]) EXPECT_GT(step["inside_ns"], 0) << step;
 }
 
 TEST_F(CompileCommand, WrongUseIsToldInOneLineAndWritesNothing) {

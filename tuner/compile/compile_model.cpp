@@ -24,6 +24,8 @@
 #include "tuner/model/layouts.h"
 #include "tuner/model/model_file.h"
 #include "tuner/model/model_package.h"
+#include "tuner/model/model_run.h"
+#include "tuner/model/plan_file.h"
 #include "tuner/study/present.h"
 #include "tuner/text/format.h"
 
@@ -167,6 +169,17 @@ Result<double> check_library(const std::string& folder, const graph::Graph& grap
   return error;
 }
 
+// Runs the library in the folder for about a second, step by step and whole, and writes the times into its plan, the last file.
+Status time_inside(const std::string& folder, std::vector<BundleFile>& files) {
+  ASSIGN_OR_RETURN(ModelRun run, ModelRun::open(folder, {}));
+  ASSIGN_OR_RETURN(const std::vector<ModelTimes> first, time_models({&run}, 1));
+  constexpr double kNanoseconds = 1e9;
+  const int rounds = static_cast<int>(std::clamp(kNanoseconds / 2 / first[0].whole_ns, 3.0, 50.0));
+  ASSIGN_OR_RETURN(const std::vector<ModelTimes> times, time_models({&run}, rounds));
+  files.back().bytes = plan_with_times(files.back().bytes, times[0], rounds);
+  return Status::ok();
+}
+
 Result<std::vector<BundleKernel>> build_kernels(const CompileRequest& request, const PreparedModel& model,
                                                 const std::function<bool()>& interrupted) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, open_if_there(request.db));
@@ -249,7 +262,7 @@ Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel 
     report.tuned += kernel.kind == AnswerKind::kExact ? 1 : 0;
     if (!kernel.note.empty()) report.notes.push_back(str(kernel.task.key, ": ", kernel.note));
   }
-  ASSIGN_OR_RETURN(const std::vector<BundleFile> files, model_files(pack, folder.staging().string()));
+  ASSIGN_OR_RETURN(std::vector<BundleFile> files, model_files(pack, folder.staging().string()));
   RETURN_IF_ERROR(folder.stage(files));
   if (backend_of(request.target).runs_here(request.target)) {
     ASSIGN_OR_RETURN(report.error, check_library(folder.staging().string(), model.graph));
@@ -257,6 +270,8 @@ Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel 
       return failed(request.model, ": the library computes something else than the model: an error of ",
                     *report.error, " of the largest output, expected at most ", kMostError,
                     ". This is a fault of ours; nothing was written");
+    RETURN_IF_ERROR(time_inside(folder.staging().string(), files));
+    RETURN_IF_ERROR(folder.stage({files.back()}));
   }
   RETURN_IF_ERROR(folder.publish(files));
   for (const BundleFile& file : files) report.files.push_back(file.path);

@@ -7,6 +7,8 @@
 #include "compiler_core/codegen/compile.h"
 #include "compiler_core/runtime/model_library.h"
 #include "tuner/jobs/c_names.h"
+#include "tuner/model/model_run.h"
+#include "tuner/text/facts.h"
 #include "tuner/text/format.h"
 
 namespace tuner {
@@ -101,6 +103,7 @@ void read_step(Reader& in, size_t kernels, PlanStep& step) {
       "reads", [&](Reader& each) { read_operand(each, step.reads.emplace_back()); }, kRequired);
   in.read_object(
       "writes", [&](Reader& each) { read_operand(each, step.writes); }, kRequired);
+  in.read_at_least("inside_ns", step.inside_ns, 0);
 }
 
 void read_kernel(Reader& in, PlanKernel& kernel) {
@@ -201,6 +204,8 @@ Status read_all(const nlohmann::json& document, CompiledPlan& plan) {
           if (kernel.is_used()) files.read(kernel.used.library, kernel.used.digest, kRequired);
       },
       kRequired);
+  in.read_object("inside",
+                 [&](Reader& inside) { inside.read_at_least("whole_ns", plan.whole_ns, 0, kRequired); });
   RETURN_IF_ERROR(in.status());
   if (plan.weights.file != plan.model + ".weights")
     return invalid_argument("weights.file: expected \"", plan.model, ".weights\", found \"",
@@ -235,6 +240,14 @@ ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed) {
                     {"workspace_bytes_per_thread", placed.workspace_bytes_per_thread}};
   plan["weights"] = weights_json(model, placed.weights);
   return plan;
+}
+
+std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds) {
+  ordered_json out = ordered_json::parse(plan);
+  CHECK(out["steps"].size() == times.step_ns.size());
+  for (size_t s = 0; s < times.step_ns.size(); ++s) out["steps"][s]["inside_ns"] = times.step_ns[s];
+  out["inside"] = {{"rounds", rounds}, {"whole_ns", times.whole_ns}};
+  return pretty(out) + "\n";
 }
 
 bool is_compiled_model(const std::string& folder) {

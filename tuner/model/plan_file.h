@@ -10,8 +10,12 @@
 
 namespace tuner {
 
+struct ModelTimes;
+
 // All but "files", the digests of what lies beside it.
 nlohmann::ordered_json plan_json(const ModelToPack& model, const PlacedModel& placed);
+// plan.json once the model has run, in `rounds` rounds: how long each step takes inside it.
+std::string plan_with_times(const std::string& plan, const ModelTimes& times, int rounds);
 
 // What programs of ours read of it.
 struct PlanOperand {
@@ -25,6 +29,7 @@ struct PlanStep {
   int64_t kernel = 0;
   std::vector<PlanOperand> reads;
   PlanOperand writes;
+  double inside_ns = 0;  // its time inside the model, where compile ran it; 0: not known
 };
 
 // A function of somebody else's, which `tuner compile --use` put in a kernel's place.
@@ -60,6 +65,7 @@ struct CompiledPlan {
   int64_t arena_bytes = 0, largest_live_bytes = 0, workspace_bytes = 0, workspace_bytes_per_thread = 0;
   PlanWeights weights;
   std::string library, library_digest;  // path in the folder; SHA-256
+  double whole_ns = 0;                  // of a run, where compile ran it; 0: not known
 };
 
 // True if the folder holds a compiled model, whole or damaged.

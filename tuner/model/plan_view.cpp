@@ -143,29 +143,55 @@ std::string graph_text(const CompiledPlan& plan, int width) {
   return text;
 }
 
-std::string layers_text(const CompiledPlan& plan, int width) {
-  TextTable table({{.name = "step", .importance = 3, .least = 8},
-                   {.name = "time", .importance = 5, .right = true},
-                   {.name = "roofline", .importance = 4, .right = true},
-                   {.name = "config", .importance = 2, .least = 5},
-                   {.name = "workload", .importance = 1, .least = 20}});
-  double sum = 0;
+// "+4.2 %": how much longer than alone. Nothing where one of both is not known.
+std::string loss_text(double inside_ns, double alone_ns) {
+  if (inside_ns <= 0 || alone_ns <= 0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.1f %%", 100 * (inside_ns / alone_ns - 1));
+  return text;
+}
+
+// What the steps take alone and inside the model, below the table.
+std::string layers_summary(const CompiledPlan& plan) {
+  double alone = 0, inside = 0;  // of steps that both are known of
   size_t timed = 0, cold = 0;
   for (const PlanStep& step : plan.steps) {
     const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
-    sum += kernel.time_ns;
-    timed += kernel.time_ns > 0 ? 1 : 0;
-    cold += kernel.time_ns > 0 && kernel.cold ? 1 : 0;
+    if (kernel.time_ns <= 0) continue;
+    alone += kernel.time_ns;
+    inside += step.inside_ns;
+    ++timed;
+    cold += kernel.cold ? 1 : 0;
+  }
+  std::string text;
+  if (plan.whole_ns > 0) text += str("whole: ", format_time(plan.whole_ns), " a run\n");
+  if (timed == 0) return text + "No step was tuned for just its workload: no time alone is known.\n";
+  text += str("sum of ", timed == plan.steps.size() ? "all" : str(timed, " of ", plan.steps.size()),
+              " steps, each alone: ", format_time(alone));
+  if (cold > 0) text += str(", ", cold, " of them with constants cold");
+  text += "\n";
+  if (inside > 0)
+    text += str("the same inside the model: ", format_time(inside), ", ", loss_text(inside, alone), "\n");
+  return text;
+}
+
+std::string layers_text(const CompiledPlan& plan, int width) {
+  TextTable table({{.name = "step", .importance = 3, .least = 8},
+                   {.name = "alone", .importance = 6, .right = true},
+                   {.name = "inside", .importance = 5, .right = true},
+                   {.name = "loss", .importance = 5, .right = true},
+                   {.name = "roofline", .importance = 4, .right = true},
+                   {.name = "config", .importance = 2, .least = 5},
+                   {.name = "workload", .importance = 1, .least = 20}});
+  for (const PlanStep& step : plan.steps) {
+    const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
     table.add({step.name, kernel.time_ns > 0 ? format_time(kernel.time_ns) : "-",
+               step.inside_ns > 0 ? format_time(step.inside_ns) : "-",
+               loss_text(step.inside_ns, kernel.time_ns),
                kernel.roofline_share > 0 ? percent(kernel.roofline_share) : "-", kernel.answer,
                work_text(plan, step)});
   }
-  std::string text = head(plan) + table.text(width);
-  if (timed == 0) return text + "No step was tuned for just its workload: no time is known.\n";
-  text += str("sum of ", timed == plan.steps.size() ? "all" : str(timed, " of ", plan.steps.size()),
-              " steps: ", format_time(sum));
-  if (cold > 0) text += str(", ", cold, " of them with constants cold");
-  return text + "\n";
+  return head(plan) + table.text(width) + layers_summary(plan);
 }
 
 // Values of the arena, with the steps that they live from and to.
