@@ -251,6 +251,12 @@ Calls other_calls() {
           s.rfactor(s.tensor(a[0]), s.axis(a[1]));
           return Status::ok();
         }}},
+      {"carry_sums",
+       {2,
+        [](Schedule& s, const Arguments& a) {
+          s.carry_sums(s.tensor(a[0]), s.tensor(a[1]));
+          return Status::ok();
+        }}},
       {"prefetch",
        {4,
         [](Schedule& s, const Arguments& a) -> Status {

@@ -17,12 +17,14 @@
 //     pack the pixels that the block reads (`pack_block`; else all of them before, and panels are parallel, too)
 //     for panel of channels
 //       for tiles of pixels in block
-//         sums over kh, kw, ic: `down` x `across` tile registers, into acc, which stays in L1    (cpu_tiles.h)
+//         sums over kh, kw, ic: `down` x `across` tile registers, into acc, which stays in L1    (cpu_tiles.h);
+//         part of the next panel is asked for meanwhile (`next_panel`)
 //       write acc: the epilogue; vectors of channels (blocked) or of pixels (NCHW)
 //
 // Few channels of a plain image: taps count as channels (ic, kh, kw as one axis), so that steps are full.
 // Declines float32 and float16, groups, targets without tiles, and what leaves most of a tile empty.
 #include <algorithm>
+#include <optional>
 
 #include "compiler_core/base/int_math.h"
 #include "templates/cpu/cpu_product.h"
@@ -37,7 +39,7 @@ using te::Indices;
 
 struct Knobs {
   ChoiceKnob rows, down, across, block;
-  FlagKnob pack_block;
+  FlagKnob pack_block, next_panel;
 };
 
 // One axis of the window.
@@ -146,7 +148,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "conv2d_tile_cpu"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   Support supports(const Conv2dWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -166,7 +168,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return supported();
   }
 
-  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target&) const override {
+  Knobs declare(ConfigSpace& space, const Conv2dWorkload& w, const Target& t) const override {
     const Shape shape(w);
     const bool by_rows = shape.pixels_are_rows();
     const int64_t m = by_rows ? shape.sums : w.out_channels, n = by_rows ? w.out_channels : shape.sums;
@@ -174,6 +176,7 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     const int64_t down = std::min<int64_t>(2, ceil_div(m, rows.front())),
                   across = std::min<int64_t>(2, ceil_div(n, cpu::kTileColumns));
     const int64_t block = first_block(shape, by_rows ? rows.front() * down : cpu::kTileColumns * across);
+    const int64_t first_channels = by_rows ? cpu::kTileColumns * across : rows.front() * down;
     Knobs k{
         // Rows of a tile. Fewer take less time each, and leave registers half empty.
         .rows = space.choice("rows", rows).try_first(rows.front()),
@@ -187,7 +190,14 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
         .block = space.choice("block", blocks()).try_first(block),
         // Pixels packed for each block, just before: they stay in the cache, for those that two blocks read.
         .pack_block = space.flag("pack_block").try_first(block > 0),
+        // The next panel of weights is asked for while this one is used.
+        .next_panel = space.flag("next_panel")
+                          .try_first(streams_weight(shape, t) && shape.sums <= kMostPixels / 2 &&
+                                     first_channels < w.out_channels),
     };
+    if (!streams_weight(shape, t) || shape.sums > kMostPixels) space.require(k.next_panel == 0);
+    const IntExpr channels = by_rows ? k.across * cpu::kTileColumns : k.rows * k.down;
+    space.require(!k.next_panel || channels < w.out_channels);
     space.require(k.down * k.across + k.down + k.across <= cpu::kTileRegisters);
     const IntExpr unit = by_rows ? k.rows * k.down : k.across * cpu::kTileColumns;
     // One spelling for "all"; and no block is as long as all.
@@ -231,7 +241,8 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     } else {
       cpu::vectorize_by(s, column, t.f32_lanes());  // only now: acc is as long as the columns are
     }
-    sum_by_tiles(s, acc, by_rows ? pixels : panels, by_rows ? panels : pixels, tiles, by_rows);
+    sum_by_tiles(s, acc, by_rows ? pixels : panels, by_rows ? panels : pixels, tiles, by_rows,
+                 c[k.next_panel] ? &panel : nullptr);
 
     std::vector<Axis> outer{o[0], row_block, column_block};
     if (c[k.pack_block])
@@ -243,6 +254,14 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
   }
 
  private:
+  // Panels of weights come from beyond L2. A core reads about 8 bytes a cycle from there, and multiplies 1024 of them, so
+  // reading takes 128 / pixels of the time, unless it is done meanwhile.
+  static bool streams_weight(const Shape& shape, const Target& t) {
+    return shape.w.out_channels * shape.terms * shape.taps_down * shape.taps_across *
+               dtype_bytes(shape.w.dtype) >
+           t.l2_bytes / 2;
+  }
+  static constexpr int64_t kMostPixels = 1024;
   static std::vector<int64_t> blocks() { return {0, 1, 2, 4, 7, 8, 14, 16, 28, 32}; }
   // Pixels of a block that stay in L1 with their sums.
   static constexpr int64_t kFirstPixels = 256;
@@ -390,9 +409,10 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     return packed;
   }
 
-  // The block of sums `acc` in memory, by blocks of tiles.
+  // The block of sums `acc` in memory, by blocks of tiles. `asks`: the loop over panels of weights whose next one is asked
+  // for; null: none is.
   static void sum_by_tiles(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
-                           const cpu::TileBlock& tiles, bool by_rows) {
+                           const cpu::TileBlock& tiles, bool by_rows, const Axis* asks) {
     const Tensor sums = s.cache_write(acc, MemoryScope::kFragment);
     const std::vector<Axis> axes = s.spatial_axes(acc);  // n, q and oc
     if (s.refused()) return;
@@ -403,7 +423,9 @@ class Conv2dTileCpu final : public ScheduleTemplate<Conv2dWorkload, Knobs> {
     tile = parts.outer;
     s.reorder({tile, row, column});
     s.compute_at(sums, tile);
-    cpu::sum_in_tiles(s, sums, a, b, tiles);
+    cpu::sum_in_tiles(
+        s, sums, a, b, tiles,
+        asks != nullptr ? std::optional(cpu::NextPanel{*asks, tile, /*of_a=*/!by_rows}) : std::nullopt);
     cpu::by_tiles(s, {}, {row, column}, {tiles.rows, cpu::kTileColumns}, cpu::tile_store(acc, tiles));
   }
 

@@ -35,7 +35,7 @@ void sum_through_memory(Schedule& s, const Tensor& acc, const Tensor& a, const T
 }
 
 void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block,
-                  const std::optional<NextPanel>& next) {
+                  const std::optional<NextPanel>& next, const Tensor& carried) {
   if (s.refused()) return;
   const DType a_type = a.buffer->dtype, b_type = b.buffer->dtype;
   const int64_t group = tile_group(a_type);
@@ -51,11 +51,19 @@ void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor
   order.insert(order.end(), {down, across, row, group_axis, column, element});
   s.reorder(order);
   s.decompose_reduction(sums, first);
+  if (carried.buffer != nullptr) {
+    std::vector<Axis> loads = s.carry_sums(sums, carried);
+    if (s.refused()) return;
+    loads.erase(loads.begin(), loads.end() - 2);
+    by_tiles(s, {}, loads, {block.rows, kTileColumns},
+             str("amx.load.", dtype_name(sums.buffer->dtype), ".", block.rows));
+  }
   const Tensor a_tiles = s.cache_read(a, MemoryScope::kFragment, sums);
   const Tensor b_tiles = s.cache_read(b, MemoryScope::kFragment, sums);
   s.compute_at(a_tiles, step);
   s.compute_at(b_tiles, step);
-  if (next) s.prefetch_next(b, b_tiles, next->panel, next->rows, step);
+  if (next && next->of_a) s.prefetch_next(a, a_tiles, next->panel, next->blocks, step);
+  if (next && !next->of_a) s.prefetch_next(b, b_tiles, next->panel, next->blocks, step);
   s.unroll(down);
   s.unroll(across);
   const std::string types =

@@ -27,10 +27,11 @@ struct TileBlock {
 // full ones.
 std::vector<int64_t> tile_rows(int64_t m);
 
-// The loop over panels of b and the one over blocks of rows inside it: each block of rows asks the caches for a part of
-// the next panel.
+// The loop over panels of b (or of a) and the one over blocks of tiles inside it: each block asks the caches for a part
+// of the next panel.
 struct NextPanel {
-  Axis panel, rows;
+  Axis panel, blocks;
+  bool of_a = false;
 };
 
 // Schedules `sums`, a block of tiles in fragments:
@@ -42,8 +43,9 @@ struct NextPanel {
 //
 // a holds [.., rows, elements of k]; b, in groups, [.., groups, columns, inside of the group]: packed in panels of 16
 // columns or with the columns of many tiles side by side.
+// With `carried`, sums in memory that these are a part of: C = carried, in place of 0 (Schedule::carry_sums).
 void sum_in_tiles(Schedule& s, const Tensor& sums, const Tensor& a, const Tensor& b, const TileBlock& block,
-                  const std::optional<NextPanel>& next = {});
+                  const std::optional<NextPanel>& next = {}, const Tensor& carried = {});
 // The sums of `acc`, one block of tiles in memory: in fragments first.
 void sum_through_memory(Schedule& s, const Tensor& acc, const Tensor& a, const Tensor& b,
                         const TileBlock& block, const std::optional<NextPanel>& next = {});

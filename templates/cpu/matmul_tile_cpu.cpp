@@ -12,10 +12,10 @@
 //     for tiles of rows in block                          acc = 0
 //       sums over k: a block of tiles                     for block of k
 //       write the block, by vectors                         for tiles of rows in block
-//                                                             acc += sums over the block of k: a block of tiles
+//                                                             acc, so far, and sums over the block of k: a block of tiles
 //                                                         write acc, by vectors
 //   A block of tiles:
-//       C = 0                            `down` x `across` tile registers of R rows
+//       C = 0, or acc so far             `down` x `across` tile registers of R rows
 //       for step of k
 //         `down` tiles of a, `across` tiles of b: loads
 //         down * across products
@@ -44,7 +44,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
  public:
   using ScheduleTemplate::supports;
   std::string_view name() const override { return "matmul_tile_cpu"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   Support supports(const MatmulWorkload& w, const Target& t) const override {
     if (!t.is_cpu()) return declined("needs a CPU target, got ", t.name());
@@ -144,7 +144,7 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     const bool whole = w.m % (block.rows * block.down) == 0 && w.n % (cpu::kTileColumns * block.across) == 0;
     if (c[k.block_k] != 0) {
       cpu::vectorize_by(s, column, t.f32_lanes());
-      sum_by_blocks(s, acc, panel, tiles, panels, block, c[k.block_k], t.f32_lanes(), asks);
+      sum_by_blocks(s, acc, panel, tiles, panels, block, c[k.block_k], asks);
     } else if (whole && copies(s, out, acc)) {
       s.set_scope(acc, MemoryScope::kFragment);
       s.compute_at(acc, tile);
@@ -189,24 +189,22 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
 
   // acc, in memory, is computed inside `panel` of its reader, a block of k at a time.
   static void sum_by_blocks(Schedule& s, const Tensor& acc, const Axis& panel, const Tensor& a,
-                            const Tensor& b, const cpu::TileBlock& block, int64_t block_k, int64_t lanes,
-                            bool asks) {
+                            const Tensor& b, const cpu::TileBlock& block, int64_t block_k, bool asks) {
     const auto [sum] = s.reduce_axes<1>(acc);
     const Axis k_block = s.split(sum, block_k).outer;
     const Tensor part = s.rfactor(acc, k_block);
+    s.set_scope(part, MemoryScope::kFragment);
     s.compute_at(acc, panel);
     const std::vector<Axis> spatial = s.spatial_axes(acc);
     const auto [added] = s.reduce_axes<1>(acc);
     if (s.refused()) return;
     const auto [tile, row] = s.split(spatial[spatial.size() - 2], block.rows * block.down);
-    const auto [vector, lane] = s.split(spatial.back(), lanes);
-    s.reorder({added, tile, row, vector, lane});
+    s.reorder({added, tile, row, spatial.back()});
     s.decompose_reduction(acc, added);
     s.compute_at(part, tile);
-    cpu::sum_through_memory(s, part, a, b, block,
-                            asks ? std::optional(cpu::NextPanel{added, tile}) : std::nullopt);
-    s.unroll(vector);
-    s.vectorize(lane);
+    cpu::sum_in_tiles(s, part, a, b, block, asks ? std::optional(cpu::NextPanel{added, tile}) : std::nullopt,
+                      acc);
+    cpu::by_tiles(s, {}, {row, spatial.back()}, {block.rows, cpu::kTileColumns}, cpu::tile_store(acc, block));
   }
 
   // True if out is the sums and nothing else.

@@ -263,6 +263,34 @@ TEST(ScheduleRandom, ProductsOfTiles) {
   }
 }
 
+// Sums that begin with those of other terms, under primitives that do not know it.
+TEST(ScheduleRandom, CarriedSums) {
+  std::string traces;
+  for (const uint32_t seed : Seeds(/*fixed=*/1, 300)) {
+    std::mt19937 r(seed);
+    const Program math = testing::matmul(between(r, 1, 7), between(r, 2, 9), between(r, 1, 6));
+    Schedule s(math);
+    const Tensor sum = s.tensor("C");
+    const auto [k] = s.reduce_axes<1>(sum);
+    const Tensor part = s.rfactor(sum, s.split(k, between(r, 1, 4)).outer);
+    const auto [i, j] = s.axes<2>(sum);
+    const auto [block] = s.reduce_axes<1>(sum);
+    const auto [tile, row] = s.split(i, between(r, 1, 3));
+    s.reorder({block, tile, row, j});
+    s.decompose_reduction(sum, block);
+    s.compute_at(part, tile);
+    const std::vector<Axis> own = s.axes(part);
+    s.decompose_reduction(part, own.front());
+    s.carry_sums(part, sum);
+    if (s.refused()) continue;  // rows that do not fill the last tile
+    RandomSchedule schedule(math, s, seed);
+    schedule.draw(10);
+    schedule.check();
+    traces += schedule.schedule().trace();
+  }
+  EXPECT_NE(traces.find("carry_sums("), std::string::npos);
+}
+
 TEST(ScheduleRandom, DenseWithBiasAndRelu) {
   run([](std::mt19937& r) { return testing::dense(between(r, 1, 7), between(r, 1, 9), between(r, 1, 6)); },
       300, 14);

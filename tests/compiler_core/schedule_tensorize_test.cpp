@@ -196,8 +196,8 @@ TEST(ScheduleTensorize, RefusesOtherArithmeticAndOtherIntrinsics) {
   const auto name = [](const char* intrinsic) {
     return refusal(copy({16, 32}), [&](Schedule& s, Axis i, Axis) { s.tensorize(i, intrinsic); });
   };
-  EXPECT_EQ(name("amx.load.float32.16"),
-            "tensorize(x.fragment:i0, amx.load.float32.16): there is no such intrinsic (ir/intrinsic.h lists "
+  EXPECT_EQ(name("amx.load.float64.16"),
+            "tensorize(x.fragment:i0, amx.load.float64.16): there is no such intrinsic (ir/intrinsic.h lists "
             "them)");
   EXPECT_EQ(name("warp_allreduce.sum.32"),
             "tensorize(x.fragment:i0, warp_allreduce.sum.32): takes 32 threads; only tiles of one thread are "

@@ -51,7 +51,7 @@ TEST(Conv2dTileCpu, LoopsOfOneConfig) {
   w.layout = w.out_layout = "NCHW16c";
   w.activation = Activation::kRelu;
   EXPECT_EQ("\n" + to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
-                                      "across=2 block=7 down=2 pack_block=1 rows=16")),
+                                      "across=2 block=7 down=2 next_panel=0 pack_block=1 rows=16")),
             R"(
 kernel conv2d(input data bfloat16[1, 2, 14, 14, 16], packed weight.packed bfloat16[2, 3, 3, 16, 16, 2], output out float32[1, 2, 14, 14, 16])
   for n in 0..1
@@ -113,6 +113,29 @@ packing conv2d_pack(constant weight bfloat16[32, 32, 3, 3], packed weight.packed
             for p5 in 0..2
               weight.packed[p0, p1, p2, p3, p4, p5] = weight[p0*16 + p4, p3*2 + p5, p1, p2]
 )");
+}
+
+// Weights of 9 MB and few pixels: each of the two blocks of tiles asks for half of the next panel, 32 lines a step.
+TEST(Conv2dTileCpu, BlocksOfPixelsAskForTheNextPanelOfLargeWeights) {
+  for (const char* layout : {"NCHW", "NCHW16c"}) {
+    Conv2dWorkload w = conv({DType::kInt8}, 1024, 7, 7, 1024, 3, 1, 1);
+    w.constant = {"weight"};
+    w.layout = w.out_layout = layout;
+    SCOPED_TRACE(layout);
+    const auto first_asks = [&] {
+      const auto instance = conv2d_tile_cpu().apply(w, amx_target());
+      CHECK(instance.is_ok()) << instance.message();
+      const ConfigSpace& space = (*instance)->space();
+      return space.at(space.default_index()).to_text().find("next_panel=1") != std::string::npos;
+    };
+    EXPECT_TRUE(first_asks());
+    EXPECT_THAT(to_text(program_of(conv2d_tile_cpu(), w, amx_target(),
+                                   "across=2 block=0 down=2 next_panel=1 pack_block=0 rows=16")),
+                ::testing::ContainsRegex("ahead in 0\\.\\.16\n *prefetch\\.l2\\(weight\\.packed\\["));
+    // The last panel has none behind it, and many pixels hide what is read.
+    w.out_channels = 32;
+    EXPECT_FALSE(first_asks());
+  }
 }
 
 // Four loads and four products a step, no configuration among them: pixels in rows of tiles, and in columns.

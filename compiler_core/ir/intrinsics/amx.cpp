@@ -118,6 +118,7 @@ std::vector<Intrinsic> amx_intrinsics() {
     byte_product(DType::kUInt8, DType::kUInt8, rows, "tdpbuud");
     for (const DType sum : {DType::kFloat32, DType::kInt32}) {
       all.push_back(zero(sum, rows));
+      all.push_back(amx_load(sum, rows));
       all.push_back(
           copy(str("amx.store.", dtype_name(sum), ".", rows), sum, {rows, kColumns}, /*to_memory=*/true));
     }
