@@ -32,8 +32,9 @@ Result<Adding> adding(const Program& program, const Buffer& part, const Buffer& 
   const StmtNode& store = found.store();
   if (store.reduce != ReduceOp::kSum || store.value->kind != ExprKind::kLoad || store.value->buffer != part)
     return invalid_config(sum->name, " is not a sum of elements of ", part->name);
-  if (store.first.defined())
-    return invalid_config("the sums of ", sum->name, " may start here; decompose_reduction first");
+  if (!store.first.defined())
+    return invalid_config("the initialisation of ", sum->name,
+                          " is already decomposed; carry_sums needs its start");
   std::vector<Var> unused;
   for (const Stmt& s : own_nest(found.path)) {
     if (s->kind == StmtKind::kStore) break;
@@ -92,7 +93,6 @@ std::vector<Axis> Schedule::carry_sums(const Tensor& part, const Tensor& sum) {
       return invalid_config(from->name, " is ", from->dtype, " and ", into->name, " ", into->dtype);
     ASSIGN_OR_RETURN(const Adding adds, adding(program_, from, into));
     ASSIGN_OR_RETURN(const Path zeros, initialisation(program_, from, adds));
-    const Path to_zeros = prefix(zeros, zeros.size() - own_nest(zeros).size());
     VarMap fresh;
     std::vector<Stmt> loops;
     for (const Stmt& loop : adds.loops) {
@@ -100,16 +100,14 @@ std::vector<Axis> Schedule::carry_sums(const Tensor& part, const Tensor& sum) {
       loops.push_back(make_for(fresh[loop->var]->var, loop->extent, loop->body));
       result.push_back({fresh[loop->var]->var});
     }
-    for (const Stmt& gone : own_nest(zeros))
-      if (gone->kind == StmtKind::kFor)
-        std::erase_if(twins_, [&](const auto& twin) { return twin.second == gone->var; });
     const StmtNode& store = adds.store();
-    const Stmt begin =
+    const Stmt carried =
         nest(loops, {}, substitute(make_store(from, adds.of_part(), load(into, store.indices)), fresh));
     // First what stands later: the path to the other stays as it is.
     program_.body = replace_at(adds.path, make_store(into, store.indices, store.value));
-    const Path now = find_path(program_.body, [&](const StmtNode& s) { return &s == zeros.back().get(); });
-    program_.body = replace_at(prefix(now, to_zeros.size() - 1), begin);
+    const Path now = find_statement(program_.body, zeros.back().get());
+    const Path to_zeros = prefix(now, now.size() - own_nest(now).size());
+    program_.body = replace_at(to_zeros, make_if(store.first, to_zeros.back(), carried));
     RETURN_IF_ERROR(check_allocated(program_, program_.body));
     record(call);
     return Status::ok();

@@ -81,12 +81,8 @@ std::optional<Stage> find_stage(const Stmt& root, const Buffer& buffer) {
   const auto computes = [&](const StmtNode& s) { return s.kind == StmtKind::kStore && s.buffer == buffer; };
   Stage stage{
       .path = find_path(root, [&](const StmtNode& s) { return computes(s) && s.reduce != ReduceOp::kNone; })};
-  if (stage.path.empty()) {  // the last one: sums that carry_sums() has made copies are set to 0 before
-    const StmtNode* last = nullptr;
-    visit(root, [&](const Stmt& s) { last = computes(*s) ? s.get() : last; });
-    if (last == nullptr) return std::nullopt;
-    stage.path = find_statement(root, last);
-  }
+  if (stage.path.empty()) stage.path = find_path(root, computes);
+  if (stage.path.empty()) return std::nullopt;
   // Own are the statements from the end upwards below which only this buffer is stored.
   stage.own = stage.path.size() - 1;
   while (stage.own > 0) {
@@ -114,10 +110,6 @@ Result<PlainStage> plain_stage(const Stmt& root, const Buffer& buffer) {
   const StmtNode& store = *path.back();
   if (store.reduce != ReduceOp::kNone && !store.first.defined())
     return invalid_config("the initialisation of ", buffer->name, " is already decomposed; do that later");
-  int stores = 0;
-  visit(root, [&](const Stmt& s) { stores += s->kind == StmtKind::kStore && s->buffer == buffer ? 1 : 0; });
-  if (stores > 1)
-    return invalid_config(buffer->name, " is computed by ", stores, " statements; do that before carry_sums");
   plain.top = plain.stage.own;
   while (path[plain.top]->kind == StmtKind::kAllocate) ++plain.top;
   for (size_t i = 0; i < plain.top; ++i)

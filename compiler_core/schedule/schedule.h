@@ -214,12 +214,16 @@ class Schedule {
   // Lets `part`, a sum over some of the terms of `sum`, begin with what `sum` holds, which then takes what part ends
   // with. Sums in registers (tiles) are so loaded and stored, where they would be stored, loaded and added.
   //
-  //   before   for k_block: { part[i, j] = 0;         for k: part[i, j] += ...;  sum[i, j] += part[i, j] }
-  //   after    for k_block: { part[i, j] = sum[i, j]; for k: part[i, j] += ...;  sum[i, j] = part[i, j] }
+  //   before   for k_block: { part[i, j] = 0
+  //                           for k: part[i, j] += ...
+  //                           sum[i, j] += part[i, j], from 0 when k_block == 0 }
+  //   after    for k_block: { if (k_block == 0) part[i, j] = 0 else part[i, j] = sum[i, j]
+  //                           for k: part[i, j] += ...
+  //                           sum[i, j] = part[i, j] }
   //
   // Returns the loops of the new nest, outermost first, as those of the adding one are. Requires two sums of one type,
-  // both decomposed, `part` inside `sum`'s loops (rfactor, compute_at), and plain loops of `sum` over all of part.
-  // Terms are then added one after the other: of floats the result rounds differently.
+  // part's initialisation decomposed and sum's not, `part` inside `sum`'s loops (rfactor, compute_at), and plain loops
+  // of `sum` over all of part. Terms are then added one after the other: of floats the result rounds differently.
   std::vector<Axis> carry_sums(const Tensor& part, const Tensor& sum);
 
   // Asks the caches for what `reader` will read of t `ahead` iterations later in its serial loop `axis`.

@@ -9,10 +9,9 @@
 //   All of k at once (block_k = 0):                   k in blocks, so much of the panels staying in L1:
 //
 //   parallel batch, block of tiles of rows, panels      parallel batch, block of tiles of rows, panels
-//     for tiles of rows in block                          acc = 0
-//       sums over k: a block of tiles                     for block of k
-//       write the block, by vectors                         for tiles of rows in block
-//                                                             acc, so far, and sums over the block of k: a block of tiles
+//     for tiles of rows in block                          for block of k
+//       sums over k: a block of tiles                       for tiles of rows in block
+//       write the block, by vectors                           acc, so far, and sums over the block of k: a block of tiles
 //                                                         write acc, by vectors
 //   A block of tiles:
 //       C = 0, or acc so far             `down` x `across` tile registers of R rows
@@ -200,7 +199,6 @@ class MatmulTileCpu final : public ScheduleTemplate<MatmulWorkload, Knobs> {
     if (s.refused()) return;
     const auto [tile, row] = s.split(spatial[spatial.size() - 2], block.rows * block.down);
     s.reorder({added, tile, row, spatial.back()});
-    s.decompose_reduction(acc, added);
     s.compute_at(part, tile);
     cpu::sum_in_tiles(s, part, a, b, block, asks ? std::optional(cpu::NextPanel{added, tile}) : std::nullopt,
                       acc);

@@ -277,7 +277,6 @@ TEST(ScheduleRandom, CarriedSums) {
     const auto [block] = s.reduce_axes<1>(sum);
     const auto [tile, row] = s.split(i, between(r, 1, 3));
     s.reorder({block, tile, row, j});
-    s.decompose_reduction(sum, block);
     s.compute_at(part, tile);
     const std::vector<Axis> own = s.axes(part);
     s.decompose_reduction(part, own.front());
