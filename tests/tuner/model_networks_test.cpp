@@ -71,7 +71,9 @@ INSTANTIATE_TEST_SUITE_P(All, ModelNetworks, ::testing::ValuesIn(testing::networ
 
 TEST(Networks, NormalizationsActivationsAndShapesAreGone) {
   const auto left = [](const std::string& name) {
-    graph::Graph graph = read(*testing::network(name, {.narrower = 4}));
+    const auto bytes = testing::network(name, {.narrower = 4});
+    CHECK(bytes.is_ok()) << bytes.message();
+    graph::Graph graph = read(*bytes);  // its constants are views of them
     EXPECT_TRUE(optimize(graph, model_evaluator()));
     return counts(graph);
   };
