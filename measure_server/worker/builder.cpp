@@ -67,19 +67,28 @@ fs::path index_path(const BuildRequest& r, const std::string& toolchain) {
                         r.config, "|", toolchain));
 }
 
+// The version of the template in this release; 0: it has none.
+int version_here(const std::string& template_name) {
+  const AnyTemplate* found = find_template(template_name);
+  return found == nullptr ? 0 : found->version();
+}
+
+Status other_version(const BuildRequest& r) {
+  if (const int here = version_here(r.template_name); here > 0)
+    return failed("template ", r.template_name, " is version ", here, " here, the trial wants ",
+                  r.template_version, "; run the same release on daemon and worker");
+  return failed("this worker has no template ", r.template_name,
+                "; its programs are older than the daemon's: update them");
+}
+
 }  // namespace
 
+// Requires that this release has the template in that version.
 Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const Workload& workload,
                                                   const Target& target) {
   const std::string key = str(r.workload_key, "|", r.target, "|", r.template_name, "|", r.template_version);
   if (const auto known = instances_.find(key); known != instances_.end()) return known->second.get();
   const AnyTemplate* found = find_template(r.template_name);
-  if (found == nullptr)
-    return failed("this worker has no template ", r.template_name,
-                  "; its programs are older than the daemon's: update them");
-  if (found->version() != r.template_version)
-    return failed("template ", r.template_name, " is version ", found->version(), " here, the trial wants ",
-                  r.template_version, "; run the same release on daemon and worker");
   if (const Support support = found->supports(workload, target); !support.yes)
     return failed(r.template_name, " does not serve this task: ", support.reason);
   ASSIGN_OR_RETURN(std::unique_ptr<TemplateInstance> made, found->apply(workload, target));
@@ -89,6 +98,9 @@ Result<const TemplateInstance*> Builder::instance(const BuildRequest& r, const W
 
 BuildReply Builder::hello(const BuildRequest& request) {
   BuildReply reply{.outcome = "ok"};
+  if (request.family.empty())
+    for (const AnyTemplate* t : all_templates())
+      reply.templates.push_back({std::string(t->name()), t->version()});
   for (const Backend* backend : all_backends()) {
     if (!request.family.empty() && backend->family().word() != request.family) continue;
     std::vector<std::string> targets = backend->targets_of_host(request.device);
@@ -124,6 +136,10 @@ BuildReply Builder::build(const BuildRequest& r) {
     }
     ASSIGN_OR_RETURN(const Workload workload, workload_from_key(r.workload_key));
     ASSIGN_OR_RETURN(const Config config, config_from_text(r.config));
+    if (version_here(r.template_name) != r.template_version) {
+      blame = kOtherVersion;
+      return other_version(r);
+    }
     ASSIGN_OR_RETURN(const TemplateInstance* found, instance(r, workload, target));
     if (const Result<ConfigIndex> index_of = found->space().index_of(config); !index_of.is_ok())
       return invalid_config(index_of.message());
@@ -142,6 +158,7 @@ BuildReply Builder::build(const BuildRequest& r) {
   }();
   BuildReply reply =
       compiled.is_ok() ? BuildReply{.outcome = "ok", .digest = *compiled} : refusal(blame, compiled.status());
+  if (reply.outcome == kOtherVersion) reply.found = version_here(r.template_name);
   reply.build_ms = ms_since(start);
   return reply;
 }

@@ -11,8 +11,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildRequest, kind, family, device, directory
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Data, arg, path)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Set, inputs, references)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::BackendHere, family, toolchain, unable, targets, features)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, backends, absolute,
-                                   relative, inputs, references, others)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply::Template, name, version)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildReply, outcome, message, digest, build_ms, found, backends, templates,
+                                   absolute, relative, inputs, references, others)
 
 namespace {
 

@@ -13,6 +13,8 @@ namespace tuner {
 
 inline constexpr int kBuilderFd = 3;  // the builder's end
 
+inline constexpr char kOtherVersion[] = "other_version";  // BuildReply::outcome
+
 struct BuildRequest {
   std::string kind;  // hello | build | data
   // hello: of back ends whose device only the runner may touch, which (TargetFamily::word), and the device as
@@ -26,11 +28,13 @@ struct BuildRequest {
 };
 
 struct BuildReply {
-  std::string outcome;  // ok | invalid_config | build_error: about the candidate; unable: a problem of this
-                        // host or release
+  // ok | invalid_config | build_error: about the candidate; unable: a problem of this host; other_version: this release
+  // has the template in version `found`, or not at all (0)
+  std::string outcome;
   std::string message;
   std::string digest;  // build: digest of the artifact saved in directory/artifacts
   double build_ms = 0;
+  int found = 0;
   // What a back end is on this machine.
   struct BackendHere {
     std::string family, toolchain;
@@ -38,6 +42,11 @@ struct BuildReply {
     std::vector<std::string> targets, features;  // Backend::targets_of_host(), host_features()
   };
   std::vector<BackendHere> backends;  // hello
+  struct Template {
+    std::string name;
+    int version = 0;
+  };
+  std::vector<Template> templates;    // hello of no family: all of this release
   double absolute = 0, relative = 0;  // data: tolerance of the answer
   struct Data {
     std::string arg, path;

@@ -269,6 +269,11 @@ v1::RegisterRequest Worker::hello() const {
   request.set_harness_abi(probe_.harness_abi);
   for (const Served& offered : served_) request.add_targets(offered.target);
   for (const std::string& feature : features_) request.add_cpu_features(feature);
+  for (const BuildReply::Template& t : beside_.client->hello().templates) {
+    v1::TemplateVersion* const has = request.add_templates();
+    has->set_name(t.name);
+    has->set_version(t.version);
+  }
   request.set_max_threads(static_cast<int>(cpus_.size()));
   *request.mutable_environment() = record_for({}).environment();
   request.set_peak_gflops(peak_of(DType::kFloat32, 1));
@@ -310,15 +315,28 @@ Status Worker::able() {
   return Status::ok();
 }
 
+bool Worker::may_give_back(const v1::Lease& lease) {
+  std::lock_guard lock(mutex_);
+  constexpr size_t kMostKnown = 1'000;
+  if (given_back_.size() >= kMostKnown) given_back_.clear();
+  return ++given_back_[lease.trial_id()] <= kMostReturns;
+}
+
+bool Worker::gave_back_version(const v1::Lease& lease, const std::string& template_name,
+                               const BuildReply& reply) {
+  if (!may_give_back(lease)) return false;
+  if (const auto more = version_trouble_.say())
+    spdlog::warn("{} is given back: {}{}", lease.trial_id(), reply.message, *more);
+  v1::TemplateVersion found;
+  found.set_name(template_name);
+  found.set_version(reply.found);
+  core_->give_back(lease, found);
+  return true;
+}
+
 bool Worker::gave_back(const v1::Lease& lease, const Status& why, bool surely_ours) {
   const Status trouble = surely_ours || is_disk_trouble(why) ? why : able();
-  if (trouble.is_ok()) return false;
-  {
-    std::lock_guard lock(mutex_);
-    constexpr size_t kMostKnown = 1'000;
-    if (given_back_.size() >= kMostKnown) given_back_.clear();
-    if (++given_back_[lease.trial_id()] > kMostReturns) return false;
-  }
+  if (trouble.is_ok() || !may_give_back(lease)) return false;
   // In this order: the lease is not delivered to a worker that takes it at once.
   fitness_->unfit(trouble.message());
   core_->give_back(lease);

@@ -115,6 +115,10 @@ class Worker {
   // caller knows or able() finds; the lease is given back, and the worker unfit. False: it goes with this lease
   // alone, or has come back too often.
   bool gave_back(const v1::Lease& lease, const Status& why, bool surely_ours = false);
+  // Gives back a lease of a template that this release has in another version: the worker is well. False: it has come
+  // back too often, as an older daemon does not listen.
+  bool gave_back_version(const v1::Lease& lease, const std::string& template_name, const BuildReply& reply);
+  bool may_give_back(const v1::Lease& lease);
   std::vector<int> runner_cpus(int threads) const;
   const std::string& shared_dir() const {
     return options_.shared_dir.empty() ? work_dir() : options_.shared_dir;
@@ -168,7 +172,7 @@ class Worker {
   std::map<std::string, std::vector<RaceEntry>> races_;  // built finalists; key: race
   std::map<std::string, int> given_back_;                // trial -> how often
   v1::Lease running_lease_;                              // of the run thread
-  LineLimit run_trouble_, race_trouble_, fact_trouble_;
+  LineLimit run_trouble_, race_trouble_, fact_trouble_, version_trouble_;
   bool said_unlocked_ = false;
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> next_request_{1};

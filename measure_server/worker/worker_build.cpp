@@ -117,6 +117,9 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
     record.set_outcome(reply.status().code() == StatusCode::kDeadlineExceeded ? v1::BUILD_TIMEOUT
                                                                               : v1::BUILD_ERROR);
     record.set_message(reply.message());
+  } else if (reply->outcome == kOtherVersion) {
+    if (gave_back_version(lease, lease.template_name(), *reply)) return;
+    ours = failed(reply->message);
   } else if (reply->outcome == "unable") {
     ours = failed(reply->message);
   } else if (reply->outcome != "ok") {
@@ -170,6 +173,9 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
       entries.push_back({c, {reply->digest, check_for(lease, c.template_name(), *data)}});
       continue;
     }
+    if (reply.is_ok() && reply->outcome == kOtherVersion &&
+        gave_back_version(lease, c.template_name(), *reply))
+      return;
     trouble = reply.is_ok() ? failed(reply->message) : reply.status();
     trouble = trouble.with_context(str("trial ", c.trial_id(), " cannot be built again: "));
     if (const auto more = race_trouble_.say())

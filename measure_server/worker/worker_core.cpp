@@ -295,12 +295,13 @@ Status WorkerCore::finish_race(const v1::Lease& lease, const v1::RaceResult& res
                });
 }
 
-void WorkerCore::return_locked(const Held& held) {
+v1::HeldLease& WorkerCore::return_locked(const Held& held) {
   v1::HeldLease& returned = returned_[key(held.lease)].lease;
   returned.set_trial_id(held.lease.trial_id());
   returned.set_attempt(held.lease.attempt());
   returned.set_fencing(held.lease.fencing());
   returned.set_phase(v1::WAITING);
+  return returned;
 }
 
 // Gives back all that is not being built or run. Returns whether there was any.
@@ -332,12 +333,13 @@ void WorkerCore::set_fit() {
   if (news_) news_();
 }
 
-void WorkerCore::give_back(const v1::Lease& lease) {
+void WorkerCore::give_back(const v1::Lease& lease, const std::optional<v1::TemplateVersion>& found) {
   {
     std::lock_guard lock(mutex_);
     const auto it = held_.find(key(lease));
     if (it == held_.end()) return;
-    return_locked(it->second);
+    v1::HeldLease& returned = return_locked(it->second);
+    if (found) *returned.mutable_found() = *found;
     held_.erase(it);
   }
   changed_.notify_all();

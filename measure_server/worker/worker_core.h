@@ -92,8 +92,9 @@ class WorkerCore {
   // Another call gives back what was delivered meanwhile.
   void set_unfit(const std::string& why);
   void set_fit();
-  // Gives a lease back unmeasured, whatever its phase.
-  void give_back(const v1::Lease& lease);
+  // Gives a lease back unmeasured, whatever its phase. `found`: because this release has its template in that other
+  // version.
+  void give_back(const v1::Lease& lease, const std::optional<v1::TemplateVersion>& found = {});
   // Writes what is owed from memory alone to the spool. OK: all that is owed is on disk.
   Status spool_again();
 
@@ -131,7 +132,7 @@ class WorkerCore {
   bool builds_many_locked() const;
   bool uses_every_core(const v1::Lease& lease) const;
   double best_locked(const v1::Lease& lease) const;
-  void return_locked(const Held& held);
+  v1::HeldLease& return_locked(const Held& held);
   bool return_waiting_locked();
   void take_acks_locked(const v1::SyncReply& reply);
   Status keep_owed_locked();

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -199,18 +200,30 @@ TEST_F(BuilderProcess, AConfigOutsideTheSpaceIsAnInvalidConfig) {
   EXPECT_NE(reply.message, "");
 }
 
-TEST_F(BuilderProcess, WhatThisReleaseCannotDoIsNotBlamedOnTheCandidate) {
+TEST_F(BuilderProcess, ATemplateOfAnotherReleaseIsAnAnswerOfItsOwnWithTheVersionThatIsHere) {
+  const int here = build_request().template_version;
   BuildRequest other_version = build_request();
   other_version.template_version += 1;
   const BuildReply version = ask(other_version);
-  EXPECT_EQ(version.outcome, "unable");
+  EXPECT_EQ(version.outcome, "other_version");
+  EXPECT_EQ(version.found, here);
   EXPECT_THAT(version.message, HasSubstr("run the same release on daemon and worker"));
   BuildRequest unknown = build_request();
   unknown.template_name = "conv2d_abacus";
   const BuildReply no_template = ask(unknown);
-  EXPECT_EQ(no_template.outcome, "unable");
+  EXPECT_EQ(no_template.outcome, "other_version");
+  EXPECT_EQ(no_template.found, 0);
   EXPECT_THAT(no_template.message, HasSubstr("conv2d_abacus"));
   EXPECT_EQ(ask(build_request()).outcome, "ok");
+}
+
+TEST_F(BuilderProcess, ItSaysAtItsStartWhichTemplatesItHas) {
+  std::map<std::string, int> said;
+  for (const BuildReply::Template& t : builder_->hello().templates) said[t.name] = t.version;
+  std::map<std::string, int> all;
+  for (const AnyTemplate* t : all_templates()) all[std::string(t->name())] = t->version();
+  EXPECT_EQ(said, all);
+  EXPECT_TRUE(said.contains(build_request().template_name));
 }
 
 TEST_F(BuilderProcess, ABuildThatTakesTooLongEndsAndTheNextOneGoesOn) {

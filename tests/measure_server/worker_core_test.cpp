@@ -492,6 +492,22 @@ TEST_F(WorkerCoreTest, AnUnfitWorkerTakesNothingSaysWhyAndGivesBackWhatIsNotBegu
   EXPECT_EQ(request.free_slots(), 4);
 }
 
+TEST_F(WorkerCoreTest, WhatIsGivenBackForItsTemplateSaysWhichVersionIsHere) {
+  core_->apply(leases({lease("a"), lease("b")}));
+  v1::TemplateVersion here;
+  here.set_name("matmul_cpu");
+  here.set_version(3);
+  core_->give_back(lease("a"), here);
+  core_->give_back(lease("b"));
+  const v1::SyncRequest request = core_->make_request(0);
+  ASSERT_EQ(request.returned_size(), 2);
+  EXPECT_EQ(request.returned(0).found().name(), "matmul_cpu");
+  EXPECT_EQ(request.returned(0).found().version(), 3);
+  EXPECT_FALSE(request.returned(1).has_found());
+  EXPECT_EQ(request.unfit(), "");
+  EXPECT_EQ(request.free_slots(), 4) << "it takes other leases";
+}
+
 TEST_F(WorkerCoreTest, WhatIsGivenBackIsSaidUntilASyncIsAnswered) {
   core_->apply(leases({lease("a"), lease("b")}));
   core_->give_back(lease("a"));

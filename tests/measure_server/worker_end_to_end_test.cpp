@@ -84,6 +84,35 @@ TEST_F(WorkerEndToEnd, EachKindOfTroubleHasItsOutcomeAndTheOthersGoOn) {
     }
 }
 
+// The daemon here is one of before: it delivers again what was given back.
+TEST_F(WorkerEndToEnd, ATemplateInAnotherVersionIsGivenBackWithTheVersionThatIsHereAndTheWorkerIsWell) {
+  std::vector<v1::Lease> trials = conv2d_trials(3, 13);
+  const int here = trials[1].template_version();
+  trials[1].set_template_version(here + 1);
+  trials[2].set_template_name("conv2d_abacus");
+  FakeDaemon daemon(trials);
+  serve(daemon);
+  const Status status = work();
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  auto found = daemon.found();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found["trial-1"].name(), trials[1].template_name());
+  EXPECT_EQ(found["trial-1"].version(), here);
+  EXPECT_EQ(found["trial-2"].name(), "conv2d_abacus");
+  EXPECT_EQ(found["trial-2"].version(), 0);
+  EXPECT_EQ(daemon.wait_for_unfit(std::chrono::seconds(0)), "");
+  auto records = daemon.records();
+  EXPECT_EQ(records["trial-0"].outcome(), v1::OK) << records["trial-0"].message();
+  EXPECT_EQ(records["trial-1"].outcome(), v1::DEVICE_LOST) << "that daemon does not listen";
+
+  std::map<std::string, int> said;
+  const v1::RegisterRequest hello = daemon.registrations().front();
+  for (const v1::TemplateVersion& t : hello.templates()) said[t.name()] = t.version();
+  EXPECT_EQ(said[trials[1].template_name()], here);
+  EXPECT_FALSE(said.contains("conv2d_abacus"));
+  EXPECT_EQ(said.size(), all_templates().size());
+}
+
 // The daemon here is one of before: it delivers again what it does not see held.
 TEST_F(WorkerEndToEnd, AWorkerWithAFullDiskLosesNoTrialAndGoesOnWhenThereIsRoom) {
   const std::string disk = dir_ + "/worker";

@@ -79,7 +79,10 @@ class FakeDaemon final : public v1::Workers::Service {
       ack->set_trial_id(race.race_id());
       ack->set_attempt(race.attempt());
     }
-    for (const v1::HeldLease& lease : request->returned()) returned_.insert(lease.trial_id());
+    for (const v1::HeldLease& lease : request->returned()) {
+      returned_.insert(lease.trial_id());
+      if (lease.has_found()) found_[lease.trial_id()] = lease.found();
+    }
     if (!request->unfit().empty()) unfit_ = request->unfit();
     changed_.notify_all();
     int slots = request->free_slots();
@@ -119,6 +122,11 @@ class FakeDaemon final : public v1::Workers::Service {
     std::lock_guard lock(mutex_);
     return returned_;
   }
+  // What the worker had of the templates of leases that it gave back for that.
+  std::map<std::string, v1::TemplateVersion> found() {
+    std::lock_guard lock(mutex_);
+    return found_;
+  }
   bool wait_for_registrations(size_t n, std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, limit, [&] { return registrations_.size() >= n; });
@@ -149,6 +157,7 @@ class FakeDaemon final : public v1::Workers::Service {
   size_t refused_ = 0;
   std::string unfit_;
   std::set<std::string> returned_;
+  std::map<std::string, v1::TemplateVersion> found_;
   std::map<std::string, v1::MeasureRecord> records_;
   std::map<std::string, v1::RaceResult> races_;
   std::vector<v1::RegisterRequest> registrations_;
