@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "db/records.h"
 #include "templates/space/knob.h"
 #include "tests/support/temporary_folder.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/daemon/work.h"
 
 namespace tuner::testing {
 
@@ -18,8 +20,11 @@ inline const char* const kAnalyticKey =
     "v1 matmul b=1 m=32 n=32 k=32 ta=0 tb=0 bias=0 act=none dtype=float32 const=none";
 inline const char* const kAnalyticTarget = "llvm -mcpu=haswell -threads=1";
 
-// 4 knobs, `width` candidates each.
-inline Result<TaskSpace> analytic_space(int width) {
+inline const std::vector<TemplateVersion> kAnalyticTemplates = {{"analytic", 1}};
+
+// 4 knobs, `width` candidates each, the same of every template.
+inline Result<TaskSpace> analytic_space(int width,
+                                        const std::vector<TemplateVersion>& templates = kAnalyticTemplates) {
   auto space = std::make_shared<ConfigSpace>();
   std::vector<int64_t> candidates;
   for (int i = 0; i < width; ++i) candidates.push_back(i);
@@ -28,8 +33,10 @@ inline Result<TaskSpace> analytic_space(int width) {
   RETURN_IF_ERROR(space->seal());
   TaskSpace task;
   task.flops = 2 * 32 * 32 * 32;
-  task.search.parts.push_back({"analytic", space.get(), {}});
-  task.template_versions.push_back(1);
+  for (const TemplateVersion& t : templates) {
+    task.search.parts.push_back({t.name, space.get(), {}});
+    task.template_versions.push_back(t.version);
+  }
   task.owned = space;
   return task;
 }

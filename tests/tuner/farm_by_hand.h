@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/store.h"
@@ -18,12 +19,18 @@ namespace tuner::testing {
 
 class FarmByHand {
  public:
-  explicit FarmByHand(int width = 6) : width_(width) { start(); }
+  // `own`: the templates of its release, all of which serve every task.
+  explicit FarmByHand(int width = 6, std::vector<TemplateVersion> own = kAnalyticTemplates)
+      : own_(std::move(own)), width_(width) {
+    start();
+  }
 
   // As a restart of the daemon: sessions and tables are gone, the store and the workers live on.
-  void restart() {
+  void restart() { restart(own_); }
+  void restart(std::vector<TemplateVersion> own) {  // of another release
     coordinator.reset();
     store.reset();
+    own_ = std::move(own);
     start();
   }
   std::string submit(int trials, const std::string& search = "random", const std::string& request = "r1") {
@@ -121,7 +128,8 @@ class FarmByHand {
     options.by_hand = true;
     options.resume_jobs = true;
     options.take_over_ms = 0;
-    options.make_space = [width = width_](const JobRow::Task&) { return analytic_space(width); };
+    options.make_space = [this](const JobRow::Task&) { return analytic_space(width_, own_); };
+    options.templates = own_;
     options.check_task = [](const JobRow::Task&) { return Status::ok(); };
     options.make_session = [this] { return str("s", ++sessions_); };
     options.wall_us = [this] { return clock.now * 1000 + ++order_ % 1000; };
@@ -130,6 +138,7 @@ class FarmByHand {
     coordinator->turn();
   }
   TemporaryFolder folder_;
+  std::vector<TemplateVersion> own_;
   const int width_;
   int sessions_ = 0;
   int64_t order_ = 0;

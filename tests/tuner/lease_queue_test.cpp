@@ -6,11 +6,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tuner {
 namespace {
 
-const LeaseQueue::Class kCpu{false, "cpu"}, kGpu{false, "gpu"};
+const Needs kCpu{.target = "cpu"}, kGpu{.target = "gpu"};
 
 struct Queue {
   LeaseQueue queue;
@@ -20,13 +22,13 @@ struct Queue {
   void put(const std::string& id, const std::string& job, LeaseQueue::Item item = {}) {
     item.id = id;
     item.job_id = job;
-    if (item.kind.second.empty()) item.kind = kCpu;
+    if (item.needs.target.empty()) item.needs = kCpu;
     queue.put(item);
     shares.wants(item.tenant, 0);
   }
   std::string next(const std::string& worker = "w", int64_t now_ms = 0) {
     return queue
-        .choose({.serves = [](const LeaseQueue::Class& kind) { return kind == kCpu; },
+        .choose({.serves = [](const Needs& needs) { return needs == kCpu; },
                  .may_have = [&](const std::string& id) { return !refused.contains(id); },
                  .worker_id = worker,
                  .now_ms = now_ms},
@@ -47,13 +49,42 @@ TEST(LeaseQueue, TheOldestComesFirst) {
 
 TEST(LeaseQueue, AWorkerGetsOnlyWhatItServesAndMayHave) {
   Queue q;
-  q.put("t1", "j1", {.kind = kGpu});
+  q.put("t1", "j1", {.needs = kGpu});
   q.put("t2", "j2");
   q.put("t3", "j2");
   q.refused = {"t2"};
   EXPECT_EQ(q.next(), "t3");
   EXPECT_EQ(q.next(), "nothing");
   EXPECT_EQ(q.queue.size(), 2u);
+}
+
+TEST(LeaseQueue, WhatAWorkerCannotBuildIsNotInTheWayOfWhatItCanAndTheOrderStays) {
+  const Needs a{.target = "cpu", .templates = {{"a", 1}}}, b{.target = "cpu", .templates = {{"b", 1}}};
+  LeaseQueue queue;
+  Shares shares;
+  for (const auto& [id, needs] :
+       {std::pair("t1", b), std::pair("t2", a), std::pair("t3", b), std::pair("t4", a)})
+    queue.put({.id = id, .needs = needs, .job_id = "j1"});
+  shares.wants("", 0);
+  const auto next = [&](const std::set<Needs>& served) {
+    int asked = 0;
+    const auto id = queue.choose({.serves = [&](const Needs& needs) { return served.contains(needs); },
+                                  .may_have = [&](const std::string&) { return ++asked, true; },
+                                  .worker_id = "w"},
+                                 shares);
+    EXPECT_LE(asked, 2) << "one a line";
+    return id.value_or("nothing");
+  };
+  std::map<Needs, size_t> waiting;
+  for (const LeaseQueue::JobLine& line : queue.lines_of("j1")) waiting[line.needs] = line.count;
+  EXPECT_EQ(waiting, (std::map<Needs, size_t>{{a, 2}, {b, 2}}));
+  EXPECT_TRUE(queue.lines_of("j2").empty());
+  EXPECT_EQ(queue.ids_of("j1", b), (std::vector<std::string>{"t1", "t3"}));
+  EXPECT_EQ(next({a}), "t2");
+  EXPECT_EQ(next({a, b}), "t1") << "the oldest of all lines";
+  EXPECT_EQ(next({a, b}), "t3");
+  EXPECT_EQ(next({b}), "nothing");
+  EXPECT_EQ(next({a, b}), "t4");
 }
 
 TEST(LeaseQueue, AWorkerStaysWithAJobForABatchAndThenTakesTheOldest) {

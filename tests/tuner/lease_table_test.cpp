@@ -16,8 +16,8 @@ using testing::SizeIs;
 using Trial = LeaseTable::Trial;
 
 using Asker = LeaseTable::Asker;
-const auto kServesAll = [](WorkKind, const std::string&) { return true; };
-const auto kNoOthers = [](WorkKind, const std::string&, const std::set<std::string>&) { return false; };
+const auto kServesAll = [](const Needs&) { return true; };
+const auto kNoOthers = [](const Needs&, const std::set<std::string>&) { return false; };
 const Asker kAny{.worker_id = "w", .serves = kServesAll, .others = kNoOthers};
 const LeaseTable::Owner kW1{"w1", "a"}, kW2{"w2", "a"};
 
@@ -134,7 +134,7 @@ TEST_F(Leases, KeepWhatAWorkerMustKnowUntilTheTrialIsClosed) {
 TEST_F(Leases, OnlyGoToAWorkerThatServesTheTarget) {
   enqueue("t1");
   Asker gpu = kAny;
-  gpu.serves = [](WorkKind, const std::string& target) { return target == "gpu"; };
+  gpu.serves = [](const Needs& needs) { return needs.target == "gpu"; };
   EXPECT_THAT(table.reserve(gpu, {}, 8), IsEmpty());
   EXPECT_EQ(table.queued(), 1u);
   EXPECT_THAT(table.reserve(kAny, {}, 8), SizeIs(1));
@@ -299,7 +299,7 @@ TEST_F(Leases, WhatAWorkerCouldNotMeasureGoesToAnotherFirst) {
   Asker first = kAny, second = kAny;
   first.worker_id = "w1";
   second.worker_id = "w2";
-  first.others = second.others = [](WorkKind, const std::string&, const std::set<std::string>& except) {
+  first.others = second.others = [](const Needs&, const std::set<std::string>& except) {
     return !except.contains("w2");  // w2 is here, too
   };
   ASSERT_EQ(lease(kW1).trial_id, "t1");
@@ -311,6 +311,19 @@ TEST_F(Leases, WhatAWorkerCouldNotMeasureGoesToAnotherFirst) {
   table.requeued("t1");
   EXPECT_THAT(table.reserve(first, {}, 4), IsEmpty());
   EXPECT_THAT(table.reserve(second, {}, 4), SizeIs(1));
+}
+
+TEST_F(Leases, WhatATrialOrARaceNeedsAreItsTargetAndTheTemplatesOfAllItsFinalists) {
+  Trial t = trial("t1");
+  t.work.template_name = "a";
+  t.work.template_version = 3;
+  EXPECT_EQ(needs_of(t.work), (Needs{WorkKind::kTrial, "cpu1", {{"a", 3}}}));
+  t.work.kind = WorkKind::kRerun;
+  EXPECT_EQ(needs_of(t.work).kind, WorkKind::kTrial);
+  t.work.kind = WorkKind::kRace;
+  for (const auto& [name, version] : {std::pair("b", 1), std::pair("a", 3), std::pair("b", 1)})
+    t.work.finalists.push_back({.template_name = name, .template_version = version});
+  EXPECT_EQ(needs_of(t.work), (Needs{WorkKind::kRace, "cpu1", {{"a", 3}, {"b", 1}}}));
 }
 
 TEST_F(Leases, WithoutAnotherWorkerTheOneThatFailedTriesAgain) {
@@ -494,7 +507,7 @@ TEST_F(Leases, ASuspectGoesToAWorkerThatWasNotLostAtItIfThereIsOne) {
   begin_work(kW1, lease(kW1));
   table.worker_lost(kW1);
   table.requeued("t1");
-  const auto others = [](WorkKind, const std::string&, const std::set<std::string>& except) {
+  const auto others = [](const Needs&, const std::set<std::string>& except) {
     return !except.contains("w2");
   };
   EXPECT_THAT(

@@ -12,12 +12,12 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr int64_t kWaitMs = 30'000;
-const Races::Served kNobody = [](const std::string&) { return false; };
+const Races::Served kNobody = [](const Needs&) { return false; };
 
 class RacesTest : public testing::Test {
  protected:
   void begin(const std::string& id, const std::string& job = "j1", int task = 0) {
-    races.begin(id, {.job_id = job, .task_index = task, .target = "cpu", .limit_s = 20}, now);
+    races.begin(id, {.job_id = job, .task_index = task, .needs = {.target = "cpu"}, .limit_s = 20}, now);
   }
   Races races{kWaitMs};
   int64_t now = 1'000;
@@ -70,7 +70,7 @@ TEST_F(RacesTest, EachTimeSomebodyServesItItsWaitBeginsAnew) {
   begin("r1");
   begin("r2", "j2");
   now += kWaitMs;
-  const auto served = [](const std::string& target) { return target == "cpu"; };
+  const auto served = [](const Needs& needs) { return needs.target == "cpu"; };
   EXPECT_THAT(races.give_up_unserved("j1", served, now), IsEmpty());
   EXPECT_THAT(races.give_up_unserved("j1", kNobody, now + kWaitMs), IsEmpty());
   EXPECT_THAT(races.give_up_unserved("j1", kNobody, now + kWaitMs + 1), ElementsAre("r1"));

@@ -107,13 +107,13 @@ TEST_F(WorkersTest, AWorkerThatKeepsFailingGetsNothingForAWhileThenOneTrial) {
 TEST_F(WorkersTest, AnUnfitWorkerGetsNothingAndIsNoOtherWorkerToTurnTo) {
   enter("s1", offer("w1"), now);
   enter("s2", offer("w2"), now);
-  EXPECT_TRUE(workers.others_serve(kTrial, kHaswell, {"w1"}, now));
-  EXPECT_FALSE(workers.others_serve(kTrial, kHaswell, {"w1", "w2"}, now));
-  EXPECT_FALSE(workers.others_serve(kTrial, kGpu, {"w1"}, now));
+  EXPECT_TRUE(workers.others_serve({kTrial, kHaswell}, {"w1"}, now));
+  EXPECT_FALSE(workers.others_serve({kTrial, kHaswell}, {"w1", "w2"}, now));
+  EXPECT_FALSE(workers.others_serve({kTrial, kGpu}, {"w1"}, now));
   EXPECT_TRUE(workers.set_unfit("s2", "the disk is full"));
   EXPECT_FALSE(workers.set_unfit("s2", "the disk is full")) << "told once";
   EXPECT_EQ(workers.allowance("s2", now), 0);
-  EXPECT_FALSE(workers.others_serve(kTrial, kHaswell, {"w1"}, now));
+  EXPECT_FALSE(workers.others_serve({kTrial, kHaswell}, {"w1"}, now));
   EXPECT_EQ(workers.list(now).at(1).unfit, "the disk is full");
   EXPECT_TRUE(workers.set_unfit("s2", ""));
   EXPECT_GT(workers.allowance("s2", now), 1'000);
@@ -140,11 +140,11 @@ TEST_F(WorkersTest, WhoIsSilentForTooLongIsNotPlannedWithUntilItIsBack) {
   ASSERT_TRUE(call);
   now += kSilentMs;
   EXPECT_EQ(workers.capacity(now), 6);
-  EXPECT_EQ(workers.racers(kHaswell, now), 1);
+  EXPECT_EQ(workers.serving({kRace, kHaswell}, now), 1);
   now += 1;
   EXPECT_EQ(workers.capacity(now), 0);
-  EXPECT_EQ(workers.racers(kHaswell, now), 0);
-  EXPECT_TRUE(workers.served(kTrial, kHaswell)) << "it is away, not unknown";
+  EXPECT_EQ(workers.serving({kRace, kHaswell}, now), 0);
+  EXPECT_TRUE(workers.served({kTrial, kHaswell})) << "it is away, not unknown";
   EXPECT_EQ(workers.list(now).at(0).silent_ms, kSilentMs + 1);
   EXPECT_FALSE(workers.list(now).at(0).here);
   EXPECT_EQ(workers.check("s1", *call, now), Call::kCurrent) << "a call that waits is a sign of life";
@@ -181,37 +181,85 @@ TEST_F(WorkersTest, CapacityIsThatOfAllWhoAreHereAsTheyLastSaid) {
 
 TEST_F(WorkersTest, ACpuServesItsTargetWithAsManyThreadsAsItHas) {
   enter("s1", offer("w1"), now);
-  EXPECT_TRUE(workers.serves("s1", kTrial, kHaswell));
-  EXPECT_TRUE(workers.serves("s1", kTrial, "llvm -mcpu=haswell -threads=4"));
-  EXPECT_FALSE(workers.serves("s1", kTrial, "llvm -mcpu=haswell -threads=5"));
-  EXPECT_FALSE(workers.serves("s1", kTrial, kGpu));
-  EXPECT_FALSE(workers.serves("s9", kTrial, kHaswell)) << "unknown session";
+  EXPECT_TRUE(workers.serves("s1", {kTrial, kHaswell}));
+  EXPECT_TRUE(workers.serves("s1", {kTrial, "llvm -mcpu=haswell -threads=4"}));
+  EXPECT_FALSE(workers.serves("s1", {kTrial, "llvm -mcpu=haswell -threads=5"}));
+  EXPECT_FALSE(workers.serves("s1", {kTrial, kGpu}));
+  EXPECT_FALSE(workers.serves("s9", {kTrial, kHaswell})) << "unknown session";
 }
 
 TEST_F(WorkersTest, CodeOfAnotherCpuIsServedByFeaturesNotByName) {
   enter("named", offer("w1", "1", kSkylake), now);
-  EXPECT_FALSE(workers.serves("named", kTrial, kHaswell)) << "it does not say what its CPU can do";
+  EXPECT_FALSE(workers.serves("named", {kTrial, kHaswell})) << "it does not say what its CPU can do";
   Offer skylake = offer("w2", "1", kSkylake);
   const CpuFeatures features = needed_features(parse_target(kSkylake).value()).value();
   skylake.features.assign(features.begin(), features.end());
   enter("older", skylake, now);
-  EXPECT_TRUE(workers.serves("older", kTrial, kHaswell)) << "a newer CPU runs an older one's code";
-  EXPECT_FALSE(workers.serves("older", kTrial, "llvm -mcpu=skylake-avx512 -threads=1"));
-  EXPECT_FALSE(workers.serves("older", kTrial, "llvm -mcpu=haswell -threads=5"));
+  EXPECT_TRUE(workers.serves("older", {kTrial, kHaswell})) << "a newer CPU runs an older one's code";
+  EXPECT_FALSE(workers.serves("older", {kTrial, "llvm -mcpu=skylake-avx512 -threads=1"}));
+  EXPECT_FALSE(workers.serves("older", {kTrial, "llvm -mcpu=haswell -threads=5"}));
 }
 
 TEST_F(WorkersTest, RacesGoToThoseThatCanRaceAndServeTheTarget) {
   Offer racer = offer("w2");
   racer.races = true;
   enter("s1", offer("w1"), now);
-  EXPECT_FALSE(workers.serves("s1", kRace, kHaswell));
-  EXPECT_FALSE(workers.served(kRace, kHaswell));
+  EXPECT_FALSE(workers.serves("s1", {kRace, kHaswell}));
+  EXPECT_FALSE(workers.served({kRace, kHaswell}));
   enter("s2", racer, now);
-  EXPECT_TRUE(workers.serves("s2", kRace, kHaswell));
-  EXPECT_TRUE(workers.served(kRace, kHaswell));
-  EXPECT_FALSE(workers.serves("s2", kRace, kGpu));
-  EXPECT_EQ(workers.racers(kHaswell, now), 1);
-  EXPECT_EQ(workers.racers(kGpu, now), 0);
+  EXPECT_TRUE(workers.serves("s2", {kRace, kHaswell}));
+  EXPECT_TRUE(workers.served({kRace, kHaswell}));
+  EXPECT_FALSE(workers.serves("s2", {kRace, kGpu}));
+  EXPECT_EQ(workers.serving({kRace, kHaswell}, now), 1);
+  EXPECT_EQ(workers.serving({kRace, kGpu}, now), 0);
+}
+
+TEST_F(WorkersTest, AWorkerServesTheTemplatesItSaysInTheirVersionsAndOneThatSaysNothingAll) {
+  Offer says = offer("w1");
+  says.templates = {{"a", 1}, {"b", 3}};
+  enter("says", says, now);
+  enter("mute", offer("w2"), now);
+  const Needs has{kTrial, kHaswell, {{"a", 1}}}, other{kTrial, kHaswell, {{"a", 1}, {"b", 4}}},
+      none{kTrial, kHaswell, {{"c", 1}}};
+  EXPECT_TRUE(workers.serves("says", has));
+  EXPECT_FALSE(workers.serves("says", other)) << "all of them are needed";
+  EXPECT_FALSE(workers.serves("says", none));
+  for (const Needs& needs : {has, other, none}) EXPECT_TRUE(workers.serves("mute", needs));
+  EXPECT_EQ(workers.serving(other, now), 1);
+  EXPECT_TRUE(workers.some_serve(other, now));
+  EXPECT_FALSE(workers.others_serve(other, {"w2"}, now)) << "what failed on w2 cannot be left to w1";
+  EXPECT_THAT(workers.lacking(other, now), ElementsAre(Pair("w1", ElementsAre(Lack{{"b", 4}, 3}))));
+  EXPECT_THAT(workers.lacking(none, now), ElementsAre(Pair("w1", ElementsAre(Lack{{"c", 1}, 0}))));
+  EXPECT_THAT(workers.lacking({kTrial, kGpu, {{"c", 1}}}, now), IsEmpty()) << "it measures no such target";
+}
+
+TEST_F(WorkersTest, WhatAWorkerFoundOutThatItLacksHoldsForThatVersionAlone) {
+  enter("s1", offer("w1"), now);
+  const int64_t before = workers.news();
+  EXPECT_TRUE(workers.note_lacks("s1", {"a", 2}, 1));
+  EXPECT_FALSE(workers.note_lacks("s1", {"a", 2}, 1)) << "known";
+  EXPECT_FALSE(workers.note_lacks("s1", {"a", 1}, 1)) << "it has that";
+  EXPECT_FALSE(workers.note_lacks("s9", {"a", 2}, 1)) << "unknown session";
+  EXPECT_EQ(workers.news(), before + 1);
+  EXPECT_FALSE(workers.serves("s1", {kTrial, kHaswell, {{"a", 2}}}));
+  EXPECT_TRUE(workers.serves("s1", {kTrial, kHaswell, {{"a", 1}}}));
+}
+
+TEST_F(WorkersTest, AWorkerOfAnotherReleaseDoesNotStandInForOneThatIsNotBelieved) {
+  const auto spared = [&](int version) {
+    Workers table(kSilentMs, /*take_over_ms=*/0, {{"a", 2}});
+    Offer suspect = offer("w1"), other = offer("w2");
+    suspect.templates = {{"a", 2}};
+    other.templates = {{"a", version}};
+    EXPECT_TRUE(table.enter("s1", suspect, now).is_ok());
+    EXPECT_TRUE(table.enter("s2", other, now).is_ok());
+    for (int i = 0; i < 3; ++i) table.count_quarantined("s1", "too fast", now);
+    const int64_t later = now + 60'000;
+    for (const char* session : {"s1", "s2"}) EXPECT_TRUE(table.begin_sync(session, 4, later));
+    return table.allowance("s1", later) == 0;
+  };
+  EXPECT_TRUE(spared(2)) << "ten minutes";
+  EXPECT_FALSE(spared(1)) << "the only one of its kind waits 30 s";
 }
 
 TEST_F(WorkersTest, CpusOnOfferHaveTheMostThreadsOfAnyWorker) {

@@ -44,7 +44,8 @@ std::string top_json(const TopLook& look) {
                        {"unfit", w.unfit()},
                        {"paused_s", w.paused_s()},
                        {"paused_why", w.paused_why()},
-                       {"quarantined", w.quarantined()}});
+                       {"quarantined", w.quarantined()},
+                       {"other_release", w.other_release()}});
   const Json all{{"daemon",
                   {{"address", look.daemon},
                    {"up_s", d.up_s()},

@@ -67,6 +67,7 @@ std::string note_of(const v1::WorkerSummary& worker) {
     return str(
         "paused for ", span(worker.paused_s()), ": ",
         worker.paused_why().empty() ? "it keeps failing to measure" : without_controls(worker.paused_why()));
+  if (!worker.other_release().empty()) return without_controls(worker.other_release());
   return "";
 }
 

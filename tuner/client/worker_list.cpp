@@ -24,6 +24,7 @@ std::string lines_of(const v1::WorkerSummary& w, int width) {
                         " s: ", without_controls(w.paused_why())));
   if (w.quarantined() > 0)
     lines.push_back(str("  sent ", w.quarantined(), " results that cannot be; tuner show TRIAL tells them"));
+  if (!w.other_release().empty()) lines.push_back("  " + without_controls(w.other_release()));
   for (const std::string& target : w.targets()) lines.push_back("  " + without_controls(target));
   std::string text;
   for (const std::string& line : lines) text += shortened(line, width) + "\n";
@@ -52,7 +53,8 @@ std::string workers_json(const v1::ListWorkersReply& workers) {
                     {"unfit", w.unfit()},
                     {"paused_s", w.paused_s()},
                     {"paused_why", w.paused_why()},
-                    {"quarantined", w.quarantined()}});
+                    {"quarantined", w.quarantined()},
+                    {"other_release", w.other_release()}});
   return json.dump(2) + "\n";
 }
 

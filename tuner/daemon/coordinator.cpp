@@ -37,7 +37,7 @@ Coordinator::Coordinator(Store& store, const Clock& clock, CoordinatorOptions op
       events_(store),
       learner_(store),
       leases_(options_.leases),
-      workers_(options_.leases.ttl_ms, options_.take_over_ms),
+      workers_(options_.leases.ttl_ms, options_.take_over_ms, options_.templates),
       races_(options_.race_wait_ms) {}
 
 Coordinator::~Coordinator() { stop("the daemon is stopping"); }

@@ -60,6 +60,7 @@
 #include "tuner/daemon/metrics.h"
 #include "tuner/daemon/poison_ledger.h"
 #include "tuner/daemon/races.h"
+#include "tuner/daemon/releases.h"
 #include "tuner/daemon/reruns.h"
 #include "tuner/daemon/shares.h"
 #include "tuner/daemon/sync_call.h"
@@ -87,6 +88,7 @@ struct CoordinatorOptions {
   int64_t race_wait_ms = 30'000;  // for a worker that can race, when the last one has gone
   TaskSpaceFactory make_space = make_task_space;
   std::function<Status(const JobRow::Task&)> check_task = tuner::check_task;
+  std::vector<TemplateVersion> templates = own_templates();  // of this daemon's release
   StrategyFactory make_search = make_strategy;
   // Simulations (tests/sim): no threads of its own, turn() does their work; the same names and times again.
   bool by_hand = false;
@@ -171,6 +173,15 @@ class Coordinator {
     std::vector<int> to_race;   // under a time limit: tasks that ended and wait for their race
     std::set<int> done_racing;  // tasks whose race has begun, or was left out
     RaceOptions race;           // of the next race; limit_s <= 0: there is no time for it
+    // Workers of other releases: what was looked at, and what the job was told.
+    int64_t news_seen = -1;
+    size_t needs_seen = 0;
+    std::set<std::pair<std::string, Lack>> lacks_told;  // by worker id
+    struct Unbuildable {
+      int64_t since_ms = 0;
+      bool told = false;
+    };
+    std::map<Needs, Unbuildable> unbuildable;  // queued, and nobody here has its template
   };
 
   // Names end in _locked where mutex_ must be held.
@@ -197,7 +208,7 @@ class Coordinator {
 
   // coordinator_again.cpp: measurements that somebody waits for
   Status wait_for_locked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ended,
-                         const TrialWithRecord& trial, const Cancelled& cancelled);
+                         const TrialWithRecord& trial, const Needs& needs, const Cancelled& cancelled);
 
   // coordinator_sync.cpp: the desk
   using Calls = std::vector<std::unique_ptr<SyncCall>>;
@@ -237,6 +248,16 @@ class Coordinator {
   bool give_up_trial(const LeaseTable::Loss& loss);
   void refuse_not_leased(const SyncCall& call, const std::string& id, int attempt, std::string_view why);
 
+  // coordinator_releases.cpp: workers of another release
+  std::optional<Lack> take_lack_locked(const SyncCall& call, const v1::HeldLease& returned);
+  bool is_own(const TemplateVersion& wanted) const;
+  bool nobody_builds_locked(const Needs& needs) const;
+  std::vector<LeaseQueue::JobLine> unbuildable_locked(const Job& job) const;
+  std::string why_unbuildable_locked(const Needs& needs) const;
+  std::vector<std::string> lacks_to_tell_locked(Run& run) const;
+  std::vector<std::string> unbuildable_to_tell_locked(Run& run, std::vector<LeaseTable::Loss>& lost) const;
+  void look_at_releases(Run& run);
+
   // coordinator_belief.cpp: what of it counts
   struct TaskFacts {
     MachineBound bound;
@@ -264,7 +285,7 @@ class Coordinator {
   void step(const std::shared_ptr<Job>& job);
   Status begin_run(const std::shared_ptr<Job>& job);
   std::shared_ptr<Run> run_of(const std::string& job_id) const;
-  size_t low_water_locked(const std::string& tenant) const;
+  size_t low_water_locked(const Job& job) const;
   Status queue_open_trials(Job& job);
   void queue_trials(Job& job, const std::vector<TrialRow>& rows);
   void report(Run& run, size_t new_results);
@@ -278,7 +299,8 @@ class Coordinator {
   Result<Finalists> finalists_of(const Run& run, int task_index, const TunedConfig& best) const;
   Result<bool> nothing_to_race(const Run& run, int task_index, const TunedConfig& best) const;
   bool races_already(const Run& run, int task_index) const;
-  Status start_race(const Run& run, int task_index, const Finalists& finalists);
+  Status start_race(const Run& run, int task_index, Finalists& finalists);
+  Status check_racers_locked(const JobRow::Task& task, Finalists& finalists) const;
   void queue_race(Job& job, const OpenRaceRow& row, const std::vector<TrialRow>& finalists);
   void end_open_races(const std::string& job_id);
   void announce(const Run& run, int task_index, const std::string& note);

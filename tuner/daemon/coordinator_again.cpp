@@ -18,11 +18,14 @@ constexpr std::chrono::milliseconds kLook{250};  // how often a blocked call loo
 
 // Waits until `ended`, which is asked under the lock.
 Status Coordinator::wait_for_locked(std::unique_lock<std::mutex>& lock, const std::function<bool()>& ended,
-                                    const TrialWithRecord& trial, const Cancelled& cancelled) {
+                                    const TrialWithRecord& trial, const Needs& needs,
+                                    const Cancelled& cancelled) {
   const int64_t limit = clock_.now_ms() + options_.rerun_limit_ms;
   while (!ended()) {
     if (stopping_) return stopped_locked();
     if (cancelled()) return Status(StatusCode::kAborted, "the caller has gone");
+    if (const std::string why = why_unbuildable_locked(needs); !why.empty())
+      return failed("trial ", trial.trial.id, ": ", why);
     if (clock_.now_ms() >= limit)
       return Status(
           StatusCode::kDeadlineExceeded,
@@ -51,6 +54,7 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   work.options.constants = trial.task.constants;
   work.options.cut_factor = -1;  // all its samples are wanted
   work.options.precision = 0;
+  const Needs needs = needs_of(work);
   const std::string as_job = "rerun " + id;
 
   std::unique_lock lock(mutex_);
@@ -68,7 +72,7 @@ Status Coordinator::rerun(const v1::RerunRequest& request, v1::MeasureRecord* re
   reruns_.begin(id);
   wake_desk();
   Status status = wait_for_locked(
-      lock, [&] { return reruns_.find(id)->ended(); }, trial, cancelled);
+      lock, [&] { return reruns_.find(id)->ended(); }, trial, needs, cancelled);
   const Reruns::Rerun again = *reruns_.find(id);
   reruns_.end(id);
   leases_.forget_job(as_job);
@@ -93,14 +97,15 @@ Status Coordinator::remeasure(const v1::RemeasureRequest& request, v1::RaceResul
             .race = from_proto(request.options()),
             .finalists = {trial.trial}};
   work.options.constants = work.race.constants;
+  const Needs needs = needs_of(work);
 
   std::unique_lock lock(mutex_);
   if (stopping_) return stopped_locked();
   leases_.enqueue_again({.id = id, .job_id = id, .tenant = job.tenant, .work = std::move(work)});
-  races_.begin(id, {.target = trial.task.target}, clock_.now_ms());
+  races_.begin(id, {.needs = needs}, clock_.now_ms());
   wake_desk();
   Status status = wait_for_locked(
-      lock, [&] { return races_.find(id)->ended; }, trial, cancelled);
+      lock, [&] { return races_.find(id)->ended; }, trial, needs, cancelled);
   const Races::Race race = *races_.find(id);
   races_.forget(id);
   leases_.forget_job(id);

@@ -60,7 +60,7 @@ void Coordinator::end_task(Run& run, int task_index) {
   if (!best || !nothing_new || *nothing_new || !is_raced(task.target)) return announce(run, task_index, "");
   if (run.race.limit_s <= 0)
     return announce(run, task_index, "not raced: the time limit; its time is that of one trial");
-  const Result<Finalists> finalists = finalists_of(run, task_index, *best);
+  Result<Finalists> finalists = finalists_of(run, task_index, *best);
   if (!finalists) return announce(run, task_index, finalists.message());
   const Status started = start_race(run, task_index, *finalists);
   if (!started) return announce(run, task_index, started.message());
@@ -74,18 +74,38 @@ bool Coordinator::races_already(const Run& run, int task_index) const {
                              [&](const Races::Race* race) { return race->task_index == task_index; });
 }
 
+// Whether a worker here can race them. What was tuned with a template of an earlier release, which nobody has any
+// more, does not race.
+Status Coordinator::check_racers_locked(const JobRow::Task& task, Finalists& finalists) const {
+  const int64_t now = clock_.now_ms();
+  const Needs any{.kind = WorkKind::kRace, .target = task.target};
+  // Right after a start workers are still on their way back.
+  const bool all_away =
+      !workers_.others_serve({.target = task.target}, {}, now) && now - started_ms_ <= options_.race_wait_ms;
+  if (workers_.serving(any, now) == 0)
+    return all_away ? Status::ok()
+                    : unavailable("not raced: no worker here can; its time is that of one trial");
+  std::erase_if(finalists.trials, [&](const TrialRow& t) {
+    const TemplateVersion its{t.template_name, t.template_version};
+    return !is_own(its) &&
+           nobody_builds_locked({.kind = WorkKind::kRace, .target = task.target, .templates = {its}});
+  });
+  if (std::ranges::find(finalists.trials, finalists.default_trial_id, &TrialRow::id) ==
+      finalists.trials.end())
+    finalists.default_trial_id.clear();
+  const Needs needs = needs_of({.kind = WorkKind::kRace, .task = task, .finalists = finalists.trials});
+  if (finalists.trials.empty() || workers_.serving(needs, now) == 0)
+    return unavailable(
+        "not raced: no worker here has the templates of all finalists; its time is that of one trial");
+  return Status::ok();
+}
+
 // An error says why the task is not raced, for people.
-Status Coordinator::start_race(const Run& run, int task_index, const Finalists& finalists) {
+Status Coordinator::start_race(const Run& run, int task_index, Finalists& finalists) {
   const Job& job = *run.job;
-  const JobRow::Task& task = job.row().tasks[static_cast<size_t>(task_index)];
   {
     const std::lock_guard lock(mutex_);
-    const int64_t now = clock_.now_ms();
-    // Right after a start workers are still on their way back.
-    const bool all_away = !workers_.others_serve(WorkKind::kTrial, task.target, {}, now) &&
-                          now - started_ms_ <= options_.race_wait_ms;
-    if (workers_.racers(task.target, now) == 0 && !all_away)
-      return unavailable("not raced: no worker here can; its time is that of one trial");
+    RETURN_IF_ERROR(check_racers_locked(job.row().tasks[static_cast<size_t>(task_index)], finalists));
   }
   OpenRaceRow row{.id = Races::id_of(str("race ", job.id(), "/", task_index + 1), options_.wall_us()),
                   .job_id = job.id(),
@@ -109,6 +129,7 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
             .finalists = finalists,
             .default_trial_id = row.default_trial_id};
   work.options.constants = task.constants;
+  const Needs needs = needs_of(work);
   const LeaseTable::Trial race{.id = row.id,
                                .job_id = job.id(),
                                .tenant = job.row().tenant,
@@ -126,7 +147,7 @@ void Coordinator::queue_race(Job& job, const OpenRaceRow& row, const std::vector
   races_.begin(row.id,
                {.job_id = job.id(),
                 .task_index = row.task_index,
-                .target = task.target,
+                .needs = needs,
                 .limit_s = row.options.limit_s,
                 .course = {.finalists = static_cast<int>(finalists.size())}},
                now);
@@ -177,7 +198,7 @@ void Coordinator::step_races(Run& run) {
   {
     const std::lock_guard lock(mutex_);
     now = clock_.now_ms();
-    const auto served = [&](const std::string& target) { return workers_.racers(target, now) > 0; };
+    const auto served = [&](const Needs& needs) { return workers_.serving(needs, now) > 0; };
     given_up = races_.give_up_unserved(run.job->id(), served, now);
     for (const std::string& id : given_up) leases_.close(id);
     ended = races_.take_ended(run.job->id());
@@ -206,7 +227,8 @@ int64_t Coordinator::races_to_come(const Run& run) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     const int index = static_cast<int>(i);
     if (run.runner->trials_done(index) < 2 || run.done_racing.contains(index)) continue;
-    races += is_raced(tasks[i].target) && workers_.racers(tasks[i].target, now) > 0 ? 1 : 0;
+    const Needs needs{.kind = WorkKind::kRace, .target = tasks[i].target};
+    races += is_raced(tasks[i].target) && workers_.serving(needs, now) > 0 ? 1 : 0;
   }
   return races;
 }
@@ -252,7 +274,8 @@ bool Coordinator::begin_races(Run& run) {
     int racers = 0;
     {
       const std::lock_guard lock(mutex_);
-      racers = std::max(workers_.racers(tasks[static_cast<size_t>(index)].target, clock_.now_ms()), 1);
+      const Needs needs{.kind = WorkKind::kRace, .target = tasks[static_cast<size_t>(index)].target};
+      racers = std::max(workers_.serving(needs, clock_.now_ms()), 1);
       if (under_way_locked() >= racers) break;
     }
     run.race.limit_s =

@@ -73,7 +73,8 @@ std::shared_ptr<Coordinator::Run> Coordinator::run_of(const std::string& job_id)
   return found == runs_.end() ? nullptr : found->second;
 }
 
-size_t Coordinator::low_water_locked(const std::string& tenant) const {
+size_t Coordinator::low_water_locked(const Job& job) const {
+  const std::string& tenant = job.row().tenant;
   // Twice what the workers hold: while one batch is measured the search thinks about the next. Tenants share it by
   // their weights, the jobs of a tenant alike.
   const auto held = static_cast<double>(
@@ -83,7 +84,11 @@ size_t Coordinator::low_water_locked(const std::string& tenant) const {
   double weights = 0;
   for (const auto& [name, count] : jobs) weights += leases_.shares().of(name).weight;
   const double part = leases_.shares().of(tenant).weight / weights / std::max(jobs[tenant], 1);
-  return std::clamp<size_t>(static_cast<size_t>(2 * held * part), 2 * kDefaultCapacity, kMostOpen);
+  // What nobody here can build waits beside what is measured, not in its place.
+  size_t beside = 0;
+  for (const LeaseQueue::JobLine& line : unbuildable_locked(job)) beside += line.count;
+  return std::min(kMostOpen,
+                  beside + std::max<size_t>(static_cast<size_t>(2 * held * part), 2 * kDefaultCapacity));
 }
 
 Status Coordinator::begin_run(const std::shared_ptr<Job>& job) {
@@ -122,7 +127,7 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   {
     const std::lock_guard lock(mutex_);
     results_came = job->take_results();
-    low_water = low_water_locked(job->row().tenant);
+    low_water = low_water_locked(*job);
     cancel = job->cancel_asked();
   }
   if (cancel) return end_job(*job, JobState::kCancelled, "cancelled");
@@ -142,6 +147,7 @@ void Coordinator::step(const std::shared_ptr<Job>& job) {
   queue_trials(*job, *proposed);
   for (const std::string& note : run.runner->take_notes()) tell(*job, note);
   report(run, new_results);
+  look_at_releases(run);
 
   for (const int index : run.runner->take_finished_tasks()) {
     if (!run.time_limit.exists())
@@ -251,7 +257,7 @@ void Coordinator::report(Run& run, size_t new_results) {
 // Empty when the workers that registered measure all of the job's targets.
 std::string Coordinator::nobody_measures_locked(const Job& job) {
   for (const JobRow::Task& task : job.row().tasks) {
-    if (workers_.served(WorkKind::kTrial, task.target)) continue;
+    if (workers_.served({.target = task.target})) continue;
     std::string offered;
     for (const Workers::Entry& worker : workers_.list(clock_.now_ms()))
       for (const std::string& target : worker.offer.targets)

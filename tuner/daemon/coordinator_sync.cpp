@@ -223,10 +223,16 @@ bool Coordinator::begin_call_locked(SyncCall& call, std::vector<LeaseTable::Loss
     else
       spdlog::warn("worker {} gets no leases: {}", call.life.worker_id, shown(request.unfit()));
   }
-  for (const LeaseTable::Held& held : held_of(request.returned())) {
-    const std::string why = request.unfit().empty() ? "it could not begin" : shown(request.unfit());
-    if (std::optional<LeaseTable::Loss> loss = leases_.give_back(call.life, held, why))
-      losses.push_back(*loss);
+  const std::vector<LeaseTable::Held> returned = held_of(request.returned());
+  for (int i = 0; i < request.returned_size(); ++i) {
+    const LeaseTable::Held& held = returned[static_cast<size_t>(i)];
+    const std::optional<Lack> lack = take_lack_locked(call, request.returned(i));
+    std::string why = request.unfit().empty() ? "it could not begin" : shown(request.unfit());
+    if (lack) why = "it " + lacks_text({*lack});
+    if (std::optional<LeaseTable::Loss> loss = leases_.give_back(call.life, held, why)) {
+      loss->told_anyway = lack.has_value();
+      losses.push_back(*std::move(loss));
+    }
     add_ack(held.trial_id, held.attempt, call.reply);
   }
   return true;
@@ -291,10 +297,10 @@ void Coordinator::reserve_locked(SyncCall& call, Reserved& reserved) {
   const LeaseTable::Asker asker{
       .worker_id = call.life.worker_id,
       .incarnation = call.life.incarnation,
-      .serves = [&](WorkKind kind, const std::string& t) { return workers_.serves(call.session(), kind, t); },
+      .serves = [&](const Needs& needs) { return workers_.serves(call.session(), needs); },
       .others =
-          [&](WorkKind kind, const std::string& t, const std::set<std::string>& except) {
-            return workers_.others_serve(kind, t, except, now);
+          [&](const Needs& needs, const std::set<std::string>& except) {
+            return workers_.others_serve(needs, except, now);
           }};
   const int n = std::min(call.slots, workers_.allowance(call.session(), now));
   for (LeaseTable::Trial& trial : leases_.reserve(asker, call.held_ids, static_cast<size_t>(n)))

@@ -29,6 +29,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   ASSIGN_OR_RETURN(Workers::Offer offer, from_proto(request));
   const std::string host = offer.host, impossible = offer.impossible;
   std::vector<LeaseTable::Loss> losses;
+  std::vector<Lack> lacks;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return stopped_locked();
@@ -37,6 +38,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
                      workers_.enter(session, std::move(offer), clock_.now_ms()));
     for (const WorkerLife& life : ended)
       for (LeaseTable::Loss& loss : leases_.worker_lost(life)) losses.push_back(std::move(loss));
+    lacks = workers_.lacks(session);
     reply->set_session(session);
     reply->set_lease_ttl_ms(options_.leases.ttl_ms);
   }
@@ -45,6 +47,7 @@ Status Coordinator::register_worker(const v1::RegisterRequest& request, v1::Regi
   const LogAbout about({.worker = request.worker_id()});
   spdlog::info("worker {} is here, from {}", request.worker_id(), host);
   if (!impossible.empty()) spdlog::warn("worker {} gets nothing: {}", request.worker_id(), shown(impossible));
+  if (!lacks.empty()) spdlog::warn("{}", lacks_line(request.worker_id(), lacks));
   handle_losses(losses);
   return Status::ok();
 }
@@ -322,7 +325,7 @@ void Coordinator::handle_losses(std::vector<LeaseTable::Loss> losses) {
       attempts.emplace_back(loss.trial_id, loss.attempt);
     else if (!give_up_trial(loss))
       continue;
-    if (job != nullptr) told[job].push_back(&loss);
+    if (job != nullptr && !loss.told_anyway) told[job].push_back(&loss);
   }
   if (!attempts.empty())
     if (const Result<int64_t> requeued = store_.requeue_trials(attempts); !requeued)

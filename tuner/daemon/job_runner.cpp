@@ -55,6 +55,7 @@ Status JobRunner::take_stored(const TrialWithRecord& trial) {
     observed_record_id_ = std::max(observed_record_id_, trial.record_id);
   } else if (row.state == TrialState::kQueued || row.state == TrialState::kLeased) {
     ++task->open;
+    note_template(row.task_index, row.template_name, row.template_version);
     open_.emplace(row.id, Open{row, std::nullopt});
   }
   StoredTrial stored{.seq = row.seq,
@@ -72,6 +73,11 @@ void JobRunner::note_first(Task& task, const std::string& trial_id) const {
   if (task.first_trial_id.empty() && job_.search != kKnownBestStrategy) task.first_trial_id = trial_id;
 }
 
+void JobRunner::note_template(int task_index, const std::string& name, int version) {
+  needs_.insert(
+      {.target = job_.tasks[static_cast<size_t>(task_index)].target, .templates = {{name, version}}});
+}
+
 std::vector<TrialRow> JobRunner::open_trials() const {
   std::vector<TrialRow> rows;
   for (const auto& [id, open] : open_) rows.push_back(open.row);
@@ -84,6 +90,9 @@ Status JobRunner::begin(Task& task, size_t index) {
   if (task.search != nullptr) return Status::ok();
   ASSIGN_OR_RETURN(TaskSpace space, make_space_(job_.tasks[index]));
   task.space = std::move(space);
+  for (size_t i = 0; i < task.space->search.parts.size(); ++i)
+    note_template(static_cast<int>(index), task.space->search.parts[i].template_name,
+                  task.space->template_versions[i]);
   if (uses_priors(job_.search)) {
     // As it was when the search began: what it saw first decides all it proposed.
     if (!task.proposals.empty()) {

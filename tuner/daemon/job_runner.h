@@ -37,6 +37,7 @@
 #include "tuner/daemon/known_answer.h"
 #include "tuner/daemon/search_history.h"
 #include "tuner/daemon/task_space.h"
+#include "tuner/daemon/work.h"
 #include "tuner/search/search_strategy.h"
 #include "tuner/search/stopping_estimate.h"
 #include "tuner/search/task_allocator.h"
@@ -87,6 +88,8 @@ class JobRunner {
   // Fastest right and uncut result of a task in this job; 0: none yet.
   double best_ns(int task_index) const { return tasks_[task_index].best_ns; }
   size_t open_count() const { return open_.size(); }
+  // Which templates its tasks use, as far as they have begun, and its open trials: one of each Needs. Only grows.
+  const std::set<Needs>& needs() const { return needs_; }
   SearchCost take_spent() { return std::exchange(spent_, {}); }
 
  private:
@@ -125,6 +128,7 @@ class JobRunner {
   Status take_stored(const TrialWithRecord& trial);
   Result<Task*> task_of(std::string_view what, int index);
   void note_first(Task& task, const std::string& trial_id) const;
+  void note_template(int task_index, const std::string& name, int version);
   Status begin(Task& task, size_t index);
   void look_up_answer(Task& task, size_t index);
   Result<std::vector<TrialRow>> propose_answer(Task& task, size_t index);
@@ -161,6 +165,7 @@ class JobRunner {
   int64_t turns_ = 0;  // batches proposed
   bool proposals_ended_ = false;
   SearchCost spent_;
+  std::set<Needs> needs_;
 };
 
 }  // namespace tuner

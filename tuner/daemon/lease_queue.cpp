@@ -12,7 +12,7 @@ constexpr size_t kMostBatches = 65'536;
 }  // namespace
 
 void LeaseQueue::put(const Item& item) {
-  const LineKey key{item.kind, item.tenant, item.job_id, item.priority, item.urgent};
+  const LineKey key{item.needs, item.tenant, item.job_id, item.priority, item.urgent};
   const int64_t place = item.first ? --first_place_ : ++last_place_;
   if (!where_.try_emplace(item.id, key, place).second) return;
   lines_[key].emplace(place, Waiting{item.id, item.queued_ms});
@@ -39,6 +39,21 @@ std::optional<int64_t> LeaseQueue::oldest_queued_ms() const {
   return oldest;
 }
 
+std::vector<LeaseQueue::JobLine> LeaseQueue::lines_of(const std::string& job_id) const {
+  std::vector<JobLine> lines;
+  for (const auto& [key, line] : lines_)
+    if (key.job_id == job_id) lines.push_back({key.needs, line.size()});
+  return lines;
+}
+
+std::vector<std::string> LeaseQueue::ids_of(const std::string& job_id, const Needs& needs) const {
+  std::vector<std::string> ids;
+  for (const auto& [key, line] : lines_)
+    if (key.job_id == job_id && key.needs == needs)
+      for (const auto& [place, waiting] : line) ids.push_back(waiting.id);
+  return ids;
+}
+
 std::map<std::string, int64_t> LeaseQueue::waiting_by_tenant() const {
   std::map<std::string, int64_t> waiting;
   for (const auto& [key, line] : lines_) waiting[key.tenant] += std::ssize(line);
@@ -53,7 +68,7 @@ std::optional<std::string> LeaseQueue::choose(const Chooser& chooser, const Shar
   const Waiting* best = nullptr;
   Rank best_rank;
   for (const auto& [key, line] : lines_) {
-    if (!chooser.serves(key.kind) || !shares.has_room(key.tenant)) continue;
+    if (!chooser.serves(key.needs) || !shares.has_room(key.tenant)) continue;
     const auto next =
         std::ranges::find_if(line, [&](const auto& waiting) { return chooser.may_have(waiting.second.id); });
     if (next == line.end()) continue;

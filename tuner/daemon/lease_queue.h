@@ -1,6 +1,6 @@
 // LeaseQueue: what waits for a worker, and which of it comes next. Part of the lease table; pure, like it.
 //
-// Those that wait stand in lines, one for each job and kind of work. Next is, of the lines that a worker serves:
+// Those that wait stand in lines, one for each job and what it needs of a worker. Next is, of the lines that a worker serves:
 //
 //   1. the tenant whose turn it is (shares.h), if it has room for one more lease
 //   2. what somebody waits for: a trial measured again
@@ -21,16 +21,15 @@
 #include <vector>
 
 #include "tuner/daemon/shares.h"
+#include "tuner/daemon/work.h"
 
 namespace tuner {
 
 class LeaseQueue {
  public:
-  // Whoever serves one of a class serves all of it.
-  using Class = std::pair<bool, std::string>;  // race, target
   struct Item {
     std::string id;
-    Class kind;
+    Needs needs;
     std::string tenant, job_id;
     int priority = 0;
     bool urgent = false;    // somebody waits for it
@@ -47,12 +46,19 @@ class LeaseQueue {
   void for_each(const std::function<void(const std::string&)>& f) const;
   // Since when the first of a line has waited, the longest of all; nothing when none waits.
   std::optional<int64_t> oldest_queued_ms() const;
+  // What the job's lines need of a worker, and how many wait for one.
+  struct JobLine {
+    Needs needs;
+    size_t count = 0;
+  };
+  std::vector<JobLine> lines_of(const std::string& job_id) const;
+  std::vector<std::string> ids_of(const std::string& job_id, const Needs& needs) const;
   // How many wait, by tenant.
   std::map<std::string, int64_t> waiting_by_tenant() const;
 
   // Who chooses.
   struct Chooser {
-    std::function<bool(const Class&)> serves;
+    std::function<bool(const Needs&)> serves;
     std::function<bool(const std::string& id)> may_have;  // asked of few
     std::string worker_id;
     int64_t now_ms = 0;
@@ -62,7 +68,7 @@ class LeaseQueue {
 
  private:
   struct LineKey {
-    Class kind;
+    Needs needs;
     std::string tenant, job_id;
     int priority = 0;
     bool urgent = false;

@@ -28,7 +28,7 @@ void LeaseTable::put_in_queue(Entry& entry, bool first) {
   entry.state = State::kQueued;
   entry.alone = false;
   queue_.put({.id = trial.id,
-              .kind = {trial.work.kind == WorkKind::kRace, trial.work.task.target},
+              .needs = needs_of(trial.work),
               .tenant = trial.tenant,
               .job_id = trial.job_id,
               .priority = trial.priority,
@@ -139,26 +139,24 @@ std::vector<LeaseTable::Trial> LeaseTable::reserve(const Asker& asker, const std
   std::vector<Trial> reserved;
   if (n == 0 || queue_.size() == 0 || alone_.contains({asker.worker_id, asker.incarnation})) return reserved;
   if (reserve_suspect(asker, held, reserved)) return reserved;
-  // A class is asked about once.
-  std::map<LeaseQueue::Class, bool> served;
-  const LeaseQueue::Chooser chooser{
-      .serves =
-          [&](const LeaseQueue::Class& kind) {
-            const auto [it, added] = served.try_emplace(kind, false);
-            if (added)
-              it->second = asker.serves(kind.first ? WorkKind::kRace : WorkKind::kTrial, kind.second);
-            return it->second;
-          },
-      .may_have =
-          [&](const std::string& id) {
-            const Entry& entry = trials_.at(id);
-            if (entry.trial.suspect || held.contains(id)) return false;
-            const Work& work = entry.trial.work;
-            return !entry.failed_workers.contains(asker.worker_id) ||
-                   !asker.others(work.kind, work.task.target, entry.failed_workers);
-          },
-      .worker_id = asker.worker_id,
-      .now_ms = last_expire_ms_.value_or(0)};
+  // The same needs are asked about once.
+  std::map<Needs, bool> served;
+  const LeaseQueue::Chooser chooser{.serves =
+                                        [&](const Needs& needs) {
+                                          const auto [it, added] = served.try_emplace(needs, false);
+                                          if (added) it->second = asker.serves(needs);
+                                          return it->second;
+                                        },
+                                    .may_have =
+                                        [&](const std::string& id) {
+                                          const Entry& entry = trials_.at(id);
+                                          if (entry.trial.suspect || held.contains(id)) return false;
+                                          return !entry.failed_workers.contains(asker.worker_id) ||
+                                                 !asker.others(needs_of(entry.trial.work),
+                                                               entry.failed_workers);
+                                        },
+                                    .worker_id = asker.worker_id,
+                                    .now_ms = last_expire_ms_.value_or(0)};
   while (reserved.size() < n) {
     const std::optional<std::string> id = queue_.choose(chooser, shares_);
     if (!id) break;
@@ -173,11 +171,11 @@ bool LeaseTable::reserve_suspect(const Asker& asker, const std::set<std::string>
   const int64_t now_ms = last_expire_ms_.value_or(0);
   for (const std::string& id : suspects_) {
     Entry& entry = trials_.at(id);
-    const Work& work = entry.trial.work;
-    if (held.contains(id) || !asker.serves(work.kind, work.task.target)) continue;
+    const Needs needs = needs_of(entry.trial.work);
+    if (held.contains(id) || !asker.serves(needs)) continue;
     std::set<std::string> others = entry.failed_workers;
     others.insert(entry.lost_workers.begin(), entry.lost_workers.end());
-    if (others.contains(asker.worker_id) && asker.others(work.kind, work.task.target, others)) continue;
+    if (others.contains(asker.worker_id) && asker.others(needs, others)) continue;
     const bool taken = entry.drains && *entry.drains != owner && now_ms - entry.drains_since_ms < kDrainMs;
     if (taken) continue;
     if (!held.empty() || leases_.contains(owner)) {

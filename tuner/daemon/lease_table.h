@@ -21,7 +21,7 @@
 // gets it next has nothing else meanwhile, so that a second loss tells something (poison_ledger.h). A worker that
 // is busy gets nothing more until it is idle, and then the suspect; one worker drains for it at a time.
 //
-// Costs: leases are found by owner and queued trials by target, so no call looks at trials that it is not
+// Costs: leases are found by owner and queued trials by what they need, so no call looks at trials that it is not
 // about; only forget_job() and withdraw() do.
 #pragma once
 
@@ -91,9 +91,9 @@ class LeaseTable {
   // Who asks for work. Both are asked at most a few times a call.
   struct Asker {
     std::string worker_id, incarnation;
-    std::function<bool(WorkKind, const std::string& target)> serves;
+    std::function<bool(const Needs&)> serves;
     // Does a worker that is here, none of `except`, measure it, too? What failed on this one is left to it.
-    std::function<bool(WorkKind, const std::string& target, const std::set<std::string>& except)> others;
+    std::function<bool(const Needs&, const std::set<std::string>& except)> others;
   };
   // Up to n queued trials that the asker serves, in the order of lease_queue.h; none of those in `held`. They are
   // reserved: grant() or release() each.
@@ -135,7 +135,8 @@ class LeaseTable {
     int attempt = 0;
     bool retry =
         false;  // requeue in the store, then requeued(); else store a device_lost record, then close()
-    std::string message;  // for people
+    std::string message;       // for people
+    bool told_anyway = false;  // its job hears of it by another line than `message`
     // The life that was lost while it built or ran the trial, if that is how it was lost.
     struct Death {
       WorkerLife life;
@@ -164,6 +165,14 @@ class LeaseTable {
   void set_shares(ShareByTenant shares) { shares_.set(std::move(shares)); }
   const Shares& shares() const { return shares_; }
   std::map<std::string, int64_t> waiting_by_tenant() const { return queue_.waiting_by_tenant(); }
+  // What the queued trials and races of a job need.
+  std::vector<LeaseQueue::JobLine> waiting_of(const std::string& job_id) const {
+    return queue_.lines_of(job_id);
+  }
+  // Those of them with these needs, by id.
+  std::vector<std::string> waiting_of(const std::string& job_id, const Needs& needs) const {
+    return queue_.ids_of(job_id, needs);
+  }
 
   // Owners of leases that were closed or forgotten since the last call: if they did not send the result
   // themselves, they are to hear of it (heartbeat).

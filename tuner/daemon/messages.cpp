@@ -6,6 +6,7 @@
 #include "proto/convert.h"
 #include "tuner/daemon/belief.h"
 #include "tuner/daemon/log_lines.h"
+#include "tuner/daemon/releases.h"
 
 namespace tuner {
 namespace {
@@ -34,6 +35,16 @@ Status check_offer(const v1::RegisterRequest& request) {
                             " targets and ", request.cpu_features_size(), " CPU features, expected at most ",
                             kMostTargets, " of ", kLongestTarget, " bytes and ", kMostFeatures, " of ",
                             kLongestFeature);
+  constexpr int kMostTemplates = 4096, kLatestVersion = 1 << 30;
+  if (request.templates_size() > kMostTemplates)
+    return invalid_argument("worker ", request.worker_id(), ": found ", request.templates_size(),
+                            " templates, expected at most ", kMostTemplates);
+  for (const v1::TemplateVersion& t : request.templates()) {
+    RETURN_IF_ERROR(check_name("templates.name", t.name(), 128));
+    if (t.version() < 1 || t.version() > kLatestVersion)
+      return invalid_argument("worker ", request.worker_id(), ": template ", t.name(), ": version: found ",
+                              t.version(), ", expected 1 to ", kLatestVersion);
+  }
   const std::pair<const char*, double> figures[] = {{"peak_gflops", request.peak_gflops()},
                                                     {"read_gbps", request.read_gbps()},
                                                     {"sentinel_ns", request.sentinel_ns()},
@@ -65,6 +76,7 @@ Result<Workers::Offer> from_proto(const v1::RegisterRequest& request) {
   offer.features.assign(request.cpu_features().begin(), request.cpu_features().end());
   offer.max_threads = request.max_threads();
   offer.races = request.races();
+  for (const v1::TemplateVersion& t : request.templates()) offer.templates[t.name()] = t.version();
   constexpr size_t kLongestHardware = 1024;
   offer.hardware = request.environment().hardware().substr(0, kLongestHardware);
   offer.peak_gflops = request.peak_gflops();
@@ -184,6 +196,7 @@ void to_proto(const Workers::Entry& worker, size_t leases, v1::WorkerSummary* ou
   out->set_paused_s(static_cast<double>(worker.paused_ms) / 1000);
   out->set_paused_why(worker.paused_why);
   out->set_quarantined(worker.quarantined);
+  if (!worker.lacks.empty()) out->set_other_release(lacks_text(worker.lacks));
 }
 
 }  // namespace tuner

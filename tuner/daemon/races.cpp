@@ -49,7 +49,7 @@ std::vector<std::string> Races::give_up_unserved(const std::string& job_id, cons
   std::vector<std::string> given_up;
   for (auto& [id, entry] : races_) {
     if (entry.race.job_id != job_id || entry.race.ended) continue;
-    if (served(entry.race.target)) entry.served_ms = now_ms;
+    if (served(entry.race.needs)) entry.served_ms = now_ms;
     if (now_ms - entry.served_ms <= wait_ms_) continue;
     failed(id, "the workers that could have run it have gone");
     given_up.push_back(id);

@@ -34,7 +34,7 @@ class Races {
   struct Race {
     std::string job_id;  // empty: a remeasurement, which somebody waits for
     int task_index = 0;
-    std::string target;
+    Needs needs;         // of its worker
     double limit_s = 0;  // RaceOptions::limit_s
     RaceCourse course;
     std::optional<int64_t> begun_ms;  // when a worker was last given it
@@ -52,9 +52,9 @@ class Races {
   bool take_course(const std::string& id, const RaceCourse& course);
   void won(const std::string& id, const RaceRow& result);
   void failed(const std::string& id, const std::string& why);
-  // Ends those of the job that nobody can run: `served` was true for none of their targets at any call within
-  // the last wait_ms. Returns their ids.
-  using Served = std::function<bool(const std::string& target)>;
+  // Ends those of the job that nobody can run: `served` was true for none of their needs at any call within the
+  // last wait_ms. Returns their ids.
+  using Served = std::function<bool(const Needs&)>;
   std::vector<std::string> give_up_unserved(const std::string& job_id, const Served& served, int64_t now_ms);
 
   size_t open_races() const;                           // that have not ended, remeasurements too

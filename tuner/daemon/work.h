@@ -41,6 +41,29 @@ struct Work {
   std::string default_trial_id;  // the finalist that is the default config; empty: none of them is
 };
 
+// A template in one version: the configs of another version mean something else.
+struct TemplateVersion {
+  std::string name;
+  int version = 0;  // 0: there is no such template
+  auto operator<=>(const TemplateVersion&) const = default;
+};
+
+// A template that a worker does not have in the version that is wanted.
+struct Lack {
+  TemplateVersion wanted;
+  int found = 0;  // the version it has; 0: it has no such template
+  auto operator<=>(const Lack&) const = default;
+};
+
+// What a worker must have to measure a piece of work. Whoever serves one piece serves all with the same needs.
+struct Needs {
+  WorkKind kind = WorkKind::kTrial;  // kTrial or kRace: a rerun needs what its trial needed
+  std::string target = {};
+  std::vector<TemplateVersion> templates = {};  // of the trial or of all finalists; sorted, each once
+  auto operator<=>(const Needs&) const = default;
+};
+Needs needs_of(const Work& work);
+
 // How far a race is.
 struct RaceCourse {
   int finalists = 0;       // that it began with

@@ -42,7 +42,10 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
     worker.trials_done = earlier.trials_done;
     worker.failures = earlier.failures;
     worker.nothing_until_ms = earlier.nothing_until_ms;
-    if (earlier.offer.life != life) ended.push_back(earlier.offer.life);
+    if (earlier.offer.life != life)
+      ended.push_back(earlier.offer.life);
+    else
+      worker.lacks = earlier.lacks;
     return true;
   });
   // Ids that are made up must not fill the memory. What a worker without strikes had is learned again.
@@ -52,6 +55,7 @@ Result<std::vector<WorkerLife>> Workers::enter(const std::string& session, Offer
     (void)standings_[life.worker_id].enter(worker.offer.hardware, worker.offer.sentinel_ns,
                                            worker.offer.peak_gflops, now_ms);
   workers_[session] = std::move(worker);
+  ++news_;
   return ended;
 }
 
@@ -128,6 +132,10 @@ bool Workers::can_be_spared(const Worker& worker, int64_t now_ms) const {
       return false;
     const Standing* const standing = standing_of(other);
     if (standing != nullptr && (standing->slower() || standing->pause_ms(now_ms, true) > 0)) return false;
+    if (std::ranges::any_of(own_, [&](const TemplateVersion& own) {
+          return lack_of(other, own).has_value() && !lack_of(worker, own).has_value();
+        }))
+      return false;  // of another release
     return std::ranges::any_of(worker.offer.targets, [&](const std::string& target) {
       return measures(other, WorkKind::kTrial, target);
     });
@@ -140,6 +148,16 @@ bool Workers::set_unfit(const std::string& session, const std::string& why) {
   const bool changed = found->second.unfit.empty() != why.empty();
   found->second.unfit = why;
   return changed;
+}
+
+bool Workers::note_lacks(const std::string& session, const TemplateVersion& wanted, int found) {
+  constexpr size_t kMostLacks = 256;
+  const auto worker = workers_.find(session);
+  if (worker == workers_.end() || found == wanted.version) return false;
+  std::map<TemplateVersion, int>& lacks = worker->second.lacks;
+  if (lacks.size() >= kMostLacks || !lacks.emplace(wanted, found).second) return false;
+  ++news_;
+  return true;
 }
 
 const WorkerLife* Workers::drain(const std::string& worker_id) {
@@ -178,12 +196,11 @@ bool Workers::fit(const Worker& worker, int64_t now_ms) const {
   return standing->pause_ms(now_ms, can_be_spared(worker, now_ms)) == 0;
 }
 
-bool Workers::others_serve(WorkKind kind, const std::string& target, const std::set<std::string>& except,
-                           int64_t now_ms) {
-  return std::ranges::any_of(workers_, [&](auto& item) {
-    Worker& worker = item.second;
+bool Workers::others_serve(const Needs& needs, const std::set<std::string>& except, int64_t now_ms) const {
+  return std::ranges::any_of(workers_, [&](const auto& item) {
+    const Worker& worker = item.second;
     return !except.contains(worker.offer.life.worker_id) && here(worker, now_ms) && fit(worker, now_ms) &&
-           measures(worker, kind, target);
+           measures(worker, needs);
   });
 }
 
@@ -197,19 +214,63 @@ bool Workers::measures(const Worker& worker, WorkKind kind, const std::string& t
   return it->second;
 }
 
-bool Workers::serves(const std::string& session, WorkKind kind, const std::string& target) {
+// Nothing: it has the template in that version, or does not say which it has.
+std::optional<Lack> Workers::lack_of(const Worker& worker, const TemplateVersion& wanted) {
+  if (const auto told = worker.lacks.find(wanted); told != worker.lacks.end())
+    return Lack{wanted, told->second};
+  const std::map<std::string, int>& has = worker.offer.templates;
+  if (has.empty()) return std::nullopt;
+  const auto found = has.find(wanted.name);
+  const int version = found == has.end() ? 0 : found->second;
+  return version == wanted.version ? std::nullopt : std::optional(Lack{wanted, version});
+}
+
+std::vector<Lack> Workers::lacks_of(const Worker& worker) const {
+  std::vector<Lack> lacks;
+  for (const TemplateVersion& own : own_)
+    if (const std::optional<Lack> lack = lack_of(worker, own)) lacks.push_back(*lack);
+  return lacks;
+}
+
+std::vector<Lack> Workers::lacks(const std::string& session) const {
   const auto found = workers_.find(session);
-  return found != workers_.end() && measures(found->second, kind, target);
+  return found == workers_.end() ? std::vector<Lack>() : lacks_of(found->second);
 }
 
-bool Workers::served(WorkKind kind, const std::string& target) {
-  return std::ranges::any_of(workers_, [&](auto& item) { return measures(item.second, kind, target); });
+bool Workers::measures(const Worker& worker, const Needs& needs) {
+  return measures(worker, needs.kind, needs.target) &&
+         std::ranges::none_of(needs.templates,
+                              [&](const TemplateVersion& t) { return lack_of(worker, t).has_value(); });
 }
 
-int Workers::racers(const std::string& target, int64_t now_ms) {
-  return static_cast<int>(std::ranges::count_if(workers_, [&](auto& item) {
-    return here(item.second, now_ms) && measures(item.second, WorkKind::kRace, target);
-  }));
+bool Workers::serves(const std::string& session, const Needs& needs) const {
+  const auto found = workers_.find(session);
+  return found != workers_.end() && measures(found->second, needs);
+}
+
+bool Workers::served(const Needs& needs) const {
+  return std::ranges::any_of(workers_, [&](const auto& item) { return measures(item.second, needs); });
+}
+
+int Workers::serving(const Needs& needs, int64_t now_ms) const {
+  return static_cast<int>(std::ranges::count_if(
+      workers_, [&](const auto& item) { return here(item.second, now_ms) && measures(item.second, needs); }));
+}
+
+bool Workers::some_serve(const Needs& needs, int64_t now_ms) const {
+  return std::ranges::any_of(
+      workers_, [&](const auto& item) { return here(item.second, now_ms) && measures(item.second, needs); });
+}
+
+std::map<std::string, std::vector<Lack>> Workers::lacking(const Needs& needs, int64_t now_ms) const {
+  std::map<std::string, std::vector<Lack>> lacking;
+  for (const auto& [session, worker] : workers_) {
+    if (!here(worker, now_ms) || !measures(worker, needs.kind, needs.target)) continue;
+    for (const TemplateVersion& wanted : needs.templates)
+      if (const std::optional<Lack> lack = lack_of(worker, wanted))
+        lacking[worker.offer.life.worker_id].push_back(*lack);
+  }
+  return lacking;
 }
 
 int Workers::capacity(int64_t now_ms) const {
@@ -236,7 +297,8 @@ std::vector<Workers::Entry> Workers::list(int64_t now_ms) const {
                 .silent_ms = now_ms - worker.last_seen_ms,
                 .unfit = worker.unfit.empty() ? worker.offer.impossible : worker.unfit,
                 .paused_ms = std::max<int64_t>(worker.nothing_until_ms - now_ms, 0),
-                .here = here(worker, now_ms)};
+                .here = here(worker, now_ms),
+                .lacks = lacks_of(worker)};
     if (entry.paused_ms > 0) entry.paused_why = "it keeps failing to measure";
     if (const Standing* const standing = standing_of(worker)) {
       const bool others = standing->pause_ms(now_ms, true) > 0 && can_be_spared(worker, now_ms);

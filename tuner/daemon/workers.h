@@ -19,6 +19,9 @@
 // says of its machine at registration is held against what such a machine can do: one that claims more gets
 // nothing at all.
 //
+// A worker of another release lacks templates, or has them in another version. It says at registration what it has
+// (Offer::templates) and gets nothing else; that is no failure, and its breaker knows nothing of it.
+//
 // Pure: no clock, no threads, no random numbers. The caller says what time it is (milliseconds, monotonic),
 // thinks up the names of sessions, and holds its own lock around every call.
 #pragma once
@@ -29,6 +32,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler_core/base/status.h"
@@ -39,9 +43,10 @@ namespace tuner {
 
 class Workers {
  public:
-  // `take_over_ms`: how long a worker may be silent before another process may have its id.
-  explicit Workers(int64_t silent_ms, int64_t take_over_ms = 5'000)
-      : silent_ms_(silent_ms), take_over_ms_(take_over_ms) {}
+  // `take_over_ms`: how long a worker may be silent before another process may have its id. `own`: the templates of
+  // the daemon's release.
+  explicit Workers(int64_t silent_ms, int64_t take_over_ms = 5'000, std::vector<TemplateVersion> own = {})
+      : silent_ms_(silent_ms), take_over_ms_(take_over_ms), own_(std::move(own)) {}
 
   // What a worker says of itself.
   struct Offer {
@@ -51,7 +56,8 @@ class Workers {
     std::vector<std::string> features;  // of its host: they decide what code it measures (Backend::measures)
     int max_threads = 1;
     bool races = false;
-    std::string hardware;  // fingerprint
+    std::map<std::string, int> templates = {};  // all it builds, in which version; empty: it does not say
+    std::string hardware = {};                  // fingerprint
     // What it measured of its machine: one CPU thread in float32, its fastest cache, the calm sentinel. 0: not
     // measured.
     double peak_gflops = 0, read_gbps = 0, sentinel_ns = 0, memory_sentinel_ns = 0;
@@ -83,6 +89,9 @@ class Workers {
   Standing::News observe_sentinel(const std::string& session, double sentinel_ns, int64_t now_ms);
   // Why it takes nothing now, in its own words; empty: it is fit. True: that has changed.
   bool set_unfit(const std::string& session, const std::string& why);
+  // It gave work back: it has the template `wanted` in the version `found` (0: not at all). From now on it gets
+  // nothing that needs `wanted`. True: that is news.
+  bool note_lacks(const std::string& session, const TemplateVersion& wanted, int found);
   // The worker is to finish what it holds, get nothing more, and end. Returns its life; null: it is not here.
   const WorkerLife* drain(const std::string& worker_id);
   enum class Drain { kNo, kNews, kKnown };  // kNews: the worker does not know of it yet, but from now on
@@ -90,17 +99,23 @@ class Workers {
   // How many leases more it may be given at once: none while it is unfit or its breaker is open, one to try.
   int allowance(const std::string& session, int64_t now_ms) const;
 
-  // Whether the session's worker measures for the target: it offers it, or its CPU runs code for it with
-  // enough threads. Races only where it can race. False when the session is unknown.
-  bool serves(const std::string& session, WorkKind kind, const std::string& target);
+  // Whether the session's worker measures what has these needs: it offers the target, or its CPU runs code for it
+  // with enough threads; it has the templates in these versions, or has not said which it has; it races, where a
+  // race is needed. False when the session is unknown.
+  bool serves(const std::string& session, const Needs& needs) const;
   // The same of any worker on the list.
-  bool served(WorkKind kind, const std::string& target);
-  // Whether a worker that is here and fit, none of `except`, measures for the target.
-  bool others_serve(WorkKind kind, const std::string& target, const std::set<std::string>& except,
-                    int64_t now_ms);
+  bool served(const Needs& needs) const;
+  // The same of a worker that is here and fit, none of `except`.
+  bool others_serve(const Needs& needs, const std::set<std::string>& except, int64_t now_ms) const;
   // Of the workers that are here:
-  int racers(const std::string& target, int64_t now_ms);  // how many race kernels of the target
-  int capacity(int64_t now_ms) const;                     // leases they have room for, as they last said
+  int serving(const Needs& needs, int64_t now_ms) const;  // how many measure what has these needs
+  bool some_serve(const Needs& needs, int64_t now_ms) const;
+  int capacity(int64_t now_ms) const;  // leases they have room for, as they last said
+  // By id, what those lack of the needs that measure for the target otherwise.
+  std::map<std::string, std::vector<Lack>> lacking(const Needs& needs, int64_t now_ms) const;
+  std::vector<Lack> lacks(const std::string& session) const;  // of the daemon's templates
+  // Grows when a worker has registered or was found to lack a template.
+  int64_t news() const { return news_; }
 
   // CPU targets on offer, each with the most threads that a worker has for it.
   std::map<std::string, int> cpus() const;
@@ -112,6 +127,7 @@ class Workers {
     std::string paused_why;   // if paused_ms > 0
     int64_t quarantined = 0;  // results of it that cannot be
     bool here = true;         // heard of lately
+    std::vector<Lack> lacks;  // of the daemon's templates
   };
   std::vector<Entry> list(int64_t now_ms) const;  // in order of sessions
 
@@ -128,8 +144,12 @@ class Workers {
     int64_t nothing_until_ms = 0;
     // Target -> may it be measured here; filled as asked.
     mutable std::map<std::string, bool> serves;
+    std::map<TemplateVersion, int> lacks;  // what it gave work back for -> the version it has
   };
   static bool measures(const Worker& worker, WorkKind kind, const std::string& target);
+  static bool measures(const Worker& worker, const Needs& needs);
+  std::vector<Lack> lacks_of(const Worker& worker) const;
+  static std::optional<Lack> lack_of(const Worker& worker, const TemplateVersion& wanted);
   bool fit(const Worker& worker, int64_t now_ms) const;
   // Does another worker that is here, of full trust, measure something that this one offers?
   bool can_be_spared(const Worker& worker, int64_t now_ms) const;
@@ -137,6 +157,8 @@ class Workers {
   bool here(const Worker& worker, int64_t now_ms) const { return now_ms - worker.last_seen_ms <= silent_ms_; }
 
   int64_t silent_ms_, take_over_ms_;
+  std::vector<TemplateVersion> own_;
+  int64_t news_ = 0;
   std::map<std::string, Worker> workers_;      // by session
   std::map<std::string, Standing> standings_;  // by worker id; those with strikes outlive their worker
 };
