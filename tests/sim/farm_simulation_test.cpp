@@ -50,6 +50,7 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
     sum.results += outcome.results;
     sum.races += outcome.races;
     sum.lies += outcome.lies;
+    sum.given_back += outcome.given_back;
     sum.daemon_kills += outcome.daemon_kills;
     sum.worker_kills += outcome.worker_kills;
     sum.pauses += outcome.pauses;
@@ -59,9 +60,9 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
   std::printf(
       "%.1f hours of a farm; %d jobs, %d results, %d races; %d kills of the daemon, %d of workers, %d "
       "pauses, %d "
-      "messages lost, %d repeated, %d lies\n",
+      "messages lost, %d repeated, %d lies, %d given back\n",
       static_cast<double>(sum.virtual_ms) / 3.6e6, sum.jobs, sum.results, sum.races, sum.daemon_kills,
-      sum.worker_kills, sum.pauses, sum.lost, sum.repeated, sum.lies);
+      sum.worker_kills, sum.pauses, sum.lost, sum.repeated, sum.lies, sum.given_back);
   if (!seeds.all()) return;
   // Silence must not be mistaken for safety.
   EXPECT_GT(sum.daemon_kills, 0);
@@ -71,6 +72,7 @@ TEST_F(FarmSimulation, LosesNothingDoublesNothingBlamesNobodyAndEnds) {
   EXPECT_GT(sum.repeated, 0);
   EXPECT_GT(sum.races, 0);
   EXPECT_GT(sum.lies, 0);
+  EXPECT_GT(sum.given_back, 0);
 }
 
 TEST_F(FarmSimulation, TheSameSeedGivesTheSameRun) {

@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "db/open_race.h"
 #include "db/store.h"
@@ -24,6 +25,10 @@ using testing::analytic_record;
 using testing::analytic_space;
 using testing::kAnalyticKey;
 using testing::kAnalyticTarget;
+
+// All of the release, the last in a new version.
+const char* const kNewer = "newer";
+const std::vector<TemplateVersion> kTemplates = {{"analytic", 1}, {kNewer, 2}};
 
 class SimClock final : public Clock {
  public:
@@ -49,8 +54,13 @@ class Farm;
 // survives it; what it holds does not.
 class Worker {
  public:
-  // One that `lies` sends what cannot be, or what it was not given, instead of some of its results.
-  Worker(Farm& farm, int number, bool lies) : farm_(farm), id_(str("w", number)), lies_(lies) {}
+  enum class Kind : uint8_t {
+    kHonest,
+    kLiar,      // sends what cannot be, or what it was not given, instead of some of its results
+    kOther,     // of another release, and says so: has a template in another version
+    kOtherMute  // the same, but it finds out when it is to build
+  };
+  Worker(Farm& farm, int number, Kind kind) : farm_(farm), id_(str("w", number)), kind_(kind) {}
   void start();
   void kill();
   void pause(int64_t ms);
@@ -71,10 +81,13 @@ class Worker {
   void work();
   void finish(const Key& key);
   Key lie(v1::MeasureRecord& record);
+  bool lies() const { return kind_ == Kind::kLiar; }
+  bool lacks_template(const v1::Lease& lease) const;
+  void give_back(const v1::Lease& lease);
 
   Farm& farm_;
   const std::string id_;
-  const bool lies_;
+  const Kind kind_;
   int life_ = 0;
   bool alive_ = false, talking_ = false, working_ = false;
   int64_t stopped_until_ = 0;
@@ -83,6 +96,7 @@ class Worker {
   std::map<Key, Held> held_;
   std::map<Key, v1::MeasureRecord> owed_;
   std::map<Key, v1::RaceResult> owed_races_;
+  std::map<Key, v1::HeldLease> returned_;  // until a reply: the daemon has heard
 };
 
 class Farm {
@@ -130,6 +144,7 @@ class Farm {
   bool all_ended() const;
   void check();
   void check_answers(const JobRow& job);
+  void check_nobody_is_paused();
 
   const Plan plan_;
 
@@ -174,6 +189,7 @@ void Worker::kill() {
   if (!alive_) return;
   alive_ = false;
   held_.clear();
+  returned_.clear();
   ++farm_.outcome.worker_kills;
   farm_.at(farm_.dice.between(100, 20'000), [this] { start(); });
 }
@@ -193,6 +209,12 @@ void Worker::enter() {
   request->add_targets(kAnalyticTarget);
   request->set_max_threads(4);
   request->set_races(true);
+  if (kind_ != Kind::kOtherMute)
+    for (const TemplateVersion& own : kTemplates) {
+      v1::TemplateVersion* const has = request->add_templates();
+      has->set_name(own.name);
+      has->set_version(kind_ == Kind::kOther && own.name == kNewer ? own.version - 1 : own.version);
+    }
   auto reply = std::make_shared<v1::RegisterReply>();
   farm_.call(
       [this, request, reply](const Farm::Answer& answer) {
@@ -222,6 +244,7 @@ v1::SyncRequest Worker::what_to_say() const {
     h->set_fencing(held.lease.fencing());
     h->set_phase(held.phase);
   }
+  for (const auto& [key, returned] : returned_) *request.add_returned() = returned;
   for (const auto& [key, record] : owed_)
     if (request.results_size() < kMaxResultsPerSync) *request.add_results() = record;
   for (const auto& [key, race] : owed_races_)
@@ -262,13 +285,17 @@ void Worker::take(const v1::SyncReply& reply) {
     const Key key{ack.trial_id(), ack.attempt()};
     farm_.note("ack " + ack.trial_id(), ack.attempt());
     // What a liar sent may rightly be nowhere.
-    if (owed_.erase(key) > 0 && !lies_) ++farm_.acknowledged[key];
+    if (owed_.erase(key) > 0 && !lies()) ++farm_.acknowledged[key];
+    returned_.erase(key);
     if (owed_races_.erase(key) > 0) farm_.acknowledged_races.insert(key.first);
   }
   for (const v1::Ack& revoked : reply.revoked()) held_.erase({revoked.trial_id(), revoked.attempt()});
   for (const v1::Lease& lease : reply.leases()) {
     const Key key{lease.trial_id(), lease.attempt()};
     farm_.note("lease " + lease.trial_id(), lease.attempt());
+    if (kind_ == Kind::kOther && lacks_template(lease))
+      farm_.violation(id_ + " was given what it said it cannot build: " + lease.trial_id());
+    if (returned_.contains(key)) continue;
     if (held_.contains(key) || owed_.contains(key) || owed_races_.contains(key)) continue;
     int64_t& token = farm_.tokens[lease.trial_id()];
     token = std::max(token, lease.fencing());
@@ -320,10 +347,27 @@ v1::RaceResult raced(const v1::Lease& lease, int winner, bool certified, const s
   return r;
 }
 
+bool Worker::lacks_template(const v1::Lease& lease) const {
+  if (kind_ != Kind::kOther && kind_ != Kind::kOtherMute) return false;
+  return lease.template_name() == kNewer ||
+         std::ranges::any_of(lease.finalists(), [](const auto& f) { return f.template_name() == kNewer; });
+}
+
+void Worker::give_back(const v1::Lease& lease) {
+  v1::HeldLease& returned = returned_[{lease.trial_id(), lease.attempt()}];
+  returned.set_trial_id(lease.trial_id());
+  returned.set_attempt(lease.attempt());
+  returned.set_fencing(lease.fencing());
+  returned.set_phase(v1::WAITING);
+  returned.mutable_found()->set_name(kNewer);
+  returned.mutable_found()->set_version(kTemplates.back().version - 1);
+  ++farm_.outcome.given_back;
+}
+
 // Returns what the lie is about.
 Worker::Key Worker::lie(v1::MeasureRecord& record) {
   const Key own{record.trial_id(), record.attempt()};
-  if (!lies_ || farm_.dice.chance(0.5)) return own;
+  if (!lies() || farm_.dice.chance(0.5)) return own;
   ++farm_.outcome.lies;
   record.set_outcome(v1::OK);
   record.clear_message();
@@ -355,7 +399,9 @@ void Worker::finish(const Key& key) {
   if (const auto held = held_.find(key); held != held_.end()) {
     const v1::Lease lease = held->second.lease;
     held_.erase(held);
-    if (lease.finalists_size() > 0) {
+    if (lacks_template(lease)) {
+      give_back(lease);
+    } else if (lease.finalists_size() > 0) {
       owed_races_[key] = raced(lease, static_cast<int>(farm_.dice.below(lease.finalists_size())),
                                farm_.dice.chance(0.8), id_, str(life_));
       ++farm_.outcome.races;
@@ -404,7 +450,8 @@ void Farm::start_daemon() {
   CoordinatorOptions options;
   options.by_hand = true;
   options.resume_jobs = true;
-  options.make_space = [](const JobRow::Task&) { return analytic_space(6); };
+  options.make_space = [](const JobRow::Task&) { return analytic_space(6, kTemplates); };
+  options.templates = kTemplates;
   options.check_task = [](const JobRow::Task&) { return Status::ok(); };
   options.make_session = [this] { return str("s", ++sessions_); };
   options.wall_us = [this] { return (clock.now + sessions_) * 1000 + static_cast<int64_t>(++order_ % 1000); };
@@ -532,6 +579,15 @@ void Farm::check() {
     violation(str(store_->jobs()->size(), " jobs in the store, ", wanted_jobs_, " were submitted"));
 }
 
+// Of all that happens here only lies are a worker's fault.
+void Farm::check_nobody_is_paused() {
+  v1::ListWorkersReply list;
+  if (daemon_ == nullptr || !daemon_->list_workers(&list)) return;
+  for (const v1::WorkerSummary& worker : list.workers())
+    if (worker.paused_s() > 0 && worker.quarantined() == 0)
+      violation(str(worker.worker_id(), " is paused: ", worker.paused_why()));
+}
+
 Outcome Farm::run() {
   loss_ = dice.chance(0.7) ? 0.001 * static_cast<double>(dice.between(1, 150)) : 0;
   repetition_ = dice.chance(0.7) ? 0.001 * static_cast<double>(dice.between(1, 150)) : 0;
@@ -540,9 +596,12 @@ Outcome Farm::run() {
   outcome.jobs = wanted_jobs_ = static_cast<int>(dice.between(1, 3));
   faults_end_ = clock.now + plan_.faults_ms;
   const bool lies = outcome.workers > 1 && dice.chance(0.4);
+  const bool other = outcome.workers > 1 && dice.chance(0.5), mute = dice.chance(0.5);
   start_daemon();
   for (int i = 0; i < outcome.workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(*this, i, lies && i == 0));
+    Worker::Kind kind = lies && i == 0 ? Worker::Kind::kLiar : Worker::Kind::kHonest;
+    if (other && i == outcome.workers - 1) kind = mute ? Worker::Kind::kOtherMute : Worker::Kind::kOther;
+    workers_.push_back(std::make_unique<Worker>(*this, i, kind));
     at(dice.between(0, 3'000), [worker = workers_.back().get()] { worker->start(); });
   }
   for (int i = 0; i < wanted_jobs_; ++i) at(dice.between(0, plan_.faults_ms / 2), [this, i] { submit(i); });
@@ -567,6 +626,7 @@ Outcome Farm::run() {
         str("jobs have not ended ", (plan_.limit_ms - plan_.faults_ms) / 1000, " s after the last fault"));
   else
     check();
+  check_nobody_is_paused();
   daemon_.reset();
   store_.reset();
   return std::move(outcome);

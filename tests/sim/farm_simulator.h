@@ -29,7 +29,8 @@ struct Outcome {
   // What happened, in numbers.
   int64_t virtual_ms = 0;
   int jobs = 0, workers = 0, results = 0, races = 0;
-  int lies = 0;  // results of a worker that lies
+  int lies = 0;        // results of a worker that lies
+  int given_back = 0;  // leases of a template that their worker has in another version
   int daemon_kills = 0, worker_kills = 0, pauses = 0, lost = 0, repeated = 0;
   uint64_t trace = 0;  // digest of every delivery, in order: the same seed gives the same one
 };
