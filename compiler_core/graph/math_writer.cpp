@@ -51,6 +51,7 @@ void MathWriter::result(size_t i, const Element& f) {
 }
 
 void MathWriter::reduced_result(const Shape& over, ReduceOp op, const Term& f) {
+  if (!wants(0)) return;
   const TensorType& type = types_[0];
   const auto term = [&](const te::Indices& i, const te::Indices& r) { return as(type.dtype, f(i, r)); };
   if (over.empty()) return result(0, [&](const te::Indices& i) { return f(i, {}); });

@@ -75,6 +75,32 @@ TEST(GraphFragment, SeveralResultsAndOldMeaningsAreTold) {
   EXPECT_EQ(fragment_text(*split), "in=float32[2,6] Split:1/2(0,int64[2](2;4)){axis=1}");
 }
 
+// A later result of an operator, where nobody asks for those before it.
+TEST(GraphFragment, LaterResultsStandAlone) {
+  const auto expect_alone = [](const std::string& op, const Attributes& attributes, int results,
+                               bool counts) {
+    SCOPED_TRACE(op);
+    GraphWriter w;
+    std::vector<ValueId> inputs{w.input({1, 1, 2, 4})};
+    if (counts) inputs.push_back(w.list({2}));
+    Graph graph = w.finish(w.add_all(op, inputs, attributes, results));
+    const Numbers x{1, 5, 3, 0, 2, 4, 6, 6};
+    const auto together = run_reference(graph, {x}, interpret);
+    ASSERT_TRUE(together) << together.message();
+    for (size_t k = 1; k < graph.outputs.size(); ++k) {
+      const auto alone = fragment_of(graph, all_nodes(graph), graph.outputs[k]);
+      ASSERT_TRUE(alone) << alone.message();
+      std::vector<Numbers> args{x, {}};
+      const Status ran = interpret(program_of(alone->graph), args);
+      ASSERT_TRUE(ran) << ran.message();
+      EXPECT_EQ(args[1], (*together)[k]) << "result " << k;
+    }
+  };
+  expect_alone("MaxPool", {{"kernel_shape", Dims{2, 2}}, {"strides", Dims{2, 2}}}, 2, false);
+  expect_alone("TopK", {{"axis", int64_t{3}}}, 2, true);
+  expect_alone("DynamicQuantizeLinear", {}, 3, false);
+}
+
 // What decides shapes is part of it; other constants of many elements are operands.
 TEST(GraphFragment, LargeConstantsAreInputs) {
   GraphWriter w;

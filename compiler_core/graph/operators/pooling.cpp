@@ -47,19 +47,19 @@ void max_pool(const Use& use, MathWriter& m) {
   if (!m.wants(1)) return;
   // Where the largest stands, the first of equals: its place in the whole tensor, dimensions in this order or (as
   // storage_order = 1) the last two of the image swapped.
-  const Buffer most = m.reduced("max", m.type().shape, w.kernel, ReduceOp::kMax, term);
+  const Shape& shape = m.type(1).shape;
+  const Buffer most = m.reduced("max", shape, w.kernel, ReduceOp::kMax, term);
   const bool swapped = use.integer("storage_order", 0) != 0 && image.size() == 4;
-  const Buffer first =
-      m.reduced("first", m.type().shape, w.kernel, ReduceOp::kMin, [&](const auto& i, const auto& r) {
-        te::Indices from = places(w, i, r);
-        const Expr hit = is_inside(image, from) && equals(load(m.in(0), from), load(most, i));
-        Shape extents = image;
-        if (swapped) {
-          std::swap(from[2], from[3]);
-          std::swap(extents[2], extents[3]);
-        }
-        return select(hit, flat_index(from, extents), Expr(elements_of(image)));
-      });
+  const Buffer first = m.reduced("first", shape, w.kernel, ReduceOp::kMin, [&](const auto& i, const auto& r) {
+    te::Indices from = places(w, i, r);
+    const Expr hit = is_inside(image, from) && equals(load(m.in(0), from), load(most, i));
+    Shape extents = image;
+    if (swapped) {
+      std::swap(from[2], from[3]);
+      std::swap(extents[2], extents[3]);
+    }
+    return select(hit, flat_index(from, extents), Expr(elements_of(image)));
+  });
   m.result(1, [&](const te::Indices& i) { return load(first, i); });
 }
 
