@@ -113,6 +113,18 @@ TEST(GraphOperator, ReduceMaxTakesTruthValuesSince20) {
   EXPECT_THAT(run(20, "ReduceMin", {truths, list({0})}).numbers, ElementsAre(0, 0));
 }
 
+// ONNX leaves open what this gives; data must not end a program.
+TEST(GraphOperator, IntegersAreDividedByZeroAsByOne) {
+  for (const DType dtype : {DType::kUInt8, DType::kInt8, DType::kInt32, DType::kInt64}) {
+    SCOPED_TRACE(dtype);
+    const Operand a{{dtype, {3}}, {7, 0, 9}}, b{{dtype, {3}}, {0, 0, 2}};
+    EXPECT_THAT(run(17, "Div", {a, b}).numbers, ElementsAre(7, 0, 4));
+    EXPECT_THAT(run(17, "Mod", {a, b}).numbers, ElementsAre(0, 0, 1));
+  }
+  const Operand below{{DType::kInt32, {2}}, {-7, -9}}, zero{{DType::kInt32, {2}}, {0, 2}};
+  EXPECT_THAT(run(17, "Div", {below, zero}).numbers, ElementsAre(-7, -4));
+}
+
 TEST(GraphOperator, SplitTakesItsPartsThreeWays) {
   const Operand x = floats({5}, {1, 2, 3, 4, 5});
   EXPECT_THAT(run(11, "Split", {x}, {{"split", Dims{1, 4}}}, 2, 1).numbers, ElementsAre(2, 3, 4, 5));

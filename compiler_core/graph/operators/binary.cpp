@@ -54,12 +54,14 @@ void of_all(const Use& use, MathWriter& m) {
 Expr added(const Expr& a, const Expr& b) { return a + b; }
 Expr subtracted(const Expr& a, const Expr& b) { return a - b; }
 Expr multiplied(const Expr& a, const Expr& b) { return a * b; }
+// What integers are divided by. Math is total: by 0 they are divided as by 1, which is what compiled code does.
+Expr divisor(const Expr& b) { return select(equals(b, number(b->dtype, 0)), number(b->dtype, 1), b); }
 // Integers are divided toward zero.
 Expr divided(const Expr& a, const Expr& b) {
   if (is_float(a->dtype)) return a / b;
-  if (a->dtype == DType::kUInt8) return floor_div(a, b);
+  if (a->dtype == DType::kUInt8) return floor_div(a, divisor(b));
   const Expr zero = number(a->dtype, 0), size_a = max(a, zero - a), size_b = max(b, zero - b);
-  const Expr size = floor_div(size_a, size_b);
+  const Expr size = floor_div(size_a, divisor(size_b));
   return select(equals(a < zero, b < zero), size, zero - size);
 }
 Expr smaller(const Expr& a, const Expr& b) { return min(a, b); }
@@ -94,7 +96,7 @@ void mod(const Use& use, MathWriter& m) {
   const bool of_dividend = use.integer("fmod", 0) != 0;
   m.result([&](const te::Indices& i) {
     const Expr a = at(m.in(0), i), b = at(m.in(1), i);
-    if (!of_dividend) return floor_mod(a, b);
+    if (!of_dividend) return floor_mod(a, divisor(b));
     if (!is_float(a->dtype)) return a - divided(a, b) * b;
     const Expr quotient = a / b, whole = unary(UnaryOp::kFloor, unary(UnaryOp::kAbs, quotient));
     return a - select(quotient < number(a->dtype, 0), unary(UnaryOp::kNeg, whole), whole) * b;
