@@ -242,6 +242,23 @@ TEST_F(CompileCommand, WrongUseIsToldInOneLineAndWritesNothing) {
   }
 }
 
+// Their roundings are no fault of the library, which is held against a reference that has none.
+TEST_F(CompileCommand, ModelsOf16BitNumbersAreCompiled) {
+  for (const auto& [dtype, most] : {std::pair(DType::kFloat16, 4.1e-3), std::pair(DType::kBFloat16, 0.032)}) {
+    SCOPED_TRACE(dtype);
+    OnnxModel model;
+    model.input("x", dtype, {1, 96});
+    model.input("y", dtype, {1, 96});
+    model.node("Mul", {"x", "y"}, {"product"});
+    model.node("Add", {"product", "x"}, {"sum"});
+    model.output("sum", dtype, {1, 96});
+    shell_.write("half.onnx", model.bytes());
+    const CommandResult compiled = tuner("compile half.onnx -o out --no-tune");
+    ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+    EXPECT_LE(printed_error(compiled.out), most);
+  }
+}
+
 TEST_F(CompileCommand, ModelsThatAreNotServedAreRefusedWithNodeAndReason) {
   const DType dtype = DType::kFloat32;
   OnnxModel unknown;

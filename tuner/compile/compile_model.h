@@ -70,7 +70,8 @@ Result<std::unique_ptr<BundleFolder>> open_model_folder(const CompileRequest& re
                                                         const PreparedModel& model);
 
 // Builds the best known kernels, times used functions beside those they replace, and holds what the library computes against the
-// reference. Only then the folder gets its files; it stays as it was where there is an error. Failed: an error of more than 1e-4.
+// reference. Only then the folder gets its files; it stays as it was where there is an error. Failed: an error of more than 1e-4,
+// or, where the model computes values of 16 bits, than some of their roundings.
 // Aborted: `interrupted`, which is asked between kernels and while functions are timed, said so.
 Result<CompiledReport> build_model(const CompileRequest& request, PreparedModel model, BundleFolder& folder,
                                    const std::function<bool()>& interrupted);
