@@ -35,28 +35,26 @@ Result<Adding> adding(const Program& program, const Buffer& part, const Buffer& 
   if (!store.first.defined())
     return invalid_config("the initialisation of ", sum->name,
                           " is already decomposed; carry_sums needs its start");
-  std::vector<Var> unused;
   for (const Stmt& s : own_nest(found.path)) {
     if (s->kind == StmtKind::kStore) break;
     if (s->kind != StmtKind::kFor || s->axis != AxisKind::kSpatial || s->loop != LoopKind::kSerial)
       return invalid_config("more than serial spatial loops stand around the sum of ", sum->name,
                             "; do that later");
     found.loops.push_back(s);
-    unused.push_back(s->var);
   }
+  std::vector<Stmt> unused = found.loops;  // each is a dimension of part, or of one iteration
   for (size_t d = 0; d < part->shape.size(); ++d) {
     const Expr& index = found.of_part()[d];
     if (part->shape[d] == 1 && is_const_int(index)) continue;
-    const auto loop = std::ranges::find_if(found.loops, [&](const Stmt& l) {
+    const auto loop = std::ranges::find_if(unused, [&](const Stmt& l) {
       return index->kind == ExprKind::kVar && index->var == l->var && l->extent == part->shape[d];
     });
-    if (loop == found.loops.end() || std::erase(unused, (*loop)->var) != 1)
+    if (loop == unused.end())
       return invalid_config("dimension ", d, " of ", part->name, " is read by ", to_text(index),
                             ", not by a loop over all of it; split it later");
+    unused.erase(loop);
   }
-  if (std::ranges::any_of(unused, [&](const Var& v) {
-        return std::ranges::find(found.loops, v, [](const Stmt& l) { return l->var; })->get()->extent > 1;
-      }))
+  if (std::ranges::any_of(unused, [](const Stmt& l) { return l->extent > 1; }))
     return invalid_config(sum->name, " adds elements of ", part->name, " more than once");
   return found;
 }
