@@ -67,6 +67,27 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
   return artifact;
 }
 
+std::string artifact_blob(const Artifact& artifact) {
+  Manifest manifest = artifact.manifest;
+  manifest.digest = artifact_digest(artifact);
+  return str(manifest.to_json(), "\n", artifact.binary);
+}
+
+Result<Artifact> parse_artifact_blob(std::string_view blob) {
+  const size_t line = blob.find('\n');
+  if (line == std::string_view::npos)
+    return invalid_argument("artifact: expected a manifest, a newline and a binary, found ", blob.size(),
+                            " bytes without a newline");
+  Artifact artifact;
+  Result<Manifest> manifest = parse_manifest(blob.substr(0, line));
+  if (!manifest) return manifest.status().with_context("artifact: ");
+  artifact.manifest = *std::move(manifest);
+  artifact.binary = blob.substr(line + 1);
+  if (const std::string found = artifact_digest(artifact); found != artifact.manifest.digest)
+    return invalid_argument("artifact: digest is ", found, ", its manifest says ", artifact.manifest.digest);
+  return artifact;
+}
+
 std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest) {
   const std::string base = directory + "/" + digest;
   std::string ending = binary_ending(binary_kind::kSharedObject);

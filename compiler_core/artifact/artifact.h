@@ -94,6 +94,11 @@ Result<Artifact> load_artifact(const std::string& directory, const std::string& 
 std::vector<std::string> artifact_files(const std::string& directory, const std::string& digest);
 void remove_artifact(const std::string& directory, const std::string& digest);
 
+// An artifact as one run of bytes, for the wire: its manifest as one line, a newline, the binary.
+std::string artifact_blob(const Artifact& artifact);
+// InvalidArgument: it is none, or its manifest names another digest than its bytes have.
+Result<Artifact> parse_artifact_blob(std::string_view blob);
+
 // What names an artifact: the SHA-256 of a shared object; of any other binary with its manifest, because the
 // same cubin launched otherwise is another kernel.
 std::string artifact_digest(const Artifact& artifact);
