@@ -81,6 +81,19 @@ Status other_version(const BuildRequest& r) {
                 "; its programs are older than the daemon's: update them");
 }
 
+// What its template says of an artifact.
+void describe(const BuildRequest& r, BuildReply& reply) {
+  const AnyTemplate* const by = find_template(r.template_name);
+  const Result<Workload> workload = workload_from_key(r.workload_key);
+  const Result<Target> target = parse_target(r.target);
+  if (by == nullptr || !workload || !target) return;
+  const Tolerance allowed = by->tolerance(*workload);
+  reply.absolute = allowed.absolute;
+  reply.relative = allowed.relative;
+  reply.direct = by->algorithm() == "direct";
+  if (const Backend* const backend = find_backend(*target->family)) reply.toolchain = backend->toolchain();
+}
+
 }  // namespace
 
 // Requires that this release has the template in that version.
@@ -101,6 +114,9 @@ BuildReply Builder::hello(const BuildRequest& request) {
   if (request.family.empty())
     for (const AnyTemplate* t : all_templates())
       reply.templates.push_back({std::string(t->name()), t->version()});
+  for (const Backend* backend : all_backends())
+    if (request.family.empty() && backend->available())
+      reply.compilers.push_back({std::string(backend->family().word()), backend->toolchain()});
   for (const Backend* backend : all_backends()) {
     if (!request.family.empty() && backend->family().word() != request.family) continue;
     std::vector<std::string> targets = backend->targets_of_host(request.device);
@@ -158,6 +174,7 @@ BuildReply Builder::build(const BuildRequest& r) {
   }();
   BuildReply reply =
       compiled.is_ok() ? BuildReply{.outcome = "ok", .digest = *compiled} : refusal(blame, compiled.status());
+  if (compiled.is_ok()) describe(r, reply);
   if (reply.outcome == kOtherVersion) reply.found = version_here(r.template_name);
   reply.build_ms = ms_since(start);
   return reply;
@@ -185,7 +202,7 @@ BuildReply Builder::data(const BuildRequest& r) {
   reply.inputs = listed(made->inputs);
   reply.references = listed(made->references);
   for (const TaskData::Set& set : made->others)
-    reply.others.push_back({listed(set.inputs), listed(set.references)});
+    reply.others.push_back({listed(set.inputs), listed(set.references), set.seed});
   return reply;
 }
 

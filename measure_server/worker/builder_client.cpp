@@ -89,4 +89,11 @@ Result<BuildReply> BuilderClient::ask_once(const BuildRequest& request, std::chr
   return failed("the builder died: ", ending_text(how));
 }
 
+std::function<Result<std::unique_ptr<Maker>>(const std::vector<int>&)> local_builders(std::string program) {
+  return [program = std::move(program)](const std::vector<int>& cpus) -> Result<std::unique_ptr<Maker>> {
+    ASSIGN_OR_RETURN(std::unique_ptr<BuilderClient> client, BuilderClient::start(program, cpus));
+    return std::unique_ptr<Maker>(std::move(client));
+  };
+}
+
 }  // namespace tuner

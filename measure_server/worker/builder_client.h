@@ -5,21 +5,23 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "compiler_core/base/status.h"
 #include "measure_server/worker/builder_protocol.h"
+#include "measure_server/worker/maker.h"
 
 namespace tuner {
 
-class BuilderClient {
+class BuilderClient final : public Maker {
  public:
   // `program`: measure_server itself. `cpus`: where the builder may run; empty: anywhere. Failed: it does not
   // answer.
   static Result<std::unique_ptr<BuilderClient>> start(std::string program, std::vector<int> cpus);
-  ~BuilderClient();
+  ~BuilderClient() override;
   BuilderClient(const BuilderClient&) = delete;
   BuilderClient& operator=(const BuilderClient&) = delete;
 
@@ -28,9 +30,9 @@ class BuilderClient {
   //
   // One that is killed (SIGKILL) is asked once more: somebody else did it, the system in want of memory or a
   // person. A request that brings that about by itself does so again.
-  Result<BuildReply> ask(const BuildRequest& request, std::chrono::milliseconds limit);
+  Result<BuildReply> ask(const BuildRequest& request, std::chrono::milliseconds limit) override;
   // Returns what the builder said about this host when it started.
-  const BuildReply& hello() const { return hello_; }
+  const BuildReply& hello() const override { return hello_; }
   pid_t pid() const { return pid_; }
 
  private:
@@ -47,5 +49,8 @@ class BuilderClient {
   int socket_ = -1;
   pid_t pid_ = -1;
 };
+
+// Starts builder processes of that program: WorkerOptions::make_maker of a full worker.
+std::function<Result<std::unique_ptr<Maker>>(const std::vector<int>& cpus)> local_builders(std::string program);
 
 }  // namespace tuner

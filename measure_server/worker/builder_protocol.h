@@ -25,6 +25,8 @@ struct BuildRequest {
   std::string workload_key, target, template_name, config;
   int template_version = 0;
   uint64_t input_seed = 0;
+  std::string trial_id;  // the lease it is for
+  int candidate = 0;     // of a race: which of its finalists
 };
 
 struct BuildReply {
@@ -34,6 +36,8 @@ struct BuildReply {
   std::string message;
   std::string digest;  // build: digest of the artifact saved in directory/artifacts
   double build_ms = 0;
+  std::string toolchain;  // build: that made it
+  bool direct = false;    // build: the template computes the sums as they are written
   int found = 0;
   // What a back end is on this machine.
   struct BackendHere {
@@ -42,18 +46,25 @@ struct BuildReply {
     std::vector<std::string> targets, features;  // Backend::targets_of_host(), host_features()
   };
   std::vector<BackendHere> backends;  // hello
+  // What it compiles for, whatever this machine is.
+  struct Compiler {
+    std::string family, toolchain;
+  };
+  std::vector<Compiler> compilers;  // hello of no family
   struct Template {
     std::string name;
     int version = 0;
   };
   std::vector<Template> templates;    // hello of no family: all of this release
-  double absolute = 0, relative = 0;  // data: tolerance of the answer
+  // Tolerance of the answer: build: of the template's algorithm; data: of the direct sums.
+  double absolute = 0, relative = 0;
   struct Data {
     std::string arg, path;
   };
   std::vector<Data> inputs, references;  // data
   struct Set {
     std::vector<Data> inputs, references;
+    uint64_t seed = 0;
   };
   std::vector<Set> others;  // data: see task_data.h
 };

@@ -24,7 +24,7 @@ Fitness::Options with_clock(Fitness::Options options) {
 
 }  // namespace
 
-Fitness::Fitness(WorkerCore& core, Options options)
+Fitness::Fitness(WorkBook& core, Options options)
     : core_(core), options_(with_clock(std::move(options))), backoff_(kLooks, options_.random) {}
 
 void Fitness::unfit(const std::string& why) {

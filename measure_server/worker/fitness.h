@@ -11,7 +11,7 @@
 
 #include "compiler_core/base/status.h"
 #include "measure_server/worker/backoff.h"
-#include "measure_server/worker/worker_core.h"
+#include "measure_server/worker/work_book.h"
 
 namespace tuner {
 
@@ -23,7 +23,7 @@ class Fitness {
     std::function<int64_t()> now_ms;  // monotonic; default: steady_clock
   };
   // `core` must outlive this; it is told of each change.
-  Fitness(WorkerCore& core, Options options);
+  Fitness(WorkBook& core, Options options);
 
   // Makes the worker unfit, or tells another reason. Any thread.
   void unfit(const std::string& why);
@@ -34,7 +34,7 @@ class Fitness {
   void stop();
 
  private:
-  WorkerCore& core_;
+  WorkBook& core_;
   const Options options_;
   std::mutex mutex_;
   std::condition_variable changed_;

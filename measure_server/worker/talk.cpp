@@ -33,7 +33,7 @@ void log_acknowledged(const v1::SyncRequest& request, const v1::SyncReply& reply
 
 }  // namespace
 
-Talk::Talk(WorkerCore& core, Options options)
+Talk::Talk(WorkBook& core, Options options)
     : core_(core), options_(std::move(options)), backoff_({}, options_.random) {}
 
 bool Talk::over() const { return stopped_ || (core_.draining() && core_.idle()); }

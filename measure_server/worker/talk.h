@@ -23,7 +23,7 @@
 #include "measure.pb.h"
 #include "measure_server/worker/backoff.h"
 #include "measure_server/worker/daemon_link.h"
-#include "measure_server/worker/worker_core.h"
+#include "measure_server/worker/work_book.h"
 
 namespace tuner {
 
@@ -40,7 +40,7 @@ class Talk {
     std::function<void(std::chrono::milliseconds)> pause;
   };
   // `core` must outlive this. Its callbacks for news and phases should call interrupt() and phase_began().
-  Talk(WorkerCore& core, Options options);
+  Talk(WorkBook& core, Options options);
 
   // Returns when the worker is drained and has nothing left to say, or stop() was called (OK); when it drains
   // and the daemon has not answered several times in a row (OK: results stay in the spool); or with the
@@ -61,7 +61,7 @@ class Talk {
   void tell_phases();
   void say_trouble(const Status& status, bool registering);
 
-  WorkerCore& core_;
+  WorkBook& core_;
   const Options options_;
   Backoff backoff_;
   bool registered_ = false, ever_registered_ = false;  // now; in this life

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -21,24 +20,14 @@
 #include "measure_server/worker/isolation_rule.h"
 #include "measure_server/worker/machine_facts.h"
 #include "measure_server/worker/shared_cache.h"
+#include "measure_server/worker/worker_identity.h"
 #include "measure_server/worker/worker_parts.h"
-#include "templates/schedule_template.h"
-#include "templates/workload/workload.h"
 
 namespace tuner {
 namespace {
 
 // Of the memory sentinel, beside a trial: the memory that cores share is never as steady as a core.
 constexpr double kMemoryDisturbed = 1.25;
-// A former life of this worker, or the one that a daemon just killed, may still be on its way out.
-constexpr std::chrono::seconds kFolderPatience{2};
-
-std::string random_id() {
-  std::random_device device;
-  char text[17];
-  std::snprintf(text, sizeof text, "%08x%08x", device(), device());
-  return text;
-}
 
 }  // namespace
 
@@ -60,14 +49,6 @@ bool is_disk_trouble(const Status& why) {
   return false;
 }
 
-CheckSpec check_for(const v1::Lease& lease, const std::string& template_name, const BuildReply& data) {
-  const AnyTemplate* t = find_template(template_name);
-  const Result<Workload> workload = workload_from_key(lease.workload_key());
-  if (t == nullptr || !workload) return {data.absolute, data.relative};
-  const Tolerance allowed = t->tolerance(*workload);
-  return {allowed.absolute, allowed.relative};
-}
-
 Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options) {
   std::unique_ptr<Worker> worker(new Worker(std::move(options)));
   RETURN_IF_ERROR(worker->open());
@@ -77,19 +58,8 @@ Result<std::unique_ptr<Worker>> Worker::start(WorkerOptions options) {
 Worker::~Worker() { stop(); }
 
 Status Worker::open_work_folder() {
-  Result<WorkFolder> folder = options_.next_work_dir ? WorkFolder::open_first_free(options_.work_dir)
-                                                     : WorkFolder::open(options_.work_dir, kFolderPatience);
-  RETURN_IF_ERROR(folder.status());
-  folder_ = *std::move(folder);
-  std::string warning;
-  if (!options_.worker_id.empty())
-    worker_id_ = options_.worker_id;
-  else if (!options_.worker_name.empty())
-    worker_id_ =
-        folder_->number() == 1 ? options_.worker_name : str(options_.worker_name, ".", folder_->number());
-  else
-    worker_id_ = folder_->worker_id(host_, warning);
-  if (!warning.empty()) spdlog::warn("{}", warning);
+  ASSIGN_OR_RETURN(folder_, tuner::open_work_folder(options_.work_dir, options_.next_work_dir));
+  worker_id_ = worker_id_in(*folder_, host_, options_.worker_id, options_.worker_name);
   std::error_code error;
   std::filesystem::create_directories(shared_dir() + kCalmPulses, error);
   if (error)
@@ -103,10 +73,8 @@ Status Worker::open_work_folder() {
 }
 
 Status Worker::open() {
-  char host[256] = "unknown";
-  ::gethostname(host, sizeof host - 1);
-  host_ = host;
-  incarnation_ = random_id();
+  host_ = host_name();
+  incarnation_ = random_incarnation();
   cpus_ = usable_cpus();
   RETURN_IF_ERROR(open_work_folder());
 
@@ -127,7 +95,7 @@ Status Worker::open() {
   std::vector<int> others;
   for (const int cpu : cpus_)
     if (std::find(last.begin(), last.end(), cpu) == last.end()) others.push_back(cpu);
-  ASSIGN_OR_RETURN(beside_.client, BuilderClient::start(options_.program, others));
+  ASSIGN_OR_RETURN(beside_.client, options_.make_maker(others));
   find_targets();
   if (served_.empty()) return failed("no back end of this worker can compile for this machine");
   find_device();
@@ -139,6 +107,7 @@ Status Worker::open() {
   core_ = std::make_unique<WorkerCore>(
       WorkerCore::Options{.slots = slots,
                           .cpus = static_cast<int>(cpus_.size()),
+                          .take_built = options_.take_built,
                           .on_device = [this](const v1::Lease& lease) { return on_device(lease); }},
       *spool_);
   talk_ = std::make_unique<Talk>(*core_,
@@ -201,7 +170,8 @@ void Worker::find_device() {
       {.kind = "hello", .family = device.family, .device = device.arch}, std::chrono::seconds(30));
   std::string unable = reply.is_ok() ? "no back end for it" : reply.message();
   if (reply.is_ok() && !reply->backends.empty()) unable = reply->backends.front().unable;
-  if (unable.empty())
+  // What compiles elsewhere for it says nothing of its toolkit here.
+  if (unable.empty() && !builds_elsewhere())
     unable =
         check_driver_takes(toolkit_major(reply->backends.front().toolchain), device.driver_version).message();
   if (!unable.empty()) return spdlog::warn("{} is not measured on: {}", device.name, unable);
@@ -232,6 +202,7 @@ std::vector<int> Worker::runner_cpus(int threads) const {
 
 void Worker::stop() {
   stopped_ = true;
+  options_.stopping();
   if (core_ != nullptr) core_->stop();
   if (talk_ != nullptr) talk_->stop();
   if (fitness_ != nullptr) fitness_->stop();
@@ -241,19 +212,20 @@ void Worker::stop() {
 
 Status Worker::run(DaemonLink& link) {
   writer_ = std::make_unique<ResultWriter>([this](const auto& results) { write(results); });
-  std::thread builds([&] { build(beside_, WorkerCore::Builds::kBesideRuns); });
-  std::thread more_builds([&] { build_instead_of_runs(); });
-  std::vector<std::thread> device_builds;
+  std::vector<std::thread> builds;
+  builds.emplace_back([&] { build(beside_, WorkerCore::Builds::kBesideRuns); });
+  if (builds_elsewhere())
+    fetch_more(builds);
+  else
+    builds.emplace_back([&] { build_instead_of_runs(); });
   for (const std::unique_ptr<Compiler>& compiler : for_device_)
-    device_builds.emplace_back([this, &compiler] { build(*compiler, WorkerCore::Builds::kForDevice); });
+    builds.emplace_back([this, &compiler] { build(*compiler, WorkerCore::Builds::kForDevice); });
   std::thread runs([&] { run_candidates(); });
   std::thread tending([&] { fitness_->tend(); });
   const Status end = talk_->run(link);
   if (!end.is_ok()) spdlog::error("{}", end.message());
   stop();
-  builds.join();
-  more_builds.join();
-  for (std::thread& thread : device_builds) thread.join();
+  for (std::thread& thread : builds) thread.join();
   runs.join();
   tending.join();
   writer_.reset();  // what was measured last is on disk, too
@@ -266,6 +238,7 @@ v1::RegisterRequest Worker::hello() const {
   request.set_incarnation(incarnation_);
   request.set_protocol(1);
   request.set_races(true);
+  request.set_kind(builds_elsewhere() ? v1::RUNNER : v1::FULL);
   request.set_harness_abi(probe_.harness_abi);
   for (const Served& offered : served_) request.add_targets(offered.target);
   for (const std::string& feature : features_) request.add_cpu_features(feature);

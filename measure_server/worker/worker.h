@@ -13,19 +13,21 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "compiler_core/base/line_limit.h"
 #include "measure_server/runner/runner_client.h"
-#include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/calm_level.h"
 #include "measure_server/worker/daemon_link.h"
 #include "measure_server/worker/fitness.h"
+#include "measure_server/worker/maker.h"
 #include "measure_server/worker/race.h"
 #include "measure_server/worker/result_writer.h"
 #include "measure_server/worker/talk.h"
@@ -45,7 +47,12 @@ struct WorkerOptions {
   std::string shared_dir;
   int64_t cache_bytes = int64_t{4} << 30;  // limit for artifacts and reference answers there
   std::string runner;                      // path of the runner executable; empty: beside this one
-  std::string program;                     // path of this executable, for the builder
+  // Starts what makes artifacts, on these CPUs: a builder process, or what fetches them.
+  std::function<Result<std::unique_ptr<Maker>>(const std::vector<int>& cpus)> make_maker;
+  // Of a runner: gets what the daemon tells of builds, before the makers are asked (WorkerCore::Options). Null: a full worker.
+  std::function<void(const v1::LeaseBuilt&)> take_built = nullptr;
+  int fetchers = 4;  // of a runner: artifacts fetched at once; where the network is far away they hide how far
+  std::function<void()> stopping = [] {};  // called by stop(): ends what the makers wait for
   int slots = 4;
   // Builder processes where there is a GPU; 0: one a core that runs do not have, at most eight.
   int device_builders = 0;
@@ -70,6 +77,8 @@ class Worker {
   // returns as soon as its threads have.
   void drain() { core_->drain(); }
   void stop();
+  // The daemon's name for it at the moment.
+  std::string session() const { return core_->session(); }
 
  private:
   explicit Worker(WorkerOptions options) : options_(std::move(options)) {}
@@ -78,14 +87,16 @@ class Worker {
   Status find_isolation();
   v1::RegisterRequest hello() const;
   void say_registered() const;
-  // A builder process. Its users wait for the mutex: one request at a time.
+  // A builder process, or what fetches from others. Its users wait for the mutex: one request at a time.
   struct Compiler {
     std::mutex mutex;
-    std::unique_ptr<BuilderClient> client;
+    std::unique_ptr<Maker> client;
   };
   void build(Compiler& compiler, WorkerCore::Builds builds);
   void build_one(Compiler& compiler, const v1::Lease& lease);
   void build_instead_of_runs();
+  bool builds_elsewhere() const { return options_.take_built != nullptr; }
+  void fetch_more(std::vector<std::thread>& threads);
   // Starts further builders if there is a device: one compiles four kernels a second, a GPU measures several times
   // as many.
   void start_device_builders(const std::vector<int>& cpus);
@@ -99,7 +110,8 @@ class Worker {
   Result<v1::RaceResult> race(const WorkerCore::Built& built);
   void put_on_device(RunRequest& request) const;
   double peak_of(DType dtype, int threads) const;
-  // Measures the peaks once more where the record's kernel was faster than they are.
+  // Measures the peaks once more where the record's kernel was faster than they are. For direct sums only: Winograd and its like do
+  // less than is counted.
   void raise_peak(const v1::Lease& lease, v1::MeasureRecord& record);
   v1::RaceResult race_result_for(const v1::Lease& lease, const std::string& error) const;
   Result<BuildReply> ask_builder(Compiler& compiler, const BuildRequest& request,
@@ -164,6 +176,7 @@ class Worker {
   int disturbed_in_a_row_ = 0;            // how many of the latest runs, without a gap
   std::unique_ptr<ResultWriter> writer_;  // while run() runs
   Compiler beside_, instead_;  // build beside runs, and instead of runs; the second is null on one core
+  std::vector<std::unique_ptr<Compiler>> fetchers_;  // of a runner, beside beside_
   std::vector<std::unique_ptr<Compiler>> for_device_;
 
   std::mutex mutex_;

@@ -68,19 +68,30 @@ void Worker::finish_race(const v1::Lease& lease, const v1::RaceResult& result) {
 // Where compiling is what a trial waits for, the core of the runs is idle half of the time.
 void Worker::build_instead_of_runs() {
   if (cpus_.size() < 2) return;
-  Result<std::unique_ptr<BuilderClient>> client = BuilderClient::start(options_.program, runner_cpus(1));
+  Result<std::unique_ptr<Maker>> client = options_.make_maker(runner_cpus(1));
   if (!client.is_ok()) return spdlog::warn("one builder only: {}", client.message());
   instead_.client = *std::move(client);
   build(instead_, WorkerCore::Builds::kInsteadOfRuns);
 }
 
+void Worker::fetch_more(std::vector<std::thread>& threads) {
+  for (int i = 1; i < options_.fetchers; ++i) {  // beside_ is the first
+    Result<std::unique_ptr<Maker>> client = options_.make_maker({});
+    if (!client) return spdlog::warn("{} artifacts at once: {}", i, client.message());
+    fetchers_.push_back(std::make_unique<Compiler>());
+    Compiler& compiler = *fetchers_.back();
+    compiler.client = *std::move(client);
+    threads.emplace_back([this, &compiler] { build(compiler, WorkerCore::Builds::kBesideRuns); });
+  }
+}
+
 void Worker::start_device_builders(const std::vector<int>& cpus) {
   constexpr size_t kMostBuilders = 8;
-  if (std::ranges::none_of(served_, &Served::on_device)) return;
+  if (builds_elsewhere() || std::ranges::none_of(served_, &Served::on_device)) return;
   const size_t wanted = options_.device_builders > 0 ? static_cast<size_t>(options_.device_builders)
                                                      : std::min(cpus.size(), kMostBuilders);
   for (size_t i = 1; i < wanted; ++i) {  // beside_ is the first
-    Result<std::unique_ptr<BuilderClient>> client = BuilderClient::start(options_.program, cpus);
+    Result<std::unique_ptr<Maker>> client = options_.make_maker(cpus);
     if (!client.is_ok()) return spdlog::warn("{} builders for the device only: {}", i, client.message());
     auto compiler = std::make_unique<Compiler>();
     compiler->client = *std::move(client);
@@ -108,9 +119,15 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
   const double limit_s = lease.options().build_timeout_s() > 0 ? lease.options().build_timeout_s() : 10;
   const Result<BuildReply> reply = ask_builder(
       compiler, build_request(lease), std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
-  record.set_build_ms(now_ms() - started_ms);
+  record.set_build_ms(reply.is_ok() && builds_elsewhere() ? reply->build_ms : now_ms() - started_ms);
   record.set_queue_ms(queue_ms);
+  if (reply.is_ok() && !reply->toolchain.empty())
+    record.mutable_environment()->set_toolchain(reply->toolchain);
   Status ours;  // trouble that is not the candidate's
+  if (reply.status().code() == StatusCode::kNotFound) {
+    core_->await_again(lease);
+    return;
+  }
   if (!reply.is_ok() && reply.status().code() == StatusCode::kUnavailable) {
     ours = reply.status();
   } else if (!reply.is_ok()) {
@@ -129,7 +146,17 @@ void Worker::build_one(Compiler& compiler, const v1::Lease& lease) {
     // The reference answer belongs to the task: made here, so that a run never waits for a compile.
     const Result<BuildReply> data = data_for(lease);
     if (data.is_ok()) {
-      core_->built(lease, reply->digest, record.build_ms(), queue_ms);
+      core_->built(lease, {.digest = reply->digest,
+                           .build_ms = record.build_ms(),
+                           .queue_ms = queue_ms,
+                           .toolchain = reply->toolchain,
+                           .absolute = reply->absolute,
+                           .relative = reply->relative,
+                           .direct = reply->direct});
+      return;
+    }
+    if (data.status().code() == StatusCode::kNotFound) {
+      core_->await_again(lease);
       return;
     }
     ours = data.status().with_context("no reference answer: ");
@@ -151,7 +178,8 @@ BuildRequest Worker::build_request(const v1::Lease& lease) const {
           .target = lease.target(),
           .template_name = lease.template_name(),
           .config = lease.config(),
-          .template_version = lease.template_version()};
+          .template_version = lease.template_version(),
+          .trial_id = lease.trial_id()};
 }
 
 // As a rule every finalist is in the work folder already, since it was measured as a trial.
@@ -160,22 +188,27 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
   std::vector<RaceEntry> entries;
   Status trouble;
   const Result<BuildReply> data = data_for(lease);
+  if (data.status().code() == StatusCode::kNotFound) return core_->await_again(lease);
   if (!data.is_ok()) trouble = data.status().with_context("no reference answer: ");
-  for (const v1::RaceCandidate& c : lease.finalists()) {
-    if (!data.is_ok()) break;
+  std::string toolchain;
+  for (int i = 0; i < lease.finalists_size() && data.is_ok(); ++i) {
+    const v1::RaceCandidate& c = lease.finalists(i);
     BuildRequest request = build_request(lease);
+    request.candidate = i;
     request.template_name = c.template_name();
     request.template_version = c.template_version();
     request.config = c.config();
     const Result<BuildReply> reply =
         ask_builder(compiler, request, std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)));
     if (reply.is_ok() && reply->outcome == "ok") {
-      entries.push_back({c, {reply->digest, check_for(lease, c.template_name(), *data)}});
+      entries.push_back({c, {reply->digest, {reply->absolute, reply->relative}}});
+      toolchain = reply->toolchain;
       continue;
     }
     if (reply.is_ok() && reply->outcome == kOtherVersion &&
         gave_back_version(lease, c.template_name(), *reply))
       return;
+    if (reply.status().code() == StatusCode::kNotFound) return core_->await_again(lease);
     trouble = reply.is_ok() ? failed(reply->message) : reply.status();
     trouble = trouble.with_context(str("trial ", c.trial_id(), " cannot be built again: "));
     if (const auto more = race_trouble_.say())
@@ -190,7 +223,7 @@ void Worker::build_race(Compiler& compiler, const v1::Lease& lease) {
     std::lock_guard lock(mutex_);
     races_[lease.trial_id()] = std::move(entries);
   }
-  core_->built(lease, /*digest=*/"", 0, 0);
+  core_->built(lease, {.toolchain = toolchain});
 }
 
 // Unavailable only after several tries: that is this host's trouble, not the candidate's.
@@ -216,7 +249,8 @@ Result<BuildReply> Worker::data_for(const v1::Lease& lease) {
                              .directory = shared_dir(),
                              .cache_bytes = options_.cache_bytes,
                              .workload_key = lease.workload_key(),
-                             .input_seed = lease.input_seed()};
+                             .input_seed = lease.input_seed(),
+                             .trial_id = lease.trial_id()};
   ASSIGN_OR_RETURN(BuildReply data, ask_builder(beside_, request, std::chrono::minutes(10)));
   if (data.outcome != "ok") return failed(data.message);
   std::lock_guard lock(mutex_);

@@ -61,7 +61,10 @@ v1::SyncRequest WorkerCore::make_request(int wait_ms) {
     h->set_trial_id(k.first);
     h->set_attempt(k.second);
     h->set_fencing(held.lease.fencing());
-    h->set_phase(held.waits_for_device ? v1::WAITING : held.phase);
+    // Nothing of it is done here while it is fetched.
+    const bool at_work = !held.waits_for_device && !(builds_elsewhere() && held.phase == v1::BUILDING);
+    h->set_phase(at_work ? held.phase : v1::WAITING);
+    h->set_awaits_build(builds_elsewhere() && !held.answered);
     if (held.course) *h->mutable_race() = *held.course;
   }
   told_phases_ = phases_;
@@ -114,6 +117,8 @@ Status WorkerCore::keep_owed_locked() {
 }
 
 void WorkerCore::apply(const v1::SyncReply& reply) {
+  if (builds_elsewhere())
+    for (const v1::LeaseBuilt& built : reply.built()) options_.take_built(built);
   std::vector<std::string> revoked_runs;
   {
     std::lock_guard lock(mutex_);
@@ -140,7 +145,11 @@ void WorkerCore::apply(const v1::SyncReply& reply) {
       });
       held_[key(lease)] = Held{.lease = lease, .since_ms = options_.now_ms(), .order = order_++};
     }
+    for (const v1::LeaseBuilt& built : reply.built())
+      if (const auto it = held_.find({built.trial_id(), built.attempt()}); it != held_.end())
+        it->second.answered = true;
     if (reply.drain()) draining_ = true;
+    if (draining_ && builds_elsewhere()) return_waiting_locked(/*only_unanswered=*/true);
   }
   changed_.notify_all();
   if (revoked_run_)
@@ -151,6 +160,7 @@ WorkerCore::Held* WorkerCore::next_locked(bool built, bool on_device_only) {
   Held* next = nullptr;
   for (auto& [k, held] : held_)
     if (held.phase == v1::WAITING && !held.ran && held.built == built &&
+        (built || held.answered || !builds_elsewhere()) &&
         (!on_device_only || on_device(held.lease)) && (next == nullptr || held.order < next->order))
       next = &held;
   return next;
@@ -184,7 +194,7 @@ std::optional<v1::Lease> WorkerCore::next_to_build(Builds builds) {
   });
   if (stopped_) return std::nullopt;
   next->phase = v1::BUILDING;
-  ++phases_;
+  if (!builds_elsewhere()) ++phases_;
   if (instead) building_instead_ = true;
   v1::Lease lease = next->lease;
   lock.unlock();
@@ -192,17 +202,28 @@ std::optional<v1::Lease> WorkerCore::next_to_build(Builds builds) {
   return lease;
 }
 
-bool WorkerCore::built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms) {
+bool WorkerCore::built(const v1::Lease& lease, const BuiltCandidate& candidate) {
   std::lock_guard lock(mutex_);
   const auto it = held_.find(key(lease));
   if (it == held_.end()) return false;
   it->second.phase = v1::WAITING;
   it->second.built = true;
-  it->second.digest = digest;
-  it->second.build_ms = build_ms;
-  it->second.queue_ms = queue_ms;
+  it->second.candidate = candidate;
   changed_.notify_all();
   return true;
+}
+
+void WorkerCore::await_again(const v1::Lease& lease) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = held_.find(key(lease));
+    if (it == held_.end()) return;
+    it->second.phase = v1::WAITING;
+    it->second.answered = false;
+    if (draining_) return_waiting_locked(/*only_unanswered=*/true);
+  }
+  changed_.notify_all();
+  if (news_) news_();
 }
 
 double WorkerCore::best_locked(const v1::Lease& lease) const {
@@ -220,7 +241,7 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
     if (building_instead_ || !unfit_.empty()) return false;
     next = next_locked(/*built=*/true);
     if (next == nullptr) return false;
-    if (options_.on_device && !on_device(next->lease) && builds_many_locked()) return false;
+    if (options_.on_device && !builds_elsewhere() && !on_device(next->lease) && builds_many_locked()) return false;
     if (!uses_every_core(next->lease)) return true;
     for (const auto& [k, held] : held_)
       if (held.phase == v1::BUILDING) return false;
@@ -229,7 +250,7 @@ std::optional<WorkerCore::Built> WorkerCore::next_to_run() {
   if (stopped_) return std::nullopt;
   next->phase = v1::RUNNING;
   ++phases_;
-  Built built{next->lease, next->digest, next->build_ms, next->queue_ms, best_locked(next->lease)};
+  Built built{{next->candidate}, next->lease, best_locked(next->lease)};
   lock.unlock();
   tell_phase();
   return built;
@@ -304,10 +325,11 @@ v1::HeldLease& WorkerCore::return_locked(const Held& held) {
   return returned;
 }
 
-// Gives back all that is not being built or run. Returns whether there was any.
-bool WorkerCore::return_waiting_locked() {
+// Gives back all that is not being built or run, or of that only what awaits its build elsewhere. Returns whether there was any.
+bool WorkerCore::return_waiting_locked(bool only_unanswered) {
   return std::erase_if(held_, [&](const auto& entry) {
            if (entry.second.phase != v1::WAITING || entry.second.ran) return false;
+           if (only_unanswered && entry.second.answered) return false;
            return_locked(entry.second);
            return true;
          }) > 0;
@@ -372,7 +394,7 @@ void WorkerCore::drain() {
   {
     std::lock_guard lock(mutex_);
     draining_ = true;
-    if (!unfit_.empty()) return_waiting_locked();
+    if (!unfit_.empty() || builds_elsewhere()) return_waiting_locked(/*only_unanswered=*/unfit_.empty());
   }
   if (news_) news_();
 }

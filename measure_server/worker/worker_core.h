@@ -17,14 +17,27 @@
 
 #include "measure.pb.h"
 #include "measure_server/worker/spool.h"
+#include "measure_server/worker/work_book.h"
 
 namespace tuner {
 
-class WorkerCore {
+// What a build has brought: an artifact in the cache, and what the builder says of it.
+struct BuiltCandidate {
+  std::string digest;
+  double build_ms = 0, queue_ms = 0;
+  std::string toolchain;             // that made it; empty: this worker's own
+  double absolute = 0, relative = 0; // tolerance of its answers
+  bool direct = false;               // it computes the sums as they are written
+};
+
+class WorkerCore final : public WorkBook {
  public:
   struct Options {
     int slots = 4;  // leases held at once: one runs, the others are built or wait
     int cpus = 1;   // how many CPUs this worker may use
+    // Of a runner: artifacts are made by builders elsewhere. A lease may be fetched once the daemon has told what became of its build
+    // (LeaseBuilt), which the callback gets first, without locks. Null: they are built here.
+    std::function<void(const v1::LeaseBuilt&)> take_built = nullptr;
     // True for a lease that runs on a device of its own; null: none does.
     std::function<bool(const v1::Lease&)> on_device = nullptr;
     int64_t (*now_ms)() = nullptr;  // monotonic; default: steady_clock
@@ -33,18 +46,18 @@ class WorkerCore {
   WorkerCore(Options options, Spool& spool);
 
   // --- the daemon's side ---
-  void set_session(std::string session);
-  std::string session() const;
+  void set_session(std::string session) override;
+  std::string session() const override;
   // Results of at most about a megabyte travel at once; the others follow.
-  v1::SyncRequest make_request(int wait_ms);
-  void apply(const v1::SyncReply& reply);
+  v1::SyncRequest make_request(int wait_ms) override;
+  void apply(const v1::SyncReply& reply) override;
   // Sets a callback (called without locks) for news that the daemon should hear at once: a result, a drain,
   // leases given back, fit or not.
   void on_news(std::function<void()> f) { news_ = std::move(f); }
   // Sets a callback (called without locks) for a lease that began to be built or to run: news that may wait a
   // little. phases_told(): the latest request has them all.
   void on_phase(std::function<void()> f) { phase_began_ = std::move(f); }
-  bool phases_told() const;
+  bool phases_told() const override;
 
   // --- the build thread's side ---
   // Where builds take place: on cores without runs, or on the runs' core while there is nothing to run.
@@ -56,13 +69,13 @@ class WorkerCore {
   // builds at once would disturb it.
   std::optional<v1::Lease> next_to_build(Builds builds = Builds::kBesideRuns);
   // Reports that a lease is built and may run. Returns false if it was revoked meanwhile: forget it.
-  bool built(const v1::Lease& lease, const std::string& digest, double build_ms, double queue_ms);
+  bool built(const v1::Lease& lease, const BuiltCandidate& candidate);
+  // What was told of its build is of no use any more: the daemon tells again.
+  void await_again(const v1::Lease& lease);
 
   // --- the run thread's side ---
-  struct Built {
+  struct Built : BuiltCandidate {
     v1::Lease lease;
-    std::string digest;
-    double build_ms = 0, queue_ms = 0;
     double best_ns = 0;  // the task's best time, by the latest news
   };
   // Waits for the next built lease, in order of arrival; empty after stop(). A lease that uses every core
@@ -90,8 +103,8 @@ class WorkerCore {
   // --- when this worker cannot work ---
   // Takes no new leases, begins nothing, and gives back what is not being built or run. `why` is for people.
   // Another call gives back what was delivered meanwhile.
-  void set_unfit(const std::string& why);
-  void set_fit();
+  void set_unfit(const std::string& why) override;
+  void set_fit() override;
   // Gives a lease back unmeasured, whatever its phase. `found`: because this release has its template in that other
   // version.
   void give_back(const v1::Lease& lease, const std::optional<v1::TemplateVersion>& found = {});
@@ -108,8 +121,8 @@ class WorkerCore {
   bool holds(const v1::Lease& lease) const;
   void drain();  // take no new lease; idle() becomes true once the held ones are done and
                  // acknowledged, and the daemon has heard which are given back
-  bool draining() const;
-  bool idle() const;
+  bool draining() const override;
+  bool idle() const override;
   void stop();                                          // wakes every waiting thread with an empty result
   int64_t held_since_ms(const v1::Lease& lease) const;  // when the lease arrived
 
@@ -118,8 +131,8 @@ class WorkerCore {
     v1::Lease lease;
     v1::LeasePhase phase = v1::WAITING;
     std::optional<v1::RaceCourse> course;  // progress of a running race
-    std::string digest;
-    double build_ms = 0, queue_ms = 0;
+    BuiltCandidate candidate;
+    bool answered = false;  // of a runner: what became of its build has been told
     bool built = false, ran = false, waits_for_device = false;
     int64_t since_ms = 0;
     uint64_t order = 0;
@@ -133,7 +146,8 @@ class WorkerCore {
   bool uses_every_core(const v1::Lease& lease) const;
   double best_locked(const v1::Lease& lease) const;
   v1::HeldLease& return_locked(const Held& held);
-  bool return_waiting_locked();
+  bool return_waiting_locked(bool only_unanswered = false);
+  bool builds_elsewhere() const { return options_.take_built != nullptr; }
   void take_acks_locked(const v1::SyncReply& reply);
   Status keep_owed_locked();
   // On disk before anybody is told, outside the lock: an fsync may take long. Meanwhile the spool may not be

@@ -3,9 +3,8 @@
 
 #include <string>
 
+#include "compiler_core/base/status.h"
 #include "measure.pb.h"
-#include "measure_server/runner/runner_protocol.h"
-#include "measure_server/worker/builder_protocol.h"
 
 namespace tuner {
 
@@ -21,8 +20,5 @@ bool is_disk_trouble(const Status& why);
 v1::Outcome outcome_of(const std::string& name);
 // Returns the key of a lease's inputs and references: its workload and seed.
 std::string data_key(const v1::Lease& lease);
-// Returns the error that the trial's answers may have, which depends on its template's algorithm. A trial
-// with a template unknown here does not build.
-CheckSpec check_for(const v1::Lease& lease, const std::string& template_name, const BuildReply& data);
 
 }  // namespace tuner

@@ -13,7 +13,6 @@
 #include "measure_server/worker/run_facts.h"
 #include "measure_server/worker/worker.h"
 #include "measure_server/worker/worker_parts.h"
-#include "templates/schedule_template.h"
 #include "templates/workload/needed_work.h"
 
 namespace tuner {
@@ -97,6 +96,7 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
   record.set_build_ms(built.build_ms);
   record.set_queue_ms(built.queue_ms);
   record.set_artifact_digest(built.digest);
+  if (!built.toolchain.empty()) record.mutable_environment()->set_toolchain(built.toolchain);
   RunRequest request = request_for(built);
   request.artifact_dir = shared_dir() + "/artifacts";
   request.cpus = runner_cpus(threads_of(lease.target()));
@@ -116,7 +116,7 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
       continue;
     }
     take_data(*data, request);
-    request.check = check_for(lease, lease.template_name(), *data);
+    request.check = {built.absolute, built.relative};
     request.calm_pulse_ns = calm_pulse.ns();
     request.patience_ms =
         disturbed_in_a_row_ > kAlwaysDisturbed ? std::min(patience_ms, kResignedMs) : patience_ms;
@@ -162,7 +162,7 @@ Result<v1::MeasureRecord> Worker::measure(const WorkerCore::Built& built) {
   if (!reply.is_ok()) return reply.status();
   take_reply(*reply, fact_trouble_, record);
   record.set_discarded(disturbed);
-  raise_peak(lease, record);
+  if (built.direct) raise_peak(lease, record);
   return record;
 }
 
@@ -173,13 +173,11 @@ double Worker::peak_of(DType dtype, int threads) const {
 
 void Worker::raise_peak(const v1::Lease& lease, v1::MeasureRecord& record) {
   constexpr std::chrono::minutes kNotAgainFor{1};  // it takes as long as some trials
-  const AnyTemplate* const by = find_template(lease.template_name());
   const Result<Workload> workload = workload_from_key(lease.workload_key());
   const Result<Target> target = parse_target(lease.target());
   const auto now = std::chrono::steady_clock::now();
   const std::span<const double> run_ns(record.run_ns().data(), static_cast<size_t>(record.run_ns_size()));
-  // Winograd and its like do less than is counted.
-  if (on_device(lease) || !workload || !target || by == nullptr || by->algorithm() != "direct" ||
+  if (on_device(lease) || !workload || !target ||
       record.outcome() != v1::OK || now < peaks_measured_ + kNotAgainFor ||
       !beats_peak(needed_flops(*workload), run_ns, record.peak_gflops()))
     return;
@@ -269,6 +267,7 @@ Result<v1::RaceResult> Worker::race(const WorkerCore::Built& built) {
   RETURN_IF_ERROR(result.status());
   v1::RaceResult out = race_result_for(lease, result->error());
   out.MergeFrom(*result);
+  if (!built.toolchain.empty()) out.mutable_environment()->set_toolchain(built.toolchain);
   out.mutable_options()->set_constants(options.constants());
   return out;
 }
@@ -314,6 +313,7 @@ void Worker::run_one(const WorkerCore::Built& built) {
   lost.set_build_ms(built.build_ms);
   lost.set_queue_ms(built.queue_ms);
   lost.set_artifact_digest(built.digest);
+  if (!built.toolchain.empty()) lost.mutable_environment()->set_toolchain(built.toolchain);
   lost.set_outcome(v1::DEVICE_LOST);
   lost.set_message(record.message());
   finish(lease, lost);

@@ -112,7 +112,7 @@ class WorkerCoreTest : public testing::Test {
   std::string do_next() {
     const std::optional<v1::Lease> next = core_->next_to_build();
     if (!next) return "";
-    EXPECT_TRUE(core_->built(*next, "digest", 1, 1));
+    EXPECT_TRUE(core_->built(*next, {"digest", 1, 1}));
     const std::optional<WorkerCore::Built> run = core_->next_to_run();
     if (!run) return "";
     EXPECT_TRUE(core_->finish(run->lease, record(run->lease.trial_id(), run->lease.attempt())).is_ok());
@@ -135,7 +135,7 @@ TEST_F(WorkerCoreTest, ALeaseIsBuiltRunReportedAndForgottenOnceAcknowledged) {
   const std::optional<v1::Lease> build = core_->next_to_build();
   EXPECT_EQ(build->fencing(), 10);
   EXPECT_THAT(held(), ElementsAre("a BUILDING"));
-  EXPECT_TRUE(core_->built(*build, "d1", 12, 3));
+  EXPECT_TRUE(core_->built(*build, {"d1", 12, 3}));
   EXPECT_THAT(held(), ElementsAre("a WAITING"));
   const std::optional<WorkerCore::Built> run = core_->next_to_run();
   EXPECT_EQ(run->digest, "d1");
@@ -156,7 +156,7 @@ TEST_F(WorkerCoreTest, ALeaseIsBuiltRunReportedAndForgottenOnceAcknowledged) {
 
 TEST_F(WorkerCoreTest, OneIsBuiltWhileAnotherRunsAndBothInTheOrderTheyCame) {
   core_->apply(leases({lease("z"), lease("a")}));
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   EXPECT_EQ(core_->next_to_run()->lease.trial_id(), "z");
   EXPECT_EQ(core_->next_to_build()->trial_id(), "a");
   EXPECT_THAT(held(), ElementsAre("a BUILDING", "z RUNNING"));
@@ -165,7 +165,7 @@ TEST_F(WorkerCoreTest, OneIsBuiltWhileAnotherRunsAndBothInTheOrderTheyCame) {
 // Its result is on its way to disk: it neither runs again nor goes back unmeasured, and the next one runs.
 TEST_F(WorkerCoreTest, WhatHasRunWaitsForItsResultAlone) {
   core_->apply(leases({lease("a"), lease("b")}));
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(core_->built(*core_->next_to_build(), "digest", 1, 1));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(core_->built(*core_->next_to_build(), {"digest", 1, 1}));
   const v1::Lease first = core_->next_to_run()->lease;
   core_->ran(first);
   EXPECT_THAT(held(), ElementsAre("a WAITING", "b WAITING"));
@@ -199,7 +199,7 @@ TEST_F(WorkerCoreTest, ALeaseDeliveredAgainIsOneLease) {
   const auto building = core_->next_to_build();
   core_->apply(leases({lease("a")}));
   EXPECT_THAT(held(), ElementsAre("a BUILDING"));
-  core_->built(*building, "", 0, 0);
+  core_->built(*building, {});
   const auto running = core_->next_to_run();
   EXPECT_TRUE(core_->finish(running->lease, record("a")).is_ok());
   core_->apply(leases({lease("a")}));
@@ -224,8 +224,8 @@ TEST_F(WorkerCoreTest, ARevokedLeaseIsDroppedInEveryPhase) {
   const auto builds = core_->next_to_build();
   EXPECT_EQ(builds->trial_id(), "builds");
   core_->apply(revocation("builds"));
-  EXPECT_FALSE(core_->built(*builds, "", 0, 0)) << "its builder hears of it";
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  EXPECT_FALSE(core_->built(*builds, {})) << "its builder hears of it";
+  core_->built(*core_->next_to_build(), {});
   const auto runs = core_->next_to_run();
   core_->apply(revocation("runs"));
   EXPECT_THAT(stopped, ElementsAre("runs"));
@@ -235,7 +235,7 @@ TEST_F(WorkerCoreTest, ARevokedLeaseIsDroppedInEveryPhase) {
 
 TEST_F(WorkerCoreTest, AResultThatCameAfterItsRevocationIsStillReported) {
   core_->apply(leases({lease("a")}));
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   const auto running = core_->next_to_run();
   core_->apply(revocation("a"));
   EXPECT_TRUE(core_->finish(running->lease, record("a")).is_ok());
@@ -322,13 +322,13 @@ TEST_F(WorkerCoreTest, TheBestTimeIsTheLatestNewsOrTheLeasesWhicheverIsLess) {
   l.set_best_ns(800);
   core_->apply(leases({l}));
   core_->apply(news);
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   EXPECT_EQ(core_->next_to_run()->best_ns, 500);
 
   v1::Lease newer = lease("b");
   newer.set_best_ns(300);
   core_->apply(leases({newer}));
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   EXPECT_EQ(core_->next_to_run()->best_ns, 300);
 }
 
@@ -352,7 +352,7 @@ TEST_F(WorkerCoreTest, OnlyWhatReallyBuildsOrRunsIsSaidToDoSo) {
   EXPECT_THAT(held(), ElementsAre("a WAITING", "b WAITING"));
   const auto a = core_->next_to_build();
   EXPECT_THAT(held(), ElementsAre("a BUILDING", "b WAITING"));
-  core_->built(*a, "", 0, 0);
+  core_->built(*a, {});
   EXPECT_THAT(held(), ElementsAre("a WAITING", "b WAITING"))
       << "between build and run nothing of it can harm";
   const auto run = core_->next_to_run();
@@ -366,7 +366,7 @@ TEST_F(WorkerCoreTest, OnlyWhatReallyBuildsOrRunsIsSaidToDoSo) {
 TEST_F(WorkerCoreTest, ARunThatWaitsForItsDeviceStillKeepsBuildsAway) {
   start({.slots = 4, .cpus = 1});
   core_->apply(leases({lease("a"), lease("b")}));
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   core_->wait_for_device(core_->next_to_run()->lease, true);
   std::atomic<bool> built{false};
   std::thread builder([&] { built = core_->next_to_build().has_value(); });
@@ -412,12 +412,12 @@ TEST_F(DeviceBuilds, SeveralTakeWhatRunsOnTheDeviceAndNothingElse) {
 
 TEST_F(DeviceBuilds, GoOnBesideARunOnTheDeviceAndWaitForOneOnTheCpus) {
   core_->apply(leases({lease("g1", 1, kGpu), lease("g2", 1, kGpu)}));
-  core_->built(lease(next_for_device(), 1, kGpu), "", 0, 0);
+  core_->built(lease(next_for_device(), 1, kGpu), {});
   const auto device_run = core_->next_to_run();
   EXPECT_EQ(next_for_device(), "g2") << "the GPU's run is not disturbed";
   ASSERT_TRUE(core_->finish(device_run->lease, record("g1")).is_ok());
   core_->apply(leases({lease("cpu"), lease("g3", 1, kGpu)}));
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   const auto cpu_run = core_->next_to_run();
   ASSERT_EQ(cpu_run->lease.trial_id(), "cpu");
   expect_waits_for([&] { EXPECT_TRUE(core_->finish(cpu_run->lease, record("cpu")).is_ok()); }, "g3");
@@ -429,7 +429,7 @@ TEST_F(DeviceBuilds, ARunOnTheCpusWaitsForAllBuildsButOne) {
   ASSERT_EQ(cpu->trial_id(), "cpu");
   EXPECT_EQ(next_for_device(), "g1");
   EXPECT_EQ(next_for_device(), "g2");
-  core_->built(*cpu, "", 0, 0);
+  core_->built(*cpu, {});
   // No further build begins, so the run comes to its turn.
   std::optional<WorkerCore::Built> run;
   std::atomic<bool> running{false};
@@ -456,7 +456,7 @@ TEST_F(WorkerCoreTest, APhaseThatBeganIsNewsUntilARequestHasIt) {
   EXPECT_FALSE(core_->phases_told());
   (void)core_->make_request(0);
   EXPECT_TRUE(core_->phases_told());
-  core_->built(*building, "", 0, 0);
+  core_->built(*building, {});
   EXPECT_TRUE(core_->phases_told()) << "that a build ended may wait";
   (void)core_->next_to_run();
   EXPECT_EQ(began, 2);
@@ -468,7 +468,7 @@ TEST_F(WorkerCoreTest, APhaseThatBeganIsNewsUntilARequestHasIt) {
 TEST_F(WorkerCoreTest, AnUnfitWorkerTakesNothingSaysWhyAndGivesBackWhatIsNotBegun) {
   core_->apply(leases({lease("builds"), lease("runs"), lease("waits")}));
   const auto builds = core_->next_to_build();
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   const auto runs = core_->next_to_run();
   core_->set_unfit("no space left on device");
   v1::SyncRequest request = core_->make_request(0);
@@ -551,7 +551,7 @@ TEST_F(WorkerCoreTest, AnUnfitWorkerThatDrainsLeavesOnceTheDaemonKnowsWhatItGive
 
 TEST_F(WorkerCoreTest, AResultThatTheDiskRefusesIsOwedFromMemoryAndSpooledLater) {
   core_->apply(leases({lease("a"), lease("b")}));
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   const auto run = core_->next_to_run();
   ::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -576,7 +576,7 @@ TEST_F(WorkerCoreTest, ARacesResultOutlivesTheWorkerUntilItIsAcknowledged) {
   v1::Lease l = lease("race 1");
   l.add_finalists()->set_trial_id("t1");
   core_->apply(leases({l}));
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   v1::RaceResult result;
   result.set_race_id("race 1");
   result.set_attempt(1);
@@ -630,7 +630,7 @@ void expect_exclusive(WorkerCore& core, const std::vector<v1::Lease>& all, bool 
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       if (running > 0) ++together;
       --building;
-      core.built(*l, "", 0, 0);
+      core.built(*l, {});
     }
   });
   std::thread runner([&] {
@@ -683,7 +683,7 @@ TEST_F(WorkerCoreTest, BuildsInsteadOfRunsNeverGoBesideARunAndYieldToWhatIsBuilt
     while (const auto l = core_->next_to_build()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(6));
       ++beside;
-      core_->built(*l, "", 0, 0);
+      core_->built(*l, {});
     }
   });
   std::thread helper([&] {
@@ -694,7 +694,7 @@ TEST_F(WorkerCoreTest, BuildsInsteadOfRunsNeverGoBesideARunAndYieldToWhatIsBuilt
       together += running;
       --building;
       ++instead;
-      core_->built(*l, "", 0, 0);
+      core_->built(*l, {});
     }
   });
   std::thread runner([&] {
@@ -731,7 +731,7 @@ TEST_F(WorkerCoreTest, WhileNothingIsToRunBothBuildersHaveALease) {
 TEST_F(WorkerCoreTest, ALeaseRevokedWhileBuiltInsteadOfRunsStillKeepsRunsWaiting) {
   core_->apply(leases({lease("a"), lease("b")}));
   EXPECT_EQ(core_->next_to_build(WorkerCore::Builds::kInsteadOfRuns)->trial_id(), "a");
-  core_->built(*core_->next_to_build(), "", 0, 0);
+  core_->built(*core_->next_to_build(), {});
   core_->apply(revocation("a"));
   std::atomic<bool> ran{false};
   std::thread runner([&] { ran = core_->next_to_run().has_value(); });

@@ -126,7 +126,7 @@ TEST_F(WorkerEndToEnd, AWorkerWithAFullDiskLosesNoTrialAndGoesOnWhenThereIsRoom)
   Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
                                                           .work_dir = disk,
                                                           .runner = TUNER_RUNNER_PATH,
-                                                          .program = TUNER_MEASURE_SERVER_PATH});
+                                                          .make_maker = local_builders(TUNER_MEASURE_SERVER_PATH)});
   ASSERT_TRUE(worker.is_ok()) << worker.message();
   {
     std::ofstream filler(disk + "/filler");

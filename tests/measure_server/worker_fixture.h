@@ -21,6 +21,7 @@
 
 #include "compiler_core/codegen/compile.h"
 #include "measure.grpc.pb.h"
+#include "measure_server/worker/builder_client.h"
 #include "measure_server/worker/worker.h"
 #include "templates/schedule_template.h"
 #include "tests/support/temporary_folder.h"
@@ -226,7 +227,7 @@ class WorkerTest : public testing::Test {
     Result<std::unique_ptr<Worker>> worker = Worker::start({.worker_id = "w1",
                                                             .work_dir = dir_ + "/worker",
                                                             .runner = TUNER_RUNNER_PATH,
-                                                            .program = TUNER_MEASURE_SERVER_PATH,
+                                                            .make_maker = local_builders(TUNER_MEASURE_SERVER_PATH),
                                                             .device_builders = device_builders,
                                                             .device = device});
     RETURN_IF_ERROR(worker.status());

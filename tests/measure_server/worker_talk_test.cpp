@@ -289,7 +289,7 @@ TEST_F(WorkerTalkNews, ShortPhasesTravelWithTheResultAndCostNoSync) {
     const auto idle = [&] { return core_->idle(); };
     for (int i = 0; i < kTrials; ++i) {
       deliver(str("t", i));
-      core_->built(*core_->next_to_build(), "", 0, 0);
+      core_->built(*core_->next_to_build(), {});
       const auto built = core_->next_to_run();
       v1::MeasureRecord record;
       record.set_trial_id(built->lease.trial_id());
@@ -307,7 +307,7 @@ TEST_F(WorkerTalkNews, ShortPhasesTravelWithTheResultAndCostNoSync) {
 TEST_F(WorkerTalkNews, AResultEndsTheWaitAtOnce) {
   run([&](ScriptedLink& link) {
     deliver("a");
-    core_->built(*core_->next_to_build(), "", 0, 0);
+    core_->built(*core_->next_to_build(), {});
     v1::MeasureRecord record;
     record.set_trial_id("a");
     EXPECT_TRUE(core_->finish(core_->next_to_run()->lease, record).is_ok());
